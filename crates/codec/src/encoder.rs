@@ -1,0 +1,163 @@
+//! First coding step on the way of a packet: source symbols in, coded symbols out.
+
+use crate::rows::{Payloads, Shape};
+use crate::{CodecError, Field};
+
+/// The source symbols of one block, and combinations of them.
+///
+/// Symbols keep their own lengths: none is padded, and a coded symbol is as long as the longest
+/// symbol in it.
+#[derive(Clone, Debug)]
+pub struct BlockEncoder {
+    shape: Shape,
+    symbols: Payloads,
+    count: usize,
+}
+
+impl BlockEncoder {
+    /// An encoder of blocks of up to `block_size` symbols of up to `symbol_size_max` bytes.
+    ///
+    /// All memory (`block_size * symbol_size_max` bytes and a little) is taken here.
+    ///
+    /// # Errors
+    /// [`CodecError::BlockSize`] and [`CodecError::SymbolSizeMax`] when a size is zero or beyond
+    /// [`MAX_BLOCK_SIZE`](crate::MAX_BLOCK_SIZE), [`MAX_SYMBOL_SIZE`](crate::MAX_SYMBOL_SIZE).
+    pub fn new(
+        field: Field,
+        block_size: usize,
+        symbol_size_max: usize,
+    ) -> Result<Self, CodecError> {
+        let shape = Shape::new(field, block_size, symbol_size_max)?;
+        Ok(Self { shape, symbols: Payloads::new(&shape), count: 0 })
+    }
+
+    /// Appends a source symbol to the block and returns its index.
+    ///
+    /// # Errors
+    /// [`CodecError::BlockFull`]; [`CodecError::SymbolLength`] when the symbol is empty or longer
+    /// than `symbol_size_max`.
+    pub fn push(&mut self, symbol: &[u8]) -> Result<usize, CodecError> {
+        if self.is_full() {
+            return Err(CodecError::BlockFull { block_size: self.shape.block_size });
+        }
+        self.shape.check_symbol(symbol)?;
+        let index = self.count;
+        self.symbols.set(index, symbol);
+        self.count += 1;
+        Ok(index)
+    }
+
+    /// Writes to `out` the combination of the first `count` symbols whose coding vector is
+    /// `vector`, and returns its length in bytes: that of the longest symbol with a coefficient
+    /// that is not zero, hence 0 for a vector that is all zero.
+    ///
+    /// `out` must hold that many bytes; `symbol_size_max` are always enough. Unused bits of the
+    /// vector's last byte are ignored.
+    ///
+    /// # Errors
+    /// [`CodecError::CountOutOfRange`] unless `count` is in 1..=[`count`](Self::count);
+    /// [`CodecError::VectorLength`] unless the vector has
+    /// [`vector_len_bytes`](Field::vector_len_bytes) of `count` bytes;
+    /// [`CodecError::BufferTooShort`].
+    pub fn encode(&self, vector: &[u8], count: usize, out: &mut [u8]) -> Result<usize, CodecError> {
+        self.shape.check_vector(vector, count, self.count)?;
+        let terms = || {
+            (0..count)
+                .map(|index| (index, self.shape.field.coefficient(vector, index)))
+                .filter(|&(_, coefficient)| coefficient != 0)
+        };
+        let expected = terms().map(|(index, _)| self.symbols.payload(index).len()).max();
+        let expected = expected.unwrap_or(0);
+        if out.len() < expected {
+            return Err(CodecError::BufferTooShort { expected, given: out.len() });
+        }
+        Ok(terms()
+            .fold(0, |len, (index, coefficient)| self.symbols.add_to(out, len, coefficient, index)))
+    }
+
+    /// Source symbols in the block so far.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Whether the block has all its source symbols.
+    pub fn is_full(&self) -> bool {
+        self.count == self.shape.block_size
+    }
+
+    /// Source symbol `index`, if the block has it.
+    pub fn symbol(&self, index: usize) -> Option<&[u8]> {
+        (index < self.count).then(|| self.symbols.payload(index))
+    }
+
+    /// Empties the block for the next one; the memory is kept.
+    pub fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    /// The field of the coefficients.
+    pub fn field(&self) -> Field {
+        self.shape.field
+    }
+
+    /// Symbols that the block can have.
+    pub fn block_size(&self) -> usize {
+        self.shape.block_size
+    }
+
+    /// Length of the longest symbol that the block takes, in bytes.
+    pub fn symbol_size_max(&self) -> usize {
+        self.shape.symbol_size_max
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_coded_symbol_is_as_long_as_the_longest_symbol_in_it() {
+        let mut encoder = BlockEncoder::new(Field::Gf2, 3, 8).unwrap();
+        for symbol in [&b"a"[..], b"long", b"bc"] {
+            encoder.push(symbol).unwrap();
+        }
+        let mut out = [0xEE; 8];
+        assert_eq!(encoder.encode(&[0b101], 3, &mut out), Ok(2));
+        assert_eq!(out[..3], [b'a' ^ b'b', b'c', 0xEE]);
+        assert_eq!(encoder.encode(&[0b1111_1011], 2, &mut out), Ok(4), "unused bits are ignored");
+        assert_eq!(out[..5], [b'a' ^ b'l', b'o', b'n', b'g', 0xEE]);
+        assert_eq!(encoder.encode(&[0], 3, &mut out), Ok(0));
+    }
+
+    #[test]
+    fn a_cleared_encoder_starts_a_new_block() {
+        let mut encoder = BlockEncoder::new(Field::Gf256, 1, 4).unwrap();
+        assert_eq!(encoder.push(b"old!"), Ok(0));
+        assert!(encoder.is_full());
+        encoder.clear();
+        assert_eq!((encoder.count(), encoder.symbol(0)), (0, None));
+        assert_eq!(encoder.push(b"new"), Ok(0));
+        assert_eq!(encoder.symbol(0), Some(&b"new"[..]));
+    }
+
+    #[test]
+    fn misuse_is_a_typed_error() {
+        let mut encoder = BlockEncoder::new(Field::Gf256, 2, 4).unwrap();
+        let length = |given| Err(CodecError::SymbolLength { expected_max: 4, given });
+        assert_eq!(encoder.push(b""), length(0));
+        assert_eq!(encoder.push(b"five!"), length(5));
+        let count = |expected_max, given| Err(CodecError::CountOutOfRange { expected_max, given });
+        let mut out = [0; 4];
+        assert_eq!(encoder.encode(&[], 0, &mut out), count(0, 0));
+        encoder.push(b"four").unwrap();
+        assert_eq!(encoder.encode(&[], 0, &mut out), count(1, 0));
+        assert_eq!(encoder.encode(&[1, 1], 2, &mut out), count(1, 2));
+        let vector = Err(CodecError::VectorLength { expected: 1, given: 2 });
+        assert_eq!(encoder.encode(&[1, 1], 1, &mut out), vector);
+        let short = Err(CodecError::BufferTooShort { expected: 4, given: 3 });
+        assert_eq!(encoder.encode(&[1], 1, &mut out[..3]), short);
+        encoder.push(b"4").unwrap();
+        assert_eq!(encoder.push(b"4"), Err(CodecError::BlockFull { block_size: 2 }));
+        assert_eq!(encoder.count(), 2);
+    }
+}

@@ -1,0 +1,353 @@
+//! The finite fields, their coding vectors, and the one kernel everything else is made of:
+//! adding a multiple of one run of symbols to another.
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::CodecError;
+
+/// x^8 + x^4 + x^3 + x^2 + 1, as in RFC 8681 section 3.6 (and RFC 5510); x generates the field.
+const POLYNOMIAL: u16 = 0x11D;
+
+/// Draws of an all-zero coding vector after which the generator is taken for broken and the first
+/// coefficient is set to 1. A working one gets here with probability 2^-64 at most.
+const ZERO_DRAWS_MAX: usize = 64;
+
+/// The finite field that coding coefficients are taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Field {
+    /// GF(2): a coded symbol is the XOR of a set of symbols. A coefficient takes one bit.
+    Gf2,
+    /// GF(2^8) over the polynomial 0x11D. A coefficient takes one byte.
+    Gf256,
+}
+
+impl Field {
+    /// Number of elements of the field: 2 or 256.
+    pub const fn order(self) -> u32 {
+        match self {
+            Self::Gf2 => 2,
+            Self::Gf256 => 256,
+        }
+    }
+
+    /// Length in bytes of a coding vector over `count` symbols.
+    ///
+    /// Over GF(2) coefficient `i` is bit `i % 8` (least significant first) of byte `i / 8`; over
+    /// GF(2^8) it is byte `i`.
+    pub const fn vector_len_bytes(self, count: usize) -> usize {
+        match self {
+            Self::Gf2 => count.div_ceil(8),
+            Self::Gf256 => count,
+        }
+    }
+
+    /// Draws a coding vector over `count` symbols, uniform among those that are not all zero.
+    ///
+    /// Writes the first [`vector_len_bytes`](Self::vector_len_bytes) bytes of `out`; unused bits
+    /// are zero.
+    ///
+    /// # Errors
+    /// [`CodecError::BufferTooShort`] when `out` does not have that many bytes.
+    pub fn draw_vector(
+        self,
+        count: usize,
+        rng: &mut (impl Rng + ?Sized),
+        out: &mut [u8],
+    ) -> Result<(), CodecError> {
+        let expected = self.vector_len_bytes(count);
+        let given = out.len();
+        let vector = out.get_mut(..expected);
+        let vector = vector.ok_or(CodecError::BufferTooShort { expected, given })?;
+        for _ in 0..ZERO_DRAWS_MAX {
+            rng.fill_bytes(vector);
+            self.mask_unused(vector, count);
+            if !is_zero(vector) {
+                return Ok(());
+            }
+        }
+        if let Some(first) = vector.first_mut() {
+            *first = 1;
+        }
+        Ok(())
+    }
+
+    /// Expands a seed sent in place of a coding vector over `count` symbols. Equal seeds give
+    /// equal vectors on every machine, and the vector is never all zero.
+    ///
+    /// The vector is [drawn](Self::draw_vector) from the keystream of ChaCha8 whose 256-bit key is
+    /// the seed, little endian, then zeros; nonce and counter start at zero; an all-zero draw is
+    /// followed by the next one, which starts at a multiple of four bytes. A generator that is not
+    /// linear over GF(2) is needed: vectors of an xorshift reach a rank no higher than its state
+    /// has bits.
+    ///
+    /// # Errors
+    /// [`CodecError::BufferTooShort`] when `out` has fewer bytes than the vector.
+    pub fn expand_seed(self, seed: u32, count: usize, out: &mut [u8]) -> Result<(), CodecError> {
+        let mut key = [0; 32];
+        key[..4].copy_from_slice(&seed.to_le_bytes());
+        self.draw_vector(count, &mut ChaCha8Rng::from_seed(key), out)
+    }
+
+    /// Coefficient `index` of a vector that is long enough to have it.
+    pub(crate) fn coefficient(self, vector: &[u8], index: usize) -> u8 {
+        match self {
+            Self::Gf2 => (vector[index / 8] >> (index % 8)) & 1,
+            Self::Gf256 => vector[index],
+        }
+    }
+
+    /// Sets coefficient `index`; over GF(2) `value` is 0 or 1.
+    pub(crate) fn set_coefficient(self, vector: &mut [u8], index: usize, value: u8) {
+        match self {
+            Self::Gf2 => {
+                let byte = &mut vector[index / 8];
+                *byte = (*byte & !(1 << (index % 8))) | (value << (index % 8));
+            }
+            Self::Gf256 => vector[index] = value,
+        }
+    }
+
+    /// Adds `value` to coefficient `index`.
+    pub(crate) fn add_to_coefficient(self, vector: &mut [u8], index: usize, value: u8) {
+        match self {
+            Self::Gf2 => vector[index / 8] ^= value << (index % 8),
+            Self::Gf256 => vector[index] ^= value,
+        }
+    }
+
+    /// Index of the first coefficient at or after `start` that is not zero.
+    pub(crate) fn first_nonzero(self, vector: &[u8], start: usize) -> Option<usize> {
+        match self {
+            Self::Gf2 => {
+                let first = start / 8;
+                let head = vector.get(first)? & (0xFF << (start % 8));
+                if head != 0 {
+                    return Some(first * 8 + head.trailing_zeros() as usize);
+                }
+                let rest = vector[first + 1..].iter().position(|&byte| byte != 0)? + first + 1;
+                Some(rest * 8 + vector[rest].trailing_zeros() as usize)
+            }
+            Self::Gf256 => Some(start + vector.get(start..)?.iter().position(|&byte| byte != 0)?),
+        }
+    }
+
+    /// Zeroes the bits of the last byte that belong to no symbol.
+    pub(crate) fn mask_unused(self, vector: &mut [u8], count: usize) {
+        if self == Self::Gf2
+            && !count.is_multiple_of(8)
+            && let Some(last) = vector.get_mut(count / 8)
+        {
+            *last &= !(0xFF << (count % 8));
+        }
+    }
+
+    /// The inverse of an element that is not zero.
+    pub(crate) fn invert(self, element: u8) -> u8 {
+        match self {
+            Self::Gf2 => element,
+            Self::Gf256 => EXP[255 - LOG[element as usize] as usize],
+        }
+    }
+
+    /// `to += coefficient * from`, over slices of one length.
+    pub(crate) fn add_scaled(self, to: &mut [u8], coefficient: u8, from: &[u8]) {
+        debug_assert_eq!(to.len(), from.len());
+        match coefficient {
+            0 => {}
+            1 => add(to, from),
+            _ => {
+                debug_assert_eq!(self, Self::Gf256);
+                let products = &PRODUCTS[coefficient as usize];
+                for (to, &from) in to.iter_mut().zip(from) {
+                    *to ^= products[from as usize];
+                }
+            }
+        }
+    }
+
+    /// `data *= coefficient`, for a coefficient that is not zero.
+    pub(crate) fn scale(self, data: &mut [u8], coefficient: u8) {
+        if coefficient != 1 {
+            debug_assert_eq!(self, Self::Gf256);
+            let products = &PRODUCTS[coefficient as usize];
+            data.iter_mut().for_each(|byte| *byte = products[*byte as usize]);
+        }
+    }
+
+    /// Adds `coefficient * symbol` to the symbol of `len` bytes at the start of `out`, the shorter
+    /// of the two being padded with zeros, and returns the length of the sum.
+    ///
+    /// Bytes of `out` beyond a symbol's length hold anything: they are overwritten here, so that
+    /// no buffer has to be cleared before use.
+    pub(crate) fn accumulate(
+        self,
+        out: &mut [u8],
+        len: usize,
+        coefficient: u8,
+        symbol: &[u8],
+    ) -> usize {
+        if let Some(extension) = out.get_mut(len..symbol.len()) {
+            extension.fill(0);
+        }
+        self.add_scaled(&mut out[..symbol.len()], coefficient, symbol);
+        len.max(symbol.len())
+    }
+}
+
+/// Whether all bytes are zero.
+pub(crate) fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|&byte| byte == 0)
+}
+
+/// `to ^= from`, eight bytes at a time: the compiler makes vector instructions of it.
+fn add(to: &mut [u8], from: &[u8]) {
+    let (to_words, to_rest) = to.as_chunks_mut::<8>();
+    let (from_words, from_rest) = from.as_chunks::<8>();
+    for (to, from) in to_words.iter_mut().zip(from_words) {
+        *to = (u64::from_ne_bytes(*to) ^ u64::from_ne_bytes(*from)).to_ne_bytes();
+    }
+    for (to, from) in to_rest.iter_mut().zip(from_rest) {
+        *to ^= from;
+    }
+}
+
+/// Powers of x.
+static EXP: [u8; 256] = powers().0;
+
+/// Logarithms to the base x; entry 0 is meaningless.
+static LOG: [u8; 256] = powers().1;
+
+/// `PRODUCTS[a][b]` is `a * b`. A kernel works with one row: four cache lines.
+static PRODUCTS: [[u8; 256]; 256] = products();
+
+const fn powers() -> ([u8; 256], [u8; 256]) {
+    let mut exp = [0; 256];
+    let mut log = [0; 256];
+    let mut power = 1;
+    let mut exponent = 0;
+    while exponent < 255 {
+        exp[exponent] = power as u8;
+        log[power as usize] = exponent as u8;
+        power <<= 1;
+        if power & 0x100 != 0 {
+            power ^= POLYNOMIAL;
+        }
+        exponent += 1;
+    }
+    exp[255] = 1;
+    (exp, log)
+}
+
+const fn products() -> [[u8; 256]; 256] {
+    let (exp, log) = powers();
+    let mut products = [[0; 256]; 256];
+    let mut a = 1;
+    while a < 256 {
+        let mut b = 1;
+        while b < 256 {
+            products[a][b] = exp[(log[a] as usize + log[b] as usize) % 255];
+            b += 1;
+        }
+        a += 1;
+    }
+    products
+}
+
+#[cfg(test)]
+mod tests {
+    use core::convert::Infallible;
+    use std::vec;
+
+    use rand::TryRng;
+
+    use super::*;
+    use crate::naive;
+
+    /// A generator that gives one byte for ever.
+    struct Stuck(u8);
+
+    impl TryRng for Stuck {
+        type Error = Infallible;
+        fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+            Ok(u32::from_ne_bytes([self.0; 4]))
+        }
+        fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+            Ok(u64::from_ne_bytes([self.0; 8]))
+        }
+        fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), Infallible> {
+            out.fill(self.0);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn products_and_inverses_are_those_of_the_schoolbook() {
+        for a in 0..=255 {
+            for b in 0..=255 {
+                assert_eq!(PRODUCTS[a as usize][b as usize], naive::multiply(a, b), "{a} * {b}");
+            }
+            if a != 0 {
+                assert_eq!(naive::multiply(a, Field::Gf256.invert(a)), 1, "1 / {a}");
+            }
+        }
+    }
+
+    #[test]
+    fn kernels_agree_with_the_schoolbook_at_every_length_and_offset() {
+        let from: vec::Vec<u8> = (0..80_u32).map(|i| (i * 37 + 11) as u8).collect();
+        for coefficient in [0, 1, 2, 0x8E, 255] {
+            for (len, offset) in (0..=40).flat_map(|len| (0..9).map(move |offset| (len, offset))) {
+                let source = &from[offset..offset + len];
+                let mut to: vec::Vec<u8> = (0..len as u32).map(|i| (i * 91 + 5) as u8).collect();
+                let expected: vec::Vec<u8> = to
+                    .iter()
+                    .zip(source)
+                    .map(|(&to, &from)| to ^ naive::multiply(coefficient, from))
+                    .collect();
+                Field::Gf256.add_scaled(&mut to, coefficient, source);
+                assert_eq!(to, expected, "{coefficient} * {len} bytes at {offset}");
+            }
+        }
+    }
+
+    #[test]
+    fn vectors_are_packed_least_significant_bit_first() {
+        assert_eq!([0, 1, 8, 9].map(|count| Field::Gf2.vector_len_bytes(count)), [0, 1, 1, 2]);
+        assert_eq!([0, 1, 8, 9].map(|count| Field::Gf256.vector_len_bytes(count)), [0, 1, 8, 9]);
+        let vector = [0b0000_0010, 0b1000_0000];
+        let ones = (0..16).filter(|&i| Field::Gf2.coefficient(&vector, i) == 1);
+        assert!(ones.eq([1, 15]));
+        assert_eq!(Field::Gf2.first_nonzero(&vector, 0), Some(1));
+        assert_eq!(Field::Gf2.first_nonzero(&vector, 2), Some(15));
+        assert_eq!(Field::Gf2.first_nonzero(&vector, 16), None);
+    }
+
+    #[test]
+    fn a_drawn_vector_is_never_all_zero_and_has_no_unused_bits() {
+        for field in [Field::Gf2, Field::Gf256] {
+            for count in 1..20 {
+                let mut out = [0xAA; 24];
+                field.draw_vector(count, &mut Stuck(0), &mut out).unwrap();
+                assert_eq!(field.first_nonzero(&out, 0), Some(0), "a stuck generator");
+                field.draw_vector(count, &mut Stuck(255), &mut out).unwrap();
+                let len = field.vector_len_bytes(count);
+                assert!(out[len..].iter().all(|&byte| byte == 0xAA), "only the vector is written");
+                assert!(
+                    (count..len * 8).all(|i| field.order() == 256 || out[i / 8] >> (i % 8) == 0)
+                );
+                for seed in 0..100 {
+                    field.expand_seed(seed, count, &mut out).unwrap();
+                    assert!(!is_zero(&out[..len]));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_short_buffer_is_refused() {
+        let error = Err(CodecError::BufferTooShort { expected: 2, given: 1 });
+        assert_eq!(Field::Gf2.expand_seed(1, 9, &mut [0]), error);
+        assert_eq!(Field::Gf256.draw_vector(2, &mut Stuck(1), &mut [0]), error);
+    }
+}

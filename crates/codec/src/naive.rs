@@ -1,0 +1,110 @@
+//! The schoolbook twin of the coders: every received symbol is kept, padded to full length, and
+//! every question is answered by solving the whole system anew.
+
+use std::{vec, vec::Vec};
+
+use crate::Field;
+
+/// Product in GF(2^8): multiply the polynomials, then divide by x^8 + x^4 + x^3 + x^2 + 1.
+pub fn multiply(a: u8, b: u8) -> u8 {
+    let product = (0..8)
+        .filter(|shift| (b >> shift) & 1 == 1)
+        .fold(0_u16, |sum, shift| sum ^ (u16::from(a) << shift));
+    let rest = (8..15).rev().fold(product, |rest, degree| {
+        if (rest >> degree) & 1 == 1 { rest ^ (0x11D << (degree - 8)) } else { rest }
+    });
+    rest as u8
+}
+
+/// Inverse in GF(2^8), by trying all.
+fn invert(a: u8) -> u8 {
+    (1..=255).find(|&b| multiply(a, b) == 1).expect("every element but 0 has an inverse")
+}
+
+/// The coefficients of a packed vector, one byte each.
+pub fn unpack(field: Field, vector: &[u8], count: usize) -> Vec<u8> {
+    match field {
+        Field::Gf2 => (0..count).map(|i| vector[i / 8] >> (i % 8) & 1).collect(),
+        Field::Gf256 => vector[..count].to_vec(),
+    }
+}
+
+/// The combination of `symbols`, as long as the longest with a coefficient that is not zero.
+pub fn combine(coefficients: &[u8], symbols: &[Vec<u8>]) -> Vec<u8> {
+    let mut sum = vec![];
+    for (&coefficient, symbol) in coefficients.iter().zip(symbols) {
+        if coefficient == 0 {
+            continue;
+        }
+        sum.resize(sum.len().max(symbol.len()), 0);
+        for (sum, &byte) in sum.iter_mut().zip(symbol) {
+            *sum ^= multiply(coefficient, byte);
+        }
+    }
+    sum
+}
+
+/// A decoder that remembers everything it was given.
+pub struct NaiveDecoder {
+    block_size: usize,
+    symbol_size_max: usize,
+    /// Each row: coefficients over the whole block, then the payload padded with zeros.
+    rows: Vec<Vec<u8>>,
+}
+
+impl NaiveDecoder {
+    pub fn new(block_size: usize, symbol_size_max: usize) -> Self {
+        Self { block_size, symbol_size_max, rows: vec![] }
+    }
+
+    pub fn add(&mut self, coefficients: &[u8], payload: &[u8]) {
+        let mut row = coefficients.to_vec();
+        row.resize(self.block_size, 0);
+        row.extend(payload);
+        row.resize(self.block_size + self.symbol_size_max, 0);
+        self.rows.push(row);
+    }
+
+    pub fn rank(&self) -> usize {
+        self.solve().len()
+    }
+
+    /// For each symbol its bytes, padded, if what was given determines it.
+    pub fn symbols(&self) -> Vec<Option<Vec<u8>>> {
+        let mut symbols = vec![None; self.block_size];
+        for row in self.solve() {
+            let (coefficients, payload) = row.split_at(self.block_size);
+            let mut nonzero = (0..self.block_size).filter(|&i| coefficients[i] != 0);
+            if let (Some(index), None) = (nonzero.next(), nonzero.next()) {
+                symbols[index] = Some(payload.to_vec());
+            }
+        }
+        symbols
+    }
+
+    /// Gauss-Jordan elimination, column by column; the rows that are not zero.
+    fn solve(&self) -> Vec<Vec<u8>> {
+        let mut rows = self.rows.clone();
+        let mut rank = 0;
+        for column in 0..self.block_size {
+            let Some(found) = (rank..rows.len()).find(|&row| rows[row][column] != 0) else {
+                continue;
+            };
+            rows.swap(rank, found);
+            let inverse = invert(rows[rank][column]);
+            rows[rank].iter_mut().for_each(|byte| *byte = multiply(*byte, inverse));
+            let pivot_row = rows[rank].clone();
+            for (place, row) in rows.iter_mut().enumerate() {
+                let factor = row[column];
+                if place != rank && factor != 0 {
+                    for (byte, &pivot) in row.iter_mut().zip(&pivot_row) {
+                        *byte ^= multiply(factor, pivot);
+                    }
+                }
+            }
+            rank += 1;
+        }
+        rows.truncate(rank);
+        rows
+    }
+}

@@ -1,0 +1,375 @@
+//! The coders against their schoolbook twin, on random blocks, orders and losses.
+
+use std::{vec, vec::Vec};
+
+use proptest::collection::vec as vec_of;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::naive::{NaiveDecoder, combine, unpack};
+use crate::{BlockDecoder, BlockEncoder, Field, Outcome, Recoder};
+
+const SYMBOL_SIZE_MAX: usize = 24;
+
+/// One symbol that the encoder, or a recoder, sends.
+#[derive(Clone, Debug)]
+enum Sent {
+    Source(Index),
+    /// Over as many symbols as the index says; the bytes are the vector, zeros and unused bits
+    /// included.
+    Coded(Index, Vec<u8>),
+    /// Few coefficients: rows stay entangled in small groups.
+    Sparse(Vec<Index>),
+    /// From the recoder, if it has anything.
+    Recoded,
+    /// A source symbol or coded symbol that only the recoder hears.
+    Overheard(Index, Vec<u8>),
+}
+
+fn sent() -> impl Strategy<Value = Sent> {
+    prop_oneof![
+        4 => any::<Index>().prop_map(Sent::Source),
+        3 => (any::<Index>(), vec_of(any::<u8>(), 80)).prop_map(|(i, v)| Sent::Coded(i, v)),
+        3 => vec_of(any::<Index>(), 1..4).prop_map(Sent::Sparse),
+        3 => Just(Sent::Recoded),
+        3 => (any::<Index>(), vec_of(any::<u8>(), 80)).prop_map(|(i, v)| Sent::Overheard(i, v)),
+    ]
+}
+
+fn field() -> impl Strategy<Value = Field> {
+    prop_oneof![Just(Field::Gf2), Just(Field::Gf256)]
+}
+
+/// Blocks within a byte of the coding vector, and some across its 64-bit words.
+fn block() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let symbol = || vec_of(any::<u8>(), 1..=SYMBOL_SIZE_MAX);
+    prop_oneof![6 => vec_of(symbol(), 1..=12), 1 => vec_of(symbol(), 60..=70)]
+}
+
+/// What is sent over the air: a coding vector and a payload, or a source symbol.
+enum Frame {
+    Source(usize, Vec<u8>),
+    Coded(Vec<u8>, usize, Vec<u8>),
+}
+
+/// An encoder, a recoder and a decoder under test, with the twins of the latter two.
+struct Net {
+    field: Field,
+    symbols: Vec<Vec<u8>>,
+    encoder: BlockEncoder,
+    recoder: Recoder,
+    recoder_twin: NaiveDecoder,
+    decoder: BlockDecoder,
+    decoder_twin: NaiveDecoder,
+    rng: ChaCha8Rng,
+    /// Longest payload that the decoder got.
+    len_max: usize,
+}
+
+impl Net {
+    fn new(field: Field, symbols: Vec<Vec<u8>>, seed: u64) -> Self {
+        let count = symbols.len();
+        let mut encoder = BlockEncoder::new(field, count, SYMBOL_SIZE_MAX).unwrap();
+        for (index, symbol) in symbols.iter().enumerate() {
+            assert_eq!(encoder.push(symbol), Ok(index));
+        }
+        Self {
+            field,
+            symbols,
+            encoder,
+            recoder: Recoder::new(field, count, SYMBOL_SIZE_MAX).unwrap(),
+            recoder_twin: NaiveDecoder::new(count, SYMBOL_SIZE_MAX),
+            decoder: BlockDecoder::new(field, count, SYMBOL_SIZE_MAX).unwrap(),
+            decoder_twin: NaiveDecoder::new(count, SYMBOL_SIZE_MAX),
+            rng: ChaCha8Rng::seed_from_u64(seed),
+            len_max: 0,
+        }
+    }
+
+    fn send(&mut self, sent: &Sent) {
+        match sent {
+            Sent::Source(index) => {
+                let index = index.index(self.symbols.len());
+                let frame = Frame::Source(index, self.symbols[index].clone());
+                self.recoder_hears(&frame);
+                self.decoder_hears(&frame);
+            }
+            Sent::Coded(count, vector) => {
+                if let Some(frame) = self.encode(count.index(self.symbols.len()) + 1, vector) {
+                    self.decoder_hears(&frame);
+                }
+            }
+            Sent::Sparse(indices) => {
+                let mut vector = vec![0; 80];
+                for index in indices {
+                    let factor = if self.field == Field::Gf2 { 1 } else { 29 };
+                    let index = index.index(self.symbols.len());
+                    self.field.add_to_coefficient(&mut vector, index, factor);
+                }
+                if let Some(frame) = self.encode(self.symbols.len(), &vector) {
+                    self.recoder_hears(&frame);
+                    self.decoder_hears(&frame);
+                }
+            }
+            Sent::Recoded => {
+                if let Some(frame) = self.recode() {
+                    self.decoder_hears(&frame);
+                }
+            }
+            Sent::Overheard(count, vector) => {
+                let count = count.index(self.symbols.len());
+                let frame = match vector[0] % 2 {
+                    0 => Some(Frame::Source(count, self.symbols[count].clone())),
+                    _ => self.encode(count + 1, vector),
+                };
+                if let Some(frame) = frame {
+                    self.recoder_hears(&frame);
+                }
+            }
+        }
+    }
+
+    /// A coded symbol, checked; none if the vector happens to be zero.
+    fn encode(&self, count: usize, vector: &[u8]) -> Option<Frame> {
+        let vector = &vector[..self.field.vector_len_bytes(count)];
+        let mut out = [0xEE; SYMBOL_SIZE_MAX];
+        let len = self.encoder.encode(vector, count, &mut out).unwrap();
+        let expected = combine(&unpack(self.field, vector, count), &self.symbols);
+        assert_eq!(out[..len], expected);
+        assert!(out[len..].iter().all(|&byte| byte == 0xEE), "written beyond its length");
+        (len > 0).then(|| Frame::Coded(vector.to_vec(), count, expected))
+    }
+
+    /// A recoded symbol, checked to be what its vector says. It may be longer than that, by zeros.
+    fn recode(&mut self) -> Option<Frame> {
+        let mut vector = vec![0xEE; self.field.vector_len_bytes(self.symbols.len())];
+        let mut payload = vec![0xEE; SYMBOL_SIZE_MAX];
+        let recoded = self.recoder.recode(&mut self.rng, &mut vector, &mut payload);
+        assert_eq!(recoded.is_some(), self.recoder.rank() > 0);
+        let recoded = recoded?;
+        assert_eq!(recoded.count, self.recoder.known_count());
+        vector.truncate(self.field.vector_len_bytes(recoded.count));
+        payload.truncate(recoded.len);
+        let coefficients = unpack(self.field, &vector, recoded.count);
+        assert_ne!(coefficients, vec![0; recoded.count]);
+        let mut expected = combine(&coefficients, &self.symbols);
+        assert!(expected.len() <= recoded.len);
+        expected.resize(recoded.len, 0);
+        assert_eq!(payload, expected);
+        Some(Frame::Coded(vector, recoded.count, payload))
+    }
+
+    fn recoder_hears(&mut self, frame: &Frame) {
+        let (before, outcome) = (
+            self.recoder.rank(),
+            match frame {
+                Frame::Source(index, symbol) => self.recoder.add_source(*index, symbol),
+                Frame::Coded(vector, count, payload) => {
+                    self.recoder.add_coded(vector, *count, payload)
+                }
+            },
+        );
+        teach(&mut self.recoder_twin, self.field, frame);
+        assert_eq!(self.recoder.rank(), self.recoder_twin.rank());
+        assert_eq!(outcome == Ok(Outcome::Innovative), self.recoder.rank() > before);
+    }
+
+    fn decoder_hears(&mut self, frame: &Frame) {
+        let before = self.decoder.rank();
+        let outcome = match frame {
+            Frame::Source(index, symbol) => {
+                let outcome = self.decoder.add_source(*index, symbol);
+                if outcome == Ok(Outcome::Innovative) {
+                    assert_eq!(self.decoder.symbol(*index), Some(&symbol[..]), "its own length");
+                }
+                self.len_max = self.len_max.max(symbol.len());
+                outcome
+            }
+            Frame::Coded(vector, count, payload) => {
+                self.len_max = self.len_max.max(payload.len());
+                self.decoder.add_coded(vector, *count, payload)
+            }
+        };
+        teach(&mut self.decoder_twin, self.field, frame);
+        assert_eq!(self.decoder.rank(), self.decoder_twin.rank());
+        assert_eq!(outcome == Ok(Outcome::Innovative), self.decoder.rank() > before);
+        self.check_symbols();
+    }
+
+    /// Decoded is exactly what is determined, and is what was encoded.
+    fn check_symbols(&self) {
+        let count = self.symbols.len();
+        let expected = self.decoder_twin.symbols();
+        let mut bitmap = vec![0xFF; count.div_ceil(8) + 1];
+        self.decoder.decoded_bitmap(&mut bitmap);
+        for (index, expected) in expected.iter().enumerate() {
+            let decoded = self.decoder.symbol(index);
+            assert_eq!(decoded.is_some(), expected.is_some(), "symbol {index}");
+            assert_eq!(self.decoder.is_decoded(index), expected.is_some());
+            assert_eq!(bitmap[index / 8] >> (index % 8) & 1 == 1, expected.is_some());
+            if let (Some(decoded), Some(expected)) = (decoded, expected) {
+                assert!(decoded.len() >= self.symbols[index].len());
+                assert!(decoded.len() <= self.len_max);
+                assert_eq!(decoded, &expected[..decoded.len()]);
+                assert!(expected.starts_with(&self.symbols[index]));
+                assert!(expected[self.symbols[index].len()..].iter().all(|&byte| byte == 0));
+            }
+        }
+        let decoded_count = expected.iter().flatten().count();
+        assert_eq!(self.decoder.decoded_count(), decoded_count);
+        assert_eq!(
+            bitmap.iter().map(|byte| byte.count_ones() as usize).sum::<usize>(),
+            decoded_count
+        );
+        assert_eq!(self.decoder.is_complete(), self.decoder.rank() == count);
+        assert_eq!(self.decoder.is_complete(), decoded_count == count);
+    }
+
+    /// Empties everything but the buffers, which keep what the block left in them.
+    fn reset(self, symbols: Vec<Vec<u8>>, seed: u64) -> Self {
+        let mut next = Self::new(self.field, symbols, seed);
+        next.encoder = self.encoder;
+        next.encoder.clear();
+        for symbol in &next.symbols {
+            next.encoder.push(symbol).unwrap();
+        }
+        (next.recoder, next.decoder) = (self.recoder, self.decoder);
+        next.recoder.reset();
+        next.decoder.reset();
+        assert_eq!((next.decoder.rank(), next.decoder.known_count()), (0, 0));
+        next
+    }
+}
+
+fn teach(twin: &mut NaiveDecoder, field: Field, frame: &Frame) {
+    match frame {
+        Frame::Source(index, symbol) => {
+            let mut coefficients = vec![0; index + 1];
+            coefficients[*index] = 1;
+            twin.add(&coefficients, symbol);
+        }
+        Frame::Coded(vector, count, payload) => {
+            twin.add(&unpack(field, vector, *count), payload);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn every_step_agrees_with_the_twin(
+        field in field(),
+        symbols in block(),
+        sent in vec_of(sent(), 1..100),
+        seed: u64,
+    ) {
+        let count = symbols.len();
+        let mut net = Net::new(field, symbols.clone(), seed);
+        for sent in sent.iter().take(if count > 12 { 100 } else { 40 }) {
+            net.send(sent);
+        }
+        let again = symbols.into_iter().rev().collect();
+        let mut net = net.reset(again, seed ^ 1);
+        for sent in sent.iter().rev().take(12) {
+            net.send(sent);
+        }
+    }
+
+    /// Encoder, then a chain of recoders, each with losses of its own, then the decoder, which
+    /// recodes as well. Every combination that leaves the chain is worth what its rank says.
+    #[test]
+    fn a_chain_of_recoders_delivers_the_block(
+        field in field(),
+        symbols in block(),
+        hops in 1..4_usize,
+        loss in 0..60_u32,
+        seed: u64,
+    ) {
+        let count = symbols.len();
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut encoder = BlockEncoder::new(field, count, SYMBOL_SIZE_MAX).unwrap();
+        symbols.iter().for_each(|symbol| { encoder.push(symbol).unwrap(); });
+        let mut relays =
+            vec![Recoder::new(field, count, SYMBOL_SIZE_MAX).unwrap(); hops];
+        let mut decoder = BlockDecoder::new(field, count, SYMBOL_SIZE_MAX).unwrap();
+        let mut last = Recoder::new(field, count, SYMBOL_SIZE_MAX).unwrap();
+        let (mut vector, mut payload) = (vec![0; count], [0; SYMBOL_SIZE_MAX]);
+        let mut rounds = 0;
+        while last.rank() < count {
+            rounds += 1;
+            prop_assert!(rounds < 100 * (count + 10), "no progress");
+            let covered = rounds.min(count);
+            field.draw_vector(covered, &mut rng, &mut vector).unwrap();
+            let used = field.vector_len_bytes(covered);
+            let len = encoder.encode(&vector[..used], covered, &mut payload).unwrap();
+            if rng.next_u32() % 100 >= loss {
+                relays[0].add_coded(&vector[..used], covered, &payload[..len]).unwrap();
+            }
+            for hop in 0..hops {
+                let recoded = relays[hop].recode(&mut rng, &mut vector, &mut payload);
+                let Some(recoded) = recoded.filter(|_| rng.next_u32() % 100 >= loss) else {
+                    continue;
+                };
+                let vector = &vector[..field.vector_len_bytes(recoded.count)];
+                let payload = &payload[..recoded.len];
+                if hop + 1 < hops {
+                    relays[hop + 1].add_coded(vector, recoded.count, payload).unwrap();
+                } else {
+                    decoder.add_coded(vector, recoded.count, payload).unwrap();
+                }
+            }
+            if let Some(recoded) = decoder.recode(&mut rng, &mut vector, &mut payload) {
+                prop_assert_eq!(recoded.count, decoder.known_count());
+                let vector = &vector[..field.vector_len_bytes(recoded.count)];
+                last.add_coded(vector, recoded.count, &payload[..recoded.len]).unwrap();
+                let mut expected = combine(&unpack(field, vector, recoded.count), &symbols);
+                expected.resize(recoded.len, 0);
+                prop_assert_eq!(&payload[..recoded.len], expected);
+            }
+            prop_assert!(last.rank() <= decoder.rank());
+        }
+        prop_assert!(decoder.is_complete());
+        for (index, symbol) in symbols.iter().enumerate() {
+            let decoded = decoder.symbol(index).unwrap();
+            prop_assert_eq!(&decoded[..symbol.len()], &symbol[..]);
+            prop_assert!(decoded[symbol.len()..].iter().all(|&byte| byte == 0));
+        }
+    }
+
+    /// Whatever comes from the network, nothing panics, and an error changes nothing.
+    #[test]
+    fn arbitrary_input_does_no_harm(
+        field in field(),
+        inputs in vec_of(
+            (0..12_usize, vec_of(any::<u8>(), 0..12), vec_of(any::<u8>(), 0..12), any::<bool>()),
+            0..60,
+        ),
+    ) {
+        let mut decoder = BlockDecoder::new(field, 9, 10).unwrap();
+        let mut recoder = Recoder::new(field, 9, 10).unwrap();
+        for (number, mut vector, payload, fit) in inputs {
+            if fit {
+                vector.resize(field.vector_len_bytes(number), 0x5A);
+            }
+            let before = (decoder.rank(), decoder.known_count());
+            let (coded, recoded) = if payload.first().is_some_and(|byte| byte % 2 == 0) {
+                (decoder.add_source(number, &payload), recoder.add_source(number, &payload))
+            } else {
+                (
+                    decoder.add_coded(&vector, number, &payload),
+                    recoder.add_coded(&vector, number, &payload),
+                )
+            };
+            prop_assert_eq!(&coded, &recoded);
+            if coded.is_err() {
+                prop_assert_eq!((decoder.rank(), decoder.known_count()), before);
+            }
+            prop_assert_eq!(decoder.rank(), recoder.rank());
+            prop_assert_eq!(decoder.known_count(), recoder.known_count());
+            prop_assert!(decoder.decoded_count() <= decoder.rank() && decoder.rank() <= 9);
+        }
+    }
+}
