@@ -1,0 +1,91 @@
+//! The radio medium of Corridor's lab and simulator, without I/O.
+//!
+//! The medium knows stations (numbered from 0) and opaque frames; what the frames mean is none of
+//! its business. Every frame takes airtime at the PHY rate, crosses each directed link of its
+//! sender with that link's own luck, and reaches every station that has a link from the sender,
+//! addressed or not: overhearing is the rule, not a mode.
+//!
+//! # The way of a frame
+//!
+//! 1. [`Medium::offer`] puts it into its station's queue, which is finite.
+//! 2. *Access.* In [`Duplex::Half`] all stations share one channel; when it is idle, one of the
+//!    stations with a waiting frame is chosen, uniformly at random. In [`Duplex::Full`] every
+//!    station has a channel of its own.
+//! 3. *Airtime.* The head frame of that station occupies the channel for the overhead plus its
+//!    bits at the PHY rate ([`Medium::airtime`]).
+//! 4. *Erasure.* At the end of the airtime every link of the sender draws, each from a random
+//!    stream of its own: the `k`-th draw of a link belongs to the `k`-th transmission of its
+//!    sender. Two runs with different protocols see the same losses.
+//! 5. *Delivery.* Who heard it gets it from [`Medium::poll_delivery`] after the propagation delay.
+//! 6. *Retry.* If the addressed station did not hear it and its link allows retransmissions, the
+//!    frame stays at the head of the queue and contends again. The sender learns this at no cost:
+//!    link-layer acknowledgements take airtime only as part of [`MediumConfig::overhead`].
+//!
+//! What is not modelled: collisions, capture, and a station that misses a frame because it is
+//! sending when the frame arrives (possible only with a propagation delay).
+//!
+//! # Driving it
+//!
+//! Time is an argument, and never goes back: a `now` before the latest one counts as the latest.
+//! The driver calls [`Medium::handle_timeout`] when [`Medium::poll_timeout`] says so, then drains
+//! [`Medium::poll_delivery`] and offers new frames, until `poll_timeout` lies in the future.
+//!
+//! A late driver does not slow the medium: everything happens at its own virtual time, in order, as
+//! soon as the driver says that time has passed. A transmission begins at the virtual end of the
+//! one before, and never before its frame was offered.
+//!
+//! At one instant, transmissions end and deliveries are handed out first, and access is decided by
+//! the next call to [`Medium::handle_timeout`] (at that instant or later). So a station that
+//! answers a frame, or refills its queue, at the very instant the channel becomes idle contends
+//! with everyone else, and the order in which the driver visits its stations gives nobody an
+//! advantage. A driver with other timers at that instant serves those before the medium's.
+//!
+//! ```
+//! use core::time::Duration;
+//! use corridor_air::{Address, Duplex, Link, Medium, MediumConfig};
+//! use corridor_base::Time;
+//!
+//! // Station 0 sends to station 1; station 2 overhears.
+//! let mut medium = Medium::new(MediumConfig {
+//!     mode: Duplex::Half,
+//!     rate_bps: 1_000_000,
+//!     overhead: Duration::from_micros(100),
+//!     propagation: Duration::from_micros(1),
+//!     queue_frames: 4,
+//!     stations: 3,
+//!     links: vec![
+//!         Link { from: 0, to: 1, erasure_ratio: 0.0, retry_limit: 7 },
+//!         Link { from: 0, to: 2, erasure_ratio: 0.0, retry_limit: 0 },
+//!     ],
+//!     seed: 1,
+//!     replication: 0,
+//! })?;
+//!
+//! medium.offer(Time::ZERO, 0, Address::Station(1), vec![0xC0; 125]).expect("the queue is empty");
+//!
+//! let mut heard = Vec::new();
+//! while let Some(now) = medium.poll_timeout() {
+//!     medium.handle_timeout(now);
+//!     while let Some(delivery) = medium.poll_delivery() {
+//!         heard.push((delivery.at, delivery.to, delivery.addressed));
+//!     }
+//! }
+//!
+//! // 100 us of overhead, 1000 bits at 1 Mbit/s, 1 us of propagation.
+//! let at = Time::from_nanos(1_101_000);
+//! assert_eq!(heard, [(at, 1, true), (at, 2, false)]);
+//! # Ok::<(), corridor_air::AirError>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod config;
+mod erasure;
+mod error;
+mod link;
+mod medium;
+mod stats;
+
+pub use config::{Duplex, Link, MAX_QUEUE_FRAMES, MAX_SPAN, MAX_STATIONS, MediumConfig, Station};
+pub use error::{AirError, QueueFull};
+pub use medium::{Address, Delivery, Frame, MAX_DELIVERIES, Medium};
+pub use stats::{LinkStats, StationStats};

@@ -1,0 +1,46 @@
+//! A directed link at work: its erasure process, its random stream, its counters.
+
+use corridor_base::{Stream, StreamKey};
+
+use crate::config::{Link, MediumConfig, Station};
+use crate::erasure::Erasure;
+use crate::stats::LinkStats;
+
+#[derive(Clone, Debug)]
+pub(crate) struct LinkState {
+    pub(crate) from: Station,
+    pub(crate) to: Station,
+    pub(crate) retry_limit: u32,
+    pub(crate) stats: LinkStats,
+    erasure: Erasure,
+    stream: Stream,
+}
+
+impl LinkState {
+    pub(crate) fn new(link: &Link, config: &MediumConfig) -> Self {
+        let key = StreamKey {
+            seed: config.seed,
+            replication: config.replication,
+            // Named by its ends and not by its place in the list: a link keeps its losses when
+            // another station, say a helper, joins the scenario.
+            entity: (link.from as u64) << 32 | link.to as u64,
+            purpose: "erasure",
+        };
+        LinkState {
+            from: link.from,
+            to: link.to,
+            retry_limit: link.retry_limit,
+            stats: LinkStats::default(),
+            erasure: Erasure::bernoulli(link.erasure_ratio),
+            stream: key.stream(),
+        }
+    }
+
+    /// Whether the hearing station hears the sender's next transmission.
+    pub(crate) fn carries(&mut self) -> bool {
+        let erased = self.erasure.draw(&mut self.stream);
+        self.stats.transmissions += 1;
+        self.stats.erased += u64::from(erased);
+        !erased
+    }
+}
