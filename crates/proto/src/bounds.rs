@@ -1,0 +1,46 @@
+//! Every bound of the protocol, named, in one place. What a specification fixes is said so; the
+//! rest is our own tuning.
+
+use core::time::Duration;
+
+/// Blocks an encoder may have unacknowledged at once (the paper: 1).
+pub const BLOCKS_IN_FLIGHT_MAX: u16 = 16;
+/// Finished blocks whose outcome a decoder remembers, to answer late frames.
+pub const FINISHED_BLOCKS_MAX: usize = 2 * BLOCKS_IN_FLIGHT_MAX as usize;
+/// Blocks a helper keeps per flow; the oldest goes first.
+pub const HELPER_BLOCKS_MAX: usize = 16;
+/// Blocks listed in one acknowledgement: all that can be in flight, and as many just given up.
+pub const ACK_BLOCKS_MAX: usize = 2 * BLOCKS_IN_FLIGHT_MAX as usize;
+/// Transmissions of a block whose fate an encoder keeps in mind; the oldest is forgotten first.
+pub const SENT_LOG_MAX: usize = 4_096;
+/// Packets an ingress queue may be told to hold.
+pub const INGRESS_PACKETS_MAX: usize = 65_536;
+/// Events waiting to be taken by the driver; the oldest is dropped.
+pub const EVENTS_MAX: usize = 64;
+/// Stations in a group: an endpoint, its peer, a helper, and room for what comes.
+pub const PEERS_MAX: usize = 8;
+/// Sessions of one station that wait to answer a challenge.
+pub const PENDING_SESSIONS_MAX: usize = 4;
+/// Frames behind the newest that the replay window still accepts.
+pub const REPLAY_WINDOW: u32 = 1024;
+/// Frames a session seals before a new one takes over; below 2^32, so that no nonce repeats.
+pub const SESSION_FRAMES_MAX: u32 = u32::MAX - (1 << 20);
+/// Longest frame any underlay is allowed to carry.
+pub const FRAME_LEN_MAX: usize = 9_216;
+
+/// Least time between two handshake frames while a peer is missing.
+pub const HELLO_INTERVAL_FAST: Duration = Duration::from_millis(20);
+/// Time between two handshake frames once all peers answered.
+pub const HELLO_INTERVAL_SLOW: Duration = Duration::from_secs(5);
+/// Largest interval the search for a missing peer backs off to.
+pub const HELLO_INTERVAL_SEARCH_MAX: Duration = Duration::from_millis(250);
+/// A peer unheard for so long is told to its neighbours as gone.
+pub const PEER_SILENT: Duration = Duration::from_secs(20);
+/// Time between two reports of a helper.
+pub const REPORT_INTERVAL: Duration = Duration::from_millis(200);
+/// Least time between two acknowledgements that complete a block.
+pub const ACK_INTERVAL_MIN: Duration = Duration::from_millis(2);
+/// A helper that has not reported for so long is not counted on.
+pub const REPORT_STALE: Duration = Duration::from_secs(2);
+/// How far a paced sender may run ahead after a pause.
+pub const PACE_BURST: Duration = Duration::from_millis(2);

@@ -1,0 +1,127 @@
+//! The `[coding]` table as files spell it: a preset, and what differs from it.
+
+use core::time::Duration;
+
+use corridor_codec::Field;
+use serde::{Deserialize, Serialize};
+
+use crate::config::{CodingParams, Order, Policy};
+
+/// The `[coding]` table of a configuration or scenario file. What is left out comes from the preset.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CodingTable {
+    /// Where to start from.
+    #[serde(default)]
+    pub preset: Preset,
+    /// Field of the coding coefficients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<FieldName>,
+    /// Order in which symbols leave the encoder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<OrderName>,
+    /// Source symbols in a block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_size: Option<u16>,
+    /// Longest source symbol, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub symbol_size: Option<u16>,
+    /// Wait for an acknowledgement, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoder_timeout_ms: Option<f64>,
+    /// Factor on the encoder's budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overshoot: Option<f64>,
+    /// Which budgets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyName>,
+    /// Blocks unacknowledged at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks_in_flight: Option<u16>,
+    /// Bound of in-order delivery, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery_deadline_ms: Option<f64>,
+    /// Least time between two partial acknowledgements, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ack_interval_ms: Option<f64>,
+}
+
+/// Named sets of coding parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preset {
+    /// [`CodingParams::paper`].
+    Paper,
+    /// [`CodingParams::default`].
+    #[default]
+    Default,
+}
+
+/// Spelling of a [`Field`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FieldName {
+    /// GF(2).
+    Gf2,
+    /// GF(2^8), polynomial 0x11D.
+    Gf256,
+}
+
+/// Spelling of an [`Order`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OrderName {
+    /// [`Order::Systematic`].
+    Systematic,
+    /// [`Order::Dense`].
+    Dense,
+    /// [`Order::OnTheFly`].
+    OnTheFly,
+}
+
+/// Spelling of a [`Policy`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PolicyName {
+    /// [`Policy::PlayNCool`].
+    Playncool,
+    /// [`Policy::Credit`].
+    Credit,
+}
+
+impl CodingTable {
+    /// The parameters this table stands for. Ranges are checked by `StationConfig::check`.
+    pub fn resolve(&self) -> CodingParams {
+        let base = match self.preset {
+            Preset::Paper => CodingParams::paper(),
+            Preset::Default => CodingParams::default(),
+        };
+        CodingParams {
+            field: self.field.map_or(base.field, |name| match name {
+                FieldName::Gf2 => Field::Gf2,
+                FieldName::Gf256 => Field::Gf256,
+            }),
+            order: self.order.map_or(base.order, |name| match name {
+                OrderName::Systematic => Order::Systematic,
+                OrderName::Dense => Order::Dense,
+                OrderName::OnTheFly => Order::OnTheFly,
+            }),
+            block_size: self.block_size.unwrap_or(base.block_size),
+            symbol_size: self.symbol_size.unwrap_or(base.symbol_size),
+            encoder_timeout: span(self.encoder_timeout_ms, base.encoder_timeout),
+            overshoot: self.overshoot.unwrap_or(base.overshoot),
+            policy: self.policy.map_or(base.policy, |name| match name {
+                PolicyName::Playncool => Policy::PlayNCool,
+                PolicyName::Credit => Policy::Credit,
+            }),
+            blocks_in_flight: self.blocks_in_flight.unwrap_or(base.blocks_in_flight),
+            delivery_deadline: span(self.delivery_deadline_ms, base.delivery_deadline),
+            ack_interval: span(self.ack_interval_ms, base.ack_interval),
+        }
+    }
+}
+
+/// Milliseconds as a span; what is no number of milliseconds becomes zero, which the check refuses.
+fn span(ms: Option<f64>, base: Duration) -> Duration {
+    ms.map_or(base, |ms| Duration::try_from_secs_f64(ms / 1e3).unwrap_or(Duration::ZERO))
+}

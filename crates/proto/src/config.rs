@@ -1,0 +1,170 @@
+//! What a station is told before it starts. Plain data; [`StationConfig::check`] finds what cannot be.
+
+use core::time::Duration;
+
+use corridor_codec::Field;
+
+use crate::error::ConfigError;
+
+/// Number of a station within its group, 1 to 254; unique per pre-shared key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StationId(pub u8);
+
+/// What a station does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Encodes what its own host sends, decodes what its peer sends: both ends of a coded link.
+    Endpoint {
+        /// The station at the other end.
+        peer: StationId,
+        /// A neighbour that overhears both ends and recodes, if there is one.
+        helper: Option<StationId>,
+    },
+    /// Overhears two endpoints and sends recoded symbols to either (FRANC, Section II-D).
+    Helper {
+        /// The two endpoints that it helps.
+        between: (StationId, StationId),
+    },
+    /// The paper's unreliable forwarder (Section III): one packet a frame, no coding, no feedback.
+    Plain {
+        /// The station at the other end.
+        peer: StationId,
+    },
+}
+
+/// In which order symbols leave the encoder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Source symbols uncoded as they are added, coded symbols for redundancy and repair.
+    Systematic,
+    /// Coded symbols only, over the whole block: nothing is sent before the block is full.
+    Dense,
+    /// The paper's order: coded symbols only, each over what has been added so far.
+    OnTheFly,
+}
+
+/// How many transmissions the encoder and the helper allow themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// The budgets of PlayNCool as the 2014 paper uses them (see [`crate::budget`]).
+    PlayNCool,
+    /// Credits from the transmission optimum, repair as soon as feedback shows what is missing.
+    Credit,
+}
+
+/// The coding parameters: FRANC's five (Section II-B), and ours.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CodingParams {
+    /// Field of the coding coefficients.
+    pub field: Field,
+    /// Order in which symbols leave the encoder.
+    pub order: Order,
+    /// Source symbols in a block, 1 to [`corridor_codec::MAX_BLOCK_SIZE`].
+    pub block_size: u16,
+    /// Longest source symbol in bytes; bounds the MTU of the tunnel. 0: what the underlay fits.
+    pub symbol_size: u16,
+    /// How long the encoder waits for an acknowledgement before it sends more.
+    pub encoder_timeout: Duration,
+    /// Factor on the encoder's budget, 1 or more (the paper: 1.05).
+    pub overshoot: f64,
+    /// Which budgets.
+    pub policy: Policy,
+    /// Blocks the encoder may have unacknowledged at once, 1 (the paper) to
+    /// [`crate::bounds::BLOCKS_IN_FLIGHT_MAX`].
+    pub blocks_in_flight: u16,
+    /// How long the decoder holds later packets back for a block that is not complete, and the
+    /// encoder keeps repairing one.
+    pub delivery_deadline: Duration,
+    /// Least time between two acknowledgements that do not complete a block.
+    pub ack_interval: Duration,
+}
+
+impl CodingParams {
+    /// The parameters of the paper's tests (Section IV-A): GF(2), 150 x 1450 bytes, 20 ms, 5 %,
+    /// one block in flight.
+    pub const fn paper() -> Self {
+        CodingParams {
+            field: Field::Gf2,
+            order: Order::OnTheFly,
+            block_size: 150,
+            symbol_size: 1450,
+            encoder_timeout: Duration::from_millis(20),
+            overshoot: 1.05,
+            policy: Policy::PlayNCool,
+            blocks_in_flight: 1,
+            delivery_deadline: Duration::from_secs(2),
+            ack_interval: Duration::from_millis(10),
+        }
+    }
+}
+
+impl Default for CodingParams {
+    /// Our own choice for block mode: GF(2^8), systematic, small blocks, several in flight.
+    fn default() -> Self {
+        CodingParams {
+            field: Field::Gf256,
+            order: Order::Systematic,
+            block_size: 32,
+            symbol_size: 0,
+            encoder_timeout: Duration::from_millis(20),
+            overshoot: 1.0,
+            policy: Policy::Credit,
+            blocks_in_flight: 8,
+            delivery_deadline: Duration::from_secs(1),
+            ack_interval: Duration::from_millis(10),
+        }
+    }
+}
+
+/// Erasure ratios of the three links between encoder S, helper H and decoder D (the paper's Fig. 2).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ErasureRatios {
+    /// S to H, 0 to 1.
+    pub e1: f64,
+    /// H to D, 0 to 1.
+    pub e2: f64,
+    /// S to D, 0 to 1.
+    pub e3: f64,
+}
+
+/// Where the erasure ratios come from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LinkErrors {
+    /// Counted from gaps in the sequence of frames, and reported to the encoder.
+    Measured,
+    /// Told once and for all, as in the paper's tests.
+    Fixed(ErasureRatios),
+}
+
+/// Everything a [`crate::Station`] is told before it starts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StationConfig {
+    /// This station.
+    pub id: StationId,
+    /// What it does.
+    pub role: Role,
+    /// The secret of the group, 32 bytes.
+    pub psk: [u8; 32],
+    /// Coding parameters; all stations of a group must have the same field, block and symbol size.
+    pub coding: CodingParams,
+    /// Erasure ratios.
+    pub link_errors: LinkErrors,
+    /// Packets the ingress queue holds before it drops.
+    pub ingress_packets: usize,
+    /// Longest frame the underlay carries, in bytes (Ethernet: its MTU).
+    pub frame_len_max: usize,
+    /// Shortest frame the underlay carries without padding of its own (Ethernet: 46, UDP: 0).
+    pub frame_len_min: usize,
+    /// Pace of the frames, bits per second of frame bytes; `None`: as fast as the underlay takes.
+    pub rate_bps: Option<u64>,
+}
+
+impl StationConfig {
+    /// Finds values that cannot be.
+    ///
+    /// # Errors
+    /// The first field that is out of its range, with its value and what was expected.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        crate::error::check(self)
+    }
+}

@@ -1,0 +1,387 @@
+//! The way of a packet, step 2: from packets to source symbols to ENC frames.
+//!
+//! Symbols are coded and sent as they are added, not when the block is full (Section II-D of the
+//! FRANC paper). The paper has one block in flight; here a bounded number are, oldest first.
+
+mod block;
+
+use core::num::NonZeroU16;
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use corridor_base::rand::Rng;
+use corridor_base::{Stream, Time};
+
+use crate::budget;
+use crate::config::{CodingParams, ErasureRatios, Order, Policy, StationId};
+use crate::ingress::IngressQueue;
+use crate::rtt::RttEstimator;
+use crate::stats::Stats;
+use crate::symbol;
+use crate::wire::{Ack, Enc, Form, block_distance};
+use block::{Block, Cause, State};
+
+/// Missing dimensions, less what is in flight, from which on an acknowledgement triggers repair.
+const DEFICIT_TO_REPAIR: f64 = 0.5;
+/// An encoder that hears nothing for long stretches its timeouts up to this factor.
+const SILENCE_STRETCH_MAX: u32 = 16;
+/// The encoder gives a block up after so many of the decoder's deadlines: the decoder goes first.
+const DEADLINES_TO_GIVE_UP: u32 = 2;
+
+/// Encodes one flow: this station's packets to its peer.
+pub(crate) struct Encoder {
+    params: CodingParams,
+    flow: StationId,
+    symbol_size_max: usize,
+    rng: Stream,
+    blocks: VecDeque<Block>,
+    spare: Vec<Block>,
+    next_id: u16,
+    ratios: ErasureRatios,
+    helper: bool,
+    rtt: RttEstimator,
+    last_ack_at: Time,
+    newest_ack: Option<u32>,
+    symbol: Vec<u8>,
+    vector: Vec<u8>,
+}
+
+impl Encoder {
+    pub(crate) fn new(
+        params: CodingParams,
+        flow: StationId,
+        symbol_size_max: usize,
+        rng: Stream,
+        now: Time,
+    ) -> Self {
+        Encoder {
+            params,
+            flow,
+            symbol_size_max,
+            rng,
+            blocks: VecDeque::new(),
+            spare: Vec::new(),
+            next_id: 0,
+            ratios: ErasureRatios::default(),
+            helper: false,
+            rtt: RttEstimator::new(),
+            last_ack_at: now,
+            newest_ack: None,
+            symbol: Vec::new(),
+            vector: Vec::new(),
+        }
+    }
+
+    /// The oldest block still held; the next one to be opened if none is.
+    pub(crate) fn base(&self) -> u16 {
+        self.blocks.front().map_or(self.next_id, |block| block.id)
+    }
+
+    /// The newest estimate of the links, and whether there is a helper.
+    pub(crate) fn set_links(&mut self, ratios: ErasureRatios, helper: bool) {
+        self.ratios = ratios.bounded();
+        self.helper = helper;
+    }
+
+    // ---- sending ------------------------------------------------------------------------------
+
+    /// Writes the next ENC body, if there is something to send now, for the frame of `counter`.
+    pub(crate) fn poll(
+        &mut self,
+        now: Time,
+        counter: u32,
+        ingress: &mut IngressQueue,
+        body: &mut Vec<u8>,
+        stats: &mut Stats,
+    ) -> bool {
+        if !self.blocks.iter().any(|block| self.can_send(now, block)) {
+            self.add_symbol(now, ingress, stats);
+        }
+        match self.blocks.iter().position(|block| self.can_send(now, block)) {
+            Some(at) => {
+                self.emit(now, counter, at, body, stats);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn can_send(&self, now: Time, block: &Block) -> bool {
+        block.state == State::Enc && block.budget >= 1.0 && self.may_start(now, block)
+    }
+
+    /// A dense code says nothing before the block is full, or the source has paused.
+    fn may_start(&self, now: Time, block: &Block) -> bool {
+        self.params.order != Order::Dense
+            || block.coder.is_full()
+            || now >= block.last_added_at + self.params.encoder_timeout
+    }
+
+    /// Makes a source symbol of the packets that wait, as many as fit, and adds it to a block.
+    fn add_symbol(&mut self, now: Time, ingress: &mut IngressQueue, stats: &mut Stats) {
+        while !ingress.is_empty() {
+            let Some(at) = self.open_block(now, stats) else { return };
+            let packets = self.fill_symbol(ingress);
+            let credit = budget::encoder_credit(
+                self.params.policy,
+                f64::from(self.params.block_size),
+                self.ratios,
+                self.params.overshoot,
+                self.helper,
+            );
+            let added = self.blocks[at].add(now, &self.symbol, packets, credit);
+            debug_assert!(added.is_ok(), "the symbol was made to fit: {added:?}");
+            stats.symbols_added += 1;
+            if self.can_send(now, &self.blocks[at]) {
+                return;
+            }
+        }
+    }
+
+    /// The block that takes symbols; `None` when as many as may be are in flight.
+    fn open_block(&mut self, now: Time, stats: &mut Stats) -> Option<usize> {
+        if self.blocks.back().is_none_or(|block| block.coder.is_full()) {
+            if self.blocks.len() >= usize::from(self.params.blocks_in_flight) {
+                return None;
+            }
+            let mut block = match self.spare.pop() {
+                Some(block) => block,
+                None => Block::new(&self.params, self.symbol_size_max).ok()?,
+            };
+            block.open(self.next_id, now);
+            self.next_id = self.next_id.wrapping_add(1);
+            self.blocks.push_back(block);
+            stats.blocks_opened += 1;
+        }
+        Some(self.blocks.len() - 1)
+    }
+
+    /// Moves packets from the queue into `self.symbol`, one at least; returns how many.
+    fn fill_symbol(&mut self, ingress: &mut IngressQueue) -> u16 {
+        self.symbol.clear();
+        let mut packets = 0;
+        while let Some(packet) = ingress.front() {
+            let len = self.symbol.len() + symbol::packet_len_in_symbol(packet);
+            if packets > 0 && len > self.symbol_size_max {
+                break;
+            }
+            symbol::append_packet(packet, &mut self.symbol);
+            ingress.pop();
+            packets += 1;
+        }
+        packets
+    }
+
+    fn emit(&mut self, now: Time, counter: u32, at: usize, body: &mut Vec<u8>, stats: &mut Stats) {
+        let timeout = self.timeout(now);
+        let block = &mut self.blocks[at];
+        if self.params.order == Order::Systematic && block.next_source < block.coder.count() {
+            let index = block.next_source;
+            let form = Form::Source { index: index as u16 };
+            Enc::write_head(self.flow, block.id, form, body);
+            body.extend_from_slice(block.coder.symbol(index).unwrap_or_default());
+            block.next_source += 1;
+            stats.source_frames_sent += 1;
+        } else {
+            write_coded(block, self.flow, self.rng.next_u32(), &mut self.vector, body);
+            stats.coded_frames_sent += 1;
+        }
+        block.note_sent(now, counter, timeout);
+    }
+
+    // ---- feedback -----------------------------------------------------------------------------
+
+    /// Takes an acknowledgement of this flow.
+    pub(crate) fn handle_ack(&mut self, now: Time, ack: &Ack, stats: &mut Stats) {
+        if self.newest_ack.is_some_and(|newest| ack.encoder_counter < newest) {
+            return; // It was overtaken; what it tells is old.
+        }
+        self.newest_ack = Some(ack.encoder_counter);
+        self.last_ack_at = now;
+        for told in ack.blocks.iter().filter(|told| told.given_up) {
+            self.remove(
+                told.block,
+                |block, stats| {
+                    stats.packets_given_up += block.packets_undecoded(Some(told));
+                    stats.blocks_given_up += 1;
+                },
+                stats,
+            );
+        }
+        while let Some(block) = self.blocks.front() {
+            if block_distance(block.id, ack.base) <= 0 {
+                break;
+            }
+            self.remove(block.id, |_, stats| stats.blocks_acknowledged += 1, stats);
+        }
+        for at in 0..self.blocks.len() {
+            self.take_block_ack(now, at, ack);
+        }
+        let done: Vec<u16> = self.blocks.iter().filter(|b| b.is_complete()).map(|b| b.id).collect();
+        for id in done {
+            self.remove(id, |_, stats| stats.blocks_acknowledged += 1, stats);
+        }
+    }
+
+    fn take_block_ack(&mut self, now: Time, at: usize, ack: &Ack) {
+        let block = &mut self.blocks[at];
+        if let Some(sent_at) = block.note_heard(ack.encoder_counter) {
+            self.rtt.sample(now - sent_at);
+        }
+        if let Some(told) = ack.blocks.iter().find(|told| told.block == block.id) {
+            block.note_rank(now, usize::from(told.rank));
+        }
+        // The paper: "if the decoder rank is less than the number of added symbols, nothing is
+        // changed". Feedback that shows what nothing in flight will fill is worth acting on.
+        if self.params.policy == Policy::Credit && block.state == State::Wait {
+            let missing = self.missing(&self.blocks[at], self.helper);
+            let block = &mut self.blocks[at];
+            if missing >= DEFICIT_TO_REPAIR && block.sent_count > 0 {
+                block.state = block.state.after(Cause::AckShowsDeficit);
+                block.budget = budget::repair(missing, self.ratios.e3).max(1.0);
+            }
+        }
+    }
+
+    /// Dimensions of a block that the decoder lacks, that nothing of ours in flight will bring on
+    /// average, and that the helper, if counted on, cannot bring.
+    fn missing(&self, block: &Block, count_on_helper: bool) -> f64 {
+        let deficit = block.deficit() as f64;
+        let arriving = block.in_flight_count() as f64 * (1.0 - self.ratios.e3);
+        let helper_worth =
+            self.params.policy == Policy::PlayNCool || budget::helper_is_worth_it(self.ratios);
+        let helper_rank = if count_on_helper && helper_worth {
+            (block.sent_count as f64 * (1.0 - self.ratios.e1)).min(block.coder.count() as f64)
+        } else {
+            0.0
+        };
+        let helper_share = (helper_rank - block.rank as f64).clamp(0.0, deficit);
+        deficit - helper_share - arriving
+    }
+
+    fn remove(&mut self, id: u16, count: impl FnOnce(&Block, &mut Stats), stats: &mut Stats) {
+        let at = self.blocks.iter().position(|block| block.id == id);
+        if let Some(block) = at.and_then(|at| self.blocks.remove(at)) {
+            count(&block, stats);
+            self.spare.push(block);
+        }
+    }
+
+    /// The decoder restarted: what it had not acknowledged in full is sent again.
+    pub(crate) fn restart_peer(&mut self, now: Time) {
+        let credit = 1.0 / (1.0 - self.ratios.e3);
+        for block in self.blocks.iter_mut().filter(|block| block.coder.count() > 0) {
+            block.forget_feedback();
+            block.budget = credit * block.coder.count() as f64;
+            block.state = block.state.after(Cause::SymbolAdded);
+            block.progress_at = now;
+        }
+        self.restart_session();
+        self.last_ack_at = now;
+    }
+
+    /// Our own frame counters start anew.
+    pub(crate) fn restart_session(&mut self) {
+        self.newest_ack = None;
+        self.blocks.iter_mut().for_each(Block::forget_in_flight);
+    }
+
+    // ---- time ---------------------------------------------------------------------------------
+
+    /// How long to wait for an acknowledgement: as configured (the paper's encoder timeout), or by
+    /// the measured round trip if that is longer, stretched while the decoder is silent.
+    fn timeout(&self, now: Time) -> Duration {
+        let configured = self.params.encoder_timeout;
+        let timeout = match self.params.policy {
+            Policy::PlayNCool => configured,
+            Policy::Credit => configured.max(self.rtt.timeout() + self.params.ack_interval),
+        };
+        let silence = (now - self.last_ack_at).as_nanos() / (4 * timeout).as_nanos().max(1);
+        timeout * u32::try_from(silence).unwrap_or(u32::MAX).clamp(1, SILENCE_STRETCH_MAX)
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Time, stats: &mut Stats) {
+        self.give_up_overdue(now, stats);
+        for at in 0..self.blocks.len() {
+            let block = &self.blocks[at];
+            if block.state == State::Wait && block.wait_until <= now {
+                self.time_out(now, at, stats);
+            }
+        }
+    }
+
+    /// No acknowledgement came: the budget is increased, and will be spent.
+    fn time_out(&mut self, now: Time, at: usize, stats: &mut Stats) {
+        stats.encoder_timeouts += 1;
+        // Count on the helper once; if that brought nothing, do without.
+        let first = self.blocks[at].timeouts_in_row == 0;
+        let count_on_helper = self.helper && first;
+        let missing = self.missing(&self.blocks[at], count_on_helper);
+        let wait_until = now + self.timeout(now);
+        let least = if count_on_helper && self.params.policy == Policy::Credit { 0.0 } else { 1.0 };
+        let ratio = self.ratios.e3;
+        let block = &mut self.blocks[at];
+        block.timeouts_in_row += 1;
+        block.give_up_in_flight();
+        block.budget += budget::repair(missing, ratio).max(least);
+        block.wait_until = wait_until;
+        if block.budget >= 1.0 {
+            block.state = block.state.after(Cause::TimedOut);
+        }
+    }
+
+    fn give_up_overdue(&mut self, now: Time, stats: &mut Stats) {
+        let patience = self.params.delivery_deadline * DEADLINES_TO_GIVE_UP;
+        while let Some(block) = self.blocks.front() {
+            if block.deficit() == 0 || now - block.progress_at < patience {
+                return;
+            }
+            self.remove(
+                block.id,
+                |block, stats| {
+                    stats.packets_given_up += block.packets_undecoded(None);
+                    stats.blocks_given_up += 1;
+                },
+                stats,
+            );
+        }
+    }
+
+    /// When `handle_timeout` or `poll` next has something to do.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        let patience = self.params.delivery_deadline * DEADLINES_TO_GIVE_UP;
+        let head = self.blocks.front().filter(|block| block.deficit() > 0);
+        let give_up = head.map(|block| block.progress_at + patience);
+        let waits = self.blocks.iter().filter_map(|block| match block.state {
+            State::Wait => Some(block.wait_until),
+            State::Enc if self.params.order == Order::Dense && !block.coder.is_full() => {
+                Some(block.last_added_at + self.params.encoder_timeout)
+            }
+            State::Enc | State::Idle => None,
+        });
+        waits.chain(give_up).min()
+    }
+}
+
+/// Writes a coded symbol over all that was added to the block, its vector expanded from `seed`.
+fn write_coded(
+    block: &Block,
+    flow: StationId,
+    seed: u32,
+    vector: &mut Vec<u8>,
+    body: &mut Vec<u8>,
+) {
+    let coder = &block.coder;
+    let count = coder.count();
+    let Some(nonzero) = NonZeroU16::new(count as u16) else { return };
+    Enc::write_head(flow, block.id, Form::Seeded { count: nonzero, seed }, body);
+    vector.resize(coder.field().vector_len_bytes(count), 0);
+    let start = body.len();
+    body.resize(start + coder.symbol_size_max(), 0);
+    let len = coder
+        .field()
+        .expand_seed(seed, count, vector)
+        .and_then(|()| coder.encode(vector, count, &mut body[start..]));
+    debug_assert!(len.is_ok(), "vector and buffer were made to fit: {len:?}");
+    body.truncate(start + len.unwrap_or(0));
+}

@@ -1,0 +1,227 @@
+//! One block on the encoder's side: what was added, what was sent, what the decoder has, and the
+//! states ENC, WAIT, IDLE of the paper's Fig. 4.
+
+use std::collections::VecDeque;
+
+use corridor_base::Time;
+use corridor_codec::{BlockEncoder, CodecError};
+
+use crate::bounds::SENT_LOG_MAX;
+use crate::config::CodingParams;
+use crate::wire::BlockAck;
+
+/// The encoder's states (Section II-D). One block is in one state; with one block in flight that is
+/// the paper's machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// There is budget to spend.
+    Enc,
+    /// The budget is spent; an acknowledgement is awaited until the timeout.
+    Wait,
+    /// The decoder has all that was added.
+    Idle,
+}
+
+/// What moves a block from state to state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// A source symbol was added.
+    SymbolAdded,
+    /// Less than one transmission of budget is left.
+    BudgetSpent,
+    /// No acknowledgement came in time.
+    TimedOut,
+    /// An acknowledgement shows missing dimensions that nothing in flight will fill.
+    AckShowsDeficit,
+    /// An acknowledgement shows all that was added.
+    AckCaughtUp,
+}
+
+impl State {
+    /// The transition table.
+    pub(crate) fn after(self, cause: Cause) -> State {
+        match (self, cause) {
+            (_, Cause::SymbolAdded) => State::Enc,
+            (State::Enc, Cause::BudgetSpent) => State::Wait,
+            (State::Wait, Cause::TimedOut | Cause::AckShowsDeficit) => State::Enc,
+            (_, Cause::AckCaughtUp) => State::Idle,
+            // A timer that fires late, or feedback that tells nothing new.
+            (state, Cause::BudgetSpent | Cause::TimedOut | Cause::AckShowsDeficit) => state,
+        }
+    }
+}
+
+/// A block in flight.
+pub(crate) struct Block {
+    pub(crate) id: u16,
+    pub(crate) coder: BlockEncoder,
+    pub(crate) state: State,
+    /// Transmissions allowed and not yet made.
+    pub(crate) budget: f64,
+    /// The first source symbol that has not been sent uncoded.
+    pub(crate) next_source: usize,
+    /// When the wait for an acknowledgement ends (state WAIT).
+    pub(crate) wait_until: Time,
+    /// Timeouts since the decoder's rank last rose.
+    pub(crate) timeouts_in_row: u32,
+    /// Transmissions of the block so far.
+    pub(crate) sent_count: u64,
+    pub(crate) last_added_at: Time,
+    /// When a symbol was last added, or the decoder's rank last rose.
+    pub(crate) progress_at: Time,
+    /// The decoder's rank as last told.
+    pub(crate) rank: usize,
+    /// Transmissions the decoder has not yet been heard about.
+    in_flight: VecDeque<(u32, Time)>,
+    /// Packets in each source symbol.
+    packets: Vec<u16>,
+}
+
+impl Block {
+    pub(crate) fn new(params: &CodingParams, symbol_size_max: usize) -> Result<Self, CodecError> {
+        let size = usize::from(params.block_size);
+        Ok(Block {
+            id: 0,
+            coder: BlockEncoder::new(params.field, size, symbol_size_max)?,
+            state: State::Idle,
+            budget: 0.0,
+            next_source: 0,
+            wait_until: Time::MAX,
+            timeouts_in_row: 0,
+            sent_count: 0,
+            last_added_at: Time::ZERO,
+            progress_at: Time::ZERO,
+            rank: 0,
+            in_flight: VecDeque::new(),
+            packets: Vec::with_capacity(size),
+        })
+    }
+
+    /// Empties the block for use under a new number.
+    pub(crate) fn open(&mut self, id: u16, now: Time) {
+        self.id = id;
+        self.coder.clear();
+        self.packets.clear();
+        self.progress_at = now;
+        self.sent_count = 0;
+        self.forget_feedback();
+        self.budget = 0.0;
+        self.state = State::Idle;
+    }
+
+    /// The decoder lost all it had: as if nothing had been sent.
+    pub(crate) fn forget_feedback(&mut self) {
+        self.rank = 0;
+        self.next_source = 0;
+        self.timeouts_in_row = 0;
+        self.wait_until = Time::MAX;
+        self.in_flight.clear();
+    }
+
+    /// The counters of a new session tell nothing about frames of the one before.
+    pub(crate) fn forget_in_flight(&mut self) {
+        self.in_flight.clear();
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        self.rank == self.coder.block_size()
+    }
+
+    /// Dimensions the decoder lacks of what was added.
+    pub(crate) fn deficit(&self) -> usize {
+        self.coder.count().saturating_sub(self.rank)
+    }
+
+    pub(crate) fn in_flight_count(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        now: Time,
+        symbol: &[u8],
+        packets: u16,
+        credit: f64,
+    ) -> Result<(), CodecError> {
+        self.coder.push(symbol)?;
+        self.packets.push(packets);
+        self.last_added_at = now;
+        self.progress_at = now;
+        self.budget += credit;
+        self.state = self.state.after(Cause::SymbolAdded);
+        Ok(())
+    }
+
+    /// A transmission was made under this frame counter.
+    pub(crate) fn note_sent(&mut self, now: Time, counter: u32, timeout: core::time::Duration) {
+        if self.in_flight.len() == SENT_LOG_MAX {
+            self.in_flight.pop_front();
+        }
+        self.in_flight.push_back((counter, now));
+        self.sent_count += 1;
+        self.budget -= 1.0;
+        if self.budget < 1.0 {
+            self.state = self.state.after(Cause::BudgetSpent);
+            self.wait_until = now + timeout;
+        }
+    }
+
+    /// The decoder has heard the frame of this counter: it will hear no earlier one any more.
+    /// Returns when that very frame was sent, if it was of this block.
+    pub(crate) fn note_heard(&mut self, counter: u32) -> Option<Time> {
+        let mut sent_at = None;
+        while let Some(&(sent, at)) = self.in_flight.front().filter(|(sent, _)| *sent <= counter) {
+            sent_at = (sent == counter).then_some(at);
+            self.in_flight.pop_front();
+        }
+        sent_at
+    }
+
+    /// Nothing that is still in flight will arrive.
+    pub(crate) fn give_up_in_flight(&mut self) {
+        self.in_flight.clear();
+    }
+
+    /// The decoder's rank, as an acknowledgement tells it.
+    pub(crate) fn note_rank(&mut self, now: Time, rank: usize) {
+        if rank > self.rank {
+            self.progress_at = now;
+            self.rank = rank.min(self.coder.block_size());
+            self.timeouts_in_row = 0;
+        }
+        if self.deficit() == 0 {
+            self.state = self.state.after(Cause::AckCaughtUp);
+            self.budget = 0.0;
+        }
+    }
+
+    /// Packets in symbols that the decoder did not decode.
+    pub(crate) fn packets_undecoded(&self, ack: Option<&BlockAck>) -> u64 {
+        let decoded = |index: usize| {
+            ack.and_then(|ack| ack.decoded.get(index / 8))
+                .is_some_and(|b| b >> (index % 8) & 1 == 1)
+        };
+        let lost = self.packets.iter().enumerate().filter(|(index, _)| !decoded(*index));
+        lost.map(|(_, &packets)| u64::from(packets)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_matrix_of_states_and_causes() {
+        use Cause::*;
+        use State::*;
+        let causes = [SymbolAdded, BudgetSpent, TimedOut, AckShowsDeficit, AckCaughtUp];
+        let expected = [
+            (Enc, [Enc, Wait, Enc, Enc, Idle]),
+            (Wait, [Enc, Wait, Enc, Enc, Idle]),
+            (Idle, [Enc, Idle, Idle, Idle, Idle]),
+        ];
+        for (state, after) in expected {
+            assert_eq!(causes.map(|cause| state.after(cause)), after, "{state:?}");
+        }
+    }
+}

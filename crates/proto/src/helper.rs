@@ -1,0 +1,368 @@
+//! The way of a packet, the side road: a helper overhears, recodes, sends (Section II-D of the FRANC
+//! paper, Fig. 5).
+//!
+//! One machine serves one direction. In state IDLE the helper collects; once it has overheard what
+//! PlayNCool's threshold asks for, it is in ENC: every further symbol adds to its budget, and the
+//! budget is spent on recoded symbols. An acknowledgement of the full block ends it.
+
+use core::num::NonZeroU16;
+use std::collections::VecDeque;
+
+use corridor_base::{Stream, Time};
+use corridor_codec::{Field, Outcome, Recoder};
+
+use crate::bounds::HELPER_BLOCKS_MAX;
+use crate::budget;
+use crate::config::{CodingParams, ErasureRatios, Policy, StationId};
+use crate::stats::Stats;
+use crate::wire::{Ack, Enc, Form, block_distance};
+
+/// The helper's states (Fig. 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Idle,
+    Enc,
+}
+
+/// What moves a helper's block between states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    /// The threshold of overheard symbols is reached.
+    ThresholdReached,
+    /// All that the helper may send has been sent.
+    BudgetSpent,
+    /// A symbol of a newer block was heard, with one block in flight.
+    NewBlock,
+    /// Feedback or a pause shows that the decoder lacks what the helper has.
+    RepairNeeded,
+}
+
+impl State {
+    /// The transition table.
+    fn after(self, cause: Cause) -> State {
+        match (self, cause) {
+            (_, Cause::ThresholdReached | Cause::RepairNeeded) => State::Enc,
+            (_, Cause::BudgetSpent | Cause::NewBlock) => State::Idle,
+        }
+    }
+}
+
+/// Helps one flow, the packets of `flow` to its peer.
+pub(crate) struct Helper {
+    params: CodingParams,
+    flow: StationId,
+    field: Field,
+    block_size: u16,
+    symbol_size_max: usize,
+    rng: Stream,
+    ratios: ErasureRatios,
+    /// First block the decoder has not finished.
+    base: Option<u16>,
+    blocks: VecDeque<Block>,
+    spare: Vec<Recoder>,
+    vector: Vec<u8>,
+    payload: Vec<u8>,
+}
+
+struct Block {
+    id: u16,
+    recoder: Recoder,
+    state: State,
+    /// Symbols overheard, innovative or not.
+    heard: u32,
+    /// Symbols overheard that raised the rank.
+    innovative: u32,
+    /// Transmissions earned.
+    earned: f64,
+    sent: u32,
+    /// The encoder has sent all there is of it, as far as can be heard.
+    ended: bool,
+    /// The decoder's rank as last told.
+    decoder_rank: usize,
+    /// The newest frames of encoder and helper that belong to it.
+    encoder_counter: u32,
+    sent_counter: Option<u32>,
+    repair_at: Time,
+}
+
+impl Helper {
+    pub(crate) fn new(
+        params: CodingParams,
+        flow: StationId,
+        field: Field,
+        block_size: u16,
+        symbol_size_max: usize,
+        rng: Stream,
+    ) -> Self {
+        Helper {
+            params,
+            flow,
+            field,
+            block_size,
+            symbol_size_max,
+            rng,
+            ratios: ErasureRatios::default(),
+            base: None,
+            blocks: VecDeque::new(),
+            spare: Vec::new(),
+            vector: Vec::new(),
+            payload: Vec::new(),
+        }
+    }
+
+    pub(crate) fn flow(&self) -> StationId {
+        self.flow
+    }
+
+    pub(crate) fn field(&self) -> Field {
+        self.field
+    }
+
+    pub(crate) fn ratios(&self) -> ErasureRatios {
+        self.ratios
+    }
+
+    pub(crate) fn set_links(&mut self, ratios: ErasureRatios) {
+        self.ratios = ratios.bounded();
+    }
+
+    /// The encoder restarted, with these parameters.
+    pub(crate) fn restart(&mut self, field: Field, block_size: u16) {
+        (self.field, self.block_size, self.base) = (field, block_size, None);
+        self.blocks.clear();
+        self.spare.clear();
+    }
+
+    /// The decoder restarted, and has nothing.
+    pub(crate) fn restart_decoder(&mut self) {
+        self.base = None;
+        self.blocks.iter_mut().for_each(|block| block.decoder_rank = 0);
+    }
+
+    // ---- overhearing --------------------------------------------------------------------------
+
+    /// Overhears a symbol of the encoder, in the frame of `counter`.
+    pub(crate) fn handle_enc(&mut self, now: Time, counter: u32, enc: &Enc<'_>, stats: &mut Stats) {
+        if self.base.is_some_and(|base| block_distance(base, enc.block) < 0) {
+            return;
+        }
+        let Some(at) = self.block_at(enc.block) else { return };
+        let field = self.field;
+        let block_size = usize::from(self.block_size);
+        let block = &mut self.blocks[at];
+        match add(&mut block.recoder, field, enc, &mut self.vector) {
+            Some(Outcome::Innovative) => {
+                stats.symbols_innovative += 1;
+                block.innovative += 1;
+            }
+            Some(Outcome::Dependent) => stats.symbols_dependent += 1,
+            None => return,
+        }
+        block.heard += 1;
+        block.encoder_counter = block.encoder_counter.max(counter);
+        block.ended = block.recoder.known_count() == block_size;
+        block.repair_at = now + self.params.encoder_timeout;
+        self.earn(at);
+    }
+
+    fn block_at(&mut self, id: u16) -> Option<usize> {
+        if let Some(at) = self.blocks.iter().position(|block| block.id == id) {
+            return Some(at);
+        }
+        let newest = self.blocks.back().is_none_or(|last| block_distance(last.id, id) > 0);
+        if !newest {
+            return None; // An older block that was dropped, or never heard while it was new.
+        }
+        for block in &mut self.blocks {
+            block.ended = true;
+            if self.params.blocks_in_flight == 1 {
+                block.state = block.state.after(Cause::NewBlock);
+            }
+        }
+        if self.blocks.len() == HELPER_BLOCKS_MAX {
+            self.drop_block(0);
+        }
+        let size = usize::from(self.block_size);
+        let recoder = match self.spare.pop() {
+            Some(recoder) => recoder,
+            None => Recoder::new(self.field, size, self.symbol_size_max).ok()?,
+        };
+        self.blocks.push_back(Block::new(id, recoder));
+        Some(self.blocks.len() - 1)
+    }
+
+    fn drop_block(&mut self, at: usize) {
+        if let Some(mut block) = self.blocks.remove(at) {
+            block.recoder.reset();
+            self.spare.push(block.recoder);
+        }
+    }
+
+    /// Adds to the budget of a block after a symbol was overheard.
+    fn earn(&mut self, at: usize) {
+        let credit = budget::helper_credit(self.params.policy, self.ratios);
+        let block = &mut self.blocks[at];
+        match self.params.policy {
+            Policy::PlayNCool => {
+                let budgets = budget::playncool(f64::from(self.block_size), self.ratios);
+                if f64::from(block.heard) >= budgets.helper_threshold {
+                    block.state = block.state.after(Cause::ThresholdReached);
+                    let most = self.params.overshoot * budgets.helper_budget;
+                    block.earned = (block.earned + credit).min(most.max(1.0));
+                }
+            }
+            Policy::Credit => {
+                block.earned = credit * f64::from(block.innovative);
+                if credit > 0.0 {
+                    block.state = block.state.after(Cause::ThresholdReached);
+                }
+            }
+        }
+    }
+
+    /// Overhears the decoder's acknowledgement.
+    pub(crate) fn handle_ack(&mut self, now: Time, ack: &Ack) {
+        self.base = Some(ack.base);
+        self.blocks.retain(|block| {
+            let told = ack.blocks.iter().find(|told| told.block == block.id);
+            let finished = block_distance(ack.base, block.id) < 0;
+            !finished && !told.is_some_and(|told| told.given_up || told.rank == self.block_size)
+        });
+        let repair_on_ack = self.params.policy == Policy::Credit;
+        let lag = self.lag();
+        for at in 0..self.blocks.len() {
+            let block = &mut self.blocks[at];
+            let told = ack.blocks.iter().find(|told| told.block == block.id);
+            let rank = told.map_or(0, |told| usize::from(told.rank));
+            block.decoder_rank = block.decoder_rank.max(rank);
+            block.repair_at = now + self.params.encoder_timeout;
+            // Nothing of the block is on its way any more: what is missing now, stays missing.
+            let quiet = ack.encoder_counter >= block.encoder_counter
+                && block.sent_counter.is_none_or(|sent| {
+                    ack.helper_counter != u32::MAX && ack.helper_counter >= sent
+                });
+            if repair_on_ack && quiet && block.budget(lag) < 1.0 {
+                self.repair(at);
+            }
+        }
+    }
+
+    // ---- sending ------------------------------------------------------------------------------
+
+    fn lag(&self) -> f64 {
+        match self.params.policy {
+            Policy::PlayNCool => 0.0,
+            Policy::Credit => {
+                budget::helper_lag(self.field) * budget::helper_credit(Policy::Credit, self.ratios)
+            }
+        }
+    }
+
+    /// Writes the next recoded ENC body, for the frame of `counter`, if there is budget.
+    pub(crate) fn poll(&mut self, counter: u32, body: &mut Vec<u8>, stats: &mut Stats) -> bool {
+        let lag = self.lag();
+        let ready = |block: &Block| {
+            block.state == State::Enc && block.budget(lag) >= 1.0 && block.recoder.rank() > 0
+        };
+        let Some(at) = self.blocks.iter().position(ready) else { return false };
+        let block = &mut self.blocks[at];
+        self.vector.resize(self.field.vector_len_bytes(usize::from(self.block_size)), 0);
+        self.payload.resize(self.symbol_size_max, 0);
+        let recoded = block.recoder.recode(&mut self.rng, &mut self.vector, &mut self.payload);
+        let Some(recoded) = recoded else { return false };
+        let Some(count) = NonZeroU16::new(recoded.count as u16) else { return false };
+        let vector = &self.vector[..self.field.vector_len_bytes(recoded.count)];
+        Enc::write_head(self.flow, block.id, Form::Explicit { count, vector }, body);
+        body.extend_from_slice(&self.payload[..recoded.len]);
+        block.sent += 1;
+        block.sent_counter = Some(counter);
+        if block.budget(lag) < 1.0 {
+            block.state = block.state.after(Cause::BudgetSpent);
+        }
+        stats.recoded_frames_sent += 1;
+        true
+    }
+
+    // ---- repair -------------------------------------------------------------------------------
+
+    /// The helper's share of what the decoder lacks: the dimensions it holds and the decoder does
+    /// not, over its own link.
+    fn repair(&mut self, at: usize) {
+        let ratio = self.ratios.e2;
+        let worth =
+            self.params.policy == Policy::PlayNCool || budget::helper_is_worth_it(self.ratios);
+        let lag = self.lag();
+        let block = &mut self.blocks[at];
+        let deficit = block.recoder.known_count().saturating_sub(block.decoder_rank);
+        let share = block.recoder.rank().saturating_sub(block.decoder_rank).min(deficit);
+        if !worth || share == 0 {
+            return;
+        }
+        let short = budget::repair(share as f64, ratio) - block.budget(lag);
+        block.earned += short.max(0.0);
+        block.state = block.state.after(Cause::RepairNeeded);
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        for at in 0..self.blocks.len() {
+            if self.blocks[at].repair_at <= now {
+                // Once for each sign of life: a decoder that is gone is not sent to for ever.
+                self.blocks[at].repair_at = Time::MAX;
+                self.blocks[at].ended = true;
+                self.repair(at);
+            }
+        }
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        self.blocks.iter().map(|block| block.repair_at).min().filter(|&at| at < Time::MAX)
+    }
+}
+
+impl Block {
+    fn new(id: u16, recoder: Recoder) -> Self {
+        Block {
+            id,
+            recoder,
+            state: State::Idle,
+            heard: 0,
+            innovative: 0,
+            earned: 0.0,
+            sent: 0,
+            ended: false,
+            decoder_rank: 0,
+            encoder_counter: 0,
+            sent_counter: None,
+            repair_at: Time::MAX,
+        }
+    }
+
+    /// Transmissions earned and not made; `lag` of them are held back until the block ends.
+    fn budget(&self, lag: f64) -> f64 {
+        let held_back = if self.ended { 0.0 } else { lag };
+        self.earned - f64::from(self.sent) - held_back
+    }
+}
+
+fn add(
+    recoder: &mut Recoder,
+    field: Field,
+    enc: &Enc<'_>,
+    vector: &mut Vec<u8>,
+) -> Option<Outcome> {
+    match enc.form {
+        Form::Source { index } => recoder.add_source(usize::from(index), enc.symbol).ok(),
+        Form::Explicit { count, vector } => {
+            recoder.add_coded(vector, usize::from(count.get()), enc.symbol).ok()
+        }
+        Form::Seeded { count, seed } => {
+            let count = usize::from(count.get());
+            if count > recoder.block_size() {
+                return None;
+            }
+            vector.resize(field.vector_len_bytes(count), 0);
+            field.expand_seed(seed, count, vector).ok()?;
+            recoder.add_coded(vector, count, enc.symbol).ok()
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Sealing and opening frames: AES-128-GCM under a key that belongs to one session of one sender.
+//!
+//! The key is HKDF-SHA256(pre-shared key, sender, session id) and the nonce the frame counter,
+//! which starts from zero with a session id of 128 fresh random bits: no restart repeats a nonce.
+
+use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
+
+use crate::config::StationId;
+use crate::wire::{Random128, TAG_LEN};
+
+const SALT: &[u8] = b"corridor wire 1";
+
+/// The key of one session of one sender.
+pub(crate) struct SessionKey(LessSafeKey);
+
+struct KeyLen;
+
+impl KeyType for KeyLen {
+    fn len(&self) -> usize {
+        16
+    }
+}
+
+impl SessionKey {
+    /// Derives the key of `sender`'s session from the secret of the group.
+    pub(crate) fn derive(psk: &[u8; 32], sender: StationId, session: &Random128) -> Self {
+        let info: [&[u8]; 3] = [b"session", &[sender.0], session];
+        let mut key = [0; 16];
+        let filled = Salt::new(HKDF_SHA256, SALT)
+            .extract(psk)
+            .expand(&info, KeyLen)
+            .and_then(|okm| okm.fill(&mut key));
+        // HKDF fails only for outputs over 255 hashes long, AES-128 only for keys not 16 bytes long.
+        filled.expect("16 bytes are within HKDF's range");
+        let key = UnboundKey::new(&AES_128_GCM, &key).expect("16 bytes are AES-128's key length");
+        SessionKey(LessSafeKey::new(key))
+    }
+
+    /// Seals `frame[clear..]` in place, authenticates `frame[..clear]` with it, appends the tag.
+    pub(crate) fn seal(&self, counter: u32, frame: &mut Vec<u8>, clear: usize) {
+        let (head, body) = frame.split_at_mut(clear);
+        let tag = self
+            .0
+            .seal_in_place_separate_tag(nonce(counter), Aad::from(head), body)
+            .expect("a frame is far below GCM's length limit");
+        frame.extend_from_slice(tag.as_ref());
+    }
+
+    /// Opens `frame` into `body` (replaced); `false` when it was not sealed under this key, or
+    /// changed since.
+    pub(crate) fn open(
+        &self,
+        counter: u32,
+        frame: &[u8],
+        clear: usize,
+        body: &mut Vec<u8>,
+    ) -> bool {
+        body.clear();
+        if frame.len() < clear + TAG_LEN {
+            return false;
+        }
+        let (head, sealed) = frame.split_at(clear);
+        body.extend_from_slice(sealed);
+        match self.0.open_in_place(nonce(counter), Aad::from(head), body) {
+            Ok(opened) => {
+                let len = opened.len();
+                body.truncate(len);
+                true
+            }
+            Err(_) => {
+                body.clear();
+                false
+            }
+        }
+    }
+}
+
+fn nonce(counter: u32) -> Nonce {
+    let mut bytes = [0; 12];
+    bytes[8..].copy_from_slice(&counter.to_be_bytes());
+    Nonce::assume_unique_for_key(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_sealed_opens_and_a_flipped_bit_anywhere_does_not() {
+        let key = SessionKey::derive(&[7; 32], StationId(1), &[9; 16]);
+        let mut frame = b"clearsecret".to_vec();
+        key.seal(5, &mut frame, 5);
+        let mut body = Vec::new();
+        assert!(key.open(5, &frame, 5, &mut body));
+        assert_eq!(body, b"secret");
+        assert!(!key.open(6, &frame, 5, &mut body));
+        for bit in 0..frame.len() * 8 {
+            let mut bent = frame.clone();
+            bent[bit / 8] ^= 1 << (bit % 8);
+            assert!(!key.open(5, &bent, 5, &mut body), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn keys_differ_by_secret_sender_and_session() {
+        let mut frame = b"clearsecret".to_vec();
+        SessionKey::derive(&[7; 32], StationId(1), &[9; 16]).seal(5, &mut frame, 5);
+        let others = [
+            SessionKey::derive(&[8; 32], StationId(1), &[9; 16]),
+            SessionKey::derive(&[7; 32], StationId(2), &[9; 16]),
+            SessionKey::derive(&[7; 32], StationId(1), &[8; 16]),
+        ];
+        for other in others {
+            assert!(!other.open(5, &frame, 5, &mut Vec::new()));
+        }
+    }
+}

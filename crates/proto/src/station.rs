@@ -1,0 +1,382 @@
+//! The one type a driver holds: a station in any role, without clocks or sockets.
+//!
+//! A driver puts one thing in (`handle_packet`, `handle_frame`, `handle_timeout`), then drains
+//! `poll_transmit`, `poll_packet`, `poll_event` until they return nothing, and calls again at
+//! `poll_timeout`. `poll_transmit` is called only while the underlay can take a frame: frames are
+//! made at the last moment, so that they carry the newest feedback and the most packets.
+
+mod endpoint;
+mod helper_station;
+mod pacer;
+mod plain;
+
+use std::collections::VecDeque;
+
+use corridor_base::rand::SeedableRng;
+use corridor_base::{Stream, Time};
+
+use crate::bounds::EVENTS_MAX;
+use crate::config::{Role, StationConfig, StationId};
+use crate::egress::EgressQueue;
+use crate::error::ConfigError;
+use crate::ingress::IngressQueue;
+use crate::session::{Group, Joined, Opening};
+use crate::stats::Stats;
+use crate::wire;
+use endpoint::Endpoint;
+use helper_station::HelperStation;
+use pacer::Pacer;
+use plain::Plain;
+
+/// What became of a packet from the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketOutcome {
+    /// It waits in the ingress queue.
+    Accepted,
+    /// The ingress queue is full; the packet is counted and gone.
+    QueueFull,
+    /// It is longer than [`Station::tunnel_mtu`], in bytes.
+    TooLong {
+        /// Its length.
+        len: usize,
+        /// The longest there may be.
+        max: usize,
+    },
+    /// It has no bytes.
+    Empty,
+    /// This role carries no packets of its own host (a helper).
+    NotCarried,
+}
+
+/// What became of a frame from the underlay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameOutcome {
+    /// It opened under an accepted session: the underlay address it came from is its sender's.
+    Accepted {
+        /// The station that sealed it.
+        from: StationId,
+    },
+    /// It is an authentic handshake frame; its address may be used to answer, not yet to send data.
+    Handshake {
+        /// The station that sealed it.
+        from: StationId,
+    },
+    /// It left no trace but a counter.
+    Rejected(Rejection),
+}
+
+/// Why a frame was rejected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// Not a frame of ours: too short, or of another wire version.
+    Malformed,
+    /// Sealed by nobody we know, or changed on the way.
+    NotAuthentic,
+    /// Heard before, or too old to tell.
+    Replayed,
+    /// Sealed under a session that has not answered our challenge.
+    UnknownSession,
+    /// Authentic, but not for this station or role.
+    NotForUs,
+}
+
+/// To whom a frame goes. Who else overhears is the medium's matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// One station.
+    Station(StationId),
+    /// All stations in reach.
+    All,
+}
+
+/// A frame to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit<'a> {
+    /// To whom.
+    pub to: Destination,
+    /// Its bytes, sealed.
+    pub frame: &'a [u8],
+}
+
+/// Something an operator wants to know.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A peer proved that it is there, with a session of its own.
+    SessionUp {
+        /// The peer.
+        peer: StationId,
+        /// It had been known before, and has lost its state since.
+        restarted: bool,
+    },
+    /// A peer has not been heard for [`crate::bounds::PEER_SILENT`].
+    PeerSilent {
+        /// The peer.
+        peer: StationId,
+    },
+}
+
+/// A station in any role.
+pub struct Station {
+    shared: Shared,
+    role: RoleState,
+}
+
+/// What every role has.
+pub(crate) struct Shared {
+    pub(crate) config: StationConfig,
+    pub(crate) group: Group,
+    pub(crate) ingress: IngressQueue,
+    pub(crate) egress: EgressQueue,
+    pub(crate) stats: Stats,
+    pub(crate) pacer: Pacer,
+    events: VecDeque<Event>,
+    /// The frame being made, and the body of the frame being read.
+    pub(crate) frame: Vec<u8>,
+    body: Vec<u8>,
+}
+
+enum RoleState {
+    Endpoint(Box<Endpoint>),
+    Helper(Box<HelperStation>),
+    Plain(Plain),
+}
+
+impl Station {
+    /// A station that starts now. `entropy` is 32 bytes of fresh randomness: session ids, and with
+    /// them all nonces, come from it. In a simulation it comes from the seed.
+    ///
+    /// # Errors
+    /// As [`StationConfig::check`].
+    pub fn new(
+        mut config: StationConfig,
+        entropy: [u8; 32],
+        now: Time,
+    ) -> Result<Self, ConfigError> {
+        config.check()?;
+        if config.coding.symbol_size == 0 {
+            let most = wire::symbol_size_max(config.frame_len_max, &config.coding);
+            config.coding.symbol_size = most.min(usize::from(u16::MAX)) as u16;
+        }
+        let mut entropy = Stream::from_seed(entropy);
+        let mut fork = || Stream::from_rng(&mut entropy);
+        let peers: Vec<StationId> = match config.role {
+            Role::Endpoint { peer, helper } => [peer].into_iter().chain(helper).collect(),
+            Role::Helper { between: (a, b) } => vec![a, b],
+            Role::Plain { peer } => vec![peer],
+        };
+        let group = Group::new(config.id, config.psk, &peers, config.coding, fork(), now);
+        let role = match config.role {
+            Role::Endpoint { peer, helper } => {
+                RoleState::Endpoint(Box::new(Endpoint::new(&config, peer, helper, fork(), now)))
+            }
+            Role::Helper { between } => {
+                RoleState::Helper(Box::new(HelperStation::new(&config, between, fork, now)))
+            }
+            Role::Plain { peer } => RoleState::Plain(Plain::new(peer)),
+        };
+        let shared = Shared {
+            group,
+            ingress: IngressQueue::new(config.ingress_packets),
+            egress: EgressQueue::default(),
+            stats: Stats::default(),
+            pacer: Pacer::new(config.rate_bps),
+            events: VecDeque::new(),
+            frame: Vec::new(),
+            body: Vec::new(),
+            config,
+        };
+        Ok(Station { shared, role })
+    }
+
+    /// The MTU to set on the TUN device, in bytes; 0 for a helper, which has none.
+    pub fn tunnel_mtu(&self) -> usize {
+        let config = &self.shared.config;
+        match config.role {
+            Role::Endpoint { .. } => {
+                usize::from(config.coding.symbol_size)
+                    - wire::PACKET_PREFIX_LEN
+                    - wire::END_TO_END_TAG_LEN
+            }
+            Role::Plain { .. } => Plain::packet_len_max(config.frame_len_max),
+            Role::Helper { .. } => 0,
+        }
+    }
+
+    /// Takes an IP packet from the host.
+    pub fn handle_packet(&mut self, _now: Time, packet: &[u8]) -> PacketOutcome {
+        if matches!(self.role, RoleState::Helper(_)) {
+            return PacketOutcome::NotCarried;
+        }
+        let (len, max) = (packet.len(), self.tunnel_mtu());
+        let shared = &mut self.shared;
+        if packet.is_empty() || len > max {
+            shared.stats.packets_refused += 1;
+            return if len > max {
+                PacketOutcome::TooLong { len, max }
+            } else {
+                PacketOutcome::Empty
+            };
+        }
+        if !shared.ingress.push(packet) {
+            shared.stats.packets_dropped_ingress += 1;
+            return PacketOutcome::QueueFull;
+        }
+        shared.stats.packets_accepted += 1;
+        PacketOutcome::Accepted
+    }
+
+    /// Takes a frame from the underlay.
+    pub fn handle_frame(&mut self, now: Time, frame: &[u8]) -> FrameOutcome {
+        let shared = &mut self.shared;
+        let mut body = core::mem::take(&mut shared.body);
+        let outcome = match shared.group.open(now, frame, &mut body) {
+            Opening::Frame(opened) => {
+                shared.stats.frames_accepted += 1;
+                let understood = match &mut self.role {
+                    RoleState::Endpoint(role) => role.handle_body(shared, now, opened, &body),
+                    RoleState::Helper(role) => role.handle_body(shared, now, opened, &body),
+                    RoleState::Plain(role) => role.handle_body(shared, opened, &body),
+                };
+                match understood {
+                    Some(()) => FrameOutcome::Accepted { from: opened.from },
+                    None => FrameOutcome::Rejected(Rejection::NotForUs),
+                }
+            }
+            Opening::Hello { from, joined } => {
+                if let Some(joined) = joined {
+                    self.take_joined(now, &joined);
+                }
+                FrameOutcome::Handshake { from }
+            }
+            refused => FrameOutcome::Rejected(self.shared.count_refused(&refused)),
+        };
+        self.shared.body = body;
+        outcome
+    }
+
+    fn take_joined(&mut self, now: Time, joined: &Joined) {
+        let shared = &mut self.shared;
+        shared.stats.sessions_accepted += 1;
+        let restarted = joined.new_instance && !joined.first;
+        match &mut self.role {
+            RoleState::Endpoint(role) => role.take_joined(shared, now, joined),
+            RoleState::Helper(role) => role.take_joined(joined),
+            RoleState::Plain(_) => {}
+        }
+        shared.push_event(Event::SessionUp { peer: joined.peer, restarted });
+    }
+
+    /// Fires the timers that are due.
+    pub fn handle_timeout(&mut self, now: Time) {
+        let shared = &mut self.shared;
+        while let Some(peer) = shared.group.newly_silent(now) {
+            shared.push_event(Event::PeerSilent { peer });
+        }
+        match &mut self.role {
+            RoleState::Endpoint(role) => role.handle_timeout(shared, now),
+            RoleState::Helper(role) => role.handle_timeout(now),
+            RoleState::Plain(_) => {}
+        }
+    }
+
+    /// The next frame, made now; `None` when there is nothing to send before the next input or
+    /// [`poll_timeout`](Self::poll_timeout). Call it only while the underlay can take a frame.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit<'_>> {
+        let shared = &mut self.shared;
+        let to = if shared.group.hello_due() <= now {
+            self.write_hello(now);
+            Destination::All
+        } else {
+            match &mut self.role {
+                RoleState::Endpoint(role) => role.poll_transmit(shared, now)?,
+                RoleState::Helper(role) => role.poll_transmit(shared, now)?,
+                RoleState::Plain(role) => role.poll_transmit(shared, now)?,
+            }
+        };
+        let shared = &mut self.shared;
+        shared.stats.frames_sent += 1;
+        shared.stats.bytes_sent += shared.frame.len() as u64;
+        shared.pacer.note_sent(now, shared.frame.len());
+        Some(Transmit { to, frame: &shared.frame })
+    }
+
+    fn write_hello(&mut self, now: Time) {
+        let base = match &self.role {
+            RoleState::Endpoint(role) => role.base(),
+            RoleState::Helper(_) | RoleState::Plain(_) => 0,
+        };
+        let shared = &mut self.shared;
+        shared.group.write_hello(now, base, &mut shared.frame, shared.config.frame_len_min);
+        shared.stats.control_frames_sent += 1;
+    }
+
+    /// The next packet for the host, valid until the next call.
+    pub fn poll_packet(&mut self) -> Option<&[u8]> {
+        self.shared.egress.pop()
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.shared.events.pop_front()
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) and
+    /// [`poll_transmit`](Self::poll_transmit) next, if nothing comes in before.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let shared = &self.shared;
+        let role = match &self.role {
+            RoleState::Endpoint(role) => role.poll_timeout(shared),
+            RoleState::Helper(role) => role.poll_timeout(shared),
+            RoleState::Plain(_) => None,
+        };
+        [Some(shared.group.hello_due()), role, shared.pacer.poll_timeout()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Counters since the start.
+    pub fn stats(&self) -> &Stats {
+        &self.shared.stats
+    }
+
+    /// What the station was told.
+    pub fn config(&self) -> &StationConfig {
+        &self.shared.config
+    }
+
+    /// Whether frames can be exchanged with this peer.
+    pub fn is_up(&self, peer: StationId) -> bool {
+        self.shared.group.is_up(peer)
+    }
+}
+
+impl Shared {
+    fn count_refused(&mut self, refused: &Opening) -> Rejection {
+        let stats = &mut self.stats;
+        let (counter, rejection) = match refused {
+            Opening::Malformed => (&mut stats.frames_rejected, Rejection::Malformed),
+            Opening::Replayed => (&mut stats.frames_replayed, Rejection::Replayed),
+            Opening::UnknownSession => {
+                (&mut stats.frames_unknown_session, Rejection::UnknownSession)
+            }
+            Opening::NotAuthentic | Opening::Frame(_) | Opening::Hello { .. } => {
+                (&mut stats.frames_rejected, Rejection::NotAuthentic)
+            }
+        };
+        *counter += 1;
+        rejection
+    }
+
+    fn push_event(&mut self, event: Event) {
+        if self.events.len() == EVENTS_MAX {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
+
+    /// Seals `self.frame`, which `group.begin` began.
+    pub(crate) fn seal(&mut self) {
+        self.group.seal(&mut self.frame, self.config.frame_len_min);
+    }
+}

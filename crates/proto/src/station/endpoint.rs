@@ -1,0 +1,262 @@
+//! One end of a coded link: encodes what its own host sends, decodes what the peer sends.
+
+use corridor_base::{Stream, Time};
+
+use super::{Destination, Shared};
+use crate::bounds::REPORT_STALE;
+use crate::config::{ErasureRatios, LinkErrors, StationConfig, StationId};
+use crate::decoder::Decoder;
+use crate::encoder::Encoder;
+use crate::session::{Joined, Opened};
+use crate::wire::{Ack, ENC_LEN, Enc, HEADER_LEN, Kind, Report, TAG_LEN};
+
+/// Encoder, decoder, and what they say to each other's other side.
+pub(crate) struct Endpoint {
+    peer: StationId,
+    helper: Option<StationId>,
+    encoder: Encoder,
+    /// There once the peer has joined, since the peer chooses field and block size.
+    decoder: Option<Decoder>,
+    /// What the decoder at the other end and the helper measured of our transmissions.
+    measured: ErasureRatios,
+    report_at: Option<Time>,
+    body: Vec<u8>,
+    /// An acknowledgement that is due and did not fit the frame before.
+    held_ack: Option<Vec<u8>>,
+}
+
+impl Endpoint {
+    pub(crate) fn new(
+        config: &StationConfig,
+        peer: StationId,
+        helper: Option<StationId>,
+        rng: Stream,
+        now: Time,
+    ) -> Self {
+        let symbol_size_max = usize::from(config.coding.symbol_size);
+        let mut encoder = Encoder::new(config.coding, config.id, symbol_size_max, rng, now);
+        if let LinkErrors::Fixed(ratios) = config.link_errors {
+            encoder.set_links(ratios, helper.is_some());
+        }
+        Endpoint {
+            peer,
+            helper,
+            encoder,
+            decoder: None,
+            measured: ErasureRatios::default(),
+            report_at: None,
+            body: Vec::new(),
+            held_ack: None,
+        }
+    }
+
+    /// Oldest block the encoder holds.
+    pub(crate) fn base(&self) -> u16 {
+        self.encoder.base()
+    }
+
+    pub(crate) fn take_joined(&mut self, shared: &Shared, now: Time, joined: &Joined) {
+        if joined.peer != self.peer || !joined.new_instance {
+            return;
+        }
+        let config = &shared.config;
+        // Whatever fits a frame fits: the peer's symbols may be longer than ours.
+        let symbol_size_max = config.frame_len_max - HEADER_LEN - ENC_LEN - TAG_LEN;
+        self.decoder = Some(Decoder::new(
+            joined.field,
+            joined.block_size,
+            joined.base,
+            symbol_size_max,
+            config.coding.delivery_deadline,
+            config.coding.ack_interval,
+        ));
+        self.held_ack = None;
+        self.encoder.restart_peer(now);
+    }
+
+    // ---- receiving ----------------------------------------------------------------------------
+
+    pub(crate) fn handle_body(
+        &mut self,
+        shared: &mut Shared,
+        now: Time,
+        opened: Opened,
+        body: &[u8],
+    ) -> Option<()> {
+        let mut body = body;
+        if opened.header.has_ack || opened.header.kind == Kind::Ack {
+            let (ack, rest) = Ack::parse(body)?;
+            body = rest;
+            if opened.from == self.peer && ack.flow == shared.config.id {
+                self.handle_ack(shared, now, &ack);
+            }
+        }
+        match opened.header.kind {
+            Kind::Enc => self.handle_enc(shared, now, body),
+            Kind::Ack => Some(()),
+            Kind::Report if Some(opened.from) == self.helper => {
+                self.handle_report(shared, now, &Report::parse(body)?);
+                Some(())
+            }
+            Kind::Report | Kind::Hello | Kind::Plain => None,
+        }
+    }
+
+    fn handle_enc(&mut self, shared: &mut Shared, now: Time, body: &[u8]) -> Option<()> {
+        let decoder = self.decoder.as_mut()?;
+        let field = decoder.field();
+        let enc = Enc::parse(body, |_| Some(field))?;
+        if enc.flow != self.peer {
+            return None;
+        }
+        decoder.handle_enc(now, &enc, &mut shared.egress, &mut shared.stats);
+        Some(())
+    }
+
+    fn handle_ack(&mut self, shared: &mut Shared, now: Time, ack: &Ack) {
+        if ack.encoder_counter >= shared.group.next_counter() {
+            return; // About frames of a session before this one.
+        }
+        (self.measured.e2, self.measured.e3) = (ack.e2, ack.e3);
+        self.update_links(shared, now);
+        self.encoder.handle_ack(now, ack, &mut shared.stats);
+    }
+
+    fn handle_report(&mut self, shared: &mut Shared, now: Time, report: &Report) {
+        let own = report.e1.iter().find(|(flow, _)| *flow == shared.config.id);
+        if let Some(&(_, e1)) = own {
+            self.measured.e1 = e1;
+            self.report_at = Some(now);
+            self.update_links(shared, now);
+        }
+    }
+
+    /// Tells the encoder what is known of the links, and whether the helper is there.
+    fn update_links(&mut self, shared: &mut Shared, now: Time) {
+        let helper = self.helper.is_some_and(|helper| shared.group.is_up(helper))
+            && self.report_at.is_some_and(|at| now - at < REPORT_STALE);
+        let ratios = match shared.config.link_errors {
+            LinkErrors::Measured => self.measured,
+            LinkErrors::Fixed(ratios) => ratios,
+        };
+        self.encoder.set_links(ratios, helper);
+        shared.stats.erasure_ratio_e1 = ratios.e1;
+        shared.stats.erasure_ratio_e2 = ratios.e2;
+        shared.stats.erasure_ratio_e3 = ratios.e3;
+    }
+
+    // ---- sending ------------------------------------------------------------------------------
+
+    /// Makes the next frame. Acknowledgements ride on ENC frames that have room for them; one that
+    /// is due and finds no room goes right behind.
+    pub(crate) fn poll_transmit(&mut self, shared: &mut Shared, now: Time) -> Option<Destination> {
+        if !shared.group.is_up(self.peer) {
+            return None;
+        }
+        if let Some(ack) = self.held_ack.take() {
+            return Some(self.send_ack(shared, &ack));
+        }
+        let ack_due = self.decoder.as_ref().and_then(Decoder::ack_due).is_some_and(|at| at <= now);
+        if self.poll_enc(shared, now) {
+            self.send_enc(shared, now, ack_due);
+            return Some(Destination::Station(self.peer));
+        }
+        if ack_due {
+            let ack = self.make_ack(shared, now)?;
+            return Some(self.send_ack(shared, &ack));
+        }
+        None
+    }
+
+    /// Makes an ENC body in `self.body`, if there is one to send.
+    fn poll_enc(&mut self, shared: &mut Shared, now: Time) -> bool {
+        self.body.clear();
+        let counter = shared.group.next_counter();
+        shared.pacer.allows(now)
+            && self.encoder.poll(
+                now,
+                counter,
+                &mut shared.ingress,
+                &mut self.body,
+                &mut shared.stats,
+            )
+    }
+
+    fn send_enc(&mut self, shared: &mut Shared, now: Time, ack_due: bool) {
+        let room = shared.config.frame_len_max - HEADER_LEN - TAG_LEN - self.body.len();
+        let pending = self.decoder.as_ref().is_some_and(|decoder| decoder.ack_due().is_some());
+        let fits = |decoder: &Decoder| Ack::len_bytes_max(decoder.blocks_to_tell()) <= room;
+        let mut piggyback = None;
+        if ack_due || (pending && self.decoder.as_ref().is_some_and(fits)) {
+            piggyback = self.make_ack(shared, now);
+            if piggyback.as_ref().is_some_and(|ack| ack.len() > room) {
+                self.held_ack = piggyback.take();
+            }
+        }
+        shared.group.begin(Kind::Enc, piggyback.is_some(), &mut shared.frame);
+        if let Some(ack) = piggyback {
+            shared.frame.extend_from_slice(&ack);
+            shared.stats.acks_piggybacked += 1;
+        }
+        shared.frame.extend_from_slice(&self.body);
+        self.seal(shared);
+    }
+
+    fn send_ack(&mut self, shared: &mut Shared, ack: &[u8]) -> Destination {
+        shared.group.begin(Kind::Ack, false, &mut shared.frame);
+        shared.frame.extend_from_slice(ack);
+        self.seal(shared);
+        shared.stats.ack_frames_sent += 1;
+        Destination::Station(self.peer)
+    }
+
+    fn make_ack(&mut self, shared: &Shared, now: Time) -> Option<Vec<u8>> {
+        let ratio = |id| shared.group.peer(id).map_or(0.0, |peer| peer.link.ratio());
+        let helper_counter = self.helper.and_then(|id| shared.group.highest_counter(id));
+        let (base, blocks) = self.decoder.as_mut()?.take_ack(now);
+        let ack = Ack {
+            flow: self.peer,
+            base,
+            encoder_counter: shared.group.highest_counter(self.peer)?,
+            helper_counter: helper_counter.unwrap_or(u32::MAX),
+            e2: self.helper.map_or(0.0, ratio),
+            e3: ratio(self.peer),
+            blocks,
+        };
+        let mut bytes = Vec::new();
+        ack.write(&mut bytes);
+        Some(bytes)
+    }
+
+    fn seal(&mut self, shared: &mut Shared) {
+        shared.seal();
+        if shared.group.next_counter() == 0 {
+            self.encoder.restart_session();
+        }
+    }
+
+    // ---- time ---------------------------------------------------------------------------------
+
+    pub(crate) fn handle_timeout(&mut self, shared: &mut Shared, now: Time) {
+        self.encoder.handle_timeout(now, &mut shared.stats);
+        if let Some(decoder) = &mut self.decoder {
+            decoder.handle_timeout(now, &mut shared.egress, &mut shared.stats);
+        }
+        if self.report_at.is_some_and(|at| now - at >= REPORT_STALE) {
+            self.report_at = None;
+            self.update_links(shared, now);
+        }
+    }
+
+    pub(crate) fn poll_timeout(&self, shared: &Shared) -> Option<Time> {
+        let decoder = self.decoder.as_ref();
+        let deadline = decoder.and_then(Decoder::poll_timeout);
+        let report = self.report_at.map(|at| at + REPORT_STALE);
+        let mut timers = [deadline, report, None, None];
+        if shared.group.is_up(self.peer) {
+            timers[2] = decoder.and_then(Decoder::ack_due);
+            timers[3] = self.encoder.poll_timeout();
+        }
+        timers.into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,155 @@
+//! A helper between two endpoints: overhears both, helps both flows, reports e1 of each.
+
+use corridor_base::{Stream, Time};
+
+use super::{Destination, Shared};
+use crate::bounds::REPORT_INTERVAL;
+use crate::config::{ErasureRatios, LinkErrors, StationConfig, StationId};
+use crate::helper::Helper;
+use crate::session::{Joined, Opened};
+use crate::wire::{Ack, ENC_LEN, Enc, HEADER_LEN, Kind, Report, TAG_LEN};
+
+/// The two flows between the endpoints, each with the station it goes to.
+pub(crate) struct HelperStation {
+    flows: [(Helper, StationId); 2],
+    /// Which flow is asked first for the next frame.
+    turn: usize,
+    report_due: Time,
+}
+
+impl HelperStation {
+    pub(crate) fn new(
+        config: &StationConfig,
+        (a, b): (StationId, StationId),
+        mut fork: impl FnMut() -> Stream,
+        now: Time,
+    ) -> Self {
+        let symbol_size_max = config.frame_len_max - HEADER_LEN - ENC_LEN - TAG_LEN;
+        let mut flow = |from, to| {
+            let coding = config.coding;
+            let (field, size) = (coding.field, coding.block_size);
+            let mut helper = Helper::new(coding, from, field, size, symbol_size_max, fork());
+            if let LinkErrors::Fixed(ratios) = config.link_errors {
+                helper.set_links(ratios);
+            }
+            (helper, to)
+        };
+        HelperStation { flows: [flow(a, b), flow(b, a)], turn: 0, report_due: now }
+    }
+
+    fn flow_mut(&mut self, from: StationId) -> Option<&mut Helper> {
+        self.flows.iter_mut().map(|(helper, _)| helper).find(|helper| helper.flow() == from)
+    }
+
+    pub(crate) fn take_joined(&mut self, joined: &Joined) {
+        if !joined.new_instance {
+            return;
+        }
+        if let Some(helper) = self.flow_mut(joined.peer) {
+            helper.restart(joined.field, joined.block_size);
+        }
+        // A decoder that restarted has none of what it acknowledged.
+        for (helper, to) in &mut self.flows {
+            if *to == joined.peer {
+                helper.restart_decoder();
+            }
+        }
+    }
+
+    pub(crate) fn handle_body(
+        &mut self,
+        shared: &mut Shared,
+        now: Time,
+        opened: Opened,
+        body: &[u8],
+    ) -> Option<()> {
+        let mut body = body;
+        if opened.header.has_ack || opened.header.kind == Kind::Ack {
+            let (ack, rest) = Ack::parse(body)?;
+            body = rest;
+            self.handle_ack(shared, now, opened.from, &ack);
+        }
+        match opened.header.kind {
+            Kind::Enc => {
+                let helper = self.flow_mut(opened.from)?;
+                let field = helper.field();
+                let enc =
+                    Enc::parse(body, |_| Some(field)).filter(|enc| enc.flow == opened.from)?;
+                helper.handle_enc(now, opened.header.counter, &enc, &mut shared.stats);
+                Some(())
+            }
+            Kind::Ack => Some(()),
+            Kind::Report | Kind::Hello | Kind::Plain => None,
+        }
+    }
+
+    fn handle_ack(&mut self, shared: &mut Shared, now: Time, from: StationId, ack: &Ack) {
+        let Some((helper, to)) = self.flows.iter_mut().find(|(h, _)| h.flow() == ack.flow) else {
+            return;
+        };
+        if *to != from {
+            return; // Only the decoder speaks for its flow.
+        }
+        if shared.config.link_errors == LinkErrors::Measured {
+            let e1 = shared.group.peer(ack.flow).map_or(0.0, |peer| peer.link.ratio());
+            helper.set_links(ErasureRatios { e1, e2: ack.e2, e3: ack.e3 });
+        }
+        let ratios = helper.ratios();
+        shared.stats.erasure_ratio_e1 = ratios.e1;
+        shared.stats.erasure_ratio_e2 = ratios.e2;
+        shared.stats.erasure_ratio_e3 = ratios.e3;
+        helper.handle_ack(now, ack);
+    }
+
+    pub(crate) fn poll_transmit(&mut self, shared: &mut Shared, now: Time) -> Option<Destination> {
+        if self.report_due <= now && self.anyone_up(shared) {
+            self.write_report(shared, now);
+            return Some(Destination::All);
+        }
+        if !shared.pacer.allows(now) {
+            return None;
+        }
+        for step in 0..self.flows.len() {
+            let at = (self.turn + step) % self.flows.len();
+            let (helper, to) = &mut self.flows[at];
+            if !shared.group.is_up(*to) {
+                continue;
+            }
+            let counter = shared.group.next_counter();
+            shared.group.begin(Kind::Enc, false, &mut shared.frame);
+            if helper.poll(counter, &mut shared.frame, &mut shared.stats) {
+                let to = *to;
+                self.turn = at + 1;
+                shared.seal();
+                return Some(Destination::Station(to));
+            }
+        }
+        None
+    }
+
+    fn anyone_up(&self, shared: &Shared) -> bool {
+        self.flows.iter().any(|(_, to)| shared.group.is_up(*to))
+    }
+
+    fn write_report(&mut self, shared: &mut Shared, now: Time) {
+        self.report_due = now + REPORT_INTERVAL;
+        let e1 = self.flows.iter().filter_map(|(helper, _)| {
+            let peer = shared.group.peer(helper.flow())?;
+            Some((helper.flow(), peer.link.ratio()))
+        });
+        let report = Report { e1: e1.collect() };
+        shared.group.begin(Kind::Report, false, &mut shared.frame);
+        report.write(&mut shared.frame);
+        shared.seal();
+        shared.stats.control_frames_sent += 1;
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        self.flows.iter_mut().for_each(|(helper, _)| helper.handle_timeout(now));
+    }
+
+    pub(crate) fn poll_timeout(&self, shared: &Shared) -> Option<Time> {
+        let report = self.anyone_up(shared).then_some(self.report_due);
+        self.flows.iter().filter_map(|(helper, _)| helper.poll_timeout()).chain(report).min()
+    }
+}

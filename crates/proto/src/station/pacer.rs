@@ -1,0 +1,59 @@
+//! A pace for the frames, where the underlay gives no back-pressure of its own.
+
+use core::time::Duration;
+
+use corridor_base::Time;
+
+use crate::bounds::PACE_BURST;
+
+/// Holds frames back to a configured rate.
+pub(crate) struct Pacer {
+    rate_bps: Option<u64>,
+    next_at: Time,
+    /// A frame was held back since the last one went.
+    waiting: bool,
+}
+
+impl Pacer {
+    pub(crate) fn new(rate_bps: Option<u64>) -> Self {
+        Pacer { rate_bps, next_at: Time::ZERO, waiting: false }
+    }
+
+    /// Whether a frame may go now.
+    pub(crate) fn allows(&mut self, now: Time) -> bool {
+        self.waiting = now < self.next_at;
+        !self.waiting
+    }
+
+    pub(crate) fn note_sent(&mut self, now: Time, len_bytes: usize) {
+        let Some(rate_bps) = self.rate_bps else { return };
+        let nanos = 8 * len_bytes as u64 * 1_000_000_000 / rate_bps;
+        let earliest =
+            Time::from_nanos(now.as_nanos().saturating_sub(PACE_BURST.as_nanos() as u64));
+        self.next_at = self.next_at.max(earliest) + Duration::from_nanos(nanos);
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        self.waiting.then_some(self.next_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_of_frames_is_the_rate() {
+        let mut pacer = Pacer::new(Some(1_000_000));
+        let mut sent_bits = 0;
+        for ms in 1_000..2_000 {
+            let now = Time::from_millis(ms);
+            while pacer.allows(now) {
+                pacer.note_sent(now, 125);
+                sent_bits += 1_000;
+            }
+            assert_eq!(pacer.poll_timeout(), Some(pacer.next_at));
+        }
+        assert!((1_000_000..=1_004_000).contains(&sent_bits), "{sent_bits}");
+    }
+}

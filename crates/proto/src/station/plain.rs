@@ -1,0 +1,54 @@
+//! The paper's unreliable forwarder (Section III): one packet a frame, sealed, and nothing else.
+
+use corridor_base::Time;
+
+use super::{Destination, Shared};
+use crate::config::StationId;
+use crate::session::Opened;
+use crate::symbol;
+use crate::wire::{HEADER_LEN, Kind, PACKET_PREFIX_LEN, TAG_LEN};
+
+/// A station that forwards packets to its peer as they come.
+pub(crate) struct Plain {
+    peer: StationId,
+}
+
+impl Plain {
+    pub(crate) fn new(peer: StationId) -> Self {
+        Plain { peer }
+    }
+
+    pub(crate) fn packet_len_max(frame_len_max: usize) -> usize {
+        frame_len_max - HEADER_LEN - PACKET_PREFIX_LEN - TAG_LEN
+    }
+
+    pub(crate) fn handle_body(
+        &mut self,
+        shared: &mut Shared,
+        opened: Opened,
+        body: &[u8],
+    ) -> Option<()> {
+        if opened.header.kind != Kind::Plain || opened.from != self.peer {
+            return None;
+        }
+        for packet in symbol::packets(body) {
+            shared.egress.push(packet);
+            shared.stats.packets_delivered += 1;
+            shared.stats.bytes_delivered += packet.len() as u64;
+        }
+        Some(())
+    }
+
+    pub(crate) fn poll_transmit(&mut self, shared: &mut Shared, now: Time) -> Option<Destination> {
+        if !shared.group.is_up(self.peer) || shared.ingress.is_empty() || !shared.pacer.allows(now)
+        {
+            return None;
+        }
+        shared.group.begin(Kind::Plain, false, &mut shared.frame);
+        symbol::append_packet(shared.ingress.front()?, &mut shared.frame);
+        shared.ingress.pop();
+        shared.stats.source_frames_sent += 1;
+        shared.seal();
+        Some(Destination::Station(self.peer))
+    }
+}

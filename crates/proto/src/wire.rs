@@ -1,0 +1,577 @@
+//! The wire format, version 1: what a frame looks like, in bytes.
+//!
+//! ```text
+//!  0        1        3            7                                             len-16    len
+//!  +--------+--------+------------+---------------------------------------------+---------+
+//!  | v | k  |  tag   |  counter   |  sealed body                                 | AEAD tag|
+//!  +--------+--------+------------+---------------------------------------------+---------+
+//!   header, authenticated, in clear
+//! ```
+//! `v` is the version (4 bits), `k` the [`Kind`] (3 bits) and, in the lowest bit, whether an
+//! acknowledgement rides at the front of the body; `tag` the first two bytes of the sender's
+//! session id, a hint for the key; `counter` the sender's frame counter: nonce, replay protection
+//! and the sequence whose gaps are the link's losses. All numbers are big-endian.
+//!
+//! An ENC body is `flow (1), block (2), form and index (2)`, then the coding vector's seed (4) or
+//! the vector itself where the form has one, then the symbol. A source symbol holds packets, each
+//! behind its length (2), and, when sealed end to end, [`END_TO_END_TAG_LEN`] bytes of tag: 38
+//! bytes in all beyond the Ethernet header.
+
+use core::num::NonZeroU16;
+
+use corridor_codec::Field;
+
+use crate::bounds::{ACK_BLOCKS_MAX, PEERS_MAX};
+use crate::config::{CodingParams, StationId};
+
+/// Version of everything on this page.
+pub const VERSION: u8 = 1;
+/// Bytes of the header in clear.
+pub const HEADER_LEN: usize = 7;
+/// Bytes of the AEAD tag at the end of every frame.
+pub const TAG_LEN: usize = 16;
+/// Bytes of an ENC body before the coding vector or symbol.
+pub const ENC_LEN: usize = 5;
+/// Bytes in front of each packet in a symbol.
+pub const PACKET_PREFIX_LEN: usize = 2;
+/// Room kept in every source symbol for a tag that only the two endpoints can make.
+pub const END_TO_END_TAG_LEN: usize = 8;
+/// Bytes of the seed of a coding vector.
+pub const SEED_LEN: usize = 4;
+
+/// Longest symbol that fits a frame of `frame_len_max` bytes even when it is recoded, and so
+/// carries its coding vector in full.
+pub fn symbol_size_max(frame_len_max: usize, coding: &CodingParams) -> usize {
+    let vector = coding.field.vector_len_bytes(usize::from(coding.block_size)).max(SEED_LEN);
+    frame_len_max.saturating_sub(HEADER_LEN + ENC_LEN + vector + TAG_LEN)
+}
+
+/// What a frame is. The first two are FRANC's packet types (Section II-C).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A symbol, from encoder or helper.
+    Enc,
+    /// Feedback from a decoder.
+    Ack,
+    /// Erasure ratios as measured by a helper.
+    Report,
+    /// Handshake.
+    Hello,
+    /// A packet of the unreliable forwarder.
+    Plain,
+}
+
+impl Kind {
+    fn code(self) -> u8 {
+        match self {
+            Kind::Enc => 0,
+            Kind::Ack => 1,
+            Kind::Report => 2,
+            Kind::Hello => 3,
+            Kind::Plain => 4,
+        }
+    }
+
+    fn from_code(code: u8) -> Option<Self> {
+        [Kind::Enc, Kind::Ack, Kind::Report, Kind::Hello, Kind::Plain]
+            .into_iter()
+            .find(|kind| kind.code() == code)
+    }
+}
+
+/// The part of a frame in clear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// What the frame is.
+    pub kind: Kind,
+    /// An [`Ack`] rides at the front of the body.
+    pub has_ack: bool,
+    /// First two bytes of the sender's session id.
+    pub session_tag: u16,
+    /// Number of the frame within the session, from 0.
+    pub counter: u32,
+}
+
+impl Header {
+    /// Writes the header's [`HEADER_LEN`] bytes at the end of `out`.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.push(VERSION << 4 | self.kind.code() << 1 | u8::from(self.has_ack));
+        out.extend_from_slice(&self.session_tag.to_be_bytes());
+        out.extend_from_slice(&self.counter.to_be_bytes());
+    }
+
+    /// Reads a header; `None` for another version, an unknown kind, or a frame too short to hold
+    /// header and tag.
+    pub fn parse(frame: &[u8]) -> Option<Self> {
+        if frame.len() < HEADER_LEN + TAG_LEN {
+            return None;
+        }
+        let mut read = Reader(frame);
+        let first = read.u8()?;
+        if first >> 4 != VERSION {
+            return None;
+        }
+        let kind = Kind::from_code(first >> 1 & 0b111)?;
+        let header = Header {
+            kind,
+            has_ack: first & 1 == 1,
+            session_tag: read.u16()?,
+            counter: read.u32()?,
+        };
+        let may_carry_ack = matches!(kind, Kind::Enc | Kind::Plain);
+        (may_carry_ack || !header.has_ack).then_some(header)
+    }
+}
+
+/// How an ENC frame says what its symbol combines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form<'a> {
+    /// The source symbol of this index, as it is.
+    Source {
+        /// Position in the block.
+        index: u16,
+    },
+    /// A combination of the first `count` symbols with coefficients expanded from a seed.
+    Seeded {
+        /// Symbols combined: how many the encoder had added.
+        count: NonZeroU16,
+        /// See [`Field::expand_seed`].
+        seed: u32,
+    },
+    /// A combination of the first `count` symbols, with its coding vector.
+    Explicit {
+        /// Symbols combined.
+        count: NonZeroU16,
+        /// The coding vector, as [`Field`] packs it.
+        vector: &'a [u8],
+    },
+}
+
+const FORM_SHIFT: u32 = 14;
+const INDEX_MASK: u16 = (1 << FORM_SHIFT) - 1;
+
+/// Body of an ENC frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Enc<'a> {
+    /// The station whose packets these are; frames of a helper name the encoder.
+    pub flow: StationId,
+    /// Number of the block, modulo 2^16.
+    pub block: u16,
+    /// What the symbol combines.
+    pub form: Form<'a>,
+    /// The symbol.
+    pub symbol: &'a [u8],
+}
+
+impl<'a> Enc<'a> {
+    /// Writes everything but the symbol, which the caller appends (it is often computed in place).
+    pub fn write_head(flow: StationId, block: u16, form: Form<'_>, out: &mut Vec<u8>) {
+        out.push(flow.0);
+        out.extend_from_slice(&block.to_be_bytes());
+        let (code, index) = match form {
+            Form::Source { index } => (0, index),
+            Form::Seeded { count, .. } => (1, count.get()),
+            Form::Explicit { count, .. } => (2, count.get()),
+        };
+        out.extend_from_slice(&(code << FORM_SHIFT | index & INDEX_MASK).to_be_bytes());
+        match form {
+            Form::Source { .. } => {}
+            Form::Seeded { seed, .. } => out.extend_from_slice(&seed.to_be_bytes()),
+            Form::Explicit { vector, .. } => out.extend_from_slice(vector),
+        }
+    }
+
+    /// Reads a body. `field` tells how long an explicit vector is.
+    pub fn parse(body: &'a [u8], field: impl FnOnce(StationId) -> Option<Field>) -> Option<Self> {
+        let mut read = Reader(body);
+        let flow = StationId(read.u8()?);
+        let block = read.u16()?;
+        let word = read.u16()?;
+        let index = word & INDEX_MASK;
+        let form = match word >> FORM_SHIFT {
+            0 => Form::Source { index },
+            1 => Form::Seeded { count: NonZeroU16::new(index)?, seed: read.u32()? },
+            2 => {
+                let count = NonZeroU16::new(index)?;
+                let len = field(flow)?.vector_len_bytes(usize::from(index));
+                Form::Explicit { count, vector: read.take(len)? }
+            }
+            _ => return None,
+        };
+        (!read.0.is_empty()).then_some(Enc { flow, block, form, symbol: read.0 })
+    }
+}
+
+/// What a decoder says about one block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockAck {
+    /// Number of the block.
+    pub block: u16,
+    /// The decoder has delivered what it had, and wants no more of it.
+    pub given_up: bool,
+    /// Innovative symbols received.
+    pub rank: u16,
+    /// Source symbols the decoder knows to exist.
+    pub known: u16,
+    /// One bit for each known symbol, lowest bit first: decoded.
+    pub decoded: Vec<u8>,
+}
+
+/// Body of an ACK: rank and bitmap of decoded symbols (Section II-C), block by block, and what
+/// the decoder measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ack {
+    /// The encoder this is for.
+    pub flow: StationId,
+    /// First block not finished; all before are, delivered or given up.
+    pub base: u16,
+    /// Newest frame counter heard from the encoder.
+    pub encoder_counter: u32,
+    /// Newest frame counter heard from the helper; `u32::MAX` when there is none.
+    pub helper_counter: u32,
+    /// Erasure ratio helper to decoder.
+    pub e2: f64,
+    /// Erasure ratio encoder to decoder.
+    pub e3: f64,
+    /// Blocks with something to tell, at most [`ACK_BLOCKS_MAX`].
+    pub blocks: Vec<BlockAck>,
+}
+
+impl Ack {
+    /// Bytes of an acknowledgement of these blocks, given as (count, symbols in each), at most.
+    pub fn len_bytes_max((blocks, block_size): (usize, u16)) -> usize {
+        16 + blocks * (6 + usize::from(block_size).div_ceil(8))
+    }
+
+    /// Appends the body to `out`.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.push(self.flow.0);
+        out.extend_from_slice(&self.base.to_be_bytes());
+        out.extend_from_slice(&self.encoder_counter.to_be_bytes());
+        out.extend_from_slice(&self.helper_counter.to_be_bytes());
+        write_ratio(self.e2, out);
+        write_ratio(self.e3, out);
+        debug_assert!(self.blocks.len() <= ACK_BLOCKS_MAX);
+        out.push(self.blocks.len() as u8);
+        for block in &self.blocks {
+            out.extend_from_slice(&block.block.to_be_bytes());
+            out.extend_from_slice(&(block.rank | u16::from(block.given_up) << 15).to_be_bytes());
+            out.extend_from_slice(&block.known.to_be_bytes());
+            // A full rank needs no bitmap: everything is decoded.
+            if block.rank != block.known {
+                out.extend_from_slice(&block.decoded);
+            }
+        }
+    }
+
+    /// Reads a body; returns it and what follows it.
+    pub fn parse(body: &[u8]) -> Option<(Self, &[u8])> {
+        let mut read = Reader(body);
+        let mut ack = Ack {
+            flow: StationId(read.u8()?),
+            base: read.u16()?,
+            encoder_counter: read.u32()?,
+            helper_counter: read.u32()?,
+            e2: read.ratio()?,
+            e3: read.ratio()?,
+            blocks: Vec::new(),
+        };
+        let count = usize::from(read.u8()?);
+        if count > ACK_BLOCKS_MAX {
+            return None;
+        }
+        for _ in 0..count {
+            let block = read.u16()?;
+            let word = read.u16()?;
+            let (rank, known) = (word & 0x7fff, read.u16()?);
+            if rank > known || usize::from(known) > corridor_codec::MAX_BLOCK_SIZE {
+                return None;
+            }
+            let len = usize::from(known).div_ceil(8);
+            let decoded = if rank == known { full_bitmap(known) } else { read.take(len)?.to_vec() };
+            ack.blocks.push(BlockAck { block, given_up: word >> 15 == 1, rank, known, decoded });
+        }
+        Some((ack, read.0))
+    }
+}
+
+/// A bitmap of `count` ones.
+fn full_bitmap(count: u16) -> Vec<u8> {
+    let mut bits = vec![0xff; usize::from(count).div_ceil(8)];
+    if let (Some(last), rest @ 1..) = (bits.last_mut(), count % 8) {
+        *last = (1 << rest) - 1;
+    }
+    bits
+}
+
+/// Body of a REPORT: e1 as a helper measures it, for each encoder it hears.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// Encoder, and erasure ratio from it to the helper.
+    pub e1: Vec<(StationId, f64)>,
+}
+
+impl Report {
+    /// Appends the body to `out`.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        debug_assert!(self.e1.len() <= PEERS_MAX);
+        out.push(self.e1.len() as u8);
+        for &(flow, ratio) in &self.e1 {
+            out.push(flow.0);
+            write_ratio(ratio, out);
+        }
+    }
+
+    /// Reads a body.
+    pub fn parse(body: &[u8]) -> Option<Self> {
+        let mut read = Reader(body);
+        let count = usize::from(read.u8()?);
+        if count > PEERS_MAX {
+            return None;
+        }
+        let e1 = (0..count)
+            .map(|_| Some((StationId(read.u8()?), read.ratio()?)))
+            .collect::<Option<Vec<_>>>()?;
+        Some(Report { e1 })
+    }
+}
+
+/// 128 random bits: a session id, a challenge.
+pub type Random128 = [u8; 16];
+
+/// The clear part of a HELLO, behind the header: who claims to speak under which session.
+pub const HELLO_CLEAR_LEN: usize = 17;
+
+/// Body of a HELLO; see [`crate::session`] for what it does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// Random per start of the station: tells a restart from a mere change of keys.
+    pub instance: u64,
+    /// Field of the sender's own flow.
+    pub field: Field,
+    /// Block size of the sender's own flow.
+    pub block_size: u16,
+    /// Oldest block the sender's encoder still holds.
+    pub base: u16,
+    /// What the sender says to each station it has heard, at most [`PEERS_MAX`].
+    pub to: Vec<HelloTo>,
+}
+
+/// The part of a HELLO that is meant for one station.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HelloTo {
+    /// The station.
+    pub station: StationId,
+    /// Its session that this is about.
+    pub session: Random128,
+    /// A challenge for that session to answer; zero when none is open.
+    pub challenge: Random128,
+    /// The answer to that session's challenge; zero when there was none.
+    pub answer: Random128,
+    /// That session has answered, and its frames are accepted.
+    pub accepted: bool,
+}
+
+impl Hello {
+    /// Appends the body to `out`.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.instance.to_be_bytes());
+        out.push(match self.field {
+            Field::Gf2 => 1,
+            _ => 8,
+        });
+        out.extend_from_slice(&self.block_size.to_be_bytes());
+        out.extend_from_slice(&self.base.to_be_bytes());
+        debug_assert!(self.to.len() <= PEERS_MAX);
+        out.push(self.to.len() as u8);
+        for to in &self.to {
+            out.push(to.station.0);
+            out.extend_from_slice(&to.session);
+            out.extend_from_slice(&to.challenge);
+            out.extend_from_slice(&to.answer);
+            out.push(u8::from(to.accepted));
+        }
+    }
+
+    /// Reads a body.
+    pub fn parse(body: &[u8]) -> Option<Self> {
+        let mut read = Reader(body);
+        let instance = u64::from_be_bytes(read.array()?);
+        let field = match read.u8()? {
+            1 => Field::Gf2,
+            8 => Field::Gf256,
+            _ => return None,
+        };
+        let block_size = read.u16()?;
+        if !(1..=corridor_codec::MAX_BLOCK_SIZE).contains(&usize::from(block_size)) {
+            return None;
+        }
+        let base = read.u16()?;
+        let count = usize::from(read.u8()?);
+        if count > PEERS_MAX {
+            return None;
+        }
+        let to = (0..count)
+            .map(|_| {
+                Some(HelloTo {
+                    station: StationId(read.u8()?),
+                    session: read.array()?,
+                    challenge: read.array()?,
+                    answer: read.array()?,
+                    accepted: read.u8()? == 1,
+                })
+            })
+            .collect::<Option<Vec<_>>>()?;
+        Some(Hello { instance, field, block_size, base, to })
+    }
+}
+
+fn write_ratio(ratio: f64, out: &mut Vec<u8>) {
+    let fixed = (ratio.clamp(0.0, 1.0) * f64::from(u16::MAX)).round() as u16;
+    out.extend_from_slice(&fixed.to_be_bytes());
+}
+
+/// A cursor that never reads past the end.
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(crate) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (head, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(head)
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.try_into().ok()
+    }
+
+    pub(crate) fn u8(&mut self) -> Option<u8> {
+        self.array().map(|[byte]| byte)
+    }
+
+    pub(crate) fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    fn ratio(&mut self) -> Option<f64> {
+        self.u16().map(|fixed| f64::from(fixed) / f64::from(u16::MAX))
+    }
+}
+
+/// How far block `to` is ahead of block `from`, the shorter way round 2^16.
+pub fn block_distance(from: u16, to: u16) -> i32 {
+    i32::from(to.wrapping_sub(from) as i16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_full_size_systematic_frame_costs_38_bytes_all_tags_included() {
+        let mut frame = Vec::new();
+        let header = Header { kind: Kind::Enc, has_ack: false, session_tag: 1, counter: 2 };
+        header.write(&mut frame);
+        Enc::write_head(StationId(1), 3, Form::Source { index: 4 }, &mut frame);
+        let overhead = frame.len() + PACKET_PREFIX_LEN + END_TO_END_TAG_LEN + TAG_LEN;
+        assert_eq!(overhead, 38);
+    }
+
+    #[test]
+    fn the_paper_parameters_fit_an_ethernet_frame() {
+        assert!(symbol_size_max(1500, &CodingParams::paper()) >= 1450);
+    }
+
+    #[test]
+    fn block_numbers_wrap() {
+        assert_eq!(block_distance(65_535, 0), 1);
+        assert_eq!(block_distance(0, 65_535), -1);
+        assert_eq!(block_distance(10, 10), 0);
+    }
+
+    fn sample_ack() -> Ack {
+        Ack {
+            flow: StationId(9),
+            base: 65_534,
+            encoder_counter: 77,
+            helper_counter: u32::MAX,
+            e2: 0.0,
+            e3: 1.0,
+            blocks: vec![
+                BlockAck { block: 65_534, given_up: false, rank: 2, known: 9, decoded: vec![3, 0] },
+                BlockAck { block: 1, given_up: true, rank: 11, known: 11, decoded: vec![255, 7] },
+            ],
+        }
+    }
+
+    #[test]
+    fn acknowledgements_survive_the_wire() {
+        let mut bytes = Vec::new();
+        sample_ack().write(&mut bytes);
+        bytes.extend_from_slice(b"rest");
+        assert_eq!(Ack::parse(&bytes), Some((sample_ack(), &b"rest"[..])));
+    }
+
+    #[test]
+    fn truncated_bodies_are_refused_at_every_length() {
+        let mut ack = Vec::new();
+        sample_ack().write(&mut ack);
+        let hello = Hello {
+            instance: 1,
+            field: Field::Gf2,
+            block_size: 150,
+            base: 0,
+            to: vec![HelloTo {
+                station: StationId(2),
+                session: [1; 16],
+                challenge: [2; 16],
+                answer: [3; 16],
+                accepted: true,
+            }],
+        };
+        let mut hello_bytes = Vec::new();
+        hello.write(&mut hello_bytes);
+        assert_eq!(Hello::parse(&hello_bytes), Some(hello));
+        for len in 0..ack.len() {
+            assert_eq!(Ack::parse(&ack[..len]), None);
+        }
+        for len in 0..hello_bytes.len() {
+            assert_eq!(Hello::parse(&hello_bytes[..len]), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_parser_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Header::parse(&bytes);
+            let _ = Ack::parse(&bytes);
+            let _ = Report::parse(&bytes);
+            let _ = Hello::parse(&bytes);
+            let _ = Enc::parse(&bytes, |_| Some(Field::Gf256));
+        }
+
+        #[test]
+        fn symbols_survive_the_wire(
+            block: u16, index in 1u16..1024, which in 0..3, seed: u32,
+            symbol in proptest::collection::vec(any::<u8>(), 1..50),
+        ) {
+            let count = NonZeroU16::new(index).unwrap();
+            let vector = vec![7; usize::from(index)];
+            let form = match which {
+                0 => Form::Source { index },
+                1 => Form::Seeded { count, seed },
+                _ => Form::Explicit { count, vector: &vector },
+            };
+            let mut bytes = Vec::new();
+            Enc::write_head(StationId(5), block, form, &mut bytes);
+            bytes.extend_from_slice(&symbol);
+            let parsed = Enc::parse(&bytes, |_| Some(Field::Gf256)).unwrap();
+            prop_assert_eq!(parsed, Enc { flow: StationId(5), block, form, symbol: &symbol });
+        }
+    }
+}
