@@ -32,6 +32,11 @@ pub const FRAME_LEN_MAX: usize = 9_216;
 pub const HELLO_INTERVAL_FAST: Duration = Duration::from_millis(20);
 /// Time between two handshake frames once all peers answered.
 pub const HELLO_INTERVAL_SLOW: Duration = Duration::from_secs(5);
+/// Largest interval while a handshake is under way: it takes five frames in turn, and each may
+/// get lost.
+pub const HELLO_INTERVAL_TALKING_MAX: Duration = Duration::from_millis(30);
+/// How long after a sign of life a handshake counts as under way.
+pub const HELLO_TALKING: Duration = Duration::from_secs(2);
 /// Largest interval the search for a missing peer backs off to.
 pub const HELLO_INTERVAL_SEARCH_MAX: Duration = Duration::from_millis(250);
 /// A peer unheard for so long is told to its neighbours as gone.

@@ -93,7 +93,7 @@ impl CodingParams {
             policy: Policy::PlayNCool,
             blocks_in_flight: 1,
             delivery_deadline: Duration::from_secs(2),
-            ack_interval: Duration::from_millis(10),
+            ack_interval: Duration::from_millis(20),
         }
     }
 }
@@ -111,7 +111,7 @@ impl Default for CodingParams {
             policy: Policy::Credit,
             blocks_in_flight: 8,
             delivery_deadline: Duration::from_secs(1),
-            ack_interval: Duration::from_millis(10),
+            ack_interval: Duration::from_millis(20),
         }
     }
 }
@@ -157,6 +157,13 @@ pub struct StationConfig {
     pub frame_len_min: usize,
     /// Pace of the frames, bits per second of frame bytes; `None`: as fast as the underlay takes.
     pub rate_bps: Option<u64>,
+}
+
+impl Role {
+    /// Whether a helper may recode what this station sends.
+    pub(crate) fn is_recoded(self) -> bool {
+        !matches!(self, Role::Endpoint { helper: None, .. })
+    }
 }
 
 impl StationConfig {

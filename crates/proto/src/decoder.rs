@@ -23,6 +23,9 @@ const WINDOW: usize = BLOCKS_IN_FLIGHT_MAX as usize;
 /// Acknowledgements that mention a block that was given up, unless a late frame asks again.
 const GIVEN_UP_TELLS: u8 = 4;
 
+/// Times an urgent acknowledgement is told again when nothing follows: it may have been lost.
+const URGENT_ACK_REPEATS: u8 = 2;
+
 /// Decodes one flow: the peer's packets to this station.
 pub(crate) struct Decoder {
     field: Field,
@@ -39,6 +42,9 @@ pub(crate) struct Decoder {
     /// Since when nothing was delivered although something waits.
     stalled_since: Option<Time>,
     ack_due: Option<Time>,
+    /// When news that the encoder stands still for is told again, unless a symbol comes before.
+    repeat_due: Option<Time>,
+    repeats_left: u8,
     ack_sent_at: Option<Time>,
     vector: Vec<u8>,
 }
@@ -77,6 +83,8 @@ impl Decoder {
             spare: Vec::new(),
             stalled_since: None,
             ack_due: None,
+            repeat_due: None,
+            repeats_left: 0,
             ack_sent_at: None,
             vector: Vec::new(),
         }
@@ -115,8 +123,10 @@ impl Decoder {
         }
         let delivered = self.deliver(egress, stats);
         self.note_progress(now, delivered);
-        let completed = self.base != base_before;
-        self.schedule_ack(now, if completed { ACK_INTERVAL_MIN } else { self.ack_interval });
+        let urgent = self.urgent_ack_interval(self.base != base_before);
+        self.repeat_due = None;
+        self.repeats_left = if urgent.is_some() { URGENT_ACK_REPEATS } else { 0 };
+        self.schedule_ack(now, urgent.unwrap_or(self.ack_interval));
     }
 
     fn add(&mut self, ahead: usize, enc: &Enc<'_>) -> Option<Outcome> {
@@ -265,6 +275,23 @@ impl Decoder {
         self.schedule_ack(now, self.ack_interval);
     }
 
+    /// When an acknowledgement is urgent. An encoder with nothing else in flight stands still until
+    /// it hears that its block is done, or what the block still lacks once all of it was sent.
+    fn urgent_ack_interval(&self, completed: bool) -> Option<Duration> {
+        let mut open = self.slots.iter().flatten();
+        match (open.next(), open.next()) {
+            (None, _) if completed => Some(ACK_INTERVAL_MIN),
+            (Some(only), None) if only.coder.known_count() == usize::from(self.block_size) => {
+                Some(self.repeat_interval())
+            }
+            _ => None,
+        }
+    }
+
+    fn repeat_interval(&self) -> Duration {
+        (self.ack_interval / 4).max(ACK_INTERVAL_MIN)
+    }
+
     fn schedule_ack(&mut self, now: Time, interval: Duration) {
         let due = self.ack_sent_at.map_or(now, |sent| now.max(sent + interval));
         self.ack_due = Some(self.ack_due.map_or(due, |earlier| earlier.min(due)));
@@ -272,7 +299,7 @@ impl Decoder {
 
     /// When an acknowledgement is due; `None` when there is nothing new to tell.
     pub(crate) fn ack_due(&self) -> Option<Time> {
-        self.ack_due
+        self.ack_due.into_iter().chain(self.repeat_due).min()
     }
 
     /// How many blocks an acknowledgement would list, and their size.
@@ -285,6 +312,8 @@ impl Decoder {
     pub(crate) fn take_ack(&mut self, now: Time) -> (u16, Vec<BlockAck>) {
         self.ack_due = None;
         self.ack_sent_at = Some(now);
+        self.repeat_due = (self.repeats_left > 0).then(|| now + self.repeat_interval());
+        self.repeats_left = self.repeats_left.saturating_sub(1);
         let mut blocks = Vec::new();
         for finished in self.finished.iter_mut().rev().filter(|finished| finished.tells > 0) {
             if blocks.len() < WINDOW {

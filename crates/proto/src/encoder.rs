@@ -231,15 +231,26 @@ impl Encoder {
         if let Some(told) = ack.blocks.iter().find(|told| told.block == block.id) {
             block.note_rank(now, usize::from(told.rank));
         }
-        // The paper: "if the decoder rank is less than the number of added symbols, nothing is
-        // changed". Feedback that shows what nothing in flight will fill is worth acting on.
-        if self.params.policy == Policy::Credit && block.state == State::Wait {
-            let missing = self.missing(&self.blocks[at], self.helper);
-            let block = &mut self.blocks[at];
-            if missing >= DEFICIT_TO_REPAIR && block.sent_count > 0 {
-                block.state = block.state.after(Cause::AckShowsDeficit);
-                block.budget = budget::repair(missing, self.ratios.e3).max(1.0);
-            }
+        if self.blocks[at].state == State::Wait {
+            self.repair_after_ack(at);
+        }
+    }
+
+    /// The wait for an acknowledgement is over when one comes that says what is missing. (The paper
+    /// has two minds: the timeout is for "waiting for an acknowledgement", yet one that shows a
+    /// lower rank changes nothing. Waiting on costs 13 ms of silence a block in its own tests.)
+    fn repair_after_ack(&mut self, at: usize) {
+        let missing = self.missing(&self.blocks[at], self.helper);
+        let (policy, field, ratio) = (self.params.policy, self.params.field, self.ratios.e3);
+        let block = &mut self.blocks[at];
+        let budget = match policy {
+            Policy::PlayNCool if block.in_flight_count() > 0 => return,
+            Policy::PlayNCool => budget::repair_at_once(missing, ratio, field),
+            Policy::Credit => budget::repair(missing, ratio, field),
+        };
+        if missing >= DEFICIT_TO_REPAIR && block.sent_count > 0 {
+            block.state = block.state.after(Cause::AckShowsDeficit);
+            block.budget = budget.max(1.0);
         }
     }
 
@@ -319,11 +330,15 @@ impl Encoder {
         let missing = self.missing(&self.blocks[at], count_on_helper);
         let wait_until = now + self.timeout(now);
         let least = if count_on_helper && self.params.policy == Policy::Credit { 0.0 } else { 1.0 };
-        let ratio = self.ratios.e3;
+        let (ratio, field) = (self.ratios.e3, self.params.field);
+        let repair = match self.params.policy {
+            Policy::PlayNCool => budget::repair_at_once,
+            Policy::Credit => budget::repair,
+        };
         let block = &mut self.blocks[at];
         block.timeouts_in_row += 1;
         block.give_up_in_flight();
-        block.budget += budget::repair(missing, ratio).max(least);
+        block.budget += repair(missing, ratio, field).max(least);
         block.wait_until = wait_until;
         if block.budget >= 1.0 {
             block.state = block.state.after(Cause::TimedOut);

@@ -124,7 +124,8 @@ fn check_frame_len(config: &StationConfig) -> Result<(), ConfigError> {
     if matches!(config.role, Role::Plain { .. }) {
         return Ok(());
     }
-    let most = wire::symbol_size_max(config.frame_len_max, &config.coding);
+    let most =
+        wire::symbol_size_max(config.frame_len_max, &config.coding, config.role.is_recoded());
     let given = usize::from(config.coding.symbol_size);
     if given != 0 && !(64..=most).contains(&given) {
         return Err(ConfigError::new(

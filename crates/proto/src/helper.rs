@@ -288,7 +288,7 @@ impl Helper {
     /// The helper's share of what the decoder lacks: the dimensions it holds and the decoder does
     /// not, over its own link.
     fn repair(&mut self, at: usize) {
-        let ratio = self.ratios.e2;
+        let (ratio, field) = (self.ratios.e2, self.field);
         let worth =
             self.params.policy == Policy::PlayNCool || budget::helper_is_worth_it(self.ratios);
         let lag = self.lag();
@@ -298,7 +298,7 @@ impl Helper {
         if !worth || share == 0 {
             return;
         }
-        let short = budget::repair(share as f64, ratio) - block.budget(lag);
+        let short = budget::repair(share as f64, ratio, field) - block.budget(lag);
         block.earned += short.max(0.0);
         block.state = block.state.after(Cause::RepairNeeded);
     }

@@ -52,6 +52,8 @@ pub(crate) struct Peer {
     session: Option<PeerSession>,
     pending: Vec<PendingSession>,
     last_heard: Time,
+    /// When it last said an authentic HELLO, under whatever session.
+    hello_at: Option<Time>,
     silent: bool,
 }
 
@@ -197,9 +199,13 @@ impl Group {
         Hello { instance: self.instance, field, block_size, base, to }.write(frame);
         self.seal_behind(HEADER_LEN + HELLO_CLEAR_LEN, frame, len_min);
 
-        let searching = self.peers.iter().any(|peer| !peer.settled());
-        self.hello_interval = if searching {
-            (self.hello_interval * 3 / 2).min(HELLO_INTERVAL_SEARCH_MAX)
+        let unsettled = || self.peers.iter().filter(|peer| !peer.settled());
+        let talking = |peer: &Peer| peer.hello_at.is_some_and(|at| now - at < HELLO_TALKING);
+        let longer = self.hello_interval * 3 / 2;
+        self.hello_interval = if unsettled().any(talking) {
+            longer.min(HELLO_INTERVAL_TALKING_MAX)
+        } else if unsettled().next().is_some() {
+            longer.min(HELLO_INTERVAL_SEARCH_MAX)
         } else {
             HELLO_INTERVAL_SLOW
         };
@@ -303,7 +309,7 @@ impl Group {
         said: Option<&HelloTo>,
     ) -> Opening {
         let from = self.peers[at].id;
-        let was_settled = self.peers[at].settled();
+        self.peers[at].hello_at = Some(now);
         let mut joined = None;
         if self.peers[at].session.as_ref().is_some_and(|session| session.id == id) {
             let peer = &mut self.peers[at];
@@ -318,12 +324,8 @@ impl Group {
         } else {
             joined = self.take_hello_of_pending(now, at, id, counter, hello, said);
         }
-        // Answer at once while the two of us are not done with each other, and once more after, so
-        // that the other side learns that we are.
-        let peer = &self.peers[at];
-        let owes =
-            peer.session.as_ref().is_some_and(|session| session.challenge_to_answer != [0; 16]);
-        if !peer.settled() || !was_settled || owes {
+        // Answer soon while the two of us are not done with each other.
+        if !self.peers[at].settled() || said.is_none_or(|said| said.asks) {
             self.hurry_hello(now);
         }
         Opening::Hello { from, joined }
@@ -420,6 +422,7 @@ impl Peer {
             session: None,
             pending: Vec::new(),
             last_heard: now,
+            hello_at: None,
             silent: false,
         }
     }
@@ -450,6 +453,7 @@ impl Peer {
             challenge: [0; 16],
             answer: session.challenge_to_answer,
             accepted: true,
+            asks: !self.accepts_us,
         });
         let pending = self.pending.iter().map(move |pending| HelloTo {
             station,
@@ -457,6 +461,7 @@ impl Peer {
             challenge: pending.our_challenge,
             answer: pending.challenge_to_answer,
             accepted: false,
+            asks: true,
         });
         pending.chain(accepted)
     }

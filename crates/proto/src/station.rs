@@ -154,7 +154,8 @@ impl Station {
     ) -> Result<Self, ConfigError> {
         config.check()?;
         if config.coding.symbol_size == 0 {
-            let most = wire::symbol_size_max(config.frame_len_max, &config.coding);
+            let recoded = config.role.is_recoded();
+            let most = wire::symbol_size_max(config.frame_len_max, &config.coding, recoded);
             config.coding.symbol_size = most.min(usize::from(u16::MAX)) as u16;
         }
         let mut entropy = Stream::from_seed(entropy);

@@ -39,10 +39,11 @@ pub const END_TO_END_TAG_LEN: usize = 8;
 /// Bytes of the seed of a coding vector.
 pub const SEED_LEN: usize = 4;
 
-/// Longest symbol that fits a frame of `frame_len_max` bytes even when it is recoded, and so
-/// carries its coding vector in full.
-pub fn symbol_size_max(frame_len_max: usize, coding: &CodingParams) -> usize {
-    let vector = coding.field.vector_len_bytes(usize::from(coding.block_size)).max(SEED_LEN);
+/// Longest symbol that fits a frame of `frame_len_max` bytes, coded. Where a helper may recode it,
+/// it must fit beside its coding vector in full; an encoder sends only the seed of one.
+pub fn symbol_size_max(frame_len_max: usize, coding: &CodingParams, recoded: bool) -> usize {
+    let vector = coding.field.vector_len_bytes(usize::from(coding.block_size));
+    let vector = if recoded { vector.max(SEED_LEN) } else { SEED_LEN };
     frame_len_max.saturating_sub(HEADER_LEN + ENC_LEN + vector + TAG_LEN)
 }
 
@@ -370,6 +371,8 @@ pub struct HelloTo {
     pub answer: Random128,
     /// That session has answered, and its frames are accepted.
     pub accepted: bool,
+    /// The sender does not know yet whether that session accepts it: please tell.
+    pub asks: bool,
 }
 
 impl Hello {
@@ -389,7 +392,7 @@ impl Hello {
             out.extend_from_slice(&to.session);
             out.extend_from_slice(&to.challenge);
             out.extend_from_slice(&to.answer);
-            out.push(u8::from(to.accepted));
+            out.push(u8::from(to.accepted) | u8::from(to.asks) << 1);
         }
     }
 
@@ -413,13 +416,11 @@ impl Hello {
         }
         let to = (0..count)
             .map(|_| {
-                Some(HelloTo {
-                    station: StationId(read.u8()?),
-                    session: read.array()?,
-                    challenge: read.array()?,
-                    answer: read.array()?,
-                    accepted: read.u8()? == 1,
-                })
+                let station = StationId(read.u8()?);
+                let (session, challenge, answer) = (read.array()?, read.array()?, read.array()?);
+                let flags = read.u8()?;
+                let (accepted, asks) = (flags & 1 != 0, flags & 2 != 0);
+                Some(HelloTo { station, session, challenge, answer, accepted, asks })
             })
             .collect::<Option<Vec<_>>>()?;
         Some(Hello { instance, field, block_size, base, to })
@@ -484,7 +485,7 @@ mod tests {
 
     #[test]
     fn the_paper_parameters_fit_an_ethernet_frame() {
-        assert!(symbol_size_max(1500, &CodingParams::paper()) >= 1450);
+        assert!(symbol_size_max(1500, &CodingParams::paper(), true) >= 1450);
     }
 
     #[test]
@@ -532,6 +533,7 @@ mod tests {
                 challenge: [2; 16],
                 answer: [3; 16],
                 accepted: true,
+                asks: false,
             }],
         };
         let mut hello_bytes = Vec::new();
