@@ -1,0 +1,163 @@
+use super::*;
+
+const HEAD: &str = r#"
+name = "t"
+seed = 7
+repeats = 2
+[medium]
+duplex = "half"
+rate_bps = 12_000_000
+overhead_us = 400
+rtt_ms = 4
+queue_frames = 50
+"#;
+
+const RUN: &str = r#"
+[[run]]
+path = "kernel"
+transport = "tcp"
+e3 = 0.1
+duration_s = 5
+"#;
+
+fn expanded(run: &str) -> Result<Vec<Run>, ScenarioError> {
+    expand(&Scenario::parse(&format!("{HEAD}{run}"))?)
+}
+
+fn refusal(run: &str) -> String {
+    expanded(run).expect_err("is not valid").to_string()
+}
+
+/// `RUN` with one line replaced or added.
+fn with(line: &str) -> String {
+    let key = line.split('=').next().unwrap_or_default().trim();
+    let kept = RUN.lines().filter(|kept| kept.split('=').next().unwrap_or_default().trim() != key);
+    let mut lines: Vec<_> = kept.collect();
+    lines.push(line);
+    lines.join("\n")
+}
+
+#[test]
+fn lists_multiply_in_order_and_repeats_interleave() {
+    let runs = expanded(
+        r#"
+[[run]]
+path = ["kernel", "coded"]
+transport = "tcp"
+congestion = ["cubic", "bbr"]
+e3 = [0, 0.1]
+duration_s = 5
+coding = [{ preset = "paper" }, {}]
+[[run]]
+path = "plain"
+transport = "udp"
+offered_bps = [1e6, 2000000]
+e3 = 0.3
+duration_s = 1
+"#,
+    )
+    .unwrap();
+    // kernel: 2 x 2; coded: 2 x 2 x 2; plain: 2.
+    assert_eq!(runs.len(), 2 * 14);
+    assert_eq!(
+        runs.iter().map(|run| run.point).collect::<Vec<_>>(),
+        [(0..14).collect::<Vec<_>>(), (0..14).collect::<Vec<_>>()].concat()
+    );
+    assert!(runs[..14].iter().all(|run| run.replication == 0));
+    assert!(runs[14..].iter().all(|run| run.replication == 1));
+    let first = |index: usize| (runs[index].path, runs[index].congestion, runs[index].erasures.e3);
+    assert_eq!(first(0), (Path::Kernel, Some(Congestion::Cubic), 0.0));
+    assert_eq!(first(1), (Path::Kernel, Some(Congestion::Cubic), 0.1));
+    assert_eq!(first(2), (Path::Kernel, Some(Congestion::Bbr), 0.0));
+    assert_eq!(first(4), (Path::Coded, Some(Congestion::Cubic), 0.0));
+    assert_ne!(runs[4].coding, runs[5].coding);
+    assert_eq!((runs[12].congestion, runs[12].offered_bps), (None, Some(1e6)));
+    assert_eq!(runs[13].offered_bps, Some(2e6));
+}
+
+#[test]
+fn tcp_is_cubic_unless_said_otherwise() {
+    assert_eq!(expanded(RUN).unwrap()[0].congestion, Some(Congestion::Cubic));
+}
+
+#[test]
+fn the_medium_has_links_alike_in_both_directions() {
+    let text = format!("{HEAD}{}", with("path = \"coded+helper\"")) + "\ne2 = 0.25";
+    let scenario = Scenario::parse(&text).unwrap();
+    let runs = expand(&scenario).unwrap();
+    let medium = medium_config(&scenario, &runs[1], 9);
+    assert!(medium.check().is_ok());
+    assert_eq!((medium.stations, medium.seed, medium.replication), (3, 9, 1));
+    assert_eq!(medium.overhead, Duration::from_micros(400));
+    assert_eq!(medium.propagation, Duration::from_millis(2));
+    let ratio = |from, to| {
+        let link = medium.links.iter().find(|link| (link.from, link.to) == (from, to));
+        link.map(|link| link.erasure_ratio)
+    };
+    assert_eq!((ratio(SOURCE, DESTINATION), ratio(DESTINATION, SOURCE)), (Some(0.1), Some(0.1)));
+    assert_eq!((ratio(SOURCE, HELPER), ratio(HELPER, SOURCE)), (Some(0.05), Some(0.05)));
+    assert_eq!((ratio(HELPER, DESTINATION), ratio(DESTINATION, HELPER)), (Some(0.25), Some(0.25)));
+
+    let runs = expand(&Scenario::parse(&format!("{HEAD}{RUN}")).unwrap()).unwrap();
+    let medium = medium_config(&scenario, &runs[0], 9);
+    assert_eq!((medium.stations, medium.links.len()), (2, 2));
+}
+
+#[test]
+fn a_refused_value_is_named_with_what_is_expected() {
+    let cases = [
+        ("e3 = 1.5", "run[0].e3 = 1.5: expected an erasure ratio from 0 to 1"),
+        ("e3 = [0.1, nan]", "run[0].e3 = NaN: expected an erasure ratio from 0 to 1"),
+        ("e1 = -1", "run[0].e1 = -1: expected an erasure ratio from 0 to 1"),
+        ("e3 = []", "run[0].e3 = []: expected one value or more"),
+        ("duration_s = 0", "run[0].duration_s = 0: expected more than 0, at most 3600 s"),
+        ("datagram_bytes = 9", "run[0].datagram_bytes = 9: expected nothing: TCP has no datagrams"),
+        ("offered_bps = 0", "run[0].offered_bps = 0: expected 1 to 100000000000 bit/s"),
+        (
+            "transport = \"udp\"",
+            "run[0].offered_bps = nothing: expected the bits of payload per second that UDP sends",
+        ),
+    ];
+    for (line, expected) in cases {
+        assert_eq!(refusal(&with(line)), expected);
+    }
+    let helper = with("path = [\"coded\", \"coded+helper\"]") + "\nunderlay = \"udp\"";
+    let expected = "run[0].underlay = udp: expected ethernet: over UDP a helper overhears nothing";
+    assert_eq!(refusal(&helper), expected);
+    let coded = with("path = \"coded\"") + "\ncoding = { block_size = 0 }";
+    let refused = refusal(&coded);
+    assert!(refused.starts_with("run[0].coding.block_size = 0: expected"), "{refused}");
+}
+
+#[test]
+fn a_syntax_error_names_its_line() {
+    let error = expanded(&with("e3 = \"much\"")).unwrap_err();
+    let ScenarioError::Syntax { line, message } = error else { panic!("{error}") };
+    assert_eq!(line, Some(HEAD.lines().count() + RUN.lines().count()), "{message}");
+    assert!(message.contains("much"), "{message}");
+
+    for (line, word) in [
+        ("colour = 1", "colour"),
+        ("path = [\"kernel\", \"tunnel\"]", "tunnel"),
+        ("coding = { blocksize = 3 }", "blocksize"),
+        ("congestion = 3", "congestion"),
+    ] {
+        let message = refusal(&with(line));
+        assert!(message.contains(word) && message.contains("line"), "{message}");
+    }
+}
+
+#[test]
+fn a_medium_out_of_range_is_refused() {
+    for (from, to, field) in [
+        ("rate_bps = 12_000_000", "rate_bps = 0", "medium.rate_bps"),
+        ("rtt_ms = 4", "rtt_ms = -4", "medium.rtt_ms"),
+        ("overhead_us = 400", "overhead_us = inf", "medium.overhead_us"),
+        ("queue_frames = 50", "queue_frames = 0", "medium.queue_frames"),
+        ("repeats = 2", "repeats = 0", "repeats"),
+    ] {
+        let text = format!("{HEAD}{RUN}").replace(from, to);
+        let error = expand(&Scenario::parse(&text).unwrap()).unwrap_err().to_string();
+        assert!(error.starts_with(field), "{error}");
+    }
+}

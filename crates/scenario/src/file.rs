@@ -1,0 +1,273 @@
+//! The scenario file, as written.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use corridor_proto::CodingTable;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{self, Deserializer, IntoDeserializer, Visitor};
+use serde::{Deserialize, Serialize};
+
+use crate::error::ScenarioError;
+
+/// A scenario file.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Name, for tables and file names.
+    pub name: String,
+    /// One sentence for people.
+    #[serde(default)]
+    pub description: String,
+    /// Seed of all random streams; repeat k of a run draws from replication k.
+    pub seed: u64,
+    /// Times every run is repeated.
+    #[serde(default = "one")]
+    pub repeats: u32,
+    /// The radio.
+    pub medium: MediumTable,
+    /// Packets the ingress queue of a station holds.
+    #[serde(default = "ingress_packets")]
+    pub ingress_packets: usize,
+    /// The runs.
+    pub run: Vec<RunTable>,
+}
+
+impl Scenario {
+    /// Reads a scenario from the text of its file. Values are checked by [`crate::expand`].
+    ///
+    /// # Errors
+    /// [`ScenarioError::Syntax`]: not TOML, an unknown or missing field, a value of a wrong type.
+    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        toml::from_str(text).map_err(|error| ScenarioError::syntax(&error, text))
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn ingress_packets() -> usize {
+    100
+}
+
+/// The `[medium]` table.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MediumTable {
+    /// One channel for all, or one for each station.
+    pub duplex: Duplex,
+    /// PHY rate, bits per second.
+    pub rate_bps: u64,
+    /// Time a frame takes beyond its bits, microseconds.
+    #[serde(default)]
+    pub overhead_us: f64,
+    /// Round trip of the propagation alone, milliseconds; each direction takes half.
+    pub rtt_ms: f64,
+    /// Frames a station's interface holds.
+    pub queue_frames: usize,
+    /// Retransmissions by the MAC when the addressed station did not hear.
+    #[serde(default)]
+    pub retry_limit: u32,
+}
+
+/// Who may speak at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Duplex {
+    /// One channel shared by all.
+    Half,
+    /// A channel for each station.
+    Full,
+}
+
+/// A value, or one run for each of several.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OneOrMany<T> {
+    /// One.
+    One(T),
+    /// Several.
+    Many(Vec<T>),
+}
+
+impl<T> OneOrMany<T> {
+    /// The values, in the order of the file.
+    pub fn iter(&self) -> core::slice::Iter<'_, T> {
+        match self {
+            OneOrMany::One(value) => core::slice::from_ref(value).iter(),
+            OneOrMany::Many(values) => values.iter(),
+        }
+    }
+
+    /// Whether the list has no value.
+    pub fn is_empty(&self) -> bool {
+        matches!(self, OneOrMany::Many(values) if values.is_empty())
+    }
+}
+
+/// By hand, because serde's untagged enums lose what was wrong and where.
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(OneOrManyVisitor(PhantomData))
+    }
+}
+
+struct OneOrManyVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrManyVisitor<T> {
+    type Value = OneOrMany<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value, or a list of values")
+    }
+
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<Self::Value, E> {
+        T::deserialize(value.into_deserializer()).map(OneOrMany::One)
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Self::Value, E> {
+        T::deserialize(value.into_deserializer()).map(OneOrMany::One)
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Self::Value, E> {
+        T::deserialize(value.into_deserializer()).map(OneOrMany::One)
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Self::Value, E> {
+        T::deserialize(value.into_deserializer()).map(OneOrMany::One)
+    }
+
+    fn visit_seq<A: de::SeqAccess<'de>>(self, values: A) -> Result<Self::Value, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(values)).map(OneOrMany::Many)
+    }
+
+    fn visit_map<A: de::MapAccess<'de>>(self, table: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(table)).map(OneOrMany::One)
+    }
+}
+
+/// A `[[run]]` table: source S, destination D, and where the path says so a helper H.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunTable {
+    /// How packets cross.
+    pub path: OneOrMany<Path>,
+    /// What loads it.
+    pub transport: Transport,
+    /// TCP only: the sender's congestion control.
+    #[serde(default)]
+    pub congestion: Option<OneOrMany<Congestion>>,
+    /// UDP: offered bits of payload per second. TCP: rate the application writes at; none = all it can.
+    #[serde(default)]
+    pub offered_bps: Option<OneOrMany<f64>>,
+    /// UDP payload bytes per datagram; none = what fills the tunnel's MTU.
+    #[serde(default)]
+    pub datagram_bytes: Option<usize>,
+    /// Which way the load goes.
+    #[serde(default)]
+    pub direction: Direction,
+    /// Erasure ratio S to D, and D to S.
+    pub e3: OneOrMany<f64>,
+    /// Erasure ratio S to H (and D to H for the other direction is `e2`); none = e3 / 2.
+    #[serde(default)]
+    pub e1: Option<f64>,
+    /// Erasure ratio H to D; none = e3 / 2. Links are alike in both directions.
+    #[serde(default)]
+    pub e2: Option<f64>,
+    /// Seconds of load that are measured.
+    pub duration_s: f64,
+    /// Coding parameters, for coded paths.
+    #[serde(default)]
+    pub coding: Option<OneOrMany<CodingTable>>,
+    /// What the nodes send over.
+    #[serde(default)]
+    pub underlay: UnderlayKind,
+}
+
+/// How packets cross.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Path {
+    /// The kernel's own interface, no Corridor at all.
+    #[serde(rename = "kernel")]
+    Kernel,
+    /// Corridor's unreliable forwarder.
+    #[serde(rename = "plain")]
+    Plain,
+    /// Network coded.
+    #[serde(rename = "coded")]
+    Coded,
+    /// Network coded, with a helper that overhears.
+    #[serde(rename = "coded+helper")]
+    CodedHelper,
+}
+
+impl Path {
+    /// Whether packets are coded.
+    pub fn is_coded(self) -> bool {
+        matches!(self, Path::Coded | Path::CodedHelper)
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Path::Kernel => "kernel",
+            Path::Plain => "plain",
+            Path::Coded => "coded",
+            Path::CodedHelper => "coded+helper",
+        })
+    }
+}
+
+/// What loads the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// One TCP connection.
+    Tcp,
+    /// Datagrams at a constant rate.
+    Udp,
+}
+
+/// Congestion control of a TCP sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum Congestion {
+    Cubic,
+    Reno,
+    Bbr,
+}
+
+impl fmt::Display for Congestion {
+    /// The name that the kernel's `TCP_CONGESTION` socket option takes.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Congestion::Cubic => "cubic",
+            Congestion::Reno => "reno",
+            Congestion::Bbr => "bbr",
+        })
+    }
+}
+
+/// Which way the load goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// S to D.
+    #[default]
+    Forward,
+    /// S to D and D to S at once.
+    Both,
+}
+
+/// What the nodes send over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UnderlayKind {
+    /// Raw Ethernet frames.
+    #[default]
+    Ethernet,
+    /// UDP datagrams.
+    Udp,
+}

@@ -1,0 +1,370 @@
+//! One run's result, the same from the lab and from the simulator.
+//!
+//! Spelled for machines: snake_case, SI units, raw numbers; what does not apply is null.
+
+use std::collections::BTreeMap;
+
+use corridor_proto::{CodingTable, Preset, Stats};
+use serde::{Deserialize, Serialize};
+
+use crate::expand::Run;
+use crate::file::{Congestion, Direction, Path, Scenario, Transport, UnderlayKind};
+
+/// What produced a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Engine {
+    /// Real time, kernel sockets.
+    Lab,
+    /// Virtual time.
+    Sim,
+}
+
+/// In-order one-way delay of what was received in the measured interval, seconds; `None` when
+/// nothing was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Delays {
+    /// Median.
+    pub delay_p50_s: Option<f64>,
+    /// 95th percentile.
+    pub delay_p95_s: Option<f64>,
+    /// 99th percentile.
+    pub delay_p99_s: Option<f64>,
+    /// Largest.
+    pub delay_max_s: Option<f64>,
+}
+
+/// One direction of the load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Side {
+    /// Sending station, as in the medium: 0 is S, 1 is D.
+    pub from: usize,
+    /// Payload bits received per second of the measured interval.
+    pub goodput_bps: f64,
+    /// Delays of this direction.
+    #[serde(flatten)]
+    pub delays: Delays,
+    /// UDP: datagrams sent in the measured interval.
+    pub packets_sent: Option<u64>,
+    /// UDP: those of them that came, at any time, duplicates not counted.
+    pub packets_received: Option<u64>,
+    /// UDP: datagrams that came after one that was sent later.
+    pub packets_out_of_order: Option<u64>,
+    /// UDP: datagrams that came again.
+    pub packets_duplicated: Option<u64>,
+    /// TCP: segments that the sender's kernel sent again, since the connection began.
+    pub tcp_retransmits: Option<u64>,
+    /// TCP: smoothed round-trip time of the sender's kernel at the end, seconds.
+    pub tcp_rtt_s: Option<f64>,
+}
+
+/// One run's result. With load in both directions, goodput and counts are sums, delays are those
+/// of both directions together, and `sides` tells them apart.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// Position in the scenario, the same for all repeats.
+    pub point: usize,
+    /// Which repeat.
+    pub replication: u64,
+    /// Seed of the scenario's random streams.
+    pub seed: u64,
+    /// What produced the row.
+    pub engine: Engine,
+    /// How packets crossed.
+    pub path: Path,
+    /// Coding preset and what differs from it, in few words; "-" for paths without coding.
+    pub policy: String,
+    /// The same in full; `None` for paths without coding.
+    pub coding: Option<CodingTable>,
+    /// What the nodes sent over; `None` without nodes.
+    pub underlay: Option<UnderlayKind>,
+    /// What loaded the path.
+    pub transport: Transport,
+    /// TCP: congestion control of the sender.
+    pub congestion: Option<Congestion>,
+    /// Which way the load went.
+    pub direction: Direction,
+    /// Offered bits of payload per second and direction; `None`: all that TCP can.
+    pub offered_bps: Option<f64>,
+    /// Erasure ratio S-H; `None` without helper.
+    pub e1: Option<f64>,
+    /// Erasure ratio H-D; `None` without helper.
+    pub e2: Option<f64>,
+    /// Erasure ratio S-D.
+    pub e3: f64,
+    /// The same as `e3`, for tables that know one link only.
+    pub loss_ratio: f64,
+    /// Length of the measured interval, seconds.
+    pub duration_s: f64,
+    /// Payload bits received per second of the measured interval.
+    pub goodput_bps: f64,
+    /// Delays.
+    #[serde(flatten)]
+    pub delays: Delays,
+    /// See [`Side::packets_sent`].
+    pub packets_sent: Option<u64>,
+    /// See [`Side::packets_received`].
+    pub packets_received: Option<u64>,
+    /// See [`Side::packets_out_of_order`].
+    pub packets_out_of_order: Option<u64>,
+    /// See [`Side::packets_duplicated`].
+    pub packets_duplicated: Option<u64>,
+    /// Symbols sent by encoders and helper per block of source symbols; partly filled blocks
+    /// count as the part that they are.
+    pub transmissions_per_block: Option<f64>,
+    /// Of these, the encoders' (the paper's Fig. 10 counts these only).
+    pub encoder_transmissions_per_block: Option<f64>,
+    /// Of these, the helper's.
+    pub helper_transmissions_per_block: Option<f64>,
+    /// Times an encoder waited for an acknowledgement in vain, per block.
+    pub timeouts_per_block: Option<f64>,
+    /// UDP: frames of all stations on the air per datagram received.
+    pub air_frames_per_packet: Option<f64>,
+    /// Bytes of all stations on the air per byte of payload received.
+    pub air_bytes_per_byte: Option<f64>,
+    /// Share of the measured interval that the channel was busy; with a channel for each station,
+    /// the busiest one's.
+    pub air_utilisation: Option<f64>,
+    /// Packets dropped at the sender because its queue was full: the nodes' ingress queue, or
+    /// without nodes the interface's.
+    pub ingress_drops: Option<u64>,
+    /// See [`Side::tcp_retransmits`].
+    pub tcp_retransmits: Option<u64>,
+    /// See [`Side::tcp_rtt_s`]; the larger one of two directions.
+    pub tcp_rtt_s: Option<f64>,
+    /// Processor time of each node, seconds, by station name (S, D, H).
+    pub cpu_s: BTreeMap<String, f64>,
+    /// How late the emulator handled the medium's events, 99th percentile, seconds.
+    pub lateness_p99_s: Option<f64>,
+    /// Whether the emulator had real-time scheduling; `None` in the simulator.
+    pub realtime: Option<bool>,
+    /// Whether the numbers can be trusted; if not, `notes` says why.
+    pub valid: bool,
+    /// What else there is to say, for people.
+    pub notes: Vec<String>,
+    /// Each direction of the load.
+    pub sides: Vec<Side>,
+}
+
+impl Row {
+    /// A row that says what was run, and no result yet.
+    pub fn new(scenario: &Scenario, run: &Run, engine: Engine) -> Self {
+        let helper = run.path == Path::CodedHelper;
+        Row {
+            scenario: scenario.name.clone(),
+            point: run.point,
+            replication: run.replication,
+            seed: scenario.seed,
+            engine,
+            path: run.path,
+            policy: if run.path.is_coded() { policy(&run.coding) } else { "-".to_owned() },
+            coding: run.path.is_coded().then(|| run.coding.clone()),
+            underlay: (run.path != Path::Kernel).then_some(run.underlay),
+            transport: run.transport,
+            congestion: run.congestion,
+            direction: run.direction,
+            offered_bps: run.offered_bps,
+            e1: helper.then_some(run.erasures.e1),
+            e2: helper.then_some(run.erasures.e2),
+            e3: run.erasures.e3,
+            loss_ratio: run.erasures.e3,
+            duration_s: run.duration_s,
+            goodput_bps: 0.0,
+            delays: Delays::default(),
+            packets_sent: None,
+            packets_received: None,
+            packets_out_of_order: None,
+            packets_duplicated: None,
+            transmissions_per_block: None,
+            encoder_transmissions_per_block: None,
+            helper_transmissions_per_block: None,
+            timeouts_per_block: None,
+            air_frames_per_packet: None,
+            air_bytes_per_byte: None,
+            air_utilisation: None,
+            ingress_drops: None,
+            tcp_retransmits: None,
+            tcp_rtt_s: None,
+            cpu_s: BTreeMap::new(),
+            lateness_p99_s: None,
+            realtime: None,
+            valid: true,
+            notes: Vec::new(),
+            sides: Vec::new(),
+        }
+    }
+
+    /// Takes the results of the directions; `delays` are those of all of them together.
+    pub fn set_sides(&mut self, sides: Vec<Side>, delays: Delays) {
+        let sum = |field: fn(&Side) -> Option<u64>| {
+            sides.iter().filter_map(field).reduce(u64::saturating_add)
+        };
+        self.goodput_bps = sides.iter().map(|side| side.goodput_bps).sum();
+        self.packets_sent = sum(|side| side.packets_sent);
+        self.packets_received = sum(|side| side.packets_received);
+        self.packets_out_of_order = sum(|side| side.packets_out_of_order);
+        self.packets_duplicated = sum(|side| side.packets_duplicated);
+        self.tcp_retransmits = sum(|side| side.tcp_retransmits);
+        self.tcp_rtt_s = sides.iter().filter_map(|side| side.tcp_rtt_s).reduce(f64::max);
+        self.delays = delays;
+        self.sides = sides;
+    }
+
+    /// Takes the nodes' counters: `encoders` are the stations whose load is measured (S; S and D
+    /// with load in both directions), `block_size` is in source symbols.
+    ///
+    /// A helper serves both directions and does not tell them apart: with load in one direction
+    /// its count still includes what it sent for the other (acknowledgements of TCP).
+    pub fn set_coding(
+        &mut self,
+        encoders: &[CodingCounts],
+        helper: Option<&CodingCounts>,
+        block_size: u16,
+    ) {
+        let sum = |field: fn(&CodingCounts) -> u64| encoders.iter().map(field).sum::<u64>() as f64;
+        self.ingress_drops = Some(sum(|counts| counts.packets_dropped_ingress) as u64);
+        let blocks = sum(|counts| counts.symbols_added) / f64::from(block_size);
+        if !self.path.is_coded() || blocks <= 0.0 {
+            return;
+        }
+        let encoded = sum(|c| c.source_frames_sent.saturating_add(c.coded_frames_sent)) / blocks;
+        let recoded = helper.map(|helper| helper.recoded_frames_sent as f64 / blocks);
+        self.encoder_transmissions_per_block = Some(encoded);
+        self.helper_transmissions_per_block = recoded;
+        self.transmissions_per_block = Some(encoded + recoded.unwrap_or(0.0));
+        self.timeouts_per_block = Some(sum(|counts| counts.encoder_timeouts) / blocks);
+    }
+
+    /// Marks the row as not to be trusted, and says why.
+    pub fn distrust(&mut self, why: impl Into<String>) {
+        self.valid = false;
+        self.notes.push(why.into());
+    }
+}
+
+/// The part of a node's counters that a row is made of; the names are those of
+/// [`corridor_proto::Stats`], and others are passed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[allow(missing_docs)]
+pub struct CodingCounts {
+    pub packets_dropped_ingress: u64,
+    pub symbols_added: u64,
+    pub source_frames_sent: u64,
+    pub coded_frames_sent: u64,
+    pub recoded_frames_sent: u64,
+    pub encoder_timeouts: u64,
+}
+
+impl From<&Stats> for CodingCounts {
+    fn from(stats: &Stats) -> Self {
+        CodingCounts {
+            packets_dropped_ingress: stats.packets_dropped_ingress,
+            symbols_added: stats.symbols_added,
+            source_frames_sent: stats.source_frames_sent,
+            coded_frames_sent: stats.coded_frames_sent,
+            recoded_frames_sent: stats.recoded_frames_sent,
+            encoder_timeouts: stats.encoder_timeouts,
+        }
+    }
+}
+
+/// `paper`, or `default policy=playncool block_size=64`: the preset, and what differs from it.
+fn policy(coding: &CodingTable) -> String {
+    let preset = match coding.preset {
+        Preset::Paper => "paper",
+        Preset::Default => "default",
+    };
+    let mut words = vec![preset.to_owned()];
+    if let Ok(toml::Value::Table(table)) = toml::Value::try_from(coding) {
+        let differing = table.iter().filter(|(key, _)| *key != "preset");
+        words.extend(differing.map(|(key, value)| match value {
+            toml::Value::String(text) => format!("{key}={text}"),
+            other => format!("{key}={other}"),
+        }));
+    }
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCENARIO: &str = r#"
+        name = "t"
+        seed = 7
+        medium = { duplex = "half", rate_bps = 12000000, rtt_ms = 4, queue_frames = 50 }
+        [[run]]
+        path = "coded+helper"
+        transport = "udp"
+        offered_bps = 1e6
+        e3 = 0.2
+        duration_s = 1
+        coding = { preset = "paper", block_size = 64 }
+    "#;
+
+    fn row() -> Row {
+        let scenario = Scenario::parse(SCENARIO).unwrap();
+        let runs = crate::expand(&scenario).unwrap();
+        Row::new(&scenario, &runs[0], Engine::Sim)
+    }
+
+    #[test]
+    fn json_is_flat_and_survives_a_round_trip() {
+        let mut row = row();
+        let delays = Delays { delay_p50_s: Some(0.25), ..Delays::default() };
+        row.set_sides(vec![Side { goodput_bps: 1e6, delays, ..Side::default() }], delays);
+        let json = serde_json::to_value(&row).unwrap();
+        assert_eq!(json["path"], "coded+helper");
+        assert_eq!(json["policy"], "paper block_size=64");
+        assert_eq!(json["engine"], "sim");
+        assert_eq!(json["delay_p50_s"], 0.25);
+        assert_eq!(json["e1"], 0.1);
+        assert_eq!(json["loss_ratio"], 0.2);
+        assert!(json["tcp_rtt_s"].is_null());
+        assert_eq!(serde_json::from_value::<Row>(json).unwrap(), row);
+    }
+
+    #[test]
+    fn both_directions_add_up() {
+        let side = |from| Side {
+            from,
+            goodput_bps: 2e6,
+            packets_sent: Some(10),
+            packets_received: Some(9),
+            ..Side::default()
+        };
+        let mut row = row();
+        row.set_sides(vec![side(0), side(1)], Delays::default());
+        assert_eq!(row.goodput_bps, 4e6);
+        assert_eq!((row.packets_sent, row.packets_received), (Some(20), Some(18)));
+        assert_eq!(row.tcp_retransmits, None);
+    }
+
+    #[test]
+    fn partly_filled_blocks_count_as_the_part_that_they_are() {
+        let encoder = CodingCounts {
+            symbols_added: 96,
+            source_frames_sent: 96,
+            coded_frames_sent: 24,
+            encoder_timeouts: 3,
+            ..CodingCounts::default()
+        };
+        let helper = CodingCounts { recoded_frames_sent: 30, ..CodingCounts::default() };
+        let mut row = row();
+        row.set_coding(&[encoder], Some(&helper), 64);
+        assert_eq!(row.encoder_transmissions_per_block, Some(80.0));
+        assert_eq!(row.helper_transmissions_per_block, Some(20.0));
+        assert_eq!(row.transmissions_per_block, Some(100.0));
+        assert_eq!(row.timeouts_per_block, Some(2.0));
+    }
+
+    #[test]
+    fn counters_are_read_from_the_statistics_of_a_node() {
+        let stats = Stats { symbols_added: 5, coded_frames_sent: 2, ..Stats::default() };
+        let json = serde_json::to_string(&stats).unwrap();
+        let counts: CodingCounts = serde_json::from_str(&json).unwrap();
+        assert_eq!(counts, CodingCounts::from(&stats));
+    }
+}
