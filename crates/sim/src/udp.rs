@@ -1,0 +1,281 @@
+//! A scenario's run with UDP load, in virtual time.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use core::time::Duration;
+
+use corridor_air::{AirError, Medium};
+use corridor_base::rand::Rng;
+use corridor_base::{StreamKey, Time};
+use corridor_proto::{ConfigError, LinkErrors, Role, Station, StationConfig, StationId, Stats};
+use corridor_scenario::{
+    CodingCounts, Delays, Direction, Engine, Path, Row, Run, Scenario, Side, Transport,
+    medium_config,
+};
+use hdrhistogram::Histogram;
+
+use crate::world::{Node, World};
+
+/// Bytes of an Ethernet frame beyond what Corridor puts into it; the medium counts them.
+const ETHERNET_HEADER_LEN: usize = 14;
+/// Headers of a UDP datagram over IPv4: what the lab's packets carry beyond their payload.
+const UDP_HEADERS_LEN: usize = 28;
+/// Largest payload of an Ethernet frame.
+const ETHERNET_MTU: usize = 1500;
+/// Sequence number and time of sending, at the front of each packet.
+const STAMP_LEN: usize = 16;
+/// Load before the measured interval begins.
+const WARM_UP: Duration = Duration::from_secs(1);
+/// How long packets on their way are waited for after it ends.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// Why a run cannot be simulated.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SimError {
+    /// Not (yet) a matter of the simulator.
+    #[error("{field} = {given}: the simulator runs {expected}")]
+    Unsupported {
+        /// Which field of the run.
+        field: &'static str,
+        /// What it says.
+        given: String,
+        /// What can be run.
+        expected: &'static str,
+    },
+    /// The medium cannot be.
+    #[error(transparent)]
+    Air(#[from] AirError),
+    /// A station cannot be.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+/// What arrived at one host.
+struct Sink {
+    measured_from: Time,
+    measured_until: Time,
+    bytes: u64,
+    received: u64,
+    out_of_order: u64,
+    duplicated: u64,
+    highest: Option<u64>,
+    seen: Vec<bool>,
+    delays: Histogram<u64>,
+}
+
+impl Sink {
+    fn take(&mut self, now: Time, packet: &[u8]) {
+        let Some((sequence, sent)) = read_stamp(packet) else { return };
+        let index = sequence as usize;
+        if self.seen.len() <= index {
+            self.seen.resize(index + 1, false);
+        }
+        let again = core::mem::replace(&mut self.seen[index], true);
+        let late = self.highest.is_some_and(|highest| sequence < highest);
+        self.highest = self.highest.max(Some(sequence));
+        if now >= self.measured_from && now < self.measured_until && !again {
+            self.bytes += (packet.len() - UDP_HEADERS_LEN) as u64;
+            self.delays.saturating_record((now - sent).as_nanos() as u64);
+        }
+        if sent >= self.measured_from && sent < self.measured_until {
+            self.received += u64::from(!again);
+            self.duplicated += u64::from(again);
+            self.out_of_order += u64::from(late);
+        }
+    }
+}
+
+/// Runs UDP load over `run`'s path in virtual time.
+///
+/// Goodput counts UDP payload received in the measured interval, as the lab does; packets have the
+/// size of IPv4 and UDP headers and payload.
+///
+/// # Errors
+/// [`SimError::Unsupported`] for TCP, kernel paths and UDP underlays.
+pub fn run_udp(scenario: &Scenario, run: &Run) -> Result<Row, SimError> {
+    check(run)?;
+    let mut medium = medium_config(scenario, run, scenario.seed);
+    // A frame is not made before the medium can take it, so one on the air and one waiting do.
+    medium.queue_frames = medium.queue_frames.min(2);
+    // The stations' frames have no Ethernet header here; on the air it takes its time.
+    let header_ns = 8 * ETHERNET_HEADER_LEN as u64 * 1_000_000_000 / medium.rate_bps.max(1);
+    medium.overhead += Duration::from_nanos(header_ns);
+    let start = Time::ZERO + WARM_UP;
+    let end = start + Duration::from_secs_f64(run.duration_s);
+    let mut nodes = Vec::new();
+    let mut sinks = Vec::new();
+    for index in 0..run.stations() {
+        let station = station(scenario, run, index)?;
+        let sink = Rc::new(RefCell::new(Sink {
+            measured_from: start,
+            measured_until: end,
+            bytes: 0,
+            received: 0,
+            out_of_order: 0,
+            duplicated: 0,
+            highest: None,
+            seen: Vec::new(),
+            delays: delay_histogram(),
+        }));
+        sinks.push(Rc::clone(&sink));
+        nodes.push(Node::new(station, move |now, packet| sink.borrow_mut().take(now, packet)));
+    }
+    let mut world = World::new(Medium::new(medium)?, nodes);
+    let sent = offer_load(&mut world, run, start, end);
+    Ok(report(scenario, run, &world, &sinks, &sent))
+}
+
+fn check(run: &Run) -> Result<(), SimError> {
+    let unsupported =
+        |field, given: String, expected| Err(SimError::Unsupported { field, given, expected });
+    if run.transport != Transport::Udp {
+        return unsupported("transport", "tcp".into(), "udp");
+    }
+    if run.path == Path::Kernel {
+        return unsupported("path", "kernel".into(), "plain, coded and coded+helper");
+    }
+    Ok(())
+}
+
+fn station(scenario: &Scenario, run: &Run, index: usize) -> Result<Station, SimError> {
+    let id = |index: usize| StationId(index as u8 + 1);
+    let role = match (run.path, index) {
+        (_, 2) => Role::Helper { between: (id(0), id(1)) },
+        (Path::Plain, _) => Role::Plain { peer: id(1 - index) },
+        (path, _) => Role::Endpoint {
+            peer: id(1 - index),
+            helper: (path == Path::CodedHelper).then(|| id(2)),
+        },
+    };
+    let config = StationConfig {
+        id: id(index),
+        role,
+        psk: [0x5a; 32],
+        coding: run.coding.resolve(),
+        link_errors: LinkErrors::Measured,
+        ingress_packets: scenario.ingress_packets,
+        frame_len_max: ETHERNET_MTU,
+        frame_len_min: 46,
+        rate_bps: None,
+    };
+    let key = StreamKey {
+        seed: scenario.seed,
+        replication: run.replication,
+        entity: index as u64,
+        purpose: "entropy",
+    };
+    let mut entropy = [0; 32];
+    key.stream().fill_bytes(&mut entropy);
+    Ok(Station::new(config, entropy, Time::ZERO)?)
+}
+
+/// Sends packets at the offered rate from the start to the end of the run; returns how many were
+/// sent by each source in the measured interval.
+fn offer_load(world: &mut World, run: &Run, start: Time, end: Time) -> [u64; 2] {
+    let sources = if run.direction == Direction::Both { 2 } else { 1 };
+    let mtu = world.nodes()[0].station.tunnel_mtu();
+    let len = run.datagram_bytes.map_or(mtu, |bytes| bytes + UDP_HEADERS_LEN).min(mtu);
+    let payload_bits = 8.0 * (len - UDP_HEADERS_LEN) as f64;
+    let interval_ns = payload_bits / run.offered_bps.unwrap_or(10e6) * 1e9;
+    let mut packet = vec![0; len.max(STAMP_LEN)];
+    let mut sent = [0; 2];
+    for sequence in 0u64.. {
+        let at = Time::from_nanos((sequence as f64 * interval_ns) as u64);
+        if at >= end {
+            break;
+        }
+        world.run_until(at);
+        write_stamp(&mut packet, sequence, at);
+        for (source, sent) in sent.iter_mut().enumerate().take(sources) {
+            world.node_mut(source).station.handle_packet(at, &packet);
+            *sent += u64::from(at >= start);
+        }
+        world.settle();
+    }
+    world.run_until(end + DRAIN);
+    sent
+}
+
+fn write_stamp(packet: &mut [u8], sequence: u64, at: Time) {
+    packet[..8].copy_from_slice(&sequence.to_be_bytes());
+    packet[8..STAMP_LEN].copy_from_slice(&at.as_nanos().to_be_bytes());
+}
+
+fn read_stamp(packet: &[u8]) -> Option<(u64, Time)> {
+    let sequence = u64::from_be_bytes(packet.get(..8)?.try_into().ok()?);
+    let nanos = u64::from_be_bytes(packet.get(8..STAMP_LEN)?.try_into().ok()?);
+    Some((sequence, Time::from_nanos(nanos)))
+}
+
+fn report(
+    scenario: &Scenario,
+    run: &Run,
+    world: &World,
+    sinks: &[Rc<RefCell<Sink>>],
+    sent: &[u64; 2],
+) -> Row {
+    let mut row = Row::new(scenario, run, Engine::Sim);
+    let sources = if run.direction == Direction::Both { 2 } else { 1 };
+    let mut all = delay_histogram();
+    let sides = (0..sources).map(|from| {
+        let sink = sinks[1 - from].borrow();
+        let added = all.add(&sink.delays);
+        debug_assert!(added.is_ok());
+        Side {
+            from,
+            goodput_bps: 8.0 * sink.bytes as f64 / run.duration_s,
+            delays: delays(&sink.delays),
+            packets_sent: Some(sent[from]),
+            packets_received: Some(sink.received),
+            packets_out_of_order: Some(sink.out_of_order),
+            packets_duplicated: Some(sink.duplicated),
+            tcp_retransmits: None,
+            tcp_rtt_s: None,
+        }
+    });
+    let sides: Vec<Side> = sides.collect();
+    row.set_sides(sides, delays(&all));
+    let counts = |index: usize| CodingCounts::from(world.nodes()[index].station.stats());
+    let encoders: Vec<_> = (0..sources).map(counts).collect();
+    let helper = (run.path == Path::CodedHelper).then(|| counts(2));
+    row.set_coding(&encoders, helper.as_ref(), run.coding.resolve().block_size);
+    report_air(&mut row, run, world, sinks);
+    row
+}
+
+fn report_air(row: &mut Row, run: &Run, world: &World, sinks: &[Rc<RefCell<Sink>>]) {
+    let stations: Vec<_> = (0..run.stations()).map(|s| world.medium().stats(s)).collect();
+    let delivered = |f: fn(&Stats) -> u64| -> f64 {
+        world.nodes().iter().map(|node| f(node.station.stats())).sum::<u64>() as f64
+    };
+    let packets = delivered(|stats| stats.packets_delivered);
+    let payload = delivered(|stats| stats.bytes_delivered) - packets * UDP_HEADERS_LEN as f64;
+    if packets > 0.0 && sinks.iter().any(|sink| sink.borrow().received > 0) {
+        let frames: u64 = stations.iter().map(|s| s.sent_frames).sum();
+        let bytes: u64 = stations.iter().map(|s| s.sent_bytes).sum();
+        row.air_frames_per_packet = Some(frames as f64 / packets);
+        let on_air = bytes as f64 + (ETHERNET_HEADER_LEN as f64) * frames as f64;
+        row.air_bytes_per_byte = Some(on_air / payload);
+    }
+    let busy: f64 = stations.iter().map(|s| s.airtime.as_secs_f64()).sum();
+    row.air_utilisation = Some(busy / world.now().as_secs_f64());
+}
+
+/// Delays from a microsecond to ten minutes, in nanoseconds, to three digits.
+fn delay_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1_000, 600_000_000_000, 3).expect("bounds are within range")
+}
+
+fn delays(histogram: &Histogram<u64>) -> Delays {
+    if histogram.is_empty() {
+        return Delays::default();
+    }
+    let quantile = |q| Some(histogram.value_at_quantile(q) as f64 / 1e9);
+    Delays {
+        delay_p50_s: quantile(0.5),
+        delay_p95_s: quantile(0.95),
+        delay_p99_s: quantile(0.99),
+        delay_max_s: Some(histogram.max() as f64 / 1e9),
+    }
+}
