@@ -1,0 +1,363 @@
+//! What cannot be although every value is of its type: rules between the tables of a file.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use corridor_proto::{ErasureRatios, LinkErrors, Role, StationId};
+
+use super::diagnose::{ConfigDiagnostic, Document, Problem};
+use super::{
+    ETHERTYPE_DEFAULT, File, KindName, LinkErrorsTable, ModeName, NodeConfig, PeerConfig,
+    PeerTable, Psk, RoleName, SyntheticLossConfig, TunConfig, UnderlayConfig, UnderlayKind,
+};
+
+/// Least protocol number of an Ethernet frame; below are lengths (IEEE 802.3, Clause 3.2.6).
+const ETHERTYPE_MIN: u16 = 0x600;
+
+pub(super) fn check(
+    file: File,
+    psk: Psk,
+    warnings: Vec<String>,
+    document: &Document,
+) -> Result<NodeConfig, Box<ConfigDiagnostic>> {
+    let sound = || -> Result<NodeConfig, Problem> {
+        let role = role(&file)?;
+        let underlay = underlay(&file)?;
+        Ok(NodeConfig {
+            id: StationId(file.station.id),
+            role,
+            psk,
+            coding: file.coding.resolve(),
+            link_errors: link_errors(&file.link_errors, role)?,
+            ingress_packets: file.limits.ingress_packets,
+            tun: tun(&file)?,
+            peers: peers(&file, &underlay.kind)?,
+            underlay,
+            synthetic_loss: synthetic_loss(&file)?,
+            warnings,
+            document: document.clone(),
+        })
+    };
+    sound().map_err(|problem| document.locate(problem))
+}
+
+/// The role, with the peers that it needs.
+fn role(file: &File) -> Result<Role, Problem> {
+    let own = file.station.role;
+    let with_role = |role: RoleName| {
+        file.peer.iter().enumerate().filter(move |(_, peer)| peer.role == role).collect::<Vec<_>>()
+    };
+    let (endpoints, helpers, plain) =
+        (with_role(RoleName::Endpoint), with_role(RoleName::Helper), with_role(RoleName::Plain));
+    match own {
+        RoleName::Endpoint => {
+            refuse(
+                &plain,
+                0,
+                "an endpoint has no plain peer: expected \"endpoint\" or \"helper\"",
+            )?;
+            refuse(
+                &endpoints,
+                1,
+                "an endpoint has exactly one endpoint peer, and this is another",
+            )?;
+            refuse(&helpers, 1, "an endpoint has at most one helper peer, and this is another")?;
+            let peer =
+                exactly(&endpoints, "an endpoint needs exactly one [[peer]] of role \"endpoint\"")?;
+            Ok(Role::Endpoint { peer, helper: helpers.first().map(|(_, peer)| StationId(peer.id)) })
+        }
+        RoleName::Helper => {
+            refuse(&plain, 0, "a helper has no plain peer: expected \"endpoint\"")?;
+            refuse(&helpers, 0, "a helper has no helper peer: expected \"endpoint\"")?;
+            refuse(&endpoints, 2, "a helper has exactly two endpoint peers, and this is another")?;
+            match endpoints[..] {
+                [(_, a), (_, b)] => {
+                    Ok(Role::Helper { between: (StationId(a.id), StationId(b.id)) })
+                }
+                _ => Err(Problem::new(
+                    "station.role",
+                    format!(
+                        "a helper needs exactly two [[peer]] of role \"endpoint\", and has {}",
+                        endpoints.len()
+                    ),
+                )),
+            }
+        }
+        RoleName::Plain => {
+            refuse(&endpoints, 0, "a plain station has only plain peers: expected \"plain\"")?;
+            refuse(&helpers, 0, "a plain station has only plain peers: expected \"plain\"")?;
+            refuse(&plain, 1, "a plain station has exactly one peer, and this is another")?;
+            let peer =
+                exactly(&plain, "a plain station needs exactly one [[peer]] of role \"plain\"")?;
+            Ok(Role::Plain { peer })
+        }
+    }
+}
+
+/// No more than `most` of these peers: points at the role of the first one too many.
+fn refuse(peers: &[(usize, &PeerTable)], most: usize, why: &str) -> Result<(), Problem> {
+    match peers.get(most) {
+        Some((index, _)) => Err(Problem::new(format!("peer.{index}.role"), why)),
+        None => Ok(()),
+    }
+}
+
+fn exactly(peers: &[(usize, &PeerTable)], why: &str) -> Result<StationId, Problem> {
+    match peers {
+        [(_, peer)] => Ok(StationId(peer.id)),
+        _ => Err(Problem::new("station.role", format!("{why}, and has {}", peers.len()))),
+    }
+}
+
+fn tun(file: &File) -> Result<Option<TunConfig>, Problem> {
+    match (&file.tun, file.station.role) {
+        (Some(_), RoleName::Helper) => {
+            Err(Problem::new("tun", "a helper has no [tun]: it carries no packets of its own host"))
+        }
+        (None, RoleName::Helper) => Ok(None),
+        (None, _) => Err(Problem::new("station.role", "[tun] is missing: expected a table [tun]")
+            .with_help("only a helper goes without")),
+        (Some(tun), _) => {
+            for (index, route) in tun.routes.iter().enumerate() {
+                if route.trunc() != *route {
+                    return Err(Problem::new(
+                        format!("tun.routes.{index}"),
+                        format!("tun.routes = {route}: expected a network, not an address in it"),
+                    )
+                    .with_help(format!("the network is {}", route.trunc())));
+                }
+            }
+            for (index, address) in tun.addresses.iter().enumerate() {
+                let addr = address.addr();
+                if addr.is_unspecified() || addr.is_multicast() || addr.is_loopback() {
+                    return Err(Problem::new(
+                        format!("tun.addresses.{index}"),
+                        format!("tun.addresses = {address}: expected the address of one host"),
+                    ));
+                }
+            }
+            Ok(Some(TunConfig {
+                name: tun.name.0.clone(),
+                addresses: tun.addresses.clone(),
+                routes: tun.routes.clone(),
+                mtu: tun.mtu.map(usize::from),
+            }))
+        }
+    }
+}
+
+fn underlay(file: &File) -> Result<UnderlayConfig, Problem> {
+    let table = &file.underlay;
+    let of_udp = [("listen", table.listen.is_some())];
+    let of_ethernet = [
+        ("interface", table.interface.is_some()),
+        ("ethertype", table.ethertype.is_some()),
+        ("qdisc_bypass", table.qdisc_bypass.is_some()),
+    ];
+    let (kind, strange) = match table.kind {
+        KindName::Ethernet => (ethernet(file)?, &of_udp[..]),
+        KindName::Udp => (udp(file)?, &of_ethernet[..]),
+    };
+    if let Some((name, _)) = strange.iter().find(|(_, given)| *given) {
+        let (kind, other) = match table.kind {
+            KindName::Ethernet => ("ethernet", "udp"),
+            KindName::Udp => ("udp", "ethernet"),
+        };
+        return Err(Problem::new(
+            format!("underlay.{name}"),
+            format!("underlay.{name} belongs to kind = \"{other}\", and this is \"{kind}\""),
+        ));
+    }
+    if let Some(mtu) = table.mtu.filter(|mtu| !(576..=9216).contains(mtu)) {
+        return Err(Problem::new(
+            "underlay.mtu",
+            format!("underlay.mtu = {mtu}: expected 576 to 9216 bytes"),
+        ));
+    }
+    Ok(UnderlayConfig { kind, mtu: table.mtu.map(usize::from), rate_bps: table.rate_bps })
+}
+
+fn ethernet(file: &File) -> Result<UnderlayKind, Problem> {
+    let table = &file.underlay;
+    let Some(interface) = &table.interface else {
+        return Err(Problem::new(
+            "underlay",
+            "underlay.interface is missing: expected an interface name, as \"wlan0\"",
+        ));
+    };
+    let ethertype = table.ethertype.unwrap_or(ETHERTYPE_DEFAULT);
+    if ethertype < ETHERTYPE_MIN {
+        return Err(Problem::new(
+            "underlay.ethertype",
+            format!("underlay.ethertype = {ethertype:#06x}: expected 0x0600 to 0xffff"),
+        )
+        .with_help("0x88b5 and 0x88b6 are free for local use"));
+    }
+    Ok(UnderlayKind::Ethernet {
+        interface: interface.0.clone(),
+        ethertype,
+        qdisc_bypass: table.qdisc_bypass.unwrap_or(false),
+    })
+}
+
+fn udp(file: &File) -> Result<UnderlayKind, Problem> {
+    if file.station.role == RoleName::Helper {
+        return Err(Problem::new("underlay.kind", "a helper cannot work over the udp underlay")
+            .with_help(
+                "a helper lives from overhearing the frames between its two endpoints, and only \
+                 the ethernet underlay lets it hear what is not addressed to it",
+            ));
+    }
+    let helper = file.peer.iter().position(|peer| peer.role == RoleName::Helper);
+    if let Some(index) = helper {
+        return Err(Problem::new(
+            format!("peer.{index}.role"),
+            "a helper cannot work over the udp underlay",
+        )
+        .with_help("a helper must overhear, which only the ethernet underlay allows"));
+    }
+    let unknown = file.peer.iter().position(|peer| peer.endpoint.is_none());
+    match (file.underlay.listen, unknown) {
+        (Some(listen), Some(index)) if listen.port() == 0 => Err(Problem::new(
+            format!("peer.{index}"),
+            "peer.endpoint is missing, and underlay.listen leaves the port open: neither side \
+             could find the other",
+        )),
+        (None, Some(index)) => Err(Problem::new(
+            format!("peer.{index}"),
+            "peer.endpoint and underlay.listen are both missing: neither side could find the other",
+        )
+        .with_help("give the peer's address and port, or a port of our own to wait on")),
+        (Some(listen), _) => Ok(UnderlayKind::Udp { listen }),
+        (None, None) => Ok(UnderlayKind::Udp { listen: any_port(&file.peer) }),
+    }
+}
+
+/// Where to listen when every peer's address is known: any port, of the family they are in.
+fn any_port(peers: &[PeerTable]) -> SocketAddr {
+    let v6 = peers.iter().filter_map(|peer| peer.endpoint).any(|endpoint| endpoint.is_ipv6());
+    let address = if v6 { IpAddr::V6([0; 16].into()) } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) };
+    SocketAddr::new(address, 0)
+}
+
+fn peers(file: &File, underlay: &UnderlayKind) -> Result<Vec<PeerConfig>, Problem> {
+    for (index, peer) in file.peer.iter().enumerate() {
+        let before = &file.peer[..index];
+        match (underlay, peer.mac, peer.endpoint) {
+            (UnderlayKind::Ethernet { .. }, _, Some(_)) => {
+                return Err(Problem::new(
+                    format!("peer.{index}.endpoint"),
+                    "peer.endpoint belongs to the udp underlay, and this is \"ethernet\"",
+                ));
+            }
+            (UnderlayKind::Udp { .. }, Some(_), _) => {
+                return Err(Problem::new(
+                    format!("peer.{index}.mac"),
+                    "peer.mac belongs to the ethernet underlay, and this is \"udp\"",
+                ));
+            }
+            (UnderlayKind::Ethernet { .. }, Some(mac), None) => {
+                if before.iter().any(|other| other.mac == Some(mac)) {
+                    return Err(Problem::new(
+                        format!("peer.{index}.mac"),
+                        format!("peer.mac = {mac}: another peer has it already"),
+                    ));
+                }
+            }
+            (UnderlayKind::Udp { listen }, None, Some(endpoint)) => {
+                check_endpoint(index, *listen, endpoint)?;
+                if before.iter().any(|other| other.endpoint == Some(endpoint)) {
+                    return Err(Problem::new(
+                        format!("peer.{index}.endpoint"),
+                        format!("peer.endpoint = {endpoint}: another peer has it already"),
+                    ));
+                }
+            }
+            (_, None, None) => {}
+        }
+    }
+    let peer = |peer: &PeerTable| PeerConfig {
+        id: StationId(peer.id),
+        mac: peer.mac,
+        endpoint: peer.endpoint,
+    };
+    Ok(file.peer.iter().map(peer).collect())
+}
+
+/// An endpoint that a socket bound to `listen` can reach.
+fn check_endpoint(index: usize, listen: SocketAddr, endpoint: SocketAddr) -> Result<(), Problem> {
+    let path = format!("peer.{index}.endpoint");
+    if endpoint.port() == 0 || endpoint.ip().is_unspecified() || endpoint.ip().is_multicast() {
+        return Err(Problem::new(
+            path,
+            format!("peer.endpoint = {endpoint}: expected the address of one host, and its port"),
+        ));
+    }
+    // "[::]" listens to both families.
+    let reachable = listen.is_ipv4() == endpoint.is_ipv4()
+        || (listen.ip().is_unspecified() && listen.is_ipv6());
+    if reachable {
+        return Ok(());
+    }
+    Err(Problem::new(
+        path,
+        format!("peer.endpoint = {endpoint} cannot be reached from underlay.listen = {listen}"),
+    )
+    .with_help("both must be IPv4, or both IPv6; \"[::]:4242\" listens to either"))
+}
+
+fn link_errors(table: &LinkErrorsTable, role: Role) -> Result<LinkErrors, Problem> {
+    let given = [("e1", table.e1), ("e2", table.e2), ("e3", table.e3)];
+    match table.mode.unwrap_or(ModeName::Measured) {
+        ModeName::Measured => match given.iter().find(|(_, ratio)| ratio.is_some()) {
+            Some((name, _)) => Err(Problem::new(
+                format!("link_errors.{name}"),
+                format!("link_errors.{name} belongs to mode = \"fixed\", and this is \"measured\""),
+            )),
+            None => Ok(LinkErrors::Measured),
+        },
+        ModeName::Fixed => {
+            // Without a helper the links to and from it do not matter.
+            let needed = match role {
+                Role::Endpoint { helper: None, .. } | Role::Plain { .. } => &given[2..],
+                _ => &given[..],
+            };
+            match needed.iter().find(|(_, ratio)| ratio.is_none()) {
+                Some((name, _)) => Err(Problem::new(
+                    "link_errors",
+                    format!("link_errors.{name} is missing: mode = \"fixed\" needs it"),
+                )),
+                None => Ok(LinkErrors::Fixed(ErasureRatios {
+                    e1: table.e1.unwrap_or(0.0),
+                    e2: table.e2.unwrap_or(0.0),
+                    e3: table.e3.unwrap_or(0.0),
+                })),
+            }
+        }
+    }
+}
+
+fn synthetic_loss(file: &File) -> Result<SyntheticLossConfig, Problem> {
+    let table = &file.synthetic_loss;
+    for (index, link) in table.link.iter().enumerate() {
+        let path = |name| format!("synthetic_loss.link.{index}.{name}");
+        if !(0.0..=1.0).contains(&link.ratio) {
+            return Err(Problem::new(
+                path("ratio"),
+                format!("synthetic_loss.link.ratio = {}: expected 0 to 1", link.ratio),
+            ));
+        }
+        let problem = if !file.peer.iter().any(|peer| peer.id == link.from) {
+            "expected the number of a peer"
+        } else if table.link[..index].iter().any(|other| other.from == link.from) {
+            "expected a peer that was not named before"
+        } else {
+            continue;
+        };
+        return Err(Problem::new(
+            path("from"),
+            format!("synthetic_loss.link.from = {}: {problem}", link.from),
+        ));
+    }
+    let links = table.link.iter().map(|link| (StationId(link.from), link.ratio)).collect();
+    Ok(SyntheticLossConfig { seed: table.seed, links })
+}

@@ -1,0 +1,419 @@
+//! Files that are sound, and files that are not: what is said about them, and where it points.
+
+use std::io;
+
+use super::*;
+
+const PSK: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+
+/// A sound file; tests change a line of it, or add some.
+const SOUND: &str = r#"[station]
+id = 1
+role = "endpoint"
+[security]
+psk = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+[tun]
+name = "corridor0"
+addresses = ["10.9.0.1/24", "fd00:9::1/64"]
+routes = ["10.8.0.0/16"]
+[underlay]
+kind = "ethernet"
+interface = "wlan0"
+[[peer]]
+id = 2
+role = "endpoint"
+[[peer]]
+id = 3
+role = "helper"
+mac = "02:00:00:00:00:03"
+"#;
+
+fn parse(text: &str) -> Result<NodeConfig, Box<ConfigDiagnostic>> {
+    let document = Document { name: "node.toml".into(), text: text.into() };
+    let file: File = document.read()?;
+    let psk = file.security.psk.clone().unwrap_or(Psk([0; 32]));
+    check::check(file, psk, Vec::new(), &document)
+}
+
+/// What is said about a file, in one line: place, message, help.
+fn complaint(text: &str) -> String {
+    let said = match parse(text).and_then(|config| config.check(1500)) {
+        Ok(_) => return "sound".into(),
+        Err(said) => said,
+    };
+    let help = miette::Diagnostic::help(&*said).map_or(String::new(), |help| format!(" ({help})"));
+    format!("{}:{}: {said}{help}", said.line(), said.column())
+}
+
+/// What is said about the sound file with this text in place of that.
+fn changed(from: &str, to: &str) -> String {
+    assert!(SOUND.contains(from), "{from}");
+    complaint(&SOUND.replacen(from, to, 1))
+}
+
+#[test]
+fn a_sound_file_is_read() {
+    let config = parse(SOUND).unwrap();
+    assert_eq!(config.role, Role::Endpoint { peer: StationId(2), helper: Some(StationId(3)) });
+    assert_eq!(config.psk.0[31], 0x1f);
+    assert_eq!(config.coding, CodingParams::default());
+    assert_eq!(config.link_errors, LinkErrors::Measured);
+    assert_eq!(config.ingress_packets, 128);
+    assert_eq!(config.peers[1].mac, Some(Mac([2, 0, 0, 0, 0, 3])));
+    let UnderlayKind::Ethernet { ethertype, qdisc_bypass, .. } = config.underlay.kind else {
+        panic!("{:?}", config.underlay)
+    };
+    assert_eq!((ethertype, qdisc_bypass), (0x88B5, false));
+    let tun = config.tun.unwrap();
+    assert_eq!(tun.addresses.len(), 2);
+    assert_eq!(tun.routes[0].to_string(), "10.8.0.0/16");
+}
+
+#[test]
+fn names_that_do_not_exist_are_told_with_the_nearest() {
+    assert_eq!(
+        changed("interface =", "interfaces ="),
+        "12:1: `interfaces` is not known in [underlay] (did you mean `interface`?)"
+    );
+    assert_eq!(changed("[tun]", "[tunn]"), "6:2: `tunn` is not known (did you mean `tun`?)");
+    assert_eq!(
+        changed("id = 1", "id = 1\nmac = \"02:00:00:00:00:01\""),
+        "3:1: `mac` is not known in [station] (`mac` belongs to [peer])"
+    );
+    assert_eq!(
+        changed("id = 3", "id = 3\nzzz = 1"),
+        "18:1: `zzz` is not known in [peer] (known are id, role, mac, endpoint)"
+    );
+    assert_eq!(
+        complaint(&format!("{SOUND}[coding]\nblocksize = 3\n")),
+        "21:1: `blocksize` is not known in [coding] (did you mean `block_size`?)"
+    );
+}
+
+#[test]
+fn values_of_another_type_are_told_with_what_was_expected() {
+    assert_eq!(
+        changed("id = 1", "id = \"one\""),
+        "2:6: station.id = \"one\": expected a station number from 1 to 254"
+    );
+    assert_eq!(
+        changed("id = 1", "id = 300"),
+        "2:6: station.id = 300: expected a station number from 1 to 254"
+    );
+    assert_eq!(
+        changed("role = \"endpoint\"", "role = \"endpiont\""),
+        "3:8: station.role = \"endpiont\": expected \"endpoint\", \"helper\" or \"plain\" (did \
+         you mean \"endpoint\"?)"
+    );
+    assert_eq!(
+        changed("fd00:9::1/64", "fd00:9::1/129"),
+        "8:29: tun.addresses = \"fd00:9::1/129\": expected addresses with prefix, as \
+         [\"10.9.0.1/24\", \"fd00:9::1/64\"]"
+    );
+    assert_eq!(
+        changed("\"02:00:00:00:00:03\"", "\"03:00:00:00:00:03\""),
+        "19:7: peer.mac = \"03:00:00:00:00:03\": expected an Ethernet address of one station, as \
+         \"02:00:00:00:00:02\""
+    );
+    assert_eq!(
+        changed("\"wlan0\"", "\"wlan0/with a long name\""),
+        "12:13: underlay.interface = \"wlan0/with a long name\": expected an interface name of 1 \
+         to 15 characters"
+    );
+    assert_eq!(
+        complaint(&format!("{SOUND}[coding]\norder = \"onthefly\"\n")),
+        "21:9: coding.order = \"onthefly\": expected \"systematic\", \"dense\" or \"on-the-fly\" \
+         (did you mean \"on-the-fly\"?)"
+    );
+}
+
+#[test]
+fn what_is_missing_is_told_at_its_table() {
+    assert_eq!(
+        changed("id = 3\n", ""),
+        "16:1: peer.id is missing: expected a station number from 1 to 254"
+    );
+    assert_eq!(
+        changed("interface = \"wlan0\"\n", ""),
+        "10:1: underlay.interface is missing: expected an interface name, as \"wlan0\""
+    );
+    let (before, _) = SOUND.split_once("[[peer]]").unwrap();
+    assert_eq!(
+        complaint(before),
+        "1:1: peer is missing: expected one table for each peer: [[peer]]"
+    );
+    assert_eq!(
+        complaint(&SOUND.replace("[tun]\nname = \"corridor0\"\n", "").replace(
+            "addresses = [\"10.9.0.1/24\", \"fd00:9::1/64\"]\nroutes = [\"10.8.0.0/16\"]\n",
+            ""
+        )),
+        "3:8: [tun] is missing: expected a table [tun] (only a helper goes without)"
+    );
+}
+
+#[test]
+fn broken_syntax_is_told_where_it_breaks() {
+    assert_eq!(
+        changed("id = 1", "id = "),
+        "2:6: string values must be quoted, expected literal string"
+    );
+}
+
+#[test]
+fn peers_must_fit_the_role() {
+    assert_eq!(
+        changed("role = \"helper\"", "role = \"endpoint\""),
+        "18:8: an endpoint has exactly one endpoint peer, and this is another"
+    );
+    assert_eq!(
+        changed("id = 2\nrole = \"endpoint\"", "id = 2\nrole = \"helper\""),
+        "18:8: an endpoint has at most one helper peer, and this is another"
+    );
+    assert_eq!(
+        changed("id = 2\nrole = \"endpoint\"", "id = 2\nrole = \"plain\""),
+        "15:8: an endpoint has no plain peer: expected \"endpoint\" or \"helper\""
+    );
+    assert_eq!(
+        changed("id = 1\nrole = \"endpoint\"", "id = 1\nrole = \"plain\""),
+        "15:8: a plain station has only plain peers: expected \"plain\""
+    );
+}
+
+#[test]
+fn a_helper_has_two_endpoints_and_no_tun() {
+    let helper = SOUND.replace("id = 1\nrole = \"endpoint\"", "id = 1\nrole = \"helper\"");
+    assert_eq!(complaint(&helper), "18:8: a helper has no helper peer: expected \"endpoint\"");
+    let two = helper.replace("id = 3\nrole = \"helper\"", "id = 3\nrole = \"endpoint\"");
+    assert_eq!(
+        complaint(&two),
+        "6:1: a helper has no [tun]: it carries no packets of its own host"
+    );
+    let (_, one) = two.rsplit_once("[[peer]]").unwrap();
+    assert_eq!(
+        complaint(&two.replace(&format!("[[peer]]{one}"), "")),
+        "3:8: a helper needs exactly two [[peer]] of role \"endpoint\", and has 1"
+    );
+}
+
+#[test]
+fn the_underlays_keys_are_kept_apart() {
+    assert_eq!(
+        changed("interface = \"wlan0\"", "interface = \"wlan0\"\nlisten = \"0.0.0.0:4242\""),
+        "13:10: underlay.listen belongs to kind = \"udp\", and this is \"ethernet\""
+    );
+    assert_eq!(
+        changed("id = 2", "id = 2\nendpoint = \"192.0.2.1:4242\""),
+        "15:12: peer.endpoint belongs to the udp underlay, and this is \"ethernet\""
+    );
+    assert_eq!(
+        changed("interface = \"wlan0\"", "interface = \"wlan0\"\nethertype = 100"),
+        "13:13: underlay.ethertype = 0x0064: expected 0x0600 to 0xffff (0x88b5 and 0x88b6 are \
+         free for local use)"
+    );
+}
+
+/// A sound file of two endpoints over UDP.
+fn udp(underlay: &str, peer: &str) -> String {
+    let (before, _) = SOUND.split_once("[underlay]").unwrap();
+    format!("{before}[underlay]\nkind = \"udp\"\n{underlay}\n[[peer]]\nid = 2\n{peer}\n")
+}
+
+#[test]
+fn over_udp_one_side_must_know_the_other() {
+    let endpoint = "role = \"endpoint\"";
+    let known = format!("{endpoint}\nendpoint = \"192.0.2.1:4242\"");
+    assert_eq!(complaint(&udp("listen = \"[::]:4242\"", &known)), "sound");
+    assert_eq!(complaint(&udp("", &known)), "sound");
+    assert_eq!(complaint(&udp("listen = \"0.0.0.0:4242\"", endpoint)), "sound");
+    assert_eq!(
+        complaint(&udp("", endpoint)),
+        "13:1: peer.endpoint and underlay.listen are both missing: neither side could find the \
+         other (give the peer's address and port, or a port of our own to wait on)"
+    );
+    assert_eq!(
+        complaint(&udp("listen = \"[fd00::1]:4242\"", &known)),
+        "16:12: peer.endpoint = 192.0.2.1:4242 cannot be reached from underlay.listen = \
+         [fd00::1]:4242 (both must be IPv4, or both IPv6; \"[::]:4242\" listens to either)"
+    );
+    assert_eq!(
+        complaint(&udp("", &format!("{endpoint}\nendpoint = \"192.0.2.1\""))),
+        "16:12: peer.endpoint = \"192.0.2.1\": expected an address and port, as \
+         \"192.0.2.1:4242\" or \"[2001:db8::1]:4242\""
+    );
+}
+
+#[test]
+fn a_helper_must_overhear() {
+    assert_eq!(
+        complaint(&udp(
+            "listen = \"0.0.0.0:4242\"",
+            "role = \"helper\"\n[[peer]]\nid = 3\nrole = \"endpoint\""
+        )),
+        "15:8: a helper cannot work over the udp underlay (a helper must overhear, which only \
+         the ethernet underlay allows)"
+    );
+    let text = udp(
+        "listen = \"0.0.0.0:4242\"",
+        "role = \"endpoint\"\n[[peer]]\nid = 3\nrole = \"endpoint\"",
+    );
+    let said = complaint(&text.replacen("role = \"endpoint\"", "role = \"helper\"", 1));
+    assert!(said.starts_with("11:8: a helper cannot work over the udp underlay"), "{said}");
+    assert!(said.contains("overhearing"), "{said}");
+}
+
+#[test]
+fn the_stations_own_checks_point_into_the_file() {
+    let coding = |line: &str| complaint(&format!("{SOUND}[coding]\n{line}\n"));
+    assert_eq!(
+        coding("block_size = 0"),
+        "21:14: coding.block_size = 0: expected 1 to 1024 symbols"
+    );
+    assert!(
+        coding("symbol_size = 9000")
+            .starts_with("21:15: coding.symbol_size = 9000: expected 64 to "),
+        "{}",
+        coding("symbol_size = 9000")
+    );
+    assert_eq!(
+        coding("encoder_timeout_ms = -3.0"),
+        "21:22: coding.encoder_timeout_ms = 0: expected 1 to 60000 ms"
+    );
+    assert_eq!(
+        changed("id = 2", "id = 1"),
+        "14:6: peer.id = 1: expected a number no other station of the group has"
+    );
+    assert_eq!(
+        changed("id = 1", "id = 0"),
+        "2:6: station.id = 0: expected a station number from 1 to 254"
+    );
+    assert_eq!(
+        complaint(&format!("{SOUND}[limits]\ningress_packets = 0\n")),
+        "21:19: limits.ingress_packets = 0: expected 1 to 65536 packets"
+    );
+}
+
+#[test]
+fn ratios_are_ratios() {
+    let link = |line: &str| {
+        complaint(&format!("{SOUND}[synthetic_loss]\nseed = 1\n[[synthetic_loss.link]]\n{line}\n"))
+    };
+    assert_eq!(link("from = 2\nratio = 1.0"), "sound");
+    assert_eq!(
+        link("from = 2\nratio = 1.1"),
+        "24:9: synthetic_loss.link.ratio = 1.1: expected 0 to 1"
+    );
+    assert_eq!(
+        link("from = 2\nratio = nan"),
+        "24:9: synthetic_loss.link.ratio = NaN: expected 0 to 1"
+    );
+    assert_eq!(
+        link("from = 9\nratio = 0.1"),
+        "23:8: synthetic_loss.link.from = 9: expected the number of a peer"
+    );
+    let errors = |line: &str| complaint(&format!("{SOUND}[link_errors]\n{line}\n"));
+    assert_eq!(errors("mode = \"fixed\"\ne1 = 0.1\ne2 = 0.1\ne3 = 0.3"), "sound");
+    assert_eq!(
+        errors("mode = \"fixed\"\ne3 = 0.3"),
+        "20:1: link_errors.e1 is missing: mode = \"fixed\" needs it"
+    );
+    assert_eq!(
+        errors("e3 = 0.3"),
+        "21:6: link_errors.e3 belongs to mode = \"fixed\", and this is \"measured\""
+    );
+}
+
+#[test]
+fn the_tunnels_mtu_must_be_possible() {
+    let most = parse(SOUND).unwrap().check(1500).unwrap();
+    assert!((1400..1500).contains(&most), "{most}");
+    let less = SOUND.replace("[tun]", "[tun]\nmtu = 1400");
+    assert_eq!(parse(&less).unwrap().check(1500).unwrap(), 1400);
+    assert_eq!(
+        changed("[tun]", "[tun]\nmtu = 1490"),
+        format!(
+            "7:7: tun.mtu = 1490: expected 68 to {most} bytes (coding.symbol_size and the \
+             underlay's MTU decide the most there can be)"
+        )
+    );
+    assert_eq!(
+        changed("[tun]", "[tun]\nmtu = 1000"),
+        "9:29: IPv6 needs an MTU of 1280 bytes, the tunnel has 1000 (raise tun.mtu or \
+         coding.symbol_size, or leave IPv6 out)"
+    );
+    let routed = SOUND.replace(", \"fd00:9::1/64\"", "").replace("10.8.0.0/16", "fd00:8::/64");
+    let said = complaint(&routed.replace("[tun]", "[tun]\nmtu = 1000"));
+    assert!(said.starts_with("10:11: IPv6 needs"), "{said}");
+    assert_eq!(
+        changed("10.8.0.0/16", "10.8.1.0/16"),
+        "9:11: tun.routes = 10.8.1.0/16: expected a network, not an address in it (the network \
+         is 10.8.0.0/16)"
+    );
+}
+
+#[test]
+fn a_key_is_never_shown() {
+    let secret = &PSK[..60];
+    for text in [
+        SOUND.replace(PSK, secret),
+        SOUND.replace(PSK, secret).replace("[station]", "[station"),
+        SOUND.replace("[tun]", "[tunn]"),
+        SOUND.replace("psk = ", "psk_ = "),
+        SOUND.replace(&format!("psk = \"{PSK}\""), &format!("psk = \"\"\"\n{PSK}0\"\"\"")),
+    ] {
+        let said = parse(&text).unwrap_err();
+        let message = said.to_string();
+        let shown = format!("{message}{:?}", miette::Report::new(*said));
+        assert!(!shown.contains("0405060708"), "{shown}");
+    }
+    assert!(!format!("{:?}", parse(SOUND).unwrap().psk).contains('0'));
+}
+
+#[test]
+fn a_key_is_found_and_checked() -> io::Result<()> {
+    let place = std::env::temp_dir().join(format!("corridor-psk-{}", std::process::id()));
+    fs::create_dir_all(&place)?;
+    let (config, key) = (place.join("node.toml"), place.join("key"));
+    let load =
+        |line: &str, key_text: &str, mode: u32| -> io::Result<Result<NodeConfig, NodeError>> {
+            fs::write(&config, SOUND.replace(&format!("psk = \"{PSK}\""), line))?;
+            fs::set_permissions(&config, fs::Permissions::from_mode(0o600))?;
+            fs::write(&key, key_text)?;
+            fs::set_permissions(&key, fs::Permissions::from_mode(mode))?;
+            Ok(NodeConfig::load(&config))
+        };
+    let sound = load("psk_file = \"key\"", &format!(" {PSK}\n"), 0o600)?.unwrap();
+    assert_eq!((sound.psk.0[31], sound.warnings.len()), (0x1f, 0));
+    let open = load("psk_file = \"key\"", PSK, 0o644)?.unwrap();
+    assert!(open.warnings[0].ends_with(&format!("chmod 600 {}", key.display())), "{open:?}");
+    let said = |result: Result<NodeConfig, NodeError>| result.unwrap_err().to_string();
+    assert!(
+        said(load("psk_file = \"key\"", "abc", 0o600)?).contains("key is not a key: expected 64")
+    );
+    assert!(said(load("psk_file = \"none\"", "", 0o600)?).contains("none: No such file"));
+    assert!(said(load("", "", 0o600)?).contains("neither psk nor psk_file"));
+    let both = format!("psk = \"{PSK}\"\npsk_file = \"key\"");
+    assert!(said(load(&both, PSK, 0o600)?).contains("both psk and psk_file"));
+    fs::remove_dir_all(&place)
+}
+
+#[test]
+fn every_key_is_known_to_serde_and_no_other() {
+    // Serde names the keys it knows when it meets one it does not.
+    let known = |table: &keys::Table| -> Vec<String> {
+        let header = match table.name {
+            "" => "zzz = 1".to_owned(),
+            "peer" | "synthetic_loss.link" => format!("[[{}]]\nzzz = 1", table.name),
+            name => format!("[{name}]\nzzz = 1"),
+        };
+        let said = toml::from_str::<File>(&header).unwrap_err().to_string();
+        let (_, names) = said.split_once("expected ").unwrap_or_else(|| panic!("{said}"));
+        let mut names: Vec<_> = names.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+        names.sort();
+        names
+    };
+    for table in keys::TABLES {
+        let mut names: Vec<_> = table.keys.iter().map(|key| key.name.to_owned()).collect();
+        names.sort();
+        assert_eq!(known(table), names, "[{}]", table.name);
+    }
+}

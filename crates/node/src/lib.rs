@@ -1,0 +1,29 @@
+//! The daemon around a [`corridor_proto::Station`]: a TUN device on one side, a raw Ethernet
+//! interface or a UDP socket on the other, and one thread that waits for either or for time.
+//!
+//! No protocol lives here: packets and frames pass through as they are, and what to send, when
+//! and to whom is the station's affair.
+
+pub mod config;
+mod error;
+mod loss;
+mod netlink;
+mod run;
+mod stats_file;
+mod syscalls;
+mod tun;
+mod underlay;
+
+pub use config::{ConfigDiagnostic, NodeConfig};
+pub use error::NodeError;
+pub use run::{RunOptions, run};
+
+/// Whether a configuration would hold on this machine: the MTU of its TUN device in bytes (0 for
+/// a helper), on the underlay as it is now. An interface that is not there counts as one with an
+/// MTU of 1500 bytes.
+///
+/// # Errors
+/// A value that cannot be, at its place in the file.
+pub fn check(config: &NodeConfig) -> Result<usize, NodeError> {
+    Ok(config.check(underlay::Underlay::frame_len_max_expected(config))?)
+}

@@ -1,0 +1,152 @@
+//! Links, addresses and routes over netlink.
+//!
+//! Netlink is spoken only before the first packet and after the last one, so each call runs on a
+//! runtime of its own that ends with it; the run loop never sees it.
+
+use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use futures_util::TryStreamExt;
+use ipnet::IpNet;
+use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType};
+use rtnetlink::packet_route::route::{RouteMessage, RouteScope};
+use rtnetlink::{Handle, LinkUnspec, RouteMessageBuilder};
+
+use crate::config::Mac;
+use crate::error::{CAP_NET_ADMIN, NodeError};
+
+/// A network interface.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Link {
+    /// Its number.
+    pub(crate) index: u32,
+    /// Longest payload, bytes.
+    pub(crate) mtu: usize,
+    /// Its Ethernet address, if it is an Ethernet interface.
+    pub(crate) mac: Option<Mac>,
+    /// Whether it was set up.
+    pub(crate) up: bool,
+}
+
+/// The interface of this name, if there is one.
+pub(crate) fn link(name: &str) -> Result<Option<Link>, NodeError> {
+    let action = format!("look up the interface {name}");
+    run(&action, async |handle| {
+        let mut links = handle.link().get().match_name(name.to_owned()).execute();
+        let found = match links.try_next().await {
+            Ok(found) => found,
+            Err(error) if code(&error) == Some(libc::ENODEV) => None,
+            Err(error) => return Err(error),
+        };
+        let Some(message) = found else { return Ok(None) };
+        let mut link = Link {
+            index: message.header.index,
+            mtu: 0,
+            mac: None,
+            up: message.header.flags.contains(LinkFlags::Up),
+        };
+        for attribute in message.attributes {
+            match attribute {
+                LinkAttribute::Mtu(mtu) => link.mtu = mtu as usize,
+                LinkAttribute::Address(address)
+                    if message.header.link_layer_type == LinkLayerType::Ether =>
+                {
+                    link.mac = address.try_into().ok().map(Mac);
+                }
+                _ => {}
+            }
+        }
+        Ok(Some(link))
+    })
+}
+
+/// Gives an interface its MTU in bytes and sets it up. Super-packets that the kernel hands over
+/// hold at most `segments` packets.
+pub(crate) fn set_up(index: u32, name: &str, mtu: usize, segments: u32) -> Result<(), NodeError> {
+    let gso = LinkAttribute::GsoMaxSegs(segments);
+    let limit = LinkUnspec::new_with_index(index).append_extra_attribute(gso).build();
+    let limited = run(&format!("limit the segments of {name}"), async |handle| {
+        handle.link().set(limit.clone()).execute().await
+    });
+    if let Err(error) = limited {
+        // Kernels before 5.19 cannot; then a super-packet of very small packets may be lost.
+        tracing::debug!("{error}");
+    }
+    let mtu = u32::try_from(mtu).unwrap_or(u32::MAX);
+    let message = LinkUnspec::new_with_index(index).mtu(mtu).up().build();
+    run(&format!("set up {name} with an MTU of {mtu}"), async |handle| {
+        handle.link().set(message.clone()).execute().await
+    })
+}
+
+/// Adds an address to an interface.
+pub(crate) fn add_address(index: u32, name: &str, address: IpNet) -> Result<(), NodeError> {
+    run(&format!("add the address {address} to {name}"), async |handle| {
+        handle.address().add(index, address.addr(), address.prefix_len()).execute().await
+    })
+}
+
+/// Adds a route through an interface.
+pub(crate) fn add_route(index: u32, name: &str, network: IpNet) -> Result<(), NodeError> {
+    run(&format!("add the route {network} through {name}"), async |handle| {
+        handle.route().add(route(index, network)).execute().await
+    })
+}
+
+/// Takes a route through an interface down.
+pub(crate) fn delete_route(index: u32, name: &str, network: IpNet) -> Result<(), NodeError> {
+    run(&format!("delete the route {network} through {name}"), async |handle| {
+        handle.route().del(route(index, network)).execute().await
+    })
+}
+
+fn route(index: u32, network: IpNet) -> RouteMessage {
+    match network.addr() {
+        IpAddr::V4(address) => RouteMessageBuilder::<Ipv4Addr>::new()
+            .destination_prefix(address, network.prefix_len())
+            .scope(RouteScope::Link)
+            .output_interface(index)
+            .build(),
+        IpAddr::V6(address) => RouteMessageBuilder::<Ipv6Addr>::new()
+            .destination_prefix(address, network.prefix_len())
+            .output_interface(index)
+            .build(),
+    }
+}
+
+/// Runs one exchange with the kernel, in the network namespace of the calling thread.
+fn run<T, F>(action: &str, exchange: impl FnOnce(Handle) -> F) -> Result<T, NodeError>
+where
+    F: Future<Output = Result<T, rtnetlink::Error>>,
+{
+    let system = |source| NodeError::system(action, CAP_NET_ADMIN, source);
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(system)?;
+    let result = runtime.block_on(async {
+        let (connection, handle, _) = rtnetlink::new_connection().map_err(system)?;
+        let connection = tokio::spawn(connection);
+        let result = exchange(handle).await.map_err(|error| refusal(action, &error));
+        connection.abort();
+        result
+    });
+    runtime.shutdown_background();
+    result
+}
+
+fn refusal(action: &str, error: &rtnetlink::Error) -> NodeError {
+    match code(error).map(std::io::Error::from_raw_os_error) {
+        Some(source) if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            NodeError::system(action, CAP_NET_ADMIN, source)
+        }
+        Some(source) => NodeError::Netlink { action: action.into(), reason: source.to_string() },
+        None => NodeError::Netlink { action: action.into(), reason: error.to_string() },
+    }
+}
+
+/// The error number in the kernel's answer.
+fn code(error: &rtnetlink::Error) -> Option<i32> {
+    match error {
+        rtnetlink::Error::NetlinkError(message) => message.code.map(|code| code.get().abs()),
+        _ => None,
+    }
+}

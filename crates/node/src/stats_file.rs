@@ -1,0 +1,79 @@
+//! The statistics file: written whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use corridor_proto::Stats;
+use serde::Serialize;
+
+use crate::error::NodeError;
+
+/// What the file holds.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report<'a> {
+    /// Number of the station.
+    pub(crate) station: u8,
+    /// Its role, as the configuration spells it.
+    pub(crate) role: &'a str,
+    /// Processor time of the process since its start, seconds.
+    pub(crate) cpu_s: f64,
+    /// Time since the run loop began, seconds.
+    pub(crate) wall_s: f64,
+    /// What the station counted.
+    pub(crate) stats: &'a Stats,
+    /// What the driver around it counted.
+    pub(crate) io: IoStats,
+}
+
+/// What happened between the station and the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct IoStats {
+    /// Times the underlay had no room for a frame; it was offered again.
+    pub(crate) underlay_busy: u64,
+    /// Frames that the underlay refused for good.
+    pub(crate) frames_refused: u64,
+    /// Frames lost on purpose (`[synthetic_loss]`).
+    pub(crate) frames_lost_synthetic: u64,
+    /// Batches of packets of which the host did not take all.
+    pub(crate) packets_untaken: u64,
+    /// Waits for something to happen.
+    pub(crate) wakeups: u64,
+}
+
+/// Finds out before the start whether the file could be written at all.
+pub(crate) fn check_place(path: &Path) -> Result<(), NodeError> {
+    let directory = directory(path);
+    if directory.is_dir() && path.file_name().is_some() {
+        return Ok(());
+    }
+    Err(NodeError::StatsDirectory { path: path.into(), directory })
+}
+
+/// Writes the file under another name beside it, then renames: a reader sees the old one or the
+/// new one. `lasting` waits until the disk has it, which may take long.
+pub(crate) fn write(path: &Path, report: &Report<'_>, lasting: bool) -> Result<(), NodeError> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let temporary = directory(path).join(name);
+    let written = write_to(&temporary, report, lasting).and_then(|()| fs::rename(&temporary, path));
+    written.map_err(|source| {
+        let _ = fs::remove_file(&temporary);
+        NodeError::StatsFile { path: path.into(), source }
+    })
+}
+
+fn write_to(path: &Path, report: &Report<'_>, lasting: bool) -> io::Result<()> {
+    let mut text = serde_json::to_vec_pretty(report)?;
+    text.push(b'\n');
+    let mut file = File::create(path)?;
+    file.write_all(&text)?;
+    if lasting { file.sync_all() } else { Ok(()) }
+}
+
+fn directory(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.into(),
+        _ => ".".into(),
+    }
+}

@@ -1,0 +1,250 @@
+//! Frames as UDP datagrams.
+
+use std::cell::Cell;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use corridor_proto::Destination;
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockType, SockaddrStorage, bind,
+    connect, getsockname, recvmsg, sendto, socket,
+};
+
+use super::peers::PeerBook;
+use super::{RECEIVE_BUFFER_BYTES, Refusals, Sent, send_buffer_bytes};
+use crate::config::{NodeConfig, UNDERLAY_MTU_DEFAULT};
+use crate::error::NodeError;
+use crate::syscalls::{ReceiveBatch, Sender, number, set_number};
+
+/// IPv6 header without extensions, and UDP header, bytes.
+const HEADERS: usize = 40 + 8;
+/// Errors in a row that are taken from the socket before a frame counts as lost.
+const SEND_ATTEMPTS: usize = 3;
+
+/// A UDP socket, and who is where.
+pub(crate) struct Udp {
+    socket: OwnedFd,
+    local: SocketAddr,
+    frame_len_max: usize,
+    pub(super) peers: PeerBook<SocketAddr>,
+    received: ReceiveBatch,
+    /// Of the targets of a frame to all, those that have it already when the underlay was busy.
+    resume_at: usize,
+    refusals: Refusals,
+    /// The path's MTU that was told last, bytes; 0 for none.
+    mtu_told: Cell<u32>,
+}
+
+impl Udp {
+    /// Opens a socket that listens there.
+    pub(crate) fn open(config: &NodeConfig, listen: SocketAddr) -> Result<Self, NodeError> {
+        let frame_len_max = Udp::frame_len_max_of(config);
+        let action = || format!("listen on UDP {listen}");
+        // Ports below 1024 are the privileged ones.
+        let failed =
+            |source: io::Error| NodeError::system(action(), "CAP_NET_BIND_SERVICE", source);
+        let socket = open_socket(listen, frame_len_max).map_err(failed)?;
+        let local = local_address(&socket).map_err(failed)?;
+        let addresses = config.peers.iter().map(|peer| (peer.id, peer.endpoint));
+        Ok(Udp {
+            socket,
+            local,
+            frame_len_max,
+            peers: PeerBook::new(addresses, true),
+            received: ReceiveBatch::new(corridor_proto::bounds::FRAME_LEN_MAX),
+            resume_at: 0,
+            refusals: Refusals::default(),
+            mtu_told: Cell::new(0),
+        })
+    }
+
+    /// Longest frame that reaches the configured peers whole, as far as this host knows, bytes.
+    ///
+    /// The headers are taken to be those of IPv6 even over IPv4: both ends come to the same
+    /// length although only one of them knows which it will be, and a peer may move.
+    pub(super) fn frame_len_max_of(config: &NodeConfig) -> usize {
+        let endpoints = config.peers.iter().filter_map(|peer| peer.endpoint);
+        let on_the_way = endpoints.filter_map(|endpoint| path_mtu(endpoint).ok()).min();
+        let mtu = config.underlay.mtu.or(on_the_way).unwrap_or(UNDERLAY_MTU_DEFAULT);
+        (mtu - HEADERS).min(corridor_proto::bounds::FRAME_LEN_MAX)
+    }
+
+    pub(super) fn frame_len_max(&self) -> usize {
+        self.frame_len_max
+    }
+
+    pub(super) fn send(&mut self, to: Destination, frame: &[u8]) -> Result<Sent, NodeError> {
+        let target = match to {
+            Destination::All => None,
+            Destination::Station(station) => match self.peers.address(station) {
+                Some(address) => Some(address),
+                // Nobody to send to yet: the peer speaks first.
+                None => return Ok(Sent::Taken),
+            },
+        };
+        let targets = target.is_none().then(|| self.peers.addresses()).into_iter().flatten();
+        let mut outcome = Sent::Taken;
+        let resume_at = std::mem::take(&mut self.resume_at);
+        let mut busy_at = None;
+        for (index, address) in targets.chain(target).enumerate().skip(resume_at) {
+            match self.send_one(address, frame)? {
+                Sent::Taken => {}
+                Sent::Lost => outcome = Sent::Lost,
+                busy @ Sent::Busy { .. } => {
+                    busy_at = Some(index);
+                    outcome = busy;
+                    break;
+                }
+            }
+        }
+        self.resume_at = busy_at.unwrap_or(0);
+        Ok(outcome)
+    }
+
+    fn send_one(&self, to: SocketAddr, frame: &[u8]) -> Result<Sent, NodeError> {
+        let address = SockaddrStorage::from(self.spelled(to));
+        let fd = self.socket.as_raw_fd();
+        let mut last = Errno::EAGAIN;
+        for _ in 0..SEND_ATTEMPTS {
+            last = match sendto(fd, frame, &address, MsgFlags::MSG_DONTWAIT) {
+                Ok(_) => return Ok(Sent::Taken),
+                Err(Errno::EINTR) => continue,
+                Err(Errno::EAGAIN) => return Ok(Sent::Busy { wakes: true }),
+                Err(Errno::ENOBUFS | Errno::ENOMEM) => return Ok(Sent::Busy { wakes: false }),
+                Err(errno @ (Errno::EBADF | Errno::ENOTSOCK | Errno::EFAULT)) => {
+                    return Err(NodeError::System { action: "send".into(), source: errno.into() });
+                }
+                // It may be the news about an earlier frame: ask again, it is told once.
+                Err(errno) => errno,
+            };
+            self.drain_errors();
+        }
+        self.refusals.tell(frame.len(), &to, last);
+        Ok(Sent::Lost)
+    }
+
+    pub(super) fn receive(&mut self) -> Result<usize, NodeError> {
+        match self.received.receive(&self.socket) {
+            Ok(count) => Ok(count),
+            Err(error) => match error.raw_os_error().map(Errno::from_raw) {
+                Some(Errno::EBADF | Errno::ENOTSOCK | Errno::EFAULT | Errno::EINVAL) => {
+                    Err(NodeError::System { action: "receive".into(), source: error })
+                }
+                // Nothing waits, or news about a frame that was sent does.
+                _ => {
+                    self.drain_errors();
+                    Ok(0)
+                }
+            },
+        }
+    }
+
+    pub(super) fn frame(&self, index: usize) -> Option<(Sender, &[u8])> {
+        self.received.frame(index)
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    pub(super) fn describe(&self) -> String {
+        format!("udp on {}", self.local)
+    }
+
+    /// An address as the socket wants it: a socket of both families wants IPv6.
+    fn spelled(&self, address: SocketAddr) -> SocketAddr {
+        match address {
+            SocketAddr::V4(v4) if self.local.is_ipv6() => {
+                SocketAddrV6::new(v4.ip().to_ipv6_mapped(), v4.port(), 0, 0).into()
+            }
+            address => address,
+        }
+    }
+
+    /// Empties the queue of errors; while there is one, waiting on the socket ends at once.
+    fn drain_errors(&self) {
+        let fd = self.socket.as_raw_fd();
+        let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
+        let mut space = nix::cmsg_space!([u8; 128], [u8; 128]);
+        while let Ok(message) = recvmsg::<SockaddrStorage>(fd, &mut [], Some(&mut space), flags) {
+            let address = message.address;
+            let Ok(messages) = message.cmsgs() else { continue };
+            for message in messages {
+                let (ControlMessageOwned::Ipv4RecvErr(error, _)
+                | ControlMessageOwned::Ipv6RecvErr(error, _)) = message
+                else {
+                    continue;
+                };
+                let to = address.map(|address| address.to_string()).unwrap_or_default();
+                let errno = Errno::from_raw(error.ee_errno.cast_signed());
+                if errno != Errno::EMSGSIZE {
+                    tracing::debug!("a frame to {to} came to nothing: {errno}");
+                } else if self.mtu_told.replace(error.ee_info) != error.ee_info {
+                    let mtu = error.ee_info;
+                    tracing::warn!(
+                        "the path to {to} carries only {mtu} bytes: set underlay.mtu = {mtu}"
+                    );
+                }
+            }
+        }
+        // The last error is kept apart from the queue, and reading it takes it away.
+        let _ = number(&self.socket, libc::SOL_SOCKET, libc::SO_ERROR);
+    }
+}
+
+fn open_socket(listen: SocketAddr, frame_len_max: usize) -> io::Result<OwnedFd> {
+    let socket = new_socket(listen)?;
+    if listen.is_ipv6() {
+        // "[::]" listens to both families, whatever the system's default is.
+        set_number(&socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 0)?;
+        let probe = libc::IPV6_PMTUDISC_PROBE;
+        set_number(&socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, probe)?;
+        // Without this the kernel keeps it to itself that its queue is full.
+        set_number(&socket, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1)?;
+    }
+    // Do not fragment: a fragment lost is a frame lost, at twice the rate. What routers say about
+    // the path is told, but not obeyed: anyone can forge it.
+    set_number(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)?;
+    set_number(&socket, libc::IPPROTO_IP, libc::IP_RECVERR, 1)?;
+    let bytes = |bytes: usize| i32::try_from(bytes).unwrap_or(i32::MAX);
+    let send = bytes(send_buffer_bytes(frame_len_max + HEADERS));
+    set_number(&socket, libc::SOL_SOCKET, libc::SO_SNDBUF, send)?;
+    let receive = bytes(RECEIVE_BUFFER_BYTES);
+    set_number(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, receive)
+        .or_else(|_| set_number(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, receive))?;
+    bind(socket.as_raw_fd(), &SockaddrStorage::from(listen))?;
+    Ok(socket)
+}
+
+fn new_socket(for_address: SocketAddr) -> io::Result<OwnedFd> {
+    let family = if for_address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    Ok(socket(family, SockType::Datagram, flags, None)?)
+}
+
+/// Longest IP packet on the way to a host, as the routes and earlier traffic tell, bytes.
+fn path_mtu(to: SocketAddr) -> io::Result<usize> {
+    let socket = new_socket(to)?;
+    connect(socket.as_raw_fd(), &SockaddrStorage::from(to))?;
+    let (level, name) = if to.is_ipv4() {
+        (libc::IPPROTO_IP, libc::IP_MTU)
+    } else {
+        (libc::IPPROTO_IPV6, libc::IPV6_MTU)
+    };
+    let mtu = number(&socket, level, name)?;
+    // Loopback says 65536, and no path of interest less than the least that IPv4 allows.
+    Ok(usize::try_from(mtu).unwrap_or(0).clamp(576, 9_216))
+}
+
+fn local_address(socket: &OwnedFd) -> io::Result<SocketAddr> {
+    let address: SockaddrStorage = getsockname(socket.as_raw_fd())?;
+    let v4 = address
+        .as_sockaddr_in()
+        .map(|address| SocketAddr::new(IpAddr::V4(address.ip()), address.port()));
+    let v6 = address
+        .as_sockaddr_in6()
+        .map(|address| SocketAddr::new(IpAddr::V6(address.ip()), address.port()));
+    Ok(v4.or(v6).unwrap_or_else(|| SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0)))
+}
