@@ -1,0 +1,282 @@
+//! The medium in real time: one thread between the radios of all stations.
+//!
+//! 1. What is due on the medium happens, each at its own virtual time, however late the thread is.
+//! 2. What was heard is written to the hearing stations' radios.
+//! 3. Frames are fetched from the radios of stations that have room on the medium; the others wait
+//!    in the kernel, whose full ring pushes the senders back.
+//! 4. The thread sleeps until the next event, or the next frame.
+
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::time::Duration;
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use corridor_air::{Address, Medium, MediumConfig, StationStats};
+use corridor_base::Time;
+use hdrhistogram::Histogram;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::prctl::set_timerslack;
+use nix::sys::time::TimeSpec;
+
+use crate::clock;
+use crate::error::{Context, LabError};
+use crate::station::station_of;
+use crate::sys;
+
+/// Longest frame that is carried: an Ethernet header and the largest IP packet.
+const FRAME_LEN_MAX: usize = 14 + 65_535;
+/// Real-time priority: above all ordinary threads, below the kernel's own.
+const PRIORITY: i32 = 10;
+
+/// What the emulator is told while it runs. Times are [`clock::now`]'s nanoseconds.
+struct Control {
+    stop: AtomicBool,
+    from: AtomicU64,
+    until: AtomicU64,
+    wake: EventFd,
+}
+
+/// A running emulator; it stops when dropped.
+pub(crate) struct Emulator {
+    control: Arc<Control>,
+    thread: Option<JoinHandle<Result<Report, LabError>>>,
+}
+
+/// What happened on the air in the measured interval.
+pub(crate) struct Report {
+    /// Counters of each station at the interval's beginning and end.
+    stations: Vec<(StationStats, StationStats)>,
+    /// Length of the interval as it was caught.
+    span: Duration,
+    /// All share one channel.
+    half_duplex: bool,
+    /// How late frames were written to the radios that heard them.
+    pub(crate) lateness: Histogram<u64>,
+    /// Real-time scheduling was allowed.
+    pub(crate) realtime: bool,
+    /// Frames that a radio did not take; the kernel refuses only without memory.
+    pub(crate) refused: u64,
+}
+
+impl Report {
+    fn sum(&self, field: fn(&StationStats) -> u64) -> u64 {
+        self.stations.iter().map(|(from, until)| field(until) - field(from)).sum()
+    }
+
+    /// Transmissions.
+    pub(crate) fn frames(&self) -> u64 {
+        self.sum(|station| station.sent_frames)
+    }
+
+    /// Bytes in them.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.sum(|station| station.sent_bytes)
+    }
+
+    /// Share of the time that the channel was busy; the busiest channel's.
+    pub(crate) fn utilisation(&self) -> f64 {
+        let shares = self
+            .stations
+            .iter()
+            .map(|(from, until)| until.airtime.saturating_sub(from.airtime).as_secs_f64());
+        let busy: f64 = if self.half_duplex { shares.sum() } else { shares.fold(0.0, f64::max) };
+        busy / self.span.as_secs_f64().max(1e-9)
+    }
+}
+
+impl Emulator {
+    /// Starts carrying frames between the radios, which are numbered as in the medium.
+    pub(crate) fn start(config: MediumConfig, radios: Vec<File>) -> Result<Self, LabError> {
+        let half_duplex = config.mode == corridor_air::Duplex::Half;
+        let medium = Medium::new(config)?;
+        let wake = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC);
+        let control = Arc::new(Control {
+            stop: AtomicBool::new(false),
+            from: AtomicU64::new(u64::MAX),
+            until: AtomicU64::new(u64::MAX),
+            wake: wake.what("make an event descriptor")?,
+        });
+        let worker = Worker::new(medium, radios, Arc::clone(&control), half_duplex);
+        let thread = thread::Builder::new()
+            .name("lab-air".to_owned())
+            .spawn(move || worker.work())
+            .what("start the emulator's thread")?;
+        Ok(Emulator { control, thread: Some(thread) })
+    }
+
+    /// Names the interval that is reported on.
+    pub(crate) fn measure(&self, from: Time, until: Time) {
+        self.control.from.store(from.as_nanos(), Ordering::Relaxed);
+        self.control.until.store(until.as_nanos(), Ordering::Relaxed);
+        self.wake();
+    }
+
+    /// Ends it.
+    pub(crate) fn finish(mut self) -> Result<Report, LabError> {
+        self.halt();
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(report)) => report,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => Err(LabError::Interrupted),
+        }
+    }
+
+    fn halt(&self) {
+        self.control.stop.store(true, Ordering::Relaxed);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        // It fails only when it has been woken 2^64 times in vain.
+        let _ = self.control.wake.write(1);
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        self.halt();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Worker {
+    medium: Medium,
+    radios: Vec<File>,
+    control: Arc<Control>,
+    buffer: Vec<u8>,
+    /// Counters at the beginning and end of the interval, with the time they were taken.
+    from: Option<(Time, Vec<StationStats>)>,
+    until: Option<(Time, Vec<StationStats>)>,
+    report: Report,
+}
+
+impl Worker {
+    fn new(medium: Medium, radios: Vec<File>, control: Arc<Control>, half_duplex: bool) -> Self {
+        // Up to 60 s, with three digits; the bounds are valid ones, so this cannot fail.
+        let lateness = Histogram::new_with_bounds(1, 60_000_000_000, 3)
+            .unwrap_or_else(|_| unreachable!("the bounds are constants"));
+        Worker {
+            medium,
+            radios,
+            control,
+            buffer: vec![0; FRAME_LEN_MAX],
+            from: None,
+            until: None,
+            report: Report {
+                stations: Vec::new(),
+                span: Duration::ZERO,
+                half_duplex,
+                lateness,
+                realtime: false,
+                refused: 0,
+            },
+        }
+    }
+
+    fn work(mut self) -> Result<Report, LabError> {
+        let _ = set_timerslack(1);
+        self.report.realtime = sys::schedule_realtime(PRIORITY).is_ok();
+        self.medium.handle_timeout(clock::now());
+        while !self.control.stop.load(Ordering::Relaxed) {
+            let now = clock::now();
+            self.take_snapshots(now);
+            while let Some(at) = self.medium.poll_timeout().filter(|&at| at <= now) {
+                self.medium.handle_timeout(at);
+                self.deliver();
+            }
+            if !self.fetch(now)? {
+                self.wait()?;
+            }
+        }
+        self.take_snapshots(clock::now());
+        Ok(self.finished())
+    }
+
+    fn finished(mut self) -> Report {
+        if let (Some((from, before)), Some((until, after))) = (self.from, self.until) {
+            self.report.span = until - from;
+            self.report.stations = before.into_iter().zip(after).collect();
+        }
+        self.report
+    }
+
+    /// Writes what was heard by now to the radios.
+    fn deliver(&mut self) {
+        while let Some(delivery) = self.medium.poll_delivery() {
+            let Some(radio) = self.radios.get_mut(delivery.to) else { continue };
+            if radio.write(&delivery.frame).is_err() {
+                self.report.refused += 1;
+            }
+            if self.from.is_some() && self.until.is_none() {
+                let late = clock::now().since(delivery.at).as_nanos();
+                self.report.lateness.saturating_record(u64::try_from(late).unwrap_or(u64::MAX));
+            }
+        }
+    }
+
+    /// Takes frames from the radios of all stations that have room. Returns whether there was one.
+    fn fetch(&mut self, now: Time) -> Result<bool, LabError> {
+        let mut fetched = false;
+        for index in 0..self.radios.len() {
+            while self.medium.has_room(index) {
+                let len = match self.radios[index].read(&mut self.buffer) {
+                    Ok(len) => len,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                    Err(error) => return Err(error).what("read from a radio"),
+                };
+                let frame = &self.buffer[..len];
+                let to = match station_of(frame, self.radios.len()) {
+                    Some(station) => Address::Station(station),
+                    None => Address::All,
+                };
+                fetched |= self.medium.offer(now, index, to, frame).is_ok();
+            }
+        }
+        Ok(fetched)
+    }
+
+    /// Sleeps until something happens on the medium, at a radio with room, or in the control.
+    fn wait(&mut self) -> Result<(), LabError> {
+        let mut descriptors = vec![PollFd::new(self.control.wake.as_fd(), PollFlags::POLLIN)];
+        let with_room = (0..self.radios.len()).filter(|&index| self.medium.has_room(index));
+        let radios =
+            with_room.map(|index| PollFd::new(self.radios[index].as_fd(), PollFlags::POLLIN));
+        descriptors.extend(radios);
+        let timeout = self.next_event().map(|at| TimeSpec::from(at.since(clock::now())));
+        match ppoll(&mut descriptors, timeout, None) {
+            Ok(_) | Err(nix::Error::EINTR) => {}
+            Err(error) => return Err(error).what("wait for frames"),
+        }
+        if descriptors[0].revents().is_some_and(|events| !events.is_empty()) {
+            let _ = self.control.wake.read();
+        }
+        Ok(())
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        let from = self.from.is_none().then(|| self.control.from.load(Ordering::Relaxed));
+        let until = self.until.is_none().then(|| self.control.until.load(Ordering::Relaxed));
+        let limits = [from, until].into_iter().flatten().filter(|&ns| ns != u64::MAX);
+        self.medium.poll_timeout().into_iter().chain(limits.map(Time::from_nanos)).min()
+    }
+
+    fn take_snapshots(&mut self, now: Time) {
+        let due = |limit: &AtomicU64| now.as_nanos() >= limit.load(Ordering::Relaxed);
+        let counters = |medium: &Medium| {
+            Some((now, (0..medium.stations()).map(|index| medium.stats(index)).collect()))
+        };
+        if self.from.is_none() && due(&self.control.from) {
+            self.from = counters(&self.medium);
+        }
+        if self.until.is_none() && due(&self.control.until) {
+            self.until = counters(&self.medium);
+        }
+    }
+}

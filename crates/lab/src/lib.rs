@@ -1,0 +1,31 @@
+//! The emulated radio in real time: network namespaces, a TAP interface in each, and
+//! [`corridor_air::Medium`] between them, so that real kernel TCP crosses it.
+//!
+//! # The way of a run
+//!
+//! 1. [`prepare`] gets the rights, once for the process.
+//! 2. `station`: a namespace and a TAP for each station, set up by netlink.
+//! 3. `emulator`: one thread carries frames between the TAPs through the medium.
+//! 4. `node`: for paths with Corridor nodes, a child process for each station.
+//! 5. `load`: UDP or TCP sockets in the namespaces of S and D send, receive and measure.
+//! 6. `run`: nodes are stopped, their counters read, and all of it becomes a row.
+//!
+//! Nothing has a name outside of the process: namespaces are held by file descriptors only, and
+//! child processes die with their parent. However the lab ends, nothing is left behind.
+#![deny(unsafe_code)]
+
+mod clock;
+mod emulator;
+mod error;
+mod load;
+mod netns;
+mod node;
+mod rights;
+mod run;
+mod scratch;
+mod station;
+mod sys;
+
+pub use error::LabError;
+pub use rights::prepare;
+pub use run::{LATENESS_MAX, Options, WARM_UP, run, time_needed};

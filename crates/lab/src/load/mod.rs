@@ -1,0 +1,286 @@
+//! The load: sockets in the namespaces of S and D that send, receive and measure.
+//!
+//! Every record (TCP) or datagram (UDP) begins with a sequence number and the time it was sent;
+//! the clock is the same in all namespaces, so the difference on arrival is the one-way delay.
+
+mod tcp;
+mod udp;
+
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::time::Duration;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
+
+use corridor_base::Time;
+use corridor_scenario::{DESTINATION, Delays, Direction, Run, SOURCE, Side, Transport};
+use hdrhistogram::Histogram;
+
+use crate::clock;
+use crate::emulator::Emulator;
+use crate::error::LabError;
+use crate::netns::{Inside, Namespace};
+use crate::run::WARM_UP;
+
+/// Time a connection has to come about: three attempts of the kernel's (at 0, 1 and 3 s).
+pub(crate) const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// Time after the measured interval in which datagrams sent within it may still arrive.
+pub(crate) const DRAIN_MAX: Duration = Duration::from_secs(2);
+/// How often waiting threads look whether they are to stop.
+const TICK: Duration = Duration::from_millis(20);
+/// Sequence number and time of sending.
+const HEADER_BYTES: usize = 16;
+/// Port of the first direction's receiver; the other direction's is the next.
+const PORT: u16 = 7700;
+
+/// One end of the load.
+pub(crate) struct End {
+    /// Its network.
+    pub(crate) namespace: Namespace,
+    /// Its address there.
+    pub(crate) address: Ipv4Addr,
+}
+
+/// What the load measured.
+pub(crate) struct Outcome {
+    /// Each direction.
+    pub(crate) sides: Vec<Side>,
+    /// Delays of all directions together.
+    pub(crate) delays: Delays,
+    /// Payload bytes received in the measured interval.
+    pub(crate) payload_bytes: f64,
+    /// What there is to say about it.
+    pub(crate) notes: Vec<String>,
+    /// Payload that came out differs from what went in.
+    pub(crate) corrupted: bool,
+}
+
+/// Loads the path between `ends` (S and D) and measures.
+///
+/// Ends within connection time (TCP), warm-up, the run's duration and [`DRAIN_MAX`].
+pub(crate) fn carry(
+    run: &Run,
+    ends: &[End; 2],
+    emulator: &Emulator,
+    stop: &AtomicBool,
+) -> Result<Outcome, LabError> {
+    let shared = Arc::new(Shared::default());
+    // However this function is left, the threads end.
+    let _guard = StopOnDrop(Arc::clone(&shared));
+    let directions: &[(usize, usize)] = match run.direction {
+        Direction::Forward => &[(SOURCE, DESTINATION)],
+        Direction::Both => &[(SOURCE, DESTINATION), (DESTINATION, SOURCE)],
+    };
+    let mut flows = Vec::new();
+    for (index, &(from, to)) in directions.iter().enumerate() {
+        let plan = Plan {
+            from,
+            receiver: SocketAddrV4::new(ends[to].address, PORT + index as u16),
+            congestion: run.congestion.map(|congestion| congestion.to_string()),
+            offered_bps: run.offered_bps,
+            datagram_bytes: run.datagram_bytes,
+            duration: Duration::from_secs_f64(run.duration_s),
+        };
+        let shared = Arc::clone(&shared);
+        flows.push(match run.transport {
+            Transport::Tcp => tcp::start(plan, &ends[from], &ends[to], shared)?,
+            Transport::Udp => udp::start(plan, &ends[from], &ends[to], shared)?,
+        });
+    }
+    let ready_until = clock::now() + CONNECT_MAX + TICK;
+    while flows.iter().any(|flow| !flow.is_ready()) && clock::now() < ready_until {
+        pause(stop)?;
+    }
+    let from = clock::now() + WARM_UP;
+    let until = from + Duration::from_secs_f64(run.duration_s);
+    shared.begin(from, until);
+    emulator.measure(from, until);
+    while clock::now() < until {
+        pause(stop)?;
+    }
+    let mut results = Vec::new();
+    for flow in flows {
+        results.push(flow.finish()?);
+    }
+    Ok(outcome(results, until - from))
+}
+
+fn pause(stop: &AtomicBool) -> Result<(), LabError> {
+    if stop.load(Ordering::Relaxed) {
+        return Err(LabError::Interrupted);
+    }
+    clock::sleep_until(clock::now() + TICK);
+    Ok(())
+}
+
+fn outcome(results: Vec<FlowResult>, span: Duration) -> Outcome {
+    let mut all = delay_histogram();
+    let mut outcome = Outcome {
+        sides: Vec::new(),
+        delays: Delays::default(),
+        payload_bytes: 0.0,
+        notes: Vec::new(),
+        corrupted: false,
+    };
+    for mut result in results {
+        // Both have the same bounds, so that one takes the other's values.
+        let _ = all.add(&result.delays);
+        result.side.goodput_bps = result.payload_bytes as f64 * 8.0 / span.as_secs_f64();
+        result.side.delays = delays(&result.delays);
+        outcome.payload_bytes += result.payload_bytes as f64;
+        outcome.sides.push(result.side);
+        outcome.notes.extend(result.notes);
+        outcome.corrupted |= result.corrupted;
+    }
+    outcome.delays = delays(&all);
+    outcome
+}
+
+/// What a flow is to do.
+#[derive(Clone)]
+struct Plan {
+    /// Index of the sending station.
+    from: usize,
+    receiver: SocketAddrV4,
+    congestion: Option<String>,
+    offered_bps: Option<f64>,
+    datagram_bytes: Option<usize>,
+    duration: Duration,
+}
+
+/// What a flow measured.
+struct FlowResult {
+    side: Side,
+    delays: Histogram<u64>,
+    payload_bytes: u64,
+    notes: Vec<String>,
+    corrupted: bool,
+}
+
+/// A flow at work: a thread that sends, and one that receives.
+struct Flow {
+    /// The sender is connected, or has given up.
+    ready: Arc<AtomicBool>,
+    sender: Inside<SenderResult>,
+    receiver: Inside<FlowResult>,
+}
+
+/// What the sender knows at the end.
+#[derive(Default)]
+struct SenderResult {
+    packets_sent: Option<u64>,
+    tcp: Option<crate::sys::TcpInfo>,
+    notes: Vec<String>,
+}
+
+impl Flow {
+    fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Relaxed)
+    }
+
+    fn finish(self) -> Result<FlowResult, LabError> {
+        let sent = self.sender.join()?;
+        let mut result = self.receiver.join()?;
+        result.side.packets_sent = sent.packets_sent;
+        result.side.tcp_retransmits = sent.tcp.map(|info| info.retransmits);
+        result.side.tcp_rtt_s = sent.tcp.map(|info| info.rtt.as_secs_f64());
+        result.notes.extend(sent.notes);
+        Ok(result)
+    }
+}
+
+/// What all threads of the load know.
+struct Shared {
+    stop: AtomicBool,
+    /// Beginning and end of the measured interval, nanoseconds of the clock; `u64::MAX`: not yet.
+    from: AtomicU64,
+    until: AtomicU64,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Shared {
+            stop: AtomicBool::new(false),
+            from: AtomicU64::new(u64::MAX),
+            until: AtomicU64::new(u64::MAX),
+        }
+    }
+}
+
+impl Shared {
+    fn begin(&self, from: Time, until: Time) {
+        self.until.store(until.as_nanos(), Ordering::Relaxed);
+        self.from.store(from.as_nanos(), Ordering::Release);
+    }
+
+    /// The measured interval, once it is known.
+    fn interval(&self) -> Option<(Time, Time)> {
+        let from = self.from.load(Ordering::Acquire);
+        let until = self.until.load(Ordering::Relaxed);
+        (from != u64::MAX).then(|| (Time::from_nanos(from), Time::from_nanos(until)))
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Waits until the interval is known; `None`: it will not be.
+    fn wait_for_interval(&self) -> Option<(Time, Time)> {
+        while !self.is_stopped() {
+            if let Some(interval) = self.interval() {
+                return Some(interval);
+            }
+            clock::sleep_until(clock::now() + Duration::from_millis(1));
+        }
+        None
+    }
+}
+
+struct StopOnDrop(Arc<Shared>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Delays in microseconds, up to ten minutes, three digits.
+fn delay_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 600_000_000, 3)
+        .unwrap_or_else(|_| unreachable!("the bounds are constants"))
+}
+
+fn record_delay(delays: &mut Histogram<u64>, sent: Time, received: Time) {
+    let us = received.since(sent).as_nanos().div_ceil(1_000);
+    delays.saturating_record(u64::try_from(us).unwrap_or(u64::MAX).max(1));
+}
+
+fn delays(histogram: &Histogram<u64>) -> Delays {
+    let at = |quantile: f64| {
+        (!histogram.is_empty()).then(|| histogram.value_at_quantile(quantile) as f64 / 1e6)
+    };
+    Delays {
+        delay_p50_s: at(0.5),
+        delay_p95_s: at(0.95),
+        delay_p99_s: at(0.99),
+        delay_max_s: at(1.0),
+    }
+}
+
+/// Writes the header of a record: its number and the time it is sent.
+fn stamp(record: &mut [u8], sequence: u64, at: Time) {
+    record[..8].copy_from_slice(&sequence.to_le_bytes());
+    record[8..HEADER_BYTES].copy_from_slice(&at.as_nanos().to_le_bytes());
+}
+
+/// Reads the header of a record.
+fn read_stamp(record: &[u8]) -> Option<(u64, Time)> {
+    let sequence = u64::from_le_bytes(record.get(..8)?.try_into().ok()?);
+    let at = u64::from_le_bytes(record.get(8..HEADER_BYTES)?.try_into().ok()?);
+    Some((sequence, Time::from_nanos(at)))
+}
+
+/// The payload that every record number has: bytes counted up from a different start.
+fn pattern(sequence: u64, len: usize) -> impl Iterator<Item = u8> {
+    let start = sequence.wrapping_mul(7);
+    (0..len as u64).map(move |index| start.wrapping_add(index) as u8)
+}

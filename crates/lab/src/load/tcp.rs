@@ -1,0 +1,309 @@
+//! One TCP connection, loaded with records of a fixed length.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use corridor_base::Time;
+use corridor_scenario::Side;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl::set_timerslack;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::{
+    CONNECT_MAX, End, Flow, FlowResult, HEADER_BYTES, Plan, SenderResult, Shared, TICK,
+    delay_histogram, pattern, read_stamp, record_delay, stamp,
+};
+use crate::clock;
+use crate::error::{Context, LabError};
+use crate::sys;
+
+/// Bytes of a record.
+const RECORD_BYTES: usize = 1_000;
+/// Largest payload of a segment.
+const SEGMENT_BYTES: u32 = 1_448;
+
+/// Unsent bytes up to which a socket is ready for more; the less, the closer is the time stamped
+/// into a record to the time its first byte leaves, but TCP must not run out of full segments.
+fn unsent_bytes(congestion: Option<&str>) -> u32 {
+    match congestion {
+        // BBR takes a sender with less than a segment at hand for one that has no more to say, and
+        // then does not take heavy loss for a policer, as it does with all bulk transfers: at 20 %
+        // it came out several times too fast with one segment. It sends two at a time.
+        Some("bbr") => 4 * SEGMENT_BYTES,
+        _ => SEGMENT_BYTES,
+    }
+}
+
+/// Starts a flow.
+pub(super) fn start(
+    plan: Plan,
+    from: &End,
+    to: &End,
+    shared: Arc<Shared>,
+) -> Result<Flow, LabError> {
+    let ready = Arc::new(AtomicBool::new(false));
+    let port = plan.receiver.port();
+    let listener = to.namespace.run(move || {
+        TcpListener::bind(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port)).what("listen for TCP")
+    })?;
+    let (side, share) = (plan.from, Arc::clone(&shared));
+    let receiver = to
+        .namespace
+        .spawn("lab-tcp-receive", move || Receiver::new(side).work(&listener, &share))?;
+    let is_ready = Arc::clone(&ready);
+    let sender = from.namespace.spawn("lab-tcp-send", move || send(&plan, &shared, &is_ready))?;
+    Ok(Flow { ready, sender, receiver })
+}
+
+fn send(plan: &Plan, shared: &Shared, ready: &AtomicBool) -> Result<SenderResult, LabError> {
+    let _ = set_timerslack(1);
+    let connection = connect(plan);
+    ready.store(true, Ordering::Relaxed);
+    let mut result = SenderResult::default();
+    let stream = match connection? {
+        Some(stream) => stream,
+        None => {
+            let seconds = CONNECT_MAX.as_secs();
+            result.notes.push(format!("no TCP connection within {seconds} s"));
+            return Ok(result);
+        }
+    };
+    let Some((_, until)) = shared.wait_for_interval() else { return Ok(result) };
+    let written = write_records(&stream, plan.offered_bps, until, shared);
+    // The receiver closes at the end of the interval; before that, a connection that dies of losses
+    // is a result.
+    if let Some(error) = written.err().filter(|_| clock::now() < until) {
+        result.notes.push(format!("the TCP connection ended: {error}"));
+    }
+    result.tcp = sys::tcp_info(&stream).ok();
+    // What is unsent is not worth waiting for.
+    let _ = socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+    Ok(result)
+}
+
+/// A connection; `None` if none came about in time.
+fn connect(plan: &Plan) -> Result<Option<TcpStream>, LabError> {
+    let socket =
+        Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).what("make a TCP socket")?;
+    if let Some(congestion) = &plan.congestion {
+        let what = format!("congestion control {congestion}, which this kernel may not have");
+        socket.set_tcp_congestion(congestion.as_bytes()).what(what)?;
+    }
+    // The kernel calls a socket ready below half of what is set here.
+    let unsent_bytes = unsent_bytes(plan.congestion.as_deref());
+    let bounded = sys::set_notsent_lowat(&socket, 2 * unsent_bytes);
+    bounded.what("bound a TCP socket's unsent bytes")?;
+    // An application that paces itself wants each record to go at once.
+    socket.set_tcp_nodelay(plan.offered_bps.is_some()).what("set TCP_NODELAY")?;
+    if socket.connect_timeout(&plan.receiver.into(), CONNECT_MAX).is_err() {
+        return Ok(None);
+    }
+    socket.set_nonblocking(true).what("make a TCP socket non-blocking")?;
+    Ok(Some(socket.into()))
+}
+
+/// Writes records until the end of the interval. Without a rate, a record is stamped when the
+/// socket takes it; with a rate, when it is due, so that its delay includes waiting for the socket.
+fn write_records(
+    mut stream: &TcpStream,
+    rate_bps: Option<f64>,
+    until: Time,
+    shared: &Shared,
+) -> io::Result<()> {
+    let begin = clock::now();
+    let mut record = vec![0; RECORD_BYTES];
+    for sequence in 0.. {
+        for (byte, value) in record[HEADER_BYTES..].iter_mut().zip(pattern(sequence, RECORD_BYTES))
+        {
+            *byte = value;
+        }
+        let due = rate_bps.map(|bps| {
+            begin + Duration::from_secs_f64(sequence as f64 * RECORD_BYTES as f64 * 8.0 / bps)
+        });
+        let mut written = 0;
+        while written < RECORD_BYTES {
+            let now = clock::now();
+            if now >= until || shared.is_stopped() {
+                return Ok(());
+            }
+            if let Some(due) = due.filter(|&due| due > now) {
+                clock::sleep_until(due.min(now + TICK));
+                continue;
+            }
+            if written == 0 {
+                // The socket is asked first, because a write appends to a segment that is not full
+                // yet however many bytes are unsent.
+                if !is_ready(stream, PollFlags::POLLOUT, TICK) {
+                    continue;
+                }
+                stamp(&mut record, sequence, due.unwrap_or_else(clock::now));
+            }
+            match stream.write(&record[written..]) {
+                Ok(len) => written += len,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    is_ready(stream, PollFlags::POLLOUT, TICK);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Waits for a socket, and says whether it is ready or has failed.
+fn is_ready(socket: impl AsFd, events: PollFlags, timeout: Duration) -> bool {
+    let mut descriptors = [PollFd::new(socket.as_fd(), events)];
+    let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::ZERO);
+    poll(&mut descriptors, timeout).is_ok_and(|ready| ready > 0)
+}
+
+struct Receiver {
+    result: FlowResult,
+    record: Vec<u8>,
+    filled: usize,
+    sequence: u64,
+}
+
+impl Receiver {
+    fn new(from: usize) -> Self {
+        Receiver {
+            result: FlowResult {
+                side: Side { from, ..Side::default() },
+                delays: delay_histogram(),
+                payload_bytes: 0,
+                notes: Vec::new(),
+                corrupted: false,
+            },
+            record: vec![0; RECORD_BYTES],
+            filled: 0,
+            sequence: 0,
+        }
+    }
+
+    fn work(mut self, listener: &TcpListener, shared: &Shared) -> Result<FlowResult, LabError> {
+        let _ = set_timerslack(1);
+        listener.set_nonblocking(true).what("make a listener non-blocking")?;
+        let is_over = || {
+            shared.is_stopped() || shared.interval().is_some_and(|(_, until)| clock::now() >= until)
+        };
+        let stream = loop {
+            match listener.accept() {
+                Ok((stream, _)) => break stream,
+                Err(_) if is_over() => return Ok(self.result),
+                Err(_) => {
+                    is_ready(listener, PollFlags::POLLIN, TICK);
+                }
+            }
+        };
+        stream.set_nonblocking(true).what("make a TCP socket non-blocking")?;
+        let mut buffer = vec![0; 1 << 16];
+        while !is_over() {
+            match (&stream).read(&mut buffer) {
+                Ok(0) => break,
+                Ok(len) => self.take(&buffer[..len], clock::now(), shared.interval()),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    is_ready(&stream, PollFlags::POLLIN, TICK);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // The sender's note says why.
+                Err(_) => break,
+            }
+        }
+        Ok(self.result)
+    }
+
+    /// Takes bytes that arrived at `now`.
+    fn take(&mut self, mut bytes: &[u8], now: Time, interval: Option<(Time, Time)>) {
+        let measured = interval.is_some_and(|(from, until)| (from..until).contains(&now));
+        if measured {
+            self.result.payload_bytes += bytes.len() as u64;
+        }
+        while !bytes.is_empty() {
+            let len = bytes.len().min(RECORD_BYTES - self.filled);
+            self.record[self.filled..self.filled + len].copy_from_slice(&bytes[..len]);
+            self.filled += len;
+            bytes = &bytes[len..];
+            if self.filled == RECORD_BYTES {
+                self.filled = 0;
+                self.take_record(now, measured);
+            }
+        }
+    }
+
+    fn take_record(&mut self, now: Time, measured: bool) {
+        let Some((sequence, sent)) = read_stamp(&self.record) else { return };
+        let payload = &self.record[HEADER_BYTES..];
+        let is_intact = sequence == self.sequence
+            && payload.iter().copied().eq(pattern(sequence, RECORD_BYTES - HEADER_BYTES));
+        if !is_intact && !self.result.corrupted {
+            self.result.corrupted = true;
+            let number = self.sequence;
+            self.result
+                .notes
+                .push(format!("record {number} of the TCP stream is not what was sent"));
+        }
+        self.sequence += 1;
+        if measured {
+            record_delay(&mut self.result.delays, sent, now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream(records: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for sequence in 0..records {
+            let mut record: Vec<u8> = vec![0; HEADER_BYTES];
+            record.extend(pattern(sequence, RECORD_BYTES - HEADER_BYTES));
+            stamp(&mut record, sequence, Time::from_millis(sequence));
+            bytes.extend(record);
+        }
+        bytes
+    }
+
+    #[test]
+    fn records_are_found_however_the_stream_is_cut() {
+        let interval = Some((Time::ZERO, Time::MAX));
+        for cut in [1, 7, 999, 1000, 1001, 4096] {
+            let mut receiver = Receiver::new(0);
+            for piece in stream(10).chunks(cut) {
+                receiver.take(piece, Time::from_millis(109), interval);
+            }
+            assert!(!receiver.result.corrupted);
+            assert_eq!(receiver.result.payload_bytes, 10 * RECORD_BYTES as u64);
+            assert_eq!(receiver.result.delays.len(), 10);
+            // Three digits are kept.
+            assert!((99_900..=100_000).contains(&receiver.result.delays.min()));
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_is_noticed() {
+        for index in [0, 16, 999, 5_500] {
+            let mut bytes = stream(10);
+            bytes[index] ^= 1;
+            let mut receiver = Receiver::new(0);
+            receiver.take(&bytes, Time::ZERO, None);
+            assert!(receiver.result.corrupted, "byte {index}");
+        }
+    }
+
+    #[test]
+    fn what_comes_outside_of_the_interval_is_not_counted() {
+        let mut receiver = Receiver::new(0);
+        let interval = Some((Time::from_millis(10), Time::from_millis(20)));
+        receiver.take(&stream(1), Time::from_millis(9), interval);
+        receiver.take(&stream(2)[RECORD_BYTES..], Time::from_millis(20), interval);
+        assert_eq!(receiver.result.payload_bytes, 0);
+        assert!(receiver.result.delays.is_empty());
+        assert!(!receiver.result.corrupted);
+    }
+}

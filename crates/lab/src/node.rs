@@ -1,0 +1,502 @@
+//! Corridor nodes as child processes, one in each station's namespace.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use corridor_proto::CodingTable;
+use corridor_scenario::{CodingCounts, DESTINATION, Path as Crossing, Run, SOURCE, UnderlayKind};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
+
+use crate::clock;
+use crate::error::{Context, LabError};
+use crate::scratch::Scratch;
+use crate::station::{self, RADIO, Station};
+use crate::sys;
+
+/// First bytes of the addresses inside of the tunnel (for the kernel path: of the radios).
+pub(crate) const INNER_SUBNET: [u8; 3] = [10, 77, 0];
+/// First bytes of the radios' own addresses, for nodes that send UDP.
+pub(crate) const OUTER_SUBNET: [u8; 3] = [10, 66, 0];
+/// UDP port of the nodes.
+const NODE_PORT: u16 = 4242;
+/// Port on which D answers while the tunnel comes up.
+const ECHO_PORT: u16 = 7699;
+/// IPv6 is not carried below this MTU (RFC 8200, Section 5), with room for the tunnel's headers.
+const SYMBOL_SIZE_MIN_IPV6: u16 = 1_320;
+
+/// Time in which the nodes have to find each other without losses.
+const TUNNEL_UP_MAX: Duration = Duration::from_secs(15);
+/// The same at any losses.
+const TUNNEL_UP_MAX_LOSSY: Duration = Duration::from_secs(90);
+/// Time a node has to stop, before it is killed.
+const STOP_MAX: Duration = Duration::from_secs(3);
+/// How often waiting looks.
+const TICK: Duration = Duration::from_millis(20);
+/// How often a node is asked for its counters, while it is waited for.
+const ASK_INTERVAL: Duration = Duration::from_millis(200);
+/// Bytes of a node's standard error that an error shows.
+const STDERR_TAIL: usize = 2_000;
+
+/// A node's file, as the lab writes it.
+#[derive(Serialize)]
+struct NodeFile<'a> {
+    station: StationTable,
+    security: SecurityTable<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tun: Option<TunTable>,
+    underlay: UnderlayTable,
+    peer: Vec<PeerTable>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coding: Option<&'a CodingTable>,
+    link_errors: LinkErrorsTable,
+    limits: LimitsTable,
+}
+
+#[derive(Serialize)]
+struct StationTable {
+    id: usize,
+    role: &'static str,
+}
+
+#[derive(Serialize)]
+struct SecurityTable<'a> {
+    psk: &'a str,
+}
+
+#[derive(Serialize)]
+struct TunTable {
+    name: &'static str,
+    addresses: Vec<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase", tag = "kind")]
+enum UnderlayTable {
+    Ethernet { interface: &'static str, qdisc_bypass: bool },
+    Udp { listen: String },
+}
+
+#[derive(Serialize)]
+struct PeerTable {
+    id: usize,
+    role: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mac: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    endpoint: Option<String>,
+}
+
+#[derive(Serialize)]
+struct LinkErrorsTable {
+    mode: &'static str,
+}
+
+#[derive(Serialize)]
+struct LimitsTable {
+    ingress_packets: usize,
+}
+
+/// The text of the file of station `index`.
+fn node_file(
+    run: &Run,
+    ingress_packets: usize,
+    index: usize,
+    psk: &str,
+) -> Result<String, LabError> {
+    let role = |index: usize| match (run.path, index) {
+        (Crossing::Plain, _) => "plain",
+        (_, SOURCE | DESTINATION) => "endpoint",
+        _ => "helper",
+    };
+    let outer = |index| format!("{}:{NODE_PORT}", station::address(OUTER_SUBNET, index));
+    let peer = |other: usize| PeerTable {
+        id: other + 1,
+        role: role(other),
+        mac: (run.underlay == UnderlayKind::Ethernet)
+            .then(|| station::mac(other).map(|byte| format!("{byte:02x}")).join(":")),
+        endpoint: (run.underlay == UnderlayKind::Udp).then(|| outer(other)),
+    };
+    let mut addresses = vec![format!("{}/24", station::address(INNER_SUBNET, index))];
+    // 0 stands for what fills the frames.
+    let symbol_size = run.coding.resolve().symbol_size;
+    if !run.path.is_coded() || symbol_size == 0 || symbol_size >= SYMBOL_SIZE_MIN_IPV6 {
+        addresses.push(format!("fd77::{}/64", index + 1));
+    }
+    let file = NodeFile {
+        station: StationTable { id: index + 1, role: role(index) },
+        security: SecurityTable { psk },
+        tun: (role(index) != "helper").then_some(TunTable { name: "corridor0", addresses }),
+        underlay: match run.underlay {
+            UnderlayKind::Ethernet => {
+                UnderlayTable::Ethernet { interface: RADIO, qdisc_bypass: true }
+            }
+            UnderlayKind::Udp => UnderlayTable::Udp { listen: outer(index) },
+        },
+        peer: (0..run.stations()).filter(|&other| other != index).map(peer).collect(),
+        coding: run.path.is_coded().then_some(&run.coding),
+        link_errors: LinkErrorsTable { mode: "measured" },
+        limits: LimitsTable { ingress_packets },
+    };
+    toml::to_string(&file).map_err(std::io::Error::other).what("write a node's configuration")
+}
+
+/// The nodes of a run. Dropped, they are killed.
+pub(crate) struct Nodes {
+    children: Vec<Child>,
+    /// Time in which they have to find each other.
+    patience: Duration,
+    scratch: Scratch,
+}
+
+struct Child {
+    name: &'static str,
+    pid: u32,
+    stderr: PathBuf,
+    stats: PathBuf,
+    ended: Option<sys::Exit>,
+}
+
+/// What a node leaves.
+pub(crate) struct NodeReport {
+    pub(crate) name: &'static str,
+    /// Its counters; `None` if it left none.
+    pub(crate) counts: Option<CodingCounts>,
+    pub(crate) cpu: Duration,
+}
+
+/// The file that a node writes; `stats` has the fields of [`corridor_proto::Stats`].
+#[derive(Deserialize)]
+struct StatsFile<T> {
+    stats: T,
+}
+
+/// The part of a node's counters that says whether it has met the others.
+#[derive(Deserialize)]
+struct Sessions {
+    sessions_accepted: u64,
+}
+
+/// A part of a node's counters; `None` while there is no complete file.
+fn read_stats<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
+    let text = fs::read_to_string(path).ok()?;
+    serde_json::from_str::<StatsFile<T>>(&text).ok().map(|file| file.stats)
+}
+
+impl Nodes {
+    /// Starts a node in every station. The calling thread must outlive them: they die with it.
+    pub(crate) fn start(
+        binary: &Path,
+        run: &Run,
+        ingress_packets: usize,
+        stations: &[Station],
+    ) -> Result<Self, LabError> {
+        let psk = random_key()?;
+        // Handshakes get lost like all else; every one that comes through took 1 / (1 - e3).
+        let heard_ratio = (1.0 - run.erasures.e3).max(1e-3);
+        let patience = TUNNEL_UP_MAX.div_f64(heard_ratio).min(TUNNEL_UP_MAX_LOSSY);
+        let mut nodes = Nodes { children: Vec::new(), patience, scratch: Scratch::new()? };
+        for station in stations {
+            let text = node_file(run, ingress_packets, station.index, &psk)?;
+            let child = nodes.start_one(binary, station, &text)?;
+            nodes.children.push(child);
+        }
+        Ok(nodes)
+    }
+
+    fn start_one(&self, binary: &Path, station: &Station, text: &str) -> Result<Child, LabError> {
+        let file = |suffix: &str| self.scratch.file(&format!("{}{suffix}", station.name()));
+        let (config, stderr, stats) = (file(".toml"), file(".stderr"), file(".json"));
+        write_private(&config, text).what("write a node's configuration")?;
+        let log = File::create(&stderr).what("make a file for a node's messages")?;
+        let mut command = Command::new(binary);
+        command.arg("up").arg(&config).arg("--stats-file").arg(&stats);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        // A Ctrl-C of the terminal is for the lab, which stops its nodes itself.
+        command.process_group(0);
+        sys::confine(&mut command, station.namespace.descriptor()?);
+        let spawned = command.spawn();
+        let child =
+            spawned.map_err(|source| LabError::Spawn { path: binary.to_owned(), source })?;
+        Ok(Child { name: station.name(), pid: child.id(), stderr, stats, ended: None })
+    }
+
+    /// Waits until packets cross the tunnel and a helper knows both ends.
+    pub(crate) fn wait_until_up(
+        &mut self,
+        stations: &[Station],
+        stop: &AtomicBool,
+    ) -> Result<(), LabError> {
+        let deadline = clock::now() + self.patience;
+        let done = std::sync::Arc::new(AtomicBool::new(false));
+        let echo = station_thread(&stations[DESTINATION], &done, answer)?;
+        let probe = station_thread(&stations[SOURCE], &done, ask)?;
+        let mut asked = clock::now();
+        let mut knows_all = vec![false; self.children.len()];
+        let result = loop {
+            if stop.load(Ordering::Relaxed) {
+                break Err(LabError::Interrupted);
+            }
+            if let Err(error) = self.check_alive() {
+                break Err(error);
+            }
+            // S and D are up when a packet went both ways; a helper has to tell.
+            let crossed = done.load(Ordering::Relaxed);
+            if crossed && knows_all[DESTINATION + 1..].iter().all(|&knows| knows) {
+                break Ok(());
+            }
+            if clock::now() >= deadline {
+                let missing = if crossed {
+                    "the helper does not hear both ends"
+                } else {
+                    "no packet crossed"
+                };
+                break Err(self.no_tunnel(missing));
+            }
+            if crossed && clock::now().since(asked) >= ASK_INTERVAL {
+                asked = clock::now();
+                self.ask_for_sessions(&mut knows_all);
+            }
+            clock::sleep_until(clock::now() + TICK);
+        };
+        done.store(true, Ordering::Relaxed);
+        echo.join()?;
+        probe.join()?;
+        result
+    }
+
+    /// Reads what helpers last wrote, and asks for more.
+    fn ask_for_sessions(&self, knows_all: &mut [bool]) {
+        let others = self.children.len() as u64 - 1;
+        for (child, knows) in self.children.iter().zip(knows_all).skip(DESTINATION + 1) {
+            *knows = read_stats::<Sessions>(&child.stats)
+                .is_some_and(|sessions| sessions.sessions_accepted >= others);
+            if minds(child.pid, Signal::SIGUSR1) {
+                let _ = kill(Pid::from_raw(child.pid as i32), Signal::SIGUSR1);
+            }
+        }
+    }
+
+    /// Finds nodes that ended although they were not told to.
+    pub(crate) fn check_alive(&mut self) -> Result<(), LabError> {
+        for child in &mut self.children {
+            if child.ended.is_none() {
+                child.ended = sys::try_wait(child.pid).what("look after a node")?;
+            }
+            if let Some(exit) = &child.ended {
+                return Err(LabError::NodeEnded {
+                    station: child.name,
+                    status: exit.status.to_string(),
+                    stderr: tail(&child.stderr),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn no_tunnel(&self, missing: &str) -> LabError {
+        let said =
+            self.children.iter().map(|child| format!("[{}] {}", child.name, tail(&child.stderr)));
+        LabError::NoTunnel {
+            seconds: self.patience.as_secs(),
+            missing: missing.to_owned(),
+            stderr: said.collect::<Vec<_>>().join("\n"),
+        }
+    }
+
+    /// Stops all nodes and reads what they leave.
+    pub(crate) fn stop(mut self) -> Result<Vec<NodeReport>, LabError> {
+        self.check_alive()?;
+        for child in &self.children {
+            let _ = kill(Pid::from_raw(child.pid as i32), Signal::SIGTERM);
+        }
+        let deadline = clock::now() + STOP_MAX;
+        for child in &mut self.children {
+            while child.ended.is_none() && clock::now() < deadline {
+                child.ended = sys::try_wait(child.pid).what("wait for a node")?;
+                if child.ended.is_none() {
+                    clock::sleep_until(clock::now() + Duration::from_millis(5));
+                }
+            }
+        }
+        Ok(self.children.iter().map(Child::report).collect())
+    }
+}
+
+impl Drop for Nodes {
+    fn drop(&mut self) {
+        for child in self.children.iter_mut().filter(|child| child.ended.is_none()) {
+            let _ = kill(Pid::from_raw(child.pid as i32), Signal::SIGKILL);
+            // A killed process ends soon; it is reaped so that no zombie stays.
+            while let Ok(None) = sys::try_wait(child.pid) {
+                clock::sleep_until(clock::now() + Duration::from_millis(1));
+            }
+        }
+    }
+}
+
+impl Child {
+    fn report(&self) -> NodeReport {
+        NodeReport {
+            name: self.name,
+            counts: read_stats(&self.stats),
+            cpu: self.ended.as_ref().map_or(Duration::ZERO, |exit| exit.cpu),
+        }
+    }
+}
+
+/// Whether a process blocks or handles a signal. One that is still starting would die of it.
+fn minds(pid: u32, signal: Signal) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.lines().any(|line| {
+        let mask = line.strip_prefix("SigBlk:").or_else(|| line.strip_prefix("SigCgt:"));
+        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        mask.is_some_and(|mask| mask >> (signal as u32 - 1) & 1 == 1)
+    })
+}
+
+/// A thread in a station that works until `done`.
+fn station_thread(
+    station: &Station,
+    done: &std::sync::Arc<AtomicBool>,
+    work: fn(&AtomicBool) -> Result<(), LabError>,
+) -> Result<crate::netns::Inside<()>, LabError> {
+    let done = std::sync::Arc::clone(done);
+    station.namespace.spawn("lab-echo", move || work(&done))
+}
+
+/// Sends datagrams back to where they come from.
+fn answer(done: &AtomicBool) -> Result<(), LabError> {
+    let socket = echo_socket(ECHO_PORT)?;
+    let mut buffer = [0; 64];
+    while !done.load(Ordering::Relaxed) {
+        if let Ok((len, from)) = socket.recv_from(&mut buffer) {
+            let _ = socket.send_to(&buffer[..len], from);
+        }
+    }
+    Ok(())
+}
+
+/// Sends datagrams to D until one comes back.
+fn ask(done: &AtomicBool) -> Result<(), LabError> {
+    let socket = echo_socket(0)?;
+    let to = SocketAddrV4::new(station::address(INNER_SUBNET, DESTINATION), ECHO_PORT);
+    let mut buffer = [0; 64];
+    while !done.load(Ordering::Relaxed) {
+        // Before the node has made its interface there is no way to D, and this fails.
+        if socket.send_to(b"corridor", to).is_err() {
+            clock::sleep_until(clock::now() + TICK);
+        } else if socket.recv_from(&mut buffer).is_ok() {
+            done.store(true, Ordering::Relaxed);
+        }
+    }
+    Ok(())
+}
+
+fn echo_socket(port: u16) -> Result<UdpSocket, LabError> {
+    let address = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
+    let socket = UdpSocket::bind(address).what("open a UDP port")?;
+    socket.set_read_timeout(Some(TICK)).what("bound a UDP socket's waiting")?;
+    Ok(socket)
+}
+
+/// 32 random bytes in hexadecimal digits.
+fn random_key() -> Result<String, LabError> {
+    let mut key = [0; 32];
+    let random = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut key));
+    random.what("draw a key")?;
+    Ok(key.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// A file that only its owner can read: it holds a key.
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+/// The end of a file, as text.
+fn tail(path: &Path) -> String {
+    let bytes = fs::read(path).unwrap_or_default();
+    let start = bytes.len().saturating_sub(STDERR_TAIL);
+    let text = String::from_utf8_lossy(&bytes[start..]);
+    if text.trim().is_empty() { "(nothing)".to_owned() } else { text.trim_end().to_owned() }
+}
+
+/// Counters of nodes for a row, by station.
+pub(crate) fn counts_of(reports: &[NodeReport], name: &str) -> Option<CodingCounts> {
+    reports.iter().find(|report| report.name == name).and_then(|report| report.counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use corridor_proto::Stats;
+    use corridor_scenario::{Scenario, expand};
+
+    use super::*;
+
+    fn run(path: &str, more: &str) -> Run {
+        let text = format!(
+            "name = 't'\nseed = 1\n[medium]\nduplex = 'half'\nrate_bps = 12000000\nrtt_ms = 4\n\
+             queue_frames = 50\n[[run]]\npath = '{path}'\ntransport = 'tcp'\ne3 = 0.1\n\
+             duration_s = 1\n{more}"
+        );
+        expand(&Scenario::parse(&text).unwrap()).unwrap().remove(0)
+    }
+
+    #[test]
+    fn a_helper_has_no_tunnel_and_both_ends_as_peers() {
+        let run = run("coded+helper", "coding = { preset = 'paper', block_size = 64 }");
+        let text = node_file(&run, 77, 2, "ab").unwrap();
+        let file: toml::Table = toml::from_str(&text).unwrap();
+        assert_eq!(file["station"]["role"].as_str(), Some("helper"));
+        assert_eq!(file["station"]["id"].as_integer(), Some(3));
+        assert!(!file.contains_key("tun"));
+        assert_eq!(file["peer"][0]["mac"].as_str(), Some("02:00:00:00:00:01"));
+        assert_eq!(file["peer"][1]["role"].as_str(), Some("endpoint"));
+        assert_eq!(file["coding"]["block_size"].as_integer(), Some(64));
+        assert_eq!(file["coding"]["preset"].as_str(), Some("paper"));
+        assert_eq!(file["underlay"]["kind"].as_str(), Some("ethernet"));
+        assert_eq!(file["underlay"]["qdisc_bypass"].as_bool(), Some(true));
+        assert_eq!(file["limits"]["ingress_packets"].as_integer(), Some(77));
+    }
+
+    #[test]
+    fn a_plain_node_over_udp_has_endpoints_and_no_coding() {
+        let text = node_file(&run("plain", "underlay = 'udp'"), 100, 0, "ab").unwrap();
+        let file: toml::Table = toml::from_str(&text).unwrap();
+        assert_eq!(file["station"]["role"].as_str(), Some("plain"));
+        assert_eq!(file["underlay"]["listen"].as_str(), Some("10.66.0.1:4242"));
+        assert_eq!(file["peer"][0]["endpoint"].as_str(), Some("10.66.0.2:4242"));
+        assert!(!file.contains_key("coding"));
+        assert_eq!(file["tun"]["addresses"][1].as_str(), Some("fd77::1/64"));
+    }
+
+    #[test]
+    fn small_symbols_carry_no_ipv6() {
+        let text = node_file(&run("coded", "coding = { symbol_size = 500 }"), 9, 1, "ab").unwrap();
+        let file: toml::Table = toml::from_str(&text).unwrap();
+        assert_eq!(file["tun"]["addresses"].as_array().map(Vec::len), Some(1));
+    }
+
+    #[test]
+    fn counters_are_read_from_the_file_of_a_node() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("S.json");
+        assert!(read_stats::<Sessions>(&path).is_none());
+        let stats = Stats { sessions_accepted: 2, symbols_added: 3, ..Stats::default() };
+        let file = serde_json::json!({ "station": 1, "stats": stats, "io": {} });
+        fs::write(&path, file.to_string()).unwrap();
+        assert_eq!(read_stats::<Sessions>(&path).unwrap().sessions_accepted, 2);
+        assert_eq!(read_stats::<CodingCounts>(&path), Some(CodingCounts::from(&stats)));
+        fs::write(&path, "{\"station\": 1, \"sta").unwrap();
+        assert!(read_stats::<CodingCounts>(&path).is_none());
+    }
+}

@@ -1,0 +1,226 @@
+//! A station: a network namespace with a TAP interface in it, which is its radio.
+
+use std::fs::{self, File};
+use std::net::{IpAddr, Ipv4Addr};
+
+use futures_util::StreamExt;
+use rtnetlink::packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+};
+use rtnetlink::packet_route::RouteNetlinkMessage;
+use rtnetlink::packet_route::link::LinkMessage;
+use rtnetlink::packet_route::neighbour::NeighbourState;
+use rtnetlink::packet_route::tc::{TcAttribute, TcHandle, TcMessage};
+use rtnetlink::{Handle, LinkUnspec};
+
+use crate::error::{Context, LabError};
+use crate::netns::Namespace;
+use crate::sys;
+
+/// Name of the radio in every namespace.
+pub(crate) const RADIO: &str = "radio0";
+/// Names of the stations, by index in the medium.
+pub(crate) const NAMES: [&str; 3] = ["S", "D", "H"];
+
+/// The kernel's ring behind a TAP hands freed places back one by one up to this length, and in
+/// lots of 16 beyond: a longer ring would hold anything from its length less 15.
+const RING_FRAMES_MAX: usize = 31;
+
+/// How the frames that an interface holds are split between the TAP's ring and the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct QueueSplit {
+    /// In the kernel: when these are taken, the next sender is told that there is no room.
+    pub(crate) ring: usize,
+    /// In the medium; 2 or more, so that the air has no gap while the emulator fetches a frame.
+    pub(crate) medium: usize,
+}
+
+impl QueueSplit {
+    pub(crate) fn of(queue_frames: usize) -> Self {
+        let ring = queue_frames.saturating_sub(2).clamp(1, RING_FRAMES_MAX);
+        QueueSplit { ring, medium: queue_frames.saturating_sub(ring).max(2) }
+    }
+}
+
+/// A station's namespace, and the lab's end of its radio.
+pub(crate) struct Station {
+    pub(crate) index: usize,
+    pub(crate) namespace: Namespace,
+    pub(crate) tap: File,
+}
+
+/// What a station's radio is to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RadioConfig {
+    /// Frames in the kernel's ring.
+    pub(crate) ring_frames: usize,
+    /// Bytes of a packet.
+    pub(crate) mtu: usize,
+    /// Stations on the medium.
+    pub(crate) stations: usize,
+    /// First three bytes of the IPv4 address that the interface itself has; `None`: no address.
+    pub(crate) subnet: Option<[u8; 3]>,
+}
+
+/// The hardware address of a station.
+pub(crate) fn mac(index: usize) -> [u8; 6] {
+    [2, 0, 0, 0, 0, index as u8 + 1]
+}
+
+/// The station with a hardware address.
+pub(crate) fn station_of(mac: &[u8], stations: usize) -> Option<usize> {
+    let index = usize::from(*mac.get(5)?).checked_sub(1)?;
+    (index < stations && mac[..5] == [2, 0, 0, 0, 0]).then_some(index)
+}
+
+/// The IPv4 address of a station in a subnet.
+pub(crate) fn address(subnet: [u8; 3], index: usize) -> Ipv4Addr {
+    Ipv4Addr::new(subnet[0], subnet[1], subnet[2], index as u8 + 1)
+}
+
+impl Station {
+    /// Makes a station.
+    pub(crate) fn new(index: usize, radio: RadioConfig) -> Result<Self, LabError> {
+        let namespace = Namespace::new()?;
+        let tap = namespace.run(move || {
+            let tap = sys::make_tap(RADIO).what("make a TAP interface")?;
+            // Router solicitations and the like would take airtime. Where /proc/sys cannot be
+            // written they do: a few frames in the first seconds, no error.
+            let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{RADIO}/disable_ipv6"), "1");
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.what("start the netlink runtime")?.block_on(async move {
+                let (connection, handle, _) =
+                    rtnetlink::new_connection().what("open a netlink socket")?;
+                tokio::spawn(connection);
+                configure(&handle, index, radio).await
+            })?;
+            Ok(tap)
+        })?;
+        Ok(Station { index, namespace, tap })
+    }
+
+    /// Name, for people.
+    pub(crate) fn name(&self) -> &'static str {
+        NAMES[self.index]
+    }
+
+    /// Frames that the station's kernel could not hand to the radio since the beginning.
+    pub(crate) fn radio_drops(&self) -> Result<u64, LabError> {
+        self.namespace.run(|| {
+            let table = fs::read_to_string("/proc/thread-self/net/dev").what("read net/dev")?;
+            Ok(sent_drops(&table, RADIO).unwrap_or(0))
+        })
+    }
+}
+
+/// The column of dropped outgoing packets in the table of `/proc/net/dev`.
+fn sent_drops(table: &str, interface: &str) -> Option<u64> {
+    let line = table.lines().find_map(|line| {
+        let (name, counters) = line.split_once(':')?;
+        (name.trim() == interface).then_some(counters)
+    })?;
+    // Eight columns of received, then bytes, packets, errs, drop.
+    line.split_whitespace().nth(11)?.parse().ok()
+}
+
+async fn configure(handle: &Handle, index: usize, radio: RadioConfig) -> Result<(), LabError> {
+    let set = |link: LinkMessage, what: &'static str| {
+        let request = handle.link().set(link);
+        async move { request.execute().await.map_err(failed(what)) }
+    };
+    set(LinkUnspec::new_with_name("lo").up().build(), "bring lo up").await?;
+    let interface = nix::net::if_::if_nametoindex(RADIO).what("find the radio")?;
+    let link = LinkUnspec::new_with_index(interface)
+        .address(mac(index).to_vec())
+        .txqueuelen(radio.ring_frames as u32)
+        .mtu(radio.mtu as u32);
+    set(link.build(), "set the radio's address and queue").await?;
+    set_noqueue(handle.clone(), interface).await?;
+    set(LinkUnspec::new_with_index(interface).up().build(), "bring the radio up").await?;
+    match radio.subnet {
+        Some(subnet) => set_addresses(handle, interface, index, subnet, radio.stations).await,
+        None => Ok(()),
+    }
+}
+
+/// Takes the queueing discipline in front of the ring away: with one, a full ring would lose the
+/// packet silently; without, the sender is told (ENOBUFS), and that is the radio's back-pressure.
+async fn set_noqueue(mut handle: Handle, interface: u32) -> Result<(), LabError> {
+    const WHAT: &str = "take the radio's queueing discipline away";
+    let mut message = TcMessage::with_index(interface as i32);
+    message.header.parent = TcHandle::ROOT;
+    message.attributes.push(TcAttribute::Kind("noqueue".to_owned()));
+    let mut request = NetlinkMessage::from(RouteNetlinkMessage::NewQueueDiscipline(message));
+    request.header.flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
+    let mut answers = handle.request(request).map_err(failed(WHAT))?;
+    while let Some(answer) = answers.next().await {
+        if let NetlinkPayload::Error(error) = answer.payload
+            && error.code.is_some()
+        {
+            return Err(failed(WHAT)(rtnetlink::Error::NetlinkError(error)));
+        }
+    }
+    Ok(())
+}
+
+/// An address, and the neighbours' hardware addresses, so that no resolution gets lost.
+async fn set_addresses(
+    handle: &Handle,
+    interface: u32,
+    index: usize,
+    subnet: [u8; 3],
+    stations: usize,
+) -> Result<(), LabError> {
+    let own = IpAddr::V4(address(subnet, index));
+    let request = handle.address().add(interface, own, 24);
+    request.execute().await.map_err(failed("give the radio an address"))?;
+    for other in (0..stations).filter(|&other| other != index) {
+        let request = handle
+            .neighbours()
+            .add(interface, IpAddr::V4(address(subnet, other)))
+            .link_layer_address(&mac(other))
+            .state(NeighbourState::Permanent);
+        request.execute().await.map_err(failed("name the radio's neighbours"))?;
+    }
+    Ok(())
+}
+
+fn failed(what: &'static str) -> impl Fn(rtnetlink::Error) -> LabError {
+    move |error| LabError::Netlink { what: what.to_owned(), message: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_queue_is_split_without_loss() {
+        for queue_frames in 3..200 {
+            let QueueSplit { ring, medium } = QueueSplit::of(queue_frames);
+            assert_eq!(ring + medium, queue_frames);
+            assert!(ring <= RING_FRAMES_MAX && medium >= 2);
+        }
+        // The least that works: one in the ring, two in the medium.
+        assert_eq!(QueueSplit::of(1), QueueSplit { ring: 1, medium: 2 });
+    }
+
+    #[test]
+    fn hardware_addresses_name_stations() {
+        for index in 0..3 {
+            assert_eq!(station_of(&mac(index), 3), Some(index));
+        }
+        assert_eq!(station_of(&mac(2), 2), None);
+        for other in [[0xff; 6], [2, 0, 0, 0, 0, 0], [2, 0, 0, 0, 1, 1], [0; 6]] {
+            assert_eq!(station_of(&other, 3), None);
+        }
+        assert_eq!(station_of(&[2, 0], 3), None);
+    }
+
+    #[test]
+    fn drops_are_read_from_their_column() {
+        let table = "Inter-|   Receive\n face |bytes\n    lo: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n\
+                     radio0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n";
+        assert_eq!(sent_drops(table, RADIO), Some(12));
+        assert_eq!(sent_drops(table, "other"), None);
+    }
+}

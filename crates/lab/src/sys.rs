@@ -1,0 +1,145 @@
+//! System calls that have no safe wrapper. The only file of the crate with `unsafe` in it.
+#![allow(unsafe_code)]
+
+use core::mem::{MaybeUninit, size_of};
+use core::time::Duration;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// Makes a TAP interface in the network namespace of the calling thread. It lives as long as the
+/// file returned. Frames carry no extra header, and there are no offloads: every frame on the file
+/// is one frame on the air.
+pub(crate) fn make_tap(name: &str) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC);
+    let file = options.open("/dev/net/tun")?;
+    if name.is_empty() || name.len() >= libc::IFNAMSIZ {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    // SAFETY: all-zero bytes are a valid ifreq, a structure of integers and a union of such.
+    let mut request: libc::ifreq = unsafe { MaybeUninit::zeroed().assume_init() };
+    for (to, &from) in request.ifr_name.iter_mut().zip(name.as_bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
+    // SAFETY: the file is open, and TUNSETIFF reads and writes one ifreq, which outlives the call.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &mut request) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(file) }
+}
+
+/// Gives the calling thread real-time scheduling (SCHED_FIFO) at a low real-time priority.
+pub(crate) fn schedule_realtime(priority: i32) -> io::Result<()> {
+    let parameter = libc::sched_param { sched_priority: priority };
+    // SAFETY: the parameter outlives the call; 0 is the calling thread.
+    let result = unsafe {
+        libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &parameter)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Lets a command run in another network namespace, and die when the calling thread dies.
+pub(crate) fn confine(command: &mut Command, namespace: OwnedFd) {
+    let parent = std::process::id();
+    let enter = move || {
+        // SAFETY: these calls take no pointers, and are async-signal-safe as system calls are; the
+        // descriptor is owned by this closure, and so is open in the child until it executes.
+        unsafe {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) < 0
+                || libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) < 0
+            {
+                return Err(io::Error::last_os_error());
+            }
+            // The parent may have died before the signal was asked for.
+            if libc::getppid() as u32 != parent {
+                libc::_exit(1);
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: the closure runs between fork and exec, and only makes async-signal-safe calls.
+    unsafe { command.pre_exec(enter) };
+}
+
+/// How a child ended, and the processor time that it and its own children used.
+pub(crate) struct Exit {
+    /// As in `waitpid`.
+    pub(crate) status: std::process::ExitStatus,
+    /// User and system time.
+    pub(crate) cpu: Duration,
+}
+
+/// Reaps a child if it has ended.
+pub(crate) fn try_wait(pid: u32) -> io::Result<Option<Exit>> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: both pointers are to live variables of the right types.
+    let reaped =
+        unsafe { libc::wait4(pid as libc::pid_t, &mut status, libc::WNOHANG, usage.as_mut_ptr()) };
+    match reaped {
+        0 => Ok(None),
+        n if n < 0 => Err(io::Error::last_os_error()),
+        _ => {
+            // SAFETY: it was zeroed, which is a valid rusage, and then filled by the kernel.
+            let usage = unsafe { usage.assume_init() };
+            let span = |time: libc::timeval| {
+                Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
+            };
+            let cpu = span(usage.ru_utime) + span(usage.ru_stime);
+            let status = std::os::unix::process::ExitStatusExt::from_raw(status);
+            Ok(Some(Exit { status, cpu }))
+        }
+    }
+}
+
+/// Sets how many unsent bytes a TCP socket takes before it counts as full.
+pub(crate) fn set_notsent_lowat(socket: impl AsFd, bytes: u32) -> io::Result<()> {
+    // SAFETY: the value outlives the call, and its length is the one given.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_NOTSENT_LOWAT,
+            (&raw const bytes).cast(),
+            size_of::<u32>() as libc::socklen_t,
+        )
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// What the kernel knows of a TCP connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TcpInfo {
+    /// Segments sent again, since the connection began.
+    pub(crate) retransmits: u64,
+    /// Smoothed round-trip time.
+    pub(crate) rtt: Duration,
+}
+
+/// Asks the kernel what it knows of a TCP connection.
+pub(crate) fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
+    let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
+    let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
+    // SAFETY: the buffer is as long as `len` says, and the kernel writes no more than that.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &mut len,
+        )
+    };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it is a structure of integers that was zeroed before the kernel filled it.
+    let info = unsafe { info.assume_init() };
+    Ok(TcpInfo {
+        retransmits: u64::from(info.tcpi_total_retrans),
+        rtt: Duration::from_micros(u64::from(info.tcpi_rtt)),
+    })
+}
