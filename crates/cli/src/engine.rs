@@ -1,0 +1,106 @@
+//! What carries runs: the lab in real time, or the simulator in virtual time.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use corridor_lab::{LabError, Options};
+use corridor_scenario::{Engine, Row, Run, Scenario};
+use corridor_sim::SimError;
+use nix::sys::signal::{SigSet, Signal};
+
+use crate::Exit;
+
+/// Exit code after Ctrl-C, as shells have it.
+const EXIT_INTERRUPTED: u8 = 130;
+
+/// Why a run could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// Not in real time.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// Not in virtual time.
+    #[error(transparent)]
+    Sim(#[from] SimError),
+}
+
+impl EngineError {
+    /// The exit code that it stands for.
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            EngineError::Lab(LabError::NotPermitted { .. }) => {
+                ExitCode::from(Exit::PermissionDenied as u8)
+            }
+            _ if self.is_interruption() => ExitCode::from(EXIT_INTERRUPTED),
+            _ => ExitCode::FAILURE,
+        }
+    }
+
+    /// Whether somebody asked to stop.
+    pub fn is_interruption(&self) -> bool {
+        matches!(self, EngineError::Lab(LabError::Interrupted))
+    }
+}
+
+/// Makes runs in either engine.
+pub struct Maker {
+    /// How the lab makes runs; `None` in the simulator.
+    lab: Option<Options>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Maker {
+    /// From here on, signals end a run, not the process. The lab is to be prepared before.
+    ///
+    /// # Errors
+    /// The system does not tell which program this is.
+    pub fn new(engine: Engine) -> Result<Self, EngineError> {
+        let lab = match engine {
+            Engine::Lab => Some(Options::from_environment()?),
+            Engine::Sim => None,
+        };
+        Ok(Maker { lab, stop: stop_on_signals() })
+    }
+
+    /// About how long a run takes.
+    pub fn time_needed(&self, run: &Run) -> Duration {
+        match self.lab {
+            Some(_) => corridor_lab::time_needed(run),
+            // A tenth of a second, or less.
+            None => Duration::ZERO,
+        }
+    }
+
+    /// Makes a run.
+    ///
+    /// # Errors
+    /// See [`LabError`] and [`SimError`].
+    pub fn make(&self, scenario: &Scenario, run: &Run) -> Result<Row, EngineError> {
+        match &self.lab {
+            Some(options) => Ok(corridor_lab::run(scenario, run, options, &self.stop)?),
+            None if self.stop.load(Ordering::Relaxed) => Err(LabError::Interrupted.into()),
+            None => Ok(corridor_sim::run_udp(scenario, run)?),
+        }
+    }
+}
+
+/// Sets the flag at the first SIGINT or SIGTERM; a second one ends the process.
+fn stop_on_signals() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
+    // Threads started from here on inherit the mask, so that only the one below gets the signals.
+    if signals.thread_block().is_ok() {
+        let flag = Arc::clone(&stop);
+        thread::spawn(move || {
+            while signals.wait().is_ok() {
+                if flag.swap(true, Ordering::Relaxed) {
+                    std::process::exit(i32::from(EXIT_INTERRUPTED));
+                }
+            }
+        });
+    }
+    stop
+}

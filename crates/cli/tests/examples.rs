@@ -1,0 +1,33 @@
+//! The files under `examples/` are sound.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn every_example_passes_check_config() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut checked = 0;
+    for group in fs::read_dir(examples).expect("examples") {
+        let place = tempfile::tempdir().expect("temporary directory");
+        let key = place.path().join("corridor.key");
+        fs::write(&key, "5a".repeat(32)).expect("key");
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("permissions");
+        for file in fs::read_dir(group.expect("entry").path()).expect("group") {
+            let file = file.expect("entry");
+            let copy = place.path().join(file.file_name());
+            fs::copy(file.path(), &copy).expect("copy");
+            let checked_file = Command::new(env!("CARGO_BIN_EXE_corridor"))
+                .arg("check-config")
+                .arg(&copy)
+                .output()
+                .expect("corridor starts");
+            let said = String::from_utf8_lossy(&checked_file.stderr);
+            assert!(checked_file.status.success(), "{}: {said}", file.path().display());
+            assert_eq!(said, "", "{}: a warning", file.path().display());
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, 6);
+}
