@@ -21,6 +21,9 @@ pub const EVENTS_MAX: usize = 64;
 pub const PEERS_MAX: usize = 8;
 /// Sessions of one station that wait to answer a challenge.
 pub const PENDING_SESSIONS_MAX: usize = 4;
+/// A session that has not answered its challenge is forgotten when it was not heard for so long: a
+/// recording of a dead one must not keep two stations greeting each other for ever.
+pub const PENDING_SESSION_AGE_MAX: Duration = Duration::from_secs(5);
 /// Frames behind the newest that the replay window still accepts.
 pub const REPLAY_WINDOW: u32 = 1024;
 /// Frames a session seals before a new one takes over; below 2^32, so that no nonce repeats.

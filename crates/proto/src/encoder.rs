@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 
 use corridor_base::rand::Rng;
 use corridor_base::{Stream, Time};
+use corridor_codec::Field;
 
 use crate::budget;
 use crate::config::{CodingParams, ErasureRatios, Order, Policy, StationId};
@@ -94,10 +95,12 @@ impl Encoder {
         body: &mut Vec<u8>,
         stats: &mut Stats,
     ) -> bool {
-        if !self.blocks.iter().any(|block| self.can_send(now, block)) {
+        let more = !ingress.is_empty();
+        if !self.blocks.iter().any(|block| self.can_send(now, block, more)) {
             self.add_symbol(now, ingress, stats);
         }
-        match self.blocks.iter().position(|block| self.can_send(now, block)) {
+        let more = !ingress.is_empty();
+        match self.blocks.iter().position(|block| self.can_send(now, block, more)) {
             Some(at) => {
                 self.emit(now, counter, at, body, stats);
                 true
@@ -106,15 +109,24 @@ impl Encoder {
         }
     }
 
-    fn can_send(&self, now: Time, block: &Block) -> bool {
-        block.state == State::Enc && block.budget >= 1.0 && self.may_start(now, block)
+    /// Whether a block has something to send; `more`: packets wait to become source symbols.
+    fn can_send(&self, now: Time, block: &Block, more: bool) -> bool {
+        block.state == State::Enc && block.budget >= 1.0 && self.may_go(now, block, more)
     }
 
-    /// A dense code says nothing before the block is full, or the source has paused.
-    fn may_start(&self, now: Time, block: &Block) -> bool {
-        self.params.order != Order::Dense
-            || block.coder.is_full()
-            || now >= block.last_added_at + self.params.encoder_timeout
+    /// What a block has to wait with. A dense code says nothing before the block is full, or the
+    /// source has paused. A systematic one sends its source symbols first where redundancy over
+    /// the first few of them would be wasted: over GF(2), or where a helper fills the same gaps.
+    fn may_go(&self, now: Time, block: &Block, more: bool) -> bool {
+        let full = block.coder.is_full();
+        match self.params.order {
+            Order::OnTheFly => true,
+            Order::Dense => full || now >= block.last_added_at + self.params.encoder_timeout,
+            Order::Systematic => {
+                let spread = self.params.field != Field::Gf2 && !self.helper;
+                full || !more || spread || block.next_source < block.coder.count()
+            }
+        }
     }
 
     /// Makes a source symbol of the packets that wait, as many as fit, and adds it to a block.
@@ -132,7 +144,7 @@ impl Encoder {
             let added = self.blocks[at].add(now, &self.symbol, packets, credit);
             debug_assert!(added.is_ok(), "the symbol was made to fit: {added:?}");
             stats.symbols_added += 1;
-            if self.can_send(now, &self.blocks[at]) {
+            if self.can_send(now, &self.blocks[at], !ingress.is_empty()) {
                 return;
             }
         }
@@ -241,7 +253,8 @@ impl Encoder {
     /// lower rank changes nothing. Waiting on costs 13 ms of silence a block in its own tests.)
     fn repair_after_ack(&mut self, at: usize) {
         let missing = self.missing(&self.blocks[at], self.helper);
-        let (policy, field, ratio) = (self.params.policy, self.params.field, self.ratios.e3);
+        let (policy, field) = (self.params.policy, self.params.field);
+        let ratio = self.repair_erasure(self.helper);
         let block = &mut self.blocks[at];
         let budget = match policy {
             Policy::PlayNCool if block.in_flight_count() > 0 => return,
@@ -259,15 +272,26 @@ impl Encoder {
     fn missing(&self, block: &Block, count_on_helper: bool) -> f64 {
         let deficit = block.deficit() as f64;
         let arriving = block.in_flight_count() as f64 * (1.0 - self.ratios.e3);
-        let helper_worth =
-            self.params.policy == Policy::PlayNCool || budget::helper_is_worth_it(self.ratios);
-        let helper_rank = if count_on_helper && helper_worth {
+        let helper_rank = if count_on_helper && self.helper_is_used() {
             (block.sent_count as f64 * (1.0 - self.ratios.e1)).min(block.coder.count() as f64)
         } else {
             0.0
         };
         let helper_share = (helper_rank - block.rank as f64).clamp(0.0, deficit);
         deficit - helper_share - arriving
+    }
+
+    fn helper_is_used(&self) -> bool {
+        self.params.policy == Policy::PlayNCool || budget::helper_is_worth_it(self.ratios)
+    }
+
+    /// Share of the repair that is lost on everybody: what the helper hears, it passes on.
+    fn repair_erasure(&self, count_on_helper: bool) -> f64 {
+        if count_on_helper && self.helper_is_used() {
+            self.ratios.e1 * self.ratios.e3
+        } else {
+            self.ratios.e3
+        }
     }
 
     fn remove(&mut self, id: u16, count: impl FnOnce(&Block, &mut Stats), stats: &mut Stats) {
@@ -330,7 +354,7 @@ impl Encoder {
         let missing = self.missing(&self.blocks[at], count_on_helper);
         let wait_until = now + self.timeout(now);
         let least = if count_on_helper && self.params.policy == Policy::Credit { 0.0 } else { 1.0 };
-        let (ratio, field) = (self.ratios.e3, self.params.field);
+        let (ratio, field) = (self.repair_erasure(count_on_helper), self.params.field);
         let repair = match self.params.policy {
             Policy::PlayNCool => budget::repair_at_once,
             Policy::Credit => budget::repair,

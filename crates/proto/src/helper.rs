@@ -72,8 +72,10 @@ struct Block {
     heard: u32,
     /// Symbols overheard that raised the rank.
     innovative: u32,
-    /// Transmissions earned.
+    /// Transmissions earned by overhearing.
     earned: f64,
+    /// Transmissions granted beyond those, to repair what the decoder still lacked.
+    repairs: f64,
     sent: u32,
     /// The encoder has sent all there is of it, as far as can be heard.
     ended: bool,
@@ -299,7 +301,7 @@ impl Helper {
             return;
         }
         let short = budget::repair(share as f64, ratio, field) - block.budget(lag);
-        block.earned += short.max(0.0);
+        block.repairs += short.max(0.0);
         block.state = block.state.after(Cause::RepairNeeded);
     }
 
@@ -328,6 +330,7 @@ impl Block {
             heard: 0,
             innovative: 0,
             earned: 0.0,
+            repairs: 0.0,
             sent: 0,
             ended: false,
             decoder_rank: 0,
@@ -337,10 +340,10 @@ impl Block {
         }
     }
 
-    /// Transmissions earned and not made; `lag` of them are held back until the block ends.
+    /// Transmissions allowed and not made; `lag` of them are held back until the block ends.
     fn budget(&self, lag: f64) -> f64 {
         let held_back = if self.ended { 0.0 } else { lag };
-        self.earned - f64::from(self.sent) - held_back
+        self.earned + self.repairs - f64::from(self.sent) - held_back
     }
 }
 

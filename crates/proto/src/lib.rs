@@ -1,4 +1,55 @@
-//! Corridor's protocols as state machines without I/O.
+//! Corridor's protocols as state machines without I/O: no clocks, sockets, threads, or randomness
+//! of the operating system. The daemon, the simulator and the tests drive the same ones.
+//!
+//! The way of a packet, and where to read about each step:
+//!
+//! ```text
+//! host -> ingress -> encoder -> session/seal ~~~ air ~~~ session/seal -> decoder -> egress -> host
+//!           (1)        (2)          (3)         helper        (4)          (5)        (6)
+//! ```
+//! [`Station`] holds them together for each role; `station/endpoint.rs` is the place where packets
+//! become frames and frames packets. Feedback goes the other way: `decoder` -> [`wire::Ack`] ->
+//! `encoder`. [`budget`] is the only home of FRANC's formulas, [`bounds`] of every limit.
+//!
+//! # Example
+//! Two endpoints that hand each other their frames directly:
+//! ```
+//! use corridor_base::Time;
+//! use corridor_proto::*;
+//!
+//! let config = |id, peer| StationConfig {
+//!     id: StationId(id),
+//!     role: Role::Endpoint { peer: StationId(peer), helper: None },
+//!     psk: [7; 32],
+//!     coding: CodingParams::default(),
+//!     link_errors: LinkErrors::Measured,
+//!     ingress_packets: 100,
+//!     frame_len_max: 1500,
+//!     frame_len_min: 46,
+//!     rate_bps: None,
+//! };
+//! let mut a = Station::new(config(1, 2), [1; 32], Time::ZERO)?;
+//! let mut b = Station::new(config(2, 1), [2; 32], Time::ZERO)?;
+//! a.handle_packet(Time::ZERO, b"a packet");
+//!
+//! let mut received = Vec::new();
+//! for ms in 0..200 {
+//!     let now = Time::from_millis(ms);
+//!     for (from, to) in [(&mut a, &mut b)] {
+//!         from.handle_timeout(now);
+//!         to.handle_timeout(now);
+//!         while let Some(transmit) = from.poll_transmit(now) {
+//!             to.handle_frame(now, transmit.frame);
+//!         }
+//!         while let Some(transmit) = to.poll_transmit(now) {
+//!             from.handle_frame(now, transmit.frame);
+//!         }
+//!     }
+//!     received.extend(b.poll_packet().map(<[u8]>::to_vec));
+//! }
+//! assert_eq!(received, [b"a packet"]);
+//! # Ok::<(), ConfigError>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod bounds;

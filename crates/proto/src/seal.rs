@@ -1,4 +1,5 @@
-//! Sealing and opening frames: AES-128-GCM under a key that belongs to one session of one sender.
+//! The way of a packet, steps 3 and 4: frames are sealed and opened, with AES-128-GCM under a key
+//! that belongs to one session of one sender.
 //!
 //! The key is HKDF-SHA256(pre-shared key, sender, session id) and the nonce the frame counter,
 //! which starts from zero with a session id of 128 fresh random bits: no restart repeats a nonce.

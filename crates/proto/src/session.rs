@@ -1,4 +1,5 @@
-//! Who is there: sessions, the challenge that proves them alive, and the replay window.
+//! The way of a packet, around steps 3 and 4: who is there. Sessions, the challenge that proves
+//! them alive, and the replay window.
 //!
 //! Every station picks a random session id when it starts and announces it in HELLO frames, sealed
 //! under that session's own key. Whoever hears a HELLO of a session it does not know answers with a
@@ -71,6 +72,7 @@ struct PendingSession {
     key: SessionKey,
     our_challenge: Random128,
     challenge_to_answer: Random128,
+    heard_at: Time,
 }
 
 /// A frame that opened; its body is in the buffer that was passed in.
@@ -191,6 +193,9 @@ impl Group {
         frame: &mut Vec<u8>,
         len_min: usize,
     ) {
+        for peer in &mut self.peers {
+            peer.pending.retain(|pending| now - pending.heard_at < PENDING_SESSION_AGE_MAX);
+        }
         self.begin(Kind::Hello, false, frame);
         frame.push(self.me.0);
         frame.extend_from_slice(&self.own.id);
@@ -340,7 +345,7 @@ impl Group {
         hello: &Hello,
         said: Option<&HelloTo>,
     ) -> Option<Joined> {
-        let pending = self.pending_session(at, id);
+        let pending = self.pending_session(now, at, id);
         if let Some(said) = said {
             pending.challenge_to_answer = said.challenge;
             if said.answer == pending.our_challenge {
@@ -352,7 +357,7 @@ impl Group {
     }
 
     /// The pending session of this id; made, with a fresh challenge, if there is none.
-    fn pending_session(&mut self, at: usize, id: Random128) -> &mut PendingSession {
+    fn pending_session(&mut self, now: Time, at: usize, id: Random128) -> &mut PendingSession {
         let peer = &mut self.peers[at];
         let index = match peer.pending.iter().position(|pending| pending.id == id) {
             Some(index) => index,
@@ -363,10 +368,14 @@ impl Group {
                 let key = SessionKey::derive(&self.psk, peer.id, &id);
                 let our_challenge = random128(&mut self.rng);
                 let challenge_to_answer = [0; 16];
-                peer.pending.push(PendingSession { id, key, our_challenge, challenge_to_answer });
+                let heard_at = now;
+                let pending =
+                    PendingSession { id, key, our_challenge, challenge_to_answer, heard_at };
+                peer.pending.push(pending);
                 peer.pending.len() - 1
             }
         };
+        peer.pending[index].heard_at = now;
         &mut peer.pending[index]
     }
 
