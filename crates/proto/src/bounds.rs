@@ -9,6 +9,8 @@ pub const BLOCKS_IN_FLIGHT_MAX: u16 = 16;
 pub const FINISHED_BLOCKS_MAX: usize = 2 * BLOCKS_IN_FLIGHT_MAX as usize;
 /// Blocks a helper keeps per flow; the oldest goes first.
 pub const HELPER_BLOCKS_MAX: usize = 16;
+/// Frames of a block, of the encoder and of its own each, whose fate a helper keeps in mind.
+pub const HELPER_IN_FLIGHT_MAX: usize = 256;
 /// Blocks listed in one acknowledgement: all that can be in flight, and as many just given up.
 pub const ACK_BLOCKS_MAX: usize = 2 * BLOCKS_IN_FLIGHT_MAX as usize;
 /// Transmissions of a block whose fate an encoder keeps in mind; the oldest is forgotten first.
@@ -28,10 +30,13 @@ pub const PENDING_SESSION_AGE_MAX: Duration = Duration::from_secs(5);
 pub const REPLAY_WINDOW: u32 = 1024;
 /// Frames a session seals before a new one takes over; below 2^32, so that no nonce repeats.
 pub const SESSION_FRAMES_MAX: u32 = u32::MAX - (1 << 20);
+/// Shortest bound a source symbol may have; no frame is padded beyond it.
+pub const SYMBOL_SIZE_MIN: usize = 64;
 /// Longest frame any underlay is allowed to carry.
 pub const FRAME_LEN_MAX: usize = 9_216;
 
-/// Least time between two handshake frames while a peer is missing.
+/// Interval between two handshake frames when the search for a peer begins; an answer to one may
+/// come after a quarter of it.
 pub const HELLO_INTERVAL_FAST: Duration = Duration::from_millis(20);
 /// Time between two handshake frames once all peers answered.
 pub const HELLO_INTERVAL_SLOW: Duration = Duration::from_secs(5);
@@ -46,9 +51,14 @@ pub const HELLO_INTERVAL_SEARCH_MAX: Duration = Duration::from_millis(250);
 pub const PEER_SILENT: Duration = Duration::from_secs(20);
 /// Time between two reports of a helper.
 pub const REPORT_INTERVAL: Duration = Duration::from_millis(200);
+/// How long a helper waits for further symbols before it sends what it holds back for them.
+pub const HELPER_LAG_MAX: Duration = Duration::from_millis(5);
 /// Least time between two acknowledgements that complete a block.
 pub const ACK_INTERVAL_MIN: Duration = Duration::from_millis(2);
 /// A helper that has not reported for so long is not counted on.
 pub const REPORT_STALE: Duration = Duration::from_secs(2);
+/// A helper that has not heard an encoder for so long takes the link from it for broken. An encoder
+/// with nothing to send still says HELLO.
+pub const E1_STALE: Duration = Duration::from_secs(12);
 /// How far a paced sender may run ahead after a pause.
 pub const PACE_BURST: Duration = Duration::from_millis(2);

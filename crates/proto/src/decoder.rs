@@ -12,11 +12,11 @@ use std::collections::VecDeque;
 use corridor_base::Time;
 use corridor_codec::{BlockDecoder, Field, Outcome};
 
-use crate::bounds::{ACK_INTERVAL_MIN, BLOCKS_IN_FLIGHT_MAX, FINISHED_BLOCKS_MAX};
+use crate::bounds::{ACK_BLOCKS_MAX, ACK_INTERVAL_MIN, BLOCKS_IN_FLIGHT_MAX, FINISHED_BLOCKS_MAX};
 use crate::egress::EgressQueue;
 use crate::stats::Stats;
 use crate::symbol;
-use crate::wire::{BlockAck, Enc, Form, block_distance};
+use crate::wire::{Ack, BlockAck, Enc, Form, block_distance};
 
 /// Blocks after the first unfinished one that the decoder takes symbols for.
 const WINDOW: usize = BLOCKS_IN_FLIGHT_MAX as usize;
@@ -30,6 +30,7 @@ const URGENT_ACK_REPEATS: u8 = 2;
 pub(crate) struct Decoder {
     field: Field,
     block_size: u16,
+    run: u16,
     symbol_size_max: usize,
     deadline: Duration,
     ack_interval: Duration,
@@ -53,6 +54,8 @@ struct Slot {
     coder: BlockDecoder,
     /// Source symbols delivered or passed over.
     next: usize,
+    /// When the first symbol of the block came.
+    first_heard_at: Time,
 }
 
 /// A block that was given up, kept to tell the encoder what became of it.
@@ -62,10 +65,12 @@ struct Finished {
 }
 
 impl Decoder {
-    /// A decoder for a flow with the encoder's `field` and `block_size`, from block `base` on.
+    /// A decoder for a flow with the encoder's `field` and `block_size` in its `run`, from block
+    /// `base` on.
     pub(crate) fn new(
         field: Field,
         block_size: u16,
+        run: u16,
         base: u16,
         symbol_size_max: usize,
         deadline: Duration,
@@ -74,6 +79,7 @@ impl Decoder {
         Decoder {
             field,
             block_size,
+            run,
             symbol_size_max,
             deadline,
             ack_interval,
@@ -104,11 +110,19 @@ impl Decoder {
         egress: &mut EgressQueue,
         stats: &mut Stats,
     ) {
+        if matches!(enc.form, Form::Explicit { run, .. } if run != self.run) {
+            stats.symbols_late += 1;
+            return; // A helper has not noticed that the encoder restarted.
+        }
         let mut ahead = block_distance(self.base, enc.block);
         if ahead < 0 {
             stats.symbols_late += 1;
             self.note_late(now, enc.block);
             return;
+        }
+        if ahead >= WINDOW as i32 && matches!(enc.form, Form::Explicit { .. }) {
+            stats.symbols_late += 1;
+            return; // Only the encoder says where it is; a helper may have slept a round.
         }
         // The encoder has moved on further than our window: it has given up what we wait for.
         while ahead >= WINDOW as i32 {
@@ -116,10 +130,13 @@ impl Decoder {
             ahead = block_distance(self.base, enc.block);
         }
         let base_before = self.base;
-        match self.add(ahead as usize, enc) {
+        match self.add(now, ahead as usize, enc) {
             Some(Outcome::Innovative) => stats.symbols_innovative += 1,
             Some(Outcome::Dependent) => stats.symbols_dependent += 1,
-            None => return, // An impossible index or length, from a peer with other parameters.
+            None => {
+                stats.symbols_refused += 1;
+                return;
+            }
         }
         let delivered = self.deliver(egress, stats);
         self.note_progress(now, delivered);
@@ -129,7 +146,8 @@ impl Decoder {
         self.schedule_ack(now, urgent.unwrap_or(self.ack_interval));
     }
 
-    fn add(&mut self, ahead: usize, enc: &Enc<'_>) -> Option<Outcome> {
+    /// Adds a symbol to its block; `None` for an index or a length that cannot be.
+    fn add(&mut self, now: Time, ahead: usize, enc: &Enc<'_>) -> Option<Outcome> {
         if self.slots.len() <= ahead {
             self.slots.resize_with(ahead + 1, || None);
         }
@@ -141,7 +159,7 @@ impl Decoder {
                     Some(coder) => coder,
                     None => BlockDecoder::new(self.field, size, self.symbol_size_max).ok()?,
                 };
-                empty.insert(Slot { coder, next: 0 })
+                empty.insert(Slot { coder, next: 0, first_heard_at: now })
             }
         };
         match enc.form {
@@ -155,7 +173,7 @@ impl Decoder {
                 self.field.expand_seed(seed, count, &mut self.vector).ok()?;
                 slot.coder.add_coded(&self.vector, count, enc.symbol).ok()
             }
-            Form::Explicit { count, vector } => {
+            Form::Explicit { count, vector, .. } => {
                 slot.coder.add_coded(vector, usize::from(count.get()), enc.symbol).ok()
             }
         }
@@ -241,12 +259,24 @@ impl Decoder {
             return;
         }
         if self.slots.iter().skip(1).any(Option::is_some) {
-            self.give_up_base(egress, stats);
-            self.deliver(egress, stats);
+            // Blocks that nothing was heard of, as after an outage, are one stall, not many.
+            loop {
+                self.give_up_base(egress, stats);
+                self.deliver(egress, stats);
+                let mut waiting = self.slots.iter().skip(1).flatten();
+                if !waiting.any(|slot| slot.first_heard_at + self.deadline <= now) {
+                    break;
+                }
+            }
         } else {
             self.skip_gap(egress, stats);
         }
         self.note_progress(now, true);
+        if let (Some(None), Some(waiting)) =
+            (self.slots.front(), self.slots.iter().flatten().next())
+        {
+            self.stalled_since = Some(waiting.first_heard_at);
+        }
         self.schedule_ack(now, ACK_INTERVAL_MIN);
     }
 
@@ -305,27 +335,32 @@ impl Decoder {
     /// How many blocks an acknowledgement would list, and their size.
     pub(crate) fn blocks_to_tell(&self) -> (usize, u16) {
         let given_up = self.finished.iter().filter(|finished| finished.tells > 0).count();
-        (given_up.min(WINDOW) + self.slots.len(), self.block_size)
+        (given_up + self.slots.len(), self.block_size)
     }
 
     /// The state of all blocks, for an acknowledgement that is sent now: base, and block by block.
-    pub(crate) fn take_ack(&mut self, now: Time) -> (u16, Vec<BlockAck>) {
+    ///
+    /// As many as fit `room` bytes, those the encoder waits for first.
+    pub(crate) fn take_ack(&mut self, now: Time, room: usize) -> (u16, Vec<BlockAck>) {
         self.ack_due = None;
         self.ack_sent_at = Some(now);
         self.repeat_due = (self.repeats_left > 0).then(|| now + self.repeat_interval());
         self.repeats_left = self.repeats_left.saturating_sub(1);
-        let mut blocks = Vec::new();
-        for finished in self.finished.iter_mut().rev().filter(|finished| finished.tells > 0) {
-            if blocks.len() < WINDOW {
-                finished.tells -= 1;
-                blocks.push(finished.ack.clone());
-            }
-        }
+        let most = (room.saturating_sub(Ack::len_bytes_max((0, 0)))
+            / (Ack::len_bytes_max((1, self.block_size)) - Ack::len_bytes_max((0, 0))))
+        .min(ACK_BLOCKS_MAX);
         let open = self.slots.iter().enumerate().filter_map(|(ahead, slot)| {
             let id = self.base.wrapping_add(ahead as u16);
             slot.as_ref().map(|slot| slot.block_ack(id))
         });
-        blocks.extend(open);
+        let mut blocks: Vec<BlockAck> = open.take(most).collect();
+        for finished in self.finished.iter_mut().rev().filter(|finished| finished.tells > 0) {
+            if blocks.len() == most {
+                break;
+            }
+            finished.tells -= 1;
+            blocks.push(finished.ack.clone());
+        }
         (self.base, blocks)
     }
 

@@ -13,6 +13,7 @@ use corridor_base::rand::Rng;
 use corridor_base::{Stream, Time};
 use corridor_codec::Field;
 
+use crate::bounds::BLOCKS_IN_FLIGHT_MAX;
 use crate::budget;
 use crate::config::{CodingParams, ErasureRatios, Order, Policy, StationId};
 use crate::ingress::IngressQueue;
@@ -26,6 +27,8 @@ use block::{Block, Cause, State};
 const DEFICIT_TO_REPAIR: f64 = 0.5;
 /// An encoder that hears nothing for long stretches its timeouts up to this factor.
 const SILENCE_STRETCH_MAX: u32 = 16;
+/// Timeouts without any acknowledgement after which the decoder counts as gone.
+const SILENT_TIMEOUTS: f64 = 16.0;
 /// The encoder gives a block up after so many of the decoder's deadlines: the decoder goes first.
 const DEADLINES_TO_GIVE_UP: u32 = 2;
 
@@ -40,6 +43,8 @@ pub(crate) struct Encoder {
     next_id: u16,
     ratios: ErasureRatios,
     helper: bool,
+    /// No packets wait.
+    idle: bool,
     rtt: RttEstimator,
     last_ack_at: Time,
     newest_ack: Option<u32>,
@@ -52,9 +57,11 @@ impl Encoder {
         params: CodingParams,
         flow: StationId,
         symbol_size_max: usize,
-        rng: Stream,
+        mut rng: Stream,
         now: Time,
     ) -> Self {
+        // A helper may still recode blocks of this station's last run: ours are numbered apart.
+        let next_id = rng.next_u32() as u16;
         Encoder {
             params,
             flow,
@@ -62,9 +69,10 @@ impl Encoder {
             rng,
             blocks: VecDeque::new(),
             spare: Vec::new(),
-            next_id: 0,
+            next_id,
             ratios: ErasureRatios::default(),
             helper: false,
+            idle: true,
             rtt: RttEstimator::new(),
             last_ack_at: now,
             newest_ack: None,
@@ -100,6 +108,7 @@ impl Encoder {
             self.add_symbol(now, ingress, stats);
         }
         let more = !ingress.is_empty();
+        self.idle = !more;
         match self.blocks.iter().position(|block| self.can_send(now, block, more)) {
             Some(at) => {
                 self.emit(now, counter, at, body, stats);
@@ -132,6 +141,10 @@ impl Encoder {
     /// Makes a source symbol of the packets that wait, as many as fit, and adds it to a block.
     fn add_symbol(&mut self, now: Time, ingress: &mut IngressQueue, stats: &mut Stats) {
         while !ingress.is_empty() {
+            if self.blocks.iter().all(|block| block.deficit() == 0) {
+                // The decoder has had nothing to say: that is no silence to be wary of.
+                self.last_ack_at = now;
+            }
             let Some(at) = self.open_block(now, stats) else { return };
             let packets = self.fill_symbol(ingress);
             let credit = budget::encoder_credit(
@@ -153,7 +166,12 @@ impl Encoder {
     /// The block that takes symbols; `None` when as many as may be are in flight.
     fn open_block(&mut self, now: Time, stats: &mut Stats) -> Option<usize> {
         if self.blocks.back().is_none_or(|block| block.coder.is_full()) {
-            if self.blocks.len() >= usize::from(self.params.blocks_in_flight) {
+            // Later blocks may be done before the oldest one: it must not fall behind the decoder's
+            // window, or the decoder takes it for given up.
+            let span = block_distance(self.base(), self.next_id);
+            if self.blocks.len() >= usize::from(self.params.blocks_in_flight)
+                || span >= i32::from(BLOCKS_IN_FLIGHT_MAX)
+            {
                 return None;
             }
             let mut block = match self.spare.pop() {
@@ -208,6 +226,9 @@ impl Encoder {
         if self.newest_ack.is_some_and(|newest| ack.encoder_counter < newest) {
             return; // It was overtaken; what it tells is old.
         }
+        if block_distance(self.next_id, ack.base) > 0 {
+            return; // About blocks that were never opened: of this station's last run.
+        }
         self.newest_ack = Some(ack.encoder_counter);
         self.last_ack_at = now;
         for told in ack.blocks.iter().filter(|told| told.given_up) {
@@ -242,19 +263,27 @@ impl Encoder {
         }
         if let Some(told) = ack.blocks.iter().find(|told| told.block == block.id) {
             block.note_rank(now, usize::from(told.rank));
+            let behind = told.rank < told.known;
+            block.behind_since = behind.then(|| block.behind_since.unwrap_or(now));
         }
         if self.blocks[at].state == State::Wait {
-            self.repair_after_ack(at);
+            self.repair_after_ack(now, at);
         }
     }
 
     /// The wait for an acknowledgement is over when one comes that says what is missing. (The paper
     /// has two minds: the timeout is for "waiting for an acknowledgement", yet one that shows a
     /// lower rank changes nothing. Waiting on costs 13 ms of silence a block in its own tests.)
-    fn repair_after_ack(&mut self, at: usize) {
-        let missing = self.missing(&self.blocks[at], self.helper);
+    ///
+    /// What the helper can bring is left to it, unless the decoder has lacked something for long
+    /// and there is nothing else to send: then the air is free, and time is what counts.
+    fn repair_after_ack(&mut self, now: Time, at: usize) {
+        let patience = self.params.encoder_timeout;
+        let late = self.blocks[at].behind_since.is_some_and(|since| now - since > patience);
+        let count_on_helper = self.helper && !(late && self.idle);
+        let missing = self.missing(&self.blocks[at], count_on_helper);
         let (policy, field) = (self.params.policy, self.params.field);
-        let ratio = self.repair_erasure(self.helper);
+        let ratio = self.repair_erasure(count_on_helper);
         let block = &mut self.blocks[at];
         let budget = match policy {
             Policy::PlayNCool if block.in_flight_count() > 0 => return,
@@ -331,8 +360,14 @@ impl Encoder {
             Policy::PlayNCool => configured,
             Policy::Credit => configured.max(self.rtt.timeout() + self.params.ack_interval),
         };
-        let silence = (now - self.last_ack_at).as_nanos() / (4 * timeout).as_nanos().max(1);
-        timeout * u32::try_from(silence).unwrap_or(u32::MAX).clamp(1, SILENCE_STRETCH_MAX)
+        let silence = self.silence(now) / (4.0 * timeout.as_secs_f64());
+        timeout * (silence as u32).clamp(1, SILENCE_STRETCH_MAX)
+    }
+
+    /// Seconds without an acknowledgement, made comparable between links: where one in ten comes
+    /// through, ten times the silence means the same.
+    fn silence(&self, now: Time) -> f64 {
+        (now - self.last_ack_at).as_secs_f64() * (1.0 - self.ratios.e3)
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Time, stats: &mut Stats) {
@@ -359,10 +394,18 @@ impl Encoder {
             Policy::PlayNCool => budget::repair_at_once,
             Policy::Credit => budget::repair,
         };
+        // A decoder that has gone is asked after with one symbol at a time, of the oldest block.
+        let silent =
+            self.silence(now) > SILENT_TIMEOUTS * self.params.encoder_timeout.as_secs_f64();
+        let granted = match (silent, at) {
+            (false, _) => repair(missing, ratio, field).max(least),
+            (true, 0) => 1.0,
+            (true, _) => 0.0,
+        };
         let block = &mut self.blocks[at];
         block.timeouts_in_row += 1;
         block.give_up_in_flight();
-        block.budget += repair(missing, ratio, field).max(least);
+        block.budget += granted;
         block.wait_until = wait_until;
         if block.budget >= 1.0 {
             block.state = block.state.after(Cause::TimedOut);

@@ -1,8 +1,10 @@
 //! What can be wrong with a configuration.
 
+use core::time::Duration;
+
 use corridor_codec::MAX_BLOCK_SIZE;
 
-use crate::bounds::{BLOCKS_IN_FLIGHT_MAX, FRAME_LEN_MAX, INGRESS_PACKETS_MAX};
+use crate::bounds::{BLOCKS_IN_FLIGHT_MAX, FRAME_LEN_MAX, INGRESS_PACKETS_MAX, SYMBOL_SIZE_MIN};
 use crate::config::{LinkErrors, Role, StationConfig};
 use crate::wire;
 
@@ -106,7 +108,7 @@ fn check_coding(config: &StationConfig) -> Result<(), ConfigError> {
         ("coding.ack_interval_ms", coding.ack_interval),
     ];
     for (field, span) in spans {
-        if span.is_zero() || span.as_secs() > 60 {
+        if !(Duration::from_millis(1)..=Duration::from_secs(60)).contains(&span) {
             return Err(ConfigError::new(field, span.as_millis(), "1 to 60000 ms"));
         }
     }
@@ -127,12 +129,12 @@ fn check_frame_len(config: &StationConfig) -> Result<(), ConfigError> {
     let most =
         wire::symbol_size_max(config.frame_len_max, &config.coding, config.role.is_recoded());
     let given = usize::from(config.coding.symbol_size);
-    if given != 0 && !(64..=most).contains(&given) {
+    if most < SYMBOL_SIZE_MIN || (given != 0 && !(SYMBOL_SIZE_MIN..=most).contains(&given)) {
         return Err(ConfigError::new(
             "coding.symbol_size",
             config.coding.symbol_size,
             format!(
-                "64 to {most} bytes, or 0 for {most}: frames of {} less {} of header, coding vector and tags",
+                "{SYMBOL_SIZE_MIN} to {most} bytes, or 0 for {most}: frames of {} less {} of header, coding vector and tags",
                 config.frame_len_max,
                 config.frame_len_max - most
             ),

@@ -11,9 +11,12 @@ use std::collections::VecDeque;
 use corridor_base::{Stream, Time};
 use corridor_codec::{Field, Outcome, Recoder};
 
-use crate::bounds::HELPER_BLOCKS_MAX;
+use crate::bounds::{
+    BLOCKS_IN_FLIGHT_MAX, HELPER_BLOCKS_MAX, HELPER_IN_FLIGHT_MAX, HELPER_LAG_MAX,
+};
 use crate::budget;
-use crate::config::{CodingParams, ErasureRatios, Policy, StationId};
+use crate::config::{CodingParams, ErasureRatios, Order, Policy, StationId};
+use crate::session::Joined;
 use crate::stats::Stats;
 use crate::wire::{Ack, Enc, Form, block_distance};
 
@@ -47,12 +50,17 @@ impl State {
     }
 }
 
+/// Missing dimensions, less what is on its way, from which on feedback triggers repair.
+const DEFICIT_TO_REPAIR: f64 = 0.5;
+
 /// Helps one flow, the packets of `flow` to its peer.
 pub(crate) struct Helper {
     params: CodingParams,
     flow: StationId,
     field: Field,
     block_size: u16,
+    /// Which run of the encoder the blocks are of.
+    run: u16,
     symbol_size_max: usize,
     rng: Stream,
     ratios: ErasureRatios,
@@ -68,8 +76,6 @@ struct Block {
     id: u16,
     recoder: Recoder,
     state: State,
-    /// Symbols overheard, innovative or not.
-    heard: u32,
     /// Symbols overheard that raised the rank.
     innovative: u32,
     /// Transmissions earned by overhearing.
@@ -81,10 +87,13 @@ struct Block {
     ended: bool,
     /// The decoder's rank as last told.
     decoder_rank: usize,
-    /// The newest frames of encoder and helper that belong to it.
-    encoder_counter: u32,
-    sent_counter: Option<u32>,
+    /// Frames of the encoder that the decoder may hear yet.
+    heard: VecDeque<u32>,
+    /// Frames of ours that the decoder may hear yet.
+    in_flight: VecDeque<u32>,
     repair_at: Time,
+    /// When credits are held back no longer, since nothing follows.
+    flush_at: Time,
 }
 
 impl Helper {
@@ -101,6 +110,7 @@ impl Helper {
             flow,
             field,
             block_size,
+            run: 0,
             symbol_size_max,
             rng,
             ratios: ErasureRatios::default(),
@@ -128,11 +138,18 @@ impl Helper {
         self.ratios = ratios.bounded();
     }
 
-    /// The encoder restarted, with these parameters.
-    pub(crate) fn restart(&mut self, field: Field, block_size: u16) {
-        (self.field, self.block_size, self.base) = (field, block_size, None);
+    /// The encoder restarted, with what it says of itself.
+    pub(crate) fn restart(&mut self, joined: &Joined) {
+        (self.field, self.block_size, self.run) = (joined.field, joined.block_size, joined.run);
+        self.symbol_size_max = usize::from(joined.symbol_size);
+        self.base = None;
         self.blocks.clear();
         self.spare.clear();
+    }
+
+    /// The encoder's frames are counted anew.
+    pub(crate) fn restart_counters(&mut self) {
+        self.blocks.iter_mut().for_each(|block| block.heard.clear());
     }
 
     /// The decoder restarted, and has nothing.
@@ -160,10 +177,12 @@ impl Helper {
             Some(Outcome::Dependent) => stats.symbols_dependent += 1,
             None => return,
         }
-        block.heard += 1;
-        block.encoder_counter = block.encoder_counter.max(counter);
-        block.ended = block.recoder.known_count() == block_size;
+        push_bounded(&mut block.heard, counter);
+        // A dense code speaks of the whole block from its first symbol on: only a pause ends it.
+        let all_known = block.recoder.known_count() == block_size;
+        block.ended = all_known && self.params.order != Order::Dense;
         block.repair_at = now + self.params.encoder_timeout;
+        block.flush_at = now + HELPER_LAG_MAX;
         self.earn(at);
     }
 
@@ -207,7 +226,7 @@ impl Helper {
         match self.params.policy {
             Policy::PlayNCool => {
                 let budgets = budget::playncool(f64::from(self.block_size), self.ratios);
-                if f64::from(block.heard) >= budgets.helper_threshold {
+                if block.recoder.rank() as f64 >= budgets.helper_threshold {
                     block.state = block.state.after(Cause::ThresholdReached);
                     let most = self.params.overshoot * budgets.helper_budget;
                     block.earned = (block.earned + credit).min(most.max(1.0));
@@ -225,11 +244,15 @@ impl Helper {
     /// Overhears the decoder's acknowledgement.
     pub(crate) fn handle_ack(&mut self, now: Time, ack: &Ack) {
         self.base = Some(ack.base);
-        self.blocks.retain(|block| {
-            let told = ack.blocks.iter().find(|told| told.block == block.id);
-            let finished = block_distance(ack.base, block.id) < 0;
-            !finished && !told.is_some_and(|told| told.given_up || told.rank == self.block_size)
-        });
+        for at in (0..self.blocks.len()).rev() {
+            let id = self.blocks[at].id;
+            let told = ack.blocks.iter().find(|told| told.block == id);
+            // Finished, or so old that its number has come round.
+            let open = (0..i32::from(BLOCKS_IN_FLIGHT_MAX)).contains(&block_distance(ack.base, id));
+            if !open || told.is_some_and(|told| told.given_up || told.rank == self.block_size) {
+                self.drop_block(at);
+            }
+        }
         let repair_on_ack = self.params.policy == Policy::Credit;
         let lag = self.lag();
         for at in 0..self.blocks.len() {
@@ -238,12 +261,10 @@ impl Helper {
             let rank = told.map_or(0, |told| usize::from(told.rank));
             block.decoder_rank = block.decoder_rank.max(rank);
             block.repair_at = now + self.params.encoder_timeout;
-            // Nothing of the block is on its way any more: what is missing now, stays missing.
-            let quiet = ack.encoder_counter >= block.encoder_counter
-                && block.sent_counter.is_none_or(|sent| {
-                    ack.helper_counter != u32::MAX && ack.helper_counter >= sent
-                });
-            if repair_on_ack && quiet && block.budget(lag) < 1.0 {
+            block.note_heard_by_decoder(ack);
+            // While the encoder goes on, its next symbols may bring what is missing now.
+            let quiet = block.heard.is_empty() && block.in_flight.is_empty();
+            if repair_on_ack && (block.ended || quiet) && block.budget(lag) < 1.0 {
                 self.repair(at);
             }
         }
@@ -274,10 +295,11 @@ impl Helper {
         let Some(recoded) = recoded else { return false };
         let Some(count) = NonZeroU16::new(recoded.count as u16) else { return false };
         let vector = &self.vector[..self.field.vector_len_bytes(recoded.count)];
-        Enc::write_head(self.flow, block.id, Form::Explicit { count, vector }, body);
+        let form = Form::Explicit { run: self.run, count, vector };
+        Enc::write_head(self.flow, block.id, form, body);
         body.extend_from_slice(&self.payload[..recoded.len]);
         block.sent += 1;
-        block.sent_counter = Some(counter);
+        push_bounded(&mut block.in_flight, counter);
         if block.budget(lag) < 1.0 {
             block.state = block.state.after(Cause::BudgetSpent);
         }
@@ -288,28 +310,35 @@ impl Helper {
     // ---- repair -------------------------------------------------------------------------------
 
     /// The helper's share of what the decoder lacks: the dimensions it holds and the decoder does
-    /// not, over its own link.
+    /// not, less those that are on their way, over its own link.
     fn repair(&mut self, at: usize) {
-        let (ratio, field) = (self.ratios.e2, self.field);
-        let worth =
-            self.params.policy == Policy::PlayNCool || budget::helper_is_worth_it(self.ratios);
-        let lag = self.lag();
+        let (ratios, field, lag) = (self.ratios, self.field, self.lag());
+        let worth = self.params.policy == Policy::PlayNCool || budget::helper_is_worth_it(ratios);
         let block = &mut self.blocks[at];
         let deficit = block.recoder.known_count().saturating_sub(block.decoder_rank);
         let share = block.recoder.rank().saturating_sub(block.decoder_rank).min(deficit);
-        if !worth || share == 0 {
+        let arriving = block.heard.len() as f64 * (1.0 - ratios.e3)
+            + block.in_flight.len() as f64 * (1.0 - ratios.e2);
+        let missing = share as f64 - arriving;
+        if !worth || missing < DEFICIT_TO_REPAIR {
             return;
         }
-        let short = budget::repair(share as f64, ratio, field) - block.budget(lag);
+        let short = budget::repair(missing, ratios.e2, field) - block.budget(lag);
         block.repairs += short.max(0.0);
         block.state = block.state.after(Cause::RepairNeeded);
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         for at in 0..self.blocks.len() {
+            if self.blocks[at].flush_at <= now {
+                self.blocks[at].flush_at = Time::MAX;
+                self.blocks[at].ended = true;
+            }
             if self.blocks[at].repair_at <= now {
                 // Once for each sign of life: a decoder that is gone is not sent to for ever.
                 self.blocks[at].repair_at = Time::MAX;
+                self.blocks[at].heard.clear();
+                self.blocks[at].in_flight.clear();
                 self.blocks[at].ended = true;
                 self.repair(at);
             }
@@ -317,7 +346,8 @@ impl Helper {
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        self.blocks.iter().map(|block| block.repair_at).min().filter(|&at| at < Time::MAX)
+        let timers = self.blocks.iter().flat_map(|block| [block.repair_at, block.flush_at]);
+        timers.min().filter(|&at| at < Time::MAX)
     }
 }
 
@@ -327,16 +357,24 @@ impl Block {
             id,
             recoder,
             state: State::Idle,
-            heard: 0,
             innovative: 0,
             earned: 0.0,
             repairs: 0.0,
             sent: 0,
             ended: false,
             decoder_rank: 0,
-            encoder_counter: 0,
-            sent_counter: None,
+            heard: VecDeque::new(),
+            in_flight: VecDeque::new(),
             repair_at: Time::MAX,
+            flush_at: Time::MAX,
+        }
+    }
+
+    /// What the decoder had heard when it sent this is not on its way any more.
+    fn note_heard_by_decoder(&mut self, ack: &Ack) {
+        self.heard.retain(|&counter| counter > ack.encoder_counter);
+        if ack.helper_counter != u32::MAX {
+            self.in_flight.retain(|&counter| counter > ack.helper_counter);
         }
     }
 
@@ -347,6 +385,14 @@ impl Block {
     }
 }
 
+/// Appends a frame counter, and forgets the oldest where there are too many.
+fn push_bounded(counters: &mut VecDeque<u32>, counter: u32) {
+    if counters.len() == HELPER_IN_FLIGHT_MAX {
+        counters.pop_front();
+    }
+    counters.push_back(counter);
+}
+
 fn add(
     recoder: &mut Recoder,
     field: Field,
@@ -355,7 +401,7 @@ fn add(
 ) -> Option<Outcome> {
     match enc.form {
         Form::Source { index } => recoder.add_source(usize::from(index), enc.symbol).ok(),
-        Form::Explicit { count, vector } => {
+        Form::Explicit { count, vector, .. } => {
             recoder.add_coded(vector, usize::from(count.get()), enc.symbol).ok()
         }
         Form::Seeded { count, seed } => {

@@ -4,6 +4,8 @@
 const MEMORY_FRAMES: f64 = 1024.0;
 /// Frames after which a batch of counts is folded into the estimate.
 const BATCH_FRAMES: u32 = 32;
+/// Most frames that one batch counts for.
+const BATCH_FRAMES_MAX: f64 = 128.0;
 /// A link is taken for lossless with the weight of so many frames, until it shows otherwise.
 const PRIOR_FRAMES: f64 = 32.0;
 
@@ -54,10 +56,12 @@ impl LossEstimator {
     }
 
     fn fold(&mut self) {
-        let expected = f64::from(self.batch_expected);
-        let keep = (1.0 - expected / MEMORY_FRAMES).max(0.0);
+        // One long gap is an outage, not so many losses: it weighs no more than a batch may.
+        let expected = f64::from(self.batch_expected).min(BATCH_FRAMES_MAX);
+        let received = f64::from(self.batch_received) * expected / f64::from(self.batch_expected);
+        let keep = 1.0 - expected / MEMORY_FRAMES;
         self.expected = self.expected * keep + expected;
-        self.received = self.received * keep + f64::from(self.batch_received);
+        self.received = self.received * keep + received;
         (self.batch_expected, self.batch_received) = (0, 0);
     }
 
@@ -101,6 +105,14 @@ mod tests {
             estimator.note(2 * pair);
         }
         assert!(estimator.ratio() < 0.01, "{}", estimator.ratio());
+    }
+
+    #[test]
+    fn an_outage_is_forgotten_soon() {
+        let mut estimator = LossEstimator::new();
+        (0..2_000).for_each(|counter| estimator.note(counter));
+        (12_000..12_500).for_each(|counter| estimator.note(counter));
+        assert!(estimator.ratio() < 0.1, "{}", estimator.ratio());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
+use aws_lc_rs::hmac;
 
 use crate::config::StationId;
 use crate::wire::{Random128, TAG_LEN};
@@ -74,6 +75,33 @@ impl SessionKey {
                 false
             }
         }
+    }
+}
+
+/// Makes the challenges of one run of a station: the same one for the same session of a peer, until
+/// a session of it is accepted. None has to be remembered, so none can be pushed out of memory.
+pub(crate) struct ChallengeKey(hmac::Key);
+
+impl ChallengeKey {
+    pub(crate) fn new(secret: &Random128) -> Self {
+        ChallengeKey(hmac::Key::new(hmac::HMAC_SHA256, secret))
+    }
+
+    /// The challenge that session `session` of `peer` has to answer, after `promotions` sessions of
+    /// that peer were accepted.
+    pub(crate) fn challenge(
+        &self,
+        peer: StationId,
+        session: &Random128,
+        promotions: u32,
+    ) -> Random128 {
+        let mut context = hmac::Context::with_key(&self.0);
+        context.update(&[peer.0]);
+        context.update(session);
+        context.update(&promotions.to_be_bytes());
+        let mut challenge = [0; 16];
+        challenge.copy_from_slice(&context.sign().as_ref()[..16]);
+        challenge
     }
 }
 

@@ -19,7 +19,7 @@ use corridor_codec::Field;
 use crate::bounds::*;
 use crate::config::{CodingParams, StationId};
 use crate::link::LossEstimator;
-use crate::seal::SessionKey;
+use crate::seal::{ChallengeKey, SessionKey};
 use crate::wire::{
     HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Kind, Random128, Reader, TAG_LEN,
 };
@@ -32,6 +32,7 @@ pub(crate) struct Group {
     instance: u64,
     coding: CodingParams,
     own: OwnSession,
+    challenges: ChallengeKey,
     peers: Vec<Peer>,
     hello_due: Time,
     hello_interval: Duration,
@@ -51,6 +52,8 @@ pub(crate) struct Peer {
     /// It accepts our session.
     accepts_us: bool,
     session: Option<PeerSession>,
+    /// Sessions of it accepted so far. What answered then does not answer the challenges of now.
+    promotions: u32,
     pending: Vec<PendingSession>,
     last_heard: Time,
     /// When it last said an authentic HELLO, under whatever session.
@@ -72,6 +75,7 @@ struct PendingSession {
     key: SessionKey,
     our_challenge: Random128,
     challenge_to_answer: Random128,
+    newest_counter: Option<u32>,
     heard_at: Time,
 }
 
@@ -87,9 +91,10 @@ pub(crate) struct Opened {
 pub(crate) enum Opening {
     /// A frame under an accepted session, heard for the first time.
     Frame(Opened),
-    /// A HELLO, authentic; `joined` when it made its session accepted.
+    /// A HELLO, authentic; `accepted` if its session is, `joined` if it just became so.
     Hello {
         from: StationId,
+        accepted: bool,
         joined: Option<Joined>,
     },
     Malformed,
@@ -108,7 +113,10 @@ pub(crate) struct Joined {
     pub(crate) first: bool,
     pub(crate) field: Field,
     pub(crate) block_size: u16,
+    pub(crate) symbol_size: u16,
     pub(crate) base: u16,
+    /// Which run of the peer this is: the low bits of its instance.
+    pub(crate) run: u16,
 }
 
 impl Group {
@@ -123,9 +131,21 @@ impl Group {
         debug_assert!(peers.len() <= PEERS_MAX);
         let instance = rng.next_u64();
         let own = OwnSession::new(&psk, me, &mut rng);
+        let challenges = ChallengeKey::new(&random128(&mut rng));
         let peers = peers.iter().map(|&id| Peer::new(id, now)).collect();
         let hello_interval = HELLO_INTERVAL_FAST;
-        Group { me, psk, rng, instance, coding, own, peers, hello_due: now, hello_interval }
+        Group {
+            me,
+            psk,
+            rng,
+            instance,
+            coding,
+            own,
+            challenges,
+            peers,
+            hello_due: now,
+            hello_interval,
+        }
     }
 
     pub(crate) fn peer(&self, id: StationId) -> Option<&Peer> {
@@ -199,9 +219,13 @@ impl Group {
         self.begin(Kind::Hello, false, frame);
         frame.push(self.me.0);
         frame.extend_from_slice(&self.own.id);
-        let to = self.peers.iter().flat_map(Peer::hello_entries).take(PEERS_MAX).collect();
-        let (field, block_size) = (self.coding.field, self.coding.block_size);
-        Hello { instance: self.instance, field, block_size, base, to }.write(frame);
+        // Accepted sessions before knocking ones, of all peers: nobody can crowd them out.
+        let mut to: Vec<HelloTo> = self.peers.iter().flat_map(Peer::hello_entries).collect();
+        to.sort_by_key(|to| !to.accepted);
+        to.truncate(PEERS_MAX);
+        let CodingParams { field, block_size, symbol_size, .. } = self.coding;
+        let instance = self.instance;
+        Hello { instance, field, block_size, symbol_size, base, to }.write(frame);
         self.seal_behind(HEADER_LEN + HELLO_CLEAR_LEN, frame, len_min);
 
         let unsettled = || self.peers.iter().filter(|peer| !peer.settled());
@@ -314,7 +338,6 @@ impl Group {
         said: Option<&HelloTo>,
     ) -> Opening {
         let from = self.peers[at].id;
-        self.peers[at].hello_at = Some(now);
         let mut joined = None;
         if self.peers[at].session.as_ref().is_some_and(|session| session.id == id) {
             let peer = &mut self.peers[at];
@@ -322,18 +345,27 @@ impl Group {
                 return Opening::Replayed;
             }
             peer.note(now, counter);
-            peer.accepts_us = said.is_some_and(|said| said.accepted);
+            // Between these two sessions it is for good; an overtaken HELLO does not undo it.
+            peer.accepts_us |= said.is_some_and(|said| said.accepted);
             if let (Some(session), Some(said)) = (&mut peer.session, said) {
                 session.challenge_to_answer = said.challenge;
             }
         } else {
+            let pending = self.pending_session(now, at, id);
+            if pending.newest_counter.is_some_and(|newest| counter <= newest) {
+                return Opening::Replayed;
+            }
+            pending.newest_counter = Some(counter);
             joined = self.take_hello_of_pending(now, at, id, counter, hello, said);
         }
+        self.peers[at].hello_at = Some(now);
         // Answer soon while the two of us are not done with each other.
         if !self.peers[at].settled() || said.is_none_or(|said| said.asks) {
             self.hurry_hello(now);
         }
-        Opening::Hello { from, joined }
+        let session = self.peers[at].session.as_ref();
+        let accepted = session.is_some_and(|session| session.id == id);
+        Opening::Hello { from, accepted, joined }
     }
 
     fn take_hello_of_pending(
@@ -366,12 +398,17 @@ impl Group {
                     peer.pending.remove(0);
                 }
                 let key = SessionKey::derive(&self.psk, peer.id, &id);
-                let our_challenge = random128(&mut self.rng);
+                let our_challenge = self.challenges.challenge(peer.id, &id, peer.promotions);
                 let challenge_to_answer = [0; 16];
                 let heard_at = now;
-                let pending =
-                    PendingSession { id, key, our_challenge, challenge_to_answer, heard_at };
-                peer.pending.push(pending);
+                peer.pending.push(PendingSession {
+                    id,
+                    key,
+                    our_challenge,
+                    challenge_to_answer,
+                    newest_counter: None,
+                    heard_at,
+                });
                 peer.pending.len() - 1
             }
         };
@@ -393,6 +430,7 @@ impl Group {
         let index = peer.pending.iter().position(|pending| pending.id == id);
         let pending = peer.pending.swap_remove(index.expect("promoted from the pending list"));
         peer.pending.clear();
+        peer.promotions = peer.promotions.wrapping_add(1);
         let before = peer.session.as_ref().map(|session| session.instance);
         peer.session = Some(PeerSession {
             id,
@@ -410,7 +448,9 @@ impl Group {
             first: before.is_none(),
             field: hello.field,
             block_size: hello.block_size,
+            symbol_size: hello.symbol_size,
             base: hello.base,
+            run: hello.instance as u16,
         }
     }
 }
@@ -429,6 +469,7 @@ impl Peer {
             link: LossEstimator::new(),
             accepts_us: false,
             session: None,
+            promotions: 0,
             pending: Vec::new(),
             last_heard: now,
             hello_at: None,
@@ -440,6 +481,14 @@ impl Peer {
         self.link.note(counter);
         self.last_heard = now;
         self.silent = false;
+    }
+
+    /// The erasure ratio of the link from it; 1 when it has not been heard for `stale`.
+    pub(crate) fn erasure_ratio(&self, now: Time, stale: Duration) -> f64 {
+        if self.session.is_none() || now - self.last_heard > stale {
+            return 1.0;
+        }
+        self.link.ratio()
     }
 
     /// Both sides have accepted each other, and no newer session is knocking.
@@ -472,7 +521,7 @@ impl Peer {
             accepted: false,
             asks: true,
         });
-        pending.chain(accepted)
+        accepted.chain(pending)
     }
 }
 
@@ -528,10 +577,14 @@ mod tests {
     use super::*;
     use corridor_base::rand::SeedableRng;
 
+    fn coding() -> CodingParams {
+        CodingParams { symbol_size: 1400, ..CodingParams::default() }
+    }
+
     fn group(me: u8, peers: &[u8], seed: u8) -> Group {
         let peers: Vec<_> = peers.iter().map(|&id| StationId(id)).collect();
         let rng = Stream::from_seed([seed; 32]);
-        Group::new(StationId(me), [1; 32], &peers, CodingParams::default(), rng, Time::ZERO)
+        Group::new(StationId(me), [1; 32], &peers, coding(), rng, Time::ZERO)
     }
 
     fn hello(group: &mut Group, now: Time) -> Vec<u8> {
@@ -615,6 +668,31 @@ mod tests {
     }
 
     #[test]
+    fn a_former_session_does_not_come_back_by_its_own_answer() {
+        let mut groups = [group(1, &[2], 1), group(2, &[1], 2)];
+        let mut recorded = Vec::new();
+        let mut now = Time::ZERO;
+        for ms in 0..1_000 {
+            now += Duration::from_millis(1);
+            if ms == 500 {
+                groups[0] = group(1, &[2], 77);
+            }
+            for (speaker, hearer) in [(0, 1), (1, 0)] {
+                if groups[speaker].hello_due() <= now {
+                    let frame = hello(&mut groups[speaker], now);
+                    groups[hearer].open(now, &frame, &mut Vec::new());
+                    recorded.extend((speaker == 0 && ms < 500).then_some(frame));
+                }
+            }
+        }
+        assert!(groups[1].is_up(StationId(1)));
+        for frame in recorded {
+            let opening = groups[1].open(now, &frame, &mut Vec::new());
+            assert!(!matches!(opening, Opening::Hello { joined: Some(_), .. }), "{opening:?}");
+        }
+    }
+
+    #[test]
     fn a_restarted_peer_is_taken_back_as_a_new_instance() {
         let mut groups = [group(1, &[2], 1), group(2, &[1], 2)];
         let now = converse(&mut groups, Time::ZERO);
@@ -638,17 +716,31 @@ mod tests {
     }
 
     #[test]
+    fn a_crowd_of_replayed_sessions_does_not_keep_a_peer_out() {
+        // Recordings of many former sessions of station 1, played back between any two frames.
+        let recordings: Vec<Vec<u8>> =
+            (10..30).map(|seed| hello(&mut group(1, &[2], seed), Time::ZERO)).collect();
+        let mut groups = [group(1, &[2], 1), group(2, &[1], 2)];
+        let mut now = Time::ZERO;
+        for step in 0..1_000 {
+            now += Duration::from_millis(1);
+            groups[1].open(now, &recordings[step % recordings.len()], &mut Vec::new());
+            for (speaker, hearer) in [(0, 1), (1, 0)] {
+                if groups[speaker].hello_due() <= now {
+                    let frame = hello(&mut groups[speaker], now);
+                    groups[hearer].open(now, &frame, &mut Vec::new());
+                }
+            }
+        }
+        assert!(groups[0].is_up(StationId(2)) && groups[1].is_up(StationId(1)));
+    }
+
+    #[test]
     fn another_secret_is_a_stranger() {
         let mut ours = group(1, &[2], 1);
         let rng = Stream::from_seed([5; 32]);
-        let mut theirs = Group::new(
-            StationId(2),
-            [2; 32],
-            &[StationId(1)],
-            CodingParams::default(),
-            rng,
-            Time::ZERO,
-        );
+        let mut theirs =
+            Group::new(StationId(2), [2; 32], &[StationId(1)], coding(), rng, Time::ZERO);
         let frame = hello(&mut theirs, Time::ZERO);
         assert_eq!(ours.open(Time::ZERO, &frame, &mut Vec::new()), Opening::NotAuthentic);
     }

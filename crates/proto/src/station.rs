@@ -243,11 +243,15 @@ impl Station {
                     None => FrameOutcome::Rejected(Rejection::NotForUs),
                 }
             }
-            Opening::Hello { from, joined } => {
+            Opening::Hello { from, accepted, joined } => {
                 if let Some(joined) = joined {
                     self.take_joined(now, &joined);
                 }
-                FrameOutcome::Handshake { from }
+                if accepted {
+                    FrameOutcome::Accepted { from }
+                } else {
+                    FrameOutcome::Handshake { from }
+                }
             }
             refused => FrameOutcome::Rejected(self.shared.count_refused(&refused)),
         };
@@ -284,6 +288,7 @@ impl Station {
     /// [`poll_timeout`](Self::poll_timeout). Call it only while the underlay can take a frame.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit<'_>> {
         let shared = &mut self.shared;
+        shared.pacer.begin_poll();
         let to = if shared.group.hello_due() <= now {
             self.write_hello(now);
             Destination::All
@@ -309,6 +314,11 @@ impl Station {
         let shared = &mut self.shared;
         shared.group.write_hello(now, base, &mut shared.frame, shared.config.frame_len_min);
         shared.stats.control_frames_sent += 1;
+        if shared.group.next_counter() == 0
+            && let RoleState::Endpoint(role) = &mut self.role
+        {
+            role.restart_session();
+        }
     }
 
     /// The next packet for the host, valid until the next call.

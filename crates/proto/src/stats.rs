@@ -54,6 +54,8 @@ pub struct Stats {
     pub symbols_dependent: u64,
     /// Symbols received for blocks that were already finished.
     pub symbols_late: u64,
+    /// Symbols whose index or length cannot be: the peer has other parameters than it said.
+    pub symbols_refused: u64,
     /// Frames that did not open: garbage, a wrong key, bit errors, another wire version.
     pub frames_rejected: u64,
     /// Frames that opened but were heard before.

@@ -12,16 +12,16 @@
 //! session id, a hint for the key; `counter` the sender's frame counter: nonce, replay protection
 //! and the sequence whose gaps are the link's losses. All numbers are big-endian.
 //!
-//! An ENC body is `flow (1), block (2), form and index (2)`, then the coding vector's seed (4) or
-//! the vector itself where the form has one, then the symbol. A source symbol holds packets, each
-//! behind its length (2), and, when sealed end to end, [`END_TO_END_TAG_LEN`] bytes of tag: 38
+//! An ENC body is `flow (1), block (2), form and index (2)`, then the coding vector's seed (4), or
+//! the encoder's run (2) and the vector itself, where the form has one, then the symbol. A source
+//! symbol holds packets, each behind its length (2), and, when sealed end to end, [`END_TO_END_TAG_LEN`] bytes of tag: 38
 //! bytes in all beyond the Ethernet header.
 
 use core::num::NonZeroU16;
 
 use corridor_codec::Field;
 
-use crate::bounds::{ACK_BLOCKS_MAX, PEERS_MAX};
+use crate::bounds::{ACK_BLOCKS_MAX, FRAME_LEN_MAX, PEERS_MAX, SYMBOL_SIZE_MIN};
 use crate::config::{CodingParams, StationId};
 
 /// Version of everything on this page.
@@ -36,6 +36,8 @@ pub const ENC_LEN: usize = 5;
 pub const PACKET_PREFIX_LEN: usize = 2;
 /// Room kept in every source symbol for a tag that only the two endpoints can make.
 pub const END_TO_END_TAG_LEN: usize = 8;
+/// Bytes that tell, in front of an explicit coding vector, the encoder's run.
+pub const RUN_LEN: usize = 2;
 /// Bytes of the seed of a coding vector.
 pub const SEED_LEN: usize = 4;
 
@@ -43,7 +45,7 @@ pub const SEED_LEN: usize = 4;
 /// it must fit beside its coding vector in full; an encoder sends only the seed of one.
 pub fn symbol_size_max(frame_len_max: usize, coding: &CodingParams, recoded: bool) -> usize {
     let vector = coding.field.vector_len_bytes(usize::from(coding.block_size));
-    let vector = if recoded { vector.max(SEED_LEN) } else { SEED_LEN };
+    let vector = if recoded { (RUN_LEN + vector).max(SEED_LEN) } else { SEED_LEN };
     frame_len_max.saturating_sub(HEADER_LEN + ENC_LEN + vector + TAG_LEN)
 }
 
@@ -119,8 +121,7 @@ impl Header {
             session_tag: read.u16()?,
             counter: read.u32()?,
         };
-        let may_carry_ack = matches!(kind, Kind::Enc | Kind::Plain);
-        (may_carry_ack || !header.has_ack).then_some(header)
+        (kind == Kind::Enc || !header.has_ack).then_some(header)
     }
 }
 
@@ -139,8 +140,12 @@ pub enum Form<'a> {
         /// See [`Field::expand_seed`].
         seed: u32,
     },
-    /// A combination of the first `count` symbols, with its coding vector.
+    /// A combination of the first `count` symbols, with its coding vector: recoded by a helper.
     Explicit {
+        /// Which run of the encoder the symbol is of, the low bits of [`Hello::instance`]: a helper
+        /// that has not noticed that an encoder restarted recodes blocks of the run before, and
+        /// their numbers may come again.
+        run: u16,
         /// Symbols combined.
         count: NonZeroU16,
         /// The coding vector, as [`Field`] packs it.
@@ -178,7 +183,10 @@ impl<'a> Enc<'a> {
         match form {
             Form::Source { .. } => {}
             Form::Seeded { seed, .. } => out.extend_from_slice(&seed.to_be_bytes()),
-            Form::Explicit { vector, .. } => out.extend_from_slice(vector),
+            Form::Explicit { run, vector, .. } => {
+                out.extend_from_slice(&run.to_be_bytes());
+                out.extend_from_slice(vector);
+            }
         }
     }
 
@@ -195,7 +203,7 @@ impl<'a> Enc<'a> {
             2 => {
                 let count = NonZeroU16::new(index)?;
                 let len = field(flow)?.vector_len_bytes(usize::from(index));
-                Form::Explicit { count, vector: read.take(len)? }
+                Form::Explicit { run: read.u16()?, count, vector: read.take(len)? }
             }
             _ => return None,
         };
@@ -352,6 +360,8 @@ pub struct Hello {
     pub field: Field,
     /// Block size of the sender's own flow.
     pub block_size: u16,
+    /// Longest source symbol of the sender's own flow.
+    pub symbol_size: u16,
     /// Oldest block the sender's encoder still holds.
     pub base: u16,
     /// What the sender says to each station it has heard, at most [`PEERS_MAX`].
@@ -384,6 +394,7 @@ impl Hello {
             _ => 8,
         });
         out.extend_from_slice(&self.block_size.to_be_bytes());
+        out.extend_from_slice(&self.symbol_size.to_be_bytes());
         out.extend_from_slice(&self.base.to_be_bytes());
         debug_assert!(self.to.len() <= PEERS_MAX);
         out.push(self.to.len() as u8);
@@ -409,6 +420,10 @@ impl Hello {
         if !(1..=corridor_codec::MAX_BLOCK_SIZE).contains(&usize::from(block_size)) {
             return None;
         }
+        let symbol_size = read.u16()?;
+        if !(SYMBOL_SIZE_MIN..=FRAME_LEN_MAX).contains(&usize::from(symbol_size)) {
+            return None;
+        }
         let base = read.u16()?;
         let count = usize::from(read.u8()?);
         if count > PEERS_MAX {
@@ -423,7 +438,7 @@ impl Hello {
                 Some(HelloTo { station, session, challenge, answer, accepted, asks })
             })
             .collect::<Option<Vec<_>>>()?;
-        Some(Hello { instance, field, block_size, base, to })
+        Some(Hello { instance, field, block_size, symbol_size, base, to })
     }
 }
 
@@ -526,6 +541,7 @@ mod tests {
             instance: 1,
             field: Field::Gf2,
             block_size: 150,
+            symbol_size: 1450,
             base: 0,
             to: vec![HelloTo {
                 station: StationId(2),
@@ -567,7 +583,7 @@ mod tests {
             let form = match which {
                 0 => Form::Source { index },
                 1 => Form::Seeded { count, seed },
-                _ => Form::Explicit { count, vector: &vector },
+                _ => Form::Explicit { run: seed as u16, count, vector: &vector },
             };
             let mut bytes = Vec::new();
             Enc::write_head(StationId(5), block, form, &mut bytes);

@@ -15,6 +15,8 @@ pub(crate) struct PeerBook<A> {
 struct Peer<A> {
     id: StationId,
     address: Option<A>,
+    /// Where its newest handshake came from, if not from there: it may have moved and started anew.
+    candidate: Option<A>,
     /// Whether it may change: told by the configuration of an underlay where stations stay.
     fixed: bool,
     certain: bool,
@@ -30,6 +32,7 @@ impl<A: Copy + PartialEq + Display> PeerBook<A> {
         let peer = |(id, address): (StationId, Option<A>)| Peer {
             id,
             address,
+            candidate: None,
             fixed: address.is_some() && !may_move,
             certain: address.is_some(),
         };
@@ -46,13 +49,14 @@ impl<A: Copy + PartialEq + Display> PeerBook<A> {
         self.peers.iter().find(|peer| peer.address == Some(address)).map(|peer| peer.id)
     }
 
-    /// All addresses known, in the configuration's order.
+    /// All addresses that a frame for everybody goes to, in the configuration's order: where the
+    /// peers are, and where one may be by its newest handshake.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = A> {
-        self.peers.iter().filter_map(|peer| peer.address)
+        self.peers.iter().flat_map(|peer| [peer.address, peer.candidate]).flatten()
     }
 
-    /// Notes where a frame of a station came from. A handshake proves nothing about an address,
-    /// and only serves where there is none yet.
+    /// Notes where a frame of a station came from. A handshake proves nothing about an address: it
+    /// serves where there is none yet, and else is a place to answer handshakes to.
     pub(crate) fn learn(&mut self, station: StationId, address: A, certainty: Certainty) {
         let Some(peer) = self.peers.iter_mut().find(|peer| peer.id == station) else { return };
         if peer.address == Some(address) {
@@ -64,8 +68,12 @@ impl<A: Copy + PartialEq + Display> PeerBook<A> {
             Certainty::Handshake => peer.address.is_none(),
         };
         if !better {
+            if !peer.fixed {
+                peer.candidate = Some(address);
+            }
             return;
         }
+        peer.candidate = None;
         if peer.certain && self.may_move {
             tracing::info!("station {} has moved to {address}", station.0);
         } else {
@@ -116,6 +124,16 @@ mod tests {
         assert_eq!(book.address(B), Some(21));
         book.learn(B, 22, Certainty::Session);
         assert_eq!(book.address(B), Some(22));
+    }
+
+    #[test]
+    fn a_handshake_from_elsewhere_is_answered_there_too() {
+        let mut book = book(true);
+        book.learn(A, 11, Certainty::Handshake);
+        book.learn(A, 12, Certainty::Handshake);
+        assert_eq!(book.addresses().collect::<Vec<_>>(), [10, 12]);
+        book.learn(A, 12, Certainty::Session);
+        assert_eq!(book.addresses().collect::<Vec<_>>(), [12]);
     }
 
     #[test]

@@ -71,6 +71,8 @@ pub(crate) struct Block {
     pub(crate) progress_at: Time,
     /// The decoder's rank as last told.
     pub(crate) rank: usize,
+    /// Since when each acknowledgement has shown symbols missing.
+    pub(crate) behind_since: Option<Time>,
     /// Transmissions the decoder has not yet been heard about.
     in_flight: VecDeque<(u32, Time)>,
     /// Packets in each source symbol.
@@ -92,6 +94,7 @@ impl Block {
             last_added_at: Time::ZERO,
             progress_at: Time::ZERO,
             rank: 0,
+            behind_since: None,
             in_flight: VecDeque::new(),
             packets: Vec::with_capacity(size),
         })
@@ -112,6 +115,7 @@ impl Block {
     /// The decoder lost all it had: as if nothing had been sent.
     pub(crate) fn forget_feedback(&mut self) {
         self.rank = 0;
+        self.behind_since = None;
         self.next_source = 0;
         self.timeouts_in_row = 0;
         self.wait_until = Time::MAX;

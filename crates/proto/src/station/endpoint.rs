@@ -8,7 +8,7 @@ use crate::config::{ErasureRatios, LinkErrors, StationConfig, StationId};
 use crate::decoder::Decoder;
 use crate::encoder::Encoder;
 use crate::session::{Joined, Opened};
-use crate::wire::{Ack, ENC_LEN, Enc, HEADER_LEN, Kind, Report, TAG_LEN};
+use crate::wire::{Ack, Enc, HEADER_LEN, Kind, Report, TAG_LEN};
 
 /// Encoder, decoder, and what they say to each other's other side.
 pub(crate) struct Endpoint {
@@ -60,11 +60,11 @@ impl Endpoint {
             return;
         }
         let config = &shared.config;
-        // Whatever fits a frame fits: the peer's symbols may be longer than ours.
-        let symbol_size_max = config.frame_len_max - HEADER_LEN - ENC_LEN - TAG_LEN;
+        let symbol_size_max = usize::from(joined.symbol_size);
         self.decoder = Some(Decoder::new(
             joined.field,
             joined.block_size,
+            joined.run,
             joined.base,
             symbol_size_max,
             config.coding.delivery_deadline,
@@ -211,16 +211,20 @@ impl Endpoint {
     }
 
     fn make_ack(&mut self, shared: &Shared, now: Time) -> Option<Vec<u8>> {
-        let ratio = |id| shared.group.peer(id).map_or(0.0, |peer| peer.link.ratio());
+        // A helper says something every REPORT_INTERVAL: one that is not heard cannot help.
+        let e2 =
+            |id| shared.group.peer(id).map_or(1.0, |peer| peer.erasure_ratio(now, REPORT_STALE));
+        let e3 = |id| shared.group.peer(id).map_or(0.0, |peer| peer.link.ratio());
+        let room = shared.config.frame_len_max - HEADER_LEN - TAG_LEN;
         let helper_counter = self.helper.and_then(|id| shared.group.highest_counter(id));
-        let (base, blocks) = self.decoder.as_mut()?.take_ack(now);
+        let (base, blocks) = self.decoder.as_mut()?.take_ack(now, room);
         let ack = Ack {
             flow: self.peer,
             base,
             encoder_counter: shared.group.highest_counter(self.peer)?,
             helper_counter: helper_counter.unwrap_or(u32::MAX),
-            e2: self.helper.map_or(0.0, ratio),
-            e3: ratio(self.peer),
+            e2: self.helper.map_or(1.0, e2),
+            e3: e3(self.peer),
             blocks,
         };
         let mut bytes = Vec::new();
@@ -231,8 +235,13 @@ impl Endpoint {
     fn seal(&mut self, shared: &mut Shared) {
         shared.seal();
         if shared.group.next_counter() == 0 {
-            self.encoder.restart_session();
+            self.restart_session();
         }
+    }
+
+    /// Our own frames are counted anew: the last one was the last of its session.
+    pub(crate) fn restart_session(&mut self) {
+        self.encoder.restart_session();
     }
 
     // ---- time ---------------------------------------------------------------------------------
@@ -255,7 +264,9 @@ impl Endpoint {
         let mut timers = [deadline, report, None, None];
         if shared.group.is_up(self.peer) {
             timers[2] = decoder.and_then(Decoder::ack_due);
-            timers[3] = self.encoder.poll_timeout();
+            // What the pace holds back is due when the pace allows it.
+            let pace = shared.pacer.poll_timeout().unwrap_or(Time::ZERO);
+            timers[3] = self.encoder.poll_timeout().map(|due| due.max(pace));
         }
         timers.into_iter().flatten().min()
     }

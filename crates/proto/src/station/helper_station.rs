@@ -3,7 +3,7 @@
 use corridor_base::{Stream, Time};
 
 use super::{Destination, Shared};
-use crate::bounds::REPORT_INTERVAL;
+use crate::bounds::{E1_STALE, REPORT_INTERVAL};
 use crate::config::{ErasureRatios, LinkErrors, StationConfig, StationId};
 use crate::helper::Helper;
 use crate::session::{Joined, Opened};
@@ -43,10 +43,13 @@ impl HelperStation {
 
     pub(crate) fn take_joined(&mut self, joined: &Joined) {
         if !joined.new_instance {
+            if let Some(helper) = self.flow_mut(joined.peer) {
+                helper.restart_counters();
+            }
             return;
         }
         if let Some(helper) = self.flow_mut(joined.peer) {
-            helper.restart(joined.field, joined.block_size);
+            helper.restart(joined);
         }
         // A decoder that restarted has none of what it acknowledged.
         for (helper, to) in &mut self.flows {
@@ -91,7 +94,8 @@ impl HelperStation {
             return; // Only the decoder speaks for its flow.
         }
         if shared.config.link_errors == LinkErrors::Measured {
-            let e1 = shared.group.peer(ack.flow).map_or(0.0, |peer| peer.link.ratio());
+            let e1 =
+                shared.group.peer(ack.flow).map_or(1.0, |peer| peer.erasure_ratio(now, E1_STALE));
             helper.set_links(ErasureRatios { e1, e2: ack.e2, e3: ack.e3 });
         }
         let ratios = helper.ratios();
@@ -135,7 +139,7 @@ impl HelperStation {
         self.report_due = now + REPORT_INTERVAL;
         let e1 = self.flows.iter().filter_map(|(helper, _)| {
             let peer = shared.group.peer(helper.flow())?;
-            Some((helper.flow(), peer.link.ratio()))
+            Some((helper.flow(), peer.erasure_ratio(now, E1_STALE)))
         });
         let report = Report { e1: e1.collect() };
         shared.group.begin(Kind::Report, false, &mut shared.frame);

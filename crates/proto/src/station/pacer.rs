@@ -19,6 +19,11 @@ impl Pacer {
         Pacer { rate_bps, next_at: Time::ZERO, waiting: false }
     }
 
+    /// Nothing has been held back yet: what is asked for next tells.
+    pub(crate) fn begin_poll(&mut self) {
+        self.waiting = false;
+    }
+
     /// Whether a frame may go now.
     pub(crate) fn allows(&mut self, now: Time) -> bool {
         self.waiting = now < self.next_at;
