@@ -87,7 +87,7 @@ fn demo(args: &Arguments) -> Result<(), Failure> {
     // Before the first thread: see `corridor_lab::prepare`.
     let engine = choose_engine(args.engine)?;
     let (scenario, runs) = plan(args.quick, engine);
-    // An hour is not wasted, but three minutes are too: find out first.
+    // Found out now, and not after three minutes of runs.
     prepare_directory(&args.out)?;
     let mut rows = Vec::new();
     let made = make_runs(&scenario, &runs, engine, &mut rows);

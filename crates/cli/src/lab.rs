@@ -269,8 +269,19 @@ fn write_table(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
         points.entry(row.point).or_default().push(row);
     }
     let head = [
-        "path", "policy", "load", "e3 %", "runs", "Mbit/s", "p50 ms", "p95 ms", "lost %",
-        "tx/block", "air B/B", "late ms", "",
+        "path",
+        "policy",
+        "load",
+        "e1/e2/e3 %",
+        "runs",
+        "Mbit/s",
+        "p50 ms",
+        "p95 ms",
+        "lost %",
+        "tx/block",
+        "air B/B",
+        "late ms",
+        "",
     ];
     let mut lines = vec![head.map(str::to_owned).to_vec()];
     lines.extend(points.values().map(|rows| table_line(rows)));
@@ -305,7 +316,7 @@ fn table_line(rows: &[&Row]) -> Vec<String> {
         first.path.to_string(),
         first.policy.clone(),
         load(first),
-        format!("{:.1}", 100.0 * first.e3),
+        erasures(first),
         format!("{}/{}", valid.len(), rows.len()),
         cell(3, &|row| Some(row.goodput_bps / 1e6)),
         cell(1, &|row| ms(row.delays.delay_p50_s)),
@@ -316,6 +327,15 @@ fn table_line(rows: &[&Row]) -> Vec<String> {
         cell(2, &|row| ms(row.lateness_p99_s)),
         if valid.is_empty() { "not valid".to_owned() } else { String::new() },
     ]
+}
+
+/// `-/-/20` without helper.
+fn erasures(row: &Row) -> String {
+    let percent = |ratio: Option<f64>| {
+        // Tenths of a percent are told where there are any.
+        ratio.map_or("-".to_owned(), |ratio| format!("{}", (1e3 * ratio).round() / 10.0))
+    };
+    [row.e1, row.e2, Some(row.e3)].map(percent).join("/")
 }
 
 fn load(row: &Row) -> String {

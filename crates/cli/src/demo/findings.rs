@@ -116,6 +116,8 @@ pub fn headline(rows: &[Row]) -> String {
         let (plain_rate, coded_rate) = (rate(plain), rate(coded));
         return if coded <= plain {
             format!("{place}, coding did not help TCP cubic: {coded_rate} against {plain_rate}")
+        } else if plain < STALLED_BPS {
+            format!("{place}, TCP cubic carries nothing; coded, it carries {coded_rate}")
         } else if plain < coded / 10.0 {
             format!("{place}, TCP cubic stalls at {plain_rate}; coded, it carries {coded_rate}")
         } else {

@@ -180,7 +180,8 @@ fn draw_curves(
         picture.line((x + 7.0, *y), (left - 4.0, place - 3.0), 1.0, LEADER);
         let font = Font { size: 15.0, bold: true, colour: colour(*kind), anchor: Anchor::Start };
         picture.text((left, place + 2.0), font, kind.label());
-        let at = format!("{words} at {:.0} %", 100.0 * loss);
+        let then = if *loss < most { ", then nothing" } else { "" };
+        let at = format!("{words} at {:.0} %{then}", 100.0 * loss);
         picture.text((left, place + 19.0), Font { size: 13.0, ..NOTE }, &at);
     }
 }

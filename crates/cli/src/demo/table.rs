@@ -79,7 +79,7 @@ fn write_group(
     )?;
     for (kind, row) in kinds {
         let Some(row) = row else {
-            writeln!(out, "  {:<22} {:>12}", kind.label(), "failed")?;
+            writeln!(out, "  {:<22} {:>12}", kind.label(), "not measured")?;
             continue;
         };
         let mark = if row.valid { "" } else { "  (!)" };

@@ -26,15 +26,17 @@ const RECORD_BYTES: usize = 1_000;
 /// Largest payload of a segment.
 const SEGMENT_BYTES: u32 = 1_448;
 
-/// Unsent bytes up to which a socket is ready for more; the less, the closer is the time stamped
-/// into a record to the time its first byte leaves, but TCP must not run out of full segments.
+/// Unsent bytes up to which a socket is ready for more. The less, the closer is the time stamped
+/// into a record to the time its first byte leaves; but TCP must not run out of segments.
+///
+/// Measured at 12 Mbit/s and 4 ms: one segment costs cubic 12 % of its goodput at 5 % loss, two
+/// cost nothing that can be seen. BBR sends two at a time, and takes a sender that has less than
+/// one left for one with nothing more to say. It then no longer takes heavy loss for a policer, as
+/// it does with bulk transfers: at 20 % loss it came out several times too fast.
 fn unsent_bytes(congestion: Option<&str>) -> u32 {
     match congestion {
-        // BBR takes a sender with less than a segment at hand for one that has no more to say, and
-        // then does not take heavy loss for a policer, as it does with all bulk transfers: at 20 %
-        // it came out several times too fast with one segment. It sends two at a time.
         Some("bbr") => 4 * SEGMENT_BYTES,
-        _ => SEGMENT_BYTES,
+        _ => 2 * SEGMENT_BYTES,
     }
 }
 
