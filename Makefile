@@ -1,0 +1,38 @@
+# The commands of this repository. `make` alone lists them.
+
+CARGO ?= cargo
+PYTHON ?= python3
+OUT ?= out
+# Where cargo puts what it builds.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+CORRIDOR := $(TARGET)/release/corridor
+SCENARIOS := crates/cli/scenarios
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench bench-lab lint build
+
+help: ## List these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: build ## Show in 4 minutes what coding does on a lossy radio: a table, and out/demo.svg
+	$(CORRIDOR) demo --out $(OUT)
+
+test: ## Run all tests; the last line counts them
+	@$(PYTHON) tools/test.py
+
+bench: build ## The paper's UDP tests in virtual time, minutes: out/bench/sim.json
+	mkdir -p $(OUT)/bench
+	$(CORRIDOR) sim run $(SCENARIOS)/bench-sim.toml --out $(OUT)/bench/sim.json
+
+bench-lab: build ## The paper's tests in real time with the kernel's TCP, hours: out/bench/lab.json
+	mkdir -p $(OUT)/bench
+	$(CORRIDOR) lab run $(SCENARIOS)/bench-lab.toml --out $(OUT)/bench/lab.json
+
+lint: ## Check formatting, lints, documentation, and the house's own rules
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --workspace --no-deps --quiet
+	@$(PYTHON) tools/tidy.py
+
+build:
+	@$(CARGO) build --release --package corridor
