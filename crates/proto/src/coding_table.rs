@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{CodingParams, Order, Policy};
 
-/// The `[coding]` table of a configuration or scenario file. What is left out comes from the preset.
+/// The `[coding]` table of a configuration or scenario file. The preset gives the rest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CodingTable {

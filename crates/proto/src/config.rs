@@ -1,4 +1,4 @@
-//! What a station is told before it starts. Plain data; [`StationConfig::check`] finds what cannot be.
+//! What a station is told before it starts. [`StationConfig::check`] finds what is wrong.
 
 use core::time::Duration;
 
@@ -116,7 +116,7 @@ impl Default for CodingParams {
     }
 }
 
-/// Erasure ratios of the three links between encoder S, helper H and decoder D (the paper's Fig. 2).
+/// Erasure ratios of the links between encoder S, helper H and decoder D (the paper's Fig. 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ErasureRatios {
     /// S to H, 0 to 1.

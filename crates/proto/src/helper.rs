@@ -1,4 +1,4 @@
-//! The way of a packet, the side road: a helper overhears, recodes, sends (Section II-D of the FRANC
+//! The way of a packet, side road: a helper overhears, recodes, sends (Section II-D of the FRANC
 //! paper, Fig. 5).
 //!
 //! One machine serves one direction. In state IDLE the helper collects; once it has overheard what

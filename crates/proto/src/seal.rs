@@ -33,7 +33,7 @@ impl SessionKey {
             .extract(psk)
             .expand(&info, KeyLen)
             .and_then(|okm| okm.fill(&mut key));
-        // HKDF fails only for outputs over 255 hashes long, AES-128 only for keys not 16 bytes long.
+        // HKDF fails only for outputs over 255 hashes, AES-128 only for keys not 16 bytes long.
         filled.expect("16 bytes are within HKDF's range");
         let key = UnboundKey::new(&AES_128_GCM, &key).expect("16 bytes are AES-128's key length");
         SessionKey(LessSafeKey::new(key))

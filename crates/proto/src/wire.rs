@@ -14,8 +14,8 @@
 //!
 //! An ENC body is `flow (1), block (2), form and index (2)`, then the coding vector's seed (4), or
 //! the encoder's run (2) and the vector itself, where the form has one, then the symbol. A source
-//! symbol holds packets, each behind its length (2), and, when sealed end to end, [`END_TO_END_TAG_LEN`] bytes of tag: 38
-//! bytes in all beyond the Ethernet header.
+//! symbol holds packets, each behind its length (2), and, when sealed end to end,
+//! [`END_TO_END_TAG_LEN`] bytes of tag: 38 bytes in all beyond the Ethernet header.
 
 use core::num::NonZeroU16;
 

@@ -1,5 +1,5 @@
-//! FRANC's Section II-D, sentence by sentence (Hundebøll et al., European Wireless 2014). Where ours
-//! does otherwise on purpose, the test says so.
+//! FRANC's Section II-D, sentence by sentence (Hundebøll et al., European Wireless 2014). Where
+//! ours does otherwise on purpose, the test says so.
 
 #[allow(dead_code)]
 mod script;
@@ -25,7 +25,8 @@ fn count(trace: &str, words: &str) -> usize {
 // ---- the encoder ------------------------------------------------------------------------------
 
 /// "When in the former state, the encoder increases its budget for every packet added to the block,
-/// and spends it again by sending encoded packets": at e3 = 1/2 each symbol earns two transmissions.
+/// and spends it again by sending encoded packets": at e3 = 1/2 each symbol earns two
+/// transmissions.
 #[test]
 fn the_encoder_earns_with_every_packet_and_spends_it() {
     for symbols in 1..=4 {
@@ -58,9 +59,9 @@ fn without_an_acknowledgement_the_budget_grows_and_is_spent() {
 }
 
 /// "When receiving an ACK packet, the encoder compares the included rank with number of added
-/// symbols. If the decoder rank is less than the number of added symbols, nothing is changed." So it
-/// is while symbols are under way. Ours does otherwise once nothing is: what is missing is sent at
-/// once, for the wait was for exactly this news.
+/// symbols. If the decoder rank is less than the number of added symbols, nothing is changed." So
+/// it is while symbols are under way. Ours does otherwise once nothing is: what is missing is sent
+/// at once, for the wait was for exactly this news.
 #[test]
 fn a_lower_rank_changes_nothing_while_symbols_are_under_way() {
     let mut script = group("block=10 timeout=100");
@@ -89,8 +90,8 @@ fn an_equal_rank_makes_the_encoder_idle() {
     assert!(trace.contains("blocks_acknowledged: 0"), "{trace}");
 }
 
-/// "When the decoder rank equals the block size, the encoder increments the block ID by one, and the
-/// state changes to IDLE."
+/// "When the decoder rank equals the block size, the encoder increments the block ID by one, and
+/// the state changes to IDLE."
 #[test]
 fn a_full_rank_ends_the_block() {
     let mut script = group("block=3 timeout=20");
@@ -182,8 +183,8 @@ fn a_new_block_silences_the_helper() {
     assert_eq!(count(&trace[first_of_next..], "H ENC 0"), 0, "{trace}");
 }
 
-/// "... sends recoded ENC packets": of whatever it holds, under the encoder's flow and block, and an
-/// acknowledgement of the whole block that it overhears ends it (Section II-C).
+/// "... sends recoded ENC packets": of whatever it holds, under the encoder's flow and block, and
+/// an acknowledgement of the whole block that it overhears ends it (Section II-C).
 #[test]
 fn the_helper_hears_acknowledgements() {
     let mut script = group("helper block=20 timeout=50 e1=0.5 e3=0.8 dense");

@@ -157,7 +157,7 @@ pub struct RunTable {
     /// TCP only: the sender's congestion control.
     #[serde(default)]
     pub congestion: Option<OneOrMany<Congestion>>,
-    /// UDP: offered bits of payload per second. TCP: rate the application writes at; none = all it can.
+    /// UDP: offered bits of payload per second. TCP: the application's rate; none = all it can.
     #[serde(default)]
     pub offered_bps: Option<OneOrMany<f64>>,
     /// UDP payload bytes per datagram; none = what fills the tunnel's MTU.

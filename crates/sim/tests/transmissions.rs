@@ -2,13 +2,14 @@
 //! (its conditions are in `data/README.md`): encoder, helper and decoder take turns, feedback is
 //! free, lossless and immediate, and nothing but ENC frames is counted.
 //!
-//! Two things are compared. *The rule*: with ten times its budget PlayNCool never waits and is never
-//! capped, so encoder and helper alternate until the decoder is done, as in the reference: encoder
-//! and total agree within 3 % on all 108 rows, the helper within 3 % or two frames. *The budgets*:
-//! with the paper's budgets the total agrees, but the split cannot: the helper falls silent after k
-//! transmissions (Section II-D: "whenever the maximum budget is spent ... the state changes to
-//! IDLE") where the reference goes on, and the encoder makes up for it. At e3 = 90 % that costs up
-//! to 5 % in total, since what the helper does not bring costs the encoder ten transmissions.
+//! Two things are compared. *The rule*: with ten times its budget PlayNCool never waits and is
+//! never capped, so encoder and helper alternate until the decoder is done, as in the reference:
+//! encoder and total agree within 3 % on all 108 rows, the helper within 3 % or two frames. *The
+//! budgets*: with the paper's budgets the total agrees, but the split cannot: the helper falls
+//! silent after k transmissions (Section II-D: "whenever the maximum budget is spent ... the state
+//! changes to IDLE") where the reference goes on, and the encoder makes up for it. At e3 = 90 %
+//! that costs up to 5 % in total, since what the helper does not bring costs the encoder ten
+//! transmissions.
 //!
 //! `cargo test --test transmissions -- --nocapture` prints every row.
 
