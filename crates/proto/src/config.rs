@@ -93,7 +93,7 @@ impl CodingParams {
             policy: Policy::PlayNCool,
             blocks_in_flight: 1,
             delivery_deadline: Duration::from_secs(2),
-            ack_interval: Duration::from_millis(20),
+            ack_interval: Duration::from_millis(30),
         }
     }
 }

@@ -319,7 +319,7 @@ impl Decoder {
     }
 
     fn repeat_interval(&self) -> Duration {
-        (self.ack_interval / 4).max(ACK_INTERVAL_MIN)
+        (self.ack_interval / 10).max(ACK_INTERVAL_MIN)
     }
 
     fn schedule_ack(&mut self, now: Time, interval: Duration) {

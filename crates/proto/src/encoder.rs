@@ -26,7 +26,7 @@ use block::{Block, Cause, State};
 /// Missing dimensions, less what is in flight, from which on an acknowledgement triggers repair.
 const DEFICIT_TO_REPAIR: f64 = 0.5;
 /// An encoder that hears nothing for long stretches its timeouts up to this factor.
-const SILENCE_STRETCH_MAX: u32 = 16;
+const SILENCE_STRETCH_MAX: u32 = 4;
 /// Timeouts without any acknowledgement after which the decoder counts as gone.
 const SILENT_TIMEOUTS: f64 = 16.0;
 /// The encoder gives a block up after so many of the decoder's deadlines: the decoder goes first.
@@ -47,6 +47,8 @@ pub(crate) struct Encoder {
     idle: bool,
     rtt: RttEstimator,
     last_ack_at: Time,
+    /// Blocks were given up since the last acknowledgement.
+    gave_up: bool,
     newest_ack: Option<u32>,
     symbol: Vec<u8>,
     vector: Vec<u8>,
@@ -75,6 +77,7 @@ impl Encoder {
             idle: true,
             rtt: RttEstimator::new(),
             last_ack_at: now,
+            gave_up: false,
             newest_ack: None,
             symbol: Vec::new(),
             vector: Vec::new(),
@@ -141,7 +144,11 @@ impl Encoder {
     /// Makes a source symbol of the packets that wait, as many as fit, and adds it to a block.
     fn add_symbol(&mut self, now: Time, ingress: &mut IngressQueue, stats: &mut Stats) {
         while !ingress.is_empty() {
-            if self.blocks.iter().all(|block| block.deficit() == 0) {
+            if self.blocks.iter().any(|block| block.deficit() > 0) {
+                if self.is_decoder_gone(now) {
+                    return;
+                }
+            } else if !self.gave_up {
                 // The decoder has had nothing to say: that is no silence to be wary of.
                 self.last_ack_at = now;
             }
@@ -231,6 +238,7 @@ impl Encoder {
         }
         self.newest_ack = Some(ack.encoder_counter);
         self.last_ack_at = now;
+        self.gave_up = false;
         for told in ack.blocks.iter().filter(|told| told.given_up) {
             self.remove(
                 told.block,
@@ -342,6 +350,7 @@ impl Encoder {
         }
         self.restart_session();
         self.last_ack_at = now;
+        self.gave_up = false;
     }
 
     /// Our own frame counters start anew.
@@ -370,6 +379,13 @@ impl Encoder {
         (now - self.last_ack_at).as_secs_f64() * (1.0 - self.ratios.e3)
     }
 
+    /// Nothing has come back for long, neither to what was sent nor to asking again.
+    fn is_decoder_gone(&self, now: Time) -> bool {
+        let asked = self.gave_up || self.blocks.iter().any(|block| block.timeouts_in_row > 0);
+        let patience = SILENT_TIMEOUTS * self.params.encoder_timeout.as_secs_f64();
+        asked && self.silence(now) > patience
+    }
+
     pub(crate) fn handle_timeout(&mut self, now: Time, stats: &mut Stats) {
         self.give_up_overdue(now, stats);
         for at in 0..self.blocks.len() {
@@ -394,16 +410,14 @@ impl Encoder {
             Policy::PlayNCool => budget::repair_at_once,
             Policy::Credit => budget::repair,
         };
+        self.blocks[at].timeouts_in_row += 1;
         // A decoder that has gone is asked after with one symbol at a time, of the oldest block.
-        let silent =
-            self.silence(now) > SILENT_TIMEOUTS * self.params.encoder_timeout.as_secs_f64();
-        let granted = match (silent, at) {
+        let granted = match (self.is_decoder_gone(now), at) {
             (false, _) => repair(missing, ratio, field).max(least),
             (true, 0) => 1.0,
             (true, _) => 0.0,
         };
         let block = &mut self.blocks[at];
-        block.timeouts_in_row += 1;
         block.give_up_in_flight();
         block.budget += granted;
         block.wait_until = wait_until;
@@ -418,6 +432,7 @@ impl Encoder {
             if block.deficit() == 0 || now - block.progress_at < patience {
                 return;
             }
+            self.gave_up = true;
             self.remove(
                 block.id,
                 |block, stats| {

@@ -18,7 +18,7 @@ use crate::budget;
 use crate::config::{CodingParams, ErasureRatios, Order, Policy, StationId};
 use crate::session::Joined;
 use crate::stats::Stats;
-use crate::wire::{Ack, Enc, Form, block_distance};
+use crate::wire::{Ack, Enc, Form, RUN_LEN, block_distance};
 
 /// The helper's states (Fig. 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,8 @@ pub(crate) struct Helper {
     block_size: u16,
     /// Which run of the encoder the blocks are of.
     run: u16,
+    /// Room for coding vector and symbol in a frame.
+    room: usize,
     symbol_size_max: usize,
     rng: Stream,
     ratios: ErasureRatios,
@@ -102,7 +104,7 @@ impl Helper {
         flow: StationId,
         field: Field,
         block_size: u16,
-        symbol_size_max: usize,
+        room: usize,
         rng: Stream,
     ) -> Self {
         Helper {
@@ -111,7 +113,8 @@ impl Helper {
             field,
             block_size,
             run: 0,
-            symbol_size_max,
+            room,
+            symbol_size_max: room,
             rng,
             ratios: ErasureRatios::default(),
             base: None,
@@ -141,7 +144,10 @@ impl Helper {
     /// The encoder restarted, with what it says of itself.
     pub(crate) fn restart(&mut self, joined: &Joined) {
         (self.field, self.block_size, self.run) = (joined.field, joined.block_size, joined.run);
-        self.symbol_size_max = usize::from(joined.symbol_size);
+        // Longer symbols than a frame of ours can carry beside their vector are refused.
+        let vector_len = self.field.vector_len_bytes(usize::from(self.block_size));
+        let room = self.room.saturating_sub(RUN_LEN + vector_len);
+        self.symbol_size_max = usize::from(joined.symbol_size).min(room);
         self.base = None;
         self.blocks.clear();
         self.spare.clear();

@@ -24,11 +24,11 @@ impl HelperStation {
         mut fork: impl FnMut() -> Stream,
         now: Time,
     ) -> Self {
-        let symbol_size_max = config.frame_len_max - HEADER_LEN - ENC_LEN - TAG_LEN;
+        let room = config.frame_len_max - HEADER_LEN - ENC_LEN - TAG_LEN;
         let mut flow = |from, to| {
             let coding = config.coding;
             let (field, size) = (coding.field, coding.block_size);
-            let mut helper = Helper::new(coding, from, field, size, symbol_size_max, fork());
+            let mut helper = Helper::new(coding, from, field, size, room, fork());
             if let LinkErrors::Fixed(ratios) = config.link_errors {
                 helper.set_links(ratios);
             }
