@@ -30,6 +30,25 @@ fn can_run() -> bool {
     refused.is_none()
 }
 
+/// Times a measurement is repeated before it counts as wrong.
+const ATTEMPTS: u32 = 4;
+
+/// Measures in real time, alone among these tests. What the machine spoils when it is busy with
+/// something else comes right when it is measured again; what is wrong stays wrong.
+fn measure(check: impl Fn()) {
+    if !can_run() {
+        return;
+    }
+    let _alone = alone();
+    for attempt in 1..ATTEMPTS {
+        if std::panic::catch_unwind(std::panic::AssertUnwindSafe(&check)).is_ok() {
+            return;
+        }
+        println!("attempt {attempt} failed, perhaps on a busy machine: once more");
+    }
+    check();
+}
+
 /// Runs in real time disturb each other on few processors.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
@@ -57,85 +76,78 @@ fn kernel_row(medium: &str, run: &str) -> Row {
 
 #[test]
 fn tcp_fills_a_lossless_radio() {
-    if !can_run() {
-        return;
-    }
-    let _alone = alone();
-    let row = kernel_row("", "transport = 'tcp'\ne3 = 0\nduration_s = 3");
-    // 1448 bytes of payload in a frame of 1514 bytes.
-    let most = 12e6 * 1448.0 / 1514.0;
-    assert!(row.goodput_bps >= 0.95 * most, "{row:?}");
-    assert!(row.goodput_bps <= 1.005 * most, "{row:?}");
-    // Half of the round trip, at most 50 frames of 1.009 ms before the one that is measured, and a
-    // few in the sender; machines that do something else besides are late now and then.
-    let longest = row.delays.delay_p95_s.expect("records came");
-    assert!(row.delays.delay_p50_s.expect("records came") > 0.002, "{row:?}");
-    assert!(longest < 0.002 + 51.0 * 0.00101 + 0.020, "{row:?}");
-    assert_eq!(row.sides.len(), 1);
+    measure(|| {
+        let row = kernel_row("", "transport = 'tcp'\ne3 = 0\nduration_s = 3");
+        // 1448 bytes of payload in a frame of 1514 bytes.
+        let most = 12e6 * 1448.0 / 1514.0;
+        assert!(row.goodput_bps >= 0.95 * most, "{row:?}");
+        assert!(row.goodput_bps <= 1.005 * most, "{row:?}");
+        // Half of the round trip, at most 50 frames of 1.009 ms before the one that is measured, and a
+        // few in the sender; machines that do something else besides are late now and then.
+        let longest = row.delays.delay_p95_s.expect("records came");
+        assert!(row.delays.delay_p50_s.expect("records came") > 0.002, "{row:?}");
+        assert!(longest < 0.002 + 51.0 * 0.00101 + 0.020, "{row:?}");
+        assert_eq!(row.sides.len(), 1);
+    });
 }
 
 #[test]
 fn the_radio_loses_what_it_is_told_to() {
-    if !can_run() {
-        return;
-    }
-    let _alone = alone();
-    let row = kernel_row(
-        "",
-        "transport = 'udp'\noffered_bps = 8e6\ndatagram_bytes = 400\ne3 = 0.1\nduration_s = 4\n\
+    measure(|| {
+        let row = kernel_row(
+            "",
+            "transport = 'udp'\noffered_bps = 8e6\ndatagram_bytes = 400\ne3 = 0.1\nduration_s = 4\n\
          direction = 'both'",
-    );
-    let (sent, received) = (row.packets_sent.unwrap(), row.packets_received.unwrap());
-    assert!(sent > 19_000, "{row:?}");
-    // 20,000 draws at 10 %: a standard deviation of .21 points.
-    let lost = 1.0 - received as f64 / sent as f64;
-    assert!((lost - 0.1).abs() < 0.01, "lost {lost}: {row:?}");
-    assert_eq!((row.packets_out_of_order, row.packets_duplicated), (Some(0), Some(0)));
-    // A sender that the machine held up sends a burst.
-    assert!(row.ingress_drops.unwrap() < 100, "{row:?}");
-    assert!((row.air_frames_per_packet.unwrap() - 1.0 / (1.0 - lost)).abs() < 0.01, "{row:?}");
-    // Half of the round trip and one frame of 442 bytes; the rest is the machine's.
-    let median = row.delays.delay_p50_s.unwrap();
-    assert!((0.0022..0.0052).contains(&median), "{row:?}");
-    for side in &row.sides {
-        let lost = 1.0 - side.packets_received.unwrap() as f64 / side.packets_sent.unwrap() as f64;
-        assert!((lost - 0.1).abs() < 0.015, "{side:?}");
-    }
+        );
+        let (sent, received) = (row.packets_sent.unwrap(), row.packets_received.unwrap());
+        assert!(sent > 19_000, "{row:?}");
+        // 20,000 draws at 10 %: a standard deviation of .21 points.
+        let lost = 1.0 - received as f64 / sent as f64;
+        assert!((lost - 0.1).abs() < 0.01, "lost {lost}: {row:?}");
+        assert_eq!((row.packets_out_of_order, row.packets_duplicated), (Some(0), Some(0)));
+        // A sender that the machine held up sends a burst.
+        assert!(row.ingress_drops.unwrap() < 100, "{row:?}");
+        assert!((row.air_frames_per_packet.unwrap() - 1.0 / (1.0 - lost)).abs() < 0.01, "{row:?}");
+        // Half of the round trip and one frame of 442 bytes; the rest is the machine's.
+        let median = row.delays.delay_p50_s.unwrap();
+        assert!((0.0022..0.0052).contains(&median), "{row:?}");
+        for side in &row.sides {
+            let lost =
+                1.0 - side.packets_received.unwrap() as f64 / side.packets_sent.unwrap() as f64;
+            assert!((lost - 0.1).abs() < 0.015, "{side:?}");
+        }
+    });
 }
 
 #[test]
 fn a_full_interface_pushes_back_at_its_length() {
-    if !can_run() {
-        return;
-    }
-    let _alone = alone();
-    for queue_frames in [10, 40, 80] {
-        let medium = format!("rate_bps = 12_000_000\nqueue_frames = {queue_frames}");
-        let text = format!(
-            "name = 'test'\nseed = 7\n[medium]\nduplex = 'full'\nrtt_ms = 0\n{medium}\n[[run]]\n\
+    measure(|| {
+        for queue_frames in [10, 40, 80] {
+            let medium = format!("rate_bps = 12_000_000\nqueue_frames = {queue_frames}");
+            let text = format!(
+                "name = 'test'\nseed = 7\n[medium]\nduplex = 'full'\nrtt_ms = 0\n{medium}\n[[run]]\n\
              path = 'kernel'\ntransport = 'udp'\noffered_bps = 24e6\ne3 = 0\nduration_s = 1"
-        );
-        let row = try_run(&Scenario::parse(&text).unwrap(), Path::new("unused")).unwrap();
-        // A datagram that finds the last place waits for all before it and its own airtime.
-        let expected = f64::from(queue_frames) * 1514.0 * 8.0 / 12e6;
-        let usual = row.delays.delay_p50_s.unwrap();
-        assert!((usual - expected).abs() < 0.002, "{queue_frames} frames: {row:?}");
-        assert!(row.ingress_drops.unwrap() > 500, "{row:?}");
-        assert!((row.air_utilisation.unwrap() - 1.0).abs() < 0.01, "{row:?}");
-    }
+            );
+            let row = try_run(&Scenario::parse(&text).unwrap(), Path::new("unused")).unwrap();
+            // A datagram that finds the last place waits for all before it and its own airtime.
+            let expected = f64::from(queue_frames) * 1514.0 * 8.0 / 12e6;
+            let usual = row.delays.delay_p50_s.unwrap();
+            assert!((usual - expected).abs() < 0.002, "{queue_frames} frames: {row:?}");
+            assert!(row.ingress_drops.unwrap() > 500, "{row:?}");
+            assert!((row.air_utilisation.unwrap() - 1.0).abs() < 0.01, "{row:?}");
+        }
+    });
 }
 
 #[test]
 fn mac_retransmission_hides_losses() {
-    if !can_run() {
-        return;
-    }
-    let _alone = alone();
-    let row = kernel_row(
-        "retry_limit = 20",
-        "transport = 'udp'\noffered_bps = 2e6\ne3 = 0.3\nduration_s = 2",
-    );
-    assert_eq!(row.packets_sent, row.packets_received, "{row:?}");
+    measure(|| {
+        let row = kernel_row(
+            "retry_limit = 20",
+            "transport = 'udp'\noffered_bps = 2e6\ne3 = 0.3\nduration_s = 2",
+        );
+        assert_eq!(row.packets_sent, row.packets_received, "{row:?}");
+    });
 }
 
 #[test]
