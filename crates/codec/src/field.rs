@@ -9,6 +9,9 @@ use crate::CodecError;
 /// x^8 + x^4 + x^3 + x^2 + 1, as in RFC 8681 section 3.6 (and RFC 5510); x generates the field.
 const POLYNOMIAL: u16 = 0x11D;
 
+/// x^4 + x + 1; x generates the field.
+const POLYNOMIAL_16: u8 = 0x13;
+
 /// Draws of an all-zero coding vector after which the generator is taken for broken and the first
 /// coefficient is set to 1. A working one gets here with probability 2^-64 at most.
 const ZERO_DRAWS_MAX: usize = 64;
@@ -18,15 +21,19 @@ const ZERO_DRAWS_MAX: usize = 64;
 pub enum Field {
     /// GF(2): a coded symbol is the XOR of a set of symbols. A coefficient takes one bit.
     Gf2,
+    /// GF(2^4) over the polynomial 0x13. A coefficient takes four bits, and a byte of a symbol is
+    /// two elements, the first in the low half.
+    Gf16,
     /// GF(2^8) over the polynomial 0x11D. A coefficient takes one byte.
     Gf256,
 }
 
 impl Field {
-    /// Number of elements of the field: 2 or 256.
+    /// Number of elements of the field: 2, 16 or 256.
     pub const fn order(self) -> u32 {
         match self {
             Self::Gf2 => 2,
+            Self::Gf16 => 16,
             Self::Gf256 => 256,
         }
     }
@@ -34,10 +41,12 @@ impl Field {
     /// Length in bytes of a coding vector over `count` symbols.
     ///
     /// Over GF(2) coefficient `i` is bit `i % 8` (least significant first) of byte `i / 8`; over
-    /// GF(2^8) it is byte `i`.
+    /// GF(2^4) it is the low half of byte `i / 2` if `i` is even, else the high half; over GF(2^8)
+    /// it is byte `i`.
     pub const fn vector_len_bytes(self, count: usize) -> usize {
         match self {
             Self::Gf2 => count.div_ceil(8),
+            Self::Gf16 => count.div_ceil(2),
             Self::Gf256 => count,
         }
     }
@@ -93,6 +102,7 @@ impl Field {
     pub(crate) fn coefficient(self, vector: &[u8], index: usize) -> u8 {
         match self {
             Self::Gf2 => (vector[index / 8] >> (index % 8)) & 1,
+            Self::Gf16 => (vector[index / 2] >> (index % 2 * 4)) & 0xF,
             Self::Gf256 => vector[index],
         }
     }
@@ -104,6 +114,10 @@ impl Field {
                 let byte = &mut vector[index / 8];
                 *byte = (*byte & !(1 << (index % 8))) | (value << (index % 8));
             }
+            Self::Gf16 => {
+                let byte = &mut vector[index / 2];
+                *byte = (*byte & (0xF0 >> (index % 2 * 4))) | (value << (index % 2 * 4));
+            }
             Self::Gf256 => vector[index] = value,
         }
     }
@@ -112,6 +126,7 @@ impl Field {
     pub(crate) fn add_to_coefficient(self, vector: &mut [u8], index: usize, value: u8) {
         match self {
             Self::Gf2 => vector[index / 8] ^= value << (index % 8),
+            Self::Gf16 => vector[index / 2] ^= value << (index % 2 * 4),
             Self::Gf256 => vector[index] ^= value,
         }
     }
@@ -128,17 +143,30 @@ impl Field {
                 let rest = vector[first + 1..].iter().position(|&byte| byte != 0)? + first + 1;
                 Some(rest * 8 + vector[rest].trailing_zeros() as usize)
             }
+            Self::Gf16 => {
+                let first = start / 2;
+                let head = vector.get(first)? & (0xFF << (start % 2 * 4));
+                if head != 0 {
+                    return Some(first * 2 + head.trailing_zeros() as usize / 4);
+                }
+                let rest = vector[first + 1..].iter().position(|&byte| byte != 0)? + first + 1;
+                Some(rest * 2 + vector[rest].trailing_zeros() as usize / 4)
+            }
             Self::Gf256 => Some(start + vector.get(start..)?.iter().position(|&byte| byte != 0)?),
         }
     }
 
     /// Zeroes the bits of the last byte that belong to no symbol.
     pub(crate) fn mask_unused(self, vector: &mut [u8], count: usize) {
-        if self == Self::Gf2
-            && !count.is_multiple_of(8)
-            && let Some(last) = vector.get_mut(count / 8)
+        let (place, bits) = match self {
+            Self::Gf2 => (count / 8, count % 8),
+            Self::Gf16 => (count / 2, count % 2 * 4),
+            Self::Gf256 => return,
+        };
+        if bits != 0
+            && let Some(last) = vector.get_mut(place)
         {
-            *last &= !(0xFF << (count % 8));
+            *last &= !(0xFF << bits);
         }
     }
 
@@ -146,6 +174,7 @@ impl Field {
     pub(crate) fn invert(self, element: u8) -> u8 {
         match self {
             Self::Gf2 => element,
+            Self::Gf16 => INVERSES_16[(element & 0xF) as usize],
             Self::Gf256 => EXP[255 - LOG[element as usize] as usize],
         }
     }
@@ -157,8 +186,7 @@ impl Field {
             0 => {}
             1 => add(to, from),
             _ => {
-                debug_assert_eq!(self, Self::Gf256);
-                let products = &PRODUCTS[coefficient as usize];
+                let products = self.products(coefficient);
                 for (to, &from) in to.iter_mut().zip(from) {
                     *to ^= products[from as usize];
                 }
@@ -169,9 +197,17 @@ impl Field {
     /// `data *= coefficient`, for a coefficient that is not zero.
     pub(crate) fn scale(self, data: &mut [u8], coefficient: u8) {
         if coefficient != 1 {
-            debug_assert_eq!(self, Self::Gf256);
-            let products = &PRODUCTS[coefficient as usize];
+            let products = self.products(coefficient);
             data.iter_mut().for_each(|byte| *byte = products[*byte as usize]);
+        }
+    }
+
+    /// `coefficient` times each byte.
+    fn products(self, coefficient: u8) -> &'static [u8; 256] {
+        debug_assert_ne!(self, Self::Gf2);
+        match self {
+            Self::Gf16 => &PRODUCTS_16[(coefficient & 0xF) as usize],
+            _ => &PRODUCTS[coefficient as usize],
         }
     }
 
@@ -220,6 +256,58 @@ static LOG: [u8; 256] = powers().1;
 
 /// `PRODUCTS[a][b]` is `a * b`. A kernel works with one row: four cache lines.
 static PRODUCTS: [[u8; 256]; 256] = products();
+
+/// `PRODUCTS_16[a][b]` is `a` times both halves of `b`.
+static PRODUCTS_16: [[u8; 256]; 16] = products_16();
+
+/// Inverses in GF(2^4); entry 0 is meaningless.
+static INVERSES_16: [u8; 16] = inverses_16();
+
+const fn multiply_16(a: u8, b: u8) -> u8 {
+    let (mut power, mut product, mut bit) = (a, 0, 0);
+    while bit < 4 {
+        if (b >> bit) & 1 == 1 {
+            product ^= power;
+        }
+        power <<= 1;
+        if power & 0x10 != 0 {
+            power ^= POLYNOMIAL_16;
+        }
+        bit += 1;
+    }
+    product
+}
+
+const fn products_16() -> [[u8; 256]; 16] {
+    let mut products = [[0; 256]; 16];
+    let mut a = 0;
+    while a < 16 {
+        let mut b = 0;
+        while b < 256 {
+            let (low, high) = (b as u8 & 0xF, b as u8 >> 4);
+            products[a][b] = multiply_16(a as u8, low) | multiply_16(a as u8, high) << 4;
+            b += 1;
+        }
+        a += 1;
+    }
+    products
+}
+
+const fn inverses_16() -> [u8; 16] {
+    let mut inverses = [0; 16];
+    let mut a = 1;
+    while a < 16 {
+        let mut b = 1;
+        while b < 16 {
+            if multiply_16(a, b) == 1 {
+                inverses[a as usize] = b;
+            }
+            b += 1;
+        }
+        a += 1;
+    }
+    inverses
+}
 
 const fn powers() -> ([u8; 256], [u8; 256]) {
     let mut exp = [0; 256];
@@ -290,6 +378,9 @@ mod tests {
             if a != 0 {
                 assert_eq!(naive::multiply(a, Field::Gf256.invert(a)), 1, "1 / {a}");
             }
+            if (1..16).contains(&a) {
+                assert_eq!(naive::multiply_16(a, Field::Gf16.invert(a)), 1, "1 / {a}");
+            }
         }
     }
 
@@ -325,7 +416,7 @@ mod tests {
 
     #[test]
     fn a_drawn_vector_is_never_all_zero_and_has_no_unused_bits() {
-        for field in [Field::Gf2, Field::Gf256] {
+        for field in [Field::Gf2, Field::Gf16, Field::Gf256] {
             for count in 1..20 {
                 let mut out = [0xAA; 24];
                 field.draw_vector(count, &mut Stuck(0), &mut out).unwrap();
@@ -333,9 +424,7 @@ mod tests {
                 field.draw_vector(count, &mut Stuck(255), &mut out).unwrap();
                 let len = field.vector_len_bytes(count);
                 assert!(out[len..].iter().all(|&byte| byte == 0xAA), "only the vector is written");
-                assert!(
-                    (count..len * 8).all(|i| field.order() == 256 || out[i / 8] >> (i % 8) == 0)
-                );
+                assert_eq!(field.first_nonzero(&out[..len], count), None, "unused bits");
                 for seed in 0..100 {
                     field.expand_seed(seed, count, &mut out).unwrap();
                     assert!(!is_zero(&out[..len]));

@@ -39,7 +39,7 @@ fn sent() -> impl Strategy<Value = Sent> {
 }
 
 fn field() -> impl Strategy<Value = Field> {
-    prop_oneof![Just(Field::Gf2), Just(Field::Gf256)]
+    prop_oneof![Just(Field::Gf2), Just(Field::Gf16), Just(Field::Gf256)]
 }
 
 /// Blocks within a byte of the coding vector, and some across its 64-bit words.
@@ -80,9 +80,9 @@ impl Net {
             symbols,
             encoder,
             recoder: Recoder::new(field, count, SYMBOL_SIZE_MAX).unwrap(),
-            recoder_twin: NaiveDecoder::new(count, SYMBOL_SIZE_MAX),
+            recoder_twin: NaiveDecoder::new(field, count, SYMBOL_SIZE_MAX),
             decoder: BlockDecoder::new(field, count, SYMBOL_SIZE_MAX).unwrap(),
-            decoder_twin: NaiveDecoder::new(count, SYMBOL_SIZE_MAX),
+            decoder_twin: NaiveDecoder::new(field, count, SYMBOL_SIZE_MAX),
             rng: ChaCha8Rng::seed_from_u64(seed),
             len_max: 0,
         }
@@ -104,7 +104,7 @@ impl Net {
             Sent::Sparse(indices) => {
                 let mut vector = vec![0; 80];
                 for index in indices {
-                    let factor = if self.field == Field::Gf2 { 1 } else { 29 };
+                    let factor = (29 % self.field.order()) as u8;
                     let index = index.index(self.symbols.len());
                     self.field.add_to_coefficient(&mut vector, index, factor);
                 }
@@ -136,7 +136,7 @@ impl Net {
         let vector = &vector[..self.field.vector_len_bytes(count)];
         let mut out = [0xEE; SYMBOL_SIZE_MAX];
         let len = self.encoder.encode(vector, count, &mut out).unwrap();
-        let expected = combine(&unpack(self.field, vector, count), &self.symbols);
+        let expected = combine(self.field, &unpack(self.field, vector, count), &self.symbols);
         assert_eq!(out[..len], expected);
         assert!(out[len..].iter().all(|&byte| byte == 0xEE), "written beyond its length");
         (len > 0).then(|| Frame::Coded(vector.to_vec(), count, expected))
@@ -154,7 +154,7 @@ impl Net {
         payload.truncate(recoded.len);
         let coefficients = unpack(self.field, &vector, recoded.count);
         assert_ne!(coefficients, vec![0; recoded.count]);
-        let mut expected = combine(&coefficients, &self.symbols);
+        let mut expected = combine(self.field, &coefficients, &self.symbols);
         assert!(expected.len() <= recoded.len);
         expected.resize(recoded.len, 0);
         assert_eq!(payload, expected);
@@ -325,7 +325,7 @@ proptest! {
                 prop_assert_eq!(recoded.count, decoder.known_count());
                 let vector = &vector[..field.vector_len_bytes(recoded.count)];
                 last.add_coded(vector, recoded.count, &payload[..recoded.len]).unwrap();
-                let mut expected = combine(&unpack(field, vector, recoded.count), &symbols);
+                let mut expected = combine(field, &unpack(field, vector, recoded.count), &symbols);
                 expected.resize(recoded.len, 0);
                 prop_assert_eq!(&payload[..recoded.len], expected);
             }
