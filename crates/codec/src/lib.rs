@@ -58,14 +58,20 @@ mod field;
 mod naive;
 mod recoder;
 mod rows;
+mod tinymt;
 #[cfg(test)]
 mod twin_tests;
+mod window;
 
 pub use decoder::{BlockDecoder, Outcome};
 pub use encoder::BlockEncoder;
 pub use error::CodecError;
 pub use field::Field;
 pub use recoder::{Recoded, Recoder};
+pub use tinymt::{Density, TinyMt32};
+pub use window::{
+    Coefficients, MAX_WINDOW_SIZE, WindowDecoder, WindowEncoder, WindowOutcome, widen_id,
+};
 
 /// Most symbols that a block can have.
 pub const MAX_BLOCK_SIZE: usize = 1024;
