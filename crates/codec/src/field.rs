@@ -5,6 +5,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::CodecError;
+use crate::kernel::{Backend, Tables, tables};
 
 /// x^8 + x^4 + x^3 + x^2 + 1, as in RFC 8681 section 3.6 (and RFC 5510); x generates the field.
 const POLYNOMIAL: u16 = 0x11D;
@@ -107,6 +108,15 @@ impl Field {
         }
     }
 
+    /// The kernels' tables.
+    pub(crate) fn tables(self) -> &'static Tables {
+        match self {
+            Self::Gf2 => &tables::GF2,
+            Self::Gf16 => &tables::GF16,
+            Self::Gf256 => &tables::GF256,
+        }
+    }
+
     /// Sets coefficient `index`; over GF(2) `value` is 0 or 1.
     pub(crate) fn set_coefficient(self, vector: &mut [u8], index: usize, value: u8) {
         match self {
@@ -181,34 +191,7 @@ impl Field {
 
     /// `to += coefficient * from`, over slices of one length.
     pub(crate) fn add_scaled(self, to: &mut [u8], coefficient: u8, from: &[u8]) {
-        debug_assert_eq!(to.len(), from.len());
-        match coefficient {
-            0 => {}
-            1 => add(to, from),
-            _ => {
-                let products = self.products(coefficient);
-                for (to, &from) in to.iter_mut().zip(from) {
-                    *to ^= products[from as usize];
-                }
-            }
-        }
-    }
-
-    /// `data *= coefficient`, for a coefficient that is not zero.
-    pub(crate) fn scale(self, data: &mut [u8], coefficient: u8) {
-        if coefficient != 1 {
-            let products = self.products(coefficient);
-            data.iter_mut().for_each(|byte| *byte = products[*byte as usize]);
-        }
-    }
-
-    /// `coefficient` times each byte.
-    fn products(self, coefficient: u8) -> &'static [u8; 256] {
-        debug_assert_ne!(self, Self::Gf2);
-        match self {
-            Self::Gf16 => &PRODUCTS_16[(coefficient & 0xF) as usize],
-            _ => &PRODUCTS[coefficient as usize],
-        }
+        Backend::detected().add_scaled(self, to, coefficient, from);
     }
 
     /// Adds `coefficient * symbol` to the symbol of `len` bytes at the start of `out`, the shorter
@@ -236,32 +219,41 @@ pub(crate) fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().all(|&byte| byte == 0)
 }
 
-/// `to ^= from`, eight bytes at a time: the compiler makes vector instructions of it.
-fn add(to: &mut [u8], from: &[u8]) {
-    let (to_words, to_rest) = to.as_chunks_mut::<8>();
-    let (from_words, from_rest) = from.as_chunks::<8>();
-    for (to, from) in to_words.iter_mut().zip(from_words) {
-        *to = (u64::from_ne_bytes(*to) ^ u64::from_ne_bytes(*from)).to_ne_bytes();
-    }
-    for (to, from) in to_rest.iter_mut().zip(from_rest) {
-        *to ^= from;
-    }
-}
-
 /// Powers of x.
 static EXP: [u8; 256] = powers().0;
 
 /// Logarithms to the base x; entry 0 is meaningless.
 static LOG: [u8; 256] = powers().1;
 
-/// `PRODUCTS[a][b]` is `a * b`. A kernel works with one row: four cache lines.
-static PRODUCTS: [[u8; 256]; 256] = products();
-
-/// `PRODUCTS_16[a][b]` is `a` times both halves of `b`.
-static PRODUCTS_16: [[u8; 256]; 16] = products_16();
-
 /// Inverses in GF(2^4); entry 0 is meaningless.
 static INVERSES_16: [u8; 16] = inverses_16();
+
+/// `coefficient` times the elements in one byte of a symbol, in the field of that order.
+pub(crate) const fn multiply_byte(order: u32, coefficient: u8, byte: u8) -> u8 {
+    match order {
+        2 => (coefficient & 1) * byte,
+        16 => {
+            let high = multiply_16(coefficient, byte >> 4);
+            multiply_16(coefficient, byte & 0xF) | high << 4
+        }
+        _ => multiply_256(coefficient, byte),
+    }
+}
+
+const fn multiply_256(a: u8, b: u8) -> u8 {
+    let (mut power, mut product, mut bit) = (a as u16, 0, 0);
+    while bit < 8 {
+        if (b >> bit) & 1 == 1 {
+            product ^= power;
+        }
+        power <<= 1;
+        if power & 0x100 != 0 {
+            power ^= POLYNOMIAL;
+        }
+        bit += 1;
+    }
+    product as u8
+}
 
 const fn multiply_16(a: u8, b: u8) -> u8 {
     let (mut power, mut product, mut bit) = (a, 0, 0);
@@ -276,21 +268,6 @@ const fn multiply_16(a: u8, b: u8) -> u8 {
         bit += 1;
     }
     product
-}
-
-const fn products_16() -> [[u8; 256]; 16] {
-    let mut products = [[0; 256]; 16];
-    let mut a = 0;
-    while a < 16 {
-        let mut b = 0;
-        while b < 256 {
-            let (low, high) = (b as u8 & 0xF, b as u8 >> 4);
-            products[a][b] = multiply_16(a as u8, low) | multiply_16(a as u8, high) << 4;
-            b += 1;
-        }
-        a += 1;
-    }
-    products
 }
 
 const fn inverses_16() -> [u8; 16] {
@@ -327,21 +304,6 @@ const fn powers() -> ([u8; 256], [u8; 256]) {
     (exp, log)
 }
 
-const fn products() -> [[u8; 256]; 256] {
-    let (exp, log) = powers();
-    let mut products = [[0; 256]; 256];
-    let mut a = 1;
-    while a < 256 {
-        let mut b = 1;
-        while b < 256 {
-            products[a][b] = exp[(log[a] as usize + log[b] as usize) % 255];
-            b += 1;
-        }
-        a += 1;
-    }
-    products
-}
-
 #[cfg(test)]
 mod tests {
     use core::convert::Infallible;
@@ -373,7 +335,9 @@ mod tests {
     fn products_and_inverses_are_those_of_the_schoolbook() {
         for a in 0..=255 {
             for b in 0..=255 {
-                assert_eq!(PRODUCTS[a as usize][b as usize], naive::multiply(a, b), "{a} * {b}");
+                assert_eq!(multiply_256(a, b), naive::multiply(a, b), "{a} * {b}");
+                let halves = naive::multiply_byte(Field::Gf16, a % 16, b);
+                assert_eq!(multiply_byte(16, a % 16, b), halves, "{a} * {b}");
             }
             if a != 0 {
                 assert_eq!(naive::multiply(a, Field::Gf256.invert(a)), 1, "1 / {a}");

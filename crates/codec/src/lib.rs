@@ -44,16 +44,17 @@
 //! # Ok::<(), corridor_codec::CodecError>(())
 //! ```
 #![no_std]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 extern crate alloc;
-#[cfg(test)]
+#[cfg(any(test, feature = "std"))]
 extern crate std;
 
 mod decoder;
 mod encoder;
 mod error;
 mod field;
+mod kernel;
 #[cfg(test)]
 mod naive;
 mod recoder;
@@ -67,6 +68,7 @@ pub use decoder::{BlockDecoder, Outcome};
 pub use encoder::BlockEncoder;
 pub use error::CodecError;
 pub use field::Field;
+pub use kernel::Backend;
 pub use recoder::{Recoded, Recoder};
 pub use tinymt::{Density, TinyMt32};
 pub use window::{
