@@ -59,6 +59,7 @@ mod kernel;
 mod naive;
 mod recoder;
 mod rows;
+mod tableau;
 mod tinymt;
 #[cfg(test)]
 mod twin_tests;

@@ -259,7 +259,7 @@ impl Payloads {
     }
 
     /// The slots that `wanted` has, whole and to be written, in ascending order; the caller says
-    /// with [`set_lens`](Self::set_solved) how long they have become.
+    /// with [`set_written`](Self::set_written) how long they have become.
     pub fn slots_mut(&mut self, wanted: &IndexSet) -> impl Iterator<Item = (usize, &mut [u8])> {
         let slots = self.bytes.chunks_exact_mut(self.stride).enumerate();
         slots.filter(|&(slot, _)| wanted.contains(slot))
@@ -393,6 +393,27 @@ impl IndexSet {
     /// Whether the set has this index; any number may be asked for.
     pub fn contains(&self, index: usize) -> bool {
         self.words.get(index / 64).is_some_and(|word| (word >> (index % 64)) & 1 == 1)
+    }
+
+    /// The first index that is not in the set; the size of the largest set if all are.
+    pub fn first_absent(&self) -> usize {
+        let word = self.words.iter().position(|&word| word != u64::MAX);
+        word.map_or(MAX_BLOCK_SIZE, |place| place * 64 + self.words[place].trailing_ones() as usize)
+    }
+
+    pub fn remove(&mut self, index: usize) {
+        self.words[index / 64] &= !(1 << (index % 64));
+    }
+
+    /// Takes out the indices that `other` has.
+    pub fn subtract(&mut self, other: &Self) {
+        for (word, other) in self.words.iter_mut().zip(&other.words) {
+            *word &= !other;
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.words.iter().all(|&word| word == 0)
     }
 
     pub fn len(&self) -> usize {

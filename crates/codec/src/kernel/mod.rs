@@ -376,10 +376,6 @@ impl Terms {
         }
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
     pub fn clear(&mut self) {
         (self.count, self.end) = (0, 0);
     }
