@@ -1,6 +1,7 @@
 //! Speed of the coders, beside what the registers alone could do, in one run:
 //!
-//!     taskset -c 1 cargo run --release -p corridor-codec --example speed [gf256|gf16|gf2] [bytes]
+//!     taskset -c 1 cargo run --release -p corridor-codec --example speed [gf256] [gf16] [gf2] \
+//!         [g=COUNT] [run=NAME] [BYTES]
 //!
 //! Payload GB/s, the best of several passes and their median. `limit` is a loop of the
 //! multiply-accumulate of GF(2^8) on registers, in 10^9 bytes per second: a batch can encode no
@@ -198,6 +199,17 @@ impl Bench {
     }
 }
 
+/// What is measured, by name.
+const RUNS: &[(&str, fn(&mut Bench) -> (f64, f64))] = &[
+    ("encode", Bench::encode_one),
+    ("batch4", |bench| bench.encode_batch(4)),
+    ("batch16", |bench| bench.encode_batch(16)),
+    ("recode", Bench::recode_one),
+    ("recode16", |bench| bench.recode_batch(16)),
+    ("decode", Bench::decode_dense),
+    ("systematic", Bench::decode_systematic),
+];
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let limit = register_limit();
@@ -208,24 +220,26 @@ fn main() {
         if named && !arguments.iter().any(|word| word == name) {
             continue;
         }
-        println!("{name}, {size} bytes: best (median) GB/s; batch also times g / limit");
+        println!("{name}, {size} bytes: best (median) GB/s; [batch times g / limit]");
+        let only_run = arguments.iter().find_map(|word| word.strip_prefix("run="));
+        let only = arguments.iter().find_map(|word| word.strip_prefix("g=")?.parse().ok());
         for count in [16, 32, 50, 64, 100, 150, 256, 1024] {
+            if only.is_some_and(|only: usize| only != count) {
+                continue;
+            }
             let mut bench = Bench::new(field, count, size);
-            let show = |(best, median): (f64, f64)| format!("{best:.3} ({median:.3})");
-            let batch = bench.encode_batch(16);
-            println!(
-                "g {count:4}: encode {} batch 4 {} batch 16 {} [{:.2}] recode {} batch 16 {} decode {} \
-                 systematic {} = {:.1} Gbit/s",
-                show(bench.encode_one()),
-                show(bench.encode_batch(4)),
-                show(batch),
-                batch.0 * count as f64 / limit,
-                show(bench.recode_one()),
-                show(bench.recode_batch(16)),
-                show(bench.decode_dense()),
-                show(bench.decode_systematic()),
-                bench.decode_systematic().0 * 8.,
-            );
+            print!("g {count:4}:");
+            for (name, run) in RUNS {
+                if only_run.is_some_and(|only| only != *name) {
+                    continue;
+                }
+                let (best, median) = run(&mut bench);
+                print!(" {name} {best:.3} ({median:.3})");
+                if *name == "batch16" {
+                    print!(" [{:.2}]", best * count as f64 / limit);
+                }
+            }
+            println!();
         }
     }
 }

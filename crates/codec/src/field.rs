@@ -100,6 +100,7 @@ impl Field {
     }
 
     /// Coefficient `index` of a vector that is long enough to have it.
+    #[inline]
     pub(crate) fn coefficient(self, vector: &[u8], index: usize) -> u8 {
         match self {
             Self::Gf2 => (vector[index / 8] >> (index % 8)) & 1,
@@ -118,6 +119,7 @@ impl Field {
     }
 
     /// Sets coefficient `index`; over GF(2) `value` is 0 or 1.
+    #[inline]
     pub(crate) fn set_coefficient(self, vector: &mut [u8], index: usize, value: u8) {
         match self {
             Self::Gf2 => {
@@ -133,6 +135,7 @@ impl Field {
     }
 
     /// Adds `value` to coefficient `index`.
+    #[inline]
     pub(crate) fn add_to_coefficient(self, vector: &mut [u8], index: usize, value: u8) {
         match self {
             Self::Gf2 => vector[index / 8] ^= value << (index % 8),
@@ -142,6 +145,7 @@ impl Field {
     }
 
     /// Index of the first coefficient at or after `start` that is not zero.
+    #[inline]
     pub(crate) fn first_nonzero(self, vector: &[u8], start: usize) -> Option<usize> {
         match self {
             Self::Gf2 => {

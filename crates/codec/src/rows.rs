@@ -91,12 +91,14 @@ impl Clone for Aligned {
 
 impl Deref for Aligned {
     type Target = [u8];
+    #[inline]
     fn deref(&self) -> &[u8] {
         &self.bytes[self.start..][..self.len]
     }
 }
 
 impl DerefMut for Aligned {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.bytes[self.start..][..self.len]
     }
@@ -147,15 +149,18 @@ impl Payloads {
         }
     }
 
+    #[inline]
     pub fn payload(&self, slot: usize) -> &[u8] {
         &self.bytes[slot * self.stride..][..self.len(slot)]
     }
 
+    #[inline]
     pub fn len(&self, slot: usize) -> usize {
         self.lens[slot].into()
     }
 
     /// Sets a slot to a payload, which is not longer than the shape says.
+    #[inline]
     pub fn set(&mut self, slot: usize, payload: &[u8]) {
         let row = &mut self.bytes[slot * self.stride..][..self.stride];
         row[..payload.len()].copy_from_slice(payload);
@@ -171,6 +176,7 @@ impl Payloads {
         self.used[slot] = len as u16;
     }
 
+    #[inline]
     pub fn copy(&mut self, to: usize, from: usize) {
         let (start, len) = (from * self.stride, self.len(from));
         self.bytes.copy_within(start..start + len, to * self.stride);
@@ -292,20 +298,51 @@ impl Matrix {
         Self { field: shape.field, backend, stride, bytes: Aligned::new(rows * stride) }
     }
 
+    #[inline]
     pub fn row(&self, row: usize) -> &[u8] {
         &self.bytes[row * self.stride..][..self.stride]
     }
 
+    #[inline]
     pub fn row_mut(&mut self, row: usize) -> &mut [u8] {
         &mut self.bytes[row * self.stride..][..self.stride]
     }
 
+    /// Two different rows, in ascending order.
+    pub fn two_rows(&mut self, first: usize, second: usize) -> (&mut [u8], &mut [u8]) {
+        let (head, tail) = self.bytes.split_at_mut(second * self.stride);
+        (&mut head[first * self.stride..][..self.stride], &mut tail[..self.stride])
+    }
+
+    /// Takes coefficient `index` out of the rows given, and notes those that had one.
+    pub fn take_column(
+        &mut self,
+        index: usize,
+        rows: impl Iterator<Item = usize>,
+        terms: &mut Terms,
+    ) {
+        let (place, shift, mask) = match self.field {
+            Field::Gf2 => (index / 8, index % 8, 1),
+            Field::Gf16 => (index / 2, index % 2 * 4, 0xF),
+            Field::Gf256 => (index, 0, 0xFF),
+        };
+        let stride = self.stride;
+        let bytes = &mut self.bytes[..];
+        for row in rows {
+            let byte = &mut bytes[row * stride + place];
+            terms.push(row * stride, [(*byte >> shift) & mask, 0, 0, 0]);
+            *byte &= !(mask << shift);
+        }
+    }
+
     /// Distance of rows in bytes.
+    #[inline]
     pub fn stride(&self) -> usize {
         self.stride
     }
 
     /// Sets a row from a vector as it came, over the first `count` symbols.
+    #[inline]
     pub fn set(&mut self, row: usize, vector: &[u8], count: usize) {
         let field = self.field;
         let out = self.row_mut(row);
@@ -322,11 +359,13 @@ impl Matrix {
         field.set_coefficient(out, index, 1);
     }
 
+    #[inline]
     pub fn copy(&mut self, to: usize, from: usize) {
         let start = from * self.stride;
         self.bytes.copy_within(start..start + self.stride, to * self.stride);
     }
 
+    #[inline]
     pub fn coefficient(&self, row: usize, index: usize) -> u8 {
         self.field.coefficient(self.row(row), index)
     }
@@ -386,21 +425,25 @@ pub(crate) struct IndexSet {
 impl IndexSet {
     pub const EMPTY: Self = Self { words: [0; MAX_BLOCK_SIZE / 64] };
 
+    #[inline]
     pub fn insert(&mut self, index: usize) {
         self.words[index / 64] |= 1 << (index % 64);
     }
 
     /// Whether the set has this index; any number may be asked for.
+    #[inline]
     pub fn contains(&self, index: usize) -> bool {
         self.words.get(index / 64).is_some_and(|word| (word >> (index % 64)) & 1 == 1)
     }
 
     /// The first index that is not in the set; the size of the largest set if all are.
+    #[inline]
     pub fn first_absent(&self) -> usize {
         let word = self.words.iter().position(|&word| word != u64::MAX);
         word.map_or(MAX_BLOCK_SIZE, |place| place * 64 + self.words[place].trailing_ones() as usize)
     }
 
+    #[inline]
     pub fn remove(&mut self, index: usize) {
         self.words[index / 64] &= !(1 << (index % 64));
     }
@@ -412,20 +455,24 @@ impl IndexSet {
         }
     }
 
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|&word| word == 0)
     }
 
+    #[inline]
     pub fn len(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
     /// The indices, in ascending order.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = usize> {
         self.words.iter().enumerate().flat_map(|(place, &word)| indices_in(place, word))
     }
 
     /// The indices that `other` lacks, in ascending order.
+    #[inline]
     pub fn difference(&self, other: &Self) -> impl Iterator<Item = usize> {
         let words = self.words.iter().zip(&other.words).enumerate();
         words.flat_map(|(place, (&word, &other))| indices_in(place, word & !other))
@@ -440,6 +487,7 @@ impl IndexSet {
     }
 }
 
+#[inline]
 fn indices_in(place: usize, mut word: u64) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {
         let bit = (word != 0).then(|| word.trailing_zeros() as usize)?;

@@ -29,8 +29,9 @@ pub(crate) const VECTOR_LEN_MAX: usize = MAX_BLOCK_SIZE;
 pub(crate) struct Tableau {
     shape: Shape,
     rows: Matrix,
-    /// Row 0 is what is arriving, row 1 a multiple of it.
+    /// What is arriving, a multiple of it, and its factors of rows held.
     scratch: Matrix,
+    sum: Matrix,
     /// Rows of bits: all set for the coefficients of numbers that are not held, and for those that
     /// are not held or whose payload is the source symbol.
     masks: Matrix,
@@ -45,6 +46,7 @@ pub(crate) struct Tableau {
 
 const ARRIVING: usize = 0;
 const MULTIPLE: usize = 1;
+const FACTORS: usize = 2;
 const UNHELD: usize = 0;
 const UNSOLVED: usize = 1;
 
@@ -53,7 +55,8 @@ impl Tableau {
         let mut tableau = Self {
             shape: *shape,
             rows: Matrix::with_backend(shape, backend, shape.block_size),
-            scratch: Matrix::with_backend(shape, backend, 2),
+            scratch: Matrix::with_backend(shape, backend, 3),
+            sum: Matrix::with_backend(shape, backend, 1),
             masks: Matrix::with_backend(shape, backend, 2),
             held: IndexSet::EMPTY,
             sources: IndexSet::EMPTY,
@@ -191,44 +194,37 @@ impl Tableau {
         self.scratch.copy(MULTIPLE, ARRIVING);
         self.scratch.scale(MULTIPLE, inverse);
         // The other rows have it in place of the symbol.
-        let stride = self.rows.stride();
         let mut terms = Terms::new();
-        let mut changed = IndexSet::EMPTY;
-        for row in self.held.difference(&self.determined) {
-            let factor = self.rows.coefficient(row, pivot);
-            if factor != 0 {
-                self.rows.clear_coefficient(row, pivot);
-                terms.push(row * stride, [factor, 0, 0, 0]);
-                changed.insert(row);
-            }
-        }
+        let rows = self.held.difference(&self.determined);
+        self.rows.take_column(pivot, rows, &mut terms);
         self.rows.update(&terms, self.scratch.row(MULTIPLE));
         self.rows.row_mut(pivot).copy_from_slice(self.scratch.row(MULTIPLE));
         self.hold(pivot);
         let unheld_start = self.unheld_start();
         self.note_if_determined(pivot, unheld_start);
-        changed.iter().for_each(|row| self.note_if_determined(row, unheld_start));
+        let stride = self.rows.stride();
+        for offset in terms.offsets() {
+            self.note_if_determined(offset / stride, unheld_start);
+        }
         Some(pivot)
     }
 
     /// Puts the rows held in place of their symbols in what is arriving. Returns the first symbol
     /// that is left.
     fn reduce(&mut self) -> Option<usize> {
-        let (arriving, unsolved) = (self.scratch.row(ARRIVING), self.masks.row(UNSOLVED));
-        let mut factors = [0; VECTOR_LEN_MAX];
+        let unsolved = self.masks.row(UNSOLVED);
+        let (arriving, factors) = self.scratch.two_rows(ARRIVING, FACTORS);
         let mut any = 0;
-        for ((factor, &arriving), mask) in factors.iter_mut().zip(arriving).zip(unsolved) {
-            *factor = arriving & !mask;
+        for ((arriving, factor), mask) in arriving.iter_mut().zip(&mut *factors).zip(unsolved) {
+            *factor = *arriving & !mask;
+            *arriving &= mask;
             any |= *factor;
         }
         if any != 0 {
             let (count, len) = (self.shape.block_size, self.rows.stride());
-            let mut sum = [0; VECTOR_LEN_MAX];
-            self.rows.combine(&[&factors], count, &mut [&mut sum[..len]], len);
-            let arriving = self.scratch.row_mut(ARRIVING);
-            for ((arriving, sum), mask) in arriving.iter_mut().zip(&sum).zip(unsolved) {
-                *arriving = (*arriving & mask) ^ sum;
-            }
+            self.rows.combine(&[factors], count, &mut [self.sum.row_mut(0)], len);
+            let sum = self.sum.row(0);
+            arriving.iter_mut().zip(sum).for_each(|(arriving, sum)| *arriving ^= sum);
         }
         first_common(self.shape.field, self.scratch.row(ARRIVING), self.masks.row(UNHELD))
     }

@@ -376,7 +376,12 @@ impl Terms {
         }
     }
 
-    pub fn clear(&mut self) {
+    /// Where the rows are.
+    pub fn offsets(&self) -> impl Iterator<Item = usize> {
+        self.as_slice().iter().map(|term| term.offset as usize)
+    }
+
+    fn clear(&mut self) {
         (self.count, self.end) = (0, 0);
     }
 
