@@ -13,6 +13,8 @@
 //! Because a pivot is the lowest id of its row, to give up the ids before `id` is to drop the rows
 //! with a pivot before it: no other row has them. What is kept has the highest rank possible.
 
+use alloc::{vec, vec::Vec};
+
 use rand::Rng;
 
 use crate::field::is_zero;
@@ -67,6 +69,8 @@ pub struct WindowDecoder {
     /// symbols are zero, and rows of decoded symbols are neither read nor written.
     coefficients: Matrix,
     payloads: Payloads,
+    /// A payload in the making.
+    scratch: Vec<u8>,
     /// Ids of the symbols decoded.
     decoded: RingSet,
     /// Pivots of the rows that are not decoded symbols.
@@ -102,6 +106,7 @@ impl WindowDecoder {
             end: 0,
             coefficients: Matrix::new(&shape, ring.slots() + 2),
             payloads: Payloads::new(&shape),
+            scratch: vec![0; symbol_size_max],
             decoded: RingSet::new(ring),
             pivots: RingSet::new(ring),
             fresh: RingSet::new(ring),
@@ -244,22 +249,26 @@ impl WindowDecoder {
         }
         let mut drawn = [0; MAX_BLOCK_SIZE];
         field.draw_vector(rows.len(), rng, &mut drawn)?;
-        let mut around = [0; MAX_BLOCK_SIZE];
-        let around = &mut around[..self.vector_len()];
-        let (mut len, mut place, mut next) = (0, 0, self.base);
+        // The drawn factors by slots; those of coded symbols; and what the latter combine to.
+        let mut buffers = [[0; MAX_BLOCK_SIZE]; 3];
+        let [factors, coded_factors, around] =
+            buffers.each_mut().map(|buffer| &mut buffer[..self.vector_len()]);
+        let (mut place, mut next) = (0, self.base);
         while let Some(id) = rows.first_in(next, self.end) {
             let (slot, factor) = (self.ring.slot(id), field.coefficient(&drawn, place));
+            field.set_coefficient(factors, slot, factor);
+            if !self.decoded.contains(id) {
+                field.set_coefficient(coded_factors, slot, factor);
+            }
             (place, next) = (place + 1, id + 1);
-            if factor == 0 {
-                continue;
-            }
-            if self.decoded.contains(id) {
-                field.add_to_coefficient(around, slot, factor);
-            } else {
-                field.add_scaled(around, factor, &self.coefficients.row(slot)[..around.len()]);
-            }
-            len = self.payloads.add_to(payload_out, len, factor, slot);
         }
+        let (slots, row_len) = (self.ring.slots(), around.len());
+        self.coefficients.combine(&[coded_factors], slots, &mut [around], row_len);
+        for ((around, factors), coded) in around.iter_mut().zip(&*factors).zip(&*coded_factors) {
+            *around ^= factors ^ coded;
+        }
+        let len = self.payloads.combined_len(factors, slots);
+        self.payloads.combine(&[factors], slots, &mut [payload_out], len);
         self.ring.unwrap_vector(field, around, first, vector_out);
         field.mask_unused(vector_out, count);
         Ok(Some(Recoded { count, len }))
@@ -411,17 +420,21 @@ impl WindowDecoder {
     }
 
     /// Stage 2, the payload: what arrived minus its part in what is held. Nearly all the work of
-    /// a coded symbol is here.
+    /// a coded symbol is here, in one call of the kernels.
     fn fold(&mut self, pivot: u64, payload: &[u8], start: u64, end: u64) {
-        let (arrived, to) = (self.arrived(), self.ring.slot(pivot));
-        self.payloads.set(to, payload);
-        for id in start..end {
-            let slot = self.ring.slot(id);
-            let factor = self.coefficients.coefficient(arrived, slot);
-            if factor != 0 && (self.decoded.contains(id) || self.pivots.contains(id)) {
-                self.payloads.add_scaled(to, factor, slot);
+        let arrived = self.arrived();
+        let mut next = start;
+        while let Some(id) = self.decoded.first_absent(next, end) {
+            if !self.pivots.contains(id) {
+                self.coefficients.clear_coefficient(arrived, self.ring.slot(id));
             }
+            next = id + 1;
         }
+        let (factors, slots) = (self.coefficients.row(arrived), self.ring.slots());
+        let len = self.payloads.combined_len(factors, slots);
+        self.payloads.combine(&[factors], slots, &mut [&mut self.scratch], len);
+        let len = self.shape.field.accumulate(&mut self.scratch, len, 1, payload);
+        self.payloads.set(self.ring.slot(pivot), &self.scratch[..len]);
     }
 
     /// A source symbol takes the place of the row that has its id as pivot, and keeps its own
