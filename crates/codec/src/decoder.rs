@@ -229,6 +229,7 @@ impl BlockDecoder {
     /// Forgets the block, for the next one; the memory is kept.
     pub fn reset(&mut self) {
         self.tableau.reset();
+        self.payloads.clear();
         self.known_count = 0;
         self.payload_len_max = 0;
     }

@@ -144,7 +144,7 @@ impl BlockEncoder {
     /// Empties the block for the next one; the memory is kept.
     pub fn clear(&mut self) {
         self.count = 0;
-        self.symbols.forget_mirror();
+        self.symbols.clear();
     }
 
     /// The field of the coefficients.

@@ -8,7 +8,7 @@
 use rand::Rng;
 
 use crate::kernel::OUTPUTS_MAX;
-use crate::rows::{Matrix, Payloads, Shape};
+use crate::rows::{Payloads, Shape};
 use crate::tableau::{Tableau, VECTOR_LEN_MAX};
 use crate::{Backend, CodecError, Field, Outcome};
 
@@ -26,7 +26,7 @@ pub struct Recoded {
 pub struct Recoder {
     shape: Shape,
     /// Coding vectors in order of arrival, those of `payloads`.
-    vectors: Matrix,
+    vectors: Payloads,
     payloads: Payloads,
     tableau: Tableau,
     known_count: usize,
@@ -62,9 +62,10 @@ impl Recoder {
         backend: Backend,
     ) -> Result<Self, CodecError> {
         let shape = Shape::new(field, block_size, symbol_size_max)?;
+        let vectors = Shape { symbol_size_max: field.vector_len_bytes(block_size), ..shape };
         Ok(Self {
             shape,
-            vectors: Matrix::with_backend(&shape, backend, block_size),
+            vectors: Payloads::with_backend(&vectors, backend, true),
             payloads: Payloads::with_backend(&shape, backend, true),
             tableau: Tableau::new(&shape, backend),
             known_count: 0,
@@ -84,8 +85,10 @@ impl Recoder {
         if self.tableau.add_source(index).is_none() {
             return Ok(Outcome::Dependent);
         }
-        self.vectors.set_unit(place, index);
-        self.keep(place, symbol);
+        let mut unit = [0; VECTOR_LEN_MAX];
+        self.shape.field.set_coefficient(&mut unit, index, 1);
+        let len = self.shape.field.vector_len_bytes(index + 1);
+        self.keep(place, &unit[..len], symbol);
         Ok(Outcome::Innovative)
     }
 
@@ -107,8 +110,10 @@ impl Recoder {
         if self.tableau.add_coded(vector, count).is_none() {
             return Ok(Outcome::Dependent);
         }
-        self.vectors.set(place, vector, count);
-        self.keep(place, payload);
+        let mut padded = [0; VECTOR_LEN_MAX];
+        padded[..vector.len()].copy_from_slice(vector);
+        self.shape.field.mask_unused(&mut padded, count);
+        self.keep(place, &padded[..vector.len()], payload);
         Ok(Outcome::Innovative)
     }
 
@@ -179,7 +184,8 @@ impl Recoder {
     /// Forgets the block, for the next one; the memory is kept.
     pub fn reset(&mut self) {
         self.tableau.reset();
-        self.payloads.forget_mirror();
+        self.payloads.clear();
+        self.vectors.clear();
         self.known_count = 0;
         self.payload_len_max = 0;
     }
@@ -199,8 +205,10 @@ impl Recoder {
         self.shape.symbol_size_max
     }
 
-    /// Holds the payload of the vector just put in place.
-    fn keep(&mut self, place: usize, payload: &[u8]) {
+    /// Holds a vector and its payload.
+    fn keep(&mut self, place: usize, vector: &[u8], payload: &[u8]) {
+        self.vectors.set(place, vector);
+        self.vectors.mirror_complete(place + 1);
         self.payloads.set(place, payload);
         self.payloads.mirror_complete(place + 1);
         self.payload_len_max = self.payload_len_max.max(payload.len());

@@ -120,6 +120,9 @@ pub(crate) struct Payloads {
     lens: Vec<u16>,
     /// In each slot, bytes that may be other than zero: the longest payload it has had.
     used: Vec<u16>,
+    /// Length of the shortest and of the longest payload since the last [`clear`](Self::clear).
+    shortest: u16,
+    longest: u16,
     /// Groups of slots interleaved, for a backend and field that like them so.
     mirror: Aligned,
     mirrored: usize,
@@ -144,6 +147,8 @@ impl Payloads {
             bytes: Aligned::new(shape.block_size * stride),
             lens: vec![0; shape.block_size],
             used: vec![0; shape.block_size],
+            shortest: u16::MAX,
+            longest: 0,
             mirror: Aligned::new(groups * stride),
             mirrored: 0,
         }
@@ -174,6 +179,13 @@ impl Payloads {
         }
         self.lens[slot] = len as u16;
         self.used[slot] = len as u16;
+        self.shortest = self.shortest.min(len as u16);
+        self.longest = self.longest.max(len as u16);
+    }
+
+    /// All slots are to be set anew.
+    pub fn clear(&mut self) {
+        (self.shortest, self.longest, self.mirrored) = (u16::MAX, 0, 0);
     }
 
     #[inline]
@@ -207,12 +219,9 @@ impl Payloads {
     /// Length of a combination: that of the longest of the first `count` payloads with a
     /// coefficient that is not zero.
     pub fn combined_len(&self, vector: &[u8], count: usize) -> usize {
-        let lens = &self.lens[..count];
-        if let (&[first, ..], Some(last)) = (lens, self.field.first_nonzero(vector, 0))
-            && last < count
-            && lens.iter().all(|&len| len == first)
-        {
-            return first.into();
+        if self.shortest == self.longest {
+            let first = self.field.first_nonzero(vector, 0);
+            return first.filter(|&slot| slot < count).map_or(0, |_| self.longest.into());
         }
         (0..count)
             .filter(|&slot| self.field.coefficient(vector, slot) != 0)

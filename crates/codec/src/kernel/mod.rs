@@ -299,25 +299,20 @@ unsafe fn combine_groups(
     let few = vectors.len() <= grouping.few.0 * size;
     let (tiles, combine) = if few { grouping.few } else { grouping.many };
     let mut matrices = [const { MaybeUninit::<u64>::uninit() }; MATRICES_MAX];
-    let vector = |out: usize| vectors.get(out).copied().unwrap_or(&[]);
     let mut place = 0;
     for group in 0..rows.div_ceil(size) {
-        let byte = |out: usize| {
-            let byte = vector(out).get(group).copied().unwrap_or(0);
-            // Unused bits are ignored.
-            let used = (rows - group * size).min(size) * (8 / size);
-            byte & (0xFF >> (8 - used))
-        };
+        // Unused bits are ignored.
+        let used = 0xFF >> (8 - (rows - group * size).min(size) * (8 / size));
         for tile in 0..tiles {
+            let mut bytes = [0; 8];
+            for (byte, vector) in bytes.iter_mut().zip(vectors.iter().skip(tile * size)).take(size)
+            {
+                *byte = vector[group] & used;
+            }
             let matrix = match field {
-                Field::Gf2 => {
-                    let mut bytes = [0; 8];
-                    for (place, row) in bytes.iter_mut().enumerate() {
-                        *row = byte(tile * 8 + place).reverse_bits();
-                    }
-                    u64::from_le_bytes(bytes)
-                }
-                _ => halves_matrix(byte(tile * 2), byte(tile * 2 + 1)),
+                // Each byte by itself the other way round.
+                Field::Gf2 => u64::from_be_bytes(bytes).reverse_bits(),
+                _ => halves_matrix(bytes[0], bytes[1]),
             };
             matrices[place].write(matrix);
             place += 1;
@@ -368,11 +363,16 @@ impl Terms {
     /// Adds a row, beyond the rows there are, unless its factors are zero.
     #[inline(always)]
     pub fn push(&mut self, offset: usize, factors: [u8; 4]) {
+        self.put(offset as u32, factors);
+        // Even if it was not added, it is there.
+        self.end = self.end.max(offset);
+    }
+
+    #[inline(always)]
+    fn put(&mut self, offset: u32, factors: [u8; 4]) {
         if let Some(term) = self.terms.get_mut(self.count) {
-            let used = u32::from_ne_bytes(factors) != 0;
-            term.write(Term { offset: offset as u32, factors });
-            self.count += usize::from(used);
-            self.end = if used { self.end.max(offset as u32 as usize) } else { self.end };
+            term.write(Term { offset, factors });
+            self.count += usize::from(u32::from_ne_bytes(factors) != 0);
         }
     }
 
@@ -388,27 +388,60 @@ impl Terms {
     /// The terms of up to four coding vectors over rows at multiples of `stride`.
     fn fill(&mut self, field: Field, vectors: &[&[u8]], count: usize, stride: usize) {
         self.clear();
+        let stride = stride as u32;
         match (field, vectors) {
-            (Field::Gf256, &[a]) => {
-                for (row, &a) in a[..count].iter().enumerate() {
-                    self.push(row * stride, [a, 0, 0, 0]);
+            (Field::Gf2, &[a]) => self.fill_bits(a, count, stride),
+            (Field::Gf16, &[a]) => self.fill_halves([a, &[], &[], &[]], count, stride),
+            (Field::Gf16, &[a, b]) => self.fill_halves([a, b, &[], &[]], count, stride),
+            (Field::Gf16, &[a, b, c, d]) => self.fill_halves([a, b, c, d], count, stride),
+            (_, &[a]) => {
+                for (row, &a) in (0..).zip(&a[..count]) {
+                    self.put(row * stride, [a, 0, 0, 0]);
                 }
             }
-            (Field::Gf256, &[a, b, c, d]) => {
+            (_, &[a, b]) => {
+                for ((row, &a), &b) in (0..).zip(&a[..count]).zip(&b[..count]) {
+                    self.put(row * stride, [a, b, 0, 0]);
+                }
+            }
+            (_, &[a, b, c, d]) => {
                 let (a, b, c, d) = (&a[..count], &b[..count], &c[..count], &d[..count]);
                 for row in 0..count {
-                    self.push(row * stride, [a[row], b[row], c[row], d[row]]);
+                    self.put(row as u32 * stride, [a[row], b[row], c[row], d[row]]);
                 }
             }
-            _ => {
-                for row in 0..count {
-                    let mut factors = [0; 4];
-                    for (factor, vector) in factors.iter_mut().zip(vectors) {
-                        *factor = field.coefficient(vector, row);
-                    }
-                    self.push(row * stride, factors);
-                }
+            _ => debug_assert!(false, "one, two or four outputs are made at a time"),
+        }
+    }
+
+    /// The bits that are set, eight bytes of them at a time.
+    fn fill_bits(&mut self, vector: &[u8], count: usize, stride: u32) {
+        for (place, bytes) in (0..).zip(vector[..count.div_ceil(8)].chunks(8)) {
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            let mut word = u64::from_le_bytes(word);
+            let rows = count - place as usize * 64;
+            if rows < 64 {
+                word &= !(u64::MAX << rows);
             }
+            while word != 0 {
+                self.put((place * 64 + word.trailing_zeros()) * stride, [1, 0, 0, 0]);
+                word &= word - 1;
+            }
+        }
+    }
+
+    /// Half bytes of vectors as long as the first one, or of none.
+    fn fill_halves(&mut self, vectors: [&[u8]; 4], count: usize, stride: u32) {
+        let factors = |place: usize| vectors.map(|v| v.get(place).copied().unwrap_or(0));
+        for place in 0..count / 2 {
+            let (factors, row) = (factors(place), place as u32 * 2);
+            self.put(row * stride, factors.map(|byte| byte & 0xF));
+            self.put((row + 1) * stride, factors.map(|byte| byte >> 4));
+        }
+        if count % 2 == 1 {
+            let factors = factors(count / 2).map(|byte| byte & 0xF);
+            self.put((count as u32 - 1) * stride, factors);
         }
     }
 
