@@ -234,7 +234,8 @@ impl Payloads {
     /// that with coding vector `vectors[i]`.
     pub fn combine(&self, vectors: &[&[u8]], count: usize, outs: &mut [&mut [u8]], len: usize) {
         let rows = Rows { bytes: &self.bytes, stride: self.stride, count };
-        let mirror = Mirror { bytes: &self.mirror, groups: self.mirrored };
+        let (groups, groups_max) = (self.mirrored, self.mirror_groups());
+        let mirror = Mirror { bytes: &self.mirror, groups, groups_max };
         let mirror = (!self.mirror.is_empty()).then_some(mirror);
         self.backend.combine(self.field, rows, mirror, vectors, outs, len);
     }
@@ -264,12 +265,17 @@ impl Payloads {
         self.mirrored = 0;
     }
 
+    fn mirror_groups(&self) -> usize {
+        self.backend.group_size(self.field).map_or(0, |size| self.lens.len().div_ceil(size))
+    }
+
     fn mirror_group(&mut self, size: usize) {
         let first = self.mirrored * size;
         let count = size.min(self.lens.len() - first);
         let (bytes, stride) = (&self.bytes[first * self.stride..], self.stride);
-        let out = &mut self.mirror[first * stride..][..size * stride];
-        self.backend.interleave(self.field, Rows { bytes, stride, count }, out);
+        let (group, groups) = (self.mirrored, self.mirror_groups());
+        let rows = Rows { bytes, stride, count };
+        self.backend.interleave(self.field, rows, &mut self.mirror, group, groups);
         self.mirrored += 1;
     }
 

@@ -98,28 +98,39 @@ impl Backend {
 
     /// How many symbols this backend likes to have interleaved, if any.
     pub(crate) fn group_size(self, field: Field) -> Option<usize> {
-        self.grouping(field).map(|(_, size)| size)
+        self.grouping(field).map(|(_, _, size)| size)
     }
 
-    fn grouping(self, field: Field) -> Option<(&'static Grouping, usize)> {
+    /// The functions, the width of their vectors, and the symbols in a group.
+    fn grouping(self, field: Field) -> Option<(&'static Grouping, usize, usize)> {
         match (field, self.0.groups) {
-            (Field::Gf2, Some(groups)) => Some((&groups.bits, 8)),
-            (Field::Gf16, Some(groups)) => Some((&groups.halves, 2)),
+            (Field::Gf2, Some(groups)) => Some((&groups.bits, groups.width, 8)),
+            (Field::Gf16, Some(groups)) => Some((&groups.halves, groups.width, 2)),
             _ => None,
         }
     }
 
-    /// Interleaves up to a group of rows, whole strides of them, to as many bytes of `out` as a
-    /// full group has. Missing rows are taken for zeros.
-    pub(crate) fn interleave(self, field: Field, rows: Rows<'_>, out: &mut [u8]) {
-        let Some((grouping, size)) = self.grouping(field) else { return };
+    /// Interleaves up to a group of rows, whole strides of them, and makes them group `group` of
+    /// the `groups` in `mirror`, which has as many bytes as all these rows. Missing rows are taken
+    /// for zeros.
+    pub(crate) fn interleave(
+        self,
+        field: Field,
+        rows: Rows<'_>,
+        mirror: &mut [u8],
+        group: usize,
+        groups: usize,
+    ) {
+        let Some((grouping, width, size)) = self.grouping(field) else { return };
         let count = rows.count.min(size);
-        assert!(rows.stride.is_multiple_of(PADDING));
-        assert!(rows.bytes.len() >= count * rows.stride && out.len() >= size * rows.stride);
+        assert!(rows.stride.is_multiple_of(PADDING) && group < groups);
+        assert!(rows.bytes.len() >= count * rows.stride);
+        assert!(mirror.len() >= groups * size * rows.stride);
+        let (base, pitch) = (rows.bytes.as_ptr(), groups * size * width);
         // SAFETY: this backend has its instructions; the lengths were checked just now.
         unsafe {
-            let (base, out) = (rows.bytes.as_ptr(), out.as_mut_ptr());
-            (grouping.interleave)(base, rows.stride, count, out, rows.stride);
+            let out = mirror.as_mut_ptr().add(group * size * width);
+            (grouping.interleave)(base, rows.stride, count, out, pitch, rows.stride);
         }
     }
 
@@ -148,15 +159,17 @@ impl Backend {
         assert!(rows.count <= MAX_BLOCK_SIZE && len <= rows.stride);
         assert!(last * rows.stride + len.next_multiple_of(PADDING) <= rows.bytes.len());
         let mut done = 0;
-        if let (Some(mirror), Some(grouping)) = (mirror, self.grouping(field)) {
-            let pointers = mirror.groups(rows, grouping.1);
+        if let (Some(mirror), Some((grouping, width, size))) = (mirror, self.grouping(field)) {
+            let pointers = mirror.groups(rows, width, size);
             while let Some(groups) = pointers
                 && vectors.len() - done >= GROUPED_OUTPUTS_MIN
             {
-                let end = vectors.len().min(done + grouping.0.many.0 * grouping.1);
+                let end = vectors.len().min(done + grouping.many.0 * size);
                 let (vectors, outs) = (&vectors[done..end], &mut outs[done..end]);
                 // SAFETY: this backend has its instructions; the lengths were checked above.
-                unsafe { combine_groups(field, grouping, rows.count, groups, vectors, outs, len) };
+                unsafe {
+                    combine_groups(field, (grouping, size), rows.count, groups, vectors, outs, len)
+                };
                 done = end;
             }
         }
@@ -259,28 +272,23 @@ pub(crate) struct Rows<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mirror<'a> {
     pub bytes: &'a [u8],
+    /// Groups that are interleaved, and that there is room for.
     pub groups: usize,
+    pub groups_max: usize,
 }
 
 impl Mirror<'_> {
     /// The groups that serve for the rows, if no more than part of a group is missing.
-    fn groups(&self, rows: Rows<'_>, size: usize) -> Option<simd::Groups> {
-        let stride = rows.stride * size;
-        let count = self.groups.min(rows.count.div_ceil(size));
+    fn groups(&self, rows: Rows<'_>, width: usize, size: usize) -> Option<simd::Groups> {
+        let count = self.groups.min(self.groups_max).min(rows.count.div_ceil(size));
         let tail_rows = rows.count.saturating_sub(count * size);
-        if tail_rows >= size || self.bytes.len() < count * stride {
+        if tail_rows >= size || self.bytes.len() < self.groups_max * size * rows.stride {
             return None;
         }
         let tail = rows.bytes.get((count * size).min(rows.count) * rows.stride..)?.as_ptr();
+        let (base, pitch) = (self.bytes.as_ptr(), self.groups_max * size * width);
         let tail_stride = rows.stride;
-        Some(simd::Groups {
-            base: self.bytes.as_ptr(),
-            stride,
-            count,
-            tail,
-            tail_stride,
-            tail_rows,
-        })
+        Some(simd::Groups { base, pitch, count, tail, tail_stride, tail_rows })
     }
 }
 
@@ -466,12 +474,13 @@ type Combine = unsafe fn(&Tables, *const u8, &[Term], &[*mut u8], usize);
 
 /// The functions for interleaved symbols.
 struct Grouped {
+    width: usize,
     bits: Grouping,
     halves: Grouping,
 }
 
 struct Grouping {
-    interleave: unsafe fn(*const u8, usize, usize, *mut u8, usize),
+    interleave: unsafe fn(*const u8, usize, usize, *mut u8, usize, usize),
     /// Groups of outputs that the function makes.
     few: (usize, CombineGroups),
     many: (usize, CombineGroups),

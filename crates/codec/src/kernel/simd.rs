@@ -358,8 +358,9 @@ impl<S: Affine> Interleaving<S, 2> for Halves {
     }
 }
 
-/// Interleaves up to `G` rows, `len` bytes of each, to `G * len` bytes; `len` is a multiple of
-/// [`PADDING`]. Missing rows are zeros.
+/// Interleaves up to `G` rows, `len` bytes of each: each vector of columns to `G` vectors, which
+/// are `pitch` bytes after those of the columns before; `len` is a multiple of [`PADDING`].
+/// Missing rows are zeros.
 ///
 /// # Safety
 /// The instructions; the rows are readable, the output is writable, and they do not overlap.
@@ -369,6 +370,7 @@ pub(super) unsafe fn interleave<S: Affine, I: Interleaving<S, G>, const G: usize
     stride: usize,
     rows: usize,
     out: *mut u8,
+    pitch: usize,
     len: usize,
 ) {
     let mut at = 0;
@@ -376,8 +378,9 @@ pub(super) unsafe fn interleave<S: Affine, I: Interleaving<S, G>, const G: usize
         // SAFETY: as promised by the caller; `at` stays below `len`, a multiple of the width.
         unsafe {
             let mixed = I::interleave(load_rows::<S, G>(base.add(at), stride, rows));
+            let out = out.add(at / S::WIDTH * pitch);
             for (g, value) in mixed.into_iter().enumerate() {
-                S::store(out.add(at * G + g * S::WIDTH), value);
+                S::store(out.add(g * S::WIDTH), value);
             }
         }
         at += S::WIDTH;
@@ -402,11 +405,13 @@ unsafe fn load_rows<S: Simd, const G: usize>(
     }
 }
 
-/// Interleaved sources, and rows that are not yet: fewer than a group.
+/// Interleaved sources, and rows that are not yet: fewer than a group. For each vector of columns
+/// the groups follow each other, so that they are read from front to back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Groups {
     pub base: *const u8,
-    pub stride: usize,
+    /// From the groups of one vector of columns to those of the next, in bytes.
+    pub pitch: usize,
     pub count: usize,
     pub tail: *const u8,
     pub tail_stride: usize,
@@ -466,20 +471,24 @@ unsafe fn group_strip<
     // SAFETY: as promised by the caller of `combine_groups`.
     unsafe {
         let mut sums = [[[S::zero(); G]; C]; T];
-        let base = groups.base.add(at * G);
+        let base = groups.base.add(at / S::WIDTH * groups.pitch);
         let mut group = 0;
         while group + 2 <= groups.count {
-            let from = base.add(group * groups.stride);
-            let matrix = matrices.add(group * T);
+            let mut pair = [[S::zero(); T]; 2];
             for t in 0..T {
-                let (first, second) = (S::matrix(*matrix.add(t)), S::matrix(*matrix.add(t + T)));
-                for c in 0..C {
-                    for g in 0..G {
-                        let from = from.add((c * G + g) * S::WIDTH);
+                pair[0][t] = S::matrix(*matrices.add(group * T + t));
+                pair[1][t] = S::matrix(*matrices.add(group * T + T + t));
+            }
+            for c in 0..C {
+                let from = base.add(c * groups.pitch + group * G * S::WIDTH);
+                for g in 0..G {
+                    let first = S::load(from.add(g * S::WIDTH));
+                    let second = S::load(from.add((G + g) * S::WIDTH));
+                    for t in 0..T {
                         sums[t][c][g] = S::xor3(
                             sums[t][c][g],
-                            S::affine(S::load(from), first),
-                            S::affine(S::load(from.add(groups.stride)), second),
+                            S::affine(first, pair[0][t]),
+                            S::affine(second, pair[1][t]),
                         );
                     }
                 }
@@ -487,13 +496,12 @@ unsafe fn group_strip<
             group += 2;
         }
         if group < groups.count {
-            let from = base.add(group * groups.stride);
-            for t in 0..T {
-                let matrix = S::matrix(*matrices.add(group * T + t));
-                for c in 0..C {
+            for c in 0..C {
+                let from = base.add(c * groups.pitch + group * G * S::WIDTH);
+                for t in 0..T {
+                    let matrix = S::matrix(*matrices.add(group * T + t));
                     for g in 0..G {
-                        let from = from.add((c * G + g) * S::WIDTH);
-                        let product = S::affine(S::load(from), matrix);
+                        let product = S::affine(S::load(from.add(g * S::WIDTH)), matrix);
                         sums[t][c][g] = S::xor(sums[t][c][g], product);
                     }
                 }
@@ -587,18 +595,18 @@ macro_rules! grouped_kernels {
     ($simd:ty, $(#[$enable:meta])* bits $bits:literal, halves $halves:literal) => {
         $(#[$enable])*
         unsafe fn interleave_bits(
-            base: *const u8, stride: usize, rows: usize, out: *mut u8, len: usize,
+            base: *const u8, stride: usize, rows: usize, out: *mut u8, pitch: usize, len: usize,
         ) {
             // SAFETY: the caller's promise.
-            unsafe { simd::interleave::<$simd, simd::Bits, 8>(base, stride, rows, out, len) }
+            unsafe { simd::interleave::<$simd, simd::Bits, 8>(base, stride, rows, out, pitch, len) }
         }
 
         $(#[$enable])*
         unsafe fn interleave_halves(
-            base: *const u8, stride: usize, rows: usize, out: *mut u8, len: usize,
+            base: *const u8, stride: usize, rows: usize, out: *mut u8, pitch: usize, len: usize,
         ) {
             // SAFETY: the caller's promise.
-            unsafe { simd::interleave::<$simd, simd::Halves, 2>(base, stride, rows, out, len) }
+            unsafe { simd::interleave::<$simd, simd::Halves, 2>(base, stride, rows, out, pitch, len) }
         }
 
         /// With `T` groups of outputs.
@@ -624,6 +632,7 @@ macro_rules! grouped_kernels {
         }
 
         static GROUPED: Grouped = Grouped {
+            width: <$simd as Simd>::WIDTH,
             bits: Grouping {
                 interleave: interleave_bits,
                 few: (1, combine_bits::<1>),

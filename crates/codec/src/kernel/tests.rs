@@ -101,17 +101,18 @@ fn check_combinations(
         let vectors: Vec<_> = vectors.iter().map(|vector| &vector[..]).collect();
         let expected: Vec<_> =
             vectors.iter().map(|vector| case.expected(field, vector, len)).collect();
-        for groups in 0..=size.map_or(0, |size| case.count.div_ceil(size)) {
+        let groups_max = size.map_or(0, |size| case.count.div_ceil(size));
+        for groups in 0..=groups_max {
             if let (Some(size), Some(last)) = (size, groups.checked_sub(1)) {
                 let (first, count) = (last * size, (case.count - last * size).min(size));
                 let bytes = &case.rows().bytes[first * case.stride..];
                 let rows = Rows { bytes, count, ..case.rows() };
-                backend.interleave(field, rows, &mut mirror[first * case.stride..]);
+                backend.interleave(field, rows, &mut mirror, last, groups_max);
             }
             let mut memory = vec![vec![0xEE; len + 70]; outputs];
             let offset = (rng.next_u32() % 64) as usize;
             let mut outs: Vec<_> = memory.iter_mut().map(|out| &mut out[offset..]).collect();
-            let mirror = size.map(|_| Mirror { bytes: &mirror, groups });
+            let mirror = size.map(|_| Mirror { bytes: &mirror, groups, groups_max });
             backend.combine(field, case.rows(), mirror, &vectors, &mut outs, len);
             for (out, expected) in memory.iter().zip(&expected) {
                 let what = (backend, field, case.count, len, outputs, groups);
