@@ -15,14 +15,14 @@ use corridor_codec::{Backend, BlockDecoder, BlockEncoder, Field, Recoder};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-const PASSES: usize = 15;
+const PASSES: usize = 101;
 
 /// Best and median GB/s of `run`, which handles `bytes`.
 fn rate(bytes: usize, mut run: impl FnMut()) -> (f64, f64) {
     run();
     let start = Instant::now();
     run();
-    let rounds = (2e-3 / start.elapsed().as_secs_f64().max(1e-9)).clamp(1., 1e6) as usize;
+    let rounds = (3e-4 / start.elapsed().as_secs_f64().max(1e-9)).clamp(1., 1e6) as usize;
     let mut rates: Vec<f64> = (0..PASSES)
         .map(|_| {
             let start = Instant::now();

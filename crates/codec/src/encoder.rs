@@ -112,8 +112,13 @@ impl BlockEncoder {
         if expected != given {
             return Err(CodecError::VectorLength { expected, given });
         }
-        let lens = vectors.chunks_exact(size).map(|v| self.symbols.combined_len(v, count));
-        let len = lens.max().unwrap_or(0);
+        let mut len = 0;
+        for vector in vectors.chunks_exact(size) {
+            len = len.max(self.symbols.combined_len(vector, count));
+            if len == self.symbols.longest() {
+                break;
+            }
+        }
         if let Some(out) = outs.iter().find(|out| out.len() < len) {
             return Err(CodecError::BufferTooShort { expected: len, given: out.len() });
         }

@@ -216,6 +216,11 @@ impl Payloads {
         self.field.accumulate(out, len, coefficient, self.payload(slot))
     }
 
+    /// Length of the longest payload since the last [`clear`](Self::clear).
+    pub fn longest(&self) -> usize {
+        self.longest.into()
+    }
+
     /// Length of a combination: that of the longest of the first `count` payloads with a
     /// coefficient that is not zero.
     pub fn combined_len(&self, vector: &[u8], count: usize) -> usize {

@@ -307,23 +307,25 @@ unsafe fn combine_groups(
     let few = vectors.len() <= grouping.few.0 * size;
     let (tiles, combine) = if few { grouping.few } else { grouping.many };
     let mut matrices = [const { MaybeUninit::<u64>::uninit() }; MATRICES_MAX];
-    let mut place = 0;
-    for group in 0..rows.div_ceil(size) {
-        // Unused bits are ignored.
-        let used = 0xFF >> (8 - (rows - group * size).min(size) * (8 / size));
-        for tile in 0..tiles {
-            let mut bytes = [0; 8];
-            for (byte, vector) in bytes.iter_mut().zip(vectors.iter().skip(tile * size)).take(size)
-            {
-                *byte = vector[group] & used;
-            }
-            let matrix = match field {
+    let group_count = rows.div_ceil(size);
+    // Unused bits of the last byte are ignored.
+    let used = 0xFF_u8 >> (8 - (rows - (group_count - 1) * size) * (8 / size));
+    let none = [0; MAX_BLOCK_SIZE / 2];
+    for tile in 0..tiles {
+        let mut tile_vectors = [&none[..group_count]; 8];
+        let tile_outputs = vectors.iter().skip(tile * size).take(size);
+        tile_vectors.iter_mut().zip(tile_outputs).for_each(|(to, from)| *to = &from[..group_count]);
+        let places = matrices.iter_mut().skip(tile).step_by(tiles);
+        for (group, place) in (0..group_count).zip(places) {
+            let used = if group + 1 == group_count { used } else { 0xFF };
+            place.write(match field {
                 // Each byte by itself the other way round.
-                Field::Gf2 => u64::from_be_bytes(bytes).reverse_bits(),
-                _ => halves_matrix(bytes[0], bytes[1]),
-            };
-            matrices[place].write(matrix);
-            place += 1;
+                Field::Gf2 => {
+                    let bytes = tile_vectors.map(|vector| vector[group] & used);
+                    u64::from_be_bytes(bytes).reverse_bits()
+                }
+                _ => halves_matrix(tile_vectors[0][group] & used, tile_vectors[1][group] & used),
+            });
         }
     }
     let mut to = [core::ptr::null_mut(); OUTPUTS_MAX];
