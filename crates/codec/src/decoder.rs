@@ -267,8 +267,6 @@ impl BlockDecoder {
         }
         if wanted.len() >= TILE {
             self.payloads.mirror_all();
-        } else {
-            self.payloads.forget_mirror();
         }
         let (count, tableau) = (self.shape.block_size, &self.tableau);
         let lens = wanted.iter().map(|row| self.payloads.combined_len(tableau.row(row), count));

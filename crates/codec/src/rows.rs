@@ -172,8 +172,17 @@ impl Payloads {
         self.set_len(slot, payload.len());
     }
 
+    /// A slot changes: only groups before it are still as they were interleaved.
+    fn touch(&mut self, slot: usize) {
+        if self.mirrored > 0 {
+            let group = self.backend.group_size(self.field).map_or(0, |size| slot / size);
+            self.mirrored = self.mirrored.min(group);
+        }
+    }
+
     /// The payload of a slot has become so long; what is left of a longer one goes.
     fn set_len(&mut self, slot: usize, len: usize) {
+        self.touch(slot);
         if let Some(rest) = self.bytes[slot * self.stride..].get_mut(len..self.used[slot].into()) {
             rest.fill(0);
         }
@@ -196,12 +205,14 @@ impl Payloads {
     }
 
     pub fn scale(&mut self, slot: usize, coefficient: u8) {
+        self.touch(slot);
         let row = &mut self.bytes[slot * self.stride..][..self.stride];
         self.backend.scale(self.field, row, coefficient);
     }
 
     /// Adds `coefficient` times the payload of slot `from` to the one of slot `to`.
     pub fn add_scaled(&mut self, to: usize, coefficient: u8, from: usize) {
+        self.touch(to);
         let (from_len, to_len) = (self.lens[from], self.lens[to]);
         let len = usize::from(from_len).next_multiple_of(PADDING);
         let (out, row) = pair(&mut self.bytes, self.stride, to, from);
@@ -245,8 +256,7 @@ impl Payloads {
         self.backend.combine(self.field, rows, mirror, vectors, outs, len);
     }
 
-    /// Interleaves the groups among the first `count` slots that are complete and not interleaved
-    /// yet. Slots are set one after the other, and not again.
+    /// Interleaves what is not yet of the groups that the first `count` slots fill.
     pub fn mirror_complete(&mut self, count: usize) {
         if let Some(size) = self.backend.group_size(self.field) {
             while (self.mirrored + 1) * size <= count && !self.mirror.is_empty() {
@@ -255,19 +265,13 @@ impl Payloads {
         }
     }
 
-    /// Interleaves all slots anew.
+    /// Interleaves what is not yet of all slots.
     pub fn mirror_all(&mut self) {
         if let Some(size) = self.backend.group_size(self.field) {
-            self.mirrored = 0;
             while self.mirrored * size < self.lens.len() && !self.mirror.is_empty() {
                 self.mirror_group(size);
             }
         }
-    }
-
-    /// What is interleaved does not hold any more.
-    pub fn forget_mirror(&mut self) {
-        self.mirrored = 0;
     }
 
     fn mirror_groups(&self) -> usize {

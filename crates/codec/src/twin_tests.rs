@@ -193,7 +193,13 @@ impl Net {
                 assert_ne!(coefficients, vec![0; known]);
                 let mut expected = combine(self.field, &coefficients, &self.symbols);
                 expected.resize(recoded.len, 0);
-                assert_eq!(out[..recoded.len], expected);
+                assert_eq!(
+                    out[..recoded.len],
+                    expected,
+                    "{:?}, {outputs} of {}",
+                    if of_recoder { "recoder" } else { "decoder" },
+                    self.recoder.rank(),
+                );
             }
         }
     }
