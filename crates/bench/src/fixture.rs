@@ -2,6 +2,7 @@
 //! held against.
 
 use std::rc::Rc;
+use std::sync::OnceLock;
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -76,17 +77,10 @@ impl Block {
         coefficients: impl IntoIterator<Item = u8>,
         payload: &[u8],
     ) -> Result<(), String> {
+        let products = products(polynomial);
         let mut expected = vec![0; self.symbol_size];
         for (coefficient, symbol) in coefficients.into_iter().zip(&self.symbols) {
-            let product = |byte| match polynomial {
-                POLYNOMIAL_GF16 => {
-                    let [low, high] =
-                        [byte & 15, byte >> 4].map(|half| multiply(polynomial, coefficient, half));
-                    low | high << 4
-                }
-                _ => multiply(polynomial, coefficient, byte),
-            };
-            let products: Vec<u8> = (0..=255).map(product).collect();
+            let products = &products[coefficient as usize];
             let terms = symbol.iter().map(|&byte| products[byte as usize]);
             expected.iter_mut().zip(terms).for_each(|(sum, term)| *sum ^= term);
         }
@@ -120,6 +114,26 @@ pub fn repair_count(block_size: usize) -> usize {
 /// A generator of the run's seed.
 pub fn rng(seed: u64) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(seed)
+}
+
+/// `products[a][b]` is the coefficient `a` times the byte `b`, over the field of a polynomial.
+fn products(polynomial: u16) -> &'static [[u8; 256]] {
+    static TABLES: [OnceLock<Vec<[u8; 256]>>; 3] = [const { OnceLock::new() }; 3];
+    let (place, order) = match polynomial {
+        POLYNOMIAL_GF16 => (0, 16),
+        POLYNOMIAL_RFC_8681 => (1, 256),
+        _ => (2, 256),
+    };
+    let product = |a: u8, b: u8| {
+        if order == 16 {
+            multiply(polynomial, a, b & 15) | multiply(polynomial, a, b >> 4) << 4
+        } else {
+            multiply(polynomial, a, b)
+        }
+    };
+    TABLES[place].get_or_init(|| {
+        (0..order).map(|a| std::array::from_fn(|b| product(a as u8, b as u8))).collect()
+    })
 }
 
 /// The product of two elements of the field of a polynomial, bit by bit.

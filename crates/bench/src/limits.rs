@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::machine::time_undisturbed;
-use crate::measure::median;
+use crate::measure::{Contestant, Work, median};
 
 /// Bytes of one buffer of the loops in L1, which holds five of them, and in L2.
 const L1_BYTES: usize = 6 << 10;
 const L2_BYTES: usize = 80 << 10;
+/// Bytes that only L3 holds.
+const L3_BYTES: usize = 4 << 20;
 
 /// A limit loop that moves less than this per core cycle has been disturbed, or does not suit
 /// the core.
@@ -29,6 +31,10 @@ pub struct Limits {
     pub register_loop: &'static str,
     /// The same in bytes per core cycle.
     pub register_bytes_per_cycle: Option<f64>,
+    /// Reading alone, in L1, L2 and L3.
+    pub read_l1: f64,
+    pub read_l2: f64,
+    pub read_l3: f64,
     /// `y ^= x` in L1.
     pub xor_l1: f64,
     /// `y ^= x` in L2.
@@ -49,7 +55,7 @@ impl Limits {
         let mut loops = MemoryLoops::new();
         let mut clock = Vec::new();
         let mut register = Vec::new();
-        let mut memory: [Vec<f64>; 6] = Default::default();
+        let mut memory: [Vec<f64>; 9] = Default::default();
         for _ in 0..repeats {
             clock.extend(crate::machine::clock_hz());
             register.extend(register_mul_add());
@@ -58,9 +64,21 @@ impl Limits {
                 memory[one].extend(loops.mul_add(bytes, 1));
                 memory[four].extend(loops.mul_add(bytes, 4));
             }
+            for (at, bytes) in [(6, 4 * L1_BYTES), (7, 4 * L2_BYTES), (8, L3_BYTES)] {
+                memory[at].push(loops.read(bytes));
+            }
         }
-        let [xor_l1, mul_add_l1, mul_add_4_l1, xor_l2, mul_add_l2, mul_add_4_l2] =
-            memory.each_mut().map(|rates| median(rates));
+        let [
+            xor_l1,
+            mul_add_l1,
+            mul_add_4_l1,
+            xor_l2,
+            mul_add_l2,
+            mul_add_4_l2,
+            read_l1,
+            read_l2,
+            read_l3,
+        ] = memory.each_mut().map(|rates| median(rates));
         let clock_hz = median(&mut clock);
         let register = median(&mut register);
         Limits {
@@ -68,6 +86,9 @@ impl Limits {
             register_mul_add: register,
             register_loop: register_loop(),
             register_bytes_per_cycle: register.zip(clock_hz).map(|(rate, clock)| rate / clock),
+            read_l1: read_l1.unwrap_or(0.0),
+            read_l2: read_l2.unwrap_or(0.0),
+            read_l3: read_l3.unwrap_or(0.0),
             xor_l1: xor_l1.unwrap_or(0.0),
             xor_l2: xor_l2.unwrap_or(0.0),
             mul_add_l1,
@@ -97,6 +118,56 @@ fn rate(bytes: usize, mut operation: impl FnMut()) -> f64 {
     (rounds * bytes) as f64 / needed.as_secs_f64()
 }
 
+/// Reads all of these lines and does next to nothing with them.
+fn read(lines: &[Line]) {
+    let lines = black_box(lines);
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx512f") {
+        // SAFETY: the instruction set has just been detected.
+        #[expect(unsafe_code, reason = "target features")]
+        black_box(unsafe { x86::read_512(lines) });
+        return;
+    }
+    let mut sum = [0_u8; 64];
+    for line in lines {
+        sum.iter_mut().zip(&line.0).for_each(|(sum, byte)| *sum ^= byte);
+    }
+    black_box(sum);
+}
+
+/// As a contestant: reads the sources of one coded symbol once. Who makes one symbol at a time
+/// has to, and can be no faster.
+pub struct ReadSources {
+    lines: Vec<Line>,
+}
+
+impl ReadSources {
+    /// The name in results.
+    pub const LIBRARY: &str = "limit";
+
+    /// Of a block, its symbols padded to cache lines.
+    pub fn contestant(block_size: usize, symbol_size: usize) -> Contestant {
+        Contestant {
+            library: Self::LIBRARY,
+            backend: "read sources once".to_owned(),
+            field: "",
+            payload_bytes: symbol_size,
+            work: Box::new(Self {
+                lines: vec![Line([3; 64]); block_size * symbol_size.div_ceil(64)],
+            }),
+        }
+    }
+}
+
+impl Work for ReadSources {
+    fn run(&mut self) {
+        read(&self.lines);
+    }
+    fn verify(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
 /// Buffers of the loops that work from memory, aligned to cache lines.
 struct MemoryLoops {
     sources: Vec<Line>,
@@ -111,9 +182,13 @@ impl MemoryLoops {
     fn new() -> Self {
         let lines = L2_BYTES / 64;
         MemoryLoops {
-            sources: vec![Line([0x5A; 64]); 4 * lines],
+            sources: vec![Line([0x5A; 64]); L3_BYTES / 64],
             destination: vec![Line([1; 64]); lines],
         }
+    }
+
+    fn read(&self, bytes: usize) -> f64 {
+        rate(bytes, || read(&self.sources[..bytes / 64]))
     }
 
     fn xor(&mut self, bytes: usize) -> f64 {
@@ -205,7 +280,7 @@ mod x86 {
     use std::arch::asm;
     use std::arch::x86_64::{
         __m512i, _mm512_gf2p8affine_epi64_epi8, _mm512_load_si512, _mm512_set1_epi64,
-        _mm512_store_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
+        _mm512_setzero_si512, _mm512_store_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
     };
 
     use super::Line;
@@ -293,6 +368,26 @@ mod x86 {
     fn store(line: &mut Line, value: __m512i) {
         // SAFETY: as above.
         unsafe { _mm512_store_si512((&raw mut *line).cast(), value) }
+    }
+
+    #[target_feature(enable = "avx512f")]
+    pub fn read_512(lines: &[Line]) -> Line {
+        let mut sums = [_mm512_setzero_si512(); 8];
+        let (groups, rest) = lines.as_chunks::<16>();
+        for group in groups {
+            for (sum, pair) in sums.iter_mut().zip(group.as_chunks::<2>().0) {
+                *sum = _mm512_ternarylogic_epi64::<0x96>(*sum, load(&pair[0]), load(&pair[1]));
+            }
+        }
+        for line in rest {
+            sums[0] = _mm512_xor_si512(sums[0], load(line));
+        }
+        let mut total = Line([0; 64]);
+        store(
+            &mut total,
+            sums.into_iter().fold(_mm512_setzero_si512(), |a, b| _mm512_xor_si512(a, b)),
+        );
+        total
     }
 
     #[target_feature(enable = "avx512f")]

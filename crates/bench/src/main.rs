@@ -97,19 +97,17 @@ fn fail(fault: &str) -> ExitCode {
 fn effort(quick: bool) -> Effort {
     if quick {
         return Effort {
-            passes: 3,
-            repeats: 3,
+            passes: 2,
+            repeats: 4,
             turn: Duration::from_millis(1),
-            slow: Duration::from_millis(20),
-            repeats_slow: 1,
+            slow: Duration::from_millis(10),
         };
     }
     Effort {
-        passes: 5,
+        passes: 4,
         repeats: 3,
-        turn: Duration::from_millis(4),
-        slow: Duration::from_millis(60),
-        repeats_slow: 1,
+        turn: Duration::from_millis(3),
+        slow: Duration::from_millis(40),
     }
 }
 
@@ -128,8 +126,9 @@ fn measure(
             bar.set_message(format!("pass {} of {}: {title}", pass + 1, effort.passes));
             let mut contestants = tally.group.contestants(seed);
             let limits = &mut tally.limits;
-            let turns =
-                compete(&mut contestants, effort, || limits.extend(limits::register_mul_add()));
+            let turns = compete(&mut contestants, effort, pass == 0, || {
+                limits.extend(limits::register_mul_add());
+            });
             let turns = turns.map_err(|fault| format!("{title}: {fault}"))?;
             if tally.entries.is_empty() {
                 tally.entries = contestants.into_iter().map(Entry::from).collect();

@@ -49,9 +49,8 @@ pub struct Effort {
     pub repeats: usize,
     /// Length of a turn; a turn has one run at least.
     pub turn: Duration,
-    /// A contestant with a run longer than this has `repeats_slow` turns.
+    /// A contestant with a run longer than this has one turn of one run in a pass.
     pub slow: Duration,
-    pub repeats_slow: usize,
 }
 
 /// What was measured of one contestant.
@@ -82,33 +81,43 @@ impl Rate {
 /// the seconds that a run took, turn by turn.
 ///
 /// # Errors
-/// A contestant whose result is wrong: a rate of it would mean nothing.
+/// With `verify`, a contestant whose result is wrong: a rate of it would mean nothing.
 pub fn compete(
     contestants: &mut [Contestant],
     effort: Effort,
+    verify: bool,
     mut between: impl FnMut(),
 ) -> Result<Vec<Vec<f64>>, String> {
+    let mut seconds = vec![Vec::new(); contestants.len()];
     let mut runs_per_turn = Vec::new();
-    let mut turns = Vec::new();
-    for contestant in contestants.iter_mut() {
-        contestant.work.prepare();
-        contestant.work.run();
-        contestant.work.verify().map_err(|fault| format!("{}: {fault}", contestant.name()))?;
-        let needed = time_of_runs(contestant.work.as_mut(), 1);
+    for (contestant, seconds) in contestants.iter_mut().zip(&mut seconds) {
+        if verify {
+            contestant.work.prepare();
+            contestant.work.run();
+            let verified = contestant.work.verify();
+            verified.map_err(|fault| format!("{}: {fault}", contestant.name()))?;
+        }
+        let mut needed = time_of_runs(contestant.work.as_mut(), 1);
+        if needed > effort.slow {
+            seconds.push(needed.as_secs_f64());
+            runs_per_turn.push(0);
+            continue;
+        }
+        needed = needed.min(time_of_runs(contestant.work.as_mut(), 1));
         let fits = effort.turn.as_secs_f64() / needed.as_secs_f64().max(1e-9);
         runs_per_turn.push(fits.clamp(1.0, 1e6) as usize);
-        turns.push(if needed > effort.slow { effort.repeats_slow } else { effort.repeats });
     }
-    let mut seconds = vec![Vec::new(); contestants.len()];
-    for round in 0..effort.repeats {
+    for _ in 0..effort.repeats {
         between();
         for (index, contestant) in contestants.iter_mut().enumerate() {
-            if round >= turns[index] {
+            let (work, runs) = (contestant.work.as_mut(), runs_per_turn[index]);
+            if runs == 0 {
                 continue;
             }
-            let (work, runs) = (contestant.work.as_mut(), runs_per_turn[index]);
             // The one before has filled the caches with its own.
-            time_of_runs(work, runs / 8);
+            if runs > 1 {
+                time_of_runs(work, runs.div_ceil(8));
+            }
             let needed = time_undisturbed(|| time_of_runs(work, runs));
             seconds[index].push(needed.as_secs_f64() / runs as f64);
         }
@@ -177,20 +186,20 @@ mod tests {
         repeats: 3,
         turn: Duration::from_micros(10),
         slow: Duration::from_secs(1),
-        repeats_slow: 1,
     };
 
     #[test]
     fn contestants_are_measured_in_their_order() {
         let mut rounds = 0;
-        let turns = compete(&mut [contestant(true), contestant(true)], EFFORT, || rounds += 1);
+        let turns =
+            compete(&mut [contestant(true), contestant(true)], EFFORT, true, || rounds += 1);
         let lens: Vec<usize> = turns.unwrap().iter().map(Vec::len).collect();
         assert_eq!((lens, rounds), (vec![3, 3], 3));
     }
 
     #[test]
     fn a_wrong_result_is_no_result() {
-        let fault = compete(&mut [contestant(false)], EFFORT, || {}).unwrap_err();
+        let fault = compete(&mut [contestant(false)], EFFORT, true, || {}).unwrap_err();
         assert_eq!(fault, "test only GF(2): wrong");
     }
 

@@ -10,7 +10,6 @@ use crate::fixture::{
     Aligned, Block, POLYNOMIAL_GF16, POLYNOMIAL_RFC_8681, Replay, VECTORS_IN_TURN, repair_count,
 };
 use crate::measure::{Contestant, Work};
-use crate::plan::Operation;
 
 /// The name of this library in results.
 pub const LIBRARY: &str = "corridor";
@@ -57,14 +56,6 @@ impl Way {
             .collect()
     }
 
-    /// Whether this can be asked of the codec: decoders and recoders take the default backend
-    /// only.
-    pub fn can(self, operation: Operation) -> bool {
-        use Operation::{Encode, EncodeBatch, SystematicEncode};
-        matches!(operation, Encode | EncodeBatch | SystematicEncode)
-            || self.backend.name() == default_backend()
-    }
-
     fn contestant(self, payload_bytes: usize, work: impl Work + 'static) -> Contestant {
         let (backend, field) = (self.backend.name().to_owned(), field_name(self.field));
         Contestant { library: LIBRARY, backend, field, payload_bytes, work: Box::new(work) }
@@ -77,11 +68,14 @@ impl Way {
     }
 
     fn new_decoder(self, block: &Block) -> BlockDecoder {
-        BlockDecoder::new(self.field, block.block_size, block.symbol_size).expect("sizes")
+        let (block_size, symbol_size) = (block.block_size, block.symbol_size);
+        BlockDecoder::with_backend(self.field, block_size, symbol_size, self.backend)
+            .expect("sizes")
     }
 
     fn new_recoder(self, block: &Block) -> Recoder {
-        Recoder::new(self.field, block.block_size, block.symbol_size).expect("sizes")
+        let (block_size, symbol_size) = (block.block_size, block.symbol_size);
+        Recoder::with_backend(self.field, block_size, symbol_size, self.backend).expect("sizes")
     }
 
     fn full_encoder(self, block: &Block) -> BlockEncoder {
@@ -105,7 +99,8 @@ impl Way {
 
     /// Coded symbols, more than a block needs: how many it needs is chance.
     fn coded_symbols(self, block: &Block, needed: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
-        let encoder = self.full_encoder(block);
+        // What comes out does not depend on the backend: the fastest is quickest.
+        let encoder = Way { backend: Backend::detected(), ..self }.full_encoder(block);
         let code = |vector: Vec<u8>| {
             let mut payload = vec![0; block.symbol_size];
             let len = encoder.encode(&vector, block.block_size, &mut payload).expect("a buffer");
@@ -148,22 +143,32 @@ impl Way {
         }
     }
 
-    /// One recoded symbol of as many received ones as the block has.
+    /// One recoded symbol at a time, of as many received ones as the block has.
     pub fn recode(self, block: &Rc<Block>) -> Contestant {
+        self.contestant(block.symbol_size, self.recode_of(block, 1))
+    }
+
+    /// A batch of recoded symbols at a time.
+    pub fn recode_batch(self, block: &Rc<Block>) -> Contestant {
+        self.contestant(BATCH * block.symbol_size, self.recode_of(block, BATCH))
+    }
+
+    fn recode_of(self, block: &Rc<Block>, count: usize) -> Recode {
         let mut recoder = self.new_recoder(block);
         for (vector, payload) in self.coded_symbols(block, block.block_size) {
             recoder.add_coded(&vector, block.block_size, &payload).expect("a coded symbol");
         }
         let vector_len = self.field.vector_len_bytes(block.block_size);
-        let work = Recode {
+        let stride = block.symbol_size.next_multiple_of(64);
+        Recode {
             way: self,
             block: block.clone(),
             recoder,
             coefficients: Replay::new(block.seed, VECTORS_IN_TURN * vector_len),
-            vector: vec![0; vector_len],
-            payload: Aligned::new(block.symbol_size, 0),
-        };
-        self.contestant(block.symbol_size, work)
+            vectors: vec![0; count * vector_len],
+            stride,
+            payloads: Aligned::new(count * stride, 0),
+        }
     }
 
     /// A block of coded symbols only.
@@ -263,18 +268,32 @@ struct Recode {
     block: Rc<Block>,
     recoder: Recoder,
     coefficients: Replay,
-    vector: Vec<u8>,
-    payload: Aligned,
+    /// Room for the vectors and payloads of a run, one after the other.
+    vectors: Vec<u8>,
+    stride: usize,
+    payloads: Aligned,
 }
 
 impl Work for Recode {
     fn run(&mut self) {
-        let payload = self.payload.as_mut_slice();
-        let recoded = self.recoder.recode(&mut self.coefficients, &mut self.vector, payload);
+        let (rng, payloads) = (&mut self.coefficients, self.payloads.as_mut_slice());
+        let recoded = if payloads.len() == self.stride {
+            self.recoder.recode(rng, &mut self.vectors, payloads)
+        } else {
+            let mut parts = payloads.chunks_exact_mut(self.stride);
+            let mut outs: [&mut [u8]; BATCH] =
+                std::array::from_fn(|_| parts.next().unwrap_or_default());
+            self.recoder.recode_batch(rng, &mut self.vectors, &mut outs)
+        };
         black_box(recoded.expect("buffers"));
     }
     fn verify(&mut self) -> Result<(), String> {
-        self.way.verify_coded(&self.block, &self.vector, self.payload.as_slice())
+        let vector_len = self.way.field.vector_len_bytes(self.block.block_size);
+        let vectors = self.vectors.chunks_exact(vector_len);
+        let mut pairs = vectors.zip(self.payloads.as_slice().chunks_exact(self.stride));
+        pairs.try_for_each(|(vector, payload)| {
+            self.way.verify_coded(&self.block, vector, &payload[..self.block.symbol_size])
+        })
     }
 }
 
@@ -323,6 +342,7 @@ mod tests {
                 way.encode_batch(&block),
                 way.encode_systematic(&block),
                 way.recode(&block),
+                way.recode_batch(&block),
                 way.decode(&block),
                 way.decode_systematic(&block),
             ] {

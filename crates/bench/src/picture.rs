@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
+use crate::limits::ReadSources;
 use crate::ours;
+use crate::peers::simdx;
 use crate::plan::Operation;
 use crate::report::Row;
 
@@ -20,6 +22,9 @@ const INK: &str = "#1f2933";
 const FAINT: &str = "#d9dee4";
 const QUIET: &str = "#66717e";
 const FONTS: &str = "Inter, 'Helvetica Neue', Helvetica, Arial, 'DejaVu Sans', sans-serif";
+
+const PANELS: [Operation; 4] =
+    [Operation::Encode, Operation::EncodeBatch, Operation::Recode, Operation::Decode];
 
 /// A line of a panel.
 struct Series {
@@ -43,6 +48,7 @@ fn look(row: &Row, default_backend: &str) -> (&'static str, &'static str, f64) {
         },
         (ours::LIBRARY, "GF(2)") => ("#11805a", "", 2.2),
         (ours::LIBRARY, _) => ("#5db075", "", 2.2),
+        (ReadSources::LIBRARY, _) => ("#7b8794", "1 3", 1.4),
         ("rlnc", _) => ("#b3261e", "", 2.0),
         ("rlnc-simdx", _) => ("#e0832c", "", 2.0),
         ("reed-solomon-simd", _) => ("#8a5fbf", "5 3", 1.6),
@@ -58,13 +64,15 @@ fn series(rows: &[Row], operation: Operation, symbol_size: usize) -> Vec<Series>
     let of_panel = |row: &&Row| row.operation == operation.name() && row.symbol_size == symbol_size;
     for row in rows.iter().filter(of_panel) {
         let ours = row.library == ours::LIBRARY;
-        // Other fields by other backends would only fill the panel.
-        if ours && row.field != "GF(2^8)" && row.backend != default_backend {
+        // Other fields by other backends would only fill the panel; so would a peer's.
+        let forced = row.library == "rlnc-simdx" && row.backend == simdx::AVX2;
+        if forced || ours && row.field != "GF(2^8)" && row.backend != default_backend {
             continue;
         }
         let name = match row.library {
             ours::LIBRARY if row.field == "GF(2^8)" => format!("corridor {}", row.backend),
             ours::LIBRARY => format!("corridor {}", row.field),
+            ReadSources::LIBRARY => "reading alone".to_owned(),
             "cu-fec" if row.field == "GF(2)" => "cu-fec GF(2)".to_owned(),
             library => library.to_owned(),
         };
@@ -89,7 +97,7 @@ pub fn draw(rows: &[Row], symbol_size: usize, limit: Option<f64>, machine: &str)
          named otherwise. {machine}"
     );
     text(&mut body, (COLUMNS[0], 66.0), 13.0, "400", QUIET, "start", &subtitle);
-    for (index, operation) in Operation::DENSE.into_iter().enumerate() {
+    for (index, operation) in PANELS.into_iter().enumerate() {
         let at = (COLUMNS[index % 2], LINES[index / 2]);
         panel(&mut body, at, operation, &series(rows, operation, symbol_size), limit);
     }

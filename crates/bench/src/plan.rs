@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use crate::fixture::{Block, repair_count};
+use crate::limits::ReadSources;
 use crate::measure::Contestant;
 use crate::ours::Way;
 use crate::peers::{cu_fec, raptorq, reed_solomon, rlnc, simdx};
@@ -22,13 +23,15 @@ pub enum Operation {
     Encode,
     EncodeBatch,
     Recode,
+    RecodeBatch,
     Decode,
     SystematicEncode,
     SystematicDecode,
 }
 
 impl Operation {
-    pub const DENSE: [Self; 4] = [Self::Encode, Self::EncodeBatch, Self::Recode, Self::Decode];
+    pub const DENSE: [Self; 5] =
+        [Self::Encode, Self::EncodeBatch, Self::Recode, Self::RecodeBatch, Self::Decode];
     pub const SYSTEMATIC: [Self; 2] = [Self::SystematicEncode, Self::SystematicDecode];
 
     /// The name in results.
@@ -37,6 +40,7 @@ impl Operation {
             Self::Encode => "encode",
             Self::EncodeBatch => "encode_batch",
             Self::Recode => "recode",
+            Self::RecodeBatch => "recode_batch",
             Self::Decode => "decode",
             Self::SystematicEncode => "systematic_encode",
             Self::SystematicDecode => "systematic_decode",
@@ -49,6 +53,7 @@ impl Operation {
             Self::Encode => "Encode, one dense symbol at a time",
             Self::EncodeBatch => "Encode, many dense symbols at a time",
             Self::Recode => "Recode, one symbol at a time",
+            Self::RecodeBatch => "Recode, many symbols at a time",
             Self::Decode => "Decode a dense block",
             Self::SystematicEncode => "Make the repair symbols for 10 % loss",
             Self::SystematicDecode => "Decode after 10 % loss",
@@ -59,8 +64,8 @@ impl Operation {
     /// divided by. A method that needs fewer of them can be beyond the limit.
     pub fn multiplications(self, block_size: usize) -> f64 {
         match self {
-            Self::Encode | Self::EncodeBatch | Self::Recode | Self::Decode => block_size as f64,
             Self::SystematicEncode | Self::SystematicDecode => repair_count(block_size) as f64,
+            _ => block_size as f64,
         }
     }
 }
@@ -105,8 +110,7 @@ impl Group {
     pub fn contestants(self, seed: u64) -> Vec<Contestant> {
         let block = &Block::new(self.block_size, self.symbol_size, seed);
         let ours = |make: fn(Way, &Rc<Block>) -> Contestant| {
-            let ways = Way::all().into_iter().filter(|way| way.can(self.operation));
-            ways.map(|way| make(way, block)).collect::<Vec<_>>()
+            Way::all().into_iter().map(|way| make(way, block)).collect::<Vec<_>>()
         };
         let mut contestants;
         match self.operation {
@@ -114,7 +118,9 @@ impl Group {
                 contestants = ours(Way::encode);
                 contestants.push(rlnc::encode(block));
                 contestants.push(simdx::encode(block));
+                contestants.extend(simdx::encode_by_avx2(block));
                 contestants.extend(cu_fec::encode(block));
+                contestants.push(ReadSources::contestant(self.block_size, self.symbol_size));
             }
             Operation::EncodeBatch => {
                 // The dense peers have no batches: theirs is the rate of one at a time.
@@ -127,6 +133,7 @@ impl Group {
                 contestants.push(rlnc::recode(block));
                 contestants.push(simdx::recode(block));
             }
+            Operation::RecodeBatch => contestants = ours(Way::recode_batch),
             Operation::Decode => {
                 contestants = ours(Way::decode);
                 contestants.push(rlnc::decode(block));

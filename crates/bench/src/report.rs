@@ -130,11 +130,14 @@ pub fn limits_text(limits: &Limits) -> String {
         |rate: Option<f64>| rate.map_or("-".to_owned(), |rate| format!("{:.0}", rate / 1e9));
     format!(
         "limits, GB/s: multiply-accumulate from registers {} ({}; {:.1} bytes per cycle at {:.2} \
-         GHz)\n  in L1 / L2: y ^= x {} / {}, y += c x {} / {}, four into one {} / {}\n",
+         GHz)\n  in L1 / L2: read {} / {} (L3: {}), y ^= x {} / {}, y += c x {} / {}, four into one {} / {}\n",
         gigabytes(limits.register_mul_add),
         limits.register_loop,
         limits.register_bytes_per_cycle.unwrap_or(0.0),
         limits.clock_hz.unwrap_or(0.0) / 1e9,
+        gigabytes(Some(limits.read_l1)),
+        gigabytes(Some(limits.read_l2)),
+        gigabytes(Some(limits.read_l3)),
         gigabytes(Some(limits.xor_l1)),
         gigabytes(Some(limits.xor_l2)),
         gigabytes(limits.mul_add_l1),
@@ -219,9 +222,14 @@ impl<'a> Figures<'a> {
         })
     }
 
-    /// A peer's rate, in bytes of payload per second.
-    pub fn peer(&self, group: Group, library: &str) -> Option<f64> {
-        let row = self.find(group, |row| row.library == library && row.field == "GF(2^8)");
+    /// The rate of a peer over GF(2^8), or of a limit, in bytes of payload per second: by what
+    /// it detected, or by the backend named.
+    pub fn peer(&self, group: Group, library: &str, backend: Option<&str>) -> Option<f64> {
+        let row = self.find(group, |row| {
+            row.library == library
+                && ["GF(2^8)", ""].contains(&row.field)
+                && backend.is_none_or(|backend| row.backend == backend)
+        });
         row.map(|row| row.payload_bytes_per_s)
     }
 }

@@ -4,6 +4,7 @@ use std::hint::black_box;
 use std::rc::Rc;
 
 use rlnc_simdx::aligned::AlignedBuffer;
+use rlnc_simdx::kernel::bench::{DirectAxpyTier, available_axpy_tiers};
 use rlnc_simdx::{CodedPacket, Decoder, kernel};
 
 use crate::fixture::{Block, POLYNOMIAL_AES, Replay, repair_count};
@@ -73,6 +74,37 @@ impl Work for Encode {
     fn verify(&mut self) -> Result<(), String> {
         let vector = self.block.vectors[self.next].iter().copied();
         self.block.verify_coded(POLYNOMIAL_AES, vector, self.payload.as_slice())
+    }
+}
+
+/// The name of the library's AVX2 kernels.
+pub const AVX2: &str = "avx2+ssse3";
+
+/// What the encoder would do on a machine without GFNI and AVX-512.
+struct EncodeByAvx2 {
+    tier: DirectAxpyTier,
+    encode: Encode,
+}
+
+pub fn encode_by_avx2(block: &Rc<Block>) -> Option<Contestant> {
+    let tier = available_axpy_tiers().into_iter().find(|tier| tier.name() == AVX2)?;
+    let work = EncodeByAvx2 { tier, encode: encode_of(block, 1) };
+    Some(Contestant { backend: AVX2.to_owned(), ..contestant(block.symbol_size, work) })
+}
+
+impl Work for EncodeByAvx2 {
+    fn run(&mut self) {
+        let encode = &mut self.encode;
+        encode.next = (encode.next + 1) % encode.block.vectors.len();
+        encode.payload.zero();
+        for (&coefficient, source) in encode.block.vectors[encode.next].iter().zip(&encode.sources)
+        {
+            self.tier.axpy(coefficient, source, encode.payload.as_mut_slice());
+        }
+        black_box(encode.payload.as_slice());
+    }
+    fn verify(&mut self) -> Result<(), String> {
+        self.encode.verify()
     }
 }
 
