@@ -52,7 +52,7 @@ enum Ears {
 impl Net {
     fn new(input: &mut Input) -> Self {
         let field = input.field();
-        let (block_size, symbol_size_max) = (1 + input.below(24), 1 + input.below(12));
+        let (block_size, symbol_size_max) = (input.size(), 1 + input.below(12));
         let mut net = Self {
             field,
             block_size,

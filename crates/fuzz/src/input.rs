@@ -34,6 +34,14 @@ impl<'a> Input<'a> {
         (0..len).map(|_| self.byte()).collect()
     }
 
+    /// A small number of symbols, or sometimes one across the 64 bits of a word.
+    pub fn size(&mut self) -> usize {
+        match self.below(16) {
+            0 => 61 + self.below(12),
+            _ => 1 + self.below(24),
+        }
+    }
+
     pub fn field(&mut self) -> Field {
         [Field::Gf2, Field::Gf16, Field::Gf256][self.below(3)]
     }

@@ -146,7 +146,9 @@ mod tests {
 
     #[test]
     fn a_set_is_searched_around_the_ring() {
-        for size in [1, 7, 8, 9, 63, 64, 65, 100, 1024] {
+        // Miri takes a thousand times as long.
+        let sizes = [1, 7, 8, 9, 63, 64, 65, 100, 1024];
+        for &size in &sizes[..if cfg!(miri) { 4 } else { 9 }] {
             let ring = Ring::new(size);
             for base in [0, 5, 60, 1000, u64::MAX - 1100] {
                 let mut set = RingSet::new(ring);
@@ -172,10 +174,11 @@ mod tests {
     #[test]
     fn a_vector_goes_around_the_ring_and_back() {
         for field in [Field::Gf2, Field::Gf16, Field::Gf256] {
-            for size in [1, 5, 8, 20, 64, 71] {
+            let sizes = [1, 5, 8, 20, 64, 71];
+            for &size in &sizes[..if cfg!(miri) { 3 } else { 6 }] {
                 let ring = Ring::new(size);
-                for (first, count) in (0..90).flat_map(|first| (1..=size).map(move |n| (first, n)))
-                {
+                let firsts = (0..90).step_by(if cfg!(miri) { 29 } else { 1 });
+                for (first, count) in firsts.flat_map(|first| (1..=size).map(move |n| (first, n))) {
                     let mut vector = vec![0; field.vector_len_bytes(count)];
                     field.expand_seed(first as u32, count, &mut vector).unwrap();
                     let mut around = vec![0xEE; field.vector_len_bytes(ring.slots())];
