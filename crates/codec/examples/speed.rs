@@ -199,8 +199,10 @@ impl Bench {
     }
 }
 
+type Run = fn(&mut Bench) -> (f64, f64);
+
 /// What is measured, by name.
-const RUNS: &[(&str, fn(&mut Bench) -> (f64, f64))] = &[
+const RUNS: &[(&str, Run)] = &[
     ("encode", Bench::encode_one),
     ("batch4", |bench| bench.encode_batch(4)),
     ("batch16", |bench| bench.encode_batch(16)),

@@ -135,7 +135,7 @@ impl Field {
     }
 
     /// Adds `value` to coefficient `index`.
-    #[inline]
+    #[cfg(test)]
     pub(crate) fn add_to_coefficient(self, vector: &mut [u8], index: usize, value: u8) {
         match self {
             Self::Gf2 => vector[index / 8] ^= value << (index % 8),

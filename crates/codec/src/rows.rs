@@ -221,12 +221,6 @@ impl Payloads {
         self.used[to] = self.used[to].max(from_len);
     }
 
-    /// Adds `coefficient` times slot `slot` to the payload of `len` bytes in `out`, and returns
-    /// the length of the sum.
-    pub fn add_to(&self, out: &mut [u8], len: usize, coefficient: u8, slot: usize) -> usize {
-        self.field.accumulate(out, len, coefficient, self.payload(slot))
-    }
-
     /// Length of the longest payload since the last [`clear`](Self::clear).
     pub fn longest(&self) -> usize {
         self.longest.into()

@@ -456,8 +456,9 @@ impl Terms {
     }
 
     fn as_slice(&self) -> &[Term] {
+        let terms = &self.terms[..self.count];
         // SAFETY: the first `count` are written.
-        unsafe { self.terms[..self.count].assume_init_ref() }
+        unsafe { core::slice::from_raw_parts(terms.as_ptr().cast(), terms.len()) }
     }
 }
 

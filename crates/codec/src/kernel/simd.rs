@@ -4,6 +4,11 @@
 //! What is read is padded: rows may be read up to the next multiple of [`PADDING`] bytes. What is
 //! written is not, so only stores have a masked form.
 
+// Indices number registers, of several arrays at once.
+#![allow(clippy::needless_range_loop)]
+// What needs GFNI is for one architecture only.
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_macros, unused_imports))]
+
 use super::{PADDING, Tables, Term};
 
 /// The operations of one instruction set.
@@ -227,7 +232,7 @@ unsafe fn sum_strip<S: Simd, const V: usize>(
 /// The instructions; each term's row is writable and `from` readable for `len` bytes, and they do
 /// not overlap.
 #[inline(always)]
-pub(super) unsafe fn update<S: Simd, const V: usize>(
+pub(super) unsafe fn update<S: Simd>(
     tables: &Tables,
     base: *mut u8,
     terms: &[Term],
@@ -235,39 +240,18 @@ pub(super) unsafe fn update<S: Simd, const V: usize>(
     len: usize,
 ) {
     debug_assert!(len.is_multiple_of(PADDING));
-    let mut at = 0;
-    // SAFETY: as promised by the caller; `at` stays below `len`, a multiple of the width.
-    unsafe {
-        while len - at >= V * S::WIDTH {
-            update_strip::<S, V>(tables, base.add(at), terms, from.add(at));
-            at += V * S::WIDTH;
-        }
-        while at < len {
-            update_strip::<S, 1>(tables, base.add(at), terms, from.add(at));
-            at += S::WIDTH;
-        }
-    }
-}
-
-#[inline(always)]
-unsafe fn update_strip<S: Simd, const V: usize>(
-    tables: &Tables,
-    base: *mut u8,
-    terms: &[Term],
-    from: *const u8,
-) {
-    // SAFETY: as promised by the caller of `update`.
-    unsafe {
-        let mut parts = [S::split(S::zero()); V];
-        for v in 0..V {
-            parts[v] = S::split(S::load(from.add(v * S::WIDTH)));
-        }
-        for term in terms {
+    // Row by row: there are more of them than a cache has room for.
+    for term in terms {
+        // SAFETY: as promised by the caller; `at` stays below `len`, a multiple of the width.
+        unsafe {
             let factor = S::factor(tables, term.factors[0]);
             let to = base.add(term.offset as usize);
-            for v in 0..V {
-                let to = to.add(v * S::WIDTH);
-                S::store(to, S::xor(S::load(to), S::multiply(factor, parts[v])));
+            let mut at = 0;
+            while at < len {
+                let parts = S::split(S::load(from.add(at)));
+                let sum = S::xor(S::load(to.add(at)), S::multiply(factor, parts));
+                S::store(to.add(at), sum);
+                at += S::WIDTH;
             }
         }
     }
@@ -582,7 +566,7 @@ macro_rules! kernel_functions {
             tables: &Tables, base: *mut u8, terms: &[Term], from: *const u8, len: usize,
         ) {
             // SAFETY: the caller's promise.
-            unsafe { simd::update::<$simd, $tile>(tables, base, terms, from, len) }
+            unsafe { simd::update::<$simd>(tables, base, terms, from, len) }
         }
 
         static KERNELS: Functions =
