@@ -14,7 +14,7 @@ use rand::Rng;
 use crate::kernel::OUTPUTS_MAX;
 use crate::recoder::{TILE, draw_factors, tile};
 use crate::rows::{IndexSet, Payloads, Shape};
-use crate::tableau::{Tableau, VECTOR_LEN_MAX};
+use crate::tableau::{Tableau, VECTOR_LEN_MAX, VECTOR_LEN_SMALL};
 use crate::{Backend, CodecError, Field, Recoded};
 
 /// What an arriving symbol was worth.
@@ -299,10 +299,24 @@ impl BlockDecoder {
         vectors: &mut [&mut [u8]],
         outs: &mut [&mut [u8]],
     ) -> Option<usize> {
+        // Small blocks do not pay for the zeros of large ones.
+        if self.shape.field.vector_len_bytes(self.shape.block_size) <= VECTOR_LEN_SMALL {
+            self.recode_rows::<N, VECTOR_LEN_SMALL>(rng, vectors, outs)
+        } else {
+            self.recode_rows::<N, VECTOR_LEN_MAX>(rng, vectors, outs)
+        }
+    }
+
+    fn recode_rows<const N: usize, const L: usize>(
+        &self,
+        rng: &mut (impl Rng + ?Sized),
+        vectors: &mut [&mut [u8]],
+        outs: &mut [&mut [u8]],
+    ) -> Option<usize> {
         let (field, count) = (self.shape.field, self.shape.block_size);
-        let mut factors = [[0; VECTOR_LEN_MAX]; N];
+        let mut factors = [[0; L]; N];
         for factors in factors.iter_mut().take(outs.len()) {
-            let mut drawn = [0; VECTOR_LEN_MAX];
+            let mut drawn = [0; L];
             draw_factors(field, self.rank(), rng, &mut drawn)?;
             for (place, row) in self.tableau.held().iter().enumerate() {
                 field.set_coefficient(factors, row, field.coefficient(&drawn, place));

@@ -9,7 +9,7 @@ use rand::Rng;
 
 use crate::kernel::OUTPUTS_MAX;
 use crate::rows::{Payloads, Shape};
-use crate::tableau::{Tableau, VECTOR_LEN_MAX};
+use crate::tableau::{Tableau, VECTOR_LEN_MAX, VECTOR_LEN_SMALL};
 use crate::{Backend, CodecError, Field, Outcome};
 
 /// The size of a recoded symbol, written to the caller's buffers.
@@ -221,8 +221,22 @@ impl Recoder {
         vectors: &mut [&mut [u8]],
         outs: &mut [&mut [u8]],
     ) -> Option<usize> {
+        // Small blocks do not pay for the zeros of large ones.
+        if self.shape.field.vector_len_bytes(self.shape.block_size) <= VECTOR_LEN_SMALL {
+            self.recode_rows::<N, VECTOR_LEN_SMALL>(rng, vectors, outs)
+        } else {
+            self.recode_rows::<N, VECTOR_LEN_MAX>(rng, vectors, outs)
+        }
+    }
+
+    fn recode_rows<const N: usize, const L: usize>(
+        &self,
+        rng: &mut (impl Rng + ?Sized),
+        vectors: &mut [&mut [u8]],
+        outs: &mut [&mut [u8]],
+    ) -> Option<usize> {
         let (field, rank) = (self.shape.field, self.rank());
-        let mut factors = [[0; VECTOR_LEN_MAX]; N];
+        let mut factors = [[0; L]; N];
         for factors in factors.iter_mut().take(outs.len()) {
             draw_factors(field, rank, rng, factors)?;
         }

@@ -24,6 +24,9 @@ use crate::{Field, MAX_BLOCK_SIZE};
 /// Bytes of the longest coding vector, padded.
 pub(crate) const VECTOR_LEN_MAX: usize = MAX_BLOCK_SIZE;
 
+/// Bytes of a coding vector as most blocks have them, padded.
+pub(crate) const VECTOR_LEN_SMALL: usize = 192;
+
 /// See the module.
 #[derive(Clone, Debug)]
 pub(crate) struct Tableau {
@@ -141,15 +144,15 @@ impl Tableau {
     /// Combinations of the rows held, as numbered: of the factors in `factors[i]` it makes the
     /// multipliers of the payloads, and writes the coding vector to `vectors[i]` as far as that
     /// reaches.
-    pub fn recode<const N: usize>(
+    pub fn recode<const N: usize, const L: usize>(
         &self,
-        factors: &mut [[u8; VECTOR_LEN_MAX]; N],
+        factors: &mut [[u8; L]; N],
         vectors: &mut [&mut [u8]],
     ) {
         let len = self.rows.stride();
         let (unheld, unsolved) = (self.masks.row(UNHELD), self.masks.row(UNSOLVED));
-        let mut sums = [[0; VECTOR_LEN_MAX]; N];
-        let mut solved = [[0; VECTOR_LEN_MAX]; N];
+        let mut sums = [[0; L]; N];
+        let mut solved = [[0; L]; N];
         for (solved, factors) in solved.iter_mut().zip(&*factors) {
             for ((solved, &factor), mask) in solved.iter_mut().zip(factors).zip(unsolved) {
                 *solved = factor & !mask;
@@ -165,7 +168,7 @@ impl Tableau {
                 *sum ^= *factor & unsolved;
                 (*factor, *sum) = (*sum & !unheld, (*factor & !unheld) | (*sum & unheld));
             }
-            let len = vector.len().min(VECTOR_LEN_MAX);
+            let len = vector.len().min(L);
             vector[..len].copy_from_slice(&sum[..len]);
         }
     }
