@@ -3,7 +3,7 @@
 //!
 //! Valgrind knows AVX2 at most, so the backends counted are AVX2 and the portable one. What is
 //! counted is one call of [`counted`], without set-up. The baseline is `instructions.toml`, which
-//! names the compiler: another one makes other code.
+//! names the compiler and the profile: another one makes other code.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -41,6 +41,7 @@ const OPERATIONS: [(Operation, usize, usize, Make); 5] = [
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Baseline {
     rustc: String,
+    profile: String,
     /// Instructions by the name of the work.
     counts: BTreeMap<String, u64>,
 }
@@ -105,11 +106,11 @@ pub fn guard(bless: bool, baseline: Option<&Path>) -> Result<ExitCode, Instructi
         let count = count(&name)?;
         counts.insert(name, count);
     }
-    let rustc = env!("BENCH_RUSTC").to_owned();
+    let (rustc, profile) = (env!("BENCH_RUSTC").to_owned(), env!("BENCH_PROFILE").to_owned());
     let fault = |fault: String| InstructionsError::File { path: path.display().to_string(), fault };
     if bless {
-        let text =
-            toml::to_string(&Baseline { rustc, counts }).map_err(|e| fault(e.to_string()))?;
+        let text = toml::to_string(&Baseline { rustc, profile, counts })
+            .map_err(|e| fault(e.to_string()))?;
         let text = format!("# Written by `bench-codec --instructions --bless`.\n{text}");
         fs::write(path, text).map_err(|e| fault(e.to_string()))?;
         println!("instruction counts: {} written", path.display());
@@ -117,8 +118,10 @@ pub fn guard(bless: bool, baseline: Option<&Path>) -> Result<ExitCode, Instructi
     }
     let text = fs::read_to_string(path).map_err(|e| fault(e.to_string()))?;
     let baseline: Baseline = toml::from_str(&text).map_err(|e| fault(e.to_string()))?;
-    if baseline.rustc != rustc {
-        println!("instruction counts: the baseline is of {}, this is {rustc}", baseline.rustc);
+    if (&baseline.rustc, &baseline.profile) != (&rustc, &profile) {
+        let of = |rustc, profile| format!("{rustc}, profile {profile}");
+        let (of_baseline, of_this) = (of(&baseline.rustc, &baseline.profile), of(&rustc, &profile));
+        println!("instruction counts: the baseline is of {of_baseline}; this is {of_this}");
     }
     let mut held = true;
     for (name, count) in &counts {
