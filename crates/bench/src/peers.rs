@@ -2,11 +2,11 @@
 //!
 //! | peer | what it is | given beforehand, not timed |
 //! |---|---|---|
-//! | rlnc | dense GF(2^8), no systematic mode | the encoder with its data, coefficients |
-//! | rlnc-simdx | dense and systematic GF(2^8) | aligned sources, coefficients, packets in their own buffers |
-//! | reed-solomon-simd | Leopard codes over GF(2^16), no recoding | coders; source symbols in the encoder |
-//! | raptorq | RFC 6330, no recoding | the encoding plan of the block size; packets |
-//! | cu-fec | RFC 8681 in portable code, no recoding | the encoder with its window; an empty decoder |
+//! | rlnc | dense GF(2^8), no systematic mode | encoder with its data, coefficients |
+//! | rlnc-simdx | dense, systematic GF(2^8) | aligned sources, coefficients, packets |
+//! | reed-solomon-simd | Leopard, GF(2^16), no recoding | coders, sources in the encoder |
+//! | raptorq | RFC 6330, no recoding | encoding plan of the block size, packets |
+//! | cu-fec | RFC 8681, portable, no recoding | encoder with its window, empty decoder |
 //!
 //! All of them find their vector instructions when they run.
 
