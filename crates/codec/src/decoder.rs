@@ -1,23 +1,21 @@
 //! Last coding step on the way of a packet: source and coded symbols in, source symbols out as
 //! soon as they are determined.
 //!
-//! The rows held are kept in reduced row echelon form on arrival:
-//!
-//! 1. Reduce the coefficients of what arrived by the rows held. In reduced form the factors are
-//!    the arriving coefficients themselves. Nothing left: the symbol is dependent, and its payload
-//!    was never touched.
-//! 2. The first coefficient left is the new row's pivot, the number of its slot. Build its payload
-//!    there, scale both to a pivot of 1.
-//! 3. Clear the pivot's column in the other rows. A row left with its pivot only is a decoded
-//!    symbol.
-//!
-//! A decoded row is known by a flag, its coefficients are neither read nor written: with a
-//! systematic encoder nearly all rows are such, and a source symbol costs a copy.
+//! 1. The coefficients of what arrived are eliminated, without its payload: see
+//!    [`tableau`](crate::tableau). Nothing left: the symbol is dependent, and its payload was never
+//!    touched.
+//! 2. An innovative payload is kept as it came.
+//! 3. Source symbols that have become determined by it are solved for, all at once: each is one
+//!    combination of payloads. When the last symbol of a dense block arrives that is all of them,
+//!    when a source symbol does it is none, and after the loss of `e` symbols it is the `e`.
 
 use rand::Rng;
 
-use crate::rows::{IndexSet, Matrix, Payloads, Shape};
-use crate::{CodecError, Field, MAX_BLOCK_SIZE, Recoded, field::is_zero};
+use crate::kernel::OUTPUTS_MAX;
+use crate::recoder::{TILE, draw_factors, tile};
+use crate::rows::{IndexSet, Payloads, Shape};
+use crate::tableau::{Tableau, VECTOR_LEN_MAX, VECTOR_LEN_SMALL};
+use crate::{Backend, CodecError, Field, Recoded};
 
 /// What an arriving symbol was worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,14 +34,11 @@ pub enum Outcome {
 #[derive(Clone, Debug)]
 pub struct BlockDecoder {
     shape: Shape,
-    /// Row `p` has pivot `p`; two more rows are for what is arriving.
-    coefficients: Matrix,
+    tableau: Tableau,
+    /// What came, by pivot.
     payloads: Payloads,
-    /// Pivots of the rows held.
-    held: IndexSet,
-    /// Pivots of the rows that are decoded symbols.
-    decoded: IndexSet,
-    rank: usize,
+    /// Source symbols that did not come as such.
+    solved: Payloads,
     known_count: usize,
     payload_len_max: usize,
 }
@@ -51,25 +46,37 @@ pub struct BlockDecoder {
 impl BlockDecoder {
     /// A decoder of blocks of `block_size` symbols of up to `symbol_size_max` bytes.
     ///
-    /// All memory is taken here: `block_size * symbol_size_max` bytes, and `block_size + 2`
-    /// coding vectors.
+    /// All memory is taken here: twice `block_size * symbol_size_max` bytes, `block_size` coding
+    /// vectors, and a little; payloads once more where symbols are interleaved to be solved for
+    /// (GFNI, GF(2) and GF(2^4)).
     ///
     /// # Errors
     /// [`CodecError::BlockSize`] and [`CodecError::SymbolSizeMax`] when a size is zero or beyond
-    /// [`MAX_BLOCK_SIZE`], [`MAX_SYMBOL_SIZE`](crate::MAX_SYMBOL_SIZE).
+    /// [`MAX_BLOCK_SIZE`](crate::MAX_BLOCK_SIZE), [`MAX_SYMBOL_SIZE`](crate::MAX_SYMBOL_SIZE).
     pub fn new(
         field: Field,
         block_size: usize,
         symbol_size_max: usize,
     ) -> Result<Self, CodecError> {
+        Self::with_backend(field, block_size, symbol_size_max, Backend::detected())
+    }
+
+    /// The same, with instructions of one's own choice.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_backend(
+        field: Field,
+        block_size: usize,
+        symbol_size_max: usize,
+        backend: Backend,
+    ) -> Result<Self, CodecError> {
         let shape = Shape::new(field, block_size, symbol_size_max)?;
         Ok(Self {
             shape,
-            coefficients: Matrix::new(&shape, block_size + 2),
-            payloads: Payloads::new(&shape),
-            held: IndexSet::EMPTY,
-            decoded: IndexSet::EMPTY,
-            rank: 0,
+            tableau: Tableau::new(&shape, backend),
+            payloads: Payloads::with_backend(&shape, backend, true),
+            solved: Payloads::with_backend(&shape, backend, false),
             known_count: 0,
             payload_len_max: 0,
         })
@@ -85,19 +92,16 @@ impl BlockDecoder {
         self.shape.check_index(index)?;
         self.shape.check_symbol(symbol)?;
         self.known_count = self.known_count.max(index + 1);
-        if self.decoded.contains(index) {
+        let before = self.tableau.determined().clone();
+        let Some(slot) = self.tableau.add_source(index) else {
             return Ok(Outcome::Dependent);
+        };
+        self.keep(slot, symbol);
+        if slot != index {
+            // It has its own length as it came.
+            self.solved.set(index, symbol);
         }
-        self.payload_len_max = self.payload_len_max.max(symbol.len());
-        self.rank += 1;
-        if self.held.contains(index) {
-            self.replace_by_source(index, symbol);
-        } else {
-            self.payloads.set(index, symbol);
-            self.held.insert(index);
-            self.decoded.insert(index);
-            self.clear_column(index);
-        }
+        self.solve(&before, Some(index));
         Ok(Outcome::Innovative)
     }
 
@@ -119,23 +123,12 @@ impl BlockDecoder {
         self.shape.check_vector(vector, count, self.shape.block_size)?;
         self.shape.check_symbol(payload)?;
         self.known_count = self.known_count.max(count);
-        let (arrived, reduced) = (self.arrived(), self.reduced());
-        self.coefficients.set(arrived, vector, count);
-        self.reduce_arrived();
-        let Some(pivot) = self.coefficients.first_nonzero(reduced, 0) else {
+        let before = self.tableau.determined().clone();
+        let Some(slot) = self.tableau.add_coded(vector, count) else {
             return Ok(Outcome::Dependent);
         };
-        self.payload_len_max = self.payload_len_max.max(payload.len());
-        self.rank += 1;
-        self.coefficients.copy(pivot, reduced);
-        self.payloads.set(pivot, payload);
-        for row in self.held.iter() {
-            let factor = self.coefficients.coefficient(arrived, row);
-            if factor != 0 {
-                self.payloads.add_scaled(pivot, factor, row);
-            }
-        }
-        self.settle(pivot);
+        self.keep(slot, payload);
+        self.solve(&before, None);
         Ok(Outcome::Innovative)
     }
 
@@ -151,39 +144,55 @@ impl BlockDecoder {
         vector_out: &mut [u8],
         payload_out: &mut [u8],
     ) -> Option<Recoded> {
-        let (field, count) = (self.shape.field, self.known_count);
-        let vector = vector_out.get_mut(..field.vector_len_bytes(count))?;
-        if self.rank == 0 || payload_out.len() < self.payload_len_max {
+        let vector = vector_out.get_mut(..self.shape.field.vector_len_bytes(self.known_count))?;
+        if self.rank() == 0 || payload_out.len() < self.payload_len_max {
             return None;
         }
-        let mut drawn = [0; MAX_BLOCK_SIZE];
-        field.draw_vector(self.rank, rng, &mut drawn).ok()?;
-        vector.fill(0);
-        let mut len = 0;
-        for (place, row) in self.held.iter().enumerate() {
-            let factor = field.coefficient(&drawn, place);
-            if factor == 0 {
-                continue;
-            }
-            if self.decoded.contains(row) {
-                field.add_to_coefficient(vector, row, factor);
-            } else {
-                let coefficients = &self.coefficients.row(row)[..vector.len()];
-                field.add_scaled(vector, factor, coefficients);
-            }
-            len = self.payloads.add_to(payload_out, len, factor, row);
+        let len = self.recode_tile::<1>(rng, &mut [vector], &mut [payload_out])?;
+        Some(Recoded { count: self.known_count, len })
+    }
+
+    /// Draws several combinations at once, faster than one by one: writes as many coding vectors
+    /// to `vectors_out`, one after the other, as there are `payloads_out`. All payloads of a batch
+    /// are as long as the longest of them.
+    ///
+    /// `None` when no row is held, or when a buffer is too short.
+    pub fn recode_batch(
+        &self,
+        rng: &mut (impl Rng + ?Sized),
+        vectors_out: &mut [u8],
+        payloads_out: &mut [&mut [u8]],
+    ) -> Option<Recoded> {
+        let (field, count) = (self.shape.field, self.known_count);
+        let size = field.vector_len_bytes(count);
+        let vectors = vectors_out.get_mut(..size * payloads_out.len())?;
+        let short = payloads_out.iter().any(|out| out.len() < self.payload_len_max);
+        if self.rank() == 0 || short {
+            return None;
         }
-        Some(Recoded { count, len })
+        let tile = tile(field);
+        for (vectors, outs) in vectors.chunks_mut(size * tile).zip(payloads_out.chunks_mut(tile)) {
+            let mut rows: [&mut [u8]; OUTPUTS_MAX] = Default::default();
+            rows.iter_mut().zip(vectors.chunks_exact_mut(size)).for_each(|(to, row)| *to = row);
+            let rows = &mut rows[..outs.len()];
+            if outs.len() <= TILE {
+                self.recode_tile::<TILE>(rng, rows, outs)?;
+            } else {
+                self.recode_tile::<OUTPUTS_MAX>(rng, rows, outs)?;
+            }
+        }
+        // Every payload was written so far.
+        Some(Recoded { count, len: self.payload_len_max })
     }
 
     /// Number of innovative symbols received: rows held.
     pub fn rank(&self) -> usize {
-        self.rank
+        self.tableau.rank()
     }
 
     /// Whether all symbols of the block are decoded: the rank is the block size.
     pub fn is_complete(&self) -> bool {
-        self.rank == self.shape.block_size
+        self.rank() == self.shape.block_size
     }
 
     /// One more than the highest symbol index referred to so far, by a source symbol or by the
@@ -194,18 +203,18 @@ impl BlockDecoder {
 
     /// Number of decoded symbols; never more than the rank.
     pub fn decoded_count(&self) -> usize {
-        self.decoded.len()
+        self.tableau.determined().len()
     }
 
     /// Whether symbol `index` is decoded; false for an index that the block does not have.
     pub fn is_decoded(&self, index: usize) -> bool {
-        self.decoded.contains(index)
+        self.tableau.determined().contains(index)
     }
 
     /// Writes which symbols are decoded: bit `i % 8` (least significant first) of byte `i / 8` for
     /// symbol `i`, as far as `out` reaches; bits beyond the block are zero.
     pub fn decoded_bitmap(&self, out: &mut [u8]) {
-        self.decoded.write_bitmap(out);
+        self.tableau.determined().write_bitmap(out);
     }
 
     /// Symbol `index`, once decoded.
@@ -213,14 +222,14 @@ impl BlockDecoder {
     /// A symbol that came as a source symbol has its own length. One that was solved for is as
     /// long as the longest payload that went into it: trailing zeros may be padding.
     pub fn symbol(&self, index: usize) -> Option<&[u8]> {
-        self.decoded.contains(index).then(|| self.payloads.payload(index))
+        let from = if self.tableau.is_source(index) { &self.payloads } else { &self.solved };
+        self.is_decoded(index).then(|| from.payload(index))
     }
 
     /// Forgets the block, for the next one; the memory is kept.
     pub fn reset(&mut self) {
-        self.held = IndexSet::EMPTY;
-        self.decoded = IndexSet::EMPTY;
-        self.rank = 0;
+        self.tableau.reset();
+        self.payloads.clear();
         self.known_count = 0;
         self.payload_len_max = 0;
     }
@@ -240,85 +249,87 @@ impl BlockDecoder {
         self.shape.symbol_size_max
     }
 
-    /// The matrix row with an arriving vector as it came.
-    fn arrived(&self) -> usize {
-        self.shape.block_size
+    /// Stage 2.
+    fn keep(&mut self, slot: usize, payload: &[u8]) {
+        self.payloads.set(slot, payload);
+        self.payload_len_max = self.payload_len_max.max(payload.len());
     }
 
-    /// The matrix row with an arriving vector after reduction.
-    fn reduced(&self) -> usize {
-        self.shape.block_size + 1
-    }
-
-    /// Stage 1: the arrived vector minus its part in the rows held.
-    fn reduce_arrived(&mut self) {
-        let (arrived, reduced) = (self.arrived(), self.reduced());
-        self.coefficients.copy(reduced, arrived);
-        for row in self.decoded.iter() {
-            self.coefficients.clear_coefficient(reduced, row);
+    /// Stage 3: source symbols that were not determined `before` and did not come as they are.
+    fn solve(&mut self, before: &IndexSet, came: Option<usize>) {
+        let mut wanted = self.tableau.determined().clone();
+        wanted.subtract(before);
+        if let Some(came) = came {
+            wanted.remove(came);
         }
-        if is_zero(self.coefficients.row(reduced)) {
+        if wanted.is_empty() {
             return;
         }
-        for row in self.held.difference(&self.decoded) {
-            let factor = self.coefficients.coefficient(arrived, row);
-            if factor != 0 {
-                self.coefficients.add_scaled(reduced, factor, row);
+        if wanted.len() >= TILE {
+            self.payloads.mirror_all();
+        }
+        let (count, tableau) = (self.shape.block_size, &self.tableau);
+        let lens = wanted.iter().map(|row| self.payloads.combined_len(tableau.row(row), count));
+        let len = lens.max().unwrap_or(0);
+        let mut slots = self.solved.slots_mut(&wanted);
+        loop {
+            let mut vectors = [&[][..]; OUTPUTS_MAX];
+            let mut outs: [&mut [u8]; OUTPUTS_MAX] = Default::default();
+            let mut outputs = 0;
+            for (row, out) in slots.by_ref().take(OUTPUTS_MAX) {
+                (vectors[outputs], outs[outputs]) = (tableau.row(row), out);
+                outputs += 1;
+            }
+            if outputs == 0 {
+                break;
+            }
+            self.payloads.combine(&vectors[..outputs], count, &mut outs[..outputs], len);
+        }
+        drop(slots);
+        for row in wanted.iter() {
+            let own = self.payloads.combined_len(tableau.row(row), count);
+            self.solved.set_written(row, own, len);
+        }
+    }
+
+    /// Up to `N` combinations; the buffers are long enough. Returns the length of the payloads.
+    fn recode_tile<const N: usize>(
+        &self,
+        rng: &mut (impl Rng + ?Sized),
+        vectors: &mut [&mut [u8]],
+        outs: &mut [&mut [u8]],
+    ) -> Option<usize> {
+        // Small blocks do not pay for the zeros of large ones.
+        if self.shape.field.vector_len_bytes(self.shape.block_size) <= VECTOR_LEN_SMALL {
+            self.recode_rows::<N, VECTOR_LEN_SMALL>(rng, vectors, outs)
+        } else {
+            self.recode_rows::<N, VECTOR_LEN_MAX>(rng, vectors, outs)
+        }
+    }
+
+    fn recode_rows<const N: usize, const L: usize>(
+        &self,
+        rng: &mut (impl Rng + ?Sized),
+        vectors: &mut [&mut [u8]],
+        outs: &mut [&mut [u8]],
+    ) -> Option<usize> {
+        let (field, count) = (self.shape.field, self.shape.block_size);
+        let mut factors = [[0; L]; N];
+        for factors in factors.iter_mut().take(outs.len()) {
+            let mut drawn = [0; L];
+            draw_factors(field, self.rank(), rng, &mut drawn)?;
+            for (place, row) in self.tableau.held().iter().enumerate() {
+                field.set_coefficient(factors, row, field.coefficient(&drawn, place));
             }
         }
-    }
-
-    /// A source symbol takes the place of the row that has its index as pivot, and keeps its own
-    /// length; the row, less the symbol, moves on to its next coefficient. It has one: else it
-    /// would be decoded.
-    fn replace_by_source(&mut self, index: usize, symbol: &[u8]) {
-        let Some(pivot) = self.coefficients.first_nonzero(index, index + 1) else {
-            debug_assert!(false, "row {index} has its pivot only and is not decoded");
-            return;
+        self.tableau.recode(&mut factors, vectors);
+        let factors = factors.each_ref().map(|factors| &factors[..]);
+        let factors = &factors[..outs.len()];
+        let len = match factors {
+            &[one] if N == 1 => self.payloads.combined_len(one, count),
+            _ => self.payload_len_max,
         };
-        self.coefficients.copy(pivot, index);
-        self.coefficients.clear_coefficient(pivot, index);
-        self.payloads.copy(pivot, index);
-        self.payloads.set(index, symbol);
-        self.payloads.add_scaled(pivot, 1, index);
-        self.decoded.insert(index);
-        self.settle(pivot);
-    }
-
-    /// Stages 2 and 3 for the new row in slot `pivot`, which is reduced by the rows held.
-    fn settle(&mut self, pivot: usize) {
-        let inverse = self.shape.field.invert(self.coefficients.coefficient(pivot, pivot));
-        self.coefficients.scale(pivot, inverse);
-        self.payloads.scale(pivot, inverse);
-        self.held.insert(pivot);
-        self.note_if_decoded(pivot);
-        self.clear_column(pivot);
-    }
-
-    /// Stage 3: subtracts row `pivot` from the rows that have its column. Only rows with a lower
-    /// pivot can: a row starts at its pivot.
-    fn clear_column(&mut self, pivot: usize) {
-        // The set is copied because rows become decoded on the way, each after its own turn.
-        let decoded = self.decoded.clone();
-        let held = self.held.clone();
-        for row in held.difference(&decoded).take_while(|&row| row < pivot) {
-            let factor = self.coefficients.coefficient(row, pivot);
-            if factor == 0 {
-                continue;
-            }
-            if decoded.contains(pivot) {
-                self.coefficients.clear_coefficient(row, pivot);
-            } else {
-                self.coefficients.add_scaled(row, factor, pivot);
-            }
-            self.payloads.add_scaled(row, factor, pivot);
-            self.note_if_decoded(row);
-        }
-    }
-
-    fn note_if_decoded(&mut self, row: usize) {
-        if self.coefficients.first_nonzero(row, row + 1).is_none() {
-            self.decoded.insert(row);
-        }
+        self.payloads.combine(factors, count, outs, len);
+        Some(len)
     }
 }

@@ -1,7 +1,8 @@
 //! First coding step on the way of a packet: source symbols in, coded symbols out.
 
+use crate::kernel::OUTPUTS_MAX;
 use crate::rows::{Payloads, Shape};
-use crate::{CodecError, Field};
+use crate::{Backend, CodecError, Field};
 
 /// The source symbols of one block, and combinations of them.
 ///
@@ -17,7 +18,8 @@ pub struct BlockEncoder {
 impl BlockEncoder {
     /// An encoder of blocks of up to `block_size` symbols of up to `symbol_size_max` bytes.
     ///
-    /// All memory (`block_size * symbol_size_max` bytes and a little) is taken here.
+    /// All memory (`block_size * symbol_size_max` bytes and a little, and
+    /// as much again where symbols are kept interleaved: GFNI, GF(2) and GF(2^4)) is taken here.
     ///
     /// # Errors
     /// [`CodecError::BlockSize`] and [`CodecError::SymbolSizeMax`] when a size is zero or beyond
@@ -27,8 +29,22 @@ impl BlockEncoder {
         block_size: usize,
         symbol_size_max: usize,
     ) -> Result<Self, CodecError> {
+        Self::with_backend(field, block_size, symbol_size_max, Backend::detected())
+    }
+
+    /// The same, with instructions of one's own choice.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_backend(
+        field: Field,
+        block_size: usize,
+        symbol_size_max: usize,
+        backend: Backend,
+    ) -> Result<Self, CodecError> {
         let shape = Shape::new(field, block_size, symbol_size_max)?;
-        Ok(Self { shape, symbols: Payloads::new(&shape), count: 0 })
+        let symbols = Payloads::with_backend(&shape, backend, true);
+        Ok(Self { shape, symbols, count: 0 })
     }
 
     /// Appends a source symbol to the block and returns its index.
@@ -44,6 +60,7 @@ impl BlockEncoder {
         let index = self.count;
         self.symbols.set(index, symbol);
         self.count += 1;
+        self.symbols.mirror_complete(self.count);
         Ok(index)
     }
 
@@ -61,18 +78,57 @@ impl BlockEncoder {
     /// [`CodecError::BufferTooShort`].
     pub fn encode(&self, vector: &[u8], count: usize, out: &mut [u8]) -> Result<usize, CodecError> {
         self.shape.check_vector(vector, count, self.count)?;
-        let terms = || {
-            (0..count)
-                .map(|index| (index, self.shape.field.coefficient(vector, index)))
-                .filter(|&(_, coefficient)| coefficient != 0)
+        let len = self.symbols.combined_len(vector, count);
+        let given = out.len();
+        let Some(out) = out.get_mut(..len) else {
+            return Err(CodecError::BufferTooShort { expected: len, given });
         };
-        let expected = terms().map(|(index, _)| self.symbols.payload(index).len()).max();
-        let expected = expected.unwrap_or(0);
-        if out.len() < expected {
-            return Err(CodecError::BufferTooShort { expected, given: out.len() });
+        self.symbols.combine(&[vector], count, &mut [out], len);
+        Ok(len)
+    }
+
+    /// Writes several coded symbols at once, faster than one by one: to `outs[i]` the combination
+    /// of the first `count` symbols whose coding vector is the `i`-th of `vectors`, which follow
+    /// each other. All symbols of a batch are as long as the longest of them, the others being
+    /// padded with zeros; that length is returned.
+    ///
+    /// Four at a time are made best over GF(2^8), 8 or 16 over GF(2) and GF(2^4).
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode); [`CodecError::VectorLength`] unless there is a vector for each
+    /// output.
+    pub fn encode_batch(
+        &self,
+        vectors: &[u8],
+        count: usize,
+        outs: &mut [&mut [u8]],
+    ) -> Result<usize, CodecError> {
+        let field = self.shape.field;
+        let size = field.vector_len_bytes(count);
+        if !(1..=self.count).contains(&count) {
+            return Err(CodecError::CountOutOfRange { expected_max: self.count, given: count });
         }
-        Ok(terms()
-            .fold(0, |len, (index, coefficient)| self.symbols.add_to(out, len, coefficient, index)))
+        let (expected, given) = (size * outs.len(), vectors.len());
+        if expected != given {
+            return Err(CodecError::VectorLength { expected, given });
+        }
+        let mut len = 0;
+        for vector in vectors.chunks_exact(size) {
+            len = len.max(self.symbols.combined_len(vector, count));
+            if len == self.symbols.longest() {
+                break;
+            }
+        }
+        if let Some(out) = outs.iter().find(|out| out.len() < len) {
+            return Err(CodecError::BufferTooShort { expected: len, given: out.len() });
+        }
+        let tiles = vectors.chunks(size * OUTPUTS_MAX).zip(outs.chunks_mut(OUTPUTS_MAX));
+        for (tile, outs) in tiles {
+            let mut vectors = [&[][..]; OUTPUTS_MAX];
+            vectors.iter_mut().zip(tile.chunks_exact(size)).for_each(|(to, from)| *to = from);
+            self.symbols.combine(&vectors[..outs.len()], count, outs, len);
+        }
+        Ok(len)
     }
 
     /// Source symbols in the block so far.
@@ -93,6 +149,7 @@ impl BlockEncoder {
     /// Empties the block for the next one; the memory is kept.
     pub fn clear(&mut self) {
         self.count = 0;
+        self.symbols.clear();
     }
 
     /// The field of the coefficients.

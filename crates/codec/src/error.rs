@@ -1,4 +1,4 @@
-use crate::{MAX_BLOCK_SIZE, MAX_SYMBOL_SIZE};
+use crate::{Field, MAX_BLOCK_SIZE, MAX_SYMBOL_SIZE, MAX_WINDOW_SIZE};
 
 /// What a caller can do wrong. A lost, repeated or useless symbol is no error: see
 /// [`Outcome`](crate::Outcome).
@@ -63,5 +63,49 @@ pub enum CodecError {
         expected: usize,
         /// Bytes given.
         given: usize,
+    },
+    /// A window was to be of no symbols, or of too many.
+    #[error("a window of {given} symbols: not in 1..={MAX_WINDOW_SIZE}")]
+    WindowSize {
+        /// Symbols asked for.
+        given: usize,
+    },
+    /// The encoding window is full: symbols have to be let go of first.
+    #[error("the window is full: it has its {window_size} symbols")]
+    WindowFull {
+        /// Symbols that the window can have.
+        window_size: usize,
+    },
+    /// Symbols were asked for that are not in the window, by now or yet.
+    #[error("{count} symbols from {first} on: the window has {expected_first}..{expected_end}")]
+    OutsideWindow {
+        /// First symbol of the window.
+        expected_first: u64,
+        /// One more than the window's last symbol.
+        expected_end: u64,
+        /// First symbol asked for.
+        first: u64,
+        /// Number of symbols asked for.
+        count: usize,
+    },
+    /// Symbol ids end before `u64::MAX`.
+    #[error("{count} symbols from {first} on: ids end before 2^64 - 1")]
+    IdRange {
+        /// First symbol named.
+        first: u64,
+        /// Number of symbols named.
+        count: usize,
+    },
+    /// RFC 8681 has sixteen densities.
+    #[error("density threshold {given}: not in 0..=15")]
+    DensityThreshold {
+        /// The threshold given.
+        given: u8,
+    },
+    /// RFC 8681 expands repair keys over GF(2) and GF(2^8) only.
+    #[error("a repair key over {given:?}: RFC 8681 has them over GF(2) and GF(2^8)")]
+    RepairKeyField {
+        /// The field of the coder.
+        given: Field,
     },
 }

@@ -5,9 +5,13 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::CodecError;
+use crate::kernel::{Backend, Tables, tables};
 
 /// x^8 + x^4 + x^3 + x^2 + 1, as in RFC 8681 section 3.6 (and RFC 5510); x generates the field.
 const POLYNOMIAL: u16 = 0x11D;
+
+/// x^4 + x + 1; x generates the field.
+const POLYNOMIAL_16: u8 = 0x13;
 
 /// Draws of an all-zero coding vector after which the generator is taken for broken and the first
 /// coefficient is set to 1. A working one gets here with probability 2^-64 at most.
@@ -18,15 +22,19 @@ const ZERO_DRAWS_MAX: usize = 64;
 pub enum Field {
     /// GF(2): a coded symbol is the XOR of a set of symbols. A coefficient takes one bit.
     Gf2,
+    /// GF(2^4) over the polynomial 0x13. A coefficient takes four bits, and a byte of a symbol is
+    /// two elements, the first in the low half.
+    Gf16,
     /// GF(2^8) over the polynomial 0x11D. A coefficient takes one byte.
     Gf256,
 }
 
 impl Field {
-    /// Number of elements of the field: 2 or 256.
+    /// Number of elements of the field: 2, 16 or 256.
     pub const fn order(self) -> u32 {
         match self {
             Self::Gf2 => 2,
+            Self::Gf16 => 16,
             Self::Gf256 => 256,
         }
     }
@@ -34,10 +42,12 @@ impl Field {
     /// Length in bytes of a coding vector over `count` symbols.
     ///
     /// Over GF(2) coefficient `i` is bit `i % 8` (least significant first) of byte `i / 8`; over
-    /// GF(2^8) it is byte `i`.
+    /// GF(2^4) it is the low half of byte `i / 2` if `i` is even, else the high half; over GF(2^8)
+    /// it is byte `i`.
     pub const fn vector_len_bytes(self, count: usize) -> usize {
         match self {
             Self::Gf2 => count.div_ceil(8),
+            Self::Gf16 => count.div_ceil(2),
             Self::Gf256 => count,
         }
     }
@@ -90,33 +100,52 @@ impl Field {
     }
 
     /// Coefficient `index` of a vector that is long enough to have it.
+    #[inline]
     pub(crate) fn coefficient(self, vector: &[u8], index: usize) -> u8 {
         match self {
             Self::Gf2 => (vector[index / 8] >> (index % 8)) & 1,
+            Self::Gf16 => (vector[index / 2] >> (index % 2 * 4)) & 0xF,
             Self::Gf256 => vector[index],
         }
     }
 
+    /// The kernels' tables.
+    pub(crate) fn tables(self) -> &'static Tables {
+        match self {
+            Self::Gf2 => &tables::GF2,
+            Self::Gf16 => &tables::GF16,
+            Self::Gf256 => &tables::GF256,
+        }
+    }
+
     /// Sets coefficient `index`; over GF(2) `value` is 0 or 1.
+    #[inline]
     pub(crate) fn set_coefficient(self, vector: &mut [u8], index: usize, value: u8) {
         match self {
             Self::Gf2 => {
                 let byte = &mut vector[index / 8];
                 *byte = (*byte & !(1 << (index % 8))) | (value << (index % 8));
             }
+            Self::Gf16 => {
+                let byte = &mut vector[index / 2];
+                *byte = (*byte & (0xF0 >> (index % 2 * 4))) | (value << (index % 2 * 4));
+            }
             Self::Gf256 => vector[index] = value,
         }
     }
 
     /// Adds `value` to coefficient `index`.
+    #[cfg(test)]
     pub(crate) fn add_to_coefficient(self, vector: &mut [u8], index: usize, value: u8) {
         match self {
             Self::Gf2 => vector[index / 8] ^= value << (index % 8),
+            Self::Gf16 => vector[index / 2] ^= value << (index % 2 * 4),
             Self::Gf256 => vector[index] ^= value,
         }
     }
 
     /// Index of the first coefficient at or after `start` that is not zero.
+    #[inline]
     pub(crate) fn first_nonzero(self, vector: &[u8], start: usize) -> Option<usize> {
         match self {
             Self::Gf2 => {
@@ -128,17 +157,30 @@ impl Field {
                 let rest = vector[first + 1..].iter().position(|&byte| byte != 0)? + first + 1;
                 Some(rest * 8 + vector[rest].trailing_zeros() as usize)
             }
+            Self::Gf16 => {
+                let first = start / 2;
+                let head = vector.get(first)? & (0xFF << (start % 2 * 4));
+                if head != 0 {
+                    return Some(first * 2 + head.trailing_zeros() as usize / 4);
+                }
+                let rest = vector[first + 1..].iter().position(|&byte| byte != 0)? + first + 1;
+                Some(rest * 2 + vector[rest].trailing_zeros() as usize / 4)
+            }
             Self::Gf256 => Some(start + vector.get(start..)?.iter().position(|&byte| byte != 0)?),
         }
     }
 
     /// Zeroes the bits of the last byte that belong to no symbol.
     pub(crate) fn mask_unused(self, vector: &mut [u8], count: usize) {
-        if self == Self::Gf2
-            && !count.is_multiple_of(8)
-            && let Some(last) = vector.get_mut(count / 8)
+        let (place, bits) = match self {
+            Self::Gf2 => (count / 8, count % 8),
+            Self::Gf16 => (count / 2, count % 2 * 4),
+            Self::Gf256 => return,
+        };
+        if bits != 0
+            && let Some(last) = vector.get_mut(place)
         {
-            *last &= !(0xFF << (count % 8));
+            *last &= !(0xFF << bits);
         }
     }
 
@@ -146,33 +188,14 @@ impl Field {
     pub(crate) fn invert(self, element: u8) -> u8 {
         match self {
             Self::Gf2 => element,
+            Self::Gf16 => INVERSES_16[(element & 0xF) as usize],
             Self::Gf256 => EXP[255 - LOG[element as usize] as usize],
         }
     }
 
     /// `to += coefficient * from`, over slices of one length.
     pub(crate) fn add_scaled(self, to: &mut [u8], coefficient: u8, from: &[u8]) {
-        debug_assert_eq!(to.len(), from.len());
-        match coefficient {
-            0 => {}
-            1 => add(to, from),
-            _ => {
-                debug_assert_eq!(self, Self::Gf256);
-                let products = &PRODUCTS[coefficient as usize];
-                for (to, &from) in to.iter_mut().zip(from) {
-                    *to ^= products[from as usize];
-                }
-            }
-        }
-    }
-
-    /// `data *= coefficient`, for a coefficient that is not zero.
-    pub(crate) fn scale(self, data: &mut [u8], coefficient: u8) {
-        if coefficient != 1 {
-            debug_assert_eq!(self, Self::Gf256);
-            let products = &PRODUCTS[coefficient as usize];
-            data.iter_mut().for_each(|byte| *byte = products[*byte as usize]);
-        }
+        Backend::detected().add_scaled(self, to, coefficient, from);
     }
 
     /// Adds `coefficient * symbol` to the symbol of `len` bytes at the start of `out`, the shorter
@@ -200,26 +223,72 @@ pub(crate) fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().all(|&byte| byte == 0)
 }
 
-/// `to ^= from`, eight bytes at a time: the compiler makes vector instructions of it.
-fn add(to: &mut [u8], from: &[u8]) {
-    let (to_words, to_rest) = to.as_chunks_mut::<8>();
-    let (from_words, from_rest) = from.as_chunks::<8>();
-    for (to, from) in to_words.iter_mut().zip(from_words) {
-        *to = (u64::from_ne_bytes(*to) ^ u64::from_ne_bytes(*from)).to_ne_bytes();
-    }
-    for (to, from) in to_rest.iter_mut().zip(from_rest) {
-        *to ^= from;
-    }
-}
-
 /// Powers of x.
 static EXP: [u8; 256] = powers().0;
 
 /// Logarithms to the base x; entry 0 is meaningless.
 static LOG: [u8; 256] = powers().1;
 
-/// `PRODUCTS[a][b]` is `a * b`. A kernel works with one row: four cache lines.
-static PRODUCTS: [[u8; 256]; 256] = products();
+/// Inverses in GF(2^4); entry 0 is meaningless.
+static INVERSES_16: [u8; 16] = inverses_16();
+
+/// `coefficient` times the elements in one byte of a symbol, in the field of that order.
+pub(crate) const fn multiply_byte(order: u32, coefficient: u8, byte: u8) -> u8 {
+    match order {
+        2 => (coefficient & 1) * byte,
+        16 => {
+            let high = multiply_16(coefficient, byte >> 4);
+            multiply_16(coefficient, byte & 0xF) | high << 4
+        }
+        _ => multiply_256(coefficient, byte),
+    }
+}
+
+const fn multiply_256(a: u8, b: u8) -> u8 {
+    let (mut power, mut product, mut bit) = (a as u16, 0, 0);
+    while bit < 8 {
+        if (b >> bit) & 1 == 1 {
+            product ^= power;
+        }
+        power <<= 1;
+        if power & 0x100 != 0 {
+            power ^= POLYNOMIAL;
+        }
+        bit += 1;
+    }
+    product as u8
+}
+
+const fn multiply_16(a: u8, b: u8) -> u8 {
+    let (mut power, mut product, mut bit) = (a, 0, 0);
+    while bit < 4 {
+        if (b >> bit) & 1 == 1 {
+            product ^= power;
+        }
+        power <<= 1;
+        if power & 0x10 != 0 {
+            power ^= POLYNOMIAL_16;
+        }
+        bit += 1;
+    }
+    product
+}
+
+const fn inverses_16() -> [u8; 16] {
+    let mut inverses = [0; 16];
+    let mut a = 1;
+    while a < 16 {
+        let mut b = 1;
+        while b < 16 {
+            if multiply_16(a, b) == 1 {
+                inverses[a as usize] = b;
+            }
+            b += 1;
+        }
+        a += 1;
+    }
+    inverses
+}
 
 const fn powers() -> ([u8; 256], [u8; 256]) {
     let mut exp = [0; 256];
@@ -237,21 +306,6 @@ const fn powers() -> ([u8; 256], [u8; 256]) {
     }
     exp[255] = 1;
     (exp, log)
-}
-
-const fn products() -> [[u8; 256]; 256] {
-    let (exp, log) = powers();
-    let mut products = [[0; 256]; 256];
-    let mut a = 1;
-    while a < 256 {
-        let mut b = 1;
-        while b < 256 {
-            products[a][b] = exp[(log[a] as usize + log[b] as usize) % 255];
-            b += 1;
-        }
-        a += 1;
-    }
-    products
 }
 
 #[cfg(test)]
@@ -285,10 +339,15 @@ mod tests {
     fn products_and_inverses_are_those_of_the_schoolbook() {
         for a in 0..=255 {
             for b in 0..=255 {
-                assert_eq!(PRODUCTS[a as usize][b as usize], naive::multiply(a, b), "{a} * {b}");
+                assert_eq!(multiply_256(a, b), naive::multiply(a, b), "{a} * {b}");
+                let halves = naive::multiply_byte(Field::Gf16, a % 16, b);
+                assert_eq!(multiply_byte(16, a % 16, b), halves, "{a} * {b}");
             }
             if a != 0 {
                 assert_eq!(naive::multiply(a, Field::Gf256.invert(a)), 1, "1 / {a}");
+            }
+            if (1..16).contains(&a) {
+                assert_eq!(naive::multiply_16(a, Field::Gf16.invert(a)), 1, "1 / {a}");
             }
         }
     }
@@ -325,7 +384,7 @@ mod tests {
 
     #[test]
     fn a_drawn_vector_is_never_all_zero_and_has_no_unused_bits() {
-        for field in [Field::Gf2, Field::Gf256] {
+        for field in [Field::Gf2, Field::Gf16, Field::Gf256] {
             for count in 1..20 {
                 let mut out = [0xAA; 24];
                 field.draw_vector(count, &mut Stuck(0), &mut out).unwrap();
@@ -333,9 +392,7 @@ mod tests {
                 field.draw_vector(count, &mut Stuck(255), &mut out).unwrap();
                 let len = field.vector_len_bytes(count);
                 assert!(out[len..].iter().all(|&byte| byte == 0xAA), "only the vector is written");
-                assert!(
-                    (count..len * 8).all(|i| field.order() == 256 || out[i / 8] >> (i % 8) == 0)
-                );
+                assert_eq!(field.first_nonzero(&out[..len], count), None, "unused bits");
                 for seed in 0..100 {
                     field.expand_seed(seed, count, &mut out).unwrap();
                     assert!(!is_zero(&out[..len]));

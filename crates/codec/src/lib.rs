@@ -44,28 +44,37 @@
 //! # Ok::<(), corridor_codec::CodecError>(())
 //! ```
 #![no_std]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 extern crate alloc;
-#[cfg(test)]
+#[cfg(any(test, feature = "std"))]
 extern crate std;
 
 mod decoder;
 mod encoder;
 mod error;
 mod field;
+mod kernel;
 #[cfg(test)]
 mod naive;
 mod recoder;
 mod rows;
+mod tableau;
+mod tinymt;
 #[cfg(test)]
 mod twin_tests;
+mod window;
 
 pub use decoder::{BlockDecoder, Outcome};
 pub use encoder::BlockEncoder;
 pub use error::CodecError;
 pub use field::Field;
+pub use kernel::Backend;
 pub use recoder::{Recoded, Recoder};
+pub use tinymt::{Density, TinyMt32};
+pub use window::{
+    Coefficients, MAX_WINDOW_SIZE, WindowDecoder, WindowEncoder, WindowOutcome, widen_id,
+};
 
 /// Most symbols that a block can have.
 pub const MAX_BLOCK_SIZE: usize = 1024;

@@ -16,8 +16,27 @@ pub fn multiply(a: u8, b: u8) -> u8 {
     rest as u8
 }
 
-/// Inverse in GF(2^8), by trying all.
-fn invert(a: u8) -> u8 {
+/// Product in GF(2^4): likewise, divided by x^4 + x + 1.
+pub fn multiply_16(a: u8, b: u8) -> u8 {
+    let product = (0..4).filter(|shift| (b >> shift) & 1 == 1).fold(0, |sum, n| sum ^ (a << n));
+    (4..7).rev().fold(product, |rest, degree| {
+        if (rest >> degree) & 1 == 1 { rest ^ (0x13 << (degree - 4)) } else { rest }
+    })
+}
+
+/// A coefficient times the elements in one byte of a symbol.
+pub fn multiply_byte(field: Field, coefficient: u8, byte: u8) -> u8 {
+    match field {
+        Field::Gf2 | Field::Gf256 => multiply(coefficient, byte),
+        Field::Gf16 => {
+            multiply_16(coefficient, byte & 0xF) | multiply_16(coefficient, byte >> 4) << 4
+        }
+    }
+}
+
+/// Inverse of a coefficient, by trying all.
+fn invert(field: Field, a: u8) -> u8 {
+    let multiply = if field == Field::Gf16 { multiply_16 } else { multiply };
     (1..=255).find(|&b| multiply(a, b) == 1).expect("every element but 0 has an inverse")
 }
 
@@ -25,12 +44,13 @@ fn invert(a: u8) -> u8 {
 pub fn unpack(field: Field, vector: &[u8], count: usize) -> Vec<u8> {
     match field {
         Field::Gf2 => (0..count).map(|i| vector[i / 8] >> (i % 8) & 1).collect(),
+        Field::Gf16 => (0..count).map(|i| vector[i / 2] >> (i % 2 * 4) & 0xF).collect(),
         Field::Gf256 => vector[..count].to_vec(),
     }
 }
 
 /// The combination of `symbols`, as long as the longest with a coefficient that is not zero.
-pub fn combine(coefficients: &[u8], symbols: &[Vec<u8>]) -> Vec<u8> {
+pub fn combine(field: Field, coefficients: &[u8], symbols: &[Vec<u8>]) -> Vec<u8> {
     let mut sum = vec![];
     for (&coefficient, symbol) in coefficients.iter().zip(symbols) {
         if coefficient == 0 {
@@ -38,7 +58,7 @@ pub fn combine(coefficients: &[u8], symbols: &[Vec<u8>]) -> Vec<u8> {
         }
         sum.resize(sum.len().max(symbol.len()), 0);
         for (sum, &byte) in sum.iter_mut().zip(symbol) {
-            *sum ^= multiply(coefficient, byte);
+            *sum ^= multiply_byte(field, coefficient, byte);
         }
     }
     sum
@@ -46,15 +66,18 @@ pub fn combine(coefficients: &[u8], symbols: &[Vec<u8>]) -> Vec<u8> {
 
 /// A decoder that remembers everything it was given.
 pub struct NaiveDecoder {
+    field: Field,
     block_size: usize,
     symbol_size_max: usize,
-    /// Each row: coefficients over the whole block, then the payload padded with zeros.
+    /// Each row: coefficients over the whole block, one to a byte (and over GF(2^4) in its low
+    /// half, so that one product serves coefficients and payload), then the payload padded with
+    /// zeros.
     rows: Vec<Vec<u8>>,
 }
 
 impl NaiveDecoder {
-    pub fn new(block_size: usize, symbol_size_max: usize) -> Self {
-        Self { block_size, symbol_size_max, rows: vec![] }
+    pub fn new(field: Field, block_size: usize, symbol_size_max: usize) -> Self {
+        Self { field, block_size, symbol_size_max, rows: vec![] }
     }
 
     pub fn add(&mut self, coefficients: &[u8], payload: &[u8]) {
@@ -91,14 +114,16 @@ impl NaiveDecoder {
                 continue;
             };
             rows.swap(rank, found);
-            let inverse = invert(rows[rank][column]);
-            rows[rank].iter_mut().for_each(|byte| *byte = multiply(*byte, inverse));
+            let inverse = invert(self.field, rows[rank][column]);
+            for byte in &mut rows[rank] {
+                *byte = multiply_byte(self.field, inverse, *byte);
+            }
             let pivot_row = rows[rank].clone();
             for (place, row) in rows.iter_mut().enumerate() {
                 let factor = row[column];
                 if place != rank && factor != 0 {
                     for (byte, &pivot) in row.iter_mut().zip(&pivot_row) {
-                        *byte ^= multiply(factor, pivot);
+                        *byte ^= multiply_byte(self.field, factor, pivot);
                     }
                 }
             }

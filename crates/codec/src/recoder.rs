@@ -1,14 +1,16 @@
 //! What a helper or relay holds of a block it does not have to read: overheard symbols in, fresh
 //! combinations of them out.
 //!
-//! Only coefficients are eliminated, and only forward (echelon form), to tell what is innovative.
+//! Only coefficients are eliminated, to tell what is innovative.
 //! Payloads stay as they came, so that an arriving symbol costs one copy of its payload, and a
 //! dependent one not even that.
 
 use rand::Rng;
 
-use crate::rows::{IndexSet, Matrix, Payloads, Shape};
-use crate::{CodecError, Field, MAX_BLOCK_SIZE, Outcome};
+use crate::kernel::OUTPUTS_MAX;
+use crate::rows::{Payloads, Shape};
+use crate::tableau::{Tableau, VECTOR_LEN_MAX, VECTOR_LEN_SMALL};
+use crate::{Backend, CodecError, Field, Outcome};
 
 /// The size of a recoded symbol, written to the caller's buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,16 +26,9 @@ pub struct Recoded {
 pub struct Recoder {
     shape: Shape,
     /// Coding vectors in order of arrival, those of `payloads`.
-    vectors: Matrix,
+    vectors: Payloads,
     payloads: Payloads,
-    /// Echelon form of `vectors`: row `p` has pivot `p`, with coefficient 1. One more row is for
-    /// what is arriving.
-    echelon: Matrix,
-    /// Pivots of the rows of the echelon form.
-    pivots: IndexSet,
-    /// Pivots whose row is a unit vector; its coefficients are neither read nor written.
-    units: IndexSet,
-    rank: usize,
+    tableau: Tableau,
     known_count: usize,
     payload_len_max: usize,
 }
@@ -41,26 +36,38 @@ pub struct Recoder {
 impl Recoder {
     /// A recoder of blocks of `block_size` symbols of up to `symbol_size_max` bytes.
     ///
-    /// All memory is taken here: `block_size * symbol_size_max` bytes, and twice `block_size`
-    /// coding vectors.
+    /// All memory is taken here: `block_size * symbol_size_max` bytes, twice `block_size` coding
+    /// vectors, and a little; payloads once more where they are kept interleaved (GFNI, GF(2) and
+    /// GF(2^4)).
     ///
     /// # Errors
     /// [`CodecError::BlockSize`] and [`CodecError::SymbolSizeMax`] when a size is zero or beyond
-    /// [`MAX_BLOCK_SIZE`], [`MAX_SYMBOL_SIZE`](crate::MAX_SYMBOL_SIZE).
+    /// [`MAX_BLOCK_SIZE`](crate::MAX_BLOCK_SIZE), [`MAX_SYMBOL_SIZE`](crate::MAX_SYMBOL_SIZE).
     pub fn new(
         field: Field,
         block_size: usize,
         symbol_size_max: usize,
     ) -> Result<Self, CodecError> {
+        Self::with_backend(field, block_size, symbol_size_max, Backend::detected())
+    }
+
+    /// The same, with instructions of one's own choice.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_backend(
+        field: Field,
+        block_size: usize,
+        symbol_size_max: usize,
+        backend: Backend,
+    ) -> Result<Self, CodecError> {
         let shape = Shape::new(field, block_size, symbol_size_max)?;
+        let vectors = Shape { symbol_size_max: field.vector_len_bytes(block_size), ..shape };
         Ok(Self {
             shape,
-            vectors: Matrix::new(&shape, block_size),
-            payloads: Payloads::new(&shape),
-            echelon: Matrix::new(&shape, block_size + 1),
-            pivots: IndexSet::EMPTY,
-            units: IndexSet::EMPTY,
-            rank: 0,
+            vectors: Payloads::with_backend(&vectors, backend, true),
+            payloads: Payloads::with_backend(&shape, backend, true),
+            tableau: Tableau::new(&shape, backend),
             known_count: 0,
             payload_len_max: 0,
         })
@@ -74,22 +81,14 @@ impl Recoder {
         self.shape.check_index(index)?;
         self.shape.check_symbol(symbol)?;
         self.known_count = self.known_count.max(index + 1);
-        if self.units.contains(index) {
+        let place = self.rank();
+        if self.tableau.add_source(index).is_none() {
             return Ok(Outcome::Dependent);
         }
-        // The unit vector becomes the row of its pivot. A row that was there goes on without it,
-        // and what is left of it tells whether the rank is higher now.
-        let displaced = self.pivots.contains(index);
-        self.pivots.insert(index);
-        self.units.insert(index);
-        if displaced {
-            self.echelon.copy(self.arriving(), index);
-            if self.eliminate() == Outcome::Dependent {
-                return Ok(Outcome::Dependent);
-            }
-        }
-        self.vectors.set_unit(self.rank, index);
-        self.keep(symbol);
+        let mut unit = [0; VECTOR_LEN_MAX];
+        self.shape.field.set_coefficient(&mut unit, index, 1);
+        let len = self.shape.field.vector_len_bytes(index + 1);
+        self.keep(place, &unit[..len], symbol);
         Ok(Outcome::Innovative)
     }
 
@@ -107,12 +106,14 @@ impl Recoder {
         self.shape.check_vector(vector, count, self.shape.block_size)?;
         self.shape.check_symbol(payload)?;
         self.known_count = self.known_count.max(count);
-        self.echelon.set(self.arriving(), vector, count);
-        if self.eliminate() == Outcome::Dependent {
+        let place = self.rank();
+        if self.tableau.add_coded(vector, count).is_none() {
             return Ok(Outcome::Dependent);
         }
-        self.vectors.set(self.rank, vector, count);
-        self.keep(payload);
+        let mut padded = [0; VECTOR_LEN_MAX];
+        padded[..vector.len()].copy_from_slice(vector);
+        self.shape.field.mask_unused(&mut padded, count);
+        self.keep(place, &padded[..vector.len()], payload);
         Ok(Outcome::Innovative)
     }
 
@@ -129,28 +130,49 @@ impl Recoder {
         vector_out: &mut [u8],
         payload_out: &mut [u8],
     ) -> Option<Recoded> {
-        let (field, count) = (self.shape.field, self.known_count);
-        let vector = vector_out.get_mut(..field.vector_len_bytes(count))?;
-        if self.rank == 0 || payload_out.len() < self.payload_len_max {
+        let vector = vector_out.get_mut(..self.shape.field.vector_len_bytes(self.known_count))?;
+        if self.rank() == 0 || payload_out.len() < self.payload_len_max {
             return None;
         }
-        let mut drawn = [0; MAX_BLOCK_SIZE];
-        field.draw_vector(self.rank, rng, &mut drawn).ok()?;
-        vector.fill(0);
-        let mut len = 0;
-        for slot in 0..self.rank {
-            let factor = field.coefficient(&drawn, slot);
-            if factor != 0 {
-                field.add_scaled(vector, factor, &self.vectors.row(slot)[..vector.len()]);
-                len = self.payloads.add_to(payload_out, len, factor, slot);
+        let len = self.recode_tile::<1>(rng, &mut [vector], &mut [payload_out])?;
+        Some(Recoded { count: self.known_count, len })
+    }
+
+    /// Draws several combinations at once, faster than one by one: writes as many coding vectors
+    /// to `vectors_out`, one after the other, as there are `payloads_out`. All payloads of a batch
+    /// are as long as the longest held.
+    ///
+    /// `None` when nothing is held, or when a buffer is too short.
+    pub fn recode_batch(
+        &self,
+        rng: &mut (impl Rng + ?Sized),
+        vectors_out: &mut [u8],
+        payloads_out: &mut [&mut [u8]],
+    ) -> Option<Recoded> {
+        let count = self.known_count;
+        let size = self.shape.field.vector_len_bytes(count);
+        let vectors = vectors_out.get_mut(..size * payloads_out.len())?;
+        let short = payloads_out.iter().any(|out| out.len() < self.payload_len_max);
+        if self.rank() == 0 || short {
+            return None;
+        }
+        let tile = tile(self.shape.field);
+        for (vectors, outs) in vectors.chunks_mut(size * tile).zip(payloads_out.chunks_mut(tile)) {
+            let mut rows: [&mut [u8]; OUTPUTS_MAX] = Default::default();
+            rows.iter_mut().zip(vectors.chunks_exact_mut(size)).for_each(|(to, row)| *to = row);
+            let rows = &mut rows[..outs.len()];
+            if outs.len() <= TILE {
+                self.recode_tile::<TILE>(rng, rows, outs)?;
+            } else {
+                self.recode_tile::<OUTPUTS_MAX>(rng, rows, outs)?;
             }
         }
-        Some(Recoded { count, len })
+        Some(Recoded { count, len: self.payload_len_max })
     }
 
     /// Number of innovative symbols received: symbols held.
     pub fn rank(&self) -> usize {
-        self.rank
+        self.tableau.rank()
     }
 
     /// One more than the highest symbol index referred to so far, by a source symbol or by the
@@ -161,9 +183,9 @@ impl Recoder {
 
     /// Forgets the block, for the next one; the memory is kept.
     pub fn reset(&mut self) {
-        self.pivots = IndexSet::EMPTY;
-        self.units = IndexSet::EMPTY;
-        self.rank = 0;
+        self.tableau.reset();
+        self.payloads.clear();
+        self.vectors.clear();
         self.known_count = 0;
         self.payload_len_max = 0;
     }
@@ -183,36 +205,69 @@ impl Recoder {
         self.shape.symbol_size_max
     }
 
-    /// The row of the echelon form with a vector that is arriving.
-    fn arriving(&self) -> usize {
-        self.shape.block_size
-    }
-
-    /// Reduces the arriving vector from left to right, and makes what is left a new row.
-    fn eliminate(&mut self) -> Outcome {
-        let arriving = self.arriving();
-        let mut start = 0;
-        while let Some(index) = self.echelon.first_nonzero(arriving, start) {
-            let coefficient = self.echelon.coefficient(arriving, index);
-            if self.units.contains(index) {
-                self.echelon.clear_coefficient(arriving, index);
-            } else if self.pivots.contains(index) {
-                self.echelon.add_scaled(arriving, coefficient, index);
-            } else {
-                self.echelon.copy(index, arriving);
-                self.echelon.scale(index, self.shape.field.invert(coefficient));
-                self.pivots.insert(index);
-                return Outcome::Innovative;
-            }
-            start = index + 1;
-        }
-        Outcome::Dependent
-    }
-
-    /// Holds the payload of the vector just put in place.
-    fn keep(&mut self, payload: &[u8]) {
-        self.payloads.set(self.rank, payload);
+    /// Holds a vector and its payload.
+    fn keep(&mut self, place: usize, vector: &[u8], payload: &[u8]) {
+        self.vectors.set(place, vector);
+        self.vectors.mirror_complete(place + 1);
+        self.payloads.set(place, payload);
+        self.payloads.mirror_complete(place + 1);
         self.payload_len_max = self.payload_len_max.max(payload.len());
-        self.rank += 1;
     }
+
+    /// Up to `N` combinations; the buffers are long enough. Returns the length of the payloads.
+    fn recode_tile<const N: usize>(
+        &self,
+        rng: &mut (impl Rng + ?Sized),
+        vectors: &mut [&mut [u8]],
+        outs: &mut [&mut [u8]],
+    ) -> Option<usize> {
+        // Small blocks do not pay for the zeros of large ones.
+        if self.shape.field.vector_len_bytes(self.shape.block_size) <= VECTOR_LEN_SMALL {
+            self.recode_rows::<N, VECTOR_LEN_SMALL>(rng, vectors, outs)
+        } else {
+            self.recode_rows::<N, VECTOR_LEN_MAX>(rng, vectors, outs)
+        }
+    }
+
+    fn recode_rows<const N: usize, const L: usize>(
+        &self,
+        rng: &mut (impl Rng + ?Sized),
+        vectors: &mut [&mut [u8]],
+        outs: &mut [&mut [u8]],
+    ) -> Option<usize> {
+        let (field, rank) = (self.shape.field, self.rank());
+        let mut factors = [[0; L]; N];
+        for factors in factors.iter_mut().take(outs.len()) {
+            draw_factors(field, rank, rng, factors)?;
+        }
+        let factors = factors.each_ref().map(|factors| &factors[..]);
+        let factors = factors.get(..outs.len())?;
+        let vector_len = field.vector_len_bytes(self.known_count);
+        self.vectors.combine(factors, rank, vectors, vector_len);
+        let len = match factors {
+            &[one] if N == 1 => self.payloads.combined_len(one, rank),
+            _ => self.payload_len_max,
+        };
+        self.payloads.combine(factors, rank, outs, len);
+        Some(len)
+    }
+}
+
+/// Combinations over GF(2^8) that are made best at a time.
+pub(crate) const TILE: usize = 4;
+
+/// Combinations that are made at a time: there is nothing to gain from more than four over the
+/// largest field.
+pub(crate) fn tile(field: Field) -> usize {
+    if field == Field::Gf256 { TILE } else { OUTPUTS_MAX }
+}
+
+/// Draws a factor for each of the symbols held, in order.
+pub(crate) fn draw_factors(
+    field: Field,
+    rank: usize,
+    rng: &mut (impl Rng + ?Sized),
+    out: &mut [u8],
+) -> Option<()> {
+    field.draw_vector(rank, rng, out).ok()
 }

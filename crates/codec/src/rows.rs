@@ -2,7 +2,9 @@
 //! numbers. All of it is allocated once.
 
 use alloc::{vec, vec::Vec};
+use core::ops::{Deref, DerefMut};
 
+use crate::kernel::{Backend, Mirror, PADDING, Rows, Terms};
 use crate::{CodecError, Field, MAX_BLOCK_SIZE, MAX_SYMBOL_SIZE};
 
 /// What the three coders are made for.
@@ -62,57 +64,236 @@ impl Shape {
     }
 }
 
-/// Payloads, one to a slot, each with a length of its own. The bytes of a slot beyond its length
-/// hold anything and stand for zeros.
+/// Bytes from the start of a cache line on, zeros at first.
+#[derive(Debug)]
+struct Aligned {
+    bytes: Vec<u8>,
+    start: usize,
+    len: usize,
+}
+
+impl Aligned {
+    fn new(len: usize) -> Self {
+        let bytes = vec![0; len + PADDING];
+        // Without an answer it works as well, only slower.
+        let start = bytes.as_ptr().align_offset(PADDING).min(PADDING);
+        Self { bytes, start, len }
+    }
+}
+
+impl Clone for Aligned {
+    fn clone(&self) -> Self {
+        let mut clone = Self::new(self.len);
+        clone.copy_from_slice(self);
+        clone
+    }
+}
+
+impl Deref for Aligned {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.bytes[self.start..][..self.len]
+    }
+}
+
+impl DerefMut for Aligned {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.start..][..self.len]
+    }
+}
+
+/// The distance of rows of that length: whole cache lines, and an odd number of them, so that the
+/// rows' columns spread over the sets of a cache.
+fn padded_stride(len: usize) -> usize {
+    (len.div_ceil(PADDING) | 1) * PADDING
+}
+
+/// Payloads, one to a slot, each with a length of its own, and followed by zeros.
 #[derive(Clone, Debug)]
 pub(crate) struct Payloads {
     field: Field,
+    backend: Backend,
     stride: usize,
-    bytes: Vec<u8>,
-    lens: Vec<usize>,
+    bytes: Aligned,
+    lens: Vec<u16>,
+    /// In each slot, bytes that may be other than zero: the longest payload it has had.
+    used: Vec<u16>,
+    /// Length of the shortest and of the longest payload since the last [`clear`](Self::clear).
+    shortest: u16,
+    longest: u16,
+    /// Groups of slots interleaved, for a backend and field that like them so.
+    mirror: Aligned,
+    mirrored: usize,
 }
 
 impl Payloads {
     pub fn new(shape: &Shape) -> Self {
+        Self::with_backend(shape, Backend::detected(), false)
+    }
+
+    /// Slots for a whole block; `mirrored` ones can be interleaved.
+    pub fn with_backend(shape: &Shape, backend: Backend, mirrored: bool) -> Self {
+        let stride = padded_stride(shape.symbol_size_max);
+        let groups = match backend.group_size(shape.field) {
+            Some(size) if mirrored => shape.block_size.div_ceil(size) * size,
+            _ => 0,
+        };
         Self {
             field: shape.field,
-            stride: shape.symbol_size_max,
-            bytes: vec![0; shape.block_size * shape.symbol_size_max],
+            backend,
+            stride,
+            bytes: Aligned::new(shape.block_size * stride),
             lens: vec![0; shape.block_size],
+            used: vec![0; shape.block_size],
+            shortest: u16::MAX,
+            longest: 0,
+            mirror: Aligned::new(groups * stride),
+            mirrored: 0,
         }
     }
 
+    #[inline]
     pub fn payload(&self, slot: usize) -> &[u8] {
-        &self.bytes[slot * self.stride..][..self.lens[slot]]
+        &self.bytes[slot * self.stride..][..self.len(slot)]
     }
 
+    #[inline]
+    pub fn len(&self, slot: usize) -> usize {
+        self.lens[slot].into()
+    }
+
+    /// Sets a slot to a payload, which is not longer than the shape says.
+    #[inline]
     pub fn set(&mut self, slot: usize, payload: &[u8]) {
-        self.bytes[slot * self.stride..][..payload.len()].copy_from_slice(payload);
-        self.lens[slot] = payload.len();
+        let row = &mut self.bytes[slot * self.stride..][..self.stride];
+        row[..payload.len()].copy_from_slice(payload);
+        self.set_len(slot, payload.len());
     }
 
+    /// A slot changes: only groups before it are still as they were interleaved.
+    fn touch(&mut self, slot: usize) {
+        if self.mirrored > 0 {
+            let group = self.backend.group_size(self.field).map_or(0, |size| slot / size);
+            self.mirrored = self.mirrored.min(group);
+        }
+    }
+
+    /// The payload of a slot has become so long; what is left of a longer one goes.
+    fn set_len(&mut self, slot: usize, len: usize) {
+        self.touch(slot);
+        if let Some(rest) = self.bytes[slot * self.stride..].get_mut(len..self.used[slot].into()) {
+            rest.fill(0);
+        }
+        self.lens[slot] = len as u16;
+        self.used[slot] = len as u16;
+        self.shortest = self.shortest.min(len as u16);
+        self.longest = self.longest.max(len as u16);
+    }
+
+    /// All slots are to be set anew.
+    pub fn clear(&mut self) {
+        (self.shortest, self.longest, self.mirrored) = (u16::MAX, 0, 0);
+    }
+
+    #[inline]
     pub fn copy(&mut self, to: usize, from: usize) {
-        let start = from * self.stride;
-        self.bytes.copy_within(start..start + self.lens[from], to * self.stride);
-        self.lens[to] = self.lens[from];
+        let (start, len) = (from * self.stride, self.len(from));
+        self.bytes.copy_within(start..start + len, to * self.stride);
+        self.set_len(to, len);
     }
 
     pub fn scale(&mut self, slot: usize, coefficient: u8) {
-        let payload = &mut self.bytes[slot * self.stride..][..self.lens[slot]];
-        self.field.scale(payload, coefficient);
+        self.touch(slot);
+        let row = &mut self.bytes[slot * self.stride..][..self.stride];
+        self.backend.scale(self.field, row, coefficient);
     }
 
     /// Adds `coefficient` times the payload of slot `from` to the one of slot `to`.
     pub fn add_scaled(&mut self, to: usize, coefficient: u8, from: usize) {
+        self.touch(to);
+        let (from_len, to_len) = (self.lens[from], self.lens[to]);
+        let len = usize::from(from_len).next_multiple_of(PADDING);
         let (out, row) = pair(&mut self.bytes, self.stride, to, from);
-        let row = &row[..self.lens[from]];
-        self.lens[to] = self.field.accumulate(out, self.lens[to], coefficient, row);
+        self.backend.add_scaled(self.field, &mut out[..len], coefficient, &row[..len]);
+        self.lens[to] = to_len.max(from_len);
+        self.used[to] = self.used[to].max(from_len);
     }
 
-    /// Adds `coefficient` times slot `slot` to the payload of `len` bytes in `out`, and returns
-    /// the length of the sum.
-    pub fn add_to(&self, out: &mut [u8], len: usize, coefficient: u8, slot: usize) -> usize {
-        self.field.accumulate(out, len, coefficient, self.payload(slot))
+    /// Length of the longest payload since the last [`clear`](Self::clear).
+    pub fn longest(&self) -> usize {
+        self.longest.into()
+    }
+
+    /// Length of a combination: that of the longest of the first `count` payloads with a
+    /// coefficient that is not zero.
+    pub fn combined_len(&self, vector: &[u8], count: usize) -> usize {
+        if self.shortest == self.longest {
+            let first = self.field.first_nonzero(vector, 0);
+            return first.filter(|&slot| slot < count).map_or(0, |_| self.longest.into());
+        }
+        (0..count)
+            .filter(|&slot| self.field.coefficient(vector, slot) != 0)
+            .map(|slot| self.len(slot))
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Writes the first `len` bytes of combinations of the first `count` payloads: to `outs[i]`
+    /// that with coding vector `vectors[i]`.
+    pub fn combine(&self, vectors: &[&[u8]], count: usize, outs: &mut [&mut [u8]], len: usize) {
+        let rows = Rows { bytes: &self.bytes, stride: self.stride, count };
+        let (groups, groups_max) = (self.mirrored, self.mirror_groups());
+        let mirror = Mirror { bytes: &self.mirror, groups, groups_max };
+        let mirror = (!self.mirror.is_empty()).then_some(mirror);
+        self.backend.combine(self.field, rows, mirror, vectors, outs, len);
+    }
+
+    /// Interleaves what is not yet of the groups that the first `count` slots fill.
+    pub fn mirror_complete(&mut self, count: usize) {
+        if let Some(size) = self.backend.group_size(self.field) {
+            while (self.mirrored + 1) * size <= count && !self.mirror.is_empty() {
+                self.mirror_group(size);
+            }
+        }
+    }
+
+    /// Interleaves what is not yet of all slots.
+    pub fn mirror_all(&mut self) {
+        if let Some(size) = self.backend.group_size(self.field) {
+            while self.mirrored * size < self.lens.len() && !self.mirror.is_empty() {
+                self.mirror_group(size);
+            }
+        }
+    }
+
+    fn mirror_groups(&self) -> usize {
+        self.backend.group_size(self.field).map_or(0, |size| self.lens.len().div_ceil(size))
+    }
+
+    fn mirror_group(&mut self, size: usize) {
+        let first = self.mirrored * size;
+        let count = size.min(self.lens.len() - first);
+        let (bytes, stride) = (&self.bytes[first * self.stride..], self.stride);
+        let (group, groups) = (self.mirrored, self.mirror_groups());
+        let rows = Rows { bytes, stride, count };
+        self.backend.interleave(self.field, rows, &mut self.mirror, group, groups);
+        self.mirrored += 1;
+    }
+
+    /// The slots that `wanted` has, whole and to be written, in ascending order; the caller says
+    /// with [`set_written`](Self::set_written) how long they have become.
+    pub fn slots_mut(&mut self, wanted: &IndexSet) -> impl Iterator<Item = (usize, &mut [u8])> {
+        let slots = self.bytes.chunks_exact_mut(self.stride).enumerate();
+        slots.filter(|&(slot, _)| wanted.contains(slot))
+    }
+
+    /// A slot has been written, `written` bytes of it, of which `len` are the payload and the
+    /// rest zeros.
+    pub fn set_written(&mut self, slot: usize, len: usize, written: usize) {
+        self.used[slot] = self.used[slot].max(written as u16);
+        self.set_len(slot, len);
     }
 }
 
@@ -120,26 +301,66 @@ impl Payloads {
 #[derive(Clone, Debug)]
 pub(crate) struct Matrix {
     field: Field,
+    backend: Backend,
     stride: usize,
-    bytes: Vec<u8>,
+    bytes: Aligned,
 }
 
 impl Matrix {
     pub fn new(shape: &Shape, rows: usize) -> Self {
-        // Whole words: the kernels run without a remainder.
-        let stride = shape.field.vector_len_bytes(shape.block_size).next_multiple_of(8);
-        Self { field: shape.field, stride, bytes: vec![0; rows * stride] }
+        Self::with_backend(shape, Backend::detected(), rows)
     }
 
+    pub fn with_backend(shape: &Shape, backend: Backend, rows: usize) -> Self {
+        let stride = shape.field.vector_len_bytes(shape.block_size).next_multiple_of(PADDING);
+        Self { field: shape.field, backend, stride, bytes: Aligned::new(rows * stride) }
+    }
+
+    #[inline]
     pub fn row(&self, row: usize) -> &[u8] {
         &self.bytes[row * self.stride..][..self.stride]
     }
 
+    #[inline]
     pub fn row_mut(&mut self, row: usize) -> &mut [u8] {
         &mut self.bytes[row * self.stride..][..self.stride]
     }
 
+    /// Two different rows, in ascending order.
+    pub fn two_rows(&mut self, first: usize, second: usize) -> (&mut [u8], &mut [u8]) {
+        let (head, tail) = self.bytes.split_at_mut(second * self.stride);
+        (&mut head[first * self.stride..][..self.stride], &mut tail[..self.stride])
+    }
+
+    /// Takes coefficient `index` out of the rows given, and notes those that had one.
+    pub fn take_column(
+        &mut self,
+        index: usize,
+        rows: impl Iterator<Item = usize>,
+        terms: &mut Terms,
+    ) {
+        let (place, shift, mask) = match self.field {
+            Field::Gf2 => (index / 8, index % 8, 1),
+            Field::Gf16 => (index / 2, index % 2 * 4, 0xF),
+            Field::Gf256 => (index, 0, 0xFF),
+        };
+        let stride = self.stride;
+        let bytes = &mut self.bytes[..];
+        for row in rows {
+            let byte = &mut bytes[row * stride + place];
+            terms.push(row * stride, [(*byte >> shift) & mask, 0, 0, 0]);
+            *byte &= !(mask << shift);
+        }
+    }
+
+    /// Distance of rows in bytes.
+    #[inline]
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
     /// Sets a row from a vector as it came, over the first `count` symbols.
+    #[inline]
     pub fn set(&mut self, row: usize, vector: &[u8], count: usize) {
         let field = self.field;
         let out = self.row_mut(row);
@@ -156,11 +377,13 @@ impl Matrix {
         field.set_coefficient(out, index, 1);
     }
 
+    #[inline]
     pub fn copy(&mut self, to: usize, from: usize) {
         let start = from * self.stride;
         self.bytes.copy_within(start..start + self.stride, to * self.stride);
     }
 
+    #[inline]
     pub fn coefficient(&self, row: usize, index: usize) -> u8 {
         self.field.coefficient(self.row(row), index)
     }
@@ -175,14 +398,27 @@ impl Matrix {
     }
 
     pub fn scale(&mut self, row: usize, coefficient: u8) {
-        let field = self.field;
-        field.scale(self.row_mut(row), coefficient);
+        let (field, backend) = (self.field, self.backend);
+        backend.scale(field, self.row_mut(row), coefficient);
     }
 
     /// Adds `coefficient` times row `from` to row `to`.
     pub fn add_scaled(&mut self, to: usize, coefficient: u8, from: usize) {
         let (out, row) = pair(&mut self.bytes, self.stride, to, from);
-        self.field.add_scaled(out, coefficient, row);
+        self.backend.add_scaled(self.field, out, coefficient, row);
+    }
+
+    /// Writes combinations of the first `count` rows: to `outs[i]` the start of that with coding
+    /// vector `vectors[i]`, `len` bytes.
+    pub fn combine(&self, vectors: &[&[u8]], count: usize, outs: &mut [&mut [u8]], len: usize) {
+        let rows = Rows { bytes: &self.bytes, stride: self.stride, count };
+        self.backend.combine(self.field, rows, None, vectors, outs, len);
+    }
+
+    /// Adds to each row of `terms`, at its distance from the first one, its factor times `from`, a
+    /// row of another matrix.
+    pub fn update(&mut self, terms: &Terms, from: &[u8]) {
+        self.backend.update(self.field, &mut self.bytes, terms, from);
     }
 }
 
@@ -207,25 +443,54 @@ pub(crate) struct IndexSet {
 impl IndexSet {
     pub const EMPTY: Self = Self { words: [0; MAX_BLOCK_SIZE / 64] };
 
+    #[inline]
     pub fn insert(&mut self, index: usize) {
         self.words[index / 64] |= 1 << (index % 64);
     }
 
     /// Whether the set has this index; any number may be asked for.
+    #[inline]
     pub fn contains(&self, index: usize) -> bool {
         self.words.get(index / 64).is_some_and(|word| (word >> (index % 64)) & 1 == 1)
     }
 
+    /// The first index that is not in the set; the size of the largest set if all are.
+    #[inline]
+    pub fn first_absent(&self) -> usize {
+        let word = self.words.iter().position(|&word| word != u64::MAX);
+        word.map_or(MAX_BLOCK_SIZE, |place| place * 64 + self.words[place].trailing_ones() as usize)
+    }
+
+    #[inline]
+    pub fn remove(&mut self, index: usize) {
+        self.words[index / 64] &= !(1 << (index % 64));
+    }
+
+    /// Takes out the indices that `other` has.
+    pub fn subtract(&mut self, other: &Self) {
+        for (word, other) in self.words.iter_mut().zip(&other.words) {
+            *word &= !other;
+        }
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.words.iter().all(|&word| word == 0)
+    }
+
+    #[inline]
     pub fn len(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
     /// The indices, in ascending order.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = usize> {
         self.words.iter().enumerate().flat_map(|(place, &word)| indices_in(place, word))
     }
 
     /// The indices that `other` lacks, in ascending order.
+    #[inline]
     pub fn difference(&self, other: &Self) -> impl Iterator<Item = usize> {
         let words = self.words.iter().zip(&other.words).enumerate();
         words.flat_map(|(place, (&word, &other))| indices_in(place, word & !other))
@@ -240,6 +505,7 @@ impl IndexSet {
     }
 }
 
+#[inline]
 fn indices_in(place: usize, mut word: u64) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {
         let bit = (word != 0).then(|| word.trailing_zeros() as usize)?;

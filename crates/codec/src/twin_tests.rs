@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::naive::{NaiveDecoder, combine, unpack};
-use crate::{BlockDecoder, BlockEncoder, Field, Outcome, Recoder};
+use crate::{Backend, BlockDecoder, BlockEncoder, Field, Outcome, Recoder};
 
 const SYMBOL_SIZE_MAX: usize = 24;
 
@@ -39,7 +39,13 @@ fn sent() -> impl Strategy<Value = Sent> {
 }
 
 fn field() -> impl Strategy<Value = Field> {
-    prop_oneof![Just(Field::Gf2), Just(Field::Gf256)]
+    prop_oneof![Just(Field::Gf2), Just(Field::Gf16), Just(Field::Gf256)]
+}
+
+/// One of the backends there are, each with all three coders; several seeds, all of them.
+fn backend(seed: u64) -> Backend {
+    let count = Backend::available().count();
+    Backend::available().nth(seed as usize % count).unwrap()
 }
 
 /// Blocks within a byte of the coding vector, and some across its 64-bit words.
@@ -71,7 +77,8 @@ struct Net {
 impl Net {
     fn new(field: Field, symbols: Vec<Vec<u8>>, seed: u64) -> Self {
         let count = symbols.len();
-        let mut encoder = BlockEncoder::new(field, count, SYMBOL_SIZE_MAX).unwrap();
+        let mut encoder =
+            BlockEncoder::with_backend(field, count, SYMBOL_SIZE_MAX, backend(seed)).unwrap();
         for (index, symbol) in symbols.iter().enumerate() {
             assert_eq!(encoder.push(symbol), Ok(index));
         }
@@ -79,10 +86,11 @@ impl Net {
             field,
             symbols,
             encoder,
-            recoder: Recoder::new(field, count, SYMBOL_SIZE_MAX).unwrap(),
-            recoder_twin: NaiveDecoder::new(count, SYMBOL_SIZE_MAX),
-            decoder: BlockDecoder::new(field, count, SYMBOL_SIZE_MAX).unwrap(),
-            decoder_twin: NaiveDecoder::new(count, SYMBOL_SIZE_MAX),
+            recoder: Recoder::with_backend(field, count, SYMBOL_SIZE_MAX, backend(seed)).unwrap(),
+            recoder_twin: NaiveDecoder::new(field, count, SYMBOL_SIZE_MAX),
+            decoder: BlockDecoder::with_backend(field, count, SYMBOL_SIZE_MAX, backend(seed))
+                .unwrap(),
+            decoder_twin: NaiveDecoder::new(field, count, SYMBOL_SIZE_MAX),
             rng: ChaCha8Rng::seed_from_u64(seed),
             len_max: 0,
         }
@@ -104,7 +112,7 @@ impl Net {
             Sent::Sparse(indices) => {
                 let mut vector = vec![0; 80];
                 for index in indices {
-                    let factor = if self.field == Field::Gf2 { 1 } else { 29 };
+                    let factor = (29 % self.field.order()) as u8;
                     let index = index.index(self.symbols.len());
                     self.field.add_to_coefficient(&mut vector, index, factor);
                 }
@@ -132,14 +140,68 @@ impl Net {
     }
 
     /// A coded symbol, checked; none if the vector happens to be zero.
-    fn encode(&self, count: usize, vector: &[u8]) -> Option<Frame> {
+    fn encode(&mut self, count: usize, vector: &[u8]) -> Option<Frame> {
         let vector = &vector[..self.field.vector_len_bytes(count)];
         let mut out = [0xEE; SYMBOL_SIZE_MAX];
         let len = self.encoder.encode(vector, count, &mut out).unwrap();
-        let expected = combine(&unpack(self.field, vector, count), &self.symbols);
+        let expected = combine(self.field, &unpack(self.field, vector, count), &self.symbols);
         assert_eq!(out[..len], expected);
         assert!(out[len..].iter().all(|&byte| byte == 0xEE), "written beyond its length");
+        self.encode_batch(count);
         (len > 0).then(|| Frame::Coded(vector.to_vec(), count, expected))
+    }
+
+    /// Several coded symbols at once, checked.
+    fn encode_batch(&mut self, count: usize) {
+        let size = self.field.vector_len_bytes(count);
+        let outputs = (self.rng.next_u32() % 19) as usize;
+        let mut vectors = vec![0; outputs * size];
+        self.rng.fill_bytes(&mut vectors);
+        let mut payloads = vec![0xEE; outputs * SYMBOL_SIZE_MAX];
+        let mut outs: Vec<_> = payloads.chunks_mut(SYMBOL_SIZE_MAX).collect();
+        let len = self.encoder.encode_batch(&vectors, count, &mut outs).unwrap();
+        let mut len_max = 0;
+        for (vector, out) in vectors.chunks(size).zip(outs) {
+            let mut expected =
+                combine(self.field, &unpack(self.field, vector, count), &self.symbols);
+            len_max = len_max.max(expected.len());
+            expected.resize(len, 0);
+            assert_eq!(out[..len], expected);
+            assert!(out[len..].iter().all(|&byte| byte == 0xEE), "written beyond its length");
+        }
+        assert_eq!(len, len_max);
+    }
+
+    /// Several recoded symbols at once, from recoder and decoder, checked.
+    fn recode_batch(&mut self) {
+        let outputs = (self.rng.next_u32() % 19) as usize;
+        for of_recoder in [true, false] {
+            let known =
+                if of_recoder { self.recoder.known_count() } else { self.decoder.known_count() };
+            let size = self.field.vector_len_bytes(known);
+            let mut vectors = vec![0xEE; outputs * size];
+            let mut payloads = vec![0xEE; outputs * SYMBOL_SIZE_MAX];
+            let mut outs: Vec<_> = payloads.chunks_mut(SYMBOL_SIZE_MAX).collect();
+            let recoded = match of_recoder {
+                true => self.recoder.recode_batch(&mut self.rng, &mut vectors, &mut outs),
+                false => self.decoder.recode_batch(&mut self.rng, &mut vectors, &mut outs),
+            };
+            let Some(recoded) = recoded else { continue };
+            assert_eq!(recoded.count, known);
+            for (vector, out) in vectors.chunks(size).zip(outs) {
+                let coefficients = unpack(self.field, vector, known);
+                assert_ne!(coefficients, vec![0; known]);
+                let mut expected = combine(self.field, &coefficients, &self.symbols);
+                expected.resize(recoded.len, 0);
+                assert_eq!(
+                    out[..recoded.len],
+                    expected,
+                    "{:?}, {outputs} of {}",
+                    if of_recoder { "recoder" } else { "decoder" },
+                    self.recoder.rank(),
+                );
+            }
+        }
     }
 
     /// A recoded symbol, checked to be what its vector says. It may be longer than that, by zeros.
@@ -154,10 +216,11 @@ impl Net {
         payload.truncate(recoded.len);
         let coefficients = unpack(self.field, &vector, recoded.count);
         assert_ne!(coefficients, vec![0; recoded.count]);
-        let mut expected = combine(&coefficients, &self.symbols);
+        let mut expected = combine(self.field, &coefficients, &self.symbols);
         assert!(expected.len() <= recoded.len);
         expected.resize(recoded.len, 0);
         assert_eq!(payload, expected);
+        self.recode_batch();
         Some(Frame::Coded(vector, recoded.count, payload))
     }
 
@@ -325,7 +388,7 @@ proptest! {
                 prop_assert_eq!(recoded.count, decoder.known_count());
                 let vector = &vector[..field.vector_len_bytes(recoded.count)];
                 last.add_coded(vector, recoded.count, &payload[..recoded.len]).unwrap();
-                let mut expected = combine(&unpack(field, vector, recoded.count), &symbols);
+                let mut expected = combine(field, &unpack(field, vector, recoded.count), &symbols);
                 expected.resize(recoded.len, 0);
                 prop_assert_eq!(&payload[..recoded.len], expected);
             }

@@ -28,6 +28,7 @@ impl Words {
     fn field(&mut self) -> Field {
         match self.word() {
             "gf2" => Field::Gf2,
+            "gf16" => Field::Gf16,
             "gf256" => Field::Gf256,
             other => panic!("no field {other}"),
         }
@@ -44,23 +45,25 @@ fn lines() -> impl Iterator<Item = (&'static str, Words)> {
 #[test]
 fn products() {
     let elements: Vec<u8> = (0..=255).collect();
-    let mut encoder = BlockEncoder::new(Field::Gf256, 1, 256).unwrap();
-    encoder.push(&elements).unwrap();
-    let mut seen = 0;
-    for (_, mut words) in lines().filter(|(kind, _)| *kind == "multiply") {
-        let (coefficient, expected) = (words.bytes(), words.bytes());
-        let mut products = [0; 256];
-        encoder.encode(&coefficient, 1, &mut products).unwrap();
-        assert_eq!(products[..], expected, "multiples of {coefficient:02x?}");
-        // And back, by division.
-        if coefficient != [0] {
-            let mut decoder = BlockDecoder::new(Field::Gf256, 1, 256).unwrap();
-            decoder.add_coded(&coefficient, 1, &expected).unwrap();
-            assert_eq!(decoder.symbol(0), Some(&elements[..]), "over {coefficient:02x?}");
+    for (kind, field, count) in [("multiply", Field::Gf256, 256), ("halves", Field::Gf16, 16)] {
+        let mut encoder = BlockEncoder::new(field, 1, 256).unwrap();
+        encoder.push(&elements).unwrap();
+        let mut seen = 0;
+        for (_, mut words) in lines().filter(|(word, _)| *word == kind) {
+            let (coefficient, expected) = (words.bytes(), words.bytes());
+            let mut products = [0; 256];
+            encoder.encode(&coefficient, 1, &mut products).unwrap();
+            assert_eq!(products[..], expected, "multiples of {coefficient:02x?}");
+            // And back, by division.
+            if coefficient != [0] {
+                let mut decoder = BlockDecoder::new(field, 1, 256).unwrap();
+                decoder.add_coded(&coefficient, 1, &expected).unwrap();
+                assert_eq!(decoder.symbol(0), Some(&elements[..]), "over {coefficient:02x?}");
+            }
+            seen += 1;
         }
-        seen += 1;
+        assert_eq!(seen, count);
     }
-    assert_eq!(seen, 256);
 }
 
 #[test]
@@ -74,7 +77,7 @@ fn seeds() {
         assert_eq!(vector, expected, "{field:?}, seed {seed}, {count} symbols");
         seen += 1;
     }
-    assert_eq!(seen, 84);
+    assert_eq!(seen, 126);
 }
 
 /// One block of the file, on its way.
@@ -138,7 +141,7 @@ fn blocks() {
     let mut arrivals = 0;
     for (kind, mut words) in lines() {
         match (kind, &mut block) {
-            ("multiply" | "expand", _) => {}
+            ("multiply" | "halves" | "expand", _) => {}
             ("block", block) => *block = Some(Block::new(words)),
             ("symbol", Some(block)) => {
                 let symbol = words.bytes();
@@ -158,5 +161,5 @@ fn blocks() {
             (other, _) => panic!("no line {other}"),
         }
     }
-    assert_eq!(arrivals, 404);
+    assert_eq!(arrivals, 606);
 }

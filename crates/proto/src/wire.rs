@@ -391,7 +391,8 @@ impl Hello {
         out.extend_from_slice(&self.instance.to_be_bytes());
         out.push(match self.field {
             Field::Gf2 => 1,
-            _ => 8,
+            Field::Gf16 => 4,
+            Field::Gf256 => 8,
         });
         out.extend_from_slice(&self.block_size.to_be_bytes());
         out.extend_from_slice(&self.symbol_size.to_be_bytes());
@@ -413,6 +414,7 @@ impl Hello {
         let instance = u64::from_be_bytes(read.array()?);
         let field = match read.u8()? {
             1 => Field::Gf2,
+            4 => Field::Gf16,
             8 => Field::Gf256,
             _ => return None,
         };

@@ -17,6 +17,7 @@ import numpy as np
 FIELDS = {
     "gf2": galois.GF(2),
     "gf256": galois.GF(2**8, irreducible_poly="x^8 + x^4 + x^3 + x^2 + 1"),
+    "gf16": galois.GF(2**4, irreducible_poly="x^4 + x + 1"),
 }
 RANDOM = random.Random(8406)
 
@@ -50,38 +51,49 @@ def chacha8_keystream(key, length):
     return stream[:length]
 
 
+# Coefficients in a byte.
+PER_BYTE = {"gf2": 8, "gf16": 2, "gf256": 1}
+
+
 def pack(name, coefficients):
-    """Return the bytes of a coding vector: bits from the least significant one, or bytes."""
-    if name == "gf256":
-        return bytes(int(c) for c in coefficients)
-    return np.packbits(np.array(coefficients, dtype=np.uint8), bitorder="little").tobytes()
+    """Return the bytes of a coding vector: the first coefficient in the lowest bits."""
+    bits = 8 // PER_BYTE[name]
+    packed = bytearray(-(-len(coefficients) // PER_BYTE[name]))
+    for i, coefficient in enumerate(coefficients):
+        packed[i // PER_BYTE[name]] |= int(coefficient) << (i % PER_BYTE[name] * bits)
+    return bytes(packed)
 
 
 def expand(name, seed, count):
     """Return the coding vector that a seed stands for."""
-    length = count if name == "gf256" else (count + 7) // 8
+    length = -(-count // PER_BYTE[name])
     stream = chacha8_keystream(struct.pack("<I", seed) + bytes(28), 64 * (length + 3))
     step = -(-length // 4) * 4
     for start in range(0, len(stream) - length, step):
         vector = bytearray(stream[start : start + length])
-        if name == "gf2" and count % 8:
-            vector[-1] &= (1 << count % 8) - 1
+        if count % PER_BYTE[name]:
+            vector[-1] &= (1 << count % PER_BYTE[name] * 8 // PER_BYTE[name]) - 1
         if any(vector):
             return bytes(vector)
     raise AssertionError("64 draws of zero")
 
 
 def to_field(name, data, size):
-    """Return symbols as a matrix over the field: bytes, or bits for GF(2); zero padded."""
+    """Return symbols as a matrix over the field, zero padded; a byte's low half goes first."""
     padded = np.array([list(symbol.ljust(size, b"\0")) for symbol in data], dtype=np.uint8)
-    field = FIELDS[name]
-    return field(np.unpackbits(padded, axis=1) if name == "gf2" else padded)
+    if name == "gf2":
+        return FIELDS[name](np.unpackbits(padded, axis=1))
+    if name == "gf16":
+        return FIELDS[name](np.stack([padded & 15, padded >> 4], axis=2).reshape(len(data), -1))
+    return FIELDS[name](padded)
 
 
 def to_bytes(name, row):
     """Undo to_field for one row."""
     row = np.array(row, dtype=np.uint8)
-    return (np.packbits(row) if name == "gf2" else row).tobytes()
+    if name == "gf2":
+        return np.packbits(row).tobytes()
+    return (row[::2] | row[1::2] << 4 if name == "gf16" else row).tobytes()
 
 
 def combine(name, coefficients, symbols):
@@ -108,6 +120,13 @@ def emit_products():
     field = FIELDS["gf256"]
     for a in range(256):
         print("multiply", f"{a:02x}", bytes(np.array(field(a) * field.elements)).hex())
+
+
+def emit_halves():
+    """`halves A PRODUCTS`: A times both elements of GF(2^4) in each byte, 0 to 255."""
+    elements = to_field("gf16", [bytes(range(256))], 256)
+    for a in range(16):
+        print("halves", f"{a:02x}", to_bytes("gf16", (elements * FIELDS["gf16"](a))[0]).hex())
 
 
 def emit_seeds():
@@ -157,6 +176,7 @@ def main():
     """Print all answers."""
     print("# Made by known_answers.py; see there for the lines' meaning.")
     emit_products()
+    emit_halves()
     emit_seeds()
     for name in FIELDS:
         emit_block(name, 1, 3, 0.5, 1)

@@ -1,0 +1,221 @@
+//! The gates: what the codec is held to, in ratios measured in one run.
+
+use serde::Serialize;
+
+use crate::limits::{BYTES_PER_CYCLE_MIN, Limits, ReadSources};
+use crate::peers::simdx;
+use crate::plan::{BLOCK_SIZES, Group, Operation, SYSTEMATIC_SYMBOL_SIZE};
+use crate::report::{Figures, Row};
+
+/// The dense peers.
+const DENSE_PEERS: [&str; 2] = ["rlnc", "rlnc-simdx"];
+const GF256: &str = "GF(2^8)";
+const GF2: &str = "GF(2)";
+
+/// Rates of dense decoding over GF(2), in bytes per second, that were best where the register
+/// limit was this: 64 bytes per cycle at 3.5 GHz.
+const GF2_DECODE_BEST: [(usize, f64); 2] = [(64, 2.2e9), (150, 0.87e9)];
+const GF2_DECODE_BEST_LIMIT: f64 = 224e9;
+
+/// A gate and what came of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Check {
+    pub name: String,
+    /// `None` when it could not be measured.
+    pub passed: Option<bool>,
+    /// What was measured, over what was asked for, where it is least.
+    pub worst: Option<f64>,
+    /// The ratio that has to be reached.
+    pub target: f64,
+    /// Every figure it rests on.
+    pub detail: String,
+}
+
+impl Check {
+    /// A gate that asks all these ratios to reach `target`.
+    fn all(name: &str, target: f64, ratios: Vec<(String, Option<f64>)>) -> Self {
+        let known: Vec<f64> = ratios.iter().filter_map(|(_, ratio)| *ratio).collect();
+        let worst = known.iter().copied().min_by(f64::total_cmp);
+        let passed = match worst {
+            Some(worst) if worst < target => Some(false),
+            Some(_) if known.len() == ratios.len() => Some(true),
+            _ => None,
+        };
+        let detail = ratios.iter().map(|(what, ratio)| {
+            let ratio = ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}"));
+            format!("{what}: {ratio}")
+        });
+        let detail = detail.collect::<Vec<_>>().join(", ");
+        Check { name: name.to_owned(), passed, worst, target, detail }
+    }
+
+    /// Adds figures that a gate is to be seen beside.
+    fn beside(mut self, what: &str, ratios: Vec<(String, Option<f64>)>) -> Self {
+        let bounds = Check::all("", 0.0, ratios).detail;
+        self.detail += &format!("; {what} would give {bounds}");
+        self
+    }
+
+    /// The gate on one line, its figures on the next.
+    pub fn text(&self) -> String {
+        let word = match self.passed {
+            Some(true) => "pass",
+            Some(false) => "FAIL",
+            None => "open",
+        };
+        let worst = self.worst.map_or("-".to_owned(), |worst| format!("{worst:.2}"));
+        format!(
+            "{word}  {} (least {worst} of {})\n        {}\n",
+            self.name, self.target, self.detail
+        )
+    }
+}
+
+/// All gates.
+pub fn evaluate(rows: &[Row], limits: &Limits, block_size_max: usize) -> Vec<Check> {
+    let figures = Figures(rows);
+    let block_sizes: Vec<usize> =
+        BLOCK_SIZES.into_iter().filter(|&size| size <= block_size_max).collect();
+    let group = |operation, block_size, symbol_size| Group { operation, block_size, symbol_size };
+    let rate = |group, field: &str, backend| {
+        figures.ours(group, field, backend).map(|row| row.payload_bytes_per_s)
+    };
+    let best_peer = |group| {
+        let rates = DENSE_PEERS.map(|peer| figures.peer(group, peer, None));
+        rates.into_iter().flatten().max_by(f64::total_cmp)
+    };
+    let over = |ours: Option<f64>, theirs: Option<f64>| {
+        ours.zip(theirs).map(|(ours, theirs)| ours / theirs)
+    };
+    // Ratios at every block size.
+    let each = |sizes: &[usize], ratio: &dyn Fn(usize) -> Option<f64>| -> Vec<_> {
+        sizes.iter().map(|&size| (size.to_string(), ratio(size))).collect()
+    };
+    let over_peers = |operation, symbol_size| {
+        each(&block_sizes, &|size| {
+            let group = group(operation, size, symbol_size);
+            over(rate(group, GF256, None), best_peer(group))
+        })
+    };
+    let reading_over_peers = |symbol_size| {
+        each(&block_sizes, &|size| {
+            let group = group(Operation::Encode, size, symbol_size);
+            over(figures.peer(group, ReadSources::LIBRARY, None), best_peer(group))
+        })
+    };
+    let ratio_to_limit = |operation, field: &str, size| {
+        figures.ours(group(operation, size, 1450), field, None)?.ratio_to_limit
+    };
+    let small: Vec<usize> = block_sizes.iter().copied().filter(|&size| size <= 256).collect();
+    let recode_over_encode = |how: &str, recode, encode| {
+        let ratios = each(&block_sizes, &|size| {
+            let [recode, encode] =
+                [recode, encode].map(|operation| rate(group(operation, size, 1450), GF256, None));
+            over(recode, encode)
+        });
+        // Recoding combines the vectors as well.
+        let share = |size: usize| Some(1450.0 / (1450 + size) as f64);
+        Check::all(&format!("GF(2^8) recode over encode, {how}, 1450 B"), 0.8, ratios)
+            .beside("the same rate for vectors and payloads", each(&block_sizes, &share))
+    };
+    let avx2_over_simdx = |operation, backend: Option<&'static str>| {
+        let at = |symbol_size| {
+            each(&block_sizes, &|size| {
+                let group = group(operation, size, symbol_size);
+                let theirs = figures.peer(group, "rlnc-simdx", backend);
+                over(rate(group, GF256, Some("avx2")), theirs)
+            })
+        };
+        at(1450).into_iter().chain(at(1536)).collect::<Vec<_>>()
+    };
+    vec![
+        Check::all(
+            "the register loop moves enough bytes per cycle to be a limit",
+            BYTES_PER_CYCLE_MIN,
+            vec![("bytes per cycle".to_owned(), limits.register_bytes_per_cycle)],
+        ),
+        Check::all(
+            "GF(2^8) batch encode over the register limit, 1450 B",
+            0.80,
+            each(&small, &|size| ratio_to_limit(Operation::EncodeBatch, GF256, size)),
+        ),
+        Check::all(
+            "GF(2^8) encode of one symbol over the best of rlnc and rlnc-simdx, 1450 B",
+            2.0,
+            over_peers(Operation::Encode, 1450),
+        )
+        .beside("reading the sources alone", reading_over_peers(1450)),
+        Check::all(
+            "GF(2^8) encode of one symbol over the best of rlnc and rlnc-simdx, 1536 B",
+            1.0,
+            over_peers(Operation::Encode, 1536),
+        )
+        .beside("reading the sources alone", reading_over_peers(1536)),
+        Check::all(
+            "GF(2^8) dense decode over the best of rlnc and rlnc-simdx, 1450 B",
+            3.0,
+            over_peers(Operation::Decode, 1450),
+        ),
+        Check::all(
+            "GF(2^8) dense decode over the best of rlnc and rlnc-simdx, 1536 B",
+            1.0,
+            over_peers(Operation::Decode, 1536),
+        ),
+        recode_over_encode("one symbol", Operation::Recode, Operation::Encode),
+        recode_over_encode("batch", Operation::RecodeBatch, Operation::EncodeBatch),
+        Check::all(
+            "GF(2) batch encode over the register limit of GF(2^8), 1450 B",
+            3.2,
+            each(&[64, 150], &|size| ratio_to_limit(Operation::EncodeBatch, GF2, size)),
+        ),
+        Check::all(
+            "GF(2) dense decode over the best known, scaled by the limit, 1450 B",
+            1.0,
+            GF2_DECODE_BEST
+                .into_iter()
+                .map(|(size, best)| {
+                    let scale = limits.register_mul_add.map(|limit| limit / GF2_DECODE_BEST_LIMIT);
+                    let ours = rate(group(Operation::Decode, size, 1450), GF2, None);
+                    (size.to_string(), over(ours, scale.map(|scale| scale * best)))
+                })
+                .collect(),
+        ),
+        Check::all(
+            "GF(2^8) decode after 10 % loss over rlnc-simdx, 1280 B",
+            4.0,
+            each(&[16, 50, 100], &|size| {
+                let group = group(Operation::SystematicDecode, size, SYSTEMATIC_SYMBOL_SIZE);
+                over(rate(group, GF256, None), figures.peer(group, "rlnc-simdx", None))
+            }),
+        ),
+        Check::all(
+            "GF(2^8) encode of one symbol by AVX2 over rlnc-simdx, 1450 B and 1536 B",
+            1.0,
+            avx2_over_simdx(Operation::Encode, None),
+        )
+        .beside(
+            "against rlnc-simdx by AVX2 it",
+            avx2_over_simdx(Operation::Encode, Some(simdx::AVX2)),
+        ),
+        Check::all(
+            "GF(2^8) dense decode by AVX2 over rlnc-simdx, 1450 B and 1536 B",
+            1.0,
+            avx2_over_simdx(Operation::Decode, None),
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gate_is_judged_by_its_least_ratio() {
+        let ratios = |least| vec![("16".to_owned(), Some(3.0)), ("32".to_owned(), least)];
+        assert_eq!(Check::all("x", 2.0, ratios(Some(2.0))).passed, Some(true));
+        assert_eq!(Check::all("x", 2.0, ratios(Some(1.9))).passed, Some(false));
+        assert_eq!(Check::all("x", 2.0, ratios(None)).passed, None, "not measured");
+        let text = Check::all("x", 2.0, ratios(Some(1.9))).text();
+        assert_eq!(text, "FAIL  x (least 1.90 of 2)\n        16: 3.00, 32: 1.90\n");
+    }
+}

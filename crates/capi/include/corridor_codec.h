@@ -1,0 +1,776 @@
+/* C interface of corridor-codec: random linear network coding of blocks and of a sliding window.
+ *
+ * Generated from crates/capi; do not edit. To renew it:
+ *   CORRIDOR_BLESS=1 cargo test -p corridor-capi --test header
+ *
+ * A handle comes from the _new function of its type and is valid until passed to _free; one
+ * thread uses it at a time. A pointer with a length points to that many bytes that overlap no
+ * other argument, and may be null if the length is zero. After an error nothing has changed.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ */
+
+#ifndef CORRIDOR_CODEC_H
+#define CORRIDOR_CODEC_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+// Negative for errors, else what came of it.
+enum CorridorStatus
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  // Done.
+  CORRIDOR_STATUS_OK = 0,
+  // The symbol raised the rank by one.
+  CORRIDOR_STATUS_INNOVATIVE = 1,
+  // The symbol is a combination of what was there before, and was dropped.
+  CORRIDOR_STATUS_DEPENDENT = 2,
+  // The symbol is about one before the window, and was dropped.
+  CORRIDOR_STATUS_STALE = 3,
+  // The symbol reaches beyond the longest window, and was dropped: advance first.
+  CORRIDOR_STATUS_AHEAD = 4,
+  // There is nothing of the kind: no symbol decoded, nothing to recode.
+  CORRIDOR_STATUS_NOTHING = 5,
+  // A pointer is null that must not be.
+  CORRIDOR_STATUS_NULL_POINTER = -1,
+  // A length is longer than any object.
+  CORRIDOR_STATUS_LENGTH_TOO_LONG = -2,
+  // No field has this order: 2, 16 and 256 are.
+  CORRIDOR_STATUS_UNKNOWN_FIELD = -3,
+  // A block of no symbols, or of more than 1024.
+  CORRIDOR_STATUS_BLOCK_SIZE = -4,
+  // A window of no symbols, or of more than 1024.
+  CORRIDOR_STATUS_WINDOW_SIZE = -5,
+  // Symbols of up to no bytes, or of more than 65535.
+  CORRIDOR_STATUS_SYMBOL_SIZE_MAX = -6,
+  // A symbol or payload is empty, or longer than the coder was made for.
+  CORRIDOR_STATUS_SYMBOL_LENGTH = -7,
+  // The block has all its symbols.
+  CORRIDOR_STATUS_BLOCK_FULL = -8,
+  // The window is full: advance first.
+  CORRIDOR_STATUS_WINDOW_FULL = -9,
+  // The block has no such symbol.
+  CORRIDOR_STATUS_INDEX_OUT_OF_RANGE = -10,
+  // A coding vector over no symbols, or over more than there are.
+  CORRIDOR_STATUS_COUNT_OUT_OF_RANGE = -11,
+  // A coding vector is not as long as its count of symbols makes it.
+  CORRIDOR_STATUS_VECTOR_LENGTH = -12,
+  // The result does not fit the buffer.
+  CORRIDOR_STATUS_BUFFER_TOO_SHORT = -13,
+  // The symbols are not in the window.
+  CORRIDOR_STATUS_OUTSIDE_WINDOW = -14,
+  // Symbol ids end before 2^64 - 1.
+  CORRIDOR_STATUS_ID_RANGE = -15,
+  // A density threshold beyond 15.
+  CORRIDOR_STATUS_DENSITY_THRESHOLD = -16,
+  // RFC 8681 has repair keys over the fields of order 2 and 256 only.
+  CORRIDOR_STATUS_REPAIR_KEY_FIELD = -17,
+  // An error that this version of the interface has no number for.
+  CORRIDOR_STATUS_OTHER_ERROR = -98,
+  // A defect of this library. The handle is good for nothing but to be freed.
+  CORRIDOR_STATUS_PANIC = -99,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum CorridorStatus CorridorStatus;
+#else
+typedef int32_t CorridorStatus;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// A progressive decoder of one block.
+typedef struct CorridorBlockDecoder CorridorBlockDecoder;
+
+// The source symbols of one block, and combinations of them.
+typedef struct CorridorBlockEncoder CorridorBlockEncoder;
+
+// What a helper or relay holds of a block that it does not read.
+typedef struct CorridorBlockRecoder CorridorBlockRecoder;
+
+// A progressive decoder, and recoder, of a stream of source symbols.
+typedef struct CorridorWindowDecoder CorridorWindowDecoder;
+
+// The source symbols that are not acknowledged yet, and combinations of them.
+typedef struct CorridorWindowEncoder CorridorWindowEncoder;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// A text for a status, in English, that is valid for ever; never null.
+const char *corridor_status_text(int32_t status);
+
+// Version of the binary interface. It changes when a program has to be compiled anew.
+uint32_t corridor_abi_version(void);
+
+// Length in bytes of a coding vector over `count` symbols; 0 for an order that no field has.
+//
+// Coefficients are packed from the least significant bit of the first byte on: one bit each for
+// the field of order 2, four for 16 (polynomial 0x13), eight for 256 (0x11D).
+size_t corridor_vector_len(uint32_t field_order, size_t count);
+
+// Expands a seed into a coding vector over `count` symbols. Equal seeds give equal vectors
+// everywhere.
+CorridorStatus corridor_expand_seed(uint32_t field_order,
+                                    uint32_t seed,
+                                    size_t count,
+                                    uint8_t *out,
+                                    size_t out_len);
+
+// Expands a repair key of RFC 8681 into a coding vector over `count` symbols, over the field of
+// order 2 or 256; `density_threshold` is in 0..=15.
+CorridorStatus corridor_expand_repair_key(uint32_t field_order,
+                                          uint16_t repair_key,
+                                          uint8_t density_threshold,
+                                          size_t count,
+                                          uint8_t *out,
+                                          size_t out_len);
+
+// Makes an encoder of blocks of up to `block_size` symbols of up to
+// `symbol_size_max` bytes, over the field of order 2, 16 or 256. All memory is taken here.
+CorridorStatus corridor_block_encoder_new(uint32_t field_order,
+                                          size_t block_size,
+                                          size_t symbol_size_max,
+                                          struct CorridorBlockEncoder **out);
+
+// Frees the handle; null is allowed.
+void corridor_block_encoder_free(struct CorridorBlockEncoder *handle);
+
+// Appends a source symbol to the block, and tells its index if `index_out` is not null.
+CorridorStatus corridor_block_encoder_push(struct CorridorBlockEncoder *handle,
+                                           const uint8_t *symbol,
+                                           size_t symbol_len,
+                                           size_t *index_out);
+
+// Writes the combination of the first `count` symbols with the given coding vector, and its
+// length in bytes. A buffer of `symbol_size_max` bytes is always long enough.
+CorridorStatus corridor_block_encoder_encode(const struct CorridorBlockEncoder *handle,
+                                             const uint8_t *vector,
+                                             size_t vector_len,
+                                             size_t count,
+                                             uint8_t *out,
+                                             size_t out_len,
+                                             size_t *len_out);
+
+// Source symbols in the block so far; 0 for null.
+size_t corridor_block_encoder_count(const struct CorridorBlockEncoder *handle);
+
+// Empties the block for the next one; the memory is kept.
+CorridorStatus corridor_block_encoder_clear(struct CorridorBlockEncoder *handle);
+
+// Makes a decoder of blocks of `block_size` symbols of up to `symbol_size_max`
+// bytes, over the field of order 2, 16 or 256. All memory is taken here.
+CorridorStatus corridor_block_decoder_new(uint32_t field_order,
+                                          size_t block_size,
+                                          size_t symbol_size_max,
+                                          struct CorridorBlockDecoder **out);
+
+// Frees the handle; null is allowed.
+void corridor_block_decoder_free(struct CorridorBlockDecoder *handle);
+
+// Takes in source symbol `index`: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
+CorridorStatus corridor_block_decoder_add_source(struct CorridorBlockDecoder *handle,
+                                                 size_t index,
+                                                 const uint8_t *symbol,
+                                                 size_t symbol_len);
+
+// Takes in a coded symbol, the combination of the first `count` symbols with the given coding
+// vector: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
+CorridorStatus corridor_block_decoder_add_coded(struct CorridorBlockDecoder *handle,
+                                                const uint8_t *vector,
+                                                size_t vector_len,
+                                                size_t count,
+                                                const uint8_t *payload,
+                                                size_t payload_len);
+
+// Writes a random combination of all symbols held: its coding vector over the first `*count_out`
+// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or if
+// a buffer is too short: the vector length of the block size, and `symbol_size_max`, are always
+// enough. Equal seeds draw equally: use another one for each call.
+CorridorStatus corridor_block_decoder_recode(const struct CorridorBlockDecoder *handle,
+                                             uint64_t seed,
+                                             uint8_t *vector_out,
+                                             size_t vector_len,
+                                             size_t *count_out,
+                                             uint8_t *payload_out,
+                                             size_t payload_len,
+                                             size_t *len_out);
+
+// Innovative symbols received; 0 for null.
+size_t corridor_block_decoder_rank(const struct CorridorBlockDecoder *handle);
+
+// One more than the highest index referred to so far; 0 for null.
+size_t corridor_block_decoder_known_count(const struct CorridorBlockDecoder *handle);
+
+// Symbols decoded; 0 for null.
+size_t corridor_block_decoder_decoded_count(const struct CorridorBlockDecoder *handle);
+
+// Whether all symbols of the block are decoded; false for null.
+bool corridor_block_decoder_is_complete(const struct CorridorBlockDecoder *handle);
+
+// Points to symbol `index`, if decoded; else `CORRIDOR_STATUS_NOTHING`. The bytes are valid
+// until the handle is next given to a function that takes it as not const.
+CorridorStatus corridor_block_decoder_symbol(const struct CorridorBlockDecoder *handle,
+                                             size_t index,
+                                             const uint8_t **symbol_out,
+                                             size_t *len_out);
+
+// Writes which symbols are decoded: bit `i % 8` (least significant first) of byte `i / 8` for symbol
+// `i`, as far as the buffer reaches.
+CorridorStatus corridor_block_decoder_decoded_bitmap(const struct CorridorBlockDecoder *handle,
+                                                     uint8_t *out,
+                                                     size_t out_len);
+
+// Forgets the block, for the next one; the memory is kept.
+CorridorStatus corridor_block_decoder_reset(struct CorridorBlockDecoder *handle);
+
+// Makes a recoder of blocks of `block_size` symbols of up to `symbol_size_max`
+// bytes, over the field of order 2, 16 or 256. All memory is taken here.
+CorridorStatus corridor_block_recoder_new(uint32_t field_order,
+                                          size_t block_size,
+                                          size_t symbol_size_max,
+                                          struct CorridorBlockRecoder **out);
+
+// Frees the handle; null is allowed.
+void corridor_block_recoder_free(struct CorridorBlockRecoder *handle);
+
+// Takes in source symbol `index`: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
+CorridorStatus corridor_block_recoder_add_source(struct CorridorBlockRecoder *handle,
+                                                 size_t index,
+                                                 const uint8_t *symbol,
+                                                 size_t symbol_len);
+
+// Takes in a coded symbol, the combination of the first `count` symbols with the given coding
+// vector: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
+CorridorStatus corridor_block_recoder_add_coded(struct CorridorBlockRecoder *handle,
+                                                const uint8_t *vector,
+                                                size_t vector_len,
+                                                size_t count,
+                                                const uint8_t *payload,
+                                                size_t payload_len);
+
+// Writes a random combination of all symbols held: its coding vector over the first `*count_out`
+// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or if
+// a buffer is too short: the vector length of the block size, and `symbol_size_max`, are always
+// enough. Equal seeds draw equally: use another one for each call.
+CorridorStatus corridor_block_recoder_recode(const struct CorridorBlockRecoder *handle,
+                                             uint64_t seed,
+                                             uint8_t *vector_out,
+                                             size_t vector_len,
+                                             size_t *count_out,
+                                             uint8_t *payload_out,
+                                             size_t payload_len,
+                                             size_t *len_out);
+
+// Innovative symbols received; 0 for null.
+size_t corridor_block_recoder_rank(const struct CorridorBlockRecoder *handle);
+
+// One more than the highest index referred to so far; 0 for null.
+size_t corridor_block_recoder_known_count(const struct CorridorBlockRecoder *handle);
+
+// Forgets the block, for the next one; the memory is kept.
+CorridorStatus corridor_block_recoder_reset(struct CorridorBlockRecoder *handle);
+
+// A text for a status, in English, that is valid for ever; never null.
+const char *corridor_status_text(int32_t status);
+
+// Makes an encoder that holds up to `window_size` symbols of up to `symbol_size_max`
+// bytes, the first with id `first`, over the field of order 2, 16 or 256. All memory is taken here.
+CorridorStatus corridor_window_encoder_new(uint32_t field_order,
+                                           size_t window_size,
+                                           size_t symbol_size_max,
+                                           uint64_t first,
+                                           struct CorridorWindowEncoder **out);
+
+// Frees the handle; null is allowed.
+void corridor_window_encoder_free(struct CorridorWindowEncoder *handle);
+
+// Appends a source symbol, and tells its id if `id_out` is not null.
+CorridorStatus corridor_window_encoder_push(struct CorridorWindowEncoder *handle,
+                                            const uint8_t *symbol,
+                                            size_t symbol_len,
+                                            uint64_t *id_out);
+
+// Writes the combination of the `count` symbols from id `first` on with the given coding vector,
+// and its length in bytes. A buffer of `symbol_size_max` bytes is always long enough.
+CorridorStatus corridor_window_encoder_encode(const struct CorridorWindowEncoder *handle,
+                                              uint64_t first,
+                                              size_t count,
+                                              const uint8_t *vector,
+                                              size_t vector_len,
+                                              uint8_t *out,
+                                              size_t out_len,
+                                              size_t *len_out);
+
+// Writes the combination of the `count` symbols from id `first` on with the vector that the seed
+// expands to,
+// and its length in bytes. A buffer of `symbol_size_max` bytes is always long enough.
+CorridorStatus corridor_window_encoder_encode_seed(const struct CorridorWindowEncoder *handle,
+                                                   uint64_t first,
+                                                   size_t count,
+                                                   uint32_t seed,
+                                                   uint8_t *out,
+                                                   size_t out_len,
+                                                   size_t *len_out);
+
+// Writes the combination of the `count` symbols from id `first` on with the vector that the
+// repair key of RFC 8681 expands to, over the field of order 2 or 256; `density_threshold` is in
+// 0..=15,
+// and its length in bytes. A buffer of `symbol_size_max` bytes is always long enough.
+CorridorStatus corridor_window_encoder_encode_repair_key(const struct CorridorWindowEncoder *handle,
+                                                         uint64_t first,
+                                                         size_t count,
+                                                         uint16_t repair_key,
+                                                         uint8_t density_threshold,
+                                                         uint8_t *out,
+                                                         size_t out_len,
+                                                         size_t *len_out);
+
+// Lets go of all symbols before `id`.
+CorridorStatus corridor_window_encoder_advance_to(struct CorridorWindowEncoder *handle,
+                                                  uint64_t id);
+
+// Id of the first symbol held; 0 for null.
+uint64_t corridor_window_encoder_base(const struct CorridorWindowEncoder *handle);
+
+// Id that the next symbol gets; 0 for null.
+uint64_t corridor_window_encoder_end(const struct CorridorWindowEncoder *handle);
+
+// Empties the window; the next symbol gets the id `first`.
+CorridorStatus corridor_window_encoder_reset(struct CorridorWindowEncoder *handle, uint64_t first);
+
+// Makes a decoder that holds up to `window_size` symbols of up to `symbol_size_max`
+// bytes, from id `first` on, over the field of order 2, 16 or 256. All memory is taken here.
+CorridorStatus corridor_window_decoder_new(uint32_t field_order,
+                                           size_t window_size,
+                                           size_t symbol_size_max,
+                                           uint64_t first,
+                                           struct CorridorWindowDecoder **out);
+
+// Frees the handle; null is allowed.
+void corridor_window_decoder_free(struct CorridorWindowDecoder *handle);
+
+// Takes in source symbol `id`: innovative, dependent, stale or ahead.
+CorridorStatus corridor_window_decoder_add_source(struct CorridorWindowDecoder *handle,
+                                                  uint64_t id,
+                                                  const uint8_t *symbol,
+                                                  size_t symbol_len);
+
+// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the given coding vector:
+// innovative, dependent, stale or ahead.
+CorridorStatus corridor_window_decoder_add_coded(struct CorridorWindowDecoder *handle,
+                                                 uint64_t first,
+                                                 size_t count,
+                                                 const uint8_t *vector,
+                                                 size_t vector_len,
+                                                 const uint8_t *payload,
+                                                 size_t payload_len);
+
+// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the vector that the seed
+// expands to:
+// innovative, dependent, stale or ahead.
+CorridorStatus corridor_window_decoder_add_coded_seed(struct CorridorWindowDecoder *handle,
+                                                      uint64_t first,
+                                                      size_t count,
+                                                      uint32_t seed,
+                                                      const uint8_t *payload,
+                                                      size_t payload_len);
+
+// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the vector that the
+// repair key of RFC 8681 expands to, over the field of order 2 or 256; `density_threshold` is in
+// 0..=15:
+// innovative, dependent, stale or ahead.
+CorridorStatus corridor_window_decoder_add_coded_repair_key(struct CorridorWindowDecoder *handle,
+                                                            uint64_t first,
+                                                            size_t count,
+                                                            uint16_t repair_key,
+                                                            uint8_t density_threshold,
+                                                            const uint8_t *payload,
+                                                            size_t payload_len);
+
+// Lets go of all symbols before `id`, and tells how many of them were not decoded if `missed_out`
+// is not null.
+CorridorStatus corridor_window_decoder_advance_to(struct CorridorWindowDecoder *handle,
+                                                  uint64_t id,
+                                                  uint64_t *missed_out);
+
+// Tells the lowest id that was decoded, and was not told since; `CORRIDOR_STATUS_NOTHING` if all
+// were.
+CorridorStatus corridor_window_decoder_poll_decoded(struct CorridorWindowDecoder *handle,
+                                                    uint64_t *id_out);
+
+// Points to symbol `id`, if decoded; else `CORRIDOR_STATUS_NOTHING`. The bytes are valid
+// until the handle is next given to a function that takes it as not const.
+CorridorStatus corridor_window_decoder_symbol(const struct CorridorWindowDecoder *handle,
+                                              uint64_t id,
+                                              const uint8_t **symbol_out,
+                                              size_t *len_out);
+
+// Writes which symbols are missing: bit `i % 8` (least significant first) of byte `i / 8` for id
+// `base + i`, as far as the buffer reaches.
+CorridorStatus corridor_window_decoder_missing_bitmap(const struct CorridorWindowDecoder *handle,
+                                                      uint8_t *out,
+                                                      size_t out_len);
+
+// Writes a random combination of what is held of the `count` symbols from id `first` on: its coding
+// vector over them, and its payload of `*len_out` bytes; `CORRIDOR_STATUS_NOTHING` if nothing is.
+// Equal seeds draw equally: use another one for each call.
+CorridorStatus corridor_window_decoder_recode(const struct CorridorWindowDecoder *handle,
+                                              uint64_t first,
+                                              size_t count,
+                                              uint64_t seed,
+                                              uint8_t *vector_out,
+                                              size_t vector_len,
+                                              uint8_t *payload_out,
+                                              size_t payload_len,
+                                              size_t *len_out);
+
+// Id of the first symbol of the window; 0 for null.
+uint64_t corridor_window_decoder_base(const struct CorridorWindowDecoder *handle);
+
+// One more than the highest id that a symbol received was about; 0 for null.
+uint64_t corridor_window_decoder_end(const struct CorridorWindowDecoder *handle);
+
+// Id of the first symbol that is not decoded; 0 for null.
+uint64_t corridor_window_decoder_in_order_end(const struct CorridorWindowDecoder *handle);
+
+// Symbols decoded, and coded symbols held; 0 for null.
+size_t corridor_window_decoder_rank(const struct CorridorWindowDecoder *handle);
+
+// Symbols of the window that are not decoded; 0 for null.
+size_t corridor_window_decoder_missing_count(const struct CorridorWindowDecoder *handle);
+
+// Innovative symbols that it takes to decode all of the window; 0 for null.
+size_t corridor_window_decoder_deficit(const struct CorridorWindowDecoder *handle);
+
+// Forgets everything; the window begins with `first`.
+CorridorStatus corridor_window_decoder_reset(struct CorridorWindowDecoder *handle, uint64_t first);
+
+// Makes an encoder of blocks of up to `block_size` symbols of up to
+// `symbol_size_max` bytes, over the field of order 2, 16 or 256. All memory is taken here.
+CorridorStatus corridor_block_encoder_new(uint32_t field_order,
+                                          size_t block_size,
+                                          size_t symbol_size_max,
+                                          struct CorridorBlockEncoder **out);
+
+// Frees the handle; null is allowed.
+void corridor_block_encoder_free(struct CorridorBlockEncoder *handle);
+
+// Appends a source symbol to the block, and tells its index if `index_out` is not null.
+CorridorStatus corridor_block_encoder_push(struct CorridorBlockEncoder *handle,
+                                           const uint8_t *symbol,
+                                           size_t symbol_len,
+                                           size_t *index_out);
+
+// Writes the combination of the first `count` symbols with the given coding vector, and its
+// length in bytes. A buffer of `symbol_size_max` bytes is always long enough.
+CorridorStatus corridor_block_encoder_encode(const struct CorridorBlockEncoder *handle,
+                                             const uint8_t *vector,
+                                             size_t vector_len,
+                                             size_t count,
+                                             uint8_t *out,
+                                             size_t out_len,
+                                             size_t *len_out);
+
+// Source symbols in the block so far; 0 for null.
+size_t corridor_block_encoder_count(const struct CorridorBlockEncoder *handle);
+
+// Empties the block for the next one; the memory is kept.
+CorridorStatus corridor_block_encoder_clear(struct CorridorBlockEncoder *handle);
+
+// Makes a decoder of blocks of `block_size` symbols of up to `symbol_size_max`
+// bytes, over the field of order 2, 16 or 256. All memory is taken here.
+CorridorStatus corridor_block_decoder_new(uint32_t field_order,
+                                          size_t block_size,
+                                          size_t symbol_size_max,
+                                          struct CorridorBlockDecoder **out);
+
+// Frees the handle; null is allowed.
+void corridor_block_decoder_free(struct CorridorBlockDecoder *handle);
+
+// Takes in source symbol `index`: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
+CorridorStatus corridor_block_decoder_add_source(struct CorridorBlockDecoder *handle,
+                                                 size_t index,
+                                                 const uint8_t *symbol,
+                                                 size_t symbol_len);
+
+// Takes in a coded symbol, the combination of the first `count` symbols with the given coding
+// vector: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
+CorridorStatus corridor_block_decoder_add_coded(struct CorridorBlockDecoder *handle,
+                                                const uint8_t *vector,
+                                                size_t vector_len,
+                                                size_t count,
+                                                const uint8_t *payload,
+                                                size_t payload_len);
+
+// Writes a random combination of all symbols held: its coding vector over the first `*count_out`
+// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or if
+// a buffer is too short: the vector length of the block size, and `symbol_size_max`, are always
+// enough. Equal seeds draw equally: use another one for each call.
+CorridorStatus corridor_block_decoder_recode(const struct CorridorBlockDecoder *handle,
+                                             uint64_t seed,
+                                             uint8_t *vector_out,
+                                             size_t vector_len,
+                                             size_t *count_out,
+                                             uint8_t *payload_out,
+                                             size_t payload_len,
+                                             size_t *len_out);
+
+// Innovative symbols received; 0 for null.
+size_t corridor_block_decoder_rank(const struct CorridorBlockDecoder *handle);
+
+// One more than the highest index referred to so far; 0 for null.
+size_t corridor_block_decoder_known_count(const struct CorridorBlockDecoder *handle);
+
+// Symbols decoded; 0 for null.
+size_t corridor_block_decoder_decoded_count(const struct CorridorBlockDecoder *handle);
+
+// Whether all symbols of the block are decoded; false for null.
+bool corridor_block_decoder_is_complete(const struct CorridorBlockDecoder *handle);
+
+// Points to symbol `index`, if decoded; else `CORRIDOR_STATUS_NOTHING`. The bytes are valid
+// until the handle is next given to a function that takes it as not const.
+CorridorStatus corridor_block_decoder_symbol(const struct CorridorBlockDecoder *handle,
+                                             size_t index,
+                                             const uint8_t **symbol_out,
+                                             size_t *len_out);
+
+// Writes which symbols are decoded: bit `i % 8` (least significant first) of byte `i / 8` for symbol
+// `i`, as far as the buffer reaches.
+CorridorStatus corridor_block_decoder_decoded_bitmap(const struct CorridorBlockDecoder *handle,
+                                                     uint8_t *out,
+                                                     size_t out_len);
+
+// Forgets the block, for the next one; the memory is kept.
+CorridorStatus corridor_block_decoder_reset(struct CorridorBlockDecoder *handle);
+
+// Makes a recoder of blocks of `block_size` symbols of up to `symbol_size_max`
+// bytes, over the field of order 2, 16 or 256. All memory is taken here.
+CorridorStatus corridor_block_recoder_new(uint32_t field_order,
+                                          size_t block_size,
+                                          size_t symbol_size_max,
+                                          struct CorridorBlockRecoder **out);
+
+// Frees the handle; null is allowed.
+void corridor_block_recoder_free(struct CorridorBlockRecoder *handle);
+
+// Takes in source symbol `index`: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
+CorridorStatus corridor_block_recoder_add_source(struct CorridorBlockRecoder *handle,
+                                                 size_t index,
+                                                 const uint8_t *symbol,
+                                                 size_t symbol_len);
+
+// Takes in a coded symbol, the combination of the first `count` symbols with the given coding
+// vector: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
+CorridorStatus corridor_block_recoder_add_coded(struct CorridorBlockRecoder *handle,
+                                                const uint8_t *vector,
+                                                size_t vector_len,
+                                                size_t count,
+                                                const uint8_t *payload,
+                                                size_t payload_len);
+
+// Writes a random combination of all symbols held: its coding vector over the first `*count_out`
+// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or if
+// a buffer is too short: the vector length of the block size, and `symbol_size_max`, are always
+// enough. Equal seeds draw equally: use another one for each call.
+CorridorStatus corridor_block_recoder_recode(const struct CorridorBlockRecoder *handle,
+                                             uint64_t seed,
+                                             uint8_t *vector_out,
+                                             size_t vector_len,
+                                             size_t *count_out,
+                                             uint8_t *payload_out,
+                                             size_t payload_len,
+                                             size_t *len_out);
+
+// Innovative symbols received; 0 for null.
+size_t corridor_block_recoder_rank(const struct CorridorBlockRecoder *handle);
+
+// One more than the highest index referred to so far; 0 for null.
+size_t corridor_block_recoder_known_count(const struct CorridorBlockRecoder *handle);
+
+// Forgets the block, for the next one; the memory is kept.
+CorridorStatus corridor_block_recoder_reset(struct CorridorBlockRecoder *handle);
+
+// Makes an encoder that holds up to `window_size` symbols of up to `symbol_size_max`
+// bytes, the first with id `first`, over the field of order 2, 16 or 256. All memory is taken here.
+CorridorStatus corridor_window_encoder_new(uint32_t field_order,
+                                           size_t window_size,
+                                           size_t symbol_size_max,
+                                           uint64_t first,
+                                           struct CorridorWindowEncoder **out);
+
+// Frees the handle; null is allowed.
+void corridor_window_encoder_free(struct CorridorWindowEncoder *handle);
+
+// Appends a source symbol, and tells its id if `id_out` is not null.
+CorridorStatus corridor_window_encoder_push(struct CorridorWindowEncoder *handle,
+                                            const uint8_t *symbol,
+                                            size_t symbol_len,
+                                            uint64_t *id_out);
+
+// Writes the combination of the `count` symbols from id `first` on with the given coding vector,
+// and its length in bytes. A buffer of `symbol_size_max` bytes is always long enough.
+CorridorStatus corridor_window_encoder_encode(const struct CorridorWindowEncoder *handle,
+                                              uint64_t first,
+                                              size_t count,
+                                              const uint8_t *vector,
+                                              size_t vector_len,
+                                              uint8_t *out,
+                                              size_t out_len,
+                                              size_t *len_out);
+
+// Writes the combination of the `count` symbols from id `first` on with the vector that the seed
+// expands to,
+// and its length in bytes. A buffer of `symbol_size_max` bytes is always long enough.
+CorridorStatus corridor_window_encoder_encode_seed(const struct CorridorWindowEncoder *handle,
+                                                   uint64_t first,
+                                                   size_t count,
+                                                   uint32_t seed,
+                                                   uint8_t *out,
+                                                   size_t out_len,
+                                                   size_t *len_out);
+
+// Writes the combination of the `count` symbols from id `first` on with the vector that the
+// repair key of RFC 8681 expands to, over the field of order 2 or 256; `density_threshold` is in
+// 0..=15,
+// and its length in bytes. A buffer of `symbol_size_max` bytes is always long enough.
+CorridorStatus corridor_window_encoder_encode_repair_key(const struct CorridorWindowEncoder *handle,
+                                                         uint64_t first,
+                                                         size_t count,
+                                                         uint16_t repair_key,
+                                                         uint8_t density_threshold,
+                                                         uint8_t *out,
+                                                         size_t out_len,
+                                                         size_t *len_out);
+
+// Lets go of all symbols before `id`.
+CorridorStatus corridor_window_encoder_advance_to(struct CorridorWindowEncoder *handle,
+                                                  uint64_t id);
+
+// Id of the first symbol held; 0 for null.
+uint64_t corridor_window_encoder_base(const struct CorridorWindowEncoder *handle);
+
+// Id that the next symbol gets; 0 for null.
+uint64_t corridor_window_encoder_end(const struct CorridorWindowEncoder *handle);
+
+// Empties the window; the next symbol gets the id `first`.
+CorridorStatus corridor_window_encoder_reset(struct CorridorWindowEncoder *handle, uint64_t first);
+
+// Makes a decoder that holds up to `window_size` symbols of up to `symbol_size_max`
+// bytes, from id `first` on, over the field of order 2, 16 or 256. All memory is taken here.
+CorridorStatus corridor_window_decoder_new(uint32_t field_order,
+                                           size_t window_size,
+                                           size_t symbol_size_max,
+                                           uint64_t first,
+                                           struct CorridorWindowDecoder **out);
+
+// Frees the handle; null is allowed.
+void corridor_window_decoder_free(struct CorridorWindowDecoder *handle);
+
+// Takes in source symbol `id`: innovative, dependent, stale or ahead.
+CorridorStatus corridor_window_decoder_add_source(struct CorridorWindowDecoder *handle,
+                                                  uint64_t id,
+                                                  const uint8_t *symbol,
+                                                  size_t symbol_len);
+
+// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the given coding vector:
+// innovative, dependent, stale or ahead.
+CorridorStatus corridor_window_decoder_add_coded(struct CorridorWindowDecoder *handle,
+                                                 uint64_t first,
+                                                 size_t count,
+                                                 const uint8_t *vector,
+                                                 size_t vector_len,
+                                                 const uint8_t *payload,
+                                                 size_t payload_len);
+
+// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the vector that the seed
+// expands to:
+// innovative, dependent, stale or ahead.
+CorridorStatus corridor_window_decoder_add_coded_seed(struct CorridorWindowDecoder *handle,
+                                                      uint64_t first,
+                                                      size_t count,
+                                                      uint32_t seed,
+                                                      const uint8_t *payload,
+                                                      size_t payload_len);
+
+// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the vector that the
+// repair key of RFC 8681 expands to, over the field of order 2 or 256; `density_threshold` is in
+// 0..=15:
+// innovative, dependent, stale or ahead.
+CorridorStatus corridor_window_decoder_add_coded_repair_key(struct CorridorWindowDecoder *handle,
+                                                            uint64_t first,
+                                                            size_t count,
+                                                            uint16_t repair_key,
+                                                            uint8_t density_threshold,
+                                                            const uint8_t *payload,
+                                                            size_t payload_len);
+
+// Lets go of all symbols before `id`, and tells how many of them were not decoded if `missed_out`
+// is not null.
+CorridorStatus corridor_window_decoder_advance_to(struct CorridorWindowDecoder *handle,
+                                                  uint64_t id,
+                                                  uint64_t *missed_out);
+
+// Tells the lowest id that was decoded, and was not told since; `CORRIDOR_STATUS_NOTHING` if all
+// were.
+CorridorStatus corridor_window_decoder_poll_decoded(struct CorridorWindowDecoder *handle,
+                                                    uint64_t *id_out);
+
+// Points to symbol `id`, if decoded; else `CORRIDOR_STATUS_NOTHING`. The bytes are valid
+// until the handle is next given to a function that takes it as not const.
+CorridorStatus corridor_window_decoder_symbol(const struct CorridorWindowDecoder *handle,
+                                              uint64_t id,
+                                              const uint8_t **symbol_out,
+                                              size_t *len_out);
+
+// Writes which symbols are missing: bit `i % 8` (least significant first) of byte `i / 8` for id
+// `base + i`, as far as the buffer reaches.
+CorridorStatus corridor_window_decoder_missing_bitmap(const struct CorridorWindowDecoder *handle,
+                                                      uint8_t *out,
+                                                      size_t out_len);
+
+// Writes a random combination of what is held of the `count` symbols from id `first` on: its coding
+// vector over them, and its payload of `*len_out` bytes; `CORRIDOR_STATUS_NOTHING` if nothing is.
+// Equal seeds draw equally: use another one for each call.
+CorridorStatus corridor_window_decoder_recode(const struct CorridorWindowDecoder *handle,
+                                              uint64_t first,
+                                              size_t count,
+                                              uint64_t seed,
+                                              uint8_t *vector_out,
+                                              size_t vector_len,
+                                              uint8_t *payload_out,
+                                              size_t payload_len,
+                                              size_t *len_out);
+
+// Id of the first symbol of the window; 0 for null.
+uint64_t corridor_window_decoder_base(const struct CorridorWindowDecoder *handle);
+
+// One more than the highest id that a symbol received was about; 0 for null.
+uint64_t corridor_window_decoder_end(const struct CorridorWindowDecoder *handle);
+
+// Id of the first symbol that is not decoded; 0 for null.
+uint64_t corridor_window_decoder_in_order_end(const struct CorridorWindowDecoder *handle);
+
+// Symbols decoded, and coded symbols held; 0 for null.
+size_t corridor_window_decoder_rank(const struct CorridorWindowDecoder *handle);
+
+// Symbols of the window that are not decoded; 0 for null.
+size_t corridor_window_decoder_missing_count(const struct CorridorWindowDecoder *handle);
+
+// Innovative symbols that it takes to decode all of the window; 0 for null.
+size_t corridor_window_decoder_deficit(const struct CorridorWindowDecoder *handle);
+
+// Forgets everything; the window begins with `first`.
+CorridorStatus corridor_window_decoder_reset(struct CorridorWindowDecoder *handle, uint64_t first);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* CORRIDOR_CODEC_H */

@@ -1,0 +1,506 @@
+//! The kernels: linear combinations of rows of bytes, at the speed of the machine.
+//!
+//! One table of functions for each instruction set, one file each, all made of the same generic
+//! code in [`simd`]; the best is detected once. This is the only place with `unsafe`: the safe
+//! functions of [`Backend`] check every length before they go down.
+#![allow(unsafe_code)]
+
+use core::fmt;
+use core::mem::MaybeUninit;
+
+use crate::{Field, MAX_BLOCK_SIZE};
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod gfni256;
+#[cfg(target_arch = "x86_64")]
+mod gfni512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+mod portable;
+mod simd;
+#[cfg(target_arch = "x86_64")]
+mod ssse3;
+pub(crate) mod tables;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use tables::Tables;
+
+/// Rows are read up to the next multiple of this many bytes, a cache line.
+pub(crate) const PADDING: usize = 64;
+
+/// Outputs that [`Backend::combine`] makes best at a time.
+pub(crate) const OUTPUTS_MAX: usize = 16;
+
+/// Outputs from which on interleaved sources are worth while.
+const GROUPED_OUTPUTS_MIN: usize = 3;
+
+/// The instructions that the coders of a block work with.
+///
+/// There is one only if the machine has its instructions. Coders take
+/// [`detected`](Self::detected) unless they are told.
+#[derive(Clone, Copy)]
+pub struct Backend(&'static Functions);
+
+impl Backend {
+    /// The fastest that the machine has; with `std` the one that the environment variable
+    /// `CORRIDOR_CODEC_BACKEND` names, if the machine has it.
+    ///
+    /// Detected once. Without `std`, what the compiler was told of the target counts.
+    pub fn detected() -> Self {
+        #[cfg(feature = "std")]
+        {
+            static DETECTED: std::sync::OnceLock<Backend> = std::sync::OnceLock::new();
+            *DETECTED.get_or_init(|| {
+                let forced = std::env::var("CORRIDOR_CODEC_BACKEND").ok();
+                forced.and_then(|name| Self::named(&name)).unwrap_or_else(Self::fastest)
+            })
+        }
+        #[cfg(not(feature = "std"))]
+        Self::fastest()
+    }
+
+    /// All that the machine has, the fastest first. The portable one is always there.
+    pub fn available() -> impl Iterator<Item = Self> {
+        #[cfg(target_arch = "x86_64")]
+        let special = [
+            gfni512::Gfni512::new().map(gfni512::Gfni512::functions),
+            gfni256::Gfni256::new().map(gfni256::Gfni256::functions),
+            avx512::Avx512::new().map(avx512::Avx512::functions),
+            avx2::Avx2::new().map(avx2::Avx2::functions),
+            ssse3::Ssse3::new().map(ssse3::Ssse3::functions),
+        ];
+        #[cfg(target_arch = "aarch64")]
+        let special = [neon::Neon::new().map(neon::Neon::functions)];
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        let special: [Option<&'static Functions>; 0] = [];
+        special.into_iter().flatten().chain([portable::Portable.functions()]).map(Self)
+    }
+
+    /// The one of that name, if the machine has it: `gfni512`, `gfni256`, `avx512`, `avx2`,
+    /// `ssse3`, `neon`, `portable`.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::available().find(|backend| backend.name() == name)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    fn fastest() -> Self {
+        Self::available().next().unwrap_or(Self(portable::Portable.functions()))
+    }
+
+    /// How many symbols this backend likes to have interleaved, if any.
+    pub(crate) fn group_size(self, field: Field) -> Option<usize> {
+        self.grouping(field).map(|(_, _, size)| size)
+    }
+
+    /// The functions, the width of their vectors, and the symbols in a group.
+    fn grouping(self, field: Field) -> Option<(&'static Grouping, usize, usize)> {
+        match (field, self.0.groups) {
+            (Field::Gf2, Some(groups)) => Some((&groups.bits, groups.width, 8)),
+            (Field::Gf16, Some(groups)) => Some((&groups.halves, groups.width, 2)),
+            _ => None,
+        }
+    }
+
+    /// Interleaves up to a group of rows, whole strides of them, and makes them group `group` of
+    /// the `groups` in `mirror`, which has as many bytes as all these rows. Missing rows are taken
+    /// for zeros.
+    pub(crate) fn interleave(
+        self,
+        field: Field,
+        rows: Rows<'_>,
+        mirror: &mut [u8],
+        group: usize,
+        groups: usize,
+    ) {
+        let Some((grouping, width, size)) = self.grouping(field) else { return };
+        let count = rows.count.min(size);
+        assert!(rows.stride.is_multiple_of(PADDING) && group < groups);
+        assert!(rows.bytes.len() >= count * rows.stride);
+        assert!(mirror.len() >= groups * size * rows.stride);
+        let (base, pitch) = (rows.bytes.as_ptr(), groups * size * width);
+        // SAFETY: this backend has its instructions; the lengths were checked just now.
+        unsafe {
+            let out = mirror.as_mut_ptr().add(group * size * width);
+            (grouping.interleave)(base, rows.stride, count, out, pitch, rows.stride);
+        }
+    }
+
+    /// `outs[i] =` the combination of `rows` with coding vector `vectors[i]`, the first `len`
+    /// bytes of it. `mirror` may have the leading rows interleaved.
+    ///
+    /// # Panics
+    /// When a vector or output is too short, or there are not as many of one as of the other, or
+    /// rows are not padded.
+    pub(crate) fn combine(
+        self,
+        field: Field,
+        rows: Rows<'_>,
+        mirror: Option<Mirror<'_>>,
+        vectors: &[&[u8]],
+        outs: &mut [&mut [u8]],
+        len: usize,
+    ) {
+        assert_eq!(vectors.len(), outs.len());
+        assert!(vectors.iter().all(|vector| vector.len() >= field.vector_len_bytes(rows.count)));
+        assert!(outs.iter().all(|out| out.len() >= len));
+        let Some(last) = rows.count.checked_sub(1) else {
+            outs.iter_mut().for_each(|out| out[..len].fill(0));
+            return;
+        };
+        assert!(rows.count <= MAX_BLOCK_SIZE && len <= rows.stride);
+        assert!(last * rows.stride + len.next_multiple_of(PADDING) <= rows.bytes.len());
+        let mut done = 0;
+        if let (Some(mirror), Some((grouping, width, size))) = (mirror, self.grouping(field)) {
+            let pointers = mirror.groups(rows, width, size);
+            while let Some(groups) = pointers
+                && vectors.len() - done >= GROUPED_OUTPUTS_MIN
+            {
+                let end = vectors.len().min(done + grouping.many.0 * size);
+                let (vectors, outs) = (&vectors[done..end], &mut outs[done..end]);
+                // SAFETY: this backend has its instructions; the lengths were checked above.
+                unsafe {
+                    combine_groups(field, (grouping, size), rows.count, groups, vectors, outs, len)
+                };
+                done = end;
+            }
+        }
+        let mut terms = Terms::new();
+        while done < vectors.len() {
+            let left = vectors.len() - done;
+            let functions = self.0;
+            let (count, combine) = match (field, left) {
+                (Field::Gf2, _) | (_, 1) => (1, functions.combine_1),
+                (_, 2 | 3) => (2, functions.combine_2),
+                _ => (4, functions.combine_4),
+            };
+            terms.fill(field, &vectors[done..done + count], rows.count, rows.stride);
+            let mut to = [core::ptr::null_mut(); 4];
+            for (to, out) in to.iter_mut().zip(&mut outs[done..done + count]) {
+                *to = out.as_mut_ptr();
+            }
+            let (base, terms) = (rows.bytes.as_ptr(), terms.as_slice());
+            // SAFETY: this backend has its instructions; each term is one of the rows, whose
+            // lengths were checked above; outputs are borrowed exclusively.
+            unsafe {
+                if field == Field::Gf2 {
+                    (functions.sum)(base, terms, to[0], len);
+                } else {
+                    combine(field.tables(), base, terms, &to[..count], len);
+                }
+            }
+            done += count;
+        }
+    }
+
+    /// Adds to each of the rows that `terms` name its factor times `from`. Rows have the length of
+    /// `from`, a multiple of [`PADDING`].
+    ///
+    /// # Panics
+    /// When a term's row is not within `rows`.
+    pub(crate) fn update(self, field: Field, rows: &mut [u8], terms: &Terms, from: &[u8]) {
+        assert!(from.len().is_multiple_of(PADDING) && terms.end + from.len() <= rows.len());
+        let (base, terms) = (rows.as_mut_ptr(), terms.as_slice());
+        let (tables, from, len) = (field.tables(), from.as_ptr(), from.len());
+        // SAFETY: this backend has its instructions; the last row was checked just now, and
+        // `from` is borrowed apart from the rows.
+        unsafe { (self.0.update)(tables, base, terms, from, len) }
+    }
+}
+
+impl Backend {
+    /// `to += coefficient * from`, over slices of one length.
+    pub(crate) fn add_scaled(self, field: Field, to: &mut [u8], coefficient: u8, from: &[u8]) {
+        debug_assert_eq!(to.len(), from.len());
+        let term = Term { offset: 0, factors: [coefficient, 0, 0, 0] };
+        let whole = to.len().min(from.len()) / PADDING * PADDING;
+        let (to, to_tail) = to.split_at_mut(whole);
+        let (from, from_tail) = from.split_at(whole);
+        if coefficient == 0 {
+            return;
+        }
+        // SAFETY: this backend has its instructions; both slices have `whole` bytes.
+        unsafe {
+            (self.0.update)(field.tables(), to.as_mut_ptr(), &[term], from.as_ptr(), whole);
+        }
+        if !to_tail.is_empty() {
+            let (mut to_line, mut from_line) = ([0; PADDING], [0; PADDING]);
+            let len = to_tail.len().min(from_tail.len());
+            to_line[..len].copy_from_slice(&to_tail[..len]);
+            from_line[..len].copy_from_slice(&from_tail[..len]);
+            self.add_scaled(field, &mut to_line, coefficient, &from_line);
+            to_tail[..len].copy_from_slice(&to_line[..len]);
+        }
+    }
+
+    /// `row *= coefficient`; the row's length is a multiple of [`PADDING`].
+    pub(crate) fn scale(self, field: Field, row: &mut [u8], coefficient: u8) {
+        assert!(row.len().is_multiple_of(PADDING));
+        if coefficient != 1 {
+            let term = Term { offset: 0, factors: [coefficient, 0, 0, 0] };
+            let (to, len) = (row.as_mut_ptr(), row.len());
+            // SAFETY: this backend has its instructions. The output is the one row, which is
+            // allowed: each strip is read before it is written.
+            unsafe { (self.0.combine_1)(field.tables(), to, &[term], &[to], len) };
+        }
+    }
+}
+
+impl fmt::Debug for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Backend({})", self.name())
+    }
+}
+
+/// Rows of bytes at equal distances.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rows<'a> {
+    pub bytes: &'a [u8],
+    pub stride: usize,
+    pub count: usize,
+}
+
+/// The leading rows, whole groups of them, interleaved.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mirror<'a> {
+    pub bytes: &'a [u8],
+    /// Groups that are interleaved, and that there is room for.
+    pub groups: usize,
+    pub groups_max: usize,
+}
+
+impl Mirror<'_> {
+    /// The groups that serve for the rows, if no more than part of a group is missing.
+    fn groups(&self, rows: Rows<'_>, width: usize, size: usize) -> Option<simd::Groups> {
+        let count = self.groups.min(self.groups_max).min(rows.count.div_ceil(size));
+        let tail_rows = rows.count.saturating_sub(count * size);
+        if tail_rows >= size || self.bytes.len() < self.groups_max * size * rows.stride {
+            return None;
+        }
+        let tail = rows.bytes.get((count * size).min(rows.count) * rows.stride..)?.as_ptr();
+        let (base, pitch) = (self.bytes.as_ptr(), self.groups_max * size * width);
+        let tail_stride = rows.stride;
+        Some(simd::Groups { base, pitch, count, tail, tail_stride, tail_rows })
+    }
+}
+
+/// # Safety
+/// The instructions of `grouping`; `groups` are `rows` rows, readable for `len` bytes, padded;
+/// each output has `len` bytes; there are no more than `grouping` has.
+unsafe fn combine_groups(
+    field: Field,
+    (grouping, size): (&Grouping, usize),
+    rows: usize,
+    groups: simd::Groups,
+    vectors: &[&[u8]],
+    outs: &mut [&mut [u8]],
+    len: usize,
+) {
+    let few = vectors.len() <= grouping.few.0 * size;
+    let (tiles, combine) = if few { grouping.few } else { grouping.many };
+    let mut matrices = [const { MaybeUninit::<u64>::uninit() }; MATRICES_MAX];
+    let group_count = rows.div_ceil(size);
+    // Unused bits of the last byte are ignored.
+    let used = 0xFF_u8 >> (8 - (rows - (group_count - 1) * size) * (8 / size));
+    let none = [0; MAX_BLOCK_SIZE / 2];
+    for tile in 0..tiles {
+        let mut tile_vectors = [&none[..group_count]; 8];
+        let tile_outputs = vectors.iter().skip(tile * size).take(size);
+        tile_vectors.iter_mut().zip(tile_outputs).for_each(|(to, from)| *to = &from[..group_count]);
+        let places = matrices.iter_mut().skip(tile).step_by(tiles);
+        for (group, place) in (0..group_count).zip(places) {
+            let used = if group + 1 == group_count { used } else { 0xFF };
+            place.write(match field {
+                // Each byte by itself the other way round.
+                Field::Gf2 => {
+                    let bytes = tile_vectors.map(|vector| vector[group] & used);
+                    u64::from_be_bytes(bytes).reverse_bits()
+                }
+                _ => halves_matrix(tile_vectors[0][group] & used, tile_vectors[1][group] & used),
+            });
+        }
+    }
+    let mut to = [core::ptr::null_mut(); OUTPUTS_MAX];
+    for (to, out) in to.iter_mut().zip(&mut *outs) {
+        *to = out.as_mut_ptr();
+    }
+    // SAFETY: the caller's promise; there are as many matrices as groups, times tiles.
+    unsafe { combine(&groups, matrices.as_ptr().cast(), &to[..outs.len()], len) }
+}
+
+/// The bit matrix of two outputs over two symbols of GF(2^4), of the coefficients in one byte each.
+fn halves_matrix(first: u8, second: u8) -> u64 {
+    // Rows of the matrix are bytes, the lowest output bit last.
+    const LOW: u64 = 0x0F0F_0F0F_0000_0000;
+    const HIGH: u64 = 0x0000_0000_F0F0_F0F0;
+    let affine = |coefficient: u8| tables::GF16.affine[coefficient as usize];
+    let low = affine(first & 0xF) & LOW | (affine(first >> 4) & LOW) << 4;
+    let high = (affine(second & 0xF) & HIGH) >> 4 | affine(second >> 4) & HIGH;
+    low | high
+}
+
+/// Matrices of one call: `MAX_BLOCK_SIZE / 2` groups of sources, four of outputs, of GF(2^4).
+const MATRICES_MAX: usize = MAX_BLOCK_SIZE / 2 * 4;
+
+/// One row of a combination, with its factor for each output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Term {
+    offset: u32,
+    factors: [u8; 4],
+}
+
+/// The rows of a combination that have a factor that is not zero.
+pub(crate) struct Terms {
+    terms: [MaybeUninit<Term>; MAX_BLOCK_SIZE],
+    count: usize,
+    /// Offset of the last row.
+    end: usize,
+}
+
+impl Terms {
+    pub fn new() -> Self {
+        Self { terms: [const { MaybeUninit::uninit() }; MAX_BLOCK_SIZE], count: 0, end: 0 }
+    }
+
+    /// Adds a row, beyond the rows there are, unless its factors are zero.
+    #[inline(always)]
+    pub fn push(&mut self, offset: usize, factors: [u8; 4]) {
+        self.put(offset as u32, factors);
+        // Even if it was not added, it is there.
+        self.end = self.end.max(offset);
+    }
+
+    #[inline(always)]
+    fn put(&mut self, offset: u32, factors: [u8; 4]) {
+        if let Some(term) = self.terms.get_mut(self.count) {
+            term.write(Term { offset, factors });
+            self.count += usize::from(u32::from_ne_bytes(factors) != 0);
+        }
+    }
+
+    /// Where the rows are.
+    pub fn offsets(&self) -> impl Iterator<Item = usize> {
+        self.as_slice().iter().map(|term| term.offset as usize)
+    }
+
+    fn clear(&mut self) {
+        (self.count, self.end) = (0, 0);
+    }
+
+    /// The terms of up to four coding vectors over rows at multiples of `stride`.
+    fn fill(&mut self, field: Field, vectors: &[&[u8]], count: usize, stride: usize) {
+        self.clear();
+        let stride = stride as u32;
+        match (field, vectors) {
+            (Field::Gf2, &[a]) => self.fill_bits(a, count, stride),
+            (Field::Gf16, &[a]) => self.fill_halves([a, &[], &[], &[]], count, stride),
+            (Field::Gf16, &[a, b]) => self.fill_halves([a, b, &[], &[]], count, stride),
+            (Field::Gf16, &[a, b, c, d]) => self.fill_halves([a, b, c, d], count, stride),
+            (_, &[a]) => {
+                for (row, &a) in (0..).zip(&a[..count]) {
+                    self.put(row * stride, [a, 0, 0, 0]);
+                }
+            }
+            (_, &[a, b]) => {
+                for ((row, &a), &b) in (0..).zip(&a[..count]).zip(&b[..count]) {
+                    self.put(row * stride, [a, b, 0, 0]);
+                }
+            }
+            (_, &[a, b, c, d]) => {
+                let (a, b, c, d) = (&a[..count], &b[..count], &c[..count], &d[..count]);
+                for row in 0..count {
+                    self.put(row as u32 * stride, [a[row], b[row], c[row], d[row]]);
+                }
+            }
+            _ => debug_assert!(false, "one, two or four outputs are made at a time"),
+        }
+    }
+
+    /// The bits that are set, eight bytes of them at a time.
+    fn fill_bits(&mut self, vector: &[u8], count: usize, stride: u32) {
+        for (place, bytes) in (0..).zip(vector[..count.div_ceil(8)].chunks(8)) {
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            let mut word = u64::from_le_bytes(word);
+            let rows = count - place as usize * 64;
+            if rows < 64 {
+                word &= !(u64::MAX << rows);
+            }
+            while word != 0 {
+                self.put((place * 64 + word.trailing_zeros()) * stride, [1, 0, 0, 0]);
+                word &= word - 1;
+            }
+        }
+    }
+
+    /// Half bytes of vectors as long as the first one, or of none.
+    fn fill_halves(&mut self, vectors: [&[u8]; 4], count: usize, stride: u32) {
+        let factors = |place: usize| vectors.map(|v| v.get(place).copied().unwrap_or(0));
+        for place in 0..count / 2 {
+            let (factors, row) = (factors(place), place as u32 * 2);
+            self.put(row * stride, factors.map(|byte| byte & 0xF));
+            self.put((row + 1) * stride, factors.map(|byte| byte >> 4));
+        }
+        if count % 2 == 1 {
+            let factors = factors(count / 2).map(|byte| byte & 0xF);
+            self.put((count as u32 - 1) * stride, factors);
+        }
+    }
+
+    fn as_slice(&self) -> &[Term] {
+        let terms = &self.terms[..self.count];
+        // SAFETY: the first `count` are written.
+        unsafe { core::slice::from_raw_parts(terms.as_ptr().cast(), terms.len()) }
+    }
+}
+
+/// The functions of one instruction set; all are unsafe to call without it.
+struct Functions {
+    name: &'static str,
+    combine_1: Combine,
+    combine_2: Combine,
+    combine_4: Combine,
+    sum: unsafe fn(*const u8, &[Term], *mut u8, usize),
+    update: unsafe fn(&Tables, *mut u8, &[Term], *const u8, usize),
+    groups: Option<&'static Grouped>,
+}
+
+type Combine = unsafe fn(&Tables, *const u8, &[Term], &[*mut u8], usize);
+
+/// The functions for interleaved symbols.
+struct Grouped {
+    width: usize,
+    bits: Grouping,
+    halves: Grouping,
+}
+
+struct Grouping {
+    interleave: unsafe fn(*const u8, usize, usize, *mut u8, usize, usize),
+    /// Groups of outputs that the function makes.
+    few: (usize, CombineGroups),
+    many: (usize, CombineGroups),
+}
+
+type CombineGroups = unsafe fn(&simd::Groups, *const u64, &[*mut u8], usize);
+
+/// Whether the machine has all these features; without `std`, whether the target has.
+#[cfg(target_arch = "x86_64")]
+macro_rules! detected {
+    ($($feature:tt),+) => {{
+        #[cfg(feature = "std")]
+        let detected = $(std::is_x86_feature_detected!($feature))&&+;
+        #[cfg(not(feature = "std"))]
+        let detected = $(cfg!(target_feature = $feature))&&+;
+        detected
+    }};
+}
+#[cfg(target_arch = "x86_64")]
+use detected;

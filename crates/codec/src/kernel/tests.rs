@@ -1,0 +1,172 @@
+//! Every backend that this machine has, against the schoolbook.
+
+use std::{eprintln, vec, vec::Vec};
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::*;
+use crate::naive::multiply_byte;
+
+const FIELDS: [Field; 3] = [Field::Gf2, Field::Gf16, Field::Gf256];
+const NAMES: [&str; 7] = ["gfni512", "gfni256", "avx512", "avx2", "ssse3", "neon", "portable"];
+
+/// All backends there are; says which there are not.
+fn backends() -> Vec<Backend> {
+    for name in NAMES.iter().filter(|name| Backend::named(name).is_none()) {
+        eprintln!("skipped: this machine has no {name}");
+    }
+    assert!(Backend::available().all(|backend| NAMES.contains(&backend.name())));
+    Backend::available().collect()
+}
+
+/// Zero, one, and around the widths and strips of all backends.
+fn lens() -> impl Iterator<Item = usize> {
+    let around = [8, 16, 32, 64, 128, 256, 512, 1450];
+    [0, 1, 2].into_iter().chain(around.into_iter().flat_map(|len| len - 1..=len + 1))
+}
+
+fn random(rng: &mut ChaCha8Rng, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    rng.fill_bytes(&mut bytes);
+    bytes
+}
+
+/// Rows of random bytes, at an odd place in memory.
+struct Case {
+    memory: Vec<u8>,
+    offset: usize,
+    stride: usize,
+    count: usize,
+}
+
+impl Case {
+    fn new(rng: &mut ChaCha8Rng, count: usize, len: usize, offset: usize) -> Self {
+        let stride = len.next_multiple_of(PADDING).max(PADDING);
+        Self { memory: random(rng, offset + count * stride), offset, stride, count }
+    }
+
+    fn rows(&self) -> Rows<'_> {
+        Rows { bytes: &self.memory[self.offset..], stride: self.stride, count: self.count }
+    }
+
+    fn expected(&self, field: Field, vector: &[u8], len: usize) -> Vec<u8> {
+        let mut sum = vec![0; len];
+        for row in 0..self.count {
+            let factor = field.coefficient(vector, row);
+            for (sum, &byte) in sum.iter_mut().zip(&self.rows().bytes[row * self.stride..]) {
+                *sum ^= multiply_byte(field, factor, byte);
+            }
+        }
+        sum
+    }
+}
+
+#[test]
+fn names_find_their_backends() {
+    for backend in backends() {
+        assert_eq!(Backend::named(backend.name()).map(Backend::name), Some(backend.name()));
+    }
+    assert!(Backend::named("6502").is_none());
+    assert!(Backend::named("portable").is_some());
+}
+
+#[test]
+fn combinations_agree_with_the_schoolbook() {
+    let mut rng = ChaCha8Rng::seed_from_u64(4);
+    for backend in backends() {
+        for field in FIELDS {
+            for len in lens() {
+                let offset = (rng.next_u32() % 65) as usize;
+                let count = [0, 1, 2, 3, 7, 8, 9, 17][(rng.next_u32() % 8) as usize];
+                let case = Case::new(&mut rng, count, len, offset);
+                check_combinations(&mut rng, backend, field, &case, len);
+            }
+        }
+    }
+}
+
+fn check_combinations(
+    rng: &mut ChaCha8Rng,
+    backend: Backend,
+    field: Field,
+    case: &Case,
+    len: usize,
+) {
+    let size = backend.group_size(field);
+    let mut mirror = vec![0xEE; case.stride * (case.count + 8)];
+    for outputs in [1, 2, 3, 4, 5, 8, 9, 16] {
+        let vectors: Vec<_> =
+            (0..outputs).map(|_| random(rng, field.vector_len_bytes(case.count))).collect();
+        let vectors: Vec<_> = vectors.iter().map(|vector| &vector[..]).collect();
+        let expected: Vec<_> =
+            vectors.iter().map(|vector| case.expected(field, vector, len)).collect();
+        let groups_max = size.map_or(0, |size| case.count.div_ceil(size));
+        for groups in 0..=groups_max {
+            if let (Some(size), Some(last)) = (size, groups.checked_sub(1)) {
+                let (first, count) = (last * size, (case.count - last * size).min(size));
+                let bytes = &case.rows().bytes[first * case.stride..];
+                let rows = Rows { bytes, count, ..case.rows() };
+                backend.interleave(field, rows, &mut mirror, last, groups_max);
+            }
+            let mut memory = vec![vec![0xEE; len + 70]; outputs];
+            let offset = (rng.next_u32() % 64) as usize;
+            let mut outs: Vec<_> = memory.iter_mut().map(|out| &mut out[offset..]).collect();
+            let mirror = size.map(|_| Mirror { bytes: &mirror, groups, groups_max });
+            backend.combine(field, case.rows(), mirror, &vectors, &mut outs, len);
+            for (out, expected) in memory.iter().zip(&expected) {
+                let what = (backend, field, case.count, len, outputs, groups);
+                assert_eq!(out[offset..offset + len], expected[..], "{what:?}");
+                let mut around = out[..offset].iter().chain(&out[offset + len..]);
+                assert!(around.all(|&byte| byte == 0xEE), "written beyond: {what:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn updates_and_multiples_agree_with_the_schoolbook() {
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    for backend in backends() {
+        for field in FIELDS {
+            for len in lens() {
+                let factor = (rng.next_u32() % field.order()) as u8;
+                let (to, from) = (random(&mut rng, len + 9), random(&mut rng, len + 9));
+                let (a, b) = ((rng.next_u32() % 9) as usize, (rng.next_u32() % 9) as usize);
+                let mut sum = to.clone();
+                backend.add_scaled(field, &mut sum[a..a + len], factor, &from[b..b + len]);
+                for (place, (&sum, &to)) in sum.iter().zip(&to).enumerate() {
+                    let inside = (a..a + len).contains(&place);
+                    let added = if inside { from[place - a + b] } else { 0 };
+                    let expected = to ^ multiply_byte(field, factor, added);
+                    assert_eq!(sum, expected, "{backend:?} {field:?} {len}");
+                }
+            }
+            for len in [64, 128, 192, 576, 1472] {
+                let case = Case::new(&mut rng, 9, len, 3);
+                let mut rows = case.rows().bytes.to_vec();
+                let from = random(&mut rng, len);
+                let mut terms = Terms::new();
+                let factors: Vec<_> =
+                    (0..9).map(|_| (rng.next_u32() % field.order()) as u8).collect();
+                for (row, &factor) in factors.iter().enumerate() {
+                    terms.push(row * len, [factor, 0, 0, 0]);
+                }
+                backend.update(field, &mut rows, &terms, &from);
+                let expected: Vec<_> = (0..9 * len)
+                    .map(|i| {
+                        let added = multiply_byte(field, factors[i / len], from[i % len]);
+                        case.rows().bytes[i] ^ added
+                    })
+                    .collect();
+                assert_eq!(rows, expected, "{backend:?} {field:?} {len}");
+                let factor = factors[0].max(1);
+                let mut row = from.clone();
+                backend.scale(field, &mut row, factor);
+                let expected: Vec<_> =
+                    from.iter().map(|&byte| multiply_byte(field, factor, byte)).collect();
+                assert_eq!(row, expected, "{backend:?} {field:?} {len}");
+            }
+        }
+    }
+}

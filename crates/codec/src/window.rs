@@ -1,0 +1,122 @@
+//! Random linear network coding over a sliding window (RFC 8406: *elastic encoding window*).
+//!
+//! There are no blocks: source symbols have consecutive ids, and a coded symbol covers any run of
+//! them that both sides still hold. Its vector is relative to the run: coefficient `i` belongs to
+//! id `first + i`.
+//!
+//! Columns of coding vectors and slots of payloads are those of a ring: the id modulo a size fixed
+//! at construction. Moving the window therefore moves no memory.
+
+mod decoder;
+mod encoder;
+mod ring;
+
+pub use decoder::WindowDecoder;
+pub use encoder::WindowEncoder;
+
+use crate::{CodecError, Density, Field, MAX_BLOCK_SIZE, MAX_SYMBOL_SIZE};
+
+/// Most symbols that a window can have.
+pub const MAX_WINDOW_SIZE: usize = MAX_BLOCK_SIZE;
+
+/// The coding coefficients of a coded symbol over a run of symbols: themselves, or what they are
+/// expanded from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coefficients<'a> {
+    /// The coding vector, of [`vector_len_bytes`](Field::vector_len_bytes) of the run's length.
+    /// Unused bits of its last byte are ignored.
+    Vector(&'a [u8]),
+    /// The seed of [`Field::expand_seed`].
+    Seed(u32),
+    /// Repair key and density of RFC 8681: [`Field::expand_repair_key`].
+    RepairKey(u16, Density),
+}
+
+impl Coefficients<'_> {
+    fn check(self, field: Field, count: usize) -> Result<(), CodecError> {
+        let expected = field.vector_len_bytes(count);
+        match self {
+            Self::Vector(vector) if vector.len() != expected => {
+                Err(CodecError::VectorLength { expected, given: vector.len() })
+            }
+            Self::RepairKey(..) if field != Field::Gf2 && field != Field::Gf256 => {
+                Err(CodecError::RepairKeyField { given: field })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes the coding vector over `count` symbols to the start of `out`, unused bits zero.
+    fn expand(self, field: Field, count: usize, out: &mut [u8]) -> Result<(), CodecError> {
+        match self {
+            Self::Vector(vector) => {
+                out[..vector.len()].copy_from_slice(vector);
+                field.mask_unused(&mut out[..vector.len()], count);
+                Ok(())
+            }
+            Self::Seed(seed) => field.expand_seed(seed, count, out),
+            Self::RepairKey(key, density) => field.expand_repair_key(key, density, count, out),
+        }
+    }
+}
+
+/// What an arriving symbol was worth to a [`WindowDecoder`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowOutcome {
+    /// It raised the rank by one.
+    Innovative,
+    /// It is a combination of what was there before, and is dropped.
+    Dependent,
+    /// It is about a symbol before the window, and is dropped.
+    Stale,
+    /// It reaches beyond the longest window, and is dropped: to take such, the window has to be
+    /// advanced first, which means giving up what is missing at its beginning.
+    Ahead,
+}
+
+/// The id whose lowest 32 bits were sent as `low_bits`: of all such ids the one nearest to `near`,
+/// any id that is known to be less than 2^31 away.
+///
+/// ```
+/// use corridor_codec::widen_id;
+///
+/// assert_eq!(widen_id(3, 0xFFFF_FFFE), 0x1_0000_0003);
+/// assert_eq!(widen_id(0xFFFF_FFFE, 0x1_0000_0003), 0xFFFF_FFFE);
+/// assert_eq!(widen_id(7, 5), 7);
+/// ```
+pub fn widen_id(low_bits: u32, near: u64) -> u64 {
+    let ahead = low_bits.wrapping_sub(near as u32);
+    let id = if (ahead as i32) < 0 {
+        near.checked_sub(u64::from(ahead.wrapping_neg()))
+    } else {
+        near.checked_add(ahead.into())
+    };
+    // At either end of all ids there is a nearest one on the other side only.
+    id.unwrap_or((near & !u64::from(u32::MAX)) | u64::from(low_bits))
+}
+
+/// Checks what a window is to be made of.
+fn check_sizes(window_size: usize, symbol_size_max: usize) -> Result<(), CodecError> {
+    if !(1..=MAX_WINDOW_SIZE).contains(&window_size) {
+        return Err(CodecError::WindowSize { given: window_size });
+    }
+    if !(1..=MAX_SYMBOL_SIZE).contains(&symbol_size_max) {
+        return Err(CodecError::SymbolSizeMax { given: symbol_size_max });
+    }
+    Ok(())
+}
+
+/// One more than the last id of a run.
+fn end_of(first: u64, count: usize) -> Result<u64, CodecError> {
+    first.checked_add(count as u64).ok_or(CodecError::IdRange { first, count })
+}
+
+/// Checks that a run is not empty, and lies in the window from `base` to before `end`.
+fn check_run(first: u64, count: usize, base: u64, end: u64) -> Result<(), CodecError> {
+    let run_end = end_of(first, count)?;
+    if count == 0 || first < base || run_end > end {
+        let (expected_first, expected_end) = (base, end);
+        return Err(CodecError::OutsideWindow { expected_first, expected_end, first, count });
+    }
+    Ok(())
+}

@@ -1,0 +1,312 @@
+//! Source symbols in, coded symbols over any run of them out.
+
+use crate::rows::{Payloads, Shape};
+use crate::window::ring::Ring;
+use crate::window::{Coefficients, check_run, check_sizes, end_of};
+use crate::{CodecError, Field, MAX_BLOCK_SIZE};
+
+/// Coded symbols made at a time: as many as the kernels take.
+const BATCH_SIZE: usize = 4;
+
+/// The source symbols that are not acknowledged yet, and combinations of them.
+///
+/// ```
+/// use corridor_codec::{Coefficients, Field, WindowEncoder};
+///
+/// let mut encoder = WindowEncoder::new(Field::Gf2, 64, 1500)?;
+/// assert_eq!(encoder.push(b"first")?, 0);
+/// assert_eq!(encoder.push(b"second")?, 1);
+///
+/// // The sum of both, which repairs either.
+/// let mut payload = [0; 1500];
+/// let len = encoder.encode(0, 2, Coefficients::Vector(&[0b11]), &mut payload)?;
+/// assert_eq!(len, 6);
+///
+/// // The first is acknowledged: its place is free again.
+/// encoder.advance_to(1);
+/// assert_eq!((encoder.base(), encoder.end()), (1, 2));
+/// assert_eq!(encoder.symbol(0), None);
+/// # Ok::<(), corridor_codec::CodecError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct WindowEncoder {
+    shape: Shape,
+    window_size: usize,
+    ring: Ring,
+    symbols: Payloads,
+    base: u64,
+    end: u64,
+}
+
+impl WindowEncoder {
+    /// An encoder that holds up to `window_size` symbols of up to `symbol_size_max` bytes. The
+    /// first symbol has id 0; [`reset`](Self::reset) starts elsewhere.
+    ///
+    /// All memory (`window_size * symbol_size_max` bytes and a little) is taken here.
+    ///
+    /// # Errors
+    /// [`CodecError::WindowSize`] and [`CodecError::SymbolSizeMax`] when a size is zero or beyond
+    /// [`MAX_WINDOW_SIZE`](crate::MAX_WINDOW_SIZE), [`MAX_SYMBOL_SIZE`](crate::MAX_SYMBOL_SIZE).
+    pub fn new(
+        field: Field,
+        window_size: usize,
+        symbol_size_max: usize,
+    ) -> Result<Self, CodecError> {
+        check_sizes(window_size, symbol_size_max)?;
+        let ring = Ring::new(window_size);
+        let shape = Shape::new(field, ring.slots(), symbol_size_max)?;
+        let symbols = Payloads::new(&shape);
+        Ok(Self { shape, window_size, ring, symbols, base: 0, end: 0 })
+    }
+
+    /// Appends a source symbol to the window and returns its id: one more than the last one's.
+    ///
+    /// # Errors
+    /// [`CodecError::WindowFull`]: [advance](Self::advance_to) first;
+    /// [`CodecError::SymbolLength`] when the symbol is empty or longer than `symbol_size_max`;
+    /// [`CodecError::IdRange`] after 2^64 - 1 symbols.
+    pub fn push(&mut self, symbol: &[u8]) -> Result<u64, CodecError> {
+        if self.is_full() {
+            return Err(CodecError::WindowFull { window_size: self.window_size });
+        }
+        self.shape.check_symbol(symbol)?;
+        let id = self.end;
+        self.end = end_of(id, 1)?;
+        self.symbols.set(self.ring.slot(id), symbol);
+        Ok(id)
+    }
+
+    /// Writes to `out` the combination of the `count` symbols from id `first` on, and returns its
+    /// length in bytes: that of the longest symbol with a coefficient that is not zero, hence 0
+    /// for a vector that is all zero.
+    ///
+    /// `out` must hold that many bytes; `symbol_size_max` are always enough.
+    ///
+    /// # Errors
+    /// [`CodecError::OutsideWindow`] unless the run is in [`base`](Self::base)..
+    /// [`end`](Self::end) and has a symbol; [`CodecError::VectorLength`] for a vector that is not
+    /// as long as the run makes it; [`CodecError::RepairKeyField`]; [`CodecError::BufferTooShort`].
+    pub fn encode(
+        &self,
+        first: u64,
+        count: usize,
+        coefficients: Coefficients<'_>,
+        out: &mut [u8],
+    ) -> Result<usize, CodecError> {
+        self.encode_batch(first, count, &[coefficients], &mut [out])
+    }
+
+    /// Writes several coded symbols over the same run at once, faster than one by one: to
+    /// `outs[i]` the one with `coefficients[i]`. All are as long as the longest of them, the
+    /// others being padded with zeros; that length is returned.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode); [`CodecError::CountOutOfRange`] unless there are as many
+    /// outputs as coefficients.
+    pub fn encode_batch(
+        &self,
+        first: u64,
+        count: usize,
+        coefficients: &[Coefficients<'_>],
+        outs: &mut [&mut [u8]],
+    ) -> Result<usize, CodecError> {
+        check_run(first, count, self.base, self.end)?;
+        if coefficients.len() != outs.len() {
+            let (expected_max, given) = (coefficients.len(), outs.len());
+            return Err(CodecError::CountOutOfRange { expected_max, given });
+        }
+        coefficients.iter().try_for_each(|given| given.check(self.shape.field, count))?;
+        let mut around = [[0; MAX_BLOCK_SIZE]; BATCH_SIZE];
+        let slots = self.ring.slots();
+        let mut len = 0;
+        // Lengths first: nothing is written unless all fits. A batch of one is expanded once.
+        for given in coefficients {
+            let vector = self.wrap(first, count, *given, &mut around[0])?;
+            len = self.symbols.combined_len(vector, slots).max(len);
+        }
+        if let Some(out) = outs.iter().find(|out| out.len() < len) {
+            return Err(CodecError::BufferTooShort { expected: len, given: out.len() });
+        }
+        let batches = coefficients.chunks(BATCH_SIZE).zip(outs.chunks_mut(BATCH_SIZE));
+        for (batch, outs) in batches {
+            let mut vectors = [&[][..]; BATCH_SIZE];
+            let places = vectors.iter_mut().zip(&mut around).zip(batch);
+            for ((vector, around), given) in places {
+                *vector = match coefficients {
+                    [_] => &around[..self.shape.field.vector_len_bytes(slots)],
+                    _ => self.wrap(first, count, *given, around)?,
+                };
+            }
+            self.symbols.combine(&vectors[..outs.len()], slots, outs, len);
+        }
+        Ok(len)
+    }
+
+    /// The coding vector of a run, around the ring.
+    fn wrap<'a>(
+        &self,
+        first: u64,
+        count: usize,
+        given: Coefficients<'_>,
+        around: &'a mut [u8; MAX_BLOCK_SIZE],
+    ) -> Result<&'a [u8], CodecError> {
+        let field = self.shape.field;
+        let mut vector = [0; MAX_BLOCK_SIZE];
+        given.expand(field, count, &mut vector)?;
+        let around = &mut around[..field.vector_len_bytes(self.ring.slots())];
+        self.ring.wrap_vector(field, &vector[..field.vector_len_bytes(count)], first, around);
+        Ok(around)
+    }
+
+    /// Lets go of all symbols before `id`. An id behind the window changes nothing; one beyond
+    /// it empties the window, and does not change the id of the next symbol.
+    pub fn advance_to(&mut self, id: u64) {
+        self.base = id.clamp(self.base, self.end);
+    }
+
+    /// Id of the first symbol held; that of the next symbol if none is.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Id that the next symbol gets.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Symbols held.
+    pub fn count(&self) -> usize {
+        (self.end - self.base) as usize
+    }
+
+    /// Whether the window has to be advanced before another symbol is taken.
+    pub fn is_full(&self) -> bool {
+        self.count() == self.window_size
+    }
+
+    /// Source symbol `id`, if it is in the window.
+    pub fn symbol(&self, id: u64) -> Option<&[u8]> {
+        (self.base..self.end).contains(&id).then(|| self.symbols.payload(self.ring.slot(id)))
+    }
+
+    /// Empties the window; the next symbol gets the id `first`. The memory is kept.
+    pub fn reset(&mut self, first: u64) {
+        (self.base, self.end) = (first, first);
+    }
+
+    /// The field of the coefficients.
+    pub fn field(&self) -> Field {
+        self.shape.field
+    }
+
+    /// Symbols that the window can have.
+    pub fn window_size(&self) -> usize {
+        self.window_size
+    }
+
+    /// Length of the longest symbol that the window takes, in bytes.
+    pub fn symbol_size_max(&self) -> usize {
+        self.shape.symbol_size_max
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Density;
+
+    #[test]
+    fn misuse_is_a_typed_error() {
+        assert_eq!(
+            WindowEncoder::new(Field::Gf2, 0, 9).err(),
+            Some(CodecError::WindowSize { given: 0 })
+        );
+        assert_eq!(
+            WindowEncoder::new(Field::Gf2, 1025, 9).err(),
+            Some(CodecError::WindowSize { given: 1025 })
+        );
+        assert_eq!(
+            WindowEncoder::new(Field::Gf2, 1, 65_536).err(),
+            Some(CodecError::SymbolSizeMax { given: 65_536 })
+        );
+        let mut encoder = WindowEncoder::new(Field::Gf256, 2, 4).unwrap();
+        let length = |given| Err(CodecError::SymbolLength { expected_max: 4, given });
+        assert_eq!(encoder.push(b""), length(0));
+        assert_eq!(encoder.push(b"five!"), length(5));
+        encoder.reset(10);
+        assert_eq!((encoder.push(b"four"), encoder.push(b"4")), (Ok(10), Ok(11)));
+        assert_eq!(encoder.push(b"4"), Err(CodecError::WindowFull { window_size: 2 }));
+        let mut out = [0; 4];
+        for (first, count) in [(9, 1), (9, 2), (10, 0), (10, 3), (11, 2), (12, 1)] {
+            let (expected_first, expected_end) = (10, 12);
+            let error = CodecError::OutsideWindow { expected_first, expected_end, first, count };
+            let given = Coefficients::Seed(1);
+            assert_eq!(encoder.encode(first, count, given, &mut out), Err(error));
+        }
+        assert_eq!(
+            encoder.encode(u64::MAX, 1, Coefficients::Seed(1), &mut out),
+            Err(CodecError::IdRange { first: u64::MAX, count: 1 })
+        );
+        assert_eq!(
+            encoder.encode(10, 2, Coefficients::Vector(&[1]), &mut out),
+            Err(CodecError::VectorLength { expected: 2, given: 1 })
+        );
+        assert_eq!(
+            encoder.encode(10, 2, Coefficients::RepairKey(1, Density::FULL), &mut out[..3]),
+            Err(CodecError::BufferTooShort { expected: 4, given: 3 })
+        );
+        encoder.reset(u64::MAX - 1);
+        assert_eq!(encoder.push(b"last"), Ok(u64::MAX - 1));
+        assert_eq!(encoder.push(b"!"), Err(CodecError::IdRange { first: u64::MAX, count: 1 }));
+    }
+
+    #[test]
+    fn the_window_slides_over_its_own_memory() {
+        let mut encoder = WindowEncoder::new(Field::Gf256, 3, 2).unwrap();
+        for id in 0..100_u64 {
+            encoder.advance_to(id.saturating_sub(2));
+            encoder.advance_to(0);
+            let first = encoder.base();
+            assert_eq!(first, id.saturating_sub(2));
+            assert_eq!(encoder.push(&[id as u8, 1]), Ok(id));
+            let vector = &[1, 1, 1][..encoder.count()];
+            let mut out = [0xEE; 3];
+            let given = Coefficients::Vector(vector);
+            assert_eq!(encoder.encode(first, vector.len(), given, &mut out), Ok(2));
+            let sum = (first..=id).fold(0, |sum, id| sum ^ id as u8);
+            assert_eq!(out, [sum, vector.len() as u8 % 2, 0xEE]);
+            assert_eq!(encoder.symbol(first), Some(&[first as u8, 1][..]));
+        }
+        encoder.advance_to(u64::MAX);
+        assert_eq!((encoder.base(), encoder.end(), encoder.count()), (100, 100, 0));
+    }
+
+    #[test]
+    fn a_batch_is_what_its_symbols_are() {
+        for field in [Field::Gf2, Field::Gf16, Field::Gf256] {
+            let mut encoder = WindowEncoder::new(field, 13, 40).unwrap();
+            encoder.reset(1000);
+            for number in 0..13_u8 {
+                encoder.push(&[number * 19 + 1; 40][..3 * usize::from(number) + 1]).unwrap();
+            }
+            for size in 0..=9 {
+                let given: std::vec::Vec<_> = (0..size).map(Coefficients::Seed).collect();
+                let mut bytes = [[0xEE; 40]; 9];
+                let mut outs: std::vec::Vec<_> =
+                    bytes.iter_mut().take(given.len()).map(|out| &mut out[..]).collect();
+                let len = encoder.encode_batch(1003, 9, &given, &mut outs).unwrap();
+                let (mut alone, mut len_max) = ([0; 40], 0);
+                for (given, out) in given.iter().zip(&bytes) {
+                    let len_alone = encoder.encode(1003, 9, *given, &mut alone).unwrap();
+                    alone[len_alone..].fill(0);
+                    assert_eq!(out[..len], alone[..len]);
+                    assert!(out[len..].iter().all(|&byte| byte == 0xEE), "written beyond");
+                    len_max = len_max.max(len_alone);
+                }
+                assert_eq!(len, len_max);
+            }
+            let error = Err(CodecError::CountOutOfRange { expected_max: 1, given: 0 });
+            assert_eq!(encoder.encode_batch(1003, 9, &[Coefficients::Seed(1)], &mut []), error);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The crate works without std: it is compiled for every target at hand, those without an
+//! operating system among them, and a part of its tests runs under Miri if that is at hand.
+//!
+//! What is not installed is skipped aloud. To have it:
+//! `rustup target add thumbv7em-none-eabihf wasm32-unknown-unknown`,
+//! `rustup component add miri --toolchain nightly`.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Those without std first.
+const TARGETS: [&str; 6] = [
+    "thumbv7em-none-eabihf",
+    "riscv32imac-unknown-none-elf",
+    "wasm32-unknown-unknown",
+    "aarch64-unknown-linux-gnu",
+    "armv7-unknown-linux-gnueabihf",
+    "mips-unknown-linux-musl",
+];
+
+/// The crate's folder, with a target directory apart: the one in use is locked.
+fn command(program: &str, arguments: &[&str]) -> Option<Output> {
+    Command::new(program)
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("targets"))
+        // What this test's own cargo was told is for its own toolchain and target.
+        .env_remove("RUSTUP_TOOLCHAIN")
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO")
+        .output()
+        .ok()
+}
+
+#[test]
+fn the_crate_says_that_it_has_no_std() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs");
+    let root = std::fs::read_to_string(root).unwrap();
+    let has = |wanted: &str| root.lines().any(|line| line == wanted);
+    assert!(has("#![no_std]") || has("#![cfg_attr(not(feature = \"std\"), no_std)]"));
+}
+
+#[test]
+fn it_compiles_for_every_target_at_hand() {
+    let installed = command("rustup", &["target", "list", "--installed"]);
+    let Some(installed) = installed.filter(|output| output.status.success()) else {
+        println!("skipped: no rustup to ask for targets");
+        return;
+    };
+    let installed = String::from_utf8_lossy(&installed.stdout).into_owned();
+    let at_hand = |target: &&str| installed.lines().any(|line| line == *target);
+    for target in TARGETS.iter().filter(|target| !at_hand(target)) {
+        println!("skipped: {target} is not installed");
+    }
+    for target in TARGETS.iter().filter(|target| at_hand(target)) {
+        let arguments =
+            ["check", "--offline", "--lib", "--no-default-features", "--target", target];
+        let output = command("cargo", &arguments).expect("cargo");
+        let text = String::from_utf8_lossy(&output.stderr);
+        // Without a registry at hand nothing can be said about the crate.
+        if text.contains("you may use `--offline`") || text.contains("--offline was specified") {
+            println!("skipped: {target} needs a crate that is not downloaded");
+            continue;
+        }
+        assert!(output.status.success(), "{target}: {text}");
+        println!("compiles: {target}");
+    }
+}
+
+/// The window coder, the generator, and all that is unsafe in the C interface; a selection,
+/// because Miri takes a thousand times as long.
+#[test]
+fn miri_finds_nothing() {
+    if std::env::var_os("CORRIDOR_MIRI").is_none() {
+        println!("skipped: takes minutes; CORRIDOR_MIRI=1 runs it");
+        return;
+    }
+    let version = command("cargo", &["+nightly", "miri", "--version"]);
+    if !version.is_some_and(|output| output.status.success()) {
+        println!("skipped: no Miri");
+        return;
+    }
+    let runs = [
+        &["--lib", "--", "rfc_", "window"][..],
+        &["--test", "window_misuse"],
+        &["-p", "corridor-capi", "--lib", "--test", "interface"],
+    ];
+    for arguments in runs {
+        let arguments = [&["+nightly", "miri", "test"], arguments].concat();
+        let output = command("cargo", &arguments).expect("cargo");
+        let text = String::from_utf8_lossy(&output.stderr);
+        if text.contains("failed to download") || text.contains("Could not resolve") {
+            println!("skipped: Miri has no standard library to work with");
+            return;
+        }
+        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stdout));
+    }
+}

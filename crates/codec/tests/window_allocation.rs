@@ -1,0 +1,71 @@
+//! A window coder allocates when it is made, never afterwards.
+
+// Counting allocations takes an allocator, and that is unsafe to write.
+#![allow(unsafe_code)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use corridor_codec::{Coefficients, Density, Field, WindowDecoder, WindowEncoder};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: all is left to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn nothing_is_allocated_after_construction() {
+    for field in [Field::Gf2, Field::Gf16, Field::Gf256] {
+        let mut encoder = WindowEncoder::new(field, 50, 100).unwrap();
+        let mut decoder = WindowDecoder::new(field, 50, 100).unwrap();
+        let mut rng = ChaCha8Rng::seed_from_u64(5);
+        let before = ALLOCATIONS.with(Cell::get);
+        assert!(before > 0, "allocations are counted");
+        for number in 0..500_u32 {
+            if encoder.is_full() {
+                encoder.advance_to(encoder.base() + 1);
+                decoder.advance_to(encoder.base());
+            }
+            let symbol = [number as u8; 100];
+            let id = encoder.push(&symbol[..1 + number as usize % 100]).unwrap();
+            if number % 3 > 0 {
+                decoder.add_source(id, encoder.symbol(id).unwrap()).unwrap();
+            } else {
+                let given = match number % 2 {
+                    0 if field != Field::Gf16 => Coefficients::RepairKey(7, Density::FULL),
+                    _ => Coefficients::Seed(number),
+                };
+                let (base, count) = (encoder.base(), encoder.count());
+                let mut payload = [0; 100];
+                let len = encoder.encode(base, count, given, &mut payload).unwrap();
+                decoder.add_coded(base, count, given, &payload[..len]).unwrap();
+            }
+            while decoder.poll_decoded().is_some() {}
+            let (mut vector, mut payload) = ([0; 50], [0; 100]);
+            let (base, count) = (decoder.base(), (decoder.end() - decoder.base()) as usize);
+            decoder.recode(base, count, &mut rng, &mut vector, &mut payload).unwrap();
+        }
+        assert!(decoder.decoded_count() > 30);
+        assert_eq!(ALLOCATIONS.with(Cell::get), before, "{field:?}");
+    }
+}

@@ -1,0 +1,21 @@
+//! Fuzz targets of the codec as plain functions.
+//!
+//! [`block`] and [`window`] read arbitrary bytes as a sequence of operations on coders, and check
+//! after each one that the decoder agrees with its [`Twin`], which solves the whole system anew.
+//! They panic when it does not. Three callers share them: `cargo fuzz` (in `crates/codec/fuzz`),
+//! the replay of the checked-in corpus, and property tests on random bytes.
+//!
+//! ```
+//! corridor_fuzz::window(b"any bytes at all");
+//! corridor_fuzz::block(&[]);
+//! ```
+#![forbid(unsafe_code)]
+
+mod block;
+mod input;
+mod twin;
+mod window;
+
+pub use block::block;
+pub use twin::{Twin, combine, unpack};
+pub use window::window;

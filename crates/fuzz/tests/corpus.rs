@@ -1,0 +1,27 @@
+//! The checked-in corpus, replayed: inputs that `cargo fuzz` found to reach different code, and
+//! any that once made a coder fail.
+
+use std::fs;
+use std::path::Path;
+
+fn replay(target: &str, run: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
+    let mut paths: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    assert!(!paths.is_empty(), "no corpus");
+    for path in &paths {
+        println!("{}", path.display());
+        run(&fs::read(path).unwrap());
+    }
+}
+
+#[test]
+fn block() {
+    replay("block", corridor_fuzz::block);
+}
+
+#[test]
+fn window() {
+    replay("window", corridor_fuzz::window);
+}
