@@ -9,7 +9,7 @@ CORRIDOR := $(TARGET)/release/corridor
 SCENARIOS := crates/cli/scenarios
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench bench-lab lint build
+.PHONY: help demo test bench bench-codec bench-lab instructions lint build
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,14 @@ bench: build ## The paper's UDP tests in virtual time, minutes: out/bench/sim.js
 bench-lab: build ## The paper's tests in real time with the kernel's TCP, hours: out/bench/lab.json
 	mkdir -p $(OUT)/bench
 	$(CORRIDOR) lab run $(SCENARIOS)/bench-lab.toml --out $(OUT)/bench/lab.json
+
+bench-codec: ## The codec beside its peers and the machine's limits, 3 minutes: out/bench/codec.json
+	$(CARGO) build --profile bench-codec --package corridor-bench
+	$(TARGET)/bench-codec/bench-codec --out $(OUT)/bench
+
+instructions: ## Hold the codec's instruction counts (valgrind) against the baseline
+	$(CARGO) build --profile bench-codec --package corridor-bench
+	$(TARGET)/bench-codec/bench-codec --instructions
 
 lint: ## Check formatting, lints, documentation, and the house's own rules
 	$(CARGO) fmt --all --check

@@ -63,6 +63,8 @@ pub enum Preset {
 pub enum FieldName {
     /// GF(2).
     Gf2,
+    /// GF(2^4), polynomial 0x13.
+    Gf16,
     /// GF(2^8), polynomial 0x11D.
     Gf256,
 }
@@ -99,6 +101,7 @@ impl CodingTable {
         CodingParams {
             field: self.field.map_or(base.field, |name| match name {
                 FieldName::Gf2 => Field::Gf2,
+                FieldName::Gf16 => Field::Gf16,
                 FieldName::Gf256 => Field::Gf256,
             }),
             order: self.order.map_or(base.order, |name| match name {

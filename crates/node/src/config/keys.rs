@@ -110,7 +110,7 @@ pub(super) const TABLES: &[Table] = &[
         name: "coding",
         keys: &[
             word("preset", "\"paper\" or \"default\"", &["paper", "default"]),
-            word("field", "\"gf2\" or \"gf256\"", &["gf2", "gf256"]),
+            word("field", "\"gf2\", \"gf16\" or \"gf256\"", &["gf2", "gf16", "gf256"]),
             word(
                 "order",
                 "\"systematic\", \"dense\" or \"on-the-fly\"",
