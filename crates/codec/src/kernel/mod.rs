@@ -41,6 +41,9 @@ const TILE: usize = 4;
 const TILES_MAX: usize = 4;
 const COLUMNS: usize = 256;
 
+/// Sources of more bytes leave no room for outputs in the nearest cache.
+const FAR_BYTES: usize = 32 << 10;
+
 /// Outputs from which on interleaved sources are worth while.
 const GROUPED_OUTPUTS_MIN: usize = 3;
 
@@ -178,7 +181,7 @@ impl Backend {
                 done = end;
             }
         }
-        let far = rows.count * len > simd::NEAR_BYTES && field != Field::Gf2;
+        let far = rows.count * len > FAR_BYTES && field != Field::Gf2;
         while far && vectors.len() - done >= 2 * TILE {
             let end = done + ((vectors.len() - done) / TILE).min(TILES_MAX) * TILE;
             let (vectors, outs) = (&vectors[done..end], &mut outs[done..end]);

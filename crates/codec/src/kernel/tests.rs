@@ -92,7 +92,7 @@ fn combinations_of_far_rows_agree_with_the_schoolbook() {
     let mut rng = ChaCha8Rng::seed_from_u64(6);
     for backend in backends() {
         for field in FIELDS {
-            for len in [simd::NEAR_BYTES / 50 + 1, 1280, 1450] {
+            for len in [FAR_BYTES / 50 + 1, 1280, 1450] {
                 let case = Case::new(&mut rng, 50, len, 0);
                 for outputs in [1, 4, 7, 8, 13, 16] {
                     let vectors: Vec<_> = (0..outputs)
