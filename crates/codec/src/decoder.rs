@@ -13,7 +13,7 @@ use rand::Rng;
 
 use crate::kernel::OUTPUTS_MAX;
 use crate::recoder::{TILE, draw_factors, tile};
-use crate::rows::{IndexSet, Payloads, Shape};
+use crate::rows::{Payloads, Shape};
 use crate::tableau::{Tableau, VECTOR_LEN_MAX, VECTOR_LEN_SMALL};
 use crate::{Backend, CodecError, Field, Recoded};
 
@@ -92,7 +92,6 @@ impl BlockDecoder {
         self.shape.check_index(index)?;
         self.shape.check_symbol(symbol)?;
         self.known_count = self.known_count.max(index + 1);
-        let before = self.tableau.determined().clone();
         let Some(slot) = self.tableau.add_source(index) else {
             return Ok(Outcome::Dependent);
         };
@@ -101,7 +100,7 @@ impl BlockDecoder {
             // It has its own length as it came.
             self.solved.set(index, symbol);
         }
-        self.solve(&before, Some(index));
+        self.solve(Some(index));
         Ok(Outcome::Innovative)
     }
 
@@ -123,12 +122,11 @@ impl BlockDecoder {
         self.shape.check_vector(vector, count, self.shape.block_size)?;
         self.shape.check_symbol(payload)?;
         self.known_count = self.known_count.max(count);
-        let before = self.tableau.determined().clone();
         let Some(slot) = self.tableau.add_coded(vector, count) else {
             return Ok(Outcome::Dependent);
         };
         self.keep(slot, payload);
-        self.solve(&before, None);
+        self.solve(None);
         Ok(Outcome::Innovative)
     }
 
@@ -255,10 +253,9 @@ impl BlockDecoder {
         self.payload_len_max = self.payload_len_max.max(payload.len());
     }
 
-    /// Stage 3: source symbols that were not determined `before` and did not come as they are.
-    fn solve(&mut self, before: &IndexSet, came: Option<usize>) {
-        let mut wanted = self.tableau.determined().clone();
-        wanted.subtract(before);
+    /// Stage 3: source symbols that are determined by now, but the one that came as it is.
+    fn solve(&mut self, came: Option<usize>) {
+        let Some(mut wanted) = self.tableau.take_fresh() else { return };
         if let Some(came) = came {
             wanted.remove(came);
         }

@@ -466,13 +466,6 @@ impl IndexSet {
         self.words[index / 64] &= !(1 << (index % 64));
     }
 
-    /// Takes out the indices that `other` has.
-    pub fn subtract(&mut self, other: &Self) {
-        for (word, other) in self.words.iter_mut().zip(&other.words) {
-            *word &= !other;
-        }
-    }
-
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|&word| word == 0)

@@ -44,6 +44,10 @@ pub(crate) struct Tableau {
     sources: IndexSet,
     /// Numbers whose source symbol is determined.
     determined: IndexSet,
+    determined_count: usize,
+    /// Those of them that were not asked for yet, and are not there as payloads.
+    fresh: IndexSet,
+    fresh_count: usize,
     rank: usize,
 }
 
@@ -64,6 +68,9 @@ impl Tableau {
             held: IndexSet::EMPTY,
             sources: IndexSet::EMPTY,
             determined: IndexSet::EMPTY,
+            determined_count: 0,
+            fresh: IndexSet::EMPTY,
+            fresh_count: 0,
             rank: 0,
         };
         tableau.reset();
@@ -74,7 +81,8 @@ impl Tableau {
         self.held = IndexSet::EMPTY;
         self.sources = IndexSet::EMPTY;
         self.determined = IndexSet::EMPTY;
-        self.rank = 0;
+        self.fresh = IndexSet::EMPTY;
+        (self.determined_count, self.fresh_count, self.rank) = (0, 0, 0);
         let len = self.shape.field.vector_len_bytes(self.shape.block_size);
         for mask in [UNHELD, UNSOLVED] {
             let row = self.masks.row_mut(mask);
@@ -99,6 +107,14 @@ impl Tableau {
         &self.determined
     }
 
+    /// The source symbols determined since the last call, other than those that came as such.
+    pub fn take_fresh(&mut self) -> Option<IndexSet> {
+        (self.fresh_count > 0).then(|| {
+            self.fresh_count = 0;
+            core::mem::replace(&mut self.fresh, IndexSet::EMPTY)
+        })
+    }
+
     /// Whether the payload of that number is the source symbol itself.
     pub fn is_source(&self, index: usize) -> bool {
         self.sources.contains(index)
@@ -121,14 +137,17 @@ impl Tableau {
         self.hold(index);
         self.sources.insert(index);
         self.determined.insert(index);
+        self.determined_count += 1;
         let ones = self.ones();
         self.shape.field.set_coefficient(self.masks.row_mut(UNSOLVED), index, ones);
-        // The column of a symbol that is known now: rows that had it may be complete.
-        let (held, determined) = (self.held.clone(), self.determined.clone());
-        let unheld_start = self.unheld_start();
-        for row in held.difference(&determined) {
-            if self.rows.coefficient(row, index) != 0 {
-                self.note_if_determined(row, unheld_start);
+        if self.determined_count < self.rank {
+            // The column of a symbol that is known now: rows that had it may be complete.
+            let (held, determined) = (self.held.clone(), self.determined.clone());
+            let unheld_start = self.unheld_start();
+            for row in held.difference(&determined) {
+                if self.rows.coefficient(row, index) != 0 {
+                    self.note_if_determined(row, unheld_start);
+                }
             }
         }
         Some(index)
@@ -236,6 +255,9 @@ impl Tableau {
     fn note_if_determined(&mut self, row: usize, unheld_start: usize) {
         if !any_common(self.rows.row(row), self.masks.row(UNHELD), unheld_start) {
             self.determined.insert(row);
+            self.determined_count += 1;
+            self.fresh.insert(row);
+            self.fresh_count += 1;
         }
     }
 
@@ -254,7 +276,8 @@ impl Tableau {
 fn any_common(a: &[u8], b: &[u8], start: usize) -> bool {
     let start = start / 8;
     let (a, b) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0);
-    a.iter().zip(b).skip(start).any(|(a, b)| u64::from_ne_bytes(*a) & u64::from_ne_bytes(*b) != 0)
+    let (a, b) = (a.get(start..).unwrap_or(&[]), b.get(start..).unwrap_or(&[]));
+    a.iter().zip(b).any(|(a, b)| u64::from_ne_bytes(*a) & u64::from_ne_bytes(*b) != 0)
 }
 
 /// The first coefficient of `row` that is not zero where `mask` is set.

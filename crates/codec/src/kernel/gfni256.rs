@@ -104,6 +104,6 @@ impl Affine for Gfni256 {
 }
 
 kernel_functions!(Gfni256, "gfni256", #[target_feature(enable = "gfni,avx2")]
-    tile 2, one 6, sum 8, groups Some(&GROUPED));
+    tile 2, one 6, near 6, sum 8, groups Some(&GROUPED));
 grouped_kernels!(Gfni256, #[target_feature(enable = "gfni,avx2")]
     bits 1, halves 2);

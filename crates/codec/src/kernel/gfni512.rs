@@ -103,6 +103,6 @@ impl Affine for Gfni512 {
 }
 
 kernel_functions!(Gfni512, "gfni512", #[target_feature(enable = "gfni,avx512f,avx512bw,avx512vl")]
-    tile 4, one 8, sum 8, groups Some(&GROUPED));
+    tile 4, one 8, near 23, sum 8, groups Some(&GROUPED));
 grouped_kernels!(Gfni512, #[target_feature(enable = "gfni,avx512f,avx512bw,avx512vl")]
     bits 2, halves 4);

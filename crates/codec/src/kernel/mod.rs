@@ -36,6 +36,14 @@ pub(crate) const PADDING: usize = 64;
 /// Outputs that [`Backend::combine`] makes best at a time.
 pub(crate) const OUTPUTS_MAX: usize = 16;
 
+/// Outputs of a tile; tiles that are made together, a strip of so many columns at a time.
+const TILE: usize = 4;
+const TILES_MAX: usize = 4;
+const COLUMNS: usize = 256;
+
+/// Sources of more bytes leave no room for outputs in the nearest cache.
+const FAR_BYTES: usize = 32 << 10;
+
 /// Outputs from which on interleaved sources are worth while.
 const GROUPED_OUTPUTS_MIN: usize = 3;
 
@@ -173,6 +181,14 @@ impl Backend {
                 done = end;
             }
         }
+        let far = rows.count * len > FAR_BYTES && field != Field::Gf2;
+        while far && vectors.len() - done >= 2 * TILE {
+            let end = done + ((vectors.len() - done) / TILE).min(TILES_MAX) * TILE;
+            let (vectors, outs) = (&vectors[done..end], &mut outs[done..end]);
+            // SAFETY: this backend has its instructions; the lengths were checked above.
+            unsafe { self.combine_tiles(field, rows, vectors, outs, len) };
+            done = end;
+        }
         let mut terms = Terms::new();
         while done < vectors.len() {
             let left = vectors.len() - done;
@@ -198,6 +214,39 @@ impl Backend {
                 }
             }
             done += count;
+        }
+    }
+
+    /// Several tiles together, so that what one has read is near for the next.
+    ///
+    /// # Safety
+    /// As for `combine_4`, for each tile; there are no more than [`TILES_MAX`].
+    #[inline(never)]
+    unsafe fn combine_tiles(
+        self,
+        field: Field,
+        rows: Rows<'_>,
+        vectors: &[&[u8]],
+        outs: &mut [&mut [u8]],
+        len: usize,
+    ) {
+        let mut tiles = [Terms::new(), Terms::new(), Terms::new(), Terms::new()];
+        for (terms, vectors) in tiles.iter_mut().zip(vectors.chunks_exact(TILE)) {
+            terms.fill(field, vectors, rows.count, rows.stride);
+        }
+        for at in (0..len).step_by(COLUMNS) {
+            let part = COLUMNS.min(len - at);
+            for (terms, outs) in tiles.iter().zip(outs.chunks_exact_mut(TILE)) {
+                let mut to = [core::ptr::null_mut(); TILE];
+                for (to, out) in to.iter_mut().zip(outs) {
+                    *to = out[at..].as_mut_ptr();
+                }
+                // SAFETY: as promised by the caller, from column `at` on.
+                unsafe {
+                    let base = rows.bytes.as_ptr().add(at);
+                    (self.0.combine_4)(field.tables(), base, terms.as_slice(), &to, part);
+                }
+            }
         }
     }
 

@@ -81,4 +81,4 @@ impl Simd for Portable {
     }
 }
 
-kernel_functions!(Portable, "portable", tile 1, one 1, sum 4, groups None);
+kernel_functions!(Portable, "portable", tile 1, one 1, near 1, sum 4, groups None);

@@ -108,6 +108,21 @@ unsafe fn strip<S: Simd, const M: usize, const V: usize>(
         let base = base.add(at);
         let mut sums = [[S::zero(); V]; M];
         let (pairs, last) = terms.as_chunks::<2>();
+        if M == 1 {
+            // Nothing is used twice: no more than the sums is kept.
+            for [a, b] in pairs {
+                let (from_a, from_b) = (base.add(a.offset as usize), base.add(b.offset as usize));
+                let factor_a = S::factor(tables, a.factors[0]);
+                let factor_b = S::factor(tables, b.factors[0]);
+                for v in 0..V {
+                    let (at_a, at_b) = (from_a.add(v * S::WIDTH), from_b.add(v * S::WIDTH));
+                    let first = S::multiply(factor_a, S::split(S::load(at_a)));
+                    let second = S::multiply(factor_b, S::split(S::load(at_b)));
+                    sums[0][v] = S::xor3(sums[0][v], first, second);
+                }
+            }
+        }
+        let pairs = if M == 1 { &[] } else { pairs };
         for [a, b] in pairs {
             let (from_a, from_b) = (base.add(a.offset as usize), base.add(b.offset as usize));
             let mut parts = [[S::split(S::zero()); V]; 2];
@@ -518,9 +533,12 @@ unsafe fn group_strip<
     }
 }
 
+/// Sources of so many bytes are in the nearest cache: then wide strips are best.
+pub(super) const NEAR_BYTES: usize = 48 << 10;
+
 /// Makes the functions of one instruction set of the ones above, and the table of them.
 macro_rules! kernel_functions {
-    ($simd:ty, $name:literal, $(#[$enable:meta])* tile $tile:literal, one $one:literal,
+    ($simd:ty, $name:literal, $(#[$enable:meta])* tile $tile:literal, one $one:literal, near $near:literal,
      sum $sum:literal, groups $groups:expr) => {
         $(#[$enable])*
         unsafe fn combine_1(
@@ -529,7 +547,11 @@ macro_rules! kernel_functions {
             // SAFETY: the caller's promise; it gives one output.
             unsafe {
                 let outs = &*outs.as_ptr().cast::<[*mut u8; 1]>();
-                simd::combine::<$simd, 1, $one>(tables, base, terms, outs, len);
+                if terms.len() * len <= simd::NEAR_BYTES {
+                    simd::combine::<$simd, 1, $near>(tables, base, terms, outs, len);
+                } else {
+                    simd::combine::<$simd, 1, $one>(tables, base, terms, outs, len);
+                }
             }
         }
 

@@ -86,6 +86,33 @@ fn combinations_agree_with_the_schoolbook() {
     }
 }
 
+/// More rows than the nearest cache has room for: other strips, other tiles.
+#[test]
+fn combinations_of_far_rows_agree_with_the_schoolbook() {
+    let mut rng = ChaCha8Rng::seed_from_u64(6);
+    for backend in backends() {
+        for field in FIELDS {
+            for len in [FAR_BYTES / 50 + 1, 1280, 1450] {
+                let case = Case::new(&mut rng, 50, len, 0);
+                for outputs in [1, 4, 7, 8, 13, 16] {
+                    let vectors: Vec<_> = (0..outputs)
+                        .map(|_| random(&mut rng, field.vector_len_bytes(case.count)))
+                        .collect();
+                    let vectors: Vec<_> = vectors.iter().map(|vector| &vector[..]).collect();
+                    let mut memory = vec![vec![0xEE; len + 1]; outputs];
+                    let mut outs: Vec<_> = memory.iter_mut().map(|out| &mut out[..]).collect();
+                    backend.combine(field, case.rows(), None, &vectors, &mut outs, len);
+                    for (out, vector) in memory.iter().zip(vectors) {
+                        let what = (backend, field, len, outputs);
+                        assert_eq!(out[..len], case.expected(field, vector, len), "{what:?}");
+                        assert_eq!(out[len], 0xEE, "written beyond: {what:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
 fn check_combinations(
     rng: &mut ChaCha8Rng,
     backend: Backend,
