@@ -190,8 +190,8 @@ CorridorStatus corridor_block_decoder_add_coded(struct CorridorBlockDecoder *han
                                                 size_t payload_len);
 
 // Writes a random combination of all symbols held: its coding vector over the first `*count_out`
-// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or if
-// a buffer is too short: the vector length of the block size, and `symbol_size_max`, are always
+// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or
+// if a buffer is too short: the vector length of the block size, and `symbol_size_max`, are always
 // enough. Equal seeds draw equally: use another one for each call.
 CorridorStatus corridor_block_decoder_recode(const struct CorridorBlockDecoder *handle,
                                              uint64_t seed,
@@ -221,8 +221,8 @@ CorridorStatus corridor_block_decoder_symbol(const struct CorridorBlockDecoder *
                                              const uint8_t **symbol_out,
                                              size_t *len_out);
 
-// Writes which symbols are decoded: bit `i % 8` (least significant first) of byte `i / 8` for symbol
-// `i`, as far as the buffer reaches.
+// Writes which symbols are decoded: bit `i % 8` (least significant first) of byte `i / 8` for
+// symbol `i`, as far as the buffer reaches.
 CorridorStatus corridor_block_decoder_decoded_bitmap(const struct CorridorBlockDecoder *handle,
                                                      uint8_t *out,
                                                      size_t out_len);
@@ -256,8 +256,8 @@ CorridorStatus corridor_block_recoder_add_coded(struct CorridorBlockRecoder *han
                                                 size_t payload_len);
 
 // Writes a random combination of all symbols held: its coding vector over the first `*count_out`
-// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or if
-// a buffer is too short: the vector length of the block size, and `symbol_size_max`, are always
+// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or
+// if a buffer is too short: the vector length of the block size, and `symbol_size_max`, are always
 // enough. Equal seeds draw equally: use another one for each call.
 CorridorStatus corridor_block_recoder_recode(const struct CorridorBlockRecoder *handle,
                                              uint64_t seed,
@@ -281,7 +281,8 @@ CorridorStatus corridor_block_recoder_reset(struct CorridorBlockRecoder *handle)
 const char *corridor_status_text(int32_t status);
 
 // Makes an encoder that holds up to `window_size` symbols of up to `symbol_size_max`
-// bytes, the first with id `first`, over the field of order 2, 16 or 256. All memory is taken here.
+// bytes, the first with id `first`, over the field of order 2, 16 or 256. All memory is taken
+// here.
 CorridorStatus corridor_window_encoder_new(uint32_t field_order,
                                            size_t window_size,
                                            size_t symbol_size_max,
@@ -362,8 +363,8 @@ CorridorStatus corridor_window_decoder_add_source(struct CorridorWindowDecoder *
                                                   const uint8_t *symbol,
                                                   size_t symbol_len);
 
-// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the given coding vector:
-// innovative, dependent, stale or ahead.
+// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the
+// given coding vector: innovative, dependent, stale or ahead.
 CorridorStatus corridor_window_decoder_add_coded(struct CorridorWindowDecoder *handle,
                                                  uint64_t first,
                                                  size_t count,
@@ -372,9 +373,8 @@ CorridorStatus corridor_window_decoder_add_coded(struct CorridorWindowDecoder *h
                                                  const uint8_t *payload,
                                                  size_t payload_len);
 
-// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the vector that the seed
-// expands to:
-// innovative, dependent, stale or ahead.
+// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the
+// vector that the seed expands to: innovative, dependent, stale or ahead.
 CorridorStatus corridor_window_decoder_add_coded_seed(struct CorridorWindowDecoder *handle,
                                                       uint64_t first,
                                                       size_t count,
@@ -382,10 +382,9 @@ CorridorStatus corridor_window_decoder_add_coded_seed(struct CorridorWindowDecod
                                                       const uint8_t *payload,
                                                       size_t payload_len);
 
-// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the vector that the
-// repair key of RFC 8681 expands to, over the field of order 2 or 256; `density_threshold` is in
-// 0..=15:
-// innovative, dependent, stale or ahead.
+// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the
+// vector that the repair key of RFC 8681 expands to, over the field of order 2 or 256;
+// `density_threshold` is in 0..=15: innovative, dependent, stale or ahead.
 CorridorStatus corridor_window_decoder_add_coded_repair_key(struct CorridorWindowDecoder *handle,
                                                             uint64_t first,
                                                             size_t count,
@@ -418,9 +417,9 @@ CorridorStatus corridor_window_decoder_missing_bitmap(const struct CorridorWindo
                                                       uint8_t *out,
                                                       size_t out_len);
 
-// Writes a random combination of what is held of the `count` symbols from id `first` on: its coding
-// vector over them, and its payload of `*len_out` bytes; `CORRIDOR_STATUS_NOTHING` if nothing is.
-// Equal seeds draw equally: use another one for each call.
+// Writes a random combination of what is held of the `count` symbols from id `first` on: its
+// coding vector over them, and its payload of `*len_out` bytes; `CORRIDOR_STATUS_NOTHING` if
+// nothing is. Equal seeds draw equally: use another one for each call.
 CorridorStatus corridor_window_decoder_recode(const struct CorridorWindowDecoder *handle,
                                               uint64_t first,
                                               size_t count,
@@ -510,8 +509,8 @@ CorridorStatus corridor_block_decoder_add_coded(struct CorridorBlockDecoder *han
                                                 size_t payload_len);
 
 // Writes a random combination of all symbols held: its coding vector over the first `*count_out`
-// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or if
-// a buffer is too short: the vector length of the block size, and `symbol_size_max`, are always
+// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or
+// if a buffer is too short: the vector length of the block size, and `symbol_size_max`, are always
 // enough. Equal seeds draw equally: use another one for each call.
 CorridorStatus corridor_block_decoder_recode(const struct CorridorBlockDecoder *handle,
                                              uint64_t seed,
@@ -541,8 +540,8 @@ CorridorStatus corridor_block_decoder_symbol(const struct CorridorBlockDecoder *
                                              const uint8_t **symbol_out,
                                              size_t *len_out);
 
-// Writes which symbols are decoded: bit `i % 8` (least significant first) of byte `i / 8` for symbol
-// `i`, as far as the buffer reaches.
+// Writes which symbols are decoded: bit `i % 8` (least significant first) of byte `i / 8` for
+// symbol `i`, as far as the buffer reaches.
 CorridorStatus corridor_block_decoder_decoded_bitmap(const struct CorridorBlockDecoder *handle,
                                                      uint8_t *out,
                                                      size_t out_len);
@@ -576,8 +575,8 @@ CorridorStatus corridor_block_recoder_add_coded(struct CorridorBlockRecoder *han
                                                 size_t payload_len);
 
 // Writes a random combination of all symbols held: its coding vector over the first `*count_out`
-// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or if
-// a buffer is too short: the vector length of the block size, and `symbol_size_max`, are always
+// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or
+// if a buffer is too short: the vector length of the block size, and `symbol_size_max`, are always
 // enough. Equal seeds draw equally: use another one for each call.
 CorridorStatus corridor_block_recoder_recode(const struct CorridorBlockRecoder *handle,
                                              uint64_t seed,
@@ -598,7 +597,8 @@ size_t corridor_block_recoder_known_count(const struct CorridorBlockRecoder *han
 CorridorStatus corridor_block_recoder_reset(struct CorridorBlockRecoder *handle);
 
 // Makes an encoder that holds up to `window_size` symbols of up to `symbol_size_max`
-// bytes, the first with id `first`, over the field of order 2, 16 or 256. All memory is taken here.
+// bytes, the first with id `first`, over the field of order 2, 16 or 256. All memory is taken
+// here.
 CorridorStatus corridor_window_encoder_new(uint32_t field_order,
                                            size_t window_size,
                                            size_t symbol_size_max,
@@ -679,8 +679,8 @@ CorridorStatus corridor_window_decoder_add_source(struct CorridorWindowDecoder *
                                                   const uint8_t *symbol,
                                                   size_t symbol_len);
 
-// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the given coding vector:
-// innovative, dependent, stale or ahead.
+// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the
+// given coding vector: innovative, dependent, stale or ahead.
 CorridorStatus corridor_window_decoder_add_coded(struct CorridorWindowDecoder *handle,
                                                  uint64_t first,
                                                  size_t count,
@@ -689,9 +689,8 @@ CorridorStatus corridor_window_decoder_add_coded(struct CorridorWindowDecoder *h
                                                  const uint8_t *payload,
                                                  size_t payload_len);
 
-// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the vector that the seed
-// expands to:
-// innovative, dependent, stale or ahead.
+// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the
+// vector that the seed expands to: innovative, dependent, stale or ahead.
 CorridorStatus corridor_window_decoder_add_coded_seed(struct CorridorWindowDecoder *handle,
                                                       uint64_t first,
                                                       size_t count,
@@ -699,10 +698,9 @@ CorridorStatus corridor_window_decoder_add_coded_seed(struct CorridorWindowDecod
                                                       const uint8_t *payload,
                                                       size_t payload_len);
 
-// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the vector that the
-// repair key of RFC 8681 expands to, over the field of order 2 or 256; `density_threshold` is in
-// 0..=15:
-// innovative, dependent, stale or ahead.
+// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the
+// vector that the repair key of RFC 8681 expands to, over the field of order 2 or 256;
+// `density_threshold` is in 0..=15: innovative, dependent, stale or ahead.
 CorridorStatus corridor_window_decoder_add_coded_repair_key(struct CorridorWindowDecoder *handle,
                                                             uint64_t first,
                                                             size_t count,
@@ -735,9 +733,9 @@ CorridorStatus corridor_window_decoder_missing_bitmap(const struct CorridorWindo
                                                       uint8_t *out,
                                                       size_t out_len);
 
-// Writes a random combination of what is held of the `count` symbols from id `first` on: its coding
-// vector over them, and its payload of `*len_out` bytes; `CORRIDOR_STATUS_NOTHING` if nothing is.
-// Equal seeds draw equally: use another one for each call.
+// Writes a random combination of what is held of the `count` symbols from id `first` on: its
+// coding vector over them, and its payload of `*len_out` bytes; `CORRIDOR_STATUS_NOTHING` if
+// nothing is. Equal seeds draw equally: use another one for each call.
 CorridorStatus corridor_window_decoder_recode(const struct CorridorWindowDecoder *handle,
                                               uint64_t first,
                                               size_t count,

@@ -207,8 +207,8 @@ pub unsafe extern "C" fn corridor_block_decoder_add_coded(
 }
 
 /// Writes a random combination of all symbols held: its coding vector over the first `*count_out`
-/// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or if
-/// a buffer is too short: the vector length of the block size, and `symbol_size_max`, are always
+/// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or
+/// if a buffer is too short: the vector length of the block size, and `symbol_size_max`, are always
 /// enough. Equal seeds draw equally: use another one for each call.
 ///
 /// # Safety
@@ -330,8 +330,8 @@ pub unsafe extern "C" fn corridor_block_decoder_symbol(
     })
 }
 
-/// Writes which symbols are decoded: bit `i % 8` (least significant first) of byte `i / 8` for symbol
-/// `i`, as far as the buffer reaches.
+/// Writes which symbols are decoded: bit `i % 8` (least significant first) of byte `i / 8` for
+/// symbol `i`, as far as the buffer reaches.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value.
@@ -442,8 +442,8 @@ pub unsafe extern "C" fn corridor_block_recoder_add_coded(
 }
 
 /// Writes a random combination of all symbols held: its coding vector over the first `*count_out`
-/// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or if
-/// a buffer is too short: the vector length of the block size, and `symbol_size_max`, are always
+/// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or
+/// if a buffer is too short: the vector length of the block size, and `symbol_size_max`, are always
 /// enough. Equal seeds draw equally: use another one for each call.
 ///
 /// # Safety

@@ -16,7 +16,8 @@ pub struct CorridorWindowEncoder(WindowEncoder);
 pub struct CorridorWindowDecoder(WindowDecoder);
 
 /// Makes an encoder that holds up to `window_size` symbols of up to `symbol_size_max`
-/// bytes, the first with id `first`, over the field of order 2, 16 or 256. All memory is taken here.
+/// bytes, the first with id `first`, over the field of order 2, 16 or 256. All memory is taken
+/// here.
 ///
 /// # Safety
 /// `out` is valid for the write of a pointer.
@@ -279,8 +280,8 @@ pub unsafe extern "C" fn corridor_window_decoder_add_source(
     })
 }
 
-/// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the given coding vector:
-/// innovative, dependent, stale or ahead.
+/// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the
+/// given coding vector: innovative, dependent, stale or ahead.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value.
@@ -306,9 +307,8 @@ pub unsafe extern "C" fn corridor_window_decoder_add_coded(
     })
 }
 
-/// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the vector that the seed
-/// expands to:
-/// innovative, dependent, stale or ahead.
+/// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the
+/// vector that the seed expands to: innovative, dependent, stale or ahead.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value.
@@ -331,10 +331,9 @@ pub unsafe extern "C" fn corridor_window_decoder_add_coded_seed(
     })
 }
 
-/// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the vector that the
-/// repair key of RFC 8681 expands to, over the field of order 2 or 256; `density_threshold` is in
-/// 0..=15:
-/// innovative, dependent, stale or ahead.
+/// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the
+/// vector that the repair key of RFC 8681 expands to, over the field of order 2 or 256;
+/// `density_threshold` is in 0..=15: innovative, dependent, stale or ahead.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value.
@@ -451,9 +450,9 @@ pub unsafe extern "C" fn corridor_window_decoder_missing_bitmap(
     })
 }
 
-/// Writes a random combination of what is held of the `count` symbols from id `first` on: its coding
-/// vector over them, and its payload of `*len_out` bytes; `CORRIDOR_STATUS_NOTHING` if nothing is.
-/// Equal seeds draw equally: use another one for each call.
+/// Writes a random combination of what is held of the `count` symbols from id `first` on: its
+/// coding vector over them, and its payload of `*len_out` bytes; `CORRIDOR_STATUS_NOTHING` if
+/// nothing is. Equal seeds draw equally: use another one for each call.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value.

@@ -82,8 +82,8 @@ fn tcp_fills_a_lossless_radio() {
         let most = 12e6 * 1448.0 / 1514.0;
         assert!(row.goodput_bps >= 0.95 * most, "{row:?}");
         assert!(row.goodput_bps <= 1.005 * most, "{row:?}");
-        // Half of the round trip, at most 50 frames of 1.009 ms before the one that is measured, and a
-        // few in the sender; machines that do something else besides are late now and then.
+        // Half of the round trip, at most 50 frames of 1.009 ms before the one that is measured,
+        // and a few in the sender; machines that do something else besides are late now and then.
         let longest = row.delays.delay_p95_s.expect("records came");
         assert!(row.delays.delay_p50_s.expect("records came") > 0.002, "{row:?}");
         assert!(longest < 0.002 + 51.0 * 0.00101 + 0.020, "{row:?}");
