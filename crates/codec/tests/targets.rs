@@ -44,13 +44,13 @@ fn the_crate_says_that_it_has_no_std() {
 fn it_compiles_for_every_target_at_hand() {
     let installed = command("rustup", &["target", "list", "--installed"]);
     let Some(installed) = installed.filter(|output| output.status.success()) else {
-        println!("skipped: no rustup to ask for targets");
+        println!("absent: no rustup to ask for targets");
         return;
     };
     let installed = String::from_utf8_lossy(&installed.stdout).into_owned();
     let at_hand = |target: &&str| installed.lines().any(|line| line == *target);
     for target in TARGETS.iter().filter(|target| !at_hand(target)) {
-        println!("skipped: {target} is not installed");
+        println!("absent: {target} is not installed");
     }
     for target in TARGETS.iter().filter(|target| at_hand(target)) {
         let arguments =
@@ -59,7 +59,7 @@ fn it_compiles_for_every_target_at_hand() {
         let text = String::from_utf8_lossy(&output.stderr);
         // Without a registry at hand nothing can be said about the crate.
         if text.contains("you may use `--offline`") || text.contains("--offline was specified") {
-            println!("skipped: {target} needs a crate that is not downloaded");
+            println!("absent: {target} needs a crate that is not downloaded");
             continue;
         }
         assert!(output.status.success(), "{target}: {text}");
@@ -72,12 +72,12 @@ fn it_compiles_for_every_target_at_hand() {
 #[test]
 fn miri_finds_nothing() {
     if std::env::var_os("CORRIDOR_MIRI").is_none() {
-        println!("skipped: takes minutes; CORRIDOR_MIRI=1 runs it");
+        println!("absent: takes minutes; CORRIDOR_MIRI=1 runs it");
         return;
     }
     let version = command("cargo", &["+nightly", "miri", "--version"]);
     if !version.is_some_and(|output| output.status.success()) {
-        println!("skipped: no Miri");
+        println!("absent: no Miri");
         return;
     }
     let runs = [
@@ -90,7 +90,7 @@ fn miri_finds_nothing() {
         let output = command("cargo", &arguments).expect("cargo");
         let text = String::from_utf8_lossy(&output.stderr);
         if text.contains("failed to download") || text.contains("Could not resolve") {
-            println!("skipped: Miri has no standard library to work with");
+            println!("absent: Miri has no standard library to work with");
             return;
         }
         assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stdout));

@@ -14,7 +14,7 @@ const NAMES: [&str; 7] = ["gfni512", "gfni256", "avx512", "avx2", "ssse3", "neon
 /// All backends there are; says which there are not.
 fn backends() -> Vec<Backend> {
     for name in NAMES.iter().filter(|name| Backend::named(name).is_none()) {
-        eprintln!("skipped: this machine has no {name}");
+        eprintln!("absent: this machine has no {name}: skipped");
     }
     assert!(Backend::available().all(|backend| NAMES.contains(&backend.name())));
     Backend::available().collect()
