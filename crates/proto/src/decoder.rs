@@ -25,6 +25,8 @@ const GIVEN_UP_TELLS: u8 = 4;
 
 /// Times an urgent acknowledgement is told again when nothing follows: it may have been lost.
 const URGENT_ACK_REPEATS: u8 = 2;
+/// How much more often than others an acknowledgement is sent that the encoder stands still for.
+const URGENT_ACK_FACTOR: u32 = 10;
 
 /// Decodes one flow: the peer's packets to this station.
 pub(crate) struct Decoder {
@@ -319,7 +321,7 @@ impl Decoder {
     }
 
     fn repeat_interval(&self) -> Duration {
-        (self.ack_interval / 10).max(ACK_INTERVAL_MIN)
+        (self.ack_interval / URGENT_ACK_FACTOR).max(ACK_INTERVAL_MIN)
     }
 
     fn schedule_ack(&mut self, now: Time, interval: Duration) {
