@@ -5,6 +5,7 @@
 //! A run is a function of (scenario, point, replication): the same bytes on every machine.
 #![forbid(unsafe_code)]
 
+pub mod tcp;
 mod udp;
 mod world;
 
