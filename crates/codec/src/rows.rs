@@ -4,7 +4,7 @@
 use alloc::{vec, vec::Vec};
 use core::ops::{Deref, DerefMut};
 
-use crate::kernel::{Backend, Mirror, PADDING, Rows, Terms};
+use crate::kernel::{Backend, Grid, Mirror, PADDING, Rows};
 use crate::{CodecError, Field, MAX_BLOCK_SIZE, MAX_SYMBOL_SIZE};
 
 /// What the three coders are made for.
@@ -302,6 +302,8 @@ impl Payloads {
 pub(crate) struct Matrix {
     field: Field,
     backend: Backend,
+    /// Length of rows, whole cache lines, and their distance.
+    len: usize,
     stride: usize,
     bytes: Aligned,
 }
@@ -312,51 +314,38 @@ impl Matrix {
     }
 
     pub fn with_backend(shape: &Shape, backend: Backend, rows: usize) -> Self {
-        let stride = shape.field.vector_len_bytes(shape.block_size).next_multiple_of(PADDING);
-        Self { field: shape.field, backend, stride, bytes: Aligned::new(rows * stride) }
+        let vector_len = shape.field.vector_len_bytes(shape.block_size);
+        let (len, stride) = (vector_len.next_multiple_of(PADDING), padded_stride(vector_len));
+        Self { field: shape.field, backend, len, stride, bytes: Aligned::new(rows * stride) }
     }
 
     #[inline]
     pub fn row(&self, row: usize) -> &[u8] {
-        &self.bytes[row * self.stride..][..self.stride]
+        &self.bytes[row * self.stride..][..self.len]
     }
 
     #[inline]
     pub fn row_mut(&mut self, row: usize) -> &mut [u8] {
-        &mut self.bytes[row * self.stride..][..self.stride]
+        &mut self.bytes[row * self.stride..][..self.len]
     }
 
     /// Two different rows, in ascending order.
     pub fn two_rows(&mut self, first: usize, second: usize) -> (&mut [u8], &mut [u8]) {
         let (head, tail) = self.bytes.split_at_mut(second * self.stride);
-        (&mut head[first * self.stride..][..self.stride], &mut tail[..self.stride])
+        (&mut head[first * self.stride..][..self.len], &mut tail[..self.len])
     }
 
-    /// Takes coefficient `index` out of the rows given, and notes those that had one.
-    pub fn take_column(
-        &mut self,
-        index: usize,
-        rows: impl Iterator<Item = usize>,
-        terms: &mut Terms,
-    ) {
-        let (place, shift, mask) = match self.field {
-            Field::Gf2 => (index / 8, index % 8, 1),
-            Field::Gf16 => (index / 2, index % 2 * 4, 0xF),
-            Field::Gf256 => (index, 0, 0xFF),
-        };
-        let stride = self.stride;
-        let bytes = &mut self.bytes[..];
-        for row in rows {
-            let byte = &mut bytes[row * stride + place];
-            terms.push(row * stride, [(*byte >> shift) & mask, 0, 0, 0]);
-            *byte &= !(mask << shift);
-        }
-    }
-
-    /// Distance of rows in bytes.
+    /// Length of rows in bytes.
     #[inline]
-    pub fn stride(&self) -> usize {
-        self.stride
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// All of it, for elimination.
+    #[inline]
+    pub fn grid(&mut self) -> Grid<'_> {
+        let Self { field, len, stride, .. } = *self;
+        Grid { field, bytes: &mut self.bytes, stride, len }
     }
 
     /// Sets a row from a vector as it came, over the first `count` symbols.
@@ -380,7 +369,7 @@ impl Matrix {
     #[inline]
     pub fn copy(&mut self, to: usize, from: usize) {
         let start = from * self.stride;
-        self.bytes.copy_within(start..start + self.stride, to * self.stride);
+        self.bytes.copy_within(start..start + self.len, to * self.stride);
     }
 
     #[inline]
@@ -413,12 +402,6 @@ impl Matrix {
     pub fn combine(&self, vectors: &[&[u8]], count: usize, outs: &mut [&mut [u8]], len: usize) {
         let rows = Rows { bytes: &self.bytes, stride: self.stride, count };
         self.backend.combine(self.field, rows, None, vectors, outs, len);
-    }
-
-    /// Adds to each row of `terms`, at its distance from the first one, its factor times `from`, a
-    /// row of another matrix.
-    pub fn update(&mut self, terms: &Terms, from: &[u8]) {
-        self.backend.update(self.field, &mut self.bytes, terms, from);
     }
 }
 
@@ -454,13 +437,6 @@ impl IndexSet {
         self.words.get(index / 64).is_some_and(|word| (word >> (index % 64)) & 1 == 1)
     }
 
-    /// The first index that is not in the set; the size of the largest set if all are.
-    #[inline]
-    pub fn first_absent(&self) -> usize {
-        let word = self.words.iter().position(|&word| word != u64::MAX);
-        word.map_or(MAX_BLOCK_SIZE, |place| place * 64 + self.words[place].trailing_ones() as usize)
-    }
-
     #[inline]
     pub fn remove(&mut self, index: usize) {
         self.words[index / 64] &= !(1 << (index % 64));
@@ -480,13 +456,6 @@ impl IndexSet {
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = usize> {
         self.words.iter().enumerate().flat_map(|(place, &word)| indices_in(place, word))
-    }
-
-    /// The indices that `other` lacks, in ascending order.
-    #[inline]
-    pub fn difference(&self, other: &Self) -> impl Iterator<Item = usize> {
-        let words = self.words.iter().zip(&other.words).enumerate();
-        words.flat_map(|(place, (&word, &other))| indices_in(place, word & !other))
     }
 
     /// Writes the set as a bitmap, least significant bit first, as far as `out` reaches.

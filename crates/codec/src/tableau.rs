@@ -17,7 +17,10 @@
 //! - a source symbol that arrives where nothing is held changes no coefficient at all: its column
 //!   counts as a multiplier from then on. Its own row stays unwritten.
 
-use crate::kernel::{Backend, Terms};
+use alloc::{vec, vec::Vec};
+
+use crate::bits;
+use crate::kernel::{Backend, Pivot, RowList};
 use crate::rows::{IndexSet, Matrix, Shape};
 use crate::{Field, MAX_BLOCK_SIZE};
 
@@ -31,15 +34,23 @@ pub(crate) const VECTOR_LEN_SMALL: usize = 192;
 #[derive(Clone, Debug)]
 pub(crate) struct Tableau {
     shape: Shape,
+    backend: Backend,
     rows: Matrix,
-    /// What is arriving, a multiple of it, and its factors of rows held.
+    /// Rows that are written; the active ones are those whose symbols are not determined.
+    written: RowList,
+    /// What is arriving, and what is left of it.
     scratch: Matrix,
-    sum: Matrix,
+    /// Places in the list of rows that may be determined.
+    found: Vec<u16>,
     /// Rows of bits: all set for the coefficients of numbers that are not held, and for those that
     /// are not held or whose payload is the source symbol.
     masks: Matrix,
     /// Numbers whose slot has a payload.
     held: IndexSet,
+    /// The first number that is not held.
+    unheld_first: usize,
+    /// No word of that mask has a bit set after this one.
+    unheld_word: usize,
     /// Numbers whose payload is the source symbol itself.
     sources: IndexSet,
     /// Numbers whose source symbol is determined.
@@ -52,8 +63,7 @@ pub(crate) struct Tableau {
 }
 
 const ARRIVING: usize = 0;
-const MULTIPLE: usize = 1;
-const FACTORS: usize = 2;
+const LEFT: usize = 1;
 const UNHELD: usize = 0;
 const UNSOLVED: usize = 1;
 
@@ -61,11 +71,15 @@ impl Tableau {
     pub fn new(shape: &Shape, backend: Backend) -> Self {
         let mut tableau = Self {
             shape: *shape,
+            backend,
             rows: Matrix::with_backend(shape, backend, shape.block_size),
-            scratch: Matrix::with_backend(shape, backend, 3),
-            sum: Matrix::with_backend(shape, backend, 1),
+            written: RowList::new(shape.block_size),
+            scratch: Matrix::with_backend(shape, backend, 2),
+            found: vec![0; shape.block_size],
             masks: Matrix::with_backend(shape, backend, 2),
             held: IndexSet::EMPTY,
+            unheld_first: 0,
+            unheld_word: 0,
             sources: IndexSet::EMPTY,
             determined: IndexSet::EMPTY,
             determined_count: 0,
@@ -78,7 +92,10 @@ impl Tableau {
     }
 
     pub fn reset(&mut self) {
+        self.written.clear();
         self.held = IndexSet::EMPTY;
+        self.unheld_first = 0;
+        self.unheld_word = self.masks.len() / 8 - 1;
         self.sources = IndexSet::EMPTY;
         self.determined = IndexSet::EMPTY;
         self.fresh = IndexSet::EMPTY;
@@ -140,14 +157,11 @@ impl Tableau {
         self.determined_count += 1;
         let ones = self.ones();
         self.shape.field.set_coefficient(self.masks.row_mut(UNSOLVED), index, ones);
-        if self.determined_count < self.rank {
-            // The column of a symbol that is known now: rows that had it may be complete.
-            let (held, determined) = (self.held.clone(), self.determined.clone());
-            let unheld_start = self.unheld_start();
-            for row in held.difference(&determined) {
-                if self.rows.coefficient(row, index) != 0 {
-                    self.note_if_determined(row, unheld_start);
-                }
+        // The column of a symbol that is known now: rows that had it may be complete.
+        for place in (0..self.written.active().len()).rev() {
+            let row = self.written.active()[place].into();
+            if self.rows.coefficient(row, index) != 0 {
+                self.note_if_determined(place, row);
             }
         }
         Some(index)
@@ -168,7 +182,7 @@ impl Tableau {
         factors: &mut [[u8; L]; N],
         vectors: &mut [&mut [u8]],
     ) {
-        let len = self.rows.stride();
+        let len = self.rows.len();
         let (unheld, unsolved) = (self.masks.row(UNHELD), self.masks.row(UNSOLVED));
         let mut sums = [[0; L]; N];
         let mut solved = [[0; L]; N];
@@ -200,6 +214,9 @@ impl Tableau {
     fn hold(&mut self, index: usize) {
         self.rank += 1;
         self.held.insert(index);
+        while self.held.contains(self.unheld_first) {
+            self.unheld_first += 1;
+        }
         for mask in [UNHELD, UNSOLVED] {
             self.shape.field.set_coefficient(self.masks.row_mut(mask), index, 0);
         }
@@ -207,67 +224,105 @@ impl Tableau {
 
     fn add_arriving(&mut self) -> Option<usize> {
         let pivot = self.reduce()?;
-        let field = self.shape.field;
-        // What is left becomes the row of its first symbol that is not held; the payload itself
-        // has the factor that the symbol had.
-        let arriving = self.scratch.row_mut(ARRIVING);
-        let inverse = field.invert(field.coefficient(arriving, pivot));
-        field.set_coefficient(arriving, pivot, 1);
-        self.scratch.copy(MULTIPLE, ARRIVING);
-        self.scratch.scale(MULTIPLE, inverse);
-        // The other rows have it in place of the symbol.
-        let mut terms = Terms::new();
-        let rows = self.held.difference(&self.determined);
-        self.rows.take_column(pivot, rows, &mut terms);
-        self.rows.update(&terms, self.scratch.row(MULTIPLE));
-        self.rows.row_mut(pivot).copy_from_slice(self.scratch.row(MULTIPLE));
         self.hold(pivot);
-        let unheld_start = self.unheld_start();
-        self.note_if_determined(pivot, unheld_start);
-        let stride = self.rows.stride();
-        for offset in terms.offsets() {
-            self.note_if_determined(offset / stride, unheld_start);
+        let found = self.eliminate(pivot);
+        self.written.push(pivot);
+        if self.rank == self.shape.block_size {
+            self.note_all();
+            return Some(pivot);
+        }
+        // From the last place on: what takes the place of a row has been looked at.
+        self.note_if_determined(self.written.active().len() - 1, pivot);
+        for found in (0..found).rev() {
+            let place = self.found[found].into();
+            self.note_if_determined(place, self.written.active()[place].into());
         }
         Some(pivot)
+    }
+
+    /// Whether a row is a word of bits.
+    fn of_words(&self) -> bool {
+        self.shape.field == Field::Gf2 && self.shape.block_size <= bits::BLOCK_SIZE_MAX
     }
 
     /// Puts the rows held in place of their symbols in what is arriving. Returns the first symbol
     /// that is left.
     fn reduce(&mut self) -> Option<usize> {
-        let unsolved = self.masks.row(UNSOLVED);
-        let (arriving, factors) = self.scratch.two_rows(ARRIVING, FACTORS);
-        let mut any = 0;
-        for ((arriving, factor), mask) in arriving.iter_mut().zip(&mut *factors).zip(unsolved) {
-            *factor = *arriving & !mask;
-            *arriving &= mask;
-            any |= *factor;
+        let (of_words, start) = (self.of_words(), self.unheld_start());
+        let (unsolved, unheld) = (self.masks.row(UNSOLVED), self.masks.row(UNHELD));
+        let (arriving, left) = self.scratch.two_rows(ARRIVING, LEFT);
+        if of_words {
+            let (arriving, unsolved) = (bits::word(arriving), bits::word(unsolved));
+            let sum = bits::reduce(&self.rows.grid(), arriving & !unsolved, arriving & unsolved);
+            left[..8].copy_from_slice(&sum.to_le_bytes());
+            let first = (sum & bits::word(unheld)).trailing_zeros();
+            return (first < u64::BITS).then_some(first as usize);
         }
-        if any != 0 {
-            let (count, len) = (self.shape.block_size, self.rows.stride());
-            self.rows.combine(&[factors], count, &mut [self.sum.row_mut(0)], len);
-            let sum = self.sum.row(0);
-            arriving.iter_mut().zip(sum).for_each(|(arriving, sum)| *arriving ^= sum);
+        for ((left, arriving), mask) in left.iter_mut().zip(&*arriving).zip(unsolved) {
+            *left = arriving & mask;
         }
-        first_common(self.shape.field, self.scratch.row(ARRIVING), self.masks.row(UNHELD))
+        if !self.written.all().is_empty() {
+            self.backend.reduce(&self.rows.grid(), &self.written, arriving, left);
+        }
+        first_common(self.shape.field, left, unheld, start)
+    }
+
+    /// What is left of what arrived becomes the row of its first symbol that was not held; the
+    /// other rows have it in place of the symbol. Returns how many of them may be complete.
+    fn eliminate(&mut self, index: usize) -> usize {
+        let (field, of_words) = (self.shape.field, self.of_words());
+        let (left, unheld) = (self.scratch.row_mut(LEFT), self.masks.row(UNHELD));
+        let (mut grid, found) = (self.rows.grid(), &mut self.found);
+        if of_words {
+            let (left, unheld) = (bits::word(left), bits::word(unheld));
+            return bits::eliminate(&mut grid, &self.written, index, left, unheld, found);
+        }
+        // The payload itself has the factor that the symbol had. The other rows have a
+        // coefficient already where their multiplier of it shall be: hence one more.
+        let own = field.coefficient(left, index);
+        let inverse = field.invert(own);
+        field.set_coefficient(left, index, own ^ 1);
+        // The last word, because numbers become held from the first one on.
+        let words = unheld.as_chunks::<8>().0;
+        while self.unheld_word > 0 && words[self.unheld_word] == [0; 8] {
+            self.unheld_word -= 1;
+        }
+        let witness = (self.unheld_word * 8, u64::from_le_bytes(words[self.unheld_word]));
+        let pivot = Pivot { index, inverse, witness };
+        let found = self.backend.eliminate(&mut grid, &self.written, pivot, left, found);
+        field.set_coefficient(self.rows.row_mut(index), index, inverse);
+        found
     }
 
     /// The symbol of a row is determined when all that is left in it is held.
-    fn note_if_determined(&mut self, row: usize, unheld_start: usize) {
-        if !any_common(self.rows.row(row), self.masks.row(UNHELD), unheld_start) {
-            self.determined.insert(row);
-            self.determined_count += 1;
-            self.fresh.insert(row);
-            self.fresh_count += 1;
+    fn note_if_determined(&mut self, place: usize, row: usize) {
+        if !any_common(self.rows.row(row), self.masks.row(UNHELD), self.unheld_start()) {
+            self.written.retire(place);
+            self.note_determined(row);
         }
+    }
+
+    /// All symbols are determined.
+    fn note_all(&mut self) {
+        while let Some(&row) = self.written.active().last() {
+            self.written.retire(self.written.active().len() - 1);
+            self.note_determined(row.into());
+        }
+    }
+
+    fn note_determined(&mut self, row: usize) {
+        self.determined.insert(row);
+        self.determined_count += 1;
+        self.fresh.insert(row);
+        self.fresh_count += 1;
     }
 
     /// Byte of a row before which all coefficients are of numbers that are held.
     fn unheld_start(&self) -> usize {
-        let first = self.held.first_absent();
         match self.shape.field {
-            Field::Gf2 => first / 8,
-            Field::Gf16 => first / 2,
-            Field::Gf256 => first,
+            Field::Gf2 => self.unheld_first / 8,
+            Field::Gf16 => self.unheld_first / 2,
+            Field::Gf256 => self.unheld_first,
         }
     }
 }
@@ -280,14 +335,15 @@ fn any_common(a: &[u8], b: &[u8], start: usize) -> bool {
     a.iter().zip(b).any(|(a, b)| u64::from_ne_bytes(*a) & u64::from_ne_bytes(*b) != 0)
 }
 
-/// The first coefficient of `row` that is not zero where `mask` is set.
-fn first_common(field: Field, row: &[u8], mask: &[u8]) -> Option<usize> {
-    let place = row.iter().zip(mask).position(|(row, mask)| row & mask != 0)?;
-    let bit = (row[place] & mask[place]).trailing_zeros() as usize;
-    let bits = match field {
-        Field::Gf2 => 1,
-        Field::Gf16 => 4,
-        Field::Gf256 => 8,
-    };
-    Some((place * 8 + bit) / bits)
+/// The first coefficient of `row` that is not zero where `mask` is set; there is none in the first
+/// `start` bytes.
+fn first_common(field: Field, row: &[u8], mask: &[u8], start: usize) -> Option<usize> {
+    let start = start / 8;
+    let (row, mask) = (row.as_chunks::<8>().0, mask.as_chunks::<8>().0);
+    let pairs = row.iter().zip(mask).enumerate().skip(start);
+    let mut words =
+        pairs.map(|(place, (a, b))| (place, u64::from_le_bytes(*a) & u64::from_le_bytes(*b)));
+    let (place, word) = words.find(|(_, word)| *word != 0)?;
+    let bits = field.order().ilog2() as usize;
+    Some((place * 64 + word.trailing_zeros() as usize) / bits)
 }
