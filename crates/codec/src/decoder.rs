@@ -100,7 +100,9 @@ impl BlockDecoder {
             // It has its own length as it came.
             self.solved.set(index, symbol);
         }
-        self.solve(Some(index));
+        if self.tableau.has_fresh() {
+            self.solve(Some(index));
+        }
         Ok(Outcome::Innovative)
     }
 
@@ -126,7 +128,9 @@ impl BlockDecoder {
             return Ok(Outcome::Dependent);
         };
         self.keep(slot, payload);
-        self.solve(None);
+        if self.tableau.has_fresh() {
+            self.solve(None);
+        }
         Ok(Outcome::Innovative)
     }
 
@@ -248,6 +252,7 @@ impl BlockDecoder {
     }
 
     /// Stage 2.
+    #[inline]
     fn keep(&mut self, slot: usize, payload: &[u8]) {
         self.payloads.set(slot, payload);
         self.payload_len_max = self.payload_len_max.max(payload.len());
@@ -255,7 +260,7 @@ impl BlockDecoder {
 
     /// Stage 3: source symbols that are determined by now, but the one that came as it is.
     fn solve(&mut self, came: Option<usize>) {
-        let Some(mut wanted) = self.tableau.take_fresh() else { return };
+        let mut wanted = self.tableau.take_fresh();
         if let Some(came) = came {
             wanted.remove(came);
         }

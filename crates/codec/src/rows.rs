@@ -173,6 +173,7 @@ impl Payloads {
     }
 
     /// A slot changes: only groups before it are still as they were interleaved.
+    #[inline]
     fn touch(&mut self, slot: usize) {
         if self.mirrored > 0 {
             let group = self.backend.group_size(self.field).map_or(0, |size| slot / size);
@@ -181,10 +182,12 @@ impl Payloads {
     }
 
     /// The payload of a slot has become so long; what is left of a longer one goes.
+    #[inline]
     fn set_len(&mut self, slot: usize, len: usize) {
         self.touch(slot);
-        if let Some(rest) = self.bytes[slot * self.stride..].get_mut(len..self.used[slot].into()) {
-            rest.fill(0);
+        let used = self.used[slot].into();
+        if len < used {
+            self.bytes[slot * self.stride..][len..used].fill(0);
         }
         self.lens[slot] = len as u16;
         self.used[slot] = len as u16;
@@ -285,8 +288,12 @@ impl Payloads {
     /// The slots that `wanted` has, whole and to be written, in ascending order; the caller says
     /// with [`set_written`](Self::set_written) how long they have become.
     pub fn slots_mut(&mut self, wanted: &IndexSet) -> impl Iterator<Item = (usize, &mut [u8])> {
-        let slots = self.bytes.chunks_exact_mut(self.stride).enumerate();
-        slots.filter(|&(slot, _)| wanted.contains(slot))
+        let mut slots = self.bytes.chunks_exact_mut(self.stride);
+        let mut next = 0;
+        wanted.iter().filter_map(move |slot| {
+            let skipped = slot - core::mem::replace(&mut next, slot + 1);
+            slots.nth(skipped).map(|bytes| (slot, bytes))
+        })
     }
 
     /// A slot has been written, `written` bytes of it, of which `len` are the payload and the
@@ -435,6 +442,20 @@ impl IndexSet {
     #[inline]
     pub fn contains(&self, index: usize) -> bool {
         self.words.get(index / 64).is_some_and(|word| (word >> (index % 64)) & 1 == 1)
+    }
+
+    /// The first index from `start` on that is not in the set.
+    #[inline]
+    pub fn absent_from(&self, start: usize) -> usize {
+        let mut index = start;
+        while let Some(word) = self.words.get(index / 64) {
+            let ones = (word >> (index % 64)).trailing_ones() as usize;
+            index += ones;
+            if ones == 0 || !index.is_multiple_of(64) {
+                break;
+            }
+        }
+        index
     }
 
     #[inline]

@@ -42,12 +42,13 @@ pub(crate) struct Tableau {
     scratch: Matrix,
     /// Places in the list of rows that may be determined.
     found: Vec<u16>,
-    /// Rows of bits: all set for the coefficients of numbers that are not held, and for those that
-    /// are not held or whose payload is the source symbol.
-    masks: Matrix,
+    /// As a row, all bits set for the coefficients of numbers that are not held.
+    unheld: Vec<u8>,
+    /// The same with those whose payload is the source symbol.
+    unsolved: Vec<u8>,
     /// Numbers whose slot has a payload.
     held: IndexSet,
-    /// The first number that is not held.
+    /// No number before this one is not held.
     unheld_first: usize,
     /// No word of that mask has a bit set after this one.
     unheld_word: usize,
@@ -55,7 +56,6 @@ pub(crate) struct Tableau {
     sources: IndexSet,
     /// Numbers whose source symbol is determined.
     determined: IndexSet,
-    determined_count: usize,
     /// Those of them that were not asked for yet, and are not there as payloads.
     fresh: IndexSet,
     fresh_count: usize,
@@ -64,8 +64,6 @@ pub(crate) struct Tableau {
 
 const ARRIVING: usize = 0;
 const LEFT: usize = 1;
-const UNHELD: usize = 0;
-const UNSOLVED: usize = 1;
 
 impl Tableau {
     pub fn new(shape: &Shape, backend: Backend) -> Self {
@@ -76,17 +74,19 @@ impl Tableau {
             written: RowList::new(shape.block_size),
             scratch: Matrix::with_backend(shape, backend, 2),
             found: vec![0; shape.block_size],
-            masks: Matrix::with_backend(shape, backend, 2),
+            unheld: Vec::new(),
+            unsolved: Vec::new(),
             held: IndexSet::EMPTY,
             unheld_first: 0,
             unheld_word: 0,
             sources: IndexSet::EMPTY,
             determined: IndexSet::EMPTY,
-            determined_count: 0,
             fresh: IndexSet::EMPTY,
             fresh_count: 0,
             rank: 0,
         };
+        tableau.unheld = vec![0; tableau.rows.len()];
+        tableau.unsolved = vec![0; tableau.rows.len()];
         tableau.reset();
         tableau
     }
@@ -95,18 +95,15 @@ impl Tableau {
         self.written.clear();
         self.held = IndexSet::EMPTY;
         self.unheld_first = 0;
-        self.unheld_word = self.masks.len() / 8 - 1;
+        self.unheld_word = self.unheld.len() / 8 - 1;
         self.sources = IndexSet::EMPTY;
         self.determined = IndexSet::EMPTY;
         self.fresh = IndexSet::EMPTY;
-        (self.determined_count, self.fresh_count, self.rank) = (0, 0, 0);
+        (self.fresh_count, self.rank) = (0, 0);
         let len = self.shape.field.vector_len_bytes(self.shape.block_size);
-        for mask in [UNHELD, UNSOLVED] {
-            let row = self.masks.row_mut(mask);
-            row[..len].fill(0xFF);
-            row[len..].fill(0);
-            self.shape.field.mask_unused(row, self.shape.block_size);
-        }
+        self.unheld[..len].fill(0xFF);
+        self.shape.field.mask_unused(&mut self.unheld, self.shape.block_size);
+        self.unsolved.copy_from_slice(&self.unheld);
     }
 
     /// Innovative symbols: numbers held.
@@ -124,12 +121,17 @@ impl Tableau {
         &self.determined
     }
 
-    /// The source symbols determined since the last call, other than those that came as such.
-    pub fn take_fresh(&mut self) -> Option<IndexSet> {
-        (self.fresh_count > 0).then(|| {
-            self.fresh_count = 0;
-            core::mem::replace(&mut self.fresh, IndexSet::EMPTY)
-        })
+    /// Whether source symbols were determined since they were last taken, other than those that
+    /// came as such.
+    #[inline]
+    pub fn has_fresh(&self) -> bool {
+        self.fresh_count > 0
+    }
+
+    /// Takes these.
+    pub fn take_fresh(&mut self) -> IndexSet {
+        self.fresh_count = 0;
+        core::mem::replace(&mut self.fresh, IndexSet::EMPTY)
     }
 
     /// Whether the payload of that number is the source symbol itself.
@@ -143,6 +145,7 @@ impl Tableau {
     }
 
     /// Takes in a source symbol. Returns the slot for its payload if it is innovative.
+    #[inline]
     pub fn add_source(&mut self, index: usize) -> Option<usize> {
         if self.determined.contains(index) {
             return None;
@@ -154,10 +157,11 @@ impl Tableau {
         self.hold(index);
         self.sources.insert(index);
         self.determined.insert(index);
-        self.determined_count += 1;
-        let ones = self.ones();
-        self.shape.field.set_coefficient(self.masks.row_mut(UNSOLVED), index, ones);
+        if self.written.active().is_empty() {
+            return Some(index);
+        }
         // The column of a symbol that is known now: rows that had it may be complete.
+        self.unheld_first = self.held.absent_from(self.unheld_first);
         for place in (0..self.written.active().len()).rev() {
             let row = self.written.active()[place].into();
             if self.rows.coefficient(row, index) != 0 {
@@ -183,7 +187,7 @@ impl Tableau {
         vectors: &mut [&mut [u8]],
     ) {
         let len = self.rows.len();
-        let (unheld, unsolved) = (self.masks.row(UNHELD), self.masks.row(UNSOLVED));
+        let (unheld, unsolved) = (&self.unheld, &self.unsolved);
         let mut sums = [[0; L]; N];
         let mut solved = [[0; L]; N];
         for (solved, factors) in solved.iter_mut().zip(&*factors) {
@@ -206,25 +210,19 @@ impl Tableau {
         }
     }
 
-    /// The byte of a coefficient with all bits set.
-    fn ones(&self) -> u8 {
-        (self.shape.field.order() - 1) as u8
-    }
-
+    #[inline]
     fn hold(&mut self, index: usize) {
         self.rank += 1;
         self.held.insert(index);
-        while self.held.contains(self.unheld_first) {
-            self.unheld_first += 1;
-        }
-        for mask in [UNHELD, UNSOLVED] {
-            self.shape.field.set_coefficient(self.masks.row_mut(mask), index, 0);
-        }
+        self.shape.field.set_coefficient(&mut self.unheld, index, 0);
     }
 
     fn add_arriving(&mut self) -> Option<usize> {
+        self.unheld_first = self.held.absent_from(self.unheld_first);
         let pivot = self.reduce()?;
         self.hold(pivot);
+        self.unheld_first = self.held.absent_from(self.unheld_first);
+        self.shape.field.set_coefficient(&mut self.unsolved, pivot, 0);
         let found = self.eliminate(pivot);
         self.written.push(pivot);
         if self.rank == self.shape.block_size {
@@ -249,7 +247,7 @@ impl Tableau {
     /// that is left.
     fn reduce(&mut self) -> Option<usize> {
         let (of_words, start) = (self.of_words(), self.unheld_start());
-        let (unsolved, unheld) = (self.masks.row(UNSOLVED), self.masks.row(UNHELD));
+        let (unsolved, unheld) = (&self.unsolved, &self.unheld);
         let (arriving, left) = self.scratch.two_rows(ARRIVING, LEFT);
         if of_words {
             let (arriving, unsolved) = (bits::word(arriving), bits::word(unsolved));
@@ -271,7 +269,7 @@ impl Tableau {
     /// other rows have it in place of the symbol. Returns how many of them may be complete.
     fn eliminate(&mut self, index: usize) -> usize {
         let (field, of_words) = (self.shape.field, self.of_words());
-        let (left, unheld) = (self.scratch.row_mut(LEFT), self.masks.row(UNHELD));
+        let (left, unheld) = (self.scratch.row_mut(LEFT), &self.unheld);
         let (mut grid, found) = (self.rows.grid(), &mut self.found);
         if of_words {
             let (left, unheld) = (bits::word(left), bits::word(unheld));
@@ -296,7 +294,7 @@ impl Tableau {
 
     /// The symbol of a row is determined when all that is left in it is held.
     fn note_if_determined(&mut self, place: usize, row: usize) {
-        if !any_common(self.rows.row(row), self.masks.row(UNHELD), self.unheld_start()) {
+        if !any_common(self.rows.row(row), &self.unheld, self.unheld_start()) {
             self.written.retire(place);
             self.note_determined(row);
         }
@@ -312,7 +310,6 @@ impl Tableau {
 
     fn note_determined(&mut self, row: usize) {
         self.determined.insert(row);
-        self.determined_count += 1;
         self.fresh.insert(row);
         self.fresh_count += 1;
     }
