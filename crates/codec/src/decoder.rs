@@ -46,9 +46,9 @@ pub struct BlockDecoder {
 impl BlockDecoder {
     /// A decoder of blocks of `block_size` symbols of up to `symbol_size_max` bytes.
     ///
-    /// All memory is taken here: twice `block_size * symbol_size_max` bytes, `block_size` coding
-    /// vectors, and a little; payloads once more where symbols are interleaved to be solved for
-    /// (GFNI, GF(2) and GF(2^4)).
+    /// All memory is taken here: twice `block_size * symbol_size_max` bytes, two or three times
+    /// `block_size` coding vectors, and a little; payloads once more where symbols are interleaved
+    /// to be solved for (GFNI, GF(2) and GF(2^4)).
     ///
     /// # Errors
     /// [`CodecError::BlockSize`] and [`CodecError::SymbolSizeMax`] when a size is zero or beyond
@@ -74,7 +74,7 @@ impl BlockDecoder {
         let shape = Shape::new(field, block_size, symbol_size_max)?;
         Ok(Self {
             shape,
-            tableau: Tableau::new(&shape, backend),
+            tableau: Tableau::new(&shape, backend, true),
             payloads: Payloads::with_backend(&shape, backend, true),
             solved: Payloads::with_backend(&shape, backend, false),
             known_count: 0,
@@ -324,7 +324,7 @@ impl BlockDecoder {
                 field.set_coefficient(factors, row, field.coefficient(&drawn, place));
             }
         }
-        self.tableau.recode(&mut factors, vectors);
+        self.tableau.recode(&factors, vectors);
         let factors = factors.each_ref().map(|factors| &factors[..]);
         let factors = &factors[..outs.len()];
         let len = match factors {

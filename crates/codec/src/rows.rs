@@ -312,6 +312,8 @@ pub(crate) struct Matrix {
     /// Length of rows, whole cache lines, and their distance.
     len: usize,
     stride: usize,
+    /// Bytes that rows have lost at the front.
+    start: usize,
     bytes: Aligned,
 }
 
@@ -323,17 +325,58 @@ impl Matrix {
     pub fn with_backend(shape: &Shape, backend: Backend, rows: usize) -> Self {
         let vector_len = shape.field.vector_len_bytes(shape.block_size);
         let (len, stride) = (vector_len.next_multiple_of(PADDING), padded_stride(vector_len));
-        Self { field: shape.field, backend, len, stride, bytes: Aligned::new(rows * stride) }
+        let bytes = Aligned::new(rows * stride);
+        Self { field: shape.field, backend, len, stride, start: 0, bytes }
     }
 
     #[inline]
     pub fn row(&self, row: usize) -> &[u8] {
-        &self.bytes[row * self.stride..][..self.len]
+        &self.bytes[row * self.stride..][..self.len - self.start]
     }
 
     #[inline]
     pub fn row_mut(&mut self, row: usize) -> &mut [u8] {
-        &mut self.bytes[row * self.stride..][..self.len]
+        &mut self.bytes[row * self.stride..][..self.len - self.start]
+    }
+
+    /// Rows lose what is before byte `start`, a whole number of cache lines, and lie closer.
+    pub fn narrow(&mut self, start: usize) {
+        let (lost, len) = (start - self.start, self.len - start);
+        let rows = self.bytes.len() / self.stride.max(1);
+        let stride = padded_stride(len).min(self.stride);
+        for row in 0..rows {
+            let from = row * self.stride + lost;
+            self.bytes.copy_within(from..from + len, row * stride);
+        }
+        (self.start, self.stride) = (start, stride);
+    }
+
+    /// Rows are whole again; what they were is lost.
+    pub fn widen(&mut self) {
+        (self.start, self.stride) = (0, padded_stride(self.len));
+    }
+
+    /// The first byte that rows have.
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
+    /// The number that the coefficient has in what there is of a row.
+    #[inline]
+    fn place(&self, index: usize) -> usize {
+        index - self.start * 8 / self.field.order().ilog2() as usize
+    }
+
+    #[inline]
+    pub fn set_coefficient(&mut self, row: usize, index: usize, value: u8) {
+        let (field, place) = (self.field, self.place(index));
+        field.set_coefficient(self.row_mut(row), place, value);
+    }
+
+    /// The rows, in their order.
+    pub fn rows_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        let len = self.len;
+        self.bytes.chunks_exact_mut(self.stride).map(move |row| &mut row[..len])
     }
 
     /// Two different rows, in ascending order.
@@ -351,8 +394,8 @@ impl Matrix {
     /// All of it, for elimination.
     #[inline]
     pub fn grid(&mut self) -> Grid<'_> {
-        let Self { field, len, stride, .. } = *self;
-        Grid { field, bytes: &mut self.bytes, stride, len }
+        let Self { field, len, stride, start, .. } = *self;
+        Grid { field, bytes: &mut self.bytes, stride, len, start }
     }
 
     /// Sets a row from a vector as it came, over the first `count` symbols.
@@ -381,7 +424,7 @@ impl Matrix {
 
     #[inline]
     pub fn coefficient(&self, row: usize, index: usize) -> u8 {
-        self.field.coefficient(self.row(row), index)
+        self.field.coefficient(self.row(row), self.place(index))
     }
 
     pub fn clear_coefficient(&mut self, row: usize, index: usize) {

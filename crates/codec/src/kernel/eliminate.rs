@@ -58,10 +58,11 @@ impl RowList {
 #[derive(Debug)]
 pub(crate) struct Grid<'a> {
     pub field: Field,
+    /// Of each row the bytes from `start` to `len`, at this distance.
     pub bytes: &'a mut [u8],
-    /// Distance and length of rows.
     pub stride: usize,
     pub len: usize,
+    pub start: usize,
 }
 
 /// What is done with an arriving row.
@@ -85,7 +86,7 @@ impl Backend {
     pub(crate) fn reduce(self, grid: &Grid<'_>, list: &RowList, vector: &[u8], sum: &mut [u8]) {
         // What only reads does not write through this.
         let rows = list.check(grid, list.all(), grid.bytes.as_ptr().cast_mut());
-        assert!(vector.len() >= grid.len && sum.len() == grid.len);
+        assert!(vector.len() >= grid.field.vector_len_bytes(list.limit) && sum.len() == grid.len);
         let (vector, sum) = (vector.as_ptr(), sum.as_mut_ptr());
         // SAFETY: this backend has its instructions; all rows are within the grid.
         unsafe { (self.0.reduce)(grid.field.tables(), &rows, vector, sum, grid.len) }
@@ -108,7 +109,10 @@ impl Backend {
     ) -> usize {
         let base = grid.bytes.as_mut_ptr();
         let rows = list.check(grid, list.active(), base);
+        assert!(grid.field.vector_len_bytes(list.limit) <= grid.len);
+        assert!(grid.field.vector_len_bytes(pivot.index + 1) > grid.start);
         assert!(pivot.index < list.limit && pivot.witness.0 + 8 <= grid.len);
+        assert!(pivot.witness.0 >= grid.start);
         assert!(from.len() == grid.len && found.len() >= rows.count);
         let (from, found) = (from.as_ptr(), found.as_mut_ptr());
         // SAFETY: this backend has its instructions; all rows are within the grid, which is
@@ -121,11 +125,13 @@ impl RowList {
     /// Pointers to rows of this list in a grid.
     #[inline]
     fn check(&self, grid: &Grid<'_>, rows: &[u16], base: *mut u8) -> Listed {
-        let Grid { stride, len, .. } = *grid;
-        assert!(len.is_multiple_of(PADDING) && len <= stride);
-        assert!(self.limit * stride <= grid.bytes.len() + (stride - len));
-        assert!(grid.field.vector_len_bytes(self.limit) <= len);
-        Listed { base, stride, rows: rows.as_ptr(), count: rows.len(), field: grid.field }
+        let Grid { stride, len, start, .. } = *grid;
+        assert!(len.is_multiple_of(PADDING));
+        assert!(start.is_multiple_of(PADDING) && start <= len && len - start <= stride);
+        assert!(self.limit * stride <= grid.bytes.len());
+        // Where a row would start, if it were whole.
+        let base = base.wrapping_sub(start);
+        Listed { base, stride, start, rows: rows.as_ptr(), count: rows.len(), field: grid.field }
     }
 }
 
@@ -134,6 +140,7 @@ impl RowList {
 pub(super) struct Listed {
     base: *mut u8,
     stride: usize,
+    start: usize,
     rows: *const u16,
     count: usize,
     field: Field,
@@ -149,7 +156,7 @@ pub(super) type Eliminate = unsafe fn(&Tables, &Listed, Pivot, *const u8, *mut u
 #[inline(always)]
 unsafe fn coefficient<const BITS: usize>(vector: *const u8, index: usize) -> u8 {
     // SAFETY: as promised by the caller.
-    let byte = unsafe { *vector.add(index * BITS / 8) };
+    let byte = unsafe { *vector.wrapping_add(index * BITS / 8) };
     (byte >> (index * BITS % 8)) & (0xFF >> (8 - BITS))
 }
 
@@ -191,7 +198,7 @@ unsafe fn reduce_by<S: Simd, const BITS: usize>(
     sum: *mut u8,
     len: usize,
 ) {
-    let mut at = 0;
+    let mut at = rows.start;
     while at < len {
         // SAFETY: as promised by the caller of `reduce`; each strip ends at `len` at the latest.
         unsafe {
@@ -234,7 +241,7 @@ unsafe fn reduce_strip<S: Simd, const BITS: usize, const V: usize>(
                 continue;
             }
             let factor = S::factor(tables, coefficient);
-            let from = rows.base.add(row * rows.stride + at);
+            let from = rows.base.wrapping_add(row * rows.stride + at);
             for (v, value) in sums.iter_mut().enumerate() {
                 let parts = S::split(S::load(from.add(v * S::WIDTH)));
                 *value = S::xor(*value, S::multiply(factor, parts));
@@ -281,15 +288,15 @@ unsafe fn eliminate_by<S: Simd, const BITS: usize>(
 ) -> usize {
     // SAFETY: as promised by the caller of `eliminate`.
     unsafe {
-        let own = rows.base.add(pivot.index * rows.stride);
+        let own = rows.base.wrapping_add(pivot.index * rows.stride);
         let inverse = S::factor(tables, pivot.inverse);
-        let mut at = 0;
+        let mut at = rows.start;
         while at < len {
-            S::store(own.add(at), S::multiply(inverse, S::split(S::load(from.add(at)))));
+            S::store(own.wrapping_add(at), S::multiply(inverse, S::split(S::load(from.add(at)))));
             at += S::WIDTH;
         }
         // A few vectors stay in registers for all rows.
-        match len / S::WIDTH {
+        match if rows.start == 0 { len / S::WIDTH } else { 0 } {
             1 => eliminate_rows::<S, BITS, 1>(tables, rows, pivot, own, found, len),
             2 => eliminate_rows::<S, BITS, 2>(tables, rows, pivot, own, found, len),
             3 => eliminate_rows::<S, BITS, 3>(tables, rows, pivot, own, found, len),
@@ -318,7 +325,7 @@ unsafe fn eliminate_rows<S: Simd, const BITS: usize, const V: usize>(
         let (witness, bits) = pivot.witness;
         let mut count = 0;
         for place in 0..rows.count {
-            let to = rows.base.add(usize::from(*rows.rows.add(place)) * rows.stride);
+            let to = rows.base.wrapping_add(usize::from(*rows.rows.add(place)) * rows.stride);
             let coefficient = coefficient::<BITS>(to, pivot.index);
             if skipped::<BITS>(coefficient) {
                 continue;
@@ -328,16 +335,32 @@ unsafe fn eliminate_rows<S: Simd, const BITS: usize, const V: usize>(
                 let to = to.add(v * S::WIDTH);
                 S::store(to, S::xor(S::load(to), S::multiply(factor, parts)));
             }
-            let mut at = if V == 0 { 0 } else { len };
+            let mut at = if V == 0 { rows.start } else { len };
             while at < len {
-                let parts = S::split(S::load(own.add(at)));
-                let to = to.add(at);
+                let parts = S::split(S::load(own.wrapping_add(at)));
+                let to = to.wrapping_add(at);
                 S::store(to, S::xor(S::load(to), S::multiply(factor, parts)));
                 at += S::WIDTH;
             }
             *found.add(count) = place as u16;
-            let word = to.add(witness).cast::<u64>().read_unaligned();
+            if V == 0 {
+                count += 1;
+                continue;
+            }
+            let word = to.wrapping_add(witness).cast::<u64>().read_unaligned();
             count += usize::from(u64::from_le(word) & bits == 0);
+        }
+        if V == 0 {
+            // Later, because a word that was stored just now is long in coming back.
+            let changed = count;
+            count = 0;
+            for place in 0..changed {
+                let place = *found.add(place);
+                let row = usize::from(*rows.rows.add(place.into()));
+                let word = rows.base.wrapping_add(row * rows.stride + witness).cast::<u64>();
+                *found.add(count) = place;
+                count += usize::from(u64::from_le(word.read_unaligned()) & bits == 0);
+            }
         }
         count
     }
@@ -361,13 +384,19 @@ mod tests {
         bytes: Vec<u8>,
         len: usize,
         stride: usize,
+        start: usize,
+        /// A pivot.
+        index: usize,
         list: RowList,
     }
 
     impl Case {
         fn new(rng: &mut ChaCha8Rng, field: Field, len: usize) -> Self {
-            let (count, stride) = (9, len + PADDING);
-            let bytes = random(rng, count * stride);
+            // Rows lie whole in memory: a grid of parts of them starts with the first part.
+            let start = if len > 64 { (rng.next_u32() % 2) as usize * 64 } else { 0 };
+            let index = start * 8 / field.order().ilog2() as usize + 5;
+            let (count, stride) = (index + 4, len + PADDING);
+            let bytes = random(rng, (count + 1) * stride);
             let mut list = RowList::new(count);
             for row in [7, 2, 4, 8] {
                 list.push(row);
@@ -376,12 +405,12 @@ mod tests {
                 list.retire(0);
             }
             assert_eq!(list.active().len(), 2);
-            Self { field, bytes, len, stride, list }
+            Self { field, bytes, len, stride, start, index, list }
         }
 
         fn grid(&mut self) -> Grid<'_> {
-            let Self { field, len, stride, .. } = *self;
-            Grid { field, bytes: &mut self.bytes, stride, len }
+            let Self { field, len, stride, start, .. } = *self;
+            Grid { field, bytes: &mut self.bytes[start..], stride, len, start }
         }
 
         fn row(&self, row: usize) -> &[u8] {
@@ -390,7 +419,8 @@ mod tests {
 
         /// Row `to += factor * from`, with the schoolbook.
         fn add(&mut self, to: usize, factor: u8, from: &[u8]) {
-            for (to, &from) in self.bytes[to * self.stride..].iter_mut().zip(from) {
+            let row = self.bytes[to * self.stride..].iter_mut();
+            for (to, &from) in row.zip(from).skip(self.start) {
                 *to ^= multiply_byte(self.field, factor, from);
             }
         }
@@ -423,7 +453,8 @@ mod tests {
             let mut expected = sum.clone();
             for &row in case.list.all() {
                 let factor = case.field.coefficient(&vector, row.into());
-                for (sum, &byte) in expected.iter_mut().zip(case.row(row.into())) {
+                let row = case.row(row.into());
+                for (sum, &byte) in expected.iter_mut().zip(row).skip(case.start) {
                     *sum ^= multiply_byte(case.field, factor, byte);
                 }
             }
@@ -439,7 +470,7 @@ mod tests {
             let from = random(rng, case.len);
             let at = case.len - 11;
             let one = |value: u8| (u32::from(value) % case.field.order()) as u8;
-            let (index, inverse, factor) = (5, one(11), one(3));
+            let (index, inverse, factor) = (case.index, one(11), one(3));
             // One of the rows loses what it has of the witness, the other is not changed.
             let rows: Vec<usize> = case.list.active().iter().map(|&row| row.into()).collect();
             let start = rows[0] * case.stride;
@@ -456,7 +487,8 @@ mod tests {
                 from.iter().map(|&byte| multiply_byte(case.field, inverse, byte)).collect();
             let mut expected = Case { bytes: case.bytes.clone(), list: case.list.clone(), ..case };
             expected.add(rows[0], factor, &own);
-            expected.bytes[index * case.stride..][..case.len].copy_from_slice(&own);
+            expected.bytes[index * case.stride..][case.start..case.len]
+                .copy_from_slice(&own[case.start..]);
 
             let (list, mut found) = (case.list.clone(), [0; 9]);
             let pivot = Pivot { index, inverse, witness: (at, u64::MAX) };
