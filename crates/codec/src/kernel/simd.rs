@@ -540,6 +540,8 @@ pub(super) const NEAR_BYTES: usize = 48 << 10;
 macro_rules! kernel_functions {
     ($simd:ty, $name:literal, $(#[$enable:meta])* tile $tile:literal, one $one:literal, near $near:literal,
      sum $sum:literal, groups $groups:expr) => {
+        use $crate::kernel::eliminate::{self, Listed, Pivot};
+
         $(#[$enable])*
         unsafe fn combine_1(
             tables: &Tables, base: *const u8, terms: &[Term], outs: &[*mut u8], len: usize,
@@ -591,8 +593,33 @@ macro_rules! kernel_functions {
             unsafe { simd::update::<$simd>(tables, base, terms, from, len) }
         }
 
-        static KERNELS: Functions =
-            Functions { name: $name, combine_1, combine_2, combine_4, sum, update, groups: $groups };
+        $(#[$enable])*
+        unsafe fn reduce(
+            tables: &Tables, rows: &Listed, vector: *const u8, sum: *mut u8, len: usize,
+        ) {
+            // SAFETY: the caller's promise.
+            unsafe { eliminate::reduce::<$simd>(tables, rows, vector, sum, len) }
+        }
+
+        $(#[$enable])*
+        unsafe fn eliminate_column(
+            tables: &Tables, rows: &Listed, pivot: Pivot, from: *const u8, found: *mut u16, len: usize,
+        ) -> usize {
+            // SAFETY: the caller's promise.
+            unsafe { eliminate::eliminate::<$simd>(tables, rows, pivot, from, found, len) }
+        }
+
+        static KERNELS: Functions = Functions {
+            name: $name,
+            combine_1,
+            combine_2,
+            combine_4,
+            sum,
+            update,
+            reduce,
+            eliminate: eliminate_column,
+            groups: $groups,
+        };
     };
 }
 

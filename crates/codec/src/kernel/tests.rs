@@ -170,24 +170,8 @@ fn updates_and_multiples_agree_with_the_schoolbook() {
                 }
             }
             for len in [64, 128, 192, 576, 1472] {
-                let case = Case::new(&mut rng, 9, len, 3);
-                let mut rows = case.rows().bytes.to_vec();
                 let from = random(&mut rng, len);
-                let mut terms = Terms::new();
-                let factors: Vec<_> =
-                    (0..9).map(|_| (rng.next_u32() % field.order()) as u8).collect();
-                for (row, &factor) in factors.iter().enumerate() {
-                    terms.push(row * len, [factor, 0, 0, 0]);
-                }
-                backend.update(field, &mut rows, &terms, &from);
-                let expected: Vec<_> = (0..9 * len)
-                    .map(|i| {
-                        let added = multiply_byte(field, factors[i / len], from[i % len]);
-                        case.rows().bytes[i] ^ added
-                    })
-                    .collect();
-                assert_eq!(rows, expected, "{backend:?} {field:?} {len}");
-                let factor = factors[0].max(1);
+                let factor = (rng.next_u32() % field.order()).max(1) as u8;
                 let mut row = from.clone();
                 backend.scale(field, &mut row, factor);
                 let expected: Vec<_> =
