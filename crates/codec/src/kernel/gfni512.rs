@@ -130,6 +130,6 @@ unsafe fn exchange<const BIT: usize>(rows: &mut [__m512i; 8], without: u64) {
 }
 
 kernel_functions!(Gfni512, "gfni512", #[target_feature(enable = "gfni,avx512f,avx512bw,avx512vl")]
-    tile 4, one 8, near 23, sum 8, groups Some(&GROUPED));
+    tile 4, one in_order, near 23, sum 8, groups Some(&GROUPED));
 grouped_kernels!(Gfni512, #[target_feature(enable = "gfni,avx512f,avx512bw,avx512vl")]
     bits 2, halves 4);

@@ -96,6 +96,68 @@ pub(super) unsafe fn combine<S: Simd, const M: usize, const V: usize>(
     }
 }
 
+/// [`combine`] for one output, rows read whole and one after the other as far as the registers
+/// have room for their sums: so sources that are not in the nearest cache come fastest, by half
+/// again against narrow strips.
+///
+/// # Safety
+/// As for [`combine`].
+#[inline(always)]
+pub(super) unsafe fn combine_in_order<S: Simd>(
+    tables: &Tables,
+    base: *const u8,
+    terms: &[Term],
+    out: *mut u8,
+    len: usize,
+) {
+    let mut at = 0;
+    while at < len {
+        let (vectors, rest) = ((len - at).div_ceil(S::WIDTH), len - at);
+        // Strips of about one width.
+        let width = vectors.div_ceil(vectors.div_ceil(ROW_VECTORS_MAX));
+        macro_rules! by_width {
+            ($($width:literal)+) => {
+                match width {
+                    // SAFETY: as promised by the caller; the strip ends in the last vector.
+                    $($width => unsafe {
+                        row_strip::<S, $width>(tables, base, terms, out, at, rest);
+                    },)+
+                    _ => debug_assert!(false, "no strip is wider"),
+                }
+            };
+        }
+        by_width!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24);
+        at += width * S::WIDTH;
+    }
+}
+
+/// Sums of one strip of [`combine_in_order`].
+const ROW_VECTORS_MAX: usize = 24;
+
+#[inline(always)]
+unsafe fn row_strip<S: Simd, const V: usize>(
+    tables: &Tables,
+    base: *const u8,
+    terms: &[Term],
+    out: *mut u8,
+    at: usize,
+    rest: usize,
+) {
+    // SAFETY: as promised by the caller of `combine_in_order`; `at` is within rows and output.
+    unsafe {
+        let mut sums = [S::zero(); V];
+        for term in terms {
+            let from = base.add(at + term.offset as usize);
+            let factor = S::factor(tables, term.factors[0]);
+            for v in 0..V {
+                let parts = S::split(S::load(from.add(v * S::WIDTH)));
+                sums[v] = S::xor(sums[v], S::multiply(factor, parts));
+            }
+        }
+        store_strip::<S, V>(out.add(at), rest, &sums);
+    }
+}
+
 #[inline(always)]
 unsafe fn strip<S: Simd, const M: usize, const V: usize>(
     tables: &Tables,
@@ -162,7 +224,11 @@ unsafe fn strip<S: Simd, const M: usize, const V: usize>(
 
 /// Stores as much of `V` vectors as `rest` bytes have room for; all but the last have.
 #[inline(always)]
-unsafe fn store_strip<S: Simd, const V: usize>(to: *mut u8, rest: usize, sums: &[S::Reg; V]) {
+pub(super) unsafe fn store_strip<S: Simd, const V: usize>(
+    to: *mut u8,
+    rest: usize,
+    sums: &[S::Reg; V],
+) {
     // SAFETY: `rest` bytes are writable from `to` on.
     unsafe {
         for v in 0..V - 1 {
@@ -562,9 +628,19 @@ unsafe fn add_group<
 /// Sources of so many bytes are in the nearest cache: then wide strips are best.
 pub(super) const NEAR_BYTES: usize = 48 << 10;
 
+/// One output of sources that are far, in strips of so many vectors or reading rows in order.
+macro_rules! far {
+    ($simd:ty, in_order, $tables:expr, $base:expr, $terms:expr, $outs:expr, $len:expr) => {
+        simd::combine_in_order::<$simd>($tables, $base, $terms, $outs[0], $len)
+    };
+    ($simd:ty, $one:literal, $tables:expr, $base:expr, $terms:expr, $outs:expr, $len:expr) => {
+        simd::combine::<$simd, 1, $one>($tables, $base, $terms, $outs, $len)
+    };
+}
+
 /// Makes the functions of one instruction set of the ones above, and the table of them.
 macro_rules! kernel_functions {
-    ($simd:ty, $name:literal, $(#[$enable:meta])* tile $tile:literal, one $one:literal, near $near:literal,
+    ($simd:ty, $name:literal, $(#[$enable:meta])* tile $tile:literal, one $one:tt, near $near:literal,
      sum $sum:literal, groups $groups:expr) => {
         $(#[$enable])*
         unsafe fn combine_1(
@@ -576,7 +652,7 @@ macro_rules! kernel_functions {
                 if terms.len() * len <= simd::NEAR_BYTES {
                     simd::combine::<$simd, 1, $near>(tables, base, terms, outs, len);
                 } else {
-                    simd::combine::<$simd, 1, $one>(tables, base, terms, outs, len);
+                    simd::far!($simd, $one, tables, base, terms, outs, len);
                 }
             }
         }
@@ -679,4 +755,4 @@ macro_rules! grouped_kernels {
     };
 }
 
-pub(super) use {grouped_kernels, kernel_functions};
+pub(super) use {far, grouped_kernels, kernel_functions};
