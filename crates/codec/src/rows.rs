@@ -253,9 +253,12 @@ impl Payloads {
         self.backend.combine(self.field, rows, mirror, vectors, outs, len);
     }
 
-    /// Interleaves what is not yet of the groups that the first `count` slots fill.
+    /// Interleaves what is not yet of the groups that the first `count` slots fill, all if they
+    /// are all there are.
     pub fn mirror_complete(&mut self, count: usize) {
-        if let Some(size) = self.backend.group_size(self.field) {
+        if count == self.lens.len() {
+            self.mirror_all();
+        } else if let Some(size) = self.backend.group_size(self.field) {
             while (self.mirrored + 1) * size <= count && !self.mirror.is_empty() {
                 self.mirror_group(size);
             }

@@ -356,11 +356,7 @@ unsafe fn combine_groups(
         for (group, place) in (0..group_count).zip(places) {
             let used = if group + 1 == group_count { used } else { 0xFF };
             place.write(match field {
-                // Each byte by itself the other way round.
-                Field::Gf2 => {
-                    let bytes = tile_vectors.map(|vector| vector[group] & used);
-                    u64::from_be_bytes(bytes).reverse_bits()
-                }
+                Field::Gf2 => u64::from_le_bytes(tile_vectors.map(|vector| vector[group] & used)),
                 _ => halves_matrix(tile_vectors[0][group] & used, tile_vectors[1][group] & used),
             });
         }
