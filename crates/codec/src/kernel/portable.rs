@@ -6,6 +6,7 @@
 
 use core::mem::MaybeUninit;
 
+use super::eliminate::{self, Listed, Pivot};
 use super::simd::{self, Simd};
 use super::{Functions, Tables, Term};
 use crate::MAX_BLOCK_SIZE;
@@ -224,6 +225,27 @@ unsafe fn update(tables: &Tables, base: *mut u8, terms: &[Term], from: *const u8
     unsafe { simd::update::<Portable>(tables, base, terms, from, len) }
 }
 
+/// # Safety
+/// As for [`eliminate::reduce`].
+unsafe fn reduce(tables: &Tables, rows: &Listed, vector: *const u8, sum: *mut u8, len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { eliminate::reduce::<Portable>(tables, rows, vector, sum, len) }
+}
+
+/// # Safety
+/// As for [`eliminate::eliminate`].
+unsafe fn eliminate_column(
+    tables: &Tables,
+    rows: &Listed,
+    pivot: Pivot,
+    from: *const u8,
+    found: *mut u16,
+    len: usize,
+) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { eliminate::eliminate::<Portable>(tables, rows, pivot, from, found, len) }
+}
+
 static KERNELS: Functions = Functions {
     name: "portable",
     combine_1: combine,
@@ -231,5 +253,7 @@ static KERNELS: Functions = Functions {
     combine_4: combine,
     sum,
     update,
+    reduce,
+    eliminate: eliminate_column,
     groups: None,
 };
