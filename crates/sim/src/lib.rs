@@ -8,6 +8,7 @@
 mod agenda;
 mod agent;
 mod network;
+pub mod source;
 pub mod tcp;
 mod udp;
 mod world;
