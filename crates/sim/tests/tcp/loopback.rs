@@ -113,7 +113,7 @@ fn troubles() -> impl Strategy<Value = Trouble> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
     #[test]
     fn everything_arrives_once_and_in_order(
