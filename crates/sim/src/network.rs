@@ -2,20 +2,23 @@
 //! that do not disturb each other.
 //!
 //! A packet takes the route with the fewest links; the routes do not change. On the way it costs
-//! one event for each link, its delivery at the other end, where it is moved into the next link's
-//! queue or handed to the agent of its flow. Neither allocates anything.
+//! one event for each link, its delivery at the other end, where it enters the next link's queue or
+//! is handed to the agent of its flow. Meanwhile it lies still in one place: what moves from queue
+//! to queue is a ticket with what routers and links want to know. Once the queues have grown to
+//! their lengths nothing is allocated.
 //!
 //! Links and agents are the entities of one [`Agenda`]: a run is a function of the topology, the
 //! agents and the stream key, whatever the machine.
 
 mod routes;
 
-use corridor_air::{Pipe, PipeConfig, PipeError};
+use corridor_air::{Pipe, PipeConfig, PipeError, PipeStats};
 use corridor_base::{StreamKey, Time};
+use slab::Slab;
 
 use crate::agenda::Agenda;
 use crate::agent::{Agent, NodeIndex, Packet};
-use routes::Routes;
+use routes::{Place, Routes};
 
 /// Most nodes of a network.
 pub const MAX_NODES: usize = 65_536;
@@ -133,8 +136,20 @@ pub struct NetworkStats {
     pub delivered: u64,
     /// Packets dropped because a link's queue was full.
     pub refused: u64,
+    /// Packets that links have lost.
+    pub erased: u64,
     /// Packets dropped because there is no route, or no agent of the flow at its end.
     pub undeliverable: u64,
+}
+
+/// Stands for a packet in the links' queues.
+#[derive(Clone, Copy, Debug)]
+struct Ticket {
+    /// Where the packet lies.
+    packet: u32,
+    /// Where it is on its route.
+    place: Place,
+    len_bytes: u32,
 }
 
 struct Host {
@@ -142,14 +157,24 @@ struct Host {
     agents: Vec<(u32, usize)>,
 }
 
+/// An agent and where it is.
+struct Seat {
+    agent: Box<dyn Agent>,
+    node: NodeIndex,
+    /// Where its latest packet went, and the route there, if there is one.
+    route: (NodeIndex, Option<Place>),
+}
+
 /// A topology with agents on it, driven through virtual time. See the module's overview.
 pub struct Network {
     now: Time,
     agenda: Agenda,
-    pipes: Vec<Pipe<Packet>>,
+    pipes: Vec<Pipe<Ticket>>,
+    /// The packets under way. No more than fit into the links.
+    packets: Slab<Packet>,
     routes: Routes,
     hosts: Vec<Host>,
-    agents: Vec<(NodeIndex, Box<dyn Agent>)>,
+    agents: Vec<Seat>,
     stats: NetworkStats,
 }
 
@@ -173,6 +198,7 @@ impl Network {
             now: Time::ZERO,
             agenda: Agenda::new(pipes.len()),
             pipes,
+            packets: Slab::new(),
             routes: Routes::new(topology.nodes, ends),
             hosts: (0..topology.nodes).map(|_| Host { agents: Vec::new() }).collect(),
             agents: Vec::new(),
@@ -201,7 +227,8 @@ impl Network {
         host.agents.insert(place, (flow, index));
         self.agenda.grow(self.pipes.len() + index + 1);
         self.agenda.wake(self.pipes.len() + index, agent.poll_timeout());
-        self.agents.push((node, Box::new(agent)));
+        // From a node to itself there is no route.
+        self.agents.push(Seat { agent: Box::new(agent), node, route: (node, None) });
         Ok(AgentIndex(index))
     }
 
@@ -212,13 +239,23 @@ impl Network {
 
     /// An agent, if it is of type `A`.
     pub fn agent<A: Agent>(&self, index: AgentIndex) -> Option<&A> {
-        let agent: &dyn core::any::Any = &*self.agents.get(index.0)?.1;
+        let agent: &dyn core::any::Any = &*self.agents.get(index.0)?.agent;
         agent.downcast_ref()
     }
 
-    /// The link from one node to another, if there is one.
-    pub fn pipe(&self, from: NodeIndex, to: NodeIndex) -> Option<&Pipe<Packet>> {
-        self.routes.pipe(from, to).map(|index| &self.pipes[index])
+    /// Counters of the link from one node to another, if there is one.
+    pub fn pipe_stats(&self, from: NodeIndex, to: NodeIndex) -> Option<PipeStats> {
+        self.routes.pipe(from, to).map(|index| *self.pipes[index].stats())
+    }
+
+    /// Packets that wait for the transmitter of the link from one node to another, if there is one.
+    pub fn backlog(&self, from: NodeIndex, to: NodeIndex) -> Option<usize> {
+        self.routes.pipe(from, to).map(|index| self.pipes[index].backlog(self.now))
+    }
+
+    /// Packets under way.
+    pub fn packets(&self) -> usize {
+        self.packets.len()
     }
 
     /// What happened so far.
@@ -247,7 +284,7 @@ impl Network {
         match entity.checked_sub(self.pipes.len()) {
             None => self.deliver(entity),
             Some(agent) => {
-                self.agents[agent].1.handle_timeout(self.now);
+                self.agents[agent].agent.handle_timeout(self.now);
                 self.drain(agent);
             }
         }
@@ -257,46 +294,67 @@ impl Network {
     /// Takes a packet from the end of a link to where it goes next.
     fn deliver(&mut self, index: usize) {
         let pipe = &mut self.pipes[index];
-        let packet = pipe.poll_delivery(self.now);
+        let ticket = pipe.poll_delivery(self.now);
         self.agenda.wake(index, pipe.poll_timeout());
-        let Some(packet) = packet else { return };
+        let Some(ticket) = ticket else { return };
         self.stats.packet_hops += 1;
-        let node = self.routes.end(index);
-        if packet.to != node {
-            return self.forward(node, packet);
+        let place = ticket.place.next();
+        if let Some(next) = self.routes.link(place) {
+            return self.forward(next, Ticket { place, ..ticket });
         }
-        let agents = &self.hosts[node as usize].agents;
+        let packet = self.packets.remove(ticket.packet as usize);
+        let agents = &self.hosts[self.routes.end(index) as usize].agents;
         let Ok(place) = agents.binary_search_by_key(&packet.flow, |&(flow, _)| flow) else {
             self.stats.undeliverable += 1;
             return;
         };
         let agent = agents[place].1;
         self.stats.delivered += 1;
-        self.agents[agent].1.handle_packet(self.now, packet);
+        self.agents[agent].agent.handle_packet(self.now, packet);
         self.drain(agent);
     }
 
-    /// Puts a packet into the queue of the link that leads on from `node`.
-    fn forward(&mut self, node: NodeIndex, packet: Packet) {
-        let Some(index) = self.routes.next(node, packet.to) else {
-            self.stats.undeliverable += 1;
-            return;
-        };
+    /// Puts a packet into the queue of a link.
+    fn forward(&mut self, index: usize, ticket: Ticket) {
         let pipe = &mut self.pipes[index];
-        match pipe.offer(self.now, packet.len_bytes, packet) {
-            Ok(()) => self.agenda.wake(index, pipe.poll_timeout()),
-            Err(_) => self.stats.refused += 1,
-        }
+        let gone = match pipe.offer(self.now, ticket.len_bytes, ticket) {
+            Ok(None) => {
+                // Behind others it waits for its turn: only the head's delivery is an event.
+                if pipe.under_way() == 1 {
+                    self.agenda.wake(index, pipe.poll_timeout());
+                }
+                return;
+            }
+            Ok(Some(erased)) => {
+                self.stats.erased += 1;
+                erased
+            }
+            Err(full) => {
+                self.stats.refused += 1;
+                full.frame
+            }
+        };
+        self.packets.remove(gone.packet as usize);
     }
 
     /// Takes all that an agent sends, and its next timeout.
     fn drain(&mut self, index: usize) {
-        let node = self.agents[index].0;
-        while let Some(packet) = self.agents[index].1.poll_transmit(self.now) {
+        while let Some(packet) = self.agents[index].agent.poll_transmit(self.now) {
+            let seat = &mut self.agents[index];
             self.stats.sent += 1;
-            self.forward(node, packet);
+            let Packet { to, len_bytes, .. } = packet;
+            if seat.route.0 != to {
+                seat.route = (to, self.routes.route(seat.node, to));
+            }
+            let Some(place) = seat.route.1 else {
+                self.stats.undeliverable += 1;
+                continue;
+            };
+            let Some(link) = self.routes.link(place) else { continue };
+            let packet = self.packets.insert(packet) as u32;
+            self.forward(link, Ticket { packet, place, len_bytes });
         }
-        self.agenda.wake(self.pipes.len() + index, self.agents[index].1.poll_timeout());
+        self.agenda.wake(self.pipes.len() + index, self.agents[index].agent.poll_timeout());
     }
 }
 
