@@ -27,19 +27,28 @@ const LEFT_OVER_MIN: usize = 64;
 /// Stands for the sequence number of nothing.
 const NONE: u32 = u32::MAX;
 
-/// An entry of the heap: when, in which order at the same instant, and who.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
-    at: Time,
-    sequence: u32,
-    entity: u32,
-}
+/// An entry of the heap: when, in which order at the same instant, and who, in one number, which the
+/// processor compares without branches. From the highest bits: 64 of time, 32 of sequence, 32 of
+/// entity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry(u128);
 
 impl Entry {
-    /// One number for all of it, which the processor compares without branches.
-    fn rank(&self) -> u128 {
-        let order = u64::from(self.sequence) << 32 | u64::from(self.entity);
-        u128::from(self.at.as_nanos()) << 64 | u128::from(order)
+    fn new(at: Time, sequence: u32, entity: u32) -> Self {
+        let order = u64::from(sequence) << 32 | u64::from(entity);
+        Entry(u128::from(at.as_nanos()) << 64 | u128::from(order))
+    }
+
+    fn at(self) -> Time {
+        Time::from_nanos((self.0 >> 64) as u64)
+    }
+
+    fn sequence(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    fn entity(self) -> usize {
+        self.0 as u32 as usize
     }
 }
 
@@ -77,7 +86,7 @@ impl Entity {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Agenda {
-    /// A heap of [`ARITY`] with the lowest rank in front.
+    /// A heap of [`ARITY`] with the lowest entry in front.
     heap: Vec<Entry>,
     entities: Vec<Entity>,
     /// Of the next time written down; below [`NONE`].
@@ -129,8 +138,8 @@ impl Agenda {
         // At the same time as the entry it would be behind it, as its sequence number is higher.
         if slot.entry == NONE || at < slot.entry_at {
             (slot.entry, slot.entry_at) = (sequence, at);
-            self.heap.push(Entry { at, sequence, entity: entity as u32 });
-            self.rise();
+            self.heap.push(Entry::new(at, sequence, entity as u32));
+            self.rise(self.heap.len() - 1);
         }
         self.sequence += 1;
         if self.sequence == NONE || self.heap.len() > 2 * self.entities.len() + LEFT_OVER_MIN {
@@ -140,30 +149,30 @@ impl Agenda {
 
     /// The earliest pending time.
     pub fn next_at(&mut self) -> Option<Time> {
-        self.settle().map(|entry| entry.at)
+        self.settle().map(Entry::at)
     }
 
     /// The entity to be woken next, and when. Nothing is pending for it from here on.
     pub fn pop(&mut self) -> Option<(Time, usize)> {
-        let Entry { at, entity, .. } = self.settle()?;
+        let front = self.settle()?;
         // The entry stays: most entities name their next time at once, and it moves there then.
-        self.entities[entity as usize].sequence = NONE;
-        Some((at, entity as usize))
+        self.entities[front.entity()].sequence = NONE;
+        Some((front.at(), front.entity()))
     }
 
     /// Drops what is left over in front, moves what is too early, and returns what is neither.
     fn settle(&mut self) -> Option<Entry> {
         loop {
             let front = *self.heap.first()?;
-            let slot = &mut self.entities[front.entity as usize];
-            if front.sequence != slot.entry {
+            let slot = &mut self.entities[front.entity()];
+            if front.sequence() != slot.entry {
                 self.drop_front();
             } else if slot.sequence == NONE {
                 slot.entry = NONE;
                 self.drop_front();
-            } else if slot.sequence != front.sequence {
+            } else if slot.sequence != front.sequence() {
                 (slot.entry, slot.entry_at) = (slot.sequence, slot.at);
-                let moved = Entry { at: slot.at, sequence: slot.sequence, ..front };
+                let moved = Entry::new(slot.at, slot.sequence, front.entity() as u32);
                 self.sink(moved);
             } else {
                 return Some(front);
@@ -179,15 +188,12 @@ impl Agenda {
         }
     }
 
-    /// Moves the last entry towards the front as far as its rank says.
-    fn rise(&mut self) {
-        let Some((mut place, entry)) = self.heap.len().checked_sub(1).map(|at| (at, self.heap[at]))
-        else {
-            return;
-        };
+    /// Moves an entry towards the front as far as it goes.
+    fn rise(&mut self, mut place: usize) {
+        let entry = self.heap[place];
         while place > 0 {
             let parent = (place - 1) / ARITY;
-            if self.heap[parent].rank() <= entry.rank() {
+            if self.heap[parent] <= entry {
                 break;
             }
             self.heap[place] = self.heap[parent];
@@ -196,21 +202,30 @@ impl Agenda {
         self.heap[place] = entry;
     }
 
-    /// Puts `entry` in the place of the front, or as far behind it as its rank says.
+    /// Puts `entry` in the place of the front, or as far behind it as it goes.
+    ///
+    /// Fills the gap down to the end of the heap, and lets the entry rise from there: it mostly
+    /// belongs far behind, and what the processor cannot foresee is not asked on the way.
     fn sink(&mut self, entry: Entry) {
-        let (heap, rank) = (&mut self.heap[..], entry.rank());
+        let heap = &mut self.heap[..];
         let mut place = 0;
         loop {
             let first = place * ARITY + 1;
-            let children = first..heap.len().min(first + ARITY);
-            let Some(least) = children.min_by_key(|&child| heap[child].rank()) else { break };
-            if rank <= heap[least].rank() {
-                break;
-            }
+            let least = match heap.get(first..first + ARITY) {
+                Some(&[a, b, c, d]) => {
+                    let (left, right) = (usize::from(b < a), 2 + usize::from(d < c));
+                    first + if c.min(d) < a.min(b) { right } else { left }
+                }
+                _ => match (first..heap.len()).min_by_key(|&child| heap[child]) {
+                    Some(least) => least,
+                    None => break,
+                },
+            };
             heap[place] = heap[least];
             place = least;
         }
         heap[place] = entry;
+        self.rise(place);
     }
 
     /// Makes the heap anew of what is pending, in order, with sequence numbers from 0.
@@ -220,15 +235,15 @@ impl Agenda {
             slot.entry = NONE;
             if slot.sequence != NONE {
                 let Entity { at, sequence, .. } = *slot;
-                self.heap.push(Entry { at, sequence, entity: entity as u32 });
+                self.heap.push(Entry::new(at, sequence, entity as u32));
             }
         }
         // A list in order is a heap.
-        self.heap.sort_unstable_by_key(Entry::rank);
+        self.heap.sort_unstable();
         self.sequence = 0;
         for entry in &mut self.heap {
-            let slot = &mut self.entities[entry.entity as usize];
-            entry.sequence = self.sequence;
+            let slot = &mut self.entities[entry.entity()];
+            *entry = Entry::new(entry.at(), self.sequence, entry.entity() as u32);
             (slot.sequence, slot.entry, slot.entry_at) = (self.sequence, self.sequence, slot.at);
             self.sequence += 1;
         }
@@ -315,7 +330,7 @@ mod tests {
             agenda.wake(0, Some(Time::from_millis(ms)));
         }
         assert_eq!(agenda.heap.len(), 1);
-        assert_eq!(agenda.heap[0].at, Time::from_millis(1), "nothing has moved yet");
+        assert_eq!(agenda.heap[0].at(), Time::from_millis(1), "nothing has moved yet");
         assert_eq!(agenda.pop(), Some((Time::from_millis(1000), 0)));
         assert_eq!(agenda.next_at(), None);
     }
