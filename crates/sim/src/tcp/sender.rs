@@ -70,6 +70,7 @@ impl Sender {
         let core = &self.core;
         SenderStats {
             cwnd_packets: core.cwnd,
+            inflation_packets: core.inflation,
             ssthresh_packets: core.ssthresh,
             srtt: core.rto.srtt(),
             rto: core.rto.timeout(),
@@ -100,6 +101,8 @@ impl Sender {
             core.urgent = core.urgent.filter(|&sequence| sequence >= next);
             let progress = Progress { count, last, echo, rtt: now.since(echo), congestion };
             self.control.on_progress(core, now, &progress, sack);
+        } else {
+            self.control.on_ranges(core, sack);
         }
     }
 
