@@ -27,9 +27,9 @@ const LEFT_OVER_MIN: usize = 64;
 /// Stands for the sequence number of nothing.
 const NONE: u32 = u32::MAX;
 
-/// An entry of the heap: when, in which order at the same instant, and who, in one number, which the
-/// processor compares without branches. From the highest bits: 64 of time, 32 of sequence, 32 of
-/// entity.
+/// An entry of the heap: when, in which order at the same instant, and who. All in one number, which
+/// the processor compares without branches; from its highest bits: 64 of time, 32 of sequence
+/// number, 32 of entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry(u128);
 
