@@ -87,5 +87,5 @@ mod stats;
 
 pub use config::{Duplex, Link, MAX_QUEUE_FRAMES, MAX_SPAN, MAX_STATIONS, MediumConfig, Station};
 pub use error::{AirError, QueueFull};
-pub use medium::{Address, Delivery, Frame, MAX_DELIVERIES, Medium};
+pub use medium::{Address, Delivery, Frame, MAX_DELIVERIES, Medium, Transmission};
 pub use stats::{LinkStats, StationStats};
