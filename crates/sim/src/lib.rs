@@ -5,9 +5,11 @@
 //! A run is a function of (scenario, point, replication): the same bytes on every machine.
 #![forbid(unsafe_code)]
 
+mod capture;
 pub mod tcp;
 mod udp;
 mod world;
 
+pub use capture::{CaptureCounts, CaptureError, CaptureLimits, capture_udp};
 pub use udp::{SimError, run_udp};
-pub use world::{Node, World};
+pub use world::{Node, Reception, SymbolCounts, Watcher, World};

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use corridor_air::{Address, Medium};
+use corridor_air::{Address, Delivery, Medium, Transmission};
 use corridor_base::Time;
-use corridor_proto::{Destination, Station, StationId};
+use corridor_proto::{Destination, FrameOutcome, Station, StationId, Stats};
 
 /// Called with every packet for a host, in order.
 pub type Sink = Box<dyn FnMut(Time, &[u8])>;
@@ -26,17 +26,87 @@ impl Node {
     }
 }
 
+/// Somebody who sees everything, and changes nothing.
+pub trait Watcher {
+    /// A transmission has ended. Those who heard it take it one propagation delay later.
+    fn take_transmission(&mut self, sent: Transmission);
+
+    /// A station has taken a frame that it heard.
+    fn take_reception(&mut self, reception: &Reception);
+
+    /// There is nothing more to see: the run may end here.
+    fn has_enough(&self) -> bool;
+}
+
+/// What a station made of a frame that it heard.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reception {
+    /// The sending place on the medium.
+    pub from: usize,
+    /// The hearing place.
+    pub to: usize,
+    /// What the station says.
+    pub outcome: FrameOutcome,
+    /// How its counters of symbols rose.
+    pub symbols: SymbolCounts,
+}
+
+/// The counters of [`Stats`] that say what became of a symbol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SymbolCounts {
+    /// See [`Stats::symbols_innovative`].
+    pub innovative: u64,
+    /// See [`Stats::symbols_dependent`].
+    pub dependent: u64,
+    /// See [`Stats::symbols_late`].
+    pub late: u64,
+    /// See [`Stats::symbols_refused`].
+    pub refused: u64,
+}
+
+impl SymbolCounts {
+    fn of(stats: &Stats) -> Self {
+        SymbolCounts {
+            innovative: stats.symbols_innovative,
+            dependent: stats.symbols_dependent,
+            late: stats.symbols_late,
+            refused: stats.symbols_refused,
+        }
+    }
+
+    fn since(self, before: Self) -> Self {
+        SymbolCounts {
+            innovative: self.innovative - before.innovative,
+            dependent: self.dependent - before.dependent,
+            late: self.late - before.late,
+            refused: self.refused - before.refused,
+        }
+    }
+}
+
 /// A medium, the nodes on it, and the time.
 pub struct World {
     now: Time,
     medium: Medium,
     nodes: Vec<Node>,
+    watcher: Option<Box<dyn Watcher>>,
 }
 
 impl World {
     /// A world at time zero; node k is station k of the medium.
     pub fn new(medium: Medium, nodes: Vec<Node>) -> Self {
-        World { now: Time::ZERO, medium, nodes }
+        World { now: Time::ZERO, medium, nodes, watcher: None }
+    }
+
+    /// Lets somebody see all that is on the air from here on. What happens does not change.
+    pub fn set_watcher(&mut self, watcher: Box<dyn Watcher>) {
+        self.medium.keep_transmissions();
+        self.watcher = Some(watcher);
+    }
+
+    /// Whether the watcher, if there is one, has seen enough.
+    pub fn is_watched_enough(&self) -> bool {
+        self.watcher.as_ref().is_some_and(|watcher| watcher.has_enough())
     }
 
     /// The virtual time.
@@ -93,12 +163,32 @@ impl World {
 
     /// Passes on what the medium delivers and takes what the stations send, until both rest.
     pub fn settle(&mut self) {
+        self.show_transmissions();
         while let Some(delivery) = self.medium.poll_delivery() {
-            let node = &mut self.nodes[delivery.to];
-            node.station.handle_frame(delivery.at, &delivery.frame);
+            self.deliver(&delivery);
             self.drain(delivery.to);
+            self.show_transmissions();
         }
         (0..self.nodes.len()).for_each(|index| self.drain(index));
+    }
+
+    fn deliver(&mut self, delivery: &Delivery) {
+        let station = &mut self.nodes[delivery.to].station;
+        let before = self.watcher.is_some().then(|| SymbolCounts::of(station.stats()));
+        let outcome = station.handle_frame(delivery.at, &delivery.frame);
+        if let (Some(watcher), Some(before)) = (&mut self.watcher, before) {
+            let symbols = SymbolCounts::of(station.stats()).since(before);
+            let Delivery { from, to, .. } = *delivery;
+            watcher.take_reception(&Reception { from, to, outcome, symbols });
+        }
+    }
+
+    fn show_transmissions(&mut self) {
+        if let Some(watcher) = &mut self.watcher {
+            while let Some(sent) = self.medium.poll_transmission() {
+                watcher.take_transmission(sent);
+            }
+        }
     }
 
     /// Takes packets, events and frames from a station.
