@@ -16,7 +16,7 @@ use std::sync::Arc;
 use corridor_base::rand::Rng;
 use corridor_base::{Stream, StreamKey, Time};
 
-use crate::config::{Duplex, MediumConfig, Station};
+use crate::config::{Duplex, Link, MediumConfig, Station};
 use crate::error::{AirError, QueueFull};
 use crate::link::LinkState;
 use crate::stats::{LinkStats, StationStats};
@@ -135,8 +135,12 @@ impl Medium {
     /// The first field of `config` found out of its range; see [`MediumConfig::check`].
     pub fn new(config: MediumConfig) -> Result<Self, AirError> {
         config.check()?;
-        let mut links: Vec<_> =
-            config.links.iter().map(|link| LinkState::new(link, &config)).collect();
+        let mut links = Vec::with_capacity(config.links.len());
+        for (index, link) in config.links.iter().enumerate() {
+            let Link { from, to, .. } = *link;
+            let refused = |source| AirError::Erasure { index, from, to, source };
+            links.push(LinkState::new(link, &config).map_err(refused)?);
+        }
         links.sort_unstable_by_key(|link| (link.from, link.to));
         let station = |station| StationState {
             queue: VecDeque::new(),

@@ -5,11 +5,19 @@
 //! A run is a function of (scenario, point, replication): the same bytes on every machine.
 #![forbid(unsafe_code)]
 
+mod agenda;
+mod agent;
 mod capture;
+mod network;
 pub mod tcp;
 mod udp;
 mod world;
 
+pub use agenda::{Agenda, MAX_ENTITIES};
+pub use agent::{Agent, Body, NodeIndex, Packet};
 pub use capture::{CaptureCounts, CaptureError, CaptureLimits, capture_udp};
+pub use network::{
+    AgentIndex, MAX_NODES, MAX_PIPES, Network, NetworkError, NetworkStats, Topology,
+};
 pub use udp::{SimError, run_udp};
 pub use world::{Node, Reception, SymbolCounts, Watcher, World};
