@@ -110,6 +110,7 @@ field("ack_helper_counter", uint32, "ack.helper_counter", "Newest counter heard 
 field("ack_e2", double, "ack.e2", "Erasure ratio helper to decoder (e2)")
 field("ack_e3", double, "ack.e3", "Erasure ratio encoder to decoder (e3)")
 field("ack_blocks", uint8, "ack.blocks", "Blocks with something to tell")
+field("ack_entry", ProtoField.none, "ack.entry", "Block")
 field("ack_block", uint16, "ack.block", "Block")
 field("ack_given_up", bool, "ack.given_up", "Given up", 16, nil, 0x8000)
 field("ack_rank", uint16, "ack.rank", "Rank", base.DEC, nil, 0x7fff)
@@ -187,6 +188,8 @@ end
 
 local function take(c, len)
   if len <= 0 or left(c) < len then
+    -- What would come next is not where it seems to be.
+    c.stop = c.at
     return nil
   end
   local range = c.tvb:range(c.at, len)
@@ -342,7 +345,7 @@ end
 -- ---- bodies ------------------------------------------------------------------------------------
 
 -- The words for a block, or nil when the frame ends before or says what cannot be.
-local function dissect_ack_block(state, c, tree)
+local function dissect_ack_block(c, tree)
   local block = add(c, tree, "ack_block", 2)
   local range = take(c, 2)
   if block == nil or range == nil then
@@ -374,7 +377,7 @@ local function dissect_ack_block(state, c, tree)
   return string.format("block %d rank %d/%d%s", block, rank, known, given_up and " given up" or "")
 end
 
-local function dissect_ack_blocks(state, c, tree, count)
+local function dissect_ack_blocks(c, tree, count)
   local words = {}
   if count == nil then
     return nil, "ends early"
@@ -382,10 +385,16 @@ local function dissect_ack_blocks(state, c, tree, count)
     return nil, "lists " .. count .. " blocks"
   end
   for index = 1, count do
-    local said, fault = dissect_ack_block(state, c, tree)
+    local entry, close = subtree(c, tree, "ack_entry")
+    if entry == nil then
+      return nil, "ends early"
+    end
+    local said, fault = dissect_ack_block(c, entry)
+    close()
     if said == nil then
       return nil, fault
     end
+    entry:set_text(said)
     words[index] = said
   end
   return words
@@ -410,7 +419,7 @@ local function dissect_ack(state, c)
   end
   add_ratio(c, tree, "ack_e2")
   add_ratio(c, tree, "ack_e3")
-  local words, fault = dissect_ack_blocks(state, c, tree, add(c, tree, "ack_blocks", 1))
+  local words, fault = dissect_ack_blocks(c, tree, add(c, tree, "ack_blocks", 1))
   close()
   if words == nil and fault == "ends early" then
     ran_out(state, "acknowledgement")

@@ -318,3 +318,91 @@ impl Ranks {
         Some(*rank)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corridor_scenario::expand;
+
+    const SCENARIO: &str = "name = 't'\nseed = 5\n[medium]\nduplex = 'half'\n\
+        rate_bps = 12000000\noverhead_us = 400\nrtt_ms = 4\nqueue_frames = 4\n[[run]]\n\
+        path = 'coded+helper'\ntransport = 'udp'\noffered_bps = 3e6\ne3 = 0.4\n\
+        direction = 'both'\nduration_s = 1\n";
+
+    /// Counts, and looks at what it is shown.
+    #[derive(Default)]
+    struct Seen {
+        transmissions: u64,
+        heard: u64,
+        receptions: u64,
+        innovative: u64,
+    }
+
+    impl Watcher for Rc<RefCell<Seen>> {
+        fn take_transmission(&mut self, sent: Transmission) {
+            let mut seen = self.borrow_mut();
+            seen.transmissions += 1;
+            seen.heard += sent.hearers.iter().filter(|(_, heard)| *heard).count() as u64;
+        }
+
+        fn take_reception(&mut self, reception: &Reception) {
+            let mut seen = self.borrow_mut();
+            seen.receptions += 1;
+            seen.innovative += reception.symbols.innovative;
+        }
+
+        fn has_enough(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn watching_changes_nothing_and_misses_nothing() {
+        let scenario = Scenario::parse(SCENARIO).unwrap();
+        let run = &expand(&scenario).unwrap()[0];
+        let seen = Rc::new(RefCell::new(Seen::default()));
+        let row = watch_udp(&scenario, run, Box::new(Rc::clone(&seen))).unwrap();
+        assert_eq!(row, crate::run_udp(&scenario, run).unwrap());
+        let seen = seen.borrow();
+        let frames = row.air_frames_per_packet.unwrap();
+        assert!(seen.transmissions > 1_000 && frames > 0.0);
+        assert_eq!(seen.heard, seen.receptions);
+        assert!(seen.innovative > 500 && seen.innovative < seen.receptions);
+
+        let limits = CaptureLimits::default();
+        let counts = capture_udp(&scenario, run, limits, io::sink()).unwrap();
+        assert_eq!(counts, CaptureCounts { frames: seen.transmissions, sealed: 0 });
+    }
+
+    #[test]
+    fn a_file_that_takes_nothing_is_an_error() {
+        struct Full;
+        impl Write for Full {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::StorageFull.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let scenario = Scenario::parse(SCENARIO).unwrap();
+        let run = &expand(&scenario).unwrap()[0];
+        let refused = capture_udp(&scenario, run, CaptureLimits::default(), Full);
+        assert!(matches!(refused, Err(CaptureError::Write(_))), "{refused:?}");
+    }
+
+    #[test]
+    fn ranks_count_innovative_symbols_and_the_oldest_are_forgotten() {
+        let mut ranks = Ranks::default();
+        assert_eq!(ranks.after((1, 2, 3), Fate::Innovative), Some(1));
+        assert_eq!(ranks.after((1, 2, 3), Fate::Dependent), Some(1));
+        assert_eq!(ranks.after((1, 2, 3), Fate::Late), None);
+        assert_eq!(ranks.after((2, 2, 3), Fate::Innovative), Some(1));
+        assert_eq!(ranks.after((1, 2, 3), Fate::Innovative), Some(2));
+        for block in 0..RANKS_MAX as u16 {
+            ranks.after((9, 9, block), Fate::Innovative);
+            assert!(ranks.ranks.len() <= RANKS_MAX && ranks.ages.len() == ranks.ranks.len());
+        }
+        assert_eq!(ranks.after((1, 2, 3), Fate::Dependent), Some(0));
+    }
+}

@@ -98,21 +98,23 @@ impl Sink {
 /// # Errors
 /// [`SimError::Unsupported`] for TCP, kernel paths and UDP underlays.
 pub fn run_udp(scenario: &Scenario, run: &Run) -> Result<Row, SimError> {
-    let mut prepared = prepare(scenario, run)?;
-    let sent = offer_load(&mut prepared, run);
-    Ok(report(scenario, run, &prepared.world, &prepared.sinks, &sent))
+    run_prepared(scenario, run, prepare(scenario, run)?)
 }
 
-/// The same, for somebody who wants to see it and not its result.
+/// The same, before the eyes of somebody. The row is that of what was run until they had enough.
 pub(crate) fn watch_udp(
     scenario: &Scenario,
     run: &Run,
     watcher: Box<dyn Watcher>,
-) -> Result<(), SimError> {
+) -> Result<Row, SimError> {
     let mut prepared = prepare(scenario, run)?;
     prepared.world.set_watcher(watcher);
-    offer_load(&mut prepared, run);
-    Ok(())
+    run_prepared(scenario, run, prepared)
+}
+
+fn run_prepared(scenario: &Scenario, run: &Run, mut prepared: Prepared) -> Result<Row, SimError> {
+    let sent = offer_load(&mut prepared, run);
+    Ok(report(scenario, run, &prepared.world, &prepared.sinks, &sent))
 }
 
 /// A world that has not begun.
@@ -223,7 +225,9 @@ fn offer_load(prepared: &mut Prepared, run: &Run) -> [u64; 2] {
         }
         world.settle();
     }
-    world.run_until(end + DRAIN);
+    if !world.is_watched_enough() {
+        world.run_until(end + DRAIN);
+    }
     sent
 }
 
