@@ -19,7 +19,7 @@ use corridor_proto::{Field, FrameOutcome, Rejection, StationId, Unsealer};
 use corridor_scenario::{Run, Scenario};
 
 use crate::udp::{PSK, SimError, watch_udp};
-use crate::world::{Reception, SymbolCounts, Watcher};
+use crate::watch::{Reception, SymbolCounts, Watcher};
 use pcapng::{LINKTYPE_ETHERNET, PcapngWriter};
 use radio::{CaptureHeader, Fate, Hearer};
 

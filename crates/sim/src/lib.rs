@@ -9,8 +9,10 @@ mod agenda;
 mod agent;
 mod capture;
 mod network;
+pub mod source;
 pub mod tcp;
 mod udp;
+mod watch;
 mod world;
 
 pub use agenda::{Agenda, MAX_ENTITIES};
@@ -20,4 +22,5 @@ pub use network::{
     AgentIndex, MAX_NODES, MAX_PIPES, Network, NetworkError, NetworkStats, Topology,
 };
 pub use udp::{SimError, run_udp};
-pub use world::{Node, Reception, SymbolCounts, Watcher, World};
+pub use watch::{Reception, SymbolCounts, Watcher};
+pub use world::{Node, World};

@@ -15,7 +15,8 @@ use corridor_scenario::{
 };
 use hdrhistogram::Histogram;
 
-use crate::world::{Node, Watcher, World};
+use crate::watch::Watcher;
+use crate::world::{Node, World};
 
 /// Bytes of an Ethernet frame beyond what Corridor puts into it; the medium counts them.
 const ETHERNET_HEADER_LEN: usize = 14;

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
-use corridor_sim::tcp::{Receiver, ReceiverConfig, Segment, Sender, SenderConfig, Variant};
+use corridor_sim::tcp::{
+    Receiver, ReceiverConfig, Segment, Sender, SenderConfig, Variant, VegasConfig,
+};
 
 /// One way takes so long.
 const DELAY: Duration = Duration::from_millis(50);
@@ -56,10 +58,27 @@ fn transfer(sender: SenderConfig, receiver: ReceiverConfig, loss: u32, seed: u64
     None
 }
 
+/// All variants, with a receiver that suits them.
+fn variants() -> [(Variant, ReceiverConfig); 7] {
+    [
+        (Variant::Tahoe, ReceiverConfig::ns2(false)),
+        (Variant::Reno, ReceiverConfig::ns2(false)),
+        (Variant::NewReno, ReceiverConfig::ns2(false)),
+        (Variant::Sack, ReceiverConfig::ns2(true)),
+        (Variant::Cubic, ReceiverConfig::ns2(true)),
+        (Variant::Vegas(VegasConfig::default()), ReceiverConfig::ns2(false)),
+        (Variant::Reno, ReceiverConfig::go_back_n()),
+    ]
+}
+
 #[test]
 fn everything_arrives_whatever_is_lost() {
-    for loss in [0, 10, 100, 300, 700] {
-        let end = transfer(SenderConfig::ns2(Variant::Reno), ReceiverConfig::ns2(false), loss, 1);
-        assert!(end.is_some(), "{loss} of 1000 lost");
+    for (variant, receiver) in variants() {
+        for loss in [0, 10, 100, 300, 700] {
+            for config in [SenderConfig::ns2(variant), SenderConfig::rfc(variant)] {
+                let end = transfer(config, receiver, loss, 1);
+                assert!(end.is_some(), "{variant:?}: {loss} of 1000 lost");
+            }
+        }
     }
 }

@@ -44,6 +44,10 @@ pub(super) struct Progress {
     pub(super) count: u64,
     /// The last of them.
     pub(super) last: Sent,
+    /// `sent_at` that the acknowledgement echoed.
+    pub(super) echo: Time,
+    /// From then to now.
+    pub(super) rtt: Duration,
     /// Congestion was echoed with it, so that the window must not grow.
     pub(super) congestion: bool,
 }
@@ -107,9 +111,9 @@ impl Core {
     }
 
     pub(super) fn enter(&mut self, event: Event) {
-        if let Some(state) = self.state.after(event) {
-            self.state = state;
-        }
+        let after = self.state.after(event);
+        debug_assert!(after.is_some(), "{event:?} in state {:?}", self.state);
+        self.state = after.unwrap_or(self.state);
     }
 
     pub(super) fn window_max(&self) -> f64 {
@@ -187,24 +191,49 @@ impl Core {
         self.idle_since = None;
     }
 
-    /// Round-trip time and timer, for an acknowledgement of new data.
-    pub(super) fn measure(&mut self, now: Time, echo: Time) {
-        let completed = self.timed.filter(|&(sequence, _)| sequence < self.flight.una());
-        match self.config.rtt_sampling {
-            RttSampling::OnePacket => {
-                if let Some((_, sent_at)) = completed {
-                    self.rto.end_backoff();
-                    self.rto.sample_by_clock(now, sent_at);
-                }
-            }
-            RttSampling::Timestamps => {
-                self.rto.end_backoff();
-                self.rto.sample_by_echo(now, echo);
+    /// Round-trip time, timer, and the end of a repair after a timeout, for an acknowledgement of
+    /// new data.
+    pub(super) fn settle(&mut self, now: Time, progress: &Progress) {
+        if let Some(sent_at) = self.take_timed() {
+            self.rto.end_backoff();
+            if self.config.rtt_sampling == RttSampling::OnePacket {
+                self.rto.sample_by_clock(now, sent_at);
             }
         }
-        if completed.is_some() {
-            self.timed = None;
+        self.sample_echo(now, progress);
+        self.rearm(now);
+        if self.state == State::Loss && self.is_repaired() {
+            self.enter(Event::Repaired);
         }
+    }
+
+    /// The same in the middle of a recovery: a packet that waited beyond a gap says nothing about
+    /// the round-trip time, and the timer is the variant's affair.
+    pub(super) fn settle_partial(&mut self, now: Time, progress: &Progress) {
+        if self.take_timed().is_some() {
+            self.rto.end_backoff();
+        }
+        self.sample_echo(now, progress);
+    }
+
+    fn sample_echo(&mut self, now: Time, progress: &Progress) {
+        if self.config.rtt_sampling == RttSampling::Timestamps {
+            self.rto.end_backoff();
+            self.rto.sample_by_echo(now, progress.echo);
+        }
+    }
+
+    /// When the packet that was timed was sent, if it has been acknowledged.
+    fn take_timed(&mut self) -> Option<Time> {
+        let una = self.flight.una();
+        self.timed.take_if(|&mut (sequence, _)| sequence < una).map(|(_, sent_at)| sent_at)
+    }
+
+    /// Counts a duplicate acknowledgement; the first two may let a new packet go (RFC 3042).
+    pub(super) fn count_duplicate(&mut self) {
+        self.duplicates += 1;
+        let limited = self.config.limited_transmit && self.duplicates < DUPLICATES_THRESHOLD;
+        self.limited = u32::from(limited);
     }
 
     /// RFC 6298, rules 5.2 and 5.3.
@@ -227,16 +256,26 @@ impl Core {
         self.recover.is_none_or(|recover| self.flight.una() >= recover)
     }
 
-    /// Reduces the window for an echo of congestion that comes with the acknowledgement of all
-    /// before `next`, once for each window (RFC 3168, Section 6.1.2).
-    pub(super) fn respond_to_echo(&mut self, next: u64, factor: f64) {
+    /// Whether an echo of congestion with the acknowledgement of all before `next` is of a window
+    /// not reduced yet (RFC 3168, Section 6.1.2).
+    pub(super) fn is_first_echo(&self, next: u64) -> bool {
         let is_new = |point: Option<u64>| point.is_none_or(|point| next > point);
-        if !is_new(self.recover) || !is_new(self.echoed) {
-            return;
-        }
+        is_new(self.recover) && is_new(self.echoed)
+    }
+
+    /// Reduces the window for an echo of congestion.
+    pub(super) fn respond_to_echo(&mut self, factor: f64) {
         self.cwnd = self.reduce(factor);
         self.echoed = Some(self.flight.high());
         self.counts.ecn_responses += 1;
+    }
+
+    /// Reduces the window for a loss, unless it was reduced for congestion that was echoed and the
+    /// loss is of that window.
+    pub(super) fn reduce_unless_echoed(&mut self, factor: f64) {
+        if self.echoed.is_none_or(|echoed| self.flight.una() > echoed) {
+            self.cwnd = self.reduce(factor);
+        }
     }
 
     /// Sets the slow-start threshold to `factor` of what [`Reduction`] says, and returns what the
@@ -265,10 +304,7 @@ impl Core {
     pub(super) fn fast_retransmit(&mut self, now: Time, factor: f64) {
         self.enter(Event::FastRetransmit);
         self.remember_loss();
-        // The window was reduced for congestion that was echoed, and the loss is of that window.
-        if self.echoed.is_none_or(|echoed| self.flight.una() > echoed) {
-            self.cwnd = self.reduce(factor);
-        }
+        self.reduce_unless_echoed(factor);
         self.retransmit_first(now);
         self.counts.fast_retransmits += 1;
     }

@@ -118,6 +118,11 @@ impl Flight {
         self.next = self.una;
     }
 
+    /// Sends nothing again but what a recovery picks: the window goes on beyond the highest.
+    pub(super) fn go_forth(&mut self) {
+        self.next = self.high;
+    }
+
     /// What the receiver has need not be sent again.
     pub(super) fn skip_sacked(&mut self) {
         while self.packet(self.next).is_some_and(|packet| packet.sacked) {

@@ -4,10 +4,10 @@ use core::time::Duration;
 
 use corridor_base::Time;
 
-use super::config::{ConfigError, DUPLICATES_THRESHOLD, SenderConfig};
+use super::config::{ConfigError, SenderConfig};
 use super::core::{Core, Progress, SenderStats};
 use super::segment::Segment;
-use super::state::{Event, State};
+use super::state::State;
 use super::variant::Control;
 
 /// A TCP sender: acknowledgements in, packets out, time as an argument.
@@ -84,7 +84,7 @@ impl Sender {
 
     /// Takes in an acknowledgement; data is none of a sender's business.
     pub fn handle_segment(&mut self, now: Time, segment: &Segment) {
-        let Segment::Ack { next, echo, congestion_echo, .. } = *segment else { return };
+        let Segment::Ack { next, echo, ref sack, congestion_echo, .. } = *segment else { return };
         let core = &mut self.core;
         core.counts.acks_received += 1;
         core.burst = u32::MAX;
@@ -93,33 +93,14 @@ impl Sender {
             self.control.on_congestion_echo(core, next);
         }
         if next == core.flight.una() && !core.flight.is_empty() {
-            self.handle_duplicate(now);
+            core.counts.duplicate_acks += 1;
+            self.control.on_duplicate(core, now, sack);
         } else if let Some((count, last)) = core.flight.acknowledge(next) {
-            self.handle_progress(now, echo, &Progress { count, last, congestion });
+            core.limited = 0;
+            core.urgent = core.urgent.filter(|&sequence| sequence >= next);
+            let progress = Progress { count, last, echo, rtt: now.since(echo), congestion };
+            self.control.on_progress(core, now, &progress, sack);
         }
-    }
-
-    /// New data was acknowledged.
-    fn handle_progress(&mut self, now: Time, echo: Time, progress: &Progress) {
-        let core = &mut self.core;
-        core.limited = 0;
-        core.urgent = core.urgent.filter(|&sequence| sequence >= core.flight.una());
-        core.measure(now, echo);
-        core.rearm(now);
-        if core.state == State::Loss && core.is_repaired() {
-            core.enter(Event::Repaired);
-        }
-        self.control.on_progress(core, now, progress);
-    }
-
-    /// The same number was acknowledged again.
-    fn handle_duplicate(&mut self, now: Time) {
-        let core = &mut self.core;
-        core.counts.duplicate_acks += 1;
-        core.duplicates += 1;
-        let limited = core.config.limited_transmit && core.duplicates < DUPLICATES_THRESHOLD;
-        core.limited = u32::from(limited);
-        self.control.on_duplicate(core, now);
     }
 
     /// The clock has reached `now`.
@@ -128,7 +109,7 @@ impl Sender {
             return;
         }
         self.core.burst = u32::MAX;
-        self.core.collapse_on_timeout(now, self.control.reduction());
+        self.control.on_timeout(&mut self.core, now);
     }
 
     /// When [`Sender::handle_timeout`] wants to be called.
@@ -144,7 +125,7 @@ impl Sender {
         }
         let sequence = match core.urgent.take() {
             Some(sequence) => sequence,
-            None => core.take_next_in_window()?,
+            None => self.control.take_next(core)?,
         };
         let retransmission = core.send(now, sequence);
         let congestion_experienced = false;

@@ -9,11 +9,12 @@ use crate::tcp::state::{Event, State};
 /// Share of the window that a loss leaves.
 pub(super) const REDUCTION: f64 = 0.5;
 
-pub(super) fn on_progress(core: &mut Core, progress: &Progress) {
+pub(super) fn on_progress(core: &mut Core, now: Time, progress: &Progress) {
     if core.state == State::Recovery {
         core.enter(Event::Repaired);
         core.inflation = 0;
     }
+    core.settle(now, progress);
     core.duplicates = 0;
     grow(core, progress);
 }
