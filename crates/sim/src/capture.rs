@@ -2,8 +2,12 @@
 //!
 //! The simulator knows the stations' secret, so what [`Capture`] writes is in the clear: it watches
 //! a [`World`](crate::World) and writes every transmission once, at the end of its airtime, with
-//! what became of it at each station in reach (see `capture/radio.rs` for the layout).
+//! what became of it at each station in reach (see `capture/radio.rs` for the layout). Of a
+//! [`Network`](crate::Network) it writes IP packets, as they pass some of its nodes
+//! (`capture/hosts.rs`, `capture/packets.rs`).
 
+mod hosts;
+mod packets;
 mod pcapng;
 mod radio;
 
@@ -20,6 +24,8 @@ use corridor_scenario::{Run, Scenario};
 
 use crate::udp::{PSK, SimError, watch_udp};
 use crate::watch::{Reception, SymbolCounts, Watcher};
+pub use hosts::{CapturedFlow, NetworkCapture};
+pub(crate) use packets::write_datagram;
 use pcapng::{LINKTYPE_ETHERNET, PcapngWriter};
 use radio::{CaptureHeader, Fate, Hearer};
 
@@ -232,8 +238,8 @@ impl Capture {
         };
         header.write(&mut self.head);
         let len = self.head.len() + waiting.clear.len();
-        let at_ns = sent.ended_at.as_nanos();
-        self.writer.packet(self.interface, at_ns, &[&self.head, &waiting.clear], len)
+        let place = (self.interface, sent.ended_at.as_nanos());
+        self.writer.packet(place, &[&self.head, &waiting.clear], len, "")
     }
 
     /// Writes what is still on its way.

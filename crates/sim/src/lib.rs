@@ -17,10 +17,12 @@ mod world;
 
 pub use agenda::{Agenda, MAX_ENTITIES};
 pub use agent::{Agent, Body, NodeIndex, Packet};
-pub use capture::{CaptureCounts, CaptureError, CaptureLimits, capture_udp};
+pub use capture::{
+    CaptureCounts, CaptureError, CaptureLimits, CapturedFlow, NetworkCapture, capture_udp,
+};
 pub use network::{
     AgentIndex, MAX_NODES, MAX_PIPES, Network, NetworkError, NetworkStats, Topology,
 };
 pub use udp::{SimError, run_udp};
-pub use watch::{Reception, SymbolCounts, Watcher};
+pub use watch::{Crossing, PacketWatcher, Reception, SymbolCounts, Watcher};
 pub use world::{Node, World};

@@ -15,6 +15,7 @@ use corridor_base::{StreamKey, Time};
 
 use crate::agenda::Agenda;
 use crate::agent::{Agent, NodeIndex, Packet};
+use crate::watch::{Crossing, PacketWatcher};
 use routes::Routes;
 
 /// Most nodes of a network.
@@ -151,6 +152,7 @@ pub struct Network {
     hosts: Vec<Host>,
     agents: Vec<(NodeIndex, Box<dyn Agent>)>,
     stats: NetworkStats,
+    watcher: Option<Box<dyn PacketWatcher>>,
 }
 
 impl Network {
@@ -177,6 +179,7 @@ impl Network {
             hosts: (0..topology.nodes).map(|_| Host { agents: Vec::new() }).collect(),
             agents: Vec::new(),
             stats: NetworkStats::default(),
+            watcher: None,
         })
     }
 
@@ -203,6 +206,16 @@ impl Network {
         self.agenda.wake(self.pipes.len() + index, agent.poll_timeout());
         self.agents.push((node, Box::new(agent)));
         Ok(AgentIndex(index))
+    }
+
+    /// Lets somebody see all packets from here on. What happens does not change.
+    pub fn set_watcher(&mut self, watcher: Box<dyn PacketWatcher>) {
+        self.watcher = Some(watcher);
+    }
+
+    /// Whether the watcher, if there is one, has seen enough.
+    pub fn is_watched_enough(&self) -> bool {
+        self.watcher.as_ref().is_some_and(|watcher| watcher.has_enough())
     }
 
     /// The virtual time.
@@ -272,6 +285,7 @@ impl Network {
         };
         let agent = agents[place].1;
         self.stats.delivered += 1;
+        self.show(node, &packet, Crossing::Arrived);
         self.agents[agent].1.handle_packet(self.now, packet);
         self.drain(agent);
     }
@@ -280,12 +294,32 @@ impl Network {
     fn forward(&mut self, node: NodeIndex, packet: Packet) {
         let Some(index) = self.routes.next(node, packet.to) else {
             self.stats.undeliverable += 1;
-            return;
+            return self.show(node, &packet, Crossing::Unroutable);
         };
+        let shown = self.watcher.is_some().then(|| packet.clone());
         let pipe = &mut self.pipes[index];
-        match pipe.offer(self.now, packet.len_bytes, packet) {
-            Ok(()) => self.agenda.wake(index, pipe.poll_timeout()),
-            Err(_) => self.stats.refused += 1,
+        let erased = pipe.stats().erased;
+        let taken = pipe.offer(self.now, packet.len_bytes, packet).is_ok();
+        if taken {
+            self.agenda.wake(index, pipe.poll_timeout());
+        } else {
+            self.stats.refused += 1;
+        }
+        if let Some(packet) = shown {
+            let lost = pipe.stats().erased > erased;
+            let next = self.routes.end(index);
+            let crossing = match taken {
+                false => Crossing::Dropped(next),
+                true if lost => Crossing::Lost(next),
+                true => Crossing::Sent(next),
+            };
+            self.show(node, &packet, crossing);
+        }
+    }
+
+    fn show(&mut self, node: NodeIndex, packet: &Packet, crossing: Crossing) {
+        if let Some(watcher) = &mut self.watcher {
+            watcher.take_packet(self.now, node, packet, crossing);
         }
     }
 

@@ -15,6 +15,8 @@ use corridor_scenario::{
 };
 use hdrhistogram::Histogram;
 
+use crate::agent::NodeIndex;
+use crate::capture::write_datagram;
 use crate::watch::Watcher;
 use crate::world::{Node, World};
 
@@ -236,22 +238,10 @@ fn offer_load(prepared: &mut Prepared, run: &Run) -> [u64; 2] {
 /// carry, for whoever looks at it. The payload begins with a stamp, the rest is zero.
 fn datagram(source: usize, len: usize) -> Vec<u8> {
     let len = len.max(UDP_HEADERS_LEN + STAMP_LEN);
-    let mut packet = vec![0; len];
-    let host = |index: usize| [10, 9, 0, index as u8 + 1];
-    packet[0] = 0x45;
-    packet[2..4].copy_from_slice(&(len as u16).to_be_bytes());
-    // Do not fragment; time to live; UDP.
-    (packet[6], packet[8], packet[9]) = (0x40, 64, 17);
-    packet[12..16].copy_from_slice(&host(source));
-    packet[16..20].copy_from_slice(&host(1 - source));
-    let sum: u32 =
-        packet[..20].chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
-    let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
-    packet[10..12].copy_from_slice(&checksum.to_be_bytes());
-    packet[20..22].copy_from_slice(&PORT.to_be_bytes());
-    packet[22..24].copy_from_slice(&PORT.to_be_bytes());
-    packet[24..26].copy_from_slice(&((len - 20) as u16).to_be_bytes());
-    // A UDP checksum of zero says that there is none (RFC 768).
+    let (from, to) = (source as NodeIndex, 1 - source as NodeIndex);
+    let mut packet = Vec::with_capacity(len);
+    write_datagram(from, to, (PORT, PORT), (len - UDP_HEADERS_LEN) as u16, &mut packet);
+    packet.resize(len, 0);
     packet
 }
 

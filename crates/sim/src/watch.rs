@@ -1,7 +1,10 @@
-//! Seeing what happens in a [`World`](crate::World).
+//! Seeing what happens in a [`World`](crate::World) or a [`Network`](crate::Network).
 
 use corridor_air::Transmission;
+use corridor_base::Time;
 use corridor_proto::{FrameOutcome, Stats};
+
+use crate::agent::{NodeIndex, Packet};
 
 /// Somebody who sees everything, and changes nothing.
 pub trait Watcher {
@@ -59,4 +62,28 @@ impl SymbolCounts {
             refused: self.refused - before.refused,
         }
     }
+}
+
+/// Somebody who sees every packet of a network at every node, and changes nothing.
+pub trait PacketWatcher {
+    /// A packet is at a node.
+    fn take_packet(&mut self, now: Time, node: NodeIndex, packet: &Packet, crossing: Crossing);
+
+    /// There is nothing more to see: the run may end here.
+    fn has_enough(&self) -> bool;
+}
+
+/// What a packet does at a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crossing {
+    /// It has arrived where it is for.
+    Arrived,
+    /// It goes on to this node, and will arrive there.
+    Sent(NodeIndex),
+    /// It goes on to this node; the link loses it.
+    Lost(NodeIndex),
+    /// The queue of the link to this node is full.
+    Dropped(NodeIndex),
+    /// There is no way on from here.
+    Unroutable,
 }

@@ -8,6 +8,8 @@ use std::io::{self, Write};
 
 /// Link type of Ethernet frames (LINKTYPE_ETHERNET).
 pub(crate) const LINKTYPE_ETHERNET: u16 = 1;
+/// Link type of IP packets with nothing in front (LINKTYPE_RAW).
+pub(crate) const LINKTYPE_RAW: u16 = 101;
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
@@ -69,13 +71,13 @@ impl<W: Write> PcapngWriter<W> {
         Ok(self.interfaces - 1)
     }
 
-    /// Adds a packet of `len_bytes`, of which `parts` are kept.
+    /// Adds a packet of `len_bytes`, of which `parts` are kept; an empty `comment` is none.
     pub(crate) fn packet(
         &mut self,
-        interface: u32,
-        at_ns: u64,
+        (interface, at_ns): (u32, u64),
         parts: &[&[u8]],
         len_bytes: usize,
+        comment: &str,
     ) -> io::Result<()> {
         debug_assert!(interface < self.interfaces);
         let kept: usize = parts.iter().map(|part| part.len()).sum();
@@ -87,6 +89,10 @@ impl<W: Write> PcapngWriter<W> {
         self.block.extend_from_slice(&(len_bytes as u32).to_le_bytes());
         parts.iter().for_each(|part| self.block.extend_from_slice(part));
         self.pad();
+        if !comment.is_empty() {
+            self.option(OPTION_COMMENT, comment.as_bytes());
+            self.option(OPTION_END, &[]);
+        }
         self.write_block(ENHANCED_PACKET)
     }
 
@@ -143,7 +149,7 @@ mod tests {
         let mut writer = PcapngWriter::new(&mut bytes, "five").unwrap();
         assert_eq!(writer.interface(LINKTYPE_ETHERNET, "a", "first").unwrap(), 0);
         assert_eq!(writer.interface(LINKTYPE_ETHERNET, "b", "").unwrap(), 1);
-        writer.packet(1, 0x1_0000_0002, &[b"abc", b"de"], 9).unwrap();
+        writer.packet((1, 0x1_0000_0002), &[b"abc", b"de"], 9, "lost").unwrap();
         let blocks = blocks(&bytes);
         let kinds: Vec<_> = blocks.iter().map(|(kind, _)| *kind).collect();
         assert_eq!(
@@ -152,6 +158,6 @@ mod tests {
         );
         let expected = [1u32, 1, 2, 5, 9].map(u32::to_le_bytes).concat();
         assert_eq!(blocks[3].1[..20], expected);
-        assert_eq!(&blocks[3].1[20..], b"abcde\0\0\0");
+        assert_eq!(&blocks[3].1[20..], b"abcde\0\0\0\x01\0\x04\0lost\0\0\0\0");
     }
 }
