@@ -197,6 +197,11 @@ local function take(c, len)
   return range
 end
 
+-- The number in a range, which newer versions of Lua must not take for a fraction.
+local function uint(range)
+  return math.floor(range:uint())
+end
+
 -- Adds the next `len` bytes as a field; returns the number, or the range of a long field, or nil
 -- at the end of the frame.
 local function add(c, tree, key, len)
@@ -206,7 +211,7 @@ local function add(c, tree, key, len)
   end
   tree:add(F[key], range)
   if len <= 4 then
-    return range:uint()
+    return uint(range)
   end
   return range
 end
@@ -217,7 +222,7 @@ local function add_ratio(c, tree, key)
   if range == nil then
     return nil
   end
-  local ratio = range:uint() / 65535
+  local ratio = uint(range) / 65535
   tree:add(F[key], range, ratio)
   return ratio
 end
@@ -237,7 +242,7 @@ end
 local function bits_set(range)
   local count = 0
   for at = 0, range:len() - 1 do
-    local byte = range:range(at, 1):uint()
+    local byte = uint(range:range(at, 1))
     while byte > 0 do
       count = count + byte % 2
       byte = math.floor(byte / 2)
@@ -255,9 +260,9 @@ local function nonzero(range, bits, count)
   for index = 0, count - 1 do
     local value
     if bits == 8 then
-      value = range:range(index, 1):uint()
+      value = uint(range:range(index, 1))
     else
-      local byte = range:range(math.floor(index / 2), 1):uint()
+      local byte = uint(range:range(math.floor(index / 2), 1))
       value = index % 2 == 0 and byte % 16 or math.floor(byte / 16)
     end
     if value ~= 0 then
@@ -294,10 +299,10 @@ end
 -- ---- packets of the hosts ----------------------------------------------------------------------
 
 local function ip_dissector(range)
-  local version = math.floor(range:range(0, 1):uint() / 16)
-  if version == 4 and range:len() >= 20 and range:range(2, 2):uint() == range:len() then
+  local version = math.floor(uint(range:range(0, 1)) / 16)
+  if version == 4 and range:len() >= 20 and uint(range:range(2, 2)) == range:len() then
     return Dissector.get("ip")
-  elseif version == 6 and range:len() >= 40 and range:range(4, 2):uint() + 40 == range:len() then
+  elseif version == 6 and range:len() >= 40 and uint(range:range(4, 2)) + 40 == range:len() then
     return Dissector.get("ipv6")
   end
   return nil
@@ -307,7 +312,7 @@ end
 local function dissect_packets(state, c, tree)
   local packets = 0
   while left(c) > 2 do
-    local len = c.tvb:range(c.at, 2):uint()
+    local len = uint(c.tvb:range(c.at, 2))
     if len == 0 then
       break
     elseif len > left(c) - 2 then
@@ -353,7 +358,7 @@ local function dissect_ack_block(c, tree)
   end
   tree:add(F.ack_given_up, range)
   tree:add(F.ack_rank, range)
-  local rank, given_up = range:uint() % 0x8000, range:uint() >= 0x8000
+  local rank, given_up = uint(range) % 0x8000, uint(range) >= 0x8000
   local known = add(c, tree, "ack_known", 2)
   if known == nil then
     return nil, "ends early"
@@ -413,7 +418,7 @@ local function dissect_ack(state, c)
   local range = take(c, 4)
   if range ~= nil then
     local item = tree:add(F.ack_helper_counter, range)
-    if range:uint() == NO_COUNTER then
+    if uint(range) == NO_COUNTER then
       item:append_text(" (no helper heard)")
     end
   end
@@ -497,7 +502,7 @@ local function dissect_enc(state, c)
   if flow == nil or block == nil or range == nil then
     return ran_out(state, "ENC body")
   end
-  local form, number = math.floor(range:uint() / 0x4000), range:uint() % 0x4000
+  local form, number = math.floor(uint(range) / 0x4000), uint(range) % 0x4000
   tree:add(F.form, range)
   tree:add(form == 0 and F.index or F.count, range)
   local words = dissect_form(state, c, form, number)
@@ -550,7 +555,7 @@ local function dissect_hello_to(state, c)
   end
   tree:add(F.to_accepted, flags)
   tree:add(F.to_asks, flags)
-  local accepted = flags:uint() % 2 == 1
+  local accepted = uint(flags) % 2 == 1
   local words = (accepted and "accepts" or "challenges") .. " station " .. number
   tree:append_text(": " .. words)
   return words
@@ -606,7 +611,7 @@ local function is_frame(tvb, at, reported)
   if reported - at < HEADER_LEN + TAG_LEN or tvb:len() <= at then
     return false
   end
-  local first = tvb:range(at, 1):uint()
+  local first = uint(tvb:range(at, 1))
   local kind = math.floor(first / 2) % 8
   return math.floor(first / 16) == VERSION and KINDS[kind] ~= nil
     and (kind == ENC or first % 2 == 0)
@@ -636,7 +641,7 @@ local function dissect_frame(state, tvb, at)
   tree:add(F.version, first)
   tree:add(F.type, first)
   tree:add(F.has_ack, first)
-  state.kind, state.has_ack = math.floor(first:uint() / 2) % 8, first:uint() % 2 == 1
+  state.kind, state.has_ack = math.floor(uint(first) / 2) % 8, uint(first) % 2 == 1
   tree:append_text(" " .. KINDS[state.kind])
   add(c, tree, "session", 2)
   local counter = add(c, tree, "counter", 4)
@@ -682,8 +687,8 @@ local function dissect_hearer(state, c, tree, to)
   local range = take(c, 2)
   local words = "station " .. number .. ": " .. (FATES[fate] or "?")
   local rank
-  if range:uint() ~= NO_RANK then
-    rank = range:uint()
+  if uint(range) ~= NO_RANK then
+    rank = uint(range)
     item:add(F.hearer_rank, range)
     words = words .. ", rank " .. rank
   end
@@ -714,8 +719,8 @@ local function dissect_capture(state, tvb)
   if tvb:len() < CAPTURE_FIXED_LEN then
     return nil
   end
-  local length, reach = tvb:range(5, 2):uint(), tvb:range(23, 1):uint()
-  if tvb:range(4, 1):uint() ~= 1 or length ~= CAPTURE_FIXED_LEN + 4 * reach
+  local length, reach = uint(tvb:range(5, 2)), uint(tvb:range(23, 1))
+  if uint(tvb:range(4, 1)) ~= 1 or length ~= CAPTURE_FIXED_LEN + 4 * reach
     or length > tvb:len() then
     return nil
   end
@@ -726,10 +731,10 @@ local function dissect_capture(state, tvb)
   local flags = take(c, 1)
   tree:add(F.air_unsealed, flags)
   tree:add(F.air_to_all, flags)
-  state.unsealed = flags:uint() % 2 == 1
+  state.unsealed = uint(flags) % 2 == 1
   local from = add(c, tree, "air_from", 1)
   local to = add(c, tree, "air_to", 1)
-  if math.floor(flags:uint() / 2) % 2 == 1 then
+  if math.floor(uint(flags) / 2) % 2 == 1 then
     to = nil
   end
   local again = add(c, tree, "air_retransmissions", 2)
@@ -750,7 +755,7 @@ end
 
 function corridor.dissector(tvb, pinfo, root)
   local reported = tvb:reported_len()
-  local is_capture = tvb:len() >= 4 and tvb:range(0, 4):uint() == CAPTURE_MAGIC
+  local is_capture = tvb:len() >= 4 and uint(tvb:range(0, 4)) == CAPTURE_MAGIC
   if not is_capture and not is_frame(tvb, 0, reported) then
     return 0
   end

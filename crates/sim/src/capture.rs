@@ -71,7 +71,8 @@ pub enum CaptureError {
 }
 
 /// Runs UDP load over `run`'s path as [`run_udp`](crate::run_udp) does, and writes what was on the
-/// air to `out`: a pcapng file of Ethernet frames. The same run and limits give the same bytes.
+/// air to `out`: a pcapng file of Ethernet frames, with a comment that says what it is of. The same
+/// arguments give the same bytes.
 ///
 /// # Errors
 /// [`CaptureError::Sim`] as for `run_udp`; [`CaptureError::Write`] when `out` refuses.
@@ -79,17 +80,10 @@ pub fn capture_udp(
     scenario: &Scenario,
     run: &Run,
     limits: CaptureLimits,
+    comment: &str,
     out: impl Write + 'static,
 ) -> Result<CaptureCounts, CaptureError> {
-    let comment = format!(
-        "{}, point {}, replication {}, seed {}: {}",
-        scenario.name,
-        run.point,
-        run.replication,
-        scenario.seed,
-        run.title()
-    );
-    let capture = Rc::new(RefCell::new(Capture::new(Box::new(out), &comment, limits)?));
+    let capture = Rc::new(RefCell::new(Capture::new(Box::new(out), comment, limits)?));
     watch_udp(scenario, run, Box::new(Rc::clone(&capture)))?;
     let mut capture = capture.borrow_mut();
     capture.finish()
@@ -376,7 +370,7 @@ mod tests {
         assert!(seen.innovative > 500 && seen.innovative < seen.receptions);
 
         let limits = CaptureLimits::default();
-        let counts = capture_udp(&scenario, run, limits, io::sink()).unwrap();
+        let counts = capture_udp(&scenario, run, limits, "", io::sink()).unwrap();
         assert_eq!(counts, CaptureCounts { frames: seen.transmissions, sealed: 0 });
     }
 
@@ -393,7 +387,7 @@ mod tests {
         }
         let scenario = Scenario::parse(SCENARIO).unwrap();
         let run = &expand(&scenario).unwrap()[0];
-        let refused = capture_udp(&scenario, run, CaptureLimits::default(), Full);
+        let refused = capture_udp(&scenario, run, CaptureLimits::default(), "", Full);
         assert!(matches!(refused, Err(CaptureError::Write(_))), "{refused:?}");
     }
 

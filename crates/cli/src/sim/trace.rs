@@ -7,24 +7,25 @@ use std::process::ExitCode;
 
 use clap::Args;
 use corridor_base::Time;
-use corridor_scenario::{Run, Scenario, ScenarioError, expand};
-use corridor_sim::{CaptureCounts, CaptureError, CaptureLimits, capture_udp};
+use corridor_scenario::{Load, Plan, Point, REPLICATIONS_MAX, Run, ScenarioError};
+use corridor_sim::{CaptureCounts, CaptureError, CaptureLimits, SimError, capture_udp};
 
 use crate::Exit;
 
 /// Arguments of `corridor sim trace`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// The scenario file
+    /// The plan, or scenario
     #[arg(value_name = "FILE.toml")]
-    scenario: PathBuf,
+    plan: PathBuf,
     /// The point to capture: its place in the file, from 0
     #[arg(long, value_name = "POINT", default_value_t = 0)]
     only: usize,
-    /// Which replication of it, from 0
+    /// Which replication of it, from 0; also one that the file does not ask for
     #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u64).range(..REPLICATIONS_MAX))]
     replication: u64,
-    /// Where the capture goes; beside the scenario, by default
+    /// Where the capture goes; here, by default, named after plan, point and replication
     #[arg(long, value_name = "FILE.pcapng")]
     out: Option<PathBuf>,
     /// Stop after so many transmissions
@@ -41,24 +42,22 @@ pub struct Arguments {
 /// Why there is no capture.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
-    #[error("cannot read {}: {source}", path.display())]
-    Read { path: PathBuf, source: io::Error },
     #[error("{}: {source}", path.display())]
-    Scenario { path: PathBuf, source: ScenarioError },
-    #[error("--only {given}: expected 0 to {max}, the places of the runs in this scenario")]
+    Plan { path: PathBuf, source: ScenarioError },
+    #[error("--only {given}: expected 0 to {max}, the points of this plan")]
     Only { given: usize, max: usize },
     #[error("--until {until_s}: expected a time after --from {from_s}")]
     Until { from_s: f64, until_s: f64 },
     #[error("cannot write {}: {source}", path.display())]
     Write { path: PathBuf, source: io::Error },
     #[error(transparent)]
-    Sim(corridor_sim::SimError),
+    Sim(SimError),
 }
 
 impl Failure {
     fn exit_code(&self) -> ExitCode {
         match self {
-            Failure::Scenario { .. } | Failure::Only { .. } | Failure::Until { .. } => {
+            Failure::Plan { .. } | Failure::Only { .. } | Failure::Until { .. } => {
                 ExitCode::from(Exit::Usage as u8)
             }
             _ => ExitCode::FAILURE,
@@ -93,35 +92,44 @@ fn trace(arguments: &Arguments) -> Result<(PathBuf, CaptureCounts), Failure> {
         let (from_s, until_s) = (limits.from.as_secs_f64(), limits.until.as_secs_f64());
         return Err(Failure::Until { from_s, until_s });
     }
-    let (scenario, run) = read_run(arguments)?;
+    let plan = Plan::read(&arguments.plan)
+        .map_err(|source| Failure::Plan { path: arguments.plan.clone(), source })?;
+    let (given, max) = (arguments.only, plan.points.len() - 1);
+    let point = plan.points.get(given).ok_or(Failure::Only { given, max })?;
     let path = arguments.out.clone().unwrap_or_else(|| {
-        let name = format!("{}-{}-{}.pcapng", scenario.name, run.point, run.replication);
-        arguments.scenario.with_file_name(name.replace(['/', '\\'], "-"))
+        let name = format!("{}-{given}-{}.pcapng", plan.name, arguments.replication);
+        PathBuf::from(name.replace(['/', '\\'], "-"))
     });
     let refused = |source| Failure::Write { path: path.clone(), source };
     let file = BufWriter::new(File::create(&path).map_err(refused)?);
-    match capture_udp(&scenario, &run, limits, file) {
+    match capture(&plan, point, arguments.replication, limits, file) {
         Ok(counts) => Ok((path, counts)),
         Err(CaptureError::Sim(source)) => Err(Failure::Sim(source)),
         Err(CaptureError::Write(source)) => Err(refused(source)),
     }
 }
 
-fn read_run(arguments: &Arguments) -> Result<(Scenario, Run), Failure> {
-    let path = &arguments.scenario;
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| Failure::Read { path: path.clone(), source })?;
-    let refused = |source| Failure::Scenario { path: path.clone(), source };
-    let mut scenario = Scenario::parse(&text).map_err(refused)?;
-    // Any replication can be looked at, also one that the file does not ask for.
-    scenario.repeats = 1;
-    let runs = expand(&scenario).map_err(refused)?;
-    let max = runs.len().saturating_sub(1);
-    let given = arguments.only;
-    let run = runs.into_iter().find(|run| run.point == given);
-    let mut run = run.ok_or(Failure::Only { given, max })?;
-    run.replication = arguments.replication;
-    Ok((scenario, run))
+fn capture(
+    plan: &Plan,
+    point: &Point,
+    replication: u64,
+    limits: CaptureLimits,
+    file: BufWriter<File>,
+) -> Result<CaptureCounts, CaptureError> {
+    let Plan { name, .. } = plan;
+    let (index, seed, title) = (point.index, point.seed, point.title());
+    let comment = format!("{name}, point {index}, replication {replication}, seed {seed}: {title}");
+    match &point.load {
+        Load::Radio(radio) => {
+            let run = Run { replication, ..radio.run.clone() };
+            capture_udp(&radio.scenario, &run, limits, &comment, file)
+        }
+        Load::Network(_) => Err(CaptureError::Sim(SimError::Unsupported {
+            field: "network",
+            given: "a network of wires".to_owned(),
+            expected: "captures of radios: [medium] with [[run]]",
+        })),
+    }
 }
 
 /// Seconds of virtual time, to the nanosecond.

@@ -37,7 +37,7 @@ fn scenario(path: &str, coding: &str) -> Scenario {
 fn capture(path: &Path, scenario: &Scenario, limits: CaptureLimits) -> u64 {
     let run = &expand(scenario).expect("a sound run")[0];
     let file = BufWriter::new(fs::File::create(path).expect("a file"));
-    let counts = capture_udp(scenario, run, limits, file).expect("a capture");
+    let counts = capture_udp(scenario, run, limits, "tested", file).expect("a capture");
     assert_eq!(counts.sealed, 0, "every frame opens");
     counts.frames
 }
@@ -119,6 +119,25 @@ fn limits_cut_and_the_same_run_gives_the_same_bytes() {
     let wanted: Vec<_> = every.iter().filter(inside).collect();
     assert!(!wanted.is_empty() && wanted.len() < every.len());
     assert_eq!(packets_of(&take("window", window)).iter().collect::<Vec<_>>(), wanted);
+}
+
+#[test]
+fn colours_are_of_filters_that_wireshark_understands() {
+    let rules = include_str!("../../../../share/wireshark/corridor.colorfilters");
+    let directory = tempfile::tempdir().expect("a place");
+    let file = directory.path().join("coded.pcapng");
+    capture(&file, &scenario("coded+helper", CODINGS[0]), CaptureLimits::default());
+    let rules: Vec<_> = rules.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(rules.len(), 9);
+    for rule in rules {
+        let [_, _, filter, colours] = rule.split('@').collect::<Vec<_>>()[..] else {
+            panic!("{rule}: expected @name@filter@[background][foreground]")
+        };
+        let numbers = colours.split(['[', ']', ',']).filter(|number| !number.is_empty());
+        assert!(numbers.map(str::parse::<u16>).all(|number| number.is_ok()), "{rule}");
+        let Some(found) = tshark(&file, &["-Y", filter]) else { return };
+        assert_eq!(found.is_empty(), filter == "corridor.malformed", "{filter}");
+    }
 }
 
 /// One frame of each kind and form, as they are on the air of the simulator.
