@@ -104,7 +104,7 @@ mod trace;
 pub use config::{Duplex, Link, MAX_QUEUE_FRAMES, MAX_SPAN, MAX_STATIONS, MediumConfig, Station};
 pub use erasure::{ErasureConfig, GilbertElliott};
 pub use error::{AirError, ErasureError, PipeError, QueueFull};
-pub use medium::{Address, Delivery, Frame, MAX_DELIVERIES, Medium};
+pub use medium::{Address, Delivery, Frame, MAX_DELIVERIES, Medium, Transmission};
 pub use pipe::{MAX_QUEUE_PACKETS, MAX_UNDER_WAY_PACKETS, Pipe, PipeConfig, PipeStats};
 pub use stats::{LinkStats, StationStats};
 pub use trace::{LossTrace, MAX_TRACE_RUNS};

@@ -27,7 +27,7 @@ const LEFT_OVER_MIN: usize = 64;
 /// Stands for the sequence number of nothing.
 const NONE: u32 = u32::MAX;
 
-/// An entry of the heap: when, in which order at the same instant, and who. All in one number, which
+/// An entry of the heap: when, in which order at the same instant, and who. It is one number, which
 /// the processor compares without branches; from its highest bits: 64 of time, 32 of sequence
 /// number, 32 of entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,113 +11,17 @@
 //! agents and the stream key, whatever the machine.
 
 mod routes;
+mod topology;
 
-use corridor_air::{Pipe, PipeConfig, PipeError, PipeStats};
+use corridor_air::{Pipe, PipeStats};
 use corridor_base::{StreamKey, Time};
 use slab::Slab;
 
 use crate::agenda::Agenda;
 use crate::agent::{Agent, NodeIndex, Packet};
+use crate::watch::{Crossing, PacketWatcher};
 use routes::{Place, Routes};
-
-/// Most nodes of a network.
-pub const MAX_NODES: usize = 65_536;
-
-/// Most one-way links of a network.
-pub const MAX_PIPES: usize = 1 << 20;
-
-/// Nodes, and the one-way links between them.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Topology {
-    /// Number of nodes, 1 to [`MAX_NODES`].
-    pub nodes: usize,
-    /// The links: from, to, and what they are like. Each pair at most once; at most [`MAX_PIPES`].
-    pub pipes: Vec<(NodeIndex, NodeIndex, PipeConfig)>,
-}
-
-impl Topology {
-    /// Nodes 0 to `nodes` - 1 in a row; neighbours have a link `config` in each direction.
-    pub fn chain(nodes: usize, config: &PipeConfig) -> Self {
-        let mut topology = Topology { nodes, pipes: Vec::new() };
-        for node in 1..nodes as NodeIndex {
-            topology.connect(node - 1, node, config);
-        }
-        topology
-    }
-
-    /// Adds a link `config` in each direction.
-    pub fn connect(&mut self, a: NodeIndex, b: NodeIndex, config: &PipeConfig) {
-        self.pipes.push((a, b, config.clone()));
-        self.pipes.push((b, a, config.clone()));
-    }
-}
-
-/// A topology that cannot be: which field, what was given, what is expected.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum NetworkError {
-    /// No nodes, or too many.
-    #[error("nodes is {given}, expected 1 to {MAX_NODES}")]
-    Nodes {
-        /// Number of nodes given.
-        given: usize,
-    },
-    /// Too many links.
-    #[error("pipes has {given} links, expected at most {MAX_PIPES}")]
-    Pipes {
-        /// Number of links given.
-        given: usize,
-    },
-    /// A link that ends at a node that does not exist.
-    #[error("pipes[{index}] ends at node {given}, expected a node below {nodes}")]
-    PipeEnd {
-        /// Place of the link in the list.
-        index: usize,
-        /// Node given.
-        given: NodeIndex,
-        /// Number of nodes.
-        nodes: usize,
-    },
-    /// A link from a node to itself.
-    #[error("pipes[{index}] goes from node {given} to itself, expected two nodes")]
-    PipeToItself {
-        /// Place of the link in the list.
-        index: usize,
-        /// Node given at both ends.
-        given: NodeIndex,
-    },
-    /// The same link twice.
-    #[error("pipes has {from} to {to} more than once, expected each pair at most once")]
-    DuplicatePipe {
-        /// Where it begins.
-        from: NodeIndex,
-        /// Where it ends.
-        to: NodeIndex,
-    },
-    /// A link that cannot be.
-    #[error("pipes[{index}].{source}")]
-    Pipe {
-        /// Place of the link in the list.
-        index: usize,
-        /// What is wrong with it.
-        source: PipeError,
-    },
-    /// An agent on a node that does not exist.
-    #[error("agent's node is {given}, expected a node below {nodes}")]
-    AgentNode {
-        /// Node given.
-        given: NodeIndex,
-        /// Number of nodes.
-        nodes: usize,
-    },
-    /// A second agent for the same flow on the same node.
-    #[error("node {node} has an agent of flow {flow} already, expected one at most")]
-    DuplicateAgent {
-        /// The node.
-        node: NodeIndex,
-        /// The flow.
-        flow: u32,
-    },
-}
+pub use topology::{MAX_NODES, MAX_PIPES, NetworkError, Topology};
 
 /// An agent of a network, as [`Network::add_agent`] named it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -176,6 +80,7 @@ pub struct Network {
     hosts: Vec<Host>,
     agents: Vec<Seat>,
     stats: NetworkStats,
+    watcher: Option<Box<dyn PacketWatcher>>,
 }
 
 impl Network {
@@ -184,7 +89,7 @@ impl Network {
     /// # Errors
     /// The first field of `topology` found out of its range.
     pub fn new(topology: &Topology, seed: u64, replication: u64) -> Result<Self, NetworkError> {
-        check(topology)?;
+        topology.check()?;
         let mut pipes = Vec::with_capacity(topology.pipes.len());
         for (index, (from, to, config)) in topology.pipes.iter().enumerate() {
             // Named by its ends: a link keeps its losses when another one joins the topology.
@@ -203,6 +108,7 @@ impl Network {
             hosts: (0..topology.nodes).map(|_| Host { agents: Vec::new() }).collect(),
             agents: Vec::new(),
             stats: NetworkStats::default(),
+            watcher: None,
         })
     }
 
@@ -230,6 +136,16 @@ impl Network {
         // From a node to itself there is no route.
         self.agents.push(Seat { agent: Box::new(agent), node, route: (node, None) });
         Ok(AgentIndex(index))
+    }
+
+    /// Lets somebody see all packets from here on. What happens does not change.
+    pub fn set_watcher(&mut self, watcher: Box<dyn PacketWatcher>) {
+        self.watcher = Some(watcher);
+    }
+
+    /// Whether the watcher, if there is one, has seen enough.
+    pub fn is_watched_enough(&self) -> bool {
+        self.watcher.as_ref().is_some_and(|watcher| watcher.has_enough())
     }
 
     /// The virtual time.
@@ -303,13 +219,16 @@ impl Network {
             return self.forward(next, Ticket { place, ..ticket });
         }
         let packet = self.packets.remove(ticket.packet as usize);
-        let agents = &self.hosts[self.routes.end(index) as usize].agents;
+        let agents = &self.hosts[self.routes.ends(index).1 as usize].agents;
         let Ok(place) = agents.binary_search_by_key(&packet.flow, |&(flow, _)| flow) else {
             self.stats.undeliverable += 1;
             return;
         };
         let agent = agents[place].1;
         self.stats.delivered += 1;
+        if let Some(watcher) = &mut self.watcher {
+            watcher.take_packet(self.now, packet.to, &packet, Crossing::Arrived);
+        }
         self.agents[agent].agent.handle_packet(self.now, packet);
         self.drain(agent);
     }
@@ -317,24 +236,25 @@ impl Network {
     /// Puts a packet into the queue of a link.
     fn forward(&mut self, index: usize, ticket: Ticket) {
         let pipe = &mut self.pipes[index];
-        let gone = match pipe.offer(self.now, ticket.len_bytes, ticket) {
-            Ok(None) => {
-                // Behind others it waits for its turn: only the head's delivery is an event.
-                if pipe.under_way() == 1 {
-                    self.agenda.wake(index, pipe.poll_timeout());
-                }
-                return;
-            }
-            Ok(Some(erased)) => {
-                self.stats.erased += 1;
-                erased
-            }
-            Err(full) => {
-                self.stats.refused += 1;
-                full.frame
-            }
-        };
-        self.packets.remove(gone.packet as usize);
+        let offered = pipe.offer(self.now, ticket.len_bytes, ticket);
+        if let Some(watcher) = &mut self.watcher {
+            let (node, next) = self.routes.ends(index);
+            let crossing = match offered {
+                Ok(None) => Crossing::Sent(next),
+                Ok(Some(_)) => Crossing::Lost(next),
+                Err(_) => Crossing::Dropped(next),
+            };
+            let packet = &self.packets[ticket.packet as usize];
+            watcher.take_packet(self.now, node, packet, crossing);
+        }
+        match offered {
+            // Behind others it waits for its turn: only the head's delivery is an event.
+            Ok(None) if pipe.under_way() > 1 => return,
+            Ok(None) => return self.agenda.wake(index, pipe.poll_timeout()),
+            Ok(Some(_)) => self.stats.erased += 1,
+            Err(_) => self.stats.refused += 1,
+        }
+        self.packets.remove(ticket.packet as usize);
     }
 
     /// Takes all that an agent sends, and its next timeout.
@@ -348,6 +268,9 @@ impl Network {
             }
             let Some(place) = seat.route.1 else {
                 self.stats.undeliverable += 1;
+                if let Some(watcher) = &mut self.watcher {
+                    watcher.take_packet(self.now, seat.node, &packet, Crossing::Unroutable);
+                }
                 continue;
             };
             let Some(link) = self.routes.link(place) else { continue };
@@ -355,29 +278,5 @@ impl Network {
             self.forward(link, Ticket { packet, place, len_bytes });
         }
         self.agenda.wake(self.pipes.len() + index, self.agents[index].agent.poll_timeout());
-    }
-}
-
-fn check(topology: &Topology) -> Result<(), NetworkError> {
-    let Topology { nodes, pipes } = topology;
-    if !(1..=MAX_NODES).contains(nodes) {
-        return Err(NetworkError::Nodes { given: *nodes });
-    }
-    if pipes.len() > MAX_PIPES {
-        return Err(NetworkError::Pipes { given: pipes.len() });
-    }
-    for (index, &(from, to, _)) in pipes.iter().enumerate() {
-        if let Some(given) = [from, to].into_iter().find(|&end| end as usize >= *nodes) {
-            return Err(NetworkError::PipeEnd { index, given, nodes: *nodes });
-        }
-        if from == to {
-            return Err(NetworkError::PipeToItself { index, given: from });
-        }
-    }
-    let mut pairs: Vec<_> = pipes.iter().map(|&(from, to, _)| (from, to)).collect();
-    pairs.sort_unstable();
-    match pairs.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(NetworkError::DuplicatePipe { from: pair[0].0, to: pair[0].1 }),
-        None => Ok(()),
     }
 }

@@ -44,9 +44,9 @@ impl Routes {
         Routes { ends, into, into_from, links: Vec::new(), known: BTreeMap::new() }
     }
 
-    /// Where a link ends.
-    pub(super) fn end(&self, pipe: usize) -> NodeIndex {
-        self.ends[pipe].1
+    /// Where a link begins and ends.
+    pub(super) fn ends(&self, pipe: usize) -> (NodeIndex, NodeIndex) {
+        self.ends[pipe]
     }
 
     /// The link between two nodes.
