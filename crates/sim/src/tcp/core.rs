@@ -266,10 +266,10 @@ impl Core {
     }
 
     /// Whether an echo of congestion with the acknowledgement of all before `next` is of a window
-    /// not reduced yet (RFC 3168, Section 6.1.2).
+    /// not reduced yet (RFC 3168, Section 6.1.2). Numbers never sent are not believed.
     pub(super) fn is_first_echo(&self, next: u64) -> bool {
         let is_new = |point: Option<u64>| point.is_none_or(|point| next > point);
-        is_new(self.recover) && is_new(self.echoed)
+        next <= self.flight.high() && is_new(self.recover) && is_new(self.echoed)
     }
 
     /// Reduces the window for an echo of congestion.
