@@ -1,6 +1,7 @@
 //! `corridor sim`: what happens in virtual time.
 
 mod run;
+mod torture;
 
 use std::process::ExitCode;
 
@@ -17,11 +18,14 @@ pub struct SimArgs {
 enum SimVerb {
     /// Run a plan: every point, every replication, on all processors
     Run(run::Arguments),
+    /// Do the worst to stations, seed by seed, and check what must hold all the same
+    Torture(torture::Arguments),
 }
 
-/// Runs `corridor sim`.
-pub fn run(args: SimArgs) -> ExitCode {
+/// Runs `corridor sim`; `verbose` as `-v` says.
+pub fn run(args: SimArgs, verbose: bool) -> ExitCode {
     match args.verb {
         SimVerb::Run(arguments) => run::run(&arguments),
+        SimVerb::Torture(arguments) => torture::run(&arguments, verbose),
     }
 }

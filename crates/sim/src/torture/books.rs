@@ -188,26 +188,27 @@ impl Books {
 
     /// Whether it is known of every packet what became of it, and no station has work left.
     pub(super) fn is_at_rest(&self) -> bool {
-        self.flows.iter().all(|(&station, flow)| {
-            let encoder = self.last[station].0.encoder.as_ref();
-            let mut open = encoder.iter().flat_map(|encoder| &encoder.blocks);
-            let done = open.all(|block| block.rank == block.symbols);
-            let waiting = match flow {
-                Flow::Coded(ledger) => ledger.waiting(),
-                Flow::Plain(flow) => flow.waiting,
-            };
-            done && waiting == 0
-        })
+        self.waiting() == 0
+    }
+
+    /// Packets of which it is not known what became of them, and dimensions that encoders miss.
+    pub(super) fn waiting(&self) -> usize {
+        let of = |(&station, flow): (&usize, &Flow)| flow.waiting() + self.missing(station);
+        self.flows.iter().map(of).sum()
+    }
+
+    /// Dimensions that a station's decoder lacks, as far as the station knows.
+    fn missing(&self, station: usize) -> usize {
+        let encoder = self.last[station].0.encoder.as_ref();
+        let blocks = encoder.iter().flat_map(|encoder| &encoder.blocks);
+        blocks.map(|block| block.symbols.saturating_sub(block.rank)).sum()
     }
 
     /// What is not at rest, for people.
     pub(super) fn what_waits(&self, stations: &[Option<&Station>]) -> String {
         let flows = self.flows.iter().map(|(&station, flow)| {
-            let waiting = match flow {
-                Flow::Coded(ledger) => ledger.waiting(),
-                Flow::Plain(flow) => flow.waiting,
-            };
-            format!("{waiting} packets of station {station}")
+            let (waiting, missing) = (flow.waiting(), self.missing(station));
+            format!("{waiting} packets and {missing} dimensions of station {station}")
         });
         let flows: Vec<String> = flows.collect();
         let states = stations.iter().flatten().enumerate();
@@ -257,6 +258,15 @@ impl Books {
             coverage.add(Feature::PacketsGivenUpSender, ledger.given_up_by_sender);
             coverage.add(Feature::PacketsDied, ledger.count(Fate::Died));
             coverage.add(Feature::PacketsRepeated, ledger.repeated);
+        }
+    }
+}
+
+impl Flow {
+    fn waiting(&self) -> usize {
+        match self {
+            Flow::Coded(ledger) => ledger.waiting(),
+            Flow::Plain(flow) => flow.waiting,
         }
     }
 }

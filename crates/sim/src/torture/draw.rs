@@ -47,7 +47,7 @@ impl Scenario {
     /// The scenario of a seed.
     pub fn draw(seed: u64) -> Self {
         let mut dice = Dice::new(seed, 0, "torture scenario");
-        let big = dice.percent(3);
+        let big = dice.percent(5);
         let span_ms =
             if big { dice.between(1_000, 4_000) } else { dice.between(100, 1_200) } as u32;
         let count = if dice.percent(8) { 2 } else { 1 };
@@ -83,7 +83,8 @@ impl Scenario {
                 let from = dice.below(stations) as u8;
                 let to = ((u64::from(from) + dice.between(1, stations - 1)) % stations) as u8;
                 let begin_ms = at(dice);
-                let end_ms = begin_ms + dice.between(1, 400) as u32;
+                let most = dice.pick(&[100, 500, 5_000]);
+                let end_ms = begin_ms + dice.between(1, most) as u32;
                 self.outages.push(Outage { from, to, begin_ms, end_ms });
             }
         }
@@ -102,7 +103,8 @@ impl Scenario {
             }
         }
         if dice.percent(25) {
-            for _ in 0..dice.between(1, 3) {
+            let most = dice.pick(&[1, 2, 6]);
+            for _ in 0..dice.between(1, most) {
                 let down_ms = dice.pick(&[0, 5, 200]);
                 let (station, down_ms) =
                     (dice.below(stations) as u8, dice.between(0, down_ms) as u32);
@@ -176,7 +178,7 @@ fn draw_end(dice: &mut Dice, big: bool, recoded: bool) -> End {
     let ratio = |dice: &mut Dice| dice.below(900_000) as u32;
     let fixed = dice.percent(30);
     let ratios = [ratio(dice), ratio(dice), ratio(dice)];
-    let few = dice.pick(&[10, 60, 150]);
+    let few = dice.pick(&[10, 60, 150, 400]);
     End {
         coding,
         link_errors_ppm: fixed.then_some(ratios),
@@ -201,7 +203,11 @@ fn draw_coding(dice: &mut Dice, big: bool) -> Coding {
         blocks_in_flight: dice.between(1, 16) as u16,
         overshoot_percent: if dice.percent(50) { 100 } else { dice.between(100, 150) as u16 },
         encoder_timeout_ms: dice.between(1, 50) as u32,
-        delivery_deadline_ms: dice.between(20, 1_000) as u32,
+        delivery_deadline_ms: if dice.percent(30) {
+            dice.between(1, 40) as u32
+        } else {
+            dice.between(20, 1_000) as u32
+        },
         ack_interval_ms: dice.between(1, 50) as u32,
     };
     match dice.below(10) {

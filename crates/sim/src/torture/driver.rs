@@ -23,9 +23,11 @@ use super::network::{Network, Passage};
 use super::scenario::{Help, Place, Scenario};
 use super::subject::Subject;
 
-/// How long everything may take to come to rest once the network is calm, beside four of the
-/// longest deadline: a decoder gives up after one, an encoder after two.
-const REST_WITHIN: Duration = Duration::from_secs(120);
+/// How long nothing may get on once the network is calm, beside two of the longest deadline: a
+/// decoder gives up after one, an encoder after two.
+const STANDSTILL_MAX: Duration = Duration::from_secs(8);
+/// How long stations are run after an insider has fallen silent.
+const AFTER_INSIDER: Duration = Duration::from_secs(5);
 /// How often it is asked whether all is at rest.
 const REST_ASKED: Duration = Duration::from_millis(100);
 /// How long silence is then listened to.
@@ -234,26 +236,31 @@ impl<'a> Driver<'a> {
         while self.planned > 0 {
             self.step()?;
         }
-        let deadlines = self.scenario.pairs.iter().flat_map(|pair| &pair.ends);
-        let deadline_ms = deadlines.map(|end| end.coding.delivery_deadline_ms).max().unwrap_or(0);
-        let patience = REST_WITHIN + 4 * Duration::from_millis(deadline_ms.into());
-        // Whoever means ill and has the key can keep stations busy: nothing is promised then.
-        let patience = if self.insider.is_some() { Duration::from_secs(5) } else { patience };
-        let deadline = self.now + patience;
-        let mut asked = self.now;
-        let mut pause = REST_ASKED;
-        while self.insider.is_some() || !self.is_at_rest() {
-            if asked >= deadline {
-                return match self.insider {
-                    Some(_) => Ok(()),
-                    None => Err((Invariant::Stuck, self.books.what_waits(&self.views()))),
-                };
-            }
-            asked = (asked + pause).min(deadline);
-            pause = pause * 5 / 4;
-            self.run_until(asked)?;
+        if self.insider.is_some() {
+            // Whoever means ill and has the key can keep stations busy: no rest is promised then.
+            return self.run_until(self.now + AFTER_INSIDER);
         }
+        self.come_to_rest()?;
         self.watch()
+    }
+
+    /// Waits until everything has come to rest, as long as there is progress, however slow.
+    fn come_to_rest(&mut self) -> Result<(), Broken> {
+        let ends = self.scenario.pairs.iter().flat_map(|pair| &pair.ends);
+        let deadline_ms = ends.map(|end| end.coding.delivery_deadline_ms).max().unwrap_or(0);
+        let patience = STANDSTILL_MAX + 2 * Duration::from_millis(deadline_ms.into());
+        let (mut least, mut since) = (usize::MAX, self.now);
+        while !self.is_at_rest() {
+            let waiting = self.books.waiting();
+            if waiting < least {
+                (least, since) = (waiting, self.now);
+            }
+            ensure(self.now - since < patience, Invariant::Stuck, || {
+                self.books.what_waits(&self.views())
+            })?;
+            self.run_until(self.now + REST_ASKED)?;
+        }
+        Ok(())
     }
 
     fn is_at_rest(&self) -> bool {

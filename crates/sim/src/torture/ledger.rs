@@ -378,7 +378,7 @@ impl Run {
                 self.blocks.push(Block { first: self.coded, ..Block::default() });
                 self.open.push(index);
             }
-            let limit = packets.len() - waiting;
+            let limit = packets.len().saturating_sub(waiting);
             let Some(block) = self.blocks.get_mut(index) else {
                 return Err((Invariant::Accounting, format!("block {index} came out of order")));
             };
@@ -405,7 +405,7 @@ impl Run {
                 },
             )?;
         }
-        let coded = packets.len() - waiting;
+        let coded = packets.len().saturating_sub(waiting);
         ensure(self.coded == coded, Invariant::Accounting, || {
             format!("{coded} packets left the ingress queue, {} are in blocks", self.coded)
         })

@@ -15,7 +15,7 @@
 //! | `network`, `adversary` | what happens to frames, and whoever forges them |
 //! | `invariants`, `ledger`, `books` | what must hold, and where every packet is |
 //! | `subject` | a station, and faults planted to see the checks bite |
-//! | `shrink`, `coverage` | smaller scenarios; what was touched |
+//! | `shrink`, `tally`, `coverage` | smaller scenarios; what runs came to, and touched |
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -30,6 +30,7 @@ mod network;
 mod scenario;
 mod shrink;
 mod subject;
+mod tally;
 
 pub use coverage::{Coverage, Feature};
 pub use driver::Trace;
@@ -40,6 +41,7 @@ pub use scenario::{
 };
 pub use shrink::{Shrunk, shrink};
 pub use subject::{Fault, Plant};
+pub use tally::{FAILURES_KEPT_MAX, Failure, Tally};
 
 /// What a run came to.
 #[derive(Clone, Debug, PartialEq, Eq)]

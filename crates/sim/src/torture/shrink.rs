@@ -139,21 +139,31 @@ impl Candidates<'_> {
         self.with(|s| s.jumps.clear());
         self.with(|s| s.restarts.clear());
         for at in 0..self.from.outages.len() {
-            self.with(|s| drop(s.outages.remove(at)));
+            self.with(|s| {
+                let _ = s.outages.remove(at);
+            });
         }
         for at in 0..self.from.stalls.len() {
-            self.with(|s| drop(s.stalls.remove(at)));
+            self.with(|s| {
+                let _ = s.stalls.remove(at);
+            });
         }
         for at in 0..self.from.jumps.len() {
-            self.with(|s| drop(s.jumps.remove(at)));
+            self.with(|s| {
+                let _ = s.jumps.remove(at);
+            });
             self.with(|s| s.jumps[at].by_ms /= 2);
         }
         for at in 0..self.from.restarts.len() {
-            self.with(|s| drop(s.restarts.remove(at)));
+            self.with(|s| {
+                let _ = s.restarts.remove(at);
+            });
             self.with(|s| s.restarts[at].down_ms = 0);
         }
         for at in 0..self.from.forgeries.len() {
-            self.with(|s| drop(s.forgeries.remove(at)));
+            self.with(|s| {
+                let _ = s.forgeries.remove(at);
+            });
         }
         self.with(|s| s.forged_ppm /= 2);
         self.with(|s| s.insider_ppm /= 2);

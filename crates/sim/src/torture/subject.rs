@@ -1,6 +1,7 @@
 //! A station under torture, and the faults that can be planted in it to see the checks bite.
 
 use corridor_base::Time;
+use corridor_proto::bounds::FINISHED_BLOCKS_MAX;
 use corridor_proto::inspect::Inspection;
 use corridor_proto::{Destination, Event, FrameOutcome, PacketOutcome, Station, StationId, Stats};
 use serde::{Deserialize, Serialize};
@@ -53,7 +54,7 @@ pub enum Fault {
     ForgetsRank,
     /// Believes that its peer has everything.
     BelievesAll,
-    /// Holds more packets than it may.
+    /// Remembers more finished blocks than it may.
     Hoards,
     /// Allows itself transmissions without end.
     Squanders,
@@ -212,7 +213,10 @@ impl Subject {
     pub(super) fn inspect(&mut self) -> Inspection {
         let mut view = self.station.inspect();
         match self.fault {
-            Some(Fault::Hoards) => view.ingress_packets += self.station.config().ingress_packets,
+            Some(Fault::Hoards) => {
+                let decoder = view.decoder.iter_mut();
+                decoder.for_each(|decoder| decoder.finished_blocks += FINISHED_BLOCKS_MAX + 1);
+            }
             Some(Fault::ForgetsRank) => {
                 let open = view.decoder.iter_mut().flat_map(|decoder| &mut decoder.blocks);
                 for block in open.flatten().filter(|block| block.rank > 1) {
