@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use corridor_sim::torture::{
-    self, Feature, Invariant, Outcome, Scenario, Shrunk, Tally, Violation,
+    self, Failure, Feature, Invariant, Outcome, Scenario, Shrunk, Tally, Violation,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use nix::time::ClockId;
@@ -82,18 +82,17 @@ pub fn run(arguments: &Arguments, verbose: bool) -> ExitCode {
         None => run_seeds(arguments, jobs, &stop),
     };
     let took = began.elapsed();
-    let failures = shrink_failures(&tally, alone.as_ref(), &stop);
-    let written = if arguments.json {
-        write_json(&tally, &failures, times, took, jobs)
-    } else {
-        write_text(&tally, &failures, times, took, jobs)
-    };
+    let small = shrink_failures(&tally, alone.as_ref(), &stop);
+    let given = alone.filter(|_| arguments.scenario.is_some());
+    let results = Results { tally, small, given, took, jobs };
+    let written =
+        if arguments.json { results.write_json(times) } else { results.write_text(times) };
     match written {
         Err(error) => {
             eprintln!("cannot write to standard output: {error}");
             ExitCode::FAILURE
         }
-        Ok(()) if tally.failed > 0 => ExitCode::FAILURE,
+        Ok(()) if results.tally.failed > 0 => ExitCode::FAILURE,
         Ok(()) if stop.load(Ordering::Relaxed) => ExitCode::from(EXIT_INTERRUPTED),
         Ok(()) => ExitCode::SUCCESS,
     }
@@ -212,10 +211,6 @@ fn first_line(violation: &Violation) -> String {
     violation.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
-fn replay_of_seed(seed: u64) -> String {
-    format!("corridor sim torture --seed {seed} -v")
-}
-
 fn replay_of_scenario(scenario: &Scenario) -> String {
     // There is no quote in it that a shell would mind.
     let text = serde_json::to_string(scenario).unwrap_or_default();
@@ -236,79 +231,85 @@ fn quantiles(times: &mut Times) -> [(&'static str, f64); 5] {
     [("mean", mean), ("p50", at(0.5)), ("p90", at(0.9)), ("p99", at(0.99)), ("max", at(1.0))]
 }
 
-fn write_json(
-    tally: &Tally,
-    small: &[Small],
-    mut times: Times,
+struct Results {
+    tally: Tally,
+    small: Vec<Small>,
+    /// The scenario that was given, if one was.
+    given: Option<Scenario>,
     took: Duration,
     jobs: usize,
-) -> io::Result<()> {
-    let quantiles = quantiles(&mut times);
-    let per_seed: serde_json::Map<String, Value> =
-        quantiles.iter().map(|(name, time)| (format!("{name}_s"), json!(time))).collect();
-    let small: Vec<Value> = small
-        .iter()
-        .map(|small| {
+}
+
+impl Results {
+    /// The command that runs a failed seed, or the scenario that was given, again.
+    fn replay(&self, seed: u64) -> String {
+        let of_seed = || format!("corridor sim torture --seed {seed} -v");
+        self.given.as_ref().map_or_else(of_seed, replay_of_scenario)
+    }
+
+    fn write_json(&self, mut times: Times) -> io::Result<()> {
+        let quantiles = quantiles(&mut times);
+        let per_seed: serde_json::Map<String, Value> =
+            quantiles.iter().map(|(name, time)| (format!("{name}_s"), json!(time))).collect();
+        let replay =
+            |failure: &Failure| json!({"seed": failure.seed, "replay": self.replay(failure.seed)});
+        let small = |small: &Small| {
             json!({
                 "seed": small.seed,
                 "scenario": small.shrunk.scenario,
                 "runs": small.shrunk.runs,
                 "replay": replay_of_scenario(&small.shrunk.scenario),
             })
-        })
-        .collect();
-    let results = json!({
-        // The same on every machine and any number of jobs.
-        "result": tally,
-        "shrunk": small,
-        "time": {
-            "wall_s": took.as_secs_f64(),
-            "jobs": jobs,
-            "seed_cpu": per_seed,
-            "slowest_seed": times.last().map(|(_, seed)| seed),
-        },
-    });
-    let mut out = io::stdout().lock();
-    serde_json::to_writer_pretty(&mut out, &results)?;
-    writeln!(out)
-}
+        };
+        let results = json!({
+            // The same on every machine and any number of jobs.
+            "result": self.tally,
+            "replays": self.tally.failures.iter().map(replay).collect::<Vec<_>>(),
+            "shrunk": self.small.iter().map(small).collect::<Vec<_>>(),
+            "time": {
+                "wall_s": self.took.as_secs_f64(),
+                "jobs": self.jobs,
+                "seed_cpu": per_seed,
+                "slowest_seed": times.last().map(|(_, seed)| seed),
+            },
+        });
+        let mut out = io::stdout().lock();
+        serde_json::to_writer_pretty(&mut out, &results)?;
+        writeln!(out)
+    }
 
-fn write_text(
-    tally: &Tally,
-    small: &[Small],
-    mut times: Times,
-    took: Duration,
-    jobs: usize,
-) -> io::Result<()> {
-    let quantiles = quantiles(&mut times);
-    let mut out = io::stdout().lock();
-    for failure in &tally.failures {
-        writeln!(out, "seed {}: {}", failure.seed, failure.violation)?;
-        writeln!(out, "  replay: {}", replay_of_seed(failure.seed))?;
-        if let Some(small) = small.iter().find(|small| small.seed == failure.seed) {
-            writeln!(out, "  shrunk in {} runs to:", small.shrunk.runs)?;
-            writeln!(out, "  {}", replay_of_scenario(&small.shrunk.scenario))?;
+    fn write_text(&self, mut times: Times) -> io::Result<()> {
+        let (tally, quantiles) = (&self.tally, quantiles(&mut times));
+        let mut out = io::stdout().lock();
+        for failure in &tally.failures {
+            writeln!(out, "seed {}: {}", failure.seed, failure.violation)?;
+            writeln!(out, "  replay: {}", self.replay(failure.seed))?;
+            if let Some(small) = self.small.iter().find(|small| small.seed == failure.seed) {
+                writeln!(out, "  shrunk in {} runs to:", small.shrunk.runs)?;
+                writeln!(out, "  {}", replay_of_scenario(&small.shrunk.scenario))?;
+            }
         }
+        writeln!(out, "{:32} {:>9} {:>13}", "touched", "seeds", "in all")?;
+        for &feature in Feature::ALL {
+            let (seeds, total) = (tally.coverage.seeds(feature), tally.coverage.total(feature));
+            writeln!(out, "{:32} {seeds:>9} {total:>13}", feature.key().replace('_', " "))?;
+        }
+        let [mean, p50, p90, p99, max] = quantiles.map(|(_, time)| 1e3 * time);
+        let slowest = times.last().map_or(0, |(_, seed)| *seed);
+        writeln!(
+            out,
+            "processor time per seed, ms: mean {mean:.2}, median {p50:.2}, 90 % {p90:.2}, 99 % \
+             {p99:.2}, most {max:.1} (seed {slowest})"
+        )?;
+        writeln!(
+            out,
+            "{} seeds, {} failed, {} events, {:.0} s simulated in {:.1} s, jobs {}",
+            tally.seeds,
+            tally.failed,
+            tally.events,
+            tally.simulated_ns as f64 / 1e9,
+            self.took.as_secs_f64(),
+            self.jobs,
+        )
     }
-    writeln!(out, "{:32} {:>9} {:>13}", "touched", "seeds", "in all")?;
-    for &feature in Feature::ALL {
-        let (seeds, total) = (tally.coverage.seeds(feature), tally.coverage.total(feature));
-        writeln!(out, "{:32} {seeds:>9} {total:>13}", feature.key().replace('_', " "))?;
-    }
-    let [mean, p50, p90, p99, max] = quantiles.map(|(_, time)| 1e3 * time);
-    let slowest = times.last().map_or(0, |(_, seed)| *seed);
-    writeln!(
-        out,
-        "processor time per seed, ms: mean {mean:.2}, median {p50:.2}, 90 % {p90:.2}, 99 % \
-         {p99:.2}, most {max:.1} (seed {slowest})"
-    )?;
-    writeln!(
-        out,
-        "{} seeds, {} failed, {} events, {:.0} s simulated in {:.1} s, jobs {jobs}",
-        tally.seeds,
-        tally.failed,
-        tally.events,
-        tally.simulated_ns as f64 / 1e9,
-        took.as_secs_f64(),
-    )
 }

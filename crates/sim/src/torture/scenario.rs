@@ -353,6 +353,7 @@ impl Scenario {
         let named = named.chain(self.stalls.iter().map(|stall| stall.station));
         let named = named.chain(self.jumps.iter().map(|jump| jump.station));
         let named = named.chain(self.restarts.iter().map(|restart| restart.station));
+        let named = named.chain(self.plant.iter().map(|plant| plant.station));
         let net = &self.network;
         let shares =
             [net.loss_ppm, net.duplicate_ppm, net.late_ppm, self.forged_ppm, self.insider_ppm];
