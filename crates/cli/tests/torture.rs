@@ -1,5 +1,5 @@
-//! `corridor sim torture`: the same result on any number of jobs; failures that are told, made small,
-//! and can be replayed.
+//! `corridor sim torture`: the same result on any number of jobs; failures that are told, made
+//! small, and can be replayed.
 
 use std::process::{Command, Output, Stdio};
 

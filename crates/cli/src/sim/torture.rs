@@ -104,7 +104,7 @@ fn read_scenario(text: &str) -> Result<Scenario, Box<dyn std::error::Error>> {
     Ok(scenario)
 }
 
-// ---- running --------------------------------------------------------------------------------------
+// ---- running ----------------------------------------------------------------------------------
 
 fn run_alone(scenario: &Scenario, verbose: bool) -> (Tally, Times) {
     let began = processor_time();
@@ -181,7 +181,7 @@ fn progress_bar(seeds: u64) -> ProgressBar {
     bar
 }
 
-// ---- failures -------------------------------------------------------------------------------------
+// ---- failures ---------------------------------------------------------------------------------
 
 /// A failure that was made smaller.
 struct Small {
@@ -217,7 +217,7 @@ fn replay_of_scenario(scenario: &Scenario) -> String {
     format!("corridor sim torture --scenario '{text}' -v")
 }
 
-// ---- results --------------------------------------------------------------------------------------
+// ---- results ----------------------------------------------------------------------------------
 
 /// Times at these shares of the seeds, in the order of time.
 fn quantiles(times: &mut Times) -> [(&'static str, f64); 5] {

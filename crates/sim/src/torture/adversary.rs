@@ -1,5 +1,5 @@
-//! Who sends what no station has sent: a stranger without the key, and a holder of the key who means
-//! ill.
+//! Who sends what no station has sent: a stranger without the key, and a holder of the key who
+//! means ill.
 
 use std::collections::BTreeMap;
 
@@ -205,7 +205,13 @@ impl Insider {
                     let known = dice.below(64) as u16;
                     let rank = dice.below(u64::from(known) + 1) as u16;
                     let decoded = vec![0x33; usize::from(known).div_ceil(8)];
-                    BlockAck { block: number(dice), given_up: rank % 3 == 0, rank, known, decoded }
+                    BlockAck {
+                        block: number(dice),
+                        given_up: rank.is_multiple_of(3),
+                        rank,
+                        known,
+                        decoded,
+                    }
                 };
                 let count = dice.below(5);
                 let ack = Ack {

@@ -119,8 +119,8 @@ fn check_helper(flow: &FlowView, config: &StationConfig) -> Result<(), Broken> {
     Ok(())
 }
 
-/// A budget is no more than what brings a whole block across the worst link that is believed, twice:
-/// once earned, once granted for repair.
+/// A budget is no more than what brings a whole block across the worst link that is believed,
+/// twice: once earned, once granted for repair.
 fn check_budget(
     what: &str,
     budget: f64,

@@ -1,9 +1,9 @@
 //! Where every packet is: the books of one coded flow, from a host to its peer.
 //!
-//! The sender's packets become symbols in order, as many to a symbol as fit; so the books know which
-//! packets each symbol of each block holds. The receiver passes over symbols in order: those between
-//! its position before an event and after it were each delivered whole, or have to be counted as
-//! given up by just as much as the receiver's counter rose.
+//! The sender's packets become symbols in order, as many to a symbol as fit; so the books know
+//! which packets each symbol of each block holds. The receiver passes over symbols in order: those
+//! between its position before an event and after it were each delivered whole, or were given up,
+//! and of these there have to be just as many as the receiver's counter rose by.
 
 use std::collections::BTreeSet;
 

@@ -2,11 +2,11 @@
 //!
 //! Packets come out in order, at most once in a session, byte for byte; what does not come out is
 //! accounted for, symbol by symbol; ranks only rise; queues, windows and budgets keep to their
-//! bounds; what is forged is refused; and once the network is calm, everything comes to rest. All of
-//! that is looked at after every event.
+//! bounds; what is forged is refused; and once the network is calm, everything comes to rest. All
+//! of that is looked at after every event.
 //!
-//! A run is a function of its [`Scenario`], and a scenario one of its seed. One that fails is shrunk
-//! by [`shrink`] to a smaller one that fails in the same way.
+//! A run is a function of its [`Scenario`], and a scenario one of its seed. One that fails is
+//! shrunk by [`shrink`] to a smaller one that fails in the same way.
 //!
 //! | file | what it holds |
 //! |---|---|

@@ -85,8 +85,8 @@ impl Network {
 }
 
 impl Link {
-    /// Whether the next frame gets lost: alone, or in bursts (Gilbert-Elliott, where everything gets
-    /// lost in the bad state and nothing in the good one).
+    /// Whether the next frame gets lost: alone, or in bursts (Gilbert-Elliott, where everything
+    /// gets lost in the bad state and nothing in the good one).
     fn loses(&mut self, burst_frames: u64) -> bool {
         if burst_frames <= 1 || self.loss_ppm == 0 {
             return self.dice.chance(self.loss_ppm);
