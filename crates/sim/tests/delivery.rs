@@ -8,12 +8,15 @@
 use corridor_proto::{FieldName, OrderName};
 use corridor_sim::torture::{Coverage, Feature, Help, Restart, Scenario, run};
 
+/// Scenarios of all tests together.
+const ALL: u64 = 3_900;
+
 /// Runs `count` scenarios, or as the environment says. `change` makes them what the test is about.
-fn torture(count: u64, change: impl Fn(&mut Scenario) + Sync) -> Coverage {
+fn torture(count: u64, change: impl Fn(&mut Scenario)) -> Coverage {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let (first, last) = match number("CORRIDOR_SEED") {
         Some(seed) => (seed, seed + 1),
-        None => (0, number("CORRIDOR_SEEDS").map_or(count, |all| all * count / 2_000)),
+        None => (0, number("CORRIDOR_SEEDS").map_or(count, |all| all * count / ALL)),
     };
     let mut coverage = Coverage::default();
     for seed in first..last {
@@ -48,7 +51,7 @@ fn one_pair(scenario: &mut Scenario, helper: bool) {
 
 #[test]
 fn seeds_as_they_are_drawn() {
-    let coverage = torture(1_500, |_| {});
+    let coverage = torture(3_000, |_| {});
     // One alone, as the environment may say, cannot touch everything.
     if std::env::var_os("CORRIDOR_SEED").is_none() {
         for &feature in Feature::ALL {
