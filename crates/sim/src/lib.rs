@@ -2,6 +2,7 @@
 //!
 //! [`World`] is the driver: stations of `corridor-proto`, the medium of `corridor-air`, and a
 //! clock that jumps from event to event. [`run_udp`] loads one with datagrams as a scenario says.
+//! [`torture`] drives stations through a network that does its worst.
 //! A run is a function of (scenario, point, replication): the same bytes on every machine.
 #![forbid(unsafe_code)]
 
@@ -11,6 +12,7 @@ mod capture;
 mod network;
 pub mod source;
 pub mod tcp;
+pub mod torture;
 mod udp;
 mod watch;
 mod world;

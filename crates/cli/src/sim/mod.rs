@@ -2,6 +2,7 @@
 
 mod run;
 mod trace;
+mod torture;
 
 use std::process::ExitCode;
 
@@ -20,12 +21,15 @@ enum SimVerb {
     Run(run::Arguments),
     /// Capture everything on the air in one replication, unsealed, for Wireshark
     Trace(trace::Arguments),
+    /// Do the worst to stations, seed by seed, and check what must hold all the same
+    Torture(torture::Arguments),
 }
 
-/// Runs `corridor sim`.
-pub fn run(args: SimArgs) -> ExitCode {
+/// Runs `corridor sim`; `verbose` as `-v` says.
+pub fn run(args: SimArgs, verbose: bool) -> ExitCode {
     match args.verb {
         SimVerb::Run(arguments) => run::run(&arguments),
         SimVerb::Trace(arguments) => trace::run(&arguments),
+        SimVerb::Torture(arguments) => torture::run(&arguments, verbose),
     }
 }
