@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use corridor_base::Time;
-use corridor_scenario::{Load, Plan, Point, REPLICATIONS_MAX, Run, ScenarioError};
+use corridor_scenario::{Load, Plan, Point, REPLICATIONS_MAX, Run, Scenario, ScenarioError};
 use corridor_sim::{CaptureCounts, CaptureError, CaptureLimits, SimError, capture_udp};
 
 use crate::Exit;
@@ -32,10 +32,10 @@ pub struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit_frames: Option<u64>,
     /// Begin at this second of virtual time
-    #[arg(long, value_name = "S", value_parser = time, default_value = "0")]
+    #[arg(long, value_name = "S", value_parser = time, default_value = "0", allow_hyphen_values = true)]
     from: Time,
     /// End at this second of virtual time
-    #[arg(long, value_name = "S", value_parser = time)]
+    #[arg(long, value_name = "S", value_parser = time, allow_hyphen_values = true)]
     until: Option<Time>,
 }
 
@@ -121,8 +121,9 @@ fn capture(
     let comment = format!("{name}, point {index}, replication {replication}, seed {seed}: {title}");
     match &point.load {
         Load::Radio(radio) => {
+            let scenario = Scenario { seed, ..radio.scenario.clone() };
             let run = Run { replication, ..radio.run.clone() };
-            capture_udp(&radio.scenario, &run, limits, &comment, file)
+            capture_udp(&scenario, &run, limits, &comment, file)
         }
         Load::Network(_) => Err(CaptureError::Sim(SimError::Unsupported {
             field: "network",
