@@ -54,8 +54,8 @@
 //!     queue_frames: 4,
 //!     stations: 3,
 //!     links: vec![
-//!         Link { from: 0, to: 1, erasure_ratio: 0.0, retry_limit: 7 },
-//!         Link { from: 0, to: 2, erasure_ratio: 0.0, retry_limit: 0 },
+//!         Link { from: 0, to: 1, erasure: 0.0.into(), retry_limit: 7 },
+//!         Link { from: 0, to: 2, erasure: 0.0.into(), retry_limit: 0 },
 //!     ],
 //!     seed: 1,
 //!     replication: 0,
@@ -83,9 +83,14 @@ mod erasure;
 mod error;
 mod link;
 mod medium;
+mod pipe;
 mod stats;
+mod trace;
 
 pub use config::{Duplex, Link, MAX_QUEUE_FRAMES, MAX_SPAN, MAX_STATIONS, MediumConfig, Station};
-pub use error::{AirError, QueueFull};
+pub use erasure::{ErasureConfig, GilbertElliott};
+pub use error::{AirError, ErasureError, PipeError, QueueFull};
 pub use medium::{Address, Delivery, Frame, MAX_DELIVERIES, Medium};
+pub use pipe::{MAX_QUEUE_PACKETS, MAX_UNDER_WAY_PACKETS, Pipe, PipeConfig, PipeStats};
 pub use stats::{LinkStats, StationStats};
+pub use trace::{LossTrace, MAX_TRACE_RUNS};

@@ -117,8 +117,8 @@ pub fn medium_config(scenario: &Scenario, run: &Run, seed: u64) -> MediumConfig 
     let both_ways = |(a, b, erasure_ratio): (usize, usize, f64)| {
         let retry_limit = table.retry_limit;
         [
-            Link { from: a, to: b, erasure_ratio, retry_limit },
-            Link { from: b, to: a, erasure_ratio, retry_limit },
+            Link { from: a, to: b, erasure: erasure_ratio.into(), retry_limit },
+            Link { from: b, to: a, erasure: erasure_ratio.into(), retry_limit },
         ]
     };
     MediumConfig {

@@ -5,9 +5,18 @@
 //! A run is a function of (scenario, point, replication): the same bytes on every machine.
 #![forbid(unsafe_code)]
 
+mod agenda;
+mod agent;
+mod network;
+pub mod source;
 pub mod tcp;
 mod udp;
 mod world;
 
+pub use agenda::{Agenda, MAX_ENTITIES};
+pub use agent::{Agent, Body, NodeIndex, Packet};
+pub use network::{
+    AgentIndex, MAX_NODES, MAX_PIPES, Network, NetworkError, NetworkStats, Topology,
+};
 pub use udp::{SimError, run_udp};
 pub use world::{Node, World};

@@ -39,7 +39,7 @@ fn config(mode: Duplex, stations: usize) -> MediumConfig {
 }
 
 fn link(from: Station, to: Station, erasure_ratio: f64) -> Link {
-    Link { from, to, erasure_ratio, retry_limit: 0 }
+    Link { from, to, erasure: erasure_ratio.into(), retry_limit: 0 }
 }
 
 /// Every station hears every other.

@@ -4,9 +4,9 @@ use super::*;
 
 fn pair(erasure_ratio: f64, retry_limit: u32) -> MediumConfig {
     let links = vec![
-        Link { from: 0, to: 1, erasure_ratio, retry_limit },
+        Link { from: 0, to: 1, erasure: erasure_ratio.into(), retry_limit },
         // An overhearing link with a limit of its own, which must not matter.
-        Link { from: 0, to: 2, erasure_ratio: 0.0, retry_limit: 100 },
+        Link { from: 0, to: 2, erasure: 0.0.into(), retry_limit: 100 },
     ];
     MediumConfig { links, ..config(Duplex::Half, 3) }
 }
@@ -69,7 +69,7 @@ fn a_station_hears_a_retried_frame_once_and_others_after_it_stay_in_order() {
 fn a_retransmission_contends_again() {
     let mut config = mesh(Duplex::Half, 3, 0.0);
     config.links.retain(|link| (link.from, link.to) != (0, 1));
-    config.links.push(Link { from: 0, to: 1, erasure_ratio: 1.0, retry_limit: u32::MAX });
+    config.links.push(Link { from: 0, to: 1, erasure: 1.0.into(), retry_limit: u32::MAX });
     let mut medium = medium(config);
     let senders = [(0, Address::Station(1)), (1, Address::Station(2))];
     saturate(&mut medium, &senders, &FRAME, ms(10_000));
