@@ -15,6 +15,8 @@ use corridor_scenario::{
 };
 use hdrhistogram::Histogram;
 
+use crate::network::NetworkError;
+use crate::tcp;
 use crate::world::{Node, World};
 
 /// Bytes of an Ethernet frame beyond what Corridor puts into it; the medium counts them.
@@ -46,6 +48,17 @@ pub enum SimError {
     /// The medium cannot be.
     #[error(transparent)]
     Air(#[from] AirError),
+    /// A network cannot be.
+    #[error("network.{0}")]
+    Network(#[from] NetworkError),
+    /// A flow's TCP cannot be.
+    #[error("flow[{flow}].tcp: {source}")]
+    Tcp {
+        /// The flow, counted from 0.
+        flow: usize,
+        /// What is wrong.
+        source: tcp::ConfigError,
+    },
     /// A station cannot be.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -94,14 +107,23 @@ impl Sink {
 /// # Errors
 /// [`SimError::Unsupported`] for TCP, kernel paths and UDP underlays.
 pub fn run_udp(scenario: &Scenario, run: &Run) -> Result<Row, SimError> {
-    check(run)?;
+    run_udp_after(scenario, run, WARM_UP)
+}
+
+/// The same after so much load that is not measured.
+pub(crate) fn run_udp_after(
+    scenario: &Scenario,
+    run: &Run,
+    warm_up: Duration,
+) -> Result<Row, SimError> {
+    check_run(run)?;
     let mut medium = medium_config(scenario, run, scenario.seed);
     // A frame is not made before the medium can take it, so one on the air and one waiting do.
     medium.queue_frames = medium.queue_frames.min(2);
     // The stations' frames have no Ethernet header here; on the air it takes its time.
     let header_ns = 8 * ETHERNET_HEADER_LEN as u64 * 1_000_000_000 / medium.rate_bps.max(1);
     medium.overhead += Duration::from_nanos(header_ns);
-    let start = Time::ZERO + WARM_UP;
+    let start = Time::ZERO + warm_up;
     let end = start + Duration::from_secs_f64(run.duration_s);
     let mut nodes = Vec::new();
     let mut sinks = Vec::new();
@@ -126,7 +148,8 @@ pub fn run_udp(scenario: &Scenario, run: &Run) -> Result<Row, SimError> {
     Ok(report(scenario, run, &world, &sinks, &sent))
 }
 
-fn check(run: &Run) -> Result<(), SimError> {
+/// Whether the simulator can make a run.
+pub(crate) fn check_run(run: &Run) -> Result<(), SimError> {
     let unsupported =
         |field, given: String, expected| Err(SimError::Unsupported { field, given, expected });
     if run.transport != Transport::Udp {
@@ -263,7 +286,7 @@ fn report_air(row: &mut Row, run: &Run, world: &World, sinks: &[Rc<RefCell<Sink>
 }
 
 /// Delays from a microsecond to ten minutes, in nanoseconds, to three digits.
-fn delay_histogram() -> Histogram<u64> {
+pub(crate) fn delay_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1_000, 600_000_000_000, 3).expect("bounds are within range")
 }
 
