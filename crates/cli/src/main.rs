@@ -48,7 +48,7 @@ enum Verb {
     CheckConfig(check_config::Arguments),
     /// Measure on an emulated radio between network namespaces, with the kernel's TCP and UDP
     Lab(lab::LabArgs),
-    /// Measure in virtual time, UDP only: needs no rights and takes no time
+    /// Simulate plans in virtual time: needs no rights, gives the same bytes every time
     Sim(sim::SimArgs),
 }
 

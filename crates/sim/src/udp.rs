@@ -17,6 +17,8 @@ use hdrhistogram::Histogram;
 
 use crate::agent::NodeIndex;
 use crate::capture::write_datagram;
+use crate::network::NetworkError;
+use crate::tcp;
 use crate::watch::Watcher;
 use crate::world::{Node, World};
 
@@ -33,7 +35,7 @@ const PORT: u16 = 9;
 /// The secret of all stations.
 pub(crate) const PSK: [u8; 32] = [0x5a; 32];
 /// Load before the measured interval begins.
-const WARM_UP: Duration = Duration::from_secs(1);
+pub(crate) const WARM_UP: Duration = Duration::from_secs(1);
 /// How long packets on their way are waited for after it ends.
 const DRAIN: Duration = Duration::from_secs(2);
 
@@ -53,6 +55,17 @@ pub enum SimError {
     /// The medium cannot be.
     #[error(transparent)]
     Air(#[from] AirError),
+    /// A network cannot be.
+    #[error("network.{0}")]
+    Network(#[from] NetworkError),
+    /// A flow's TCP cannot be.
+    #[error("flow[{flow}].tcp: {source}")]
+    Tcp {
+        /// The flow, counted from 0.
+        flow: usize,
+        /// What is wrong.
+        source: tcp::ConfigError,
+    },
     /// A station cannot be.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -101,16 +114,26 @@ impl Sink {
 /// # Errors
 /// [`SimError::Unsupported`] for TCP, kernel paths and UDP underlays.
 pub fn run_udp(scenario: &Scenario, run: &Run) -> Result<Row, SimError> {
-    run_prepared(scenario, run, prepare(scenario, run)?)
+    run_udp_after(scenario, run, WARM_UP)
+}
+
+/// The same after so much load that is not measured.
+pub(crate) fn run_udp_after(
+    scenario: &Scenario,
+    run: &Run,
+    warm_up: Duration,
+) -> Result<Row, SimError> {
+    run_prepared(scenario, run, prepare(scenario, run, warm_up)?)
 }
 
 /// The same, before the eyes of somebody. The row is that of what was run until they had enough.
 pub(crate) fn watch_udp(
     scenario: &Scenario,
     run: &Run,
+    warm_up: Duration,
     watcher: Box<dyn Watcher>,
 ) -> Result<Row, SimError> {
-    let mut prepared = prepare(scenario, run)?;
+    let mut prepared = prepare(scenario, run, warm_up)?;
     prepared.world.set_watcher(watcher);
     run_prepared(scenario, run, prepared)
 }
@@ -129,15 +152,15 @@ struct Prepared {
     end: Time,
 }
 
-fn prepare(scenario: &Scenario, run: &Run) -> Result<Prepared, SimError> {
-    check(run)?;
+fn prepare(scenario: &Scenario, run: &Run, warm_up: Duration) -> Result<Prepared, SimError> {
+    check_run(run)?;
     let mut medium = medium_config(scenario, run, scenario.seed);
     // A frame is not made before the medium can take it, so one on the air and one waiting do.
     medium.queue_frames = medium.queue_frames.min(2);
     // The stations' frames have no Ethernet header here; on the air it takes its time.
     let header_ns = 8 * ETHERNET_HEADER_LEN as u64 * 1_000_000_000 / medium.rate_bps.max(1);
     medium.overhead += Duration::from_nanos(header_ns);
-    let start = Time::ZERO + WARM_UP;
+    let start = Time::ZERO + warm_up;
     let end = start + Duration::from_secs_f64(run.duration_s);
     let mut nodes = Vec::new();
     let mut sinks = Vec::new();
@@ -160,7 +183,8 @@ fn prepare(scenario: &Scenario, run: &Run) -> Result<Prepared, SimError> {
     Ok(Prepared { world: World::new(Medium::new(medium)?, nodes), sinks, start, end })
 }
 
-fn check(run: &Run) -> Result<(), SimError> {
+/// Whether the simulator can make a run.
+pub(crate) fn check_run(run: &Run) -> Result<(), SimError> {
     let unsupported =
         |field, given: String, expected| Err(SimError::Unsupported { field, given, expected });
     if run.transport != Transport::Udp {
@@ -313,7 +337,7 @@ fn report_air(row: &mut Row, run: &Run, world: &World, sinks: &[Rc<RefCell<Sink>
 }
 
 /// Delays from a microsecond to ten minutes, in nanoseconds, to three digits.
-fn delay_histogram() -> Histogram<u64> {
+pub(crate) fn delay_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1_000, 600_000_000_000, 3).expect("bounds are within range")
 }
 
