@@ -4,8 +4,8 @@ mod progress;
 mod run;
 mod show;
 mod table;
-mod trace;
 mod torture;
+mod trace;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -39,16 +39,11 @@ enum SimVerb {
 
 /// Runs `corridor sim`; `verbose` as `-v` says.
 pub fn run(args: SimArgs, verbose: bool) -> ExitCode {
-    match args.verb {
-        SimVerb::Run(arguments) => run::run(&arguments),
-        SimVerb::Trace(arguments) => trace::run(&arguments),
-        SimVerb::Torture(arguments) => torture::run(&arguments, verbose),
-/// Runs `corridor sim`.
-pub fn run(args: SimArgs) -> ExitCode {
     let result = match args.verb {
         SimVerb::Run(arguments) => run::run(&arguments),
         SimVerb::Show(arguments) => show::show(&arguments),
         SimVerb::Trace(arguments) => return trace::run(&arguments),
+        SimVerb::Torture(arguments) => return torture::run(&arguments, verbose),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
