@@ -9,20 +9,29 @@
 
 mod agenda;
 mod agent;
+<<<<<<< HEAD
 mod flows;
 mod meter;
+=======
+mod capture;
+>>>>>>> sim-net
 mod network;
 mod run;
 pub mod source;
 pub mod tcp;
 mod udp;
+mod watch;
 mod world;
 
 pub use agenda::{Agenda, MAX_ENTITIES};
 pub use agent::{Agent, Body, NodeIndex, Packet};
+pub use capture::{
+    CaptureCounts, CaptureError, CaptureLimits, CapturedFlow, NetworkCapture, capture_udp,
+};
 pub use network::{
     AgentIndex, MAX_NODES, MAX_PIPES, Network, NetworkError, NetworkStats, Topology,
 };
 pub use run::{CODE_VERSION, COMMIT, check_plan, run};
 pub use udp::{SimError, run_udp};
+pub use watch::{Crossing, PacketWatcher, Reception, SymbolCounts, Watcher};
 pub use world::{Node, World};

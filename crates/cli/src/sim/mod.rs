@@ -2,8 +2,12 @@
 
 mod progress;
 mod run;
+<<<<<<< HEAD
 mod show;
 mod table;
+=======
+mod trace;
+>>>>>>> sim-net
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,14 +31,20 @@ pub struct SimArgs {
 enum SimVerb {
     /// Run a plan: every point, every replication, on all processors
     Run(run::Arguments),
+<<<<<<< HEAD
     /// Show means with confidence intervals of what `run` has left
     Show(show::Arguments),
+=======
+    /// Capture everything on the air in one replication, unsealed, for Wireshark
+    Trace(trace::Arguments),
+>>>>>>> sim-net
 }
 
 /// Runs `corridor sim`.
 pub fn run(args: SimArgs) -> ExitCode {
     let result = match args.verb {
         SimVerb::Run(arguments) => run::run(&arguments),
+<<<<<<< HEAD
         SimVerb::Show(arguments) => show::show(&arguments),
     };
     match result {
@@ -97,5 +107,8 @@ impl Failure {
             Failure::Interrupted { .. } => EXIT_INTERRUPTED,
             _ => Exit::Failure as u8,
         })
+=======
+        SimVerb::Trace(arguments) => trace::run(&arguments),
+>>>>>>> sim-net
     }
 }
