@@ -20,9 +20,9 @@ demo: build ## Show in 4 minutes what coding does on a lossy radio: a table, and
 test: ## Run all tests; the last line counts them
 	@$(PYTHON) tools/test.py
 
-bench: build ## The paper's UDP tests in virtual time, minutes: out/bench/franc-sim.json
-	mkdir -p $(OUT)/bench
-	$(CORRIDOR) sim run $(SCENARIOS)/bench-sim.toml --out $(OUT)/bench/franc-sim.json
+bench: build ## The paper's UDP tests in virtual time, minutes: out/bench/franc-sim
+	$(CORRIDOR) sim run $(SCENARIOS)/bench-sim.toml --out $(OUT)/bench/franc-sim
+	$(CORRIDOR) sim show $(OUT)/bench/franc-sim
 
 bench-lab: build ## The paper's tests in real time with the kernel's TCP, hours: out/bench/lab.json
 	mkdir -p $(OUT)/bench
