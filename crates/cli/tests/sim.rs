@@ -139,7 +139,7 @@ fn results_are_the_same_bytes_after_a_power_failure() {
 fn ctrl_c_keeps_what_is_done_and_the_same_command_goes_on() {
     // Long enough that it is not over before the signal: seconds, of which the test waits for two
     // replications.
-    let text = NETWORK.replace("duration_s = 30", "duration_s = 1500");
+    let text = NETWORK.replace("duration_s = 30", "duration_s = 400");
     let place = Place::new(&text);
     let few = ["--jobs", "2", "--replications", "12", "--out", "stopped"];
     let mut child = place.start(&few);

@@ -9,12 +9,9 @@
 
 mod agenda;
 mod agent;
-<<<<<<< HEAD
+mod capture;
 mod flows;
 mod meter;
-=======
-mod capture;
->>>>>>> sim-net
 mod network;
 mod run;
 pub mod source;

@@ -15,14 +15,11 @@ use corridor_scenario::{
 };
 use hdrhistogram::Histogram;
 
-<<<<<<< HEAD
-use crate::network::NetworkError;
-use crate::tcp;
-=======
 use crate::agent::NodeIndex;
 use crate::capture::write_datagram;
+use crate::network::NetworkError;
+use crate::tcp;
 use crate::watch::Watcher;
->>>>>>> sim-net
 use crate::world::{Node, World};
 
 /// Bytes of an Ethernet frame beyond what Corridor puts into it; the medium counts them.
@@ -117,7 +114,6 @@ impl Sink {
 /// # Errors
 /// [`SimError::Unsupported`] for TCP, kernel paths and UDP underlays.
 pub fn run_udp(scenario: &Scenario, run: &Run) -> Result<Row, SimError> {
-<<<<<<< HEAD
     run_udp_after(scenario, run, WARM_UP)
 }
 
@@ -127,9 +123,7 @@ pub(crate) fn run_udp_after(
     run: &Run,
     warm_up: Duration,
 ) -> Result<Row, SimError> {
-    check_run(run)?;
-=======
-    run_prepared(scenario, run, prepare(scenario, run)?)
+    run_prepared(scenario, run, prepare(scenario, run, warm_up)?)
 }
 
 /// The same, before the eyes of somebody. The row is that of what was run until they had enough.
@@ -138,7 +132,7 @@ pub(crate) fn watch_udp(
     run: &Run,
     watcher: Box<dyn Watcher>,
 ) -> Result<Row, SimError> {
-    let mut prepared = prepare(scenario, run)?;
+    let mut prepared = prepare(scenario, run, WARM_UP)?;
     prepared.world.set_watcher(watcher);
     run_prepared(scenario, run, prepared)
 }
@@ -157,9 +151,8 @@ struct Prepared {
     end: Time,
 }
 
-fn prepare(scenario: &Scenario, run: &Run) -> Result<Prepared, SimError> {
-    check(run)?;
->>>>>>> sim-net
+fn prepare(scenario: &Scenario, run: &Run, warm_up: Duration) -> Result<Prepared, SimError> {
+    check_run(run)?;
     let mut medium = medium_config(scenario, run, scenario.seed);
     // A frame is not made before the medium can take it, so one on the air and one waiting do.
     medium.queue_frames = medium.queue_frames.min(2);

@@ -2,12 +2,9 @@
 
 mod progress;
 mod run;
-<<<<<<< HEAD
 mod show;
 mod table;
-=======
 mod trace;
->>>>>>> sim-net
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -31,21 +28,18 @@ pub struct SimArgs {
 enum SimVerb {
     /// Run a plan: every point, every replication, on all processors
     Run(run::Arguments),
-<<<<<<< HEAD
     /// Show means with confidence intervals of what `run` has left
     Show(show::Arguments),
-=======
     /// Capture everything on the air in one replication, unsealed, for Wireshark
     Trace(trace::Arguments),
->>>>>>> sim-net
 }
 
 /// Runs `corridor sim`.
 pub fn run(args: SimArgs) -> ExitCode {
     let result = match args.verb {
         SimVerb::Run(arguments) => run::run(&arguments),
-<<<<<<< HEAD
         SimVerb::Show(arguments) => show::show(&arguments),
+        SimVerb::Trace(arguments) => return trace::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -107,8 +101,5 @@ impl Failure {
             Failure::Interrupted { .. } => EXIT_INTERRUPTED,
             _ => Exit::Failure as u8,
         })
-=======
-        SimVerb::Trace(arguments) => trace::run(&arguments),
->>>>>>> sim-net
     }
 }
