@@ -10,7 +10,7 @@ use corridor_scenario::{
 
 use crate::agent::NodeIndex;
 use crate::meter::{Counts, Meter, MeteredDatagrams, MeteredSink, MeteredSource};
-use crate::network::{Network, Topology};
+use crate::network::{Network, NetworkStats, Topology};
 use crate::source::{Active, CbrConfig, CbrSource, FlowEnd, Supply, TcpSink, TcpSource};
 use crate::tcp::{
     Acks, ReceiverConfig, Reduction, RttSampling, SenderConfig, Variant, VegasConfig,
@@ -158,10 +158,10 @@ pub fn run(
         meters.iter().map(|meter| meter.counts(network)).collect()
     };
     network.run_until(begin);
-    let (totals_before, counts_before) = (Totals::of(&network, plan), counts(&network));
+    let (totals_before, counts_before) = (Totals::of(&network), counts(&network));
     network.run_until(end);
     let mut measures = Measures::default();
-    Totals::of(&network, plan).since(&totals_before).set(&mut measures);
+    Totals::of(&network).since(&totals_before).set(&mut measures);
     let (mut payload_bytes, mut received_bytes) = (0, 0);
     let mut goodputs = Vec::new();
     for (index, (after, before)) in counts(&network).iter().zip(&counts_before).enumerate() {
@@ -201,16 +201,9 @@ struct Totals {
 }
 
 impl Totals {
-    fn of(network: &Network, plan: &NetworkPlan) -> Self {
-        let pipes = plan.links.iter();
-        let pipes = pipes.filter_map(|link| network.pipe(link.from as u32, link.to as u32));
-        let stats = network.stats();
-        Totals {
-            refused: stats.refused,
-            erased: pipes.map(|pipe| pipe.stats().erased).sum(),
-            packet_hops: stats.packet_hops,
-            events: stats.events,
-        }
+    fn of(network: &Network) -> Self {
+        let NetworkStats { refused, erased, packet_hops, events, .. } = *network.stats();
+        Totals { refused, erased, packet_hops, events }
     }
 
     fn since(&self, before: &Totals) -> Totals {
