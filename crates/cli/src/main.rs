@@ -73,7 +73,7 @@ fn main() -> ExitCode {
         Verb::Up(arguments) => up::up(&arguments),
         Verb::CheckConfig(arguments) => check_config::check_config(&arguments),
         Verb::Lab(arguments) => return lab::run(arguments),
-        Verb::Sim(arguments) => return sim::run(arguments),
+        Verb::Sim(arguments) => return sim::run(arguments, cli.log.verbose > 0),
     };
     ExitCode::from(exit as u8)
 }

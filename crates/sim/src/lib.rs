@@ -2,6 +2,8 @@
 //!
 //! [`World`] is the driver: stations of `corridor-proto`, the medium of `corridor-air`, and a
 //! clock that jumps from event to event. [`run_udp`] loads one with datagrams as a scenario says.
+//! [`torture`] drives stations through a network that does its worst.
+//! A run is a function of (scenario, point, replication): the same bytes on every machine.
 //! [`Network`] is the other driver: agents on point-to-point links. [`run()`] does what a plan
 //! says, in either. A run is a function of (plan, point, replication): the same bytes on every
 //! machine.
@@ -16,6 +18,7 @@ mod network;
 mod run;
 pub mod source;
 pub mod tcp;
+pub mod torture;
 mod udp;
 mod watch;
 mod world;

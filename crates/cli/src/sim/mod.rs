@@ -4,6 +4,7 @@ mod progress;
 mod run;
 mod show;
 mod table;
+mod torture;
 mod trace;
 
 use std::path::PathBuf;
@@ -32,14 +33,17 @@ enum SimVerb {
     Show(show::Arguments),
     /// Capture everything on the air in one replication, unsealed, for Wireshark
     Trace(trace::Arguments),
+    /// Do the worst to stations, seed by seed, and check what must hold all the same
+    Torture(torture::Arguments),
 }
 
-/// Runs `corridor sim`.
-pub fn run(args: SimArgs) -> ExitCode {
+/// Runs `corridor sim`; `verbose` as `-v` says.
+pub fn run(args: SimArgs, verbose: bool) -> ExitCode {
     let result = match args.verb {
         SimVerb::Run(arguments) => run::run(&arguments),
         SimVerb::Show(arguments) => show::show(&arguments),
         SimVerb::Trace(arguments) => return trace::run(&arguments),
+        SimVerb::Torture(arguments) => return torture::run(&arguments, verbose),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
