@@ -120,7 +120,11 @@ pub fn capture_point(
     match &point.load {
         Load::Radio(radio) => {
             if let Some(&node) = at.first() {
-                return Err(no_such_node(node, "captures of radios without it: everything is heard").into());
+                return Err(no_such_node(
+                    node,
+                    "captures of radios without it: everything is heard",
+                )
+                .into());
             }
             let scenario = Scenario { seed: point.seed, ..radio.scenario.clone() };
             let run = Run { replication, ..radio.run.clone() };
