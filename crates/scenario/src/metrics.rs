@@ -219,6 +219,14 @@ fn radio_parameters() -> Vec<Column> {
     ]
 }
 
+/// Names of the parameters that a load has by itself.
+pub(crate) fn parameter_names(load: &Load) -> Vec<String> {
+    match load {
+        Load::Radio(_) => radio_parameters().into_iter().map(|column| column.name).collect(),
+        Load::Network(_) => Vec::new(),
+    }
+}
+
 /// Values of the parameters that a load has by itself.
 pub(crate) fn parameters(load: &Load) -> Vec<Value> {
     let Load::Radio(radio) = load else { return Vec::new() };

@@ -86,8 +86,9 @@ fn scale(unit: &str, largest: f64) -> (String, f64) {
     }
 }
 
+/// Parameters are shown as they are written.
 fn shown_unit(column: &Column) -> String {
-    scale(&column.unit, 0.0).0.replace("ms", &column.unit)
+    if column.unit == "1" { String::new() } else { column.unit.clone() }
 }
 
 /// A column's name without its unit, which stands below it.
