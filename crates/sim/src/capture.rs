@@ -120,7 +120,11 @@ pub fn capture_point(
     match &point.load {
         Load::Radio(radio) => {
             if let Some(&node) = at.first() {
-                return Err(no_such_node(node, "radios are captured everywhere").into());
+                return Err(no_such_node(
+                    node,
+                    "captures of radios without it: everything is heard",
+                )
+                .into());
             }
             let scenario = Scenario { seed: point.seed, ..radio.scenario.clone() };
             let run = Run { replication, ..radio.run.clone() };
@@ -129,7 +133,7 @@ pub fn capture_point(
         }
         Load::Network(network) => {
             if let Some(&node) = at.iter().find(|&&node| node as usize >= network.nodes) {
-                return Err(no_such_node(node, "nodes that the network has").into());
+                return Err(no_such_node(node, "captures at nodes that the network has").into());
             }
             let prepared = Prepared::new(network)?;
             let nodes = if at.is_empty() { prepared.sources() } else { at.to_vec() };
