@@ -77,6 +77,8 @@ pub struct Medium {
     sequence: u64,
     /// In order of `at`.
     deliveries: VecDeque<Delivery>,
+    /// Stations with room that had none, each once, in order of their getting it.
+    relieved: VecDeque<Station>,
 }
 
 #[derive(Debug)]
@@ -85,6 +87,8 @@ struct StationState {
     queue: VecDeque<Queued>,
     /// Links from this station, as a range of `Medium::links`.
     links: Range<usize>,
+    /// Whether it is among `Medium::relieved`.
+    relieved: bool,
     stats: StationStats,
 }
 
@@ -124,6 +128,7 @@ impl Medium {
             queue: VecDeque::new(),
             links: links.partition_point(|link| link.from < station)
                 ..links.partition_point(|link| link.from <= station),
+            relieved: false,
             stats: StationStats::default(),
         };
         let access = StreamKey {
@@ -147,6 +152,7 @@ impl Medium {
             access: access.stream(),
             sequence: 0,
             deliveries: VecDeque::new(),
+            relieved: VecDeque::new(),
         })
     }
 
@@ -240,6 +246,14 @@ impl Medium {
             return None;
         }
         self.deliveries.pop_front()
+    }
+
+    /// The next station whose queue was full and has room again, so that a driver of many need not
+    /// ask them all. In order of their getting it; each once until it is polled.
+    pub fn poll_room(&mut self) -> Option<Station> {
+        let station = self.relieved.pop_front()?;
+        self.stations[station].relieved = false;
+        Some(station)
     }
 
     /// Counters of one station; all zero for no such station.
@@ -362,7 +376,7 @@ impl Medium {
     /// Counts the transmission of the head frame of station `from`; the frame leaves the queue
     /// unless it is to be sent again.
     fn retry_or_release(&mut self, from: Station, heard: bool) {
-        let StationState { queue, stats, .. } = &mut self.stations[from];
+        let StationState { queue, stats, relieved, .. } = &mut self.stations[from];
         let Some(head) = queue.front_mut() else { return };
         let repeated = head.retransmissions > 0;
         stats.send(head.frame.len(), head.airtime, repeated);
@@ -379,6 +393,9 @@ impl Medium {
         }
         if head.to != Address::All {
             stats.release(heard);
+        }
+        if queue.len() == self.queue_frames && !core::mem::replace(relieved, true) {
+            self.relieved.push_back(from);
         }
         queue.pop_front();
     }

@@ -34,22 +34,9 @@ enum LabVerb {
     Run(RunArgs),
 }
 
-/// Arguments of `corridor sim`.
-#[derive(Debug, Args)]
-pub struct SimArgs {
-    #[command(subcommand)]
-    verb: SimVerb,
-}
-
-#[derive(Debug, Subcommand)]
-enum SimVerb {
-    /// Run a scenario: UDP over an emulated radio
-    Run(RunArgs),
-}
-
 /// Arguments of `corridor lab run` and `corridor sim run`.
 #[derive(Debug, Args)]
-struct RunArgs {
+pub struct RunArgs {
     /// The scenario file
     #[arg(value_name = "SCENARIO.toml")]
     scenario: PathBuf,
@@ -103,13 +90,8 @@ pub fn run(args: LabArgs) -> ExitCode {
     run_in(Engine::Lab, &args)
 }
 
-/// Runs `corridor sim`.
-pub fn run_simulated(args: SimArgs) -> ExitCode {
-    let SimVerb::Run(args) = args.verb;
-    run_in(Engine::Sim, &args)
-}
-
-fn run_in(engine: Engine, args: &RunArgs) -> ExitCode {
+/// Runs a scenario in this engine.
+pub fn run_in(engine: Engine, args: &RunArgs) -> ExitCode {
     match run_scenario(engine, args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

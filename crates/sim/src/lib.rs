@@ -10,6 +10,7 @@ mod agenda;
 mod agent;
 mod network;
 mod radio_tcp;
+pub mod source;
 pub mod tcp;
 mod udp;
 mod world;

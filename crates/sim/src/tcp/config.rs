@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use super::rto::{RtoConfig, RtoEstimator};
+use super::segment::Segment;
 
 /// Duplicate acknowledgements that mean a loss (RFC 5681, Section 3.2).
 pub const DUPLICATES_THRESHOLD: u32 = 3;
@@ -39,12 +40,15 @@ pub struct VegasConfig {
     pub beta_packets: u32,
     /// More queued than this: slow start ends.
     pub gamma_packets: u32,
+    /// A fast retransmit backs the retransmission timer off, as in ns-2, so that the fine-grained
+    /// timeout notices a second loss of the same packet; in BSD it does not.
+    pub backs_off: bool,
 }
 
 impl Default for VegasConfig {
     /// 1, 3 and 1, as in ns-2 and in the paper's Vegas-1,3.
     fn default() -> Self {
-        VegasConfig { alpha_packets: 1, beta_packets: 3, gamma_packets: 1 }
+        VegasConfig { alpha_packets: 1, beta_packets: 3, gamma_packets: 1, backs_off: true }
     }
 }
 
@@ -211,8 +215,10 @@ pub struct ReceiverConfig {
     pub sack: bool,
     /// Most packets that are kept beyond a gap: 1 to [`WINDOW_PACKETS_LIMIT`].
     pub window_packets_max: u32,
-    /// Bytes of an acknowledgement: headers only.
+    /// Bytes of an acknowledgement without ranges: headers only.
     pub ack_bytes: u32,
+    /// Bytes for each range of a selective acknowledgement: 8 (RFC 2018, Section 3).
+    pub sack_range_bytes: u32,
 }
 
 impl ReceiverConfig {
@@ -227,6 +233,7 @@ impl ReceiverConfig {
             sack,
             window_packets_max: WINDOW_PACKETS_LIMIT,
             ack_bytes: 40,
+            sack_range_bytes: 8,
         }
     }
 
@@ -236,6 +243,15 @@ impl ReceiverConfig {
         ReceiverConfig { keeps_out_of_order: false, ..ReceiverConfig::ns2(false) }
     }
 
+    /// Bytes of an acknowledgement, headers and ranges included.
+    pub fn ack_len_bytes(&self, ack: &Segment) -> u32 {
+        let ranges = match ack {
+            Segment::Ack { sack, .. } => sack.iter().filter(|range| range.end > range.start).count(),
+            Segment::Data { .. } => 0,
+        };
+        self.ack_bytes + ranges as u32 * self.sack_range_bytes
+    }
+
     /// Checks what types cannot.
     ///
     /// # Errors
@@ -243,6 +259,7 @@ impl ReceiverConfig {
     pub fn check(&self) -> Result<(), ConfigError> {
         within("delayed_ack_packets", self.delayed_ack_packets, 1, WINDOW_PACKETS_LIMIT)?;
         within("window_packets_max", self.window_packets_max, 1, WINDOW_PACKETS_LIMIT)?;
+        within("sack_range_bytes", self.sack_range_bytes, 0, u32::from(u16::MAX))?;
         within("ack_bytes", self.ack_bytes, 1, u32::from(u16::MAX))
     }
 }

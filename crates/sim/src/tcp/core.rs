@@ -29,6 +29,8 @@ pub struct SenderStats {
     pub ecn_responses: u64,
     /// Congestion window, in packets; inflation and the maximum window left aside.
     pub cwnd_packets: f64,
+    /// Packets by which duplicate acknowledgements inflate the window in a recovery.
+    pub inflation_packets: u64,
     /// Slow-start threshold, in packets.
     pub ssthresh_packets: f64,
     /// Smoothed round-trip time, as far as it is known.

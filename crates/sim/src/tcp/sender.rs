@@ -70,6 +70,7 @@ impl Sender {
         let core = &self.core;
         SenderStats {
             cwnd_packets: core.cwnd,
+            inflation_packets: core.inflation,
             ssthresh_packets: core.ssthresh,
             srtt: core.rto.srtt(),
             rto: core.rto.timeout(),

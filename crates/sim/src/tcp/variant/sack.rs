@@ -42,7 +42,8 @@ impl Sack {
             return false;
         }
         let lost = core.duplicates >= DUPLICATES_THRESHOLD || lost_edge(core) > core.flight.una();
-        lost && core.is_news()
+        // Section 5.1; within a repair that has ended, ranges tell new losses from old ones.
+        lost && core.is_repaired()
     }
 
     /// Section 5, steps 4.1 to 4.3.

@@ -4,8 +4,7 @@
 //! Once in a round trip the throughput expected from the shortest round-trip time is compared with
 //! the actual one; their difference, times that round-trip time, is what waits in queues. Losses
 //! are noticed earlier than by others: the first duplicate acknowledgements are enough when the
-//! fine-grained timeout has passed. Details as in ns-2's `tcp-vegas.cc`, except that the
-//! retransmission timer is not backed off by a fast retransmit.
+//! fine-grained timeout has passed. Details as in ns-2's `tcp-vegas.cc`.
 
 use corridor_base::Time;
 
@@ -38,6 +37,8 @@ pub(in crate::tcp) struct Vegas {
     watchful: u64,
     /// When the window was last reduced for a loss.
     reduced_at: Option<Time>,
+    /// What it was reduced to, in packets.
+    reduced_to: f64,
 }
 
 /// The fine-grained timeout: smoothed round-trip time and deviation, unscaled.
@@ -75,6 +76,7 @@ impl Vegas {
             fine: FineTimeout::default(),
             watchful: 0,
             reduced_at: None,
+            reduced_to: f64::INFINITY,
         }
     }
 
@@ -82,6 +84,7 @@ impl Vegas {
         if core.state == State::Recovery {
             core.enter(Event::Repaired);
             core.inflation = 0;
+            core.cwnd = core.cwnd.min(self.reduced_to);
             // The threshold counts in the first slow start only.
             core.ssthresh = WINDOW_PACKETS_MIN;
         }
@@ -176,6 +179,7 @@ impl Vegas {
         }
         self.watchful -= 1;
         if self.is_expired(core, now) {
+            core.enter(Event::FastRetransmit);
             core.duplicates = DUPLICATES_THRESHOLD;
             core.urgent = Some(core.flight.una());
         } else {
@@ -216,6 +220,7 @@ impl Vegas {
                 _ => window - window / 4,
             };
             core.cwnd = left as f64;
+            self.reduced_to = core.cwnd;
             core.inflation = u64::from(core.duplicates);
             self.reduced_at = Some(now);
         }
@@ -223,6 +228,9 @@ impl Vegas {
             core.enter(Event::FastRetransmit);
         }
         core.remember_loss();
+        if self.config.backs_off {
+            core.rto.back_off();
+        }
         core.retransmit_first(now);
         core.counts.fast_retransmits += 1;
         if !again {
@@ -233,6 +241,8 @@ impl Vegas {
     /// After a timeout the window is 2.
     pub(super) fn on_timeout(&mut self, core: &mut Core, now: Time) {
         core.cwnd = WINDOW_PACKETS_MIN;
+        self.reduced_to = WINDOW_PACKETS_MIN;
         self.reduced_at = Some(now);
+        self.watchful = 0;
     }
 }

@@ -1,0 +1,27 @@
+//! `corridor sim`: what happens in virtual time.
+
+mod run;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+/// Arguments of `corridor sim`.
+#[derive(Debug, Args)]
+pub struct SimArgs {
+    #[command(subcommand)]
+    verb: SimVerb,
+}
+
+#[derive(Debug, Subcommand)]
+enum SimVerb {
+    /// Run a plan: every point, every replication, on all processors
+    Run(run::Arguments),
+}
+
+/// Runs `corridor sim`.
+pub fn run(args: SimArgs) -> ExitCode {
+    match args.verb {
+        SimVerb::Run(arguments) => run::run(&arguments),
+    }
+}
