@@ -96,7 +96,7 @@ impl Hosts {
         self.flows.iter_mut().for_each(|flow| flow.note_window(end));
     }
 
-    fn next_event(&self) -> Option<Time> {
+    fn next_event(&mut self) -> Option<Time> {
         let now = self.world.now();
         let flows = self.flows.iter().flat_map(Flow::timers);
         self.world.next_event().into_iter().chain(flows).map(|at| at.max(now)).min()

@@ -246,7 +246,9 @@ impl ReceiverConfig {
     /// Bytes of an acknowledgement, headers and ranges included.
     pub fn ack_len_bytes(&self, ack: &Segment) -> u32 {
         let ranges = match ack {
-            Segment::Ack { sack, .. } => sack.iter().filter(|range| range.end > range.start).count(),
+            Segment::Ack { sack, .. } => {
+                sack.iter().filter(|range| range.end > range.start).count()
+            }
             Segment::Data { .. } => 0,
         };
         self.ack_bytes + ranges as u32 * self.sack_range_bytes
