@@ -1,11 +1,11 @@
-//! A scenario's run with TCP load, in virtual time: a sender and a receiver on the hosts of S and D,
-//! their segments as IP packets through the daemon's stations and the radio between them.
+//! A scenario's run with TCP load, in virtual time: a sender and a receiver on the hosts of S and
+//! D, their segments as IP packets through the daemon's stations and the radio between them.
 //!
 //! What is measured is what the lab measures (`lab/src/load/tcp.rs`). Records of the application
 //! fill a segment each. Without a rate, the application writes as long as less than two are unsent,
 //! and a record is stamped when it is written; with a rate, when it is due, so that its delay
-//! includes the wait for TCP. A record's delay ends when all before it have arrived too. Senders are
-//! set as kernels are (`sender_config`); connections exist from the start.
+//! includes the wait for TCP. A record's delay ends when all before it have arrived too. Senders
+//! are set as kernels are (`sender_config`); connections exist from the start.
 
 mod packet;
 
