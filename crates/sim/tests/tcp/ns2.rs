@@ -71,16 +71,7 @@ fn replay(case: &Case) -> String {
         let inflation = if case.variant == "Vegas" { stats.inflation_packets } else { 0 };
         let cwnd = stats.cwnd_packets + inflation as f64;
         write!(text, "{} {cwnd:.3}", moment.at.as_nanos() / 1000).unwrap();
-        if std::env::var("DBG").is_ok() {
-            write!(
-                text,
-                " [{:?} a{:?} una{}]",
-                line.sender.state(),
-                moment.acked,
-                line.sender.acknowledged()
-            )
-            .unwrap();
-        }
+        if std::env::var("DBG").is_ok() { write!(text, " [{:?} a{:?} una{}]", line.sender.state(), moment.acked, line.sender.acknowledged()).unwrap(); }
         moment.sent.iter().for_each(|number| write!(text, " {number}").unwrap());
         text.push('\n');
     }
@@ -93,19 +84,10 @@ fn agrees(variant: &str) {
     for case in cases().iter().filter(|case| case.variant == variant) {
         let ours = replay(case);
         let ours: Vec<&str> = ours.lines().collect();
-        let diff = ours.iter().zip(&case.lines).position(|(a, b)| a != b);
-        if let Some(i) = diff {
-            println!("{} DIFF at {i} of {}", case.title, case.lines.len());
-            for j in i.saturating_sub(if std::env::var("DBG").is_ok() { 16 } else { 2 })..(i + 12) {
-                println!(
-                    "   {:60} | {}",
-                    ours.get(j).unwrap_or(&"-"),
-                    case.lines.get(j).unwrap_or(&"-")
-                );
-            }
-        } else {
-            println!("{} same {}", case.title, ours.len());
-        }
+        let diff = ours.iter().zip(&case.lines).position(|(a,b)| a!=b);
+        if let Some(i) = diff { println!("{} DIFF at {i} of {}", case.title, case.lines.len());
+          for j in i.saturating_sub(if std::env::var("DBG").is_ok() {16} else {2})..(i+12) { println!("   {:60} | {}", ours.get(j).unwrap_or(&"-"), case.lines.get(j).unwrap_or(&"-")); } }
+        else { println!("{} same {}", case.title, ours.len()); }
         count += 1;
     }
     assert!(count >= 10000, "{count} cases");
