@@ -52,6 +52,26 @@ pub struct Delivery {
     pub frame: Frame,
 }
 
+/// A transmission that has ended, and what the air did to it: what a sniffer that hears everything
+/// would write down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transmission {
+    /// When its airtime began, overhead included.
+    pub began_at: Time,
+    /// When its airtime ended; stations that heard it have it one propagation delay later.
+    pub ended_at: Time,
+    /// The sending station.
+    pub from: Station,
+    /// To whom it was addressed.
+    pub to: Address,
+    /// How often the frame had been on the air before.
+    pub retransmissions: u32,
+    /// The stations that a link leads to, in ascending order, and whether each of them heard it.
+    pub hearers: Vec<(Station, bool)>,
+    /// Its bytes, as they were offered.
+    pub frame: Frame,
+}
+
 /// A shared or private channel per station, links with erasures, and finite queues.
 ///
 /// See the crate's overview for what it models and how to drive it.
@@ -79,6 +99,8 @@ pub struct Medium {
     deliveries: VecDeque<Delivery>,
     /// Stations with room that had none, each once, in order of their getting it.
     relieved: VecDeque<Station>,
+    /// Transmissions that have ended, if somebody wants to know.
+    ended: Option<VecDeque<Transmission>>,
 }
 
 #[derive(Debug)]
@@ -153,6 +175,7 @@ impl Medium {
             sequence: 0,
             deliveries: VecDeque::new(),
             relieved: VecDeque::new(),
+            ended: None,
         })
     }
 
@@ -205,6 +228,7 @@ impl Medium {
     /// As of the latest time named to the medium; room appears by [`Medium::handle_timeout`].
     pub fn has_room(&self, station: Station) -> bool {
         self.deliveries.len() < MAX_DELIVERIES
+            && self.ended.as_ref().is_none_or(|ended| ended.len() < MAX_DELIVERIES)
             && self.stations.get(station).is_some_and(|s| s.queue.len() < self.queue_frames)
     }
 
@@ -254,6 +278,18 @@ impl Medium {
         let station = self.relieved.pop_front()?;
         self.stations[station].relieved = false;
         Some(station)
+    }
+
+    /// From here on, keeps every transmission for [`Medium::poll_transmission`]. Nothing else
+    /// changes. A driver that does not take them is pushed back at [`MAX_DELIVERIES`].
+    pub fn keep_transmissions(&mut self) {
+        self.ended.get_or_insert_default();
+    }
+
+    /// The next transmission that has ended, in order of ends; `None` as well when they are not
+    /// kept. To be taken before the deliveries, which come later or at the same time.
+    pub fn poll_transmission(&mut self) -> Option<Transmission> {
+        self.ended.as_mut()?.pop_front()
     }
 
     /// Counters of one station; all zero for no such station.
@@ -357,9 +393,14 @@ impl Medium {
         let at = end + self.propagation;
         let links = self.stations[from].links.clone();
         let mut addressed_heard = false;
+        self.keep(from, end);
         for index in links {
             let link = &mut self.links[index];
-            if !link.carries() {
+            let heard = link.carries();
+            if let Some(kept) = self.ended.as_mut().and_then(VecDeque::back_mut) {
+                kept.hearers.push((link.to, heard));
+            }
+            if !heard {
                 continue;
             }
             let to = link.to;
@@ -371,6 +412,23 @@ impl Medium {
             self.deliveries.push_back(Delivery { at, from, to, addressed, frame });
         }
         addressed_heard
+    }
+
+    /// Writes down the transmission of the head frame of station `from`, if somebody wants to know.
+    fn keep(&mut self, from: Station, ended_at: Time) {
+        let Some(head) = self.stations[from].queue.front() else { return };
+        let Some(ended) = &mut self.ended else { return };
+        ended.push_back(Transmission {
+            began_at: Time::from_nanos(
+                ended_at.as_nanos().saturating_sub(head.airtime.as_nanos() as u64),
+            ),
+            ended_at,
+            from,
+            to: head.to,
+            retransmissions: head.retransmissions,
+            hearers: Vec::new(),
+            frame: Arc::clone(&head.frame),
+        });
     }
 
     /// Counts the transmission of the head frame of station `from`; the frame leaves the queue

@@ -19,7 +19,7 @@ use corridor_base::{Stream, StreamKey, Time};
 
 use crate::config::MAX_SPAN;
 use crate::erasure::{Erasure, ErasureConfig};
-use crate::error::{PipeError, QueueFull};
+use crate::error::{ErasureError, PipeError, QueueFull};
 
 /// Longest queue of a pipe, in packets.
 pub const MAX_QUEUE_PACKETS: usize = 65_536;
@@ -70,14 +70,19 @@ pub struct PipeStats {
     pub offered: u64,
     /// Of these, packets refused because the queue was full.
     pub refused: u64,
-    /// Packets taken: each is one transmission, and one draw of the erasure process.
-    pub sent_packets: u64,
-    /// Bytes in these.
-    pub sent_bytes: u64,
-    /// Of the packets taken, those that the line loses.
+    /// Of the packets taken, each of which is one transmission, those that the line loses.
     pub erased: u64,
-    /// Time that the transmitter needs for the packets taken.
-    pub busy: Duration,
+    /// Bytes in the packets taken.
+    pub sent_bytes: u64,
+    /// Time that the transmitter needs for the packets taken, nanoseconds.
+    pub busy_ns: u64,
+}
+
+impl PipeStats {
+    /// Packets taken: each is one transmission, and one draw of the erasure process.
+    pub fn sent_packets(&self) -> u64 {
+        self.offered - self.refused
+    }
 }
 
 /// A one-way link that carries packets of type `P`. See the module's overview.
@@ -107,15 +112,34 @@ pub struct Pipe<P> {
     rate_bps: u64,
     delay_ns: u64,
     queue_packets: usize,
-    erasure: Erasure,
-    stream: Stream,
-    /// Ends of transmissions, in order; without those that were over at the last offer.
-    ends: VecDeque<Time>,
+    /// On the heap: a large state, which many links never look at.
+    loss: Option<Box<Loss>>,
+    /// When the transmitter is through with all that it has.
+    idle_at: Time,
+    /// When transmissions begin, in order, of packets that have to wait; without those that had
+    /// begun at the last offer.
+    begins: VecDeque<Time>,
     /// Packets that will be delivered, and when, in order.
     under_way: VecDeque<(Time, P)>,
     /// The latest length and its time of transmission: most packets are as long as the last one.
     transmission: (u32, u64),
     stats: PipeStats,
+}
+
+/// What the line loses.
+#[derive(Clone, Debug)]
+struct Loss {
+    erasure: Erasure,
+    stream: Stream,
+}
+
+impl Loss {
+    /// Nothing for a line that loses nothing.
+    fn new(config: &ErasureConfig, key: StreamKey) -> Result<Option<Box<Self>>, ErasureError> {
+        let mut stream = key.stream();
+        let erasure = Erasure::new(config, &mut stream)?;
+        Ok((config.loss_ratio() > 0.0).then(|| Box::new(Loss { erasure, stream })))
+    }
 }
 
 impl<P> Pipe<P> {
@@ -125,14 +149,13 @@ impl<P> Pipe<P> {
     /// See [`PipeConfig::check`].
     pub fn new(config: &PipeConfig, key: StreamKey) -> Result<Self, PipeError> {
         config.check()?;
-        let mut stream = key.stream();
         Ok(Pipe {
             rate_bps: config.rate_bps,
             delay_ns: config.delay.as_nanos() as u64,
             queue_packets: config.queue_packets,
-            erasure: Erasure::new(&config.erasure, &mut stream)?,
-            stream,
-            ends: VecDeque::new(),
+            loss: Loss::new(&config.erasure, key)?,
+            idle_at: Time::ZERO,
+            begins: VecDeque::new(),
             under_way: VecDeque::new(),
             transmission: (0, 0),
             stats: PipeStats::default(),
@@ -141,32 +164,41 @@ impl<P> Pipe<P> {
 
     /// Puts a packet at the end of the queue, at time `now`, which does not go back.
     ///
+    /// Returns the packet if the line will lose it, for those who keep accounts: it takes its time
+    /// on the link all the same.
+    ///
     /// # Errors
     /// [`QueueFull`], with the packet in it, if there is no room.
-    pub fn offer(&mut self, now: Time, len_bytes: u32, packet: P) -> Result<(), QueueFull<P>> {
+    pub fn offer(
+        &mut self,
+        now: Time,
+        len_bytes: u32,
+        packet: P,
+    ) -> Result<Option<P>, QueueFull<P>> {
         self.stats.offered += 1;
-        while self.ends.front().is_some_and(|&end| end <= now) {
-            self.ends.pop_front();
+        while self.begins.front().is_some_and(|&begin| begin <= now) {
+            self.begins.pop_front();
         }
-        // The first of them is not waiting: it is being sent.
-        let full = self.ends.len() > self.queue_packets;
+        let waits = self.idle_at > now;
+        let full = waits && self.begins.len() >= self.queue_packets;
         if full || self.under_way.len() >= MAX_UNDER_WAY_PACKETS {
             self.stats.refused += 1;
             return Err(QueueFull { frame: packet });
         }
-        let begin = self.ends.back().map_or(now, |&end| end);
-        let ns = self.transmission_ns(len_bytes);
-        let end = later(begin, ns);
-        self.ends.push_back(end);
-        self.stats.sent_packets += 1;
-        self.stats.sent_bytes += u64::from(len_bytes);
-        self.stats.busy += Duration::from_nanos(ns);
-        if self.erasure.draw(&mut self.stream) {
-            self.stats.erased += 1;
-        } else {
-            self.under_way.push_back((later(end, self.delay_ns), packet));
+        if waits {
+            self.begins.push_back(self.idle_at);
         }
-        Ok(())
+        let ns = self.transmission_ns(len_bytes);
+        let end = later(self.idle_at.max(now), ns);
+        self.idle_at = end;
+        self.stats.sent_bytes += u64::from(len_bytes);
+        self.stats.busy_ns = self.stats.busy_ns.saturating_add(ns);
+        if self.loss.as_mut().is_some_and(|loss| loss.erasure.draw(&mut loss.stream)) {
+            self.stats.erased += 1;
+            return Ok(Some(packet));
+        }
+        self.under_way.push_back((later(end, self.delay_ns), packet));
+        Ok(None)
     }
 
     /// When the next packet is delivered.
@@ -184,8 +216,12 @@ impl<P> Pipe<P> {
 
     /// Packets waiting for the transmitter at `now`, without the one it is sending.
     pub fn backlog(&self, now: Time) -> usize {
-        let over = self.ends.partition_point(|&end| end <= now);
-        (self.ends.len() - over).saturating_sub(1)
+        self.begins.len() - self.begins.partition_point(|&begin| begin <= now)
+    }
+
+    /// Packets taken and not yet polled, without those that the line loses.
+    pub fn under_way(&self) -> usize {
+        self.under_way.len()
     }
 
     /// What happened so far.

@@ -69,6 +69,7 @@ mod session;
 mod station;
 mod stats;
 mod symbol;
+mod unseal;
 pub mod wire;
 
 pub use coding_table::{CodingTable, FieldName, OrderName, PolicyName, Preset};
@@ -79,3 +80,4 @@ pub use corridor_codec::Field;
 pub use error::ConfigError;
 pub use station::{Destination, Event, FrameOutcome, PacketOutcome, Rejection, Station, Transmit};
 pub use stats::Stats;
+pub use unseal::Unsealer;

@@ -1,52 +1,73 @@
 //! The event queue: who is to be woken when, ordered by (time, sequence).
 //!
-//! Every entity has at most one pending time, as a state machine has one `poll_timeout`. So the
-//! queue holds at most one entry for each entity, whatever they do: its length is bounded by their
-//! number, and no outdated entry ever piles up.
+//! Every entity has at most one pending time, as a state machine has one `poll_timeout`.
 //!
 //! Timers mostly move later: a retransmission timer is pushed back by every acknowledgement and
 //! almost never fires. [`Agenda::wake`] only writes such a change down. The entry stays where it
 //! is, too early, until it comes to the front, and is moved to its place then: once for all the
 //! times that the timer moved meanwhile. The order of events is that of a queue without this
 //! trick, because the sequence number is given by `wake` and not by the move.
+//!
+//! A timer that moves earlier gets another entry, and the old one is left over, to be dropped when
+//! it comes to the front. Before such entries outnumber the entities the heap is rebuilt without
+//! them, so that its length is bounded whatever the entities do.
 
 use corridor_base::Time;
 
-/// Children of a node of the heap. Four instead of two: half the depth, and the keys of siblings
-/// share cache lines.
+/// Children of a node of the heap. Four instead of two: half the depth, and siblings are neighbours
+/// in memory.
 const ARITY: usize = 4;
 
-/// Place of an entity that has no entry in the heap.
-const NOWHERE: u32 = u32::MAX;
-
 /// Most entities of one agenda.
-pub const MAX_ENTITIES: usize = NOWHERE as usize;
+pub const MAX_ENTITIES: usize = 1 << 31;
 
-/// When, and in which order at the same instant.
+/// Left-over entries that are no reason to rebuild the heap, however few entities there are.
+const LEFT_OVER_MIN: usize = 64;
+
+/// Stands for the sequence number of nothing.
+const NONE: u32 = u32::MAX;
+
+/// An entry of the heap: when, in which order at the same instant, and who. It is one number, which
+/// the processor compares without branches; from its highest bits: 64 of time, 32 of sequence
+/// number, 32 of entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    at: Time,
-    sequence: u64,
+struct Entry(u128);
+
+impl Entry {
+    fn new(at: Time, sequence: u32, entity: u32) -> Self {
+        let order = u64::from(sequence) << 32 | u64::from(entity);
+        Entry(u128::from(at.as_nanos()) << 64 | u128::from(order))
+    }
+
+    fn at(self) -> Time {
+        Time::from_nanos((self.0 >> 64) as u64)
+    }
+
+    fn sequence(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    fn entity(self) -> usize {
+        self.0 as u32 as usize
+    }
 }
 
-impl Key {
-    /// After every other key: of an entity that is not to be woken.
-    const NEVER: Key = Key { at: Time::MAX, sequence: u64::MAX };
-}
-
-/// An entry of the heap. Its key is the entity's pending one, or an earlier one.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    key: Key,
-    entity: u32,
-}
-
+/// What an entity wants, and what the heap knows about it.
 #[derive(Clone, Copy, Debug)]
 struct Entity {
-    /// When it is to be woken.
-    pending: Key,
-    /// Where its entry is in the heap.
-    place: u32,
+    /// When it is to be woken, unless `sequence` is [`NONE`].
+    at: Time,
+    sequence: u32,
+    /// Sequence number of the heap's entry that stands for it, or [`NONE`]; its other entries are
+    /// left over.
+    entry: u32,
+    /// Time of this entry: never after `at`.
+    entry_at: Time,
+}
+
+impl Entity {
+    const ASLEEP: Entity =
+        Entity { at: Time::MAX, sequence: NONE, entry: NONE, entry_at: Time::MAX };
 }
 
 /// Who is to be woken when. See the module's overview.
@@ -65,11 +86,11 @@ struct Entity {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Agenda {
-    /// A heap of [`ARITY`] with the earliest key in front.
+    /// A heap of [`ARITY`] with the lowest entry in front.
     heap: Vec<Entry>,
     entities: Vec<Entity>,
-    /// Of the next time written down.
-    sequence: u64,
+    /// Of the next time written down; below [`NONE`].
+    sequence: u32,
 }
 
 impl Agenda {
@@ -87,8 +108,7 @@ impl Agenda {
     pub fn grow(&mut self, entities: usize) {
         assert!(entities <= MAX_ENTITIES, "{entities} entities, expected at most {MAX_ENTITIES}");
         if entities > self.entities.len() {
-            self.entities.resize(entities, Entity { pending: Key::NEVER, place: NOWHERE });
-            self.heap.reserve(entities - self.heap.len());
+            self.entities.resize(entities, Entity::ASLEEP);
         }
     }
 
@@ -105,96 +125,128 @@ impl Agenda {
     /// # Panics
     /// If there is no such entity.
     pub fn wake(&mut self, entity: usize, at: Option<Time>) {
-        let Entity { pending, place } = self.entities[entity];
+        let slot = &mut self.entities[entity];
         let Some(at) = at else {
-            self.entities[entity].pending = Key::NEVER;
+            slot.sequence = NONE;
             return;
         };
-        if at == pending.at && pending != Key::NEVER {
+        if slot.at == at && slot.sequence != NONE {
             return;
         }
-        let key = Key { at, sequence: self.sequence };
-        self.sequence += 1;
-        self.entities[entity].pending = key;
-        if place == NOWHERE {
-            self.heap.push(Entry { key, entity: entity as u32 });
+        let sequence = self.sequence;
+        (slot.at, slot.sequence) = (at, sequence);
+        // At the same time as the entry it would be behind it, as its sequence number is higher.
+        if slot.entry == NONE || at < slot.entry_at {
+            (slot.entry, slot.entry_at) = (sequence, at);
+            self.heap.push(Entry::new(at, sequence, entity as u32));
             self.rise(self.heap.len() - 1);
-        } else if key < self.heap[place as usize].key {
-            self.heap[place as usize].key = key;
-            self.rise(place as usize);
+        }
+        self.sequence += 1;
+        if self.sequence == NONE || self.heap.len() > 2 * self.entities.len() + LEFT_OVER_MIN {
+            self.rebuild();
         }
     }
 
     /// The earliest pending time.
     pub fn next_at(&mut self) -> Option<Time> {
-        self.settle().map(|entry| entry.key.at)
+        self.settle().map(Entry::at)
     }
 
     /// The entity to be woken next, and when. Nothing is pending for it from here on.
     pub fn pop(&mut self) -> Option<(Time, usize)> {
-        let Entry { key, entity } = self.settle()?;
+        let front = self.settle()?;
         // The entry stays: most entities name their next time at once, and it moves there then.
-        self.entities[entity as usize].pending = Key::NEVER;
-        Some((key.at, entity as usize))
+        self.entities[front.entity()].sequence = NONE;
+        Some((front.at(), front.entity()))
     }
 
-    /// Moves entries that are too early until the one in front is not, and returns it.
+    /// Drops what is left over in front, moves what is too early, and returns what is neither.
     fn settle(&mut self) -> Option<Entry> {
         loop {
             let front = *self.heap.first()?;
-            let pending = self.entities[front.entity as usize].pending;
-            if front.key == pending {
+            let slot = &mut self.entities[front.entity()];
+            if front.sequence() != slot.entry {
+                self.drop_front();
+            } else if slot.sequence == NONE {
+                slot.entry = NONE;
+                self.drop_front();
+            } else if slot.sequence != front.sequence() {
+                (slot.entry, slot.entry_at) = (slot.sequence, slot.at);
+                let moved = Entry::new(slot.at, slot.sequence, front.entity() as u32);
+                self.sink(moved);
+            } else {
                 return Some(front);
             }
-            if pending == Key::NEVER {
-                self.remove_front();
-            } else {
-                self.sink(0, Entry { key: pending, ..front });
-            }
         }
     }
 
-    fn remove_front(&mut self) {
-        let Some(last) = self.heap.pop() else { return };
-        let front = self.heap.first().map_or(last, |front| *front);
-        self.entities[front.entity as usize].place = NOWHERE;
-        if !self.heap.is_empty() {
-            self.sink(0, last);
+    fn drop_front(&mut self) {
+        if let Some(last) = self.heap.pop()
+            && !self.heap.is_empty()
+        {
+            self.sink(last);
         }
     }
 
-    fn put(&mut self, place: usize, entry: Entry) {
-        self.heap[place] = entry;
-        self.entities[entry.entity as usize].place = place as u32;
-    }
-
-    /// Moves the entry at `place` towards the front as far as its key says.
+    /// Moves an entry towards the front as far as it goes.
     fn rise(&mut self, mut place: usize) {
         let entry = self.heap[place];
         while place > 0 {
             let parent = (place - 1) / ARITY;
-            if self.heap[parent].key <= entry.key {
+            if self.heap[parent] <= entry {
                 break;
             }
-            self.put(place, self.heap[parent]);
+            self.heap[place] = self.heap[parent];
             place = parent;
         }
-        self.put(place, entry);
+        self.heap[place] = entry;
     }
 
-    /// Puts `entry` at `place`, or as far from the front as its key says. What was there is gone.
-    fn sink(&mut self, mut place: usize, entry: Entry) {
+    /// Puts `entry` in the place of the front, or as far behind it as it goes.
+    ///
+    /// Fills the gap down to the end of the heap, and lets the entry rise from there: it mostly
+    /// belongs far behind, and what the processor cannot foresee is not asked on the way.
+    fn sink(&mut self, entry: Entry) {
+        let heap = &mut self.heap[..];
+        let mut place = 0;
         loop {
             let first = place * ARITY + 1;
-            let children = first..self.heap.len().min(first + ARITY);
-            let Some(least) = children.min_by_key(|&child| self.heap[child].key) else { break };
-            if entry.key <= self.heap[least].key {
-                break;
-            }
-            self.put(place, self.heap[least]);
+            let least = match heap.get(first..first + ARITY) {
+                Some(&[a, b, c, d]) => {
+                    let (left, right) = (usize::from(b < a), 2 + usize::from(d < c));
+                    first + if c.min(d) < a.min(b) { right } else { left }
+                }
+                _ => match (first..heap.len()).min_by_key(|&child| heap[child]) {
+                    Some(least) => least,
+                    None => break,
+                },
+            };
+            heap[place] = heap[least];
             place = least;
         }
-        self.put(place, entry);
+        heap[place] = entry;
+        self.rise(place);
+    }
+
+    /// Makes the heap anew of what is pending, in order, with sequence numbers from 0.
+    fn rebuild(&mut self) {
+        self.heap.clear();
+        for (entity, slot) in self.entities.iter_mut().enumerate() {
+            slot.entry = NONE;
+            if slot.sequence != NONE {
+                let Entity { at, sequence, .. } = *slot;
+                self.heap.push(Entry::new(at, sequence, entity as u32));
+            }
+        }
+        // A list in order is a heap.
+        self.heap.sort_unstable();
+        self.sequence = 0;
+        for entry in &mut self.heap {
+            let slot = &mut self.entities[entry.entity()];
+            *entry = Entry::new(entry.at(), self.sequence, entry.entity() as u32);
+            (slot.sequence, slot.entry, slot.entry_at) = (self.sequence, self.sequence, slot.at);
+            self.sequence += 1;
+        }
     }
 }
 
@@ -244,8 +296,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn does_what_its_naive_twin_does(steps in steps()) {
+        fn does_what_its_naive_twin_does(steps in steps(), before_end in 0_u32..300) {
             let mut agenda = Agenda::new(ENTITIES);
+            // The sequence numbers run out on the way.
+            agenda.sequence = NONE - 1 - before_end;
             let mut naive = Naive { pending: vec![None; ENTITIES], sequence: 0 };
             for step in steps {
                 match step {
@@ -260,7 +314,7 @@ mod tests {
                         prop_assert_eq!(agenda.pop(), popped);
                     }
                 }
-                prop_assert!(agenda.heap.len() <= ENTITIES);
+                prop_assert!(agenda.heap.len() <= 2 * ENTITIES + LEFT_OVER_MIN);
             }
             while let Some(popped) = naive.pop() {
                 prop_assert_eq!(agenda.pop(), Some(popped));
@@ -276,9 +330,22 @@ mod tests {
             agenda.wake(0, Some(Time::from_millis(ms)));
         }
         assert_eq!(agenda.heap.len(), 1);
-        assert_eq!(agenda.heap[0].key.at, Time::from_millis(1), "nothing has moved yet");
+        assert_eq!(agenda.heap[0].at(), Time::from_millis(1), "nothing has moved yet");
         assert_eq!(agenda.pop(), Some((Time::from_millis(1000), 0)));
         assert_eq!(agenda.next_at(), None);
+    }
+
+    #[test]
+    fn timers_that_move_earlier_do_not_pile_up() {
+        let mut agenda = Agenda::new(2);
+        agenda.wake(1, Some(Time::from_nanos(5_000)));
+        for ns in (0..10_000).rev() {
+            agenda.wake(0, Some(Time::from_nanos(ns)));
+            assert!(agenda.heap.len() <= 2 * 2 + LEFT_OVER_MIN);
+        }
+        let order: Vec<_> = core::iter::from_fn(|| agenda.pop()).collect();
+        assert_eq!(order, [(Time::ZERO, 0), (Time::from_nanos(5_000), 1)]);
+        assert!(agenda.heap.is_empty());
     }
 
     #[test]

@@ -2,28 +2,36 @@
 //!
 //! [`World`] is the driver: stations of `corridor-proto`, the medium of `corridor-air`, and a
 //! clock that jumps from event to event. [`run_udp`] loads one with datagrams as a scenario says,
-//! [`run_tcp`] with TCP.
-//! A run is a function of (scenario, point, replication): the same bytes on every machine.
+//! [`run_tcp`] with TCP. A run is a function of (scenario, point, replication): the same bytes on
+//! every machine.
 #![forbid(unsafe_code)]
 
 mod agenda;
 mod agent;
+mod capture;
 mod network;
 mod radio_tcp;
 pub mod source;
 pub mod tcp;
 mod udp;
+mod watch;
 mod world;
+
+use core::time::Duration;
 
 use corridor_scenario::{Row, Run, Scenario, Transport};
 
 pub use agenda::{Agenda, MAX_ENTITIES};
 pub use agent::{Agent, Body, NodeIndex, Packet};
+pub use capture::{
+    CaptureCounts, CaptureError, CaptureLimits, CapturedFlow, NetworkCapture, capture_udp,
+};
 pub use network::{
     AgentIndex, MAX_NODES, MAX_PIPES, Network, NetworkError, NetworkStats, Topology,
 };
 pub use radio_tcp::run_tcp;
 pub use udp::{SimError, run_udp};
+pub use watch::{Crossing, PacketWatcher, Reception, SymbolCounts, Watcher};
 pub use world::{Node, World};
 
 /// Runs a scenario's run over its path in virtual time, with the load that it names.
@@ -31,8 +39,29 @@ pub use world::{Node, World};
 /// # Errors
 /// See [`run_udp`] and [`run_tcp`].
 pub fn run_radio(scenario: &Scenario, run: &Run) -> Result<Row, SimError> {
+    run_radio_after(scenario, run, udp::WARM_UP)
+}
+
+/// The same after so much load that is not measured.
+pub(crate) fn run_radio_after(
+    scenario: &Scenario,
+    run: &Run,
+    warm_up: Duration,
+) -> Result<Row, SimError> {
     match run.transport {
-        Transport::Udp => run_udp(scenario, run),
-        Transport::Tcp => run_tcp(scenario, run),
+        Transport::Udp => udp::run_udp_after(scenario, run, warm_up),
+        Transport::Tcp => radio_tcp::run_tcp_after(scenario, run, warm_up),
+    }
+}
+
+/// The same before the eyes of somebody.
+pub(crate) fn watch_radio(
+    scenario: &Scenario,
+    run: &Run,
+    watcher: Box<dyn Watcher>,
+) -> Result<Row, SimError> {
+    match run.transport {
+        Transport::Udp => udp::watch_udp(scenario, run, watcher),
+        Transport::Tcp => radio_tcp::watch_tcp(scenario, run, watcher),
     }
 }

@@ -2,119 +2,26 @@
 //! that do not disturb each other.
 //!
 //! A packet takes the route with the fewest links; the routes do not change. On the way it costs
-//! one event for each link, its delivery at the other end, where it is moved into the next link's
-//! queue or handed to the agent of its flow. Neither allocates anything.
+//! one event for each link, its delivery at the other end, where it enters the next link's queue or
+//! is handed to the agent of its flow. Meanwhile it lies still in one place: what moves from queue
+//! to queue is a ticket with what routers and links want to know. Once the queues have grown to
+//! their lengths nothing is allocated.
 //!
 //! Links and agents are the entities of one [`Agenda`]: a run is a function of the topology, the
 //! agents and the stream key, whatever the machine.
 
 mod routes;
+mod topology;
 
-use corridor_air::{Pipe, PipeConfig, PipeError};
+use corridor_air::{Pipe, PipeStats};
 use corridor_base::{StreamKey, Time};
+use slab::Slab;
 
 use crate::agenda::Agenda;
 use crate::agent::{Agent, NodeIndex, Packet};
-use routes::Routes;
-
-/// Most nodes of a network.
-pub const MAX_NODES: usize = 65_536;
-
-/// Most one-way links of a network.
-pub const MAX_PIPES: usize = 1 << 20;
-
-/// Nodes, and the one-way links between them.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Topology {
-    /// Number of nodes, 1 to [`MAX_NODES`].
-    pub nodes: usize,
-    /// The links: from, to, and what they are like. Each pair at most once; at most [`MAX_PIPES`].
-    pub pipes: Vec<(NodeIndex, NodeIndex, PipeConfig)>,
-}
-
-impl Topology {
-    /// Nodes 0 to `nodes` - 1 in a row; neighbours have a link `config` in each direction.
-    pub fn chain(nodes: usize, config: &PipeConfig) -> Self {
-        let mut topology = Topology { nodes, pipes: Vec::new() };
-        for node in 1..nodes as NodeIndex {
-            topology.connect(node - 1, node, config);
-        }
-        topology
-    }
-
-    /// Adds a link `config` in each direction.
-    pub fn connect(&mut self, a: NodeIndex, b: NodeIndex, config: &PipeConfig) {
-        self.pipes.push((a, b, config.clone()));
-        self.pipes.push((b, a, config.clone()));
-    }
-}
-
-/// A topology that cannot be: which field, what was given, what is expected.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum NetworkError {
-    /// No nodes, or too many.
-    #[error("nodes is {given}, expected 1 to {MAX_NODES}")]
-    Nodes {
-        /// Number of nodes given.
-        given: usize,
-    },
-    /// Too many links.
-    #[error("pipes has {given} links, expected at most {MAX_PIPES}")]
-    Pipes {
-        /// Number of links given.
-        given: usize,
-    },
-    /// A link that ends at a node that does not exist.
-    #[error("pipes[{index}] ends at node {given}, expected a node below {nodes}")]
-    PipeEnd {
-        /// Place of the link in the list.
-        index: usize,
-        /// Node given.
-        given: NodeIndex,
-        /// Number of nodes.
-        nodes: usize,
-    },
-    /// A link from a node to itself.
-    #[error("pipes[{index}] goes from node {given} to itself, expected two nodes")]
-    PipeToItself {
-        /// Place of the link in the list.
-        index: usize,
-        /// Node given at both ends.
-        given: NodeIndex,
-    },
-    /// The same link twice.
-    #[error("pipes has {from} to {to} more than once, expected each pair at most once")]
-    DuplicatePipe {
-        /// Where it begins.
-        from: NodeIndex,
-        /// Where it ends.
-        to: NodeIndex,
-    },
-    /// A link that cannot be.
-    #[error("pipes[{index}].{source}")]
-    Pipe {
-        /// Place of the link in the list.
-        index: usize,
-        /// What is wrong with it.
-        source: PipeError,
-    },
-    /// An agent on a node that does not exist.
-    #[error("agent's node is {given}, expected a node below {nodes}")]
-    AgentNode {
-        /// Node given.
-        given: NodeIndex,
-        /// Number of nodes.
-        nodes: usize,
-    },
-    /// A second agent for the same flow on the same node.
-    #[error("node {node} has an agent of flow {flow} already, expected one at most")]
-    DuplicateAgent {
-        /// The node.
-        node: NodeIndex,
-        /// The flow.
-        flow: u32,
-    },
-}
+use crate::watch::{Crossing, PacketWatcher};
+use routes::{Place, Routes};
+pub use topology::{MAX_NODES, MAX_PIPES, NetworkError, Topology};
 
 /// An agent of a network, as [`Network::add_agent`] named it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -133,8 +40,20 @@ pub struct NetworkStats {
     pub delivered: u64,
     /// Packets dropped because a link's queue was full.
     pub refused: u64,
+    /// Packets that links have lost.
+    pub erased: u64,
     /// Packets dropped because there is no route, or no agent of the flow at its end.
     pub undeliverable: u64,
+}
+
+/// Stands for a packet in the links' queues.
+#[derive(Clone, Copy, Debug)]
+struct Ticket {
+    /// Where the packet lies.
+    packet: u32,
+    /// Where it is on its route.
+    place: Place,
+    len_bytes: u32,
 }
 
 struct Host {
@@ -142,15 +61,26 @@ struct Host {
     agents: Vec<(u32, usize)>,
 }
 
+/// An agent and where it is.
+struct Seat {
+    agent: Box<dyn Agent>,
+    node: NodeIndex,
+    /// Where its latest packet went, and the route there, if there is one.
+    route: (NodeIndex, Option<Place>),
+}
+
 /// A topology with agents on it, driven through virtual time. See the module's overview.
 pub struct Network {
     now: Time,
     agenda: Agenda,
-    pipes: Vec<Pipe<Packet>>,
+    pipes: Vec<Pipe<Ticket>>,
+    /// The packets under way. No more than fit into the links.
+    packets: Slab<Packet>,
     routes: Routes,
     hosts: Vec<Host>,
-    agents: Vec<(NodeIndex, Box<dyn Agent>)>,
+    agents: Vec<Seat>,
     stats: NetworkStats,
+    watcher: Option<Box<dyn PacketWatcher>>,
 }
 
 impl Network {
@@ -159,7 +89,7 @@ impl Network {
     /// # Errors
     /// The first field of `topology` found out of its range.
     pub fn new(topology: &Topology, seed: u64, replication: u64) -> Result<Self, NetworkError> {
-        check(topology)?;
+        topology.check()?;
         let mut pipes = Vec::with_capacity(topology.pipes.len());
         for (index, (from, to, config)) in topology.pipes.iter().enumerate() {
             // Named by its ends: a link keeps its losses when another one joins the topology.
@@ -173,10 +103,12 @@ impl Network {
             now: Time::ZERO,
             agenda: Agenda::new(pipes.len()),
             pipes,
+            packets: Slab::new(),
             routes: Routes::new(topology.nodes, ends),
             hosts: (0..topology.nodes).map(|_| Host { agents: Vec::new() }).collect(),
             agents: Vec::new(),
             stats: NetworkStats::default(),
+            watcher: None,
         })
     }
 
@@ -201,8 +133,19 @@ impl Network {
         host.agents.insert(place, (flow, index));
         self.agenda.grow(self.pipes.len() + index + 1);
         self.agenda.wake(self.pipes.len() + index, agent.poll_timeout());
-        self.agents.push((node, Box::new(agent)));
+        // From a node to itself there is no route.
+        self.agents.push(Seat { agent: Box::new(agent), node, route: (node, None) });
         Ok(AgentIndex(index))
+    }
+
+    /// Lets somebody see all packets from here on. What happens does not change.
+    pub fn set_watcher(&mut self, watcher: Box<dyn PacketWatcher>) {
+        self.watcher = Some(watcher);
+    }
+
+    /// Whether the watcher, if there is one, has seen enough.
+    pub fn is_watched_enough(&self) -> bool {
+        self.watcher.as_ref().is_some_and(|watcher| watcher.has_enough())
     }
 
     /// The virtual time.
@@ -212,13 +155,23 @@ impl Network {
 
     /// An agent, if it is of type `A`.
     pub fn agent<A: Agent>(&self, index: AgentIndex) -> Option<&A> {
-        let agent: &dyn core::any::Any = &*self.agents.get(index.0)?.1;
+        let agent: &dyn core::any::Any = &*self.agents.get(index.0)?.agent;
         agent.downcast_ref()
     }
 
-    /// The link from one node to another, if there is one.
-    pub fn pipe(&self, from: NodeIndex, to: NodeIndex) -> Option<&Pipe<Packet>> {
-        self.routes.pipe(from, to).map(|index| &self.pipes[index])
+    /// Counters of the link from one node to another, if there is one.
+    pub fn pipe_stats(&self, from: NodeIndex, to: NodeIndex) -> Option<PipeStats> {
+        self.routes.pipe(from, to).map(|index| *self.pipes[index].stats())
+    }
+
+    /// Packets that wait for the transmitter of the link from one node to another, if there is one.
+    pub fn backlog(&self, from: NodeIndex, to: NodeIndex) -> Option<usize> {
+        self.routes.pipe(from, to).map(|index| self.pipes[index].backlog(self.now))
+    }
+
+    /// Packets under way.
+    pub fn packets(&self) -> usize {
+        self.packets.len()
     }
 
     /// What happened so far.
@@ -247,7 +200,7 @@ impl Network {
         match entity.checked_sub(self.pipes.len()) {
             None => self.deliver(entity),
             Some(agent) => {
-                self.agents[agent].1.handle_timeout(self.now);
+                self.agents[agent].agent.handle_timeout(self.now);
                 self.drain(agent);
             }
         }
@@ -257,69 +210,73 @@ impl Network {
     /// Takes a packet from the end of a link to where it goes next.
     fn deliver(&mut self, index: usize) {
         let pipe = &mut self.pipes[index];
-        let packet = pipe.poll_delivery(self.now);
+        let ticket = pipe.poll_delivery(self.now);
         self.agenda.wake(index, pipe.poll_timeout());
-        let Some(packet) = packet else { return };
+        let Some(ticket) = ticket else { return };
         self.stats.packet_hops += 1;
-        let node = self.routes.end(index);
-        if packet.to != node {
-            return self.forward(node, packet);
+        let place = ticket.place.next();
+        if let Some(next) = self.routes.link(place) {
+            return self.forward(next, Ticket { place, ..ticket });
         }
-        let agents = &self.hosts[node as usize].agents;
+        let packet = self.packets.remove(ticket.packet as usize);
+        let agents = &self.hosts[self.routes.ends(index).1 as usize].agents;
         let Ok(place) = agents.binary_search_by_key(&packet.flow, |&(flow, _)| flow) else {
             self.stats.undeliverable += 1;
             return;
         };
         let agent = agents[place].1;
         self.stats.delivered += 1;
-        self.agents[agent].1.handle_packet(self.now, packet);
+        if let Some(watcher) = &mut self.watcher {
+            watcher.take_packet(self.now, packet.to, &packet, Crossing::Arrived);
+        }
+        self.agents[agent].agent.handle_packet(self.now, packet);
         self.drain(agent);
     }
 
-    /// Puts a packet into the queue of the link that leads on from `node`.
-    fn forward(&mut self, node: NodeIndex, packet: Packet) {
-        let Some(index) = self.routes.next(node, packet.to) else {
-            self.stats.undeliverable += 1;
-            return;
-        };
+    /// Puts a packet into the queue of a link.
+    fn forward(&mut self, index: usize, ticket: Ticket) {
         let pipe = &mut self.pipes[index];
-        match pipe.offer(self.now, packet.len_bytes, packet) {
-            Ok(()) => self.agenda.wake(index, pipe.poll_timeout()),
+        let offered = pipe.offer(self.now, ticket.len_bytes, ticket);
+        if let Some(watcher) = &mut self.watcher {
+            let (node, next) = self.routes.ends(index);
+            let crossing = match offered {
+                Ok(None) => Crossing::Sent(next),
+                Ok(Some(_)) => Crossing::Lost(next),
+                Err(_) => Crossing::Dropped(next),
+            };
+            let packet = &self.packets[ticket.packet as usize];
+            watcher.take_packet(self.now, node, packet, crossing);
+        }
+        match offered {
+            // Behind others it waits for its turn: only the head's delivery is an event.
+            Ok(None) if pipe.under_way() > 1 => return,
+            Ok(None) => return self.agenda.wake(index, pipe.poll_timeout()),
+            Ok(Some(_)) => self.stats.erased += 1,
             Err(_) => self.stats.refused += 1,
         }
+        self.packets.remove(ticket.packet as usize);
     }
 
     /// Takes all that an agent sends, and its next timeout.
     fn drain(&mut self, index: usize) {
-        let node = self.agents[index].0;
-        while let Some(packet) = self.agents[index].1.poll_transmit(self.now) {
+        while let Some(packet) = self.agents[index].agent.poll_transmit(self.now) {
+            let seat = &mut self.agents[index];
             self.stats.sent += 1;
-            self.forward(node, packet);
+            let Packet { to, len_bytes, .. } = packet;
+            if seat.route.0 != to {
+                seat.route = (to, self.routes.route(seat.node, to));
+            }
+            let Some(place) = seat.route.1 else {
+                self.stats.undeliverable += 1;
+                if let Some(watcher) = &mut self.watcher {
+                    watcher.take_packet(self.now, seat.node, &packet, Crossing::Unroutable);
+                }
+                continue;
+            };
+            let Some(link) = self.routes.link(place) else { continue };
+            let packet = self.packets.insert(packet) as u32;
+            self.forward(link, Ticket { packet, place, len_bytes });
         }
-        self.agenda.wake(self.pipes.len() + index, self.agents[index].1.poll_timeout());
-    }
-}
-
-fn check(topology: &Topology) -> Result<(), NetworkError> {
-    let Topology { nodes, pipes } = topology;
-    if !(1..=MAX_NODES).contains(nodes) {
-        return Err(NetworkError::Nodes { given: *nodes });
-    }
-    if pipes.len() > MAX_PIPES {
-        return Err(NetworkError::Pipes { given: pipes.len() });
-    }
-    for (index, &(from, to, _)) in pipes.iter().enumerate() {
-        if let Some(given) = [from, to].into_iter().find(|&end| end as usize >= *nodes) {
-            return Err(NetworkError::PipeEnd { index, given, nodes: *nodes });
-        }
-        if from == to {
-            return Err(NetworkError::PipeToItself { index, given: from });
-        }
-    }
-    let mut pairs: Vec<_> = pipes.iter().map(|&(from, to, _)| (from, to)).collect();
-    pairs.sort_unstable();
-    match pairs.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(NetworkError::DuplicatePipe { from: pair[0].0, to: pair[0].1 }),
-        None => Ok(()),
+        self.agenda.wake(self.pipes.len() + index, self.agents[index].agent.poll_timeout());
     }
 }

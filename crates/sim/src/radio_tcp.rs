@@ -28,8 +28,9 @@ use crate::tcp::{
     VegasConfig,
 };
 use crate::udp::{
-    SimError, WARM_UP, air_shares, check_path, delay_histogram, delays, radio_medium, station,
+    SimError, WARM_UP, air_shares, check_run, delay_histogram, delays, radio_medium, station,
 };
+use crate::watch::Watcher;
 use crate::world::{Node, World};
 
 /// Records that a sender without a rate may have unsent, as in the lab.
@@ -49,28 +50,29 @@ const DELAYED_ACK: Duration = Duration::from_millis(40);
 /// # Errors
 /// [`SimError::Unsupported`] for kernel paths, and for BBR.
 pub fn run_tcp(scenario: &Scenario, run: &Run) -> Result<Row, SimError> {
-    check_path(run)?;
-    let start = Time::ZERO + WARM_UP;
-    let end = start + Duration::from_secs_f64(run.duration_s);
-    let inboxes = [SOURCE, DESTINATION].map(|_| Inbox::default());
-    let mut nodes = Vec::new();
-    for index in 0..run.stations() {
-        let station = station(scenario, run, index)?;
-        // A helper has no host.
-        let inbox = inboxes.get(index).cloned().unwrap_or_default();
-        let sink = move |_, packet: &[u8]| inbox.borrow_mut().push_back(packet.to_vec());
-        nodes.push(Node::new(station, sink));
-    }
-    let world = World::new(Medium::new(radio_medium(scenario, run))?, nodes);
-    let mtu = world.nodes()[SOURCE].station.tunnel_mtu();
-    let directions: &[(usize, usize)] = match run.direction {
-        Direction::Forward => &[(SOURCE, DESTINATION)],
-        Direction::Both => &[(SOURCE, DESTINATION), (DESTINATION, SOURCE)],
-    };
-    let flows = directions.iter().map(|&ends| Flow::new(run, ends, mtu, (start, end)));
-    let flows = flows.collect::<Result<Vec<_>, _>>()?;
-    let mut hosts = Hosts { world, flows, inboxes, packet: Vec::new() };
-    hosts.run(end);
+    run_tcp_after(scenario, run, WARM_UP)
+}
+
+/// The same after so much load that is not measured.
+pub(crate) fn run_tcp_after(
+    scenario: &Scenario,
+    run: &Run,
+    warm_up: Duration,
+) -> Result<Row, SimError> {
+    let mut hosts = Hosts::new(scenario, run, warm_up)?;
+    hosts.run();
+    Ok(hosts.report(scenario, run))
+}
+
+/// The same, before the eyes of somebody. The row is that of what was run until they had enough.
+pub(crate) fn watch_tcp(
+    scenario: &Scenario,
+    run: &Run,
+    watcher: Box<dyn Watcher>,
+) -> Result<Row, SimError> {
+    let mut hosts = Hosts::new(scenario, run, WARM_UP)?;
+    hosts.world.set_watcher(watcher);
+    hosts.run();
     Ok(hosts.report(scenario, run))
 }
 
@@ -83,12 +85,41 @@ struct Hosts {
     flows: Vec<Flow>,
     inboxes: [Inbox; 2],
     packet: Vec<u8>,
+    end: Time,
 }
 
 impl Hosts {
-    fn run(&mut self, end: Time) {
+    fn new(scenario: &Scenario, run: &Run, warm_up: Duration) -> Result<Self, SimError> {
+        check_run(run)?;
+        let start = Time::ZERO + warm_up;
+        let end = start + Duration::from_secs_f64(run.duration_s);
+        let inboxes = [SOURCE, DESTINATION].map(|_| Inbox::default());
+        let mut nodes = Vec::new();
+        for index in 0..run.stations() {
+            let station = station(scenario, run, index)?;
+            // A helper has no host.
+            let inbox = inboxes.get(index).cloned().unwrap_or_default();
+            let sink = move |_, packet: &[u8]| inbox.borrow_mut().push_back(packet.to_vec());
+            nodes.push(Node::new(station, sink));
+        }
+        let world = World::new(Medium::new(radio_medium(scenario, run))?, nodes);
+        let mtu = world.nodes()[SOURCE].station.tunnel_mtu();
+        let directions: &[(usize, usize)] = match run.direction {
+            Direction::Forward => &[(SOURCE, DESTINATION)],
+            Direction::Both => &[(SOURCE, DESTINATION), (DESTINATION, SOURCE)],
+        };
+        let flows = directions.iter().map(|&ends| Flow::new(run, ends, mtu, (start, end)));
+        let flows = flows.collect::<Result<Vec<_>, _>>()?;
+        Ok(Hosts { world, flows, inboxes, packet: Vec::new(), end })
+    }
+
+    fn run(&mut self) {
+        let end = self.end;
         self.work();
         while let Some(at) = self.next_event().filter(|&at| at < end) {
+            if self.world.is_watched_enough() {
+                return;
+            }
             self.world.run_until(at);
             self.work();
         }

@@ -1,9 +1,9 @@
 //! Traffic: what applications have to send, the transport that sends it, and its other end.
 //!
-//! | source | transport | sink |
+//! | source | sends | to |
 //! |---|---|---|
-//! | without end ([`Supply::Endless`], as FTP in ns-2), a file ([`Supply::Packets`]), a rate ([`Supply::Paced`]) | [`TcpSource`] | [`TcpSink`] |
-//! | constant rate | [`CbrSource`] | [`DatagramSink`] |
+//! | [`TcpSource`] | without end, as FTP in ns-2; a file; or at a rate: [`Supply`] | [`TcpSink`] |
+//! | [`CbrSource`] | datagrams at a constant rate | [`DatagramSink`] |
 //!
 //! Two agents with the same flow number, on two nodes, are the two ends of a flow.
 

@@ -7,11 +7,12 @@
 
 use std::sync::Arc;
 
-use corridor_air::{Address, Medium};
+use corridor_air::{Address, Delivery, Medium};
 use corridor_base::Time;
 use corridor_proto::{Destination, Station, StationId};
 
 use crate::agenda::Agenda;
+use crate::watch::{Reception, SymbolCounts, Watcher};
 
 /// Called with every packet for a host, in order.
 pub type Sink = Box<dyn FnMut(Time, &[u8])>;
@@ -46,6 +47,7 @@ pub struct World {
     /// Stations that are being served; empty in between.
     serving: Vec<usize>,
     events: u64,
+    watcher: Option<Box<dyn Watcher>>,
 }
 
 /// A set of stations.
@@ -87,7 +89,19 @@ impl World {
             touched,
             serving: Vec::with_capacity(count),
             events: 0,
+            watcher: None,
         }
+    }
+
+    /// Lets somebody see all that is on the air from here on. What happens does not change.
+    pub fn set_watcher(&mut self, watcher: Box<dyn Watcher>) {
+        self.medium.keep_transmissions();
+        self.watcher = Some(watcher);
+    }
+
+    /// Whether the watcher, if there is one, has seen enough.
+    pub fn is_watched_enough(&self) -> bool {
+        self.watcher.as_ref().is_some_and(|watcher| watcher.has_enough())
     }
 
     /// The virtual time.
@@ -159,10 +173,11 @@ impl World {
 
     /// Passes on what the medium delivers and takes what the stations send, until both rest.
     pub fn settle(&mut self) {
+        self.show_transmissions();
         while let Some(delivery) = self.medium.poll_delivery() {
-            let node = &mut self.nodes[delivery.to];
-            node.station.handle_frame(delivery.at, &delivery.frame);
+            self.deliver(&delivery);
             self.drain(delivery.to);
+            self.show_transmissions();
         }
         while let Some(index) = self.medium.poll_room() {
             self.touched.insert(index);
@@ -173,6 +188,25 @@ impl World {
         ready.iter().for_each(|&index| self.drain(index));
         ready.clear();
         self.serving = ready;
+    }
+
+    fn deliver(&mut self, delivery: &Delivery) {
+        let station = &mut self.nodes[delivery.to].station;
+        let before = self.watcher.is_some().then(|| SymbolCounts::of(station.stats()));
+        let outcome = station.handle_frame(delivery.at, &delivery.frame);
+        if let (Some(watcher), Some(before)) = (&mut self.watcher, before) {
+            let symbols = SymbolCounts::of(station.stats()).since(before);
+            let Delivery { from, to, .. } = *delivery;
+            watcher.take_reception(&Reception { from, to, outcome, symbols });
+        }
+    }
+
+    fn show_transmissions(&mut self) {
+        if let Some(watcher) = &mut self.watcher {
+            while let Some(sent) = self.medium.poll_transmission() {
+                watcher.take_transmission(sent);
+            }
+        }
     }
 
     /// Takes packets, events and frames from a station, and its next timer.

@@ -6,6 +6,8 @@ mod airtime;
 mod config;
 mod driver;
 mod erasure;
+mod pipe;
+mod process;
 mod queue;
 mod retry;
 

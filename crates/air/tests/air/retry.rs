@@ -88,3 +88,36 @@ fn frames_to_all_or_without_link_are_sent_once() {
     let stats = medium.stats(0);
     assert_eq!((stats.sent_frames, stats.delivered, stats.undelivered), (3, 0, 2));
 }
+
+#[test]
+fn every_transmission_is_kept_with_its_fate_for_who_asks() {
+    let mut config = pair(0.5, 6);
+    config.propagation = Duration::from_micros(100);
+    let (mut asked, mut unasked) = (medium(config.clone()), medium(config));
+    asked.keep_transmissions();
+    for medium in [&mut asked, &mut unasked] {
+        for to in [Address::Station(1), Address::All] {
+            medium.offer(ms(0), 0, to, &FRAME[..]).expect("there is room");
+        }
+    }
+    let deliveries = run(&mut asked);
+    assert_eq!(run(&mut unasked), deliveries, "asking changes nothing");
+    assert_eq!(unasked.poll_transmission(), None);
+
+    let kept: Vec<_> = std::iter::from_fn(|| asked.poll_transmission()).collect();
+    assert_eq!(kept.len() as u64, asked.stats(0).sent_frames);
+    let heard = kept.iter().flat_map(|sent| {
+        let hearers = sent.hearers.iter().filter(|(_, heard)| *heard);
+        hearers.map(|&(station, _)| (sent.ended_at + Duration::from_micros(100), station))
+    });
+    let delivered: Vec<_> = deliveries.iter().map(|delivery| (delivery.at, delivery.to)).collect();
+    assert_eq!(heard.collect::<Vec<_>>(), delivered);
+    let (last, retried) = kept.split_last().expect("two frames were sent");
+    assert_eq!((last.to, last.retransmissions), (Address::All, 0));
+    for (number, sent) in retried.iter().enumerate() {
+        assert_eq!((sent.to, sent.retransmissions), (Address::Station(1), number as u32));
+        assert_eq!(sent.hearers[0], (1, number + 1 == retried.len()));
+        assert_eq!(sent.hearers[1], (2, true));
+        assert_eq!(sent.ended_at - sent.began_at, FRAME_AIRTIME);
+    }
+}

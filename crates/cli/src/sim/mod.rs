@@ -1,6 +1,7 @@
 //! `corridor sim`: what happens in virtual time.
 
 mod run;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -17,11 +18,14 @@ pub struct SimArgs {
 enum SimVerb {
     /// Run a plan: every point, every replication, on all processors
     Run(run::Arguments),
+    /// Capture everything on the air in one replication, unsealed, for Wireshark
+    Trace(trace::Arguments),
 }
 
 /// Runs `corridor sim`.
 pub fn run(args: SimArgs) -> ExitCode {
     match args.verb {
         SimVerb::Run(arguments) => run::run(&arguments),
+        SimVerb::Trace(arguments) => trace::run(&arguments),
     }
 }

@@ -101,6 +101,8 @@ impl Sender {
             core.urgent = core.urgent.filter(|&sequence| sequence >= next);
             let progress = Progress { count, last, echo, rtt: now.since(echo), congestion };
             self.control.on_progress(core, now, &progress, sack);
+        } else {
+            self.control.on_ranges(core, sack);
         }
     }
 

@@ -1,20 +1,36 @@
 //! A sender and a receiver at the ends of a line with a rate, a delay, and losses as they are told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use corridor_base::Time;
-use corridor_sim::tcp::{Receiver, ReceiverConfig, Segment, Sender, SenderConfig};
+use corridor_sim::tcp::{Receiver, ReceiverConfig, Segment, Sender, SenderConfig, Variant};
 
-/// What a line is like in both directions; bytes are those of the segments.
+/// What becomes of a transmission.
+#[derive(Clone, Copy)]
+pub struct Fate {
+    /// Copies that arrive: none if it is lost.
+    pub copies: u32,
+    /// So much later than the line's delay; more than a transmission takes means reordering.
+    pub late: Duration,
+}
+
+impl Fate {
+    /// Arrives, unless it is `lost`.
+    pub fn unless(lost: bool) -> Fate {
+        Fate { copies: u32::from(!lost), late: Duration::ZERO }
+    }
+}
+
+/// What a line is like in both directions.
 pub struct LineConfig {
     /// Bits in a second.
     pub rate_bps: u64,
     /// From the end of the transmission to the arrival.
     pub delay: Duration,
-    /// Whether the transmission of this number (from 0, each direction counted apart) is lost:
-    /// data is true, acknowledgements are false.
-    pub loses: Box<dyn FnMut(bool, u64) -> bool>,
+    /// What becomes of the transmission of this number (from 0, each direction counted apart):
+    /// true for data, false for acknowledgements.
+    pub fate: Box<dyn FnMut(bool, u64) -> Fate>,
 }
 
 /// What happened at one time.
@@ -22,8 +38,6 @@ pub struct Moment {
     pub at: Time,
     /// Numbers sent.
     pub sent: Vec<u64>,
-    /// Numbers acknowledged.
-    pub acked: Vec<u64>,
 }
 
 /// The two ends and the line.
@@ -35,8 +49,9 @@ pub struct Line {
     on_the_way: BTreeMap<(Time, u64), Segment>,
     busy_until: [Time; 2],
     transmissions: [u64; 2],
-    /// A packet was sent although it had been told to have arrived.
-    pub resent_sacked: bool,
+    /// What a sender that listens to it was told to have arrived, since the last timeout.
+    sacked: BTreeSet<u64>,
+    timeouts: u64,
 }
 
 impl Line {
@@ -49,13 +64,14 @@ impl Line {
             on_the_way: BTreeMap::new(),
             busy_until: [Time::ZERO; 2],
             transmissions: [0; 2],
-            resent_sacked: false,
+            sacked: BTreeSet::new(),
+            timeouts: 0,
         }
     }
 
     /// Advances to the next time at which something happens; none if nothing ever will.
     pub fn step(&mut self) -> Option<Moment> {
-        let mut moment = Moment { at: self.now, sent: Vec::new(), acked: Vec::new() };
+        let mut moment = Moment { at: self.now, sent: Vec::new() };
         if self.transmissions == [0, 0] {
             self.transmit(&mut moment);
             return Some(moment);
@@ -68,14 +84,17 @@ impl Line {
         match self.on_the_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
             Some(entry) => {
                 let segment = entry.remove();
-                if let Segment::Ack { next, .. } = segment {
-                    moment.acked.push(next);
-                }
+                self.note_sacked(&segment);
                 self.sender.handle_segment(self.now, &segment);
                 self.receiver.handle_segment(self.now, &segment);
             }
             None => {
                 self.sender.handle_timeout(self.now);
+                if self.sender.stats().timeouts > self.timeouts {
+                    // The sender has forgotten what it had been told (RFC 2018, Section 8).
+                    self.timeouts = self.sender.stats().timeouts;
+                    self.sacked.clear();
+                }
                 self.receiver.handle_timeout(self.now);
             }
         }
@@ -87,9 +106,12 @@ impl Line {
     fn transmit(&mut self, moment: &mut Moment) {
         while let Some(segment) = self.sender.poll_transmit(self.now) {
             if let Segment::Data { sequence, .. } = segment {
+                assert!(!self.sacked.contains(&sequence), "{sequence} had arrived, and is resent");
                 moment.sent.push(sequence);
             }
-            self.put(segment, self.sender.config().data_len_bytes());
+            let (in_flight, config) = (self.sender.in_flight(), self.sender.config());
+            assert!(in_flight <= u64::from(config.window_packets_max), "{in_flight} in flight");
+            self.put(segment, config.data_len_bytes());
         }
         while let Some(segment) = self.receiver.poll_transmit(self.now) {
             self.put(segment, self.receiver.config().ack_len_bytes(&segment));
@@ -103,9 +125,21 @@ impl Line {
         self.busy_until[way] = self.busy_until[way].max(self.now) + Duration::from_nanos(spent_ns);
         let number = self.transmissions[way];
         self.transmissions[way] += 1;
-        if !(self.config.loses)(is_data, number) {
-            let key = number << 1 | u64::from(is_data);
-            self.on_the_way.insert((self.busy_until[way] + self.config.delay, key), segment);
+        let fate = (self.config.fate)(is_data, number);
+        for copy in 0..u64::from(fate.copies) {
+            let key = number << 2 | copy << 1 | u64::from(is_data);
+            let at = self.busy_until[way] + self.config.delay + fate.late;
+            self.on_the_way.insert((at, key), segment);
+        }
+    }
+
+    /// Remembers what the sender is told about packets beyond a gap.
+    fn note_sacked(&mut self, segment: &Segment) {
+        let listens = matches!(self.sender.config().variant, Variant::Sack | Variant::Cubic);
+        if let Segment::Ack { sack, .. } = segment
+            && listens
+        {
+            sack.iter().for_each(|range| self.sacked.extend(range.start..range.end));
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use corridor_sim::tcp::{ReceiverConfig, SenderConfig, Variant, VegasConfig};
 
-use crate::line::{Line, LineConfig};
+use crate::line::{Fate, Line, LineConfig};
 
 const DROPS: &str = include_str!("../data/ns2/drops.txt");
 
@@ -57,8 +57,8 @@ fn replay(case: &Case) -> String {
     config.header_bytes = 0;
     config.rto.granularity = Duration::from_micros(400);
     let drops = case.drops.clone();
-    let loses = Box::new(move |is_data, number| is_data && drops.contains(&number));
-    let line = LineConfig { rate_bps: 800_000, delay: Duration::from_millis(100), loses };
+    let fate = Box::new(move |is_data, number| Fate::unless(is_data && drops.contains(&number)));
+    let line = LineConfig { rate_bps: 800_000, delay: Duration::from_millis(100), fate };
     let mut line = Line::new(config, ReceiverConfig::ns2(sack), line);
     line.sender.offer(case.packets);
     let mut text = String::new();
@@ -71,7 +71,6 @@ fn replay(case: &Case) -> String {
         let inflation = if case.variant == "Vegas" { stats.inflation_packets } else { 0 };
         let cwnd = stats.cwnd_packets + inflation as f64;
         write!(text, "{} {cwnd:.3}", moment.at.as_nanos() / 1000).unwrap();
-        if std::env::var("DBG").is_ok() { write!(text, " [{:?} a{:?} una{}]", line.sender.state(), moment.acked, line.sender.acknowledged()).unwrap(); }
         moment.sent.iter().for_each(|number| write!(text, " {number}").unwrap());
         text.push('\n');
     }
@@ -79,18 +78,44 @@ fn replay(case: &Case) -> String {
     text
 }
 
+/// Where the exchange is another one than in ns-2: the case, how many lines are alike, and why.
+const DEVIATIONS: [(&str, usize, &str); 10] = [
+    ("Sack window 50 packets 80 drops 20,21", 24, PIPE),
+    ("Sack window 50 packets 80 drops 20,21,22,23", 24, PIPE),
+    ("Sack window 50 packets 80 drops 20,24,28", 24, PIPE),
+    ("Sack window 50 packets 80 drops 14,15,16,17,18,19,20,21", 18, PIPE),
+    ("Sack window 50 packets 80 drops 30,59,60,61", 44, PIPE),
+    ("Sack window 12 packets 80 drops 20,22,30,41,50", 22, PIPE),
+    ("Vegas window 50 packets 80 drops 20,21", 26, UNSENT),
+    ("Vegas window 50 packets 80 drops 20,24,28", 34, UNSENT),
+    (
+        "Vegas window 50 packets 80 drops 1",
+        2,
+        "ns-2 takes time 0 for 'never', and so does not halve",
+    ),
+    ("Vegas window 12 packets 80 drops 20,22,30,41,50", 33, "ns-2's table of sendings wraps"),
+];
+/// RFC 6675 counts packets believed lost out of the pipe, and waits for three ranges beyond a gap;
+/// the older rule of ns-2's Sack1 does neither.
+const PIPE: &str = "pipe";
+/// ns-2 looks up when a packet never sent was sent, and sends it twice.
+const UNSENT: &str = "unsent";
+
 fn agrees(variant: &str) {
     let mut count = 0;
     for case in cases().iter().filter(|case| case.variant == variant) {
         let ours = replay(case);
         let ours: Vec<&str> = ours.lines().collect();
-        let diff = ours.iter().zip(&case.lines).position(|(a,b)| a!=b);
-        if let Some(i) = diff { println!("{} DIFF at {i} of {}", case.title, case.lines.len());
-          for j in i.saturating_sub(if std::env::var("DBG").is_ok() {16} else {2})..(i+12) { println!("   {:60} | {}", ours.get(j).unwrap_or(&"-"), case.lines.get(j).unwrap_or(&"-")); } }
-        else { println!("{} same {}", case.title, ours.len()); }
+        let alike =
+            ours.iter().zip(&case.lines).take_while(|(ours, theirs)| ours == theirs).count();
+        let all = ours.len().max(case.lines.len());
+        let deviation = DEVIATIONS.iter().find(|(title, ..)| *title == case.title);
+        let expected = deviation.map_or(all, |(_, alike, _)| *alike);
+        let (our, their) = (ours.get(alike), case.lines.get(alike));
+        assert_eq!(alike, expected, "{}: {our:?}, in ns-2 {their:?}", case.title);
         count += 1;
     }
-    assert!(count >= 10000, "{count} cases");
+    assert_eq!(count, 11, "cases of {variant}");
 }
 
 #[test]

@@ -56,24 +56,29 @@ impl Control {
         progress: &Progress,
         ranges: &[SackRange],
     ) {
+        self.on_ranges(core, ranges);
         match self {
             Control::Tahoe => tahoe::on_progress(core, now, progress),
             Control::Reno => reno::on_progress(core, now, progress),
             Control::NewReno(newreno) => newreno.on_progress(core, now, progress),
             Control::Sack(sack) => {
-                core.flight.mark_sacked(ranges);
                 if !sack.on_progress(core, now, progress) {
                     reno::grow(core, progress);
                 }
             }
             Control::Cubic(sack, cubic) => {
-                core.flight.mark_sacked(ranges);
                 if !sack.on_progress(core, now, progress) {
                     cubic.grow(core, now, progress);
                 }
             }
             Control::Vegas(vegas) => vegas.on_progress(core, now, progress),
         }
+    }
+
+    /// Marks what has arrived beyond a gap; whether anything was news. Acknowledgements that were
+    /// overtaken by others tell of it too (RFC 6675, Section 4, `Update`).
+    pub(super) fn on_ranges(&self, core: &mut Core, ranges: &[SackRange]) -> bool {
+        matches!(self, Control::Sack(_) | Control::Cubic(..)) && core.flight.mark_sacked(ranges)
     }
 
     /// The same number has been acknowledged again.
@@ -94,7 +99,7 @@ impl Control {
     /// A duplicate that tells nothing new is none (RFC 6675, Section 2).
     fn on_duplicate_with_ranges(&mut self, core: &mut Core, now: Time, ranges: &[SackRange]) {
         let factor = self.reduction();
-        if !core.flight.mark_sacked(ranges) {
+        if !self.on_ranges(core, ranges) {
             return;
         }
         core.count_duplicate();

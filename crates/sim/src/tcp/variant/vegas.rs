@@ -84,7 +84,9 @@ impl Vegas {
         if core.state == State::Recovery {
             core.enter(Event::Repaired);
             core.inflation = 0;
-            core.cwnd = core.cwnd.min(self.reduced_to);
+            if core.duplicates > DUPLICATES_THRESHOLD {
+                core.cwnd = core.cwnd.min(self.reduced_to);
+            }
             // The threshold counts in the first slow start only.
             core.ssthresh = WINDOW_PACKETS_MIN;
         }

@@ -27,6 +27,5 @@ set out [open [lindex $argv 5] w]
 $tcp attach $out; $tcp trace cwnd_
 $ns trace-queue $a $b $out
 $ns at 0.0 "$tcp advance $packets"
-$ns at 60.0 "exit 0"
-proc done {} {}
+$ns at 600.0 "exit 0"
 $ns run
