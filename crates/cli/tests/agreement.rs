@@ -44,6 +44,9 @@ fn scenario(run: &str) -> Scenario {
     Scenario::parse(&text).expect("a test's scenario is sound")
 }
 
+/// A column's name, how far it may be off, and where it stands in a row.
+type Column = (&'static str, f64, fn(&Row) -> f64);
+
 /// Mean of a column over simulated repeats.
 fn simulated(scenario: &Scenario, run: &Run, column: impl Fn(&Row) -> f64) -> f64 {
     let rows = (0..SIMULATED).map(|replication| {
@@ -59,7 +62,7 @@ fn disagreement(scenario: &Scenario) -> Option<String> {
     let options = Options { binary: PathBuf::from(env!("CARGO_BIN_EXE_corridor")) };
     let lab = corridor_lab::run(scenario, &run, &options, &AtomicBool::new(false));
     let lab = lab.expect("the lab runs");
-    let mut columns: Vec<(&str, f64, fn(&Row) -> f64)> =
+    let mut columns: Vec<Column> =
         vec![("goodput_bps", GOODPUT_TOLERANCE, |row| row.goodput_bps)];
     if run.path.is_coded() {
         columns.push(("transmissions_per_block", TRANSMISSIONS_TOLERANCE, |row| {
