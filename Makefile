@@ -9,7 +9,7 @@ CORRIDOR := $(TARGET)/release/corridor
 SCENARIOS := crates/cli/scenarios
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench bench-codec bench-lab bench-sim instructions lint build
+.PHONY: help demo test torture bench bench-codec bench-lab bench-sim instructions lint build
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,9 @@ demo: build ## Show in 4 minutes what coding does on a lossy radio: a table, and
 
 test: ## Run all tests; the last line counts them
 	@$(PYTHON) tools/test.py
+
+torture: build ## Do the worst to stations in virtual time, 100,000 seeds, minutes
+	$(CORRIDOR) sim torture --seeds 100000
 
 bench: build ## The paper's UDP tests in virtual time, minutes: out/bench/franc-sim.json
 	mkdir -p $(OUT)/bench

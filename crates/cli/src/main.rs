@@ -48,7 +48,7 @@ enum Verb {
     CheckConfig(check_config::Arguments),
     /// Measure on an emulated radio between network namespaces, with the kernel's TCP and UDP
     Lab(lab::LabArgs),
-    /// Measure in virtual time, UDP only: needs no rights and takes no time
+    /// Simulate plans in virtual time: needs no rights, gives the same bytes every time
     Sim(sim::SimArgs),
 }
 
@@ -73,7 +73,7 @@ fn main() -> ExitCode {
         Verb::Up(arguments) => up::up(&arguments),
         Verb::CheckConfig(arguments) => check_config::check_config(&arguments),
         Verb::Lab(arguments) => return lab::run(arguments),
-        Verb::Sim(arguments) => return sim::run(arguments),
+        Verb::Sim(arguments) => return sim::run(arguments, cli.log.verbose > 0),
     };
     ExitCode::from(exit as u8)
 }

@@ -40,6 +40,10 @@ impl IngressQueue {
         }
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.packets.len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }

@@ -62,6 +62,7 @@ mod encoder;
 mod error;
 mod helper;
 mod ingress;
+pub mod inspect;
 mod link;
 mod rtt;
 mod seal;

@@ -40,9 +40,8 @@ pub use record::{Column, Kind, Record, Role, Value};
 pub use row::{CodingCounts, Delays, Engine, Row, Side};
 pub use sweep::POINTS_MAX;
 pub use topology::{
-    BURST_PACKETS_MAX, Erasures, FLOWS_MAX, LINK_DELAY_MS_MAX, LINK_QUEUE_PACKETS_MAX,
-    LINK_RATE_BPS_MAX, LINKS_MAX, NETWORK_DURATION_S_MAX, NODES_MAX, Network, NetworkLink,
-    TRACE_PACKETS_MAX,
+    FLOWS_MAX, LINK_RATE_BPS_MAX, LINKS_MAX, NETWORK_DURATION_S_MAX, NODES_MAX, Network,
+    NetworkLink, TRACE_BYTES_MAX,
 };
 
 /// Version of what records mean: counted up when a column changes its meaning.

@@ -100,9 +100,15 @@ pub struct ErasureTable {
     /// Bernoulli, Gilbert-Elliott: share of packets lost.
     #[serde(default)]
     pub loss_ratio: Option<f64>,
-    /// Gilbert-Elliott: packets in the mean burst of losses, from 1.
+    /// Gilbert-Elliott: packets in the mean stay in the bad state, from 1.
     #[serde(default)]
     pub burst_packets: Option<f64>,
+    /// Gilbert-Elliott: share of packets lost in the good state; none = 0.
+    #[serde(default)]
+    pub good_loss_ratio: Option<f64>,
+    /// Gilbert-Elliott: share of packets lost in the bad state; none = 1.
+    #[serde(default)]
+    pub bad_loss_ratio: Option<f64>,
     /// Trace: a file with a 1 for each packet lost and a 0 for each that is not; it is looked for
     /// beside the plan, and starts again at its end.
     #[serde(default)]
@@ -115,7 +121,7 @@ pub struct ErasureTable {
 pub enum ErasureKind {
     /// Independent losses.
     Bernoulli,
-    /// Losses in bursts: a good state without losses, a bad state in which all is lost.
+    /// Losses in bursts: a good state, and a bad one.
     GilbertElliott,
     /// As a file says.
     Trace,

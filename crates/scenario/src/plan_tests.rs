@@ -1,5 +1,5 @@
 use super::*;
-use crate::topology::Erasures;
+use corridor_air::{ErasureConfig, GilbertElliott};
 
 const RADIO: &str = r#"
 name = "r"
@@ -92,10 +92,10 @@ fn a_network_has_links_both_ways() {
     assert_eq!((network.nodes, network.links.len()), (3, 4));
     let ends: Vec<_> = network.links.iter().map(|link| (link.from, link.to)).collect();
     assert_eq!(ends, [(0, 1), (1, 0), (1, 2), (2, 1)]);
-    assert_eq!(network.links[2].erasure, Erasures::Bernoulli { loss_ratio: 0.1 });
-    assert_eq!(network.links[3].erasure, Erasures::Bernoulli { loss_ratio: 0.0 });
-    assert_eq!(network.links[3].delay.as_millis(), 50);
-    assert_eq!(network.links[3].rate_bps, 2_000_000);
+    assert_eq!(network.links[2].pipe.erasure, ErasureConfig::Bernoulli { ratio: 0.1 });
+    assert_eq!(network.links[3].pipe.erasure, ErasureConfig::NONE);
+    assert_eq!(network.links[3].pipe.delay.as_millis(), 50);
+    assert_eq!(network.links[3].pipe.rate_bps, 2_000_000);
 }
 
 #[test]
@@ -124,12 +124,12 @@ fn bursts_and_traces_are_read_and_checked() {
         NETWORK.replace("queue_packets = 200", &format!("queue_packets = 200, erasure = {erasure}"))
     };
     let plan = parse(&with("{ kind = 'gilbert-elliott', loss_ratio = 0.1, burst_packets = 4 }"));
-    let erasure = network_of(&plan.unwrap(), 0).links[0].erasure.clone();
-    assert_eq!(erasure, Erasures::GilbertElliott { loss_ratio: 0.1, burst_packets: 4.0 });
+    let erasure = network_of(&plan.unwrap(), 0).links[0].pipe.erasure.clone();
+    assert_eq!(erasure, ErasureConfig::GilbertElliott(GilbertElliott::simple(0.1, 4.0)));
     let field = "network.links.forward.erasure";
     assert_eq!(
-        refusal(&with("{ kind = 'gilbert-elliott', loss_ratio = 0.9, burst_packets = 4 }")),
-        format!("{field}.loss_ratio = 0.9: expected at most 0.8000 with bursts of 4 packets")
+        refusal(&with("{ kind = 'gilbert-elliott', loss_ratio = 0.75, burst_packets = 2 }")),
+        format!("{field}.burst_packets = 2: expected 3 or more")
     );
     assert_eq!(
         refusal(&with("{ kind = 'bernoulli' }")),
@@ -137,14 +137,14 @@ fn bursts_and_traces_are_read_and_checked() {
     );
     let directory = std::env::temp_dir().join(format!("corridor-plan-{}", std::process::id()));
     fs::create_dir_all(&directory).unwrap();
-    fs::write(directory.join("t.txt"), "01 # a comment with 1\n1\n").unwrap();
+    fs::write(directory.join("t.txt"), "01\n1\n").unwrap();
     fs::write(directory.join("bad.txt"), "01\n0x").unwrap();
     let text = with("{ kind = 'trace', path = 't.txt' }");
     let plan = Plan::parse(&text, &directory).unwrap();
-    let Erasures::Trace { lost } = &network_of(&plan, 0).links[0].erasure else { panic!() };
-    assert_eq!(lost[..], [false, true, true]);
+    let erasure = &network_of(&plan, 0).links[0].pipe.erasure;
+    assert_eq!((erasure.loss_ratio() * 3.0).round(), 2.0);
     let error = Plan::parse(&text.replace("t.txt", "bad.txt"), &directory).unwrap_err();
-    assert!(error.to_string().contains("not 'x' in line 2"), "{error}");
+    assert!(error.to_string().contains("byte 0x78 at offset 4"), "{error}");
     let error = Plan::parse(&text.replace("t.txt", "none.txt"), &directory).unwrap_err();
     assert!(error.to_string().contains("a file to read"), "{error}");
     fs::remove_dir_all(&directory).unwrap();
@@ -217,7 +217,7 @@ fn a_value_that_only_sweeps_give_may_be_missing_elsewhere() {
     assert!(refusal(&text).contains("delay_ms"));
     let plan = parse(&format!("{text}[[sweep]]\nnetwork.links.delay_ms = [10, 20]")).unwrap();
     assert_eq!(plan.points.len(), 2);
-    assert_eq!(network_of(&plan, 1).links[0].delay.as_millis(), 20);
+    assert_eq!(network_of(&plan, 1).links[0].pipe.delay.as_millis(), 20);
 }
 
 #[test]

@@ -3,7 +3,10 @@
 use core::time::Duration;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
+
+use corridor_air::{
+    ErasureConfig, ErasureError, GilbertElliott, LossTrace, MAX_QUEUE_PACKETS, MAX_SPAN, PipeConfig,
+};
 
 use crate::error::ScenarioError;
 use crate::network::*;
@@ -14,18 +17,12 @@ pub const NODES_MAX: usize = 10_000;
 pub const LINKS_MAX: usize = 100_000;
 /// Most flows of a network.
 pub const FLOWS_MAX: usize = 1_000;
-/// Most packets that wait for a link.
-pub const LINK_QUEUE_PACKETS_MAX: usize = 1_000_000;
-/// Longest propagation over a link, milliseconds.
-pub const LINK_DELAY_MS_MAX: f64 = 60_000.0;
 /// Fastest link, bits per second.
 pub const LINK_RATE_BPS_MAX: u64 = 1_000_000_000_000;
 /// Longest replication of a network, simulated seconds.
 pub const NETWORK_DURATION_S_MAX: f64 = 1_000_000.0;
-/// Most packets of an erasure trace.
-pub const TRACE_PACKETS_MAX: usize = 10_000_000;
-/// Longest mean burst of losses, packets.
-pub const BURST_PACKETS_MAX: f64 = 1e6;
+/// Longest file of an erasure trace.
+pub const TRACE_BYTES_MAX: u64 = 1 << 26;
 /// Largest packet, data or headers, bytes.
 const BYTES_MAX: u32 = u16::MAX as u32;
 
@@ -51,36 +48,8 @@ pub struct NetworkLink {
     pub from: usize,
     /// Node that receives.
     pub to: usize,
-    /// Bits per second.
-    pub rate_bps: u64,
-    /// Propagation.
-    pub delay: Duration,
-    /// Packets that wait.
-    pub queue_packets: usize,
-    /// What is lost.
-    pub erasure: Erasures,
-}
-
-/// What a link loses.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Erasures {
-    /// Each packet with the same probability.
-    Bernoulli {
-        /// Probability, 0 to 1.
-        loss_ratio: f64,
-    },
-    /// Bursts of losses of geometrically distributed lengths.
-    GilbertElliott {
-        /// Share of packets lost, 0 to 1.
-        loss_ratio: f64,
-        /// Mean length of a burst, from 1.
-        burst_packets: f64,
-    },
-    /// As recorded; over and over.
-    Trace {
-        /// Whether each packet is lost.
-        lost: Arc<[bool]>,
-    },
+    /// Rate, delay, queue, losses.
+    pub pipe: PipeConfig,
 }
 
 /// Makes a network; traces are looked for in `directory`.
@@ -210,7 +179,7 @@ fn both_ways(
     field: &str,
     link: &LinkTable,
     directory: &Path,
-) -> Result<[NetworkLink; 2], ScenarioError> {
+) -> Result<[PipeConfig; 2], ScenarioError> {
     let foreign = [("count", link.count.is_some()), ("between", link.between.is_some())];
     if let Some((name, _)) = foreign.iter().find(|(_, given)| *given) {
         let expected = "nothing: `count` is of a chain's links, `between` of explicit links";
@@ -228,11 +197,10 @@ fn both_ways(
         let field = format!("{field}.{name}");
         let own = own.clone().unwrap_or_default();
         check_direction(&field, &own)?;
+        // Losses are told as a whole, or not at all.
         let loses =
             if own.erasure.is_some() || own.erasure_ratio.is_some() { &own } else { &common };
-        Ok(NetworkLink {
-            from: 0,
-            to: 0,
+        Ok(PipeConfig {
             rate_bps: own.rate_bps.unwrap_or(link.rate_bps),
             delay: span(own.delay_ms.unwrap_or(link.delay_ms) / 1e3),
             queue_packets: own.queue_packets.unwrap_or(link.queue_packets),
@@ -243,23 +211,26 @@ fn both_ways(
 }
 
 /// The two directions, between these nodes.
-fn placed(both: &[NetworkLink; 2], a: usize, b: usize) -> [NetworkLink; 2] {
-    let [there, back] = both.clone();
-    [NetworkLink { from: a, to: b, ..there }, NetworkLink { from: b, to: a, ..back }]
+fn placed([there, back]: &[PipeConfig; 2], a: usize, b: usize) -> [NetworkLink; 2] {
+    [
+        NetworkLink { from: a, to: b, pipe: there.clone() },
+        NetworkLink { from: b, to: a, pipe: back.clone() },
+    ]
 }
 
 fn check_direction(field: &str, link: &DirectionTable) -> Result<(), ScenarioError> {
+    let delay_ms_max = MAX_SPAN.as_secs_f64() * 1e3;
     if let Some(rate_bps) = link.rate_bps.filter(|rate| !(1..=LINK_RATE_BPS_MAX).contains(rate)) {
         let expected = format!("1 to {LINK_RATE_BPS_MAX} bit/s");
         return Err(ScenarioError::value(format!("{field}.rate_bps"), rate_bps, expected));
     }
-    if let Some(delay_ms) = link.delay_ms.filter(|ms| !(0.0..=LINK_DELAY_MS_MAX).contains(ms)) {
-        let expected = format!("0 to {LINK_DELAY_MS_MAX} ms");
+    if let Some(delay_ms) = link.delay_ms.filter(|ms| !(0.0..=delay_ms_max).contains(ms)) {
+        let expected = format!("0 to {delay_ms_max} ms");
         return Err(ScenarioError::value(format!("{field}.delay_ms"), delay_ms, expected));
     }
     let packets = link.queue_packets;
-    if let Some(packets) = packets.filter(|count| !(1..=LINK_QUEUE_PACKETS_MAX).contains(count)) {
-        let expected = format!("1 to {LINK_QUEUE_PACKETS_MAX} packets");
+    if let Some(packets) = packets.filter(|count| !(1..=MAX_QUEUE_PACKETS).contains(count)) {
+        let expected = format!("1 to {MAX_QUEUE_PACKETS} packets");
         return Err(ScenarioError::value(format!("{field}.queue_packets"), packets, expected));
     }
     if let (Some(ratio), Some(_)) = (link.erasure_ratio, &link.erasure) {
@@ -282,72 +253,79 @@ fn erasures(
     field: &str,
     link: &DirectionTable,
     directory: &Path,
-) -> Result<Erasures, ScenarioError> {
+) -> Result<ErasureConfig, ScenarioError> {
     let Some(table) = &link.erasure else {
-        return Ok(Erasures::Bernoulli { loss_ratio: link.erasure_ratio.unwrap_or(0.0) });
+        return Ok(ErasureConfig::Bernoulli { ratio: link.erasure_ratio.unwrap_or(0.0) });
     };
     let field = |name: &str| format!("{field}.erasure.{name}");
-    check_ratio(&field("loss_ratio"), table.loss_ratio)?;
-    let is_trace = table.kind == ErasureKind::Trace;
-    let is_bursty = table.kind == ErasureKind::GilbertElliott;
-    let given = [
-        ("loss_ratio", !is_trace, table.loss_ratio.is_some()),
-        ("burst_packets", is_bursty, table.burst_packets.is_some()),
-        ("path", is_trace, table.path.is_some()),
-    ];
-    for (name, needed, given) in given {
-        if needed != given {
-            let (given, expected) = match needed {
-                true => ("nothing", "a value, for this kind of erasures"),
-                false => ("a value", "nothing, for this kind of erasures"),
-            };
-            return Err(ScenarioError::value(field(name), given, expected));
-        }
-    }
+    check_fields(table, field)?;
     let loss_ratio = table.loss_ratio.unwrap_or(0.0);
-    let burst_packets = table.burst_packets.unwrap_or(1.0);
     match (table.kind, &table.path) {
-        (ErasureKind::Trace, Some(path)) => Ok(Erasures::Trace {
-            lost: read_trace(&directory.join(path))
-                .map_err(|expected| ScenarioError::value(field("path"), path, expected))?,
-        }),
+        (ErasureKind::Trace, Some(path)) => read_trace(&directory.join(path))
+            .map(ErasureConfig::Trace)
+            .map_err(|expected| ScenarioError::value(field("path"), path, expected)),
         (ErasureKind::GilbertElliott, _) => {
-            // Beyond this the good state would have to be left more than once for each packet.
-            let most = burst_packets / (burst_packets + 1.0);
-            if !(1.0..=BURST_PACKETS_MAX).contains(&burst_packets) {
-                let expected = format!("1 to {BURST_PACKETS_MAX} packets");
-                return Err(ScenarioError::value(field("burst_packets"), burst_packets, expected));
-            }
-            if loss_ratio > most {
-                let expected = format!("at most {most:.4} with bursts of {burst_packets} packets");
-                return Err(ScenarioError::value(field("loss_ratio"), loss_ratio, expected));
-            }
-            Ok(Erasures::GilbertElliott { loss_ratio, burst_packets })
+            let config = ErasureConfig::GilbertElliott(GilbertElliott {
+                loss_ratio,
+                burst_packets: table.burst_packets.unwrap_or(1.0),
+                good_loss_ratio: table.good_loss_ratio.unwrap_or(0.0),
+                bad_loss_ratio: table.bad_loss_ratio.unwrap_or(1.0),
+            });
+            config.check().map_err(|error| refused(error, field))?;
+            Ok(config)
         }
-        _ => Ok(Erasures::Bernoulli { loss_ratio }),
+        _ => {
+            check_ratio(&field("loss_ratio"), table.loss_ratio)?;
+            Ok(ErasureConfig::Bernoulli { ratio: loss_ratio })
+        }
     }
 }
 
-/// Reads ones and zeros; white space and what follows a `#` on its line are passed over.
-fn read_trace(path: &Path) -> Result<Arc<[bool]>, String> {
-    let text = fs::read_to_string(path).map_err(|error| format!("a file to read: {error}"))?;
-    let mut lost = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let told = line.split('#').next().unwrap_or_default();
-        for word in told.chars().filter(|c| !c.is_whitespace()) {
-            match word {
-                '0' | '1' if lost.len() < TRACE_PACKETS_MAX => lost.push(word == '1'),
-                '0' | '1' => return Err(format!("at most {TRACE_PACKETS_MAX} packets")),
-                other => {
-                    return Err(format!("ones and zeros, not {other:?} in line {}", number + 1));
-                }
-            }
+/// Refuses what a kind of erasures needs and has not, and what it has and does not need.
+fn check_fields(table: &ErasureTable, field: impl Fn(&str) -> String) -> Result<(), ScenarioError> {
+    let is_trace = table.kind == ErasureKind::Trace;
+    let is_bursty = table.kind == ErasureKind::GilbertElliott;
+    let given = [
+        ("loss_ratio", !is_trace, !is_trace, table.loss_ratio.is_some()),
+        ("burst_packets", is_bursty, is_bursty, table.burst_packets.is_some()),
+        ("good_loss_ratio", false, is_bursty, table.good_loss_ratio.is_some()),
+        ("bad_loss_ratio", false, is_bursty, table.bad_loss_ratio.is_some()),
+        ("path", is_trace, is_trace, table.path.is_some()),
+    ];
+    for (name, is_needed, is_allowed, is_given) in given {
+        let (given, expected) = match (is_needed && !is_given, is_given && !is_allowed) {
+            (true, _) => ("nothing", "a value, for this kind of erasures"),
+            (_, true) => ("a value", "nothing, for this kind of erasures"),
+            (false, false) => continue,
+        };
+        return Err(ScenarioError::value(field(name), given, expected));
+    }
+    Ok(())
+}
+
+fn refused(error: ErasureError, field: impl Fn(&str) -> String) -> ScenarioError {
+    match error {
+        ErasureError::Ratio { field: name, given, least, most } => {
+            ScenarioError::value(field(name), given, format!("{least} to {most}"))
         }
+        ErasureError::AlwaysBad { given } => {
+            ScenarioError::value(field("loss_ratio"), given, "less than bad_loss_ratio")
+        }
+        ErasureError::BurstPackets { given, least } => {
+            ScenarioError::value(field("burst_packets"), given, format!("{least} or more"))
+        }
+        other => ScenarioError::value(field("kind"), "what it is", other.to_string()),
     }
-    if lost.is_empty() {
-        return Err("one packet or more".to_owned());
+}
+
+fn read_trace(path: &Path) -> Result<LossTrace, String> {
+    let unreadable = |error| format!("a file to read: {error}");
+    let len = fs::metadata(path).map_err(unreadable)?.len();
+    if len > TRACE_BYTES_MAX {
+        return Err(format!("a file of at most {TRACE_BYTES_MAX} bytes, not {len}"));
     }
-    Ok(lost.into())
+    let text = fs::read(path).map_err(unreadable)?;
+    LossTrace::parse(&text).map_err(|error| error.to_string())
 }
 
 fn check_flow(

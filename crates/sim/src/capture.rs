@@ -11,6 +11,7 @@ mod packets;
 mod pcapng;
 mod radio;
 
+use core::time::Duration;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
@@ -20,9 +21,11 @@ use corridor_air::{Address, Transmission};
 use corridor_base::Time;
 use corridor_proto::wire::{Ack, HEADER_LEN, Header, Kind, TAG_LEN};
 use corridor_proto::{Field, FrameOutcome, Rejection, StationId, Unsealer};
-use corridor_scenario::{Run, Scenario};
+use corridor_scenario::{Load, Point, Run, Scenario};
 
-use crate::udp::{PSK, SimError};
+use crate::agent::NodeIndex;
+use crate::flows::Prepared;
+use crate::udp::{PSK, SimError, WARM_UP};
 use crate::watch::{Reception, SymbolCounts, Watcher};
 use crate::watch_radio;
 pub use hosts::{CapturedFlow, NetworkCapture};
@@ -84,10 +87,68 @@ pub fn capture_udp(
     comment: &str,
     out: impl Write + 'static,
 ) -> Result<CaptureCounts, CaptureError> {
-    let capture = Rc::new(RefCell::new(Capture::new(Box::new(out), comment, limits)?));
-    watch_radio(scenario, run, Box::new(Rc::clone(&capture)))?;
+    capture_udp_after(scenario, run, WARM_UP, limits, comment, Box::new(out))
+}
+
+fn capture_udp_after(
+    scenario: &Scenario,
+    run: &Run,
+    warm_up: Duration,
+    limits: CaptureLimits,
+    comment: &str,
+    out: Box<dyn Write>,
+) -> Result<CaptureCounts, CaptureError> {
+    let capture = Rc::new(RefCell::new(Capture::new(out, comment, limits)?));
+    watch_radio(scenario, run, warm_up, Box::new(Rc::clone(&capture)))?;
     let mut capture = capture.borrow_mut();
     capture.finish()
+}
+
+/// Captures a replication of a point of a plan: the radio as [`capture_udp`] does, or a network of
+/// wires at the nodes `at`; without any, where its flows begin.
+///
+/// # Errors
+/// [`CaptureError::Sim`] as for [`run`](crate::run()); [`SimError::Unsupported`] for nodes that a
+/// network does not have, or of a radio; [`CaptureError::Write`] when `out` refuses.
+pub fn capture_point(
+    point: &Point,
+    replication: u64,
+    at: &[NodeIndex],
+    limits: CaptureLimits,
+    comment: &str,
+    out: impl Write + 'static,
+) -> Result<CaptureCounts, CaptureError> {
+    match &point.load {
+        Load::Radio(radio) => {
+            if let Some(&node) = at.first() {
+                return Err(no_such_node(node, "radios are captured everywhere").into());
+            }
+            let scenario = Scenario { seed: point.seed, ..radio.scenario.clone() };
+            let run = Run { replication, ..radio.run.clone() };
+            let warm_up = Duration::from_nanos((radio.warm_up_s * 1e9).round() as u64);
+            capture_udp_after(&scenario, &run, warm_up, limits, comment, Box::new(out))
+        }
+        Load::Network(network) => {
+            if let Some(&node) = at.iter().find(|&&node| node as usize >= network.nodes) {
+                return Err(no_such_node(node, "nodes that the network has").into());
+            }
+            let prepared = Prepared::new(network)?;
+            let nodes = if at.is_empty() { prepared.sources() } else { at.to_vec() };
+            let flows = prepared.captured_flows();
+            let capture = NetworkCapture::new(out, comment, &nodes, &flows, limits)?;
+            let mut running = prepared.to_be_watched(point.seed, replication)?;
+            running.set_watcher(capture.watcher());
+            let end = Time::ZERO + network.duration;
+            while !running.is_watched_enough() && running.next_event().is_some_and(|at| at <= end) {
+                running.step();
+            }
+            Ok(capture.finish()?)
+        }
+    }
+}
+
+fn no_such_node(node: NodeIndex, expected: &'static str) -> SimError {
+    SimError::Unsupported { field: "at", given: node.to_string(), expected }
 }
 
 /// Writes down what it sees of a world.
@@ -362,7 +423,7 @@ mod tests {
         let scenario = Scenario::parse(SCENARIO).unwrap();
         let run = &expand(&scenario).unwrap()[0];
         let seen = Rc::new(RefCell::new(Seen::default()));
-        let row = watch_radio(&scenario, run, Box::new(Rc::clone(&seen))).unwrap();
+        let row = watch_radio(&scenario, run, WARM_UP, Box::new(Rc::clone(&seen))).unwrap();
         assert_eq!(row, crate::run_udp(&scenario, run).unwrap());
         let seen = seen.borrow();
         let frames = row.air_frames_per_packet.unwrap();

@@ -2,17 +2,23 @@
 //!
 //! [`World`] is the driver: stations of `corridor-proto`, the medium of `corridor-air`, and a
 //! clock that jumps from event to event. [`run_udp`] loads one with datagrams as a scenario says,
-//! [`run_tcp`] with TCP. A run is a function of (scenario, point, replication): the same bytes on
-//! every machine.
+//! [`run_tcp`] with TCP. [`torture`] drives stations through a network that does its worst.
+//! [`Network`] is the other driver: agents on point-to-point links. [`run()`] does what a plan
+//! says, in either. A run is a function of (plan, point, replication): the same bytes on every
+//! machine.
 #![forbid(unsafe_code)]
 
 mod agenda;
 mod agent;
 mod capture;
+mod flows;
+mod meter;
 mod network;
 mod radio_tcp;
+mod run;
 pub mod source;
 pub mod tcp;
+pub mod torture;
 mod udp;
 mod watch;
 mod world;
@@ -24,12 +30,14 @@ use corridor_scenario::{Row, Run, Scenario, Transport};
 pub use agenda::{Agenda, MAX_ENTITIES};
 pub use agent::{Agent, Body, NodeIndex, Packet};
 pub use capture::{
-    CaptureCounts, CaptureError, CaptureLimits, CapturedFlow, NetworkCapture, capture_udp,
+    CaptureCounts, CaptureError, CaptureLimits, CapturedFlow, NetworkCapture, capture_point,
+    capture_udp,
 };
 pub use network::{
     AgentIndex, MAX_NODES, MAX_PIPES, Network, NetworkError, NetworkStats, Topology,
 };
 pub use radio_tcp::run_tcp;
+pub use run::{CODE_VERSION, COMMIT, check_plan, run};
 pub use udp::{SimError, run_udp};
 pub use watch::{Crossing, PacketWatcher, Reception, SymbolCounts, Watcher};
 pub use world::{Node, World};
@@ -58,10 +66,11 @@ pub(crate) fn run_radio_after(
 pub(crate) fn watch_radio(
     scenario: &Scenario,
     run: &Run,
+    warm_up: Duration,
     watcher: Box<dyn Watcher>,
 ) -> Result<Row, SimError> {
     match run.transport {
-        Transport::Udp => udp::watch_udp(scenario, run, watcher),
-        Transport::Tcp => radio_tcp::watch_tcp(scenario, run, watcher),
+        Transport::Udp => udp::watch_udp(scenario, run, warm_up, watcher),
+        Transport::Tcp => radio_tcp::watch_tcp(scenario, run, warm_up, watcher),
     }
 }

@@ -68,9 +68,10 @@ pub(crate) fn run_tcp_after(
 pub(crate) fn watch_tcp(
     scenario: &Scenario,
     run: &Run,
+    warm_up: Duration,
     watcher: Box<dyn Watcher>,
 ) -> Result<Row, SimError> {
-    let mut hosts = Hosts::new(scenario, run, WARM_UP)?;
+    let mut hosts = Hosts::new(scenario, run, warm_up)?;
     hosts.world.set_watcher(watcher);
     hosts.run();
     Ok(hosts.report(scenario, run))
@@ -231,7 +232,7 @@ impl Flow {
         mtu: usize,
         (measured_from, measured_until): (Time, Time),
     ) -> Result<Self, SimError> {
-        let config = sender_config(run.congestion.unwrap_or(Congestion::Cubic), mtu)?;
+        let config = sender_config(variant(run)?, mtu);
         let interval_ns = |bps: f64| 8e9 * f64::from(config.payload_bytes) / bps;
         Ok(Flow {
             from,
@@ -338,25 +339,27 @@ impl Flow {
     }
 }
 
+/// What the run's congestion control is called here.
+pub(crate) fn variant(run: &Run) -> Result<Variant, SimError> {
+    match run.congestion.unwrap_or(Congestion::Cubic) {
+        Congestion::Cubic => Ok(Variant::Cubic),
+        Congestion::Reno => Ok(Variant::Reno),
+        Congestion::NewReno => Ok(Variant::NewReno),
+        Congestion::Sack => Ok(Variant::Sack),
+        Congestion::Vegas => Ok(Variant::Vegas(VegasConfig::default())),
+        Congestion::Tahoe => Ok(Variant::Tahoe),
+        Congestion::Bbr => Err(SimError::Unsupported {
+            field: "congestion",
+            given: Congestion::Bbr.to_string(),
+            expected: "cubic, reno, newreno, sack, vegas and tahoe",
+        }),
+    }
+}
+
 /// A sender as the Linux kernel's: initial window 10, timestamps, selective acknowledgements where
 /// the variant has them, timeouts from 200 ms, no ECN.
-fn sender_config(congestion: Congestion, mtu: usize) -> Result<SenderConfig, SimError> {
-    let variant = match congestion {
-        Congestion::Cubic => Variant::Cubic,
-        Congestion::Reno => Variant::Reno,
-        Congestion::NewReno => Variant::NewReno,
-        Congestion::Sack => Variant::Sack,
-        Congestion::Vegas => Variant::Vegas(VegasConfig::default()),
-        Congestion::Tahoe => Variant::Tahoe,
-        Congestion::Bbr => {
-            return Err(SimError::Unsupported {
-                field: "congestion",
-                given: congestion.to_string(),
-                expected: "cubic, reno, newreno, sack, vegas and tahoe",
-            });
-        }
-    };
-    Ok(SenderConfig {
+fn sender_config(variant: Variant, mtu: usize) -> SenderConfig {
+    SenderConfig {
         window_packets_max: WINDOW_PACKETS_MAX,
         ecn: false,
         // What is in flight grows beyond the window while a packet is missing: half of that would
@@ -366,7 +369,7 @@ fn sender_config(congestion: Congestion, mtu: usize) -> Result<SenderConfig, Sim
         payload_bytes: mtu.saturating_sub(packet::DATA_HEADERS_LEN) as u32,
         header_bytes: packet::DATA_HEADERS_LEN as u32,
         ..SenderConfig::rfc(variant)
-    })
+    }
 }
 
 /// A receiver as the Linux kernel's: every second packet is acknowledged, others after 40 ms.

@@ -17,6 +17,9 @@ use hdrhistogram::Histogram;
 
 use crate::agent::NodeIndex;
 use crate::capture::write_datagram;
+use crate::network::NetworkError;
+use crate::radio_tcp;
+use crate::tcp;
 use crate::watch::Watcher;
 use crate::world::{Node, World};
 
@@ -53,12 +56,23 @@ pub enum SimError {
     /// The medium cannot be.
     #[error(transparent)]
     Air(#[from] AirError),
+    /// A network cannot be.
+    #[error("network.{0}")]
+    Network(#[from] NetworkError),
+    /// A flow's TCP cannot be.
+    #[error("flow[{flow}].tcp: {source}")]
+    Tcp {
+        /// The flow, counted from 0.
+        flow: usize,
+        /// What is wrong.
+        source: tcp::ConfigError,
+    },
     /// A station cannot be.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// TCP cannot be set so.
+    /// TCP over a radio cannot be set so.
     #[error(transparent)]
-    Tcp(#[from] crate::tcp::ConfigError),
+    RadioTcp(#[from] tcp::ConfigError),
 }
 
 /// What arrived at one host.
@@ -120,9 +134,10 @@ pub(crate) fn run_udp_after(
 pub(crate) fn watch_udp(
     scenario: &Scenario,
     run: &Run,
+    warm_up: Duration,
     watcher: Box<dyn Watcher>,
 ) -> Result<Row, SimError> {
-    let mut prepared = prepare(scenario, run, WARM_UP)?;
+    let mut prepared = prepare(scenario, run, warm_up)?;
     prepared.world.set_watcher(watcher);
     run_prepared(scenario, run, prepared)
 }
@@ -186,7 +201,10 @@ pub(crate) fn check_run(run: &Run) -> Result<(), SimError> {
     if run.path == Path::Kernel {
         return unsupported("path", "kernel", "plain, coded and coded+helper");
     }
-    Ok(())
+    match run.transport {
+        Transport::Udp => Ok(()),
+        Transport::Tcp => radio_tcp::variant(run).map(|_| ()),
+    }
 }
 
 fn unsupported<T>(field: &'static str, given: &str, expected: &'static str) -> Result<T, SimError> {

@@ -13,7 +13,10 @@ use std::time::Duration;
 use corridor_air::{ErasureConfig, PipeConfig};
 use corridor_base::Time;
 use corridor_sim::source::{Active, FlowEnd, Supply, TcpSink, TcpSource};
-use corridor_sim::tcp::{ReceiverConfig, SenderConfig, Variant, VegasConfig};
+use corridor_sim::tcp::{
+    ReceiverConfig, Reduction, RtoConfig, RtoEstimator, RttSampling, SenderConfig, Variant,
+    VegasConfig,
+};
 use corridor_sim::{Network, Topology};
 
 /// Simulated time of one run.
@@ -145,6 +148,23 @@ fn go_back_n_is_slower() {
     }
 }
 
+/// RFC 9438, equation 6: the window of Cubic in packets, on average, when a share p of packets is
+/// lost at random; here timeouts are rare only at the first point.
+#[test]
+fn cubic_as_its_rfc_predicts() {
+    let (erasure_ratio, rtt_s) = (0.005_f64, 0.817_f64);
+    let loss_ratio = 1.0 - (1.0 - erasure_ratio).powi(4);
+    let window = (0.4 * 3.7 / (4.0 * 0.3) * (rtt_s / loss_ratio).powi(3)).powf(0.25);
+    let expected = window * 8000.0 / rtt_s / 1e6;
+    let receiver = ReceiverConfig::ns2(true);
+    let (mean, half_width) =
+        goodput(options(Variant::Cubic), receiver, erasure_ratio, REPLICATIONS);
+    assert!(
+        (mean / expected - 1.0).abs() < 0.05,
+        "{mean:.4} +- {half_width:.4} Mbit/s, predicted {expected:.4}"
+    );
+}
+
 /// The acceptance run: `cargo test --release -p corridor-sim --test kim_reno -- --ignored
 /// --nocapture` prints goodput, its interval, and the processor's time.
 #[test]
@@ -171,6 +191,38 @@ fn full() {
             let found = goodput(options(variant), receiver, q, REPLICATIONS_FULL);
             println!("{name:11} q = {q:.3}  {:.4} +- {:.4} Mbit/s", found.0, found.1);
         }
+    }
+}
+
+/// What each option is worth: the table of docs/decisions/0005-tcp-agents.md.
+#[test]
+#[ignore = "100 replications for each option: some ten seconds in a release build"]
+fn one_option_changed() {
+    let base = options(Variant::Reno);
+    let rto = |rto: RtoConfig| SenderConfig { rto, ..base };
+    let changed = [
+        ("none", base),
+        ("limited_transmit off", SenderConfig { limited_transmit: false, ..base }),
+        ("careful off", SenderConfig { careful: false, ..base }),
+        ("reduction of what is in flight", SenderConfig { reduction: Reduction::Flight, ..base }),
+        ("timestamps", SenderConfig { rtt_sampling: RttSampling::Timestamps, ..base }),
+        ("initial window 10", SenderConfig { initial_window_packets: 10, ..base }),
+        ("rto.min 1 s", rto(RtoConfig { min: Duration::from_secs(1), ..base.rto })),
+        ("rto.granularity 100 ms", {
+            rto(RtoConfig { granularity: Duration::from_millis(100), ..base.rto })
+        }),
+        ("rto.forgets_beyond_backoff none", {
+            rto(RtoConfig { forgets_beyond_backoff: None, ..base.rto })
+        }),
+        ("rto.estimator fixed at 3 s", {
+            rto(RtoConfig { estimator: RtoEstimator::Fixed(Duration::from_secs(3)), ..base.rto })
+        }),
+        ("rto.backoff off", rto(RtoConfig { backoff: false, ..base.rto })),
+    ];
+    for (name, config) in changed {
+        let goodputs =
+            RENO.map(|(q, _)| goodput(config, ReceiverConfig::ns2(false), q, REPLICATIONS_FULL).0);
+        println!("{name:34} {:.4} {:.4} {:.4}", goodputs[0], goodputs[1], goodputs[2]);
     }
 }
 

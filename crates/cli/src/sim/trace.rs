@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use corridor_base::Time;
-use corridor_scenario::{Load, Plan, Point, REPLICATIONS_MAX, Run, ScenarioError};
-use corridor_sim::{CaptureCounts, CaptureError, CaptureLimits, SimError, capture_udp};
+use corridor_scenario::{Plan, REPLICATIONS_MAX, ScenarioError};
+use corridor_sim::{CaptureCounts, CaptureError, CaptureLimits, SimError, capture_point};
 
 use crate::Exit;
 
@@ -28,14 +28,17 @@ pub struct Arguments {
     /// Where the capture goes; here, by default, named after plan, point and replication
     #[arg(long, value_name = "FILE.pcapng")]
     out: Option<PathBuf>,
-    /// Stop after so many transmissions
+    /// Networks of wires: the nodes to capture at, instead of those where flows begin
+    #[arg(long, value_name = "NODE", value_delimiter = ',')]
+    at: Vec<u32>,
+    /// Stop after so many packets
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit_frames: Option<u64>,
     /// Begin at this second of virtual time
-    #[arg(long, value_name = "S", value_parser = time, default_value = "0")]
+    #[arg(long, value_name = "S", value_parser = time, default_value = "0", allow_hyphen_values = true)]
     from: Time,
     /// End at this second of virtual time
-    #[arg(long, value_name = "S", value_parser = time)]
+    #[arg(long, value_name = "S", value_parser = time, allow_hyphen_values = true)]
     until: Option<Time>,
 }
 
@@ -69,7 +72,7 @@ impl Failure {
 pub fn run(arguments: &Arguments) -> ExitCode {
     match trace(arguments) {
         Ok((path, counts)) => {
-            println!("{}: {} transmissions", path.display(), counts.frames);
+            println!("{}: {} packets", path.display(), counts.frames);
             if counts.sealed > 0 {
                 println!("{} of them could not be unsealed", counts.sealed);
             }
@@ -102,33 +105,17 @@ fn trace(arguments: &Arguments) -> Result<(PathBuf, CaptureCounts), Failure> {
     });
     let refused = |source| Failure::Write { path: path.clone(), source };
     let file = BufWriter::new(File::create(&path).map_err(refused)?);
-    match capture(&plan, point, arguments.replication, limits, file) {
+    let comment = format!(
+        "{}, point {given}, replication {}, seed {}: {}",
+        plan.name,
+        arguments.replication,
+        point.seed,
+        point.title()
+    );
+    match capture_point(point, arguments.replication, &arguments.at, limits, &comment, file) {
         Ok(counts) => Ok((path, counts)),
         Err(CaptureError::Sim(source)) => Err(Failure::Sim(source)),
         Err(CaptureError::Write(source)) => Err(refused(source)),
-    }
-}
-
-fn capture(
-    plan: &Plan,
-    point: &Point,
-    replication: u64,
-    limits: CaptureLimits,
-    file: BufWriter<File>,
-) -> Result<CaptureCounts, CaptureError> {
-    let Plan { name, .. } = plan;
-    let (index, seed, title) = (point.index, point.seed, point.title());
-    let comment = format!("{name}, point {index}, replication {replication}, seed {seed}: {title}");
-    match &point.load {
-        Load::Radio(radio) => {
-            let run = Run { replication, ..radio.run.clone() };
-            capture_udp(&radio.scenario, &run, limits, &comment, file)
-        }
-        Load::Network(_) => Err(CaptureError::Sim(SimError::Unsupported {
-            field: "network",
-            given: "a network of wires".to_owned(),
-            expected: "captures of radios: [medium] with [[run]]",
-        })),
     }
 }
 

@@ -309,3 +309,45 @@ impl RtoConfig {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_the_field() {
+        let good = SenderConfig::ns2(Variant::Reno);
+        assert_eq!(good.check(), Ok(()));
+        let told = |config: SenderConfig| config.check().unwrap_err().to_string();
+        let window = SenderConfig { window_packets_max: 0, ..good };
+        assert_eq!(told(window), "window_packets_max is 0: expected 1 to 65536");
+        let rto = RtoConfig { granularity: Duration::ZERO, ..good.rto };
+        assert_eq!(
+            told(SenderConfig { rto, ..good }),
+            "rto.granularity is 0ns: expected more than 0"
+        );
+        let rto = RtoConfig { max: Duration::from_millis(1), ..good.rto };
+        assert_eq!(told(SenderConfig { rto, ..good }), "rto.max is 1ms: expected at least rto.min");
+        let vegas = VegasConfig { alpha_packets: 4, ..VegasConfig::default() };
+        let vegas = SenderConfig { variant: Variant::Vegas(vegas), ..good };
+        assert_eq!(told(vegas), "beta_packets is 3: expected 4 to 65536");
+        let receiver = ReceiverConfig { delayed_ack_packets: 0, ..ReceiverConfig::ns2(false) };
+        let told = receiver.check().unwrap_err().to_string();
+        assert_eq!(told, "delayed_ack_packets is 0: expected 1 to 65536");
+    }
+
+    #[test]
+    fn ranges_cost_bytes() {
+        let config = ReceiverConfig::ns2(true);
+        let mut sack = [super::super::SackRange::default(); super::super::SACK_RANGES_MAX];
+        sack[0].end = 1;
+        let ack = Segment::Ack {
+            next: 0,
+            echo: corridor_base::Time::ZERO,
+            echo_retransmission: false,
+            sack,
+            congestion_echo: false,
+        };
+        assert_eq!(config.ack_len_bytes(&ack), 48);
+    }
+}

@@ -75,12 +75,16 @@ pub(super) struct Core {
     pub(super) urgent: Option<u64>,
     /// New packets that may still be sent beyond the window (RFC 3042).
     pub(super) limited: u32,
+    /// New packets sent beyond the window since the last progress.
+    pub(super) beyond: u64,
     /// New packets that may be sent until the next acknowledgement.
     pub(super) burst: u32,
     pub(super) rto: Rto,
     pub(super) timer: Option<Time>,
     /// The packet that is being timed, and when it was sent.
     timed: Option<(u64, Time)>,
+    /// First in line at the last timeout.
+    timed_out: Option<u64>,
     /// When there was nothing in flight any more.
     idle_since: Option<Time>,
     pub(super) counts: SenderStats,
@@ -102,10 +106,12 @@ impl Core {
             echoed: None,
             urgent: None,
             limited: 0,
+            beyond: 0,
             burst: u32::MAX,
             rto: Rto::new(config.rto),
             timer: None,
             timed: None,
+            timed_out: None,
             idle_since: None,
             counts: SenderStats::default(),
             config,
@@ -150,6 +156,7 @@ impl Core {
         let next = self.next_in_window()?;
         if (next - self.flight.una()) as f64 >= self.window().floor() {
             self.limited -= 1;
+            self.beyond += 1;
         }
         self.burst -= 1;
         Some(next)
@@ -259,10 +266,10 @@ impl Core {
     }
 
     /// Whether an echo of congestion with the acknowledgement of all before `next` is of a window
-    /// not reduced yet (RFC 3168, Section 6.1.2).
+    /// not reduced yet (RFC 3168, Section 6.1.2). Numbers never sent are not believed.
     pub(super) fn is_first_echo(&self, next: u64) -> bool {
         let is_new = |point: Option<u64>| point.is_none_or(|point| next > point);
-        is_new(self.recover) && is_new(self.echoed)
+        next <= self.flight.high() && is_new(self.recover) && is_new(self.echoed)
     }
 
     /// Reduces the window for an echo of congestion.
@@ -290,7 +297,9 @@ impl Core {
                 reduced.max(1.0)
             }
             Reduction::Flight => {
-                self.ssthresh = (self.flight.size() as f64 * factor).max(SSTHRESH_PACKETS_MIN);
+                // What limited transmit added does not count (RFC 5681, Section 3.2, step 2).
+                let size = self.flight.size() - self.beyond;
+                self.ssthresh = (size as f64 * factor).max(SSTHRESH_PACKETS_MIN);
                 self.ssthresh
             }
         }
@@ -325,10 +334,12 @@ impl Core {
         self.duplicates = 0;
         self.limited = 0;
         self.urgent = None;
-        let repeated = self.state == State::Loss && self.rto.backoff() > 1;
+        // A packet lost again says nothing new (RFC 5681, Section 3.1, equation 4).
+        let repeated = self.timed_out.replace(self.flight.una()) == Some(self.flight.una());
         if !(repeated && self.config.reduction == Reduction::Flight) {
             self.reduce(factor);
         }
+        self.beyond = 0;
         self.cwnd = 1.0;
         self.enter(Event::Timeout);
         self.remember_loss();

@@ -26,6 +26,9 @@ pub struct ReceiverStats {
 }
 
 /// A TCP receiver: packets in, acknowledgements out, time as an argument.
+///
+/// Congestion seen by the network is echoed with the next acknowledgement, once: there is no CWR to
+/// wait for (unlike RFC 3168, Section 6.1.3), so that a lost acknowledgement takes its echo along.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     config: ReceiverConfig,
@@ -213,16 +216,16 @@ impl Receiver {
     fn acknowledge(&mut self, positive: Option<u64>) {
         let mut sack = [SackRange::default(); SACK_RANGES_MAX];
         match positive {
-            Some(sequence) if sequence >= self.next && self.config.sack => {
-                if self.range_of(sequence).is_some() {
-                    sack[0] = SackRange { start: sequence, end: sequence + 1 };
-                }
+            _ if !self.config.sack => {}
+            // A range of one for what is kept beyond a gap; the number tells of the rest.
+            Some(sequence) if self.range_of(sequence).is_some() => {
+                sack[0] = SackRange { start: sequence, end: sequence + 1 };
             }
-            None if self.config.sack => {
+            Some(_) => {}
+            None => {
                 let told = self.recent.iter().filter_map(|&number| self.range_of(number));
                 sack.iter_mut().zip(told).for_each(|(place, range)| *place = range);
             }
-            _ => {}
         }
         let ack = Segment::Ack {
             next: self.next,

@@ -109,14 +109,14 @@ pub(super) struct Rto {
     current: Duration,
     backoff: u32,
     sampled: bool,
-    stream: Option<Stream>,
+    stream: Option<Box<Stream>>,
 }
 
 impl Rto {
     pub(super) fn new(config: RtoConfig) -> Self {
         let (current, stream) = match config.estimator {
             RtoEstimator::Fixed(timeout) => (timeout, None),
-            RtoEstimator::Coap { key } => (COAP_TIMEOUT, Some(key.stream())),
+            RtoEstimator::Coap { key } => (COAP_TIMEOUT, Some(Box::new(key.stream()))),
             _ => (config.initial, None),
         };
         Rto {
@@ -158,11 +158,6 @@ impl Rto {
         if self.config.forgets_beyond_backoff.is_some_and(|factor| self.backoff > factor) {
             self.srtt_scaled = 0;
         }
-    }
-
-    /// Factor of the backoff; 1 is none.
-    pub(super) fn backoff(&self) -> u32 {
-        self.backoff
     }
 
     /// Something sent once has been acknowledged: no backoff from here on.
@@ -231,4 +226,59 @@ impl Rto {
 /// Whole nanoseconds, saturating.
 pub(super) fn duration_ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: StreamKey = StreamKey { seed: 1, replication: 0, entity: 0, purpose: "rto" };
+
+    fn coap() -> Rto {
+        Rto::new(RtoConfig { estimator: RtoEstimator::Coap { key: KEY }, ..RtoConfig::rfc6298() })
+    }
+
+    #[test]
+    fn coap_draws_between_2_s_and_3_s() {
+        let mut rto = coap();
+        let drawn: Vec<Duration> = (0..1000).map(|_| rto.arm()).collect();
+        let bounds = Duration::from_secs(2)..Duration::from_secs(3);
+        assert!(drawn.iter().all(|timeout| bounds.contains(timeout)));
+        let mean_s = drawn.iter().map(Duration::as_secs_f64).sum::<f64>() / 1000.0;
+        assert!((mean_s - 2.5).abs() < 0.03, "{mean_s} s");
+        let mut again = coap();
+        assert!(drawn.iter().all(|timeout| *timeout == again.arm()), "the same key, other draws");
+    }
+
+    #[test]
+    fn coap_backs_off_from_what_was_drawn() {
+        let mut rto = coap();
+        let drawn = rto.arm();
+        rto.back_off();
+        assert_eq!(rto.arm(), drawn * 2);
+        rto.back_off();
+        assert_eq!(rto.arm(), drawn * 4);
+    }
+
+    /// ns-2 forgets the smoothed time when it has backed off by more than 8.
+    #[test]
+    fn a_long_backoff_forgets() {
+        let mut rto = Rto::new(RtoConfig::ns2());
+        rto.sample_by_clock(Time::from_millis(1000), Time::ZERO);
+        (0..3).for_each(|_| rto.back_off());
+        assert_eq!(rto.srtt(), Some(Duration::from_secs(1)));
+        rto.back_off();
+        assert_eq!(rto.srtt(), None);
+        rto.end_backoff();
+        rto.sample_by_clock(Time::from_millis(100), Time::ZERO);
+        assert_eq!(rto.timeout(), Duration::from_millis(300), "as if it were the first");
+    }
+
+    #[test]
+    fn a_timer_is_never_shorter_than_two_ticks() {
+        let fixed = RtoEstimator::Fixed(Duration::from_micros(1));
+        let config =
+            RtoConfig { estimator: fixed, min: Duration::ZERO, ..RtoConfig::constrained() };
+        assert_eq!(Rto::new(config).timeout(), Duration::from_millis(2));
+    }
 }

@@ -98,6 +98,7 @@ impl Sender {
             self.control.on_duplicate(core, now, sack);
         } else if let Some((count, last)) = core.flight.acknowledge(next) {
             core.limited = 0;
+            core.beyond = 0;
             core.urgent = core.urgent.filter(|&sequence| sequence >= next);
             let progress = Progress { count, last, echo, rtt: now.since(echo), congestion };
             self.control.on_progress(core, now, &progress, sack);

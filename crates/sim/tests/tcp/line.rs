@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use corridor_base::Time;
-use corridor_sim::tcp::{Receiver, ReceiverConfig, Segment, Sender, SenderConfig, Variant};
+use corridor_sim::tcp::{Receiver, ReceiverConfig, Segment, Sender, SenderConfig, State, Variant};
 
 /// What becomes of a transmission.
 #[derive(Clone, Copy)]
@@ -105,17 +105,35 @@ impl Line {
     /// Puts on the line whatever the two ends have to send.
     fn transmit(&mut self, moment: &mut Moment) {
         while let Some(segment) = self.sender.poll_transmit(self.now) {
-            if let Segment::Data { sequence, .. } = segment {
+            if let Segment::Data { sequence, retransmission, .. } = segment {
                 assert!(!self.sacked.contains(&sequence), "{sequence} had arrived, and is resent");
+                self.check_window(retransmission);
                 moment.sent.push(sequence);
             }
-            let (in_flight, config) = (self.sender.in_flight(), self.sender.config());
-            assert!(in_flight <= u64::from(config.window_packets_max), "{in_flight} in flight");
-            self.put(segment, config.data_len_bytes());
+            self.put(segment, self.sender.config().data_len_bytes());
         }
         while let Some(segment) = self.receiver.poll_transmit(self.now) {
             self.put(segment, self.receiver.config().ack_len_bytes(&segment));
         }
+    }
+
+    /// What is in flight keeps within the maximum window always, and within the congestion window
+    /// when something new was sent: but for two packets of limited transmit, and for recoveries
+    /// that count packets in the network instead (RFC 6675).
+    fn check_window(&self, retransmission: bool) {
+        let (in_flight, config) = (self.sender.in_flight(), self.sender.config());
+        assert!(in_flight <= u64::from(config.window_packets_max), "{in_flight} in flight");
+        let by_pipe = self.listens() && self.sender.state() == State::Recovery;
+        if !retransmission && !by_pipe {
+            let stats = self.sender.stats();
+            let window = stats.cwnd_packets as u64 + stats.inflation_packets;
+            assert!(in_flight <= window + 2, "{in_flight} in flight, window {window}");
+        }
+    }
+
+    /// Whether the sender listens to selective acknowledgements.
+    fn listens(&self) -> bool {
+        matches!(self.sender.config().variant, Variant::Sack | Variant::Cubic)
     }
 
     fn put(&mut self, segment: Segment, len_bytes: u32) {
@@ -135,9 +153,8 @@ impl Line {
 
     /// Remembers what the sender is told about packets beyond a gap.
     fn note_sacked(&mut self, segment: &Segment) {
-        let listens = matches!(self.sender.config().variant, Variant::Sack | Variant::Cubic);
         if let Segment::Ack { sack, .. } = segment
-            && listens
+            && self.listens()
         {
             sack.iter().for_each(|range| self.sacked.extend(range.start..range.end));
         }

@@ -3,3 +3,4 @@
 mod line;
 mod loopback;
 mod ns2;
+mod scripts;

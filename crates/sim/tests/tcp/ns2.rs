@@ -1,7 +1,8 @@
 //! What ns-2 sends when given transmissions are lost, transmission by transmission.
 //!
-//! `data/ns2/drops.txt` was made with ns-2.35 by `drops.py` and `drops.tcl` beside it: one flow over
-//! one link of 800 kbit/s and 100 ms each way; ticks of 400 us, of which every time is a multiple.
+//! `data/ns2/drops.txt` was made with ns-2.35 by `drops.py` and `drops.tcl` beside it: one flow
+//! over one link of 800 kbit/s and 100 ms each way; ticks of 400 us, of which every time is a
+//! multiple.
 
 use std::fmt::Write;
 use std::time::Duration;

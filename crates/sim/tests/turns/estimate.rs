@@ -64,12 +64,11 @@ fn solve(mut rows: [[f64; 3]; 3], mut right: [f64; 3]) -> [f64; 3] {
             rows[pivot] = [0.0; 3];
             (rows[pivot][pivot], right[pivot]) = (1.0, 0.0);
         }
+        let (pivot_row, pivot_right) = (rows[pivot], right[pivot]);
         for row in (0..3).filter(|&row| row != pivot) {
-            let factor = rows[row][pivot] / rows[pivot][pivot];
-            for col in 0..3 {
-                rows[row][col] -= factor * rows[pivot][col];
-            }
-            right[row] -= factor * right[pivot];
+            let factor = rows[row][pivot] / pivot_row[pivot];
+            rows[row].iter_mut().zip(pivot_row).for_each(|(value, above)| *value -= factor * above);
+            right[row] -= factor * pivot_right;
         }
     }
     [0, 1, 2].map(|at| right[at] / rows[at][at])
