@@ -62,8 +62,7 @@ fn disagreement(scenario: &Scenario) -> Option<String> {
     let options = Options { binary: PathBuf::from(env!("CARGO_BIN_EXE_corridor")) };
     let lab = corridor_lab::run(scenario, &run, &options, &AtomicBool::new(false));
     let lab = lab.expect("the lab runs");
-    let mut columns: Vec<Column> =
-        vec![("goodput_bps", GOODPUT_TOLERANCE, |row| row.goodput_bps)];
+    let mut columns: Vec<Column> = vec![("goodput_bps", GOODPUT_TOLERANCE, |row| row.goodput_bps)];
     if run.path.is_coded() {
         columns.push(("transmissions_per_block", TRANSMISSIONS_TOLERANCE, |row| {
             row.transmissions_per_block.expect("blocks were sent")
