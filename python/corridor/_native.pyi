@@ -4,6 +4,21 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = [
+    "CODE_VERSION",
+    "COMMIT",
+    "ERASURE_RATIO_MAX",
+    "BlockDecoder",
+    "BlockEncoder",
+    "Recoder",
+    "draw_vectors",
+    "optimum",
+    "plan_points",
+    "playncool",
+    "run_plan",
+    "vector_bytes",
+]
+
 CODE_VERSION: Final[str]
 COMMIT: Final[str]
 ERASURE_RATIO_MAX: Final[float]

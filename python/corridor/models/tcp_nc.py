@@ -188,10 +188,11 @@ def chain_matrix(p: float, states: int) -> sparse.csr_array:
     loss = float(erasure("p", p))
     if states < 1:
         raise ValueError(f"states = {states}: expected 1 or more")
-    stay = np.full(states, loss)
-    stay[-1] = 1
+    here = np.arange(states)
+    stay = np.where(here == states - 1, 1.0, loss)
     step = np.full(states - 1, 1 - loss)
-    return sparse.csr_array(sparse.diags_array([stay, step], offsets=[0, 1]))
+    places = np.concatenate([here, here[:-1]]), np.concatenate([here, here[1:]])
+    return sparse.csr_array((np.concatenate([stay, step]), places), shape=(states, states))
 
 
 def chain_transmissions(
