@@ -69,6 +69,16 @@ pub enum FieldName {
     Gf256,
 }
 
+impl From<FieldName> for Field {
+    fn from(name: FieldName) -> Field {
+        match name {
+            FieldName::Gf2 => Field::Gf2,
+            FieldName::Gf16 => Field::Gf16,
+            FieldName::Gf256 => Field::Gf256,
+        }
+    }
+}
+
 /// Spelling of an [`Order`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -99,11 +109,7 @@ impl CodingTable {
             Preset::Default => CodingParams::default(),
         };
         CodingParams {
-            field: self.field.map_or(base.field, |name| match name {
-                FieldName::Gf2 => Field::Gf2,
-                FieldName::Gf16 => Field::Gf16,
-                FieldName::Gf256 => Field::Gf256,
-            }),
+            field: self.field.map_or(base.field, Field::from),
             order: self.order.map_or(base.order, |name| match name {
                 OrderName::Systematic => Order::Systematic,
                 OrderName::Dense => Order::Dense,

@@ -18,6 +18,7 @@ mod network;
 mod run;
 pub mod source;
 pub mod tcp;
+pub mod tcpnc;
 pub mod torture;
 mod udp;
 mod watch;
