@@ -22,7 +22,7 @@ mod redundancy;
 mod sender;
 pub mod wire;
 
-use corridor_codec::{Field, MAX_SYMBOL_SIZE, MAX_WINDOW_SIZE};
+use corridor_codec::{Coefficients, Field, MAX_SYMBOL_SIZE, MAX_WINDOW_SIZE};
 
 pub use receiver::{NcReceiver, NcReceiverStats};
 pub use redundancy::Redundancy;
@@ -120,6 +120,29 @@ impl NcParams {
     fn symbol_size_max(&self) -> usize {
         self.segment_len_max + SEGMENT_PREFIX_LEN
     }
+}
+
+/// Writes the coefficients of packet `serial` over `count` segments to `out`, and returns them as
+/// the codec takes them. They are drawn from the serial number as a seed, but the newest segment's
+/// is never zero: on a path without losses each packet shows its segment, however small the field.
+fn coefficients(
+    field: Field,
+    serial: u32,
+    count: usize,
+    out: &mut [u8; MAX_WINDOW_SIZE],
+) -> Option<Coefficients<'_>> {
+    let out = &mut out[..field.vector_len_bytes(count)];
+    field.expand_seed(serial, count, out).ok()?;
+    let (last, mask, one) = match (field, (count - 1) % 8) {
+        (Field::Gf2, bit) => (out.last_mut()?, 1 << bit, 1 << bit),
+        (Field::Gf16, nibble) if nibble % 2 == 1 => (out.last_mut()?, 0xF0, 0x10),
+        (Field::Gf16, _) => (out.last_mut()?, 0x0F, 0x01),
+        (Field::Gf256, _) => (out.last_mut()?, 0xFF, 0x01),
+    };
+    if *last & mask == 0 {
+        *last |= one;
+    }
+    Some(Coefficients::Vector(out))
 }
 
 /// Bytes that a coded packet has at most more than the longest segment that it combines.

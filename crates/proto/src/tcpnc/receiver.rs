@@ -3,10 +3,10 @@
 
 use std::collections::VecDeque;
 
-use corridor_codec::{Coefficients, WindowDecoder, WindowOutcome, widen_id};
+use corridor_codec::{MAX_WINDOW_SIZE, WindowDecoder, WindowOutcome, widen_id};
 
 use super::wire::{Feedback, Header};
-use super::{NcError, NcParams, SEGMENT_PREFIX_LEN};
+use super::{NcError, NcParams, SEGMENT_PREFIX_LEN, coefficients};
 
 /// Where TCP's sequence numbers begin, widened: far from zero, so that none is below.
 const POSITION_ORIGIN: u64 = 1 << 32;
@@ -165,7 +165,8 @@ impl NcReceiver {
             WindowOutcome::Ahead
         } else {
             stream.note_ranges(base, first, &header)?;
-            let given = Coefficients::Seed(header.serial);
+            let mut vector = [0; MAX_WINDOW_SIZE];
+            let given = coefficients(self.decoder.field(), header.serial, count, &mut vector)?;
             self.decoder.add_coded(first, count, given, payload).ok()?
         };
         stream.note_arrival(&header);

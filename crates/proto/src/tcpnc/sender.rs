@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use corridor_base::Time;
-use corridor_codec::{Coefficients, WindowEncoder, widen_id};
+use corridor_codec::{MAX_WINDOW_SIZE, WindowEncoder, widen_id};
 
 use super::redundancy::Budget;
 use super::wire::{Feedback, Header};
-use super::{NcError, NcParams};
+use super::{NcError, NcParams, coefficients};
 
 /// Where TCP's sequence numbers begin, widened: far from zero, so that none is below.
 const POSITION_ORIGIN: u64 = 1 << 32;
@@ -201,7 +201,8 @@ impl NcSender {
         header.write(&mut self.packet);
         let head_len = self.packet.len();
         self.packet.resize(head_len + self.params.symbol_size_max(), 0);
-        let given = Coefficients::Seed(seed);
+        let mut vector = [0; MAX_WINDOW_SIZE];
+        let given = coefficients(self.params.field, seed, header.count(), &mut vector)?;
         let out = &mut self.packet[head_len..];
         let len = self.encoder.encode(first, header.count(), given, out).unwrap_or_default();
         debug_assert!(len > 0, "the window has symbols, and the vector is not all zero");
