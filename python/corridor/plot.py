@@ -75,6 +75,22 @@ def labelled(axes: Axes, title: str, x: str, y: str, *, legend: bool = True) -> 
         axes.legend(fontsize=8)
 
 
+def legend_beside(figure: Figure, axes: Axes) -> None:
+    """Give a figure whose panels have the same lines one legend, beside them.
+
+    Examples
+    --------
+    >>> figure, (axes,) = panels(1)
+    >>> lines = axes.plot([1, 2], label="ours")
+    >>> legend_beside(figure, axes)
+    >>> len(figure.legends)
+    1
+    >>> plt.close(figure)
+    """
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right upper", fontsize=8)
+
+
 def estimates(
     axes: Axes, x: ArrayLike, values: xr.DataArray, label: str, scale: float = 1.0
 ) -> None:

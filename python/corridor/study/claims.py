@@ -72,10 +72,8 @@ class Claim:
             word = "missing"
         else:
             agrees = (low is None or measured >= low) and (high is None or measured <= high)
-            if self.errata:
-                word = "odd" if agrees else "errata"
-            else:
-                word = "pass" if agrees else "fail"
+            known: tuple[Word, Word] = ("odd", "errata") if self.errata else ("pass", "fail")
+            word = known[0] if agrees else known[1]
         return Verdict(self, measured, low, high, word)
 
 

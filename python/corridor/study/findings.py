@@ -1,10 +1,12 @@
 """What an experiment is given, and what it gives."""
 
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import tomli_w
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -47,11 +49,17 @@ class Context:
         return parameters[quick] if self.quick and quick in parameters else parameters[name]
 
     def simulate(self, use: str) -> xr.Dataset:
-        """Run the plan for this use, with the replications that the parameters ask for."""
+        """Run the plan for this use, with the replications that the parameters ask for.
+
+        In quick runs the parameter ``quick_plan`` replaces values of the plan.
+        """
         path = self.experiment.plan(use).resolve()
         replications = int(self.parameter("replications"))
         if (path, replications) not in self.cache:
             plan = sim.PlanText.read(path)
+            if self.quick and "quick_plan" in self.experiment.parameters:
+                changed = tomllib.loads(plan.text()) | self.experiment.parameters["quick_plan"]
+                plan = sim.PlanText(tomli_w.dumps(changed), plan.directory)
             self.cache[path, replications] = sim.run(
                 plan,
                 replications=replications,

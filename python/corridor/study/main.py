@@ -150,7 +150,7 @@ def _print(console: Console, report: Report, files: list[Path]) -> None:
 
 
 def _total(console: Console, reports: list[Report]) -> None:
-    words = [verdict.word for report in reports for verdict in report.verdicts]
+    words: list[str] = [verdict.word for report in reports for verdict in report.verdicts]
     counts = ", ".join(f"{words.count(word)} {word}" for word in COLOURS if words.count(word))
     seconds = sum(report.seconds for report in reports)
     console.print(f"\n{len(reports)} experiments, {len(words)} claims: {counts}; {seconds:.0f} s")

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from corridor import plot, sim
@@ -13,6 +14,8 @@ from corridor.study.findings import Context, Findings
 
 ERASURE = "network.links.erasure_ratio"
 R = "flow.0.tcp_nc.redundancy"
+#: Plans by what runs in them, and their names.
+PROTOCOLS = {"nc": "TCP/NC", "tcp": "TCP"}
 
 
 def _mean(results: xr.Dataset, name: str) -> xr.DataArray:
@@ -21,37 +24,48 @@ def _mean(results: xr.Dataset, name: str) -> xr.DataArray:
 
 
 def _with_headers(context: Context) -> float:
-    return 1 + context.parameter("header_bytes") / context.parameter("payload_bytes")
+    return 1 + float(context.parameter("header_bytes") / context.parameter("payload_bytes"))
 
 
 def _over_p(
     context: Context, name: str, scale: float, what: str
 ) -> tuple[dict[str, xr.DataArray], Figure, list[dict[str, float]]]:
-    """Means of a metric over p for both protocols, and their course over time at each p."""
-    results = {use: context.simulate(use) for use in ("nc", "tcp")}
-    courses = {use: context.simulate(f"{use}_course") for use in ("nc", "tcp")}
+    """Means of a metric over p for both protocols, and their course over time at each p.
+
+    The courses are for the eye: quick runs go without.
+    """
+    results = {use: context.simulate(use) for use in PROTOCOLS}
     q = results["nc"][ERASURE].to_numpy()
     p = tcp.end_to_end_erasure(q, context.parameter("links"))
-    figure, axes = plot.panels(len(q) + 1, columns=3)
+    figure, axes = plot.panels(1 if context.quick else len(q) + 1, columns=3)
     means = {}
-    for use, label in (("nc", "TCP/NC"), ("tcp", "TCP")):
+    for use, label in PROTOCOLS.items():
         metric = results[use][f"flow.{name}"]
         means[use] = metric.mean(["replication", "flow"]) / scale
-        plot.estimates(axes[0], p, sim.mean_ci(metric.mean("flow")), f"{label}, mean", scale)
-        course = courses[use]
-        for panel, link in zip(axes[1:], q, strict=True):
-            chosen = course.isel(point=np.flatnonzero(course[ERASURE].to_numpy() == link))
-            for flow in (0, 1):
-                values = chosen[f"flow.{name}"].isel(replication=0, flow=flow) / scale
-                panel.step(chosen["duration_s"], values, where="pre", label=f"{label}{flow}")
+        plot.estimates(axes[0], p, sim.mean_ci(metric.mean("flow")), label, scale)
     plot.labelled(axes[0], "mean of both flows", "erasure probability p, end to end", what)
-    for panel, loss in zip(axes[1:], p, strict=True):
-        plot.labelled(panel, f"one run, p = {loss:.4f}", "time / s", what)
+    for panel, link, loss in zip(axes[1:], q, p, strict=False):
+        for use, label in PROTOCOLS.items():
+            _course(context.simulate(f"{use}_course"), f"flow.{name}", link, scale, panel, label)
+        title = f"one run, p = {loss:.4f}"
+        plot.labelled(panel, title, "time / s", what, legend=panel is axes[1])
     rows = [
         {"p": round(float(p[i]), 4), "TCP/NC": float(means["nc"][i]), "TCP": float(means["tcp"][i])}
         for i in range(len(q))
     ]
     return means, figure, rows
+
+
+def _course(
+    results: xr.Dataset, name: str, link: float, scale: float, axes: Axes, label: str
+) -> None:
+    """Draw a metric of both flows over time, at one erasure ratio of the links."""
+    chosen = results.isel(point=np.flatnonzero(results[ERASURE].to_numpy() == link))
+    colour = "C0" if label == PROTOCOLS["nc"] else "C1"
+    for flow, style in ((0, "-"), (1, "--")):
+        values = chosen[name].isel(replication=0, flow=flow).to_numpy() / scale
+        edges = np.append(chosen["warm_up_s"].to_numpy(), chosen["duration_s"].to_numpy()[-1])
+        axes.stairs(values, edges, color=colour, linestyle=style, label=f"{label}, flow {flow}")
 
 
 def throughput(context: Context) -> Findings:
@@ -159,6 +173,12 @@ def redundancy_at_19_percent(context: Context) -> Findings:
     return Findings(measured, _rows(by_factor, plain), figure)
 
 
+def _published(context: Context, *ids: str) -> list[float]:
+    """Published values of these claims; NaN for none."""
+    values = {claim.id: claim.value for claim in context.experiment.claims}
+    return [float(values.get(each, np.nan)) for each in ids]
+
+
 def _bars(names: Iterable[str], ours: Iterable[float], theirs: Iterable[float]) -> Figure:
     figure, (axes,) = plot.panels(1)
     places = np.arange(len(list(names := list(names))))
@@ -182,7 +202,9 @@ def fair_shares(context: Context) -> Findings:
         "KIM-F14-1": float(results["fairness_ratio"].mean()),
     }
     rows = [{"flow": f"NC{i}", "goodput": float(goodput[i])} for i in (0, 1)]
-    return Findings(measured, rows, _bars(["NC0", "NC1"], goodput, [0.2878, 0.2868]))
+    return Findings(
+        measured, rows, _bars(["NC0", "NC1"], goodput, _published(context, "KIM-060", "KIM-061"))
+    )
 
 
 def a_second_flow(context: Context) -> Findings:
@@ -213,5 +235,6 @@ def a_second_flow(context: Context) -> Findings:
         for i in range(len(spans))
     ]  # fmt: skip
     names = [f"NC0\n{span}" for span in spans] + [f"NC1\n{spans[1]}"]
-    figure = _bars(names, [*goodput[:, 0], goodput[1, 1]], [0.5, 0.37, np.nan, 0.3669])
+    theirs = _published(context, "KIM-064", "KIM-062", "", "KIM-063")
+    figure = _bars(names, [*goodput[:, 0], goodput[1, 1]], theirs)
     return Findings(measured, rows, figure)

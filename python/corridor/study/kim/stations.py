@@ -30,9 +30,8 @@ def best_case(context: Context) -> Findings:
         for q in chances:
             curves[size, q] = model.base_stations(b, b, q, size, users)
             panel.plot(b, curves[size, q], label=f"q = {q:g}")
+        _published(panel, *parameter("published_stations")[str(size)])
         plot.labelled(panel, f"mean file of {size} MB", "B = T / (Mbit/s)", "base stations")
-    plot.published(axes[0], [0.5], [5])
-    plot.published(axes[1], [0.5, 0.5], [4, 5])
     _users_panel(context, axes[2])
     small, large = sizes
     middle, steep = curves[large, 0.03], curves[large, 0.04]
@@ -68,6 +67,12 @@ def best_case(context: Context) -> Findings:
     return Findings(measured, rows, figure)
 
 
+def _published(axes: Any, low: float, high: float, until: float, label: str) -> None:
+    """Overlay a published range, up to some bandwidth."""
+    axes.fill_between([0, until], low, high, color="black", alpha=0.12, label=label)
+    axes.plot([0, until], [high, high], "k:", linewidth=1)
+
+
 def _users_panel(context: Context, axes: Any) -> None:
     """Fig. 16 in numbers: as users join, base stations are added, and their power with them."""
     users = np.arange(0, context.parameter("users") + 1)
@@ -91,8 +96,11 @@ def throughputs(context: Context) -> Findings:
     for p in losses:
         left.plot(b, nc[p], label=f"p = {p:g}")
         right.plot(b, tcp[p], label=f"p = {p:g}")
-    plot.published(left, [b[-1]], [4.0])
-    plot.published(right, [b[-1]] * 6, [4.0, 0.80921, 0.53136, 0.41036, 0.33923, 0.29129])
+    plateaus = {c.id: c.value for c in context.experiment.claims}
+    plot.published(left, [b[-1]], [plateaus["KIM-076"]])
+    plot.published(right, [b[-1]], [plateaus["KIM-082"]])
+    derived = [plateaus[f"KIM-{number:03}"] for number in range(77, 82)]
+    right.plot([b[-1]] * 5, derived, "k_", label="derived from Eq. 16")
     plot.labelled(left, "(a) TCP/NC", "B / (Mbit/s)", "T / (Mbit/s)")
     plot.labelled(right, "(b) TCP", "B / (Mbit/s)", "T / (Mbit/s)")
     lossy = [p for p in losses if p > 0]
@@ -150,7 +158,8 @@ def _figure(stations: _Stations, shown: list[float]) -> Any:
             colour = f"C{place}"
             panel.plot(stations.b, stations.tcp[p, q], "--", color=colour, label=f"TCP, q = {q:g}")
             panel.plot(stations.b, stations.nc[p, q], color=colour, label=f"TCP/NC, q = {q:g}")
-        plot.labelled(panel, f"p = {p:g}", "B / (Mbit/s)", "base stations")
+        plot.labelled(panel, f"p = {p:g}", "B / (Mbit/s)", "base stations", legend=False)
+    plot.legend_beside(figure, axes[0])
     return figure
 
 

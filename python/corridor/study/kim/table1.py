@@ -10,7 +10,6 @@ from corridor.models import tcp, tcp_nc
 from corridor.study.claims import Measured
 from corridor.study.findings import Context, Findings
 
-
 FloatArray = NDArray[np.float64]
 
 
@@ -112,7 +111,7 @@ def _figure(
         goodput = sim.mean_ci(simulated[use]["flow.goodput_bps"].mean("flow"))
         plot.estimates(axes, p, goodput, "simulated, without headers", 1e6)
         axes.plot(p, analysis[names[0]], "s--", markersize=4, label=names[0])
-        plot.published(axes, p, published[names[1]][: len(p)], "published analysis")
+        plot.published(axes, p.tolist(), published[names[1]][: len(p)], "published analysis")
         axes.plot(
             p, published[names[2]][: len(p)], "k+", markersize=9, label="published, simulated"
         )

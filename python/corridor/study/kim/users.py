@@ -35,7 +35,8 @@ def run(context: Context) -> Findings:
                     {"mix": letter, "q": q, "B": b, "load": float(load), "simulated": float(m),
                      "Eq. 22": float(a), "difference": float(m - a)}
                 )  # fmt: skip
-        plot.labelled(panel, f"mix {letter}", "B = T / (Mbit/s)", "base stations")
+        plot.labelled(panel, f"mix {letter}", "B = T / (Mbit/s)", "base stations", legend=False)
+    plot.legend_beside(figure, axes[0])
     calm = [row for row in rows if row["load"] <= parameter("load_calm")]
     near = [row for row in rows if abs(row["load"] - 1) <= parameter("load_near_one")]
     measured = {
