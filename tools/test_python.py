@@ -141,10 +141,12 @@ def quietly(what: str, command: list[object]) -> bool:
 
 
 def clean() -> dict[str, str]:
-    """The environment without what could bring another package in."""
+    """The environment with our tools, and without what could bring another package in."""
     own = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"}
     rest = {name: value for name, value in os.environ.items() if name not in own}
-    return rest | {"CARGO_TARGET_DIR": str(target()), "MPLBACKEND": "Agg", "COLUMNS": "100"}
+    tools = f"{target() / 'python' / 'bin'}{os.pathsep}{rest.get('PATH', os.defpath)}"
+    ours = {"CARGO_TARGET_DIR": str(target()), "MPLBACKEND": "Agg", "COLUMNS": "100"}
+    return rest | ours | {"PATH": tools}
 
 
 if __name__ == "__main__":

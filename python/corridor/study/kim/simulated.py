@@ -125,6 +125,7 @@ def _over_redundancy(context: Context) -> tuple[dict[float, float], float, Figur
     marks = context.parameter("marked_r")
     plot.published(axes, marks, [0.5] * len(marks), "published: full from here")
     title = f"p = {context.parameter('p')}"
+    axes.set_ylim(0, 0.65)
     plot.labelled(axes, title, "redundancy factor R", "goodput / (Mbit/s)")
     means = goodput.sel(estimate="mean").to_numpy() / 1e6
     by_factor = {round(float(f), 3): float(m) for f, m in zip(factors, means, strict=True)}
@@ -185,6 +186,7 @@ def _bars(names: Iterable[str], ours: Iterable[float], theirs: Iterable[float]) 
     axes.bar(places, list(ours), width=0.5, label="simulated, without headers")
     plot.published(axes, list(places), list(theirs))
     axes.set_xticks(places, names, fontsize=8)
+    axes.set_ylim(top=1.25 * axes.get_ylim()[1])
     plot.labelled(axes, "goodput", "", "goodput / (Mbit/s)")
     return figure
 
@@ -226,7 +228,7 @@ def a_second_flow(context: Context) -> Findings:
         "KIM-F15-2": float(goodput[2, 0] / goodput[0, 0]),
     }
     spans = [
-        f"{a:g} to {b:g} s"
+        f"{a:.0f} to {b:.0f} s"
         for a, b in zip(results["warm_up_s"], results["duration_s"], strict=True)
     ]
     rows = [

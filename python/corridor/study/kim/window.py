@@ -51,8 +51,8 @@ def chain(context: Context) -> Findings:
             for w, c, n, e in zip(windows, closed, whole, every, strict=True)
         ]
     last = int(windows[-1])
-    for p in losses:
-        plot.published(left, [last], [last * (last - 1) / 2 / (1 - p)], "")
+    published = [c.value for c in context.experiment.claims if c.id in ("KIM-049", "KIM-F7-1")]
+    plot.published(left, [last] * len(published), published)
     plot.labelled(left, "T_p(W): packets until the window is W", "W / packets", "packets sent")
     plot.labelled(right, "chain with S(W + 1/W) over Eq. 18", "W / packets", "ratio")
     ends = [row for row in rows if row["W"] == last]
