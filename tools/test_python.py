@@ -14,6 +14,8 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
 PYTHON_MIN = (3, 11)
+#: Versions that are known to work together.
+CONSTRAINTS = TOP / "python" / "constraints.txt"
 #: Longest that installing and each check may take, seconds.
 PATIENCE_S = 1200
 SUMMARY = re.compile(r"(\d+) (passed|failed|error|errors|skipped)\b")
@@ -52,9 +54,11 @@ def environment() -> Path | None:
     """Makes the environment with the tools, or finds it; None where it cannot be had."""
     folder = target() / "python"
     python = folder / "bin" / "python"
-    wanted = hashlib.sha256((TOP / "pyproject.toml").read_bytes()).hexdigest()
+    wanted = hashlib.sha256()
+    for file in (TOP / "pyproject.toml", CONSTRAINTS):
+        wanted.update(file.read_bytes())
     stamp = folder / "installed"
-    if stamp.is_file() and stamp.read_text() == wanted and python.is_file():
+    if stamp.is_file() and stamp.read_text() == wanted.hexdigest() and python.is_file():
         return python
     print("python: an environment for the tests, a minute", flush=True)
     try:
@@ -62,11 +66,11 @@ def environment() -> Path | None:
     except (subprocess.CalledProcessError, OSError) as error:
         print(f"absent: an environment for Python (venv, pip): {error}", flush=True)
         return None
-    tools = requirements()
-    if not quietly("pip install of the tools", [python, "-m", "pip", "install", "-q", *tools]):
+    command = [python, "-m", "pip", "install", "-q", "-c", CONSTRAINTS, *requirements()]
+    if not quietly("pip install of the tools", command):
         print("absent: what the Python tests need cannot be installed", flush=True)
         return None
-    stamp.write_text(wanted)
+    stamp.write_text(wanted.hexdigest())
     return python
 
 

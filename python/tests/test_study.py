@@ -5,13 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from matplotlib import pyplot as plt
 from corridor import _native
 from corridor.study.claims import Claim
 from corridor.study.experiment import ExperimentError, experiments_folder, find
 from corridor.study.findings import Context
 from corridor.study.main import app
 from corridor.study.run import dumps, reproduce, runner
+from matplotlib import pyplot as plt
 from typer.testing import CliRunner
 
 FOLDER = Path(__file__).resolve().parents[2] / "experiments"
