@@ -129,7 +129,11 @@ def _print(console: Console, report: Report, files: list[Path]) -> None:
         for row in rows:
             table.add_row(*(_number(value) for value in row.values()))
         console.print(table)
-    table = Table("", "claim", "conditions", "published", "ours", "accepted", box=None)
+    table = Table("", "claim", box=None)
+    # All of them are in the JSON.
+    table.add_column("conditions", max_width=30, no_wrap=True, overflow="ellipsis")
+    for name in ("published", "ours", "accepted"):
+        table.add_column(name)
     for verdict in report.verdicts:
         claim = verdict.claim
         word = f"{verdict.word} {claim.errata}".strip() if claim.errata else verdict.word
