@@ -23,7 +23,13 @@ struct Seen {
     max_undelivered: usize,
 }
 
-fn run(q: f64, redundancy: Redundancy, buffer: u16, sender: SenderConfig, replication: u64) -> [Seen; 2] {
+fn run(
+    q: f64,
+    redundancy: Redundancy,
+    buffer: u16,
+    sender: SenderConfig,
+    replication: u64,
+) -> [Seen; 2] {
     let link = PipeConfig {
         rate_bps: 2_000_000,
         delay: Duration::from_millis(100),
@@ -35,7 +41,9 @@ fn run(q: f64, redundancy: Redundancy, buffer: u16, sender: SenderConfig, replic
     let ends = [0, 1].map(|flow| {
         let (from, to) = FlowEnd::pair(flow, 0, 4);
         let source = TcpSource::new(from, Active::ALWAYS, Supply::Endless, sender).unwrap();
-        let source = NcSource::new(source, from, 1040, params, replication * 2 + u64::from(flow) + 99).unwrap();
+        let source =
+            NcSource::new(source, from, 1040, params, replication * 2 + u64::from(flow) + 99)
+                .unwrap();
         let source = network.add_agent(0, flow, source).unwrap();
         let sink = TcpSink::new(to, 40, ReceiverConfig::ns2(false)).unwrap();
         let sink = NcSink::new(sink, to, (1040, 40), params).unwrap();
@@ -66,10 +74,20 @@ fn run(q: f64, redundancy: Redundancy, buffer: u16, sender: SenderConfig, replic
 fn explore() {
     let sender = SenderConfig { window_packets_max: 50, ..SenderConfig::ns2(Variant::Reno) };
     for (q, factor) in [(0.0, 1.0), (0.005, 1.03), (0.015, 1.09), (0.025, 1.13), (0.05, 1.29)] {
-        let runs: Vec<[Seen; 2]> = (0..10).map(|r| run(q, Redundancy::Fixed { factor }, 512, sender, r)).collect();
+        let runs: Vec<[Seen; 2]> =
+            (0..10).map(|r| run(q, Redundancy::Fixed { factor }, 512, sender, r)).collect();
         let mean = |f: &dyn Fn(&Seen) -> f64| runs.iter().flatten().map(f).sum::<f64>() / 20.0;
-        println!("{q} {factor}: goodput {:.4} x1.04 {:.4} srtt {:.4} cwnd {:.2} to {:.2} fast {:.2} ahead {:.2} dep {:.1} und {:.0}",
-            mean(&|s| s.goodput), mean(&|s| s.goodput) * 1.04, mean(&|s| s.srtt), mean(&|s| s.cwnd), mean(&|s| s.timeouts as f64), mean(&|s| s.fast as f64),
-            mean(&|s| s.ahead as f64), mean(&|s| s.dependent as f64), mean(&|s| s.max_undelivered as f64));
+        println!(
+            "{q} {factor}: goodput {:.4} x1.04 {:.4} srtt {:.4} cwnd {:.2} to {:.2} fast {:.2} ahead {:.2} dep {:.1} und {:.0}",
+            mean(&|s| s.goodput),
+            mean(&|s| s.goodput) * 1.04,
+            mean(&|s| s.srtt),
+            mean(&|s| s.cwnd),
+            mean(&|s| s.timeouts as f64),
+            mean(&|s| s.fast as f64),
+            mean(&|s| s.ahead as f64),
+            mean(&|s| s.dependent as f64),
+            mean(&|s| s.max_undelivered as f64)
+        );
     }
 }
