@@ -34,6 +34,8 @@ pub const CONNECTION_IDLE: Duration = Duration::from_secs(120);
 pub const CONNECTION_CLOSED: Duration = Duration::from_secs(2);
 /// Bytes that a coded IP packet has at most more than the one that it carries.
 pub const LAYER_OVERHEAD_MAX: usize = IP_HEADER_LEN_MAX + 4 + OVERHEAD_MAX;
+/// Segments that TCP may have under way however long the queue: three duplicates have to fit.
+const SEGMENTS_MIN: usize = 4;
 /// Bytes of the headers of IPv6 and TCP, which the longest segment does not count.
 const HEADERS_LEN_MAX: usize = IP_HEADER_LEN_MAX + 20;
 
@@ -66,6 +68,7 @@ pub struct NcLayer {
     randomness: Stream,
     to_path: VecDeque<Vec<u8>>,
     to_host: VecDeque<Vec<u8>>,
+    congested: bool,
     stats: NcLayerStats,
 }
 
@@ -114,8 +117,14 @@ impl NcLayer {
             randomness: seed,
             to_path: VecDeque::new(),
             to_host: VecDeque::new(),
+            congested: false,
             stats: NcLayerStats::default(),
         })
+    }
+
+    /// Whether TCP is to send no more than it has under way, because its packets wait here.
+    pub fn set_congested(&mut self, congested: bool) {
+        self.congested = congested;
     }
 
     /// Takes a packet from the host.
@@ -315,11 +324,17 @@ impl NcLayer {
         }
     }
 
-    /// Lets TCP have no more under way than the coding buffer holds.
+    /// Lets TCP have no more under way than the coding buffer holds; while packets wait here, no
+    /// more than it has, but a few segments, so that acknowledgements do not end.
     fn clamp_window(&self, index: usize, view: &TcpView, packet: &mut [u8]) {
-        let Some(scale) = self.connections[index].scale(1) else { return };
+        let connection = &self.connections[index];
+        let Some(scale) = connection.scale(1) else { return };
         let segment_len = self.packet_len_max.saturating_sub(HEADERS_LEN_MAX);
-        let max = usize::from(self.params.buffer_segments) * segment_len;
+        let buffered = connection.sender.as_ref().map_or(0, |sender| sender.buffered_bytes());
+        let max = match self.congested {
+            true => (buffered as usize).max(SEGMENTS_MIN * segment_len),
+            false => usize::from(self.params.buffer_segments) * segment_len,
+        };
         let max = (max >> scale).clamp(1, usize::from(u16::MAX)) as u16;
         if view.window > max {
             view.set_window(packet, max);
