@@ -53,10 +53,8 @@ impl TcpNcEndpoint {
         if opened.header.kind != Kind::Plain || opened.from != self.peer {
             return None;
         }
-        // While the queue is long TCP may send no more than it has under way: nothing is lost here,
-        // where the code would hide it.
-        self.layer.set_congested(2 * shared.ingress.len() >= shared.config.ingress_packets);
         for packet in symbol::packets(body) {
+            self.layer.set_room(shared.config.ingress_packets.saturating_sub(shared.ingress.len()));
             self.layer.handle_path_packet(now, packet);
             self.drain(shared);
         }

@@ -68,7 +68,8 @@ pub struct NcLayer {
     randomness: Stream,
     to_path: VecDeque<Vec<u8>>,
     to_host: VecDeque<Vec<u8>>,
-    congested: bool,
+    /// Segments that TCP may have under way beyond those that it has.
+    room_segments: usize,
     stats: NcLayerStats,
 }
 
@@ -117,14 +118,17 @@ impl NcLayer {
             randomness: seed,
             to_path: VecDeque::new(),
             to_host: VecDeque::new(),
-            congested: false,
+            room_segments: usize::MAX,
             stats: NcLayerStats::default(),
         })
     }
 
-    /// Whether TCP is to send no more than it has under way, because its packets wait here.
-    pub fn set_congested(&mut self, congested: bool) {
-        self.congested = congested;
+    /// How many packets there is room for on the way to the path: TCP is offered a window of what
+    /// it has under way and as much as fits, so that none of it is lost here, where coding would
+    /// hide the loss.
+    pub fn set_room(&mut self, packets: usize) {
+        // A segment may take two packets.
+        self.room_segments = packets / 2;
     }
 
     /// Takes a packet from the host.
@@ -324,17 +328,17 @@ impl NcLayer {
         }
     }
 
-    /// Lets TCP have no more under way than the coding buffer holds; while packets wait here, no
-    /// more than it has, but a few segments, so that acknowledgements do not end.
+    /// Lets TCP have no more under way than the coding buffer holds, and no more at once than there
+    /// is [room](Self::set_room) for; but a few segments always, so that acknowledgements never end.
     fn clamp_window(&self, index: usize, view: &TcpView, packet: &mut [u8]) {
         let connection = &self.connections[index];
         let Some(scale) = connection.scale(1) else { return };
         let segment_len = self.packet_len_max.saturating_sub(HEADERS_LEN_MAX);
         let buffered = connection.sender.as_ref().map_or(0, |sender| sender.buffered_bytes());
-        let max = match self.congested {
-            true => (buffered as usize).max(SEGMENTS_MIN * segment_len),
-            false => usize::from(self.params.buffer_segments) * segment_len,
-        };
+        let room = self.room_segments.saturating_mul(segment_len);
+        let most = usize::from(self.params.buffer_segments) * segment_len;
+        let least = SEGMENTS_MIN.min(usize::from(self.params.buffer_segments)) * segment_len;
+        let max = (buffered as usize).saturating_add(room).clamp(least, most);
         let max = (max >> scale).clamp(1, usize::from(u16::MAX)) as u16;
         if view.window > max {
             view.set_window(packet, max);

@@ -294,6 +294,20 @@ fn a_window_larger_than_the_buffer_is_clamped() {
 }
 
 #[test]
+fn tcp_is_offered_no_more_than_there_is_room_for() {
+    let mut hosts = Hosts::connected(FIXED, false);
+    (hosts.at_server(), hosts.at_client());
+    let packets: Vec<_> = (0..30).flat_map(|number| hosts.send(number)).collect();
+    for (room, expected) in [(20, 29 * 100 + 10 * 1320), (0, 4 * 1320)] {
+        hosts.client.set_room(room);
+        hosts.server.handle_path_packet(NOW, &packets[0]);
+        hosts.to_client();
+        let window = header(&hosts.at_client()[0]).window_size;
+        assert_eq!(usize::from(window), expected.min(64_000 - 100) >> 3, "room for {room}");
+    }
+}
+
+#[test]
 fn fin_and_rst_pass() {
     let mut hosts = Hosts::connected(FIXED, false);
     hosts.at_server();
@@ -332,6 +346,51 @@ fn what_is_no_tcp_passes_and_so_do_connections_beyond_the_last() {
 }
 
 proptest! {
+    /// Coded packets and acknowledgements are lost at random, the other way too. TCP is somebody
+    /// with eight segments under way who sends the oldest again now and then.
+    #[test]
+    fn a_transfer_over_a_bad_path_is_the_same_byte_for_byte(
+        adaptive in any::<bool>(),
+        v6 in any::<bool>(),
+        lost in proptest::collection::vec(0..5_u8, 300..500),
+    ) {
+        let redundancy = if adaptive { ADAPTIVE } else { Redundancy::Fixed { factor: 1.2 } };
+        let mut hosts = Hosts::connected(redundancy, v6);
+        (hosts.at_server(), hosts.at_client());
+        let mut fates = lost.iter().cycle();
+        let mut is_lost = || fates.next() == Some(&0);
+        let (total, mut next, mut acked) = (60_u32, 0, 0);
+        let mut received: Vec<Vec<u8>> = Vec::new();
+        for step in 0..4_000_u64 {
+            let number = if step % 5 == 4 || next == total.min(acked + 8) { acked } else { next };
+            next = next.max(number + 1);
+            hosts.client.handle_host_packet(NOW, &hosts.data(number).packet());
+            hosts.client.handle_timeout(Time::from_millis(100 * step));
+            while let Some(packet) = hosts.client.poll_path() {
+                if !is_lost() {
+                    hosts.server.handle_path_packet(NOW, &packet);
+                }
+                received.extend(hosts.at_server());
+            }
+            while let Some(packet) = hosts.server.poll_path() {
+                if !is_lost() {
+                    hosts.client.handle_path_packet(NOW, &packet);
+                }
+            }
+            for packet in hosts.at_client() {
+                let told = (header(&packet).acknowledgment_number - CLIENT_DATA) / DATA;
+                prop_assert!(told <= next, "acknowledged what was never sent");
+                acked = acked.max(told);
+            }
+            if acked == total {
+                break;
+            }
+        }
+        prop_assert_eq!(acked, total);
+        let expected: Vec<_> = (0..total).map(|number| hosts.data(number).packet()).collect();
+        prop_assert!(received == expected, "{} packets came", received.len());
+    }
+
     #[test]
     fn whatever_comes_from_either_side_is_no_panic(
         inputs in proptest::collection::vec(
