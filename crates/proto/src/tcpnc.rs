@@ -17,6 +17,8 @@
 //! TCP's sequence numbers that they stand for: whole IP packets in the daemon, numbers of segments
 //! in the simulator.
 
+mod ip;
+mod layer;
 mod receiver;
 mod redundancy;
 mod sender;
@@ -24,6 +26,10 @@ pub mod wire;
 
 use corridor_codec::{Coefficients, Field, MAX_SYMBOL_SIZE, MAX_WINDOW_SIZE};
 
+pub use layer::{
+    CONNECTION_CLOSED, CONNECTION_IDLE, CONNECTIONS_MAX, LAYER_OVERHEAD_MAX, NcLayer, NcLayerStats,
+    packet_len_max,
+};
 pub use receiver::{NcReceiver, NcReceiverStats};
 pub use redundancy::Redundancy;
 pub use sender::{NcSender, NcSenderStats, Segment, SegmentOutcome};

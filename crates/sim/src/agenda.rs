@@ -9,27 +9,27 @@
 //! trick, because the sequence number is given by `wake` and not by the move.
 //!
 //! A timer that moves earlier gets another entry, and the old one is left over, to be dropped when
-//! it comes to the front. Before such entries outnumber the entities the heap is rebuilt without
+//! it comes to the front. Before such entries outnumber the entities the queue is rebuilt without
 //! them, so that its length is bounded whatever the entities do.
+
+mod queue;
 
 use corridor_base::Time;
 
-/// Children of a node of the heap. Four instead of two: half the depth, and siblings are neighbours
-/// in memory.
-const ARITY: usize = 4;
+use queue::Queue;
 
 /// Most entities of one agenda.
 pub const MAX_ENTITIES: usize = 1 << 31;
 
-/// Left-over entries that are no reason to rebuild the heap, however few entities there are.
+/// Left-over entries that are no reason to rebuild the queue, however few entities there are.
 const LEFT_OVER_MIN: usize = 64;
 
 /// Stands for the sequence number of nothing.
 const NONE: u32 = u32::MAX;
 
-/// An entry of the heap: when, in which order at the same instant, and who. It is one number, which
-/// the processor compares without branches; from its highest bits: 64 of time, 32 of sequence
-/// number, 32 of entity.
+/// An entry of the queue: when, in which order at the same instant, and who. It is one number,
+/// which the processor compares without branches; from its highest bits: 64 of time, 32 of
+/// sequence number, 32 of entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry(u128);
 
@@ -40,7 +40,11 @@ impl Entry {
     }
 
     fn at(self) -> Time {
-        Time::from_nanos((self.0 >> 64) as u64)
+        Time::from_nanos(self.at_ns())
+    }
+
+    fn at_ns(self) -> u64 {
+        (self.0 >> 64) as u64
     }
 
     fn sequence(self) -> u32 {
@@ -52,13 +56,13 @@ impl Entry {
     }
 }
 
-/// What an entity wants, and what the heap knows about it.
+/// What an entity wants, and what the queue knows about it.
 #[derive(Clone, Copy, Debug)]
 struct Entity {
     /// When it is to be woken, unless `sequence` is [`NONE`].
     at: Time,
     sequence: u32,
-    /// Sequence number of the heap's entry that stands for it, or [`NONE`]; its other entries are
+    /// Sequence number of the queue's entry that stands for it, or [`NONE`]; its other entries are
     /// left over.
     entry: u32,
     /// Time of this entry: never after `at`.
@@ -86,8 +90,7 @@ impl Entity {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Agenda {
-    /// A heap of [`ARITY`] with the lowest entry in front.
-    heap: Vec<Entry>,
+    queue: Queue,
     entities: Vec<Entity>,
     /// Of the next time written down; below [`NONE`].
     sequence: u32,
@@ -96,7 +99,7 @@ pub struct Agenda {
 impl Agenda {
     /// An agenda for the entities 0 to `entities` - 1, of which none is to be woken.
     pub fn new(entities: usize) -> Self {
-        let mut agenda = Agenda { heap: Vec::new(), entities: Vec::new(), sequence: 0 };
+        let mut agenda = Agenda { queue: Queue::new(), entities: Vec::new(), sequence: 0 };
         agenda.grow(entities);
         agenda
     }
@@ -138,113 +141,68 @@ impl Agenda {
         // At the same time as the entry it would be behind it, as its sequence number is higher.
         if slot.entry == NONE || at < slot.entry_at {
             (slot.entry, slot.entry_at) = (sequence, at);
-            self.heap.push(Entry::new(at, sequence, entity as u32));
-            self.rise(self.heap.len() - 1);
+            self.queue.push(Entry::new(at, sequence, entity as u32));
         }
         self.sequence += 1;
-        if self.sequence == NONE || self.heap.len() > 2 * self.entities.len() + LEFT_OVER_MIN {
+        if self.sequence == NONE || self.queue.len() > 2 * self.entities.len() + LEFT_OVER_MIN {
             self.rebuild();
         }
     }
 
     /// The earliest pending time.
     pub fn next_at(&mut self) -> Option<Time> {
-        self.settle().map(Entry::at)
+        self.settle(Time::MAX).map(Entry::at)
     }
 
     /// The entity to be woken next, and when. Nothing is pending for it from here on.
     pub fn pop(&mut self) -> Option<(Time, usize)> {
-        let front = self.settle()?;
-        // The entry stays: most entities name their next time at once, and it moves there then.
-        self.entities[front.entity()].sequence = NONE;
-        Some((front.at(), front.entity()))
+        self.pop_until(Time::MAX)
     }
 
-    /// Drops what is left over in front, moves what is too early, and returns what is neither.
-    fn settle(&mut self) -> Option<Entry> {
+    /// The same, unless this is later than `until`.
+    pub fn pop_until(&mut self, until: Time) -> Option<(Time, usize)> {
+        let first = self.settle(until)?;
+        self.queue.drop_first();
+        let slot = &mut self.entities[first.entity()];
+        (slot.sequence, slot.entry) = (NONE, NONE);
+        Some((first.at(), first.entity()))
+    }
+
+    /// Drops what is left over in front, moves what is too early, and returns what is neither,
+    /// unless it is later than `until`.
+    fn settle(&mut self, until: Time) -> Option<Entry> {
         loop {
-            let front = *self.heap.first()?;
-            let slot = &mut self.entities[front.entity()];
-            if front.sequence() != slot.entry {
-                self.drop_front();
-            } else if slot.sequence == NONE {
-                slot.entry = NONE;
-                self.drop_front();
-            } else if slot.sequence != front.sequence() {
+            let first = self.queue.first().filter(|first| first.at() <= until)?;
+            let slot = &mut self.entities[first.entity()];
+            if first.sequence() == slot.sequence {
+                return Some(first);
+            }
+            self.queue.drop_first();
+            if first.sequence() == slot.entry {
                 (slot.entry, slot.entry_at) = (slot.sequence, slot.at);
-                let moved = Entry::new(slot.at, slot.sequence, front.entity() as u32);
-                self.sink(moved);
-            } else {
-                return Some(front);
-            }
-        }
-    }
-
-    fn drop_front(&mut self) {
-        if let Some(last) = self.heap.pop()
-            && !self.heap.is_empty()
-        {
-            self.sink(last);
-        }
-    }
-
-    /// Moves an entry towards the front as far as it goes.
-    fn rise(&mut self, mut place: usize) {
-        let entry = self.heap[place];
-        while place > 0 {
-            let parent = (place - 1) / ARITY;
-            if self.heap[parent] <= entry {
-                break;
-            }
-            self.heap[place] = self.heap[parent];
-            place = parent;
-        }
-        self.heap[place] = entry;
-    }
-
-    /// Puts `entry` in the place of the front, or as far behind it as it goes.
-    ///
-    /// Fills the gap down to the end of the heap, and lets the entry rise from there: it mostly
-    /// belongs far behind, and what the processor cannot foresee is not asked on the way.
-    fn sink(&mut self, entry: Entry) {
-        let heap = &mut self.heap[..];
-        let mut place = 0;
-        loop {
-            let first = place * ARITY + 1;
-            let least = match heap.get(first..first + ARITY) {
-                Some(&[a, b, c, d]) => {
-                    let (left, right) = (usize::from(b < a), 2 + usize::from(d < c));
-                    first + if c.min(d) < a.min(b) { right } else { left }
+                if slot.sequence != NONE {
+                    let moved = Entry::new(slot.at, slot.sequence, first.entity() as u32);
+                    self.queue.push(moved);
                 }
-                _ => match (first..heap.len()).min_by_key(|&child| heap[child]) {
-                    Some(least) => least,
-                    None => break,
-                },
-            };
-            heap[place] = heap[least];
-            place = least;
-        }
-        heap[place] = entry;
-        self.rise(place);
-    }
-
-    /// Makes the heap anew of what is pending, in order, with sequence numbers from 0.
-    fn rebuild(&mut self) {
-        self.heap.clear();
-        for (entity, slot) in self.entities.iter_mut().enumerate() {
-            slot.entry = NONE;
-            if slot.sequence != NONE {
-                let Entity { at, sequence, .. } = *slot;
-                self.heap.push(Entry::new(at, sequence, entity as u32));
             }
         }
-        // A list in order is a heap.
-        self.heap.sort_unstable();
+    }
+
+    /// Makes the queue anew of what is pending, in order, with sequence numbers from 0.
+    fn rebuild(&mut self) {
+        let pending = |(entity, slot): (usize, &Entity)| {
+            let entry = Entry::new(slot.at, slot.sequence, entity as u32);
+            (slot.sequence != NONE).then_some(entry)
+        };
+        let mut entries: Vec<_> = self.entities.iter().enumerate().filter_map(pending).collect();
+        entries.sort_unstable();
+        self.queue.clear();
+        self.entities.iter_mut().for_each(|slot| slot.entry = NONE);
         self.sequence = 0;
-        for entry in &mut self.heap {
+        for entry in entries {
             let slot = &mut self.entities[entry.entity()];
-            *entry = Entry::new(entry.at(), self.sequence, entry.entity() as u32);
             (slot.sequence, slot.entry, slot.entry_at) = (self.sequence, self.sequence, slot.at);
+            self.queue.push(Entry::new(entry.at(), self.sequence, entry.entity() as u32));
             self.sequence += 1;
         }
     }
@@ -314,7 +272,7 @@ mod tests {
                         prop_assert_eq!(agenda.pop(), popped);
                     }
                 }
-                prop_assert!(agenda.heap.len() <= 2 * ENTITIES + LEFT_OVER_MIN);
+                prop_assert!(agenda.queue.len() <= 2 * ENTITIES + LEFT_OVER_MIN);
             }
             while let Some(popped) = naive.pop() {
                 prop_assert_eq!(agenda.pop(), Some(popped));
@@ -329,8 +287,9 @@ mod tests {
         for ms in 1..=1000 {
             agenda.wake(0, Some(Time::from_millis(ms)));
         }
-        assert_eq!(agenda.heap.len(), 1);
-        assert_eq!(agenda.heap[0].at(), Time::from_millis(1), "nothing has moved yet");
+        assert_eq!(agenda.queue.len(), 1);
+        let first = agenda.queue.first().map(Entry::at);
+        assert_eq!(first, Some(Time::from_millis(1)), "nothing has moved yet");
         assert_eq!(agenda.pop(), Some((Time::from_millis(1000), 0)));
         assert_eq!(agenda.next_at(), None);
     }
@@ -341,11 +300,11 @@ mod tests {
         agenda.wake(1, Some(Time::from_nanos(5_000)));
         for ns in (0..10_000).rev() {
             agenda.wake(0, Some(Time::from_nanos(ns)));
-            assert!(agenda.heap.len() <= 2 * 2 + LEFT_OVER_MIN);
+            assert!(agenda.queue.len() <= 2 * 2 + LEFT_OVER_MIN);
         }
         let order: Vec<_> = core::iter::from_fn(|| agenda.pop()).collect();
         assert_eq!(order, [(Time::ZERO, 0), (Time::from_nanos(5_000), 1)]);
-        assert!(agenda.heap.is_empty());
+        assert_eq!(agenda.queue.len(), 0);
     }
 
     #[test]

@@ -186,8 +186,8 @@ impl Network {
 
     /// Advances to `until`, handling all that happens on the way.
     pub fn run_until(&mut self, until: Time) {
-        while self.agenda.next_at().is_some_and(|at| at <= until) {
-            self.step();
+        while let Some((at, entity)) = self.agenda.pop_until(until) {
+            self.handle(at, entity);
         }
         self.now = self.now.max(until);
     }
@@ -195,6 +195,11 @@ impl Network {
     /// Handles the next event. Returns whether there was one.
     pub fn step(&mut self) -> bool {
         let Some((at, entity)) = self.agenda.pop() else { return false };
+        self.handle(at, entity);
+        true
+    }
+
+    fn handle(&mut self, at: Time, entity: usize) {
         self.now = self.now.max(at);
         self.stats.events += 1;
         match entity.checked_sub(self.pipes.len()) {
@@ -204,7 +209,6 @@ impl Network {
                 self.drain(agent);
             }
         }
-        true
     }
 
     /// Takes a packet from the end of a link to where it goes next.

@@ -25,6 +25,10 @@ const CHAIN_CPU_S_MAX: f64 = 0.15;
 /// Most that an event may cost in the largest network, over what it costs in the smallest.
 const COST_RATIO_MAX: f64 = 2.0;
 
+/// Most stations of a world, and why. The series ends a little below, at a round number.
+const STATIONS_MAX: Limit =
+    Limit { nodes: 254, reason: "a station's number on the air is one byte, of which 1 to 254" };
+
 /// Measures what the simulator costs, on one core.
 #[derive(Debug, Parser)]
 #[command(name = "bench-sim")]
@@ -89,9 +93,18 @@ pub struct Figure {
 /// The same for growing numbers of nodes.
 #[derive(Debug, Serialize)]
 struct Series {
+    /// What ends the series, if not the time that it takes.
+    limit: Option<Limit>,
     figures: Vec<Figure>,
     /// Cost of an event in the largest, over that in the smallest.
     cost_ratio: f64,
+}
+
+/// What a protocol has room for.
+#[derive(Debug, Serialize)]
+struct Limit {
+    nodes: usize,
+    reason: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -140,18 +153,20 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<bool, String> {
     let core = machine::pin(arguments.core).map_err(|fault| fault.to_string())?;
     let (repeats, scale) = if arguments.quick { (3, 0.1) } else { (11, 1.0) };
-    let chain = figure(5, repeats, || networks::chain(1000.0 * scale));
+    let chain: Vec<_> = (0..repeats).map(|_| networks::chain(1000.0 * scale)).collect();
+    let chain = figure(5, &chain);
     print(&["chain", "ms", "ns/event", "ns/hop", "M events/s", "KiB/node"], &[]);
     print(&[], &[&chain]);
 
     let repeats = repeats.min(5);
     let network = [10, 30, 100, 300, 1000];
-    let network = series(&network, repeats, |nodes| networks::ring(nodes, 10_000.0 * scale));
+    let network = series(&network, None, repeats, |nodes| networks::ring(nodes, 10_000.0 * scale));
     print(&["network"], &network.figures.iter().collect::<Vec<_>>());
-    // Station numbers end at 254.
     let world = [10, 30, 100, 250];
-    let world = series(&world, repeats, |nodes| worlds::pairs(nodes, 2_000.0 * scale));
+    let world =
+        series(&world, Some(STATIONS_MAX), repeats, |nodes| worlds::pairs(nodes, 2_000.0 * scale));
     print(&["world"], &world.figures.iter().collect::<Vec<_>>());
+    println!("world has no more than {} stations: {}", STATIONS_MAX.nodes, STATIONS_MAX.reason);
 
     let cost_ratio = network.cost_ratio.max(world.cost_ratio);
     let gates = Gates {
@@ -182,16 +197,29 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     Ok(passed)
 }
 
-fn series(sizes: &[usize], repeats: usize, run: impl Fn(usize) -> Outcome) -> Series {
+/// Runs simulations of all sizes, one after the other, several times: what disturbs the machine for
+/// a while disturbs all sizes alike.
+fn series(
+    sizes: &[usize],
+    limit: Option<Limit>,
+    repeats: usize,
+    run: impl Fn(usize) -> Outcome,
+) -> Series {
+    let mut outcomes: Vec<_> = sizes.iter().map(|_| Vec::with_capacity(repeats)).collect();
+    for _ in 0..repeats {
+        for (outcomes, &nodes) in outcomes.iter_mut().zip(sizes) {
+            outcomes.push(run(nodes));
+        }
+    }
     let figures: Vec<_> =
-        sizes.iter().map(|&nodes| figure(nodes, repeats, || run(nodes))).collect();
+        sizes.iter().zip(&outcomes).map(|(&nodes, outcomes)| figure(nodes, outcomes)).collect();
     let cost = |figure: Option<&Figure>| figure.map_or(f64::NAN, |figure| figure.cpu_ns_per_event);
-    Series { cost_ratio: cost(figures.last()) / cost(figures.first()), figures }
+    Series { limit, cost_ratio: cost(figures.last()) / cost(figures.first()), figures }
 }
 
-/// Runs a simulation several times. What it does is the same every time, and so is told once.
-fn figure(nodes: usize, repeats: usize, run: impl Fn() -> Outcome) -> Figure {
-    let outcomes: Vec<_> = (0..repeats.max(1)).map(|_| run()).collect();
+/// What was measured in the runs of one simulation, one at least. What it does is the same every
+/// time, and so is told once.
+fn figure(nodes: usize, outcomes: &[Outcome]) -> Figure {
     let mut cpu_s: Vec<_> = outcomes.iter().map(|outcome| outcome.cpu.as_secs_f64()).collect();
     cpu_s.sort_by(f64::total_cmp);
     let (median, last) = (cpu_s[cpu_s.len() / 2], &outcomes[outcomes.len() - 1]);
@@ -202,7 +230,7 @@ fn figure(nodes: usize, repeats: usize, run: impl Fn() -> Outcome) -> Figure {
         cpu_s: median,
         cpu_s_min: cpu_s[0],
         cpu_s_max: cpu_s[cpu_s.len() - 1],
-        repeats,
+        repeats: outcomes.len(),
         events: last.events,
         events_per_s: last.events as f64 / median,
         cpu_ns_per_event: 1e9 * median / last.events as f64,
