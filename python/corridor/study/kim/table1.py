@@ -100,8 +100,10 @@ def _figure(
     simulated: dict[str, xr.Dataset],
 ) -> Figure:
     figure, (left, right) = plot.panels(2)
+    claims = context.experiment.claims
+    headers = context.parameter("header_bytes") / context.parameter("payload_bytes")
     published = {
-        name: [claim.value for claim in context.experiment.claims if claim.claim.startswith(name)]
+        name: [c.value for c in claims if c.claim.startswith(name) and c.id[4:].isdigit()]
         for name in ("NC0", "TCP0", "TCP/NC analysis", "TCP analysis")
     }
     for axes, use, names in (
@@ -109,7 +111,7 @@ def _figure(
         (right, "tcp", ("TCP analysis", "TCP analysis", "TCP0")),
     ):
         goodput = sim.mean_ci(simulated[use]["flow.goodput_bps"].mean("flow"))
-        plot.estimates(axes, p, goodput, "simulated, without headers", 1e6)
+        plot.estimates(axes, p, goodput, "simulated, headers counted", 1e6 / (1 + headers))
         axes.plot(p, analysis[names[0]], "s--", markersize=4, label=names[0])
         plot.published(axes, p.tolist(), published[names[1]][: len(p)], "published analysis")
         axes.plot(
