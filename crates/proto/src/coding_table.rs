@@ -6,6 +6,7 @@ use corridor_codec::Field;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{CodingParams, Order, Policy};
+use crate::tcpnc::Redundancy;
 
 /// The `[coding]` table of a configuration or scenario file. The preset gives the rest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -20,6 +21,9 @@ pub struct CodingTable {
     /// Order in which symbols leave the encoder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<OrderName>,
+    /// TCP/NC: combinations for each segment of TCP's; without it, as many as are missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redundancy: Option<f64>,
     /// Source symbols in a block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_size: Option<u16>,
@@ -55,6 +59,8 @@ pub enum Preset {
     /// [`CodingParams::default`].
     #[default]
     Default,
+    /// [`CodingParams::tcp_nc`].
+    TcpNc,
 }
 
 /// Spelling of a [`Field`].
@@ -67,6 +73,16 @@ pub enum FieldName {
     Gf16,
     /// GF(2^8), polynomial 0x11D.
     Gf256,
+}
+
+impl From<FieldName> for Field {
+    fn from(name: FieldName) -> Field {
+        match name {
+            FieldName::Gf2 => Field::Gf2,
+            FieldName::Gf16 => Field::Gf16,
+            FieldName::Gf256 => Field::Gf256,
+        }
+    }
 }
 
 /// Spelling of an [`Order`].
@@ -97,13 +113,13 @@ impl CodingTable {
         let base = match self.preset {
             Preset::Paper => CodingParams::paper(),
             Preset::Default => CodingParams::default(),
+            Preset::TcpNc => CodingParams::tcp_nc(),
         };
         CodingParams {
-            field: self.field.map_or(base.field, |name| match name {
-                FieldName::Gf2 => Field::Gf2,
-                FieldName::Gf16 => Field::Gf16,
-                FieldName::Gf256 => Field::Gf256,
+            tcp_nc: base.tcp_nc.map(|redundancy| {
+                self.redundancy.map_or(redundancy, |factor| Redundancy::Fixed { factor })
             }),
+            field: self.field.map_or(base.field, Field::from),
             order: self.order.map_or(base.order, |name| match name {
                 OrderName::Systematic => Order::Systematic,
                 OrderName::Dense => Order::Dense,

@@ -5,6 +5,7 @@ use core::time::Duration;
 use corridor_codec::Field;
 
 use crate::error::ConfigError;
+use crate::tcpnc::Redundancy;
 
 /// Number of a station within its group, 1 to 254; unique per pre-shared key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,6 +56,9 @@ pub enum Policy {
 /// The coding parameters: FRANC's five (Section II-B), and ours.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CodingParams {
+    /// Code each TCP connection by itself, between TCP and IP: with [`crate::tcpnc`], and with how
+    /// much redundancy. Of what follows only `field` is used then.
+    pub tcp_nc: Option<Redundancy>,
     /// Field of the coding coefficients.
     pub field: Field,
     /// Order in which symbols leave the encoder.
@@ -84,6 +88,7 @@ impl CodingParams {
     /// one block in flight.
     pub const fn paper() -> Self {
         CodingParams {
+            tcp_nc: None,
             field: Field::Gf2,
             order: Order::OnTheFly,
             block_size: 150,
@@ -96,12 +101,21 @@ impl CodingParams {
             ack_interval: Duration::from_millis(30),
         }
     }
+
+    /// TCP/NC under the host's own TCP, with as much redundancy as is missing.
+    pub fn tcp_nc() -> Self {
+        CodingParams {
+            tcp_nc: Some(crate::tcpnc::NcParams::default().redundancy),
+            ..CodingParams::default()
+        }
+    }
 }
 
 impl Default for CodingParams {
     /// Our own choice for block mode: GF(2^8), systematic, small blocks, several in flight.
     fn default() -> Self {
         CodingParams {
+            tcp_nc: None,
             field: Field::Gf256,
             order: Order::Systematic,
             block_size: 32,

@@ -81,6 +81,15 @@ fn check_stations(config: &StationConfig) -> Result<(), ConfigError> {
 
 fn check_coding(config: &StationConfig) -> Result<(), ConfigError> {
     let coding = &config.coding;
+    if coding.tcp_nc.is_some()
+        && matches!(config.role, Role::Helper { .. } | Role::Endpoint { helper: Some(_), .. })
+    {
+        return Err(ConfigError::new(
+            "coding.preset",
+            "tcp-nc",
+            "a preset of block mode where there is a helper: it recodes blocks",
+        ));
+    }
     if !(1..=MAX_BLOCK_SIZE).contains(&usize::from(coding.block_size)) {
         return Err(ConfigError::new(
             "coding.block_size",
@@ -123,7 +132,7 @@ fn check_frame_len(config: &StationConfig) -> Result<(), ConfigError> {
             format!("576 to {FRAME_LEN_MAX} bytes"),
         ));
     }
-    if matches!(config.role, Role::Plain { .. }) {
+    if matches!(config.role, Role::Plain { .. }) || config.coding.tcp_nc.is_some() {
         return Ok(());
     }
     let most =

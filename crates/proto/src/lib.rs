@@ -70,6 +70,7 @@ mod session;
 mod station;
 mod stats;
 mod symbol;
+pub mod tcpnc;
 mod unseal;
 pub mod wire;
 

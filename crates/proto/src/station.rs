@@ -9,6 +9,7 @@ mod endpoint;
 mod helper_station;
 mod pacer;
 mod plain;
+mod tcpnc_endpoint;
 
 use std::collections::VecDeque;
 
@@ -28,6 +29,7 @@ use endpoint::Endpoint;
 use helper_station::HelperStation;
 use pacer::Pacer;
 use plain::Plain;
+use tcpnc_endpoint::TcpNcEndpoint;
 
 /// What became of a packet from the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +142,7 @@ enum RoleState {
     Endpoint(Box<Endpoint>),
     Helper(Box<HelperStation>),
     Plain(Plain),
+    TcpNc(Box<TcpNcEndpoint>),
 }
 
 impl Station {
@@ -168,6 +171,9 @@ impl Station {
         };
         let group = Group::new(config.id, config.psk, &peers, config.coding, fork(), now);
         let role = match config.role {
+            Role::Endpoint { peer, .. } if config.coding.tcp_nc.is_some() => {
+                RoleState::TcpNc(Box::new(TcpNcEndpoint::new(&config, peer, fork())?))
+            }
             Role::Endpoint { peer, helper } => {
                 RoleState::Endpoint(Box::new(Endpoint::new(&config, peer, helper, fork(), now)))
             }
@@ -194,6 +200,9 @@ impl Station {
     pub fn tunnel_mtu(&self) -> usize {
         let config = &self.shared.config;
         match config.role {
+            Role::Endpoint { .. } if config.coding.tcp_nc.is_some() => {
+                TcpNcEndpoint::packet_len_max(config.frame_len_max)
+            }
             Role::Endpoint { .. } => {
                 usize::from(config.coding.symbol_size)
                     - wire::PACKET_PREFIX_LEN
@@ -205,7 +214,7 @@ impl Station {
     }
 
     /// Takes an IP packet from the host.
-    pub fn handle_packet(&mut self, _now: Time, packet: &[u8]) -> PacketOutcome {
+    pub fn handle_packet(&mut self, now: Time, packet: &[u8]) -> PacketOutcome {
         if matches!(self.role, RoleState::Helper(_)) {
             return PacketOutcome::NotCarried;
         }
@@ -218,6 +227,11 @@ impl Station {
             } else {
                 PacketOutcome::Empty
             };
+        }
+        if let RoleState::TcpNc(role) = &mut self.role {
+            role.handle_packet(shared, now, packet);
+            shared.stats.packets_accepted += 1;
+            return PacketOutcome::Accepted;
         }
         if !shared.ingress.push(packet) {
             shared.stats.packets_dropped_ingress += 1;
@@ -238,6 +252,7 @@ impl Station {
                     RoleState::Endpoint(role) => role.handle_body(shared, now, opened, &body),
                     RoleState::Helper(role) => role.handle_body(shared, now, opened, &body),
                     RoleState::Plain(role) => role.handle_body(shared, opened, &body),
+                    RoleState::TcpNc(role) => role.handle_body(shared, now, opened, &body),
                 };
                 match understood {
                     Some(()) => FrameOutcome::Accepted { from: opened.from },
@@ -267,7 +282,7 @@ impl Station {
         match &mut self.role {
             RoleState::Endpoint(role) => role.take_joined(shared, now, joined),
             RoleState::Helper(role) => role.take_joined(joined),
-            RoleState::Plain(_) => {}
+            RoleState::Plain(_) | RoleState::TcpNc(_) => {}
         }
         shared.push_event(Event::SessionUp { peer: joined.peer, restarted });
     }
@@ -281,6 +296,7 @@ impl Station {
         match &mut self.role {
             RoleState::Endpoint(role) => role.handle_timeout(shared, now),
             RoleState::Helper(role) => role.handle_timeout(now),
+            RoleState::TcpNc(role) => role.handle_timeout(shared, now),
             RoleState::Plain(_) => {}
         }
     }
@@ -298,6 +314,7 @@ impl Station {
                 RoleState::Endpoint(role) => role.poll_transmit(shared, now)?,
                 RoleState::Helper(role) => role.poll_transmit(shared, now)?,
                 RoleState::Plain(role) => role.poll_transmit(shared, now)?,
+                RoleState::TcpNc(role) => role.poll_transmit(shared, now)?,
             }
         };
         let shared = &mut self.shared;
@@ -310,7 +327,7 @@ impl Station {
     fn write_hello(&mut self, now: Time) {
         let base = match &self.role {
             RoleState::Endpoint(role) => role.base(),
-            RoleState::Helper(_) | RoleState::Plain(_) => 0,
+            RoleState::Helper(_) | RoleState::Plain(_) | RoleState::TcpNc(_) => 0,
         };
         let shared = &mut self.shared;
         shared.group.write_hello(now, base, &mut shared.frame, shared.config.frame_len_min);
@@ -339,6 +356,7 @@ impl Station {
         let role = match &self.role {
             RoleState::Endpoint(role) => role.poll_timeout(shared),
             RoleState::Helper(role) => role.poll_timeout(shared),
+            RoleState::TcpNc(role) => role.poll_timeout(),
             RoleState::Plain(_) => None,
         };
         [Some(shared.group.hello_due()), role, shared.pacer.poll_timeout()]
@@ -374,7 +392,7 @@ impl Station {
                 (view.encoder, view.decoder) = (Some(encoder), decoder);
             }
             RoleState::Helper(role) => view.flows = role.inspect(),
-            RoleState::Plain(_) => {}
+            RoleState::Plain(_) | RoleState::TcpNc(_) => {}
         }
         view
     }

@@ -31,7 +31,8 @@ pub use file::{
 pub use metrics::{Measures, matches};
 pub use network::{
     AckKind, Beyond, DirectionTable, ErasureKind, ErasureTable, FlowTable, LinkTable, NetworkTable,
-    ReductionKind, SamplingKind, Shape, SourceKind, SourceTable, TcpPreset, TcpTable, TcpVariant,
+    ReductionKind, SamplingKind, Shape, SourceKind, SourceTable, TcpNcTable, TcpPreset, TcpTable,
+    TcpVariant,
 };
 pub use plan::{
     Load, PLAN_BYTES_MAX, Plan, Point, REPLICATIONS_MAX, Radio, Replications, StopRule,

@@ -1,5 +1,7 @@
 //! Networks of point-to-point links and the flows across them, as a plan's file spells them.
 
+use corridor_proto::FieldName;
+use corridor_proto::tcpnc::{BUFFER_SEGMENTS_MAX, NcParams, Redundancy};
 use serde::{Deserialize, Serialize};
 
 /// The `[network]` table.
@@ -146,6 +148,9 @@ pub struct FlowTable {
     /// TCP's settings; `cbr` has none.
     #[serde(default)]
     pub tcp: Option<TcpTable>,
+    /// Network coding between TCP and the network; none = plain TCP.
+    #[serde(default)]
+    pub tcp_nc: Option<TcpNcTable>,
     /// Bytes of data in a packet; none = as the preset of TCP, 1000 without TCP.
     #[serde(default)]
     pub payload_bytes: Option<u32>,
@@ -251,6 +256,28 @@ pub struct TcpTable {
     pub ecn: Option<bool>,
 }
 
+/// A flow's `tcp_nc` table: TCP/NC of network-coded-tcp-2012.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TcpNcTable {
+    /// Redundancy factor R, combinations for each segment of TCP's; adaptive: the most of them, in
+    /// the long run. None = 1, adaptive 2.
+    #[serde(default)]
+    pub redundancy: Option<f64>,
+    /// Field of the coefficients; none = gf256.
+    #[serde(default)]
+    pub field: Option<FieldName>,
+    /// Send as many combinations as are missing, not a fixed factor.
+    #[serde(default)]
+    pub adaptive: bool,
+    /// Adaptive: share of packets lost with which the estimate begins; none = 0.
+    #[serde(default)]
+    pub loss_ratio: Option<f64>,
+    /// Segments in the coding buffer; none = as many as there can be.
+    #[serde(default)]
+    pub buffer_segments: Option<u16>,
+}
+
 /// Where a flow's defaults come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -323,4 +350,22 @@ pub enum SamplingKind {
     OnePacket,
     /// Every acknowledgement of new data.
     Timestamps,
+}
+
+impl TcpNcTable {
+    /// What the layers are told.
+    pub fn params(&self) -> NcParams {
+        let redundancy = if self.adaptive {
+            let loss_ratio = self.loss_ratio.unwrap_or(0.0);
+            Redundancy::Adaptive { loss_ratio, factor_max: self.redundancy.unwrap_or(2.0) }
+        } else {
+            Redundancy::Fixed { factor: self.redundancy.unwrap_or(1.0) }
+        };
+        NcParams {
+            field: self.field.unwrap_or(FieldName::Gf256).into(),
+            redundancy,
+            buffer_segments: self.buffer_segments.unwrap_or(BUFFER_SEGMENTS_MAX),
+            ..NcParams::default()
+        }
+    }
 }

@@ -292,6 +292,7 @@ pub(crate) fn policy(coding: &CodingTable) -> String {
     let preset = match coding.preset {
         Preset::Paper => "paper",
         Preset::Default => "default",
+        Preset::TcpNc => "tcp-nc",
     };
     let mut words = vec![preset.to_owned()];
     if let Ok(toml::Value::Table(table)) = toml::Value::try_from(coding) {

@@ -392,9 +392,27 @@ fn check_source(index: usize, flow: &FlowTable) -> Result<(), ScenarioError> {
             let expected = "nothing: cbr sends datagrams; kind = \"rate\" sends over TCP";
             Err(ScenarioError::value(field("tcp"), "a table", expected))
         }
-        (_, Some(tcp)) => check_tcp_times(index, tcp),
-        (_, None) => Ok(()),
+        (SourceKind::Cbr, None) if flow.tcp_nc.is_some() => {
+            let expected = "nothing: cbr sends datagrams; kind = \"rate\" sends over TCP";
+            Err(ScenarioError::value(field("tcp_nc"), "a table", expected))
+        }
+        (_, tcp) => {
+            tcp.as_ref().map_or(Ok(()), |tcp| check_tcp_times(index, tcp))?;
+            flow.tcp_nc.as_ref().map_or(Ok(()), |table| check_tcp_nc(index, table))
+        }
     }
+}
+
+fn check_tcp_nc(index: usize, table: &TcpNcTable) -> Result<(), ScenarioError> {
+    let field = |name: &str| format!("flow[{index}].tcp_nc.{name}");
+    if let (Some(ratio), false) = (table.loss_ratio, table.adaptive) {
+        let expected = "nothing: a fixed redundancy estimates no losses";
+        return Err(ScenarioError::value(field("loss_ratio"), ratio, expected));
+    }
+    table.params().check().map_err(|error| {
+        let name = if error.field == "redundancy_max" { "redundancy" } else { error.field };
+        ScenarioError::value(field(name), error.given, error.expected)
+    })
 }
 
 /// The times, which TCP takes as integers; it checks the rest itself.

@@ -3,9 +3,10 @@
 use core::time::Duration;
 
 use corridor_base::Time;
+use corridor_proto::tcpnc::NcParams;
 use corridor_scenario::{
     AckKind, Beyond, FlowTable, Measures, Network as NetworkPlan, ReductionKind, SamplingKind,
-    SourceKind, TcpPreset, TcpTable, TcpVariant,
+    SourceKind, TcpNcTable, TcpPreset, TcpTable, TcpVariant,
 };
 
 use crate::agent::NodeIndex;
@@ -16,6 +17,7 @@ use crate::source::{Active, CbrConfig, CbrSource, FlowEnd, Supply, TcpSink, TcpS
 use crate::tcp::{
     Acks, ReceiverConfig, Reduction, RttSampling, SenderConfig, Variant, VegasConfig,
 };
+use crate::tcpnc::{NcSink, NcSource, nc_randomness};
 use crate::udp::SimError;
 
 /// Data in a datagram, where the plan does not say.
@@ -42,8 +44,16 @@ struct Flow {
 
 #[derive(Clone, Debug)]
 enum Transport {
-    Tcp { supply: Supply, sender: Box<SenderConfig>, receiver: ReceiverConfig },
-    Datagrams { interval: Duration },
+    Tcp {
+        supply: Supply,
+        sender: Box<SenderConfig>,
+        receiver: ReceiverConfig,
+        /// The layers between TCP and the network, if there are any.
+        nc: Option<NcParams>,
+    },
+    Datagrams {
+        interval: Duration,
+    },
 }
 
 impl Prepared {
@@ -92,7 +102,8 @@ impl Prepared {
         let mut network = Network::new(&self.topology, seed, replication)?;
         let mut meters = Vec::new();
         for (index, flow) in self.flows.iter().enumerate() {
-            meters.push(flow.attach(index, &mut network, begin)?);
+            let randomness = nc_randomness(seed, replication, index as u32);
+            meters.push(flow.attach(index, &mut network, begin, randomness)?);
         }
         Ok((network, meters))
     }
@@ -123,24 +134,42 @@ impl Flow {
             SourceKind::Ftp | SourceKind::Cbr => Supply::Endless,
         };
         let SenderConfig { payload_bytes, header_bytes, .. } = sender;
-        let transport = Transport::Tcp { supply, sender: Box::new(sender), receiver };
+        let nc = table.tcp_nc.as_ref().map(TcpNcTable::params);
+        let transport = Transport::Tcp { supply, sender: Box::new(sender), receiver, nc };
         Ok(Flow { ends, active, payload_bytes, header_bytes, transport })
     }
 
     /// Puts the two ends of the flow on their nodes.
-    fn attach(&self, index: usize, network: &mut Network, begin: Time) -> Result<Meter, SimError> {
+    fn attach(
+        &self,
+        index: usize,
+        network: &mut Network,
+        begin: Time,
+        randomness: u64,
+    ) -> Result<Meter, SimError> {
         let (source_end, sink_end) = self.ends;
         let (flow, active) = (source_end.flow, self.active);
         let refused = |source| SimError::Tcp { flow: index, source };
         match &self.transport {
-            Transport::Tcp { supply, sender, receiver } => {
+            Transport::Tcp { supply, sender, receiver, nc } => {
                 let source = TcpSource::new(source_end, active, *supply, **sender);
                 let source = MeteredSource::new(source.map_err(refused)?, active, begin);
                 let sink = TcpSink::new(sink_end, self.header_bytes, *receiver);
                 let sink = MeteredSink::new(sink.map_err(refused)?, &source, begin);
-                Ok(Meter::Tcp {
-                    source: network.add_agent(source_end.node, flow, source)?,
-                    sink: network.add_agent(sink_end.node, flow, sink)?,
+                let Some(params) = *nc else {
+                    return Ok(Meter::Tcp {
+                        source: network.add_agent(source_end.node, flow, source)?,
+                        sink: network.add_agent(sink_end.node, flow, sink)?,
+                    });
+                };
+                let refused = |source| SimError::TcpNc { flow: index, source };
+                let segment_bytes = sender.data_len_bytes();
+                let source = NcSource::new(source, source_end, segment_bytes, params, randomness);
+                let sizes = (segment_bytes, receiver.ack_bytes);
+                let sink = NcSink::new(sink, sink_end, sizes, params);
+                Ok(Meter::TcpNc {
+                    source: network.add_agent(source_end.node, flow, source.map_err(refused)?)?,
+                    sink: network.add_agent(sink_end.node, flow, sink.map_err(refused)?)?,
                 })
             }
             Transport::Datagrams { interval } => {

@@ -18,6 +18,7 @@ mod radio_tcp;
 mod run;
 pub mod source;
 pub mod tcp;
+pub mod tcpnc;
 pub mod torture;
 mod udp;
 mod watch;

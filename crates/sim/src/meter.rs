@@ -15,6 +15,7 @@ use crate::flows::bps;
 use crate::network::{AgentIndex, Network};
 use crate::source::{Active, CbrSource, DatagramSink, TcpSink, TcpSource};
 use crate::tcp::Segment;
+use crate::tcpnc::{NcSink, NcSource};
 use crate::udp::delay_histogram;
 
 /// When packets were sent first, from the one that the receiver expects next.
@@ -175,6 +176,8 @@ impl Agent for MeteredDatagrams {
 pub(crate) enum Meter {
     /// [`MeteredSource`] and [`MeteredSink`].
     Tcp { source: AgentIndex, sink: AgentIndex },
+    /// The same, each with a layer of TCP/NC below it.
+    TcpNc { source: AgentIndex, sink: AgentIndex },
     /// [`CbrSource`] and [`MeteredDatagrams`].
     Datagrams { source: AgentIndex, sink: AgentIndex },
 }
@@ -183,10 +186,9 @@ impl Meter {
     /// Counters since the start.
     pub(crate) fn counts(self, network: &Network) -> Counts {
         let counts = match self {
-            Meter::Tcp { source, sink } => network
-                .agent(source)
-                .zip(network.agent(sink))
-                .map(|(source, sink)| tcp_counts(source, sink)),
+            Meter::Tcp { .. } | Meter::TcpNc { .. } => {
+                self.tcp(network).map(|(source, sink)| tcp_counts(source, sink))
+            }
             Meter::Datagrams { source, sink } => network
                 .agent(source)
                 .zip(network.agent(sink))
@@ -195,11 +197,24 @@ impl Meter {
         counts.unwrap_or_default()
     }
 
+    /// TCP's agents, with a layer below them or without.
+    fn tcp(self, network: &Network) -> Option<(&MeteredSource, &MeteredSink)> {
+        match self {
+            Meter::Tcp { source, sink } => network.agent(source).zip(network.agent(sink)),
+            Meter::TcpNc { source, sink } => {
+                let source = network.agent::<NcSource<MeteredSource>>(source)?.inner();
+                Some((source, network.agent::<NcSink<MeteredSink>>(sink)?.inner()))
+            }
+            Meter::Datagrams { .. } => None,
+        }
+    }
+
     /// Sets what is no counter: window, round-trip time, delays, completion.
     pub(crate) fn set(self, measures: &mut Measures, flow: usize, network: &Network) {
         let delays = match self {
-            Meter::Tcp { source, sink } => {
-                if let Some(source) = network.agent::<MeteredSource>(source) {
+            Meter::Tcp { .. } | Meter::TcpNc { .. } => {
+                let ends = self.tcp(network);
+                if let Some((source, _)) = ends {
                     let stats = source.inner.sender().stats();
                     let window = source.mean_window(network.now());
                     measures.set_flow(flow, "cwnd_mean_packets", window);
@@ -207,7 +222,7 @@ impl Meter {
                     let finished = source.inner.finished_at().map(|at| at.as_secs_f64());
                     measures.set_flow(flow, "completion_s", finished);
                 }
-                network.agent::<MeteredSink>(sink).map(|sink| &sink.delays)
+                ends.map(|(_, sink)| &sink.delays)
             }
             Meter::Datagrams { sink, .. } => {
                 network.agent::<MeteredDatagrams>(sink).map(|sink| &sink.delays)

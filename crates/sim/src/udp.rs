@@ -8,6 +8,7 @@ use core::time::Duration;
 use corridor_air::{AirError, Medium, MediumConfig};
 use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
+use corridor_proto::tcpnc::NcError;
 use corridor_proto::{ConfigError, LinkErrors, Role, Station, StationConfig, StationId, Stats};
 use corridor_scenario::{
     CodingCounts, Delays, Direction, Engine, Path, Row, Run, Scenario, Side, Transport,
@@ -66,6 +67,14 @@ pub enum SimError {
         flow: usize,
         /// What is wrong.
         source: tcp::ConfigError,
+    },
+    /// A flow's TCP/NC cannot be.
+    #[error("flow[{flow}].tcp_nc: {source}")]
+    TcpNc {
+        /// The flow, counted from 0.
+        flow: usize,
+        /// What is wrong.
+        source: NcError,
     },
     /// A station cannot be.
     #[error(transparent)]

@@ -312,6 +312,28 @@ impl WindowDecoder {
         (self.end - self.base) as usize - self.rank()
     }
 
+    /// Whether symbol `id` is in the window and *seen* (Sundararajan et al., Network Coding Meets
+    /// TCP, 2011): what is held determines it but for symbols with higher ids. In reduced form that
+    /// is to be a pivot, and decoded symbols are pivots of rows with nothing else.
+    pub fn is_seen(&self, id: u64) -> bool {
+        (self.base..self.end).contains(&id)
+            && (self.decoded.contains(id) || self.pivots.contains(id))
+    }
+
+    /// Id of the first symbol of the window that is not [seen](Self::is_seen);
+    /// [`end`](Self::end) if all are. TCP/NC acknowledges what is before.
+    pub fn seen_end(&self) -> u64 {
+        let mut next = self.base;
+        loop {
+            next = self.decoded.first_absent(next, self.end).unwrap_or(self.end);
+            let unseen = self.pivots.first_absent(next, self.end).unwrap_or(self.end);
+            if unseen == next {
+                return next;
+            }
+            next = unseen;
+        }
+    }
+
     /// Whether symbol `id` is in the window and decoded.
     pub fn is_decoded(&self, id: u64) -> bool {
         (self.base..self.end).contains(&id) && self.decoded.contains(id)

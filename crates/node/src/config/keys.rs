@@ -109,7 +109,8 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "coding",
         keys: &[
-            word("preset", "\"paper\" or \"default\"", &["paper", "default"]),
+            word("preset", "\"paper\", \"default\" or \"tcp-nc\"", &["paper", "default", "tcp-nc"]),
+            key("redundancy", "a factor from 1 to 10"),
             word("field", "\"gf2\", \"gf16\" or \"gf256\"", &["gf2", "gf16", "gf256"]),
             word(
                 "order",

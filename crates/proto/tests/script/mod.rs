@@ -135,6 +135,7 @@ impl Script {
 
     fn group(&mut self, options: &[&str]) {
         let mut coding = CodingParams {
+            tcp_nc: None,
             symbol_size: 64,
             block_size: 2,
             blocks_in_flight: 1,

@@ -253,6 +253,7 @@ impl Coding {
     /// As stations are told it.
     pub fn params(&self) -> CodingParams {
         CodingParams {
+            tcp_nc: None,
             field: match self.field {
                 FieldName::Gf2 => Field::Gf2,
                 FieldName::Gf16 => Field::Gf16,

@@ -194,6 +194,7 @@ fn station_config(setup: &Setup, id: StationId, role: Role) -> StationConfig {
         role,
         psk: [7; 32],
         coding: CodingParams {
+            tcp_nc: None,
             field: setup.field,
             order: setup.order,
             block_size: BLOCK_SIZE as u16,

@@ -1,0 +1,96 @@
+//! TCP/NC under the host's own TCP: the layers of all connections over the unreliable forwarder.
+
+use corridor_base::{Stream, Time};
+
+use super::plain::Plain;
+use super::{Destination, Shared};
+use crate::config::{CodingParams, StationConfig, StationId};
+use crate::error::ConfigError;
+use crate::session::Opened;
+use crate::symbol;
+use crate::tcpnc::{self, NcLayer, NcParams};
+use crate::wire::Kind;
+
+/// An endpoint that codes between TCP and IP.
+pub(crate) struct TcpNcEndpoint {
+    plain: Plain,
+    peer: StationId,
+    layer: NcLayer,
+}
+
+impl TcpNcEndpoint {
+    pub(crate) fn new(
+        config: &StationConfig,
+        peer: StationId,
+        seed: Stream,
+    ) -> Result<Self, ConfigError> {
+        let params = params(&config.coding);
+        let len_max = Self::packet_len_max(config.frame_len_max);
+        let layer = NcLayer::new(params, len_max, seed).map_err(|error| ConfigError {
+            field: "coding.redundancy",
+            given: error.given,
+            expected: error.expected,
+        })?;
+        Ok(TcpNcEndpoint { plain: Plain::new(peer), peer, layer })
+    }
+
+    pub(crate) fn packet_len_max(frame_len_max: usize) -> usize {
+        tcpnc::packet_len_max(Plain::packet_len_max(frame_len_max))
+    }
+
+    pub(crate) fn handle_packet(&mut self, shared: &mut Shared, now: Time, packet: &[u8]) {
+        self.layer.handle_host_packet(now, packet);
+        self.drain(shared);
+    }
+
+    pub(crate) fn handle_body(
+        &mut self,
+        shared: &mut Shared,
+        now: Time,
+        opened: Opened,
+        body: &[u8],
+    ) -> Option<()> {
+        if opened.header.kind != Kind::Plain || opened.from != self.peer {
+            return None;
+        }
+        for packet in symbol::packets(body) {
+            self.layer.set_room(shared.config.ingress_packets.saturating_sub(shared.ingress.len()));
+            self.layer.handle_path_packet(now, packet);
+            self.drain(shared);
+        }
+        Some(())
+    }
+
+    pub(crate) fn handle_timeout(&mut self, shared: &mut Shared, now: Time) {
+        self.layer.handle_timeout(now);
+        self.drain(shared);
+    }
+
+    pub(crate) fn poll_transmit(&mut self, shared: &mut Shared, now: Time) -> Option<Destination> {
+        self.plain.poll_transmit(shared, now)
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        self.layer.poll_timeout()
+    }
+
+    /// Moves what the layer gives to the queues.
+    fn drain(&mut self, shared: &mut Shared) {
+        while let Some(packet) = self.layer.poll_path() {
+            if !shared.ingress.push(&packet) {
+                shared.stats.packets_dropped_ingress += 1;
+            }
+        }
+        while let Some(packet) = self.layer.poll_host() {
+            shared.egress.push(&packet);
+            shared.stats.packets_delivered += 1;
+            shared.stats.bytes_delivered += packet.len() as u64;
+        }
+    }
+}
+
+fn params(coding: &CodingParams) -> NcParams {
+    let default = NcParams::default();
+    let redundancy = coding.tcp_nc.unwrap_or(default.redundancy);
+    NcParams { field: coding.field, redundancy, ..default }
+}
