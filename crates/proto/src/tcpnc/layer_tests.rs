@@ -183,8 +183,8 @@ fn stamps(header: &etherparse::TcpHeader) -> Option<(u32, u32)> {
 fn a_syn_loses_its_permission_of_sack_and_segments_become_shorter() {
     for v6 in [false, true] {
         let mut hosts = Hosts::connected(FIXED, v6);
-        let (syn, syn_ack) = hosts.at_server();
-        hosts.at_client();
+        let syn = hosts.at_server();
+        let syn_ack = hosts.at_client();
         for packet in [&syn[0], &syn_ack[0]] {
             let header = header(packet);
             let options: Vec<_> = header.options_iterator().flatten().collect();
