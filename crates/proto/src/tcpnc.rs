@@ -3,10 +3,10 @@
 //!
 //! | step | where |
 //! |---|---|
-//! | TCP's segments wait in the coding buffer until acknowledged; combinations leave | [`NcSender`] |
+//! | TCP's segments wait until acknowledged; combinations of them leave | [`NcSender`] |
 //! | how many: NUM += R for each segment, or as many as are missing | `redundancy` |
 //! | header: window base, count, coefficients as a seed, ranges of sequence numbers | [`wire`] |
-//! | elimination on arrival; *seen* segments acknowledged; decoded ones delivered | [`NcReceiver`] |
+//! | elimination; *seen* segments acknowledged, decoded ones delivered | [`NcReceiver`] |
 //!
 //! A segment is *seen* once it is a pivot: what arrived determines it but for later ones. Every
 //! arrival that is innovative shows one more, so that TCP hears of each degree of freedom as of a

@@ -1,4 +1,5 @@
-//! TCP/NC on the topology of network-coded-tcp-2012, Fig. 8 (Section VI), as `plans/kim-*.toml` say.
+//! TCP/NC on the topology of network-coded-tcp-2012, Fig. 8 (Section VI), as `plans/kim-*.toml` has
+//! it.
 //!
 //! The paper counts data with 40 bytes of headers: at p = 0 its .5080 and .5057 Mbit/s are ns-2
 //! Reno's .4873 Mbit/s of data times 1040/1000, and more than 50 packets of 1000 bytes in .8256 s.

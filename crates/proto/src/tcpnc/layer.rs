@@ -329,7 +329,7 @@ impl NcLayer {
     }
 
     /// Lets TCP have no more under way than the coding buffer holds, and no more at once than there
-    /// is [room](Self::set_room) for; but a few segments always, so that acknowledgements never end.
+    /// is [room](Self::set_room) for; but a few segments always, so that acknowledgements go on.
     fn clamp_window(&self, index: usize, view: &TcpView, packet: &mut [u8]) {
         let connection = &self.connections[index];
         let Some(scale) = connection.scale(1) else { return };

@@ -76,11 +76,11 @@ impl Hosts {
         let mut hosts = Hosts { client: layer(redundancy, 1), server: layer(redundancy, 2), v6 };
         let syn = Tcp { flags: "S", sequence: CLIENT_DATA - 1, ..hosts.tcp(false, 7, 5) };
         hosts.client.handle_host_packet(NOW, &syn.packet());
-        hosts.to_server();
+        hosts.reach_server();
         let ack = Some(CLIENT_DATA);
         let syn = Tcp { flags: "S", sequence: SERVER_DATA - 1, ack, ..hosts.tcp(true, 3, 6) };
         hosts.server.handle_host_packet(NOW, &syn.packet());
-        hosts.to_client();
+        hosts.reach_client();
         hosts
     }
 
@@ -127,13 +127,13 @@ impl Hosts {
         std::iter::from_fn(|| self.client.poll_path()).collect()
     }
 
-    fn to_server(&mut self) {
+    fn reach_server(&mut self) {
         while let Some(packet) = self.client.poll_path() {
             self.server.handle_path_packet(NOW, &packet);
         }
     }
 
-    fn to_client(&mut self) {
+    fn reach_client(&mut self) {
         while let Some(packet) = self.server.poll_path() {
             self.client.handle_path_packet(NOW, &packet);
         }
@@ -183,7 +183,8 @@ fn stamps(header: &etherparse::TcpHeader) -> Option<(u32, u32)> {
 fn a_syn_loses_its_permission_of_sack_and_segments_become_shorter() {
     for v6 in [false, true] {
         let mut hosts = Hosts::connected(FIXED, v6);
-        let (syn, syn_ack) = (hosts.at_server(), hosts.at_client());
+        let syn = hosts.at_server();
+        let syn_ack = hosts.at_client();
         for packet in [&syn[0], &syn_ack[0]] {
             let header = header(packet);
             let options: Vec<_> = header.options_iterator().flatten().collect();
@@ -223,11 +224,12 @@ fn data_comes_back_byte_for_byte_and_is_acknowledged_as_the_kernel_would() {
 fn a_loss_is_hidden_and_repaired() {
     for redundancy in [FIXED, ADAPTIVE] {
         let mut hosts = Hosts::connected(redundancy, false);
-        (hosts.at_server(), hosts.at_client());
+        hosts.at_server();
+        hosts.at_client();
         let packets: Vec<_> = (0..3).flat_map(|number| hosts.send(number)).collect();
         for (index, packet) in packets[1..].iter().enumerate() {
             hosts.server.handle_path_packet(NOW, packet);
-            hosts.to_client();
+            hosts.reach_client();
             let told = hosts.at_client();
             let seen = CLIENT_DATA + (index as u32 + 1) * DATA;
             assert_eq!(header(&told[0]).acknowledgment_number, seen);
@@ -239,7 +241,7 @@ fn a_loss_is_hidden_and_repaired() {
             let again = hosts.data(2).packet();
             hosts.client.handle_host_packet(NOW, &again);
         }
-        hosts.to_server();
+        hosts.reach_server();
         let expected: Vec<_> = (0..3).map(|number| hosts.data(number).packet()).collect();
         assert_eq!(hosts.at_server(), expected);
     }
@@ -296,12 +298,13 @@ fn a_window_larger_than_the_buffer_is_clamped() {
 #[test]
 fn tcp_is_offered_no_more_than_there_is_room_for() {
     let mut hosts = Hosts::connected(FIXED, false);
-    (hosts.at_server(), hosts.at_client());
+    hosts.at_server();
+    hosts.at_client();
     let packets: Vec<_> = (0..30).flat_map(|number| hosts.send(number)).collect();
     for (room, expected) in [(20, 29 * 100 + 10 * 1320), (0, 4 * 1320)] {
         hosts.client.set_room(room);
         hosts.server.handle_path_packet(NOW, &packets[0]);
-        hosts.to_client();
+        hosts.reach_client();
         let window = header(&hosts.at_client()[0]).window_size;
         assert_eq!(usize::from(window), expected.min(64_000 - 100) >> 3, "room for {room}");
     }
@@ -356,7 +359,8 @@ proptest! {
     ) {
         let redundancy = if adaptive { ADAPTIVE } else { Redundancy::Fixed { factor: 1.2 } };
         let mut hosts = Hosts::connected(redundancy, v6);
-        (hosts.at_server(), hosts.at_client());
+        hosts.at_server();
+    hosts.at_client();
         let mut fates = lost.iter().cycle();
         let mut is_lost = || fates.next() == Some(&0);
         let (total, mut next, mut acked) = (60_u32, 0, 0);

@@ -147,8 +147,12 @@ pub(super) struct Adaptive {
     credit: u64,
     urgent: bool,
     loss_ratio: f64,
-    /// When the packets in flight were sent, the oldest first; the last has serial `serial - 1`.
-    in_flight: VecDeque<Time>,
+    /// When the packets were sent that nobody has told of, the oldest first; the last has serial
+    /// `serial - 1`.
+    sent: VecDeque<Time>,
+    /// The first of these are taken for lost, because it is so long ago. Their times are kept: if
+    /// they arrive all the same, the path is slower than was thought.
+    expired: usize,
     /// Serial number of the next packet.
     serial: u32,
     /// Of the latest feedback: highest serial received, and packets received.
@@ -164,7 +168,8 @@ impl Adaptive {
             credit: 0,
             urgent: false,
             loss_ratio,
-            in_flight: VecDeque::new(),
+            sent: VecDeque::new(),
+            expired: 0,
             serial,
             heard: (serial.wrapping_sub(1), 0),
             rtt: None,
@@ -172,14 +177,14 @@ impl Adaptive {
     }
 
     fn expected(&self) -> f64 {
-        self.in_flight.len() as f64 * (1.0 - self.loss_ratio)
+        (self.sent.len() - self.expired) as f64 * (1.0 - self.loss_ratio)
     }
 
     fn note_sent(&mut self, now: Time) {
-        if self.in_flight.len() == IN_FLIGHT_MAX {
-            self.in_flight.pop_front();
+        if self.sent.len() == IN_FLIGHT_MAX {
+            self.take_oldest();
         }
-        self.in_flight.push_back(now);
+        self.sent.push_back(now);
         self.serial = self.serial.wrapping_add(1);
         self.credit -= PACKET;
         self.urgent = false;
@@ -199,12 +204,17 @@ impl Adaptive {
         self.loss_ratio = self.loss_ratio.clamp(0.0, LOSS_RATIO_MAX);
         // What was sent before the packet that arrived has arrived or is lost.
         let remaining = never_sent as usize;
-        while self.in_flight.len() > remaining {
-            let sent_at = self.in_flight.pop_front();
-            if self.in_flight.len() == remaining {
+        while self.sent.len() > remaining {
+            let sent_at = self.take_oldest();
+            if self.sent.len() == remaining {
                 self.sample(sent_at.map_or(Duration::ZERO, |sent_at| now.since(sent_at)));
             }
         }
+    }
+
+    fn take_oldest(&mut self) -> Option<Time> {
+        self.expired = self.expired.saturating_sub(1);
+        self.sent.pop_front()
     }
 
     /// RFC 6298, rules 2.2 and 2.3.
@@ -225,14 +235,14 @@ impl Adaptive {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        self.in_flight.front().map(|&sent_at| sent_at + self.lost_after())
+        self.sent.get(self.expired).map(|&sent_at| sent_at + self.lost_after())
     }
 
     /// What nobody has confirmed for so long is lost, though nothing later has arrived.
     fn expire(&mut self, now: Time) {
         let lost_after = self.lost_after();
-        while self.in_flight.front().is_some_and(|&sent_at| sent_at + lost_after <= now) {
-            self.in_flight.pop_front();
+        while self.sent.get(self.expired).is_some_and(|&sent_at| sent_at + lost_after <= now) {
+            self.expired += 1;
         }
     }
 }
@@ -306,6 +316,20 @@ mod tests {
         assert_eq!(drain(&mut budget, Time::from_millis(999), 1), 0);
         budget.handle_timeout(Time::from_millis(1000));
         assert_eq!(drain(&mut budget, Time::from_millis(1000), 1), 1);
+    }
+
+    #[test]
+    fn a_path_slower_than_was_thought_is_learnt() {
+        let mut budget = adaptive(0.0);
+        budget.earn(false);
+        drain(&mut budget, Time::ZERO, 1);
+        budget.handle_timeout(Time::ZERO + LOST_AFTER_INITIAL);
+        let now = Time::from_millis(3000);
+        let feedback = Feedback { serial: 10, received: 1, ..Feedback::default() };
+        budget.handle_feedback(now, &feedback);
+        budget.earn(false);
+        drain(&mut budget, now, 1);
+        assert_eq!(budget.poll_timeout(), Some(now + Duration::from_millis(3000 + 4 * 1500)));
     }
 
     #[test]
