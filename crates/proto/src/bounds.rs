@@ -62,3 +62,11 @@ pub const REPORT_STALE: Duration = Duration::from_secs(2);
 pub const E1_STALE: Duration = Duration::from_secs(12);
 /// How far a paced sender may run ahead after a pause.
 pub const PACE_BURST: Duration = Duration::from_millis(2);
+/// Window mode: shortest and longest wait for feedback before what is on its way counts as lost.
+pub const WINDOW_TIMEOUT_MIN: Duration = Duration::from_millis(10);
+/// See [`WINDOW_TIMEOUT_MIN`].
+pub const WINDOW_TIMEOUT_MAX: Duration = Duration::from_secs(2);
+/// Window mode: longest that a sender keeps a symbol which nobody acknowledges.
+pub const WINDOW_SILENCE_MAX: Duration = Duration::from_secs(60);
+/// Window mode: times of arrival that a receiver remembers, one for each symbol of the window.
+pub const WINDOW_GAPS_MAX: usize = corridor_codec::MAX_WINDOW_SIZE;

@@ -69,11 +69,15 @@ mod session;
 mod station;
 mod stats;
 mod symbol;
+mod window;
 pub mod wire;
 
-pub use coding_table::{CodingTable, FieldName, OrderName, PolicyName, Preset};
+pub use coding_table::{
+    CodingTable, DeliveryName, FieldName, GoalName, OrderName, PolicyName, Preset,
+};
 pub use config::{
-    CodingParams, ErasureRatios, LinkErrors, Order, Policy, Role, StationConfig, StationId,
+    CodingParams, Delivery, ErasureRatios, Goal, LinkErrors, Mode, Order, Policy, Role,
+    StationConfig, StationId,
 };
 pub use corridor_codec::Field;
 pub use error::ConfigError;

@@ -9,6 +9,7 @@ mod endpoint;
 mod helper_station;
 mod pacer;
 mod plain;
+mod window_endpoint;
 
 use std::collections::VecDeque;
 
@@ -16,7 +17,7 @@ use corridor_base::rand::SeedableRng;
 use corridor_base::{Stream, Time};
 
 use crate::bounds::EVENTS_MAX;
-use crate::config::{Role, StationConfig, StationId};
+use crate::config::{Mode, Role, StationConfig, StationId};
 use crate::egress::EgressQueue;
 use crate::error::ConfigError;
 use crate::ingress::IngressQueue;
@@ -27,6 +28,7 @@ use endpoint::Endpoint;
 use helper_station::HelperStation;
 use pacer::Pacer;
 use plain::Plain;
+use window_endpoint::WindowEndpoint;
 
 /// What became of a packet from the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,6 +141,7 @@ enum RoleState {
     Endpoint(Box<Endpoint>),
     Helper(Box<HelperStation>),
     Plain(Plain),
+    Window(Box<WindowEndpoint>),
 }
 
 impl Station {
@@ -167,6 +170,10 @@ impl Station {
         };
         let group = Group::new(config.id, config.psk, &peers, config.coding, fork(), now);
         let role = match config.role {
+            Role::Endpoint { peer, .. } if config.coding.mode == Mode::Window => {
+                let endpoint = WindowEndpoint::new(&config, peer, fork(), now);
+                RoleState::Window(Box::new(endpoint.map_err(ConfigError::codec)?))
+            }
             Role::Endpoint { peer, helper } => {
                 RoleState::Endpoint(Box::new(Endpoint::new(&config, peer, helper, fork(), now)))
             }
@@ -194,9 +201,12 @@ impl Station {
         let config = &self.shared.config;
         match config.role {
             Role::Endpoint { .. } => {
-                usize::from(config.coding.symbol_size)
-                    - wire::PACKET_PREFIX_LEN
-                    - wire::END_TO_END_TAG_LEN
+                // Nobody recodes a window: the frame's own tag is all that is needed.
+                let tag = match config.coding.mode {
+                    Mode::Block => wire::END_TO_END_TAG_LEN,
+                    Mode::Window => 0,
+                };
+                usize::from(config.coding.symbol_size) - wire::PACKET_PREFIX_LEN - tag
             }
             Role::Plain { .. } => Plain::packet_len_max(config.frame_len_max),
             Role::Helper { .. } => 0,
@@ -237,6 +247,7 @@ impl Station {
                     RoleState::Endpoint(role) => role.handle_body(shared, now, opened, &body),
                     RoleState::Helper(role) => role.handle_body(shared, now, opened, &body),
                     RoleState::Plain(role) => role.handle_body(shared, opened, &body),
+                    RoleState::Window(role) => role.handle_body(shared, now, opened, &body),
                 };
                 match understood {
                     Some(()) => FrameOutcome::Accepted { from: opened.from },
@@ -266,6 +277,7 @@ impl Station {
         match &mut self.role {
             RoleState::Endpoint(role) => role.take_joined(shared, now, joined),
             RoleState::Helper(role) => role.take_joined(joined),
+            RoleState::Window(role) => role.take_joined(shared, now, joined),
             RoleState::Plain(_) => {}
         }
         shared.push_event(Event::SessionUp { peer: joined.peer, restarted });
@@ -280,6 +292,7 @@ impl Station {
         match &mut self.role {
             RoleState::Endpoint(role) => role.handle_timeout(shared, now),
             RoleState::Helper(role) => role.handle_timeout(now),
+            RoleState::Window(role) => role.handle_timeout(shared, now),
             RoleState::Plain(_) => {}
         }
     }
@@ -297,6 +310,7 @@ impl Station {
                 RoleState::Endpoint(role) => role.poll_transmit(shared, now)?,
                 RoleState::Helper(role) => role.poll_transmit(shared, now)?,
                 RoleState::Plain(role) => role.poll_transmit(shared, now)?,
+                RoleState::Window(role) => role.poll_transmit(shared, now)?,
             }
         };
         let shared = &mut self.shared;
@@ -308,16 +322,19 @@ impl Station {
 
     fn write_hello(&mut self, now: Time) {
         let base = match &self.role {
-            RoleState::Endpoint(role) => role.base(),
+            RoleState::Endpoint(role) => u32::from(role.base()),
+            RoleState::Window(role) => role.base(),
             RoleState::Helper(_) | RoleState::Plain(_) => 0,
         };
         let shared = &mut self.shared;
         shared.group.write_hello(now, base, &mut shared.frame, shared.config.frame_len_min);
         shared.stats.control_frames_sent += 1;
-        if shared.group.next_counter() == 0
-            && let RoleState::Endpoint(role) = &mut self.role
-        {
-            role.restart_session();
+        if shared.group.next_counter() == 0 {
+            match &mut self.role {
+                RoleState::Endpoint(role) => role.restart_session(),
+                RoleState::Window(role) => role.restart_session(),
+                RoleState::Helper(_) | RoleState::Plain(_) => {}
+            }
         }
     }
 
@@ -338,6 +355,7 @@ impl Station {
         let role = match &self.role {
             RoleState::Endpoint(role) => role.poll_timeout(shared),
             RoleState::Helper(role) => role.poll_timeout(shared),
+            RoleState::Window(role) => role.poll_timeout(shared),
             RoleState::Plain(_) => None,
         };
         [Some(shared.group.hello_due()), role, shared.pacer.poll_timeout()]

@@ -30,6 +30,8 @@ pub struct Stats {
     pub symbols_added: u64,
     /// Source symbols sent uncoded.
     pub source_frames_sent: u64,
+    /// Source symbols sent again, in window mode.
+    pub copies_sent: u64,
     /// Coded symbols sent by the encoder.
     pub coded_frames_sent: u64,
     /// Recoded symbols sent by the helper.

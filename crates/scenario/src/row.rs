@@ -275,6 +275,7 @@ fn policy(coding: &CodingTable) -> String {
     let preset = match coding.preset {
         Preset::Paper => "paper",
         Preset::Default => "default",
+        Preset::Window => "window",
     };
     let mut words = vec![preset.to_owned()];
     if let Ok(toml::Value::Table(table)) = toml::Value::try_from(coding) {
