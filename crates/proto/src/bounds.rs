@@ -70,3 +70,5 @@ pub const WINDOW_TIMEOUT_MAX: Duration = Duration::from_secs(2);
 pub const WINDOW_SILENCE_MAX: Duration = Duration::from_secs(60);
 /// Window mode: times of arrival that a receiver remembers, one for each symbol of the window.
 pub const WINDOW_GAPS_MAX: usize = corridor_codec::MAX_WINDOW_SIZE;
+/// Window mode: least time between two acknowledgements.
+pub const WINDOW_ACK_INTERVAL_MIN: Duration = Duration::from_micros(500);

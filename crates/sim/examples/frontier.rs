@@ -33,6 +33,7 @@ fn run(loss: f64, rtt_ms: u64, seconds: u64, goal: Goal, seed: u64) -> Result {
     .expect("medium");
     let warm_up = Time::from_millis(5_000);
     let delays = Rc::new(RefCell::new(Vec::new()));
+    let times: Rc<RefCell<Vec<Time>>> = Rc::default();
     let mut nodes = Vec::new();
     for index in 0..2u8 {
         let mut entropy = [0; 32];
@@ -44,7 +45,7 @@ fn run(loss: f64, rtt_ms: u64, seconds: u64, goal: Goal, seed: u64) -> Result {
             role: Role::Endpoint { peer: StationId(2 - index), helper: None },
             psk: [1; 32],
             coding: CodingParams { goal, ..CodingParams::window() },
-            link_errors: LinkErrors::Measured,
+            link_errors: if std::env::var("TUNE_FIXED").is_ok() { LinkErrors::Fixed(corridor_proto::ErasureRatios{e1:0.0,e2:0.0,e3:loss}) } else { LinkErrors::Measured },
             ingress_packets: 4,
             frame_len_max: FRAME_LEN,
             frame_len_min: 46,
@@ -52,8 +53,11 @@ fn run(loss: f64, rtt_ms: u64, seconds: u64, goal: Goal, seed: u64) -> Result {
         };
         let station = Station::new(config, entropy, Time::ZERO).expect("station");
         let delays = Rc::clone(&delays);
+        let times = Rc::clone(&times);
         nodes.push(Node::new(station, move |now: Time, packet: &[u8]| {
-            let sent = Time::from_nanos(u64::from_be_bytes(packet[..8].try_into().expect("8")));
+            let n = u64::from_be_bytes(packet[..8].try_into().expect("8")) as usize;
+            if index == 0 { return; }
+            let Some(&sent) = times.borrow().get(n) else { return };
             if index == 1 && sent >= warm_up {
                 delays.borrow_mut().push((now - sent).as_secs_f64() * 1e3);
             }
@@ -68,8 +72,9 @@ fn run(loss: f64, rtt_ms: u64, seconds: u64, goal: Goal, seed: u64) -> Result {
     // A saturated source: whenever the last packet has gone, there is another.
     while now < end {
         let stats = world.nodes()[0].station.stats();
+        while (times.borrow().len() as u64) < stats.symbols_added { times.borrow_mut().push(now); }
         if stats.packets_accepted == stats.symbols_added {
-            packet[..8].copy_from_slice(&now.as_nanos().to_be_bytes());
+            packet[..8].copy_from_slice(&stats.packets_accepted.to_be_bytes());
             world.node_mut(0).station.handle_packet(now, &packet);
             world.settle();
             if now >= warm_up { accepted += 1; }
@@ -95,7 +100,7 @@ fn main() {
     let goal = match args.next().as_deref() { Some("low-delay") => Goal::LowDelay, _ => Goal::Throughput };
     println!("rtt loss share p50 p95 p99 | coded copies dependent timeouts acks");
     for rtt in [4, 100] {
-        for loss in [0.0, 0.05, 0.1, 0.2, 0.3, 0.4] {
+        for loss in [0.01, 0.05, 0.1, 0.2, 0.3, 0.4] {
             let r = run(loss, rtt, seconds, goal, 1);
             let q = |p: f64| r.delays_ms[((r.delays_ms.len() - 1) as f64 * p) as usize];
             println!("{rtt:3} {loss:.2} {:.3} {:6.1} {:6.1} {:6.1} | {} {} {} {} {}", r.share, q(0.5), q(0.95), q(0.99), r.coded, r.copies, r.dependent, r.timeouts, r.acks);

@@ -13,7 +13,7 @@ use corridor_codec::{
     CodecError, Coefficients, Field, WindowDecoder, WindowOutcome, widen_id,
 };
 
-use crate::bounds::{ACK_INTERVAL_MIN, WINDOW_GAPS_MAX};
+use crate::bounds::{WINDOW_ACK_INTERVAL_MIN, WINDOW_GAPS_MAX};
 use crate::egress::EgressQueue;
 use crate::stats::Stats;
 use crate::symbol;
@@ -21,7 +21,7 @@ use crate::wire::{WINDOW_BITMAP_LEN_MAX, WindowAck, WindowForm, WindowSymbol};
 
 /// Frames with symbols that come between two acknowledgements while something is missing: on a
 /// shared medium feedback takes the air from what it is about.
-const ACK_EVERY_FRAMES: u32 = 4;
+const ACK_EVERY_FRAMES: u32 = 2;
 
 /// Receives one flow: the peer's packets to this station.
 pub(crate) struct WindowReceiver {
@@ -35,6 +35,8 @@ pub(crate) struct WindowReceiver {
     /// Newest frame with a symbol, and when it came.
     heard: Option<(u32, Time)>,
     frames_since_ack: u32,
+    /// Symbols that brought nothing.
+    useless: u16,
     ack_due: Option<Time>,
     ack_sent_at: Option<Time>,
 }
@@ -60,6 +62,7 @@ impl WindowReceiver {
             noted: VecDeque::new(),
             heard: None,
             frames_since_ack: 0,
+            useless: 0,
             ack_due: None,
             ack_sent_at: None,
         })
@@ -83,8 +86,14 @@ impl WindowReceiver {
         let end_before = self.decoder.end();
         match self.add(received, egress, stats) {
             Ok(WindowOutcome::Innovative) => stats.symbols_innovative += 1,
-            Ok(WindowOutcome::Dependent) => stats.symbols_dependent += 1,
-            Ok(WindowOutcome::Stale | WindowOutcome::Ahead) => stats.symbols_late += 1,
+            Ok(WindowOutcome::Dependent) => {
+                stats.symbols_dependent += 1;
+                self.useless = self.useless.wrapping_add(1);
+            }
+            Ok(WindowOutcome::Stale | WindowOutcome::Ahead) => {
+                stats.symbols_late += 1;
+                self.useless = self.useless.wrapping_add(1);
+            }
             Err(_) => {
                 stats.symbols_refused += 1;
                 return;
@@ -198,7 +207,7 @@ impl WindowReceiver {
         let sent = self.ack_sent_at.unwrap_or(Time::ZERO);
         let missing = self.next < self.decoder.end();
         let due = if missing && self.frames_since_ack >= ACK_EVERY_FRAMES {
-            sent + ACK_INTERVAL_MIN
+            sent + WINDOW_ACK_INTERVAL_MIN
         } else {
             // The first frame after a pause waits too: more may follow, or data to ride on.
             sent.max(now) + self.ack_interval
@@ -233,6 +242,7 @@ impl WindowReceiver {
             received_at_us: (heard_at.as_nanos() / 1_000) as u32,
             loss_ratio,
             deficit: (self.decoder.deficit() as u16).min(span),
+            useless: self.useless,
             missing,
         })
     }

@@ -14,7 +14,7 @@ use corridor_base::rand::Rng;
 use corridor_base::{Stream, Time};
 use corridor_codec::{Coefficients, WindowEncoder, widen_id};
 
-use super::repair::Outlook;
+use super::repair::{Outlook, Reserve};
 use super::sent::{Sent, SentLog, What};
 use crate::bounds::{WINDOW_SILENCE_MAX, WINDOW_TIMEOUT_MAX, WINDOW_TIMEOUT_MIN};
 use crate::config::CodingParams;
@@ -28,6 +28,8 @@ use crate::wire::{WindowAck, WindowForm, WindowSymbol};
 const TIMEOUT_FIRST: Duration = Duration::from_millis(100);
 /// Timeouts in a row after which the receiver is only probed: with one symbol a timeout.
 const TIMEOUTS_TO_PROBE: u32 = 3;
+/// Longest span between feedback and feedback that is learned from, in intervals.
+const GAPS_MAX: u32 = 8;
 /// Loss ratio beyond which estimates are not followed: some frame must get through.
 const LOSS_RATIO_MAX: f64 = 0.95;
 /// The sender gives a symbol up after so many of the receiver's deadlines: the receiver goes first.
@@ -68,7 +70,14 @@ pub(crate) struct WindowSender {
     /// What it lacked of those.
     told_deficit: usize,
     loss_ratio: f64,
+    reserve: Reserve,
+    /// Symbols in vain, as feedback counted them last.
+    told_useless: Option<u16>,
+    /// Free air was filled with repair since: what of it was in vain has cost nothing.
+    idle_repair: bool,
     rtt: RttEstimator,
+    /// Spans between feedback and feedback; some of it gets lost.
+    gaps: RttEstimator,
     last_ack_at: Time,
     timeouts_in_row: u32,
     /// Symbols that may be sent to a silent receiver.
@@ -97,7 +106,11 @@ impl WindowSender {
             told_counter: None,
             told_deficit: 0,
             loss_ratio: 0.0,
+            reserve: Reserve::new(params.goal),
+            told_useless: None,
+            idle_repair: false,
             rtt: RttEstimator::new(),
+            gaps: RttEstimator::new(),
             last_ack_at: now,
             timeouts_in_row: 0,
             probes: 0,
@@ -126,9 +139,9 @@ impl WindowSender {
         }
         let outlook = self.outlook();
         let has_new = !ingress.is_empty() && !self.coder.is_full();
-        if !self.sources.is_empty()
-            && (outlook.wants_repair(self.params.goal) || (!has_new && outlook.welcomes_repair()))
-        {
+        let wanted = self.reserve.wants_repair(&outlook);
+        if !self.sources.is_empty() && (wanted || (!has_new && outlook.welcomes_repair())) {
+            self.idle_repair |= !wanted;
             self.emit_repair(now, counter, body, stats);
             return true;
         }
@@ -204,19 +217,17 @@ impl WindowSender {
         let lies_still = |source: &Source| {
             source.fate == Fate::Missing && (source.counter.is_none() || source.counter <= told)
         };
-        match self.sources.iter().position(lies_still) {
-            Some(at) => {
-                let id = self.coder.base() + at as u64;
-                self.sources[at].counter = Some(counter);
-                self.write_source(id, body);
-                stats.copies_sent += 1;
-                self.note_sent(now, counter, What::Copy);
-            }
-            None => {
-                self.write_coded(body);
-                stats.coded_frames_sent += 1;
-                self.note_sent(now, counter, What::Coded);
-            }
+        let copy = self.sources.iter().position(lies_still);
+        if let Some(at) = copy.filter(|_| self.outlook().prefers_copy()) {
+            let id = self.coder.base() + at as u64;
+            self.sources[at].counter = Some(counter);
+            self.write_source(id, body);
+            stats.copies_sent += 1;
+            self.note_sent(now, counter, What::Copy);
+        } else {
+            self.write_coded(body);
+            stats.coded_frames_sent += 1;
+            self.note_sent(now, counter, What::Coded);
         }
     }
 
@@ -255,8 +266,10 @@ impl WindowSender {
         if next > end || self.told_counter.is_some_and(|told| ack.counter < told) {
             return; // Of this station's last run, or overtaken by newer feedback.
         }
+        self.gaps.sample((now - self.last_ack_at).min(GAPS_MAX * self.params.ack_interval));
         self.last_ack_at = now;
         self.timeouts_in_row = 0;
+        self.note_waste(ack);
         self.told_counter = Some(ack.counter);
         self.loss_ratio = ack.loss_ratio.clamp(0.0, LOSS_RATIO_MAX);
         self.advance(next);
@@ -271,6 +284,20 @@ impl WindowSender {
         }
         self.read_bitmap(next, ack);
         stats.erasure_ratio_e3 = self.loss_ratio;
+    }
+
+    /// Lets the reserve follow what was sent in vain, where it has cost something.
+    fn note_waste(&mut self, ack: &WindowAck) {
+        let frames = self.told_counter.map_or(0, |told| ack.counter - told);
+        if let Some(told) = self.told_useless
+            && !self.idle_repair
+        {
+            let received = f64::from(frames) * (1.0 - self.loss_ratio);
+            let outlook = self.outlook();
+            self.reserve.note(received, ack.useless.wrapping_sub(told), &outlook);
+        }
+        self.told_useless = Some(ack.useless);
+        self.idle_repair = false;
     }
 
     /// Everything before `next` is done.
@@ -342,7 +369,7 @@ impl WindowSender {
         let once = if measured.is_zero() {
             TIMEOUT_FIRST
         } else {
-            (measured + 2 * self.params.ack_interval).max(WINDOW_TIMEOUT_MIN)
+            (measured + self.gaps.timeout()).max(WINDOW_TIMEOUT_MIN)
         };
         (once * (1 << self.timeouts_in_row.min(6))).min(WINDOW_TIMEOUT_MAX)
     }

@@ -17,7 +17,7 @@ pub const WINDOW_CODED_LEN: usize = 10;
 /// Most bytes of the bitmap in a [`WindowAck`]: symbols of which it tells apart what is missing.
 pub const WINDOW_BITMAP_LEN_MAX: usize = 64;
 /// Bytes of a [`WindowAck`] before the bitmap.
-pub const WINDOW_ACK_LEN: usize = 21;
+pub const WINDOW_ACK_LEN: usize = 24;
 /// Unit of the delay in a [`WindowAck`].
 const DELAY_UNIT_NS: u64 = 16_384;
 
@@ -103,6 +103,8 @@ pub struct WindowAck {
     pub loss_ratio: f64,
     /// Innovative symbols that it takes to decode all the receiver knows of.
     pub deficit: u16,
+    /// Symbols received so far that brought nothing, modulo 2^16: what repair wastes.
+    pub useless: u16,
     /// One bit for each id from `next` on, lowest bit first: missing. What is beyond is not told;
     /// at most [`WINDOW_BITMAP_LEN_MAX`] bytes.
     pub missing: Vec<u8>,
@@ -119,6 +121,7 @@ impl WindowAck {
         out.extend_from_slice(&self.received_at_us.to_be_bytes());
         write_ratio(self.loss_ratio, out);
         out.extend_from_slice(&self.deficit.to_be_bytes());
+        out.extend_from_slice(&self.useless.to_be_bytes());
         debug_assert!(self.missing.len() <= WINDOW_BITMAP_LEN_MAX);
         out.push(self.missing.len() as u8);
         out.extend_from_slice(&self.missing);
@@ -135,6 +138,7 @@ impl WindowAck {
             received_at_us: read.u32()?,
             loss_ratio: read.ratio()?,
             deficit: read.u16()?,
+            useless: read.u16()?,
             missing: Vec::new(),
         };
         let len = usize::from(read.u8()?);
@@ -181,12 +185,14 @@ mod tests {
         #[test]
         fn feedback_survives_the_wire(
             next: u32, counter: u32, units: u16, received_at_us: u32, span: u16, deficit: u16,
+            useless: u16,
             missing in proptest::collection::vec(any::<u8>(), 0..WINDOW_BITMAP_LEN_MAX),
         ) {
             let delay = Duration::from_nanos(u64::from(units) * DELAY_UNIT_NS);
             let (loss_ratio, deficit) = (1.0, deficit.min(span));
-            let ack =
-                WindowAck { next, span, counter, delay, received_at_us, loss_ratio, deficit, missing };
+            let ack = WindowAck {
+                next, span, counter, delay, received_at_us, loss_ratio, deficit, useless, missing,
+            };
             let mut bytes = Vec::new();
             ack.write(&mut bytes);
             prop_assert_eq!(bytes.len(), WINDOW_ACK_LEN + ack.missing.len());
