@@ -8,14 +8,20 @@ use std::rc::Rc;
 
 use corridor_air::{Duplex, Link, Medium, MediumConfig};
 use corridor_base::{StreamKey, Time, rand::Rng};
-use corridor_proto::{
-    CodingParams, Goal, LinkErrors, Role, Station, StationConfig, StationId,
-};
+use corridor_proto::{CodingParams, Goal, LinkErrors, Role, Station, StationConfig, StationId};
 use corridor_sim::{Node, World};
 
 const FRAME_LEN: usize = 1500;
 
-struct Result { share: f64, delays_ms: Vec<f64>, coded: u64, copies: u64, dependent: u64, timeouts: u64 , acks: u64}
+struct Result {
+    share: f64,
+    delays_ms: Vec<f64>,
+    coded: u64,
+    copies: u64,
+    dependent: u64,
+    timeouts: u64,
+    acks: u64,
+}
 
 fn run(loss: f64, rtt_ms: u64, seconds: u64, goal: Goal, seed: u64) -> Result {
     let link = |from, to| Link { from, to, erasure_ratio: loss, retry_limit: 0 };
@@ -45,7 +51,11 @@ fn run(loss: f64, rtt_ms: u64, seconds: u64, goal: Goal, seed: u64) -> Result {
             role: Role::Endpoint { peer: StationId(2 - index), helper: None },
             psk: [1; 32],
             coding: CodingParams { goal, ..CodingParams::window() },
-            link_errors: if std::env::var("TUNE_FIXED").is_ok() { LinkErrors::Fixed(corridor_proto::ErasureRatios{e1:0.0,e2:0.0,e3:loss}) } else { LinkErrors::Measured },
+            link_errors: if std::env::var("TUNE_FIXED").is_ok() {
+                LinkErrors::Fixed(corridor_proto::ErasureRatios { e1: 0.0, e2: 0.0, e3: loss })
+            } else {
+                LinkErrors::Measured
+            },
             ingress_packets: 4,
             frame_len_max: FRAME_LEN,
             frame_len_min: 46,
@@ -56,7 +66,9 @@ fn run(loss: f64, rtt_ms: u64, seconds: u64, goal: Goal, seed: u64) -> Result {
         let times = Rc::clone(&times);
         nodes.push(Node::new(station, move |now: Time, packet: &[u8]| {
             let n = u64::from_be_bytes(packet[..8].try_into().expect("8")) as usize;
-            if index == 0 { return; }
+            if index == 0 {
+                return;
+            }
             let Some(&sent) = times.borrow().get(n) else { return };
             if index == 1 && sent >= warm_up {
                 delays.borrow_mut().push((now - sent).as_secs_f64() * 1e3);
@@ -72,38 +84,67 @@ fn run(loss: f64, rtt_ms: u64, seconds: u64, goal: Goal, seed: u64) -> Result {
     // A saturated source: whenever the last packet has gone, there is another.
     while now < end {
         let stats = world.nodes()[0].station.stats();
-        while (times.borrow().len() as u64) < stats.symbols_added { times.borrow_mut().push(now); }
+        while (times.borrow().len() as u64) < stats.symbols_added {
+            times.borrow_mut().push(now);
+        }
         if stats.packets_accepted == stats.symbols_added {
             packet[..8].copy_from_slice(&stats.packets_accepted.to_be_bytes());
             world.node_mut(0).station.handle_packet(now, &packet);
             world.settle();
-            if now >= warm_up { accepted += 1; }
+            if now >= warm_up {
+                accepted += 1;
+            }
         } else {
             now = world.next_event().unwrap_or(end).min(end);
             world.run_until(now);
         }
     }
     world.run_until(end + Duration::from_secs(3));
-    let delays_ms = { let mut d = delays.borrow().clone(); d.sort_by(f64::total_cmp); d };
+    let delays_ms = {
+        let mut d = delays.borrow().clone();
+        d.sort_by(f64::total_cmp);
+        d
+    };
     let stats = world.nodes()[0].station.stats().clone();
     let other = world.nodes()[1].station.stats().clone();
     let _ = accepted;
     // Frames that the channel carries in a second, by the frame's own time on the air.
     let frames_max = seconds as f64 * 12e6 / (8.0 * FRAME_LEN as f64);
-    Result { share: delays_ms.len() as f64 / (frames_max * (1.0 - loss)), delays_ms,
-        coded: stats.coded_frames_sent, copies: stats.copies_sent, dependent: other.symbols_dependent, timeouts: stats.encoder_timeouts, acks: other.ack_frames_sent }
+    Result {
+        share: delays_ms.len() as f64 / (frames_max * (1.0 - loss)),
+        delays_ms,
+        coded: stats.coded_frames_sent,
+        copies: stats.copies_sent,
+        dependent: other.symbols_dependent,
+        timeouts: stats.encoder_timeouts,
+        acks: other.ack_frames_sent,
+    }
 }
 
 fn main() {
     let mut args = std::env::args().skip(1);
     let seconds = args.next().and_then(|s| s.parse().ok()).unwrap_or(60);
-    let goal = match args.next().as_deref() { Some("low-delay") => Goal::LowDelay, _ => Goal::Throughput };
+    let goal = match args.next().as_deref() {
+        Some("low-delay") => Goal::LowDelay,
+        _ => Goal::Throughput,
+    };
     println!("rtt loss share p50 p95 p99 | coded copies dependent timeouts acks");
     for rtt in [4, 100] {
-        for loss in [0.01, 0.05, 0.1, 0.2, 0.3, 0.4] {
+        for loss in [0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4] {
             let r = run(loss, rtt, seconds, goal, 1);
             let q = |p: f64| r.delays_ms[((r.delays_ms.len() - 1) as f64 * p) as usize];
-            println!("{rtt:3} {loss:.2} {:.3} {:6.1} {:6.1} {:6.1} | {} {} {} {} {}", r.share, q(0.5), q(0.95), q(0.99), r.coded, r.copies, r.dependent, r.timeouts, r.acks);
+            println!(
+                "{rtt:3} {loss:.2} {:.3} {:6.1} {:6.1} {:6.1} | {} {} {} {} {}",
+                r.share,
+                q(0.5),
+                q(0.95),
+                q(0.99),
+                r.coded,
+                r.copies,
+                r.dependent,
+                r.timeouts,
+                r.acks
+            );
         }
     }
 }

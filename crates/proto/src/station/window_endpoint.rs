@@ -141,8 +141,7 @@ impl WindowEndpoint {
         self.body.clear();
         let counter = shared.group.next_counter();
         let (ingress, stats) = (&mut shared.ingress, &mut shared.stats);
-        shared.pacer.allows(now)
-            && self.sender.poll(now, counter, ingress, &mut self.body, stats)
+        shared.pacer.allows(now) && self.sender.poll(now, counter, ingress, &mut self.body, stats)
     }
 
     fn send_symbol(&mut self, shared: &mut Shared, now: Time, ack_due: bool, has_news: bool) {

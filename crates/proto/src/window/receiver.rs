@@ -9,9 +9,7 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use corridor_base::Time;
-use corridor_codec::{
-    CodecError, Coefficients, Field, WindowDecoder, WindowOutcome, widen_id,
-};
+use corridor_codec::{CodecError, Coefficients, Field, WindowDecoder, WindowOutcome, widen_id};
 
 use crate::bounds::{WINDOW_ACK_INTERVAL_MIN, WINDOW_GAPS_MAX};
 use crate::egress::EgressQueue;
@@ -50,8 +48,7 @@ impl WindowReceiver {
         deadline: Duration,
         ack_interval: Duration,
     ) -> Result<Self, CodecError> {
-        let mut decoder =
-            WindowDecoder::new(field, usize::from(window_size), symbol_size_max)?;
+        let mut decoder = WindowDecoder::new(field, usize::from(window_size), symbol_size_max)?;
         let next = u64::from(base);
         decoder.reset(next);
         Ok(WindowReceiver {

@@ -61,15 +61,21 @@ pub(crate) struct Reserve {
 }
 
 /// Share of the capacity that may be spent in vain.
-const WASTE_RATIO_THROUGHPUT: f64 = 0.03;
+const WASTE_RATIO_THROUGHPUT: f64 = 0.037;
 /// The same where delay matters more.
 const WASTE_RATIO_LOW_DELAY: f64 = 0.09;
 /// Symbols by which the reserve follows a symbol in vain.
 const GAIN: f64 = 0.03;
 /// Bounds of the reserve, in standard deviations of the deficit, and symbols added to the upper.
 const DEVIATIONS_MIN: f64 = -1.0;
-const DEVIATIONS_MAX: f64 = 1.0;
+const DEVIATIONS_MAX: f64 = 2.0;
 const SYMBOLS_MAX: f64 = 1.0;
+/// Round trips after which a symbol counts as late.
+const AGE_EXPECTED: f64 = 1.5;
+/// Standard deviations of the deficit that the reserve is lowered by for each round trip more, and
+/// at most.
+const DEVIATIONS_PER_AGE: f64 = 0.3;
+const DEVIATIONS_URGENT_MAX: f64 = 3.0;
 
 impl Reserve {
     pub(crate) fn new(goal: Goal) -> Self {
@@ -80,20 +86,26 @@ impl Reserve {
         Reserve { waste_ratio_goal, symbols: 0.0 }
     }
 
-    /// Whether a repair symbol is to go before the next source symbol.
-    pub(crate) fn wants_repair(&self, outlook: &Outlook) -> bool {
+    /// Whether a repair symbol is to go before the next source symbol. `age`: how long the oldest
+    /// symbol has waited for its acknowledgement, in round trips; the longer, the less is left to
+    /// chance.
+    pub(crate) fn wants_repair(&self, outlook: &Outlook, age: f64) -> bool {
+        let late = (age - AGE_EXPECTED).max(0.0);
+        let urgency = (DEVIATIONS_PER_AGE * late).min(DEVIATIONS_URGENT_MAX);
+        let reserve = self.bounded(outlook) - urgency * outlook.deviation();
+        outlook.expected_deficit() >= NEEDED + reserve
+    }
+
+    fn bounded(&self, outlook: &Outlook) -> f64 {
         let deviation = outlook.deviation();
         let most = SYMBOLS_MAX + DEVIATIONS_MAX * deviation;
-        let symbols = self.symbols.clamp(DEVIATIONS_MIN * deviation, most);
-        outlook.expected_deficit() >= NEEDED + symbols
+        self.symbols.clamp(DEVIATIONS_MIN * deviation, most)
     }
 
     /// Feedback tells that of `received` more frames, `useless` brought nothing.
     pub(crate) fn note(&mut self, received: f64, useless: u16, outlook: &Outlook) {
         self.symbols += GAIN * (f64::from(useless) - self.waste_ratio_goal * received);
         // What is out of bounds must not have to come all the way back.
-        let deviation = outlook.deviation();
-        let most = SYMBOLS_MAX + DEVIATIONS_MAX * deviation;
-        self.symbols = self.symbols.clamp(DEVIATIONS_MIN * deviation, most);
+        self.symbols = self.bounded(outlook);
     }
 }

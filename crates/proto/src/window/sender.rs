@@ -16,7 +16,9 @@ use corridor_codec::{Coefficients, WindowEncoder, widen_id};
 
 use super::repair::{Outlook, Reserve};
 use super::sent::{Sent, SentLog, What};
-use crate::bounds::{WINDOW_SILENCE_MAX, WINDOW_TIMEOUT_MAX, WINDOW_TIMEOUT_MIN};
+use crate::bounds::{
+    WINDOW_ACK_INTERVAL_MIN, WINDOW_SILENCE_MAX, WINDOW_TIMEOUT_MAX, WINDOW_TIMEOUT_MIN,
+};
 use crate::config::CodingParams;
 use crate::ingress::IngressQueue;
 use crate::rtt::RttEstimator;
@@ -139,7 +141,7 @@ impl WindowSender {
         }
         let outlook = self.outlook();
         let has_new = !ingress.is_empty() && !self.coder.is_full();
-        let wanted = self.reserve.wants_repair(&outlook);
+        let wanted = self.reserve.wants_repair(&outlook, self.age(now));
         if !self.sources.is_empty() && (wanted || (!has_new && outlook.welcomes_repair())) {
             self.idle_repair |= !wanted;
             self.emit_repair(now, counter, body, stats);
@@ -165,6 +167,13 @@ impl WindowSender {
         self.probes -= 1;
         self.emit_repair(now, counter, body, stats);
         true
+    }
+
+    /// How long the oldest symbol has waited, in round trips.
+    fn age(&self, now: Time) -> f64 {
+        let rtt = self.rtt.timeout().max(WINDOW_ACK_INTERVAL_MIN);
+        let waited = self.sources.front().map_or(Duration::ZERO, |oldest| now - oldest.added_at);
+        waited.as_secs_f64() / rtt.as_secs_f64()
     }
 
     fn outlook(&self) -> Outlook {

@@ -75,11 +75,9 @@ impl<'a> WindowSymbol<'a> {
         let (number, id) = (word & NUMBER_MASK, read.u32()?);
         let form = match word >> FORM_SHIFT {
             0 => WindowForm::Source { id, distance: number },
-            1 => WindowForm::Coded {
-                first: id,
-                count: NonZeroU16::new(number)?,
-                seed: read.u32()?,
-            },
+            1 => {
+                WindowForm::Coded { first: id, count: NonZeroU16::new(number)?, seed: read.u32()? }
+            }
             _ => return None,
         };
         (!read.0.is_empty()).then_some(WindowSymbol { form, symbol: read.0 })
