@@ -17,6 +17,10 @@ pub const ACK_BLOCKS_MAX: usize = 2 * BLOCKS_IN_FLIGHT_MAX as usize;
 pub const SENT_LOG_MAX: usize = 4_096;
 /// Packets an ingress queue may be told to hold.
 pub const INGRESS_PACKETS_MAX: usize = 65_536;
+/// Queues of a fair ingress queue: flows beyond so many share some.
+pub const INGRESS_FLOWS: usize = 256;
+/// Bytes that a flow may send in its turn (RFC 8290: the MTU).
+pub const INGRESS_QUANTUM: i64 = 1_514;
 /// Events waiting to be taken by the driver; the oldest is dropped.
 pub const EVENTS_MAX: usize = 64;
 /// Stations in a group: an endpoint, its peer, a helper, and room for what comes.

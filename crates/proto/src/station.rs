@@ -13,7 +13,7 @@ mod window_endpoint;
 
 use std::collections::VecDeque;
 
-use corridor_base::rand::SeedableRng;
+use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
 
 use crate::bounds::EVENTS_MAX;
@@ -168,6 +168,12 @@ impl Station {
             Role::Helper { between: (a, b) } => vec![a, b],
             Role::Plain { peer } => vec![peer],
         };
+        let ingress = match (config.coding.mode, config.role) {
+            (Mode::Window, Role::Endpoint { .. }) => {
+                IngressQueue::fair(config.ingress_packets, fork().next_u64())
+            }
+            _ => IngressQueue::fifo(config.ingress_packets),
+        };
         let group = Group::new(config.id, config.psk, &peers, config.coding, fork(), now);
         let role = match config.role {
             Role::Endpoint { peer, .. } if config.coding.mode == Mode::Window => {
@@ -184,7 +190,7 @@ impl Station {
         };
         let shared = Shared {
             group,
-            ingress: IngressQueue::new(config.ingress_packets),
+            ingress,
             egress: EgressQueue::default(),
             stats: Stats::default(),
             pacer: Pacer::new(config.rate_bps),
@@ -214,7 +220,7 @@ impl Station {
     }
 
     /// Takes an IP packet from the host.
-    pub fn handle_packet(&mut self, _now: Time, packet: &[u8]) -> PacketOutcome {
+    pub fn handle_packet(&mut self, now: Time, packet: &[u8]) -> PacketOutcome {
         if matches!(self.role, RoleState::Helper(_)) {
             return PacketOutcome::NotCarried;
         }
@@ -228,7 +234,7 @@ impl Station {
                 PacketOutcome::Empty
             };
         }
-        if !shared.ingress.push(packet) {
+        if !shared.ingress.push(now, packet, &mut shared.stats) {
             shared.stats.packets_dropped_ingress += 1;
             return PacketOutcome::QueueFull;
         }

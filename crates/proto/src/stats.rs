@@ -10,6 +10,10 @@ pub struct Stats {
     pub packets_accepted: u64,
     /// Packets refused because the ingress queue was full.
     pub packets_dropped_ingress: u64,
+    /// Packets dropped at ingress to tell their flow of congestion.
+    pub packets_dropped_codel: u64,
+    /// Packets marked at ingress to tell their flow of congestion.
+    pub packets_marked: u64,
     /// Packets refused because they are longer than the tunnel's MTU, or empty.
     pub packets_refused: u64,
     /// Packets handed to the host.

@@ -1,8 +1,11 @@
 //! From packets to source symbols and back: each packet behind its length, several to a symbol,
 //! zeros at the end.
 
+use corridor_base::Time;
+
 use crate::config::Delivery;
 use crate::ingress::IngressQueue;
+use crate::stats::Stats;
 use crate::wire::{PACKET_PREFIX_LEN, Reader};
 
 /// Set in the length of a packet that may be delivered before others sent earlier.
@@ -33,13 +36,15 @@ pub(crate) fn packet_len_in_symbol(packet: &[u8]) -> usize {
 /// Moves packets from the queue into `symbol`, one at least if there is one, and as many as fit
 /// into `len_max` bytes; returns how many.
 pub(crate) fn fill(
+    now: Time,
     ingress: &mut IngressQueue,
     len_max: usize,
     delivery: Delivery,
     symbol: &mut Vec<u8>,
+    stats: &mut Stats,
 ) -> u16 {
     let mut packets = 0;
-    while let Some(bytes) = ingress.front() {
+    while let Some(bytes) = ingress.front(now, stats) {
         let len = symbol.len() + packet_len_in_symbol(bytes);
         if packets > 0 && len > len_max {
             break;

@@ -144,6 +144,7 @@ impl Turns {
                     blocks_in_flight: 1,
                     delivery_deadline: Duration::from_secs(60),
                     ack_interval: Duration::from_millis(1),
+                    ..CodingParams::default()
                 },
                 link_errors: LinkErrors::Fixed(row.ratios),
                 ingress_packets: BLOCK_SIZE,

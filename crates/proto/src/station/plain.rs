@@ -45,7 +45,7 @@ impl Plain {
             return None;
         }
         shared.group.begin(Kind::Plain, false, &mut shared.frame);
-        let bytes = shared.ingress.front()?;
+        let bytes = shared.ingress.front(now, &mut shared.stats)?;
         symbol::append_packet(Packet { bytes, in_order: true }, &mut shared.frame);
         shared.ingress.pop();
         shared.stats.source_frames_sent += 1;

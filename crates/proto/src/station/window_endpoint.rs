@@ -110,6 +110,7 @@ impl WindowEndpoint {
             ack.loss_ratio = ratios.e3;
         }
         self.sender.handle_ack(now, &ack, &mut shared.stats);
+        shared.ingress.set_rtt(self.sender.rtt());
     }
 
     // ---- sending ------------------------------------------------------------------------------

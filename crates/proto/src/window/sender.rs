@@ -147,10 +147,7 @@ impl WindowSender {
             self.emit_repair(now, counter, body, stats);
             return true;
         }
-        if has_new {
-            self.emit_source(now, counter, ingress, body, stats);
-        }
-        has_new
+        has_new && self.emit_source(now, counter, ingress, body, stats)
     }
 
     /// A silent receiver is asked after with one symbol at a time.
@@ -167,6 +164,11 @@ impl WindowSender {
         self.probes -= 1;
         self.emit_repair(now, counter, body, stats);
         true
+    }
+
+    /// The round trip of the tunnel as far as it was measured: up to when feedback is late.
+    pub(crate) fn rtt(&self) -> Duration {
+        self.rtt.timeout()
     }
 
     /// How long the oldest symbol has waited, in round trips.
@@ -199,13 +201,17 @@ impl WindowSender {
         ingress: &mut IngressQueue,
         body: &mut Vec<u8>,
         stats: &mut Stats,
-    ) {
+    ) -> bool {
         self.symbol.clear();
         let most = self.coder.symbol_size_max();
-        let packets = symbol::fill(ingress, most, self.params.delivery, &mut self.symbol);
+        let packets =
+            symbol::fill(now, ingress, most, self.params.delivery, &mut self.symbol, stats);
+        if packets == 0 {
+            return false; // All that waited was dropped to tell of congestion.
+        }
         let Ok(id) = self.coder.push(&self.symbol) else {
             debug_assert!(false, "the window has room and the symbol was made to fit");
-            return;
+            return false;
         };
         self.sources.push_back(Source {
             added_at: now,
@@ -217,6 +223,7 @@ impl WindowSender {
         stats.source_frames_sent += 1;
         self.write_source(id, body);
         self.note_sent(now, counter, What::Source(id));
+        true
     }
 
     /// A copy of the oldest symbol that is known to be missing and has no copy on its way; a coded

@@ -17,7 +17,7 @@ pub const WINDOW_CODED_LEN: usize = 10;
 /// Most bytes of the bitmap in a [`WindowAck`]: symbols of which it tells apart what is missing.
 pub const WINDOW_BITMAP_LEN_MAX: usize = 64;
 /// Bytes of a [`WindowAck`] before the bitmap.
-pub const WINDOW_ACK_LEN: usize = 24;
+pub const WINDOW_ACK_LEN: usize = 23;
 /// Unit of the delay in a [`WindowAck`].
 const DELAY_UNIT_NS: u64 = 16_384;
 

@@ -59,6 +59,7 @@ impl Scenario {
             blocks_in_flight: 1 + below(16) as u16,
             delivery_deadline: Duration::from_millis(20 + below(1_000)),
             ack_interval: Duration::from_millis(1 + below(50)),
+            ..CodingParams::default()
         };
         let link_errors = if below(2) == 0 {
             LinkErrors::Measured
