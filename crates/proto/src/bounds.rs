@@ -76,3 +76,5 @@ pub const WINDOW_SILENCE_MAX: Duration = Duration::from_secs(60);
 pub const WINDOW_GAPS_MAX: usize = corridor_codec::MAX_WINDOW_SIZE;
 /// Window mode: least time between two acknowledgements.
 pub const WINDOW_ACK_INTERVAL_MIN: Duration = Duration::from_micros(500);
+/// Window mode: delays that a rate controller remembers for their minimum.
+pub const WINDOW_DELAYS_MAX: usize = 1_024;

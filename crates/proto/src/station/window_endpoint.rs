@@ -111,6 +111,10 @@ impl WindowEndpoint {
         }
         self.sender.handle_ack(now, &ack, &mut shared.stats);
         shared.ingress.set_rtt(self.sender.rtt());
+        if shared.config.rate_bps.is_none() {
+            let frame_bits = 8.0 * shared.config.frame_len_max as f64;
+            shared.pacer.set_rate((frame_bits * self.sender.frames_per_s()) as u64);
+        }
     }
 
     // ---- sending ------------------------------------------------------------------------------
@@ -140,9 +144,15 @@ impl WindowEndpoint {
     /// Makes a symbol's body in `self.body`, if there is one to send.
     fn poll_symbol(&mut self, shared: &mut Shared, now: Time) -> bool {
         self.body.clear();
+        if !shared.pacer.allows(now) {
+            if !shared.ingress.is_empty() {
+                self.sender.note_limited();
+            }
+            return false;
+        }
         let counter = shared.group.next_counter();
         let (ingress, stats) = (&mut shared.ingress, &mut shared.stats);
-        shared.pacer.allows(now) && self.sender.poll(now, counter, ingress, &mut self.body, stats)
+        self.sender.poll(now, counter, ingress, &mut self.body, stats)
     }
 
     fn send_symbol(&mut self, shared: &mut Shared, now: Time, ack_due: bool, has_news: bool) {

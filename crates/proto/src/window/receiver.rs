@@ -32,6 +32,7 @@ pub(crate) struct WindowReceiver {
     noted: VecDeque<(u64, Time)>,
     /// Newest frame with a symbol, and when it came.
     heard: Option<(u32, Time)>,
+    frames: u32,
     frames_since_ack: u32,
     /// Symbols that brought nothing.
     useless: u16,
@@ -58,6 +59,7 @@ impl WindowReceiver {
             next,
             noted: VecDeque::new(),
             heard: None,
+            frames: 0,
             frames_since_ack: 0,
             useless: 0,
             ack_due: None,
@@ -79,6 +81,7 @@ impl WindowReceiver {
         if self.heard.is_none_or(|(highest, _)| counter > highest) {
             self.heard = Some((counter, now));
         }
+        self.frames = self.frames.wrapping_add(1);
         self.frames_since_ack += 1;
         let end_before = self.decoder.end();
         match self.add(received, egress, stats) {
@@ -237,6 +240,7 @@ impl WindowReceiver {
             counter,
             delay: now - heard_at,
             received_at_us: (heard_at.as_nanos() / 1_000) as u32,
+            frames: self.frames,
             loss_ratio,
             deficit: (self.decoder.deficit() as u16).min(span),
             useless: self.useless,

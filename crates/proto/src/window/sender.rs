@@ -14,6 +14,7 @@ use corridor_base::rand::Rng;
 use corridor_base::{Stream, Time};
 use corridor_codec::{Coefficients, WindowEncoder, widen_id};
 
+use super::rate::{RateControl, Sample};
 use super::repair::{Outlook, Reserve};
 use super::sent::{Sent, SentLog, What};
 use crate::bounds::{
@@ -32,6 +33,10 @@ const TIMEOUT_FIRST: Duration = Duration::from_millis(100);
 const TIMEOUTS_TO_PROBE: u32 = 3;
 /// Longest span between feedback and feedback that is learned from, in intervals.
 const GAPS_MAX: u32 = 8;
+/// Timeouts in a row before they become longer: a few frames in a row do get lost.
+const TIMEOUTS_UNSTRETCHED: u32 = 2;
+/// Longest span between two frames that says something about the path's rate, microseconds.
+const SPAN_US_MAX: u32 = 10_000_000;
 /// Loss ratio beyond which estimates are not followed: some frame must get through.
 const LOSS_RATIO_MAX: f64 = 0.95;
 /// The sender gives a symbol up after so many of the receiver's deadlines: the receiver goes first.
@@ -82,8 +87,17 @@ pub(crate) struct WindowSender {
     gaps: RttEstimator,
     last_ack_at: Time,
     timeouts_in_row: u32,
+    /// Last time something was asked for by a timeout.
+    asked_at: Time,
     /// Symbols that may be sent to a silent receiver.
     probes: u32,
+    rate: RateControl,
+    /// Frames with symbols that the receiver had counted.
+    told_frames: Option<u32>,
+    /// When the newest of them came, by its clock.
+    told_at_us: Option<u32>,
+    /// The rate has held something back since the last feedback.
+    limited: bool,
     symbol: Vec<u8>,
 }
 
@@ -115,7 +129,12 @@ impl WindowSender {
             gaps: RttEstimator::new(),
             last_ack_at: now,
             timeouts_in_row: 0,
+            asked_at: now,
             probes: 0,
+            rate: RateControl::new(now),
+            told_frames: None,
+            told_at_us: None,
+            limited: false,
             symbol: Vec::new(),
         })
     }
@@ -136,8 +155,13 @@ impl WindowSender {
         body: &mut Vec<u8>,
         stats: &mut Stats,
     ) -> bool {
+        if self.probes > 0 && !self.sources.is_empty() {
+            self.probes -= 1;
+            self.emit_repair(now, counter, body, stats);
+            return true;
+        }
         if self.timeouts_in_row >= TIMEOUTS_TO_PROBE {
-            return self.poll_probe(now, counter, body, stats);
+            return false;
         }
         let outlook = self.outlook();
         let has_new = !ingress.is_empty() && !self.coder.is_full();
@@ -148,22 +172,6 @@ impl WindowSender {
             return true;
         }
         has_new && self.emit_source(now, counter, ingress, body, stats)
-    }
-
-    /// A silent receiver is asked after with one symbol at a time.
-    fn poll_probe(
-        &mut self,
-        now: Time,
-        counter: u32,
-        body: &mut Vec<u8>,
-        stats: &mut Stats,
-    ) -> bool {
-        if self.probes == 0 || self.sources.is_empty() {
-            return false;
-        }
-        self.probes -= 1;
-        self.emit_repair(now, counter, body, stats);
-        true
     }
 
     /// The round trip of the tunnel as far as it was measured: up to when feedback is late.
@@ -292,12 +300,17 @@ impl WindowSender {
         let told_end = next + u64::from(ack.span);
         self.told_end = told_end.min(self.coder.end()).max(self.told_end);
         self.told_deficit = usize::from(ack.deficit);
+        let (mut told, mut newest) = (0, None);
         while let Some(sent) = self.log.pop_until(ack.counter) {
-            if sent.counter == ack.counter {
-                self.rtt.sample((now - sent.at).saturating_sub(ack.delay));
-            }
+            told += 1;
+            newest = Some(sent);
             self.take_for_lost_beyond(sent, told_end);
         }
+        if let Some(sent) = newest.filter(|sent| sent.counter == ack.counter) {
+            self.rtt.sample((now - sent.at).saturating_sub(ack.delay));
+            self.note_delay(now, sent.at, told, ack);
+        }
+        self.told_frames = Some(ack.frames);
         self.read_bitmap(next, ack);
         stats.erasure_ratio_e3 = self.loss_ratio;
     }
@@ -314,6 +327,37 @@ impl WindowSender {
         }
         self.told_useless = Some(ack.useless);
         self.idle_repair = false;
+    }
+
+    /// Lets the rate follow the delay.
+    fn note_delay(&mut self, now: Time, sent_at: Time, told: u32, ack: &WindowAck) {
+        let came = self.told_frames.map_or(told, |before| ack.frames.wrapping_sub(before));
+        // Clocks of microseconds that wrap: right as long as delays change by less than 35 minutes.
+        let sent_at_us = (sent_at.as_nanos() / 1_000) as u32;
+        let one_way_us = ack.received_at_us.wrapping_sub(sent_at_us) as i32;
+        let sample = Sample {
+            one_way_ns: 1_000 * i64::from(one_way_us),
+            round_trip: self.rtt.timeout(),
+            told: told as usize,
+            span: self.told_at_us.map_or(Duration::ZERO, |before| {
+                let span_us = ack.received_at_us.wrapping_sub(before);
+                Duration::from_micros(u64::from(span_us.min(SPAN_US_MAX)))
+            }),
+            lost: told.saturating_sub(came) as usize,
+            limited: core::mem::take(&mut self.limited),
+        };
+        self.told_at_us = Some(ack.received_at_us);
+        self.rate.note(now, sample);
+    }
+
+    /// Frames a second that the path takes.
+    pub(crate) fn frames_per_s(&self) -> f64 {
+        self.rate.frames_per_s()
+    }
+
+    /// A frame had to wait for its turn.
+    pub(crate) fn note_limited(&mut self) {
+        self.limited = true;
     }
 
     /// Everything before `next` is done.
@@ -387,7 +431,8 @@ impl WindowSender {
         } else {
             (measured + self.gaps.timeout()).max(WINDOW_TIMEOUT_MIN)
         };
-        (once * (1 << self.timeouts_in_row.min(6))).min(WINDOW_TIMEOUT_MAX)
+        (once * (1 << self.timeouts_in_row.saturating_sub(TIMEOUTS_UNSTRETCHED).min(6)))
+            .min(WINDOW_TIMEOUT_MAX)
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Time, stats: &mut Stats) {
@@ -396,16 +441,9 @@ impl WindowSender {
         if now < due {
             return;
         }
-        let timeout = self.timeout();
-        let sent_until = Time::from_nanos(
-            now.as_nanos().saturating_sub(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX)),
-        );
-        while let Some(sent) = self.log.pop_sent_until(sent_until) {
-            self.take_for_lost(sent);
-        }
         stats.encoder_timeouts += 1;
         self.timeouts_in_row += 1;
-        self.last_ack_at = now;
+        self.asked_at = now;
         self.probes = 1;
     }
 
@@ -415,7 +453,8 @@ impl WindowSender {
         if self.sources.is_empty() {
             return None;
         }
-        let since = self.log.oldest_at().unwrap_or(self.last_ack_at).max(self.last_ack_at);
+        let oldest = self.log.oldest_at().unwrap_or(self.last_ack_at);
+        let since = oldest.max(self.last_ack_at).max(self.asked_at);
         Some(since + self.timeout())
     }
 

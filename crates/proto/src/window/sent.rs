@@ -47,12 +47,6 @@ impl SentLog {
         self.pop()
     }
 
-    /// Takes out the oldest frame if it was sent at `time` or before.
-    pub(crate) fn pop_sent_until(&mut self, time: Time) -> Option<Sent> {
-        self.frames.front().filter(|sent| sent.at <= time)?;
-        self.pop()
-    }
-
     fn pop(&mut self) -> Option<Sent> {
         let sent = self.frames.pop_front()?;
         self.sources -= usize::from(matches!(sent.what, What::Source(_)));

@@ -17,7 +17,7 @@ pub const WINDOW_CODED_LEN: usize = 10;
 /// Most bytes of the bitmap in a [`WindowAck`]: symbols of which it tells apart what is missing.
 pub const WINDOW_BITMAP_LEN_MAX: usize = 64;
 /// Bytes of a [`WindowAck`] before the bitmap.
-pub const WINDOW_ACK_LEN: usize = 23;
+pub const WINDOW_ACK_LEN: usize = 27;
 /// Unit of the delay in a [`WindowAck`].
 const DELAY_UNIT_NS: u64 = 16_384;
 
@@ -97,6 +97,8 @@ pub struct WindowAck {
     pub delay: Duration,
     /// When that frame came, microseconds of the receiver's clock, modulo 2^32.
     pub received_at_us: u32,
+    /// Frames with symbols received so far, modulo 2^32.
+    pub frames: u32,
     /// Share of the frames lost on the way here.
     pub loss_ratio: f64,
     /// Innovative symbols that it takes to decode all the receiver knows of.
@@ -117,6 +119,7 @@ impl WindowAck {
         let units = self.delay.as_nanos() / u128::from(DELAY_UNIT_NS);
         out.extend_from_slice(&u16::try_from(units).unwrap_or(u16::MAX).to_be_bytes());
         out.extend_from_slice(&self.received_at_us.to_be_bytes());
+        out.extend_from_slice(&self.frames.to_be_bytes());
         write_ratio(self.loss_ratio, out);
         out.extend_from_slice(&self.deficit.to_be_bytes());
         out.extend_from_slice(&self.useless.to_be_bytes());
@@ -134,6 +137,7 @@ impl WindowAck {
             counter: read.u32()?,
             delay: Duration::from_nanos(u64::from(read.u16()?) * DELAY_UNIT_NS),
             received_at_us: read.u32()?,
+            frames: read.u32()?,
             loss_ratio: read.ratio()?,
             deficit: read.u16()?,
             useless: read.u16()?,
@@ -183,13 +187,13 @@ mod tests {
         #[test]
         fn feedback_survives_the_wire(
             next: u32, counter: u32, units: u16, received_at_us: u32, span: u16, deficit: u16,
-            useless: u16,
+            useless: u16, frames: u32,
             missing in proptest::collection::vec(any::<u8>(), 0..WINDOW_BITMAP_LEN_MAX),
         ) {
             let delay = Duration::from_nanos(u64::from(units) * DELAY_UNIT_NS);
             let (loss_ratio, deficit) = (1.0, deficit.min(span));
             let ack = WindowAck {
-                next, span, counter, delay, received_at_us, loss_ratio, deficit, useless, missing,
+                next, span, counter, delay, received_at_us, frames, loss_ratio, deficit, useless, missing,
             };
             let mut bytes = Vec::new();
             ack.write(&mut bytes);
