@@ -229,11 +229,6 @@ impl RateControl {
         let most = if self.phase == Phase::Start { GAIN_START } else { GAIN_MAX };
         let next = self.through_per_s * (1.0 + gain.clamp(GAIN_MIN, most));
         self.frames_per_s = next.clamp(FRAMES_PER_S_MIN, FRAMES_PER_S_MAX);
-            eprintln!(
-                "{:?} rate {:.0} through {:.0} queueing {queueing:?} rt {round_trip:?} g {} q {} lim {}",
-                self.phase, self.frames_per_s, self.through_per_s, self.gain, self.queued, limited
-            );
-        }
     }
 }
 
