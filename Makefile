@@ -9,7 +9,7 @@ CORRIDOR := $(TARGET)/release/corridor
 SCENARIOS := crates/cli/scenarios
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench bench-codec bench-lab instructions lint build
+.PHONY: help demo test torture bench bench-codec bench-lab bench-sim instructions lint build
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,20 +20,27 @@ demo: build ## Show in 4 minutes what coding does on a lossy radio: a table, and
 test: ## Run all tests; the last line counts them
 	@$(PYTHON) tools/test.py
 
-bench: build ## The paper's UDP tests in virtual time, minutes: out/bench/sim.json
+torture: build ## Do the worst to stations in virtual time, 100,000 seeds, minutes
+	$(CORRIDOR) sim torture --seeds 100000
+
+bench: build ## The paper's UDP tests in virtual time, minutes: out/bench/franc-sim.json
 	mkdir -p $(OUT)/bench
-	$(CORRIDOR) sim run $(SCENARIOS)/bench-sim.toml --out $(OUT)/bench/sim.json
+	$(CORRIDOR) sim run $(SCENARIOS)/bench-sim.toml --out $(OUT)/bench/franc-sim.json
 
 bench-lab: build ## The paper's tests in real time with the kernel's TCP, hours: out/bench/lab.json
 	mkdir -p $(OUT)/bench
 	$(CORRIDOR) lab run $(SCENARIOS)/bench-lab.toml --out $(OUT)/bench/lab.json
 
 bench-codec: ## The codec beside its peers and the machine's limits, 3 minutes: out/bench/codec.json
-	$(CARGO) build --profile bench-codec --package corridor-bench
+	$(CARGO) build --profile bench-codec --package corridor-bench --bin bench-codec
 	$(TARGET)/bench-codec/bench-codec --out $(OUT)/bench
 
+bench-sim: ## What an event costs in the simulator, 2 minutes: out/bench/sim.json
+	$(CARGO) build --release --package corridor-bench --bin bench-sim
+	$(TARGET)/release/bench-sim --out $(OUT)/bench/sim.json
+
 instructions: ## Hold the codec's instruction counts (valgrind) against the baseline
-	$(CARGO) build --profile bench-codec --package corridor-bench
+	$(CARGO) build --profile bench-codec --package corridor-bench --bin bench-codec
 	$(TARGET)/bench-codec/bench-codec --instructions
 
 lint: ## Check formatting, lints, documentation, and the house's own rules

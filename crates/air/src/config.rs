@@ -3,6 +3,7 @@
 
 use core::time::Duration;
 
+use crate::erasure::ErasureConfig;
 use crate::error::AirError;
 
 /// A station of one medium: its index, 0 to [`MediumConfig::stations`] - 1.
@@ -27,14 +28,14 @@ pub enum Duplex {
 }
 
 /// A directed link: station `to` hears what station `from` sends, whomever it is addressed to.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Link {
     /// The sending station.
     pub from: Station,
     /// The hearing station, not `from`.
     pub to: Station,
-    /// Probability that a transmission is not heard, 0 to 1, independently for each transmission.
-    pub erasure_ratio: f64,
+    /// Which transmissions are not heard; `ratio.into()` for independent losses.
+    pub erasure: ErasureConfig,
     /// Most retransmissions of one frame addressed to `to`; 0 for none. Frames addressed to all or
     /// to another station are not retransmitted because of this link.
     pub retry_limit: u32,
@@ -95,7 +96,7 @@ impl MediumConfig {
     }
 
     fn check_link(&self, index: usize, link: &Link) -> Result<(), AirError> {
-        let Link { from, to, erasure_ratio, .. } = *link;
+        let Link { from, to, .. } = *link;
         if from >= self.stations {
             return Err(AirError::LinkFrom { index, given: from, stations: self.stations });
         }
@@ -105,11 +106,7 @@ impl MediumConfig {
         if from == to {
             return Err(AirError::LinkToItself { index, given: to });
         }
-        // Written so that NaN is out of range too.
-        if !(0.0..=1.0).contains(&erasure_ratio) {
-            return Err(AirError::ErasureRatio { index, from, to, given: erasure_ratio });
-        }
-        Ok(())
+        link.erasure.check().map_err(|source| AirError::Erasure { index, from, to, source })
     }
 
     fn check_pairs(&self) -> Result<(), AirError> {

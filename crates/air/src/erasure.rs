@@ -1,69 +1,219 @@
 //! Erasure processes: when a link does not carry a transmission.
+//!
+//! [`ErasureConfig`] is what a link is told; the process itself is private, takes its numbers from
+//! the link's own random stream, and decides transmission by transmission.
 
 use corridor_base::Stream;
 use corridor_base::rand::Rng;
 
+use crate::error::ErasureError;
+use crate::trace::LossTrace;
+
 /// Bits of a draw that are compared with a ratio: as many as a float's mantissa holds.
 const DRAW_BITS: u32 = 53;
+
+/// How a link loses transmissions.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ErasureConfig {
+    /// Every transmission is lost with the same probability, independently.
+    ///
+    /// At the same place of the same stream a lower ratio loses a subset: runs with different
+    /// ratios are paired.
+    Bernoulli {
+        /// Probability of a loss, 0 to 1.
+        ratio: f64,
+    },
+    /// Losses in bursts.
+    GilbertElliott(GilbertElliott),
+    /// What was lost once is lost again.
+    Trace(LossTrace),
+}
+
+impl ErasureConfig {
+    /// Nothing is lost.
+    pub const NONE: ErasureConfig = ErasureConfig::Bernoulli { ratio: 0.0 };
+
+    /// Mean share of transmissions lost, 0 to 1.
+    pub fn loss_ratio(&self) -> f64 {
+        match self {
+            ErasureConfig::Bernoulli { ratio } => *ratio,
+            ErasureConfig::GilbertElliott(config) => config.loss_ratio,
+            ErasureConfig::Trace(trace) => trace.loss_ratio(),
+        }
+    }
+
+    /// Checks every range named in the fields' documentation.
+    ///
+    /// # Errors
+    /// The first field found out of its range.
+    pub fn check(&self) -> Result<(), ErasureError> {
+        match self {
+            ErasureConfig::Bernoulli { ratio } => check_ratio("erasure_ratio", *ratio, 0.0, 1.0),
+            ErasureConfig::GilbertElliott(config) => config.transitions().map(|_| ()),
+            ErasureConfig::Trace(_) => Ok(()),
+        }
+    }
+}
+
+/// Independent losses with this ratio.
+impl From<f64> for ErasureConfig {
+    fn from(ratio: f64) -> Self {
+        ErasureConfig::Bernoulli { ratio }
+    }
+}
+
+/// A channel that is good or bad, and changes from one transmission to the next as a Markov chain
+/// does (E. N. Gilbert, Bell System Technical Journal 39, 1960; E. O. Elliott, ibid. 42, 1963).
+///
+/// It is told its means, and not the chain's transitions. With loss ratios `g` in the good and `b`
+/// in the bad state, a mean loss ratio `e` and a mean stay of `L` transmissions in the bad state:
+///
+/// - share of the bad state: `s = (e - g) / (b - g)`, from `e = s b + (1 - s) g`;
+/// - from bad to good: `r = 1 / L`, since a stay is geometric;
+/// - from good to bad: `p = r s / (1 - s)`, from the balance `s r = (1 - s) p`.
+///
+/// With `g = 0` and `b = 1` (Gilbert's simplest channel, [`GilbertElliott::simple`]) a stay in the
+/// bad state is a burst of losses, so `L` is their mean length; independent losses of the same
+/// ratio would have bursts of `1 / (1 - e)`. The first state is drawn by its share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GilbertElliott {
+    /// Mean share of transmissions lost, `good_loss_ratio` or more and below `bad_loss_ratio`.
+    pub loss_ratio: f64,
+    /// Mean stay in the bad state, in transmissions: 1 or more, and at least `s / (1 - s)`, so that
+    /// a stay in the good state lasts for one transmission or more.
+    pub burst_packets: f64,
+    /// Probability of a loss in the good state, 0 to 1.
+    pub good_loss_ratio: f64,
+    /// Probability of a loss in the bad state, 0 to 1.
+    pub bad_loss_ratio: f64,
+}
+
+impl GilbertElliott {
+    /// Nothing is lost in the good state, everything in the bad one.
+    pub fn simple(loss_ratio: f64, burst_packets: f64) -> Self {
+        GilbertElliott { loss_ratio, burst_packets, good_loss_ratio: 0.0, bad_loss_ratio: 1.0 }
+    }
+
+    /// The chain: share of the bad state, and the probabilities to become bad and to become good.
+    fn transitions(&self) -> Result<[f64; 3], ErasureError> {
+        let GilbertElliott { loss_ratio, burst_packets, good_loss_ratio, bad_loss_ratio } = *self;
+        check_ratio("bad_loss_ratio", bad_loss_ratio, 0.0, 1.0)?;
+        check_ratio("good_loss_ratio", good_loss_ratio, 0.0, bad_loss_ratio)?;
+        check_ratio("loss_ratio", loss_ratio, good_loss_ratio, bad_loss_ratio)?;
+        if loss_ratio == bad_loss_ratio {
+            // Always bad: there is nothing that a mean length of bursts could mean.
+            return Err(ErasureError::AlwaysBad { given: loss_ratio });
+        }
+        let share = (loss_ratio - good_loss_ratio) / (bad_loss_ratio - good_loss_ratio);
+        let least = (share / (1.0 - share)).max(1.0);
+        // Written so that NaN is out of range too.
+        if !(burst_packets >= least && burst_packets.is_finite()) {
+            return Err(ErasureError::BurstPackets { given: burst_packets, least });
+        }
+        let to_good = 1.0 / burst_packets;
+        Ok([share, (to_good * share / (1.0 - share)).min(1.0), to_good])
+    }
+}
+
+fn check_ratio(field: &'static str, given: f64, least: f64, most: f64) -> Result<(), ErasureError> {
+    // Written so that NaN is out of range too.
+    match (least..=most).contains(&given) {
+        true => Ok(()),
+        false => Err(ErasureError::Ratio { field, given, least, most }),
+    }
+}
 
 /// Decides, transmission by transmission, what a link loses. The state is one link's own.
 #[derive(Clone, Debug)]
 pub(crate) enum Erasure {
-    /// Every transmission is lost with the same probability, independently.
-    Bernoulli {
-        /// Lost if a draw of [`DRAW_BITS`] bits is below this.
-        threshold: u64,
-    },
+    Bernoulli { lost: Chance },
+    GilbertElliott(Chain),
+    Trace { trace: LossTrace, run: usize, left: u32 },
+}
+
+/// A Gilbert-Elliott channel at work.
+#[derive(Clone, Debug)]
+pub(crate) struct Chain {
+    is_bad: bool,
+    to_bad: Chance,
+    to_good: Chance,
+    lost_in_good: Chance,
+    lost_in_bad: Chance,
+}
+
+/// An event of a given probability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Chance {
+    /// It happens if a draw of [`DRAW_BITS`] bits is below this.
+    threshold: u64,
+}
+
+impl Chance {
+    /// Probability `ratio`, 0 to 1.
+    fn new(ratio: f64) -> Self {
+        // Scaling by a power of two is exact, so 0 never and 1 always happens.
+        Chance { threshold: (ratio * (1_u64 << DRAW_BITS) as f64).ceil() as u64 }
+    }
+
+    fn draw(self, stream: &mut Stream) -> bool {
+        stream.next_u64() >> (64 - DRAW_BITS) < self.threshold
+    }
 }
 
 impl Erasure {
-    /// Independent losses with probability `ratio`, 0 to 1.
-    pub(crate) fn bernoulli(ratio: f64) -> Self {
-        // Scaling by a power of two is exact, so 0 never and 1 always loses.
-        let threshold = (ratio * (1_u64 << DRAW_BITS) as f64).ceil() as u64;
-        Erasure::Bernoulli { threshold }
+    /// The process at its beginning; a first state, if there is one, is drawn from `stream`.
+    ///
+    /// # Errors
+    /// See [`ErasureConfig::check`].
+    pub(crate) fn new(config: &ErasureConfig, stream: &mut Stream) -> Result<Self, ErasureError> {
+        config.check()?;
+        Ok(match config {
+            ErasureConfig::Bernoulli { ratio } => Erasure::Bernoulli { lost: Chance::new(*ratio) },
+            ErasureConfig::GilbertElliott(config) => {
+                let [bad, to_bad, to_good] = config.transitions()?;
+                Erasure::GilbertElliott(Chain {
+                    is_bad: Chance::new(bad).draw(stream),
+                    to_bad: Chance::new(to_bad),
+                    to_good: Chance::new(to_good),
+                    lost_in_good: Chance::new(config.good_loss_ratio),
+                    lost_in_bad: Chance::new(config.bad_loss_ratio),
+                })
+            }
+            ErasureConfig::Trace(trace) => {
+                Erasure::Trace { trace: trace.clone(), run: 0, left: trace.run(0) }
+            }
+        })
     }
 
     /// Whether the link loses its next transmission.
     ///
-    /// Takes one number from `stream` for each transmission whatever the ratio, so that runs with
-    /// different ratios are paired too: a lower ratio loses a subset.
+    /// Takes the same count of numbers from `stream` for each transmission whatever the ratios, so
+    /// that runs with different ratios are paired.
     pub(crate) fn draw(&mut self, stream: &mut Stream) -> bool {
         match self {
-            Erasure::Bernoulli { threshold } => stream.next_u64() >> (64 - DRAW_BITS) < *threshold,
+            Erasure::Bernoulli { lost } => lost.draw(stream),
+            Erasure::GilbertElliott(chain) => chain.draw(stream),
+            Erasure::Trace { trace, run, left } => {
+                while *left == 0 {
+                    *run = (*run + 1) % trace.runs();
+                    *left = trace.run(*run);
+                }
+                *left -= 1;
+                // Runs alternate, and the first one is of transmissions carried.
+                *run % 2 == 1
+            }
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use corridor_base::StreamKey;
-
-    fn sequence(ratio: f64) -> Vec<bool> {
-        let mut stream =
-            StreamKey { seed: 1, replication: 0, entity: 0, purpose: "erasure" }.stream();
-        let mut erasure = Erasure::bernoulli(ratio);
-        (0..10_000).map(|_| erasure.draw(&mut stream)).collect()
-    }
-
-    #[test]
-    fn zero_never_and_one_always_loses() {
-        assert!(sequence(0.0).iter().all(|lost| !lost));
-        assert!(sequence(1.0).iter().all(|&lost| lost));
-    }
-
-    #[test]
-    fn a_lower_ratio_loses_a_subset() {
-        let (low, high) = (sequence(0.2), sequence(0.4));
-        assert!(low.iter().zip(&high).all(|(low, high)| high >= low));
-    }
-
-    #[test]
-    fn the_threshold_is_exact() {
-        for (ratio, expected) in [(0.5, 1 << 52), (0.25, 1 << 51), (f64::MIN_POSITIVE, 1)] {
-            let Erasure::Bernoulli { threshold } = Erasure::bernoulli(ratio);
-            assert_eq!(threshold, expected, "ratio {ratio}");
-        }
+impl Chain {
+    fn draw(&mut self, stream: &mut Stream) -> bool {
+        let (lost, change) = match self.is_bad {
+            true => (self.lost_in_bad, self.to_good),
+            false => (self.lost_in_good, self.to_bad),
+        };
+        let lost = lost.draw(stream);
+        self.is_bad ^= change.draw(stream);
+        lost
     }
 }

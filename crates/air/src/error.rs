@@ -3,6 +3,8 @@
 use core::time::Duration;
 
 use crate::config::{MAX_QUEUE_FRAMES, MAX_SPAN, MAX_STATIONS};
+use crate::pipe::MAX_QUEUE_PACKETS;
+use crate::trace::MAX_TRACE_RUNS;
 
 /// A configuration that cannot be: which field, what was given, what is expected.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
@@ -65,17 +67,17 @@ pub enum AirError {
         /// Station given at both ends.
         given: usize,
     },
-    /// An erasure ratio that is no probability.
-    #[error("links[{index}].erasure_ratio ({from} to {to}) is {given}, expected 0 to 1")]
-    ErasureRatio {
+    /// An erasure process that cannot be.
+    #[error("links[{index}].{source} ({from} to {to})")]
+    Erasure {
         /// Place of the link in the list.
         index: usize,
         /// Sending station of the link.
         from: usize,
         /// Hearing station of the link.
         to: usize,
-        /// Ratio given.
-        given: f64,
+        /// What is wrong with it.
+        source: ErasureError,
     },
     /// The same link twice.
     #[error("links has {from} to {to} more than once, expected each pair at most once")]
@@ -87,10 +89,81 @@ pub enum AirError {
     },
 }
 
-/// The frame was not taken, and comes back: there was no room for it, see
-/// [`crate::Medium::has_room`].
+/// An erasure process that cannot be: which field, what was given, what is expected.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum ErasureError {
+    /// A ratio that is no probability, or not between the others.
+    #[error("{field} is {given}, expected {least} to {most}")]
+    Ratio {
+        /// Which ratio.
+        field: &'static str,
+        /// Ratio given.
+        given: f64,
+        /// Least ratio that can be.
+        least: f64,
+        /// Greatest ratio that can be.
+        most: f64,
+    },
+    /// A channel that never becomes good.
+    #[error("loss_ratio is {given}, expected less than bad_loss_ratio")]
+    AlwaysBad {
+        /// Ratio given.
+        given: f64,
+    },
+    /// Bursts too short for the share of the bad state, or no number.
+    #[error("burst_packets is {given}, expected {least} or more")]
+    BurstPackets {
+        /// Mean length given, in packets.
+        given: f64,
+        /// Least mean length that can be.
+        least: f64,
+    },
+    /// A trace with something else in it.
+    #[error("trace has byte {given:#04x} at offset {offset}, expected 0, 1 and white space")]
+    TraceByte {
+        /// Where.
+        offset: usize,
+        /// What.
+        given: u8,
+    },
+    /// A trace of nothing.
+    #[error("trace has 0 packets, expected 1 or more")]
+    TraceEmpty,
+    /// A trace too long to be kept.
+    #[error("trace has more runs than {MAX_TRACE_RUNS}, expected at most that")]
+    TraceRuns,
+}
+
+/// A pipe that cannot be: which field, what was given, what is expected.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum PipeError {
+    /// No rate: a packet would never end.
+    #[error("rate_bps is {given}, expected 1 or more")]
+    Rate {
+        /// Rate given, in bit/s.
+        given: u64,
+    },
+    /// A delay that is probably in a wrong unit.
+    #[error("delay is {given:?}, expected at most {MAX_SPAN:?}")]
+    Delay {
+        /// Delay given.
+        given: Duration,
+    },
+    /// A queue that holds nothing, or too much.
+    #[error("queue_packets is {given}, expected 1 to {MAX_QUEUE_PACKETS}")]
+    QueuePackets {
+        /// Queue length given, in packets.
+        given: usize,
+    },
+    /// An erasure process that cannot be.
+    #[error(transparent)]
+    Erasure(#[from] ErasureError),
+}
+
+/// The frame or packet was not taken, and comes back: there was no room for it, see
+/// [`crate::Medium::has_room`] and [`crate::PipeConfig::queue_packets`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no room in the station's queue")]
+#[error("no room in the queue")]
 pub struct QueueFull<F> {
     /// The frame, as it was offered.
     pub frame: F,

@@ -1,4 +1,9 @@
-//! The radio medium of Corridor's lab and simulator, without I/O.
+//! The links of Corridor's lab and simulator without I/O: a radio medium, point-to-point links.
+//!
+//! [`Medium`] is what stations share; this page is about it. [`Pipe`] is a one-way link between two
+//! nodes, with a rate, a delay and a drop-tail queue, for networks of wires or of radios that do
+//! not disturb each other. Both lose what an [`ErasureConfig`] says: independently, in bursts
+//! ([`GilbertElliott`]), or as recorded ([`LossTrace`]).
 //!
 //! The medium knows stations (numbered from 0) and opaque frames; what the frames mean is none of
 //! its business. Every frame takes airtime at the PHY rate, crosses each directed link of its
@@ -23,6 +28,15 @@
 //!
 //! What is not modelled: collisions, capture, and a station that misses a frame because it is
 //! sending when the frame arrives (possible only with a propagation delay).
+//!
+//! # Another MAC
+//!
+//! Access and retry, steps 2 and 6, are a MAC's matter, the rest is the radio's. A MAC of a
+//! standard comes in at two private functions of `medium.rs`: `contend` and `decide_access` choose
+//! who begins when (802.11 DCF: slots of backoff, with collisions when two reach zero together;
+//! 802.15.4: a bounded number of backoffs, then a channel access failure), and `retry_or_release`
+//! decides on the next attempt. Both are chosen by [`Duplex`] today. Such a MAC needs a number of
+//! attempts in each queued frame, which is there, and a stream of its own, keyed like `"access"`.
 //!
 //! # Driving it
 //!
@@ -54,8 +68,8 @@
 //!     queue_frames: 4,
 //!     stations: 3,
 //!     links: vec![
-//!         Link { from: 0, to: 1, erasure_ratio: 0.0, retry_limit: 7 },
-//!         Link { from: 0, to: 2, erasure_ratio: 0.0, retry_limit: 0 },
+//!         Link { from: 0, to: 1, erasure: 0.0.into(), retry_limit: 7 },
+//!         Link { from: 0, to: 2, erasure: 0.0.into(), retry_limit: 0 },
 //!     ],
 //!     seed: 1,
 //!     replication: 0,
@@ -83,9 +97,14 @@ mod erasure;
 mod error;
 mod link;
 mod medium;
+mod pipe;
 mod stats;
+mod trace;
 
 pub use config::{Duplex, Link, MAX_QUEUE_FRAMES, MAX_SPAN, MAX_STATIONS, MediumConfig, Station};
-pub use error::{AirError, QueueFull};
-pub use medium::{Address, Delivery, Frame, MAX_DELIVERIES, Medium};
+pub use erasure::{ErasureConfig, GilbertElliott};
+pub use error::{AirError, ErasureError, PipeError, QueueFull};
+pub use medium::{Address, Delivery, Frame, MAX_DELIVERIES, Medium, Transmission};
+pub use pipe::{MAX_QUEUE_PACKETS, MAX_UNDER_WAY_PACKETS, Pipe, PipeConfig, PipeStats};
 pub use stats::{LinkStats, StationStats};
+pub use trace::{LossTrace, MAX_TRACE_RUNS};

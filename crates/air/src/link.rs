@@ -4,6 +4,7 @@ use corridor_base::{Stream, StreamKey};
 
 use crate::config::{Link, MediumConfig, Station};
 use crate::erasure::Erasure;
+use crate::error::ErasureError;
 use crate::stats::LinkStats;
 
 #[derive(Clone, Debug)]
@@ -17,7 +18,7 @@ pub(crate) struct LinkState {
 }
 
 impl LinkState {
-    pub(crate) fn new(link: &Link, config: &MediumConfig) -> Self {
+    pub(crate) fn new(link: &Link, config: &MediumConfig) -> Result<Self, ErasureError> {
         let key = StreamKey {
             seed: config.seed,
             replication: config.replication,
@@ -26,14 +27,15 @@ impl LinkState {
             entity: (link.from as u64) << 32 | link.to as u64,
             purpose: "erasure",
         };
-        LinkState {
+        let mut stream = key.stream();
+        Ok(LinkState {
             from: link.from,
             to: link.to,
             retry_limit: link.retry_limit,
             stats: LinkStats::default(),
-            erasure: Erasure::bernoulli(link.erasure_ratio),
-            stream: key.stream(),
-        }
+            erasure: Erasure::new(&link.erasure, &mut stream)?,
+            stream,
+        })
     }
 
     /// Whether the hearing station hears the sender's next transmission.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use corridor_base::rand::Rng;
 use corridor_base::{Stream, StreamKey, Time};
 
-use crate::config::{Duplex, MediumConfig, Station};
+use crate::config::{Duplex, Link, MediumConfig, Station};
 use crate::error::{AirError, QueueFull};
 use crate::link::LinkState;
 use crate::stats::{LinkStats, StationStats};
@@ -52,6 +52,26 @@ pub struct Delivery {
     pub frame: Frame,
 }
 
+/// A transmission that has ended, and what the air did to it: what a sniffer that hears everything
+/// would write down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transmission {
+    /// When its airtime began, overhead included.
+    pub began_at: Time,
+    /// When its airtime ended; stations that heard it have it one propagation delay later.
+    pub ended_at: Time,
+    /// The sending station.
+    pub from: Station,
+    /// To whom it was addressed.
+    pub to: Address,
+    /// How often the frame had been on the air before.
+    pub retransmissions: u32,
+    /// The stations that a link leads to, in ascending order, and whether each of them heard it.
+    pub hearers: Vec<(Station, bool)>,
+    /// Its bytes, as they were offered.
+    pub frame: Frame,
+}
+
 /// A shared or private channel per station, links with erasures, and finite queues.
 ///
 /// See the crate's overview for what it models and how to drive it.
@@ -77,6 +97,10 @@ pub struct Medium {
     sequence: u64,
     /// In order of `at`.
     deliveries: VecDeque<Delivery>,
+    /// Stations with room that had none, each once, in order of their getting it.
+    relieved: VecDeque<Station>,
+    /// Transmissions that have ended, if somebody wants to know.
+    ended: Option<VecDeque<Transmission>>,
 }
 
 #[derive(Debug)]
@@ -85,6 +109,8 @@ struct StationState {
     queue: VecDeque<Queued>,
     /// Links from this station, as a range of `Medium::links`.
     links: Range<usize>,
+    /// Whether it is among `Medium::relieved`.
+    relieved: bool,
     stats: StationStats,
 }
 
@@ -113,13 +139,18 @@ impl Medium {
     /// The first field of `config` found out of its range; see [`MediumConfig::check`].
     pub fn new(config: MediumConfig) -> Result<Self, AirError> {
         config.check()?;
-        let mut links: Vec<_> =
-            config.links.iter().map(|link| LinkState::new(link, &config)).collect();
+        let mut links = Vec::with_capacity(config.links.len());
+        for (index, link) in config.links.iter().enumerate() {
+            let Link { from, to, .. } = *link;
+            let refused = |source| AirError::Erasure { index, from, to, source };
+            links.push(LinkState::new(link, &config).map_err(refused)?);
+        }
         links.sort_unstable_by_key(|link| (link.from, link.to));
         let station = |station| StationState {
             queue: VecDeque::new(),
             links: links.partition_point(|link| link.from < station)
                 ..links.partition_point(|link| link.from <= station),
+            relieved: false,
             stats: StationStats::default(),
         };
         let access = StreamKey {
@@ -143,6 +174,8 @@ impl Medium {
             access: access.stream(),
             sequence: 0,
             deliveries: VecDeque::new(),
+            relieved: VecDeque::new(),
+            ended: None,
         })
     }
 
@@ -195,6 +228,7 @@ impl Medium {
     /// As of the latest time named to the medium; room appears by [`Medium::handle_timeout`].
     pub fn has_room(&self, station: Station) -> bool {
         self.deliveries.len() < MAX_DELIVERIES
+            && self.ended.as_ref().is_none_or(|ended| ended.len() < MAX_DELIVERIES)
             && self.stations.get(station).is_some_and(|s| s.queue.len() < self.queue_frames)
     }
 
@@ -236,6 +270,26 @@ impl Medium {
             return None;
         }
         self.deliveries.pop_front()
+    }
+
+    /// The next station whose queue was full and has room again, so that a driver of many need not
+    /// ask them all. In order of their getting it; each once until it is polled.
+    pub fn poll_room(&mut self) -> Option<Station> {
+        let station = self.relieved.pop_front()?;
+        self.stations[station].relieved = false;
+        Some(station)
+    }
+
+    /// From here on, keeps every transmission for [`Medium::poll_transmission`]. Nothing else
+    /// changes. A driver that does not take them is pushed back at [`MAX_DELIVERIES`].
+    pub fn keep_transmissions(&mut self) {
+        self.ended.get_or_insert_default();
+    }
+
+    /// The next transmission that has ended, in order of ends; `None` as well when they are not
+    /// kept. To be taken before the deliveries, which come later or at the same time.
+    pub fn poll_transmission(&mut self) -> Option<Transmission> {
+        self.ended.as_mut()?.pop_front()
     }
 
     /// Counters of one station; all zero for no such station.
@@ -339,9 +393,14 @@ impl Medium {
         let at = end + self.propagation;
         let links = self.stations[from].links.clone();
         let mut addressed_heard = false;
+        self.keep(from, end);
         for index in links {
             let link = &mut self.links[index];
-            if !link.carries() {
+            let heard = link.carries();
+            if let Some(kept) = self.ended.as_mut().and_then(VecDeque::back_mut) {
+                kept.hearers.push((link.to, heard));
+            }
+            if !heard {
                 continue;
             }
             let to = link.to;
@@ -355,10 +414,27 @@ impl Medium {
         addressed_heard
     }
 
+    /// Writes down the transmission of the head frame of station `from`, if somebody wants to know.
+    fn keep(&mut self, from: Station, ended_at: Time) {
+        let Some(head) = self.stations[from].queue.front() else { return };
+        let Some(ended) = &mut self.ended else { return };
+        ended.push_back(Transmission {
+            began_at: Time::from_nanos(
+                ended_at.as_nanos().saturating_sub(head.airtime.as_nanos() as u64),
+            ),
+            ended_at,
+            from,
+            to: head.to,
+            retransmissions: head.retransmissions,
+            hearers: Vec::new(),
+            frame: Arc::clone(&head.frame),
+        });
+    }
+
     /// Counts the transmission of the head frame of station `from`; the frame leaves the queue
     /// unless it is to be sent again.
     fn retry_or_release(&mut self, from: Station, heard: bool) {
-        let StationState { queue, stats, .. } = &mut self.stations[from];
+        let StationState { queue, stats, relieved, .. } = &mut self.stations[from];
         let Some(head) = queue.front_mut() else { return };
         let repeated = head.retransmissions > 0;
         stats.send(head.frame.len(), head.airtime, repeated);
@@ -375,6 +451,9 @@ impl Medium {
         }
         if head.to != Address::All {
             stats.release(heard);
+        }
+        if queue.len() == self.queue_frames && !core::mem::replace(relieved, true) {
+            self.relieved.push_back(from);
         }
         queue.pop_front();
     }

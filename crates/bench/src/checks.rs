@@ -128,6 +128,16 @@ pub fn evaluate(rows: &[Row], limits: &Limits, block_size_max: usize) -> Vec<Che
         };
         at(1450).into_iter().chain(at(1536)).collect::<Vec<_>>()
     };
+    let avx2_bound_over_simdx = || {
+        let at = |symbol_size| {
+            each(&block_sizes, &|size| {
+                let bound = limits.register_mul_add_avx2.map(|limit| limit / size as f64);
+                let group = group(Operation::Encode, size, symbol_size);
+                over(bound, figures.peer(group, "rlnc-simdx", None))
+            })
+        };
+        at(1450).into_iter().chain(at(1536)).collect::<Vec<_>>()
+    };
     vec![
         Check::all(
             "the register loop moves enough bytes per cycle to be a limit",
@@ -193,6 +203,7 @@ pub fn evaluate(rows: &[Row], limits: &Limits, block_size_max: usize) -> Vec<Che
             1.0,
             avx2_over_simdx(Operation::Encode, None),
         )
+        .beside("multiplying by AVX2 from registers alone", avx2_bound_over_simdx())
         .beside(
             "against rlnc-simdx by AVX2 it",
             avx2_over_simdx(Operation::Encode, Some(simdx::AVX2)),

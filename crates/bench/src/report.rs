@@ -130,11 +130,12 @@ pub fn limits_text(limits: &Limits) -> String {
         |rate: Option<f64>| rate.map_or("-".to_owned(), |rate| format!("{:.0}", rate / 1e9));
     format!(
         "limits, GB/s: multiply-accumulate from registers {} ({}; {:.1} bytes per cycle at {:.2} \
-         GHz)\n  in L1 / L2: read {} / {} (L3: {}), y ^= x {} / {}, y += c x {} / {}, four into one {} / {}\n",
+         GHz), by AVX2 with the halves to split {}\n  in L1 / L2: read {} / {} (L3: {}), y ^= x {} / {}, y += c x {} / {}, four into one {} / {}\n",
         gigabytes(limits.register_mul_add),
         limits.register_loop,
         limits.register_bytes_per_cycle.unwrap_or(0.0),
         limits.clock_hz.unwrap_or(0.0) / 1e9,
+        gigabytes(limits.register_mul_add_avx2),
         gigabytes(Some(limits.read_l1)),
         gigabytes(Some(limits.read_l2)),
         gigabytes(Some(limits.read_l3)),

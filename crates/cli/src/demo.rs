@@ -122,7 +122,7 @@ fn choose_engine(choice: Choice) -> Result<Engine, EngineError> {
 fn plan(quick: bool, engine: Engine) -> (Scenario, Vec<Run>) {
     let mut scenario = Scenario::parse(SCENARIO).expect("a test reads the demo's scenario");
     if quick {
-        scenario.run.iter_mut().for_each(|run| run.duration_s = QUICK_DURATION_S);
+        scenario.run.iter_mut().for_each(|run| run.duration_s = Some(QUICK_DURATION_S));
     }
     let mut runs = expand(&scenario).expect("a test expands the demo's scenario");
     if engine == Engine::Sim {

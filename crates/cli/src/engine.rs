@@ -14,7 +14,7 @@ use nix::sys::signal::{SigSet, Signal};
 use crate::Exit;
 
 /// Exit code after Ctrl-C, as shells have it.
-const EXIT_INTERRUPTED: u8 = 130;
+pub const EXIT_INTERRUPTED: u8 = 130;
 
 /// Why a run could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -88,7 +88,7 @@ impl Maker {
 }
 
 /// Sets the flag at the first SIGINT or SIGTERM; a second one ends the process.
-fn stop_on_signals() -> Arc<AtomicBool> {
+pub fn stop_on_signals() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
     // Threads started from here on inherit the mask, so that only the one below gets the signals.

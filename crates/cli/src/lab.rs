@@ -1,5 +1,4 @@
-//! `corridor lab` and `corridor sim`: run a scenario, in real time through the kernel's own TCP and
-//! UDP, or in virtual time.
+//! `corridor lab`: run a scenario in real time, through the kernel's own TCP and UDP.
 //!
 //! Rows go to standard output (a table, or JSON lines) and to a file; progress and errors go to
 //! standard error.
@@ -34,20 +33,7 @@ enum LabVerb {
     Run(RunArgs),
 }
 
-/// Arguments of `corridor sim`.
-#[derive(Debug, Args)]
-pub struct SimArgs {
-    #[command(subcommand)]
-    verb: SimVerb,
-}
-
-#[derive(Debug, Subcommand)]
-enum SimVerb {
-    /// Run a scenario: UDP over an emulated radio
-    Run(RunArgs),
-}
-
-/// Arguments of `corridor lab run` and `corridor sim run`.
+/// Arguments of `corridor lab run`.
 #[derive(Debug, Args)]
 struct RunArgs {
     /// The scenario file
@@ -100,17 +86,7 @@ impl Failure {
 /// the process moves into a user namespace.
 pub fn run(args: LabArgs) -> ExitCode {
     let LabVerb::Run(args) = args.verb;
-    run_in(Engine::Lab, &args)
-}
-
-/// Runs `corridor sim`.
-pub fn run_simulated(args: SimArgs) -> ExitCode {
-    let SimVerb::Run(args) = args.verb;
-    run_in(Engine::Sim, &args)
-}
-
-fn run_in(engine: Engine, args: &RunArgs) -> ExitCode {
-    match run_scenario(engine, args) {
+    match run_scenario(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("error: {failure}");
@@ -119,14 +95,12 @@ fn run_in(engine: Engine, args: &RunArgs) -> ExitCode {
     }
 }
 
-fn run_scenario(engine: Engine, args: &RunArgs) -> Result<(), Failure> {
+fn run_scenario(args: &RunArgs) -> Result<(), Failure> {
     let (scenario, runs) = read_scenario(args)?;
-    if engine == Engine::Lab {
-        // Before the first thread: see `corridor_lab::prepare`.
-        corridor_lab::prepare().map_err(EngineError::from)?;
-    }
+    // Before the first thread: see `corridor_lab::prepare`.
+    corridor_lab::prepare().map_err(EngineError::from)?;
     let out = args.out.as_deref().map(OutFile::create).transpose()?;
-    let maker = Maker::new(engine)?;
+    let maker = Maker::new(Engine::Lab)?;
     let mut rows = Vec::new();
     let result = make_runs(args, &scenario, &runs, &maker, out.as_ref(), &mut rows);
     // What is finished is shown even when the rest failed.

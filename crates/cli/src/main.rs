@@ -7,6 +7,7 @@ mod engine;
 mod lab;
 mod plot;
 mod progress;
+mod sim;
 mod up;
 
 use std::process::ExitCode;
@@ -47,8 +48,8 @@ enum Verb {
     CheckConfig(check_config::Arguments),
     /// Measure on an emulated radio between network namespaces, with the kernel's TCP and UDP
     Lab(lab::LabArgs),
-    /// Measure in virtual time, UDP only: needs no rights and takes no time
-    Sim(lab::SimArgs),
+    /// Simulate plans in virtual time: needs no rights, gives the same bytes every time
+    Sim(sim::SimArgs),
 }
 
 /// How a verb ended. Arguments that cannot be read end with 2 as well.
@@ -72,7 +73,7 @@ fn main() -> ExitCode {
         Verb::Up(arguments) => up::up(&arguments),
         Verb::CheckConfig(arguments) => check_config::check_config(&arguments),
         Verb::Lab(arguments) => return lab::run(arguments),
-        Verb::Sim(arguments) => return lab::run_simulated(arguments),
+        Verb::Sim(arguments) => return sim::run(arguments, cli.log.verbose > 0),
     };
     ExitCode::from(exit as u8)
 }

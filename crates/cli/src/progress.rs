@@ -68,7 +68,7 @@ impl Drop for Progress {
     }
 }
 
-fn span(span: Duration) -> String {
+pub fn span(span: Duration) -> String {
     match span.as_secs() {
         seconds @ 0..120 => format!("{seconds} s"),
         seconds @ 120..7_200 => format!("{} min", seconds.div_ceil(60)),

@@ -46,9 +46,9 @@ pub struct BlockDecoder {
 impl BlockDecoder {
     /// A decoder of blocks of `block_size` symbols of up to `symbol_size_max` bytes.
     ///
-    /// All memory is taken here: twice `block_size * symbol_size_max` bytes, `block_size` coding
-    /// vectors, and a little; payloads once more where symbols are interleaved to be solved for
-    /// (GFNI, GF(2) and GF(2^4)).
+    /// All memory is taken here: twice `block_size * symbol_size_max` bytes, two or three times
+    /// `block_size` coding vectors, and a little; payloads once more where symbols are interleaved
+    /// to be solved for (GFNI, GF(2) and GF(2^4)).
     ///
     /// # Errors
     /// [`CodecError::BlockSize`] and [`CodecError::SymbolSizeMax`] when a size is zero or beyond
@@ -74,7 +74,7 @@ impl BlockDecoder {
         let shape = Shape::new(field, block_size, symbol_size_max)?;
         Ok(Self {
             shape,
-            tableau: Tableau::new(&shape, backend),
+            tableau: Tableau::new(&shape, backend, true),
             payloads: Payloads::with_backend(&shape, backend, true),
             solved: Payloads::with_backend(&shape, backend, false),
             known_count: 0,
@@ -100,7 +100,9 @@ impl BlockDecoder {
             // It has its own length as it came.
             self.solved.set(index, symbol);
         }
-        self.solve(Some(index));
+        if self.tableau.has_fresh() {
+            self.solve(Some(index));
+        }
         Ok(Outcome::Innovative)
     }
 
@@ -126,7 +128,9 @@ impl BlockDecoder {
             return Ok(Outcome::Dependent);
         };
         self.keep(slot, payload);
-        self.solve(None);
+        if self.tableau.has_fresh() {
+            self.solve(None);
+        }
         Ok(Outcome::Innovative)
     }
 
@@ -248,6 +252,7 @@ impl BlockDecoder {
     }
 
     /// Stage 2.
+    #[inline]
     fn keep(&mut self, slot: usize, payload: &[u8]) {
         self.payloads.set(slot, payload);
         self.payload_len_max = self.payload_len_max.max(payload.len());
@@ -255,7 +260,7 @@ impl BlockDecoder {
 
     /// Stage 3: source symbols that are determined by now, but the one that came as it is.
     fn solve(&mut self, came: Option<usize>) {
-        let Some(mut wanted) = self.tableau.take_fresh() else { return };
+        let mut wanted = self.tableau.take_fresh();
         if let Some(came) = came {
             wanted.remove(came);
         }
@@ -319,7 +324,7 @@ impl BlockDecoder {
                 field.set_coefficient(factors, row, field.coefficient(&drawn, place));
             }
         }
-        self.tableau.recode(&mut factors, vectors);
+        self.tableau.recode(&factors, vectors);
         let factors = factors.each_ref().map(|factors| &factors[..]);
         let factors = &factors[..outs.len()];
         let len = match factors {

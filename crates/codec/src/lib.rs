@@ -50,6 +50,7 @@ extern crate alloc;
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 
+mod bits;
 mod decoder;
 mod encoder;
 mod error;

@@ -36,9 +36,9 @@ pub struct Recoder {
 impl Recoder {
     /// A recoder of blocks of `block_size` symbols of up to `symbol_size_max` bytes.
     ///
-    /// All memory is taken here: `block_size * symbol_size_max` bytes, twice `block_size` coding
-    /// vectors, and a little; payloads once more where they are kept interleaved (GFNI, GF(2) and
-    /// GF(2^4)).
+    /// All memory is taken here: `block_size * symbol_size_max` bytes, three times `block_size`
+    /// coding vectors, and a little; payloads once more where they are kept interleaved (GFNI,
+    /// GF(2) and GF(2^4)).
     ///
     /// # Errors
     /// [`CodecError::BlockSize`] and [`CodecError::SymbolSizeMax`] when a size is zero or beyond
@@ -67,7 +67,7 @@ impl Recoder {
             shape,
             vectors: Payloads::with_backend(&vectors, backend, true),
             payloads: Payloads::with_backend(&shape, backend, true),
-            tableau: Tableau::new(&shape, backend),
+            tableau: Tableau::new(&shape, backend, false),
             known_count: 0,
             payload_len_max: 0,
         })

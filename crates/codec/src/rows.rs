@@ -4,7 +4,7 @@
 use alloc::{vec, vec::Vec};
 use core::ops::{Deref, DerefMut};
 
-use crate::kernel::{Backend, Mirror, PADDING, Rows, Terms};
+use crate::kernel::{Backend, Grid, Mirror, PADDING, Rows};
 use crate::{CodecError, Field, MAX_BLOCK_SIZE, MAX_SYMBOL_SIZE};
 
 /// What the three coders are made for.
@@ -173,6 +173,7 @@ impl Payloads {
     }
 
     /// A slot changes: only groups before it are still as they were interleaved.
+    #[inline]
     fn touch(&mut self, slot: usize) {
         if self.mirrored > 0 {
             let group = self.backend.group_size(self.field).map_or(0, |size| slot / size);
@@ -181,10 +182,12 @@ impl Payloads {
     }
 
     /// The payload of a slot has become so long; what is left of a longer one goes.
+    #[inline]
     fn set_len(&mut self, slot: usize, len: usize) {
         self.touch(slot);
-        if let Some(rest) = self.bytes[slot * self.stride..].get_mut(len..self.used[slot].into()) {
-            rest.fill(0);
+        let used = self.used[slot].into();
+        if len < used {
+            self.bytes[slot * self.stride..][len..used].fill(0);
         }
         self.lens[slot] = len as u16;
         self.used[slot] = len as u16;
@@ -250,9 +253,12 @@ impl Payloads {
         self.backend.combine(self.field, rows, mirror, vectors, outs, len);
     }
 
-    /// Interleaves what is not yet of the groups that the first `count` slots fill.
+    /// Interleaves what is not yet of the groups that the first `count` slots fill, all if they
+    /// are all there are.
     pub fn mirror_complete(&mut self, count: usize) {
-        if let Some(size) = self.backend.group_size(self.field) {
+        if count == self.lens.len() {
+            self.mirror_all();
+        } else if let Some(size) = self.backend.group_size(self.field) {
             while (self.mirrored + 1) * size <= count && !self.mirror.is_empty() {
                 self.mirror_group(size);
             }
@@ -285,8 +291,12 @@ impl Payloads {
     /// The slots that `wanted` has, whole and to be written, in ascending order; the caller says
     /// with [`set_written`](Self::set_written) how long they have become.
     pub fn slots_mut(&mut self, wanted: &IndexSet) -> impl Iterator<Item = (usize, &mut [u8])> {
-        let slots = self.bytes.chunks_exact_mut(self.stride).enumerate();
-        slots.filter(|&(slot, _)| wanted.contains(slot))
+        let mut slots = self.bytes.chunks_exact_mut(self.stride);
+        let mut next = 0;
+        wanted.iter().filter_map(move |slot| {
+            let skipped = slot - core::mem::replace(&mut next, slot + 1);
+            slots.nth(skipped).map(|bytes| (slot, bytes))
+        })
     }
 
     /// A slot has been written, `written` bytes of it, of which `len` are the payload and the
@@ -302,7 +312,11 @@ impl Payloads {
 pub(crate) struct Matrix {
     field: Field,
     backend: Backend,
+    /// Length of rows, whole cache lines, and their distance.
+    len: usize,
     stride: usize,
+    /// Bytes that rows have lost at the front.
+    start: usize,
     bytes: Aligned,
 }
 
@@ -312,51 +326,79 @@ impl Matrix {
     }
 
     pub fn with_backend(shape: &Shape, backend: Backend, rows: usize) -> Self {
-        let stride = shape.field.vector_len_bytes(shape.block_size).next_multiple_of(PADDING);
-        Self { field: shape.field, backend, stride, bytes: Aligned::new(rows * stride) }
+        let vector_len = shape.field.vector_len_bytes(shape.block_size);
+        let (len, stride) = (vector_len.next_multiple_of(PADDING), padded_stride(vector_len));
+        let bytes = Aligned::new(rows * stride);
+        Self { field: shape.field, backend, len, stride, start: 0, bytes }
     }
 
     #[inline]
     pub fn row(&self, row: usize) -> &[u8] {
-        &self.bytes[row * self.stride..][..self.stride]
+        &self.bytes[row * self.stride..][..self.len - self.start]
     }
 
     #[inline]
     pub fn row_mut(&mut self, row: usize) -> &mut [u8] {
-        &mut self.bytes[row * self.stride..][..self.stride]
+        &mut self.bytes[row * self.stride..][..self.len - self.start]
+    }
+
+    /// Rows lose what is before byte `start`, a whole number of cache lines, and lie closer.
+    pub fn narrow(&mut self, start: usize) {
+        let (lost, len) = (start - self.start, self.len - start);
+        let rows = self.bytes.len() / self.stride.max(1);
+        let stride = padded_stride(len).min(self.stride);
+        for row in 0..rows {
+            let from = row * self.stride + lost;
+            self.bytes.copy_within(from..from + len, row * stride);
+        }
+        (self.start, self.stride) = (start, stride);
+    }
+
+    /// Rows are whole again; what they were is lost.
+    pub fn widen(&mut self) {
+        (self.start, self.stride) = (0, padded_stride(self.len));
+    }
+
+    /// The first byte that rows have.
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
+    /// The number that the coefficient has in what there is of a row.
+    #[inline]
+    fn place(&self, index: usize) -> usize {
+        index - self.start * 8 / self.field.order().ilog2() as usize
+    }
+
+    #[inline]
+    pub fn set_coefficient(&mut self, row: usize, index: usize, value: u8) {
+        let (field, place) = (self.field, self.place(index));
+        field.set_coefficient(self.row_mut(row), place, value);
+    }
+
+    /// The rows, in their order.
+    pub fn rows_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        let len = self.len;
+        self.bytes.chunks_exact_mut(self.stride).map(move |row| &mut row[..len])
     }
 
     /// Two different rows, in ascending order.
     pub fn two_rows(&mut self, first: usize, second: usize) -> (&mut [u8], &mut [u8]) {
         let (head, tail) = self.bytes.split_at_mut(second * self.stride);
-        (&mut head[first * self.stride..][..self.stride], &mut tail[..self.stride])
+        (&mut head[first * self.stride..][..self.len], &mut tail[..self.len])
     }
 
-    /// Takes coefficient `index` out of the rows given, and notes those that had one.
-    pub fn take_column(
-        &mut self,
-        index: usize,
-        rows: impl Iterator<Item = usize>,
-        terms: &mut Terms,
-    ) {
-        let (place, shift, mask) = match self.field {
-            Field::Gf2 => (index / 8, index % 8, 1),
-            Field::Gf16 => (index / 2, index % 2 * 4, 0xF),
-            Field::Gf256 => (index, 0, 0xFF),
-        };
-        let stride = self.stride;
-        let bytes = &mut self.bytes[..];
-        for row in rows {
-            let byte = &mut bytes[row * stride + place];
-            terms.push(row * stride, [(*byte >> shift) & mask, 0, 0, 0]);
-            *byte &= !(mask << shift);
-        }
-    }
-
-    /// Distance of rows in bytes.
+    /// Length of rows in bytes.
     #[inline]
-    pub fn stride(&self) -> usize {
-        self.stride
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// All of it, for elimination.
+    #[inline]
+    pub fn grid(&mut self) -> Grid<'_> {
+        let Self { field, len, stride, start, .. } = *self;
+        Grid { field, bytes: &mut self.bytes, stride, len, start }
     }
 
     /// Sets a row from a vector as it came, over the first `count` symbols.
@@ -380,12 +422,12 @@ impl Matrix {
     #[inline]
     pub fn copy(&mut self, to: usize, from: usize) {
         let start = from * self.stride;
-        self.bytes.copy_within(start..start + self.stride, to * self.stride);
+        self.bytes.copy_within(start..start + self.len, to * self.stride);
     }
 
     #[inline]
     pub fn coefficient(&self, row: usize, index: usize) -> u8 {
-        self.field.coefficient(self.row(row), index)
+        self.field.coefficient(self.row(row), self.place(index))
     }
 
     pub fn clear_coefficient(&mut self, row: usize, index: usize) {
@@ -413,12 +455,6 @@ impl Matrix {
     pub fn combine(&self, vectors: &[&[u8]], count: usize, outs: &mut [&mut [u8]], len: usize) {
         let rows = Rows { bytes: &self.bytes, stride: self.stride, count };
         self.backend.combine(self.field, rows, None, vectors, outs, len);
-    }
-
-    /// Adds to each row of `terms`, at its distance from the first one, its factor times `from`, a
-    /// row of another matrix.
-    pub fn update(&mut self, terms: &Terms, from: &[u8]) {
-        self.backend.update(self.field, &mut self.bytes, terms, from);
     }
 }
 
@@ -454,11 +490,18 @@ impl IndexSet {
         self.words.get(index / 64).is_some_and(|word| (word >> (index % 64)) & 1 == 1)
     }
 
-    /// The first index that is not in the set; the size of the largest set if all are.
+    /// The first index from `start` on that is not in the set.
     #[inline]
-    pub fn first_absent(&self) -> usize {
-        let word = self.words.iter().position(|&word| word != u64::MAX);
-        word.map_or(MAX_BLOCK_SIZE, |place| place * 64 + self.words[place].trailing_ones() as usize)
+    pub fn absent_from(&self, start: usize) -> usize {
+        let mut index = start;
+        while let Some(word) = self.words.get(index / 64) {
+            let ones = (word >> (index % 64)).trailing_ones() as usize;
+            index += ones;
+            if ones == 0 || !index.is_multiple_of(64) {
+                break;
+            }
+        }
+        index
     }
 
     #[inline]
@@ -480,13 +523,6 @@ impl IndexSet {
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = usize> {
         self.words.iter().enumerate().flat_map(|(place, &word)| indices_in(place, word))
-    }
-
-    /// The indices that `other` lacks, in ascending order.
-    #[inline]
-    pub fn difference(&self, other: &Self) -> impl Iterator<Item = usize> {
-        let words = self.words.iter().zip(&other.words).enumerate();
-        words.flat_map(|(place, (&word, &other))| indices_in(place, word & !other))
     }
 
     /// Writes the set as a bitmap, least significant bit first, as far as `out` reaches.

@@ -16,8 +16,18 @@
 //! - a payload is needed when a source symbol is wanted, and then as one combination of payloads;
 //! - a source symbol that arrives where nothing is held changes no coefficient at all: its column
 //!   counts as a multiplier from then on. Its own row stays unwritten.
+//!
+//! In large blocks the columns at the front, once all of them are held, decide nothing any more:
+//! they wait until several symbols have come. Meanwhile, instead of its payload `y`, a symbol is
+//! taken to have brought `y` less what the waiting columns make of it; `rows` has the columns
+//! that are left, up to date for such payloads. When that is settled, two products of matrices do
+//! all at once: the factors of the symbols times the waiting columns are their offsets, and the
+//! multipliers of these payloads times the offsets are what each row's waiting columns lack.
 
-use crate::kernel::{Backend, Terms};
+use alloc::{vec, vec::Vec};
+
+use crate::bits;
+use crate::kernel::{Backend, PADDING, Pivot, RowList};
 use crate::rows::{IndexSet, Matrix, Shape};
 use crate::{Field, MAX_BLOCK_SIZE};
 
@@ -27,69 +37,117 @@ pub(crate) const VECTOR_LEN_MAX: usize = MAX_BLOCK_SIZE;
 /// Bytes of a coding vector as most blocks have them, padded.
 pub(crate) const VECTOR_LEN_SMALL: usize = 192;
 
+/// Bytes of rows from which on what is left of the columns that are all held waits.
+const WAITING_LEN_MIN: usize = 512;
+
+/// Symbols that they wait for at most.
+const WAITING_MAX: usize = 16;
+
 /// See the module.
 #[derive(Clone, Debug)]
 pub(crate) struct Tableau {
     shape: Shape,
+    backend: Backend,
+    /// Rows, but the columns at the front that wait.
     rows: Matrix,
-    /// What is arriving, a multiple of it, and its factors of rows held.
+    /// These, and whole rows that were asked for.
+    fronts: Matrix,
+    /// The coding vectors that came, by pivot.
+    arrived: Matrix,
+    /// Rows that are written; the active ones are those whose symbols are not determined.
+    written: RowList,
+    /// What is arriving, and what is left of it.
     scratch: Matrix,
-    sum: Matrix,
-    /// Rows of bits: all set for the coefficients of numbers that are not held, and for those that
-    /// are not held or whose payload is the source symbol.
-    masks: Matrix,
+    /// Places in the list of rows that may be determined.
+    found: Vec<u16>,
+    /// As a row, all bits set for the coefficients of numbers that are not held.
+    unheld: Vec<u8>,
+    /// The same with those whose payload is the source symbol.
+    unsolved: Vec<u8>,
     /// Numbers whose slot has a payload.
     held: IndexSet,
+    /// No number before this one is not held.
+    unheld_first: usize,
+    /// No word of that mask has a bit set after this one.
+    unheld_word: usize,
     /// Numbers whose payload is the source symbol itself.
     sources: IndexSet,
     /// Numbers whose source symbol is determined.
     determined: IndexSet,
-    determined_count: usize,
     /// Those of them that were not asked for yet, and are not there as payloads.
     fresh: IndexSet,
     fresh_count: usize,
     rank: usize,
+    /// Whether multipliers of payloads are asked for at all.
+    multiplying: bool,
+    /// What has come with these pivots is still to be done to the columns that wait.
+    waiting: Vec<u16>,
+    /// For each of these, its factors of rows, and what they come to in the columns that wait.
+    factors: Matrix,
+    offsets: Matrix,
+    offsets_listed: RowList,
 }
 
 const ARRIVING: usize = 0;
-const MULTIPLE: usize = 1;
-const FACTORS: usize = 2;
-const UNHELD: usize = 0;
-const UNSOLVED: usize = 1;
+const LEFT: usize = 1;
 
 impl Tableau {
-    pub fn new(shape: &Shape, backend: Backend) -> Self {
+    /// For a decoder; a recoder asks for no multipliers.
+    pub fn new(shape: &Shape, backend: Backend, multiplying: bool) -> Self {
+        let vector_len = shape.field.vector_len_bytes(shape.block_size);
+        let waiting_max = if vector_len < WAITING_LEN_MIN { 0 } else { WAITING_MAX };
+        Self::waiting(shape, backend, multiplying, waiting_max)
+    }
+
+    /// With up to so many symbols that wait.
+    fn waiting(shape: &Shape, backend: Backend, multiplying: bool, waiting_max: usize) -> Self {
+        let waits = waiting_max > 0 && multiplying;
         let mut tableau = Self {
             shape: *shape,
+            backend,
             rows: Matrix::with_backend(shape, backend, shape.block_size),
-            scratch: Matrix::with_backend(shape, backend, 3),
-            sum: Matrix::with_backend(shape, backend, 1),
-            masks: Matrix::with_backend(shape, backend, 2),
+            fronts: Matrix::with_backend(shape, backend, if waits { shape.block_size } else { 0 }),
+            arrived: Matrix::with_backend(shape, backend, shape.block_size),
+            written: RowList::new(shape.block_size),
+            scratch: Matrix::with_backend(shape, backend, 2),
+            found: vec![0; shape.block_size],
+            unheld: Vec::new(),
+            unsolved: Vec::new(),
             held: IndexSet::EMPTY,
+            unheld_first: 0,
+            unheld_word: 0,
             sources: IndexSet::EMPTY,
             determined: IndexSet::EMPTY,
-            determined_count: 0,
             fresh: IndexSet::EMPTY,
             fresh_count: 0,
             rank: 0,
+            multiplying,
+            waiting: Vec::with_capacity(waiting_max),
+            factors: Matrix::with_backend(shape, backend, waiting_max),
+            offsets: Matrix::with_backend(shape, backend, waiting_max),
+            offsets_listed: RowList::new(waiting_max),
         };
+        tableau.unheld = vec![0; tableau.rows.len()];
+        tableau.unsolved = vec![0; tableau.rows.len()];
         tableau.reset();
         tableau
     }
 
     pub fn reset(&mut self) {
+        self.written.clear();
+        self.waiting.clear();
+        self.rows.widen();
         self.held = IndexSet::EMPTY;
+        self.unheld_first = 0;
+        self.unheld_word = self.unheld.len() / 8 - 1;
         self.sources = IndexSet::EMPTY;
         self.determined = IndexSet::EMPTY;
         self.fresh = IndexSet::EMPTY;
-        (self.determined_count, self.fresh_count, self.rank) = (0, 0, 0);
+        (self.fresh_count, self.rank) = (0, 0);
         let len = self.shape.field.vector_len_bytes(self.shape.block_size);
-        for mask in [UNHELD, UNSOLVED] {
-            let row = self.masks.row_mut(mask);
-            row[..len].fill(0xFF);
-            row[len..].fill(0);
-            self.shape.field.mask_unused(row, self.shape.block_size);
-        }
+        self.unheld[..len].fill(0xFF);
+        self.shape.field.mask_unused(&mut self.unheld, self.shape.block_size);
+        self.unsolved.copy_from_slice(&self.unheld);
     }
 
     /// Innovative symbols: numbers held.
@@ -107,12 +165,25 @@ impl Tableau {
         &self.determined
     }
 
-    /// The source symbols determined since the last call, other than those that came as such.
-    pub fn take_fresh(&mut self) -> Option<IndexSet> {
-        (self.fresh_count > 0).then(|| {
-            self.fresh_count = 0;
-            core::mem::replace(&mut self.fresh, IndexSet::EMPTY)
-        })
+    /// Whether source symbols were determined since they were last taken, other than those that
+    /// came as such.
+    #[inline]
+    pub fn has_fresh(&self) -> bool {
+        self.fresh_count > 0
+    }
+
+    /// Takes these; their rows are as they should be from then on.
+    pub fn take_fresh(&mut self) -> IndexSet {
+        self.settle();
+        self.fresh_count = 0;
+        let fresh = core::mem::replace(&mut self.fresh, IndexSet::EMPTY);
+        if self.may_wait() && self.multiplying {
+            let start = self.rows.start();
+            for row in fresh.iter() {
+                self.fronts.row_mut(row)[start..].copy_from_slice(self.rows.row(row));
+            }
+        }
+        fresh
     }
 
     /// Whether the payload of that number is the source symbol itself.
@@ -122,10 +193,15 @@ impl Tableau {
 
     /// Row `index`: once determined, multipliers of the payloads held.
     pub fn row(&self, index: usize) -> &[u8] {
-        self.rows.row(index)
+        if self.may_wait() { self.fronts.row(index) } else { self.rows.row(index) }
+    }
+
+    fn may_wait(&self) -> bool {
+        self.waiting.capacity() > 0
     }
 
     /// Takes in a source symbol. Returns the slot for its payload if it is innovative.
+    #[inline]
     pub fn add_source(&mut self, index: usize) -> Option<usize> {
         if self.determined.contains(index) {
             return None;
@@ -137,17 +213,15 @@ impl Tableau {
         self.hold(index);
         self.sources.insert(index);
         self.determined.insert(index);
-        self.determined_count += 1;
-        let ones = self.ones();
-        self.shape.field.set_coefficient(self.masks.row_mut(UNSOLVED), index, ones);
-        if self.determined_count < self.rank {
-            // The column of a symbol that is known now: rows that had it may be complete.
-            let (held, determined) = (self.held.clone(), self.determined.clone());
-            let unheld_start = self.unheld_start();
-            for row in held.difference(&determined) {
-                if self.rows.coefficient(row, index) != 0 {
-                    self.note_if_determined(row, unheld_start);
-                }
+        if self.written.active().is_empty() {
+            return Some(index);
+        }
+        // The column of a symbol that is known now: rows that had it may be complete.
+        self.unheld_first = self.held.absent_from(self.unheld_first);
+        for place in (0..self.written.active().len()).rev() {
+            let row = self.written.active()[place].into();
+            if self.rows.coefficient(row, index) != 0 {
+                self.note_if_determined(place, row);
             }
         }
         Some(index)
@@ -160,114 +234,210 @@ impl Tableau {
         self.add_arriving()
     }
 
-    /// Combinations of the rows held, as numbered: of the factors in `factors[i]` it makes the
-    /// multipliers of the payloads, and writes the coding vector to `vectors[i]` as far as that
-    /// reaches.
+    /// Writes to `outs` the coding vectors of combinations of what is held: `factors[i]` has those
+    /// of the payloads, by their numbers.
     pub fn recode<const N: usize, const L: usize>(
         &self,
-        factors: &mut [[u8; L]; N],
-        vectors: &mut [&mut [u8]],
+        factors: &[[u8; L]; N],
+        outs: &mut [&mut [u8]],
     ) {
-        let len = self.rows.stride();
-        let (unheld, unsolved) = (self.masks.row(UNHELD), self.masks.row(UNSOLVED));
+        let mut written = *factors;
+        for factors in &mut written {
+            factors.iter_mut().zip(&self.unsolved).for_each(|(factor, mask)| *factor &= !mask);
+        }
         let mut sums = [[0; L]; N];
-        let mut solved = [[0; L]; N];
-        for (solved, factors) in solved.iter_mut().zip(&*factors) {
-            for ((solved, &factor), mask) in solved.iter_mut().zip(factors).zip(unsolved) {
-                *solved = factor & !mask;
+        let mut to = sums.each_mut().map(|sum| &mut sum[..]);
+        let written = written.each_ref().map(|factors| &factors[..]);
+        let (count, len) = (outs.len().min(N), self.arrived.len());
+        self.arrived.combine(&written[..count], self.shape.block_size, &mut to[..count], len);
+        for ((sum, factors), out) in sums.iter_mut().zip(factors).zip(outs) {
+            for ((sum, factor), mask) in sum.iter_mut().zip(factors).zip(&self.unsolved) {
+                *sum ^= factor & mask;
             }
-        }
-        let mut outs = sums.each_mut().map(|sum| &mut sum[..]);
-        let solved = solved.each_ref().map(|solved| &solved[..]);
-        let count = vectors.len().min(N);
-        self.rows.combine(&solved[..count], self.shape.block_size, &mut outs[..count], len);
-        for ((sum, factors), vector) in sums.iter_mut().zip(factors).zip(vectors) {
-            let pairs = sum.iter_mut().zip(factors.iter_mut());
-            for (((sum, factor), unheld), unsolved) in pairs.zip(unheld).zip(unsolved) {
-                *sum ^= *factor & unsolved;
-                (*factor, *sum) = (*sum & !unheld, (*factor & !unheld) | (*sum & unheld));
-            }
-            let len = vector.len().min(L);
-            vector[..len].copy_from_slice(&sum[..len]);
+            let len = out.len().min(L);
+            out[..len].copy_from_slice(&sum[..len]);
         }
     }
 
-    /// The byte of a coefficient with all bits set.
-    fn ones(&self) -> u8 {
-        (self.shape.field.order() - 1) as u8
-    }
-
+    #[inline]
     fn hold(&mut self, index: usize) {
         self.rank += 1;
         self.held.insert(index);
-        for mask in [UNHELD, UNSOLVED] {
-            self.shape.field.set_coefficient(self.masks.row_mut(mask), index, 0);
-        }
+        self.shape.field.set_coefficient(&mut self.unheld, index, 0);
     }
 
     fn add_arriving(&mut self) -> Option<usize> {
+        self.unheld_first = self.held.absent_from(self.unheld_first);
         let pivot = self.reduce()?;
-        let field = self.shape.field;
-        // What is left becomes the row of its first symbol that is not held; the payload itself
-        // has the factor that the symbol had.
-        let arriving = self.scratch.row_mut(ARRIVING);
-        let inverse = field.invert(field.coefficient(arriving, pivot));
-        field.set_coefficient(arriving, pivot, 1);
-        self.scratch.copy(MULTIPLE, ARRIVING);
-        self.scratch.scale(MULTIPLE, inverse);
-        // The other rows have it in place of the symbol.
-        let mut terms = Terms::new();
-        let rows = self.held.difference(&self.determined);
-        self.rows.take_column(pivot, rows, &mut terms);
-        self.rows.update(&terms, self.scratch.row(MULTIPLE));
-        self.rows.row_mut(pivot).copy_from_slice(self.scratch.row(MULTIPLE));
         self.hold(pivot);
-        let unheld_start = self.unheld_start();
-        self.note_if_determined(pivot, unheld_start);
-        let stride = self.rows.stride();
-        for offset in terms.offsets() {
-            self.note_if_determined(offset / stride, unheld_start);
+        self.unheld_first = self.held.absent_from(self.unheld_first);
+        self.shape.field.set_coefficient(&mut self.unsolved, pivot, 0);
+        let found = self.eliminate(pivot);
+        self.written.push(pivot);
+        self.wait(pivot);
+        if self.rank == self.shape.block_size {
+            self.note_all();
+            return Some(pivot);
+        }
+        // From the last place on: what takes the place of a row has been looked at.
+        self.note_if_determined(self.written.active().len() - 1, pivot);
+        for found in (0..found).rev() {
+            let place = self.found[found].into();
+            self.note_if_determined(place, self.written.active()[place].into());
         }
         Some(pivot)
+    }
+
+    /// Whether a row is a word of bits.
+    fn of_words(&self) -> bool {
+        self.shape.field == Field::Gf2 && self.shape.block_size <= bits::BLOCK_SIZE_MAX
     }
 
     /// Puts the rows held in place of their symbols in what is arriving. Returns the first symbol
     /// that is left.
     fn reduce(&mut self) -> Option<usize> {
-        let unsolved = self.masks.row(UNSOLVED);
-        let (arriving, factors) = self.scratch.two_rows(ARRIVING, FACTORS);
-        let mut any = 0;
-        for ((arriving, factor), mask) in arriving.iter_mut().zip(&mut *factors).zip(unsolved) {
-            *factor = *arriving & !mask;
-            *arriving &= mask;
-            any |= *factor;
+        let (of_words, start) = (self.of_words(), self.unheld_start());
+        let (unsolved, unheld) = (&self.unsolved, &self.unheld);
+        let (arriving, left) = self.scratch.two_rows(ARRIVING, LEFT);
+        if of_words {
+            let (arriving, unsolved) = (bits::word(arriving), bits::word(unsolved));
+            let sum = bits::reduce(&self.rows.grid(), arriving & !unsolved, arriving & unsolved);
+            left[..8].copy_from_slice(&sum.to_le_bytes());
+            let first = (sum & bits::word(unheld)).trailing_zeros();
+            return (first < u64::BITS).then_some(first as usize);
         }
-        if any != 0 {
-            let (count, len) = (self.shape.block_size, self.rows.stride());
-            self.rows.combine(&[factors], count, &mut [self.sum.row_mut(0)], len);
-            let sum = self.sum.row(0);
-            arriving.iter_mut().zip(sum).for_each(|(arriving, sum)| *arriving ^= sum);
+        for ((left, arriving), mask) in left.iter_mut().zip(&*arriving).zip(unsolved) {
+            *left = arriving & mask;
         }
-        first_common(self.shape.field, self.scratch.row(ARRIVING), self.masks.row(UNHELD))
+        if !self.written.all().is_empty() {
+            self.backend.reduce(&self.rows.grid(), &self.written, arriving, left);
+        }
+        first_common(self.shape.field, left, unheld, start)
+    }
+
+    /// What is left of what arrived becomes the row of its first symbol that was not held; the
+    /// other rows have it in place of the symbol. Returns how many of them may be complete.
+    fn eliminate(&mut self, index: usize) -> usize {
+        let (field, of_words) = (self.shape.field, self.of_words());
+        let (left, unheld) = (self.scratch.row_mut(LEFT), &self.unheld);
+        let (mut grid, found) = (self.rows.grid(), &mut self.found);
+        if of_words {
+            let (left, unheld) = (bits::word(left), bits::word(unheld));
+            return bits::eliminate(&mut grid, &self.written, index, left, unheld, found);
+        }
+        // The payload itself has the factor that the symbol had. The other rows have a
+        // coefficient already where their multiplier of it shall be: hence one more.
+        let own = field.coefficient(left, index);
+        let inverse = field.invert(own);
+        field.set_coefficient(left, index, own ^ 1);
+        // The last word, because numbers become held from the first one on.
+        let words = unheld.as_chunks::<8>().0;
+        while self.unheld_word > 0 && words[self.unheld_word] == [0; 8] {
+            self.unheld_word -= 1;
+        }
+        let witness =
+            ((self.unheld_word * 8).max(grid.start), u64::from_le_bytes(words[self.unheld_word]));
+        let pivot = Pivot { index, inverse, witness };
+        let found = self.backend.eliminate(&mut grid, &self.written, pivot, left, found);
+        self.rows.set_coefficient(index, index, inverse);
+        found
+    }
+
+    /// The symbol that has become that row waits, if that is worth while.
+    fn wait(&mut self, row: usize) {
+        self.arrived.row_mut(row).copy_from_slice(self.scratch.row(ARRIVING));
+        if self.may_wait() {
+            if self.multiplying {
+                self.fronts.row_mut(row)[..self.rows.start()].fill(0);
+            }
+            self.waiting.push(row as u16);
+            if self.waiting.len() == WAITING_MAX {
+                self.settle();
+            }
+        }
+    }
+
+    /// Brings the waiting columns up to date; more of them wait from now on.
+    fn settle(&mut self) {
+        if !self.may_wait() {
+            return;
+        }
+        let (start, next) = (self.rows.start(), self.unheld_start() / PADDING * PADDING);
+        if self.multiplying && start > 0 && !self.waiting.is_empty() {
+            self.settle_rows();
+        }
+        self.waiting.clear();
+        if next > start {
+            if self.multiplying {
+                for &row in self.written.all() {
+                    let from = &self.rows.row(row.into())[..next - start];
+                    self.fronts.row_mut(row.into())[start..next].copy_from_slice(from);
+                }
+            }
+            self.rows.narrow(next);
+        }
+    }
+
+    fn settle_rows(&mut self) {
+        let (field, len, count) = (self.shape.field, self.rows.start(), self.waiting.len());
+        for (&row, factors) in self.waiting.iter().zip(self.factors.rows_mut()) {
+            let pairs = self.arrived.row(row.into()).iter().zip(&self.unsolved);
+            factors.iter_mut().zip(pairs).for_each(|(to, (byte, mask))| *to = byte & !mask);
+        }
+        let factors: [&[u8]; WAITING_MAX] =
+            core::array::from_fn(|place| if place < count { self.factors.row(place) } else { &[] });
+        let mut outs: [&mut [u8]; WAITING_MAX] = Default::default();
+        outs.iter_mut().zip(self.offsets.rows_mut()).for_each(|(to, row)| *to = row);
+        self.fronts.combine(&factors[..count], self.shape.block_size, &mut outs[..count], len);
+        for (&row, offset) in self.waiting.iter().zip(outs) {
+            let pairs = self.arrived.row(row.into()).iter().zip(&self.unsolved);
+            offset[..len].iter_mut().zip(pairs).for_each(|(to, (byte, mask))| *to ^= byte & mask);
+        }
+        self.offsets_listed.clear();
+        (0..count).for_each(|place| self.offsets_listed.push(place));
+        let mut offsets = self.offsets.grid();
+        offsets.len = len;
+        for &row in self.written.all() {
+            let row = usize::from(row);
+            let mut multipliers = [0; WAITING_MAX];
+            for (place, &index) in self.waiting.iter().enumerate() {
+                let multiplier = self.rows.coefficient(row, index.into());
+                field.set_coefficient(&mut multipliers, place, multiplier);
+            }
+            let row = &mut self.fronts.row_mut(row)[..len];
+            self.backend.reduce(&offsets, &self.offsets_listed, &multipliers, row);
+        }
     }
 
     /// The symbol of a row is determined when all that is left in it is held.
-    fn note_if_determined(&mut self, row: usize, unheld_start: usize) {
-        if !any_common(self.rows.row(row), self.masks.row(UNHELD), unheld_start) {
-            self.determined.insert(row);
-            self.determined_count += 1;
-            self.fresh.insert(row);
-            self.fresh_count += 1;
+    fn note_if_determined(&mut self, place: usize, row: usize) {
+        let (row_left, start) = (self.rows.row(row), self.rows.start());
+        if !any_common(row_left, &self.unheld[start..], self.unheld_start() - start) {
+            self.written.retire(place);
+            self.note_determined(row);
         }
+    }
+
+    /// All symbols are determined.
+    fn note_all(&mut self) {
+        while let Some(&row) = self.written.active().last() {
+            self.written.retire(self.written.active().len() - 1);
+            self.note_determined(row.into());
+        }
+    }
+
+    fn note_determined(&mut self, row: usize) {
+        self.determined.insert(row);
+        self.fresh.insert(row);
+        self.fresh_count += 1;
     }
 
     /// Byte of a row before which all coefficients are of numbers that are held.
     fn unheld_start(&self) -> usize {
-        let first = self.held.first_absent();
         match self.shape.field {
-            Field::Gf2 => first / 8,
-            Field::Gf16 => first / 2,
-            Field::Gf256 => first,
+            Field::Gf2 => self.unheld_first / 8,
+            Field::Gf16 => self.unheld_first / 2,
+            Field::Gf256 => self.unheld_first,
         }
     }
 }
@@ -280,14 +450,76 @@ fn any_common(a: &[u8], b: &[u8], start: usize) -> bool {
     a.iter().zip(b).any(|(a, b)| u64::from_ne_bytes(*a) & u64::from_ne_bytes(*b) != 0)
 }
 
-/// The first coefficient of `row` that is not zero where `mask` is set.
-fn first_common(field: Field, row: &[u8], mask: &[u8]) -> Option<usize> {
-    let place = row.iter().zip(mask).position(|(row, mask)| row & mask != 0)?;
-    let bit = (row[place] & mask[place]).trailing_zeros() as usize;
-    let bits = match field {
-        Field::Gf2 => 1,
-        Field::Gf16 => 4,
-        Field::Gf256 => 8,
-    };
-    Some((place * 8 + bit) / bits)
+/// The first coefficient of `row` that is not zero where `mask` is set; there is none in the first
+/// `start` bytes.
+fn first_common(field: Field, row: &[u8], mask: &[u8], start: usize) -> Option<usize> {
+    let start = start / 8;
+    let (row, mask) = (row.as_chunks::<8>().0, mask.as_chunks::<8>().0);
+    let pairs = row.iter().zip(mask).enumerate().skip(start);
+    let mut words =
+        pairs.map(|(place, (a, b))| (place, u64::from_le_bytes(*a) & u64::from_le_bytes(*b)));
+    let (place, word) = words.find(|(_, word)| *word != 0)?;
+    let bits = field.order().ilog2() as usize;
+    Some((place * 64 + word.trailing_zeros() as usize) / bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+
+    /// A vector that is dense, sparse, or over a few symbols only.
+    fn draw(rng: &mut ChaCha8Rng, shape: &Shape) -> Vec<u8> {
+        let mut vector = vec![0; shape.field.vector_len_bytes(shape.block_size)];
+        let dense = rng.next_u32().is_multiple_of(2);
+        let terms = if dense { shape.block_size * 4 } else { 1 + (rng.next_u32() % 3) as usize };
+        for _ in 0..terms {
+            let index = rng.next_u32() as usize % shape.block_size;
+            let value = rng.next_u32() % shape.field.order();
+            shape.field.set_coefficient(&mut vector, index, value as u8);
+        }
+        vector
+    }
+
+    /// What waits changes nothing: neither what is innovative or determined, nor any row once
+    /// they are settled.
+    #[test]
+    fn rows_that_wait_come_to_the_same() {
+        let mut rng = ChaCha8Rng::seed_from_u64(12);
+        for (field, block_size) in [(Field::Gf256, 200), (Field::Gf256, 321), (Field::Gf16, 400)] {
+            for backend in Backend::available().take(2) {
+                let shape = Shape { field, block_size, symbol_size_max: 1 };
+                let mut waiting = Tableau::waiting(&shape, backend, true, WAITING_MAX);
+                let mut plain = Tableau::waiting(&shape, backend, true, 0);
+                let mut blind = Tableau::waiting(&shape, backend, false, WAITING_MAX);
+                let sources_share = rng.next_u32() % 4;
+                while plain.rank() < block_size {
+                    let slot = if rng.next_u32() % 8 < sources_share {
+                        let index = rng.next_u32() as usize % block_size;
+                        assert_eq!(blind.add_source(index), waiting.add_source(index));
+                        plain.add_source(index)
+                    } else {
+                        let vector = draw(&mut rng, &shape);
+                        let slot = waiting.add_coded(&vector, block_size);
+                        assert_eq!(blind.add_coded(&vector, block_size), slot);
+                        plain.add_coded(&vector, block_size)
+                    };
+                    assert_eq!(slot.map(|slot| waiting.held.contains(slot)), slot.map(|_| true));
+                    for other in [&waiting, &blind] {
+                        assert_eq!(other.rank(), plain.rank());
+                        assert!(other.determined.iter().eq(plain.determined.iter()));
+                    }
+                    if plain.has_fresh() || rng.next_u32().is_multiple_of(20) {
+                        assert!(plain.take_fresh().iter().eq(waiting.take_fresh().iter()));
+                        for &row in &plain.written.all()[plain.written.active().len()..] {
+                            assert_eq!(plain.row(row.into()), waiting.row(row.into()));
+                        }
+                    }
+                }
+                assert!(waiting.rows.start() > 0, "something waited");
+            }
+        }
+    }
 }

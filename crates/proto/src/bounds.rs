@@ -27,6 +27,8 @@ pub const EVENTS_MAX: usize = 64;
 pub const PEERS_MAX: usize = 8;
 /// Sessions of one station that wait to answer a challenge.
 pub const PENDING_SESSIONS_MAX: usize = 4;
+/// Sessions an [`Unsealer`](crate::Unsealer) remembers; what greeted longest ago goes first.
+pub const UNSEALER_SESSIONS_MAX: usize = 64;
 /// A session that has not answered its challenge is forgotten when it was not heard for so long: a
 /// recording of a dead one must not keep two stations greeting each other for ever.
 pub const PENDING_SESSION_AGE_MAX: Duration = Duration::from_secs(5);

@@ -14,6 +14,7 @@ use corridor_codec::{BlockDecoder, Field, Outcome};
 
 use crate::bounds::{ACK_BLOCKS_MAX, ACK_INTERVAL_MIN, BLOCKS_IN_FLIGHT_MAX, FINISHED_BLOCKS_MAX};
 use crate::egress::EgressQueue;
+use crate::inspect::{DecoderBlockView, DecoderView};
 use crate::stats::Stats;
 use crate::symbol;
 use crate::wire::{Ack, BlockAck, Enc, Form, block_distance};
@@ -100,6 +101,20 @@ impl Decoder {
 
     pub(crate) fn field(&self) -> Field {
         self.field
+    }
+
+    pub(crate) fn inspect(&self) -> DecoderView {
+        let view = |slot: &Slot| DecoderBlockView {
+            rank: slot.coder.rank(),
+            known: slot.coder.known_count(),
+        };
+        DecoderView {
+            base: self.base,
+            next_symbol: self.slots.front().and_then(Option::as_ref).map_or(0, |slot| slot.next),
+            blocks: self.slots.iter().map(|slot| slot.as_ref().map(view)).collect(),
+            finished_blocks: self.finished.len(),
+            spare_blocks: self.spare.len(),
+        }
     }
 
     // ---- symbols in, packets out --------------------------------------------------------------

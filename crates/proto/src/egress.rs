@@ -25,6 +25,10 @@ impl EgressQueue {
         self.packets.push_back(buffer);
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.packets.len()
+    }
+
     /// The next packet, valid until the next call.
     pub(crate) fn pop(&mut self) -> Option<&[u8]> {
         let next = self.packets.pop_front()?;

@@ -17,6 +17,7 @@ use crate::bounds::BLOCKS_IN_FLIGHT_MAX;
 use crate::budget;
 use crate::config::{CodingParams, Delivery, ErasureRatios, Order, Policy, StationId};
 use crate::ingress::IngressQueue;
+use crate::inspect::EncoderView;
 use crate::rtt::RttEstimator;
 use crate::stats::Stats;
 use crate::symbol;
@@ -93,6 +94,14 @@ impl Encoder {
     pub(crate) fn set_links(&mut self, ratios: ErasureRatios, helper: bool) {
         self.ratios = ratios.bounded();
         self.helper = helper;
+    }
+
+    pub(crate) fn inspect(&self) -> EncoderView {
+        EncoderView {
+            next_block: self.next_id,
+            blocks: self.blocks.iter().map(Block::inspect).collect(),
+            spare_blocks: self.spare.len(),
+        }
     }
 
     // ---- sending ------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ use crate::bounds::{
 };
 use crate::budget;
 use crate::config::{CodingParams, ErasureRatios, Order, Policy, StationId};
+use crate::inspect::{FlowView, HelperBlockView};
 use crate::session::Joined;
 use crate::stats::Stats;
 use crate::wire::{Ack, Enc, Form, RUN_LEN, block_distance};
@@ -122,6 +123,14 @@ impl Helper {
             spare: Vec::new(),
             vector: Vec::new(),
             payload: Vec::new(),
+        }
+    }
+
+    pub(crate) fn inspect(&self) -> FlowView {
+        FlowView {
+            flow: self.flow,
+            blocks: self.blocks.iter().map(Block::inspect).collect(),
+            spare_blocks: self.spare.len(),
         }
     }
 
@@ -373,6 +382,16 @@ impl Block {
             in_flight: VecDeque::new(),
             repair_at: Time::MAX,
             flush_at: Time::MAX,
+        }
+    }
+
+    fn inspect(&self) -> HelperBlockView {
+        HelperBlockView {
+            block: self.id,
+            rank: self.recoder.rank(),
+            allowed: self.earned + self.repairs,
+            sent: self.sent,
+            in_flight: self.heard.len().max(self.in_flight.len()),
         }
     }
 

@@ -75,6 +75,14 @@ impl IngressQueue {
         }
     }
 
+    /// Packets that wait.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            IngressQueue::Fifo(queue) => queue.packets.len(),
+            IngressQueue::Fair(queue) => queue.len(),
+        }
+    }
+
     /// Whether no packet waits. One that waits may still be dropped when its turn comes.
     pub(crate) fn is_empty(&self) -> bool {
         match self {

@@ -18,6 +18,7 @@ use corridor_codec::Field;
 
 use crate::bounds::*;
 use crate::config::{CodingParams, Mode, StationId};
+use crate::inspect::PeerView;
 use crate::link::LossEstimator;
 use crate::seal::{ChallengeKey, SessionKey};
 use crate::wire::{
@@ -161,6 +162,20 @@ impl Group {
     /// Newest frame counter heard from a peer under its accepted session.
     pub(crate) fn highest_counter(&self, id: StationId) -> Option<u32> {
         self.peer(id).and_then(|peer| peer.link.highest())
+    }
+
+    /// Random per start of this station.
+    pub(crate) fn instance(&self) -> u64 {
+        self.instance
+    }
+
+    pub(crate) fn inspect(&self) -> Vec<PeerView> {
+        let view = |peer: &Peer| PeerView {
+            id: peer.id,
+            instance: peer.session.as_ref().map(|session| session.instance),
+            pending_sessions: peer.pending.len(),
+        };
+        self.peers.iter().map(view).collect()
     }
 
     // ---- sending ------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ use crate::config::{Mode, Role, StationConfig, StationId};
 use crate::egress::EgressQueue;
 use crate::error::ConfigError;
 use crate::ingress::IngressQueue;
+use crate::inspect::Inspection;
 use crate::session::{Group, Joined, Opening};
 use crate::stats::Stats;
 use crate::wire;
@@ -378,6 +379,29 @@ impl Station {
     /// What the station was told.
     pub fn config(&self) -> &StationConfig {
         &self.shared.config
+    }
+
+    /// What is inside, to be watched.
+    pub fn inspect(&self) -> Inspection {
+        let shared = &self.shared;
+        let mut view = Inspection {
+            instance: shared.group.instance(),
+            peers: shared.group.inspect(),
+            ingress_packets: shared.ingress.len(),
+            egress_packets: shared.egress.len(),
+            events: shared.events.len(),
+            ..Inspection::default()
+        };
+        match &self.role {
+            RoleState::Endpoint(role) => {
+                let (encoder, decoder) = role.inspect();
+                (view.encoder, view.decoder) = (Some(encoder), decoder);
+            }
+            RoleState::Helper(role) => view.flows = role.inspect(),
+            RoleState::Window(role) => view.window = Some(role.inspect()),
+            RoleState::Plain(_) => {}
+        }
+        view
     }
 
     /// Whether frames can be exchanged with this peer.

@@ -1,5 +1,8 @@
 //! What can be wrong with a scenario file.
 
+use std::io;
+use std::path::PathBuf;
+
 use corridor_proto::ConfigError;
 
 /// A scenario that cannot be run: which field, what was given, what is expected.
@@ -31,8 +34,24 @@ pub enum ScenarioError {
         /// What the protocol says.
         source: ConfigError,
     },
+    /// A file that cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// More points than anybody looks at, so probably a slip.
+    #[error("the plan has {given} points: expected at most {max}")]
+    TooManyPoints {
+        /// Points that the lists multiply to, as far as they were counted.
+        given: usize,
+        /// Most points.
+        max: usize,
+    },
     /// More runs than anybody waits for, so probably a slip.
-    #[error("the scenario has {given} runs, repeats included: expected at most {max}")]
+    #[error("{given} runs, repeats included: expected at most {max}")]
     TooManyRuns {
         /// Runs that the lists multiply to.
         given: usize,

@@ -117,8 +117,8 @@ pub fn medium_config(scenario: &Scenario, run: &Run, seed: u64) -> MediumConfig 
     let both_ways = |(a, b, erasure_ratio): (usize, usize, f64)| {
         let retry_limit = table.retry_limit;
         [
-            Link { from: a, to: b, erasure_ratio, retry_limit },
-            Link { from: b, to: a, erasure_ratio, retry_limit },
+            Link { from: a, to: b, erasure: erasure_ratio.into(), retry_limit },
+            Link { from: b, to: a, erasure: erasure_ratio.into(), retry_limit },
         ]
     };
     MediumConfig {
@@ -157,6 +157,7 @@ fn expand_table(index: usize, table: &RunTable, runs: &mut Vec<Run>) -> Result<(
         Some(codings) => codings.iter().cloned().collect(),
         None => vec![CodingTable::default()],
     };
+    let duration_s = table.duration_s.unwrap_or_default();
     for &path in table.path.iter() {
         let codings = if path.is_coded() { &codings[..] } else { &[CodingTable::default()][..] };
         for &congestion in &congestions {
@@ -178,7 +179,7 @@ fn expand_table(index: usize, table: &RunTable, runs: &mut Vec<Run>) -> Result<(
                                 e2: table.e2.unwrap_or(e3 / 2.0),
                                 e3,
                             },
-                            duration_s: table.duration_s,
+                            duration_s,
                             coding: coding.clone(),
                             underlay: table.underlay,
                         });
@@ -249,9 +250,13 @@ fn check_table(index: usize, table: &RunTable) -> Result<(), ScenarioError> {
             return Err(ScenarioError::value(field(name), ratio, "an erasure ratio from 0 to 1"));
         }
     }
-    if !(table.duration_s > 0.0 && table.duration_s <= DURATION_S_MAX) {
-        let expected = format!("more than 0, at most {DURATION_S_MAX} s");
-        return Err(ScenarioError::value(field("duration_s"), table.duration_s, expected));
+    let expected = format!("more than 0, at most {DURATION_S_MAX} s");
+    match table.duration_s {
+        None => return Err(ScenarioError::value(field("duration_s"), "nothing", expected)),
+        Some(duration_s) if !(duration_s > 0.0 && duration_s <= DURATION_S_MAX) => {
+            return Err(ScenarioError::value(field("duration_s"), duration_s, expected));
+        }
+        Some(_) => {}
     }
     if table.coding.as_ref().is_some_and(OneOrMany::is_empty) {
         return Err(empty("coding"));

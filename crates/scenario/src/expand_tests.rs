@@ -92,7 +92,7 @@ fn the_medium_has_links_alike_in_both_directions() {
     assert_eq!(medium.propagation, Duration::from_millis(2));
     let ratio = |from, to| {
         let link = medium.links.iter().find(|link| (link.from, link.to) == (from, to));
-        link.map(|link| link.erasure_ratio)
+        link.map(|link| link.erasure.loss_ratio())
     };
     assert_eq!((ratio(SOURCE, DESTINATION), ratio(DESTINATION, SOURCE)), (Some(0.1), Some(0.1)));
     assert_eq!((ratio(SOURCE, HELPER), ratio(HELPER, SOURCE)), (Some(0.05), Some(0.05)));

@@ -47,7 +47,7 @@ fn one() -> u32 {
     1
 }
 
-fn ingress_packets() -> usize {
+pub(crate) fn ingress_packets() -> usize {
     100
 }
 
@@ -174,8 +174,9 @@ pub struct RunTable {
     /// Erasure ratio H to D; none = e3 / 2. Links are alike in both directions.
     #[serde(default)]
     pub e2: Option<f64>,
-    /// Seconds of load that are measured.
-    pub duration_s: f64,
+    /// Seconds of load that are measured; a plan may say it once for all runs.
+    #[serde(default)]
+    pub duration_s: Option<f64>,
     /// Coding parameters, for coded paths.
     #[serde(default)]
     pub coding: Option<OneOrMany<CodingTable>>,

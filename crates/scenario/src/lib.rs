@@ -1,5 +1,8 @@
 //! Scenario files and result rows, shared by the lab (real time, kernel TCP) and the simulator.
 //!
+//! A *plan* ([`Plan`]) is the larger grammar, the simulator's: a scenario, or a network of links
+//! with flows, and sweeps over any of its values, replications or a stop rule, chosen outputs.
+//!
 //! A scenario is a medium, and a list of runs. A field of a run that is a list stands for one run
 //! per value; the product is taken in the order of the fields below, and repeats are interleaved
 //! (all runs once, then all again), so that a slow minute of the machine touches them all alike.
@@ -8,7 +11,13 @@
 mod error;
 mod expand;
 mod file;
+mod metrics;
+mod network;
+mod plan;
+mod record;
 mod row;
+mod sweep;
+mod topology;
 
 pub use error::ScenarioError;
 pub use expand::{
@@ -19,4 +28,21 @@ pub use file::{
     Congestion, Direction, Duplex, MediumTable, OneOrMany, Path, RunTable, Scenario, Transport,
     UnderlayKind,
 };
+pub use metrics::{Measures, matches};
+pub use network::{
+    AckKind, Beyond, DirectionTable, ErasureKind, ErasureTable, FlowTable, LinkTable, NetworkTable,
+    ReductionKind, SamplingKind, Shape, SourceKind, SourceTable, TcpPreset, TcpTable, TcpVariant,
+};
+pub use plan::{
+    Load, PLAN_BYTES_MAX, Plan, Point, REPLICATIONS_MAX, Radio, Replications, StopRule,
+};
+pub use record::{Column, Kind, Record, Role, Value};
 pub use row::{CodingCounts, Delays, Engine, Row, Side};
+pub use sweep::POINTS_MAX;
+pub use topology::{
+    FLOWS_MAX, LINK_RATE_BPS_MAX, LINKS_MAX, NETWORK_DURATION_S_MAX, NODES_MAX, Network,
+    NetworkLink, TRACE_BYTES_MAX,
+};
+
+/// Version of what records mean: counted up when a column changes its meaning.
+pub const SCHEMA_VERSION: u32 = 1;

@@ -271,7 +271,7 @@ impl From<&Stats> for CodingCounts {
 }
 
 /// `paper`, or `default policy=playncool block_size=64`: the preset, and what differs from it.
-fn policy(coding: &CodingTable) -> String {
+pub(crate) fn policy(coding: &CodingTable) -> String {
     let preset = match coding.preset {
         Preset::Paper => "paper",
         Preset::Default => "default",

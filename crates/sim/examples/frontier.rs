@@ -24,7 +24,7 @@ struct Result {
 }
 
 fn run(loss: f64, rtt_ms: u64, seconds: u64, goal: Goal, seed: u64) -> Result {
-    let link = |from, to| Link { from, to, erasure_ratio: loss, retry_limit: 0 };
+    let link = |from, to| Link { from, to, erasure: loss.into(), retry_limit: 0 };
     let medium = Medium::new(MediumConfig {
         mode: Duplex::Full,
         rate_bps: 12_000_000,

@@ -15,6 +15,11 @@ use corridor_scenario::{
 };
 use hdrhistogram::Histogram;
 
+use crate::agent::NodeIndex;
+use crate::capture::write_datagram;
+use crate::network::NetworkError;
+use crate::tcp;
+use crate::watch::Watcher;
 use crate::world::{Node, World};
 
 /// Bytes of an Ethernet frame beyond what Corridor puts into it; the medium counts them.
@@ -23,10 +28,14 @@ const ETHERNET_HEADER_LEN: usize = 14;
 const UDP_HEADERS_LEN: usize = 28;
 /// Largest payload of an Ethernet frame.
 const ETHERNET_MTU: usize = 1500;
-/// Sequence number and time of sending, at the front of each packet.
+/// Sequence number and time of sending, at the front of each payload.
 const STAMP_LEN: usize = 16;
+/// The port that sources send from and to: discard (RFC 863).
+const PORT: u16 = 9;
+/// The secret of all stations.
+pub(crate) const PSK: [u8; 32] = [0x5a; 32];
 /// Load before the measured interval begins.
-const WARM_UP: Duration = Duration::from_secs(1);
+pub(crate) const WARM_UP: Duration = Duration::from_secs(1);
 /// How long packets on their way are waited for after it ends.
 const DRAIN: Duration = Duration::from_secs(2);
 
@@ -46,6 +55,17 @@ pub enum SimError {
     /// The medium cannot be.
     #[error(transparent)]
     Air(#[from] AirError),
+    /// A network cannot be.
+    #[error("network.{0}")]
+    Network(#[from] NetworkError),
+    /// A flow's TCP cannot be.
+    #[error("flow[{flow}].tcp: {source}")]
+    Tcp {
+        /// The flow, counted from 0.
+        flow: usize,
+        /// What is wrong.
+        source: tcp::ConfigError,
+    },
     /// A station cannot be.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -94,14 +114,53 @@ impl Sink {
 /// # Errors
 /// [`SimError::Unsupported`] for TCP, kernel paths and UDP underlays.
 pub fn run_udp(scenario: &Scenario, run: &Run) -> Result<Row, SimError> {
-    check(run)?;
+    run_udp_after(scenario, run, WARM_UP)
+}
+
+/// The same after so much load that is not measured.
+pub(crate) fn run_udp_after(
+    scenario: &Scenario,
+    run: &Run,
+    warm_up: Duration,
+) -> Result<Row, SimError> {
+    run_prepared(scenario, run, prepare(scenario, run, warm_up)?)
+}
+
+/// The same, before the eyes of somebody. The row is that of what was run until they had enough.
+pub(crate) fn watch_udp(
+    scenario: &Scenario,
+    run: &Run,
+    warm_up: Duration,
+    watcher: Box<dyn Watcher>,
+) -> Result<Row, SimError> {
+    let mut prepared = prepare(scenario, run, warm_up)?;
+    prepared.world.set_watcher(watcher);
+    run_prepared(scenario, run, prepared)
+}
+
+fn run_prepared(scenario: &Scenario, run: &Run, mut prepared: Prepared) -> Result<Row, SimError> {
+    let sent = offer_load(&mut prepared, run);
+    Ok(report(scenario, run, &prepared.world, &prepared.sinks, &sent))
+}
+
+/// A world that has not begun.
+struct Prepared {
+    world: World,
+    sinks: Vec<Rc<RefCell<Sink>>>,
+    /// When the measured interval begins and ends.
+    start: Time,
+    end: Time,
+}
+
+fn prepare(scenario: &Scenario, run: &Run, warm_up: Duration) -> Result<Prepared, SimError> {
+    check_run(run)?;
     let mut medium = medium_config(scenario, run, scenario.seed);
     // A frame is not made before the medium can take it, so one on the air and one waiting do.
     medium.queue_frames = medium.queue_frames.min(2);
     // The stations' frames have no Ethernet header here; on the air it takes its time.
     let header_ns = 8 * ETHERNET_HEADER_LEN as u64 * 1_000_000_000 / medium.rate_bps.max(1);
     medium.overhead += Duration::from_nanos(header_ns);
-    let start = Time::ZERO + WARM_UP;
+    let start = Time::ZERO + warm_up;
     let end = start + Duration::from_secs_f64(run.duration_s);
     let mut nodes = Vec::new();
     let mut sinks = Vec::new();
@@ -121,12 +180,11 @@ pub fn run_udp(scenario: &Scenario, run: &Run) -> Result<Row, SimError> {
         sinks.push(Rc::clone(&sink));
         nodes.push(Node::new(station, move |now, packet| sink.borrow_mut().take(now, packet)));
     }
-    let mut world = World::new(Medium::new(medium)?, nodes);
-    let sent = offer_load(&mut world, run, start, end);
-    Ok(report(scenario, run, &world, &sinks, &sent))
+    Ok(Prepared { world: World::new(Medium::new(medium)?, nodes), sinks, start, end })
 }
 
-fn check(run: &Run) -> Result<(), SimError> {
+/// Whether the simulator can make a run.
+pub(crate) fn check_run(run: &Run) -> Result<(), SimError> {
     let unsupported =
         |field, given: String, expected| Err(SimError::Unsupported { field, given, expected });
     if run.transport != Transport::Udp {
@@ -151,7 +209,7 @@ fn station(scenario: &Scenario, run: &Run, index: usize) -> Result<Station, SimE
     let config = StationConfig {
         id: id(index),
         role,
-        psk: [0x5a; 32],
+        psk: PSK,
         coding: run.coding.resolve(),
         link_errors: LinkErrors::Measured,
         ingress_packets: scenario.ingress_packets,
@@ -172,39 +230,55 @@ fn station(scenario: &Scenario, run: &Run, index: usize) -> Result<Station, SimE
 
 /// Sends packets at the offered rate from the start to the end of the run; returns how many were
 /// sent by each source in the measured interval.
-fn offer_load(world: &mut World, run: &Run, start: Time, end: Time) -> [u64; 2] {
+fn offer_load(prepared: &mut Prepared, run: &Run) -> [u64; 2] {
+    let Prepared { ref mut world, start, end, .. } = *prepared;
     let sources = if run.direction == Direction::Both { 2 } else { 1 };
     let mtu = world.nodes()[0].station.tunnel_mtu();
     let len = run.datagram_bytes.map_or(mtu, |bytes| bytes + UDP_HEADERS_LEN).min(mtu);
     let payload_bits = 8.0 * (len - UDP_HEADERS_LEN) as f64;
     let interval_ns = payload_bits / run.offered_bps.unwrap_or(10e6) * 1e9;
-    let mut packet = vec![0; len.max(STAMP_LEN)];
+    let mut packets = [datagram(0, len), datagram(1, len)];
     let mut sent = [0; 2];
     for sequence in 0u64.. {
         let at = Time::from_nanos((sequence as f64 * interval_ns) as u64);
-        if at >= end {
+        if at >= end || world.is_watched_enough() {
             break;
         }
         world.run_until(at);
-        write_stamp(&mut packet, sequence, at);
         for (source, sent) in sent.iter_mut().enumerate().take(sources) {
-            world.node_mut(source).station.handle_packet(at, &packet);
+            write_stamp(&mut packets[source], sequence, at);
+            world.node_mut(source).station.handle_packet(at, &packets[source]);
             *sent += u64::from(at >= start);
         }
         world.settle();
     }
-    world.run_until(end + DRAIN);
+    if !world.is_watched_enough() {
+        world.run_until(end + DRAIN);
+    }
     sent
 }
 
+/// A datagram from one endpoint to the other, headers included, of `len` bytes: what a daemon would
+/// carry, for whoever looks at it. The payload begins with a stamp, the rest is zero.
+fn datagram(source: usize, len: usize) -> Vec<u8> {
+    let len = len.max(UDP_HEADERS_LEN + STAMP_LEN);
+    let (from, to) = (source as NodeIndex, 1 - source as NodeIndex);
+    let mut packet = Vec::with_capacity(len);
+    write_datagram(from, to, (PORT, PORT), (len - UDP_HEADERS_LEN) as u16, &mut packet);
+    packet.resize(len, 0);
+    packet
+}
+
 fn write_stamp(packet: &mut [u8], sequence: u64, at: Time) {
-    packet[..8].copy_from_slice(&sequence.to_be_bytes());
-    packet[8..STAMP_LEN].copy_from_slice(&at.as_nanos().to_be_bytes());
+    let stamp = &mut packet[UDP_HEADERS_LEN..][..STAMP_LEN];
+    stamp[..8].copy_from_slice(&sequence.to_be_bytes());
+    stamp[8..].copy_from_slice(&at.as_nanos().to_be_bytes());
 }
 
 fn read_stamp(packet: &[u8]) -> Option<(u64, Time)> {
-    let sequence = u64::from_be_bytes(packet.get(..8)?.try_into().ok()?);
-    let nanos = u64::from_be_bytes(packet.get(8..STAMP_LEN)?.try_into().ok()?);
+    let stamp = packet.get(UDP_HEADERS_LEN..)?;
+    let sequence = u64::from_be_bytes(stamp.get(..8)?.try_into().ok()?);
+    let nanos = u64::from_be_bytes(stamp.get(8..STAMP_LEN)?.try_into().ok()?);
     Some((sequence, Time::from_nanos(nanos)))
 }
 
@@ -263,7 +337,7 @@ fn report_air(row: &mut Row, run: &Run, world: &World, sinks: &[Rc<RefCell<Sink>
 }
 
 /// Delays from a microsecond to ten minutes, in nanoseconds, to three digits.
-fn delay_histogram() -> Histogram<u64> {
+pub(crate) fn delay_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1_000, 600_000_000_000, 3).expect("bounds are within range")
 }
 

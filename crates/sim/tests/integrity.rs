@@ -86,7 +86,7 @@ fn station(run: &Run, id: u8, peer: u8) -> Station {
 
 /// Sends and checks a flow one way, losses both ways; returns the counters of both ends.
 fn transfer(run: &Run) -> (Stats, Stats) {
-    let link = |from, to| Link { from, to, erasure_ratio: run.erasure_ratio, retry_limit: 0 };
+    let link = |from, to| Link { from, to, erasure: run.erasure_ratio.into(), retry_limit: 0 };
     let medium = Medium::new(MediumConfig {
         mode: Duplex::Half,
         rate_bps: run.rate_bps,

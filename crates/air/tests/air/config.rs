@@ -51,8 +51,8 @@ fn link_ends() {
 #[test]
 fn erasure_ratio() {
     for (ratio, shown) in [(-0.1, "-0.1"), (1.1, "1.1"), (f64::NAN, "NaN"), (1.0 / 0.0, "inf")] {
-        let message = format!("links[1].erasure_ratio (1 to 0) is {shown}, expected 0 to 1");
-        refused(|c| c.links[1].erasure_ratio = ratio, &message);
+        let message = format!("links[1].erasure_ratio is {shown}, expected 0 to 1 (1 to 0)");
+        refused(|c| c.links[1].erasure = ratio.into(), &message);
     }
 }
 

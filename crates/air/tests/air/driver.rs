@@ -79,7 +79,7 @@ proptest! {
     fn no_transmission_begins_before_its_offer_or_after_a_gap(offers in offers(), seed: u64) {
         let mut config = lossy(Duplex::Half, 0, seed);
         config.queue_frames = 1000;
-        config.links.iter_mut().for_each(|link| link.erasure_ratio = 0.0);
+        config.links.iter_mut().for_each(|link| link.erasure = 0.0.into());
         let overhead = config.overhead;
         let airtime = |len: usize| overhead + Duration::from_micros(8 * len as u64);
         let (_, heard) = late(config, &offers);

@@ -6,6 +6,8 @@ mod airtime;
 mod config;
 mod driver;
 mod erasure;
+mod pipe;
+mod process;
 mod queue;
 mod retry;
 
@@ -39,7 +41,7 @@ fn config(mode: Duplex, stations: usize) -> MediumConfig {
 }
 
 fn link(from: Station, to: Station, erasure_ratio: f64) -> Link {
-    Link { from, to, erasure_ratio, retry_limit: 0 }
+    Link { from, to, erasure: erasure_ratio.into(), retry_limit: 0 }
 }
 
 /// Every station hears every other.

@@ -4,9 +4,9 @@ use super::*;
 
 fn pair(erasure_ratio: f64, retry_limit: u32) -> MediumConfig {
     let links = vec![
-        Link { from: 0, to: 1, erasure_ratio, retry_limit },
+        Link { from: 0, to: 1, erasure: erasure_ratio.into(), retry_limit },
         // An overhearing link with a limit of its own, which must not matter.
-        Link { from: 0, to: 2, erasure_ratio: 0.0, retry_limit: 100 },
+        Link { from: 0, to: 2, erasure: 0.0.into(), retry_limit: 100 },
     ];
     MediumConfig { links, ..config(Duplex::Half, 3) }
 }
@@ -69,7 +69,7 @@ fn a_station_hears_a_retried_frame_once_and_others_after_it_stay_in_order() {
 fn a_retransmission_contends_again() {
     let mut config = mesh(Duplex::Half, 3, 0.0);
     config.links.retain(|link| (link.from, link.to) != (0, 1));
-    config.links.push(Link { from: 0, to: 1, erasure_ratio: 1.0, retry_limit: u32::MAX });
+    config.links.push(Link { from: 0, to: 1, erasure: 1.0.into(), retry_limit: u32::MAX });
     let mut medium = medium(config);
     let senders = [(0, Address::Station(1)), (1, Address::Station(2))];
     saturate(&mut medium, &senders, &FRAME, ms(10_000));
@@ -87,4 +87,37 @@ fn frames_to_all_or_without_link_are_sent_once() {
     assert_eq!(addressed, [(2, true), (2, false), (2, false)]);
     let stats = medium.stats(0);
     assert_eq!((stats.sent_frames, stats.delivered, stats.undelivered), (3, 0, 2));
+}
+
+#[test]
+fn every_transmission_is_kept_with_its_fate_for_who_asks() {
+    let mut config = pair(0.5, 6);
+    config.propagation = Duration::from_micros(100);
+    let (mut asked, mut unasked) = (medium(config.clone()), medium(config));
+    asked.keep_transmissions();
+    for medium in [&mut asked, &mut unasked] {
+        for to in [Address::Station(1), Address::All] {
+            medium.offer(ms(0), 0, to, &FRAME[..]).expect("there is room");
+        }
+    }
+    let deliveries = run(&mut asked);
+    assert_eq!(run(&mut unasked), deliveries, "asking changes nothing");
+    assert_eq!(unasked.poll_transmission(), None);
+
+    let kept: Vec<_> = std::iter::from_fn(|| asked.poll_transmission()).collect();
+    assert_eq!(kept.len() as u64, asked.stats(0).sent_frames);
+    let heard = kept.iter().flat_map(|sent| {
+        let hearers = sent.hearers.iter().filter(|(_, heard)| *heard);
+        hearers.map(|&(station, _)| (sent.ended_at + Duration::from_micros(100), station))
+    });
+    let delivered: Vec<_> = deliveries.iter().map(|delivery| (delivery.at, delivery.to)).collect();
+    assert_eq!(heard.collect::<Vec<_>>(), delivered);
+    let (last, retried) = kept.split_last().expect("two frames were sent");
+    assert_eq!((last.to, last.retransmissions), (Address::All, 0));
+    for (number, sent) in retried.iter().enumerate() {
+        assert_eq!((sent.to, sent.retransmissions), (Address::Station(1), number as u32));
+        assert_eq!(sent.hearers[0], (1, number + 1 == retried.len()));
+        assert_eq!(sent.hearers[1], (2, true));
+        assert_eq!(sent.ended_at - sent.began_at, FRAME_AIRTIME);
+    }
 }

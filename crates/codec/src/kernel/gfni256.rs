@@ -76,18 +76,30 @@ impl Affine for Gfni256 {
         unsafe { _mm256_gf2p8affine_epi64_epi8::<0>(value, matrix) }
     }
     #[inline(always)]
-    unsafe fn unpack_8(a: __m256i, b: __m256i) -> (__m256i, __m256i) {
-        unsafe { (_mm256_unpacklo_epi8(a, b), _mm256_unpackhi_epi8(a, b)) }
-    }
-    #[inline(always)]
-    unsafe fn unpack_64(a: __m256i, b: __m256i) -> (__m256i, __m256i) {
-        unsafe { (_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b)) }
-    }
-    #[inline(always)]
-    unsafe fn spread_columns(value: __m256i) -> __m256i {
+    unsafe fn join_columns(mut rows: [__m256i; 8]) -> [__m256i; 8] {
+        // In each 16 bytes: first the even numbered places take the first eight bytes, in order,
+        // the odd ones the rest.
         unsafe {
             let places = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
-            _mm256_shuffle_epi8(value, _mm256_broadcastsi128_si256(places))
+            let places = _mm256_broadcastsi128_si256(places);
+            for row in &mut rows {
+                *row = _mm256_shuffle_epi8(*row, places);
+            }
+            unpack_rounds(&mut rows);
+            rows
+        }
+    }
+    #[inline(always)]
+    unsafe fn part_columns(mut columns: [__m256i; 8]) -> [__m256i; 8] {
+        unsafe {
+            unpack_rounds(&mut columns);
+            for i in 0..4 {
+                let (a, b) = (columns[i], columns[i + 4]);
+                columns[i] = _mm256_unpacklo_epi64(a, b);
+                columns[i + 4] = _mm256_unpackhi_epi64(a, b);
+            }
+            let [g0, g1, g2, g3, g4, g5, g6, g7] = columns;
+            [g0, g4, g1, g5, g2, g6, g3, g7]
         }
     }
     #[inline(always)]
@@ -99,6 +111,27 @@ impl Affine for Gfni256 {
                 _mm256_or_si256(_mm256_and_si256(low, a), _mm256_andnot_si256(low, up)),
                 _mm256_or_si256(_mm256_and_si256(low, down), _mm256_andnot_si256(low, b)),
             )
+        }
+    }
+}
+
+/// Each round moves one bit of a byte's place from the number of the register to the place within
+/// 16 bytes.
+///
+/// # Safety
+/// AVX2.
+#[inline(always)]
+unsafe fn unpack_rounds(rows: &mut [__m256i; 8]) {
+    for half in [4, 2, 1] {
+        for i in 0..8 {
+            if i & half == 0 {
+                let (a, b) = (rows[i], rows[i + half]);
+                // SAFETY: the caller has the instructions.
+                unsafe {
+                    rows[i] = _mm256_unpacklo_epi8(a, b);
+                    rows[i + half] = _mm256_unpackhi_epi8(a, b);
+                }
+            }
         }
     }
 }

@@ -74,20 +74,20 @@ impl Affine for Gfni512 {
     unsafe fn affine(value: __m512i, matrix: __m512i) -> __m512i {
         unsafe { _mm512_gf2p8affine_epi64_epi8::<0>(value, matrix) }
     }
+    /// Each round exchanges one bit of a byte's place within eight for one of the register's
+    /// number.
     #[inline(always)]
-    unsafe fn unpack_8(a: __m512i, b: __m512i) -> (__m512i, __m512i) {
-        unsafe { (_mm512_unpacklo_epi8(a, b), _mm512_unpackhi_epi8(a, b)) }
-    }
-    #[inline(always)]
-    unsafe fn unpack_64(a: __m512i, b: __m512i) -> (__m512i, __m512i) {
-        unsafe { (_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b)) }
-    }
-    #[inline(always)]
-    unsafe fn spread_columns(value: __m512i) -> __m512i {
+    unsafe fn join_columns(mut rows: [__m512i; 8]) -> [__m512i; 8] {
         unsafe {
-            let places = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
-            _mm512_shuffle_epi8(value, _mm512_broadcast_i32x4(places))
+            exchange::<1>(&mut rows, 0x5555_5555_5555_5555);
+            exchange::<2>(&mut rows, 0x3333_3333_3333_3333);
+            exchange::<4>(&mut rows, 0x0F0F_0F0F_0F0F_0F0F);
+            rows
         }
+    }
+    #[inline(always)]
+    unsafe fn part_columns(columns: [__m512i; 8]) -> [__m512i; 8] {
+        unsafe { Self::join_columns(columns) }
     }
     #[inline(always)]
     unsafe fn exchange_halves(a: __m512i, b: __m512i) -> (__m512i, __m512i) {
@@ -102,7 +102,34 @@ impl Affine for Gfni512 {
     }
 }
 
+/// Of registers whose numbers differ by `BIT`, the bytes at places with that bit (those not in
+/// `without`) of the lower one for the bytes at places without of the higher one.
+///
+/// # Safety
+/// AVX-512 BW.
+#[inline(always)]
+unsafe fn exchange<const BIT: usize>(rows: &mut [__m512i; 8], without: u64) {
+    let mut places = [0_i8; 16];
+    for (at, place) in places.iter_mut().enumerate() {
+        *place = (at ^ BIT) as i8;
+    }
+    // SAFETY: the caller has the instructions; 16 bytes are there.
+    unsafe {
+        let mut places = _mm_loadu_si128(places.as_ptr().cast());
+        // Knowing the places the compiler would find other instructions for them, and more.
+        core::arch::asm!("/* {0} */", inout(xmm_reg) places, options(pure, nomem, nostack));
+        let places = _mm512_broadcast_i32x4(places);
+        for i in 0..8 {
+            if i & BIT == 0 {
+                let (low, high) = (rows[i], rows[i + BIT]);
+                rows[i] = _mm512_mask_shuffle_epi8(low, !without, high, places);
+                rows[i + BIT] = _mm512_mask_shuffle_epi8(high, without, low, places);
+            }
+        }
+    }
+}
+
 kernel_functions!(Gfni512, "gfni512", #[target_feature(enable = "gfni,avx512f,avx512bw,avx512vl")]
-    tile 4, one 8, near 23, sum 8, groups Some(&GROUPED));
+    tile 4, one in_order, near 23, sum 8, groups Some(&GROUPED));
 grouped_kernels!(Gfni512, #[target_feature(enable = "gfni,avx512f,avx512bw,avx512vl")]
     bits 2, halves 4);

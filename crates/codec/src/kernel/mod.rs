@@ -14,6 +14,7 @@ use crate::{Field, MAX_BLOCK_SIZE};
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod eliminate;
 #[cfg(target_arch = "x86_64")]
 mod gfni256;
 #[cfg(target_arch = "x86_64")]
@@ -28,6 +29,7 @@ pub(crate) mod tables;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use eliminate::{Grid, Pivot, RowList};
 pub(crate) use tables::Tables;
 
 /// Rows are read up to the next multiple of this many bytes, a cache line.
@@ -249,20 +251,6 @@ impl Backend {
             }
         }
     }
-
-    /// Adds to each of the rows that `terms` name its factor times `from`. Rows have the length of
-    /// `from`, a multiple of [`PADDING`].
-    ///
-    /// # Panics
-    /// When a term's row is not within `rows`.
-    pub(crate) fn update(self, field: Field, rows: &mut [u8], terms: &Terms, from: &[u8]) {
-        assert!(from.len().is_multiple_of(PADDING) && terms.end + from.len() <= rows.len());
-        let (base, terms) = (rows.as_mut_ptr(), terms.as_slice());
-        let (tables, from, len) = (field.tables(), from.as_ptr(), from.len());
-        // SAFETY: this backend has its instructions; the last row was checked just now, and
-        // `from` is borrowed apart from the rows.
-        unsafe { (self.0.update)(tables, base, terms, from, len) }
-    }
 }
 
 impl Backend {
@@ -368,11 +356,7 @@ unsafe fn combine_groups(
         for (group, place) in (0..group_count).zip(places) {
             let used = if group + 1 == group_count { used } else { 0xFF };
             place.write(match field {
-                // Each byte by itself the other way round.
-                Field::Gf2 => {
-                    let bytes = tile_vectors.map(|vector| vector[group] & used);
-                    u64::from_be_bytes(bytes).reverse_bits()
-                }
+                Field::Gf2 => u64::from_le_bytes(tile_vectors.map(|vector| vector[group] & used)),
                 _ => halves_matrix(tile_vectors[0][group] & used, tile_vectors[1][group] & used),
             });
         }
@@ -410,21 +394,11 @@ pub(crate) struct Term {
 pub(crate) struct Terms {
     terms: [MaybeUninit<Term>; MAX_BLOCK_SIZE],
     count: usize,
-    /// Offset of the last row.
-    end: usize,
 }
 
 impl Terms {
     pub fn new() -> Self {
-        Self { terms: [const { MaybeUninit::uninit() }; MAX_BLOCK_SIZE], count: 0, end: 0 }
-    }
-
-    /// Adds a row, beyond the rows there are, unless its factors are zero.
-    #[inline(always)]
-    pub fn push(&mut self, offset: usize, factors: [u8; 4]) {
-        self.put(offset as u32, factors);
-        // Even if it was not added, it is there.
-        self.end = self.end.max(offset);
+        Self { terms: [const { MaybeUninit::uninit() }; MAX_BLOCK_SIZE], count: 0 }
     }
 
     #[inline(always)]
@@ -435,13 +409,8 @@ impl Terms {
         }
     }
 
-    /// Where the rows are.
-    pub fn offsets(&self) -> impl Iterator<Item = usize> {
-        self.as_slice().iter().map(|term| term.offset as usize)
-    }
-
     fn clear(&mut self) {
-        (self.count, self.end) = (0, 0);
+        self.count = 0;
     }
 
     /// The terms of up to four coding vectors over rows at multiples of `stride`.
@@ -519,6 +488,8 @@ struct Functions {
     combine_4: Combine,
     sum: unsafe fn(*const u8, &[Term], *mut u8, usize),
     update: unsafe fn(&Tables, *mut u8, &[Term], *const u8, usize),
+    reduce: eliminate::Reduce,
+    eliminate: eliminate::Eliminate,
     groups: Option<&'static Grouped>,
 }
 

@@ -1,8 +1,15 @@
-//! No instruction set in particular: a product is the sum over the bits of each byte, in words
-//! that the compiler may make vectors of.
+//! No instruction set in particular: words that the compiler may make vectors of.
+//!
+//! A combination is made bit by bit of the coefficients, from the highest: double what there is,
+//! add the rows whose coefficient has the bit. So a row costs an addition for each bit that is
+//! set, and multiplications there are only eight for all rows together.
 
-use super::simd::{self, Simd, kernel_functions};
+use core::mem::MaybeUninit;
+
+use super::eliminate::{self, Listed, Pivot};
+use super::simd::{self, Simd};
 use super::{Functions, Tables, Term};
+use crate::MAX_BLOCK_SIZE;
 
 const WORDS: usize = 4;
 const ONES: u64 = 0x0101_0101_0101_0101;
@@ -81,4 +88,172 @@ impl Simd for Portable {
     }
 }
 
-kernel_functions!(Portable, "portable", tile 1, one 1, near 1, sum 4, groups None);
+/// Vectors of a strip, whose sums the compiler can keep in registers.
+const STRIP: usize = 4;
+
+/// Twice each element of a word.
+#[derive(Clone, Copy)]
+struct Doubling {
+    /// Bits of an element, less one.
+    top: u32,
+    /// The lowest bit of each element.
+    ones: u64,
+    /// What the highest bit of each element becomes.
+    overflow: u64,
+}
+
+impl Doubling {
+    fn new(tables: &Tables) -> Self {
+        let two = &tables.shuffle[2];
+        // Elements are bytes if the bit above half a byte is where bits go to.
+        if two[8] == 0x10 {
+            Self { top: 7, ones: ONES, overflow: u64::from(two[16 + 8]) * ONES }
+        } else {
+            Self { top: 3, ones: 0x11 * ONES, overflow: u64::from(two[8]) * 0x11 * ONES }
+        }
+    }
+
+    #[inline(always)]
+    fn of(self, word: u64) -> u64 {
+        let over = (word >> self.top) & self.ones;
+        let all_over = (over << self.top << 1).wrapping_sub(over);
+        ((word & !(self.ones << self.top)) << 1) ^ (all_over & self.overflow)
+    }
+}
+
+/// The places of terms, for each bit of the factors those that have it.
+struct ByBit {
+    places: [[MaybeUninit<u16>; MAX_BLOCK_SIZE]; 8],
+    counts: [usize; 8],
+}
+
+impl ByBit {
+    fn new() -> Self {
+        let none = [const { MaybeUninit::uninit() }; MAX_BLOCK_SIZE];
+        Self { places: [none; 8], counts: [0; 8] }
+    }
+
+    #[inline(never)]
+    fn fill(&mut self, terms: &[Term], output: usize) {
+        for (bit, (places, count)) in self.places.iter_mut().zip(&mut self.counts).enumerate() {
+            *count = 0;
+            for (place, term) in (0..).zip(terms) {
+                if let Some(to) = places.get_mut(*count) {
+                    to.write(place);
+                    *count += usize::from((term.factors[output] >> bit) & 1);
+                }
+            }
+        }
+    }
+
+    fn of(&self, bit: usize) -> impl Iterator<Item = usize> {
+        // SAFETY: so many are written.
+        self.places[bit][..self.counts[bit]]
+            .iter()
+            .map(|place| unsafe { place.assume_init() }.into())
+    }
+}
+
+/// # Safety
+/// As for [`simd::combine`].
+unsafe fn combine(tables: &Tables, base: *const u8, terms: &[Term], outs: &[*mut u8], len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if let (&[_], &[out]) = (terms, outs) {
+            // It may be the row itself.
+            return simd::combine::<Portable, 1, 1>(tables, base, terms, &[out], len);
+        }
+        let mut by_bit = ByBit::new();
+        let doubling = Doubling::new(tables);
+        for (output, &out) in outs.iter().enumerate() {
+            by_bit.fill(terms, output);
+            let mut at = 0;
+            while at < len {
+                let (base, out, rest) = (base.add(at), out.add(at), len - at);
+                if rest > (STRIP - 1) * Portable::WIDTH {
+                    strip::<STRIP>(doubling, base, terms, &by_bit, out, rest);
+                    at += STRIP * Portable::WIDTH;
+                } else {
+                    strip::<1>(doubling, base, terms, &by_bit, out, rest);
+                    at += Portable::WIDTH;
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As for [`combine`], from the first column of a strip on.
+#[inline(always)]
+unsafe fn strip<const V: usize>(
+    doubling: Doubling,
+    base: *const u8,
+    terms: &[Term],
+    by_bit: &ByBit,
+    out: *mut u8,
+    rest: usize,
+) {
+    let mut sums = [[0; WORDS]; V];
+    // SAFETY: the caller's promise; what is read is padded.
+    unsafe {
+        for bit in (0..8).rev() {
+            for word in sums.as_flattened_mut() {
+                *word = doubling.of(*word);
+            }
+            for place in by_bit.of(bit) {
+                let from = base.add(terms[place].offset as usize);
+                for (v, sum) in sums.iter_mut().enumerate() {
+                    *sum = Portable::xor(*sum, Portable::load(from.add(v * Portable::WIDTH)));
+                }
+            }
+        }
+        simd::store_strip::<Portable, V>(out, rest, &sums);
+    }
+}
+
+/// # Safety
+/// As for [`simd::sum`].
+unsafe fn sum(base: *const u8, terms: &[Term], out: *mut u8, len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { simd::sum::<Portable, STRIP>(base, terms, out, len) }
+}
+
+/// # Safety
+/// As for [`simd::update`].
+unsafe fn update(tables: &Tables, base: *mut u8, terms: &[Term], from: *const u8, len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { simd::update::<Portable>(tables, base, terms, from, len) }
+}
+
+/// # Safety
+/// As for [`eliminate::reduce`].
+unsafe fn reduce(tables: &Tables, rows: &Listed, vector: *const u8, sum: *mut u8, len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { eliminate::reduce::<Portable>(tables, rows, vector, sum, len) }
+}
+
+/// # Safety
+/// As for [`eliminate::eliminate`].
+unsafe fn eliminate_column(
+    tables: &Tables,
+    rows: &Listed,
+    pivot: Pivot,
+    from: *const u8,
+    found: *mut u16,
+    len: usize,
+) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { eliminate::eliminate::<Portable>(tables, rows, pivot, from, found, len) }
+}
+
+static KERNELS: Functions = Functions {
+    name: "portable",
+    combine_1: combine,
+    combine_2: combine,
+    combine_4: combine,
+    sum,
+    update,
+    reduce,
+    eliminate: eliminate_column,
+    groups: None,
+};

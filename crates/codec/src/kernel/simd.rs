@@ -9,6 +9,8 @@
 // What needs GFNI is for one architecture only.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_macros, unused_imports))]
 
+use core::mem::MaybeUninit;
+
 use super::{PADDING, Tables, Term};
 
 /// The operations of one instruction set.
@@ -44,11 +46,11 @@ pub(super) trait Affine: Simd {
     unsafe fn matrix(matrix: u64) -> Self::Reg;
     /// `matrix` times each byte of `value`.
     unsafe fn affine(value: Self::Reg, matrix: Self::Reg) -> Self::Reg;
-    unsafe fn unpack_8(a: Self::Reg, b: Self::Reg) -> (Self::Reg, Self::Reg);
-    unsafe fn unpack_64(a: Self::Reg, b: Self::Reg) -> (Self::Reg, Self::Reg);
-    /// In each 16 bytes: first the even numbered places take the first eight bytes, in order, the
-    /// odd ones the rest.
-    unsafe fn spread_columns(value: Self::Reg) -> Self::Reg;
+    /// Brings the bytes of one column together: in each eight bytes, byte `s` becomes that of
+    /// register `s`. Which column goes where is free, if only `part_columns` takes it back.
+    unsafe fn join_columns(rows: [Self::Reg; 8]) -> [Self::Reg; 8];
+    /// The inverse.
+    unsafe fn part_columns(columns: [Self::Reg; 8]) -> [Self::Reg; 8];
     /// The low halves of the bytes of `a` below those of `b`, and the high halves likewise. This
     /// is its own inverse.
     unsafe fn exchange_halves(a: Self::Reg, b: Self::Reg) -> (Self::Reg, Self::Reg);
@@ -91,6 +93,68 @@ pub(super) unsafe fn combine<S: Simd, const M: usize, const V: usize>(
                 at += S::WIDTH;
             }
         }
+    }
+}
+
+/// [`combine`] for one output, rows read whole and one after the other as far as the registers
+/// have room for their sums: so sources that are not in the nearest cache come fastest, by half
+/// again against narrow strips.
+///
+/// # Safety
+/// As for [`combine`].
+#[inline(always)]
+pub(super) unsafe fn combine_in_order<S: Simd>(
+    tables: &Tables,
+    base: *const u8,
+    terms: &[Term],
+    out: *mut u8,
+    len: usize,
+) {
+    let mut at = 0;
+    while at < len {
+        let (vectors, rest) = ((len - at).div_ceil(S::WIDTH), len - at);
+        // Strips of about one width.
+        let width = vectors.div_ceil(vectors.div_ceil(ROW_VECTORS_MAX));
+        macro_rules! by_width {
+            ($($width:literal)+) => {
+                match width {
+                    // SAFETY: as promised by the caller; the strip ends in the last vector.
+                    $($width => unsafe {
+                        row_strip::<S, $width>(tables, base, terms, out, at, rest);
+                    },)+
+                    _ => debug_assert!(false, "no strip is wider"),
+                }
+            };
+        }
+        by_width!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24);
+        at += width * S::WIDTH;
+    }
+}
+
+/// Sums of one strip of [`combine_in_order`].
+const ROW_VECTORS_MAX: usize = 24;
+
+#[inline(always)]
+unsafe fn row_strip<S: Simd, const V: usize>(
+    tables: &Tables,
+    base: *const u8,
+    terms: &[Term],
+    out: *mut u8,
+    at: usize,
+    rest: usize,
+) {
+    // SAFETY: as promised by the caller of `combine_in_order`; `at` is within rows and output.
+    unsafe {
+        let mut sums = [S::zero(); V];
+        for term in terms {
+            let from = base.add(at + term.offset as usize);
+            let factor = S::factor(tables, term.factors[0]);
+            for v in 0..V {
+                let parts = S::split(S::load(from.add(v * S::WIDTH)));
+                sums[v] = S::xor(sums[v], S::multiply(factor, parts));
+            }
+        }
+        store_strip::<S, V>(out.add(at), rest, &sums);
     }
 }
 
@@ -160,7 +224,11 @@ unsafe fn strip<S: Simd, const M: usize, const V: usize>(
 
 /// Stores as much of `V` vectors as `rest` bytes have room for; all but the last have.
 #[inline(always)]
-unsafe fn store_strip<S: Simd, const V: usize>(to: *mut u8, rest: usize, sums: &[S::Reg; V]) {
+pub(super) unsafe fn store_strip<S: Simd, const V: usize>(
+    to: *mut u8,
+    rest: usize,
+    sums: &[S::Reg; V],
+) {
     // SAFETY: `rest` bytes are writable from `to` on.
     unsafe {
         for v in 0..V - 1 {
@@ -272,71 +340,60 @@ pub(super) unsafe fn update<S: Simd>(
     }
 }
 
-/// A way of keeping `G` symbols interleaved, so that a byte has a bit, or half a byte, of each.
+/// A way of keeping `G` symbols interleaved, so that eight bytes have bits of all of them.
 pub(super) trait Interleaving<S: Affine, const G: usize> {
+    /// Whether two groups at a time are best, which saves additions but reads less in order.
+    const PAIRS: bool;
     /// # Safety
     /// The instructions.
     unsafe fn interleave(rows: [S::Reg; G]) -> [S::Reg; G];
+    /// The product of interleaved sources and the matrix of their coefficients.
+    ///
     /// # Safety
     /// The instructions.
-    unsafe fn restore(groups: [S::Reg; G]) -> [S::Reg; G];
+    unsafe fn multiply(sources: S::Reg, matrix: S::Reg) -> S::Reg;
+    /// From sums of such products to outputs.
+    ///
+    /// # Safety
+    /// The instructions.
+    unsafe fn restore(sums: [S::Reg; G]) -> [S::Reg; G];
 }
 
-/// Eight symbols over GF(2): bit `7 - s` of each byte belongs to symbol `s`.
+/// Eight symbols over GF(2). Of each column's eight bytes one matrix is made, whose rows are the
+/// bits of a byte and whose columns are the symbols. Coefficients are the vectors that it is
+/// multiplied with: each gives a byte of an output, with its bits in their order.
 pub(super) struct Bits;
 
-/// Turns the bits of each eight bytes about, with a matrix of bytes as its argument. Its own
-/// inverse.
+/// Turns the bits of each eight bytes about, with a matrix of bytes as its argument.
 const TRANSPOSE: u64 = 0x0102_0408_1020_4080;
 
 impl<S: Affine> Interleaving<S, 8> for Bits {
-    /// Three rounds of unpacking bring the bytes of one column together: each round moves one bit
-    /// of a byte's place from the number of the register to the place within 16 bytes.
+    const PAIRS: bool = false;
+
     #[inline(always)]
     unsafe fn interleave(mut rows: [S::Reg; 8]) -> [S::Reg; 8] {
         // SAFETY: the caller has the instructions.
         unsafe {
-            for row in &mut rows {
-                *row = S::spread_columns(*row);
+            // The first row of a matrix belongs to the highest bit: then so must the first symbol.
+            rows.reverse();
+            let mut columns = S::join_columns(rows);
+            for column in &mut columns {
+                *column = S::affine(S::matrix(TRANSPOSE), *column);
             }
-            let transpose = S::matrix(TRANSPOSE);
-            for half in [4, 2, 1] {
-                unpack_round::<S>(&mut rows, half);
-            }
-            for row in &mut rows {
-                *row = S::affine(transpose, *row);
-            }
-            rows
+            columns
         }
     }
 
     #[inline(always)]
-    unsafe fn restore(mut groups: [S::Reg; 8]) -> [S::Reg; 8] {
+    unsafe fn multiply(sources: S::Reg, matrix: S::Reg) -> S::Reg {
         // SAFETY: the caller has the instructions.
-        unsafe {
-            let transpose = S::matrix(TRANSPOSE);
-            for group in &mut groups {
-                *group = S::affine(transpose, *group);
-            }
-            for half in [4, 2, 1] {
-                unpack_round::<S>(&mut groups, half);
-            }
-            for i in 0..4 {
-                (groups[i], groups[i + 4]) = S::unpack_64(groups[i], groups[i + 4]);
-            }
-            let [g0, g1, g2, g3, g4, g5, g6, g7] = groups;
-            [g0, g4, g1, g5, g2, g6, g3, g7]
-        }
+        unsafe { S::affine(matrix, sources) }
     }
-}
 
-#[inline(always)]
-unsafe fn unpack_round<S: Affine>(rows: &mut [S::Reg; 8], half: usize) {
-    for i in 0..8 {
-        if i & half == 0 {
-            // SAFETY: the caller has the instructions.
-            (rows[i], rows[i + half]) = unsafe { S::unpack_8(rows[i], rows[i + half]) };
-        }
+    #[inline(always)]
+    unsafe fn restore(sums: [S::Reg; 8]) -> [S::Reg; 8] {
+        // SAFETY: the caller has the instructions.
+        unsafe { S::part_columns(sums) }
     }
 }
 
@@ -344,10 +401,18 @@ unsafe fn unpack_round<S: Affine>(rows: &mut [S::Reg; 8], half: usize) {
 pub(super) struct Halves;
 
 impl<S: Affine> Interleaving<S, 2> for Halves {
+    const PAIRS: bool = true;
+
     #[inline(always)]
     unsafe fn interleave([a, b]: [S::Reg; 2]) -> [S::Reg; 2] {
         // SAFETY: the caller has the instructions.
         unsafe { S::exchange_halves(a, b).into() }
+    }
+
+    #[inline(always)]
+    unsafe fn multiply(sources: S::Reg, matrix: S::Reg) -> S::Reg {
+        // SAFETY: the caller has the instructions.
+        unsafe { S::affine(sources, matrix) }
     }
 
     #[inline(always)]
@@ -469,10 +534,22 @@ unsafe fn group_strip<
 ) {
     // SAFETY: as promised by the caller of `combine_groups`.
     unsafe {
+        // First of all, while there are no sums that would have to make room.
+        let mut tail = [[const { MaybeUninit::<S::Reg>::uninit() }; G]; C];
+        if groups.tail_rows > 0 {
+            for c in 0..C {
+                let from = groups.tail.add(at + c * S::WIDTH);
+                let rows = load_rows::<S, G>(from, groups.tail_stride, groups.tail_rows);
+                let mixed = I::interleave(rows);
+                for g in 0..G {
+                    tail[c][g].write(mixed[g]);
+                }
+            }
+        }
         let mut sums = [[[S::zero(); G]; C]; T];
         let base = groups.base.add(at / S::WIDTH * groups.pitch);
         let mut group = 0;
-        while group + 2 <= groups.count {
+        while I::PAIRS && group + 2 <= groups.count {
             let mut pair = [[S::zero(); T]; 2];
             for t in 0..T {
                 pair[0][t] = S::matrix(*matrices.add(group * T + t));
@@ -486,42 +563,26 @@ unsafe fn group_strip<
                     for t in 0..T {
                         sums[t][c][g] = S::xor3(
                             sums[t][c][g],
-                            S::affine(first, pair[0][t]),
-                            S::affine(second, pair[1][t]),
+                            I::multiply(first, pair[0][t]),
+                            I::multiply(second, pair[1][t]),
                         );
                     }
                 }
             }
             group += 2;
         }
-        if group < groups.count {
-            for c in 0..C {
-                let from = base.add(c * groups.pitch + group * G * S::WIDTH);
-                for t in 0..T {
-                    let matrix = S::matrix(*matrices.add(group * T + t));
-                    for g in 0..G {
-                        let product = S::affine(S::load(from.add(g * S::WIDTH)), matrix);
-                        sums[t][c][g] = S::xor(sums[t][c][g], product);
-                    }
-                }
-            }
+        while group < groups.count {
+            let from = base.add(group * G * S::WIDTH);
+            add_group::<S, I, G, C, T>(&mut sums, from, groups.pitch, matrices.add(group * T));
+            group += 1;
         }
         if groups.tail_rows > 0 {
-            for c in 0..C {
-                let tail = groups.tail.add(at + c * S::WIDTH);
-                let rows = load_rows::<S, G>(tail, groups.tail_stride, groups.tail_rows);
-                let mixed = I::interleave(rows);
-                for t in 0..T {
-                    let matrix = S::matrix(*matrices.add(groups.count * T + t));
-                    for g in 0..G {
-                        sums[t][c][g] = S::xor(sums[t][c][g], S::affine(mixed[g], matrix));
-                    }
-                }
-            }
+            let (from, pitch) = (tail.as_ptr().cast(), G * S::WIDTH);
+            add_group::<S, I, G, C, T>(&mut sums, from, pitch, matrices.add(group * T));
         }
         for t in 0..T {
             for c in 0..C {
-                let rows = I::restore(sums[t][c]);
+                let rows = I::restore(core::array::from_fn(|g| sums[t][c][g]));
                 for g in 0..G {
                     if let Some(out) = outs.get(t * G + g) {
                         let done = c * S::WIDTH;
@@ -533,13 +594,56 @@ unsafe fn group_strip<
     }
 }
 
+/// Adds the products of one group of sources and its matrices.
+#[inline(always)]
+unsafe fn add_group<
+    S: Affine,
+    I: Interleaving<S, G>,
+    const G: usize,
+    const C: usize,
+    const T: usize,
+>(
+    sums: &mut [[[S::Reg; G]; C]; T],
+    from: *const u8,
+    pitch: usize,
+    matrices: *const u64,
+) {
+    // SAFETY: as promised by the caller of `combine_groups`.
+    unsafe {
+        let mut of_group = [S::zero(); T];
+        for t in 0..T {
+            of_group[t] = S::matrix(*matrices.add(t));
+        }
+        for c in 0..C {
+            for g in 0..G {
+                let sources = S::load(from.add(c * pitch + g * S::WIDTH));
+                for t in 0..T {
+                    sums[t][c][g] = S::xor(sums[t][c][g], I::multiply(sources, of_group[t]));
+                }
+            }
+        }
+    }
+}
+
 /// Sources of so many bytes are in the nearest cache: then wide strips are best.
 pub(super) const NEAR_BYTES: usize = 48 << 10;
 
+/// One output of sources that are far, in strips of so many vectors or reading rows in order.
+macro_rules! far {
+    ($simd:ty, in_order, $tables:expr, $base:expr, $terms:expr, $outs:expr, $len:expr) => {
+        simd::combine_in_order::<$simd>($tables, $base, $terms, $outs[0], $len)
+    };
+    ($simd:ty, $one:literal, $tables:expr, $base:expr, $terms:expr, $outs:expr, $len:expr) => {
+        simd::combine::<$simd, 1, $one>($tables, $base, $terms, $outs, $len)
+    };
+}
+
 /// Makes the functions of one instruction set of the ones above, and the table of them.
 macro_rules! kernel_functions {
-    ($simd:ty, $name:literal, $(#[$enable:meta])* tile $tile:literal, one $one:literal, near $near:literal,
+    ($simd:ty, $name:literal, $(#[$enable:meta])* tile $tile:literal, one $one:tt, near $near:literal,
      sum $sum:literal, groups $groups:expr) => {
+        use $crate::kernel::eliminate::{self, Listed, Pivot};
+
         $(#[$enable])*
         unsafe fn combine_1(
             tables: &Tables, base: *const u8, terms: &[Term], outs: &[*mut u8], len: usize,
@@ -550,7 +654,7 @@ macro_rules! kernel_functions {
                 if terms.len() * len <= simd::NEAR_BYTES {
                     simd::combine::<$simd, 1, $near>(tables, base, terms, outs, len);
                 } else {
-                    simd::combine::<$simd, 1, $one>(tables, base, terms, outs, len);
+                    simd::far!($simd, $one, tables, base, terms, outs, len);
                 }
             }
         }
@@ -591,8 +695,33 @@ macro_rules! kernel_functions {
             unsafe { simd::update::<$simd>(tables, base, terms, from, len) }
         }
 
-        static KERNELS: Functions =
-            Functions { name: $name, combine_1, combine_2, combine_4, sum, update, groups: $groups };
+        $(#[$enable])*
+        unsafe fn reduce(
+            tables: &Tables, rows: &Listed, vector: *const u8, sum: *mut u8, len: usize,
+        ) {
+            // SAFETY: the caller's promise.
+            unsafe { eliminate::reduce::<$simd>(tables, rows, vector, sum, len) }
+        }
+
+        $(#[$enable])*
+        unsafe fn eliminate_column(
+            tables: &Tables, rows: &Listed, pivot: Pivot, from: *const u8, found: *mut u16, len: usize,
+        ) -> usize {
+            // SAFETY: the caller's promise.
+            unsafe { eliminate::eliminate::<$simd>(tables, rows, pivot, from, found, len) }
+        }
+
+        static KERNELS: Functions = Functions {
+            name: $name,
+            combine_1,
+            combine_2,
+            combine_4,
+            sum,
+            update,
+            reduce,
+            eliminate: eliminate_column,
+            groups: $groups,
+        };
     };
 }
 
@@ -653,4 +782,4 @@ macro_rules! grouped_kernels {
     };
 }
 
-pub(super) use {grouped_kernels, kernel_functions};
+pub(super) use {far, grouped_kernels, kernel_functions};

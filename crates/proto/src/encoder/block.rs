@@ -8,6 +8,7 @@ use corridor_codec::{BlockEncoder, CodecError};
 
 use crate::bounds::SENT_LOG_MAX;
 use crate::config::CodingParams;
+use crate::inspect::EncoderBlockView;
 use crate::wire::BlockAck;
 
 /// The encoder's states (Section II-D). One block is in one state; with one block in flight that is
@@ -196,6 +197,17 @@ impl Block {
         if self.deficit() == 0 {
             self.state = self.state.after(Cause::AckCaughtUp);
             self.budget = 0.0;
+        }
+    }
+
+    pub(crate) fn inspect(&self) -> EncoderBlockView {
+        EncoderBlockView {
+            block: self.id,
+            symbols: self.coder.count(),
+            packets: self.packets.iter().copied().map(u64::from).sum(),
+            rank: self.rank,
+            in_flight: self.in_flight.len(),
+            budget: self.budget,
         }
     }
 

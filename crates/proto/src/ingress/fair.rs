@@ -62,6 +62,10 @@ impl FairQueue {
         self.params = params;
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }

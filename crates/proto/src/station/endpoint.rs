@@ -7,6 +7,7 @@ use crate::bounds::REPORT_STALE;
 use crate::config::{ErasureRatios, LinkErrors, StationConfig, StationId};
 use crate::decoder::Decoder;
 use crate::encoder::Encoder;
+use crate::inspect::{DecoderView, EncoderView};
 use crate::session::{Joined, Opened};
 use crate::wire::{Ack, Enc, HEADER_LEN, Kind, Report, TAG_LEN};
 
@@ -53,6 +54,10 @@ impl Endpoint {
     /// Oldest block the encoder holds.
     pub(crate) fn base(&self) -> u16 {
         self.encoder.base()
+    }
+
+    pub(crate) fn inspect(&self) -> (EncoderView, Option<DecoderView>) {
+        (self.encoder.inspect(), self.decoder.as_ref().map(Decoder::inspect))
     }
 
     pub(crate) fn take_joined(&mut self, shared: &Shared, now: Time, joined: &Joined) {

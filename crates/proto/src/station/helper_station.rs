@@ -6,6 +6,7 @@ use super::{Destination, Shared};
 use crate::bounds::{E1_STALE, REPORT_INTERVAL};
 use crate::config::{ErasureRatios, LinkErrors, StationConfig, StationId};
 use crate::helper::Helper;
+use crate::inspect::FlowView;
 use crate::session::{Joined, Opened};
 use crate::wire::{Ack, ENC_LEN, Enc, HEADER_LEN, Kind, Report, TAG_LEN};
 
@@ -39,6 +40,10 @@ impl HelperStation {
 
     fn flow_mut(&mut self, from: StationId) -> Option<&mut Helper> {
         self.flows.iter_mut().map(|(helper, _)| helper).find(|helper| helper.flow() == from)
+    }
+
+    pub(crate) fn inspect(&self) -> Vec<FlowView> {
+        self.flows.iter().map(|(helper, _)| helper.inspect()).collect()
     }
 
     pub(crate) fn take_joined(&mut self, joined: &Joined) {

@@ -4,6 +4,7 @@ use corridor_base::{Stream, Time};
 
 use super::{Destination, Shared};
 use crate::config::{LinkErrors, Mode, StationConfig, StationId};
+use crate::inspect::WindowView;
 use crate::session::{Joined, Opened};
 use crate::window::receiver::WindowReceiver;
 use crate::window::sender::WindowSender;
@@ -199,6 +200,14 @@ impl WindowEndpoint {
     /// Our own frames are counted anew: the last one was the last of its session.
     pub(crate) fn restart_session(&mut self) {
         self.sender.restart_session();
+    }
+
+    /// What is inside, to be watched.
+    pub(crate) fn inspect(&self) -> WindowView {
+        let (held, in_flight) = self.sender.inspect();
+        let receiver = self.receiver.as_ref().map(WindowReceiver::inspect);
+        let (span, noted) = receiver.map_or((0, 0), |(_, span, noted)| (span, noted));
+        WindowView { held, in_flight, next: receiver.map(|(next, ..)| next), span, noted }
     }
 
     // ---- time ---------------------------------------------------------------------------------

@@ -248,6 +248,11 @@ impl WindowReceiver {
         })
     }
 
+    /// First symbol not passed, how many are known from there on, and arrivals remembered.
+    pub(crate) fn inspect(&self) -> (u64, usize, usize) {
+        (self.next, self.decoder.end().saturating_sub(self.next) as usize, self.noted.len())
+    }
+
     /// When `handle_timeout` has something to do.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         self.deadline_at()

@@ -421,6 +421,11 @@ impl WindowSender {
         }
     }
 
+    /// Source symbols held, and frames kept in mind.
+    pub(crate) fn inspect(&self) -> (usize, usize) {
+        (self.sources.len(), self.log.sources() + self.log.repairs())
+    }
+
     // ---- time ---------------------------------------------------------------------------------
 
     /// How long feedback about a frame is waited for.

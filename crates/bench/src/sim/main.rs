@@ -1,0 +1,242 @@
+//! `bench-sim`: what the simulator costs: processor time for each event, and memory for each node.
+//!
+//! Time is that of the process on its processor, so that another process on the machine does not
+//! count; it is measured several times, and the median is told beside the least and the most.
+
+#[allow(dead_code, reason = "the other program of this crate needs the rest")]
+#[path = "../machine.rs"]
+mod machine;
+mod memory;
+mod networks;
+mod worlds;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use nix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+
+/// Most processor time of the two flows of `chain`, in seconds.
+const CHAIN_CPU_S_MAX: f64 = 0.15;
+
+/// Most that an event may cost in the largest network, over what it costs in the smallest.
+const COST_RATIO_MAX: f64 = 2.0;
+
+/// Measures what the simulator costs, on one core.
+#[derive(Debug, Parser)]
+#[command(name = "bench-sim")]
+struct Arguments {
+    /// The file to write.
+    #[arg(long, default_value = "out/bench/sim.json")]
+    out: PathBuf,
+    /// Fewer and shorter runs.
+    #[arg(long)]
+    quick: bool,
+    /// End with 1 when a gate is not passed.
+    #[arg(long)]
+    check: bool,
+    /// Core to measure on; the last one allowed if not given.
+    #[arg(long)]
+    core: Option<usize>,
+}
+
+/// The file.
+#[derive(Debug, Serialize)]
+struct Report {
+    schema: u32,
+    cpu: String,
+    core: usize,
+    rustc: &'static str,
+    rustflags: &'static str,
+    profile: &'static str,
+    quick: bool,
+    /// Two flows of TCP over four links.
+    chain: Figure,
+    /// Rings of wires with a flow of TCP from every node.
+    network: Series,
+    /// Pairs of coded stations on one medium.
+    world: Series,
+    gates: Gates,
+}
+
+/// What was measured of one simulation.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figure {
+    /// Nodes, or stations.
+    nodes: usize,
+    /// Simulated time.
+    simulated_s: f64,
+    /// Median of the processor time of all repeats.
+    cpu_s: f64,
+    cpu_s_min: f64,
+    cpu_s_max: f64,
+    repeats: usize,
+    events: u64,
+    events_per_s: f64,
+    cpu_ns_per_event: f64,
+    /// Packets or frames that crossed a link.
+    packet_hops: u64,
+    cpu_ns_per_packet_hop: f64,
+    /// Live memory at the end of the run, over nodes.
+    memory_bytes_per_node: f64,
+    /// Payload that arrived, each byte once, bits per second of simulated time and flow.
+    goodput_bps: f64,
+}
+
+/// The same for growing numbers of nodes.
+#[derive(Debug, Serialize)]
+struct Series {
+    figures: Vec<Figure>,
+    /// Cost of an event in the largest, over that in the smallest.
+    cost_ratio: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Gates {
+    chain_cpu_s_max: f64,
+    cost_ratio_max: f64,
+    passed: bool,
+}
+
+/// What a simulation did, as it tells itself.
+pub struct Outcome {
+    /// Processor time of what is measured.
+    pub cpu: Duration,
+    /// Of what is measured.
+    pub simulated: Duration,
+    /// Likewise.
+    pub events: u64,
+    /// Likewise.
+    pub packet_hops: u64,
+    /// Of all flows.
+    pub payload_bytes: u64,
+    /// Number of flows.
+    pub flows: usize,
+    /// Live when it was over.
+    pub memory_bytes: usize,
+}
+
+/// Processor time of this process so far.
+pub fn cpu_time() -> Duration {
+    // The clock is one that every Linux has: the call fails only for a clock that there is not.
+    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments) {
+        Ok(passed) if passed || !arguments.check => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(fault) => {
+            eprintln!("bench-sim: {fault}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<bool, String> {
+    let core = machine::pin(arguments.core).map_err(|fault| fault.to_string())?;
+    let (repeats, scale) = if arguments.quick { (3, 0.1) } else { (11, 1.0) };
+    let chain = figure(5, repeats, || networks::chain(1000.0 * scale));
+    print(&["chain", "ms", "ns/event", "ns/hop", "M events/s", "KiB/node"], &[]);
+    print(&[], &[&chain]);
+
+    let repeats = repeats.min(5);
+    let network = [10, 30, 100, 300, 1000];
+    let network = series(&network, repeats, |nodes| networks::ring(nodes, 10_000.0 * scale));
+    print(&["network"], &network.figures.iter().collect::<Vec<_>>());
+    // Station numbers end at 254.
+    let world = [10, 30, 100, 250];
+    let world = series(&world, repeats, |nodes| worlds::pairs(nodes, 2_000.0 * scale));
+    print(&["world"], &world.figures.iter().collect::<Vec<_>>());
+
+    let cost_ratio = network.cost_ratio.max(world.cost_ratio);
+    let gates = Gates {
+        chain_cpu_s_max: CHAIN_CPU_S_MAX * scale,
+        cost_ratio_max: COST_RATIO_MAX,
+        passed: chain.cpu_s <= CHAIN_CPU_S_MAX * scale && cost_ratio <= COST_RATIO_MAX,
+    };
+    println!(
+        "chain {:.3} s of at most {:.3}; cost of an event grows {:.2} times (network), {:.2} times \
+         (world), of at most {COST_RATIO_MAX}",
+        chain.cpu_s, gates.chain_cpu_s_max, network.cost_ratio, world.cost_ratio
+    );
+    let passed = gates.passed;
+    let report = Report {
+        schema: 1,
+        cpu: machine::cpu_model(),
+        core,
+        rustc: env!("BENCH_RUSTC"),
+        rustflags: env!("BENCH_RUSTFLAGS"),
+        profile: env!("BENCH_PROFILE"),
+        quick: arguments.quick,
+        chain,
+        network,
+        world,
+        gates,
+    };
+    write(&arguments.out, &report)?;
+    Ok(passed)
+}
+
+fn series(sizes: &[usize], repeats: usize, run: impl Fn(usize) -> Outcome) -> Series {
+    let figures: Vec<_> =
+        sizes.iter().map(|&nodes| figure(nodes, repeats, || run(nodes))).collect();
+    let cost = |figure: Option<&Figure>| figure.map_or(f64::NAN, |figure| figure.cpu_ns_per_event);
+    Series { cost_ratio: cost(figures.last()) / cost(figures.first()), figures }
+}
+
+/// Runs a simulation several times. What it does is the same every time, and so is told once.
+fn figure(nodes: usize, repeats: usize, run: impl Fn() -> Outcome) -> Figure {
+    let outcomes: Vec<_> = (0..repeats.max(1)).map(|_| run()).collect();
+    let mut cpu_s: Vec<_> = outcomes.iter().map(|outcome| outcome.cpu.as_secs_f64()).collect();
+    cpu_s.sort_by(f64::total_cmp);
+    let (median, last) = (cpu_s[cpu_s.len() / 2], &outcomes[outcomes.len() - 1]);
+    let simulated_s = last.simulated.as_secs_f64();
+    Figure {
+        nodes,
+        simulated_s,
+        cpu_s: median,
+        cpu_s_min: cpu_s[0],
+        cpu_s_max: cpu_s[cpu_s.len() - 1],
+        repeats,
+        events: last.events,
+        events_per_s: last.events as f64 / median,
+        cpu_ns_per_event: 1e9 * median / last.events as f64,
+        packet_hops: last.packet_hops,
+        cpu_ns_per_packet_hop: 1e9 * median / last.packet_hops as f64,
+        memory_bytes_per_node: last.memory_bytes as f64 / nodes as f64,
+        goodput_bps: 8.0 * last.payload_bytes as f64 / simulated_s / last.flows as f64,
+    }
+}
+
+/// A head, and a line for each figure.
+fn print(head: &[&str], figures: &[&Figure]) {
+    if let Some((first, columns)) = head.split_first() {
+        let columns: String = columns.iter().map(|column| format!("{column:>12}")).collect();
+        println!("{first:<10}{columns}");
+    }
+    for figure in figures {
+        println!(
+            "{:>8}  {:>12.1}{:>12.1}{:>12.1}{:>12.2}{:>12.2}",
+            figure.nodes,
+            1e3 * figure.cpu_s,
+            figure.cpu_ns_per_event,
+            figure.cpu_ns_per_packet_hop,
+            figure.events_per_s / 1e6,
+            figure.memory_bytes_per_node / 1024.0,
+        );
+    }
+}
+
+fn write(path: &Path, report: &Report) -> Result<(), String> {
+    let failed = |fault: std::io::Error| format!("cannot write {}: {fault}", path.display());
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory).map_err(failed)?;
+    }
+    let text = serde_json::to_string_pretty(report).map_err(|fault| fault.to_string())?;
+    fs::write(path, text + "\n").map_err(failed)
+}

@@ -1,0 +1,109 @@
+//! `corridor sim`: what happens in virtual time.
+
+mod progress;
+mod run;
+mod show;
+mod table;
+mod torture;
+mod trace;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use corridor_results::ResultsError;
+use corridor_scenario::ScenarioError;
+use corridor_sim::SimError;
+
+use crate::Exit;
+use crate::engine::EXIT_INTERRUPTED;
+
+/// Arguments of `corridor sim`.
+#[derive(Debug, Args)]
+pub struct SimArgs {
+    #[command(subcommand)]
+    verb: SimVerb,
+}
+
+#[derive(Debug, Subcommand)]
+enum SimVerb {
+    /// Run a plan: every point, every replication, on all processors
+    Run(run::Arguments),
+    /// Show means with confidence intervals of what `run` has left
+    Show(show::Arguments),
+    /// Capture everything on the air in one replication, unsealed, for Wireshark
+    Trace(trace::Arguments),
+    /// Do the worst to stations, seed by seed, and check what must hold all the same
+    Torture(torture::Arguments),
+}
+
+/// Runs `corridor sim`; `verbose` as `-v` says.
+pub fn run(args: SimArgs, verbose: bool) -> ExitCode {
+    let result = match args.verb {
+        SimVerb::Run(arguments) => run::run(&arguments),
+        SimVerb::Show(arguments) => show::show(&arguments),
+        SimVerb::Trace(arguments) => return trace::run(&arguments),
+        SimVerb::Torture(arguments) => return torture::run(&arguments, verbose),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{}{failure}", failure.prefix());
+            failure.exit_code()
+        }
+    }
+}
+
+/// Why a verb failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    #[error("{}: {source}", path.display())]
+    Plan { path: PathBuf, source: ScenarioError },
+    /// An error that names the file by itself.
+    #[error(transparent)]
+    Unreadable(ScenarioError),
+    #[error("--only {given}: expected 0 to {max}, the points of this plan")]
+    Only { given: usize, max: usize },
+    #[error("--jobs {given}: expected 1 to {max}")]
+    Jobs { given: usize, max: usize },
+    #[error("{}: expected a directory for results", path.display())]
+    OutIsFile { path: PathBuf },
+    #[error(
+        "{}: expected results of plan \"{given}\", found those of \"{found}\": \
+         choose another directory, or say --force", path.display()
+    )]
+    OtherPlan { path: PathBuf, given: String, found: String },
+    #[error("point {point} ({title}): {source}")]
+    Point { point: usize, title: String, source: SimError },
+    #[error("point {point} ({title}), replication {replication}: the simulator broke down: {said}")]
+    Panic { point: usize, title: String, replication: u64, said: String },
+    #[error(transparent)]
+    Results(#[from] ResultsError),
+    #[error("cannot write {}: {source}", path.display())]
+    Write { path: PathBuf, source: std::io::Error },
+    #[error("cannot write to standard output: {0}")]
+    Output(std::io::Error),
+    #[error("interrupted: {done} of {expected} replications are done; {how}")]
+    Interrupted { done: u64, expected: u64, how: String },
+}
+
+impl Failure {
+    /// An interruption is what somebody wanted.
+    fn prefix(&self) -> &'static str {
+        if matches!(self, Failure::Interrupted { .. }) { "" } else { "error: " }
+    }
+
+    fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Failure::Plan { .. }
+            | Failure::Only { .. }
+            | Failure::Jobs { .. }
+            | Failure::OutIsFile { .. }
+            | Failure::OtherPlan { .. }
+            | Failure::Results(ResultsError::Column { .. })
+            | Failure::Point { .. } => Exit::Usage as u8,
+            Failure::Interrupted { .. } => EXIT_INTERRUPTED,
+            _ => Exit::Failure as u8,
+        })
+    }
+}

@@ -1,0 +1,56 @@
+//! `corridor sim show`: what a plan has come to.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use corridor_results::{read_parquet, summarise};
+
+use super::run::RESULTS_FILE;
+use super::{Failure, table};
+
+/// Shows means with 95 % confidence intervals (Student's t over replications).
+///
+/// Without options: a line for each point, told by the parameters that vary, with the most
+/// important metrics.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct Arguments {
+    /// Directory that `corridor sim run --out` has left, or its results.parquet
+    #[arg(value_name = "DIR")]
+    results: PathBuf,
+    /// Write JSON lines instead of a table: numbers in SI units
+    #[arg(long)]
+    json: bool,
+    /// Group by these columns instead of by points
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
+    by: Vec<String>,
+    /// Show these metrics; `*` stands for the number of any flow
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    metric: Vec<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  corridor sim show out/kim
+  corridor sim show out/kim --metric 'flow.*.goodput_bps,flow.*.timeouts'
+  corridor sim show out/udp --by path,policy --metric goodput_bps --json
+
+The file itself is Parquet, one row for each replication: pandas.read_parquet(\"out/kim/results.parquet\").";
+
+/// Runs `corridor sim show`.
+pub fn show(arguments: &Arguments) -> Result<(), Failure> {
+    let results = read_parquet(&file(&arguments.results))?;
+    let summary = summarise(&results, &arguments.by, &arguments.metric)?;
+    let mut stdout = io::stdout().lock();
+    match arguments.json {
+        true => table::write_json(&mut stdout, &summary),
+        false => table::write(&mut stdout, &summary, &results),
+    }
+    .map_err(Failure::Output)
+}
+
+/// The file of results in a directory, or the file itself.
+fn file(path: &Path) -> PathBuf {
+    if path.is_dir() { path.join(RESULTS_FILE) } else { path.to_owned() }
+}

@@ -1,0 +1,133 @@
+//! What is inside a station, for those who watch over its bounds: read-only, made when asked for.
+//!
+//! The state machines never look at it. The simulator's torture checks after every event that what
+//! it sees here keeps to [`crate::bounds`].
+
+use crate::config::StationId;
+
+/// The state of a station at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Inspection {
+    /// Random per start of the station, as its HELLOs tell it.
+    pub instance: u64,
+    /// Configured neighbours.
+    pub peers: Vec<PeerView>,
+    /// Packets in the ingress queue.
+    pub ingress_packets: usize,
+    /// Packets that wait for the driver in the egress queue.
+    pub egress_packets: usize,
+    /// Events that wait for the driver.
+    pub events: usize,
+    /// The encoder of an endpoint.
+    pub encoder: Option<EncoderView>,
+    /// The decoder of an endpoint whose peer has joined.
+    pub decoder: Option<DecoderView>,
+    /// Both directions of an endpoint in window mode.
+    pub window: Option<WindowView>,
+    /// The two flows of a helper.
+    pub flows: Vec<FlowView>,
+}
+
+/// A neighbour.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerView {
+    /// Its number.
+    pub id: StationId,
+    /// The instance of its accepted session, if there is one.
+    pub instance: Option<u64>,
+    /// Sessions of it that have not answered their challenge.
+    pub pending_sessions: usize,
+}
+
+/// An encoder.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EncoderView {
+    /// Number of the block that is opened next.
+    pub next_block: u16,
+    /// Blocks in flight, oldest first.
+    pub blocks: Vec<EncoderBlockView>,
+    /// Empty blocks kept for use again.
+    pub spare_blocks: usize,
+}
+
+/// A block of an encoder.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EncoderBlockView {
+    /// Its number.
+    pub block: u16,
+    /// Source symbols added.
+    pub symbols: usize,
+    /// Packets in them.
+    pub packets: u64,
+    /// The decoder's rank as last told.
+    pub rank: usize,
+    /// Transmissions whose fate is kept in mind.
+    pub in_flight: usize,
+    /// Transmissions allowed and not yet made.
+    pub budget: f64,
+}
+
+/// A decoder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecoderView {
+    /// First block not finished.
+    pub base: u16,
+    /// Source symbols of that block delivered or passed over.
+    pub next_symbol: usize,
+    /// Blocks from `base` on: rank and known symbols; `None` where nothing was heard.
+    pub blocks: Vec<Option<DecoderBlockView>>,
+    /// Blocks given up whose outcome is remembered.
+    pub finished_blocks: usize,
+    /// Empty blocks kept for use again.
+    pub spare_blocks: usize,
+}
+
+/// A block of a decoder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DecoderBlockView {
+    /// Innovative symbols received.
+    pub rank: usize,
+    /// Source symbols known to exist.
+    pub known: usize,
+}
+
+/// An endpoint in window mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowView {
+    /// Source symbols that the sender holds.
+    pub held: usize,
+    /// Frames whose fate the sender keeps in mind.
+    pub in_flight: usize,
+    /// Id of the first symbol that the receiver has not passed; `None` before the peer joined.
+    pub next: Option<u64>,
+    /// Symbols from there on that the receiver knows of.
+    pub span: usize,
+    /// Times of arrival that the receiver remembers.
+    pub noted: usize,
+}
+
+/// A flow that a helper helps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowView {
+    /// The encoder.
+    pub flow: StationId,
+    /// Blocks kept, oldest first.
+    pub blocks: Vec<HelperBlockView>,
+    /// Empty blocks kept for use again.
+    pub spare_blocks: usize,
+}
+
+/// A block of a helper.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HelperBlockView {
+    /// Its number.
+    pub block: u16,
+    /// Innovative symbols overheard.
+    pub rank: usize,
+    /// Transmissions earned and granted for repair.
+    pub allowed: f64,
+    /// Transmissions made.
+    pub sent: u32,
+    /// Frames, of the encoder and of its own, whose fate is kept in mind; the longer list counts.
+    pub in_flight: usize,
+}

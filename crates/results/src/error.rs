@@ -1,0 +1,57 @@
+//! What can be wrong with files of results.
+
+use std::io;
+use std::path::PathBuf;
+
+/// A file of results that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum ResultsError {
+    /// The system refuses.
+    #[error("cannot {verb} {}: {source}", path.display())]
+    Io {
+        /// Read, write, or open.
+        verb: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Another run is writing there.
+    #[error("{}: another `corridor sim run` is writing there: wait for its end", path.display())]
+    Busy {
+        /// The journal.
+        path: PathBuf,
+    },
+    /// Not a file of results.
+    #[error("{}: expected results of `corridor sim run`: {what}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// There is no such column.
+    #[error("{option} {given}: expected one of {expected}")]
+    Column {
+        /// What asked for it.
+        option: &'static str,
+        /// The name that was given.
+        given: String,
+        /// Names there are.
+        expected: String,
+    },
+}
+
+impl ResultsError {
+    pub(crate) fn io(
+        verb: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| ResultsError::Io { verb, path, source }
+    }
+
+    pub(crate) fn format(path: impl Into<PathBuf>, what: impl ToString) -> Self {
+        ResultsError::Format { path: path.into(), what: what.to_string() }
+    }
+}

@@ -1,0 +1,88 @@
+//! A mean, and how well it is known.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// Share of intervals that hold the true mean, both ends together: 95 %.
+const UPPER_QUANTILE: f64 = 0.975;
+/// Digits to which quantiles are rounded: the functions below them are not the same to the last
+/// digit on every machine, and a stop rule must be.
+const QUANTILE_DIGITS: f64 = 1e9;
+
+/// Mean of a sample with its 95 % confidence interval (Student's t).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Values in the sample, from 1.
+    pub count: u64,
+    /// Their mean.
+    pub mean: f64,
+    /// Half of the width of the confidence interval; `None` for a single value.
+    pub half_width: Option<f64>,
+}
+
+impl Estimate {
+    /// Of these values, summed in this order; `None` without values.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let n = values.len() as f64;
+        if values.is_empty() {
+            return None;
+        }
+        let mean = values.iter().sum::<f64>() / n;
+        let half_width = (values.len() > 1).then(|| {
+            let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+            student_t(values.len() - 1) * (squares / (n - 1.0) / n).sqrt()
+        });
+        Some(Estimate { count: values.len() as u64, mean, half_width })
+    }
+
+    /// Full width of the interval over the mean; `None` when it says nothing: a single value, or
+    /// a mean of 0 that is not sure.
+    pub fn ci95_ratio(&self) -> Option<f64> {
+        let width = 2.0 * self.half_width?;
+        if width == 0.0 {
+            return Some(0.0);
+        }
+        Some(width / self.mean.abs()).filter(|ratio| ratio.is_finite())
+    }
+}
+
+/// The factor on the standard error, for so many degrees of freedom, from 1.
+fn student_t(degrees: usize) -> f64 {
+    match StudentsT::new(0.0, 1.0, degrees as f64) {
+        Ok(student) => {
+            (student.inverse_cdf(UPPER_QUANTILE) * QUANTILE_DIGITS).round() / QUANTILE_DIGITS
+        }
+        Err(_) => f64::NAN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From the tables of Student's distribution.
+    #[test]
+    fn quantiles_are_those_of_the_tables() {
+        for (degrees, expected) in [(1, 12.706), (2, 4.303), (9, 2.262), (30, 2.042), (99, 1.984)] {
+            let given = student_t(degrees);
+            assert!((given - expected).abs() < 6e-4, "{degrees}: {given}");
+        }
+    }
+
+    #[test]
+    fn the_interval_is_that_of_the_textbook() {
+        // Mean 3, standard deviation sqrt(2.5), t = 2.776 for four degrees of freedom.
+        let estimate = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        assert_eq!((estimate.count, estimate.mean), (5, 3.0));
+        let half_width = estimate.half_width.unwrap();
+        assert!((half_width - 2.776 * (2.5f64 / 5.0).sqrt()).abs() < 1e-3, "{half_width}");
+        assert_eq!(estimate.ci95_ratio(), Some(2.0 * half_width / 3.0));
+    }
+
+    #[test]
+    fn one_value_or_none_has_no_interval() {
+        assert_eq!(Estimate::of(&[]), None);
+        assert_eq!(Estimate::of(&[2.0]).unwrap().half_width, None);
+        assert_eq!(Estimate::of(&[0.0, 0.0]).unwrap().ci95_ratio(), Some(0.0));
+        assert_eq!(Estimate::of(&[-1.0, 1.0]).unwrap().ci95_ratio(), None);
+    }
+}

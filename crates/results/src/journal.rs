@@ -1,0 +1,233 @@
+//! Finished replications, one a line, kept while a plan runs and afterwards.
+//!
+//! A replication is known by the hash of all that its results depend on. So rows of other points,
+//! of other plans and of earlier versions may stand beside each other: what a plan asks for is
+//! found, what it no longer asks for is not lost.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use corridor_scenario::{Measures, Point, SCHEMA_VERSION};
+use serde::{Deserialize, Serialize};
+
+use crate::error::ResultsError;
+
+/// Longest line of a journal, bytes; a longer one is not read.
+pub const JOURNAL_LINE_BYTES_MAX: u64 = 1 << 24;
+/// Bytes of a key: 128 bits keep any number of replications apart.
+const KEY_BYTES: usize = 16;
+
+/// What a replication is known by.
+pub type Key = [u8; KEY_BYTES];
+
+/// What the replications of a point are known by.
+#[derive(Clone, Debug)]
+pub struct PointKey(blake3::Hasher);
+
+impl PointKey {
+    /// Of a point, simulated by this version of the code.
+    pub fn new(point: &Point, code_version: &str) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        for part in [&SCHEMA_VERSION.to_string(), code_version, &point.identity()] {
+            hasher.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
+        }
+        PointKey(hasher)
+    }
+
+    /// Of one replication.
+    pub fn replication(&self, replication: u64) -> Key {
+        let mut key = Key::default();
+        let hash = self.0.clone().update(&replication.to_le_bytes()).finalize();
+        key.copy_from_slice(&hash.as_bytes()[..KEY_BYTES]);
+        key
+    }
+}
+
+/// A line of the journal.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    key: String,
+    /// For people; what counts is the key.
+    point: usize,
+    /// For people; what counts is the key.
+    replication: u64,
+    measures: Measures,
+}
+
+/// A file of finished replications, open for more.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    rows: BTreeMap<Key, Measures>,
+    /// Lines that could not be read.
+    spoilt: usize,
+}
+
+impl Journal {
+    /// Opens a journal, or begins one; nobody else can open it meanwhile. A line that was being
+    /// written when the power failed is cut off.
+    ///
+    /// # Errors
+    /// [`ResultsError::Io`], [`ResultsError::Busy`].
+    pub fn open(path: &Path) -> Result<Self, ResultsError> {
+        let open =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        let mut file = open.map_err(ResultsError::io("open", path))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(ResultsError::Busy { path: path.into() }),
+            // Some file systems know no locks; two runs at once are then up to people.
+            Err(TryLockError::Error(_)) => {}
+        }
+        let (rows, spoilt, len) = load(&file).map_err(ResultsError::io("read", path))?;
+        file.set_len(len).map_err(ResultsError::io("write", path))?;
+        file.seek(SeekFrom::End(0)).map_err(ResultsError::io("write", path))?;
+        Ok(Journal { path: path.into(), file, rows, spoilt })
+    }
+
+    /// What is known of a replication.
+    pub fn row(&self, key: &Key) -> Option<&Measures> {
+        self.rows.get(key)
+    }
+
+    /// How many replications there are, of whatever plan.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Lines that could not be read, and are as good as not there.
+    pub fn spoilt(&self) -> usize {
+        self.spoilt
+    }
+
+    /// Adds a replication; the system has it when this returns, the disk after [`sync`](Self::sync).
+    ///
+    /// # Errors
+    /// [`ResultsError::Io`].
+    pub fn append(
+        &mut self,
+        key: Key,
+        (point, replication): (usize, u64),
+        measures: &Measures,
+    ) -> Result<(), ResultsError> {
+        let line = Line { key: hex(&key), point, replication, measures: measures.clone() };
+        let mut text = serde_json::to_string(&line)
+            .map_err(|error| ResultsError::format(&self.path, error))?;
+        text.push('\n');
+        self.file.write_all(text.as_bytes()).map_err(ResultsError::io("write", &self.path))?;
+        self.rows.insert(key, line.measures);
+        Ok(())
+    }
+
+    /// Waits until the disk has all.
+    ///
+    /// # Errors
+    /// [`ResultsError::Io`].
+    pub fn sync(&self) -> Result<(), ResultsError> {
+        self.file.sync_data().map_err(ResultsError::io("write", &self.path))
+    }
+}
+
+type Loaded = (BTreeMap<Key, Measures>, usize, u64);
+
+/// The rows of a file, how many lines were none, and its length up to the last whole line.
+fn load(file: &File) -> io::Result<Loaded> {
+    let mut reader = BufReader::new(file);
+    let (mut rows, mut spoilt, mut len) = (BTreeMap::new(), 0, 0);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read =
+            io::Read::take(&mut reader, JOURNAL_LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
+        if read == 0 || (line.last() != Some(&b'\n') && (read as u64) < JOURNAL_LINE_BYTES_MAX) {
+            return Ok((rows, spoilt, len));
+        }
+        len += read as u64;
+        let parsed = serde_json::from_slice::<Line>(&line).ok();
+        match parsed.and_then(|line| Some((unhex(&line.key)?, line.measures))) {
+            Some((key, measures)) => {
+                rows.insert(key, measures);
+            }
+            None => spoilt += 1,
+        }
+    }
+}
+
+fn hex(key: &Key) -> String {
+    key.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<Key> {
+    let mut key = Key::default();
+    if text.len() != 2 * KEY_BYTES || !text.is_ascii() {
+        return None;
+    }
+    for (index, byte) in key.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).ok()?;
+    }
+    Some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn measures(value: f64) -> Measures {
+        let mut measures = Measures::default();
+        measures.set("goodput_bps", value);
+        measures.set("timeouts", 3u64);
+        measures.set("srtt_s", None::<f64>);
+        measures
+    }
+
+    #[test]
+    fn what_was_written_is_read_to_the_last_bit() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal.jsonl");
+        let values = [0.1 + 0.2, 1.0 / 3.0, 5e-324, 1.797e308, 123_456_789.123_456_78];
+        let mut journal = Journal::open(&path).unwrap();
+        for (index, value) in values.iter().enumerate() {
+            journal.append([index as u8; 16], (index, 0), &measures(*value)).unwrap();
+        }
+        journal.sync().unwrap();
+        drop(journal);
+        let journal = Journal::open(&path).unwrap();
+        assert_eq!((journal.len(), journal.spoilt()), (values.len(), 0));
+        for (index, value) in values.iter().enumerate() {
+            assert_eq!(journal.row(&[index as u8; 16]), Some(&measures(*value)));
+        }
+    }
+
+    #[test]
+    fn a_torn_line_is_cut_off_and_a_spoilt_one_passed_over() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal.jsonl");
+        let mut journal = Journal::open(&path).unwrap();
+        journal.append([1; 16], (0, 0), &measures(1.0)).unwrap();
+        drop(journal);
+        let whole = fs::read_to_string(&path).unwrap();
+        fs::write(&path, format!("{whole}not a row\n{}", &whole[..whole.len() / 2])).unwrap();
+        let mut journal = Journal::open(&path).unwrap();
+        assert_eq!((journal.len(), journal.spoilt()), (1, 1));
+        journal.append([2; 16], (0, 1), &measures(2.0)).unwrap();
+        drop(journal);
+        assert_eq!(Journal::open(&path).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn only_one_run_writes() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal.jsonl");
+        let _first = Journal::open(&path).unwrap();
+        assert!(matches!(Journal::open(&path), Err(ResultsError::Busy { .. })));
+    }
+}

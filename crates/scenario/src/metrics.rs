@@ -1,0 +1,290 @@
+//! Which columns the records of a plan have, and what was measured for them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::file::Direction;
+use crate::plan::Load;
+use crate::record::{Column, Kind, Role, Value};
+use crate::row::{Row, Side, policy};
+
+/// What one replication has measured, by the names of columns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Measures(BTreeMap<String, Value>);
+
+impl Measures {
+    /// Takes a measure.
+    pub fn set(&mut self, name: &str, value: impl Into<Value>) {
+        self.0.insert(name.to_owned(), value.into());
+    }
+
+    /// Takes a measure of one flow.
+    pub fn set_flow(&mut self, flow: usize, name: &str, value: impl Into<Value>) {
+        self.0.insert(flow_column(flow, name), value.into());
+    }
+
+    /// The measure of this name; absent if there is none.
+    pub fn value(&self, name: &str) -> Value {
+        self.0.get(name).cloned().unwrap_or_default()
+    }
+
+    /// The names, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// What a row of the simulator has.
+    pub fn of_row(row: &Row) -> Self {
+        let mut measures = Measures::default();
+        for (metric, value) in ROW {
+            measures.set(metric.name, value(row));
+        }
+        for side in &row.sides {
+            for (metric, value) in SIDE {
+                measures.set_flow(side.from, metric.name, value(side));
+            }
+        }
+        measures
+    }
+}
+
+/// A metric: its column, before it is known of which flow.
+#[derive(Clone, Copy)]
+struct Metric {
+    name: &'static str,
+    kind: Kind,
+    unit: &'static str,
+    role: Role,
+    meaning: &'static str,
+}
+
+const fn real(name: &'static str, unit: &'static str, meaning: &'static str) -> Metric {
+    Metric { name, kind: Kind::Real, unit, role: Role::Metric, meaning }
+}
+
+const fn count(name: &'static str, unit: &'static str, meaning: &'static str) -> Metric {
+    Metric { name, kind: Kind::Integer, unit, role: Role::Metric, meaning }
+}
+
+impl Metric {
+    const fn headline(self) -> Metric {
+        Metric { role: Role::Headline, ..self }
+    }
+
+    fn column(&self) -> Column {
+        Column::new(self.name, self.role, self.kind, self.unit, self.meaning)
+    }
+
+    fn flow_column(&self, flow: usize) -> Column {
+        let meaning = format!("flow {flow}: {}", self.meaning);
+        let name = flow_column(flow, self.name);
+        // A short table shows the totals.
+        Column::new(&name, Role::Metric, self.kind, self.unit, &meaning)
+    }
+}
+
+fn flow_column(flow: usize, name: &str) -> String {
+    format!("flow.{flow}.{name}")
+}
+
+/// A metric, and where it stands in a row of the simulator.
+type FromRow<T> = (Metric, fn(&T) -> Value);
+
+const GOODPUT: Metric = real("goodput_bps", "bit/s", "data received per second, without headers");
+const DELAY_P50: Metric = real("delay_p50_s", "s", "one-way delay in order, median");
+const DELAY_P95: Metric = real("delay_p95_s", "s", "one-way delay in order, 95th percentile");
+const DELAY_P99: Metric = real("delay_p99_s", "s", "one-way delay in order, 99th percentile");
+const DELAY_MAX: Metric = real("delay_max_s", "s", "one-way delay in order, largest");
+const LOSS: Metric = real("packet_loss_ratio", "1", "share of packets sent that never came");
+
+const ROW: [FromRow<Row>; 18] = [
+    (GOODPUT.headline(), |row| row.goodput_bps.into()),
+    (DELAY_P50.headline(), |row| row.delays.delay_p50_s.into()),
+    (DELAY_P95.headline(), |row| row.delays.delay_p95_s.into()),
+    (DELAY_P99, |row| row.delays.delay_p99_s.into()),
+    (DELAY_MAX, |row| row.delays.delay_max_s.into()),
+    (LOSS.headline(), |row| loss(row.packets_sent, row.packets_received)),
+    (count("packets_sent", "packets", "sent in the measured interval"), |row| {
+        row.packets_sent.into()
+    }),
+    (count("packets_received", "packets", "those of them that came"), |row| {
+        row.packets_received.into()
+    }),
+    (count("packets_out_of_order", "packets", "came after a later one"), |row| {
+        row.packets_out_of_order.into()
+    }),
+    (count("packets_duplicated", "packets", "came again"), |row| row.packets_duplicated.into()),
+    (
+        real("transmissions_per_block", "1", "frames with symbols per block of source symbols")
+            .headline(),
+        |row| row.transmissions_per_block.into(),
+    ),
+    (real("encoder_transmissions_per_block", "1", "of these, the encoder's"), |row| {
+        row.encoder_transmissions_per_block.into()
+    }),
+    (real("helper_transmissions_per_block", "1", "of these, the helper's"), |row| {
+        row.helper_transmissions_per_block.into()
+    }),
+    (real("timeouts_per_block", "1", "acknowledgements waited for in vain, per block"), |row| {
+        row.timeouts_per_block.into()
+    }),
+    (real("air_frames_per_packet", "1", "frames on the air per packet received"), |row| {
+        row.air_frames_per_packet.into()
+    }),
+    (
+        real("air_bytes_per_byte", "1", "bytes on the air per byte of data received").headline(),
+        |row| row.air_bytes_per_byte.into(),
+    ),
+    (real("air_utilisation", "1", "share of time that the channel was busy"), |row| {
+        row.air_utilisation.into()
+    }),
+    (count("ingress_drops", "packets", "dropped because the sender's queue was full"), |row| {
+        row.ingress_drops.into()
+    }),
+];
+
+const SIDE: [FromRow<Side>; 10] = [
+    (GOODPUT, |side| side.goodput_bps.into()),
+    (DELAY_P50, |side| side.delays.delay_p50_s.into()),
+    (DELAY_P95, |side| side.delays.delay_p95_s.into()),
+    (DELAY_P99, |side| side.delays.delay_p99_s.into()),
+    (DELAY_MAX, |side| side.delays.delay_max_s.into()),
+    (LOSS, |side| loss(side.packets_sent, side.packets_received)),
+    (count("packets_sent", "packets", "sent in the measured interval"), |side| {
+        side.packets_sent.into()
+    }),
+    (count("packets_received", "packets", "those of them that came"), |side| {
+        side.packets_received.into()
+    }),
+    (count("packets_out_of_order", "packets", "came after a later one"), |side| {
+        side.packets_out_of_order.into()
+    }),
+    (count("packets_duplicated", "packets", "came again"), |side| side.packets_duplicated.into()),
+];
+
+fn loss(sent: Option<u64>, received: Option<u64>) -> Value {
+    match (sent, received) {
+        (Some(sent), Some(received)) if sent > 0 => {
+            Value::from(1.0 - received as f64 / sent as f64)
+        }
+        _ => Value::Absent,
+    }
+}
+
+const NETWORK: [Metric; 7] = [
+    GOODPUT.headline(),
+    real("throughput_bps", "bit/s", "packets received per second, headers and repeats included")
+        .headline(),
+    real("fairness_ratio", "1", "Jain's index of the flows' goodputs: 1 is fair"),
+    count("packets_dropped", "packets", "found a link's queue full"),
+    count("packets_erased", "packets", "lost on links"),
+    count("packet_hops", "packets", "packets times links crossed"),
+    count("events", "1", "events handled"),
+];
+
+const FLOW: [Metric; 14] = [
+    GOODPUT,
+    real("throughput_bps", "bit/s", "packets received per second, headers and repeats included"),
+    real("cwnd_mean_packets", "packets", "congestion window, mean over time"),
+    real("srtt_s", "s", "smoothed round-trip time at the end"),
+    DELAY_P50,
+    DELAY_P95,
+    DELAY_MAX,
+    LOSS,
+    count("packets_sent", "packets", "sent for the first time"),
+    count("packets_retransmitted", "packets", "sent again"),
+    count("packets_received", "packets", "received, repeats not counted"),
+    count("timeouts", "1", "retransmission timeouts"),
+    count("fast_retransmits", "1", "losses told by duplicate acknowledgements"),
+    real("completion_s", "s", "when all was acknowledged, for sources of fixed size"),
+];
+
+/// The parameter columns of radios, and where they stand in a row.
+fn radio_parameters() -> Vec<Column> {
+    let column =
+        |name, kind, unit, meaning| Column::new(name, Role::Parameter, kind, unit, meaning);
+    vec![
+        column("path", Kind::Text, "", "how packets crossed"),
+        column("policy", Kind::Text, "", "coding preset, and what differs from it"),
+        column("transport", Kind::Text, "", "what loaded the path"),
+        column("direction", Kind::Text, "", "which way the load went"),
+        column("offered_bps", Kind::Real, "bit/s", "offered bits of data per second, one way"),
+        column("datagram_bytes", Kind::Integer, "B", "data in a datagram"),
+        column("e1", Kind::Real, "1", "erasure ratio S-H"),
+        column("e2", Kind::Real, "1", "erasure ratio H-D"),
+        column("e3", Kind::Real, "1", "erasure ratio S-D"),
+        column("duration_s", Kind::Real, "s", "length of the measured interval"),
+    ]
+}
+
+/// Values of the parameters that a load has by itself.
+pub(crate) fn parameters(load: &Load) -> Vec<Value> {
+    let Load::Radio(radio) = load else { return Vec::new() };
+    let run = &radio.run;
+    let coded = run.path.is_coded();
+    let helper = run.path == crate::file::Path::CodedHelper;
+    let direction = if run.direction == Direction::Both { "both" } else { "forward" };
+    vec![
+        Value::from(run.path.to_string()),
+        Value::from(if coded { policy(&run.coding) } else { "-".to_owned() }),
+        Value::from(format!("{:?}", run.transport).to_lowercase()),
+        Value::from(direction.to_owned()),
+        run.offered_bps.into(),
+        run.datagram_bytes.map(|bytes| bytes as u64).into(),
+        helper.then_some(run.erasures.e1).into(),
+        helper.then_some(run.erasures.e2).into(),
+        run.erasures.e3.into(),
+        run.duration_s.into(),
+    ]
+}
+
+/// Columns beyond keys and sweeps. All loads of a plan are of one kind.
+pub(crate) fn columns(loads: &[&Load]) -> Vec<Column> {
+    let flows = |load: &&Load| match load {
+        Load::Radio(radio) if radio.run.direction == Direction::Both => 2,
+        Load::Radio(_) => 1,
+        Load::Network(network) => network.flows.len(),
+    };
+    let flows = loads.iter().map(flows).max().unwrap_or(0);
+    let is_radio = matches!(loads.first(), Some(Load::Radio(_)));
+    let (mut columns, totals, each): (_, Vec<Metric>, Vec<Metric>) = match is_radio {
+        true => (radio_parameters(), ROW.map(|(m, _)| m).into(), SIDE.map(|(m, _)| m).into()),
+        false => (Vec::new(), NETWORK.into(), FLOW.into()),
+    };
+    columns.extend(totals.iter().map(Metric::column));
+    // On a radio with one flow the totals say it all.
+    let told_apart = if is_radio && flows == 1 { 0 } else { flows };
+    for flow in 0..told_apart {
+        columns.extend(each.iter().map(|metric| metric.flow_column(flow)));
+    }
+    columns
+}
+
+/// Whether a column is meant by a name, in which `*` stands for the number of any flow.
+pub fn matches(name: &str, column: &str) -> bool {
+    match name.split_once('*') {
+        None => name == column,
+        Some((before, after)) => column
+            .strip_prefix(before)
+            .and_then(|rest| rest.strip_suffix(after))
+            .is_some_and(|number| number.bytes().all(|b| b.is_ascii_digit()) && !number.is_empty()),
+    }
+}
+
+/// Names for an error, those of flows told once.
+pub(crate) fn listed(names: &[&str]) -> String {
+    let mut told: Vec<String> = Vec::new();
+    for name in names {
+        let mut words: Vec<&str> = name.splitn(3, '.').collect();
+        if let ["flow", number, _] = &mut words[..] {
+            *number = "*";
+        }
+        let name = words.join(".");
+        if !told.contains(&name) {
+            told.push(name);
+        }
+    }
+    told.join(", ")
+}

@@ -1,0 +1,326 @@
+//! Networks of point-to-point links and the flows across them, as a plan's file spells them.
+
+use serde::{Deserialize, Serialize};
+
+/// The `[network]` table.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkTable {
+    /// Which shape.
+    pub kind: Shape,
+    /// Chain: the links, all alike, and their `count`.
+    #[serde(default)]
+    pub links: Option<LinkTable>,
+    /// Dumbbell: senders, and as many receivers.
+    #[serde(default)]
+    pub pairs: Option<usize>,
+    /// Dumbbell: the links between hosts and routers, all alike.
+    #[serde(default)]
+    pub access: Option<LinkTable>,
+    /// Dumbbell: the link between the routers.
+    #[serde(default)]
+    pub bottleneck: Option<LinkTable>,
+    /// Explicit: how many nodes.
+    #[serde(default)]
+    pub nodes: Option<usize>,
+    /// Explicit: each link, and which nodes it is `between`.
+    #[serde(default)]
+    pub link: Vec<LinkTable>,
+}
+
+/// Shapes of networks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Shape {
+    /// Nodes 0 to `links.count` in a row.
+    Chain,
+    /// Senders 0 to n-1, receivers n to 2n-1, routers 2n and 2n+1 with the bottleneck between.
+    Dumbbell,
+    /// Link by link.
+    Explicit,
+}
+
+/// A link, or several alike.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkTable {
+    /// Chain: how many of them.
+    #[serde(default)]
+    pub count: Option<usize>,
+    /// Explicit: the nodes at its ends; "forward" is from the first to the second.
+    #[serde(default)]
+    pub between: Option<[usize; 2]>,
+    /// Bits per second.
+    pub rate_bps: u64,
+    /// Propagation one way, milliseconds.
+    pub delay_ms: f64,
+    /// Packets that wait for the link in each direction; more are dropped at the tail.
+    pub queue_packets: usize,
+    /// Share of packets lost, independently of each other; none = 0.
+    #[serde(default)]
+    pub erasure_ratio: Option<f64>,
+    /// How packets are lost, where they are not lost independently.
+    #[serde(default)]
+    pub erasure: Option<ErasureTable>,
+    /// What is different from the first end to the second.
+    #[serde(default)]
+    pub forward: Option<DirectionTable>,
+    /// What is different from the second end to the first.
+    #[serde(default)]
+    pub backward: Option<DirectionTable>,
+}
+
+/// What is different in one direction of a link.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DirectionTable {
+    /// See [`LinkTable::rate_bps`].
+    #[serde(default)]
+    pub rate_bps: Option<u64>,
+    /// See [`LinkTable::delay_ms`].
+    #[serde(default)]
+    pub delay_ms: Option<f64>,
+    /// See [`LinkTable::queue_packets`].
+    #[serde(default)]
+    pub queue_packets: Option<usize>,
+    /// See [`LinkTable::erasure_ratio`].
+    #[serde(default)]
+    pub erasure_ratio: Option<f64>,
+    /// See [`LinkTable::erasure`].
+    #[serde(default)]
+    pub erasure: Option<ErasureTable>,
+}
+
+/// How packets are lost.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ErasureTable {
+    /// Which process.
+    pub kind: ErasureKind,
+    /// Bernoulli, Gilbert-Elliott: share of packets lost.
+    #[serde(default)]
+    pub loss_ratio: Option<f64>,
+    /// Gilbert-Elliott: packets in the mean stay in the bad state, from 1.
+    #[serde(default)]
+    pub burst_packets: Option<f64>,
+    /// Gilbert-Elliott: share of packets lost in the good state; none = 0.
+    #[serde(default)]
+    pub good_loss_ratio: Option<f64>,
+    /// Gilbert-Elliott: share of packets lost in the bad state; none = 1.
+    #[serde(default)]
+    pub bad_loss_ratio: Option<f64>,
+    /// Trace: a file with a 1 for each packet lost and a 0 for each that is not; it is looked for
+    /// beside the plan, and starts again at its end.
+    #[serde(default)]
+    pub path: Option<String>,
+}
+
+/// Erasure processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ErasureKind {
+    /// Independent losses.
+    Bernoulli,
+    /// Losses in bursts: a good state, and a bad one.
+    GilbertElliott,
+    /// As a file says.
+    Trace,
+}
+
+/// A `[[flow]]` table.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlowTable {
+    /// Node of the sender.
+    pub from: usize,
+    /// Node of the receiver.
+    pub to: usize,
+    /// When it starts, seconds.
+    #[serde(default)]
+    pub start_s: f64,
+    /// When its application stops, seconds; none = at the end.
+    #[serde(default)]
+    pub stop_s: Option<f64>,
+    /// What its application sends.
+    pub source: SourceTable,
+    /// TCP's settings; `cbr` has none.
+    #[serde(default)]
+    pub tcp: Option<TcpTable>,
+    /// Bytes of data in a packet; none = as the preset of TCP, 1000 without TCP.
+    #[serde(default)]
+    pub payload_bytes: Option<u32>,
+    /// Bytes of headers on a packet; none = as the preset of TCP, 28 without TCP.
+    #[serde(default)]
+    pub header_bytes: Option<u32>,
+}
+
+/// What an application sends.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceTable {
+    /// Which kind.
+    pub kind: SourceKind,
+    /// Fixed: how many packets.
+    #[serde(default)]
+    pub packets: Option<u64>,
+    /// Rate, cbr: bits of data per second.
+    #[serde(default)]
+    pub rate_bps: Option<f64>,
+}
+
+/// Kinds of applications.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SourceKind {
+    /// TCP, all that it can.
+    Ftp,
+    /// TCP, so many packets.
+    Fixed,
+    /// TCP, no faster than a rate.
+    Rate,
+    /// Datagrams at a constant rate.
+    Cbr,
+}
+
+/// A flow's `tcp` table: a preset, and what is different from it.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TcpTable {
+    /// Where the defaults come from.
+    #[serde(default)]
+    pub preset: TcpPreset,
+    /// Congestion control.
+    #[serde(default)]
+    pub variant: TcpVariant,
+    /// Largest window, packets.
+    #[serde(default)]
+    pub window_packets_max: Option<u32>,
+    /// Congestion window at the start, packets.
+    #[serde(default)]
+    pub initial_window_packets: Option<u32>,
+    /// Slow-start threshold at the start, packets.
+    #[serde(default)]
+    pub initial_ssthresh_packets: Option<u32>,
+    /// What the receiver does with packets beyond a gap.
+    #[serde(default)]
+    pub receiver: Option<Beyond>,
+    /// Packets in order for each acknowledgement (the papers' beta), from 1.
+    #[serde(default)]
+    pub delayed_ack_packets: Option<u32>,
+    /// Longest that an acknowledgement is delayed, milliseconds.
+    #[serde(default)]
+    pub delayed_ack_timeout_ms: Option<f64>,
+    /// What an acknowledgement confirms.
+    #[serde(default)]
+    pub acks: Option<AckKind>,
+    /// Bytes of an acknowledgement.
+    #[serde(default)]
+    pub ack_bytes: Option<u32>,
+    /// Whether the receiver tells what has arrived beyond a gap; none = as the variant needs.
+    #[serde(default)]
+    pub sack: Option<bool>,
+    /// First retransmission timeout, seconds.
+    #[serde(default)]
+    pub rto_initial_s: Option<f64>,
+    /// Least retransmission timeout, seconds.
+    #[serde(default)]
+    pub rto_min_s: Option<f64>,
+    /// Largest retransmission timeout, seconds.
+    #[serde(default)]
+    pub rto_max_s: Option<f64>,
+    /// Ticks of the clock that times out, seconds.
+    #[serde(default)]
+    pub rto_granularity_s: Option<f64>,
+    /// New packets for the first two duplicate acknowledgements (RFC 3042).
+    #[serde(default)]
+    pub limited_transmit: Option<bool>,
+    /// No second fast retransmit for losses of one window (`bugFix_` of ns-2).
+    #[serde(default)]
+    pub careful: Option<bool>,
+    /// What is halved on loss.
+    #[serde(default)]
+    pub reduction: Option<ReductionKind>,
+    /// Slow start after an idle time.
+    #[serde(default)]
+    pub slow_start_restart: Option<bool>,
+    /// Which round-trip times are measured.
+    #[serde(default)]
+    pub rtt_sampling: Option<SamplingKind>,
+    /// Answer to congestion that the network echoes (RFC 3168).
+    #[serde(default)]
+    pub ecn: Option<bool>,
+}
+
+/// Where a flow's defaults come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TcpPreset {
+    /// The agents of ns-2.35.
+    Ns2,
+    /// The RFCs of today.
+    #[default]
+    Rfc,
+    /// Nodes with little memory (Bof et al. 2012).
+    Constrained,
+}
+
+/// Congestion control of a simulated sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum TcpVariant {
+    Tahoe,
+    Reno,
+    #[default]
+    NewReno,
+    Sack,
+    Cubic,
+    Vegas,
+}
+
+impl TcpVariant {
+    /// Whether its sender looks at selective acknowledgements.
+    pub fn uses_sack(self) -> bool {
+        matches!(self, TcpVariant::Sack | TcpVariant::Cubic)
+    }
+}
+
+/// What a receiver does with packets beyond a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Beyond {
+    /// Keeps them.
+    Keep,
+    /// Discards them: go-back-N.
+    Discard,
+}
+
+/// What an acknowledgement confirms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AckKind {
+    /// All that has arrived in order.
+    Cumulative,
+    /// One packet.
+    Positive,
+}
+
+/// What is halved on loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReductionKind {
+    /// The window (ns-2).
+    Window,
+    /// What is in flight (RFC 5681).
+    Flight,
+}
+
+/// Which round-trip times are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SamplingKind {
+    /// One packet at a time.
+    OnePacket,
+    /// Every acknowledgement of new data.
+    Timestamps,
+}

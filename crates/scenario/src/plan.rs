@@ -1,0 +1,495 @@
+//! Plans: what is simulated at which points, how often, and what is kept of it.
+//!
+//! A plan is a scenario file, or a network with flows, with what a study of it needs: sweeps,
+//! replications or a stop rule, a choice of outputs.
+
+use std::fs;
+use std::path::Path as FilePath;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use toml::{Table, Value as Toml};
+
+use crate::error::ScenarioError;
+use crate::expand::{RUNS_MAX, Run, expand};
+use crate::file::{MediumTable, RunTable, Scenario};
+use crate::metrics::{self, Measures};
+use crate::network::{FlowTable, NetworkTable};
+use crate::record::{Column, Kind, Record, Role, Value};
+use crate::sweep::{self, POINTS_MAX, Setting};
+use crate::topology::{Network, network};
+
+/// Most replications of a point.
+pub const REPLICATIONS_MAX: u64 = 10_000;
+/// Longest plan file, bytes.
+pub const PLAN_BYTES_MAX: u64 = 1 << 20;
+/// Replications before a stop rule looks, where it does not say.
+const REPLICATIONS_MIN_DEFAULT: u64 = 5;
+/// Replications at which a stop rule gives up, where it does not say.
+const REPLICATIONS_MAX_DEFAULT: u64 = 1_000;
+/// Seconds of load before the measured interval on a radio, where the plan does not say.
+const RADIO_WARM_UP_S: f64 = 1.0;
+/// Longest load before the measured interval on a radio, seconds.
+const RADIO_WARM_UP_S_MAX: f64 = 3_600.0;
+
+/// A plan, every value checked.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Name, for tables and file names.
+    pub name: String,
+    /// One sentence for people.
+    pub description: String,
+    /// Seed of all random streams, unless it is swept.
+    pub seed: u64,
+    /// The file, as it was read.
+    pub text: String,
+    /// How often each point is run.
+    pub replications: Replications,
+    /// What is run.
+    pub points: Vec<Point>,
+    /// What a record holds.
+    columns: Vec<Column>,
+}
+
+/// How often each point is run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Replications {
+    /// So often.
+    Fixed(u64),
+    /// Until the mean of a metric is known well enough.
+    Until(StopRule),
+}
+
+impl Replications {
+    /// Most replications of a point.
+    pub fn max(&self) -> u64 {
+        match self {
+            Replications::Fixed(count) => *count,
+            Replications::Until(rule) => rule.replications_max,
+        }
+    }
+}
+
+/// The `[stop]` table.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StopRule {
+    /// Name of the metric whose mean is to be known.
+    pub metric: String,
+    /// Full width of the 95 % confidence interval over the mean at which it is known well enough.
+    pub ci95_ratio: f64,
+    /// Replications before the rule looks, from 2.
+    #[serde(default = "replications_min")]
+    pub replications_min: u64,
+    /// Replications at which the rule gives up.
+    #[serde(default = "replications_max")]
+    pub replications_max: u64,
+}
+
+fn replications_min() -> u64 {
+    REPLICATIONS_MIN_DEFAULT
+}
+
+fn replications_max() -> u64 {
+    REPLICATIONS_MAX_DEFAULT
+}
+
+/// One combination of all that varies.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// Its place in the plan, from 0.
+    pub index: usize,
+    /// Seed of its random streams.
+    pub seed: u64,
+    /// What is simulated.
+    pub load: Load,
+    /// Values of the plan's parameters, in the order of its parameter columns.
+    parameters: Vec<Value>,
+    /// What is different from other points, in a few words.
+    title: String,
+}
+
+impl Point {
+    /// What is different from other points, in a few words.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// Text of all that its results depend on, but for the replication: equal texts, equal results.
+    pub fn identity(&self) -> String {
+        format!("seed {} {:?}", self.seed, self.load)
+    }
+}
+
+/// What is simulated.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Load {
+    /// Stations on a radio.
+    Radio(Box<Radio>),
+    /// Flows across point-to-point links.
+    Network(Arc<Network>),
+}
+
+/// A run on a radio.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Radio {
+    /// The radio and the queues; its list of runs is empty.
+    pub scenario: Scenario,
+    /// The run.
+    pub run: Run,
+    /// Seconds of load before the measured interval.
+    pub warm_up_s: f64,
+}
+
+/// The file, as written.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlanFile {
+    name: String,
+    #[serde(default)]
+    description: String,
+    seed: u64,
+    #[serde(default)]
+    repeats: Option<u64>,
+    #[serde(default)]
+    replications: Option<u64>,
+    #[serde(default)]
+    stop: Option<StopRule>,
+    /// Applied before this is read.
+    #[serde(default, rename = "sweep")]
+    _sweep: IgnoredAny,
+    #[serde(default)]
+    output: Output,
+    #[serde(default)]
+    duration_s: Option<f64>,
+    #[serde(default)]
+    warm_up_s: Option<f64>,
+    #[serde(default)]
+    medium: Option<MediumTable>,
+    #[serde(default)]
+    ingress_packets: Option<usize>,
+    #[serde(default)]
+    run: Vec<RunTable>,
+    #[serde(default)]
+    network: Option<NetworkTable>,
+    #[serde(default)]
+    flow: Vec<FlowTable>,
+}
+
+/// The `[output]` table.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Output {
+    /// Metrics that are kept; none = all. `flow.*.name` is that of every flow.
+    #[serde(default)]
+    metrics: Option<Vec<String>>,
+}
+
+impl Plan {
+    /// Reads a plan, or a scenario, from a file; traces are looked for beside it.
+    ///
+    /// # Errors
+    /// [`ScenarioError::Read`], and those of [`parse`](Self::parse).
+    pub fn read(path: &FilePath) -> Result<Self, ScenarioError> {
+        let unreadable = |source| ScenarioError::Read { path: path.to_owned(), source };
+        let len = fs::metadata(path).map_err(unreadable)?.len();
+        if len > PLAN_BYTES_MAX {
+            let expected = format!("a file of at most {PLAN_BYTES_MAX} bytes");
+            return Err(ScenarioError::value("plan", format!("{len} bytes"), expected));
+        }
+        let text = fs::read_to_string(path).map_err(unreadable)?;
+        Plan::parse(&text, path.parent().unwrap_or(FilePath::new(".")))
+    }
+
+    /// Reads a plan, or a scenario, from the text of its file; traces are looked for in
+    /// `directory`.
+    ///
+    /// # Errors
+    /// The first place that cannot be understood, or value that cannot be.
+    pub fn parse(text: &str, directory: &FilePath) -> Result<Self, ScenarioError> {
+        let tree: Table = toml::from_str(text).map_err(|e| ScenarioError::syntax(&e, text))?;
+        let sweeps = match tree.get("sweep").cloned().map(Toml::try_into::<Vec<Table>>) {
+            None => Vec::new(),
+            Some(Ok(sweeps)) => sweeps,
+            Some(Err(_)) => {
+                let expected = "[[sweep]] tables, each with lists of values for paths";
+                return Err(ScenarioError::value("sweep", &tree["sweep"], expected));
+            }
+        };
+        let settings = sweep::settings(&sweeps)?;
+        // Read as it stands, the file has lines to point at. What a sweep gives may be missing.
+        let file = match toml::from_str::<PlanFile>(text) {
+            Ok(file) => file,
+            Err(error) => resolve(&tree, &settings[0])
+                .ok()
+                .filter(|_| !sweeps.is_empty())
+                .ok_or_else(|| ScenarioError::syntax(&error, text))?,
+        };
+        let replications = file.replications()?;
+        let (points, columns) = points(&tree, &settings, directory)?;
+        let mut plan = Plan {
+            name: file.name,
+            description: file.description,
+            seed: file.seed,
+            text: text.to_owned(),
+            replications,
+            points,
+            columns,
+        };
+        plan.check_replications()?;
+        plan.select(file.output.metrics.as_deref())?;
+        Ok(plan)
+    }
+
+    /// The same plan with every point run so often.
+    ///
+    /// # Errors
+    /// [`ScenarioError::Value`], [`ScenarioError::TooManyRuns`].
+    pub fn with_replications(mut self, count: u64) -> Result<Self, ScenarioError> {
+        self.replications = Replications::Fixed(count);
+        self.check_replications()?;
+        Ok(self)
+    }
+
+    /// What a record holds: keys, parameters, metrics.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// Puts what was measured into the plan's columns.
+    pub fn record(&self, point: usize, replication: u64, measures: &Measures) -> Record {
+        let parameters = &self.points[point].parameters;
+        let keys = [Value::from(point as u64), replication.into(), self.points[point].seed.into()];
+        let fixed = keys.iter().chain(parameters).cloned();
+        let metrics = self.columns.iter().filter(|column| column.is_metric());
+        let measured = metrics.map(|column| measures.value(&column.name).into_kind(column.kind));
+        Record { point, replication, values: fixed.chain(measured).collect() }
+    }
+
+    fn check_replications(&self) -> Result<(), ScenarioError> {
+        let expected = |min: u64| format!("{min} to {REPLICATIONS_MAX}");
+        match &self.replications {
+            Replications::Fixed(count) if !(1..=REPLICATIONS_MAX).contains(count) => {
+                return Err(ScenarioError::value("replications", count, expected(1)));
+            }
+            Replications::Fixed(_) => {}
+            Replications::Until(rule) => {
+                let (min, max) = (rule.replications_min, rule.replications_max);
+                if !(2..=REPLICATIONS_MAX).contains(&min) {
+                    return Err(ScenarioError::value("stop.replications_min", min, expected(2)));
+                }
+                if !(min..=REPLICATIONS_MAX).contains(&max) {
+                    return Err(ScenarioError::value("stop.replications_max", max, expected(min)));
+                }
+                if !(rule.ci95_ratio > 0.0 && rule.ci95_ratio.is_finite()) {
+                    let expected = "more than 0: width of the interval over the mean";
+                    return Err(ScenarioError::value("stop.ci95_ratio", rule.ci95_ratio, expected));
+                }
+            }
+        }
+        let given = self.points.len().saturating_mul(self.replications.max() as usize);
+        if given > RUNS_MAX {
+            return Err(ScenarioError::TooManyRuns { given, max: RUNS_MAX });
+        }
+        Ok(())
+    }
+
+    /// Keeps the chosen metrics, and the one that the stop rule looks at.
+    fn select(&mut self, chosen: Option<&[String]>) -> Result<(), ScenarioError> {
+        let metrics = self.columns.iter().filter(|column| column.is_metric());
+        let names: Vec<&str> = metrics.map(|column| column.name.as_str()).collect();
+        let known = |field: &str, name: &str| {
+            if names.iter().any(|have| metrics::matches(name, have)) {
+                return Ok(());
+            }
+            let expected = format!("one of {}", metrics::listed(&names));
+            Err(ScenarioError::value(field, name, expected))
+        };
+        let mut stop = None;
+        if let Replications::Until(rule) = &self.replications {
+            known("stop.metric", &rule.metric)?;
+            if rule.metric.contains('*') {
+                let expected = "one metric, as \"flow.0.goodput_bps\"";
+                return Err(ScenarioError::value("stop.metric", &rule.metric, expected));
+            }
+            stop = Some(rule.metric.clone());
+        }
+        let Some(chosen) = chosen else { return Ok(()) };
+        for name in chosen {
+            known("output.metrics", name)?;
+        }
+        self.columns.retain(|column| {
+            !column.is_metric()
+                || chosen.iter().chain(&stop).any(|name| metrics::matches(name, &column.name))
+        });
+        Ok(())
+    }
+}
+
+impl PlanFile {
+    fn replications(&self) -> Result<Replications, ScenarioError> {
+        let given = [
+            ("repeats", self.repeats.map(|count| count.to_string())),
+            ("replications", self.replications.map(|count| count.to_string())),
+            ("stop", self.stop.as_ref().map(|_| "a table".to_owned())),
+        ];
+        let mut given = given.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        if let (Some((first, _)), Some((field, value))) = (given.next(), given.next()) {
+            let expected = format!("nothing beside `{first}`");
+            return Err(ScenarioError::value(*field, value, expected));
+        }
+        Ok(match &self.stop {
+            Some(rule) => Replications::Until(rule.clone()),
+            None => Replications::Fixed(self.replications.or(self.repeats).unwrap_or(1)),
+        })
+    }
+
+    /// What is simulated, one or more for a radio, whose runs have lists of their own.
+    fn loads(self, directory: &FilePath) -> Result<Vec<Load>, ScenarioError> {
+        match (&self.network, &self.medium) {
+            (Some(table), None) => self.network_load(table, directory),
+            (None, Some(medium)) => self.radio_loads(medium),
+            (None, None) => {
+                let expected = "[medium] with [[run]], or [network] with [[flow]]";
+                Err(ScenarioError::value("medium", "nothing", expected))
+            }
+            (Some(_), Some(_)) => {
+                Err(ScenarioError::value("medium", "a table", "nothing beside [network]"))
+            }
+        }
+    }
+
+    fn network_load(
+        &self,
+        table: &NetworkTable,
+        directory: &FilePath,
+    ) -> Result<Vec<Load>, ScenarioError> {
+        if !self.run.is_empty() {
+            return Err(ScenarioError::value("run", "a table", "[[flow]]: networks have flows"));
+        }
+        if let Some(packets) = self.ingress_packets {
+            let expected = "nothing: links of networks have `queue_packets`";
+            return Err(ScenarioError::value("ingress_packets", packets, expected));
+        }
+        let Some(duration_s) = self.duration_s else {
+            return Err(ScenarioError::value("duration_s", "nothing", "simulated seconds"));
+        };
+        let times = (duration_s, self.warm_up_s.unwrap_or(0.0));
+        let network = network(table, &self.flow, times, directory)?;
+        Ok(vec![Load::Network(Arc::new(network))])
+    }
+
+    fn radio_loads(&self, medium: &MediumTable) -> Result<Vec<Load>, ScenarioError> {
+        if !self.flow.is_empty() {
+            return Err(ScenarioError::value("flow", "a table", "[[run]]: radios have runs"));
+        }
+        let warm_up_s = self.warm_up_s.unwrap_or(RADIO_WARM_UP_S);
+        if !(0.0..=RADIO_WARM_UP_S_MAX).contains(&warm_up_s) {
+            let expected = format!("0 to {RADIO_WARM_UP_S_MAX} s");
+            return Err(ScenarioError::value("warm_up_s", warm_up_s, expected));
+        }
+        let duration_s = self.duration_s;
+        let runs = self.run.iter().map(|run| {
+            let duration_s = run.duration_s.or(duration_s);
+            RunTable { duration_s, ..run.clone() }
+        });
+        let mut scenario = Scenario {
+            name: self.name.clone(),
+            description: String::new(),
+            seed: self.seed,
+            repeats: 1,
+            medium: medium.clone(),
+            ingress_packets: self.ingress_packets.unwrap_or_else(crate::file::ingress_packets),
+            run: runs.collect(),
+        };
+        let runs = expand(&scenario)?;
+        // What the results do not depend on is not to be part of what they are known by.
+        scenario.run.clear();
+        scenario.name.clear();
+        let radio = |run| {
+            let run = Run { point: 0, ..run };
+            Load::Radio(Box::new(Radio { scenario: scenario.clone(), run, warm_up_s }))
+        };
+        Ok(runs.into_iter().map(radio).collect())
+    }
+}
+
+/// The file with a setting in it.
+fn resolve(tree: &Table, setting: &[(String, Toml)]) -> Result<PlanFile, ScenarioError> {
+    let mut tree = tree.clone();
+    for (path, value) in setting {
+        sweep::set(&mut tree, path, value)?;
+    }
+    tree.remove("sweep");
+    tree.try_into().map_err(|error: toml::de::Error| {
+        let given: Vec<String> = setting.iter().map(|(_, value)| value.to_string()).collect();
+        let paths: Vec<String> = setting.iter().map(|(path, _)| format!("\"{path}\"")).collect();
+        let field = format!("sweep {}", paths.join(", "));
+        let said = error.to_string().trim().replace('\n', " ");
+        ScenarioError::value(field, given.join(", "), format!("what fits there: {said}"))
+    })
+}
+
+/// The same, with the error of the one path that is at fault where it is one.
+fn resolve_or_blame(tree: &Table, setting: &Setting) -> Result<PlanFile, ScenarioError> {
+    resolve(tree, setting).map_err(|error| {
+        let without = |skipped: usize| -> Setting {
+            let kept = setting.iter().enumerate().filter(|(index, _)| *index != skipped);
+            kept.map(|(_, pair)| pair.clone()).collect()
+        };
+        let culprit = (0..setting.len()).find(|&index| resolve(tree, &without(index)).is_ok());
+        culprit.and_then(|index| resolve(tree, &setting[index..=index]).err()).unwrap_or(error)
+    })
+}
+
+/// The points of all settings, and the columns of their records.
+fn points(
+    tree: &Table,
+    settings: &[Setting],
+    directory: &FilePath,
+) -> Result<(Vec<Point>, Vec<Column>), ScenarioError> {
+    let mut points: Vec<Point> = Vec::new();
+    for setting in settings {
+        let file = resolve_or_blame(tree, setting)?;
+        let seed = file.seed;
+        for load in file.loads(directory)? {
+            let swept = setting.iter().map(|(_, value)| sweep::value_of(value));
+            let parameters = swept.chain(metrics::parameters(&load)).collect();
+            let title = title(setting, &load);
+            points.push(Point { index: points.len(), seed, load, parameters, title });
+        }
+        if points.len() > POINTS_MAX {
+            return Err(ScenarioError::TooManyPoints { given: points.len(), max: POINTS_MAX });
+        }
+    }
+    let mut columns = vec![
+        Column::new("point", Role::Key, Kind::Integer, "1", "place in the plan, from 0"),
+        Column::new("replication", Role::Key, Kind::Integer, "1", "which replication, from 0"),
+        Column::new("seed", Role::Key, Kind::Integer, "1", "seed of the random streams"),
+    ];
+    for (place, (path, _)) in settings[0].iter().enumerate() {
+        let mut values: Vec<Value> =
+            points.iter_mut().map(|point| core::mem::take(&mut point.parameters[place])).collect();
+        columns.push(Column::of_values(path, &mut values));
+        for (point, value) in points.iter_mut().zip(values) {
+            point.parameters[place] = value;
+        }
+    }
+    let loads = points.iter().map(|point| &point.load);
+    columns.extend(metrics::columns(&loads.collect::<Vec<_>>()));
+    Ok((points, columns))
+}
+
+fn title(setting: &Setting, load: &Load) -> String {
+    let told = setting.iter().map(|(path, value)| format!("{path} = {value}"));
+    let run = match load {
+        Load::Radio(radio) => Some(radio.run.title()),
+        Load::Network(_) => None,
+    };
+    told.chain(run).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

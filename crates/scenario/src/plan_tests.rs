@@ -1,0 +1,263 @@
+use super::*;
+use corridor_air::{ErasureConfig, GilbertElliott};
+
+const RADIO: &str = r#"
+name = "r"
+seed = 7
+repeats = 2
+medium = { duplex = "half", rate_bps = 12_000_000, rtt_ms = 4, queue_frames = 4 }
+[[run]]
+path = ["plain", "coded"]
+transport = "udp"
+offered_bps = 1e6
+e3 = [0.1, 0.2]
+duration_s = 2
+"#;
+
+const NETWORK: &str = r#"
+name = "n"
+seed = 3
+duration_s = 10
+[network]
+kind = "chain"
+links = { count = 2, rate_bps = 2_000_000, delay_ms = 100, queue_packets = 200 }
+[[flow]]
+from = 0
+to = 2
+source = { kind = "ftp" }
+"#;
+
+fn parse(text: &str) -> Result<Plan, ScenarioError> {
+    Plan::parse(text, FilePath::new("."))
+}
+
+fn refusal(text: &str) -> String {
+    parse(text).expect_err("is not valid").to_string()
+}
+
+fn network_of(plan: &Plan, point: usize) -> &Network {
+    match &plan.points[point].load {
+        Load::Network(network) => network,
+        Load::Radio(_) => panic!("a radio"),
+    }
+}
+
+#[test]
+fn a_scenario_is_a_plan() {
+    let plan = parse(RADIO).unwrap();
+    assert_eq!((plan.points.len(), &plan.replications), (4, &Replications::Fixed(2)));
+    let Load::Radio(radio) = &plan.points[3].load else { panic!("a network") };
+    assert_eq!((radio.run.path, radio.run.erasures.e3), (crate::Path::Coded, 0.2));
+    let names: Vec<_> = plan.columns().iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(names[..5], ["point", "replication", "seed", "path", "policy"]);
+    assert!(names.contains(&"goodput_bps") && !names.contains(&"flow.0.goodput_bps"));
+}
+
+#[test]
+fn sweeps_go_into_the_medium_and_the_runs() {
+    let sweep = "[[sweep]]\nmedium.rtt_ms = [4, 8.5]\n'run.0.duration_s' = [2, 3]\n\
+        [[sweep]]\nseed = [1, 2, 3]\n";
+    let plan = parse(&format!("{RADIO}{sweep}")).unwrap();
+    assert_eq!(plan.points.len(), 2 * 3 * 4);
+    let columns: Vec<_> = plan.columns()[3..6].iter().map(|c| (c.name.as_str(), c.kind)).collect();
+    assert_eq!(columns[0], ("medium.rtt_ms", Kind::Real));
+    assert_eq!(columns[1], ("run.0.duration_s", Kind::Integer));
+    assert_eq!(columns[2], ("seed", Kind::Integer));
+    let last = plan.points.last().unwrap();
+    let Load::Radio(radio) = &last.load else { panic!("a network") };
+    assert_eq!((radio.scenario.medium.rtt_ms, radio.run.duration_s, last.seed), (8.5, 3.0, 3));
+    let record = plan.record(last.index, 1, &Measures::default());
+    assert_eq!(record.values[..4], [23u64.into(), 1u64.into(), 3u64.into(), 8.5.into()]);
+    assert_eq!(record.values.len(), plan.columns().len());
+}
+
+#[test]
+fn equal_points_of_different_plans_have_one_identity() {
+    let one = parse(RADIO).unwrap();
+    let more = RADIO.replace("[0.1, 0.2]", "[0.05, 0.1]").replace("name = \"r\"", "name = \"s\"");
+    let other = parse(&more).unwrap();
+    assert_eq!(one.points[0].identity(), other.points[1].identity());
+    assert_ne!(one.points[0].identity(), one.points[1].identity());
+}
+
+#[test]
+fn a_network_has_links_both_ways() {
+    let plan = parse(&NETWORK.replace(
+        "queue_packets = 200",
+        "queue_packets = 200, \
+        erasure_ratio = 0.1, backward = { erasure_ratio = 0, delay_ms = 50 }",
+    ))
+    .unwrap();
+    let network = network_of(&plan, 0);
+    assert_eq!((network.nodes, network.links.len()), (3, 4));
+    let ends: Vec<_> = network.links.iter().map(|link| (link.from, link.to)).collect();
+    assert_eq!(ends, [(0, 1), (1, 0), (1, 2), (2, 1)]);
+    assert_eq!(network.links[2].pipe.erasure, ErasureConfig::Bernoulli { ratio: 0.1 });
+    assert_eq!(network.links[3].pipe.erasure, ErasureConfig::NONE);
+    assert_eq!(network.links[3].pipe.delay.as_millis(), 50);
+    assert_eq!(network.links[3].pipe.rate_bps, 2_000_000);
+}
+
+#[test]
+fn dumbbells_and_explicit_networks_have_the_nodes_they_say() {
+    let link = "{ rate_bps = 1000, delay_ms = 1, queue_packets = 9 }";
+    let kind = "kind = \"chain\"\nlinks = { count = 2, rate_bps = 2_000_000, delay_ms = 100, \
+        queue_packets = 200 }";
+    let dumbbell = format!("kind = 'dumbbell'\npairs = 2\naccess = {link}\nbottleneck = {link}");
+    let plan = parse(&NETWORK.replace(kind, &dumbbell)).unwrap();
+    let network = network_of(&plan, 0);
+    let ends: Vec<_> = network.links.iter().step_by(2).map(|l| (l.from, l.to)).collect();
+    assert_eq!((network.nodes, ends), (6, vec![(0, 4), (1, 4), (5, 2), (5, 3), (4, 5)]));
+
+    let link = link.replace('{', "{ between = [0, 2],");
+    let explicit = format!("kind = 'explicit'\nnodes = 3\nlink = [{link}]");
+    let plan = parse(&NETWORK.replace(kind, &explicit)).unwrap();
+    let network = network_of(&plan, 0);
+    assert_eq!((network.nodes, network.links[1].from, network.links[1].to), (3, 2, 0));
+    let refused = refusal(&NETWORK.replace(kind, &explicit.replace("[0, 2]", "[0, 3]")));
+    assert_eq!(refused, "network.link[0].between = [0, 3]: expected two nodes from 0 to 2");
+}
+
+#[test]
+fn bursts_and_traces_are_read_and_checked() {
+    let with = |erasure: &str| {
+        NETWORK.replace("queue_packets = 200", &format!("queue_packets = 200, erasure = {erasure}"))
+    };
+    let plan = parse(&with("{ kind = 'gilbert-elliott', loss_ratio = 0.1, burst_packets = 4 }"));
+    let erasure = network_of(&plan.unwrap(), 0).links[0].pipe.erasure.clone();
+    assert_eq!(erasure, ErasureConfig::GilbertElliott(GilbertElliott::simple(0.1, 4.0)));
+    let field = "network.links.forward.erasure";
+    assert_eq!(
+        refusal(&with("{ kind = 'gilbert-elliott', loss_ratio = 0.75, burst_packets = 2 }")),
+        format!("{field}.burst_packets = 2: expected 3 or more")
+    );
+    assert_eq!(
+        refusal(&with("{ kind = 'bernoulli' }")),
+        format!("{field}.loss_ratio = nothing: expected a value, for this kind of erasures")
+    );
+    let directory = std::env::temp_dir().join(format!("corridor-plan-{}", std::process::id()));
+    fs::create_dir_all(&directory).unwrap();
+    fs::write(directory.join("t.txt"), "01\n1\n").unwrap();
+    fs::write(directory.join("bad.txt"), "01\n0x").unwrap();
+    let text = with("{ kind = 'trace', path = 't.txt' }");
+    let plan = Plan::parse(&text, &directory).unwrap();
+    let erasure = &network_of(&plan, 0).links[0].pipe.erasure;
+    assert_eq!((erasure.loss_ratio() * 3.0).round(), 2.0);
+    let error = Plan::parse(&text.replace("t.txt", "bad.txt"), &directory).unwrap_err();
+    assert!(error.to_string().contains("byte 0x78 at offset 4"), "{error}");
+    let error = Plan::parse(&text.replace("t.txt", "none.txt"), &directory).unwrap_err();
+    assert!(error.to_string().contains("a file to read"), "{error}");
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn a_refused_value_is_named_with_what_is_expected() {
+    let cases = [
+        ("count = 2", "count = 0", "network.links.count = 0: expected 1 to 9999"),
+        ("delay_ms = 100", "delay_ms = -1", "network.links.delay_ms = -1: expected 0 to 60000 ms"),
+        ("to = 2", "to = 3", "flow[0].to = 3: expected a node from 0 to 2"),
+        ("to = 2", "to = 0", "flow[0].to = 0: expected another node than `from`"),
+        ("duration_s = 10", "", "duration_s = nothing: expected simulated seconds"),
+        (
+            "\"ftp\"",
+            "\"fixed\"",
+            "flow[0].source.packets = nothing: expected a value, for this kind of source",
+        ),
+        (
+            "\"ftp\" }",
+            "\"cbr\", rate_bps = 1e6 }\ntcp = {}",
+            "flow[0].tcp = a table: expected nothing: cbr sends datagrams; kind = \"rate\" sends over TCP",
+        ),
+        ("seed = 3", "seed = 3\nreplications = 0", "replications = 0: expected 1 to 10000"),
+        (
+            "seed = 3",
+            "seed = 3\nreplications = 2\nrepeats = 3",
+            "replications = 2: expected nothing beside `repeats`",
+        ),
+        (
+            "seed = 3",
+            "seed = 3\nstop = { metric = \"goodput_bps\", ci95_ratio = 0.1, replications_min = 1 }",
+            "stop.replications_min = 1: expected 2 to 10000",
+        ),
+    ];
+    for (from, to, expected) in cases {
+        assert!(NETWORK.contains(from), "{from}");
+        assert_eq!(refusal(&NETWORK.replace(from, to)), expected);
+    }
+    assert!(refusal(&RADIO.replace("repeats = 2", "warm_up_s = -1")).starts_with("warm_up_s = -1"));
+    let both = format!("{RADIO}[network]\nkind = 'chain'");
+    assert_eq!(refusal(&both), "medium = a table: expected nothing beside [network]");
+    assert!(
+        refusal(&format!("{RADIO}[[flow]]\nfrom = 0\nto = 1\nsource = {{ kind = 'ftp' }}"))
+            .contains("radios have runs")
+    );
+}
+
+#[test]
+fn a_swept_value_that_does_not_fit_is_named_by_its_path() {
+    let with = |sweep: &str| refusal(&format!("{NETWORK}[[sweep]]\n{sweep}"));
+    let refused = with("'network.links.erasure_ratoi' = [0.1]");
+    assert!(
+        refused.starts_with("sweep \"network.links.erasure_ratoi\" = 0.1: expected"),
+        "{refused}"
+    );
+    assert!(refused.contains("erasure_ratio"), "{refused}");
+    let refused = with("seed = [1, 2]\n'flow.0.tcp.variant' = ['reno', 'remo']");
+    assert!(refused.starts_with("sweep \"flow.0.tcp.variant\" = \"remo\": expected"), "{refused}");
+    assert!(refused.contains("newreno"), "{refused}");
+    let refused = with("'network.links.erasure_ratio' = [0.1, 1.5]");
+    assert_eq!(refused, "network.links.erasure_ratio = 1.5: expected an erasure ratio from 0 to 1");
+    let refused = with("'network.links.rate_bps' = [1.5]");
+    assert!(refused.contains("sweep \"network.links.rate_bps\" = 1.5"), "{refused}");
+}
+
+#[test]
+fn a_value_that_only_sweeps_give_may_be_missing_elsewhere() {
+    let text = NETWORK.replace("delay_ms = 100, ", "");
+    assert!(refusal(&text).contains("delay_ms"));
+    let plan = parse(&format!("{text}[[sweep]]\nnetwork.links.delay_ms = [10, 20]")).unwrap();
+    assert_eq!(plan.points.len(), 2);
+    assert_eq!(network_of(&plan, 1).links[0].pipe.delay.as_millis(), 20);
+}
+
+#[test]
+fn a_syntax_error_names_its_line() {
+    let error = parse(&NETWORK.replace("to = 2", "too = 2")).unwrap_err();
+    let ScenarioError::Syntax { line, message } = error else { panic!("{error}") };
+    assert!(message.contains("too"), "{message}");
+    assert_eq!(line, Some(10), "{message}");
+}
+
+#[test]
+fn outputs_are_chosen_by_name() {
+    let metrics = "output = { metrics = ['goodput_bps', 'flow.*.srtt_s'] }\n";
+    let plan = parse(&format!("{metrics}{NETWORK}")).unwrap();
+    let names: Vec<_> = plan.columns().iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(names, ["point", "replication", "seed", "goodput_bps", "flow.0.srtt_s"]);
+    let mut measures = Measures::default();
+    measures.set_flow(0, "srtt_s", 0.5);
+    measures.set("events", 3u64);
+    let record = plan.record(0, 4, &measures);
+    assert_eq!(record.values, [0u64.into(), 4u64.into(), 3u64.into(), Value::Absent, 0.5.into()]);
+
+    let stop = "stop = { metric = 'throughput_bps', ci95_ratio = 0.05 }\n";
+    let plan = parse(&format!("{stop}{metrics}{NETWORK}")).unwrap();
+    assert!(plan.columns().iter().any(|column| column.name == "throughput_bps"));
+    assert_eq!(plan.replications.max(), 1000);
+
+    let refused = refusal(&format!("output = {{ metrics = ['godput'] }}\n{NETWORK}"));
+    assert!(
+        refused.starts_with("output.metrics = godput: expected one of goodput_bps"),
+        "{refused}"
+    );
+    assert!(refused.contains("flow.*.srtt_s"), "{refused}");
+    let refused = refusal(&format!("{}{NETWORK}", stop.replace("throughput", "flow.*.goodput")));
+    assert!(refused.contains("expected one metric"), "{refused}");
+}
+
+#[test]
+fn a_slip_in_a_number_does_not_run_for_a_year() {
+    let values = (0..200).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+    let text = format!("replications = 1000\n{NETWORK}[[sweep]]\nseed = [{values}]");
+    assert_eq!(refusal(&text), "200000 runs, repeats included: expected at most 100000");
+}

@@ -1,0 +1,425 @@
+//! From the tables of a network to its nodes and one-way links, every value checked.
+
+use core::time::Duration;
+use std::fs;
+use std::path::Path;
+
+use corridor_air::{
+    ErasureConfig, ErasureError, GilbertElliott, LossTrace, MAX_QUEUE_PACKETS, MAX_SPAN, PipeConfig,
+};
+
+use crate::error::ScenarioError;
+use crate::network::*;
+
+/// Most nodes of a network.
+pub const NODES_MAX: usize = 10_000;
+/// Most one-way links of a network.
+pub const LINKS_MAX: usize = 100_000;
+/// Most flows of a network.
+pub const FLOWS_MAX: usize = 1_000;
+/// Fastest link, bits per second.
+pub const LINK_RATE_BPS_MAX: u64 = 1_000_000_000_000;
+/// Longest replication of a network, simulated seconds.
+pub const NETWORK_DURATION_S_MAX: f64 = 1_000_000.0;
+/// Longest file of an erasure trace.
+pub const TRACE_BYTES_MAX: u64 = 1 << 26;
+/// Largest packet, data or headers, bytes.
+const BYTES_MAX: u32 = u16::MAX as u32;
+
+/// A network, its flows, and how long they are watched.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Network {
+    /// How many nodes.
+    pub nodes: usize,
+    /// One-way links; the link back of `links[2 k]` is `links[2 k + 1]`.
+    pub links: Vec<NetworkLink>,
+    /// Flows, checked as far as it can be done without TCP's own check.
+    pub flows: Vec<FlowTable>,
+    /// When it ends.
+    pub duration: Duration,
+    /// When measuring begins.
+    pub warm_up: Duration,
+}
+
+/// A one-way link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NetworkLink {
+    /// Node that sends.
+    pub from: usize,
+    /// Node that receives.
+    pub to: usize,
+    /// Rate, delay, queue, losses.
+    pub pipe: PipeConfig,
+}
+
+/// Makes a network; traces are looked for in `directory`.
+///
+/// # Errors
+/// The first value that cannot be, by its name in the file.
+pub(crate) fn network(
+    table: &NetworkTable,
+    flows: &[FlowTable],
+    (duration_s, warm_up_s): (f64, f64),
+    directory: &Path,
+) -> Result<Network, ScenarioError> {
+    let (nodes, links) = match table.kind {
+        Shape::Chain => chain(table, directory)?,
+        Shape::Dumbbell => dumbbell(table, directory)?,
+        Shape::Explicit => explicit(table, directory)?,
+    };
+    check_unused(table)?;
+    check_times(duration_s, warm_up_s)?;
+    if !(1..=FLOWS_MAX).contains(&flows.len()) {
+        let expected = format!("1 to {FLOWS_MAX} [[flow]] tables");
+        return Err(ScenarioError::value("flow", format!("{} tables", flows.len()), expected));
+    }
+    for (index, flow) in flows.iter().enumerate() {
+        check_flow(index, flow, nodes, duration_s)?;
+    }
+    let [duration, warm_up] = [duration_s, warm_up_s].map(span);
+    Ok(Network { nodes, links, flows: flows.to_vec(), duration, warm_up })
+}
+
+fn check_times(duration_s: f64, warm_up_s: f64) -> Result<(), ScenarioError> {
+    if !(duration_s > 0.0 && duration_s <= NETWORK_DURATION_S_MAX) {
+        let expected = format!("more than 0, at most {NETWORK_DURATION_S_MAX} s");
+        return Err(ScenarioError::value("duration_s", duration_s, expected));
+    }
+    if !(warm_up_s >= 0.0 && warm_up_s < duration_s) {
+        let expected = format!("from 0, less than duration_s, which is {duration_s} s");
+        return Err(ScenarioError::value("warm_up_s", warm_up_s, expected));
+    }
+    Ok(())
+}
+
+type Links = (usize, Vec<NetworkLink>);
+
+fn chain(table: &NetworkTable, directory: &Path) -> Result<Links, ScenarioError> {
+    let link = required(&table.links, "network.links", "the links of the chain")?;
+    let count = required(&link.count, "network.links.count", "how many links are in a row")?;
+    if !(1..NODES_MAX).contains(&count) {
+        let expected = format!("1 to {}", NODES_MAX - 1);
+        return Err(ScenarioError::value("network.links.count", count, expected));
+    }
+    let both = both_ways("network.links", &LinkTable { count: None, ..link }, directory)?;
+    Ok((count + 1, (0..count).flat_map(|at| placed(&both, at, at + 1)).collect()))
+}
+
+fn dumbbell(table: &NetworkTable, directory: &Path) -> Result<Links, ScenarioError> {
+    let pairs = required(&table.pairs, "network.pairs", "how many senders, and receivers")?;
+    if !(1..=NODES_MAX / 2 - 1).contains(&pairs) {
+        let expected = format!("1 to {}", NODES_MAX / 2 - 1);
+        return Err(ScenarioError::value("network.pairs", pairs, expected));
+    }
+    let what = "the links between hosts and routers";
+    let access = required(&table.access, "network.access", what)?;
+    let access = both_ways("network.access", &access, directory)?;
+    let what = "the link between the routers";
+    let bottleneck = required(&table.bottleneck, "network.bottleneck", what)?;
+    let bottleneck = both_ways("network.bottleneck", &bottleneck, directory)?;
+    let (left, right) = (2 * pairs, 2 * pairs + 1);
+    let senders = (0..pairs).flat_map(|host| placed(&access, host, left));
+    let receivers = (pairs..2 * pairs).flat_map(|host| placed(&access, right, host));
+    let links = senders.chain(receivers).chain(placed(&bottleneck, left, right));
+    Ok((2 * pairs + 2, links.collect()))
+}
+
+fn explicit(table: &NetworkTable, directory: &Path) -> Result<Links, ScenarioError> {
+    let nodes = required(&table.nodes, "network.nodes", "how many nodes there are")?;
+    if !(2..=NODES_MAX).contains(&nodes) {
+        let expected = format!("2 to {NODES_MAX}");
+        return Err(ScenarioError::value("network.nodes", nodes, expected));
+    }
+    if !(1..=LINKS_MAX / 2).contains(&table.link.len()) {
+        let expected = format!("1 to {} [[network.link]] tables", LINKS_MAX / 2);
+        let given = format!("{} tables", table.link.len());
+        return Err(ScenarioError::value("network.link", given, expected));
+    }
+    let mut links = Vec::new();
+    for (index, link) in table.link.iter().enumerate() {
+        let field = format!("network.link[{index}]");
+        let what = "the two nodes at its ends";
+        let between = required(&link.between, &format!("{field}.between"), what)?;
+        let [a, b] = between;
+        if a == b || a.max(b) >= nodes {
+            let expected = format!("two nodes from 0 to {}", nodes - 1);
+            let given = format!("{between:?}");
+            return Err(ScenarioError::value(format!("{field}.between"), given, expected));
+        }
+        let both = both_ways(&field, &LinkTable { between: None, ..link.clone() }, directory)?;
+        links.extend(placed(&both, a, b));
+    }
+    Ok((nodes, links))
+}
+
+/// Refuses what is said of another shape.
+fn check_unused(table: &NetworkTable) -> Result<(), ScenarioError> {
+    let shape = table.kind;
+    let given = [
+        ("links", Shape::Chain, table.links.is_some()),
+        ("pairs", Shape::Dumbbell, table.pairs.is_some()),
+        ("access", Shape::Dumbbell, table.access.is_some()),
+        ("bottleneck", Shape::Dumbbell, table.bottleneck.is_some()),
+        ("nodes", Shape::Explicit, table.nodes.is_some()),
+        ("link", Shape::Explicit, !table.link.is_empty()),
+    ];
+    match given.iter().find(|(_, of, given)| *given && *of != shape) {
+        Some((field, of, _)) => {
+            let field = format!("network.{field}");
+            let (of, shape) = [*of, shape].map(|s| format!("{s:?}").to_lowercase()).into();
+            let expected = format!("nothing: that is of kind \"{of}\", and this is \"{shape}\"");
+            Err(ScenarioError::value(field, "a table", expected))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The two directions of a link that is not yet between nodes.
+fn both_ways(
+    field: &str,
+    link: &LinkTable,
+    directory: &Path,
+) -> Result<[PipeConfig; 2], ScenarioError> {
+    let foreign = [("count", link.count.is_some()), ("between", link.between.is_some())];
+    if let Some((name, _)) = foreign.iter().find(|(_, given)| *given) {
+        let expected = "nothing: `count` is of a chain's links, `between` of explicit links";
+        return Err(ScenarioError::value(format!("{field}.{name}"), "a value", expected));
+    }
+    let common = DirectionTable {
+        rate_bps: Some(link.rate_bps),
+        delay_ms: Some(link.delay_ms),
+        queue_packets: Some(link.queue_packets),
+        erasure_ratio: link.erasure_ratio,
+        erasure: link.erasure.clone(),
+    };
+    check_direction(field, &common)?;
+    let way = |name: &str, own: &Option<DirectionTable>| {
+        let field = format!("{field}.{name}");
+        let own = own.clone().unwrap_or_default();
+        check_direction(&field, &own)?;
+        // Losses are told as a whole, or not at all.
+        let loses =
+            if own.erasure.is_some() || own.erasure_ratio.is_some() { &own } else { &common };
+        Ok(PipeConfig {
+            rate_bps: own.rate_bps.unwrap_or(link.rate_bps),
+            delay: span(own.delay_ms.unwrap_or(link.delay_ms) / 1e3),
+            queue_packets: own.queue_packets.unwrap_or(link.queue_packets),
+            erasure: erasures(&field, loses, directory)?,
+        })
+    };
+    Ok([way("forward", &link.forward)?, way("backward", &link.backward)?])
+}
+
+/// The two directions, between these nodes.
+fn placed([there, back]: &[PipeConfig; 2], a: usize, b: usize) -> [NetworkLink; 2] {
+    [
+        NetworkLink { from: a, to: b, pipe: there.clone() },
+        NetworkLink { from: b, to: a, pipe: back.clone() },
+    ]
+}
+
+fn check_direction(field: &str, link: &DirectionTable) -> Result<(), ScenarioError> {
+    let delay_ms_max = MAX_SPAN.as_secs_f64() * 1e3;
+    if let Some(rate_bps) = link.rate_bps.filter(|rate| !(1..=LINK_RATE_BPS_MAX).contains(rate)) {
+        let expected = format!("1 to {LINK_RATE_BPS_MAX} bit/s");
+        return Err(ScenarioError::value(format!("{field}.rate_bps"), rate_bps, expected));
+    }
+    if let Some(delay_ms) = link.delay_ms.filter(|ms| !(0.0..=delay_ms_max).contains(ms)) {
+        let expected = format!("0 to {delay_ms_max} ms");
+        return Err(ScenarioError::value(format!("{field}.delay_ms"), delay_ms, expected));
+    }
+    let packets = link.queue_packets;
+    if let Some(packets) = packets.filter(|count| !(1..=MAX_QUEUE_PACKETS).contains(count)) {
+        let expected = format!("1 to {MAX_QUEUE_PACKETS} packets");
+        return Err(ScenarioError::value(format!("{field}.queue_packets"), packets, expected));
+    }
+    if let (Some(ratio), Some(_)) = (link.erasure_ratio, &link.erasure) {
+        let expected = "either erasure_ratio or the table erasure";
+        return Err(ScenarioError::value(format!("{field}.erasure_ratio"), ratio, expected));
+    }
+    check_ratio(&format!("{field}.erasure_ratio"), link.erasure_ratio)
+}
+
+fn check_ratio(field: &str, ratio: Option<f64>) -> Result<(), ScenarioError> {
+    match ratio {
+        Some(ratio) if !(0.0..=1.0).contains(&ratio) => {
+            Err(ScenarioError::value(field, ratio, "an erasure ratio from 0 to 1"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn erasures(
+    field: &str,
+    link: &DirectionTable,
+    directory: &Path,
+) -> Result<ErasureConfig, ScenarioError> {
+    let Some(table) = &link.erasure else {
+        return Ok(ErasureConfig::Bernoulli { ratio: link.erasure_ratio.unwrap_or(0.0) });
+    };
+    let field = |name: &str| format!("{field}.erasure.{name}");
+    check_fields(table, field)?;
+    let loss_ratio = table.loss_ratio.unwrap_or(0.0);
+    match (table.kind, &table.path) {
+        (ErasureKind::Trace, Some(path)) => read_trace(&directory.join(path))
+            .map(ErasureConfig::Trace)
+            .map_err(|expected| ScenarioError::value(field("path"), path, expected)),
+        (ErasureKind::GilbertElliott, _) => {
+            let config = ErasureConfig::GilbertElliott(GilbertElliott {
+                loss_ratio,
+                burst_packets: table.burst_packets.unwrap_or(1.0),
+                good_loss_ratio: table.good_loss_ratio.unwrap_or(0.0),
+                bad_loss_ratio: table.bad_loss_ratio.unwrap_or(1.0),
+            });
+            config.check().map_err(|error| refused(error, field))?;
+            Ok(config)
+        }
+        _ => {
+            check_ratio(&field("loss_ratio"), table.loss_ratio)?;
+            Ok(ErasureConfig::Bernoulli { ratio: loss_ratio })
+        }
+    }
+}
+
+/// Refuses what a kind of erasures needs and has not, and what it has and does not need.
+fn check_fields(table: &ErasureTable, field: impl Fn(&str) -> String) -> Result<(), ScenarioError> {
+    let is_trace = table.kind == ErasureKind::Trace;
+    let is_bursty = table.kind == ErasureKind::GilbertElliott;
+    let given = [
+        ("loss_ratio", !is_trace, !is_trace, table.loss_ratio.is_some()),
+        ("burst_packets", is_bursty, is_bursty, table.burst_packets.is_some()),
+        ("good_loss_ratio", false, is_bursty, table.good_loss_ratio.is_some()),
+        ("bad_loss_ratio", false, is_bursty, table.bad_loss_ratio.is_some()),
+        ("path", is_trace, is_trace, table.path.is_some()),
+    ];
+    for (name, is_needed, is_allowed, is_given) in given {
+        let (given, expected) = match (is_needed && !is_given, is_given && !is_allowed) {
+            (true, _) => ("nothing", "a value, for this kind of erasures"),
+            (_, true) => ("a value", "nothing, for this kind of erasures"),
+            (false, false) => continue,
+        };
+        return Err(ScenarioError::value(field(name), given, expected));
+    }
+    Ok(())
+}
+
+fn refused(error: ErasureError, field: impl Fn(&str) -> String) -> ScenarioError {
+    match error {
+        ErasureError::Ratio { field: name, given, least, most } => {
+            ScenarioError::value(field(name), given, format!("{least} to {most}"))
+        }
+        ErasureError::AlwaysBad { given } => {
+            ScenarioError::value(field("loss_ratio"), given, "less than bad_loss_ratio")
+        }
+        ErasureError::BurstPackets { given, least } => {
+            ScenarioError::value(field("burst_packets"), given, format!("{least} or more"))
+        }
+        other => ScenarioError::value(field("kind"), "what it is", other.to_string()),
+    }
+}
+
+fn read_trace(path: &Path) -> Result<LossTrace, String> {
+    let unreadable = |error| format!("a file to read: {error}");
+    let len = fs::metadata(path).map_err(unreadable)?.len();
+    if len > TRACE_BYTES_MAX {
+        return Err(format!("a file of at most {TRACE_BYTES_MAX} bytes, not {len}"));
+    }
+    let text = fs::read(path).map_err(unreadable)?;
+    LossTrace::parse(&text).map_err(|error| error.to_string())
+}
+
+fn check_flow(
+    index: usize,
+    flow: &FlowTable,
+    nodes: usize,
+    duration_s: f64,
+) -> Result<(), ScenarioError> {
+    let field = |name: &str| format!("flow[{index}].{name}");
+    for (name, node) in [("from", flow.from), ("to", flow.to)] {
+        if node >= nodes {
+            let expected = format!("a node from 0 to {}", nodes - 1);
+            return Err(ScenarioError::value(field(name), node, expected));
+        }
+    }
+    if flow.from == flow.to {
+        return Err(ScenarioError::value(field("to"), flow.to, "another node than `from`"));
+    }
+    if !(0.0..duration_s).contains(&flow.start_s) {
+        let expected = format!("from 0, before the end at {duration_s} s");
+        return Err(ScenarioError::value(field("start_s"), flow.start_s, expected));
+    }
+    if let Some(stop_s) = flow.stop_s.filter(|&stop| !(stop > flow.start_s && stop <= duration_s)) {
+        let expected = format!("after start_s = {}, at most {duration_s} s", flow.start_s);
+        return Err(ScenarioError::value(field("stop_s"), stop_s, expected));
+    }
+    for (name, bytes, min) in
+        [("payload_bytes", flow.payload_bytes, 1), ("header_bytes", flow.header_bytes, 0)]
+    {
+        if let Some(bytes) = bytes.filter(|bytes| !(min..=BYTES_MAX).contains(bytes)) {
+            let expected = format!("{min} to {BYTES_MAX} bytes");
+            return Err(ScenarioError::value(field(name), bytes, expected));
+        }
+    }
+    check_source(index, flow)
+}
+
+fn check_source(index: usize, flow: &FlowTable) -> Result<(), ScenarioError> {
+    let field = |name: &str| format!("flow[{index}].{name}");
+    let (source, kind) = (&flow.source, flow.source.kind);
+    let wants_rate = matches!(kind, SourceKind::Rate | SourceKind::Cbr);
+    let given = [
+        ("source.packets", kind == SourceKind::Fixed, source.packets.is_some()),
+        ("source.rate_bps", wants_rate, source.rate_bps.is_some()),
+    ];
+    for (name, needed, given) in given {
+        if needed != given {
+            let (given, expected) = match needed {
+                true => ("nothing", "a value, for this kind of source"),
+                false => ("a value", "nothing, for this kind of source"),
+            };
+            return Err(ScenarioError::value(field(name), given, expected));
+        }
+    }
+    if source.packets == Some(0) {
+        return Err(ScenarioError::value(field("source.packets"), 0, "one packet or more"));
+    }
+    if let Some(rate) = source.rate_bps.filter(|rate| !(1.0..=1e12).contains(rate)) {
+        let expected = "1 to 1000000000000 bit/s";
+        return Err(ScenarioError::value(field("source.rate_bps"), rate, expected));
+    }
+    match (kind, &flow.tcp) {
+        (SourceKind::Cbr, Some(_)) => {
+            let expected = "nothing: cbr sends datagrams; kind = \"rate\" sends over TCP";
+            Err(ScenarioError::value(field("tcp"), "a table", expected))
+        }
+        (_, Some(tcp)) => check_tcp_times(index, tcp),
+        (_, None) => Ok(()),
+    }
+}
+
+/// The times, which TCP takes as integers; it checks the rest itself.
+fn check_tcp_times(index: usize, tcp: &TcpTable) -> Result<(), ScenarioError> {
+    let times = [
+        ("rto_initial_s", tcp.rto_initial_s),
+        ("rto_min_s", tcp.rto_min_s),
+        ("rto_max_s", tcp.rto_max_s),
+        ("rto_granularity_s", tcp.rto_granularity_s),
+        ("delayed_ack_timeout_ms", tcp.delayed_ack_timeout_ms),
+    ];
+    for (name, time) in times {
+        if let Some(time) = time.filter(|time| !(0.0..=1e6).contains(time)) {
+            let field = format!("flow[{index}].tcp.{name}");
+            return Err(ScenarioError::value(field, time, "0 to 1000000"));
+        }
+    }
+    Ok(())
+}
+
+/// Seconds as a span, to the nanosecond; the checks have refused what is none.
+fn span(seconds: f64) -> Duration {
+    Duration::from_nanos((seconds * 1e9).round() as u64)
+}
+
+fn required<T: Clone>(given: &Option<T>, field: &str, what: &str) -> Result<T, ScenarioError> {
+    given.clone().ok_or_else(|| ScenarioError::value(field, "nothing", what))
+}

@@ -1,0 +1,66 @@
+//! What sits on the hosts of a [`Network`](crate::Network), and what they send each other.
+//!
+//! An agent is a state machine without I/O, driven as the daemon's stations are: one thing in
+//! ([`Agent::handle_packet`] or [`Agent::handle_timeout`]), then everything out
+//! ([`Agent::poll_transmit`] until it returns nothing), then its next [`Agent::poll_timeout`]. The
+//! network asks for nothing before the first timeout, so an agent that is to begin by itself names
+//! the time at which it begins.
+
+use core::any::Any;
+use std::sync::Arc;
+
+use corridor_base::Time;
+
+use crate::tcp;
+
+/// A node of a network: its index, from 0.
+pub type NodeIndex = u32;
+
+/// A packet between two agents. It is moved from queue to queue, and never copied.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Packet {
+    /// Which of the agents on a node it is for.
+    pub flow: u32,
+    /// Where it comes from.
+    pub from: NodeIndex,
+    /// Where it goes.
+    pub to: NodeIndex,
+    /// Its length with all headers: what the links transmit.
+    pub len_bytes: u32,
+    /// What it carries.
+    pub body: Body,
+}
+
+/// What a packet carries.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    /// TCP.
+    Segment(tcp::Segment),
+    /// A datagram of a constant-rate source.
+    Datagram {
+        /// Its number, from 0.
+        sequence: u64,
+        /// When it was sent, for its delay.
+        sent_at: Time,
+    },
+    /// Bytes that only the agents at both ends understand.
+    Bytes(Arc<[u8]>),
+}
+
+/// A protocol's end on a host.
+///
+/// Results are read from the agent itself after the run: [`Network::agent`](crate::Network::agent)
+/// gives it back under its own type.
+pub trait Agent: Any {
+    /// A packet of the agent's flow has arrived.
+    fn handle_packet(&mut self, now: Time, packet: Packet);
+
+    /// The time that [`poll_timeout`](Self::poll_timeout) named has come.
+    fn handle_timeout(&mut self, now: Time);
+
+    /// The next packet to be sent. It is taken, even if the queue that it goes to has no room.
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet>;
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) next, if nothing arrives before.
+    fn poll_timeout(&self) -> Option<Time>;
+}

@@ -1,0 +1,469 @@
+//! Captures: everything that was on the air in one replication, unsealed, in a file for Wireshark.
+//!
+//! The simulator knows the stations' secret, so what [`Capture`] writes is in the clear: it watches
+//! a [`World`](crate::World) and writes every transmission once, at the end of its airtime, with
+//! what became of it at each station in reach (see `capture/radio.rs` for the layout). Of a
+//! [`Network`](crate::Network) it writes IP packets, as they pass some of its nodes
+//! (`capture/hosts.rs`, `capture/packets.rs`).
+
+mod hosts;
+mod packets;
+mod pcapng;
+mod radio;
+
+use core::time::Duration;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Write};
+use std::rc::Rc;
+
+use corridor_air::{Address, Transmission};
+use corridor_base::Time;
+use corridor_proto::wire::{Ack, HEADER_LEN, Header, Kind, TAG_LEN};
+use corridor_proto::{Field, FrameOutcome, Rejection, StationId, Unsealer};
+use corridor_scenario::{Load, Point, Run, Scenario};
+
+use crate::agent::NodeIndex;
+use crate::flows::Prepared;
+use crate::udp::{PSK, SimError, WARM_UP, watch_udp};
+use crate::watch::{Reception, SymbolCounts, Watcher};
+pub use hosts::{CapturedFlow, NetworkCapture};
+pub(crate) use packets::write_datagram;
+use pcapng::{LINKTYPE_ETHERNET, PcapngWriter};
+use radio::{CaptureHeader, Fate, Hearer};
+
+/// Ranks that are remembered; those of the oldest blocks are forgotten first.
+const RANKS_MAX: usize = 4_096;
+
+/// What of a replication is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CaptureLimits {
+    /// Nothing that ended before.
+    pub from: Time,
+    /// Nothing that ended at or after.
+    pub until: Time,
+    /// Transmissions written at most.
+    pub frames_max: u64,
+}
+
+impl Default for CaptureLimits {
+    /// Everything.
+    fn default() -> Self {
+        CaptureLimits { from: Time::ZERO, until: Time::MAX, frames_max: u64::MAX }
+    }
+}
+
+/// What a capture holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CaptureCounts {
+    /// Transmissions written.
+    pub frames: u64,
+    /// Of these, frames that could not be unsealed.
+    pub sealed: u64,
+}
+
+/// Why there is no capture, or only the beginning of one.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// The run cannot be simulated.
+    #[error(transparent)]
+    Sim(#[from] SimError),
+    /// The capture cannot be written.
+    #[error(transparent)]
+    Write(#[from] io::Error),
+}
+
+/// Runs UDP load over `run`'s path as [`run_udp`](crate::run_udp) does, and writes what was on the
+/// air to `out`: a pcapng file of Ethernet frames, with a comment that says what it is of. The same
+/// arguments give the same bytes.
+///
+/// # Errors
+/// [`CaptureError::Sim`] as for `run_udp`; [`CaptureError::Write`] when `out` refuses.
+pub fn capture_udp(
+    scenario: &Scenario,
+    run: &Run,
+    limits: CaptureLimits,
+    comment: &str,
+    out: impl Write + 'static,
+) -> Result<CaptureCounts, CaptureError> {
+    capture_udp_after(scenario, run, WARM_UP, limits, comment, Box::new(out))
+}
+
+fn capture_udp_after(
+    scenario: &Scenario,
+    run: &Run,
+    warm_up: Duration,
+    limits: CaptureLimits,
+    comment: &str,
+    out: Box<dyn Write>,
+) -> Result<CaptureCounts, CaptureError> {
+    let capture = Rc::new(RefCell::new(Capture::new(out, comment, limits)?));
+    watch_udp(scenario, run, warm_up, Box::new(Rc::clone(&capture)))?;
+    let mut capture = capture.borrow_mut();
+    capture.finish()
+}
+
+/// Captures a replication of a point of a plan: the radio as [`capture_udp`] does, or a network of
+/// wires at the nodes `at`; without any, where its flows begin.
+///
+/// # Errors
+/// [`CaptureError::Sim`] as for [`run`](crate::run()); [`SimError::Unsupported`] for nodes that a
+/// network does not have, or of a radio; [`CaptureError::Write`] when `out` refuses.
+pub fn capture_point(
+    point: &Point,
+    replication: u64,
+    at: &[NodeIndex],
+    limits: CaptureLimits,
+    comment: &str,
+    out: impl Write + 'static,
+) -> Result<CaptureCounts, CaptureError> {
+    match &point.load {
+        Load::Radio(radio) => {
+            if let Some(&node) = at.first() {
+                return Err(no_such_node(node, "radios are captured everywhere").into());
+            }
+            let scenario = Scenario { seed: point.seed, ..radio.scenario.clone() };
+            let run = Run { replication, ..radio.run.clone() };
+            let warm_up = Duration::from_nanos((radio.warm_up_s * 1e9).round() as u64);
+            capture_udp_after(&scenario, &run, warm_up, limits, comment, Box::new(out))
+        }
+        Load::Network(network) => {
+            if let Some(&node) = at.iter().find(|&&node| node as usize >= network.nodes) {
+                return Err(no_such_node(node, "nodes that the network has").into());
+            }
+            let prepared = Prepared::new(network)?;
+            let nodes = if at.is_empty() { prepared.sources() } else { at.to_vec() };
+            let flows = prepared.captured_flows();
+            let capture = NetworkCapture::new(out, comment, &nodes, &flows, limits)?;
+            let mut running = prepared.to_be_watched(point.seed, replication)?;
+            running.set_watcher(capture.watcher());
+            let end = Time::ZERO + network.duration;
+            while !running.is_watched_enough() && running.next_event().is_some_and(|at| at <= end) {
+                running.step();
+            }
+            Ok(capture.finish()?)
+        }
+    }
+}
+
+fn no_such_node(node: NodeIndex, expected: &'static str) -> SimError {
+    SimError::Unsupported { field: "at", given: node.to_string(), expected }
+}
+
+/// Writes down what it sees of a world.
+struct Capture {
+    writer: PcapngWriter<Box<dyn Write>>,
+    interface: u32,
+    limits: CaptureLimits,
+    counts: CaptureCounts,
+    unsealer: Unsealer,
+    /// Transmissions not yet heard everywhere, in order of their ends.
+    waiting: VecDeque<Waiting>,
+    ranks: Ranks,
+    frame: Vec<u8>,
+    head: Vec<u8>,
+    failed: Option<io::Error>,
+}
+
+struct Waiting {
+    sent: Transmission,
+    fates: Vec<Hearer>,
+    /// The frame's bytes in the clear.
+    clear: Vec<u8>,
+    sealed_by: Option<StationId>,
+    /// Flow and block of its symbol.
+    block: Option<(u8, u16)>,
+    coding: Option<(u8, u16)>,
+}
+
+impl Waiting {
+    fn outstanding(&mut self) -> Option<&mut Hearer> {
+        self.fates.iter_mut().find(|hearer| hearer.fate == Fate::OnItsWay)
+    }
+}
+
+impl Watcher for Rc<RefCell<Capture>> {
+    fn take_transmission(&mut self, sent: Transmission) {
+        self.borrow_mut().take_transmission(sent);
+    }
+
+    fn take_reception(&mut self, reception: &Reception) {
+        self.borrow_mut().take_reception(reception);
+    }
+
+    fn has_enough(&self) -> bool {
+        self.borrow().has_enough()
+    }
+}
+
+impl Capture {
+    fn new(out: Box<dyn Write>, comment: &str, limits: CaptureLimits) -> io::Result<Self> {
+        let mut writer = PcapngWriter::new(out, comment)?;
+        let interface =
+            writer.interface(LINKTYPE_ETHERNET, "radio", "everything on the air, unsealed")?;
+        Ok(Capture {
+            writer,
+            interface,
+            limits,
+            counts: CaptureCounts::default(),
+            unsealer: Unsealer::new(PSK),
+            waiting: VecDeque::new(),
+            ranks: Ranks::default(),
+            frame: Vec::new(),
+            head: Vec::new(),
+            failed: None,
+        })
+    }
+
+    /// Frames before the window count as well: sessions and ranks begin there.
+    fn take_transmission(&mut self, sent: Transmission) {
+        let mut clear = core::mem::take(&mut self.frame);
+        let sealed_by = self.unsealer.unseal(&sent.frame, &mut clear);
+        let block = sealed_by.and_then(|_| symbol_of(&clear));
+        let flow = block.map(|(flow, _)| StationId(flow)).or(sealed_by);
+        let coding = flow.and_then(|flow| self.unsealer.coding(flow));
+        let fates = sent.hearers.iter().map(|&(station, heard)| Hearer {
+            station: number(station),
+            fate: if heard { Fate::OnItsWay } else { Fate::Lost },
+            rank: None,
+        });
+        self.waiting.push_back(Waiting {
+            fates: fates.collect(),
+            clear,
+            sealed_by,
+            block,
+            coding: coding.map(|(field, block_size)| (coefficient_bits(field), block_size)),
+            sent,
+        });
+        self.write_complete();
+    }
+
+    /// All transmissions take equally long to arrive: what is heard next is what ended first.
+    fn take_reception(&mut self, reception: &Reception) {
+        let Some(waiting) = self.waiting.front_mut() else { return };
+        let block = waiting.block;
+        debug_assert_eq!(waiting.sent.from, reception.from);
+        let Some(hearer) = waiting.outstanding() else { return };
+        debug_assert_eq!(hearer.station, number(reception.to));
+        hearer.fate = fate(reception.outcome, &reception.symbols);
+        if let Some((flow, block)) = block {
+            hearer.rank = self.ranks.after((hearer.station, flow, block), hearer.fate);
+        }
+        self.write_complete();
+    }
+
+    fn has_enough(&self) -> bool {
+        let newest = self.waiting.back().map_or(Time::ZERO, |waiting| waiting.sent.ended_at);
+        self.failed.is_some()
+            || self.counts.frames >= self.limits.frames_max
+            || newest >= self.limits.until
+    }
+
+    fn write_complete(&mut self) {
+        while self.waiting.front_mut().is_some_and(|waiting| waiting.outstanding().is_none()) {
+            self.write_front();
+        }
+    }
+
+    fn write_front(&mut self) {
+        let Some(waiting) = self.waiting.pop_front() else { return };
+        let at = waiting.sent.ended_at;
+        let wanted = at >= self.limits.from && at < self.limits.until;
+        if wanted && self.failed.is_none() && self.counts.frames < self.limits.frames_max {
+            self.counts.frames += 1;
+            self.counts.sealed += u64::from(waiting.sealed_by.is_none());
+            self.failed = self.write(&waiting).err();
+        }
+        self.frame = waiting.clear;
+    }
+
+    fn write(&mut self, waiting: &Waiting) -> io::Result<()> {
+        let sent = &waiting.sent;
+        let header = CaptureHeader {
+            unsealed: waiting.sealed_by.is_some(),
+            from: number(sent.from),
+            to: match sent.to {
+                Address::Station(to) => Some(number(to)),
+                Address::All => None,
+            },
+            retransmissions: sent.retransmissions,
+            coding: waiting.coding,
+            airtime_ns: (sent.ended_at - sent.began_at).as_nanos() as u64,
+            hearers: waiting.fates.clone(),
+        };
+        header.write(&mut self.head);
+        let len = self.head.len() + waiting.clear.len();
+        let place = (self.interface, sent.ended_at.as_nanos());
+        self.writer.packet(place, &[&self.head, &waiting.clear], len, "")
+    }
+
+    /// Writes what is still on its way.
+    fn finish(&mut self) -> Result<CaptureCounts, CaptureError> {
+        while !self.waiting.is_empty() {
+            self.write_front();
+        }
+        match self.failed.take() {
+            Some(failed) => Err(failed.into()),
+            None => {
+                self.writer.flush()?;
+                Ok(self.counts)
+            }
+        }
+    }
+}
+
+/// Station numbers count from 1, places on the medium from 0; there are fewer than 256.
+fn number(place: usize) -> u8 {
+    u8::try_from(place + 1).unwrap_or(u8::MAX)
+}
+
+fn coefficient_bits(field: Field) -> u8 {
+    match field {
+        Field::Gf2 => 1,
+        Field::Gf16 => 4,
+        Field::Gf256 => 8,
+    }
+}
+
+/// Flow and block of the symbol in an unsealed ENC frame.
+fn symbol_of(clear: &[u8]) -> Option<(u8, u16)> {
+    let header = Header::parse(clear).filter(|header| header.kind == Kind::Enc)?;
+    let mut body = clear.get(HEADER_LEN..clear.len() - TAG_LEN)?;
+    if header.has_ack {
+        body = Ack::parse(body)?.1;
+    }
+    match *body {
+        [flow, high, low, ..] => Some((flow, u16::from_be_bytes([high, low]))),
+        _ => None,
+    }
+}
+
+fn fate(outcome: FrameOutcome, symbols: &SymbolCounts) -> Fate {
+    match outcome {
+        FrameOutcome::Rejected(Rejection::NotForUs) => Fate::NotForUs,
+        FrameOutcome::Rejected(_) => Fate::Rejected,
+        _ if symbols.innovative > 0 => Fate::Innovative,
+        _ if symbols.dependent > 0 => Fate::Dependent,
+        _ if symbols.late > 0 => Fate::Late,
+        _ if symbols.refused > 0 => Fate::Refused,
+        _ => Fate::Heard,
+    }
+}
+
+/// Ranks of the stations, by the symbols that raised them.
+#[derive(Default)]
+struct Ranks {
+    /// By station, flow and block.
+    ranks: BTreeMap<(u8, u8, u16), u16>,
+    /// Their keys, the oldest first.
+    ages: VecDeque<(u8, u8, u16)>,
+}
+
+impl Ranks {
+    /// The rank of (station, flow, block) after a symbol; `None` for one that has no say in it.
+    fn after(&mut self, key: (u8, u8, u16), fate: Fate) -> Option<u16> {
+        if !matches!(fate, Fate::Innovative | Fate::Dependent) {
+            return None;
+        }
+        if self.ages.len() >= RANKS_MAX
+            && !self.ranks.contains_key(&key)
+            && let Some(oldest) = self.ages.pop_front()
+        {
+            self.ranks.remove(&oldest);
+        }
+        let rank = self.ranks.entry(key).or_insert_with(|| {
+            self.ages.push_back(key);
+            0
+        });
+        *rank += u16::from(fate == Fate::Innovative);
+        Some(*rank)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corridor_scenario::expand;
+
+    const SCENARIO: &str = "name = 't'\nseed = 5\n[medium]\nduplex = 'half'\n\
+        rate_bps = 12000000\noverhead_us = 400\nrtt_ms = 4\nqueue_frames = 4\n[[run]]\n\
+        path = 'coded+helper'\ntransport = 'udp'\noffered_bps = 3e6\ne3 = 0.4\n\
+        direction = 'both'\nduration_s = 1\n";
+
+    /// Counts, and looks at what it is shown.
+    #[derive(Default)]
+    struct Seen {
+        transmissions: u64,
+        heard: u64,
+        receptions: u64,
+        innovative: u64,
+    }
+
+    impl Watcher for Rc<RefCell<Seen>> {
+        fn take_transmission(&mut self, sent: Transmission) {
+            let mut seen = self.borrow_mut();
+            seen.transmissions += 1;
+            seen.heard += sent.hearers.iter().filter(|(_, heard)| *heard).count() as u64;
+        }
+
+        fn take_reception(&mut self, reception: &Reception) {
+            let mut seen = self.borrow_mut();
+            seen.receptions += 1;
+            seen.innovative += reception.symbols.innovative;
+        }
+
+        fn has_enough(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn watching_changes_nothing_and_misses_nothing() {
+        let scenario = Scenario::parse(SCENARIO).unwrap();
+        let run = &expand(&scenario).unwrap()[0];
+        let seen = Rc::new(RefCell::new(Seen::default()));
+        let row = watch_udp(&scenario, run, WARM_UP, Box::new(Rc::clone(&seen))).unwrap();
+        assert_eq!(row, crate::run_udp(&scenario, run).unwrap());
+        let seen = seen.borrow();
+        let frames = row.air_frames_per_packet.unwrap();
+        assert!(seen.transmissions > 1_000 && frames > 0.0);
+        assert_eq!(seen.heard, seen.receptions);
+        assert!(seen.innovative > 500 && seen.innovative < seen.receptions);
+
+        let limits = CaptureLimits::default();
+        let counts = capture_udp(&scenario, run, limits, "", io::sink()).unwrap();
+        assert_eq!(counts, CaptureCounts { frames: seen.transmissions, sealed: 0 });
+    }
+
+    #[test]
+    fn a_file_that_takes_nothing_is_an_error() {
+        struct Full;
+        impl Write for Full {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::StorageFull.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let scenario = Scenario::parse(SCENARIO).unwrap();
+        let run = &expand(&scenario).unwrap()[0];
+        let refused = capture_udp(&scenario, run, CaptureLimits::default(), "", Full);
+        assert!(matches!(refused, Err(CaptureError::Write(_))), "{refused:?}");
+    }
+
+    #[test]
+    fn ranks_count_innovative_symbols_and_the_oldest_are_forgotten() {
+        let mut ranks = Ranks::default();
+        assert_eq!(ranks.after((1, 2, 3), Fate::Innovative), Some(1));
+        assert_eq!(ranks.after((1, 2, 3), Fate::Dependent), Some(1));
+        assert_eq!(ranks.after((1, 2, 3), Fate::Late), None);
+        assert_eq!(ranks.after((2, 2, 3), Fate::Innovative), Some(1));
+        assert_eq!(ranks.after((1, 2, 3), Fate::Innovative), Some(2));
+        for block in 0..RANKS_MAX as u16 {
+            ranks.after((9, 9, block), Fate::Innovative);
+            assert!(ranks.ranks.len() <= RANKS_MAX && ranks.ages.len() == ranks.ranks.len());
+        }
+        assert_eq!(ranks.after((1, 2, 3), Fate::Dependent), Some(0));
+    }
+}

@@ -1,0 +1,177 @@
+//! The IP packets that the simulator's segments and datagrams would be.
+//!
+//! Segments are counted, not filled, in the simulator: here their numbers are multiplied by the
+//! size of the payload, as if the connection had begun with sequence number 0. Of the payload,
+//! which is zeros, nothing is kept. Headers are those of IPv4 and TCP or UDP without timestamps:
+//! 40 bytes, which is what a flow is charged for headers by default; an acknowledgement with
+//! ranges (SACK) is longer here by its option.
+
+use etherparse::{IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, UdpHeader};
+
+use crate::agent::{Body, NodeIndex, Packet};
+use crate::tcp::{SackRange, Segment};
+
+/// Headers of a segment without options: IPv4, TCP.
+const TCP_HEADERS_LEN: u32 = 40;
+/// Headers of a datagram: IPv4, UDP.
+const UDP_HEADERS_LEN: u32 = 28;
+/// Longest IP packet.
+const IP_LEN_MAX: u32 = u16::MAX as u32;
+/// Longest payload beside the longest headers: IPv4 without options, TCP with all it can have.
+const PAYLOAD_LEN_MAX: u32 = IP_LEN_MAX - 80;
+const TIME_TO_LIVE: u8 = 64;
+/// Receivers listen here.
+const SINK_PORT: u16 = 5001;
+/// Senders of flow f send from here plus f, modulo what is left.
+const SOURCE_PORT_MIN: u16 = 10_000;
+/// Datagrams go to discard (RFC 863).
+const DISCARD_PORT: u16 = 9;
+/// Receivers in the simulator do not limit their window: the most that fits without scaling.
+const WINDOW: u16 = u16::MAX;
+/// Number and time of sending, at the front of a datagram.
+const STAMP_LEN: usize = 16;
+
+/// The address of a node: 10.0.0.1 is node 0.
+fn address(node: NodeIndex) -> [u8; 4] {
+    let [_, high, middle, low] = (node + 1).to_be_bytes();
+    [10, high, middle, low]
+}
+
+fn source_port(flow: u32) -> u16 {
+    SOURCE_PORT_MIN + (flow % u32::from(u16::MAX - SOURCE_PORT_MIN)) as u16
+}
+
+/// The sequence number of a segment's first byte. The one before is the SYN's, which is not sent.
+fn byte_number(segment: u64, payload_bytes: u32) -> u32 {
+    (segment.wrapping_mul(u64::from(payload_bytes)) as u32).wrapping_add(1)
+}
+
+/// Writes the beginning of an IP packet in place of what `out` held; returns its whole length,
+/// bytes. `payload_bytes` is that of the flow's segments; `None`: all beyond 40 bytes.
+pub(crate) fn write_packet(
+    packet: &Packet,
+    payload_bytes: Option<u32>,
+    zeros: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) -> usize {
+    out.clear();
+    match &packet.body {
+        Body::Segment(segment) => {
+            let beyond = packet.len_bytes.saturating_sub(TCP_HEADERS_LEN);
+            let payload = payload_bytes.unwrap_or(beyond).min(PAYLOAD_LEN_MAX);
+            write_segment(packet, segment, payload, zeros, out)
+        }
+        Body::Datagram { sequence, sent_at } => {
+            let len = packet.len_bytes.clamp(UDP_HEADERS_LEN, IP_LEN_MAX) - UDP_HEADERS_LEN;
+            let mut stamp = sequence.to_be_bytes().to_vec();
+            stamp.extend_from_slice(&sent_at.as_nanos().to_be_bytes());
+            let kept = STAMP_LEN.min(len as usize);
+            let ports = (source_port(packet.flow), DISCARD_PORT);
+            write_datagram(packet.from, packet.to, ports, len as u16, out);
+            out.extend_from_slice(&stamp[..kept]);
+            (len + UDP_HEADERS_LEN) as usize
+        }
+        Body::Bytes(bytes) => {
+            let len = bytes.len().min(PAYLOAD_LEN_MAX as usize);
+            let number = IpNumber::EXPERIMENTAL_AND_TESTING_0;
+            write_ip(ip(packet.from, packet.to, number, len as u16), out);
+            out.extend_from_slice(&bytes[..len]);
+            out.len()
+        }
+    }
+}
+
+fn ip(from: NodeIndex, to: NodeIndex, protocol: IpNumber, payload_len: u16) -> Ipv4Header {
+    Ipv4Header {
+        total_len: payload_len + Ipv4Header::MIN_LEN_U16,
+        time_to_live: TIME_TO_LIVE,
+        protocol,
+        dont_fragment: true,
+        source: address(from),
+        destination: address(to),
+        ..Ipv4Header::default()
+    }
+}
+
+fn write_ip(mut header: Ipv4Header, out: &mut Vec<u8>) {
+    header.header_checksum = header.calc_header_checksum();
+    out.extend_from_slice(&header.to_bytes());
+}
+
+/// Headers of a datagram of `payload_len` bytes; a checksum of zero says that there is none.
+pub(crate) fn write_datagram(
+    from: NodeIndex,
+    to: NodeIndex,
+    (source_port, destination_port): (u16, u16),
+    payload_len: u16,
+    out: &mut Vec<u8>,
+) {
+    let length = payload_len + UdpHeader::LEN as u16;
+    write_ip(ip(from, to, IpNumber::UDP, length), out);
+    let udp = UdpHeader { source_port, destination_port, length, checksum: 0 };
+    out.extend_from_slice(&udp.to_bytes());
+}
+
+fn write_segment(
+    packet: &Packet,
+    segment: &Segment,
+    payload_bytes: u32,
+    zeros: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) -> usize {
+    let ports = (source_port(packet.flow), SINK_PORT);
+    let mut ecn = IpEcn::NotEct;
+    let (tcp, payload) = match *segment {
+        Segment::Data { sequence, congestion_experienced, .. } => {
+            let number = byte_number(sequence, payload_bytes);
+            let mut tcp = TcpHeader::new(ports.0, ports.1, number, WINDOW);
+            (tcp.ack, tcp.acknowledgment_number) = (true, 1);
+            if congestion_experienced {
+                ecn = IpEcn::CongestionExperienced;
+            }
+            (tcp, payload_bytes)
+        }
+        Segment::Ack { next, sack, congestion_echo, .. } => {
+            let mut tcp = TcpHeader::new(ports.1, ports.0, 1, WINDOW);
+            tcp.ack = true;
+            tcp.acknowledgment_number = byte_number(next, payload_bytes);
+            tcp.ece = congestion_echo;
+            if let Some(option) = sack_option(&sack, payload_bytes) {
+                let options = [TcpOptionElement::Noop, TcpOptionElement::Noop, option];
+                // Three ranges take 28 bytes with what stands before them: 40 fit.
+                let fits = tcp.set_options(&options);
+                debug_assert!(fits.is_ok());
+            }
+            (tcp, 0)
+        }
+    };
+    let payload_len = tcp.header_len_u16() + payload as u16;
+    let ip = Ipv4Header { ecn, ..ip(packet.from, packet.to, IpNumber::TCP, payload_len) };
+    write_tcp(ip, tcp, payload as usize, zeros, out)
+}
+
+fn write_tcp(
+    ip: Ipv4Header,
+    mut tcp: TcpHeader,
+    payload_len: usize,
+    zeros: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) -> usize {
+    zeros.resize(payload_len.max(zeros.len()), 0);
+    // A payload of IPv4's own length always has a checksum.
+    let checksum = tcp.calc_checksum_ipv4(&ip, &zeros[..payload_len]);
+    tcp.checksum = checksum.unwrap_or(0);
+    let len = usize::from(ip.total_len);
+    write_ip(ip, out);
+    out.extend_from_slice(&tcp.to_bytes());
+    len
+}
+
+/// The option of RFC 2018; `None` when nothing has arrived beyond a gap.
+fn sack_option(sack: &[SackRange], payload_bytes: u32) -> Option<TcpOptionElement> {
+    let mut ranges = sack.iter().filter(|range| range.start < range.end).map(|range| {
+        (byte_number(range.start, payload_bytes), byte_number(range.end, payload_bytes))
+    });
+    let first = ranges.next()?;
+    Some(TcpOptionElement::SelectiveAcknowledgement(first, [ranges.next(), ranges.next(), None]))
+}

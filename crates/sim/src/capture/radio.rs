@@ -1,0 +1,152 @@
+//! What is written of a transmission on the radio: an Ethernet header, what the air did to the
+//! frame, and the frame, unsealed.
+//!
+//! ```text
+//! Ethernet header (14): addresses 02:00:00:00:00:<station>, EtherType 0x88b6
+//! capture header:
+//!   "CorC" (4)  version 1 (1)  length of this header (2)  flags (1)  from (1)  to (1)
+//!   retransmissions (2)  field, bits of a coefficient (1)  block size (2)  airtime, ns (8)
+//!   stations in reach (1), for each: station (1)  fate (1)  rank afterwards (2)
+//! frame, as it was on the air, its body in the clear, its AEAD tag as it was
+//! ```
+//! All numbers are big-endian. docs/captures.md tells it to people, share/wireshark/corridor.lua to
+//! Wireshark; the decision behind it is docs/decisions/0006-captures.md.
+
+/// Local experimental EtherType 2 (IEEE 802). The daemon's own is number 1: whoever plays a capture
+/// back on a network is not taken for a station.
+pub(crate) const ETHERTYPE: u16 = 0x88b6;
+const MAGIC: &[u8; 4] = b"CorC";
+const VERSION: u8 = 1;
+/// Bytes of the capture header before the stations in reach.
+const FIXED_LEN: usize = 24;
+const HEARER_LEN: usize = 4;
+
+const FLAG_UNSEALED: u8 = 1;
+const FLAG_TO_ALL: u8 = 2;
+
+/// In place of a rank that there is none of.
+const NO_RANK: u16 = u16::MAX;
+
+/// What became of a transmission at one station in reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Erased on the way.
+    Lost,
+    /// Heard; nothing that raises or could raise a rank.
+    Heard,
+    /// A symbol that raised the rank.
+    Innovative,
+    /// A symbol that did not.
+    Dependent,
+    /// A symbol of a block that was finished.
+    Late,
+    /// A symbol whose index or length cannot be.
+    Refused,
+    /// Opened, and not meant for this station or role.
+    NotForUs,
+    /// Did not open: bent, replayed, or of a session not accepted (yet).
+    Rejected,
+    /// Not there yet when the capture ended.
+    OnItsWay,
+}
+
+impl Fate {
+    fn code(self) -> u8 {
+        match self {
+            Fate::Lost => 0,
+            Fate::Heard => 1,
+            Fate::Innovative => 2,
+            Fate::Dependent => 3,
+            Fate::Late => 4,
+            Fate::Refused => 5,
+            Fate::NotForUs => 6,
+            Fate::Rejected => 7,
+            Fate::OnItsWay => 8,
+        }
+    }
+}
+
+/// A station in reach of the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hearer {
+    /// Its number.
+    pub(crate) station: u8,
+    pub(crate) fate: Fate,
+    /// Its rank of the frame's block after this frame.
+    pub(crate) rank: Option<u16>,
+}
+
+/// The capture header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CaptureHeader {
+    /// The frame behind it is in the clear.
+    pub(crate) unsealed: bool,
+    pub(crate) from: u8,
+    /// `None`: all in reach.
+    pub(crate) to: Option<u8>,
+    pub(crate) retransmissions: u32,
+    /// Bits of a coefficient of the frame's flow, and the flow's block size, where they are known.
+    pub(crate) coding: Option<(u8, u16)>,
+    pub(crate) airtime_ns: u64,
+    pub(crate) hearers: Vec<Hearer>,
+}
+
+impl CaptureHeader {
+    /// Ethernet header and capture header, in place of what `out` held.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(&self.to.map_or([0xff; 6], mac));
+        out.extend_from_slice(&mac(self.from));
+        out.extend_from_slice(&ETHERTYPE.to_be_bytes());
+        out.extend_from_slice(MAGIC);
+        out.push(VERSION);
+        let len = FIXED_LEN + HEARER_LEN * self.hearers.len();
+        out.extend_from_slice(&(len as u16).to_be_bytes());
+        let to_all = if self.to.is_none() { FLAG_TO_ALL } else { 0 };
+        out.push(to_all | if self.unsealed { FLAG_UNSEALED } else { 0 });
+        out.extend_from_slice(&[self.from, self.to.unwrap_or(0)]);
+        let retransmissions = u16::try_from(self.retransmissions).unwrap_or(u16::MAX);
+        out.extend_from_slice(&retransmissions.to_be_bytes());
+        let (field_bits, block_size) = self.coding.unwrap_or((0, 0));
+        out.push(field_bits);
+        out.extend_from_slice(&block_size.to_be_bytes());
+        out.extend_from_slice(&self.airtime_ns.to_be_bytes());
+        out.push(self.hearers.len() as u8);
+        for hearer in &self.hearers {
+            out.extend_from_slice(&[hearer.station, hearer.fate.code()]);
+            out.extend_from_slice(&hearer.rank.unwrap_or(NO_RANK).to_be_bytes());
+        }
+    }
+}
+
+/// A locally administered address that ends with the station's number.
+fn mac(station: u8) -> [u8; 6] {
+    [2, 0, 0, 0, 0, station]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_says_its_own_length() {
+        let mut header = CaptureHeader {
+            unsealed: true,
+            from: 1,
+            to: None,
+            retransmissions: 70_000,
+            coding: Some((8, 32)),
+            airtime_ns: 5,
+            hearers: Vec::new(),
+        };
+        for count in 0..3u8 {
+            let mut bytes = Vec::new();
+            header.write(&mut bytes);
+            let told = u16::from_be_bytes([bytes[19], bytes[20]]);
+            assert_eq!(usize::from(told), bytes.len() - 14);
+            assert_eq!(bytes[..6], [0xff; 6]);
+            assert_eq!(bytes[24..26], [0xff, 0xff], "retransmissions stop at the field's end");
+            header.hearers.push(Hearer { station: count, fate: Fate::Lost, rank: None });
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! A plan's network with its flows: from tables to agents, and from agents to measures.
+
+use core::time::Duration;
+
+use corridor_base::Time;
+use corridor_scenario::{
+    AckKind, Beyond, FlowTable, Measures, Network as NetworkPlan, ReductionKind, SamplingKind,
+    SourceKind, TcpPreset, TcpTable, TcpVariant,
+};
+
+use crate::agent::NodeIndex;
+use crate::capture::CapturedFlow;
+use crate::meter::{Counts, Meter, MeteredDatagrams, MeteredSink, MeteredSource};
+use crate::network::{Network, Topology};
+use crate::source::{Active, CbrConfig, CbrSource, FlowEnd, Supply, TcpSink, TcpSource};
+use crate::tcp::{
+    Acks, ReceiverConfig, Reduction, RttSampling, SenderConfig, Variant, VegasConfig,
+};
+use crate::udp::SimError;
+
+/// Data in a datagram, where the plan does not say.
+const DATAGRAM_PAYLOAD_BYTES: u32 = 1_000;
+/// Headers of a datagram (IPv4 and UDP), where the plan does not say.
+const DATAGRAM_HEADER_BYTES: u32 = 28;
+
+/// A network that can be run: the tables, understood.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    topology: Topology,
+    flows: Vec<Flow>,
+}
+
+/// A flow, understood.
+#[derive(Clone, Debug)]
+struct Flow {
+    ends: (FlowEnd, FlowEnd),
+    active: Active,
+    payload_bytes: u32,
+    header_bytes: u32,
+    transport: Transport,
+}
+
+#[derive(Clone, Debug)]
+enum Transport {
+    Tcp { supply: Supply, sender: Box<SenderConfig>, receiver: ReceiverConfig },
+    Datagrams { interval: Duration },
+}
+
+impl Prepared {
+    /// Understands a plan's network.
+    ///
+    /// # Errors
+    /// [`SimError::Network`], [`SimError::Tcp`].
+    pub fn new(plan: &NetworkPlan) -> Result<Self, SimError> {
+        let pipes = plan.links.iter();
+        let pipes = pipes.map(|link| (link.from as u32, link.to as u32, link.pipe.clone()));
+        let topology = Topology { nodes: plan.nodes, pipes: pipes.collect() };
+        let flows = plan.flows.iter().enumerate();
+        let flows = flows.map(|(index, table)| Flow::new(index, table, plan.duration));
+        let prepared = Prepared { topology, flows: flows.collect::<Result<_, _>>()? };
+        // The network and the agents check what they are told when they are made.
+        prepared.network(0, 0, Time::ZERO)?;
+        Ok(prepared)
+    }
+
+    /// The network with its agents, for somebody who wants to see it and not its measures.
+    pub(crate) fn to_be_watched(&self, seed: u64, replication: u64) -> Result<Network, SimError> {
+        Ok(self.network(seed, replication, Time::ZERO)?.0)
+    }
+
+    /// Where flows begin.
+    pub(crate) fn sources(&self) -> Vec<NodeIndex> {
+        self.flows.iter().map(|flow| flow.ends.0.node).collect()
+    }
+
+    /// What a capture has to know of the flows.
+    pub(crate) fn captured_flows(&self) -> Vec<CapturedFlow> {
+        let captured = self
+            .flows
+            .iter()
+            .map(|flow| CapturedFlow { flow: flow.ends.0.flow, payload_bytes: flow.payload_bytes });
+        captured.collect()
+    }
+
+    /// The network with its agents; what they see is measured from `begin` on.
+    fn network(
+        &self,
+        seed: u64,
+        replication: u64,
+        begin: Time,
+    ) -> Result<(Network, Vec<Meter>), SimError> {
+        let mut network = Network::new(&self.topology, seed, replication)?;
+        let mut meters = Vec::new();
+        for (index, flow) in self.flows.iter().enumerate() {
+            meters.push(flow.attach(index, &mut network, begin)?);
+        }
+        Ok((network, meters))
+    }
+}
+
+impl Flow {
+    fn new(index: usize, table: &FlowTable, duration: Duration) -> Result<Self, SimError> {
+        let stop = table.stop_s.map_or(duration, span);
+        let active = Active { from: Time::ZERO + span(table.start_s), until: Time::ZERO + stop };
+        let ends = FlowEnd::pair(index as u32, table.from as NodeIndex, table.to as NodeIndex);
+        if table.source.kind == SourceKind::Cbr {
+            let payload_bytes = table.payload_bytes.unwrap_or(DATAGRAM_PAYLOAD_BYTES);
+            let header_bytes = table.header_bytes.unwrap_or(DATAGRAM_HEADER_BYTES);
+            let transport = Transport::Datagrams { interval: interval(table, payload_bytes) };
+            return Ok(Flow { ends, active, payload_bytes, header_bytes, transport });
+        }
+        let tcp = table.tcp.clone().unwrap_or_default();
+        let sender = sender(&tcp, table);
+        let receiver = receiver(&tcp, &sender);
+        let refused = |source| SimError::Tcp { flow: index, source };
+        sender.check().and_then(|()| receiver.check()).map_err(refused)?;
+        let supply = match table.source.kind {
+            SourceKind::Fixed => Supply::Packets(table.source.packets.unwrap_or(0)),
+            SourceKind::Rate => {
+                let interval = interval(table, sender.payload_bytes);
+                Supply::Paced { interval, packets: u64::MAX }
+            }
+            SourceKind::Ftp | SourceKind::Cbr => Supply::Endless,
+        };
+        let SenderConfig { payload_bytes, header_bytes, .. } = sender;
+        let transport = Transport::Tcp { supply, sender: Box::new(sender), receiver };
+        Ok(Flow { ends, active, payload_bytes, header_bytes, transport })
+    }
+
+    /// Puts the two ends of the flow on their nodes.
+    fn attach(&self, index: usize, network: &mut Network, begin: Time) -> Result<Meter, SimError> {
+        let (source_end, sink_end) = self.ends;
+        let (flow, active) = (source_end.flow, self.active);
+        let refused = |source| SimError::Tcp { flow: index, source };
+        match &self.transport {
+            Transport::Tcp { supply, sender, receiver } => {
+                let source = TcpSource::new(source_end, active, *supply, **sender);
+                let source = MeteredSource::new(source.map_err(refused)?, active, begin);
+                let sink = TcpSink::new(sink_end, self.header_bytes, *receiver);
+                let sink = MeteredSink::new(sink.map_err(refused)?, &source, begin);
+                Ok(Meter::Tcp {
+                    source: network.add_agent(source_end.node, flow, source)?,
+                    sink: network.add_agent(sink_end.node, flow, sink)?,
+                })
+            }
+            Transport::Datagrams { interval } => {
+                let len_bytes = self.payload_bytes + self.header_bytes;
+                let config = CbrConfig { len_bytes, interval: *interval, active };
+                let source = CbrSource::new(source_end, config);
+                let sink = MeteredDatagrams::new(self.payload_bytes, begin);
+                Ok(Meter::Datagrams {
+                    source: network.add_agent(source_end.node, flow, source)?,
+                    sink: network.add_agent(sink_end.node, flow, sink)?,
+                })
+            }
+        }
+    }
+
+    /// Seconds of the measured interval in which the flow was active.
+    fn active_s(&self, begin: Time, end: Time) -> f64 {
+        (self.active.until.min(end) - self.active.from.max(begin)).as_secs_f64()
+    }
+}
+
+/// Runs a network, and measures from the end of the warm-up on.
+///
+/// # Errors
+/// As [`Prepared::new`].
+pub fn run(
+    prepared: Prepared,
+    plan: &NetworkPlan,
+    seed: u64,
+    replication: u64,
+) -> Result<Measures, SimError> {
+    let [begin, end] = [plan.warm_up, plan.duration].map(|span| Time::ZERO + span);
+    let (mut network, meters) = prepared.network(seed, replication, begin)?;
+    let counts = |network: &Network| -> Vec<Counts> {
+        meters.iter().map(|meter| meter.counts(network)).collect()
+    };
+    network.run_until(begin);
+    let (totals_before, counts_before) = (Totals::of(&network), counts(&network));
+    network.run_until(end);
+    let mut measures = Measures::default();
+    Totals::of(&network).since(&totals_before).set(&mut measures);
+    let (mut payload_bytes, mut received_bytes) = (0, 0);
+    let mut goodputs = Vec::new();
+    for (index, (after, before)) in counts(&network).iter().zip(&counts_before).enumerate() {
+        let counts = after.since(before);
+        payload_bytes += counts.payload_bytes;
+        received_bytes += counts.received_bytes;
+        let active_s = prepared.flows[index].active_s(begin, end);
+        goodputs.push(bps(counts.payload_bytes, active_s));
+        counts.set(&mut measures, index, active_s);
+        meters[index].set(&mut measures, index, &network);
+    }
+    let measured_s = (end - begin).as_secs_f64();
+    measures.set("goodput_bps", bps(payload_bytes, measured_s));
+    measures.set("throughput_bps", bps(received_bytes, measured_s));
+    measures.set("fairness_ratio", fairness(&goodputs));
+    Ok(measures)
+}
+
+/// Bits per second; 0 of no time.
+pub(crate) fn bps(bytes: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { 8.0 * bytes as f64 / seconds } else { 0.0 }
+}
+
+/// Jain's index: the square of the sum over the count times the sum of squares.
+fn fairness(goodputs: &[f64]) -> Option<f64> {
+    let sum: f64 = goodputs.iter().sum();
+    let squares: f64 = goodputs.iter().map(|goodput| goodput * goodput).sum();
+    (squares > 0.0).then(|| sum * sum / (goodputs.len() as f64 * squares))
+}
+
+/// Counters of the whole network.
+struct Totals {
+    refused: u64,
+    erased: u64,
+    packet_hops: u64,
+    events: u64,
+}
+
+impl Totals {
+    fn of(network: &Network) -> Self {
+        let stats = network.stats();
+        Totals {
+            refused: stats.refused,
+            erased: stats.erased,
+            packet_hops: stats.packet_hops,
+            events: stats.events,
+        }
+    }
+
+    fn since(&self, before: &Totals) -> Totals {
+        Totals {
+            refused: self.refused - before.refused,
+            erased: self.erased - before.erased,
+            packet_hops: self.packet_hops - before.packet_hops,
+            events: self.events - before.events,
+        }
+    }
+
+    fn set(&self, measures: &mut Measures) {
+        measures.set("packets_dropped", self.refused);
+        measures.set("packets_erased", self.erased);
+        measures.set("packet_hops", self.packet_hops);
+        measures.set("events", self.events);
+    }
+}
+
+/// From one packet to the next at the source's rate of data.
+fn interval(table: &FlowTable, payload_bytes: u32) -> Duration {
+    let bits = 8.0 * f64::from(payload_bytes);
+    span(bits / table.source.rate_bps.unwrap_or(1.0)).max(Duration::from_nanos(1))
+}
+
+fn span(seconds: f64) -> Duration {
+    Duration::from_nanos((seconds * 1e9).round() as u64)
+}
+
+/// The sender of a preset, with what the table says otherwise.
+fn sender(tcp: &TcpTable, flow: &FlowTable) -> SenderConfig {
+    let variant = match tcp.variant {
+        TcpVariant::Tahoe => Variant::Tahoe,
+        TcpVariant::Reno => Variant::Reno,
+        TcpVariant::NewReno => Variant::NewReno,
+        TcpVariant::Sack => Variant::Sack,
+        TcpVariant::Cubic => Variant::Cubic,
+        TcpVariant::Vegas => Variant::Vegas(VegasConfig::default()),
+    };
+    let mut config = match tcp.preset {
+        TcpPreset::Ns2 => SenderConfig::ns2(variant),
+        TcpPreset::Rfc => SenderConfig::rfc(variant),
+        TcpPreset::Constrained => SenderConfig::constrained(variant),
+    };
+    replace(&mut config.window_packets_max, tcp.window_packets_max);
+    replace(&mut config.initial_window_packets, tcp.initial_window_packets);
+    replace(&mut config.initial_ssthresh_packets, tcp.initial_ssthresh_packets.map(Some));
+    replace(&mut config.limited_transmit, tcp.limited_transmit);
+    replace(&mut config.careful, tcp.careful);
+    replace(&mut config.slow_start_restart, tcp.slow_start_restart);
+    replace(&mut config.ecn, tcp.ecn);
+    let reduction = tcp.reduction.map(|kind| match kind {
+        ReductionKind::Window => Reduction::Window,
+        ReductionKind::Flight => Reduction::Flight,
+    });
+    replace(&mut config.reduction, reduction);
+    let sampling = tcp.rtt_sampling.map(|kind| match kind {
+        SamplingKind::OnePacket => RttSampling::OnePacket,
+        SamplingKind::Timestamps => RttSampling::Timestamps,
+    });
+    replace(&mut config.rtt_sampling, sampling);
+    replace(&mut config.rto.initial, tcp.rto_initial_s.map(span));
+    replace(&mut config.rto.min, tcp.rto_min_s.map(span));
+    replace(&mut config.rto.max, tcp.rto_max_s.map(span));
+    replace(&mut config.rto.granularity, tcp.rto_granularity_s.map(span));
+    replace(&mut config.payload_bytes, flow.payload_bytes);
+    replace(&mut config.header_bytes, flow.header_bytes);
+    config
+}
+
+/// The receiver for this sender.
+fn receiver(tcp: &TcpTable, sender: &SenderConfig) -> ReceiverConfig {
+    let mut config = ReceiverConfig::ns2(tcp.sack.unwrap_or(tcp.variant.uses_sack()));
+    if tcp.preset == TcpPreset::Rfc {
+        // RFC 5681, Section 4.2: every second packet at least.
+        config.delayed_ack_packets = 2;
+        config.ack_bytes = sender.header_bytes.max(1);
+    }
+    config.window_packets_max = sender.window_packets_max;
+    replace(&mut config.keeps_out_of_order, tcp.receiver.map(|beyond| beyond == Beyond::Keep));
+    replace(&mut config.delayed_ack_packets, tcp.delayed_ack_packets);
+    replace(&mut config.delayed_ack_timeout, tcp.delayed_ack_timeout_ms.map(|ms| span(ms / 1e3)));
+    replace(&mut config.ack_bytes, tcp.ack_bytes);
+    let acks = tcp.acks.map(|kind| match kind {
+        AckKind::Cumulative => Acks::Cumulative,
+        AckKind::Positive => Acks::Positive,
+    });
+    replace(&mut config.acks, acks);
+    config
+}
+
+fn replace<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}

@@ -1,0 +1,48 @@
+//! One replication of one point of a plan.
+
+use core::time::Duration;
+
+use corridor_scenario::{Load, Measures, Plan, Point, Run, Scenario};
+
+use crate::flows::{self, Prepared};
+use crate::udp::{SimError, check_run, run_udp_after};
+
+/// Commit that this was built from; "unknown" without a repository.
+pub const COMMIT: &str = env!("CORRIDOR_COMMIT");
+
+/// Hash of the sources that results depend on: equal hashes, equal results.
+pub const CODE_VERSION: &str = env!("CORRIDOR_CODE_VERSION");
+
+/// Runs a replication of a point. The result depends on the point's
+/// [identity](corridor_scenario::Point::identity) and the replication, and on nothing else.
+///
+/// # Errors
+/// As [`check_plan`].
+pub fn run(point: &Point, replication: u64) -> Result<Measures, SimError> {
+    match &point.load {
+        Load::Radio(radio) => {
+            let scenario = Scenario { seed: point.seed, ..radio.scenario.clone() };
+            let run = Run { replication, point: point.index, ..radio.run.clone() };
+            let warm_up = Duration::from_nanos((radio.warm_up_s * 1e9).round() as u64);
+            let row = run_udp_after(&scenario, &run, warm_up)?;
+            Ok(Measures::of_row(&row))
+        }
+        Load::Network(network) => {
+            flows::run(Prepared::new(network)?, network, point.seed, replication)
+        }
+    }
+}
+
+/// Whether all points of a plan can be simulated: asked before the first of many runs.
+///
+/// # Errors
+/// The first point that cannot, and why.
+pub fn check_plan(plan: &Plan) -> Result<(), (usize, SimError)> {
+    plan.points.iter().try_for_each(|point| {
+        let checked = match &point.load {
+            Load::Radio(radio) => check_run(&radio.run),
+            Load::Network(network) => Prepared::new(network).map(|_| ()),
+        };
+        checked.map_err(|error| (point.index, error))
+    })
+}

@@ -1,0 +1,50 @@
+//! Traffic: what applications have to send, the transport that sends it, and its other end.
+//!
+//! | source | sends | to |
+//! |---|---|---|
+//! | [`TcpSource`] | without end, as FTP in ns-2; a file; or at a rate: [`Supply`] | [`TcpSink`] |
+//! | [`CbrSource`] | datagrams at a constant rate | [`DatagramSink`] |
+//!
+//! Two agents with the same flow number, on two nodes, are the two ends of a flow.
+
+mod datagram;
+mod tcp;
+
+use corridor_base::Time;
+
+use crate::agent::NodeIndex;
+
+pub use datagram::{CbrConfig, CbrSource, DatagramSink, DatagramStats};
+pub use tcp::{FlowBytes, Supply, TcpSink, TcpSource};
+
+/// The end of a flow: its number, and the nodes of the agent and of its peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowEnd {
+    /// The flow.
+    pub flow: u32,
+    /// The agent's own node.
+    pub node: NodeIndex,
+    /// The node of the other end.
+    pub peer: NodeIndex,
+}
+
+impl FlowEnd {
+    /// Both ends of a flow: of the source on `from`, and of the sink on `to`.
+    pub fn pair(flow: u32, from: NodeIndex, to: NodeIndex) -> (FlowEnd, FlowEnd) {
+        (FlowEnd { flow, node: from, peer: to }, FlowEnd { flow, node: to, peer: from })
+    }
+}
+
+/// When a source is active.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Active {
+    /// Its first packet.
+    pub from: Time,
+    /// From here on it is silent, whatever is still under way.
+    pub until: Time,
+}
+
+impl Active {
+    /// From the beginning, without end.
+    pub const ALWAYS: Active = Active { from: Time::ZERO, until: Time::MAX };
+}

@@ -1,0 +1,237 @@
+//! TCP on a host: a sender with an application behind it, and a receiver.
+
+use core::time::Duration;
+
+use corridor_base::Time;
+
+use super::{Active, FlowEnd};
+use crate::agent::{Agent, Body, Packet};
+use crate::tcp::{ConfigError, Receiver, ReceiverConfig, Segment, Sender, SenderConfig};
+
+/// What an application has to send, in packets of the sender's size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Supply {
+    /// Always more than the window, as FTP in ns-2.
+    Endless,
+    /// So many, all at the start.
+    Packets(u64),
+    /// One at a time, whether TCP keeps up or not.
+    Paced {
+        /// From one packet to the next, more than zero: the inverse of the rate.
+        interval: Duration,
+        /// How many; `u64::MAX` for no end.
+        packets: u64,
+    },
+}
+
+/// Bytes of a flow, by what they are good for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowBytes {
+    /// The application's.
+    pub payload_bytes: u64,
+    /// The transport's and the network's headers.
+    pub header_bytes: u64,
+}
+
+impl FlowBytes {
+    fn add(&mut self, payload_bytes: u32, header_bytes: u32) {
+        self.payload_bytes += u64::from(payload_bytes);
+        self.header_bytes += u64::from(header_bytes);
+    }
+}
+
+/// A TCP sender, and the application that has something to send.
+#[derive(Clone, Debug)]
+pub struct TcpSource {
+    end: FlowEnd,
+    active: Active,
+    sender: Sender,
+    /// When the application gives the next packets.
+    supply_at: Option<Time>,
+    supply: Supply,
+    silent: bool,
+    sent: FlowBytes,
+    finished_at: Option<Time>,
+}
+
+impl TcpSource {
+    /// A sender that begins when `active` says.
+    ///
+    /// # Errors
+    /// As [`Sender::new`]; [`ConfigError`] with the field `interval` for a pace without one.
+    pub fn new(
+        end: FlowEnd,
+        active: Active,
+        supply: Supply,
+        config: SenderConfig,
+    ) -> Result<Self, ConfigError> {
+        if let Supply::Paced { interval: Duration::ZERO, .. } = supply {
+            let expected = "more than 0".to_owned();
+            return Err(ConfigError { field: "interval", given: "0ns".to_owned(), expected });
+        }
+        Ok(TcpSource {
+            end,
+            active,
+            sender: Sender::new(config)?,
+            supply_at: Some(active.from),
+            supply,
+            silent: false,
+            sent: FlowBytes::default(),
+            finished_at: None,
+        })
+    }
+
+    /// The state machine, for its statistics.
+    pub fn sender(&self) -> &Sender {
+        &self.sender
+    }
+
+    /// Bytes sent, each transmission counted.
+    pub fn sent(&self) -> &FlowBytes {
+        &self.sent
+    }
+
+    /// When all of [`Supply::Packets`], or of a pace that ends, was acknowledged.
+    pub fn finished_at(&self) -> Option<Time> {
+        self.finished_at
+    }
+
+    /// Lets the application give what is due.
+    fn supply(&mut self, now: Time) {
+        while let Some(at) = self.supply_at.filter(|&at| at <= now) {
+            self.supply_at = None;
+            match &mut self.supply {
+                Supply::Endless => self.sender.offer(u64::MAX),
+                Supply::Packets(packets) => self.sender.offer(*packets),
+                Supply::Paced { packets: 0, .. } => {}
+                Supply::Paced { interval, packets } => {
+                    self.sender.offer(1);
+                    *packets = if *packets == u64::MAX { u64::MAX } else { *packets - 1 };
+                    self.supply_at = (*packets > 0).then_some(at + *interval);
+                }
+            }
+        }
+    }
+}
+
+impl Agent for TcpSource {
+    fn handle_packet(&mut self, now: Time, packet: Packet) {
+        if let Body::Segment(segment) = packet.body {
+            self.sender.handle_segment(now, &segment);
+            if self.finished_at.is_none() && self.supply_at.is_none() && self.sender.is_done() {
+                self.finished_at = Some(now);
+            }
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.silent |= now >= self.active.until;
+        if self.silent {
+            return;
+        }
+        self.supply(now);
+        self.sender.handle_timeout(now);
+    }
+
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        if self.silent || now >= self.active.until {
+            return None;
+        }
+        let segment = self.sender.poll_transmit(now)?;
+        let SenderConfig { payload_bytes, header_bytes, .. } = *self.sender.config();
+        self.sent.add(payload_bytes, header_bytes);
+        let FlowEnd { flow, node, peer } = self.end;
+        let len_bytes = payload_bytes + header_bytes;
+        Some(Packet { flow, from: node, to: peer, len_bytes, body: Body::Segment(segment) })
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        if self.silent {
+            return None;
+        }
+        let timers = [self.sender.poll_timeout(), self.supply_at];
+        timers.into_iter().flatten().min()
+    }
+}
+
+/// A TCP receiver, whose application takes everything at once.
+#[derive(Clone, Debug)]
+pub struct TcpSink {
+    end: FlowEnd,
+    receiver: Receiver,
+    /// Of each data packet.
+    header_bytes: u32,
+    received: FlowBytes,
+    delivered_bytes: u64,
+    ack_bytes: u64,
+}
+
+impl TcpSink {
+    /// A receiver of packets with `header_bytes` of headers.
+    ///
+    /// # Errors
+    /// As [`Receiver::new`].
+    pub fn new(
+        end: FlowEnd,
+        header_bytes: u32,
+        config: ReceiverConfig,
+    ) -> Result<Self, ConfigError> {
+        Ok(TcpSink {
+            end,
+            receiver: Receiver::new(config)?,
+            header_bytes,
+            received: FlowBytes::default(),
+            delivered_bytes: 0,
+            ack_bytes: 0,
+        })
+    }
+
+    /// The state machine, for its statistics.
+    pub fn receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+
+    /// Bytes received, each arrival counted.
+    pub fn received(&self) -> &FlowBytes {
+        &self.received
+    }
+
+    /// Bytes of payload given to the application, each once and in order: goodput without headers.
+    pub fn delivered_bytes(&self) -> u64 {
+        self.delivered_bytes
+    }
+
+    /// Bytes of acknowledgements sent, which are headers all of them.
+    pub fn ack_bytes(&self) -> u64 {
+        self.ack_bytes
+    }
+}
+
+impl Agent for TcpSink {
+    fn handle_packet(&mut self, now: Time, packet: Packet) {
+        let Body::Segment(segment @ Segment::Data { .. }) = packet.body else { return };
+        let payload_bytes = packet.len_bytes.saturating_sub(self.header_bytes);
+        self.received.add(payload_bytes, packet.len_bytes - payload_bytes);
+        let before = self.receiver.delivered();
+        self.receiver.handle_segment(now, &segment);
+        // Packets of a flow are of equal size.
+        let delivered = self.receiver.delivered() - before;
+        self.delivered_bytes += delivered * u64::from(payload_bytes);
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.receiver.handle_timeout(now);
+    }
+
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        let segment = self.receiver.poll_transmit(now)?;
+        let len_bytes = self.receiver.config().ack_bytes;
+        self.ack_bytes += u64::from(len_bytes);
+        let FlowEnd { flow, node, peer } = self.end;
+        Some(Packet { flow, from: node, to: peer, len_bytes, body: Body::Segment(segment) })
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        self.receiver.poll_timeout()
+    }
+}

@@ -1,0 +1,259 @@
+//! The receiving side: what has arrived, what is delivered, and what is acknowledged when.
+
+use std::collections::VecDeque;
+
+use corridor_base::Time;
+
+use super::config::{Acks, ConfigError, ReceiverConfig};
+use super::segment::{SACK_RANGES_MAX, SackRange, Segment};
+
+/// Most positive acknowledgements that wait to be sent: beyond, the oldest is dropped.
+pub const POSITIVE_ACKS_WAITING_MAX: usize = 1024;
+
+/// Counts of a receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiverStats {
+    /// Packets received, each time counted.
+    pub packets_received: u64,
+    /// Of these, those that were there already.
+    pub duplicates: u64,
+    /// Of these, those that came beyond a gap and were discarded.
+    pub discarded: u64,
+    /// Acknowledgements sent.
+    pub acks_sent: u64,
+    /// Positive acknowledgements dropped because too many waited.
+    pub acks_dropped: u64,
+}
+
+/// A TCP receiver: packets in, acknowledgements out, time as an argument.
+///
+/// Congestion seen by the network is echoed with the next acknowledgement, once: there is no CWR to
+/// wait for (unlike RFC 3168, Section 6.1.3), so that a lost acknowledgement takes its echo along.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    config: ReceiverConfig,
+    /// All before this number have been delivered, in order.
+    next: u64,
+    /// What has arrived beyond a gap: apart, in order of number.
+    ranges: Vec<SackRange>,
+    /// A number within the range that changed last, then within the one before, and so on.
+    recent: VecDeque<u64>,
+    /// Acknowledgements to be sent; at most one, if they are cumulative.
+    waiting: VecDeque<Segment>,
+    /// Packets in order that no acknowledgement has confirmed.
+    unconfirmed: u32,
+    /// The first of these, or what came last: its time, and whether it had been sent before.
+    echo: (Time, bool),
+    delayed_until: Option<Time>,
+    congestion: bool,
+    stats: ReceiverStats,
+}
+
+impl Receiver {
+    /// A receiver that expects number 0.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the field out of its range.
+    pub fn new(config: ReceiverConfig) -> Result<Self, ConfigError> {
+        config.check()?;
+        Ok(Receiver {
+            config,
+            next: 0,
+            ranges: Vec::new(),
+            recent: VecDeque::new(),
+            waiting: VecDeque::new(),
+            unconfirmed: 0,
+            echo: (Time::ZERO, false),
+            delayed_until: None,
+            congestion: false,
+            stats: ReceiverStats::default(),
+        })
+    }
+
+    /// The settings given.
+    pub fn config(&self) -> &ReceiverConfig {
+        &self.config
+    }
+
+    /// The number expected next: so many packets have been delivered, each once and in order.
+    pub fn next_expected(&self) -> u64 {
+        self.next
+    }
+
+    /// Packets delivered to the application, each once and in order.
+    pub fn delivered(&self) -> u64 {
+        self.next
+    }
+
+    /// Packets that wait beyond a gap.
+    pub fn out_of_order(&self) -> u64 {
+        self.ranges.iter().map(|range| range.end - range.start).sum()
+    }
+
+    /// Counts since the start.
+    pub fn stats(&self) -> ReceiverStats {
+        self.stats
+    }
+
+    /// Takes in a packet of data; acknowledgements are none of a receiver's business.
+    pub fn handle_segment(&mut self, now: Time, segment: &Segment) {
+        let Segment::Data { sequence, sent_at, retransmission, congestion_experienced } = *segment
+        else {
+            return;
+        };
+        self.stats.packets_received += 1;
+        self.congestion |= congestion_experienced;
+        let filled_gap = !self.ranges.is_empty();
+        let in_order = sequence == self.next;
+        if in_order {
+            self.deliver(sequence);
+        } else {
+            self.keep(sequence);
+        }
+        // The earliest of the packets confirmed together gives the longest round-trip time
+        // (RFC 7323, Section 4.3).
+        if self.unconfirmed == 0 || !in_order {
+            self.echo = (sent_at, retransmission);
+        }
+        self.unconfirmed += u32::from(in_order);
+        match self.config.acks {
+            Acks::Positive => self.acknowledge(Some(sequence)),
+            Acks::Cumulative => {
+                // RFC 5681, Section 4.2: what is out of order or fills a gap is told at once.
+                let urgent = !in_order || filled_gap;
+                if urgent || self.unconfirmed >= self.config.delayed_ack_packets {
+                    self.acknowledge(None);
+                } else if self.delayed_until.is_none() {
+                    self.delayed_until = Some(now + self.config.delayed_ack_timeout);
+                }
+            }
+        }
+    }
+
+    /// The clock has reached `now`.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if self.delayed_until.is_some_and(|at| at <= now) {
+            self.acknowledge(None);
+        }
+    }
+
+    /// When [`Receiver::handle_timeout`] wants to be called.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.delayed_until
+    }
+
+    /// The next acknowledgement to be sent. Until it is taken, a cumulative one is updated by
+    /// whatever arrives.
+    pub fn poll_transmit(&mut self, _now: Time) -> Option<Segment> {
+        let ack = self.waiting.pop_front()?;
+        self.stats.acks_sent += 1;
+        Some(ack)
+    }
+
+    /// Takes the packet expected, and what it joins.
+    fn deliver(&mut self, sequence: u64) {
+        self.next = sequence + 1;
+        if let Some(first) = self.ranges.first().copied()
+            && first.start == self.next
+        {
+            self.next = first.end;
+            self.ranges.remove(0);
+        }
+        let next = self.next;
+        self.recent.retain(|&number| number >= next);
+    }
+
+    /// Keeps a packet beyond a gap, unless it is there already or is not to be kept.
+    fn keep(&mut self, sequence: u64) {
+        let index = self.ranges.partition_point(|range| range.end <= sequence);
+        let present = self.ranges.get(index).is_some_and(|range| range.start <= sequence);
+        if sequence < self.next || present {
+            self.stats.duplicates += 1;
+        } else if !self.config.keeps_out_of_order
+            || sequence - self.next >= u64::from(self.config.window_packets_max)
+        {
+            self.stats.discarded += 1;
+            return;
+        } else {
+            self.insert(index, sequence);
+        }
+        if sequence > self.next {
+            self.remember(sequence);
+        }
+    }
+
+    /// Adds a number to the ranges, before the one at `index` or joined to its neighbours.
+    fn insert(&mut self, index: usize, sequence: u64) {
+        let joins_left = index > 0 && self.ranges[index - 1].end == sequence;
+        let joins_right = self.ranges.get(index).is_some_and(|range| range.start == sequence + 1);
+        match (joins_left, joins_right) {
+            (true, true) => {
+                self.ranges[index - 1].end = self.ranges[index].end;
+                self.ranges.remove(index);
+            }
+            (true, false) => self.ranges[index - 1].end = sequence + 1,
+            (false, true) => self.ranges[index].start = sequence,
+            (false, false) => {
+                self.ranges.insert(index, SackRange { start: sequence, end: sequence + 1 });
+            }
+        }
+    }
+
+    /// Puts the range of `sequence` first among those that acknowledgements tell.
+    fn remember(&mut self, sequence: u64) {
+        let Some(range) = self.range_of(sequence) else { return };
+        self.recent.retain(|number| !(range.start..range.end).contains(number));
+        self.recent.push_front(sequence);
+        self.recent.truncate(SACK_RANGES_MAX);
+    }
+
+    fn range_of(&self, sequence: u64) -> Option<SackRange> {
+        let index = self.ranges.partition_point(|range| range.end <= sequence);
+        self.ranges.get(index).copied().filter(|range| range.start <= sequence)
+    }
+
+    /// Makes an acknowledgement; a positive one names the packet that it confirms.
+    fn acknowledge(&mut self, positive: Option<u64>) {
+        let mut sack = [SackRange::default(); SACK_RANGES_MAX];
+        match positive {
+            _ if !self.config.sack => {}
+            // A range of one for what is kept beyond a gap; the number tells of the rest.
+            Some(sequence) if self.range_of(sequence).is_some() => {
+                sack[0] = SackRange { start: sequence, end: sequence + 1 };
+            }
+            Some(_) => {}
+            None => {
+                let told = self.recent.iter().filter_map(|&number| self.range_of(number));
+                sack.iter_mut().zip(told).for_each(|(place, range)| *place = range);
+            }
+        }
+        let ack = Segment::Ack {
+            next: self.next,
+            echo: self.echo.0,
+            echo_retransmission: self.echo.1,
+            sack,
+            congestion_echo: core::mem::take(&mut self.congestion),
+        };
+        if positive.is_none() {
+            self.replace_waiting(ack);
+        } else {
+            if self.waiting.len() == POSITIVE_ACKS_WAITING_MAX {
+                self.waiting.pop_front();
+                self.stats.acks_dropped += 1;
+            }
+            self.waiting.push_back(ack);
+        }
+        self.unconfirmed = 0;
+        self.delayed_until = None;
+    }
+
+    /// A cumulative acknowledgement takes the place of the one that waits, and keeps its news.
+    fn replace_waiting(&mut self, mut ack: Segment) {
+        let echoed =
+            matches!(self.waiting.pop_back(), Some(Segment::Ack { congestion_echo: true, .. }));
+        if let Segment::Ack { congestion_echo, .. } = &mut ack {
+            *congestion_echo |= echoed;
+        }
+        self.waiting.push_back(ack);
+    }
+}

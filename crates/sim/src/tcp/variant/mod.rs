@@ -1,0 +1,145 @@
+//! The variants of congestion control: one file each, made of the steps that [`Core`] offers.
+
+mod cubic;
+mod newreno;
+mod reno;
+mod sack;
+mod tahoe;
+mod vegas;
+
+use corridor_base::Time;
+
+use self::cubic::Cubic;
+use self::newreno::NewReno;
+use self::sack::Sack;
+use self::vegas::Vegas;
+use super::config::Variant;
+use super::core::{Core, Progress};
+use super::segment::SackRange;
+
+/// The variant's own part of a sender: what it remembers beyond [`Core`].
+#[derive(Clone, Debug)]
+pub(super) enum Control {
+    Tahoe,
+    Reno,
+    NewReno(NewReno),
+    Sack(Sack),
+    Cubic(Sack, Cubic),
+    Vegas(Vegas),
+}
+
+impl Control {
+    pub(super) fn new(variant: Variant) -> Self {
+        match variant {
+            Variant::Tahoe => Control::Tahoe,
+            Variant::Reno => Control::Reno,
+            Variant::NewReno => Control::NewReno(NewReno::default()),
+            Variant::Sack => Control::Sack(Sack::default()),
+            Variant::Cubic => Control::Cubic(Sack::default(), Cubic::default()),
+            Variant::Vegas(config) => Control::Vegas(Vegas::new(config)),
+        }
+    }
+
+    /// Share of the window that a loss leaves.
+    fn reduction(&self) -> f64 {
+        match self {
+            Control::Cubic(..) => cubic::REDUCTION,
+            _ => reno::REDUCTION,
+        }
+    }
+
+    /// New data has been acknowledged.
+    pub(super) fn on_progress(
+        &mut self,
+        core: &mut Core,
+        now: Time,
+        progress: &Progress,
+        ranges: &[SackRange],
+    ) {
+        self.on_ranges(core, ranges);
+        match self {
+            Control::Tahoe => tahoe::on_progress(core, now, progress),
+            Control::Reno => reno::on_progress(core, now, progress),
+            Control::NewReno(newreno) => newreno.on_progress(core, now, progress),
+            Control::Sack(sack) => {
+                if !sack.on_progress(core, now, progress) {
+                    reno::grow(core, progress);
+                }
+            }
+            Control::Cubic(sack, cubic) => {
+                if !sack.on_progress(core, now, progress) {
+                    cubic.grow(core, now, progress);
+                }
+            }
+            Control::Vegas(vegas) => vegas.on_progress(core, now, progress),
+        }
+    }
+
+    /// Marks what has arrived beyond a gap; whether anything was news. Acknowledgements that were
+    /// overtaken by others tell of it too (RFC 6675, Section 4, `Update`).
+    pub(super) fn on_ranges(&self, core: &mut Core, ranges: &[SackRange]) -> bool {
+        matches!(self, Control::Sack(_) | Control::Cubic(..)) && core.flight.mark_sacked(ranges)
+    }
+
+    /// The same number has been acknowledged again.
+    pub(super) fn on_duplicate(&mut self, core: &mut Core, now: Time, ranges: &[SackRange]) {
+        if let Control::Sack(_) | Control::Cubic(..) = self {
+            return self.on_duplicate_with_ranges(core, now, ranges);
+        }
+        core.count_duplicate();
+        match self {
+            Control::Tahoe => tahoe::on_duplicate(core, now),
+            Control::Reno => reno::on_duplicate(core, now),
+            Control::NewReno(newreno) => newreno.on_duplicate(core, now),
+            Control::Vegas(vegas) => vegas.on_duplicate(core, now),
+            Control::Sack(_) | Control::Cubic(..) => {}
+        }
+    }
+
+    /// A duplicate that tells nothing new is none (RFC 6675, Section 2).
+    fn on_duplicate_with_ranges(&mut self, core: &mut Core, now: Time, ranges: &[SackRange]) {
+        let factor = self.reduction();
+        if !self.on_ranges(core, ranges) {
+            return;
+        }
+        core.count_duplicate();
+        if !Sack::begins(core) {
+            return;
+        }
+        if let Control::Cubic(_, cubic) = self {
+            cubic.before_reduction(core);
+        }
+        if let Control::Sack(sack) | Control::Cubic(sack, _) = self {
+            sack.begin(core, now, factor);
+        }
+    }
+
+    /// An acknowledgement of all before `next`, not noted yet, echoes congestion.
+    pub(super) fn on_congestion_echo(&mut self, core: &mut Core, next: u64) {
+        if core.is_first_echo(next) {
+            if let Control::Cubic(_, cubic) = self {
+                cubic.before_reduction(core);
+            }
+            core.respond_to_echo(self.reduction());
+        }
+    }
+
+    /// The retransmission timer has expired.
+    pub(super) fn on_timeout(&mut self, core: &mut Core, now: Time) {
+        if let Control::Cubic(_, cubic) = self {
+            cubic.on_timeout(core);
+        }
+        core.collapse_on_timeout(now, self.reduction());
+        if let Control::Vegas(vegas) = self {
+            vegas.on_timeout(core, now);
+        }
+    }
+
+    /// The number to be sent next, unless one is urgent.
+    pub(super) fn take_next(&mut self, core: &mut Core) -> Option<u64> {
+        match self {
+            Control::Sack(sack) | Control::Cubic(sack, _) => sack.take_next(core),
+            _ => core.take_next_in_window(),
+        }
+    }
+}

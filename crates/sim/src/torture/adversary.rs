@@ -1,0 +1,287 @@
+//! Who sends what no station has sent: a stranger without the key, and a holder of the key who
+//! means ill.
+
+use std::collections::BTreeMap;
+
+use core::num::NonZeroU16;
+
+use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
+use corridor_base::Time;
+use corridor_base::rand::Rng;
+use corridor_proto::wire::{
+    Ack, BlockAck, Enc, Form, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Kind, Random128,
+    Report,
+};
+use corridor_proto::{Field, Mode, Station, StationConfig, StationId};
+
+use super::draw::Dice;
+use super::scenario::Forgery;
+
+/// Frames kept to be played back.
+const RECORDED_MAX: usize = 200;
+
+/// A stranger who hears every frame.
+pub(super) struct Stranger {
+    dice: Dice,
+    recorded: Vec<Vec<u8>>,
+    /// Stations that were never started, with a key of their own.
+    pretenders: Vec<Station>,
+}
+
+impl Stranger {
+    /// A stranger who knows all but the keys of these stations.
+    pub(super) fn new(seed: u64, configs: &[StationConfig]) -> Self {
+        let pretender = |(at, config): (usize, &StationConfig)| {
+            let mut entropy = [0; 32];
+            Dice::new(seed, at as u64, "torture pretender").0.fill_bytes(&mut entropy);
+            let config = StationConfig { psk: [0x99; 32], ..config.clone() };
+            Station::new(config, entropy, Time::ZERO).ok()
+        };
+        let pretenders = configs.iter().enumerate().filter_map(pretender).collect();
+        Stranger { dice: Dice::new(seed, 0, "torture stranger"), recorded: Vec::new(), pretenders }
+    }
+
+    /// Hears a frame, and may keep it.
+    pub(super) fn hear(&mut self, frame: &[u8]) {
+        if self.recorded.len() < RECORDED_MAX && self.dice.chance(200_000) {
+            self.recorded.push(frame.to_vec());
+        }
+    }
+
+    /// Whether to strike now.
+    pub(super) fn strikes(&mut self, ppm: u32) -> bool {
+        self.dice.chance(ppm)
+    }
+
+    /// One of `stations` that a frame meant for `hearer` goes to.
+    pub(super) fn aim(&mut self, hearer: usize, stations: usize) -> usize {
+        if self.dice.below(3) == 0 { self.dice.below(stations as u64) as usize } else { hearer }
+    }
+
+    /// Makes a frame of one that was sent by `from`. With it comes whether no station ever sealed
+    /// such a frame; a recording, at the right time, is as good as new.
+    pub(super) fn forge(
+        &mut self,
+        now: Time,
+        from: usize,
+        frame: &[u8],
+        means: &[Forgery],
+    ) -> Option<(Vec<u8>, bool)> {
+        if means.is_empty() {
+            return None;
+        }
+        let means = self.dice.pick(means);
+        let at = self.dice.0.next_u64() as usize;
+        let recorded = || self.recorded.get(at % RECORDED_MAX).cloned();
+        let mut bent = frame.to_vec();
+        match means {
+            Forgery::FlippedBit => bent[at % frame.len()] ^= 1 << (at % 8),
+            Forgery::Truncated => bent.truncate(at % frame.len()),
+            Forgery::Extended => bent.extend_from_slice(&frame[..1 + at % frame.len()]),
+            Forgery::Noise => {
+                bent = vec![0; at % 100];
+                self.dice.0.fill_bytes(&mut bent);
+            }
+            Forgery::NoiseBehindHeader => self.dice.0.fill_bytes(&mut bent[HEADER_LEN..]),
+            Forgery::Spliced => {
+                let other = recorded()?;
+                bent.truncate(HEADER_LEN);
+                bent.extend_from_slice(other.get(HEADER_LEN..).unwrap_or_default());
+                return Some((bent.clone(), bent != frame && bent != other));
+            }
+            Forgery::Replayed => return Some((recorded()?, false)),
+            Forgery::OtherKey => {
+                let pretender = self.pretenders.get_mut(from)?;
+                pretender.handle_timeout(now);
+                bent = pretender.poll_transmit(now)?.frame.to_vec();
+            }
+        }
+        Some((bent, true))
+    }
+}
+
+/// What an insider knows of a session.
+struct Known {
+    sender: u8,
+    id: Random128,
+    counter: u32,
+    key: LessSafeKey,
+}
+
+/// A holder of a key who seals what it likes under the sessions of others. This is the sealing of
+/// the wire format a second time, written from its description: that frames sealed here open there
+/// also shows that the description is right.
+pub(super) struct Insider {
+    psk: [u8; 32],
+    dice: Dice,
+    sessions: BTreeMap<u16, Known>,
+}
+
+impl Insider {
+    pub(super) fn new(seed: u64, psk: [u8; 32]) -> Self {
+        Insider { psk, dice: Dice::new(seed, 0, "torture insider"), sessions: BTreeMap::new() }
+    }
+
+    /// Learns sessions from greetings, and counters from all frames.
+    pub(super) fn hear(&mut self, frame: &[u8]) {
+        let Some(header) = Header::parse(frame) else { return };
+        if header.kind == Kind::Hello && !self.sessions.contains_key(&header.session_tag) {
+            let sender = frame[HEADER_LEN];
+            let id = frame[HEADER_LEN + 1..HEADER_LEN + HELLO_CLEAR_LEN].try_into();
+            let known = id.ok().and_then(|id| {
+                let key = session_key(&self.psk, sender, &id)?;
+                Some(Known { sender, id, counter: 0, key })
+            });
+            if let Some(known) = known {
+                self.sessions.insert(header.session_tag, known);
+            }
+        }
+        if let Some(known) = self.sessions.get_mut(&header.session_tag) {
+            known.counter = known.counter.max(header.counter);
+        }
+    }
+
+    pub(super) fn strikes(&mut self, ppm: u32) -> bool {
+        self.dice.chance(ppm)
+    }
+
+    /// A frame that opens, with a body that makes no sense.
+    pub(super) fn forge(&mut self) -> Option<Vec<u8>> {
+        let at = self.dice.below(self.sessions.len() as u64) as usize;
+        let (&tag, known) = self.sessions.iter_mut().nth(at)?;
+        known.counter += 1 + self.dice.below(3) as u32;
+        let kinds = [
+            Kind::Enc,
+            Kind::Enc,
+            Kind::Ack,
+            Kind::Report,
+            Kind::Hello,
+            Kind::Plain,
+            Kind::Window,
+            Kind::WindowAck,
+        ];
+        let kind = self.dice.pick(&kinds);
+        let has_ack = kind == Kind::Enc && self.dice.below(2) == 0;
+        let header = Header { kind, has_ack, session_tag: tag, counter: known.counter };
+        let mut frame = Vec::new();
+        header.write(&mut frame);
+        if kind == Kind::Hello {
+            frame.push(known.sender);
+            frame.extend_from_slice(&known.id);
+        }
+        let (clear, sender, id) = (frame.len(), known.sender, known.id);
+        if has_ack {
+            self.write_body(Kind::Ack, sender, id, &mut frame);
+        }
+        self.write_body(kind, sender, id, &mut frame);
+        let (head, body) = frame.split_at_mut(clear);
+        let key = &self.sessions.get(&tag)?.key;
+        let mut nonce = [0; 12];
+        nonce[8..].copy_from_slice(&header.counter.to_be_bytes());
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let sealed = key.seal_in_place_separate_tag(nonce, Aad::from(head), body).ok()?;
+        frame.extend_from_slice(sealed.as_ref());
+        Some(frame)
+    }
+
+    /// A body of this kind that parses, or noise.
+    fn write_body(&mut self, kind: Kind, sender: u8, id: Random128, out: &mut Vec<u8>) {
+        let dice = &mut self.dice;
+        let number = |dice: &mut Dice| dice.0.next_u32() as u16;
+        let station = |dice: &mut Dice| StationId(1 + dice.below(6) as u8);
+        if dice.below(3) == 0 {
+            let mut noise = vec![0; dice.below(80) as usize];
+            dice.0.fill_bytes(&mut noise);
+            out.extend_from_slice(&noise);
+            return;
+        }
+        match kind {
+            Kind::Enc => {
+                let count = NonZeroU16::MIN.saturating_add(dice.below(200) as u16);
+                let vector = vec![0xa5; usize::from(count.get())];
+                let form = match dice.below(3) {
+                    0 => Form::Source { index: number(dice) },
+                    1 => Form::Seeded { count, seed: dice.0.next_u32() },
+                    _ => Form::Explicit { run: number(dice), count, vector: &vector },
+                };
+                let flow = if dice.below(4) == 0 { station(dice) } else { StationId(sender) };
+                Enc::write_head(flow, number(dice), form, out);
+                out.resize(out.len() + dice.below(300) as usize, 0x5a);
+            }
+            Kind::Ack => {
+                let block = |dice: &mut Dice| {
+                    let known = dice.below(64) as u16;
+                    let rank = dice.below(u64::from(known) + 1) as u16;
+                    let decoded = vec![0x33; usize::from(known).div_ceil(8)];
+                    BlockAck {
+                        block: number(dice),
+                        given_up: rank.is_multiple_of(3),
+                        rank,
+                        known,
+                        decoded,
+                    }
+                };
+                let count = dice.below(5);
+                let ack = Ack {
+                    flow: station(dice),
+                    base: number(dice),
+                    encoder_counter: dice.pick(&[0, 5, 1_000, u32::MAX]),
+                    helper_counter: dice.0.next_u32(),
+                    e2: dice.pick(&[0.0, 0.5, 1.0]),
+                    e3: dice.pick(&[0.0, 0.5, 1.0]),
+                    blocks: (0..count).map(|_| block(dice)).collect(),
+                };
+                ack.write(out);
+            }
+            Kind::Report => {
+                let e1 = (0..dice.below(4)).map(|_| (station(dice), 0.3)).collect();
+                Report { e1 }.write(out);
+            }
+            Kind::Hello => {
+                let zero = [0; 16];
+                let to = HelloTo {
+                    station: station(dice),
+                    session: id,
+                    challenge: zero,
+                    answer: zero,
+                    accepted: true,
+                    asks: dice.below(2) == 0,
+                };
+                let hello = Hello {
+                    instance: dice.0.next_u64(),
+                    field: dice.pick(&[Field::Gf2, Field::Gf16, Field::Gf256]),
+                    block_size: number(dice),
+                    symbol_size: number(dice),
+                    mode: dice.pick(&[Mode::Block, Mode::Window]),
+                    base: dice.0.next_u32(),
+                    to: vec![to],
+                };
+                hello.write(out);
+            }
+            // What these say is in numbers of any size: any bytes are one of them.
+            Kind::Window | Kind::WindowAck => {
+                let mut bytes = [0; 48];
+                dice.0.fill_bytes(&mut bytes);
+                out.extend_from_slice(&bytes);
+            }
+            Kind::Plain => out.extend_from_slice(&[0, 3, 1, 2, 3, 0xff, 0xff, 9]),
+        }
+    }
+}
+
+struct KeyLen;
+
+impl KeyType for KeyLen {
+    fn len(&self) -> usize {
+        16
+    }
+}
+
+fn session_key(psk: &[u8; 32], sender: u8, id: &Random128) -> Option<LessSafeKey> {
+    let info: [&[u8]; 3] = [b"session", &[sender], id];
+    let mut key = [0; 16];
+    let derived = Salt::new(HKDF_SHA256, b"corridor wire 1").extract(psk);
+    derived.expand(&info, KeyLen).and_then(|okm| okm.fill(&mut key)).ok()?;
+    UnboundKey::new(&AES_128_GCM, &key).ok().map(LessSafeKey::new)
+}

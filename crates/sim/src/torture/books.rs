@@ -1,0 +1,299 @@
+//! The books of a run: what each station looked like last, and where every packet of every flow is.
+
+use std::collections::BTreeMap;
+
+use corridor_proto::inspect::Inspection;
+use corridor_proto::{Station, StationConfig, Stats};
+
+use super::coverage::{Coverage, Feature};
+use super::invariants::{Broken, Invariant, check_bounds, check_ranks, egress_packets_max, ensure};
+use super::ledger::{Fate, Ledger};
+use super::scenario::{Place, Scenario};
+
+/// What is seen of a station after an event.
+pub(super) struct Look {
+    pub(super) view: Inspection,
+    pub(super) stats: Stats,
+    /// Packets for its host.
+    pub(super) delivered: Vec<Vec<u8>>,
+    /// The event was no frame.
+    pub(super) timer: bool,
+}
+
+/// A flow of plain forwarders.
+#[derive(Default)]
+struct PlainFlow {
+    /// Packets accepted, and whether each came out; those of a dead sender may come out yet.
+    packets: BTreeMap<Vec<u8>, Vec<(usize, bool)>>,
+    accepted: usize,
+    delivered: usize,
+    newest: usize,
+    /// Packets in the sender's queue.
+    waiting: usize,
+}
+
+enum Flow {
+    Coded(Box<Ledger>),
+    Plain(PlainFlow),
+}
+
+/// The books.
+pub(super) struct Books {
+    places: Vec<Place>,
+    last: Vec<(Inspection, Stats)>,
+    /// By the station that sends.
+    flows: BTreeMap<usize, Flow>,
+    serial: u64,
+    /// An insider can make anybody deliver anything.
+    trusted: bool,
+    /// Frames stay in order on the way.
+    ordered: bool,
+    perfect: bool,
+}
+
+impl Books {
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        let places = scenario.places();
+        let flow = |(station, place): (usize, &Place)| {
+            place.end?;
+            let plain = scenario.pairs[place.pair].plain;
+            let coded = || Flow::Coded(Box::default());
+            Some((station, if plain { Flow::Plain(PlainFlow::default()) } else { coded() }))
+        };
+        let flows = places.iter().enumerate().filter_map(flow).collect();
+        let network = &scenario.network;
+        Books {
+            last: places.iter().map(|_| Default::default()).collect(),
+            flows,
+            serial: 0,
+            trusted: scenario.insider_ppm == 0,
+            ordered: network.late_ppm == 0 && scenario.forged_ppm == 0,
+            perfect: scenario.is_perfect(),
+            places,
+        }
+    }
+
+    /// The station at the other end.
+    fn peer(&self, station: usize) -> Option<usize> {
+        let Place { pair, end: Some(end), .. } = self.places[station] else { return None };
+        self.places.iter().position(|place| place.pair == pair && place.end == Some(1 - end))
+    }
+
+    /// Fills a packet so that no other of the run is like it.
+    pub(super) fn fill(&mut self, from: usize, packet: &mut [u8]) {
+        self.serial += 1;
+        // Short packets have but a number: they are told apart within 65536 of them.
+        let mut state = self.serial | (from as u64) << 48;
+        for (at, byte) in packet.iter_mut().enumerate() {
+            if at > 0 && at % 8 == 0 {
+                state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(at as u64);
+            }
+            *byte = state.to_le_bytes()[at % 8];
+        }
+    }
+
+    pub(super) fn accepted(&mut self, from: usize, packet: Vec<u8>) {
+        match self.flows.get_mut(&from) {
+            Some(Flow::Coded(ledger)) => ledger.accepted(packet),
+            Some(Flow::Plain(flow)) => {
+                let number = flow.accepted;
+                flow.packets.entry(packet).or_default().push((number, false));
+                flow.accepted += 1;
+            }
+            None => {}
+        }
+    }
+
+    pub(super) fn started(&mut self, station: usize, view: Inspection, sizes: (usize, usize)) {
+        if let Some(Flow::Coded(ledger)) = self.flows.get_mut(&station) {
+            ledger.sender_started(&view, sizes);
+        }
+        self.last[station] = (view, Stats::default());
+    }
+
+    pub(super) fn died(&mut self, station: usize) {
+        if let Some(Flow::Coded(ledger)) = self.flows.get_mut(&station) {
+            ledger.sender_died();
+        }
+        let peer = self.peer(station);
+        if let Some(Flow::Coded(ledger)) = peer.and_then(|peer| self.flows.get_mut(&peer)) {
+            ledger.close_reader();
+        }
+        if let Some(Flow::Plain(flow)) = self.flows.get_mut(&station) {
+            flow.waiting = 0;
+        }
+    }
+
+    /// Looks at a station after an event.
+    pub(super) fn look(
+        &mut self,
+        station: usize,
+        look: Look,
+        config: &StationConfig,
+    ) -> Result<(), Broken> {
+        let name = |(invariant, text): Broken| (invariant, format!("station {station}: {text}"));
+        let before = core::mem::take(&mut self.last[station]);
+        let checked = check_bounds(&look.view, config)
+            .and_then(|()| check_ranks(&before.0, &look.view))
+            .and_then(|()| self.look_at_flows(station, &look, &before.1));
+        self.last[station] = (look.view, look.stats);
+        checked.map_err(name)?;
+        if self.trusted { self.check_belief(station).map_err(name) } else { Ok(()) }
+    }
+
+    fn look_at_flows(&mut self, station: usize, look: &Look, before: &Stats) -> Result<(), Broken> {
+        let Look { view, stats, delivered, timer } = look;
+        let Some(peer) = self.peer(station) else {
+            return ensure(delivered.is_empty(), Invariant::Delivery, || {
+                "a helper delivers packets".to_owned()
+            });
+        };
+        let from = self.places[peer].id.0;
+        if !self.trusted {
+            return Ok(());
+        }
+        match self.flows.get_mut(&station) {
+            Some(Flow::Coded(ledger)) => ledger.look_at_sender(view, before, stats, *timer)?,
+            Some(Flow::Plain(flow)) => flow.waiting = view.ingress_packets,
+            None => {}
+        }
+        match self.flows.get_mut(&peer) {
+            Some(Flow::Coded(ledger)) => {
+                let most = ledger.packets_at_once_max();
+                ensure(delivered.len() <= most, Invariant::Bounds, || {
+                    format!("{} packets came out at once, at most {most} may", delivered.len())
+                })?;
+                let given_up = stats.symbols_given_up - before.symbols_given_up;
+                ledger.look_at_receiver(view, from, delivered, given_up)
+            }
+            Some(Flow::Plain(flow)) => {
+                delivered.iter().try_for_each(|packet| flow.take(packet, self.ordered))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// No sender believes more than its receiver has; looked at from either side.
+    fn check_belief(&self, station: usize) -> Result<(), Broken> {
+        let Some(peer) = self.peer(station) else { return Ok(()) };
+        for (sender, receiver) in [(station, peer), (peer, station)] {
+            if let Some(Flow::Coded(ledger)) = self.flows.get(&sender) {
+                ledger.check_belief(&self.last[sender].0, &self.last[receiver].0)?;
+            }
+        }
+        Ok(())
+    }
+
+    // ---- the end ------------------------------------------------------------------------------
+
+    /// Whether it is known of every packet what became of it, and no station has work left.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.waiting() == 0
+    }
+
+    /// Packets of which it is not known what became of them, and dimensions that encoders miss.
+    pub(super) fn waiting(&self) -> usize {
+        let of = |(&station, flow): (&usize, &Flow)| flow.waiting() + self.missing(station);
+        self.flows.iter().map(of).sum()
+    }
+
+    /// Dimensions that a station's decoder lacks, as far as the station knows.
+    fn missing(&self, station: usize) -> usize {
+        let encoder = self.last[station].0.encoder.as_ref();
+        let blocks = encoder.iter().flat_map(|encoder| &encoder.blocks);
+        blocks.map(|block| block.symbols.saturating_sub(block.rank)).sum()
+    }
+
+    /// What is not at rest, for people.
+    pub(super) fn what_waits(&self, stations: &[Option<&Station>]) -> String {
+        let flows = self.flows.iter().map(|(&station, flow)| {
+            let (waiting, missing) = (flow.waiting(), self.missing(station));
+            format!("{waiting} packets and {missing} dimensions of station {station}")
+        });
+        let flows: Vec<String> = flows.collect();
+        let states = stations.iter().flatten().enumerate();
+        let states = states.map(|(at, station)| format!("\n{at}: {:?}", station.inspect()));
+        format!("still waiting: {}{}", flows.join(", "), states.collect::<String>())
+    }
+
+    /// Closes the books.
+    pub(super) fn close(&self, scenario: &Scenario) -> Result<(), Broken> {
+        if !self.trusted {
+            return Ok(());
+        }
+        ensure(self.is_at_rest(), Invariant::Stuck, || {
+            "what was at rest woke up again".to_owned()
+        })?;
+        if !self.perfect {
+            return Ok(());
+        }
+        for (station, flow) in &self.flows {
+            let (accepted, delivered, given_up) = match flow {
+                Flow::Coded(ledger) => (
+                    ledger.packets() as u64,
+                    ledger.count(Fate::Delivered),
+                    ledger.given_up_by_sender + ledger.count(Fate::GivenUp),
+                ),
+                Flow::Plain(flow) => (flow.accepted as u64, flow.delivered as u64, 0),
+            };
+            ensure((delivered, given_up) == (accepted, 0), Invariant::Perfection, || {
+                format!(
+                    "{delivered} of {accepted} packets of station {station} came out, {given_up} \
+                     were given up; seed {}",
+                    scenario.seed
+                )
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Counts what became of the packets.
+    pub(super) fn count(&self, coverage: &mut Coverage) {
+        let coded = self.flows.values().filter_map(|flow| match flow {
+            Flow::Coded(ledger) => Some(ledger),
+            Flow::Plain(_) => None,
+        });
+        for ledger in coded {
+            coverage.add(Feature::PacketsGivenUpReceiver, ledger.count(Fate::GivenUp));
+            coverage.add(Feature::PacketsGivenUpSender, ledger.given_up_by_sender);
+            coverage.add(Feature::PacketsDied, ledger.count(Fate::Died));
+            coverage.add(Feature::PacketsRepeated, ledger.repeated);
+        }
+    }
+}
+
+impl Flow {
+    fn waiting(&self) -> usize {
+        match self {
+            Flow::Coded(ledger) => ledger.waiting(),
+            Flow::Plain(flow) => flow.waiting,
+        }
+    }
+}
+
+impl PlainFlow {
+    /// A packet came out: one that went in, not seen before, behind the one before where the
+    /// network keeps the order.
+    fn take(&mut self, packet: &[u8], ordered: bool) -> Result<(), Broken> {
+        let sent = self.packets.get_mut(packet);
+        let fresh = sent.and_then(|sent| sent.iter_mut().find(|(_, out)| !out));
+        let Some((number, out)) = fresh else {
+            let text = format!("delivered {packet:02x?}, which was not sent, or came out before");
+            return Err((Invariant::Delivery, text));
+        };
+        *out = true;
+        let (number, newest) = (*number, self.newest);
+        self.delivered += 1;
+        self.newest = newest.max(number);
+        ensure(!ordered || number >= newest, Invariant::Delivery, || {
+            format!("packet {number} came out behind {newest}")
+        })
+    }
+}
+
+impl Ledger {
+    fn packets_at_once_max(&self) -> usize {
+        let (block_size, symbol_size) = self.sizes();
+        egress_packets_max(block_size, symbol_size)
+    }
+}

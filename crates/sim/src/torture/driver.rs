@@ -1,0 +1,546 @@
+//! Drives stations through a scenario, as a daemon drives one, and looks at them after every event.
+
+mod underlay;
+
+use core::fmt;
+use core::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
+
+use corridor_base::Time;
+use corridor_base::rand::Rng;
+use corridor_proto::bounds::{
+    HELLO_INTERVAL_SEARCH_MAX, HELLO_INTERVAL_SLOW, HELLO_TALKING, PENDING_SESSION_AGE_MAX,
+    REPORT_INTERVAL,
+};
+use corridor_proto::{Event, FrameOutcome, PacketOutcome, Station, StationConfig};
+
+use super::adversary::{Insider, Stranger};
+use super::books::{Books, Look};
+use super::coverage::{Coverage, Feature};
+use super::draw::Dice;
+use super::invariants::{Broken, Invariant, Violation, ensure};
+use super::network::Network;
+use super::scenario::{Help, Place, Scenario};
+use super::subject::Subject;
+
+/// How long nothing may get on once the network is calm, beside two of the longest deadline: a
+/// decoder gives up after one, an encoder after two.
+const STANDSTILL_MAX: Duration = Duration::from_secs(8);
+/// How long stations are run after an insider has fallen silent.
+const AFTER_INSIDER: Duration = Duration::from_secs(5);
+/// How often it is asked whether all is at rest.
+const REST_ASKED: Duration = Duration::from_millis(100);
+/// How long silence is then listened to.
+const WATCH: Duration = Duration::from_secs(12);
+/// Frames an endpoint may send in that time: greetings, of itself and as answers.
+const FRAMES_AT_REST: u64 = 2 * (1 + WATCH.as_secs() / HELLO_INTERVAL_SLOW.as_secs());
+/// The same for a helper, which also reports.
+const HELPER_FRAMES_AT_REST: u64 = FRAMES_AT_REST + 1 + times(REPORT_INTERVAL);
+/// More for whoever looks for a neighbour, or hears frames of sessions it does not know.
+const SEARCH_FRAMES_AT_REST: u64 = 1 + times(HELLO_INTERVAL_SEARCH_MAX);
+/// Rounds of a station's timer at one moment that bring nothing.
+const IDLE_ROUNDS_MAX: u32 = 4;
+/// Timers of a station in one second of its clock that bring nothing.
+const IDLE_TIMERS_MAX: u32 = 2_000;
+/// Events of a run; a scenario that needs more is no use.
+const EVENTS_MAX: u64 = 20_000_000;
+
+/// How often something comes in the time of silence.
+const fn times(interval: Duration) -> u64 {
+    (WATCH.as_nanos() / interval.as_nanos()) as u64
+}
+
+/// What the network or a host does at some time.
+enum Happening {
+    Frame {
+        to: usize,
+        bytes: Vec<u8>,
+        origin: Origin,
+    },
+    /// The underlay of a station may have room again.
+    Room {
+        station: usize,
+    },
+    /// The host of an endpoint sends a packet.
+    Packet {
+        from: usize,
+    },
+    Die {
+        station: usize,
+    },
+    Start {
+        station: usize,
+    },
+    Jump {
+        station: usize,
+        by: Duration,
+    },
+    /// From here on every frame arrives.
+    Calm,
+}
+
+/// Where a frame comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    Station,
+    /// A recording.
+    Echo,
+    /// Nobody has ever sealed it.
+    Forged,
+    Insider,
+}
+
+/// A station in its place.
+struct Seat {
+    place: Place,
+    config: StationConfig,
+    subject: Option<Subject>,
+    /// How far its clock is ahead of the network's time.
+    ahead: Duration,
+    /// When the frames in its underlay will have left.
+    departures: VecDeque<Time>,
+    stalled_until: Time,
+    /// When it wants to be called, network's time; `None` while it waits for room.
+    due: Option<Time>,
+    idle_timers: (u64, u32),
+    frames_sent: u64,
+}
+
+/// Called with each thing that happens, for people.
+pub type Trace<'a> = &'a mut dyn FnMut(Time, fmt::Arguments<'_>);
+
+/// A run under way.
+pub(super) struct Driver<'a> {
+    scenario: &'a Scenario,
+    now: Time,
+    seats: Vec<Seat>,
+    network: Network,
+    books: Books,
+    happenings: BTreeMap<(Time, u64), Happening>,
+    sequence: u64,
+    /// Happenings that were planned and have not come yet, other than frames and room.
+    planned: usize,
+    stranger: Option<Stranger>,
+    insider: Option<Insider>,
+    hosts: Vec<Dice>,
+    starts: u64,
+    trace: Option<Trace<'a>>,
+    pub(super) events: u64,
+    pub(super) coverage: Coverage,
+}
+
+impl<'a> Driver<'a> {
+    pub(super) fn new(scenario: &'a Scenario, trace: Option<Trace<'a>>) -> Self {
+        let places = scenario.places();
+        let seed = scenario.seed;
+        let configs: Vec<_> = places.iter().map(|&place| scenario.config(place)).collect();
+        let adversary = scenario.forged_ppm > 0 && !scenario.forgeries.is_empty();
+        let stranger = adversary.then(|| Stranger::new(seed, &configs));
+        let insider = (scenario.insider_ppm > 0).then(|| Insider::new(seed, configs[0].psk));
+        let seat = |(index, config): (usize, StationConfig)| {
+            // No two machines were switched on at the same time.
+            let ms = Dice::new(seed, index as u64, "torture clock").below(1_000_000);
+            Seat {
+                place: places[index],
+                config,
+                subject: None,
+                ahead: Duration::from_millis(ms),
+                departures: VecDeque::new(),
+                stalled_until: Time::ZERO,
+                due: None,
+                idle_timers: (0, 0),
+                frames_sent: 0,
+            }
+        };
+        let hosts = (0..places.len() as u64).map(|at| Dice::new(seed, at, "torture host"));
+        let mut driver = Driver {
+            scenario,
+            now: Time::ZERO,
+            network: Network::new(scenario),
+            books: Books::new(scenario),
+            happenings: BTreeMap::new(),
+            sequence: 0,
+            planned: 0,
+            stranger,
+            insider,
+            hosts: hosts.collect(),
+            starts: 0,
+            trace,
+            events: 0,
+            coverage: Coverage::default(),
+            seats: configs.into_iter().enumerate().map(seat).collect(),
+        };
+        driver.plan();
+        driver
+    }
+
+    /// Puts down all that will happen by itself.
+    fn plan(&mut self) {
+        let scenario = self.scenario;
+        let ms = |ms: u32| Time::from_millis(ms.into());
+        for station in 0..self.seats.len() {
+            let Place { pair, end: Some(end), .. } = self.seats[station].place else { continue };
+            let end = &scenario.pairs[pair].ends[end];
+            let mut dice = Dice::new(scenario.seed, station as u64, "torture load");
+            let mean_ns = 2_000_000 * u64::from(scenario.span_ms) / u64::from(end.packets.max(1));
+            let mut at = Time::ZERO;
+            for _ in 0..end.packets {
+                let gap = Duration::from_nanos(dice.below(mean_ns));
+                if !dice.chance(end.together_ppm) {
+                    at += gap;
+                }
+                self.happen(at, Happening::Packet { from: station });
+            }
+        }
+        for restart in &scenario.restarts {
+            let station = restart.station.into();
+            self.happen(ms(restart.at_ms), Happening::Die { station });
+            self.happen(
+                ms(restart.at_ms.saturating_add(restart.down_ms)),
+                Happening::Start { station },
+            );
+        }
+        for jump in &scenario.jumps {
+            let by = Duration::from_millis(jump.by_ms.into());
+            self.happen(ms(jump.at_ms), Happening::Jump { station: jump.station.into(), by });
+        }
+        for stall in &scenario.stalls {
+            self.happen(ms(stall.begin_ms), Happening::Room { station: stall.station.into() });
+        }
+        self.happen(ms(scenario.span_ms), Happening::Calm);
+        if scenario.is_perfect() {
+            self.network.calm_down();
+        }
+    }
+
+    fn happen(&mut self, at: Time, what: Happening) {
+        let network = matches!(what, Happening::Frame { .. } | Happening::Room { .. });
+        self.planned += usize::from(!network);
+        self.happenings.insert((at, self.sequence), what);
+        self.sequence += 1;
+    }
+
+    // ---- the run ------------------------------------------------------------------------------
+
+    /// Runs the scenario to its end.
+    pub(super) fn run(&mut self) -> Result<(), Violation> {
+        self.run_checked().map_err(|(invariant, text)| Violation {
+            invariant,
+            at_ns: self.now.as_nanos(),
+            text,
+        })
+    }
+
+    fn run_checked(&mut self) -> Result<(), Broken> {
+        (0..self.seats.len()).try_for_each(|station| self.start(station))?;
+        while self.planned > 0 {
+            self.step()?;
+        }
+        if self.insider.is_some() {
+            // Whoever means ill and has the key can keep stations busy: no rest is promised then.
+            return self.run_until(self.now + AFTER_INSIDER);
+        }
+        self.come_to_rest()?;
+        self.watch()
+    }
+
+    /// Waits until everything has come to rest, as long as there is progress, however slow.
+    fn come_to_rest(&mut self) -> Result<(), Broken> {
+        let ends = self.scenario.pairs.iter().flat_map(|pair| &pair.ends);
+        let deadline_ms = ends.map(|end| end.coding.delivery_deadline_ms).max().unwrap_or(0);
+        let patience = STANDSTILL_MAX + 2 * Duration::from_millis(deadline_ms.into());
+        let (mut least, mut since) = (usize::MAX, self.now);
+        while !self.is_at_rest() {
+            let waiting = self.books.waiting();
+            if waiting < least {
+                (least, since) = (waiting, self.now);
+            }
+            ensure(self.now - since < patience, Invariant::Stuck, || {
+                self.books.what_waits(&self.views())
+            })?;
+            self.run_until(self.now + REST_ASKED)?;
+        }
+        Ok(())
+    }
+
+    fn is_at_rest(&self) -> bool {
+        self.seats.iter().all(|seat| seat.departures.back().is_none_or(|&at| at <= self.now))
+            && self.books.is_at_rest()
+    }
+
+    fn views(&self) -> Vec<Option<&Station>> {
+        self.seats.iter().map(|seat| Some(seat.subject.as_ref()?.station())).collect()
+    }
+
+    /// Listens to the silence, and closes the books.
+    fn watch(&mut self) -> Result<(), Broken> {
+        // A recording that was played back may keep two stations greeting each other for a while.
+        let greetings = PENDING_SESSION_AGE_MAX + HELLO_TALKING + HELLO_INTERVAL_SLOW;
+        self.run_until(self.now + greetings)?;
+        let before: Vec<u64> = self.seats.iter().map(|seat| seat.frames_sent).collect();
+        self.run_until(self.now + WATCH)?;
+        let strangers = self.scenario.pairs.len() > 1;
+        for (seat, before) in self.seats.iter().zip(before) {
+            let sent = seat.frames_sent - before;
+            let helper = seat.place.end.is_none();
+            let absent = self.scenario.pairs[seat.place.pair].helper == Help::Absent;
+            let search = if strangers || absent { SEARCH_FRAMES_AT_REST } else { 0 };
+            let most = if helper { HELPER_FRAMES_AT_REST } else { FRAMES_AT_REST } + search;
+            ensure(sent <= most, Invariant::Silence, || {
+                format!("station {} sent {sent} frames in {WATCH:?} of rest", seat.place.id.0)
+            })?;
+        }
+        self.books.close(self.scenario)
+    }
+
+    fn run_until(&mut self, until: Time) -> Result<(), Broken> {
+        while self.next().is_some_and(|(at, _)| at <= until) {
+            self.step()?;
+        }
+        self.now = self.now.max(until);
+        Ok(())
+    }
+
+    /// When something happens next; with it the station, if it is a timer.
+    fn next(&self) -> Option<(Time, Option<usize>)> {
+        let timers = self.seats.iter().enumerate();
+        let timer = timers.filter_map(|(at, seat)| Some((seat.due?, at))).min();
+        let next = self.happenings.first_key_value().map(|(&(at, _), _)| at);
+        match (next, timer) {
+            (Some(at), timer) if timer.is_none_or(|(timer, _)| at <= timer) => Some((at, None)),
+            (_, Some((at, station))) => Some((at, Some(station))),
+            (_, None) => None,
+        }
+    }
+
+    fn step(&mut self) -> Result<(), Broken> {
+        let Some((at, timer)) = self.next() else {
+            return Err((Invariant::Stuck, "nothing will ever happen again".to_owned()));
+        };
+        self.now = self.now.max(at);
+        self.events += 1;
+        ensure(self.events < EVENTS_MAX, Invariant::Spin, || format!("{EVENTS_MAX} events"))?;
+        match timer {
+            Some(station) => self.timer(station),
+            None => match self.happenings.pop_first() {
+                Some((_, what)) => self.happening(what),
+                None => Ok(()),
+            },
+        }
+    }
+
+    fn happening(&mut self, what: Happening) -> Result<(), Broken> {
+        let network = matches!(what, Happening::Frame { .. } | Happening::Room { .. });
+        self.planned -= usize::from(!network);
+        match what {
+            Happening::Frame { to, bytes, origin } => self.frame(to, &bytes, origin),
+            Happening::Room { station } => self.settle(station, true).map(|_| ()),
+            Happening::Packet { from } => self.packet(from),
+            Happening::Die { station } => {
+                self.die(station);
+                Ok(())
+            }
+            Happening::Start { station } if self.seats[station].subject.is_none() => {
+                self.start(station)
+            }
+            Happening::Start { .. } => Ok(()),
+            Happening::Jump { station, by } => {
+                self.say(format_args!("the clock of {station} jumps ahead by {by:?}"));
+                self.coverage.add(Feature::ClockJumps, 1);
+                self.seats[station].ahead += by;
+                self.settle(station, true).map(|_| ())
+            }
+            Happening::Calm => {
+                self.say(format_args!("the network calms down"));
+                self.network.calm_down();
+                Ok(())
+            }
+        }
+    }
+
+    fn say(&mut self, what: fmt::Arguments<'_>) {
+        if let Some(trace) = &mut self.trace {
+            trace(self.now, what);
+        }
+    }
+
+    // ---- stations -----------------------------------------------------------------------------
+
+    fn start(&mut self, station: usize) -> Result<(), Broken> {
+        let seat = &mut self.seats[station];
+        let mut entropy = [0; 32];
+        let starts = self.starts;
+        Dice::new(self.scenario.seed, starts, "torture entropy").0.fill_bytes(&mut entropy);
+        self.starts += 1;
+        let made = Station::new(seat.config.clone(), entropy, self.now + seat.ahead);
+        let made = made.map_err(|error| (Invariant::Panic, error.to_string()))?;
+        let plant = self.scenario.plant.filter(|plant| usize::from(plant.station) == station);
+        seat.subject = Some(Subject::new(made, plant));
+        let subject = seat.subject.as_mut();
+        let view = subject.map(Subject::inspect).unwrap_or_default();
+        let coding = seat.subject.as_ref().map(|subject| subject.station().config().coding);
+        let sizes = coding.map_or((0, 0), |coding| {
+            (usize::from(coding.block_size), usize::from(coding.symbol_size))
+        });
+        self.books.started(station, view, sizes);
+        self.say(format_args!("station {station} starts"));
+        self.settle(station, true).map(|_| ())
+    }
+
+    fn die(&mut self, station: usize) {
+        if let Some(mut dead) = self.seats[station].subject.take() {
+            self.say(format_args!("station {station} dies"));
+            self.seats[station].due = None;
+            let helper = self.seats[station].place.end.is_none();
+            let feature = if helper { Feature::HelperRestarts } else { Feature::EndpointRestarts };
+            self.coverage.add(feature, 1);
+            self.note_stats(&dead.stats());
+            self.books.died(station);
+        }
+    }
+
+    fn timer(&mut self, station: usize) -> Result<(), Broken> {
+        let now = self.now;
+        let seat = &mut self.seats[station];
+        let local = now + seat.ahead;
+        let Some(subject) = &mut seat.subject else { return Ok(()) };
+        subject.handle_timeout(local);
+        if self.settle(station, true)? {
+            return Ok(());
+        }
+        let second = local.as_nanos() / 1_000_000_000;
+        let idle = &mut self.seats[station].idle_timers;
+        *idle = if idle.0 == second { (second, idle.1 + 1) } else { (second, 1) };
+        let count = idle.1;
+        ensure(count <= IDLE_TIMERS_MAX, Invariant::Spin, || {
+            format!("station {station} had {count} timers within a second that did nothing")
+        })
+    }
+
+    fn packet(&mut self, from: usize) -> Result<(), Broken> {
+        let now = self.now;
+        let seat = &mut self.seats[from];
+        let (Some(subject), Some(end)) = (&mut seat.subject, seat.place.end) else { return Ok(()) };
+        let end = &self.scenario.pairs[seat.place.pair].ends[end];
+        let dice = &mut self.hosts[from];
+        let most = self.scenario.packet_len_max(subject.station(), end) as u64;
+        let len = match dice.below(8) {
+            0 => 2 + dice.below(11),
+            1 => most,
+            2..5 => 12 + dice.below(24),
+            _ => 2 + dice.below(most - 1),
+        };
+        let mut packet = vec![0; len.min(most) as usize];
+        self.books.fill(from, &mut packet);
+        let outcome = subject.handle_packet(now + seat.ahead, &packet);
+        self.say(format_args!("host of {from}: packet of {} bytes, {outcome:?}", packet.len()));
+        match outcome {
+            PacketOutcome::Accepted => self.books.accepted(from, packet),
+            PacketOutcome::QueueFull => {}
+            other => {
+                return Err((Invariant::Delivery, format!("a packet of {len} bytes: {other:?}")));
+            }
+        }
+        self.settle(from, true).map(|_| ())
+    }
+
+    fn frame(&mut self, to: usize, bytes: &[u8], origin: Origin) -> Result<(), Broken> {
+        let now = self.now;
+        let seat = &mut self.seats[to];
+        let Some(subject) = &mut seat.subject else { return Ok(()) };
+        let outcome = subject.handle_frame(now + seat.ahead, bytes);
+        self.say(format_args!("{to} hears {} bytes ({origin:?}): {outcome:?}", bytes.len()));
+        let accepted = !matches!(outcome, FrameOutcome::Rejected(_));
+        if origin == Origin::Insider && accepted {
+            self.coverage.add(Feature::InsiderAccepted, 1);
+        }
+        ensure(!(origin == Origin::Forged && accepted), Invariant::Forgery, || {
+            format!("station {to} took a forged frame of {} bytes: {outcome:?}", bytes.len())
+        })?;
+        self.settle(to, false).map(|_| ())
+    }
+
+    /// Drains a station after an input, as a driver does, and looks at it. Whether it did anything.
+    /// `timer`: the input was no frame.
+    fn settle(&mut self, station: usize, timer: bool) -> Result<bool, Broken> {
+        let mut delivered = Vec::new();
+        let (mut frames, mut idle) = (0, 0);
+        loop {
+            let has_room = self.has_room(station);
+            let seat = &mut self.seats[station];
+            let local = self.now + seat.ahead;
+            let Some(subject) = &mut seat.subject else { return Ok(true) };
+            delivered.extend(core::iter::from_fn(|| subject.poll_packet()));
+            if subject.poll_timeout().is_some_and(|due| due <= local) {
+                subject.handle_timeout(local);
+                delivered.extend(core::iter::from_fn(|| subject.poll_packet()));
+            }
+            while let Some(event) = subject.poll_event() {
+                note_event(&mut self.coverage, &event);
+            }
+            if !has_room {
+                self.coverage.add(Feature::FramesBacklogged, 1);
+                break;
+            }
+            if let Some((to, frame)) = subject.poll_transmit(local) {
+                frames += 1;
+                idle = 0;
+                self.send(station, to, frame)?;
+                continue;
+            }
+            if subject.poll_timeout().is_none_or(|due| due > local) {
+                break;
+            }
+            idle += 1;
+            let due = subject.poll_timeout();
+            ensure(idle < IDLE_ROUNDS_MAX, Invariant::Spin, || {
+                format!("station {station} at {local} asks for {due:?} and does nothing")
+            })?;
+        }
+        let seat = &mut self.seats[station];
+        let Some(subject) = &mut seat.subject else { return Ok(true) };
+        let local = self.now + seat.ahead;
+        // What has passed waits for room.
+        let due = subject.poll_timeout().filter(|&due| due > local);
+        seat.due = due.map(|due| self.now + (due - local));
+        for packet in &delivered {
+            if let Some(trace) = &mut self.trace {
+                trace(self.now, format_args!("{station} delivers {} bytes", packet.len()));
+            }
+        }
+        let did = frames > 0 || !delivered.is_empty();
+        let look = Look { view: subject.inspect(), stats: subject.stats(), delivered, timer };
+        self.books.look(station, look, &seat.config)?;
+        Ok(did)
+    }
+
+    // ---- coverage -----------------------------------------------------------------------------
+
+    /// Counts what the run has touched. To be called once, when it is over.
+    pub(super) fn count(&mut self) {
+        let mut seats = core::mem::take(&mut self.seats);
+        for subject in seats.iter_mut().filter_map(|seat| seat.subject.as_mut()) {
+            self.note_stats(&subject.stats());
+        }
+        self.seats = seats;
+        self.books.count(&mut self.coverage);
+        super::coverage::count_scenario(self.scenario, &mut self.coverage);
+    }
+
+    fn note_stats(&mut self, stats: &corridor_proto::Stats) {
+        super::coverage::count_stats(stats, &mut self.coverage);
+    }
+
+    /// The network's time.
+    pub(super) fn now(&self) -> Time {
+        self.now
+    }
+}
+
+fn note_event(coverage: &mut Coverage, event: &Event) {
+    match event {
+        Event::SessionUp { restarted: true, .. } => coverage.add(Feature::PeersRestarted, 1),
+        Event::PeerSilent { .. } => coverage.add(Feature::PeersSilent, 1),
+        Event::SessionUp { .. } => {}
+    }
+}

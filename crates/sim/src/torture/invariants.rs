@@ -1,0 +1,195 @@
+//! What must hold after every event, whatever a network does.
+
+use core::fmt;
+
+use corridor_base::Time;
+use corridor_proto::StationConfig;
+use corridor_proto::bounds::{
+    BLOCKS_IN_FLIGHT_MAX, EVENTS_MAX, FINISHED_BLOCKS_MAX, HELPER_BLOCKS_MAX, HELPER_IN_FLIGHT_MAX,
+    PENDING_SESSIONS_MAX, SENT_LOG_MAX,
+};
+use corridor_proto::budget::ERASURE_RATIO_MAX;
+use corridor_proto::inspect::{DecoderView, EncoderView, FlowView, Inspection};
+use corridor_proto::wire::PACKET_PREFIX_LEN;
+use serde::Serialize;
+
+/// What was violated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Invariant {
+    /// Packets come out as they went in, in order, once in a session.
+    Delivery,
+    /// What does not come out is counted as given up, and nothing else is.
+    Accounting,
+    /// On a perfect network nothing is given up.
+    Perfection,
+    /// Ranks of a block rise, up to what the block has; nobody believes more than there is.
+    Ranks,
+    /// Queues, windows, budgets and frames keep to their bounds.
+    Bounds,
+    /// What was forged is not accepted.
+    Forgery,
+    /// Once the network is calm, everything is delivered or given up within a time.
+    Stuck,
+    /// With nothing to do, stations are silent but for greetings and reports.
+    Silence,
+    /// No timer in the past, no timers for nothing.
+    Spin,
+    /// Nothing panics.
+    Panic,
+}
+
+/// A run in which something did not hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// What.
+    pub invariant: Invariant,
+    /// When, nanoseconds of the network's time.
+    pub at_ns: u64,
+    /// Who and how.
+    pub text: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = Time::from_nanos(self.at_ns);
+        write!(f, "{:?} violated at {at}: {}", self.invariant, self.text)
+    }
+}
+
+/// A check that failed, before it is known when and where.
+pub(super) type Broken = (Invariant, String);
+
+/// Fails a check with a text that is made only then.
+pub(super) fn ensure(
+    holds: bool,
+    invariant: Invariant,
+    text: impl FnOnce() -> String,
+) -> Result<(), Broken> {
+    if holds { Ok(()) } else { Err((invariant, text())) }
+}
+
+/// That all a station holds keeps to its bounds.
+pub(super) fn check_bounds(view: &Inspection, config: &StationConfig) -> Result<(), Broken> {
+    within("packets in the ingress queue", view.ingress_packets, config.ingress_packets)?;
+    within("packets in the egress queue after it was drained", view.egress_packets, 0)?;
+    within("events", view.events, EVENTS_MAX)?;
+    for peer in &view.peers {
+        within("pending sessions", peer.pending_sessions, PENDING_SESSIONS_MAX)?;
+    }
+    if let Some(encoder) = &view.encoder {
+        check_encoder(encoder, config)?;
+    }
+    if let Some(decoder) = &view.decoder {
+        let window = usize::from(BLOCKS_IN_FLIGHT_MAX);
+        within("blocks of a decoder", decoder.blocks.len(), window)?;
+        within("spare blocks of a decoder", decoder.spare_blocks, window)?;
+        within("finished blocks", decoder.finished_blocks, FINISHED_BLOCKS_MAX)?;
+    }
+    view.flows.iter().try_for_each(|flow| check_helper(flow, config))
+}
+
+fn check_encoder(encoder: &EncoderView, config: &StationConfig) -> Result<(), Broken> {
+    let coding = &config.coding;
+    let (blocks, size) = (usize::from(coding.blocks_in_flight), usize::from(coding.block_size));
+    within("blocks in flight", encoder.blocks.len(), blocks)?;
+    within("spare blocks of an encoder", encoder.spare_blocks, blocks)?;
+    if let Some(oldest) = encoder.blocks.first() {
+        let span = encoder.next_block.wrapping_sub(oldest.block);
+        within("blocks from the oldest in flight on", span, BLOCKS_IN_FLIGHT_MAX)?;
+    }
+    for block in &encoder.blocks {
+        within("symbols of a block", block.symbols, size)?;
+        within("transmissions kept in mind", block.in_flight, SENT_LOG_MAX)?;
+        check_budget("budget of an encoder's block", block.budget, config, size)?;
+    }
+    Ok(())
+}
+
+fn check_helper(flow: &FlowView, config: &StationConfig) -> Result<(), Broken> {
+    within("blocks of a helper", flow.blocks.len(), HELPER_BLOCKS_MAX)?;
+    within("spare blocks of a helper", flow.spare_blocks, HELPER_BLOCKS_MAX)?;
+    for block in &flow.blocks {
+        within("frames a helper keeps in mind", block.in_flight, HELPER_IN_FLIGHT_MAX)?;
+        let left = (block.allowed - f64::from(block.sent)).max(0.0);
+        // The encoder, not the helper's own configuration, says how long blocks are.
+        let size = usize::from(config.coding.block_size).max(block.rank);
+        check_budget("budget of a helper's block", left, config, size)?;
+    }
+    Ok(())
+}
+
+/// A budget is no more than what brings a whole block across the worst link that is believed,
+/// twice: once earned, once granted for repair.
+fn check_budget(
+    what: &str,
+    budget: f64,
+    config: &StationConfig,
+    block_size: usize,
+) -> Result<(), Broken> {
+    /// Dependent symbols, and a deviation of the losses.
+    const MARGIN: f64 = 16.0;
+    let worst = 1.0 / (1.0 - ERASURE_RATIO_MAX);
+    let most = (1.0 + config.coding.overshoot) * worst * (block_size as f64 + MARGIN);
+    ensure((0.0..=most).contains(&budget), Invariant::Bounds, || {
+        format!("{what} is {budget}, expected 0 to {most}")
+    })
+}
+
+fn within<T: PartialOrd + fmt::Display>(what: &str, given: T, most: T) -> Result<(), Broken> {
+    ensure(given <= most, Invariant::Bounds, || format!("{given} {what}, at most {most} may be"))
+}
+
+/// Most packets that one input can release to a host.
+pub(super) fn egress_packets_max(block_size: usize, symbol_size: usize) -> usize {
+    usize::from(BLOCKS_IN_FLIGHT_MAX) * block_size * (symbol_size / (PACKET_PREFIX_LEN + 1))
+}
+
+/// That ranks only rise, from one look at a station to the next.
+pub(super) fn check_ranks(before: &Inspection, view: &Inspection) -> Result<(), Broken> {
+    if before.instance != view.instance {
+        return Ok(());
+    }
+    // An encoder forgets what a peer has told that has started anew; a decoder and a helper start
+    // anew with it.
+    let same_peers = before.peers.iter().zip(&view.peers).all(|(a, b)| a.instance == b.instance);
+    if let (Some(was), Some(is), true) = (&before.encoder, &view.encoder, same_peers) {
+        for block in &is.blocks {
+            if let Some(old) = was.blocks.iter().find(|old| old.block == block.block) {
+                rises("an encoder's block", block.block, old.rank, block.rank)?;
+                rises("an encoder's symbols in block", block.block, old.symbols, block.symbols)?;
+            }
+        }
+    }
+    if let (Some(was), Some(is), true) = (&before.decoder, &view.decoder, same_peers) {
+        check_decoder_ranks(was, is)?;
+    }
+    for (was, is) in before.flows.iter().zip(&view.flows).filter(|_| same_peers) {
+        for block in &is.blocks {
+            if let Some(old) = was.blocks.iter().find(|old| old.block == block.block) {
+                rises("a helper's block", block.block, old.rank, block.rank)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_decoder_ranks(was: &DecoderView, is: &DecoderView) -> Result<(), Broken> {
+    let passed = is.base.wrapping_sub(was.base);
+    for (ahead, block) in is.blocks.iter().enumerate() {
+        let number = is.base.wrapping_add(ahead as u16);
+        let Some(block) = block else { continue };
+        ensure(block.rank <= block.known, Invariant::Ranks, || {
+            format!("block {number}: rank {} of {} known symbols", block.rank, block.known)
+        })?;
+        if let Some(Some(old)) = was.blocks.get(usize::from(passed) + ahead) {
+            rises("a decoder's block", number, old.rank, block.rank)?;
+            rises("a decoder's known symbols of block", number, old.known, block.known)?;
+        }
+    }
+    Ok(())
+}
+
+fn rises(what: &str, number: u16, old: usize, new: usize) -> Result<(), Broken> {
+    ensure(old <= new, Invariant::Ranks, || format!("{what} {number} fell from {old} to {new}"))
+}

@@ -1,0 +1,405 @@
+//! What a run of the torture is made of: stations, network, and everything that goes wrong. A
+//! scenario is whole numbers only, so that the line that prints it replays it exactly.
+
+use core::time::Duration;
+
+use corridor_proto::{
+    CodingParams, ConfigError, ErasureRatios, Field, FieldName, LinkErrors, Order, OrderName,
+    Policy, PolicyName, Role, Station, StationConfig, StationId,
+};
+use serde::{Deserialize, Serialize};
+
+use super::subject::Plant;
+
+/// One in a million; shares and probabilities are counts of it.
+pub const PPM: u32 = 1_000_000;
+/// Pairs of ends on one medium.
+pub const PAIRS_MAX: usize = 2;
+/// Happenings of one kind in a scenario.
+const LIST_MAX: usize = 64;
+/// Packets of one host.
+const PACKETS_MAX: u32 = 100_000;
+/// How long the network is bad.
+const SPAN_MS_MAX: u32 = 600_000;
+
+/// A run: a function of this, and of nothing else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// From which all that is not written here is drawn.
+    pub seed: u64,
+    /// Pairs of hosts on one medium; each hears the others' frames.
+    pub pairs: Vec<Pair>,
+    /// The second pair has the numbers of the first, and another key.
+    pub same_numbers: bool,
+    /// The network.
+    pub network: Network,
+    /// How long packets come and the network is bad, milliseconds. Then it calms down.
+    pub span_ms: u32,
+    /// Times during which frames of one station to another get lost, all of them.
+    pub outages: Vec<Outage>,
+    /// Times during which the underlay of a station takes no frame.
+    pub stalls: Vec<Stall>,
+    /// Clocks that jump ahead.
+    pub jumps: Vec<Jump>,
+    /// Stations that start anew.
+    pub restarts: Vec<Restart>,
+    /// Of frames, how many an adversary without a key answers with one of its own.
+    pub forged_ppm: u32,
+    /// What the adversary can do.
+    pub forgeries: Vec<Forgery>,
+    /// Of frames, how many a holder of the key who means ill answers with one of its own. Nothing
+    /// is promised then but that stations live, and keep to their bounds.
+    pub insider_ppm: u32,
+    /// A fault of a station, planted to see it caught.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plant: Option<Plant>,
+}
+
+/// Two ends of a link, and perhaps a helper.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pair {
+    /// Plain forwarders instead of encoders and decoders.
+    pub plain: bool,
+    /// What stands between the ends.
+    pub helper: Help,
+    /// The ends.
+    pub ends: [End; 2],
+}
+
+/// Whether there is a helper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Help {
+    /// Nobody knows of one.
+    None,
+    /// The ends are told of one that is never there.
+    Absent,
+    /// It is there.
+    Present,
+}
+
+/// One end of a link, and its host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct End {
+    /// How it codes.
+    pub coding: Coding,
+    /// Erasure ratios e1, e2, e3 it is told, in millionths; else it measures.
+    pub link_errors_ppm: Option<[u32; 3]>,
+    /// Bound of its ingress queue.
+    pub ingress_packets: u32,
+    /// Longest frame of its underlay, bytes.
+    pub frame_len_max: u16,
+    /// Shortest frame of its underlay, bytes.
+    pub frame_len_min: u16,
+    /// Its pace, bits per second.
+    pub pace_bps: Option<u64>,
+    /// Packets of its host.
+    pub packets: u32,
+    /// Longest of them, bytes, where the tunnel takes such.
+    pub packet_len_max: u16,
+    /// Of the packets, how many come at once with the one before.
+    pub together_ppm: u32,
+}
+
+/// Coding parameters in whole numbers; see [`CodingParams`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "the fields of CodingParams")]
+pub struct Coding {
+    pub field: FieldName,
+    pub order: OrderName,
+    pub policy: PolicyName,
+    pub block_size: u16,
+    pub symbol_size: u16,
+    pub blocks_in_flight: u16,
+    pub overshoot_percent: u16,
+    pub encoder_timeout_ms: u32,
+    pub delivery_deadline_ms: u32,
+    pub ack_interval_ms: u32,
+}
+
+/// What the network does to frames until it calms down.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// Loss of the worst link, millionths; each link has a share of it that is drawn.
+    pub loss_ppm: u32,
+    /// Mean length of a burst of losses, frames; 1: frames get lost independently.
+    pub burst_frames: u16,
+    /// Of frames, how many come twice.
+    pub duplicate_ppm: u32,
+    /// Of frames, how many take longer than others.
+    pub late_ppm: u32,
+    /// How much longer at most, microseconds.
+    pub jitter_us: u32,
+    /// Delay of all frames, microseconds; it stays when the network calms down.
+    pub delay_us: u32,
+    /// Rate of each underlay, bits per second; it stays.
+    pub rate_bps: u64,
+    /// Frames that an underlay takes before it is full; it stays.
+    pub queue_frames: u16,
+}
+
+/// Frames of one station to another get lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "names and units say it")]
+pub struct Outage {
+    pub from: u8,
+    pub to: u8,
+    pub begin_ms: u32,
+    pub end_ms: u32,
+}
+
+/// The underlay of a station takes no frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "names and units say it")]
+pub struct Stall {
+    pub station: u8,
+    pub begin_ms: u32,
+    pub end_ms: u32,
+}
+
+/// A clock jumps ahead, as after a sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "names and units say it")]
+pub struct Jump {
+    pub station: u8,
+    pub at_ms: u32,
+    pub by_ms: u32,
+}
+
+/// A station dies, and starts anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "names and units say it")]
+pub struct Restart {
+    pub station: u8,
+    pub at_ms: u32,
+    pub down_ms: u32,
+}
+
+/// What an adversary without a key sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Forgery {
+    /// A frame with a bit flipped.
+    FlippedBit,
+    /// A frame cut off.
+    Truncated,
+    /// A frame with something behind it.
+    Extended,
+    /// Noise.
+    Noise,
+    /// A header of ours over noise.
+    NoiseBehindHeader,
+    /// The header of one frame, the body of another.
+    Spliced,
+    /// A recorded frame, perhaps of a session before.
+    Replayed,
+    /// A frame of a well-made station that has another key.
+    OtherKey,
+}
+
+impl Forgery {
+    /// All of them.
+    pub const ALL: [Forgery; 8] = [
+        Forgery::FlippedBit,
+        Forgery::Truncated,
+        Forgery::Extended,
+        Forgery::Noise,
+        Forgery::NoiseBehindHeader,
+        Forgery::Spliced,
+        Forgery::Replayed,
+        Forgery::OtherKey,
+    ];
+}
+
+/// A station's place in a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its pair.
+    pub pair: usize,
+    /// Which end, or `None` for the helper.
+    pub end: Option<usize>,
+    /// Its number.
+    pub id: StationId,
+}
+
+/// What is wrong with a scenario.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// A list or a number is out of its range.
+    #[error("{field} is {given}, expected {expected}")]
+    Range {
+        /// Where.
+        field: &'static str,
+        /// The value.
+        given: u64,
+        /// What could be.
+        expected: String,
+    },
+    /// A station cannot be told that.
+    #[error(transparent)]
+    Station(#[from] ConfigError),
+}
+
+impl Coding {
+    /// As stations are told it.
+    pub fn params(&self) -> CodingParams {
+        CodingParams {
+            field: match self.field {
+                FieldName::Gf2 => Field::Gf2,
+                FieldName::Gf16 => Field::Gf16,
+                FieldName::Gf256 => Field::Gf256,
+            },
+            order: match self.order {
+                OrderName::Systematic => Order::Systematic,
+                OrderName::Dense => Order::Dense,
+                OrderName::OnTheFly => Order::OnTheFly,
+            },
+            policy: match self.policy {
+                PolicyName::Playncool => Policy::PlayNCool,
+                PolicyName::Credit => Policy::Credit,
+            },
+            block_size: self.block_size,
+            symbol_size: self.symbol_size,
+            blocks_in_flight: self.blocks_in_flight,
+            overshoot: f64::from(self.overshoot_percent) / 100.0,
+            encoder_timeout: Duration::from_millis(self.encoder_timeout_ms.into()),
+            delivery_deadline: Duration::from_millis(self.delivery_deadline_ms.into()),
+            ack_interval: Duration::from_millis(self.ack_interval_ms.into()),
+            ..CodingParams::default()
+        }
+    }
+}
+
+impl Scenario {
+    /// All stations: the ends of a pair, its helper, the next pair.
+    pub fn places(&self) -> Vec<Place> {
+        let mut places: Vec<Place> = Vec::new();
+        for (pair, told) in self.pairs.iter().enumerate() {
+            let before = if self.same_numbers { 0 } else { 3 * pair as u8 };
+            let place = |end: Option<usize>| {
+                let id = StationId(before + 1 + end.unwrap_or(2) as u8);
+                Place { pair, end, id }
+            };
+            places.extend([place(Some(0)), place(Some(1))]);
+            places.extend((told.helper == Help::Present).then(|| place(None)));
+        }
+        places
+    }
+
+    /// What the station at a place is told.
+    pub fn config(&self, place: Place) -> StationConfig {
+        let pair = &self.pairs[place.pair];
+        let before = place.id.0 - 1 - place.end.unwrap_or(2) as u8;
+        let [a, b, helper] = [1, 2, 3].map(|number| StationId(before + number));
+        // A helper is told what the first end is.
+        let end = &pair.ends[place.end.unwrap_or(0)];
+        let role = match place.end {
+            None => Role::Helper { between: (a, b) },
+            Some(at) if pair.plain => Role::Plain { peer: [b, a][at] },
+            Some(at) => Role::Endpoint {
+                peer: [b, a][at],
+                helper: (pair.helper != Help::None).then_some(helper),
+            },
+        };
+        let ratio = |ppm: u32| f64::from(ppm) / f64::from(PPM);
+        StationConfig {
+            id: place.id,
+            role,
+            psk: [if self.same_numbers { 0x42 + place.pair as u8 } else { 0x42 }; 32],
+            coding: end.coding.params(),
+            link_errors: match end.link_errors_ppm.map(|ppm| ppm.map(ratio)) {
+                Some([e1, e2, e3]) => LinkErrors::Fixed(ErasureRatios { e1, e2, e3 }),
+                None => LinkErrors::Measured,
+            },
+            ingress_packets: end.ingress_packets as usize,
+            frame_len_max: end.frame_len_max.into(),
+            frame_len_min: end.frame_len_min.into(),
+            rate_bps: end.pace_bps,
+        }
+    }
+
+    /// Whether nothing goes wrong: then everything has to come out.
+    pub fn is_perfect(&self) -> bool {
+        let net = &self.network;
+        let harmless = [net.loss_ppm, net.duplicate_ppm, net.late_ppm, self.forged_ppm];
+        let patient = |end: &End| end.coding.delivery_deadline_ms >= 60_000;
+        harmless == [0; 4]
+            && self.insider_ppm == 0
+            && self.outages.is_empty()
+            && self.stalls.is_empty()
+            && self.jumps.is_empty()
+            && self.restarts.is_empty()
+            && self.pairs.iter().flat_map(|pair| &pair.ends).all(patient)
+    }
+
+    /// Finds what cannot be.
+    ///
+    /// # Errors
+    /// The first value out of its range.
+    pub fn check(&self) -> Result<(), ScenarioError> {
+        let stations = self.places().len() as u64;
+        let ends = || self.pairs.iter().flat_map(|pair| &pair.ends);
+        let most = |what: &mut dyn Iterator<Item = u32>| u64::from(what.max().unwrap_or(0));
+        let lists = [self.outages.len(), self.stalls.len(), self.jumps.len(), self.restarts.len()];
+        let named = self.outages.iter().flat_map(|outage| [outage.from, outage.to]);
+        let named = named.chain(self.stalls.iter().map(|stall| stall.station));
+        let named = named.chain(self.jumps.iter().map(|jump| jump.station));
+        let named = named.chain(self.restarts.iter().map(|restart| restart.station));
+        let named = named.chain(self.plant.iter().map(|plant| plant.station));
+        let net = &self.network;
+        let shares =
+            [net.loss_ppm, net.duplicate_ppm, net.late_ppm, self.forged_ppm, self.insider_ppm];
+        let ranges = [
+            ("pairs", self.pairs.len() as u64, 1, PAIRS_MAX as u64),
+            ("span_ms", self.span_ms.into(), 1, SPAN_MS_MAX.into()),
+            (
+                "a list of happenings",
+                lists.into_iter().max().unwrap_or(0) as u64,
+                0,
+                LIST_MAX as u64,
+            ),
+            ("a station", most(&mut named.map(u32::from)), 0, stations.saturating_sub(1)),
+            ("a share in ppm", most(&mut shares.into_iter()), 0, PPM.into()),
+            ("network.burst_frames", net.burst_frames.into(), 1, u16::MAX.into()),
+            ("network.rate_bps", net.rate_bps, 10_000, 100_000_000_000),
+            ("network.queue_frames", net.queue_frames.into(), 1, 1_000),
+            ("network.delay_us", net.delay_us.into(), 0, 10_000_000),
+            ("network.jitter_us", net.jitter_us.into(), 0, 10_000_000),
+            ("packets", most(&mut ends().map(|end| end.packets)), 0, PACKETS_MAX.into()),
+            (
+                "packet_len_max",
+                most(&mut ends().map(|end| u32::from(end.packet_len_max))),
+                2,
+                u16::MAX.into(),
+            ),
+            ("by_ms", most(&mut self.jumps.iter().map(|jump| jump.by_ms)), 0, 1_000_000_000),
+            (
+                "down_ms",
+                most(&mut self.restarts.iter().map(|restart| restart.down_ms)),
+                0,
+                SPAN_MS_MAX.into(),
+            ),
+        ];
+        for (field, given, least, most) in ranges {
+            if !(least..=most).contains(&given) {
+                let expected = format!("{least} to {most}");
+                return Err(ScenarioError::Range { field, given, expected });
+            }
+        }
+        self.places().into_iter().try_for_each(|place| Ok(self.config(place).check()?))
+    }
+
+    /// Longest packet of an end, bytes.
+    pub(crate) fn packet_len_max(&self, station: &Station, end: &End) -> usize {
+        usize::from(end.packet_len_max).clamp(2, station.tunnel_mtu())
+    }
+}

@@ -1,0 +1,199 @@
+//! Makes a failing scenario smaller, greedily: takes one thing away or halves one number at a time,
+//! and keeps what still fails in the same way.
+
+use super::scenario::{End, Help, Scenario};
+use super::{Invariant, run};
+
+/// A smaller scenario that fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shrunk {
+    /// The smallest one found.
+    pub scenario: Scenario,
+    /// Runs it took.
+    pub runs: u32,
+}
+
+/// Shrinks a scenario in which `invariant` does not hold, with at most `runs_max` runs. `stop` is
+/// asked before each run.
+pub fn shrink(
+    scenario: &Scenario,
+    invariant: Invariant,
+    runs_max: u32,
+    mut stop: impl FnMut() -> bool,
+) -> Shrunk {
+    let mut best = Shrunk { scenario: scenario.clone(), runs: 0 };
+    loop {
+        let before = best.scenario.clone();
+        // What was made smaller stays; the next candidates are of the smaller one.
+        let mut index = 0;
+        while let Some(candidate) = candidates(&best.scenario).into_iter().nth(index) {
+            if best.runs >= runs_max || stop() {
+                return best;
+            }
+            best.runs += 1;
+            let fails = candidate.check().is_ok()
+                && run(&candidate).violation.is_some_and(|found| found.invariant == invariant);
+            if fails {
+                best.scenario = candidate;
+            } else {
+                index += 1;
+            }
+        }
+        if best.scenario == before {
+            return best;
+        }
+    }
+}
+
+/// Scenarios that are simpler by one step, the greatest steps first. Each differs from `from`.
+fn candidates(from: &Scenario) -> Vec<Scenario> {
+    let mut list = Candidates { from, list: Vec::new() };
+    for pair in 0..from.pairs.len() {
+        if from.pairs.len() > 1 {
+            list.without(pair);
+        }
+    }
+    list.lists();
+    list.with(|s| {
+        s.forged_ppm = 0;
+        s.forgeries.clear();
+    });
+    list.with(|s| s.insider_ppm = 0);
+    list.with(|s| s.same_numbers = false);
+    list.network();
+    for pair in 0..from.pairs.len() {
+        list.with(|s| s.pairs[pair].helper = Help::None);
+        list.with(|s| s.pairs[pair].ends[1] = s.pairs[pair].ends[0].clone());
+        for end in 0..2 {
+            list.end(|s| &mut s.pairs[pair].ends[end]);
+        }
+        // Most parameters have to be the same at both ends to fail in the same way.
+        list.both(pair, |end| end.coding.block_size = end.coding.block_size.div_ceil(2));
+        list.both(pair, |end| {
+            end.coding.blocks_in_flight = end.coding.blocks_in_flight.div_ceil(2)
+        });
+        list.both(pair, |end| end.coding.overshoot_percent = 100);
+        list.both(pair, |end| end.link_errors_ppm = None);
+        list.both(pair, |end| end.pace_bps = None);
+        list.both(pair, |end| end.frame_len_min = 0);
+        list.both(pair, |end| end.coding.symbol_size = 64);
+        list.both(pair, |end| end.frame_len_max = 576);
+    }
+    list.with(|s| s.span_ms = (s.span_ms / 2).max(1));
+    list.list
+}
+
+struct Candidates<'a> {
+    from: &'a Scenario,
+    list: Vec<Scenario>,
+}
+
+impl Candidates<'_> {
+    /// The scenario with this change, if it is one.
+    fn with(&mut self, change: impl FnOnce(&mut Scenario)) {
+        let mut changed = self.from.clone();
+        change(&mut changed);
+        if changed != *self.from {
+            self.list.push(changed);
+        }
+    }
+
+    /// Takes a pair away, and all that happens to its stations.
+    fn without(&mut self, pair: usize) {
+        let places = self.from.places();
+        let moved = |station: u8| -> Option<u8> {
+            let place = places[usize::from(station)];
+            let kept = places.iter().take(usize::from(station)).filter(|p| p.pair != pair);
+            (place.pair != pair).then_some(kept.count() as u8)
+        };
+        self.with(|s| {
+            s.pairs.remove(pair);
+            s.same_numbers = false;
+            s.outages.retain_mut(|outage| match (moved(outage.from), moved(outage.to)) {
+                (Some(from), Some(to)) => {
+                    (outage.from, outage.to) = (from, to);
+                    true
+                }
+                _ => false,
+            });
+            let keep = |station: &mut u8| match moved(*station) {
+                Some(to) => {
+                    *station = to;
+                    true
+                }
+                None => false,
+            };
+            s.stalls.retain_mut(|stall| keep(&mut stall.station));
+            s.jumps.retain_mut(|jump| keep(&mut jump.station));
+            s.restarts.retain_mut(|restart| keep(&mut restart.station));
+            if let Some(plant) = &mut s.plant {
+                plant.station = moved(plant.station).unwrap_or(0);
+            }
+        });
+    }
+
+    /// Fewer happenings, and fewer means of the adversary.
+    fn lists(&mut self) {
+        self.with(|s| s.outages.clear());
+        self.with(|s| s.stalls.clear());
+        self.with(|s| s.jumps.clear());
+        self.with(|s| s.restarts.clear());
+        for at in 0..self.from.outages.len() {
+            self.with(|s| {
+                let _ = s.outages.remove(at);
+            });
+        }
+        for at in 0..self.from.stalls.len() {
+            self.with(|s| {
+                let _ = s.stalls.remove(at);
+            });
+        }
+        for at in 0..self.from.jumps.len() {
+            self.with(|s| {
+                let _ = s.jumps.remove(at);
+            });
+            self.with(|s| s.jumps[at].by_ms /= 2);
+        }
+        for at in 0..self.from.restarts.len() {
+            self.with(|s| {
+                let _ = s.restarts.remove(at);
+            });
+            self.with(|s| s.restarts[at].down_ms = 0);
+        }
+        for at in 0..self.from.forgeries.len() {
+            self.with(|s| {
+                let _ = s.forgeries.remove(at);
+            });
+        }
+        self.with(|s| s.forged_ppm /= 2);
+        self.with(|s| s.insider_ppm /= 2);
+    }
+
+    fn network(&mut self) {
+        self.with(|s| s.network.loss_ppm = 0);
+        self.with(|s| s.network.late_ppm = 0);
+        self.with(|s| s.network.duplicate_ppm = 0);
+        self.with(|s| s.network.burst_frames = 1);
+        self.with(|s| s.network.queue_frames = 1);
+        self.with(|s| s.network.delay_us = 0);
+        self.with(|s| s.network.loss_ppm /= 2);
+        self.with(|s| s.network.late_ppm /= 2);
+        self.with(|s| s.network.duplicate_ppm /= 2);
+        self.with(|s| s.network.jitter_us /= 2);
+        self.with(|s| s.network.delay_us /= 2);
+    }
+
+    /// Less of a load at one end.
+    fn end(&mut self, end: impl Fn(&mut Scenario) -> &mut End) {
+        self.with(|s| end(s).packets = 0);
+        self.with(|s| end(s).packets /= 2);
+        self.with(|s| end(s).packets = end(s).packets.saturating_sub(1));
+        self.with(|s| end(s).packet_len_max = 8);
+        self.with(|s| end(s).together_ppm = 0);
+    }
+
+    /// A parameter of both ends of a pair.
+    fn both(&mut self, pair: usize, change: impl Fn(&mut End)) {
+        self.with(|s| s.pairs[pair].ends.iter_mut().for_each(&change));
+    }
+}

@@ -1,0 +1,239 @@
+//! A station under torture, and the faults that can be planted in it to see the checks bite.
+
+use corridor_base::Time;
+use corridor_proto::bounds::FINISHED_BLOCKS_MAX;
+use corridor_proto::inspect::Inspection;
+use corridor_proto::{Destination, Event, FrameOutcome, PacketOutcome, Station, StationId, Stats};
+use serde::{Deserialize, Serialize};
+
+/// A fault, in which station, and after how many occasions for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plant {
+    /// What it does wrong.
+    pub fault: Fault,
+    /// Which station.
+    pub station: u8,
+    /// Occasions that it lets pass.
+    pub after: u32,
+}
+
+/// What a faulty station does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fault {
+    /// Hands a packet to its host twice.
+    RepeatsPacket,
+    /// Hands two packets over in the wrong order.
+    SwapsPackets,
+    /// Swallows a packet.
+    LosesPacket,
+    /// Flips a bit of a packet.
+    BendsPacket,
+    /// Counts a symbol as given up that it delivered.
+    CountsTooMuch,
+    /// Counts no packet as given up any more.
+    CountsTooLittle,
+    /// Asks for no timer any more.
+    ForgetsTimers,
+    /// Asks for a timer in the past, for ever.
+    AsksForThePast,
+    /// Asks for one timer after the other, and does nothing.
+    Fidgets,
+    /// Sends nothing any more.
+    FallsSilent,
+    /// Sends its last frame again and again.
+    Babbles,
+    /// Sends a frame longer than its underlay carries.
+    SendsTooLong,
+    /// Panics.
+    Panics,
+    /// Takes what is forged for good.
+    Trusts,
+    /// Loses a dimension of each block it has.
+    ForgetsRank,
+    /// Believes that its peer has everything.
+    BelievesAll,
+    /// Remembers more finished blocks than it may.
+    Hoards,
+    /// Allows itself transmissions without end.
+    Squanders,
+}
+
+/// A station, and perhaps a fault.
+pub(super) struct Subject {
+    station: Station,
+    fault: Option<Fault>,
+    /// Occasions to let pass.
+    patience: u32,
+    /// A packet kept back until another has gone before it.
+    held: Option<Vec<u8>>,
+    /// A packet that goes next.
+    ready: Option<Vec<u8>>,
+    last_frame: Option<(Time, Destination, Vec<u8>)>,
+    /// Until when it has asked for timers; it fidgets on from there.
+    fidgets: Time,
+    miscounted: Option<u64>,
+}
+
+impl Subject {
+    pub(super) fn new(station: Station, plant: Option<Plant>) -> Self {
+        Subject {
+            station,
+            fault: plant.map(|plant| plant.fault),
+            patience: plant.map_or(0, |plant| plant.after),
+            held: None,
+            ready: None,
+            last_frame: None,
+            fidgets: Time::ZERO,
+            miscounted: None,
+        }
+    }
+
+    /// Whether it is time for this fault. Counts the occasion.
+    fn strikes(&mut self, fault: Fault) -> bool {
+        if self.fault != Some(fault) {
+            return false;
+        }
+        if self.patience > 0 {
+            self.patience -= 1;
+            return false;
+        }
+        true
+    }
+
+    fn strikes_once(&mut self, fault: Fault) -> bool {
+        let strikes = self.strikes(fault);
+        if strikes {
+            self.fault = None;
+        }
+        strikes
+    }
+
+    pub(super) fn station(&self) -> &Station {
+        &self.station
+    }
+
+    pub(super) fn handle_packet(&mut self, now: Time, packet: &[u8]) -> PacketOutcome {
+        self.station.handle_packet(now, packet)
+    }
+
+    pub(super) fn handle_frame(&mut self, now: Time, frame: &[u8]) -> FrameOutcome {
+        if self.strikes(Fault::Panics) {
+            panic!("a planted panic");
+        }
+        let outcome = self.station.handle_frame(now, frame);
+        let refused = matches!(outcome, FrameOutcome::Rejected(_));
+        if refused && self.strikes(Fault::Trusts) {
+            return FrameOutcome::Accepted { from: StationId(1) };
+        }
+        outcome
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Time) {
+        self.fidgets = now;
+        self.station.handle_timeout(now);
+    }
+
+    pub(super) fn poll_packet(&mut self) -> Option<Vec<u8>> {
+        if let Some(ready) = self.ready.take() {
+            return Some(ready);
+        }
+        let mut packet = self.station.poll_packet()?.to_vec();
+        if let Some(held) = self.held.take() {
+            self.ready = Some(held);
+        } else if self.strikes_once(Fault::RepeatsPacket) {
+            self.ready = Some(packet.clone());
+        } else if self.strikes_once(Fault::BendsPacket) {
+            packet[0] ^= 1;
+        } else if self.strikes_once(Fault::LosesPacket) {
+            return self.poll_packet();
+        } else if self.strikes_once(Fault::SwapsPackets) {
+            self.held = Some(packet);
+            return self.poll_packet();
+        }
+        Some(packet)
+    }
+
+    pub(super) fn poll_event(&mut self) -> Option<Event> {
+        self.station.poll_event()
+    }
+
+    pub(super) fn poll_transmit(&mut self, now: Time) -> Option<(Destination, Vec<u8>)> {
+        if self.strikes(Fault::FallsSilent) {
+            return None;
+        }
+        let babbles = self.fault == Some(Fault::Babbles);
+        let Some(transmit) = self.station.poll_transmit(now) else {
+            let (at, to, frame) = self.last_frame.as_mut().filter(|_| babbles)?;
+            if now.since(*at).as_millis() < 50 {
+                return None;
+            }
+            *at = now;
+            return Some((*to, frame.clone()));
+        };
+        let (to, mut frame) = (transmit.to, transmit.frame.to_vec());
+        if babbles {
+            self.last_frame = Some((now, to, frame.clone()));
+        }
+        if self.strikes(Fault::SendsTooLong) {
+            frame.resize(self.station.config().frame_len_max + 1, 0);
+        }
+        Some((to, frame))
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        let due = self.station.poll_timeout();
+        let ripe = self.patience == 0;
+        match self.fault {
+            Some(Fault::ForgetsTimers) => None,
+            Some(Fault::AsksForThePast) if ripe => Some(Time::ZERO),
+            Some(Fault::Fidgets) => {
+                let next = self.fidgets + core::time::Duration::from_micros(10);
+                Some(due.map_or(next, |due| due.min(next)))
+            }
+            _ => due,
+        }
+    }
+
+    pub(super) fn stats(&mut self) -> Stats {
+        let mut stats = self.station.stats().clone();
+        match self.fault {
+            Some(Fault::CountsTooMuch) if stats.packets_delivered > 0 => {
+                stats.symbols_given_up += 1;
+            }
+            Some(Fault::CountsTooLittle) => {
+                stats.symbols_given_up = *self.miscounted.get_or_insert(stats.symbols_given_up);
+            }
+            _ => {}
+        }
+        stats
+    }
+
+    pub(super) fn inspect(&mut self) -> Inspection {
+        let mut view = self.station.inspect();
+        match self.fault {
+            Some(Fault::Hoards) => {
+                let decoder = view.decoder.iter_mut();
+                decoder.for_each(|decoder| decoder.finished_blocks += FINISHED_BLOCKS_MAX + 1);
+            }
+            Some(Fault::ForgetsRank) => {
+                let open = view.decoder.iter_mut().flat_map(|decoder| &mut decoder.blocks);
+                for block in open.flatten().filter(|block| block.rank > 1) {
+                    block.rank -= 2 * usize::from(self.patience == 0).min(block.rank / 2);
+                    self.patience = self.patience.saturating_sub(1);
+                }
+            }
+            Some(Fault::BelievesAll) => {
+                let open = view.encoder.iter_mut().flat_map(|encoder| &mut encoder.blocks);
+                open.for_each(|block| block.rank = block.symbols);
+            }
+            Some(Fault::Squanders) => {
+                let open = view.encoder.iter_mut().flat_map(|encoder| &mut encoder.blocks);
+                open.for_each(|block| block.budget *= 1e6);
+            }
+            _ => {}
+        }
+        view
+    }
+}

@@ -1,0 +1,126 @@
+//! That the torture bites: a fault is planted in a station, and each has to be caught, by the
+//! invariant that is there for it. And what it finds is made small.
+
+use corridor_sim::torture::{Fault, Invariant, Plant, Scenario, run, shrink};
+
+/// Seeds in which a fault may hide before it counts as not caught.
+const SEEDS: u64 = 60;
+
+/// Which invariants may catch which fault.
+const CAUGHT_BY: [(Fault, &[Invariant]); 18] = [
+    (Fault::RepeatsPacket, &[Invariant::Delivery]),
+    (Fault::SwapsPackets, &[Invariant::Delivery]),
+    // A whole symbol that was not counted, or a symbol that is torn.
+    (Fault::LosesPacket, &[Invariant::Accounting, Invariant::Delivery]),
+    (Fault::BendsPacket, &[Invariant::Delivery]),
+    (Fault::CountsTooMuch, &[Invariant::Accounting]),
+    (Fault::CountsTooLittle, &[Invariant::Accounting]),
+    (Fault::ForgetsTimers, &[Invariant::Stuck]),
+    (Fault::AsksForThePast, &[Invariant::Spin]),
+    (Fault::Fidgets, &[Invariant::Spin]),
+    (Fault::FallsSilent, &[Invariant::Stuck, Invariant::Spin]),
+    (Fault::Babbles, &[Invariant::Silence]),
+    (Fault::SendsTooLong, &[Invariant::Bounds]),
+    (Fault::Panics, &[Invariant::Panic]),
+    (Fault::Trusts, &[Invariant::Forgery]),
+    (Fault::ForgetsRank, &[Invariant::Ranks]),
+    (Fault::BelievesAll, &[Invariant::Ranks]),
+    (Fault::Hoards, &[Invariant::Bounds]),
+    (Fault::Squanders, &[Invariant::Bounds]),
+];
+
+/// Keeps planted panics out of what the tests print.
+fn hush() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let loud = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if info.payload().downcast_ref::<&str>() != Some(&"a planted panic") {
+                loud(info);
+            }
+        }));
+    });
+}
+
+/// The seeds with a fault planted in the station that receives most.
+fn planted(fault: Fault) -> impl Iterator<Item = Scenario> {
+    hush();
+    (0..SEEDS).map(move |seed| {
+        let mut scenario = Scenario::draw(seed);
+        let station = if fault == Fault::BelievesAll || fault == Fault::Squanders { 0 } else { 1 };
+        scenario.plant = Some(Plant { fault, station, after: (seed % 7) as u32 });
+        scenario
+    })
+}
+
+#[test]
+fn every_planted_fault_is_caught_by_its_invariant() {
+    for (fault, expected) in CAUGHT_BY {
+        let found = planted(fault).filter_map(|scenario| {
+            let violation = run(&scenario).violation?;
+            Some((violation.invariant, scenario.seed, violation.text))
+        });
+        let found: Vec<_> = found.collect();
+        let right = found.iter().filter(|(invariant, ..)| expected.contains(invariant)).count();
+        eprintln!("{fault:?}: {right} of {SEEDS}, others {}", found.len() - right);
+        assert!(right > 0, "{fault:?} was not caught: {found:?}");
+        // What one fault breaks may show elsewhere too, but as a rule it shows where it belongs.
+        assert!(2 * right > found.len(), "{fault:?} was caught elsewhere: {found:?}");
+    }
+}
+
+#[test]
+fn without_a_fault_none_is_caught() {
+    for mut scenario in planted(Fault::Panics) {
+        scenario.plant = None;
+        assert_eq!(run(&scenario).violation, None, "seed {}", scenario.seed);
+    }
+}
+
+#[test]
+fn a_failing_scenario_shrinks_to_what_it_takes() {
+    let faults = [(Fault::LosesPacket, Invariant::Accounting), (Fault::Panics, Invariant::Panic)];
+    for (fault, invariant) in faults {
+        let fails = |scenario: &Scenario| {
+            run(scenario).violation.is_some_and(|found| found.invariant == invariant)
+        };
+        // One with much in it that has nothing to do with the fault.
+        let mut rich = planted(fault).filter(|scenario| {
+            let parts = [
+                scenario.restarts.len(),
+                scenario.jumps.len(),
+                scenario.stalls.len(),
+                scenario.outages.len(),
+                scenario.forgeries.len(),
+            ];
+            parts.iter().filter(|&&count| count > 0).count() >= 2 && fails(scenario)
+        });
+        let scenario = rich.next().expect("a rich scenario that fails");
+        let shrunk = shrink(&scenario, invariant, 2_000, || false);
+        let small = shrunk.scenario;
+        assert!(fails(&small), "{small:?}");
+        assert!(small.restarts.is_empty() && small.jumps.is_empty(), "{small:?}");
+        assert!(small.stalls.is_empty() && small.outages.is_empty(), "{small:?}");
+        assert!(small.forgeries.is_empty() && small.network.loss_ppm == 0, "{small:?}");
+        let packets: u32 = small.pairs.iter().flat_map(|p| &p.ends).map(|end| end.packets).sum();
+        assert!(packets <= 8, "{packets} packets: {small:?}");
+        assert_eq!(small.pairs.len(), 1);
+        // What is printed replays it.
+        let line = serde_json::to_string(&small).expect("plain numbers and names");
+        let read: Scenario = serde_json::from_str(&line).expect("as it was written");
+        assert_eq!(read, small);
+        assert_eq!(run(&read), run(&small));
+    }
+}
+
+#[test]
+fn shrinking_stops_when_it_is_told_to() {
+    let scenario = planted(Fault::Panics).next().expect("a scenario");
+    let mut asked = 0;
+    let shrunk = shrink(&scenario, Invariant::Panic, 2_000, || {
+        asked += 1;
+        asked > 5
+    });
+    assert_eq!(shrunk.runs, 5);
+    assert_eq!(shrink(&scenario, Invariant::Panic, 0, || false).scenario, scenario);
+}

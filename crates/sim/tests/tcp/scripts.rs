@@ -1,0 +1,272 @@
+//! Exchanges as readable scripts, in the folder `scripts`: a line is what happens, then a colon,
+//! then what comes of it. Times are milliseconds, numbers count packets.
+//!
+//! A script begins with the end that it is about and its settings, `sender reno window=20` or
+//! `receiver delayed=2`, and for senders with `show` and the gauges to be shown. Then:
+//!
+//! | line | what happens |
+//! |---|---|
+//! | `0 offer 10` | the application has 10 packets more |
+//! | `100 ack 3 sack 5-7` | an acknowledgement of all before 3, and of 5 and 6 |
+//! | `100 ack 3 echo 50 ce` | one that echoes a packet's time, and congestion |
+//! | `100 data 4 echo 50 ce` | packet 4, sent at 50, arrives, marked |
+//! | `hold` | from here on the end under test cannot send |
+//! | `release` | it can again |
+//! | `timer` | time goes on until the next timer, and this expires |
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use corridor_base::Time;
+use corridor_sim::tcp::{
+    Acks, Receiver, ReceiverConfig, Reduction, RtoConfig, RtoEstimator, RttSampling,
+    SACK_RANGES_MAX, SackRange, Segment, Sender, SenderConfig, Variant, VegasConfig,
+};
+
+/// Plays a script, and compares what comes of each line.
+fn plays(name: &str, script: &str) {
+    let mut played = String::new();
+    let mut end: Option<End> = None;
+    for line in script.lines() {
+        let input = line.split(" :").next().unwrap().trim_end();
+        let words: Vec<&str> = input.split_whitespace().collect();
+        match words.as_slice() {
+            [] => played.push_str(line),
+            [first, ..] if first.starts_with('#') => played.push_str(line),
+            ["sender", variant, settings @ ..] => {
+                end = Some(End::sender(variant, settings));
+                played.push_str(line);
+            }
+            ["receiver", settings @ ..] => {
+                end = Some(End::receiver(settings));
+                played.push_str(line);
+            }
+            ["show", gauges @ ..] => {
+                end.as_mut().unwrap().show = gauges.iter().map(|gauge| gauge.to_string()).collect();
+                played.push_str(line);
+            }
+            words => {
+                let found = end.as_mut().unwrap().step(words);
+                write!(played, "{input:30} : {found}").unwrap();
+            }
+        }
+        played.truncate(played.trim_end_matches(' ').len());
+        played.push('\n');
+    }
+    let lines = script.lines().zip(played.lines()).enumerate();
+    for (index, (expected, found)) in lines {
+        assert_eq!(found, expected, "{name}, line {}; all of it:\n{played}", index + 1);
+    }
+}
+
+/// The end under test.
+struct End {
+    sender: Option<Sender>,
+    receiver: Option<Receiver>,
+    show: Vec<String>,
+    now: Time,
+    held: bool,
+}
+
+impl End {
+    fn new(sender: Option<Sender>, receiver: Option<Receiver>) -> End {
+        End { sender, receiver, show: Vec::new(), now: Time::ZERO, held: false }
+    }
+
+    /// ns-2's settings, or the RFCs' with `rfc`, and what the script changes.
+    fn sender(variant: &str, settings: &[&str]) -> End {
+        let variant = match variant {
+            "tahoe" => Variant::Tahoe,
+            "reno" => Variant::Reno,
+            "newreno" => Variant::NewReno,
+            "sack" => Variant::Sack,
+            "cubic" => Variant::Cubic,
+            "vegas" => Variant::Vegas(VegasConfig::default()),
+            other => panic!("{other}: expected a variant"),
+        };
+        let rfc = settings.contains(&"rfc");
+        let mut config = if rfc { SenderConfig::rfc(variant) } else { SenderConfig::ns2(variant) };
+        config.limited_transmit = false;
+        for setting in settings.iter().filter(|setting| **setting != "rfc") {
+            let (key, value) = setting.split_once('=').unwrap_or((setting, "0"));
+            let number: u32 = value.parse().unwrap();
+            match key {
+                "window" => config.window_packets_max = number,
+                "initial" => config.initial_window_packets = number,
+                "ssthresh" => config.initial_ssthresh_packets = Some(number),
+                "limited" => config.limited_transmit = true,
+                "careless" => config.careful = false,
+                "flight" => config.reduction = Reduction::Flight,
+                "timestamps" => config.rtt_sampling = RttSampling::Timestamps,
+                "karn" => config.rtt_sampling = RttSampling::OnePacket,
+                "ecn" => config.ecn = true,
+                "tick" => config.rto.granularity = Duration::from_millis(number.into()),
+                "constrained" => config.rto = RtoConfig::constrained(),
+                "fixed" => {
+                    let timeout = Duration::from_millis(number.into());
+                    config.rto.estimator = RtoEstimator::Fixed(timeout);
+                }
+                "first" => config.rto.estimator = RtoEstimator::FirstSample { k: number },
+                "steady" => config.rto.backoff = false,
+                other => panic!("{other}: expected a setting of a sender"),
+            }
+        }
+        End::new(Some(Sender::new(config).unwrap()), None)
+    }
+
+    fn receiver(settings: &[&str]) -> End {
+        let mut config = ReceiverConfig::ns2(false);
+        for setting in settings {
+            let (key, value) = setting.split_once('=').unwrap_or((setting, "0"));
+            match key {
+                "sack" => config.sack = true,
+                "positive" => config.acks = Acks::Positive,
+                "discards" => config.keeps_out_of_order = false,
+                "delayed" => config.delayed_ack_packets = value.parse().unwrap(),
+                "window" => config.window_packets_max = value.parse().unwrap(),
+                other => panic!("{other}: expected a setting of a receiver"),
+            }
+        }
+        End::new(None, Some(Receiver::new(config).unwrap()))
+    }
+
+    /// Plays a line; what comes of it.
+    fn step(&mut self, words: &[&str]) -> String {
+        let mut found = String::new();
+        match words {
+            ["hold"] => self.held = true,
+            ["release"] => self.held = false,
+            ["timer"] => {
+                let sender = self.sender.as_ref().and_then(Sender::poll_timeout);
+                let receiver = self.receiver.as_ref().and_then(Receiver::poll_timeout);
+                let Some(at) = sender.or(receiver) else { return "none".to_string() };
+                self.now = at;
+                write!(found, "at {} ", at.as_nanos() as f64 / 1e6).unwrap();
+                self.sender.iter_mut().for_each(|sender| sender.handle_timeout(at));
+                self.receiver.iter_mut().for_each(|receiver| receiver.handle_timeout(at));
+            }
+            [time, words @ ..] => {
+                self.now = Time::from_millis(time.parse().unwrap());
+                self.happens(words);
+            }
+            [] => {}
+        }
+        self.drain(&mut found);
+        found.trim_end().to_string()
+    }
+
+    fn happens(&mut self, words: &[&str]) {
+        if let ["offer", packets] = words {
+            self.sender.as_mut().unwrap().offer(packets.parse().unwrap());
+            return;
+        }
+        let segment = segment(words);
+        let now = self.now;
+        self.sender.iter_mut().for_each(|sender| sender.handle_segment(now, &segment));
+        self.receiver.iter_mut().for_each(|receiver| receiver.handle_segment(now, &segment));
+    }
+
+    /// Writes what is sent, and the gauges.
+    fn drain(&mut self, found: &mut String) {
+        let now = self.now;
+        if !self.held {
+            let sender = self.sender.iter_mut();
+            let sent = sender.flat_map(|sender| std::iter::from_fn(|| sender.poll_transmit(now)));
+            sent.for_each(|segment| write!(found, "{} ", words_of(&segment)).unwrap());
+            let receiver = self.receiver.iter_mut();
+            let sent =
+                receiver.flat_map(|receiver| std::iter::from_fn(|| receiver.poll_transmit(now)));
+            sent.for_each(|segment| write!(found, "{} ", words_of(&segment)).unwrap());
+        }
+        let Some(sender) = &self.sender else { return };
+        let stats = sender.stats();
+        if !self.show.is_empty() {
+            found.push_str("| ");
+        }
+        for gauge in &self.show {
+            match gauge.as_str() {
+                "cwnd" => write!(found, "cwnd {:.4} ", stats.cwnd_packets),
+                "ssthresh" => write!(found, "ssthresh {} ", stats.ssthresh_packets),
+                "inflation" => write!(found, "inflation {} ", stats.inflation_packets),
+                "state" => write!(found, "{:?} ", sender.state()),
+                "rto" => write!(found, "rto {} ", sender.rto().as_secs_f64() * 1e3),
+                other => panic!("{other}: expected a gauge"),
+            }
+            .unwrap();
+        }
+    }
+}
+
+/// An acknowledgement or a packet in the words of a script.
+fn segment(words: &[&str]) -> Segment {
+    let number = words[1].parse().unwrap();
+    let value = |key| words.iter().position(|word| *word == key).map(|index| words[index + 1]);
+    let ce = words.contains(&"ce");
+    let echo = Time::from_millis(value("echo").map_or(0, |echo| echo.parse().unwrap()));
+    if words[0] == "data" {
+        let retransmission = words.contains(&"again");
+        return Segment::Data {
+            sequence: number,
+            sent_at: echo,
+            retransmission,
+            congestion_experienced: ce,
+        };
+    }
+    assert_eq!(words[0], "ack", "{words:?}: expected data or ack");
+    let mut sack = [SackRange::default(); SACK_RANGES_MAX];
+    for (place, range) in sack.iter_mut().zip(value("sack").iter().flat_map(|it| it.split(','))) {
+        let (start, end) = range.split_once('-').unwrap();
+        *place = SackRange { start: start.parse().unwrap(), end: end.parse().unwrap() };
+    }
+    Segment::Ack { next: number, echo, echo_retransmission: false, sack, congestion_echo: ce }
+}
+
+/// A segment that was sent.
+fn words_of(segment: &Segment) -> String {
+    match segment {
+        Segment::Data { sequence, retransmission: false, .. } => format!("{sequence}"),
+        Segment::Data { sequence, retransmission: true, .. } => format!("{sequence}again"),
+        Segment::Ack { next, echo, sack, congestion_echo, .. } => {
+            let mut words = format!("ack {next}");
+            let ranges = sack.iter().filter(|range| range.end > range.start);
+            for (index, range) in ranges.enumerate() {
+                let before = if index == 0 { " sack " } else { "," };
+                write!(words, "{before}{}-{}", range.start, range.end).unwrap();
+            }
+            if *echo > Time::ZERO {
+                write!(words, " echo {}", echo.as_nanos() / 1_000_000).unwrap();
+            }
+            words + if *congestion_echo { " ce;" } else { ";" }
+        }
+    }
+}
+
+macro_rules! scripts {
+    ($($name:ident),* $(,)?) => {
+        $(#[test]
+        fn $name() {
+            plays(stringify!($name), include_str!(concat!("scripts/", stringify!($name), ".txt")));
+        })*
+    };
+}
+
+scripts!(
+    slow_start_and_avoidance,
+    reno_one_loss,
+    reno_two_losses,
+    tahoe_one_loss,
+    newreno_partial_acks,
+    sack_recovery,
+    cubic_loss,
+    limited_transmit,
+    karn_and_backoff,
+    rto_rfc6298,
+    rto_others,
+    ecn_echo,
+    idle_restart,
+    strange_acks,
+    receiver_rfc2018,
+    receiver_delayed,
+    receiver_go_back_n,
+    receiver_positive,
+);

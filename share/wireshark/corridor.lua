@@ -1,0 +1,816 @@
+-- Wireshark dissector for Corridor, wire format version 1 (crates/proto/src/wire.rs).
+--
+-- It reads two things:
+--   * frames of living stations (EtherType 0x88b5, or UDP): the header in clear; the rest is sealed;
+--   * captures of `corridor sim trace` (EtherType 0x88b6): a capture header that tells what the air
+--     did to the frame (crates/sim/src/capture/radio.rs), then the frame, unsealed.
+--
+-- Install: copy it into Wireshark's folder of personal Lua plugins (Help, About, Folders), or
+--   wireshark -X lua_script:corridor.lua capture.pcapng
+--
+-- No length from a frame is trusted: everything is read through a cursor that refuses to pass the
+-- end. Runs with the Lua of Wireshark 3.6 to 4.x (5.2 to 5.4), hence no operators on bits.
+
+local VERSION = 1
+local ETHERTYPE_SEALED = 0x88b5
+local ETHERTYPE_CAPTURE = 0x88b6
+local HEADER_LEN = 7
+local TAG_LEN = 16
+local CAPTURE_MAGIC = 0x436f7243 -- "CorC"
+local CAPTURE_FIXED_LEN = 24
+local ACK_BLOCKS_MAX = 32
+local PEERS_MAX = 8
+local BLOCK_SIZE_MAX = 1024
+local NO_RANK = 0xffff
+local NO_COUNTER = 0xffffffff
+
+local KINDS = { [0] = "ENC", [1] = "ACK", [2] = "REPORT", [3] = "HELLO", [4] = "PLAIN" }
+local ENC, ACK, REPORT, HELLO, PLAIN = 0, 1, 2, 3, 4
+local FORMS = { [0] = "source symbol", [1] = "coded symbol, seed of its vector",
+  [2] = "recoded symbol, vector in full" }
+local FIELDS = { [1] = "GF(2)", [4] = "GF(2^4)", [8] = "GF(2^8)" }
+local FATES = { [0] = "lost", [1] = "heard", [2] = "innovative", [3] = "dependent", [4] = "late",
+  [5] = "refused", [6] = "not for it", [7] = "rejected", [8] = "on its way" }
+local LOST, HEARD, INNOVATIVE, DEPENDENT, LATE, REFUSED, REJECTED = 0, 1, 2, 3, 4, 5, 7
+
+local corridor = Proto("corridor", "Corridor")
+
+corridor.prefs.udp_port = Pref.uint("UDP port", 4242,
+  "Port of stations that send over UDP; 0 for none. Others by Decode As.")
+
+-- ---- fields ------------------------------------------------------------------------------------
+
+local F = {}
+local fields = {}
+
+local function field(key, make, abbreviation, ...)
+  F[key] = make("corridor." .. abbreviation, ...)
+  fields[#fields + 1] = F[key]
+end
+
+local uint8, uint16, uint32 = ProtoField.uint8, ProtoField.uint16, ProtoField.uint32
+local uint64, bytes, bool = ProtoField.uint64, ProtoField.bytes, ProtoField.bool
+local double = ProtoField.double
+
+-- What the air did to it: only in captures of the simulator.
+field("air", ProtoField.none, "air", "On the air")
+field("air_version", uint8, "air.version", "Version of the capture header")
+field("air_length", uint16, "air.length", "Length of the capture header", base.UNIT_STRING,
+  { " bytes" })
+field("air_unsealed", bool, "air.unsealed", "Unsealed", 8, nil, 0x01)
+field("air_to_all", bool, "air.to_all", "To all in reach", 8, nil, 0x02)
+field("air_from", uint8, "air.from", "From station")
+field("air_to", uint8, "air.to", "To station")
+field("air_retransmissions", uint16, "air.retransmissions", "Retransmissions before this one")
+field("air_field", uint8, "air.field", "Field of the flow", base.DEC, FIELDS)
+field("air_block_size", uint16, "air.block_size", "Block size of the flow", base.UNIT_STRING,
+  { " symbols" })
+field("air_airtime", uint64, "air.airtime", "Airtime", base.UNIT_STRING, { " ns" })
+field("air_reach", uint8, "air.reach", "Stations in reach")
+field("air_heard", uint8, "air.heard", "Stations that heard it")
+field("hearer", ProtoField.none, "air.hearer", "Station in reach")
+field("hearer_station", uint8, "air.hearer.station", "Station")
+field("hearer_fate", uint8, "air.hearer.fate", "Fate", base.DEC, FATES)
+field("hearer_rank", uint16, "air.hearer.rank", "Rank afterwards")
+
+-- Header, in clear.
+field("version", uint8, "version", "Version", base.DEC, nil, 0xf0)
+field("type", uint8, "type", "Type", base.DEC, KINDS, 0x0e)
+field("has_ack", bool, "has_ack", "Acknowledgement rides along", 8, nil, 0x01)
+field("session", uint16, "session", "Session (first two bytes of its id)", base.HEX)
+field("counter", uint32, "counter", "Frame counter")
+field("sealed", bytes, "sealed", "Sealed body")
+field("tag", bytes, "tag", "AEAD tag")
+field("padding", bytes, "padding", "Padding")
+
+-- ENC.
+field("flow", uint8, "flow", "Flow (station whose packets these are)")
+field("block", uint16, "block", "Block")
+field("form", uint16, "form", "Form", base.DEC, FORMS, 0xc000)
+field("index", uint16, "index", "Index of the source symbol", base.DEC, nil, 0x3fff)
+field("count", uint16, "count", "Symbols combined", base.DEC, nil, 0x3fff)
+field("seed", uint32, "seed", "Seed of the coding vector", base.HEX)
+field("run", uint16, "run", "Run of the encoder", base.HEX)
+field("coefficients", bytes, "coefficients", "Coding vector")
+field("nonzero", uint16, "coefficients.nonzero", "Coefficients that are not zero")
+field("symbol", bytes, "symbol", "Symbol")
+field("symbol_length", uint16, "symbol.length", "Length of the symbol", base.UNIT_STRING,
+  { " bytes" })
+field("rank", uint16, "rank", "Rank at the addressed station afterwards")
+field("packet", bytes, "packet", "Packet")
+field("packet_length", uint16, "packet.length", "Length of the packet", base.UNIT_STRING,
+  { " bytes" })
+
+-- ACK.
+field("ack", ProtoField.none, "ack", "Acknowledgement")
+field("ack_flow", uint8, "ack.flow", "For the encoder of flow")
+field("ack_base", uint16, "ack.base", "First block not finished")
+field("ack_encoder_counter", uint32, "ack.encoder_counter", "Newest counter heard of the encoder")
+field("ack_helper_counter", uint32, "ack.helper_counter", "Newest counter heard of the helper")
+field("ack_e2", double, "ack.e2", "Erasure ratio helper to decoder (e2)")
+field("ack_e3", double, "ack.e3", "Erasure ratio encoder to decoder (e3)")
+field("ack_blocks", uint8, "ack.blocks", "Blocks with something to tell")
+field("ack_entry", ProtoField.none, "ack.entry", "Block")
+field("ack_block", uint16, "ack.block", "Block")
+field("ack_given_up", bool, "ack.given_up", "Given up", 16, nil, 0x8000)
+field("ack_rank", uint16, "ack.rank", "Rank", base.DEC, nil, 0x7fff)
+field("ack_known", uint16, "ack.known", "Source symbols known to exist")
+field("ack_bitmap", bytes, "ack.bitmap", "Bitmap of decoded symbols, lowest bit first")
+field("ack_decoded", uint16, "ack.decoded", "Symbols decoded")
+
+-- REPORT.
+field("report_count", uint8, "report.count", "Encoders heard")
+field("report_flow", uint8, "report.flow", "Encoder")
+field("report_e1", double, "report.e1", "Erasure ratio encoder to helper (e1)")
+
+-- HELLO.
+field("sender", uint8, "hello.sender", "Sender")
+field("session_id", bytes, "hello.session", "Session id")
+field("instance", uint64, "hello.instance", "Instance (random per start)", base.HEX)
+field("hello_field", uint8, "hello.field", "Field of the sender's flow", base.DEC, FIELDS)
+field("hello_block_size", uint16, "hello.block_size", "Block size of the sender's flow",
+  base.UNIT_STRING, { " symbols" })
+field("hello_symbol_size", uint16, "hello.symbol_size", "Longest symbol of the sender's flow",
+  base.UNIT_STRING, { " bytes" })
+field("hello_base", uint16, "hello.base", "Oldest block held")
+field("hello_count", uint8, "hello.count", "Sessions spoken to")
+field("to", ProtoField.none, "hello.to", "To a session")
+field("to_station", uint8, "hello.to.station", "Station")
+field("to_session", bytes, "hello.to.session", "Session id")
+field("to_challenge", bytes, "hello.to.challenge", "Challenge")
+field("to_answer", bytes, "hello.to.answer", "Answer")
+field("to_accepted", bool, "hello.to.accepted", "Accepted", 8, nil, 0x01)
+field("to_asks", bool, "hello.to.asks", "Asks for an answer", 8, nil, 0x02)
+
+corridor.fields = fields
+
+local SEQUENCE, UNDECODED, MALFORMED =
+  expert.group.SEQUENCE, expert.group.UNDECODED, expert.group.MALFORMED
+local CHAT, NOTE, WARN, ERROR =
+  expert.severity.CHAT, expert.severity.NOTE, expert.severity.WARN, expert.severity.ERROR
+
+local X = {
+  malformed = ProtoExpert.new("corridor.malformed", "Malformed frame", MALFORMED, ERROR),
+  truncated = ProtoExpert.new("corridor.truncated", "Captured in part only", UNDECODED, WARN),
+  sealed = ProtoExpert.new("corridor.sealed.body",
+    "Sealed: a capture of the simulator shows what is inside", UNDECODED, CHAT),
+  field = ProtoExpert.new("corridor.field.unknown",
+    "Field of the flow not known: coding vector and symbol cannot be told apart", UNDECODED, NOTE),
+  lost = ProtoExpert.new("corridor.air.lost", "Not heard by the addressed station", SEQUENCE, NOTE),
+  unheard = ProtoExpert.new("corridor.air.unheard", "Heard by nobody", SEQUENCE, NOTE),
+  again = ProtoExpert.new("corridor.air.retransmission", "Retransmission by the link layer",
+    SEQUENCE, NOTE),
+  dependent = ProtoExpert.new("corridor.air.dependent", "Dependent: raised no rank", SEQUENCE, NOTE),
+  late = ProtoExpert.new("corridor.air.late", "Of a block that was finished", SEQUENCE, NOTE),
+  refused = ProtoExpert.new("corridor.air.refused", "Refused: index or length cannot be",
+    SEQUENCE, WARN),
+  rejected = ProtoExpert.new("corridor.air.rejected",
+    "Rejected: replayed, not authentic, or of a session not accepted", SEQUENCE, NOTE),
+  given_up = ProtoExpert.new("corridor.ack.given_up.block", "Block given up by the decoder",
+    SEQUENCE, WARN),
+}
+
+corridor.experts = {
+  X.malformed, X.truncated, X.sealed, X.field, X.lost, X.unheard, X.again, X.dependent, X.late,
+  X.refused, X.rejected, X.given_up,
+}
+
+-- ---- reading -----------------------------------------------------------------------------------
+
+-- A cursor over tvb[at, stop) that never passes the end: `take` gives nil instead.
+local function cursor(tvb, at, stop)
+  return { tvb = tvb, at = at, stop = math.min(stop, tvb:len()) }
+end
+
+local function left(c)
+  return math.max(c.stop - c.at, 0)
+end
+
+local function take(c, len)
+  if len <= 0 or left(c) < len then
+    -- What would come next is not where it seems to be.
+    c.stop = c.at
+    return nil
+  end
+  local range = c.tvb:range(c.at, len)
+  c.at = c.at + len
+  return range
+end
+
+-- The number in a range, which newer versions of Lua must not take for a fraction.
+local function uint(range)
+  return math.floor(range:uint())
+end
+
+-- Adds the next `len` bytes as a field; returns the number, or the range of a long field, or nil
+-- at the end of the frame.
+local function add(c, tree, key, len)
+  local range = take(c, len)
+  if range == nil then
+    return nil
+  end
+  tree:add(F[key], range)
+  if len <= 4 then
+    return uint(range)
+  end
+  return range
+end
+
+-- The same for a ratio of 16 bits.
+local function add_ratio(c, tree, key)
+  local range = take(c, 2)
+  if range == nil then
+    return nil
+  end
+  local ratio = uint(range) / 65535
+  tree:add(F[key], range, ratio)
+  return ratio
+end
+
+-- A subtree that ends where the cursor is when the second value is called.
+local function subtree(c, tree, key)
+  local from = c.at
+  if left(c) == 0 then
+    return nil, nil
+  end
+  local item = tree:add(F[key], c.tvb:range(from, left(c)))
+  return item, function()
+    item:set_len(math.max(c.at - from, 0))
+  end
+end
+
+local function bits_set(range)
+  local count = 0
+  for at = 0, range:len() - 1 do
+    local byte = uint(range:range(at, 1))
+    while byte > 0 do
+      count = count + byte % 2
+      byte = math.floor(byte / 2)
+    end
+  end
+  return count
+end
+
+-- Coefficients that are not zero in a packed vector of `count` of them.
+local function nonzero(range, bits, count)
+  if bits == 1 then
+    return bits_set(range)
+  end
+  local found = 0
+  for index = 0, count - 1 do
+    local value
+    if bits == 8 then
+      value = uint(range:range(index, 1))
+    else
+      local byte = uint(range:range(math.floor(index / 2), 1))
+      value = index % 2 == 0 and byte % 16 or math.floor(byte / 16)
+    end
+    if value ~= 0 then
+      found = found + 1
+    end
+  end
+  return found
+end
+
+local function generated(tree, key, value)
+  local item = tree:add(F[key], value)
+  item:set_generated()
+  return item
+end
+
+local function say(state, words)
+  state.info[#state.info + 1] = words
+end
+
+local function malformed(state, what)
+  state.tree:add_proto_expert_info(X.malformed, "Malformed frame: " .. what)
+  say(state, "[malformed: " .. what .. "]")
+end
+
+-- Bytes that ran out are the capture's fault where it kept a part of the frame only.
+local function ran_out(state, what)
+  if state.truncated then
+    say(state, "[captured in part]")
+  else
+    malformed(state, what .. " ends early")
+  end
+end
+
+-- ---- packets of the hosts ----------------------------------------------------------------------
+
+local function ip_dissector(range)
+  local version = math.floor(uint(range:range(0, 1)) / 16)
+  if version == 4 and range:len() >= 20 and uint(range:range(2, 2)) == range:len() then
+    return Dissector.get("ip")
+  elseif version == 6 and range:len() >= 40 and uint(range:range(4, 2)) + 40 == range:len() then
+    return Dissector.get("ipv6")
+  end
+  return nil
+end
+
+-- Packets behind their lengths, until a length is zero or the symbol ends.
+local function dissect_packets(state, c, tree)
+  local packets = 0
+  while left(c) > 2 do
+    local len = uint(c.tvb:range(c.at, 2))
+    if len == 0 then
+      break
+    elseif len > left(c) - 2 then
+      ran_out(state, "packet")
+      break
+    end
+    add(c, tree, "packet_length", 2)
+    local range = take(c, len)
+    tree:add(F.packet, range)
+    state.packets[#state.packets + 1] = range
+    packets = packets + 1
+  end
+  if left(c) > 0 then
+    add(c, tree, "padding", left(c))
+  end
+  return packets .. (packets == 1 and " packet" or " packets")
+end
+
+-- Hands packets of the hosts to the dissector of IP, where they are such; the columns and
+-- addresses of the line stay ours.
+local function hand_on(state, pinfo, root)
+  local from, to = pinfo.src, pinfo.dst
+  for _, range in ipairs(state.packets) do
+    local ip = ip_dissector(range)
+    if ip ~= nil then
+      -- A packet that its own dissector stumbles over must not take the frame around it along.
+      pcall(function()
+        ip:call(range:tvb(), pinfo, root)
+      end)
+    end
+  end
+  pinfo.src, pinfo.dst = from, to
+end
+
+-- ---- bodies ------------------------------------------------------------------------------------
+
+-- The words for a block, or nil when the frame ends before or says what cannot be.
+local function dissect_ack_block(c, tree)
+  local block = add(c, tree, "ack_block", 2)
+  local range = take(c, 2)
+  if block == nil or range == nil then
+    return nil, "ends early"
+  end
+  tree:add(F.ack_given_up, range)
+  tree:add(F.ack_rank, range)
+  local rank, given_up = uint(range) % 0x8000, uint(range) >= 0x8000
+  local known = add(c, tree, "ack_known", 2)
+  if known == nil then
+    return nil, "ends early"
+  elseif rank > known or known > BLOCK_SIZE_MAX then
+    return nil, "says rank " .. rank .. " of " .. known .. " symbols"
+  end
+  if given_up then
+    tree:add_proto_expert_info(X.given_up, "Block " .. block .. " given up by the decoder")
+  end
+  -- A full rank needs no bitmap: everything is decoded.
+  local decoded = known
+  if rank ~= known then
+    local bitmap = take(c, math.floor((known + 7) / 8))
+    if bitmap == nil then
+      return nil, "ends early"
+    end
+    tree:add(F.ack_bitmap, bitmap)
+    decoded = bits_set(bitmap)
+  end
+  generated(tree, "ack_decoded", decoded)
+  return string.format("block %d rank %d/%d%s", block, rank, known, given_up and " given up" or "")
+end
+
+local function dissect_ack_blocks(c, tree, count)
+  local words = {}
+  if count == nil then
+    return nil, "ends early"
+  elseif count > ACK_BLOCKS_MAX then
+    return nil, "lists " .. count .. " blocks"
+  end
+  for index = 1, count do
+    local entry, close = subtree(c, tree, "ack_entry")
+    if entry == nil then
+      return nil, "ends early"
+    end
+    local said, fault = dissect_ack_block(c, entry)
+    close()
+    if said == nil then
+      return nil, fault
+    end
+    entry:set_text(said)
+    words[index] = said
+  end
+  return words
+end
+
+-- Returns whether it could be read to its end.
+local function dissect_ack(state, c)
+  local tree, close = subtree(c, state.tree, "ack")
+  if tree == nil then
+    ran_out(state, "acknowledgement")
+    return false
+  end
+  local flow = add(c, tree, "ack_flow", 1)
+  local first = add(c, tree, "ack_base", 2)
+  add(c, tree, "ack_encoder_counter", 4)
+  local range = take(c, 4)
+  if range ~= nil then
+    local item = tree:add(F.ack_helper_counter, range)
+    if uint(range) == NO_COUNTER then
+      item:append_text(" (no helper heard)")
+    end
+  end
+  add_ratio(c, tree, "ack_e2")
+  add_ratio(c, tree, "ack_e3")
+  local words, fault = dissect_ack_blocks(c, tree, add(c, tree, "ack_blocks", 1))
+  close()
+  if words == nil and fault == "ends early" then
+    ran_out(state, "acknowledgement")
+    return false
+  elseif words == nil then
+    malformed(state, "acknowledgement " .. fault)
+    return false
+  end
+  tree:append_text(string.format(" for flow %d, all before block %d done", flow, first))
+  table.insert(words, 1, string.format("%sflow %d base %d",
+    state.kind == ACK and "" or "+ACK ", flow, first))
+  say(state, table.concat(words, ", "))
+  return true
+end
+
+-- A coding vector in full. Returns whether what follows is the symbol.
+local function dissect_vector(state, c, count)
+  local bits = state.field_bits
+  if FIELDS[bits] == nil then
+    state.tree:add_proto_expert_info(X.field)
+    say(state, "[field not known]")
+    return false
+  end
+  local vector = take(c, math.floor((count * bits + 7) / 8))
+  if vector == nil then
+    ran_out(state, "coding vector")
+    return false
+  end
+  local item = state.tree:add(F.coefficients, vector)
+  item:append_text(" over " .. FIELDS[bits])
+  generated(item, "nonzero", nonzero(vector, bits, count))
+  return true
+end
+
+-- What the symbol is; nil when it cannot be told, or where it begins.
+local function dissect_form(state, c, form, number)
+  if form == 0 then
+    return "seq " .. number
+  elseif form == 3 then
+    malformed(state, "form 3")
+  elseif number == 0 then
+    malformed(state, "a combination of no symbols")
+  elseif form == 1 then
+    if add(c, state.tree, "seed", 4) ~= nil then
+      return "coded of " .. number
+    end
+    ran_out(state, "seed")
+  elseif add(c, state.tree, "run", 2) == nil then
+    ran_out(state, "run")
+  elseif dissect_vector(state, c, number) then
+    return "recoded of " .. number
+  end
+  return nil
+end
+
+-- What became of it at the station that it was for.
+local function fate_words(state)
+  local hearer = state.addressed
+  if hearer == nil or hearer.fate == HEARD then
+    return ""
+  elseif hearer.rank == nil then
+    return " " .. (FATES[hearer.fate] or "?")
+  end
+  generated(state.tree, "rank", hearer.rank)
+  return string.format(" rank %d/%s%s", hearer.rank,
+    state.block_size > 0 and tostring(state.block_size) or "?",
+    hearer.fate == DEPENDENT and " dependent" or "")
+end
+
+local function dissect_enc(state, c)
+  local tree = state.tree
+  local flow = add(c, tree, "flow", 1)
+  local block = add(c, tree, "block", 2)
+  local range = take(c, 2)
+  if flow == nil or block == nil or range == nil then
+    return ran_out(state, "ENC body")
+  end
+  local form, number = math.floor(uint(range) / 0x4000), uint(range) % 0x4000
+  tree:add(F.form, range)
+  tree:add(form == 0 and F.index or F.count, range)
+  local words = dissect_form(state, c, form, number)
+  local said = string.format("block %d %s%s", block, words or "?", fate_words(state))
+  table.insert(state.info, 1, said)
+  tree:append_text(", flow " .. flow .. ", " .. said)
+  if words == nil then
+    return
+  elseif left(c) == 0 then
+    return ran_out(state, "symbol")
+  end
+  local symbol = c.tvb:range(c.at, left(c))
+  local item = tree:add(F.symbol, symbol)
+  generated(item, "symbol_length", symbol:len())
+  if form == 0 then
+    item:append_text(" (" .. dissect_packets(state, c, item) .. ")")
+  end
+end
+
+local function dissect_report(state, c)
+  local count = add(c, state.tree, "report_count", 1)
+  if count == nil then
+    return ran_out(state, "report")
+  elseif count > PEERS_MAX then
+    return malformed(state, count .. " encoders in a report")
+  end
+  for _ = 1, count do
+    local flow = add(c, state.tree, "report_flow", 1)
+    local e1 = add_ratio(c, state.tree, "report_e1")
+    if flow == nil or e1 == nil then
+      return ran_out(state, "report")
+    end
+    say(state, string.format("flow %d e1 %.3f", flow, e1))
+  end
+end
+
+local function dissect_hello_to(state, c)
+  local tree, close = subtree(c, state.tree, "to")
+  if tree == nil then
+    return nil
+  end
+  local number = add(c, tree, "to_station", 1)
+  add(c, tree, "to_session", 16)
+  add(c, tree, "to_challenge", 16)
+  local answer = add(c, tree, "to_answer", 16)
+  local flags = take(c, 1)
+  close()
+  if number == nil or answer == nil or flags == nil then
+    return nil
+  end
+  tree:add(F.to_accepted, flags)
+  tree:add(F.to_asks, flags)
+  local accepted = uint(flags) % 2 == 1
+  local words = (accepted and "accepts" or "challenges") .. " station " .. number
+  tree:append_text(": " .. words)
+  return words
+end
+
+local function dissect_hello(state, c)
+  local tree = state.tree
+  add(c, tree, "instance", 8)
+  local bits = add(c, tree, "hello_field", 1)
+  local size = add(c, tree, "hello_block_size", 2)
+  add(c, tree, "hello_symbol_size", 2)
+  add(c, tree, "hello_base", 2)
+  local count = add(c, tree, "hello_count", 1)
+  if count == nil then
+    return ran_out(state, "greeting")
+  elseif FIELDS[bits] == nil or size == 0 or size > BLOCK_SIZE_MAX then
+    return malformed(state, "no such field or block size")
+  elseif count > PEERS_MAX then
+    return malformed(state, count .. " sessions in a greeting")
+  end
+  say(state, FIELDS[bits] .. " block size " .. size)
+  for _ = 1, count do
+    local said = dissect_hello_to(state, c)
+    if said == nil then
+      return ran_out(state, "greeting")
+    end
+    say(state, said)
+  end
+end
+
+local function dissect_body(state, c)
+  if (state.kind == ACK or state.has_ack) and not dissect_ack(state, c) then
+    return
+  end
+  if state.kind == ENC then
+    return dissect_enc(state, c)
+  elseif state.kind == PLAIN then
+    return say(state, dissect_packets(state, c, state.tree) .. fate_words(state))
+  elseif state.kind == REPORT then
+    dissect_report(state, c)
+  elseif state.kind == HELLO then
+    dissect_hello(state, c)
+  end
+  if left(c) > 0 then
+    add(c, state.tree, "padding", left(c))
+  end
+end
+
+-- ---- the frame ---------------------------------------------------------------------------------
+
+-- Whether what begins at `at` can be a frame.
+local function is_frame(tvb, at, reported)
+  if reported - at < HEADER_LEN + TAG_LEN or tvb:len() <= at then
+    return false
+  end
+  local first = uint(tvb:range(at, 1))
+  local kind = math.floor(first / 2) % 8
+  return math.floor(first / 16) == VERSION and KINDS[kind] ~= nil
+    and (kind == ENC or first % 2 == 0)
+end
+
+local function dissect_clear_hello(state, c)
+  local sender = add(c, state.tree, "sender", 1)
+  local id = add(c, state.tree, "session_id", 16)
+  if sender == nil or id == nil then
+    return ran_out(state, "greeting")
+  end
+  say(state, "station " .. sender)
+end
+
+local function dissect_sealed(state, c, counter)
+  if left(c) > 0 then
+    local item = state.tree:add(F.sealed, take(c, left(c)))
+    item:add_proto_expert_info(X.sealed)
+  end
+  say(state, "counter " .. counter .. ", sealed")
+end
+
+local function dissect_frame(state, tvb, at)
+  local c = cursor(tvb, at, tvb:len())
+  local tree = state.tree
+  local first = take(c, 1)
+  tree:add(F.version, first)
+  tree:add(F.type, first)
+  tree:add(F.has_ack, first)
+  state.kind, state.has_ack = math.floor(uint(first) / 2) % 8, uint(first) % 2 == 1
+  tree:append_text(" " .. KINDS[state.kind])
+  add(c, tree, "session", 2)
+  local counter = add(c, tree, "counter", 4)
+  if counter == nil then
+    return ran_out(state, "header")
+  end
+  -- The tag is the frame's end; a capture in part may lack it, or a piece of it.
+  local tag_at = state.reported - TAG_LEN
+  c.stop = math.min(tvb:len(), tag_at)
+  if state.kind == HELLO then
+    dissect_clear_hello(state, c)
+  end
+  if state.unsealed then
+    dissect_body(state, c)
+  else
+    dissect_sealed(state, c, counter)
+  end
+  if tvb:len() > tag_at then
+    tree:add(F.tag, tvb:range(tag_at, math.min(TAG_LEN, tvb:len() - tag_at)))
+  end
+end
+
+-- ---- the capture header ------------------------------------------------------------------------
+
+local function hearer_expert(item, number, fate, is_addressed)
+  if fate == LOST and is_addressed then
+    item:add_proto_expert_info(X.lost)
+  elseif fate == DEPENDENT then
+    item:add_proto_expert_info(X.dependent, "Dependent: raised no rank at station " .. number)
+  elseif fate == LATE then
+    item:add_proto_expert_info(X.late)
+  elseif fate == REFUSED then
+    item:add_proto_expert_info(X.refused)
+  elseif fate == REJECTED then
+    item:add_proto_expert_info(X.rejected)
+  end
+end
+
+local function dissect_hearer(state, c, tree, to)
+  local item = tree:add(F.hearer, c.tvb:range(c.at, 4))
+  local number = add(c, item, "hearer_station", 1)
+  local fate = add(c, item, "hearer_fate", 1)
+  local range = take(c, 2)
+  local words = "station " .. number .. ": " .. (FATES[fate] or "?")
+  local rank
+  if uint(range) ~= NO_RANK then
+    rank = uint(range)
+    item:add(F.hearer_rank, range)
+    words = words .. ", rank " .. rank
+  end
+  item:set_text(words)
+  hearer_expert(item, number, fate, number == to)
+  if number == to then
+    state.addressed = { fate = fate, rank = rank }
+  end
+  return fate ~= LOST
+end
+
+local function dissect_reach(state, c, tree, to)
+  local reach, heard = add(c, tree, "air_reach", 1), 0
+  for _ = 1, reach do
+    if dissect_hearer(state, c, tree, to) then
+      heard = heard + 1
+    end
+  end
+  generated(tree, "air_heard", heard)
+  if heard == 0 and reach > 0 then
+    tree:add_proto_expert_info(X.unheard)
+  end
+  return reach, heard
+end
+
+-- Returns where the frame begins; nil if this is no capture header, or not all of it.
+local function dissect_capture(state, tvb)
+  if tvb:len() < CAPTURE_FIXED_LEN then
+    return nil
+  end
+  local length, reach = uint(tvb:range(5, 2)), uint(tvb:range(23, 1))
+  if uint(tvb:range(4, 1)) ~= 1 or length ~= CAPTURE_FIXED_LEN + 4 * reach
+    or length > tvb:len() then
+    return nil
+  end
+  local tree = state.tree:add(F.air, tvb:range(0, length))
+  local c = cursor(tvb, 4, length)
+  add(c, tree, "air_version", 1)
+  add(c, tree, "air_length", 2)
+  local flags = take(c, 1)
+  tree:add(F.air_unsealed, flags)
+  tree:add(F.air_to_all, flags)
+  state.unsealed = uint(flags) % 2 == 1
+  local from = add(c, tree, "air_from", 1)
+  local to = add(c, tree, "air_to", 1)
+  if math.floor(uint(flags) / 2) % 2 == 1 then
+    to = nil
+  end
+  local again = add(c, tree, "air_retransmissions", 2)
+  state.field_bits = add(c, tree, "air_field", 1)
+  state.block_size = add(c, tree, "air_block_size", 2)
+  local airtime = add(c, tree, "air_airtime", 8)
+  local count, heard = dissect_reach(state, c, tree, to)
+  if again > 0 then
+    tree:add_proto_expert_info(X.again, "Retransmission " .. again .. " by the link layer")
+    say(state, "[retransmission " .. again .. "]")
+  end
+  tree:append_text(string.format(": %d to %s, %.3f ms, heard by %d of %d", from,
+    to == nil and "all" or tostring(to), airtime:uint64():tonumber() / 1e6, heard, count))
+  return length
+end
+
+-- ---- entrance ----------------------------------------------------------------------------------
+
+function corridor.dissector(tvb, pinfo, root)
+  local reported = tvb:reported_len()
+  local is_capture = tvb:len() >= 4 and uint(tvb:range(0, 4)) == CAPTURE_MAGIC
+  if not is_capture and not is_frame(tvb, 0, reported) then
+    return 0
+  end
+  local state = {
+    tree = root:add(corridor, tvb:range(0)),
+    reported = reported,
+    truncated = tvb:len() < reported,
+    unsealed = false,
+    field_bits = 0,
+    block_size = 0,
+    -- Words for the Info column, and packets for other dissectors.
+    info = {},
+    packets = {},
+  }
+  if state.truncated then
+    state.tree:add_proto_expert_info(X.truncated)
+  end
+  local at = 0
+  if is_capture then
+    at = dissect_capture(state, tvb)
+    if at == nil then
+      ran_out(state, "capture header")
+    elseif not is_frame(tvb, at, reported) then
+      malformed(state, "not a frame of wire version " .. VERSION)
+      at = nil
+    end
+  end
+  if at ~= nil then
+    dissect_frame(state, tvb, at)
+  end
+  hand_on(state, pinfo, root)
+  pinfo.cols.protocol = "CORRIDOR"
+  local kind = state.kind ~= nil and KINDS[state.kind] .. " " or ""
+  pinfo.cols.info:clear_fence()
+  pinfo.cols.info = kind .. table.concat(state.info, ", ")
+  return tvb:len()
+end
+
+local ethertypes = DissectorTable.get("ethertype")
+ethertypes:add(ETHERTYPE_SEALED, corridor)
+ethertypes:add(ETHERTYPE_CAPTURE, corridor)
+
+local udp_ports = DissectorTable.get("udp.port")
+local udp_port = 0
+
+local function register_port()
+  if udp_port ~= 0 then
+    udp_ports:remove(udp_port, corridor)
+  end
+  udp_port = corridor.prefs.udp_port
+  if udp_port ~= 0 then
+    udp_ports:add(udp_port, corridor)
+  end
+end
+
+corridor.prefs_changed = register_port
+register_port()
+udp_ports:add_for_decode_as(corridor)
