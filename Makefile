@@ -23,9 +23,9 @@ test: ## Run all tests; the last line counts them
 torture: build ## Do the worst to stations in virtual time, 100,000 seeds, minutes
 	$(CORRIDOR) sim torture --seeds 100000
 
-bench: build ## The paper's UDP tests in virtual time, minutes: out/bench/franc-sim.json
-	mkdir -p $(OUT)/bench
-	$(CORRIDOR) sim run $(SCENARIOS)/bench-sim.toml --out $(OUT)/bench/franc-sim.json
+bench: build ## The paper's UDP tests in virtual time, minutes: out/bench/franc-sim
+	$(CORRIDOR) sim run $(SCENARIOS)/bench-sim.toml --out $(OUT)/bench/franc-sim
+	$(CORRIDOR) sim show $(OUT)/bench/franc-sim
 
 bench-lab: build ## The paper's tests in real time with the kernel's TCP, hours: out/bench/lab.json
 	mkdir -p $(OUT)/bench

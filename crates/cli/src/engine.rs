@@ -82,7 +82,7 @@ impl Maker {
         match &self.lab {
             Some(options) => Ok(corridor_lab::run(scenario, run, options, &self.stop)?),
             None if self.stop.load(Ordering::Relaxed) => Err(LabError::Interrupted.into()),
-            None => Ok(corridor_sim::run_udp(scenario, run)?),
+            None => Ok(corridor_sim::run_radio(scenario, run)?),
         }
     }
 }

@@ -57,8 +57,13 @@ pub const HELLO_INTERVAL_SEARCH_MAX: Duration = Duration::from_millis(250);
 pub const PEER_SILENT: Duration = Duration::from_secs(20);
 /// Time between two reports of a helper.
 pub const REPORT_INTERVAL: Duration = Duration::from_millis(200);
-/// How long a helper waits for further symbols before it sends what it holds back for them.
-pub const HELPER_LAG_MAX: Duration = Duration::from_millis(5);
+/// How long a helper waits at least for further symbols before it sends what it holds back for
+/// them; at most it waits for half of the encoder's timeout.
+pub const HELPER_SILENCE_MIN: Duration = Duration::from_millis(5);
+/// Silence, in usual intervals between two symbols overheard, that ends the wait.
+pub const HELPER_SILENCE_INTERVALS: u32 = 3;
+/// Weight of the newest interval among the usual ones, one part in so many.
+pub const HELPER_INTERVAL_PARTS: u32 = 8;
 /// Least time between two acknowledgements that complete a block.
 pub const ACK_INTERVAL_MIN: Duration = Duration::from_millis(2);
 /// A helper that has not reported for so long is not counted on.

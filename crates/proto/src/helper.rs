@@ -6,13 +6,15 @@
 //! budget is spent on recoded symbols. An acknowledgement of the full block ends it.
 
 use core::num::NonZeroU16;
+use core::time::Duration;
 use std::collections::VecDeque;
 
 use corridor_base::{Stream, Time};
 use corridor_codec::{Field, Outcome, Recoder};
 
 use crate::bounds::{
-    BLOCKS_IN_FLIGHT_MAX, HELPER_BLOCKS_MAX, HELPER_IN_FLIGHT_MAX, HELPER_LAG_MAX,
+    BLOCKS_IN_FLIGHT_MAX, HELPER_BLOCKS_MAX, HELPER_IN_FLIGHT_MAX, HELPER_INTERVAL_PARTS,
+    HELPER_SILENCE_INTERVALS, HELPER_SILENCE_MIN,
 };
 use crate::budget;
 use crate::config::{CodingParams, ErasureRatios, Order, Policy, StationId};
@@ -67,6 +69,9 @@ pub(crate) struct Helper {
     symbol_size_max: usize,
     rng: Stream,
     ratios: ErasureRatios,
+    /// When a symbol was last overheard, and the usual interval between two.
+    heard_at: Option<Time>,
+    interval: Duration,
     /// First block the decoder has not finished.
     base: Option<u16>,
     blocks: VecDeque<Block>,
@@ -118,6 +123,8 @@ impl Helper {
             symbol_size_max: room,
             rng,
             ratios: ErasureRatios::default(),
+            heard_at: None,
+            interval: Duration::ZERO,
             base: None,
             blocks: VecDeque::new(),
             spare: Vec::new(),
@@ -181,6 +188,7 @@ impl Helper {
             return;
         }
         let Some(at) = self.block_at(enc.block) else { return };
+        let silence = self.silence_that_ends(now);
         let field = self.field;
         let block_size = usize::from(self.block_size);
         let block = &mut self.blocks[at];
@@ -197,8 +205,20 @@ impl Helper {
         let all_known = block.recoder.known_count() == block_size;
         block.ended = all_known && self.params.order != Order::Dense;
         block.repair_at = now + self.params.encoder_timeout;
-        block.flush_at = now + HELPER_LAG_MAX;
+        block.flush_at = now + silence;
         self.earn(at);
+    }
+
+    /// Takes the time since the last symbol as an interval, unless it was a pause; returns how long
+    /// nothing is to be heard until the encoder counts as having nothing more to say.
+    fn silence_that_ends(&mut self, now: Time) -> Duration {
+        let pause = self.params.encoder_timeout;
+        let since = self.heard_at.replace(now).map(|heard_at| now - heard_at);
+        if let Some(interval) = since.filter(|&interval| interval <= pause) {
+            let others = self.interval * (HELPER_INTERVAL_PARTS - 1);
+            self.interval = (others + interval) / HELPER_INTERVAL_PARTS;
+        }
+        (self.interval * HELPER_SILENCE_INTERVALS).min(pause / 2).max(HELPER_SILENCE_MIN)
     }
 
     fn block_at(&mut self, id: u16) -> Option<usize> {
@@ -244,6 +264,9 @@ impl Helper {
                 if block.recoder.rank() as f64 >= budgets.helper_threshold {
                     block.state = block.state.after(Cause::ThresholdReached);
                     let most = self.params.overshoot * budgets.helper_budget;
+                    // The first symbol stands for its own transmission, each later one also for
+                    // those before it that were not heard.
+                    let credit = if block.earned == 0.0 { 1.0 } else { credit };
                     block.earned = (block.earned + credit).min(most.max(1.0));
                 }
             }
@@ -278,8 +301,7 @@ impl Helper {
             block.repair_at = now + self.params.encoder_timeout;
             block.note_heard_by_decoder(ack);
             // While the encoder goes on, its next symbols may bring what is missing now.
-            let quiet = block.heard.is_empty() && block.in_flight.is_empty();
-            if repair_on_ack && (block.ended || quiet) && block.budget(lag) < 1.0 {
+            if repair_on_ack && block.ended && block.budget(lag) < 1.0 {
                 self.repair(at);
             }
         }
@@ -438,5 +460,74 @@ fn add(
             field.expand_seed(seed, count, vector).ok()?;
             recoder.add_coded(vector, count, enc.symbol).ok()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use corridor_base::rand::SeedableRng;
+
+    use super::*;
+
+    const ENCODER: StationId = StationId(1);
+
+    fn helper(params: CodingParams, ratios: ErasureRatios) -> Helper {
+        let rng = Stream::from_seed([7; 32]);
+        let mut helper = Helper::new(params, ENCODER, Field::Gf2, params.block_size, 200, rng);
+        helper.set_links(ratios);
+        helper
+    }
+
+    /// Overhears source symbol `index` of block 0; returns how many frames the helper sends then.
+    fn hear(helper: &mut Helper, now: Time, index: u16) -> usize {
+        let form = Form::Source { index };
+        let enc = Enc { flow: ENCODER, block: 0, form, symbol: &[1; 64] };
+        helper.handle_enc(now, u32::from(index), &enc, &mut Stats::default());
+        frames(helper)
+    }
+
+    fn frames(helper: &mut Helper) -> usize {
+        let send = |helper: &mut Helper| helper.poll(0, &mut Vec::new(), &mut Stats::default());
+        core::iter::from_fn(|| send(helper).then_some(())).count()
+    }
+
+    /// At e1 = 50 % every other transmission of the encoder is heard: the first symbol at the
+    /// threshold answers one of them, each later one two.
+    #[test]
+    fn the_first_symbol_at_the_threshold_stands_for_one_transmission() {
+        let params = CodingParams { overshoot: 1.0, ..CodingParams::paper() };
+        let ratios = ErasureRatios { e1: 0.5, e2: 0.1, e3: 0.5 };
+        let threshold = budget::playncool(150.0, ratios).helper_threshold.ceil() as u16;
+        let mut helper = helper(params, ratios);
+        let sent: Vec<_> = (0..threshold + 2)
+            .map(|index| hear(&mut helper, Time::from_millis(u64::from(index)), index))
+            .collect();
+        let (before, after) = sent.split_at(usize::from(threshold) - 1);
+        assert_eq!(before.iter().sum::<usize>(), 0);
+        assert_eq!(after, [1, 2, 2]);
+    }
+
+    /// Half of the symbols of a slow encoder are not heard: a gap of 9 ms says nothing when 6 ms
+    /// are usual. What is held back for the next symbols was sent after 5 ms all the same, and over
+    /// GF(2) up to a tenth of the helper's symbols were dependent for it.
+    #[test]
+    fn what_is_held_back_waits_for_unusual_silence() {
+        let params = CodingParams {
+            policy: Policy::Credit,
+            order: Order::Systematic,
+            encoder_timeout: Duration::from_millis(40),
+            ..CodingParams::paper()
+        };
+        let mut helper = helper(params, ErasureRatios { e1: 0.5, e2: 0.0, e3: 0.5 });
+        let mut sent = 0;
+        for index in 0..60 {
+            sent += hear(&mut helper, Time::from_millis(6 * u64::from(index)), index);
+        }
+        // 60 symbols at e3/(1-e2) each, less what the lag of 6 symbols is worth.
+        assert_eq!(sent, 30 - 3);
+        let last = Time::from_millis(6 * 59);
+        // Three intervals, which approach 6 ms from below.
+        let waits = helper.poll_timeout().expect("it waits for the end") - last;
+        assert!((17..=18).contains(&waits.as_millis()), "{waits:?}");
     }
 }

@@ -108,7 +108,8 @@ impl Journal {
         self.spoilt
     }
 
-    /// Adds a replication; the system has it when this returns, the disk after [`sync`](Self::sync).
+    /// Adds a replication; the system has it when this returns, the disk after
+    /// [`sync`](Self::sync).
     ///
     /// # Errors
     /// [`ResultsError::Io`].

@@ -79,7 +79,7 @@ impl Schedule {
     ///
     /// All points once, then all again. What a stop rule may not ask for comes last, for those who
     /// would wait otherwise.
-    pub fn next(&mut self) -> Option<Task> {
+    pub fn next_task(&mut self) -> Option<Task> {
         let rule = self.rule.as_ref();
         let mut best: Option<(bool, u64, usize)> = None;
         for (place, progress) in self.points.iter_mut().enumerate() {
@@ -240,7 +240,7 @@ mod tests {
         let (mut under_way, mut runs) = (Vec::new(), 0);
         loop {
             while under_way.len() < jobs {
-                let Some(task) = schedule.next() else { break };
+                let Some(task) = schedule.next_task() else { break };
                 under_way.push(task);
                 runs += 1;
             }
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn replications_are_interleaved() {
         let mut schedule = Schedule::new(&plan("replications = 2"), &[0, 2], |_| None);
-        let order: Vec<_> = std::iter::from_fn(|| schedule.next()).collect();
+        let order: Vec<_> = std::iter::from_fn(|| schedule.next_task()).collect();
         let told: Vec<_> = order.iter().map(|task| (task.point, task.replication)).collect();
         assert_eq!(told, [(0, 0), (2, 0), (0, 1), (2, 1)]);
         assert_eq!((schedule.done(), schedule.expected()), (0, 4));
@@ -306,7 +306,7 @@ mod tests {
     fn a_metric_that_is_missing_makes_no_mean() {
         let stop = "stop = { metric = 'goodput_bps', ci95_ratio = 0.1, replications_max = 7 }";
         let mut schedule = Schedule::new(&plan(stop), &[0], |_| None);
-        while let Some(task) = schedule.next() {
+        while let Some(task) = schedule.next_task() {
             schedule.finish(Finished { task, measures: Measures::default() });
         }
         assert!(schedule.is_complete());

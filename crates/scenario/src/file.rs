@@ -230,13 +230,17 @@ pub enum Transport {
     Udp,
 }
 
-/// Congestion control of a TCP sender.
+/// Congestion control of a TCP sender. The lab has what the kernel has, the simulator all but BBR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
 pub enum Congestion {
     Cubic,
     Reno,
+    NewReno,
+    Sack,
+    Vegas,
+    Tahoe,
     Bbr,
 }
 
@@ -246,6 +250,10 @@ impl fmt::Display for Congestion {
         f.pad(match self {
             Congestion::Cubic => "cubic",
             Congestion::Reno => "reno",
+            Congestion::NewReno => "newreno",
+            Congestion::Sack => "sack",
+            Congestion::Vegas => "vegas",
+            Congestion::Tahoe => "tahoe",
             Congestion::Bbr => "bbr",
         })
     }

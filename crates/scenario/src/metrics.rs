@@ -98,8 +98,12 @@ const DELAY_P95: Metric = real("delay_p95_s", "s", "one-way delay in order, 95th
 const DELAY_P99: Metric = real("delay_p99_s", "s", "one-way delay in order, 99th percentile");
 const DELAY_MAX: Metric = real("delay_max_s", "s", "one-way delay in order, largest");
 const LOSS: Metric = real("packet_loss_ratio", "1", "share of packets sent that never came");
+const TCP_CWND: Metric = real("tcp_cwnd_packets", "packets", "congestion window, mean over time");
+const TCP_RTT: Metric = real("tcp_rtt_s", "s", "TCP's smoothed round-trip time at the end");
+const TCP_RETRANSMITS: Metric = count("tcp_retransmits", "packets", "segments that TCP sent again");
+const TCP_TIMEOUTS: Metric = count("tcp_timeouts", "1", "expiries of TCP's retransmission timer");
 
-const ROW: [FromRow<Row>; 18] = [
+const ROW: [FromRow<Row>; 22] = [
     (GOODPUT.headline(), |row| row.goodput_bps.into()),
     (DELAY_P50.headline(), |row| row.delays.delay_p50_s.into()),
     (DELAY_P95.headline(), |row| row.delays.delay_p95_s.into()),
@@ -143,9 +147,13 @@ const ROW: [FromRow<Row>; 18] = [
     (count("ingress_drops", "packets", "dropped because the sender's queue was full"), |row| {
         row.ingress_drops.into()
     }),
+    (TCP_CWND, |row| row.tcp_cwnd_packets.into()),
+    (TCP_RTT, |row| row.tcp_rtt_s.into()),
+    (TCP_RETRANSMITS, |row| row.tcp_retransmits.into()),
+    (TCP_TIMEOUTS, |row| row.tcp_timeouts.into()),
 ];
 
-const SIDE: [FromRow<Side>; 10] = [
+const SIDE: [FromRow<Side>; 14] = [
     (GOODPUT, |side| side.goodput_bps.into()),
     (DELAY_P50, |side| side.delays.delay_p50_s.into()),
     (DELAY_P95, |side| side.delays.delay_p95_s.into()),
@@ -162,6 +170,10 @@ const SIDE: [FromRow<Side>; 10] = [
         side.packets_out_of_order.into()
     }),
     (count("packets_duplicated", "packets", "came again"), |side| side.packets_duplicated.into()),
+    (TCP_CWND, |side| side.tcp_cwnd_packets.into()),
+    (TCP_RTT, |side| side.tcp_rtt_s.into()),
+    (TCP_RETRANSMITS, |side| side.tcp_retransmits.into()),
+    (TCP_TIMEOUTS, |side| side.tcp_timeouts.into()),
 ];
 
 fn loss(sent: Option<u64>, received: Option<u64>) -> Value {
@@ -209,6 +221,7 @@ fn radio_parameters() -> Vec<Column> {
         column("path", Kind::Text, "", "how packets crossed"),
         column("policy", Kind::Text, "", "coding preset, and what differs from it"),
         column("transport", Kind::Text, "", "what loaded the path"),
+        column("congestion", Kind::Text, "", "TCP: congestion control of the sender"),
         column("direction", Kind::Text, "", "which way the load went"),
         column("offered_bps", Kind::Real, "bit/s", "offered bits of data per second, one way"),
         column("datagram_bytes", Kind::Integer, "B", "data in a datagram"),
@@ -217,6 +230,14 @@ fn radio_parameters() -> Vec<Column> {
         column("e3", Kind::Real, "1", "erasure ratio S-D"),
         column("duration_s", Kind::Real, "s", "length of the measured interval"),
     ]
+}
+
+/// Names of the parameters that a load has by itself.
+pub(crate) fn parameter_names(load: &Load) -> Vec<String> {
+    match load {
+        Load::Radio(_) => radio_parameters().into_iter().map(|column| column.name).collect(),
+        Load::Network(_) => Vec::new(),
+    }
 }
 
 /// Values of the parameters that a load has by itself.
@@ -230,6 +251,7 @@ pub(crate) fn parameters(load: &Load) -> Vec<Value> {
         Value::from(run.path.to_string()),
         Value::from(if coded { policy(&run.coding) } else { "-".to_owned() }),
         Value::from(format!("{:?}", run.transport).to_lowercase()),
+        run.congestion.map_or(Value::Absent, |congestion| Value::from(congestion.to_string())),
         Value::from(direction.to_owned()),
         run.offered_bps.into(),
         run.datagram_bytes.map(|bytes| bytes as u64).into(),

@@ -454,7 +454,9 @@ fn points(
         let file = resolve_or_blame(tree, setting)?;
         let seed = file.seed;
         for load in file.loads(directory)? {
-            let swept = setting.iter().map(|(_, value)| sweep::value_of(value));
+            let own = metrics::parameter_names(&load);
+            let swept = setting.iter().filter(|(path, _)| !is_own(&own, path));
+            let swept = swept.map(|(_, value)| sweep::value_of(value));
             let parameters = swept.chain(metrics::parameters(&load)).collect();
             let title = title(setting, &load);
             points.push(Point { index: points.len(), seed, load, parameters, title });
@@ -466,9 +468,13 @@ fn points(
     let mut columns = vec![
         Column::new("point", Role::Key, Kind::Integer, "1", "place in the plan, from 0"),
         Column::new("replication", Role::Key, Kind::Integer, "1", "which replication, from 0"),
-        Column::new("seed", Role::Key, Kind::Integer, "1", "seed of the random streams"),
+        Column::new("seed", Role::Parameter, Kind::Integer, "1", "seed of the random streams"),
     ];
-    for (place, (path, _)) in settings[0].iter().enumerate() {
+    let own = points.first().map(|point| metrics::parameter_names(&point.load));
+    let own = own.unwrap_or_default();
+    let paths = settings[0].iter().map(|(path, _)| path).filter(|path| !is_own(&own, path));
+    let paths: Vec<String> = paths.cloned().collect();
+    for (place, path) in paths.iter().enumerate() {
         let mut values: Vec<Value> =
             points.iter_mut().map(|point| core::mem::take(&mut point.parameters[place])).collect();
         columns.push(Column::of_values(path, &mut values));
@@ -479,6 +485,11 @@ fn points(
     let loads = points.iter().map(|point| &point.load);
     columns.extend(metrics::columns(&loads.collect::<Vec<_>>()));
     Ok((points, columns))
+}
+
+/// Whether a path is the name of a column that is there without being swept.
+fn is_own(names: &[String], path: &str) -> bool {
+    path == "seed" || names.iter().any(|name| name == path)
 }
 
 fn title(setting: &Setting, load: &Load) -> String {

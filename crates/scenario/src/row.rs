@@ -56,6 +56,12 @@ pub struct Side {
     pub tcp_retransmits: Option<u64>,
     /// TCP: smoothed round-trip time of the sender's kernel at the end, seconds.
     pub tcp_rtt_s: Option<f64>,
+    /// TCP in the simulator: times the sender's retransmission timer ran out, since the start.
+    #[serde(default)]
+    pub tcp_timeouts: Option<u64>,
+    /// TCP in the simulator: mean congestion window in the measured interval, packets.
+    #[serde(default)]
+    pub tcp_cwnd_packets: Option<f64>,
 }
 
 /// One run's result. With load in both directions, goodput and counts are sums, delays are those
@@ -134,6 +140,12 @@ pub struct Row {
     pub tcp_retransmits: Option<u64>,
     /// See [`Side::tcp_rtt_s`]; the larger one of two directions.
     pub tcp_rtt_s: Option<f64>,
+    /// See [`Side::tcp_timeouts`].
+    #[serde(default)]
+    pub tcp_timeouts: Option<u64>,
+    /// See [`Side::tcp_cwnd_packets`]; the sum of two directions.
+    #[serde(default)]
+    pub tcp_cwnd_packets: Option<f64>,
     /// Processor time of each node, seconds, by station name (S, D, H).
     pub cpu_s: BTreeMap<String, f64>,
     /// How late the emulator handled the medium's events, 99th percentile, seconds.
@@ -187,6 +199,8 @@ impl Row {
             ingress_drops: None,
             tcp_retransmits: None,
             tcp_rtt_s: None,
+            tcp_timeouts: None,
+            tcp_cwnd_packets: None,
             cpu_s: BTreeMap::new(),
             lateness_p99_s: None,
             realtime: None,
@@ -208,6 +222,9 @@ impl Row {
         self.packets_duplicated = sum(|side| side.packets_duplicated);
         self.tcp_retransmits = sum(|side| side.tcp_retransmits);
         self.tcp_rtt_s = sides.iter().filter_map(|side| side.tcp_rtt_s).reduce(f64::max);
+        self.tcp_timeouts = sum(|side| side.tcp_timeouts);
+        self.tcp_cwnd_packets =
+            sides.iter().filter_map(|side| side.tcp_cwnd_packets).reduce(|a, b| a + b);
         self.delays = delays;
         self.sides = sides;
     }

@@ -25,8 +25,9 @@ use corridor_scenario::{Load, Point, Run, Scenario};
 
 use crate::agent::NodeIndex;
 use crate::flows::Prepared;
-use crate::udp::{PSK, SimError, WARM_UP, watch_udp};
+use crate::udp::{PSK, SimError, WARM_UP};
 use crate::watch::{Reception, SymbolCounts, Watcher};
+use crate::watch_radio;
 pub use hosts::{CapturedFlow, NetworkCapture};
 pub(crate) use packets::write_datagram;
 use pcapng::{LINKTYPE_ETHERNET, PcapngWriter};
@@ -73,12 +74,12 @@ pub enum CaptureError {
     Write(#[from] io::Error),
 }
 
-/// Runs UDP load over `run`'s path as [`run_udp`](crate::run_udp) does, and writes what was on the
+/// Runs `run` over its path as [`run_radio`](crate::run_radio) does, and writes what was on the
 /// air to `out`: a pcapng file of Ethernet frames, with a comment that says what it is of. The same
 /// arguments give the same bytes.
 ///
 /// # Errors
-/// [`CaptureError::Sim`] as for `run_udp`; [`CaptureError::Write`] when `out` refuses.
+/// [`CaptureError::Sim`] as for `run_radio`; [`CaptureError::Write`] when `out` refuses.
 pub fn capture_udp(
     scenario: &Scenario,
     run: &Run,
@@ -98,7 +99,7 @@ fn capture_udp_after(
     out: Box<dyn Write>,
 ) -> Result<CaptureCounts, CaptureError> {
     let capture = Rc::new(RefCell::new(Capture::new(out, comment, limits)?));
-    watch_udp(scenario, run, warm_up, Box::new(Rc::clone(&capture)))?;
+    watch_radio(scenario, run, warm_up, Box::new(Rc::clone(&capture)))?;
     let mut capture = capture.borrow_mut();
     capture.finish()
 }
@@ -120,7 +121,11 @@ pub fn capture_point(
     match &point.load {
         Load::Radio(radio) => {
             if let Some(&node) = at.first() {
-                return Err(no_such_node(node, "radios are captured everywhere").into());
+                return Err(no_such_node(
+                    node,
+                    "captures of radios without it: everything is heard",
+                )
+                .into());
             }
             let scenario = Scenario { seed: point.seed, ..radio.scenario.clone() };
             let run = Run { replication, ..radio.run.clone() };
@@ -129,7 +134,7 @@ pub fn capture_point(
         }
         Load::Network(network) => {
             if let Some(&node) = at.iter().find(|&&node| node as usize >= network.nodes) {
-                return Err(no_such_node(node, "nodes that the network has").into());
+                return Err(no_such_node(node, "captures at nodes that the network has").into());
             }
             let prepared = Prepared::new(network)?;
             let nodes = if at.is_empty() { prepared.sources() } else { at.to_vec() };
@@ -422,7 +427,7 @@ mod tests {
         let scenario = Scenario::parse(SCENARIO).unwrap();
         let run = &expand(&scenario).unwrap()[0];
         let seen = Rc::new(RefCell::new(Seen::default()));
-        let row = watch_udp(&scenario, run, WARM_UP, Box::new(Rc::clone(&seen))).unwrap();
+        let row = watch_radio(&scenario, run, WARM_UP, Box::new(Rc::clone(&seen))).unwrap();
         assert_eq!(row, crate::run_udp(&scenario, run).unwrap());
         let seen = seen.borrow();
         let frames = row.air_frames_per_packet.unwrap();

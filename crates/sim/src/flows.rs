@@ -11,7 +11,7 @@ use corridor_scenario::{
 use crate::agent::NodeIndex;
 use crate::capture::CapturedFlow;
 use crate::meter::{Counts, Meter, MeteredDatagrams, MeteredSink, MeteredSource};
-use crate::network::{Network, Topology};
+use crate::network::{Network, NetworkStats, Topology};
 use crate::source::{Active, CbrConfig, CbrSource, FlowEnd, Supply, TcpSink, TcpSource};
 use crate::tcp::{
     Acks, ReceiverConfig, Reduction, RttSampling, SenderConfig, Variant, VegasConfig,
@@ -222,13 +222,8 @@ struct Totals {
 
 impl Totals {
     fn of(network: &Network) -> Self {
-        let stats = network.stats();
-        Totals {
-            refused: stats.refused,
-            erased: stats.erased,
-            packet_hops: stats.packet_hops,
-            events: stats.events,
-        }
+        let NetworkStats { refused, erased, packet_hops, events, .. } = *network.stats();
+        Totals { refused, erased, packet_hops, events }
     }
 
     fn since(&self, before: &Totals) -> Totals {

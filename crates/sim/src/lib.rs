@@ -1,9 +1,8 @@
 //! Virtual time: the daemon's own state machines over the emulated medium.
 //!
 //! [`World`] is the driver: stations of `corridor-proto`, the medium of `corridor-air`, and a
-//! clock that jumps from event to event. [`run_udp`] loads one with datagrams as a scenario says.
-//! [`torture`] drives stations through a network that does its worst.
-//! A run is a function of (scenario, point, replication): the same bytes on every machine.
+//! clock that jumps from event to event. [`run_udp`] loads one with datagrams as a scenario says,
+//! [`run_tcp`] with TCP. [`torture`] drives stations through a network that does its worst.
 //! [`Network`] is the other driver: agents on point-to-point links. [`run()`] does what a plan
 //! says, in either. A run is a function of (plan, point, replication): the same bytes on every
 //! machine.
@@ -15,6 +14,7 @@ mod capture;
 mod flows;
 mod meter;
 mod network;
+mod radio_tcp;
 mod run;
 pub mod source;
 pub mod tcp;
@@ -22,6 +22,10 @@ pub mod torture;
 mod udp;
 mod watch;
 mod world;
+
+use core::time::Duration;
+
+use corridor_scenario::{Row, Run, Scenario, Transport};
 
 pub use agenda::{Agenda, MAX_ENTITIES};
 pub use agent::{Agent, Body, NodeIndex, Packet};
@@ -32,7 +36,41 @@ pub use capture::{
 pub use network::{
     AgentIndex, MAX_NODES, MAX_PIPES, Network, NetworkError, NetworkStats, Topology,
 };
+pub use radio_tcp::run_tcp;
 pub use run::{CODE_VERSION, COMMIT, check_plan, run};
 pub use udp::{SimError, run_udp};
 pub use watch::{Crossing, PacketWatcher, Reception, SymbolCounts, Watcher};
 pub use world::{Node, World};
+
+/// Runs a scenario's run over its path in virtual time, with the load that it names.
+///
+/// # Errors
+/// See [`run_udp`] and [`run_tcp`].
+pub fn run_radio(scenario: &Scenario, run: &Run) -> Result<Row, SimError> {
+    run_radio_after(scenario, run, udp::WARM_UP)
+}
+
+/// The same after so much load that is not measured.
+pub(crate) fn run_radio_after(
+    scenario: &Scenario,
+    run: &Run,
+    warm_up: Duration,
+) -> Result<Row, SimError> {
+    match run.transport {
+        Transport::Udp => udp::run_udp_after(scenario, run, warm_up),
+        Transport::Tcp => radio_tcp::run_tcp_after(scenario, run, warm_up),
+    }
+}
+
+/// The same before the eyes of somebody.
+pub(crate) fn watch_radio(
+    scenario: &Scenario,
+    run: &Run,
+    warm_up: Duration,
+    watcher: Box<dyn Watcher>,
+) -> Result<Row, SimError> {
+    match run.transport {
+        Transport::Udp => udp::watch_udp(scenario, run, warm_up, watcher),
+        Transport::Tcp => radio_tcp::watch_tcp(scenario, run, warm_up, watcher),
+    }
+}

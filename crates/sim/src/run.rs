@@ -5,7 +5,8 @@ use core::time::Duration;
 use corridor_scenario::{Load, Measures, Plan, Point, Run, Scenario};
 
 use crate::flows::{self, Prepared};
-use crate::udp::{SimError, check_run, run_udp_after};
+use crate::run_radio_after;
+use crate::udp::{SimError, check_run};
 
 /// Commit that this was built from; "unknown" without a repository.
 pub const COMMIT: &str = env!("CORRIDOR_COMMIT");
@@ -24,7 +25,7 @@ pub fn run(point: &Point, replication: u64) -> Result<Measures, SimError> {
             let scenario = Scenario { seed: point.seed, ..radio.scenario.clone() };
             let run = Run { replication, point: point.index, ..radio.run.clone() };
             let warm_up = Duration::from_nanos((radio.warm_up_s * 1e9).round() as u64);
-            let row = run_udp_after(&scenario, &run, warm_up)?;
+            let row = run_radio_after(&scenario, &run, warm_up)?;
             Ok(Measures::of_row(&row))
         }
         Load::Network(network) => {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use core::time::Duration;
 
-use corridor_air::{AirError, Medium};
+use corridor_air::{AirError, Medium, MediumConfig};
 use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
 use corridor_proto::{ConfigError, LinkErrors, Role, Station, StationConfig, StationId, Stats};
@@ -18,6 +18,7 @@ use hdrhistogram::Histogram;
 use crate::agent::NodeIndex;
 use crate::capture::write_datagram;
 use crate::network::NetworkError;
+use crate::radio_tcp;
 use crate::tcp;
 use crate::watch::Watcher;
 use crate::world::{Node, World};
@@ -69,6 +70,9 @@ pub enum SimError {
     /// A station cannot be.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// TCP over a radio cannot be set so.
+    #[error(transparent)]
+    RadioTcp(#[from] tcp::ConfigError),
 }
 
 /// What arrived at one host.
@@ -154,12 +158,9 @@ struct Prepared {
 
 fn prepare(scenario: &Scenario, run: &Run, warm_up: Duration) -> Result<Prepared, SimError> {
     check_run(run)?;
-    let mut medium = medium_config(scenario, run, scenario.seed);
-    // A frame is not made before the medium can take it, so one on the air and one waiting do.
-    medium.queue_frames = medium.queue_frames.min(2);
-    // The stations' frames have no Ethernet header here; on the air it takes its time.
-    let header_ns = 8 * ETHERNET_HEADER_LEN as u64 * 1_000_000_000 / medium.rate_bps.max(1);
-    medium.overhead += Duration::from_nanos(header_ns);
+    if run.transport != Transport::Udp {
+        return unsupported("transport", "tcp", "udp");
+    }
     let start = Time::ZERO + warm_up;
     let end = start + Duration::from_secs_f64(run.duration_s);
     let mut nodes = Vec::new();
@@ -180,23 +181,38 @@ fn prepare(scenario: &Scenario, run: &Run, warm_up: Duration) -> Result<Prepared
         sinks.push(Rc::clone(&sink));
         nodes.push(Node::new(station, move |now, packet| sink.borrow_mut().take(now, packet)));
     }
-    Ok(Prepared { world: World::new(Medium::new(medium)?, nodes), sinks, start, end })
+    let world = World::new(Medium::new(radio_medium(scenario, run))?, nodes);
+    Ok(Prepared { world, sinks, start, end })
+}
+
+/// The radio of a run.
+pub(crate) fn radio_medium(scenario: &Scenario, run: &Run) -> MediumConfig {
+    let mut medium = medium_config(scenario, run, scenario.seed);
+    // A frame is not made before the medium can take it, so one on the air and one waiting do.
+    medium.queue_frames = medium.queue_frames.min(2);
+    // The stations' frames have no Ethernet header here; on the air it takes its time.
+    let header_ns = 8 * ETHERNET_HEADER_LEN as u64 * 1_000_000_000 / medium.rate_bps.max(1);
+    medium.overhead += Duration::from_nanos(header_ns);
+    medium
 }
 
 /// Whether the simulator can make a run.
 pub(crate) fn check_run(run: &Run) -> Result<(), SimError> {
-    let unsupported =
-        |field, given: String, expected| Err(SimError::Unsupported { field, given, expected });
-    if run.transport != Transport::Udp {
-        return unsupported("transport", "tcp".into(), "udp");
-    }
     if run.path == Path::Kernel {
-        return unsupported("path", "kernel".into(), "plain, coded and coded+helper");
+        return unsupported("path", "kernel", "plain, coded and coded+helper");
     }
-    Ok(())
+    match run.transport {
+        Transport::Udp => Ok(()),
+        Transport::Tcp => radio_tcp::variant(run).map(|_| ()),
+    }
 }
 
-fn station(scenario: &Scenario, run: &Run, index: usize) -> Result<Station, SimError> {
+fn unsupported<T>(field: &'static str, given: &str, expected: &'static str) -> Result<T, SimError> {
+    Err(SimError::Unsupported { field, given: given.to_owned(), expected })
+}
+
+/// Station `index` of a run.
+pub(crate) fn station(scenario: &Scenario, run: &Run, index: usize) -> Result<Station, SimError> {
     let id = |index: usize| StationId(index as u8 + 1);
     let role = match (run.path, index) {
         (_, 2) => Role::Helper { between: (id(0), id(1)) },
@@ -304,8 +320,7 @@ fn report(
             packets_received: Some(sink.received),
             packets_out_of_order: Some(sink.out_of_order),
             packets_duplicated: Some(sink.duplicated),
-            tcp_retransmits: None,
-            tcp_rtt_s: None,
+            ..Side::default()
         }
     });
     let sides: Vec<Side> = sides.collect();
@@ -314,26 +329,37 @@ fn report(
     let encoders: Vec<_> = (0..sources).map(counts).collect();
     let helper = (run.path == Path::CodedHelper).then(|| counts(2));
     row.set_coding(&encoders, helper.as_ref(), run.coding.resolve().block_size);
-    report_air(&mut row, run, world, sinks);
+    report_air(&mut row, world, sinks);
     row
 }
 
-fn report_air(row: &mut Row, run: &Run, world: &World, sinks: &[Rc<RefCell<Sink>>]) {
-    let stations: Vec<_> = (0..run.stations()).map(|s| world.medium().stats(s)).collect();
+fn report_air(row: &mut Row, world: &World, sinks: &[Rc<RefCell<Sink>>]) {
     let delivered = |f: fn(&Stats) -> u64| -> f64 {
         world.nodes().iter().map(|node| f(node.station.stats())).sum::<u64>() as f64
     };
     let packets = delivered(|stats| stats.packets_delivered);
     let payload = delivered(|stats| stats.bytes_delivered) - packets * UDP_HEADERS_LEN as f64;
+    let (bytes, utilisation) = air_shares(world);
     if packets > 0.0 && sinks.iter().any(|sink| sink.borrow().received > 0) {
-        let frames: u64 = stations.iter().map(|s| s.sent_frames).sum();
-        let bytes: u64 = stations.iter().map(|s| s.sent_bytes).sum();
-        row.air_frames_per_packet = Some(frames as f64 / packets);
-        let on_air = bytes as f64 + (ETHERNET_HEADER_LEN as f64) * frames as f64;
-        row.air_bytes_per_byte = Some(on_air / payload);
+        row.air_frames_per_packet = Some(frames_sent(world) / packets);
+        row.air_bytes_per_byte = Some(bytes / payload);
     }
+    row.air_utilisation = Some(utilisation);
+}
+
+fn frames_sent(world: &World) -> f64 {
+    let frames = |station| world.medium().stats(station).sent_frames;
+    (0..world.nodes().len()).map(frames).sum::<u64>() as f64
+}
+
+/// Bytes of all stations on the air, Ethernet headers included, and the share of time that it was
+/// busy.
+pub(crate) fn air_shares(world: &World) -> (f64, f64) {
+    let stations: Vec<_> = (0..world.nodes().len()).map(|at| world.medium().stats(at)).collect();
+    let bytes: u64 = stations.iter().map(|s| s.sent_bytes).sum();
     let busy: f64 = stations.iter().map(|s| s.airtime.as_secs_f64()).sum();
-    row.air_utilisation = Some(busy / world.now().as_secs_f64());
+    let headers = ETHERNET_HEADER_LEN as f64 * frames_sent(world);
+    (bytes as f64 + headers, busy / world.now().as_secs_f64())
 }
 
 /// Delays from a microsecond to ten minutes, in nanoseconds, to three digits.
@@ -341,7 +367,8 @@ pub(crate) fn delay_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1_000, 600_000_000_000, 3).expect("bounds are within range")
 }
 
-fn delays(histogram: &Histogram<u64>) -> Delays {
+/// Quantiles of delays in nanoseconds.
+pub(crate) fn delays(histogram: &Histogram<u64>) -> Delays {
     if histogram.is_empty() {
         return Delays::default();
     }

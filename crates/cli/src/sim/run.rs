@@ -4,7 +4,7 @@
 //! writes it down. What is left at the end does not depend on who finished first.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -347,7 +347,7 @@ fn work(
 ) {
     let lock = || schedule.lock().unwrap_or_else(PoisonError::into_inner);
     while !halt.load(Ordering::Relaxed) {
-        let task = lock().next();
+        let task = lock().next_task();
         let Some(task) = task else {
             if lock().is_complete() {
                 return;

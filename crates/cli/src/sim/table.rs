@@ -22,7 +22,7 @@ pub fn write(out: &mut impl Write, summary: &Summary, results: &Results) -> io::
     let mut cells: Vec<Vec<String>> = Vec::new();
     for (place, column) in summary.by.iter().enumerate() {
         let values = summary.groups.iter().map(|group| group.values[place].to_string());
-        let head = [spoken(&column.name), shown_unit(column)];
+        let head = [spoken(short_path(&column.name, &summary.by)), shown_unit(column)];
         cells.push(head.into_iter().chain(values).collect());
     }
     let counts = summary.groups.iter().map(|group| group.rows.to_string());
@@ -86,8 +86,16 @@ fn scale(unit: &str, largest: f64) -> (String, f64) {
     }
 }
 
+/// Parameters are shown as they are written.
 fn shown_unit(column: &Column) -> String {
-    scale(&column.unit, 0.0).0.replace("ms", &column.unit)
+    if column.unit == "1" { String::new() } else { column.unit.clone() }
+}
+
+/// The last name of a swept path, where no other column shown ends with the same.
+fn short_path<'a>(path: &'a str, by: &[Column]) -> &'a str {
+    let last = |path: &'a str| path.rsplit('.').next().unwrap_or(path);
+    let same = by.iter().filter(|column| column.name.rsplit('.').next() == Some(last(path)));
+    if same.count() == 1 { last(path) } else { path }
 }
 
 /// A column's name without its unit, which stands below it.
@@ -191,7 +199,7 @@ mod tests {
             estimates,
         };
         Summary {
-            by: vec![column("path", "", Kind::Text), column("q", "1", Kind::Real)],
+            by: vec![column("path", "", Kind::Text), column("network.q", "1", Kind::Real)],
             metrics: vec![
                 column("goodput_bps", "bit/s", Kind::Real),
                 column("delay_p95_s", "s", Kind::Real),

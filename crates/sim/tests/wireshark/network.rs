@@ -8,14 +8,15 @@ use std::rc::Rc;
 
 use corridor_air::{ErasureConfig, PipeConfig};
 use corridor_base::Time;
+use corridor_scenario::Plan;
 use corridor_sim::source::*;
 use corridor_sim::tcp::{ReceiverConfig, Segment, SenderConfig, Variant};
 use corridor_sim::{
     AgentIndex, Body, CaptureCounts, CaptureLimits, CapturedFlow, Crossing, Network,
-    NetworkCapture, NodeIndex, Packet, PacketWatcher, Topology,
+    NetworkCapture, NodeIndex, Packet, PacketWatcher, Topology, capture_point,
 };
 
-use crate::tool::{packets_of, tshark};
+use crate::tool::{Recorded, packets_of, tshark};
 
 const END: Time = Time::from_millis(60_000);
 const PAYLOAD_BYTES: u32 = 700;
@@ -181,4 +182,30 @@ fn limits_hold_and_lengths_are_the_true_ones() {
     }
     assert!(all.iter().any(|packet| packet.len_bytes == PAYLOAD_BYTES as usize + 40));
     assert!(all.iter().any(|packet| packet.len_bytes == 228));
+}
+
+#[test]
+fn a_point_of_a_plan_is_captured_where_its_flows_begin_or_where_it_is_asked_for() {
+    let text = "name = 'wires'\nseed = 3\nduration_s = 20\n[network]\nkind = 'chain'\n\
+        [network.links]\ncount = 2\nrate_bps = 1000000\ndelay_ms = 20\nqueue_packets = 12\n\
+        erasure_ratio = 0.02\n[[flow]]\nfrom = 0\nto = 2\nstart_s = 0.5\nsource = { kind = 'ftp' }\n\
+        tcp = { preset = 'ns2', variant = 'sack' }\n";
+    let plan = Plan::parse(text, Path::new(".")).expect("a plan");
+    let directory = tempfile::tempdir().expect("a place");
+    let file = directory.path().join("point.pcapng");
+    let take = |at: &[NodeIndex]| {
+        let out = fs::File::create(&file).expect("a file");
+        capture_point(&plan.points[0], 0, at, CaptureLimits::default(), "tested", out)
+            .map(|_| packets_of(&fs::read(&file).expect("the capture")))
+    };
+    let measures = corridor_sim::run(&plan.points[0], 0).expect("a run");
+    let count = |name: &str| measures.value(name).number().expect("a number") as usize;
+    let sent = count("flow.0.packets_sent") + count("flow.0.packets_retransmitted");
+    let host = take(&[]).expect("a capture");
+    let data = |packets: &[Recorded]| packets.iter().filter(|p| p.len_bytes == 1_040).count();
+    assert_eq!(data(&host), sent, "what is captured is what is measured");
+    let other = take(&[2]).expect("a capture");
+    assert!(data(&other) < sent && data(&other) > sent / 2);
+    let refused = take(&[3]).expect_err("there is no node 3");
+    assert!(refused.to_string().contains("at = 3"), "{refused}");
 }
