@@ -145,7 +145,7 @@ impl Header {
             session_tag: read.u16()?,
             counter: read.u32()?,
         };
-        (kind == Kind::Enc || !header.has_ack).then_some(header)
+        (matches!(kind, Kind::Enc | Kind::Window) || !header.has_ack).then_some(header)
     }
 }
 
