@@ -66,22 +66,51 @@ pub(crate) fn packets(symbol: &[u8]) -> impl Iterator<Item = Packet<'_>> {
     })
 }
 
-/// Whether a packet has to stay behind those before it. TCP takes packets out of order for losses;
-/// datagrams and echoes of the network do not mind, and must not wait for others.
+/// Whether a packet has to stay behind those before it. TCP takes data out of order for losses;
+/// its bare acknowledgements, datagrams and echoes of the network do not mind the order, and must
+/// not wait for others.
 fn needs_order(packet: &[u8], delivery: Delivery) -> bool {
-    const ICMP: u8 = 1;
-    const UDP: u8 = 17;
-    const ICMPV6: u8 = 58;
-    let protocol = match packet.first().map(|first| first >> 4) {
-        Some(4) => packet.get(9),
-        Some(6) => packet.get(6),
-        _ => None,
-    };
     match delivery {
         Delivery::InOrder => true,
         Delivery::Immediate => false,
-        Delivery::Auto => !matches!(protocol, Some(&(ICMP | UDP | ICMPV6))),
+        Delivery::Auto => !is_indifferent(packet).unwrap_or(false),
     }
+}
+
+/// Whether nothing in a packet minds being overtaken; `None` if it cannot be told.
+fn is_indifferent(packet: &[u8]) -> Option<bool> {
+    const ICMP: u8 = 1;
+    const UDP: u8 = 17;
+    const ICMPV6: u8 = 58;
+    let (protocol, payload) = match packet.first()? >> 4 {
+        4 => {
+            let whole = u16::from_be_bytes([*packet.get(6)?, *packet.get(7)?]) & IPV4_FRAGMENT == 0;
+            let header_len = 4 * usize::from(packet[0] & 0xf);
+            (*packet.get(9)?, packet.get(header_len..).filter(|_| whole)?)
+        }
+        6 => (*packet.get(6)?, packet.get(40..)?),
+        _ => return None,
+    };
+    match protocol {
+        ICMP | UDP | ICMPV6 => Some(true),
+        TCP => is_bare_acknowledgement(payload),
+        _ => Some(false),
+    }
+}
+
+/// Fragment offset and "more fragments" of IPv4.
+const IPV4_FRAGMENT: u16 = 0x3fff;
+const TCP: u8 = 6;
+
+/// A TCP segment without data that says nothing but how far the other side has come.
+fn is_bare_acknowledgement(segment: &[u8]) -> Option<bool> {
+    const ACK: u8 = 0x10;
+    const PSH: u8 = 0x08;
+    const ECE: u8 = 0x40;
+    const CWR: u8 = 0x80;
+    let header_len = 4 * usize::from(segment.get(12)? >> 4);
+    let flags = *segment.get(13)?;
+    Some(header_len == segment.len() && flags & !(PSH | ECE | CWR) == ACK)
 }
 
 #[cfg(test)]

@@ -165,13 +165,14 @@ impl RateControl {
         self.adjust(queueing, round_trip, sample.limited);
     }
 
-    /// What comes through says what the path takes only where it was kept busy.
+    /// What comes through is what the path takes only while a queue shows that it takes no more;
+    /// without one it says how little was sent.
     fn note_through(&mut self, sample: Sample, share: f64) {
         if sample.span.is_zero() {
             return;
         }
         let rate = (sample.told as f64 / sample.span.as_secs_f64()).min(FRAMES_PER_S_MAX);
-        if sample.limited || rate > self.through_per_s {
+        if rate > self.through_per_s || self.queueing() > NOISE {
             self.through_per_s += share * (rate - self.through_per_s);
         }
     }
