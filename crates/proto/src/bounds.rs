@@ -17,6 +17,10 @@ pub const ACK_BLOCKS_MAX: usize = 2 * BLOCKS_IN_FLIGHT_MAX as usize;
 pub const SENT_LOG_MAX: usize = 4_096;
 /// Packets an ingress queue may be told to hold.
 pub const INGRESS_PACKETS_MAX: usize = 65_536;
+/// Queues of a fair ingress queue: flows beyond so many share some.
+pub const INGRESS_FLOWS: usize = 256;
+/// Bytes that a flow may send in its turn (RFC 8290: the MTU).
+pub const INGRESS_QUANTUM: i64 = 1_514;
 /// Events waiting to be taken by the driver; the oldest is dropped.
 pub const EVENTS_MAX: usize = 64;
 /// Stations in a group: an endpoint, its peer, a helper, and room for what comes.
@@ -69,3 +73,15 @@ pub const REPORT_STALE: Duration = Duration::from_secs(2);
 pub const E1_STALE: Duration = Duration::from_secs(12);
 /// How far a paced sender may run ahead after a pause.
 pub const PACE_BURST: Duration = Duration::from_millis(2);
+/// Window mode: shortest and longest wait for feedback before what is on its way counts as lost.
+pub const WINDOW_TIMEOUT_MIN: Duration = Duration::from_millis(10);
+/// See [`WINDOW_TIMEOUT_MIN`].
+pub const WINDOW_TIMEOUT_MAX: Duration = Duration::from_secs(2);
+/// Window mode: longest that a sender keeps a symbol which nobody acknowledges.
+pub const WINDOW_SILENCE_MAX: Duration = Duration::from_secs(60);
+/// Window mode: times of arrival that a receiver remembers, one for each symbol of the window.
+pub const WINDOW_GAPS_MAX: usize = corridor_codec::MAX_WINDOW_SIZE;
+/// Window mode: least time between two acknowledgements.
+pub const WINDOW_ACK_INTERVAL_MIN: Duration = Duration::from_micros(500);
+/// Window mode: delays that a rate controller remembers for their minimum.
+pub const WINDOW_DELAYS_MAX: usize = 1_024;

@@ -5,7 +5,7 @@ use core::time::Duration;
 use corridor_codec::Field;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{CodingParams, Order, Policy};
+use crate::config::{CodingParams, Delivery, Goal, Order, Policy};
 use crate::tcpnc::Redundancy;
 
 /// The `[coding]` table of a configuration or scenario file. The preset gives the rest.
@@ -27,6 +27,15 @@ pub struct CodingTable {
     /// Source symbols in a block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_size: Option<u16>,
+    /// Window mode: symbols unacknowledged at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_size: Option<u16>,
+    /// Window mode: what matters more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<GoalName>,
+    /// Window mode: which packets wait for those before them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<DeliveryName>,
     /// Longest source symbol, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub symbol_size: Option<u16>,
@@ -61,6 +70,30 @@ pub enum Preset {
     Default,
     /// [`CodingParams::tcp_nc`].
     TcpNc,
+    /// [`CodingParams::window`].
+    Window,
+}
+
+/// Spelling of a [`Goal`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GoalName {
+    /// [`Goal::Throughput`].
+    Throughput,
+    /// [`Goal::LowDelay`].
+    LowDelay,
+}
+
+/// Spelling of a [`Delivery`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeliveryName {
+    /// [`Delivery::Auto`].
+    Auto,
+    /// [`Delivery::InOrder`].
+    InOrder,
+    /// [`Delivery::Immediate`].
+    Immediate,
 }
 
 /// Spelling of a [`Field`].
@@ -114,8 +147,20 @@ impl CodingTable {
             Preset::Paper => CodingParams::paper(),
             Preset::Default => CodingParams::default(),
             Preset::TcpNc => CodingParams::tcp_nc(),
+            Preset::Window => CodingParams::window(),
         };
         CodingParams {
+            mode: base.mode,
+            window_size: self.window_size.unwrap_or(base.window_size),
+            goal: self.goal.map_or(base.goal, |name| match name {
+                GoalName::Throughput => Goal::Throughput,
+                GoalName::LowDelay => Goal::LowDelay,
+            }),
+            delivery: self.delivery.map_or(base.delivery, |name| match name {
+                DeliveryName::Auto => Delivery::Auto,
+                DeliveryName::InOrder => Delivery::InOrder,
+                DeliveryName::Immediate => Delivery::Immediate,
+            }),
             tcp_nc: base.tcp_nc.map(|redundancy| {
                 self.redundancy.map_or(redundancy, |factor| Redundancy::Fixed { factor })
             }),

@@ -7,6 +7,9 @@ use corridor_codec::Field;
 use crate::error::ConfigError;
 use crate::tcpnc::Redundancy;
 
+/// Unacknowledged symbols in window mode: 100 ms of 100 Mbit/s.
+const WINDOW_SIZE: u16 = 1_024;
+
 /// Number of a station within its group, 1 to 254; unique per pre-shared key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StationId(pub u8);
@@ -31,6 +34,35 @@ pub enum Role {
         /// The station at the other end.
         peer: StationId,
     },
+}
+
+/// What symbols are combined with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Blocks, as in the FRANC paper; a helper can recode them.
+    Block,
+    /// A sliding window, between two endpoints on one hop: low delay, any loss.
+    Window,
+}
+
+/// What window mode does with the last few per cent of the capacity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// Nearly all of it carries packets; what is lost is repaired once that is known.
+    Throughput,
+    /// A share of it goes into repair symbols ahead of need.
+    LowDelay,
+}
+
+/// Whether window mode keeps packets in the order in which they were sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// TCP and what is not known: in order. UDP and ICMP: at once.
+    Auto,
+    /// All packets in order.
+    InOrder,
+    /// Each packet as soon as it is there.
+    Immediate,
 }
 
 /// In which order symbols leave the encoder.
@@ -59,12 +91,21 @@ pub struct CodingParams {
     /// Code each TCP connection by itself, between TCP and IP: with [`crate::tcpnc`], and with how
     /// much redundancy. Of what follows only `field` is used then.
     pub tcp_nc: Option<Redundancy>,
+    /// Blocks or a sliding window. Of what follows, window mode uses `field`, `symbol_size`,
+    /// `window_size`, `goal`, `delivery`, `delivery_deadline` and `ack_interval`.
+    pub mode: Mode,
     /// Field of the coding coefficients.
     pub field: Field,
     /// Order in which symbols leave the encoder.
     pub order: Order,
     /// Source symbols in a block, 1 to [`corridor_codec::MAX_BLOCK_SIZE`].
     pub block_size: u16,
+    /// Symbols the sender may have unacknowledged, 1 to [`corridor_codec::MAX_WINDOW_SIZE`].
+    pub window_size: u16,
+    /// What matters more.
+    pub goal: Goal,
+    /// Which packets wait for those before them.
+    pub delivery: Delivery,
     /// Longest source symbol in bytes; bounds the MTU of the tunnel. 0: what the underlay fits.
     pub symbol_size: u16,
     /// How long the encoder waits for an acknowledgement before it sends more.
@@ -89,6 +130,10 @@ impl CodingParams {
     pub const fn paper() -> Self {
         CodingParams {
             tcp_nc: None,
+            mode: Mode::Block,
+            window_size: WINDOW_SIZE,
+            goal: Goal::Throughput,
+            delivery: Delivery::Auto,
             field: Field::Gf2,
             order: Order::OnTheFly,
             block_size: 150,
@@ -109,6 +154,15 @@ impl CodingParams {
             ..CodingParams::default()
         }
     }
+
+    /// A sliding window: the mode for use between two endpoints.
+    pub fn window() -> Self {
+        CodingParams {
+            mode: Mode::Window,
+            ack_interval: Duration::from_millis(5),
+            ..CodingParams::default()
+        }
+    }
 }
 
 impl Default for CodingParams {
@@ -116,6 +170,10 @@ impl Default for CodingParams {
     fn default() -> Self {
         CodingParams {
             tcp_nc: None,
+            mode: Mode::Block,
+            window_size: WINDOW_SIZE,
+            goal: Goal::Throughput,
+            delivery: Delivery::Auto,
             field: Field::Gf256,
             order: Order::Systematic,
             block_size: 32,

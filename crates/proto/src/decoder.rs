@@ -399,8 +399,8 @@ impl Slot {
 
 fn deliver_packets(symbol: &[u8], egress: &mut EgressQueue, stats: &mut Stats) {
     for packet in symbol::packets(symbol) {
-        egress.push(packet);
+        egress.push(packet.bytes);
         stats.packets_delivered += 1;
-        stats.bytes_delivered += packet.len() as u64;
+        stats.bytes_delivered += packet.bytes.len() as u64;
     }
 }

@@ -15,7 +15,7 @@ use corridor_codec::Field;
 
 use crate::bounds::BLOCKS_IN_FLIGHT_MAX;
 use crate::budget;
-use crate::config::{CodingParams, ErasureRatios, Order, Policy, StationId};
+use crate::config::{CodingParams, Delivery, ErasureRatios, Order, Policy, StationId};
 use crate::ingress::IngressQueue;
 use crate::inspect::EncoderView;
 use crate::rtt::RttEstimator;
@@ -162,7 +162,11 @@ impl Encoder {
                 self.last_ack_at = now;
             }
             let Some(at) = self.open_block(now, stats) else { return };
-            let packets = self.fill_symbol(ingress);
+            self.symbol.clear();
+            let len_max = self.symbol_size_max;
+            // A block is delivered in order, all of it.
+            let packets =
+                symbol::fill(now, ingress, len_max, Delivery::InOrder, &mut self.symbol, stats);
             let credit = budget::encoder_credit(
                 self.params.policy,
                 f64::from(self.params.block_size),
@@ -200,22 +204,6 @@ impl Encoder {
             stats.blocks_opened += 1;
         }
         Some(self.blocks.len() - 1)
-    }
-
-    /// Moves packets from the queue into `self.symbol`, one at least; returns how many.
-    fn fill_symbol(&mut self, ingress: &mut IngressQueue) -> u16 {
-        self.symbol.clear();
-        let mut packets = 0;
-        while let Some(packet) = ingress.front() {
-            let len = self.symbol.len() + symbol::packet_len_in_symbol(packet);
-            if packets > 0 && len > self.symbol_size_max {
-                break;
-            }
-            symbol::append_packet(packet, &mut self.symbol);
-            ingress.pop();
-            packets += 1;
-        }
-        packets
     }
 
     fn emit(&mut self, now: Time, counter: u32, at: usize, body: &mut Vec<u8>, stats: &mut Stats) {

@@ -2,10 +2,10 @@
 
 use core::time::Duration;
 
-use corridor_codec::MAX_BLOCK_SIZE;
+use corridor_codec::{MAX_BLOCK_SIZE, MAX_WINDOW_SIZE};
 
 use crate::bounds::{BLOCKS_IN_FLIGHT_MAX, FRAME_LEN_MAX, INGRESS_PACKETS_MAX, SYMBOL_SIZE_MIN};
-use crate::config::{LinkErrors, Role, StationConfig};
+use crate::config::{LinkErrors, Mode, Role, StationConfig};
 use crate::wire;
 
 /// A field of a [`StationConfig`] that cannot be what it is.
@@ -23,6 +23,11 @@ pub struct ConfigError {
 impl ConfigError {
     fn new(field: &'static str, given: impl ToString, expected: impl ToString) -> Self {
         ConfigError { field, given: given.to_string(), expected: expected.to_string() }
+    }
+
+    /// What the check let through and the codec refuses; only sizes can be.
+    pub(crate) fn codec(error: corridor_codec::CodecError) -> Self {
+        ConfigError::new("coding.window_size", error, "sizes that the codec takes")
     }
 }
 
@@ -109,6 +114,22 @@ fn check_coding(config: &StationConfig) -> Result<(), ConfigError> {
             "coding.blocks_in_flight",
             coding.blocks_in_flight,
             format!("1 to {BLOCKS_IN_FLIGHT_MAX} blocks"),
+        ));
+    }
+    if !(1..=MAX_WINDOW_SIZE).contains(&usize::from(coding.window_size)) {
+        return Err(ConfigError::new(
+            "coding.window_size",
+            coding.window_size,
+            format!("1 to {MAX_WINDOW_SIZE} symbols"),
+        ));
+    }
+    if coding.mode == Mode::Window
+        && matches!(config.role, Role::Helper { .. } | Role::Endpoint { helper: Some(_), .. })
+    {
+        return Err(ConfigError::new(
+            "coding.preset",
+            "window",
+            "a preset of block mode where there is a helper: it recodes blocks",
         ));
     }
     let spans = [

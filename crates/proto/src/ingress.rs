@@ -1,23 +1,108 @@
-//! The way of a packet, step 1: the ingress queue, bounded, first in, first out.
+//! The way of a packet, step 1: the ingress queue, bounded. First in, first out for the modes of
+//! the papers; fair and with early signs of congestion for window mode.
 
+mod codel;
+mod fair;
+mod flow;
+
+use core::time::Duration;
 use std::collections::VecDeque;
+
+use corridor_base::Time;
+
+use crate::stats::Stats;
+use codel::CodelParams;
+use fair::FairQueue;
+
+/// Stay in the queue that CoDel accepts, at least (RFC 8289, Section 4.3).
+const TARGET_MIN: Duration = Duration::from_millis(5);
+/// The interval at least (RFC 8289, Section 4.3).
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
+/// Share of the tunnel's round trip that is an acceptable stay.
+const TARGET_PER_RTT: f64 = 0.2;
 
 /// Packets from the host that wait to become source symbols.
 #[derive(Debug)]
-pub(crate) struct IngressQueue {
+pub(crate) enum IngressQueue {
+    /// First in, first out.
+    Fifo(Fifo),
+    /// Fair queueing with CoDel.
+    Fair(Box<FairQueue>),
+}
+
+impl IngressQueue {
+    pub(crate) fn fifo(packets_max: usize) -> Self {
+        let (packets, spare) = (VecDeque::new(), Vec::new());
+        IngressQueue::Fifo(Fifo { packets, packets_max, spare })
+    }
+
+    /// A fair queue; `seed` spreads flows over queues.
+    pub(crate) fn fair(packets_max: usize, seed: u64) -> Self {
+        let params = CodelParams { target: TARGET_MIN, interval: INTERVAL_MIN };
+        IngressQueue::Fair(Box::new(FairQueue::new(packets_max, params, seed)))
+    }
+
+    /// The round trip through the tunnel was measured: what controls the flows in it cannot be
+    /// faster.
+    pub(crate) fn set_rtt(&mut self, rtt: Duration) {
+        if let IngressQueue::Fair(queue) = self {
+            let target = rtt.mul_f64(TARGET_PER_RTT).max(TARGET_MIN);
+            queue.set_params(CodelParams { target, interval: (2 * rtt).max(INTERVAL_MIN) });
+        }
+    }
+
+    /// Takes a packet unless there is no room for it.
+    pub(crate) fn push(&mut self, now: Time, packet: &[u8], stats: &mut Stats) -> bool {
+        match self {
+            IngressQueue::Fifo(queue) => queue.push(packet),
+            IngressQueue::Fair(queue) => queue.push(now, packet, stats),
+        }
+    }
+
+    /// The packet that goes next.
+    pub(crate) fn front(&mut self, now: Time, stats: &mut Stats) -> Option<&[u8]> {
+        match self {
+            IngressQueue::Fifo(queue) => queue.packets.front().map(Vec::as_slice),
+            IngressQueue::Fair(queue) => queue.front(now, stats),
+        }
+    }
+
+    /// Drops the packet that went.
+    pub(crate) fn pop(&mut self) {
+        match self {
+            IngressQueue::Fifo(queue) => queue.pop(),
+            IngressQueue::Fair(queue) => queue.pop(),
+        }
+    }
+
+    /// Packets that wait.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            IngressQueue::Fifo(queue) => queue.packets.len(),
+            IngressQueue::Fair(queue) => queue.len(),
+        }
+    }
+
+    /// Whether no packet waits. One that waits may still be dropped when its turn comes.
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            IngressQueue::Fifo(queue) => queue.packets.is_empty(),
+            IngressQueue::Fair(queue) => queue.is_empty(),
+        }
+    }
+}
+
+/// First in, first out; what finds it full is dropped.
+#[derive(Debug)]
+pub(crate) struct Fifo {
     packets: VecDeque<Vec<u8>>,
     packets_max: usize,
     /// Buffers of packets that have gone, used again.
     spare: Vec<Vec<u8>>,
 }
 
-impl IngressQueue {
-    pub(crate) fn new(packets_max: usize) -> Self {
-        IngressQueue { packets: VecDeque::new(), packets_max, spare: Vec::new() }
-    }
-
-    /// Takes a packet unless the queue is full.
-    pub(crate) fn push(&mut self, packet: &[u8]) -> bool {
+impl Fifo {
+    fn push(&mut self, packet: &[u8]) -> bool {
         if self.packets.len() >= self.packets_max {
             return false;
         }
@@ -27,25 +112,11 @@ impl IngressQueue {
         true
     }
 
-    /// The packet that goes next.
-    pub(crate) fn front(&self) -> Option<&[u8]> {
-        self.packets.front().map(Vec::as_slice)
-    }
-
-    /// Drops the packet that went.
-    pub(crate) fn pop(&mut self) {
+    fn pop(&mut self) {
         if let Some(mut buffer) = self.packets.pop_front() {
             buffer.clear();
             self.spare.push(buffer);
         }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.packets.len()
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.packets.is_empty()
     }
 }
 
@@ -53,16 +124,109 @@ impl IngressQueue {
 mod tests {
     use super::*;
 
+    fn udp(port: u8, len: usize, ecn: u8) -> Vec<u8> {
+        let mut packet = vec![0; len];
+        packet[..10].copy_from_slice(&[0x45, ecn, 0, 0, 0, 0, 0, 0, 64, 17]);
+        packet[21] = port;
+        packet
+    }
+
     #[test]
-    fn the_queue_is_bounded_and_in_order() {
-        let mut queue = IngressQueue::new(2);
-        assert!(queue.push(b"a") && queue.push(b"b") && !queue.push(b"c"));
-        assert_eq!(queue.front(), Some(&b"a"[..]));
+    fn first_in_first_out_is_bounded_and_in_order() {
+        let mut queue = IngressQueue::fifo(2);
+        let mut stats = Stats::default();
+        let mut push =
+            |queue: &mut IngressQueue, packet| queue.push(Time::ZERO, packet, &mut stats);
+        assert!(push(&mut queue, b"a") && push(&mut queue, b"b") && !push(&mut queue, b"c"));
+        let mut stats = Stats::default();
+        assert_eq!(queue.front(Time::ZERO, &mut stats), Some(&b"a"[..]));
         queue.pop();
-        assert!(queue.push(b"d"));
-        queue.pop();
-        assert_eq!(queue.front(), Some(&b"d"[..]));
         queue.pop();
         assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn a_small_flow_does_not_wait_behind_a_large_one() {
+        let (mut queue, mut stats) = (IngressQueue::fair(100, 1), Stats::default());
+        for _ in 0..50 {
+            queue.push(Time::ZERO, &udp(1, 1400, 0), &mut stats);
+        }
+        queue.front(Time::ZERO, &mut stats);
+        queue.pop();
+        queue.push(Time::ZERO, &udp(2, 100, 0), &mut stats);
+        // At most the rest of the large flow's turn goes before it.
+        let gone: Vec<u8> = (0..3)
+            .map(|_| {
+                let port = queue.front(Time::ZERO, &mut stats).unwrap()[21];
+                queue.pop();
+                port
+            })
+            .collect();
+        assert!(gone.contains(&2), "{gone:?}");
+    }
+
+    #[test]
+    fn two_large_flows_share_by_bytes() {
+        let (mut queue, mut stats) = (IngressQueue::fair(1_000, 1), Stats::default());
+        for _ in 0..300 {
+            queue.push(Time::ZERO, &udp(1, 1400, 0), &mut stats);
+            queue.push(Time::ZERO, &udp(2, 700, 0), &mut stats);
+        }
+        let mut bytes = [0; 3];
+        for _ in 0..150 {
+            let packet = queue.front(Time::ZERO, &mut stats).unwrap();
+            bytes[usize::from(packet[21])] += packet.len();
+            queue.pop();
+        }
+        assert!(bytes[1].abs_diff(bytes[2]) < 3_000, "{bytes:?}");
+    }
+
+    #[test]
+    fn the_longest_queue_pays_when_all_are_full() {
+        let (mut queue, mut stats) = (IngressQueue::fair(10, 1), Stats::default());
+        for _ in 0..10 {
+            assert!(queue.push(Time::ZERO, &udp(1, 1400, 0), &mut stats));
+        }
+        assert!(!queue.push(Time::ZERO, &udp(1, 1400, 0), &mut stats));
+        assert!(queue.push(Time::ZERO, &udp(2, 1400, 0), &mut stats));
+        assert_eq!(stats.packets_dropped_ingress, 1);
+    }
+
+    /// 1000 packets a second come, 900 go: a queue that would grow for ever.
+    fn overload(ecn: u8) -> (Duration, Stats) {
+        let (mut queue, mut stats) = (IngressQueue::fair(10_000, 1), Stats::default());
+        let mut longest_late = Duration::ZERO;
+        let mut entered = VecDeque::new();
+        for ms in 0..20_000u64 {
+            let now = Time::from_millis(ms);
+            let mut packet = udp(1, 1400, ecn);
+            packet[24..32].copy_from_slice(&ms.to_be_bytes());
+            queue.push(now, &packet, &mut stats);
+            entered.push_back(ms);
+            // A tenth of the turns is missed.
+            if ms % 10 != 0
+                && let Some(packet) = queue.front(now, &mut stats)
+            {
+                let since = u64::from_be_bytes(packet[24..32].try_into().unwrap());
+                if ms > 15_000 {
+                    longest_late = longest_late.max(Duration::from_millis(ms - since));
+                }
+                queue.pop();
+            }
+        }
+        (longest_late, stats)
+    }
+
+    #[test]
+    fn a_standing_queue_is_drained_by_drops() {
+        let (longest, stats) = overload(0);
+        assert!(longest < Duration::from_millis(400), "{longest:?}");
+        assert!(stats.packets_dropped_codel > 500 && stats.packets_marked == 0, "{stats:?}");
+    }
+
+    #[test]
+    fn flows_that_understand_marks_lose_nothing() {
+        let (_, stats) = overload(2);
+        assert!(stats.packets_marked > 100 && stats.packets_dropped_codel == 0, "{stats:?}");
     }
 }

@@ -22,6 +22,8 @@ pub struct Inspection {
     pub encoder: Option<EncoderView>,
     /// The decoder of an endpoint whose peer has joined.
     pub decoder: Option<DecoderView>,
+    /// Both directions of an endpoint in window mode.
+    pub window: Option<WindowView>,
     /// The two flows of a helper.
     pub flows: Vec<FlowView>,
 }
@@ -87,6 +89,21 @@ pub struct DecoderBlockView {
     pub rank: usize,
     /// Source symbols known to exist.
     pub known: usize,
+}
+
+/// An endpoint in window mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowView {
+    /// Source symbols that the sender holds.
+    pub held: usize,
+    /// Frames whose fate the sender keeps in mind.
+    pub in_flight: usize,
+    /// Id of the first symbol that the receiver has not passed; `None` before the peer joined.
+    pub next: Option<u64>,
+    /// Symbols from there on that the receiver knows of.
+    pub span: usize,
+    /// Times of arrival that the receiver remembers.
+    pub noted: usize,
 }
 
 /// A flow that a helper helps.

@@ -72,11 +72,15 @@ mod stats;
 mod symbol;
 pub mod tcpnc;
 mod unseal;
+mod window;
 pub mod wire;
 
-pub use coding_table::{CodingTable, FieldName, OrderName, PolicyName, Preset};
+pub use coding_table::{
+    CodingTable, DeliveryName, FieldName, GoalName, OrderName, PolicyName, Preset,
+};
 pub use config::{
-    CodingParams, ErasureRatios, LinkErrors, Order, Policy, Role, StationConfig, StationId,
+    CodingParams, Delivery, ErasureRatios, Goal, LinkErrors, Mode, Order, Policy, Role,
+    StationConfig, StationId,
 };
 pub use corridor_codec::Field;
 pub use error::ConfigError;

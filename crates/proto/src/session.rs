@@ -17,7 +17,7 @@ use corridor_base::{Stream, Time};
 use corridor_codec::Field;
 
 use crate::bounds::*;
-use crate::config::{CodingParams, StationId};
+use crate::config::{CodingParams, Mode, StationId};
 use crate::inspect::PeerView;
 use crate::link::LossEstimator;
 use crate::seal::{ChallengeKey, SessionKey};
@@ -115,7 +115,8 @@ pub(crate) struct Joined {
     pub(crate) field: Field,
     pub(crate) block_size: u16,
     pub(crate) symbol_size: u16,
-    pub(crate) base: u16,
+    pub(crate) mode: Mode,
+    pub(crate) base: u32,
     /// Which run of the peer this is: the low bits of its instance.
     pub(crate) run: u16,
 }
@@ -224,7 +225,7 @@ impl Group {
     pub(crate) fn write_hello(
         &mut self,
         now: Time,
-        base: u16,
+        base: u32,
         frame: &mut Vec<u8>,
         len_min: usize,
     ) {
@@ -238,9 +239,13 @@ impl Group {
         let mut to: Vec<HelloTo> = self.peers.iter().flat_map(Peer::hello_entries).collect();
         to.sort_by_key(|to| !to.accepted);
         to.truncate(PEERS_MAX);
-        let CodingParams { field, block_size, symbol_size, .. } = self.coding;
+        let CodingParams { mode, field, symbol_size, .. } = self.coding;
+        let block_size = match mode {
+            Mode::Block => self.coding.block_size,
+            Mode::Window => self.coding.window_size,
+        };
         let instance = self.instance;
-        Hello { instance, field, block_size, symbol_size, base, to }.write(frame);
+        Hello { instance, field, block_size, symbol_size, mode, base, to }.write(frame);
         self.seal_behind(HEADER_LEN + HELLO_CLEAR_LEN, frame, len_min);
 
         let unsettled = || self.peers.iter().filter(|peer| !peer.settled());
@@ -464,6 +469,7 @@ impl Group {
             field: hello.field,
             block_size: hello.block_size,
             symbol_size: hello.symbol_size,
+            mode: hello.mode,
             base: hello.base,
             run: hello.instance as u16,
         }

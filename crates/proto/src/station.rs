@@ -10,14 +10,15 @@ mod helper_station;
 mod pacer;
 mod plain;
 mod tcpnc_endpoint;
+mod window_endpoint;
 
 use std::collections::VecDeque;
 
-use corridor_base::rand::SeedableRng;
+use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
 
 use crate::bounds::EVENTS_MAX;
-use crate::config::{Role, StationConfig, StationId};
+use crate::config::{Mode, Role, StationConfig, StationId};
 use crate::egress::EgressQueue;
 use crate::error::ConfigError;
 use crate::ingress::IngressQueue;
@@ -30,6 +31,7 @@ use helper_station::HelperStation;
 use pacer::Pacer;
 use plain::Plain;
 use tcpnc_endpoint::TcpNcEndpoint;
+use window_endpoint::WindowEndpoint;
 
 /// What became of a packet from the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +145,7 @@ enum RoleState {
     Helper(Box<HelperStation>),
     Plain(Plain),
     TcpNc(Box<TcpNcEndpoint>),
+    Window(Box<WindowEndpoint>),
 }
 
 impl Station {
@@ -169,10 +172,20 @@ impl Station {
             Role::Helper { between: (a, b) } => vec![a, b],
             Role::Plain { peer } => vec![peer],
         };
+        let ingress = match (config.coding.mode, config.role) {
+            (Mode::Window, Role::Endpoint { .. }) => {
+                IngressQueue::fair(config.ingress_packets, fork().next_u64())
+            }
+            _ => IngressQueue::fifo(config.ingress_packets),
+        };
         let group = Group::new(config.id, config.psk, &peers, config.coding, fork(), now);
         let role = match config.role {
             Role::Endpoint { peer, .. } if config.coding.tcp_nc.is_some() => {
                 RoleState::TcpNc(Box::new(TcpNcEndpoint::new(&config, peer, fork())?))
+            }
+            Role::Endpoint { peer, .. } if config.coding.mode == Mode::Window => {
+                let endpoint = WindowEndpoint::new(&config, peer, fork(), now);
+                RoleState::Window(Box::new(endpoint.map_err(ConfigError::codec)?))
             }
             Role::Endpoint { peer, helper } => {
                 RoleState::Endpoint(Box::new(Endpoint::new(&config, peer, helper, fork(), now)))
@@ -184,7 +197,7 @@ impl Station {
         };
         let shared = Shared {
             group,
-            ingress: IngressQueue::new(config.ingress_packets),
+            ingress,
             egress: EgressQueue::default(),
             stats: Stats::default(),
             pacer: Pacer::new(config.rate_bps),
@@ -204,9 +217,12 @@ impl Station {
                 TcpNcEndpoint::packet_len_max(config.frame_len_max)
             }
             Role::Endpoint { .. } => {
-                usize::from(config.coding.symbol_size)
-                    - wire::PACKET_PREFIX_LEN
-                    - wire::END_TO_END_TAG_LEN
+                // Nobody recodes a window: the frame's own tag is all that is needed.
+                let tag = match config.coding.mode {
+                    Mode::Block => wire::END_TO_END_TAG_LEN,
+                    Mode::Window => 0,
+                };
+                usize::from(config.coding.symbol_size) - wire::PACKET_PREFIX_LEN - tag
             }
             Role::Plain { .. } => Plain::packet_len_max(config.frame_len_max),
             Role::Helper { .. } => 0,
@@ -233,7 +249,7 @@ impl Station {
             shared.stats.packets_accepted += 1;
             return PacketOutcome::Accepted;
         }
-        if !shared.ingress.push(packet) {
+        if !shared.ingress.push(now, packet, &mut shared.stats) {
             shared.stats.packets_dropped_ingress += 1;
             return PacketOutcome::QueueFull;
         }
@@ -253,6 +269,7 @@ impl Station {
                     RoleState::Helper(role) => role.handle_body(shared, now, opened, &body),
                     RoleState::Plain(role) => role.handle_body(shared, opened, &body),
                     RoleState::TcpNc(role) => role.handle_body(shared, now, opened, &body),
+                    RoleState::Window(role) => role.handle_body(shared, now, opened, &body),
                 };
                 match understood {
                     Some(()) => FrameOutcome::Accepted { from: opened.from },
@@ -282,6 +299,7 @@ impl Station {
         match &mut self.role {
             RoleState::Endpoint(role) => role.take_joined(shared, now, joined),
             RoleState::Helper(role) => role.take_joined(joined),
+            RoleState::Window(role) => role.take_joined(shared, now, joined),
             RoleState::Plain(_) | RoleState::TcpNc(_) => {}
         }
         shared.push_event(Event::SessionUp { peer: joined.peer, restarted });
@@ -297,6 +315,7 @@ impl Station {
             RoleState::Endpoint(role) => role.handle_timeout(shared, now),
             RoleState::Helper(role) => role.handle_timeout(now),
             RoleState::TcpNc(role) => role.handle_timeout(shared, now),
+            RoleState::Window(role) => role.handle_timeout(shared, now),
             RoleState::Plain(_) => {}
         }
     }
@@ -315,6 +334,7 @@ impl Station {
                 RoleState::Helper(role) => role.poll_transmit(shared, now)?,
                 RoleState::Plain(role) => role.poll_transmit(shared, now)?,
                 RoleState::TcpNc(role) => role.poll_transmit(shared, now)?,
+                RoleState::Window(role) => role.poll_transmit(shared, now)?,
             }
         };
         let shared = &mut self.shared;
@@ -326,16 +346,19 @@ impl Station {
 
     fn write_hello(&mut self, now: Time) {
         let base = match &self.role {
-            RoleState::Endpoint(role) => role.base(),
+            RoleState::Endpoint(role) => u32::from(role.base()),
+            RoleState::Window(role) => role.base(),
             RoleState::Helper(_) | RoleState::Plain(_) | RoleState::TcpNc(_) => 0,
         };
         let shared = &mut self.shared;
         shared.group.write_hello(now, base, &mut shared.frame, shared.config.frame_len_min);
         shared.stats.control_frames_sent += 1;
-        if shared.group.next_counter() == 0
-            && let RoleState::Endpoint(role) = &mut self.role
-        {
-            role.restart_session();
+        if shared.group.next_counter() == 0 {
+            match &mut self.role {
+                RoleState::Endpoint(role) => role.restart_session(),
+                RoleState::Window(role) => role.restart_session(),
+                RoleState::Helper(_) | RoleState::Plain(_) | RoleState::TcpNc(_) => {}
+            }
         }
     }
 
@@ -357,6 +380,7 @@ impl Station {
             RoleState::Endpoint(role) => role.poll_timeout(shared),
             RoleState::Helper(role) => role.poll_timeout(shared),
             RoleState::TcpNc(role) => role.poll_timeout(),
+            RoleState::Window(role) => role.poll_timeout(shared),
             RoleState::Plain(_) => None,
         };
         [Some(shared.group.hello_due()), role, shared.pacer.poll_timeout()]
@@ -392,6 +416,7 @@ impl Station {
                 (view.encoder, view.decoder) = (Some(encoder), decoder);
             }
             RoleState::Helper(role) => view.flows = role.inspect(),
+            RoleState::Window(role) => view.window = Some(role.inspect()),
             RoleState::Plain(_) | RoleState::TcpNc(_) => {}
         }
         view

@@ -10,6 +10,10 @@ pub struct Stats {
     pub packets_accepted: u64,
     /// Packets refused because the ingress queue was full.
     pub packets_dropped_ingress: u64,
+    /// Packets dropped at ingress to tell their flow of congestion.
+    pub packets_dropped_codel: u64,
+    /// Packets marked at ingress to tell their flow of congestion.
+    pub packets_marked: u64,
     /// Packets refused because they are longer than the tunnel's MTU, or empty.
     pub packets_refused: u64,
     /// Packets handed to the host.
@@ -30,6 +34,8 @@ pub struct Stats {
     pub symbols_added: u64,
     /// Source symbols sent uncoded.
     pub source_frames_sent: u64,
+    /// Source symbols sent again, in window mode.
+    pub copies_sent: u64,
     /// Coded symbols sent by the encoder.
     pub coded_frames_sent: u64,
     /// Recoded symbols sent by the helper.

@@ -1,13 +1,31 @@
 //! From packets to source symbols and back: each packet behind its length, several to a symbol,
 //! zeros at the end.
 
+use corridor_base::Time;
+
+use crate::config::Delivery;
+use crate::ingress::IngressQueue;
+use crate::stats::Stats;
 use crate::wire::{PACKET_PREFIX_LEN, Reader};
 
+/// Set in the length of a packet that may be delivered before others sent earlier.
+const NO_ORDER: u16 = 1 << 15;
+
+/// A packet within a symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Packet<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// It is delivered behind all packets that were sent before it.
+    pub(crate) in_order: bool,
+}
+
 /// Appends a packet to a symbol. The caller has seen to it that it fits.
-pub(crate) fn append_packet(packet: &[u8], symbol: &mut Vec<u8>) {
-    debug_assert!(!packet.is_empty() && packet.len() <= usize::from(u16::MAX));
-    symbol.extend_from_slice(&(packet.len() as u16).to_be_bytes());
-    symbol.extend_from_slice(packet);
+pub(crate) fn append_packet(packet: Packet<'_>, symbol: &mut Vec<u8>) {
+    let len = packet.bytes.len();
+    debug_assert!((1..usize::from(NO_ORDER)).contains(&len));
+    let order = if packet.in_order { 0 } else { NO_ORDER };
+    symbol.extend_from_slice(&(len as u16 | order).to_be_bytes());
+    symbol.extend_from_slice(packet.bytes);
 }
 
 /// Bytes a packet takes within a symbol.
@@ -15,13 +33,84 @@ pub(crate) fn packet_len_in_symbol(packet: &[u8]) -> usize {
     PACKET_PREFIX_LEN + packet.len()
 }
 
+/// Moves packets from the queue into `symbol`, one at least if there is one, and as many as fit
+/// into `len_max` bytes; returns how many.
+pub(crate) fn fill(
+    now: Time,
+    ingress: &mut IngressQueue,
+    len_max: usize,
+    delivery: Delivery,
+    symbol: &mut Vec<u8>,
+    stats: &mut Stats,
+) -> u16 {
+    let mut packets = 0;
+    while let Some(bytes) = ingress.front(now, stats) {
+        let len = symbol.len() + packet_len_in_symbol(bytes);
+        if packets > 0 && len > len_max {
+            break;
+        }
+        append_packet(Packet { bytes, in_order: needs_order(bytes, delivery) }, symbol);
+        ingress.pop();
+        packets += 1;
+    }
+    packets
+}
+
 /// The packets of a symbol, up to the first length that is zero or does not fit.
-pub(crate) fn packets(symbol: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn packets(symbol: &[u8]) -> impl Iterator<Item = Packet<'_>> {
     let mut read = Reader(symbol);
     core::iter::from_fn(move || {
-        let len = read.u16().filter(|&len| len > 0)?;
-        read.take(usize::from(len))
+        let word = read.u16()?;
+        let len = Some(usize::from(word & !NO_ORDER)).filter(|&len| len > 0)?;
+        Some(Packet { bytes: read.take(len)?, in_order: word & NO_ORDER == 0 })
     })
+}
+
+/// Whether a packet has to stay behind those before it. TCP takes data out of order for losses;
+/// its bare acknowledgements, datagrams and echoes of the network do not mind the order, and must
+/// not wait for others.
+fn needs_order(packet: &[u8], delivery: Delivery) -> bool {
+    match delivery {
+        Delivery::InOrder => true,
+        Delivery::Immediate => false,
+        Delivery::Auto => !is_indifferent(packet).unwrap_or(false),
+    }
+}
+
+/// Whether nothing in a packet minds being overtaken; `None` if it cannot be told.
+fn is_indifferent(packet: &[u8]) -> Option<bool> {
+    const ICMP: u8 = 1;
+    const UDP: u8 = 17;
+    const ICMPV6: u8 = 58;
+    let (protocol, payload) = match packet.first()? >> 4 {
+        4 => {
+            let whole = u16::from_be_bytes([*packet.get(6)?, *packet.get(7)?]) & IPV4_FRAGMENT == 0;
+            let header_len = 4 * usize::from(packet[0] & 0xf);
+            (*packet.get(9)?, packet.get(header_len..).filter(|_| whole)?)
+        }
+        6 => (*packet.get(6)?, packet.get(40..)?),
+        _ => return None,
+    };
+    match protocol {
+        ICMP | UDP | ICMPV6 => Some(true),
+        TCP => is_bare_acknowledgement(payload),
+        _ => Some(false),
+    }
+}
+
+/// Fragment offset and "more fragments" of IPv4.
+const IPV4_FRAGMENT: u16 = 0x3fff;
+const TCP: u8 = 6;
+
+/// A TCP segment without data that says nothing but how far the other side has come.
+fn is_bare_acknowledgement(segment: &[u8]) -> Option<bool> {
+    const ACK: u8 = 0x10;
+    const PSH: u8 = 0x08;
+    const ECE: u8 = 0x40;
+    const CWR: u8 = 0x80;
+    let header_len = 4 * usize::from(segment.get(12)? >> 4);
+    let flags = *segment.get(13)?;
+    Some(header_len == segment.len() && flags & !(PSH | ECE | CWR) == ACK)
 }
 
 #[cfg(test)]
@@ -32,19 +121,26 @@ mod tests {
     proptest! {
         #[test]
         fn packets_come_back_whatever_zeros_follow(
-            sent in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..50), 0..8),
+            sent in proptest::collection::vec(
+                (proptest::collection::vec(any::<u8>(), 1..50), any::<bool>()),
+                0..8,
+            ),
             zeros in 0usize..20,
         ) {
             let mut symbol = Vec::new();
-            sent.iter().for_each(|packet| append_packet(packet, &mut symbol));
+            for (bytes, in_order) in &sent {
+                append_packet(Packet { bytes, in_order: *in_order }, &mut symbol);
+            }
             symbol.resize(symbol.len() + zeros, 0);
-            let received: Vec<_> = packets(&symbol).map(<[u8]>::to_vec).collect();
+            let received: Vec<_> =
+                packets(&symbol).map(|packet| (packet.bytes.to_vec(), packet.in_order)).collect();
             prop_assert_eq!(received, sent);
         }
 
         #[test]
         fn garbage_ends_the_list(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-            let taken: usize = packets(&bytes).map(packet_len_in_symbol).sum();
+            let taken: usize =
+                packets(&bytes).map(|packet| packet_len_in_symbol(packet.bytes)).sum();
             prop_assert!(taken <= bytes.len());
         }
     }

@@ -17,12 +17,19 @@
 //! symbol holds packets, each behind its length (2), and, when sealed end to end,
 //! [`END_TO_END_TAG_LEN`] bytes of tag: 38 bytes in all beyond the Ethernet header.
 
+mod window;
+
 use core::num::NonZeroU16;
 
 use corridor_codec::Field;
 
+pub use window::{
+    WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WINDOW_CODED_LEN, WINDOW_SOURCE_LEN, WindowAck,
+    WindowForm, WindowSymbol,
+};
+
 use crate::bounds::{ACK_BLOCKS_MAX, FRAME_LEN_MAX, PEERS_MAX, SYMBOL_SIZE_MIN};
-use crate::config::{CodingParams, StationId};
+use crate::config::{CodingParams, Mode, StationId};
 
 /// Version of everything on this page.
 pub const VERSION: u8 = 1;
@@ -44,6 +51,9 @@ pub const SEED_LEN: usize = 4;
 /// Longest symbol that fits a frame of `frame_len_max` bytes, coded. Where a helper may recode it,
 /// it must fit beside its coding vector in full; an encoder sends only the seed of one.
 pub fn symbol_size_max(frame_len_max: usize, coding: &CodingParams, recoded: bool) -> usize {
+    if coding.mode == Mode::Window {
+        return frame_len_max.saturating_sub(HEADER_LEN + WINDOW_CODED_LEN + TAG_LEN);
+    }
     let vector = coding.field.vector_len_bytes(usize::from(coding.block_size));
     let vector = if recoded { (RUN_LEN + vector).max(SEED_LEN) } else { SEED_LEN };
     frame_len_max.saturating_sub(HEADER_LEN + ENC_LEN + vector + TAG_LEN)
@@ -62,6 +72,10 @@ pub enum Kind {
     Hello,
     /// A packet of the unreliable forwarder.
     Plain,
+    /// A symbol of a sliding window.
+    Window,
+    /// Feedback about a sliding window.
+    WindowAck,
 }
 
 impl Kind {
@@ -72,13 +86,23 @@ impl Kind {
             Kind::Report => 2,
             Kind::Hello => 3,
             Kind::Plain => 4,
+            Kind::Window => 5,
+            Kind::WindowAck => 6,
         }
     }
 
     fn from_code(code: u8) -> Option<Self> {
-        [Kind::Enc, Kind::Ack, Kind::Report, Kind::Hello, Kind::Plain]
-            .into_iter()
-            .find(|kind| kind.code() == code)
+        [
+            Kind::Enc,
+            Kind::Ack,
+            Kind::Report,
+            Kind::Hello,
+            Kind::Plain,
+            Kind::Window,
+            Kind::WindowAck,
+        ]
+        .into_iter()
+        .find(|kind| kind.code() == code)
     }
 }
 
@@ -121,7 +145,7 @@ impl Header {
             session_tag: read.u16()?,
             counter: read.u32()?,
         };
-        (kind == Kind::Enc || !header.has_ack).then_some(header)
+        (matches!(kind, Kind::Enc | Kind::Window) || !header.has_ack).then_some(header)
     }
 }
 
@@ -358,12 +382,14 @@ pub struct Hello {
     pub instance: u64,
     /// Field of the sender's own flow.
     pub field: Field,
-    /// Block size of the sender's own flow.
+    /// Block or window size of the sender's own flow.
     pub block_size: u16,
     /// Longest source symbol of the sender's own flow.
     pub symbol_size: u16,
-    /// Oldest block the sender's encoder still holds.
-    pub base: u16,
+    /// Whether that flow is coded in blocks or in a sliding window.
+    pub mode: Mode,
+    /// Oldest block the sender's encoder still holds; in window mode, oldest symbol.
+    pub base: u32,
     /// What the sender says to each station it has heard, at most [`PEERS_MAX`].
     pub to: Vec<HelloTo>,
 }
@@ -396,6 +422,10 @@ impl Hello {
         });
         out.extend_from_slice(&self.block_size.to_be_bytes());
         out.extend_from_slice(&self.symbol_size.to_be_bytes());
+        out.push(match self.mode {
+            Mode::Block => 0,
+            Mode::Window => 1,
+        });
         out.extend_from_slice(&self.base.to_be_bytes());
         debug_assert!(self.to.len() <= PEERS_MAX);
         out.push(self.to.len() as u8);
@@ -426,7 +456,12 @@ impl Hello {
         if !(SYMBOL_SIZE_MIN..=FRAME_LEN_MAX).contains(&usize::from(symbol_size)) {
             return None;
         }
-        let base = read.u16()?;
+        let mode = match read.u8()? {
+            0 => Mode::Block,
+            1 => Mode::Window,
+            _ => return None,
+        };
+        let base = read.u32()?;
         let count = usize::from(read.u8()?);
         if count > PEERS_MAX {
             return None;
@@ -440,7 +475,7 @@ impl Hello {
                 Some(HelloTo { station, session, challenge, answer, accepted, asks })
             })
             .collect::<Option<Vec<_>>>()?;
-        Some(Hello { instance, field, block_size, symbol_size, base, to })
+        Some(Hello { instance, field, block_size, symbol_size, mode, base, to })
     }
 }
 
@@ -471,11 +506,11 @@ impl<'a> Reader<'a> {
         self.array().map(u16::from_be_bytes)
     }
 
-    fn u32(&mut self) -> Option<u32> {
+    pub(crate) fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_be_bytes)
     }
 
-    fn ratio(&mut self) -> Option<f64> {
+    pub(crate) fn ratio(&mut self) -> Option<f64> {
         self.u16().map(|fixed| f64::from(fixed) / f64::from(u16::MAX))
     }
 }
@@ -544,6 +579,7 @@ mod tests {
             field: Field::Gf2,
             block_size: 150,
             symbol_size: 1450,
+            mode: Mode::Window,
             base: 0,
             to: vec![HelloTo {
                 station: StationId(2),

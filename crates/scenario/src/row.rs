@@ -293,6 +293,7 @@ pub(crate) fn policy(coding: &CodingTable) -> String {
         Preset::Paper => "paper",
         Preset::Default => "default",
         Preset::TcpNc => "tcp-nc",
+        Preset::Window => "window",
     };
     let mut words = vec![preset.to_owned()];
     if let Ok(toml::Value::Table(table)) = toml::Value::try_from(coding) {

@@ -70,7 +70,7 @@ impl Endpoint {
             joined.field,
             joined.block_size,
             joined.run,
-            joined.base,
+            joined.base as u16,
             symbol_size_max,
             config.coding.delivery_deadline,
             config.coding.ack_interval,
@@ -103,7 +103,7 @@ impl Endpoint {
                 self.handle_report(shared, now, &Report::parse(body)?);
                 Some(())
             }
-            Kind::Report | Kind::Hello | Kind::Plain => None,
+            Kind::Report | Kind::Hello | Kind::Plain | Kind::Window | Kind::WindowAck => None,
         }
     }
 

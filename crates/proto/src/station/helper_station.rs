@@ -87,7 +87,7 @@ impl HelperStation {
                 Some(())
             }
             Kind::Ack => Some(()),
-            Kind::Report | Kind::Hello | Kind::Plain => None,
+            Kind::Report | Kind::Hello | Kind::Plain | Kind::Window | Kind::WindowAck => None,
         }
     }
 

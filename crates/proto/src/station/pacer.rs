@@ -19,6 +19,11 @@ impl Pacer {
         Pacer { rate_bps, next_at: Time::ZERO, waiting: false }
     }
 
+    /// Follows a rate that was measured, bits per second.
+    pub(crate) fn set_rate(&mut self, rate_bps: u64) {
+        self.rate_bps = Some(rate_bps);
+    }
+
     /// Nothing has been held back yet: what is asked for next tells.
     pub(crate) fn begin_poll(&mut self) {
         self.waiting = false;

@@ -5,7 +5,7 @@ use corridor_base::Time;
 use super::{Destination, Shared};
 use crate::config::StationId;
 use crate::session::Opened;
-use crate::symbol;
+use crate::symbol::{self, Packet};
 use crate::wire::{HEADER_LEN, Kind, PACKET_PREFIX_LEN, TAG_LEN};
 
 /// A station that forwards packets to its peer as they come.
@@ -32,9 +32,9 @@ impl Plain {
             return None;
         }
         for packet in symbol::packets(body) {
-            shared.egress.push(packet);
+            shared.egress.push(packet.bytes);
             shared.stats.packets_delivered += 1;
-            shared.stats.bytes_delivered += packet.len() as u64;
+            shared.stats.bytes_delivered += packet.bytes.len() as u64;
         }
         Some(())
     }
@@ -45,7 +45,8 @@ impl Plain {
             return None;
         }
         shared.group.begin(Kind::Plain, false, &mut shared.frame);
-        symbol::append_packet(shared.ingress.front()?, &mut shared.frame);
+        let bytes = shared.ingress.front(now, &mut shared.stats)?;
+        symbol::append_packet(Packet { bytes, in_order: true }, &mut shared.frame);
         shared.ingress.pop();
         shared.stats.source_frames_sent += 1;
         shared.seal();

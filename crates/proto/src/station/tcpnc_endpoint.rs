@@ -40,7 +40,7 @@ impl TcpNcEndpoint {
 
     pub(crate) fn handle_packet(&mut self, shared: &mut Shared, now: Time, packet: &[u8]) {
         self.layer.handle_host_packet(now, packet);
-        self.drain(shared);
+        self.drain(shared, now);
     }
 
     pub(crate) fn handle_body(
@@ -55,15 +55,15 @@ impl TcpNcEndpoint {
         }
         for packet in symbol::packets(body) {
             self.layer.set_room(shared.config.ingress_packets.saturating_sub(shared.ingress.len()));
-            self.layer.handle_path_packet(now, packet);
-            self.drain(shared);
+            self.layer.handle_path_packet(now, packet.bytes);
+            self.drain(shared, now);
         }
         Some(())
     }
 
     pub(crate) fn handle_timeout(&mut self, shared: &mut Shared, now: Time) {
         self.layer.handle_timeout(now);
-        self.drain(shared);
+        self.drain(shared, now);
     }
 
     pub(crate) fn poll_transmit(&mut self, shared: &mut Shared, now: Time) -> Option<Destination> {
@@ -75,9 +75,9 @@ impl TcpNcEndpoint {
     }
 
     /// Moves what the layer gives to the queues.
-    fn drain(&mut self, shared: &mut Shared) {
+    fn drain(&mut self, shared: &mut Shared, now: Time) {
         while let Some(packet) = self.layer.poll_path() {
-            if !shared.ingress.push(&packet) {
+            if !shared.ingress.push(now, &packet, &mut shared.stats) {
                 shared.stats.packets_dropped_ingress += 1;
             }
         }

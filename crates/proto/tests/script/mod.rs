@@ -146,6 +146,7 @@ impl Script {
             field: Field::Gf256,
             order: Order::Systematic,
             policy: Policy::PlayNCool,
+            ..CodingParams::default()
         };
         let (mut helper, mut ratios, mut alone) = (false, ErasureRatios::default(), false);
         for option in options {

@@ -85,10 +85,13 @@ impl Eavesdropper {
             }
             Kind::Hello => {
                 let hello = Hello::parse(body)?;
-                let flow =
-                    self.flows.entry(sender).or_insert((hello.instance, hello.field, hello.base));
+                let flow = self.flows.entry(sender).or_insert((
+                    hello.instance,
+                    hello.field,
+                    hello.base as u16,
+                ));
                 if flow.0 != hello.instance {
-                    *flow = (hello.instance, hello.field, hello.base);
+                    *flow = (hello.instance, hello.field, hello.base as u16);
                 }
                 let mut said = vec!["HELLO".to_owned()];
                 for to in &hello.to {
@@ -101,7 +104,7 @@ impl Eavesdropper {
                 words.push(said.join(" "));
             }
             Kind::Report => words.push("REPORT".into()),
-            Kind::Ack | Kind::Plain => {}
+            Kind::Ack | Kind::Plain | Kind::Window | Kind::WindowAck => {}
         }
         Some(words.join(" + "))
     }

@@ -13,7 +13,7 @@ use corridor_proto::wire::{
     Ack, BlockAck, Enc, Form, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Kind, Random128,
     Report,
 };
-use corridor_proto::{Field, Station, StationConfig, StationId};
+use corridor_proto::{Field, Mode, Station, StationConfig, StationId};
 
 use super::draw::Dice;
 use super::scenario::Forgery;
@@ -151,7 +151,16 @@ impl Insider {
         let at = self.dice.below(self.sessions.len() as u64) as usize;
         let (&tag, known) = self.sessions.iter_mut().nth(at)?;
         known.counter += 1 + self.dice.below(3) as u32;
-        let kinds = [Kind::Enc, Kind::Enc, Kind::Ack, Kind::Report, Kind::Hello, Kind::Plain];
+        let kinds = [
+            Kind::Enc,
+            Kind::Enc,
+            Kind::Ack,
+            Kind::Report,
+            Kind::Hello,
+            Kind::Plain,
+            Kind::Window,
+            Kind::WindowAck,
+        ];
         let kind = self.dice.pick(&kinds);
         let has_ack = kind == Kind::Enc && self.dice.below(2) == 0;
         let header = Header { kind, has_ack, session_tag: tag, counter: known.counter };
@@ -244,10 +253,17 @@ impl Insider {
                     field: dice.pick(&[Field::Gf2, Field::Gf16, Field::Gf256]),
                     block_size: number(dice),
                     symbol_size: number(dice),
-                    base: number(dice),
+                    mode: dice.pick(&[Mode::Block, Mode::Window]),
+                    base: dice.0.next_u32(),
                     to: vec![to],
                 };
                 hello.write(out);
+            }
+            // What these say is in numbers of any size: any bytes are one of them.
+            Kind::Window | Kind::WindowAck => {
+                let mut bytes = [0; 48];
+                dice.0.fill_bytes(&mut bytes);
+                out.extend_from_slice(&bytes);
             }
             Kind::Plain => out.extend_from_slice(&[0, 3, 1, 2, 3, 0xff, 0xff, 9]),
         }

@@ -275,6 +275,7 @@ impl Coding {
             encoder_timeout: Duration::from_millis(self.encoder_timeout_ms.into()),
             delivery_deadline: Duration::from_millis(self.delivery_deadline_ms.into()),
             ack_interval: Duration::from_millis(self.ack_interval_ms.into()),
+            ..CodingParams::default()
         }
     }
 }

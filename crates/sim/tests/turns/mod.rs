@@ -205,6 +205,7 @@ fn station_config(setup: &Setup, id: StationId, role: Role) -> StationConfig {
             blocks_in_flight: 1,
             delivery_deadline: Duration::from_secs(60),
             ack_interval: Duration::from_millis(1),
+            ..CodingParams::default()
         },
         link_errors: LinkErrors::Fixed(setup.ratios),
         ingress_packets: 2 * BLOCK_SIZE,

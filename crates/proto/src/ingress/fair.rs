@@ -1,0 +1,182 @@
+//! Fair queueing with CoDel (RFC 8290): flows take turns by bytes, those that send little go
+//! first, and each queue that stands is told so early, by a mark or a drop.
+
+use std::collections::VecDeque;
+
+use corridor_base::Time;
+
+use super::codel::{Codel, CodelParams, Verdict};
+use super::flow;
+use crate::bounds::{INGRESS_FLOWS, INGRESS_QUANTUM};
+use crate::stats::Stats;
+
+/// Queues by flow, served in turns.
+#[derive(Debug)]
+pub(crate) struct FairQueue {
+    queues: Vec<FlowQueue>,
+    /// Queues that had nothing when a packet came, and have not used up their first turn.
+    new: VecDeque<usize>,
+    old: VecDeque<usize>,
+    len: usize,
+    packets_max: usize,
+    params: CodelParams,
+    seed: u64,
+    /// The queue whose head goes next.
+    selected: Option<usize>,
+    spare: Vec<Vec<u8>>,
+}
+
+#[derive(Debug, Default)]
+struct FlowQueue {
+    packets: VecDeque<Queued>,
+    /// Bytes that it may still send in this turn.
+    deficit: i64,
+    listed: bool,
+    codel: Codel,
+}
+
+#[derive(Debug)]
+struct Queued {
+    since: Time,
+    bytes: Vec<u8>,
+}
+
+impl FairQueue {
+    pub(crate) fn new(packets_max: usize, params: CodelParams, seed: u64) -> Self {
+        let mut queues = Vec::new();
+        queues.resize_with(INGRESS_FLOWS, FlowQueue::default);
+        FairQueue {
+            queues,
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            len: 0,
+            packets_max,
+            params,
+            seed,
+            selected: None,
+            spare: Vec::new(),
+        }
+    }
+
+    pub(crate) fn set_params(&mut self, params: CodelParams) {
+        self.params = params;
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Takes a packet. When all queues together are full, the longest loses its oldest; false if
+    /// that is the packet's own.
+    pub(crate) fn push(&mut self, now: Time, packet: &[u8], stats: &mut Stats) -> bool {
+        let at = (flow::hash(packet, self.seed) % INGRESS_FLOWS as u64) as usize;
+        let full = self.len == self.packets_max;
+        if full && !self.drop_from_longest(at, stats) {
+            return false;
+        }
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.extend_from_slice(packet);
+        let queue = &mut self.queues[at];
+        queue.packets.push_back(Queued { since: now, bytes });
+        self.len += 1;
+        if !queue.listed {
+            queue.listed = true;
+            queue.deficit = INGRESS_QUANTUM;
+            self.new.push_back(at);
+        }
+        true
+    }
+
+    /// Makes room at the cost of the longest queue; false if that is `at`, the newcomer's own.
+    fn drop_from_longest(&mut self, at: usize, stats: &mut Stats) -> bool {
+        let by_len = |&index: &usize| self.queues[index].packets.len();
+        let Some(longest) = (0..self.queues.len()).max_by_key(by_len) else { return false };
+        if self.queues[longest].packets.len() <= self.queues[at].packets.len() + 1 {
+            return false;
+        }
+        stats.packets_dropped_ingress += 1;
+        if self.selected == Some(longest) {
+            self.selected = None;
+        }
+        self.drop_head(longest);
+        true
+    }
+
+    fn drop_head(&mut self, at: usize) {
+        if let Some(queued) = self.queues[at].packets.pop_front() {
+            self.spare.push(queued.bytes);
+            self.len -= 1;
+        }
+    }
+
+    /// The packet that goes next, and stays next until it is popped.
+    pub(crate) fn front(&mut self, now: Time, stats: &mut Stats) -> Option<&[u8]> {
+        if self.selected.is_none() {
+            self.selected = self.select(now, stats);
+        }
+        let head = self.queues[self.selected?].packets.front()?;
+        Some(&head.bytes)
+    }
+
+    /// The packet at the front goes.
+    pub(crate) fn pop(&mut self) {
+        let Some(at) = self.selected.take() else { return };
+        let queue = &mut self.queues[at];
+        queue.deficit -= queue.packets.front().map_or(0, |head| head.bytes.len() as i64);
+        self.drop_head(at);
+    }
+
+    fn select(&mut self, now: Time, stats: &mut Stats) -> Option<usize> {
+        loop {
+            let is_new = !self.new.is_empty();
+            let list = if is_new { &mut self.new } else { &mut self.old };
+            let at = *list.front()?;
+            if self.queues[at].deficit <= 0 {
+                self.queues[at].deficit += INGRESS_QUANTUM;
+                list.pop_front();
+                self.old.push_back(at);
+                continue;
+            }
+            self.signal_congestion(at, now, stats);
+            if !self.queues[at].packets.is_empty() {
+                return Some(at);
+            }
+            let list = if is_new { &mut self.new } else { &mut self.old };
+            list.pop_front();
+            if is_new {
+                // Or a flow of single packets would always be new.
+                self.old.push_back(at);
+            } else {
+                self.queues[at].listed = false;
+            }
+        }
+    }
+
+    /// Lets CoDel mark or drop at the head of a queue.
+    fn signal_congestion(&mut self, at: usize, now: Time, stats: &mut Stats) {
+        let mut again = false;
+        loop {
+            let params = self.params;
+            let queue = &mut self.queues[at];
+            let more = queue.packets.len() > 1;
+            let Some(head) = queue.packets.front_mut() else { return };
+            let stay = now - head.since;
+            if queue.codel.judge(now, stay, more, again, params) == Verdict::Pass {
+                return;
+            }
+            if flow::mark_congestion(&mut head.bytes) {
+                queue.codel.note_marked(params);
+                stats.packets_marked += 1;
+                return;
+            }
+            stats.packets_dropped_codel += 1;
+            self.drop_head(at);
+            again = true;
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! One end of a link in window mode: sends what its own host sends, receives what the peer sends.
+
+use corridor_base::{Stream, Time};
+
+use super::{Destination, Shared};
+use crate::config::{LinkErrors, Mode, StationConfig, StationId};
+use crate::inspect::WindowView;
+use crate::session::{Joined, Opened};
+use crate::window::receiver::WindowReceiver;
+use crate::window::sender::WindowSender;
+use crate::wire::{HEADER_LEN, Kind, TAG_LEN, WindowAck, WindowSymbol};
+
+/// Sender, receiver, and what they say to each other's other side.
+pub(crate) struct WindowEndpoint {
+    peer: StationId,
+    sender: WindowSender,
+    /// There once the peer has joined, in window mode as well.
+    receiver: Option<WindowReceiver>,
+    body: Vec<u8>,
+    /// Feedback that is due and did not fit the frame before.
+    held_ack: Option<Vec<u8>>,
+}
+
+impl WindowEndpoint {
+    pub(crate) fn new(
+        config: &StationConfig,
+        peer: StationId,
+        rng: Stream,
+        now: Time,
+    ) -> Result<Self, corridor_codec::CodecError> {
+        let symbol_size_max = usize::from(config.coding.symbol_size);
+        Ok(WindowEndpoint {
+            peer,
+            sender: WindowSender::new(config.coding, symbol_size_max, rng, now)?,
+            receiver: None,
+            body: Vec::new(),
+            held_ack: None,
+        })
+    }
+
+    /// Oldest symbol the sender holds.
+    pub(crate) fn base(&self) -> u32 {
+        self.sender.base()
+    }
+
+    pub(crate) fn take_joined(&mut self, shared: &Shared, now: Time, joined: &Joined) {
+        if joined.peer != self.peer || !joined.new_instance {
+            return;
+        }
+        let coding = &shared.config.coding;
+        self.receiver = if joined.mode == Mode::Window {
+            WindowReceiver::new(
+                joined.field,
+                joined.block_size,
+                joined.base,
+                usize::from(joined.symbol_size),
+                coding.delivery_deadline,
+                coding.ack_interval,
+            )
+            .ok()
+        } else {
+            None
+        };
+        self.held_ack = None;
+        self.sender.restart_peer(now);
+    }
+
+    /// Whether symbols can be exchanged: the peer is there, and speaks of windows too.
+    fn is_up(&self, shared: &Shared) -> bool {
+        self.receiver.is_some() && shared.group.is_up(self.peer)
+    }
+
+    // ---- receiving ----------------------------------------------------------------------------
+
+    pub(crate) fn handle_body(
+        &mut self,
+        shared: &mut Shared,
+        now: Time,
+        opened: Opened,
+        body: &[u8],
+    ) -> Option<()> {
+        if opened.from != self.peer {
+            return None;
+        }
+        let mut body = body;
+        if opened.header.has_ack || opened.header.kind == Kind::WindowAck {
+            let (ack, rest) = WindowAck::parse(body)?;
+            body = rest;
+            self.handle_ack(shared, now, &ack);
+        }
+        match opened.header.kind {
+            Kind::Window => {
+                let symbol = WindowSymbol::parse(body)?;
+                let receiver = self.receiver.as_mut()?;
+                let counter = opened.header.counter;
+                let (egress, stats) = (&mut shared.egress, &mut shared.stats);
+                receiver.handle_symbol(now, counter, &symbol, egress, stats);
+                Some(())
+            }
+            Kind::WindowAck => Some(()),
+            Kind::Enc | Kind::Ack | Kind::Report | Kind::Hello | Kind::Plain => None,
+        }
+    }
+
+    fn handle_ack(&mut self, shared: &mut Shared, now: Time, ack: &WindowAck) {
+        if ack.counter >= shared.group.next_counter() {
+            return; // About frames of a session before this one.
+        }
+        let mut ack = ack.clone();
+        if let LinkErrors::Fixed(ratios) = shared.config.link_errors {
+            ack.loss_ratio = ratios.e3;
+        }
+        self.sender.handle_ack(now, &ack, &mut shared.stats);
+        shared.ingress.set_rtt(self.sender.rtt());
+        if shared.config.rate_bps.is_none() {
+            let frame_bits = 8.0 * shared.config.frame_len_max as f64;
+            shared.pacer.set_rate((frame_bits * self.sender.frames_per_s()) as u64);
+        }
+    }
+
+    // ---- sending ------------------------------------------------------------------------------
+
+    /// Makes the next frame. Feedback rides on symbols that have room for it; what is due and
+    /// finds no room goes right behind.
+    pub(crate) fn poll_transmit(&mut self, shared: &mut Shared, now: Time) -> Option<Destination> {
+        if !self.is_up(shared) {
+            return None;
+        }
+        if let Some(ack) = self.held_ack.take() {
+            return Some(self.send_ack(shared, &ack));
+        }
+        let due = self.receiver.as_ref().and_then(WindowReceiver::ack_due);
+        let ack_due = due.is_some_and(|at| at <= now);
+        if self.poll_symbol(shared, now) {
+            self.send_symbol(shared, now, ack_due, due.is_some());
+            return Some(Destination::Station(self.peer));
+        }
+        if ack_due {
+            let ack = self.make_ack(shared, now)?;
+            return Some(self.send_ack(shared, &ack));
+        }
+        None
+    }
+
+    /// Makes a symbol's body in `self.body`, if there is one to send.
+    fn poll_symbol(&mut self, shared: &mut Shared, now: Time) -> bool {
+        self.body.clear();
+        if !shared.pacer.allows(now) {
+            if !shared.ingress.is_empty() {
+                self.sender.note_limited();
+            }
+            return false;
+        }
+        let counter = shared.group.next_counter();
+        let (ingress, stats) = (&mut shared.ingress, &mut shared.stats);
+        self.sender.poll(now, counter, ingress, &mut self.body, stats)
+    }
+
+    fn send_symbol(&mut self, shared: &mut Shared, now: Time, ack_due: bool, has_news: bool) {
+        let room = shared.config.frame_len_max - HEADER_LEN - TAG_LEN - self.body.len();
+        let mut piggyback = None;
+        if ack_due || has_news {
+            piggyback = self.make_ack(shared, now);
+            if piggyback.as_ref().is_some_and(|ack| ack.len() > room) {
+                self.held_ack = piggyback.take();
+            }
+        }
+        shared.group.begin(Kind::Window, piggyback.is_some(), &mut shared.frame);
+        if let Some(ack) = piggyback {
+            shared.frame.extend_from_slice(&ack);
+            shared.stats.acks_piggybacked += 1;
+        }
+        shared.frame.extend_from_slice(&self.body);
+        self.seal(shared);
+    }
+
+    fn send_ack(&mut self, shared: &mut Shared, ack: &[u8]) -> Destination {
+        shared.group.begin(Kind::WindowAck, false, &mut shared.frame);
+        shared.frame.extend_from_slice(ack);
+        self.seal(shared);
+        shared.stats.ack_frames_sent += 1;
+        Destination::Station(self.peer)
+    }
+
+    fn make_ack(&mut self, shared: &Shared, now: Time) -> Option<Vec<u8>> {
+        let loss_ratio = shared.group.peer(self.peer).map_or(0.0, |peer| peer.link.ratio());
+        let ack = self.receiver.as_mut()?.take_ack(now, loss_ratio)?;
+        let mut bytes = Vec::new();
+        ack.write(&mut bytes);
+        Some(bytes)
+    }
+
+    fn seal(&mut self, shared: &mut Shared) {
+        shared.seal();
+        if shared.group.next_counter() == 0 {
+            self.restart_session();
+        }
+    }
+
+    /// Our own frames are counted anew: the last one was the last of its session.
+    pub(crate) fn restart_session(&mut self) {
+        self.sender.restart_session();
+    }
+
+    /// What is inside, to be watched.
+    pub(crate) fn inspect(&self) -> WindowView {
+        let (held, in_flight) = self.sender.inspect();
+        let receiver = self.receiver.as_ref().map(WindowReceiver::inspect);
+        let (span, noted) = receiver.map_or((0, 0), |(_, span, noted)| (span, noted));
+        WindowView { held, in_flight, next: receiver.map(|(next, ..)| next), span, noted }
+    }
+
+    // ---- time ---------------------------------------------------------------------------------
+
+    pub(crate) fn handle_timeout(&mut self, shared: &mut Shared, now: Time) {
+        self.sender.handle_timeout(now, &mut shared.stats);
+        if let Some(receiver) = &mut self.receiver {
+            receiver.handle_timeout(now, &mut shared.egress, &mut shared.stats);
+        }
+    }
+
+    pub(crate) fn poll_timeout(&self, shared: &Shared) -> Option<Time> {
+        let receiver = self.receiver.as_ref();
+        let deadline = receiver.and_then(WindowReceiver::poll_timeout);
+        let up = self.is_up(shared);
+        let ack = receiver.and_then(WindowReceiver::ack_due).filter(|_| up);
+        [deadline, ack, self.sender.poll_timeout()].into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,261 @@
+//! The rate of a window's frames: what the path takes, and hardly a queue.
+//!
+//! Random loss says nothing about congestion, delay does. As in Copa (Arun and Balakrishnan, NSDI
+//! 2018), a flow aims at a few frames queued: the rate is what comes through, more while less
+//! than that is queued, less while more is. Where the queue never drains, somebody fills it who
+//! takes no notice of delay; then the aim follows losses as TCP's window does, and the flow holds
+//! its share.
+//!
+//! Different from Copa: the rate is controlled, not a window of frames; delay is that of one way,
+//! so that feedback may wait for data to ride on; and delays below [`NOISE`] count as none, since
+//! schedulers and shared media are never quieter.
+
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use corridor_base::Time;
+
+/// Frames a second before anything was measured.
+const FRAMES_PER_S_FIRST: f64 = 500.0;
+/// Bounds of the rate.
+const FRAMES_PER_S_MIN: f64 = 20.0;
+/// See [`FRAMES_PER_S_MIN`].
+const FRAMES_PER_S_MAX: f64 = 2e6;
+/// Queueing delay that is not told from noise.
+const NOISE: Duration = Duration::from_millis(1);
+/// Copa's default delta, and its reciprocal: frames kept queued.
+const QUEUED_MIN: f64 = 1.0;
+/// The most of it beside flows that fill the queue.
+const QUEUED_MAX: f64 = 1_000.0;
+/// How long the least delay is remembered.
+const BASE_MEMORY: Duration = Duration::from_secs(20);
+/// Round trips in which a queue of ours alone has drained at least once.
+const DRAIN_ROUND_TRIPS: u32 = 5;
+/// A queue is drained when less stays than this, or than so many frames.
+const DRAINED: Duration = Duration::from_millis(5);
+const DRAINED_FRAMES: f64 = 5.0;
+/// And at least this long.
+const DRAIN_PATIENCE_MIN: Duration = Duration::from_millis(200);
+/// Share of the rate that goes on while a queue is drained.
+const DRAIN_RATIO: f64 = 0.25;
+/// Round trips beside a filler of queues before it is looked for again.
+const COMPETE_ROUND_TRIPS: u32 = 50;
+/// Least gain above what comes through while nothing is queued; it doubles each round trip.
+const GAIN_FIRST: f64 = 0.02;
+/// Most of it: a queue of ours would be no longer than this share of a round trip.
+const GAIN_MAX: f64 = 0.5;
+/// The gain of the start.
+const GAIN_START: f64 = 1.0;
+/// The least: some feedback must go on.
+const GAIN_MIN: f64 = -0.75;
+/// Round trips in which an excess or a want of queue is to be gone.
+const SETTLE_ROUND_TRIPS: f64 = 2.0;
+/// Least span that counts as a round trip.
+const ROUND_TRIP_MIN: Duration = Duration::from_millis(2);
+
+/// What feedback tells of delay and loss.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    /// One-way delay of the newest frame, on clocks whose difference is constant, nanoseconds.
+    pub(crate) one_way_ns: i64,
+    /// Round trip as far as it is known.
+    pub(crate) round_trip: Duration,
+    /// Frames that feedback newly told of, and the span in which they came.
+    pub(crate) told: usize,
+    /// See `told`; zero if it is not known.
+    pub(crate) span: Duration,
+    /// How many of them are lost.
+    pub(crate) lost: usize,
+    /// The rate has held frames back since the last feedback.
+    pub(crate) limited: bool,
+}
+
+/// What the controller is about.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Phase {
+    /// Doubles each round trip until a queue shows.
+    Start,
+    /// Follows delay.
+    Follow,
+    /// Sends little, to see whether the queue is its own.
+    Drain {
+        /// It was, if the queue is gone by then.
+        until: Time,
+    },
+    /// Holds its share beside flows that fill the queue.
+    Compete {
+        /// Then it looks again whether they are still there.
+        until: Time,
+    },
+}
+
+/// The controller.
+#[derive(Debug)]
+pub(crate) struct RateControl {
+    phase: Phase,
+    frames_per_s: f64,
+    /// Frames a second that came through of late, lost ones included.
+    through_per_s: f64,
+    /// Least one-way delay in the long run.
+    base: MinFilter,
+    /// Least one-way delay of late: without the noise on top.
+    standing: MinFilter,
+    /// Gain while nothing is queued.
+    gain: f64,
+    round_trip_ends: Time,
+    adjusted_at: Time,
+    drained_at: Time,
+    /// 1 / delta.
+    queued: f64,
+    lost_in_round_trip: bool,
+}
+
+impl RateControl {
+    pub(crate) fn new(now: Time) -> Self {
+        RateControl {
+            phase: Phase::Start,
+            frames_per_s: FRAMES_PER_S_FIRST,
+            through_per_s: FRAMES_PER_S_FIRST,
+            base: MinFilter::default(),
+            standing: MinFilter::default(),
+            gain: GAIN_START,
+            round_trip_ends: now,
+            adjusted_at: now,
+            drained_at: now,
+            queued: QUEUED_MIN,
+            lost_in_round_trip: false,
+        }
+    }
+
+    /// Frames a second.
+    pub(crate) fn frames_per_s(&self) -> f64 {
+        match self.phase {
+            Phase::Drain { .. } => DRAIN_RATIO * self.frames_per_s,
+            Phase::Start | Phase::Follow | Phase::Compete { .. } => self.frames_per_s,
+        }
+    }
+
+    /// Queueing delay of late.
+    fn queueing(&self) -> Duration {
+        let (Some(base), Some(standing)) = (self.base.least(), self.standing.least()) else {
+            return Duration::ZERO;
+        };
+        Duration::from_nanos(u64::try_from(standing - base).unwrap_or(0))
+    }
+
+    /// Takes feedback, and adjusts the rate.
+    pub(crate) fn note(&mut self, now: Time, sample: Sample) {
+        let round_trip = sample.round_trip.max(ROUND_TRIP_MIN);
+        self.base.push(now, sample.one_way_ns, BASE_MEMORY);
+        self.standing.push(now, sample.one_way_ns, (round_trip / 2).max(NOISE));
+        self.lost_in_round_trip |= sample.lost > 0;
+        let passed = now - self.adjusted_at;
+        self.adjusted_at = now;
+        let share = (passed.as_secs_f64() / round_trip.as_secs_f64()).min(1.0);
+        self.note_through(sample, share);
+        let queueing = self.queueing();
+        if queueing < self.drained_below() {
+            self.drained_at = now;
+        }
+        self.change_phase(now, queueing, round_trip);
+        if now >= self.round_trip_ends {
+            self.end_round_trip(queueing, sample.limited);
+            self.round_trip_ends = now + round_trip;
+        }
+        self.adjust(queueing, round_trip, sample.limited);
+    }
+
+    /// What comes through is what the path takes only while a queue shows that it takes no more;
+    /// without one it says how little was sent.
+    fn note_through(&mut self, sample: Sample, share: f64) {
+        if sample.span.is_zero() {
+            return;
+        }
+        let rate = (sample.told as f64 / sample.span.as_secs_f64()).min(FRAMES_PER_S_MAX);
+        if rate > self.through_per_s || self.queueing() > NOISE {
+            self.through_per_s += share * (rate - self.through_per_s);
+        }
+    }
+
+    fn drained_below(&self) -> Duration {
+        DRAINED.max(Duration::from_secs_f64(DRAINED_FRAMES / self.frames_per_s))
+    }
+
+    fn change_phase(&mut self, now: Time, queueing: Duration, round_trip: Duration) {
+        let drained = self.drained_at == now;
+        let patience = (DRAIN_ROUND_TRIPS * round_trip).max(DRAIN_PATIENCE_MIN);
+        let drain = Phase::Drain { until: now + 2 * queueing + 2 * round_trip };
+        self.phase = match self.phase {
+            Phase::Start if queueing > self.aim() => drain,
+            Phase::Follow if now - self.drained_at > patience => drain,
+            Phase::Drain { .. } if drained => Phase::Follow,
+            Phase::Drain { until } if now > until => {
+                Phase::Compete { until: now + COMPETE_ROUND_TRIPS * round_trip }
+            }
+            Phase::Compete { .. } if drained => Phase::Follow,
+            Phase::Compete { until } if now > until => drain,
+            same => same,
+        };
+    }
+
+    /// Queueing delay that is aimed at.
+    fn aim(&self) -> Duration {
+        NOISE + Duration::from_secs_f64(self.queued / self.through_per_s)
+    }
+
+    /// Beside flows that fill the queue: one more frame queued each round trip, half of them where
+    /// there was loss.
+    fn end_round_trip(&mut self, queueing: Duration, limited: bool) {
+        self.queued = match self.phase {
+            Phase::Compete { .. } if self.lost_in_round_trip => self.queued / 2.0,
+            Phase::Compete { .. } | Phase::Drain { .. } => self.queued + 1.0,
+            Phase::Start | Phase::Follow => QUEUED_MIN,
+        }
+        .clamp(QUEUED_MIN, QUEUED_MAX);
+        self.lost_in_round_trip = false;
+        self.gain = match self.phase {
+            Phase::Start => GAIN_START,
+            _ if queueing < NOISE && limited => (2.0 * self.gain).min(GAIN_MAX),
+            _ => GAIN_FIRST,
+        };
+    }
+
+    fn adjust(&mut self, queueing: Duration, round_trip: Duration, limited: bool) {
+        let want = self.aim().as_secs_f64() - queueing.as_secs_f64();
+        let gain = want / (SETTLE_ROUND_TRIPS * round_trip.as_secs_f64());
+        let gain = if queueing < NOISE { gain.max(self.gain) } else { gain };
+        if gain > 0.0 && !limited {
+            return; // More could go, and nobody wants it.
+        }
+        let most = if self.phase == Phase::Start { GAIN_START } else { GAIN_MAX };
+        let next = self.through_per_s * (1.0 + gain.clamp(GAIN_MIN, most));
+        self.frames_per_s = next.clamp(FRAMES_PER_S_MIN, FRAMES_PER_S_MAX);
+    }
+}
+
+/// The least of what was pushed of late.
+#[derive(Debug, Default)]
+struct MinFilter {
+    /// Rising in both: whatever is larger and older can never be the least again.
+    values: VecDeque<(Time, i64)>,
+}
+
+impl MinFilter {
+    fn push(&mut self, now: Time, value: i64, memory: Duration) {
+        while self.values.back().is_some_and(|&(_, last)| last >= value) {
+            self.values.pop_back();
+        }
+        if self.values.len() == crate::bounds::WINDOW_DELAYS_MAX {
+            self.values.pop_front();
+        }
+        self.values.push_back((now, value));
+        while self.values.len() > 1 && self.values.front().is_some_and(|&(at, _)| at + memory < now)
+        {
+            self.values.pop_front();
+        }
+    }
+
+    fn least(&self) -> Option<i64> {
+        self.values.front().map(|&(_, value)| value)
+    }
+}

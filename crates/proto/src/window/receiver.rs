@@ -1,0 +1,271 @@
+//! The way of a packet, step 5 in window mode: from symbols to packets.
+//!
+//! 1. A symbol goes to the decoder, and with it whatever it determines.
+//! 2. Packets that need no order leave as soon as their symbol is decoded; the others once all
+//!    symbols before theirs are decoded, or given up because the deadline ran out.
+//! 3. Feedback is due soon where something is missing, and at a lower rate otherwise.
+
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use corridor_base::Time;
+use corridor_codec::{CodecError, Coefficients, Field, WindowDecoder, WindowOutcome, widen_id};
+
+use crate::bounds::{WINDOW_ACK_INTERVAL_MIN, WINDOW_GAPS_MAX};
+use crate::egress::EgressQueue;
+use crate::stats::Stats;
+use crate::symbol;
+use crate::wire::{WINDOW_BITMAP_LEN_MAX, WindowAck, WindowForm, WindowSymbol};
+
+/// Frames with symbols that come between two acknowledgements while something is missing: on a
+/// shared medium feedback takes the air from what it is about.
+const ACK_EVERY_FRAMES: u32 = 2;
+
+/// Receives one flow: the peer's packets to this station.
+pub(crate) struct WindowReceiver {
+    decoder: WindowDecoder,
+    deadline: Duration,
+    ack_interval: Duration,
+    /// First symbol not delivered or passed over.
+    next: u64,
+    /// When the ids up to each of these ends were first heard of.
+    noted: VecDeque<(u64, Time)>,
+    /// Newest frame with a symbol, and when it came.
+    heard: Option<(u32, Time)>,
+    frames: u32,
+    frames_since_ack: u32,
+    /// Symbols that brought nothing.
+    useless: u16,
+    ack_due: Option<Time>,
+    ack_sent_at: Option<Time>,
+}
+
+impl WindowReceiver {
+    pub(crate) fn new(
+        field: Field,
+        window_size: u16,
+        base: u32,
+        symbol_size_max: usize,
+        deadline: Duration,
+        ack_interval: Duration,
+    ) -> Result<Self, CodecError> {
+        let mut decoder = WindowDecoder::new(field, usize::from(window_size), symbol_size_max)?;
+        let next = u64::from(base);
+        decoder.reset(next);
+        Ok(WindowReceiver {
+            decoder,
+            deadline,
+            ack_interval,
+            next,
+            noted: VecDeque::new(),
+            heard: None,
+            frames: 0,
+            frames_since_ack: 0,
+            useless: 0,
+            ack_due: None,
+            ack_sent_at: None,
+        })
+    }
+
+    // ---- symbols in, packets out --------------------------------------------------------------
+
+    /// Takes a symbol and delivers what it completes.
+    pub(crate) fn handle_symbol(
+        &mut self,
+        now: Time,
+        counter: u32,
+        received: &WindowSymbol<'_>,
+        egress: &mut EgressQueue,
+        stats: &mut Stats,
+    ) {
+        if self.heard.is_none_or(|(highest, _)| counter > highest) {
+            self.heard = Some((counter, now));
+        }
+        self.frames = self.frames.wrapping_add(1);
+        self.frames_since_ack += 1;
+        let end_before = self.decoder.end();
+        match self.add(received, egress, stats) {
+            Ok(WindowOutcome::Innovative) => stats.symbols_innovative += 1,
+            Ok(WindowOutcome::Dependent) => {
+                stats.symbols_dependent += 1;
+                self.useless = self.useless.wrapping_add(1);
+            }
+            Ok(WindowOutcome::Stale | WindowOutcome::Ahead) => {
+                stats.symbols_late += 1;
+                self.useless = self.useless.wrapping_add(1);
+            }
+            Err(_) => {
+                stats.symbols_refused += 1;
+                return;
+            }
+        }
+        if self.decoder.end() > end_before {
+            self.note_end(now);
+        }
+        self.deliver(egress, stats);
+        self.schedule_ack(now);
+    }
+
+    /// The sender holds nothing before the window that it names: what is missing there, it has
+    /// given up.
+    fn add(
+        &mut self,
+        received: &WindowSymbol<'_>,
+        egress: &mut EgressQueue,
+        stats: &mut Stats,
+    ) -> Result<WindowOutcome, CodecError> {
+        let near = self.decoder.end();
+        match received.form {
+            WindowForm::Source { id, distance } => {
+                let id = widen_id(id, near);
+                self.follow_sender(id.saturating_sub(u64::from(distance)), egress, stats);
+                self.decoder.add_source(id, received.symbol)
+            }
+            WindowForm::Coded { first, count, seed } => {
+                let first = widen_id(first, near);
+                self.follow_sender(first, egress, stats);
+                let coefficients = Coefficients::Seed(seed);
+                let count = usize::from(count.get());
+                self.decoder.add_coded(first, count, coefficients, received.symbol)
+            }
+        }
+    }
+
+    fn follow_sender(&mut self, base: u64, egress: &mut EgressQueue, stats: &mut Stats) {
+        if base > self.next {
+            self.pass_over(base, egress, stats);
+        }
+        // What is delivered is kept as long as coded symbols may be about it.
+        self.decoder.advance_to(base);
+    }
+
+    fn note_end(&mut self, now: Time) {
+        if self.noted.len() == WINDOW_GAPS_MAX {
+            self.noted.pop_front();
+        }
+        self.noted.push_back((self.decoder.end(), now));
+    }
+
+    /// Hands out what is decoded: at once what needs no order, the rest in order.
+    fn deliver(&mut self, egress: &mut EgressQueue, stats: &mut Stats) {
+        while let Some(id) = self.decoder.poll_decoded() {
+            let symbol = self.decoder.symbol(id).unwrap_or_default();
+            deliver_packets(symbol, false, egress, stats);
+        }
+        while let Some(symbol) = self.decoder.symbol(self.next) {
+            deliver_packets(symbol, true, egress, stats);
+            self.next += 1;
+        }
+        while self.noted.front().is_some_and(|&(end, _)| end <= self.next) {
+            self.noted.pop_front();
+        }
+    }
+
+    /// Delivers in order what there is before `until`, and counts what there is not.
+    fn pass_over(&mut self, until: u64, egress: &mut EgressQueue, stats: &mut Stats) {
+        self.deliver(egress, stats);
+        let until_known = until.min(self.decoder.end());
+        while self.next < until_known {
+            match self.decoder.symbol(self.next) {
+                Some(symbol) => deliver_packets(symbol, true, egress, stats),
+                None => stats.symbols_given_up += 1,
+            }
+            self.next += 1;
+        }
+        stats.symbols_given_up += until.saturating_sub(self.next);
+        self.next = self.next.max(until);
+        self.decoder.advance_to(until);
+        self.deliver(egress, stats);
+    }
+
+    // ---- giving up ----------------------------------------------------------------------------
+
+    /// When the first missing symbol has kept others waiting for too long.
+    fn deadline_at(&self) -> Option<Time> {
+        let waits = self.next < self.decoder.end();
+        let (_, since) = self.noted.front().filter(|_| waits)?;
+        Some(*since + self.deadline)
+    }
+
+    /// Fires the delivery deadline: what is missing is passed over, up to what is not yet due.
+    pub(crate) fn handle_timeout(
+        &mut self,
+        now: Time,
+        egress: &mut EgressQueue,
+        stats: &mut Stats,
+    ) {
+        while self.deadline_at().is_some_and(|at| at <= now) {
+            let Some(&(end, _)) = self.noted.front() else { return };
+            self.pass_over(end, egress, stats);
+            self.ack_due = Some(now);
+        }
+    }
+
+    // ---- feedback -----------------------------------------------------------------------------
+
+    fn schedule_ack(&mut self, now: Time) {
+        let sent = self.ack_sent_at.unwrap_or(Time::ZERO);
+        let missing = self.next < self.decoder.end();
+        let due = if missing && self.frames_since_ack >= ACK_EVERY_FRAMES {
+            sent + WINDOW_ACK_INTERVAL_MIN
+        } else {
+            // The first frame after a pause waits too: more may follow, or data to ride on.
+            sent.max(now) + self.ack_interval
+        };
+        let due = due.max(now);
+        self.ack_due = Some(self.ack_due.map_or(due, |earlier| earlier.min(due)));
+    }
+
+    /// When feedback is due; `None` when there is nothing new to tell.
+    pub(crate) fn ack_due(&self) -> Option<Time> {
+        self.ack_due
+    }
+
+    /// Feedback to be sent now.
+    pub(crate) fn take_ack(&mut self, now: Time, loss_ratio: f64) -> Option<WindowAck> {
+        let (counter, heard_at) = self.heard?;
+        self.ack_due = None;
+        self.ack_sent_at = Some(now);
+        self.frames_since_ack = 0;
+        let span = self.decoder.end().saturating_sub(self.next) as u16;
+        let mut missing = vec![0; usize::from(span).div_ceil(8).min(WINDOW_BITMAP_LEN_MAX)];
+        for ahead in 0..usize::from(span).min(8 * WINDOW_BITMAP_LEN_MAX) {
+            if !self.decoder.is_decoded(self.next + ahead as u64) {
+                missing[ahead / 8] |= 1 << (ahead % 8);
+            }
+        }
+        Some(WindowAck {
+            next: self.next as u32,
+            span,
+            counter,
+            delay: now - heard_at,
+            received_at_us: (heard_at.as_nanos() / 1_000) as u32,
+            frames: self.frames,
+            loss_ratio,
+            deficit: (self.decoder.deficit() as u16).min(span),
+            useless: self.useless,
+            missing,
+        })
+    }
+
+    /// First symbol not passed, how many are known from there on, and arrivals remembered.
+    pub(crate) fn inspect(&self) -> (u64, usize, usize) {
+        (self.next, self.decoder.end().saturating_sub(self.next) as usize, self.noted.len())
+    }
+
+    /// When `handle_timeout` has something to do.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        self.deadline_at()
+    }
+}
+
+/// Delivers the packets of a symbol that need the order, or those that do not.
+fn deliver_packets(symbol: &[u8], in_order: bool, egress: &mut EgressQueue, stats: &mut Stats) {
+    for packet in symbol::packets(symbol) {
+        if packet.in_order == in_order {
+            egress.push(packet.bytes);
+            stats.packets_delivered += 1;
+            stats.bytes_delivered += packet.bytes.len() as u64;
+        }
+    }
+}

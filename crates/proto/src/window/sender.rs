@@ -1,0 +1,492 @@
+//! The way of a packet, step 2 in window mode: from packets to source symbols to frames.
+//!
+//! 1. A repair symbol goes first where the receiver is expected to lack one ([`Outlook`]): a copy
+//!    of the oldest symbol known to be missing, or a coded symbol over all that is unacknowledged.
+//! 2. Otherwise the next packets from the ingress queue become a source symbol, sent uncoded.
+//! 3. With no packets waiting, the free air takes repair symbols that may be needed.
+//! 4. Feedback tells what arrived; what it does not tell of for long counts as lost.
+
+use core::num::NonZeroU16;
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use corridor_base::rand::Rng;
+use corridor_base::{Stream, Time};
+use corridor_codec::{Coefficients, WindowEncoder, widen_id};
+
+use super::rate::{RateControl, Sample};
+use super::repair::{Outlook, Reserve};
+use super::sent::{Sent, SentLog, What};
+use crate::bounds::{
+    WINDOW_ACK_INTERVAL_MIN, WINDOW_SILENCE_MAX, WINDOW_TIMEOUT_MAX, WINDOW_TIMEOUT_MIN,
+};
+use crate::config::CodingParams;
+use crate::ingress::IngressQueue;
+use crate::rtt::RttEstimator;
+use crate::stats::Stats;
+use crate::symbol;
+use crate::wire::{WindowAck, WindowForm, WindowSymbol};
+
+/// Timeout before the round trip was measured.
+const TIMEOUT_FIRST: Duration = Duration::from_millis(100);
+/// Timeouts in a row after which the receiver is only probed: with one symbol a timeout.
+const TIMEOUTS_TO_PROBE: u32 = 3;
+/// Longest span between feedback and feedback that is learned from, in intervals.
+const GAPS_MAX: u32 = 8;
+/// Timeouts in a row before they become longer: a few frames in a row do get lost.
+const TIMEOUTS_UNSTRETCHED: u32 = 2;
+/// Longest span between two frames that says something about the path's rate, microseconds.
+const SPAN_US_MAX: u32 = 10_000_000;
+/// Loss ratio beyond which estimates are not followed: some frame must get through.
+const LOSS_RATIO_MAX: f64 = 0.95;
+/// The sender gives a symbol up after so many of the receiver's deadlines: the receiver goes first.
+const DEADLINES_TO_GIVE_UP: u32 = 2;
+
+/// A source symbol that is not acknowledged.
+struct Source {
+    added_at: Time,
+    /// Frame that carried it last; `None`: none of this session.
+    counter: Option<u32>,
+    packets: u16,
+    fate: Fate,
+}
+
+/// What is known of a source symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// On its way, or told of too vaguely.
+    Unknown,
+    /// The receiver said that it lacks it, or silence does.
+    Missing,
+    /// The receiver has it.
+    Received,
+}
+
+/// Sends one flow: this station's packets to its peer.
+pub(crate) struct WindowSender {
+    params: CodingParams,
+    rng: Stream,
+    coder: WindowEncoder,
+    /// Symbols from `coder.base()` on.
+    sources: VecDeque<Source>,
+    log: SentLog,
+    /// Newest frame that feedback told of.
+    told_counter: Option<u32>,
+    /// The receiver knew of all ids before.
+    told_end: u64,
+    /// What it lacked of those.
+    told_deficit: usize,
+    loss_ratio: f64,
+    reserve: Reserve,
+    /// Symbols in vain, as feedback counted them last.
+    told_useless: Option<u16>,
+    /// Free air was filled with repair since: what of it was in vain has cost nothing.
+    idle_repair: bool,
+    rtt: RttEstimator,
+    /// Spans between feedback and feedback; some of it gets lost.
+    gaps: RttEstimator,
+    last_ack_at: Time,
+    timeouts_in_row: u32,
+    /// Last time something was asked for by a timeout.
+    asked_at: Time,
+    /// Symbols that may be sent to a silent receiver.
+    probes: u32,
+    rate: RateControl,
+    /// Frames with symbols that the receiver had counted.
+    told_frames: Option<u32>,
+    /// When the newest of them came, by its clock.
+    told_at_us: Option<u32>,
+    /// The rate has held something back since the last feedback.
+    limited: bool,
+    symbol: Vec<u8>,
+}
+
+impl WindowSender {
+    pub(crate) fn new(
+        params: CodingParams,
+        symbol_size_max: usize,
+        mut rng: Stream,
+        now: Time,
+    ) -> Result<Self, corridor_codec::CodecError> {
+        let window_size = usize::from(params.window_size);
+        let mut coder = WindowEncoder::new(params.field, window_size, symbol_size_max)?;
+        // Numbers of a run before this one mean nothing now.
+        coder.reset(u64::from(rng.next_u32()));
+        Ok(WindowSender {
+            told_end: coder.base(),
+            params,
+            rng,
+            coder,
+            sources: VecDeque::new(),
+            log: SentLog::default(),
+            told_counter: None,
+            told_deficit: 0,
+            loss_ratio: 0.0,
+            reserve: Reserve::new(params.goal),
+            told_useless: None,
+            idle_repair: false,
+            rtt: RttEstimator::new(),
+            gaps: RttEstimator::new(),
+            last_ack_at: now,
+            timeouts_in_row: 0,
+            asked_at: now,
+            probes: 0,
+            rate: RateControl::new(now),
+            told_frames: None,
+            told_at_us: None,
+            limited: false,
+            symbol: Vec::new(),
+        })
+    }
+
+    /// Oldest symbol held, as HELLO tells it.
+    pub(crate) fn base(&self) -> u32 {
+        self.coder.base() as u32
+    }
+
+    // ---- sending ------------------------------------------------------------------------------
+
+    /// Writes the next symbol's body, if there is one to send now, for the frame of `counter`.
+    pub(crate) fn poll(
+        &mut self,
+        now: Time,
+        counter: u32,
+        ingress: &mut IngressQueue,
+        body: &mut Vec<u8>,
+        stats: &mut Stats,
+    ) -> bool {
+        if self.probes > 0 && !self.sources.is_empty() {
+            self.probes -= 1;
+            self.emit_repair(now, counter, body, stats);
+            return true;
+        }
+        if self.timeouts_in_row >= TIMEOUTS_TO_PROBE {
+            return false;
+        }
+        let outlook = self.outlook();
+        let has_new = !ingress.is_empty() && !self.coder.is_full();
+        let wanted = self.reserve.wants_repair(&outlook, self.age(now));
+        if !self.sources.is_empty() && (wanted || (!has_new && outlook.welcomes_repair())) {
+            self.idle_repair |= !wanted;
+            self.emit_repair(now, counter, body, stats);
+            return true;
+        }
+        has_new && self.emit_source(now, counter, ingress, body, stats)
+    }
+
+    /// The round trip of the tunnel as far as it was measured: up to when feedback is late.
+    pub(crate) fn rtt(&self) -> Duration {
+        self.rtt.timeout()
+    }
+
+    /// How long the oldest symbol has waited, in round trips.
+    fn age(&self, now: Time) -> f64 {
+        let rtt = self.rtt.timeout().max(WINDOW_ACK_INTERVAL_MIN);
+        let waited = self.sources.front().map_or(Duration::ZERO, |oldest| now - oldest.added_at);
+        waited.as_secs_f64() / rtt.as_secs_f64()
+    }
+
+    fn outlook(&self) -> Outlook {
+        Outlook {
+            deficit: self.deficit(),
+            sources: self.log.sources(),
+            repairs: self.log.repairs(),
+            loss_ratio: self.loss_ratio,
+        }
+    }
+
+    /// What the receiver lacks as far as is known, of what it knows of and of what it does not.
+    fn deficit(&self) -> usize {
+        let beyond = self.told_end.saturating_sub(self.coder.base()) as usize;
+        let missing = |source: &&Source| source.fate == Fate::Missing;
+        self.told_deficit + self.sources.iter().skip(beyond).filter(missing).count()
+    }
+
+    fn emit_source(
+        &mut self,
+        now: Time,
+        counter: u32,
+        ingress: &mut IngressQueue,
+        body: &mut Vec<u8>,
+        stats: &mut Stats,
+    ) -> bool {
+        self.symbol.clear();
+        let most = self.coder.symbol_size_max();
+        let packets =
+            symbol::fill(now, ingress, most, self.params.delivery, &mut self.symbol, stats);
+        if packets == 0 {
+            return false; // All that waited was dropped to tell of congestion.
+        }
+        let Ok(id) = self.coder.push(&self.symbol) else {
+            debug_assert!(false, "the window has room and the symbol was made to fit");
+            return false;
+        };
+        self.sources.push_back(Source {
+            added_at: now,
+            counter: Some(counter),
+            packets,
+            fate: Fate::Unknown,
+        });
+        stats.symbols_added += 1;
+        stats.source_frames_sent += 1;
+        self.write_source(id, body);
+        self.note_sent(now, counter, What::Source(id));
+        true
+    }
+
+    /// A copy of the oldest symbol that is known to be missing and has no copy on its way; a coded
+    /// symbol where there is none.
+    fn emit_repair(&mut self, now: Time, counter: u32, body: &mut Vec<u8>, stats: &mut Stats) {
+        let told = self.told_counter;
+        let lies_still = |source: &Source| {
+            source.fate == Fate::Missing && (source.counter.is_none() || source.counter <= told)
+        };
+        let copy = self.sources.iter().position(lies_still);
+        if let Some(at) = copy.filter(|_| self.outlook().prefers_copy()) {
+            let id = self.coder.base() + at as u64;
+            self.sources[at].counter = Some(counter);
+            self.write_source(id, body);
+            stats.copies_sent += 1;
+            self.note_sent(now, counter, What::Copy);
+        } else {
+            self.write_coded(body);
+            stats.coded_frames_sent += 1;
+            self.note_sent(now, counter, What::Coded);
+        }
+    }
+
+    fn write_source(&self, id: u64, body: &mut Vec<u8>) {
+        let distance = (id - self.coder.base()) as u16;
+        WindowSymbol::write_head(WindowForm::Source { id: id as u32, distance }, body);
+        body.extend_from_slice(self.coder.symbol(id).unwrap_or_default());
+    }
+
+    fn write_coded(&mut self, body: &mut Vec<u8>) {
+        let (first, count) = (self.coder.base(), self.coder.count());
+        let Some(nonzero) = NonZeroU16::new(count as u16) else { return };
+        let seed = self.rng.next_u32();
+        let form = WindowForm::Coded { first: first as u32, count: nonzero, seed };
+        WindowSymbol::write_head(form, body);
+        let start = body.len();
+        body.resize(start + self.coder.symbol_size_max(), 0);
+        let len = self.coder.encode(first, count, Coefficients::Seed(seed), &mut body[start..]);
+        debug_assert!(len.is_ok(), "run and buffer were made to fit: {len:?}");
+        // One that is all zero still has to have a byte.
+        body.truncate(start + len.unwrap_or(0).max(1));
+    }
+
+    fn note_sent(&mut self, now: Time, counter: u32, what: What) {
+        if let Some(lost) = self.log.push(Sent { counter, at: now, what }) {
+            self.take_for_lost(lost);
+        }
+    }
+
+    // ---- feedback -----------------------------------------------------------------------------
+
+    /// Takes feedback of this flow.
+    pub(crate) fn handle_ack(&mut self, now: Time, ack: &WindowAck, stats: &mut Stats) {
+        let (base, end) = (self.coder.base(), self.coder.end());
+        let next = widen_id(ack.next, base);
+        if next > end || self.told_counter.is_some_and(|told| ack.counter < told) {
+            return; // Of this station's last run, or overtaken by newer feedback.
+        }
+        self.gaps.sample((now - self.last_ack_at).min(GAPS_MAX * self.params.ack_interval));
+        self.last_ack_at = now;
+        self.timeouts_in_row = 0;
+        self.note_waste(ack);
+        self.told_counter = Some(ack.counter);
+        self.loss_ratio = ack.loss_ratio.clamp(0.0, LOSS_RATIO_MAX);
+        self.advance(next);
+        let told_end = next + u64::from(ack.span);
+        self.told_end = told_end.min(self.coder.end()).max(self.told_end);
+        self.told_deficit = usize::from(ack.deficit);
+        let (mut told, mut newest) = (0, None);
+        while let Some(sent) = self.log.pop_until(ack.counter) {
+            told += 1;
+            newest = Some(sent);
+            self.take_for_lost_beyond(sent, told_end);
+        }
+        if let Some(sent) = newest.filter(|sent| sent.counter == ack.counter) {
+            self.rtt.sample((now - sent.at).saturating_sub(ack.delay));
+            self.note_delay(now, sent.at, told, ack);
+        }
+        self.told_frames = Some(ack.frames);
+        self.read_bitmap(next, ack);
+        stats.erasure_ratio_e3 = self.loss_ratio;
+    }
+
+    /// Lets the reserve follow what was sent in vain, where it has cost something.
+    fn note_waste(&mut self, ack: &WindowAck) {
+        let frames = self.told_counter.map_or(0, |told| ack.counter - told);
+        if let Some(told) = self.told_useless
+            && !self.idle_repair
+        {
+            let received = f64::from(frames) * (1.0 - self.loss_ratio);
+            let outlook = self.outlook();
+            self.reserve.note(received, ack.useless.wrapping_sub(told), &outlook);
+        }
+        self.told_useless = Some(ack.useless);
+        self.idle_repair = false;
+    }
+
+    /// Lets the rate follow the delay.
+    fn note_delay(&mut self, now: Time, sent_at: Time, told: u32, ack: &WindowAck) {
+        let came = self.told_frames.map_or(told, |before| ack.frames.wrapping_sub(before));
+        // Clocks of microseconds that wrap: right as long as delays change by less than 35 minutes.
+        let sent_at_us = (sent_at.as_nanos() / 1_000) as u32;
+        let one_way_us = ack.received_at_us.wrapping_sub(sent_at_us) as i32;
+        let sample = Sample {
+            one_way_ns: 1_000 * i64::from(one_way_us),
+            round_trip: self.rtt.timeout(),
+            told: told as usize,
+            span: self.told_at_us.map_or(Duration::ZERO, |before| {
+                let span_us = ack.received_at_us.wrapping_sub(before);
+                Duration::from_micros(u64::from(span_us.min(SPAN_US_MAX)))
+            }),
+            lost: told.saturating_sub(came) as usize,
+            limited: core::mem::take(&mut self.limited),
+        };
+        self.told_at_us = Some(ack.received_at_us);
+        self.rate.note(now, sample);
+    }
+
+    /// Frames a second that the path takes.
+    pub(crate) fn frames_per_s(&self) -> f64 {
+        self.rate.frames_per_s()
+    }
+
+    /// A frame had to wait for its turn.
+    pub(crate) fn note_limited(&mut self) {
+        self.limited = true;
+    }
+
+    /// Everything before `next` is done.
+    fn advance(&mut self, next: u64) {
+        let done = next.saturating_sub(self.coder.base()) as usize;
+        self.sources.drain(..done.min(self.sources.len()));
+        self.coder.advance_to(next);
+    }
+
+    fn read_bitmap(&mut self, next: u64, ack: &WindowAck) {
+        // Feedback that was overtaken may speak of symbols that are gone.
+        let skip = (self.coder.base() - next.min(self.coder.base())) as usize;
+        for (at, source) in self.sources.iter_mut().enumerate() {
+            match ack.is_missing(at + skip) {
+                Some(true) => source.fate = Fate::Missing,
+                Some(false) => source.fate = Fate::Received,
+                None => break,
+            }
+        }
+    }
+
+    /// A symbol that feedback should know of, and does not.
+    fn take_for_lost_beyond(&mut self, sent: Sent, told_end: u64) {
+        if matches!(sent.what, What::Source(id) if id >= told_end) {
+            self.take_for_lost(sent);
+        }
+    }
+
+    fn take_for_lost(&mut self, sent: Sent) {
+        let What::Source(id) = sent.what else { return };
+        let at = id.checked_sub(self.coder.base());
+        if let Some(source) = at.and_then(|at| self.sources.get_mut(at as usize))
+            && source.fate == Fate::Unknown
+        {
+            source.fate = Fate::Missing;
+        }
+    }
+
+    /// The receiver restarted: it has nothing.
+    pub(crate) fn restart_peer(&mut self, now: Time) {
+        self.restart_session();
+        for source in &mut self.sources {
+            source.fate = Fate::Missing;
+            source.added_at = now;
+        }
+        self.told_end = self.coder.base();
+        self.told_deficit = 0;
+        self.timeouts_in_row = 0;
+        self.last_ack_at = now;
+    }
+
+    /// Our own frame counters start anew.
+    pub(crate) fn restart_session(&mut self) {
+        self.log.clear();
+        self.told_counter = None;
+        for source in &mut self.sources {
+            source.counter = None;
+            if source.fate == Fate::Unknown {
+                source.fate = Fate::Missing;
+            }
+        }
+    }
+
+    /// Source symbols held, and frames kept in mind.
+    pub(crate) fn inspect(&self) -> (usize, usize) {
+        (self.sources.len(), self.log.sources() + self.log.repairs())
+    }
+
+    // ---- time ---------------------------------------------------------------------------------
+
+    /// How long feedback about a frame is waited for.
+    fn timeout(&self) -> Duration {
+        let measured = self.rtt.timeout();
+        let once = if measured.is_zero() {
+            TIMEOUT_FIRST
+        } else {
+            (measured + self.gaps.timeout()).max(WINDOW_TIMEOUT_MIN)
+        };
+        (once * (1 << self.timeouts_in_row.saturating_sub(TIMEOUTS_UNSTRETCHED).min(6)))
+            .min(WINDOW_TIMEOUT_MAX)
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Time, stats: &mut Stats) {
+        self.give_up_overdue(now, stats);
+        let Some(due) = self.timeout_due() else { return };
+        if now < due {
+            return;
+        }
+        stats.encoder_timeouts += 1;
+        self.timeouts_in_row += 1;
+        self.asked_at = now;
+        self.probes = 1;
+    }
+
+    /// Feedback that does not come: after the oldest frame on its way, or, with none on its way,
+    /// after the last time anything was heard.
+    fn timeout_due(&self) -> Option<Time> {
+        if self.sources.is_empty() {
+            return None;
+        }
+        let oldest = self.log.oldest_at().unwrap_or(self.last_ack_at);
+        let since = oldest.max(self.last_ack_at).max(self.asked_at);
+        Some(since + self.timeout())
+    }
+
+    fn patience(&self) -> Duration {
+        (self.params.delivery_deadline * DEADLINES_TO_GIVE_UP).min(WINDOW_SILENCE_MAX)
+    }
+
+    fn give_up_overdue(&mut self, now: Time, stats: &mut Stats) {
+        let patience = self.patience();
+        while let Some(source) = self.sources.front() {
+            if source.fate != Fate::Received && source.added_at + patience > now {
+                return;
+            }
+            if source.fate != Fate::Received {
+                stats.packets_given_up += u64::from(source.packets);
+            }
+            let next = self.coder.base() + 1;
+            self.told_deficit = self.told_deficit.saturating_sub(usize::from(
+                self.coder.base() < self.told_end && source.fate != Fate::Received,
+            ));
+            self.advance(next);
+        }
+    }
+
+    /// When `handle_timeout` has something to do.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        let give_up = self.sources.front().map(|source| source.added_at + self.patience());
+        self.timeout_due().into_iter().chain(give_up).min()
+    }
+}

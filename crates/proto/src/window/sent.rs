@@ -1,0 +1,75 @@
+//! Frames on their way: sent, and not yet spoken of by any feedback.
+
+use std::collections::VecDeque;
+
+use corridor_base::Time;
+
+use crate::bounds::SENT_LOG_MAX;
+
+/// What a frame carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// A source symbol, for the first time.
+    Source(u64),
+    /// The same again.
+    Copy,
+    /// A coded symbol.
+    Coded,
+}
+
+/// A frame on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub(crate) counter: u32,
+    pub(crate) at: Time,
+    pub(crate) what: What,
+}
+
+/// The frames on their way, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct SentLog {
+    frames: VecDeque<Sent>,
+    sources: usize,
+}
+
+impl SentLog {
+    /// Takes note of a frame. When there are too many, the oldest is returned, as if lost.
+    pub(crate) fn push(&mut self, sent: Sent) -> Option<Sent> {
+        let oldest = if self.frames.len() == SENT_LOG_MAX { self.pop() } else { None };
+        self.sources += usize::from(matches!(sent.what, What::Source(_)));
+        self.frames.push_back(sent);
+        oldest
+    }
+
+    /// Takes out the oldest frame if feedback about `counter` tells of it too.
+    pub(crate) fn pop_until(&mut self, counter: u32) -> Option<Sent> {
+        self.frames.front().filter(|sent| sent.counter <= counter)?;
+        self.pop()
+    }
+
+    fn pop(&mut self) -> Option<Sent> {
+        let sent = self.frames.pop_front()?;
+        self.sources -= usize::from(matches!(sent.what, What::Source(_)));
+        Some(sent)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.frames.clear();
+        self.sources = 0;
+    }
+
+    /// When the oldest frame on its way was sent.
+    pub(crate) fn oldest_at(&self) -> Option<Time> {
+        self.frames.front().map(|sent| sent.at)
+    }
+
+    /// Source symbols on their way.
+    pub(crate) fn sources(&self) -> usize {
+        self.sources
+    }
+
+    /// Copies and coded symbols on their way.
+    pub(crate) fn repairs(&self) -> usize {
+        self.frames.len() - self.sources
+    }
+}

@@ -1,0 +1,216 @@
+//! The bodies of window mode: symbols of a sliding window, and feedback about it.
+//!
+//! A symbol's body is `form and number (2), id (4)`, for a coded symbol `seed (4)`, then the
+//! symbol. For a source symbol the number says how far its id is ahead of the oldest symbol that
+//! the sender still holds; for a coded one, which covers all from `id` on, how many it covers.
+//! Ids are sent as their lowest 32 bits.
+
+use core::num::NonZeroU16;
+use core::time::Duration;
+
+use super::{Reader, write_ratio};
+
+/// Bytes of a body before a source symbol.
+pub const WINDOW_SOURCE_LEN: usize = 6;
+/// Bytes of a body before a coded symbol.
+pub const WINDOW_CODED_LEN: usize = 10;
+/// Most bytes of the bitmap in a [`WindowAck`]: symbols of which it tells apart what is missing.
+pub const WINDOW_BITMAP_LEN_MAX: usize = 64;
+/// Bytes of a [`WindowAck`] before the bitmap.
+pub const WINDOW_ACK_LEN: usize = 27;
+/// Unit of the delay in a [`WindowAck`].
+const DELAY_UNIT_NS: u64 = 16_384;
+
+const FORM_SHIFT: u32 = 14;
+const NUMBER_MASK: u16 = (1 << FORM_SHIFT) - 1;
+
+/// What a symbol of a window is a combination of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowForm {
+    /// A source symbol, uncoded.
+    Source {
+        /// Its id.
+        id: u32,
+        /// Symbols before it that the sender still holds: all before those are not needed again.
+        distance: u16,
+    },
+    /// All `count` symbols from `first` on, the oldest that the sender holds.
+    Coded {
+        /// Id of the oldest one.
+        first: u32,
+        /// How many.
+        count: NonZeroU16,
+        /// Seed of the coding vector.
+        seed: u32,
+    },
+}
+
+/// Body of a symbol in window mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowSymbol<'a> {
+    /// What it combines.
+    pub form: WindowForm,
+    /// The symbol.
+    pub symbol: &'a [u8],
+}
+
+impl<'a> WindowSymbol<'a> {
+    /// Appends everything but the symbol to `out`.
+    pub fn write_head(form: WindowForm, out: &mut Vec<u8>) {
+        let (code, number, id) = match form {
+            WindowForm::Source { id, distance } => (0, distance, id),
+            WindowForm::Coded { first, count, .. } => (1, count.get(), first),
+        };
+        out.extend_from_slice(&(code << FORM_SHIFT | number & NUMBER_MASK).to_be_bytes());
+        out.extend_from_slice(&id.to_be_bytes());
+        if let WindowForm::Coded { seed, .. } = form {
+            out.extend_from_slice(&seed.to_be_bytes());
+        }
+    }
+
+    /// Reads a body; `None` for an unknown form, a count of zero, or no symbol.
+    pub fn parse(body: &'a [u8]) -> Option<Self> {
+        let mut read = Reader(body);
+        let word = read.u16()?;
+        let (number, id) = (word & NUMBER_MASK, read.u32()?);
+        let form = match word >> FORM_SHIFT {
+            0 => WindowForm::Source { id, distance: number },
+            1 => {
+                WindowForm::Coded { first: id, count: NonZeroU16::new(number)?, seed: read.u32()? }
+            }
+            _ => return None,
+        };
+        (!read.0.is_empty()).then_some(WindowSymbol { form, symbol: read.0 })
+    }
+}
+
+/// Feedback of window mode: rank, bitmap, loss and delay.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WindowAck {
+    /// Id of the first symbol not delivered or passed over.
+    pub next: u32,
+    /// How many ids from `next` on the receiver knows of.
+    pub span: u16,
+    /// Newest counter of a frame with a symbol.
+    pub counter: u32,
+    /// How long before this feedback that frame came, at most about a second.
+    pub delay: Duration,
+    /// When that frame came, microseconds of the receiver's clock, modulo 2^32.
+    pub received_at_us: u32,
+    /// Frames with symbols received so far, modulo 2^32.
+    pub frames: u32,
+    /// Share of the frames lost on the way here.
+    pub loss_ratio: f64,
+    /// Innovative symbols that it takes to decode all the receiver knows of.
+    pub deficit: u16,
+    /// Symbols received so far that brought nothing, modulo 2^16: what repair wastes.
+    pub useless: u16,
+    /// One bit for each id from `next` on, lowest bit first: missing. What is beyond is not told;
+    /// at most [`WINDOW_BITMAP_LEN_MAX`] bytes.
+    pub missing: Vec<u8>,
+}
+
+impl WindowAck {
+    /// Appends the body to `out`.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.next.to_be_bytes());
+        out.extend_from_slice(&self.span.to_be_bytes());
+        out.extend_from_slice(&self.counter.to_be_bytes());
+        let units = self.delay.as_nanos() / u128::from(DELAY_UNIT_NS);
+        out.extend_from_slice(&u16::try_from(units).unwrap_or(u16::MAX).to_be_bytes());
+        out.extend_from_slice(&self.received_at_us.to_be_bytes());
+        out.extend_from_slice(&self.frames.to_be_bytes());
+        write_ratio(self.loss_ratio, out);
+        out.extend_from_slice(&self.deficit.to_be_bytes());
+        out.extend_from_slice(&self.useless.to_be_bytes());
+        debug_assert!(self.missing.len() <= WINDOW_BITMAP_LEN_MAX);
+        out.push(self.missing.len() as u8);
+        out.extend_from_slice(&self.missing);
+    }
+
+    /// Reads a body; returns it and what follows it.
+    pub fn parse(body: &[u8]) -> Option<(Self, &[u8])> {
+        let mut read = Reader(body);
+        let mut ack = WindowAck {
+            next: read.u32()?,
+            span: read.u16()?,
+            counter: read.u32()?,
+            delay: Duration::from_nanos(u64::from(read.u16()?) * DELAY_UNIT_NS),
+            received_at_us: read.u32()?,
+            frames: read.u32()?,
+            loss_ratio: read.ratio()?,
+            deficit: read.u16()?,
+            useless: read.u16()?,
+            missing: Vec::new(),
+        };
+        let len = usize::from(read.u8()?);
+        if len > WINDOW_BITMAP_LEN_MAX || ack.deficit > ack.span {
+            return None;
+        }
+        ack.missing.extend_from_slice(read.take(len)?);
+        Some((ack, read.0))
+    }
+
+    /// Whether the symbol `ahead` ids after `next` is missing; `None` if the bitmap does not tell.
+    pub fn is_missing(&self, ahead: usize) -> Option<bool> {
+        if ahead >= usize::from(self.span) {
+            return None;
+        }
+        self.missing.get(ahead / 8).map(|byte| byte >> (ahead % 8) & 1 == 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn symbols_survive_the_wire(
+            coded: bool, id: u32, number in 1u16..=NUMBER_MASK, seed: u32,
+            symbol in proptest::collection::vec(any::<u8>(), 1..50),
+        ) {
+            let form = match (coded, NonZeroU16::new(number)) {
+                (true, Some(count)) => WindowForm::Coded { first: id, count, seed },
+                _ => WindowForm::Source { id, distance: number },
+            };
+            let mut bytes = Vec::new();
+            WindowSymbol::write_head(form, &mut bytes);
+            let len = if coded { WINDOW_CODED_LEN } else { WINDOW_SOURCE_LEN };
+            prop_assert_eq!(bytes.len(), len);
+            bytes.extend_from_slice(&symbol);
+            let parsed = WindowSymbol::parse(&bytes);
+            prop_assert_eq!(parsed, Some(WindowSymbol { form, symbol: &symbol }));
+        }
+
+        #[test]
+        fn feedback_survives_the_wire(
+            next: u32, counter: u32, units: u16, received_at_us: u32, span: u16, deficit: u16,
+            useless: u16, frames: u32,
+            missing in proptest::collection::vec(any::<u8>(), 0..WINDOW_BITMAP_LEN_MAX),
+        ) {
+            let delay = Duration::from_nanos(u64::from(units) * DELAY_UNIT_NS);
+            let (loss_ratio, deficit) = (1.0, deficit.min(span));
+            let ack = WindowAck {
+                next, span, counter, delay, received_at_us, frames, loss_ratio, deficit, useless, missing,
+            };
+            let mut bytes = Vec::new();
+            ack.write(&mut bytes);
+            prop_assert_eq!(bytes.len(), WINDOW_ACK_LEN + ack.missing.len());
+            for len in 0..bytes.len() {
+                prop_assert_eq!(WindowAck::parse(&bytes[..len]), None);
+            }
+            bytes.extend_from_slice(b"rest");
+            prop_assert_eq!(WindowAck::parse(&bytes), Some((ack, &b"rest"[..])));
+        }
+
+        #[test]
+        fn no_parser_panics(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
+            let _ = WindowSymbol::parse(&bytes);
+            if let Some((ack, _)) = WindowAck::parse(&bytes) {
+                (0..2_000).for_each(|ahead| { let _ = ack.is_missing(ahead); });
+            }
+        }
+    }
+}
