@@ -10,6 +10,8 @@ mod helper_station;
 mod pacer;
 mod plain;
 mod window_endpoint;
+#[cfg(test)]
+mod window_tests;
 
 use std::collections::VecDeque;
 
