@@ -2,8 +2,9 @@
 //!
 //! [`block`] and [`window`] read arbitrary bytes as a sequence of operations on coders, and check
 //! after each one that the decoder agrees with its [`Twin`], which solves the whole system anew.
-//! They panic when it does not. [`wire`] reads them as a frame's body. Three callers share them: `cargo fuzz` (in `crates/codec/fuzz`),
-//! the replay of the checked-in corpus, and property tests on random bytes.
+//! They panic when it does not. [`wire`] reads them as a frame's body, which has to be written as
+//! it was read. Three callers share them: `cargo fuzz` (in `crates/codec/fuzz`), the replay of the
+//! checked-in corpus, and property tests on random bytes.
 //!
 //! ```
 //! corridor_fuzz::window(b"any bytes at all");

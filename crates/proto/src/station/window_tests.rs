@@ -40,7 +40,7 @@ impl Pair {
                 while let Some(transmit) = self.stations[from].poll_transmit(self.now) {
                     let frame = transmit.frame.to_vec();
                     self.frames += 1;
-                    if self.frames % 7 != 0 {
+                    if !self.frames.is_multiple_of(7) {
                         self.stations[1 - from].handle_frame(self.now, &frame);
                     }
                 }
