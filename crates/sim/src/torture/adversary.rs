@@ -208,7 +208,7 @@ impl Insider {
     /// A body of this kind that parses, or noise.
     fn write_body(&mut self, kind: Kind, sender: u8, id: Random128, out: &mut Vec<u8>) {
         let told = |known: &Known, own: bool| (known.sender == sender) == own;
-        let find = |own: bool| self.sessions.values().filter(|known| told(known, own)).last();
+        let find = |own: bool| self.sessions.values().rfind(|known| told(known, own));
         let base = |own: bool| find(own).map_or(0, |known| known.base);
         // Symbols are numbered by whoever sends them, feedback is about those of the other side.
         let (own_base, other_base) = (base(true), base(false));
