@@ -148,6 +148,11 @@ impl RateControl {
         let round_trip = sample.round_trip.max(ROUND_TRIP_MIN);
         self.base.push(now, sample.one_way_ns, BASE_MEMORY);
         self.standing.push(now, sample.one_way_ns, (round_trip / 2).max(NOISE));
+        if self.queueing() > round_trip {
+            // No queue is longer than the round trip through it: a clock has jumped.
+            self.base = MinFilter::default();
+            self.base.push(now, sample.one_way_ns, BASE_MEMORY);
+        }
         self.lost_in_round_trip |= sample.lost > 0;
         let passed = now - self.adjusted_at;
         self.adjusted_at = now;

@@ -55,6 +55,8 @@ struct Path {
     outage: core::ops::Range<Time>,
     /// There is a filler from then on.
     filler_from: Option<Time>,
+    /// The receiver's clock jumps then, by so many nanoseconds.
+    jump: (Time, i64),
 }
 
 impl Path {
@@ -66,6 +68,7 @@ impl Path {
             loss_ratio: 0.0,
             outage: Time::ZERO..Time::ZERO,
             filler_from: None,
+            jump: (Time::MAX, 0),
         }
     }
 }
@@ -208,7 +211,9 @@ impl<'a> Run<'a> {
         self.told = (counter, frames, came_at);
         let (told, came) = (counter - told, frames - told_frames);
         // The receiver's clock is an hour behind.
-        let one_way_ns = (came_at - sent_at).as_nanos() as i64 - 3_600_000_000_000;
+        let (jumps_at, by_ns) = self.path.jump;
+        let jumped_ns = if came_at >= jumps_at { by_ns } else { 0 };
+        let one_way_ns = (came_at - sent_at).as_nanos() as i64 - 3_600_000_000_000 + jumped_ns;
         let sample = Sample {
             one_way_ns,
             round_trip: self.rtt.timeout(),
@@ -278,6 +283,21 @@ fn a_filler_of_the_queue_does_not_take_everything() {
         let share = seen.ours / (seen.ours + seen.filler);
         assert!((0.25..0.75).contains(&share), "{share} at {mbit_per_s} Mbit/s");
         assert!(seen.ours + seen.filler > 0.93 * 60.0 * path.frames_per_s, "{seen:?}");
+    }
+}
+
+/// A jump ahead looked like a queue of a second, and the rate fell to its least for 20 s.
+#[test]
+fn a_jump_of_a_clock_is_no_queue() {
+    for by_ms in [-100_000, -50, 50, 1_000, 100_000] {
+        let jump = (Time::from_millis(10_000), 1_000_000 * by_ms);
+        let path = Path { jump, ..Path::new(12.0, 20) };
+        let mut run = Run::new(&path);
+        run.until(10);
+        let seen = run.until(20);
+        let share = seen.ours / (10.0 * path.frames_per_s);
+        assert!(share > 0.9, "{share} of the path after a jump by {by_ms} ms");
+        assert!(seen.queue() < 12.0, "{} frames queued", seen.queue());
     }
 }
 
