@@ -24,8 +24,14 @@ local BLOCK_SIZE_MAX = 1024
 local NO_RANK = 0xffff
 local NO_COUNTER = 0xffffffff
 
-local KINDS = { [0] = "ENC", [1] = "ACK", [2] = "REPORT", [3] = "HELLO", [4] = "PLAIN" }
-local ENC, ACK, REPORT, HELLO, PLAIN = 0, 1, 2, 3, 4
+local WINDOW_BITMAP_LEN_MAX = 64
+local WINDOW_DELAY_UNIT_NS = 16384
+
+local KINDS = { [0] = "ENC", [1] = "ACK", [2] = "REPORT", [3] = "HELLO", [4] = "PLAIN",
+  [5] = "WIN", [6] = "WINACK" }
+local ENC, ACK, REPORT, HELLO, PLAIN, WIN, WINACK = 0, 1, 2, 3, 4, 5, 6
+local MODES = { [0] = "blocks", [1] = "sliding window" }
+local WINDOW_FORMS = { [0] = "source symbol", [1] = "coded symbol, seed of its vector" }
 local FORMS = { [0] = "source symbol", [1] = "coded symbol, seed of its vector",
   [2] = "recoded symbol, vector in full" }
 local FIELDS = { [1] = "GF(2)", [4] = "GF(2^4)", [8] = "GF(2^8)" }
@@ -98,8 +104,10 @@ field("symbol_length", uint16, "symbol.length", "Length of the symbol", base.UNI
   { " bytes" })
 field("rank", uint16, "rank", "Rank at the addressed station afterwards")
 field("packet", bytes, "packet", "Packet")
+field("packet_no_order", bool, "packet.no_order", "May overtake packets sent before it", 16, nil,
+  0x8000)
 field("packet_length", uint16, "packet.length", "Length of the packet", base.UNIT_STRING,
-  { " bytes" })
+  { " bytes" }, 0x7fff)
 
 -- ACK.
 field("ack", ProtoField.none, "ack", "Acknowledgement")
@@ -118,6 +126,34 @@ field("ack_known", uint16, "ack.known", "Source symbols known to exist")
 field("ack_bitmap", bytes, "ack.bitmap", "Bitmap of decoded symbols, lowest bit first")
 field("ack_decoded", uint16, "ack.decoded", "Symbols decoded")
 
+-- WIN: a symbol of a sliding window.
+field("window_form", uint16, "window.form", "Form", base.DEC, WINDOW_FORMS, 0xc000)
+field("window_distance", uint16, "window.distance", "Symbols before it that the sender holds",
+  base.DEC, nil, 0x3fff)
+field("window_count", uint16, "window.count", "Symbols combined", base.DEC, nil, 0x3fff)
+field("window_id", uint32, "window.id", "Id of the symbol")
+field("window_first", uint32, "window.first", "Id of the first symbol combined")
+field("window_last", uint32, "window.last", "Id of the last symbol combined")
+field("window_seed", uint32, "window.seed", "Seed of the coding vector", base.HEX)
+
+-- WINACK, and what rides on a WIN.
+field("window_ack", ProtoField.none, "window.ack", "Acknowledgement of a window")
+field("window_ack_next", uint32, "window.ack.next", "First symbol not delivered or passed over")
+field("window_ack_span", uint16, "window.ack.span", "Symbols known from there on")
+field("window_ack_counter", uint32, "window.ack.counter", "Newest counter of a frame with a symbol")
+field("window_ack_delay", uint32, "window.ack.delay", "How long ago that frame came",
+  base.UNIT_STRING, { " ns" })
+field("window_ack_received_at", uint32, "window.ack.received_at",
+  "When it came, by the receiver's clock", base.UNIT_STRING, { " us" })
+field("window_ack_frames", uint32, "window.ack.frames", "Frames with symbols received so far")
+field("window_ack_loss", double, "window.ack.loss", "Share of the frames lost on the way there")
+field("window_ack_deficit", uint16, "window.ack.deficit", "Symbols lacking to decode all known")
+field("window_ack_useless", uint16, "window.ack.useless", "Symbols so far that brought nothing")
+field("window_ack_length", uint8, "window.ack.length", "Length of the bitmap", base.UNIT_STRING,
+  { " bytes" })
+field("window_ack_bitmap", bytes, "window.ack.bitmap", "Bitmap of missing symbols, lowest bit first")
+field("window_ack_missing", uint16, "window.ack.missing", "Symbols said to be missing")
+
 -- REPORT.
 field("report_count", uint8, "report.count", "Encoders heard")
 field("report_flow", uint8, "report.flow", "Encoder")
@@ -128,11 +164,12 @@ field("sender", uint8, "hello.sender", "Sender")
 field("session_id", bytes, "hello.session", "Session id")
 field("instance", uint64, "hello.instance", "Instance (random per start)", base.HEX)
 field("hello_field", uint8, "hello.field", "Field of the sender's flow", base.DEC, FIELDS)
-field("hello_block_size", uint16, "hello.block_size", "Block size of the sender's flow",
+field("hello_block_size", uint16, "hello.block_size", "Block or window size of the sender's flow",
   base.UNIT_STRING, { " symbols" })
 field("hello_symbol_size", uint16, "hello.symbol_size", "Longest symbol of the sender's flow",
   base.UNIT_STRING, { " bytes" })
-field("hello_base", uint16, "hello.base", "Oldest block held")
+field("hello_mode", uint8, "hello.mode", "Coding of the sender's flow", base.DEC, MODES)
+field("hello_base", uint32, "hello.base", "Oldest block or symbol held")
 field("hello_count", uint8, "hello.count", "Sessions spoken to")
 field("to", ProtoField.none, "hello.to", "To a session")
 field("to_station", uint8, "hello.to.station", "Station")
@@ -312,14 +349,17 @@ end
 local function dissect_packets(state, c, tree)
   local packets = 0
   while left(c) > 2 do
-    local len = uint(c.tvb:range(c.at, 2))
+    -- The highest bit says whether it may overtake others.
+    local len = uint(c.tvb:range(c.at, 2)) % 0x8000
     if len == 0 then
       break
     elseif len > left(c) - 2 then
       ran_out(state, "packet")
       break
     end
-    add(c, tree, "packet_length", 2)
+    local prefix = take(c, 2)
+    tree:add(F.packet_no_order, prefix)
+    tree:add(F.packet_length, prefix)
     local range = take(c, len)
     tree:add(F.packet, range)
     state.packets[#state.packets + 1] = range
@@ -522,6 +562,126 @@ local function dissect_enc(state, c)
   end
 end
 
+-- Bits set among the first `count` of a bitmap.
+local function bits_set_before(range, count)
+  local found = 0
+  for at = 0, math.min(range:len() * 8, count) - 1 do
+    local byte = uint(range:range(math.floor(at / 8), 1))
+    found = found + math.floor(byte / 2 ^ (at % 8)) % 2
+  end
+  return math.floor(found)
+end
+
+-- Returns the words, or nil and what is wrong.
+local function dissect_window_ack_fields(c, tree)
+  local first = add(c, tree, "window_ack_next", 4)
+  local span = add(c, tree, "window_ack_span", 2)
+  add(c, tree, "window_ack_counter", 4)
+  local delay = take(c, 2)
+  if delay ~= nil then
+    tree:add(F.window_ack_delay, delay, uint(delay) * WINDOW_DELAY_UNIT_NS)
+  end
+  add(c, tree, "window_ack_received_at", 4)
+  add(c, tree, "window_ack_frames", 4)
+  local loss = add_ratio(c, tree, "window_ack_loss")
+  local deficit = add(c, tree, "window_ack_deficit", 2)
+  add(c, tree, "window_ack_useless", 2)
+  local length = add(c, tree, "window_ack_length", 1)
+  if length == nil then
+    return nil, "ends early"
+  elseif length > WINDOW_BITMAP_LEN_MAX then
+    return nil, "has a bitmap of " .. length .. " bytes"
+  elseif deficit > span then
+    return nil, "says that " .. deficit .. " of " .. span .. " symbols are lacking"
+  end
+  local missing = 0
+  if length > 0 then
+    local bitmap = take(c, length)
+    if bitmap == nil then
+      return nil, "ends early"
+    end
+    tree:add(F.window_ack_bitmap, bitmap)
+    missing = bits_set_before(bitmap, span)
+  end
+  generated(tree, "window_ack_missing", missing)
+  return string.format("next %.0f deficit %d loss %.0f %%", first, deficit, 100 * loss)
+end
+
+-- Returns whether it could be read to its end.
+local function dissect_window_ack(state, c)
+  local tree, close = subtree(c, state.tree, "window_ack")
+  if tree == nil then
+    ran_out(state, "acknowledgement")
+    return false
+  end
+  local words, fault = dissect_window_ack_fields(c, tree)
+  close()
+  if words == nil and fault == "ends early" then
+    ran_out(state, "acknowledgement")
+    return false
+  elseif words == nil then
+    malformed(state, "acknowledgement " .. fault)
+    return false
+  end
+  tree:append_text(": " .. words)
+  say(state, (state.kind == WINACK and "" or "+ACK ") .. words)
+  return true
+end
+
+-- What the symbol is; nil when it cannot be told.
+local function dissect_window_form(state, c, form, number)
+  local tree = state.tree
+  if form > 1 then
+    malformed(state, "form " .. form)
+    return nil
+  elseif form == 1 and number == 0 then
+    malformed(state, "a combination of no symbols")
+    return nil
+  end
+  local id = add(c, tree, form == 0 and "window_id" or "window_first", 4)
+  if id == nil then
+    ran_out(state, "window symbol")
+  elseif form == 0 then
+    return string.format("source %.0f (+%d)", id, number)
+  else
+    -- Ids are told by their lowest 32 bits.
+    local last = (id + number - 1) % 2 ^ 32
+    generated(tree, "window_last", math.floor(last))
+    if add(c, tree, "window_seed", 4) ~= nil then
+      return string.format("coded %.0f..%.0f", id, last)
+    end
+    ran_out(state, "seed")
+  end
+  return nil
+end
+
+local function dissect_window(state, c)
+  local tree = state.tree
+  local range = take(c, 2)
+  if range == nil then
+    return ran_out(state, "window symbol")
+  end
+  local form, number = math.floor(uint(range) / 0x4000), uint(range) % 0x4000
+  tree:add(F.window_form, range)
+  tree:add(form == 0 and F.window_distance or F.window_count, range)
+  local words = dissect_window_form(state, c, form, number)
+  if words == nil then
+    return
+  end
+  local said = words .. fate_words(state)
+  table.insert(state.info, 1, said)
+  tree:append_text(", " .. said)
+  if left(c) == 0 then
+    return ran_out(state, "symbol")
+  end
+  local symbol = c.tvb:range(c.at, left(c))
+  local item = tree:add(F.symbol, symbol)
+  generated(item, "symbol_length", symbol:len())
+  if form == 0 then
+    item:append_text(" (" .. dissect_packets(state, c, item) .. ")")
+  end
+end
+
 local function dissect_report(state, c)
   local count = add(c, state.tree, "report_count", 1)
   if count == nil then
@@ -567,16 +727,19 @@ local function dissect_hello(state, c)
   local bits = add(c, tree, "hello_field", 1)
   local size = add(c, tree, "hello_block_size", 2)
   add(c, tree, "hello_symbol_size", 2)
-  add(c, tree, "hello_base", 2)
+  local mode = add(c, tree, "hello_mode", 1)
+  add(c, tree, "hello_base", 4)
   local count = add(c, tree, "hello_count", 1)
   if count == nil then
     return ran_out(state, "greeting")
   elseif FIELDS[bits] == nil or size == 0 or size > BLOCK_SIZE_MAX then
     return malformed(state, "no such field or block size")
+  elseif MODES[mode] == nil then
+    return malformed(state, "no such mode")
   elseif count > PEERS_MAX then
     return malformed(state, count .. " sessions in a greeting")
   end
-  say(state, FIELDS[bits] .. " block size " .. size)
+  say(state, FIELDS[bits] .. (mode == 1 and " window" or " block") .. " size " .. size)
   for _ = 1, count do
     local said = dissect_hello_to(state, c)
     if said == nil then
@@ -586,12 +749,24 @@ local function dissect_hello(state, c)
   end
 end
 
+-- Whether there is no acknowledgement, or it could be read to its end.
+local function dissect_acks(state, c)
+  if state.kind == WINACK or (state.kind == WIN and state.has_ack) then
+    return dissect_window_ack(state, c)
+  elseif state.kind == ACK or state.has_ack then
+    return dissect_ack(state, c)
+  end
+  return true
+end
+
 local function dissect_body(state, c)
-  if (state.kind == ACK or state.has_ack) and not dissect_ack(state, c) then
+  if not dissect_acks(state, c) then
     return
   end
   if state.kind == ENC then
     return dissect_enc(state, c)
+  elseif state.kind == WIN then
+    return dissect_window(state, c)
   elseif state.kind == PLAIN then
     return say(state, dissect_packets(state, c, state.tree) .. fate_words(state))
   elseif state.kind == REPORT then
@@ -614,7 +789,7 @@ local function is_frame(tvb, at, reported)
   local first = uint(tvb:range(at, 1))
   local kind = math.floor(first / 2) % 8
   return math.floor(first / 16) == VERSION and KINDS[kind] ~= nil
-    and (kind == ENC or first % 2 == 0)
+    and (kind == ENC or kind == WIN or first % 2 == 0)
 end
 
 local function dissect_clear_hello(state, c)

@@ -1,13 +1,15 @@
-//! Fuzz targets of the codec as plain functions.
+//! Fuzz targets of the codec and of the wire format as plain functions.
 //!
 //! [`block`] and [`window`] read arbitrary bytes as a sequence of operations on coders, and check
 //! after each one that the decoder agrees with its [`Twin`], which solves the whole system anew.
-//! They panic when it does not. Three callers share them: `cargo fuzz` (in `crates/codec/fuzz`),
-//! the replay of the checked-in corpus, and property tests on random bytes.
+//! They panic when it does not. [`wire`] reads them as a frame's body, which has to be written as
+//! it was read. Three callers share them: `cargo fuzz` (in `crates/codec/fuzz`), the replay of the
+//! checked-in corpus, and property tests on random bytes.
 //!
 //! ```
 //! corridor_fuzz::window(b"any bytes at all");
 //! corridor_fuzz::block(&[]);
+//! corridor_fuzz::wire(b"\x06 feedback about a window, perhaps");
 //! ```
 #![forbid(unsafe_code)]
 
@@ -15,7 +17,9 @@ mod block;
 mod input;
 mod twin;
 mod window;
+mod wire;
 
 pub use block::block;
 pub use twin::{Twin, combine, unpack};
 pub use window::window;
+pub use wire::wire;

@@ -22,6 +22,11 @@ fn block() {
 }
 
 #[test]
+fn wire() {
+    replay("wire", corridor_fuzz::wire);
+}
+
+#[test]
 fn window() {
     replay("window", corridor_fuzz::window);
 }

@@ -1,6 +1,8 @@
 //! The way of a packet, step 1: the ingress queue, bounded. First in, first out for the modes of
 //! the papers; fair and with early signs of congestion for window mode.
 
+#[cfg(test)]
+mod aqm_tests;
 mod codel;
 mod fair;
 mod flow;

@@ -185,6 +185,12 @@ impl Group {
         self.own.next_counter
     }
 
+    /// As if so many frames had been sealed.
+    #[cfg(test)]
+    pub(crate) fn set_next_counter(&mut self, counter: u32) {
+        self.own.next_counter = counter;
+    }
+
     /// Writes a header for the next frame into `frame` (replaced); the caller appends the body.
     pub(crate) fn begin(&self, kind: Kind, has_ack: bool, frame: &mut Vec<u8>) {
         frame.clear();

@@ -11,6 +11,8 @@ mod pacer;
 mod plain;
 mod tcpnc_endpoint;
 mod window_endpoint;
+#[cfg(test)]
+mod window_tests;
 
 use std::collections::VecDeque;
 

@@ -5,7 +5,11 @@
 //! [`receiver`] step 5.
 
 mod rate;
+#[cfg(test)]
+mod rate_tests;
 pub(crate) mod receiver;
 mod repair;
+#[cfg(test)]
+mod repair_tests;
 pub(crate) mod sender;
 mod sent;

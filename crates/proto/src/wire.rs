@@ -104,6 +104,11 @@ impl Kind {
         .into_iter()
         .find(|kind| kind.code() == code)
     }
+
+    /// Whether feedback may ride at the front of such a frame.
+    fn carries_ack(self) -> bool {
+        matches!(self, Kind::Enc | Kind::Window)
+    }
 }
 
 /// The part of a frame in clear.
@@ -111,7 +116,7 @@ impl Kind {
 pub struct Header {
     /// What the frame is.
     pub kind: Kind,
-    /// An [`Ack`] rides at the front of the body.
+    /// An [`Ack`] rides at the front of the body; of a [`Kind::Window`], a [`WindowAck`].
     pub has_ack: bool,
     /// First two bytes of the sender's session id.
     pub session_tag: u16,
@@ -145,7 +150,7 @@ impl Header {
             session_tag: read.u16()?,
             counter: read.u32()?,
         };
-        (matches!(kind, Kind::Enc | Kind::Window) || !header.has_ack).then_some(header)
+        (kind.carries_ack() || !header.has_ack).then_some(header)
     }
 }
 
@@ -538,6 +543,19 @@ mod tests {
     #[test]
     fn the_paper_parameters_fit_an_ethernet_frame() {
         assert!(symbol_size_max(1500, &CodingParams::paper(), true) >= 1450);
+    }
+
+    #[test]
+    fn feedback_rides_on_symbols_and_on_nothing_else() {
+        for code in 0..7 {
+            let kind = Kind::from_code(code).unwrap();
+            let header = Header { kind, has_ack: true, session_tag: 1, counter: 2 };
+            let mut frame = Vec::new();
+            header.write(&mut frame);
+            frame.extend_from_slice(&[0; TAG_LEN]);
+            let expected = matches!(kind, Kind::Enc | Kind::Window).then_some(header);
+            assert_eq!(Header::parse(&frame), expected, "{kind:?}");
+        }
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 #[path = "regressions/net.rs"]
 mod net;
+#[path = "regressions/window.rs"]
+mod window;
 
 use core::time::Duration;
 

@@ -165,6 +165,8 @@ struct Capture {
     /// Transmissions not yet heard everywhere, in order of their ends.
     waiting: VecDeque<Waiting>,
     ranks: Ranks,
+    /// A transmission after the window was done with.
+    is_past: bool,
     frame: Vec<u8>,
     head: Vec<u8>,
     failed: Option<io::Error>,
@@ -214,6 +216,7 @@ impl Capture {
             unsealer: Unsealer::new(PSK),
             waiting: VecDeque::new(),
             ranks: Ranks::default(),
+            is_past: false,
             frame: Vec::new(),
             head: Vec::new(),
             failed: None,
@@ -257,11 +260,13 @@ impl Capture {
         self.write_complete();
     }
 
+    /// What was sent within the window is waited for until it was heard everywhere.
     fn has_enough(&self) -> bool {
-        let newest = self.waiting.back().map_or(Time::ZERO, |waiting| waiting.sent.ended_at);
+        let late = |waiting: &Waiting| waiting.sent.ended_at >= self.limits.until;
         self.failed.is_some()
             || self.counts.frames >= self.limits.frames_max
-            || newest >= self.limits.until
+            || self.is_past
+            || self.waiting.front().is_some_and(late)
     }
 
     fn write_complete(&mut self) {
@@ -273,7 +278,8 @@ impl Capture {
     fn write_front(&mut self) {
         let Some(waiting) = self.waiting.pop_front() else { return };
         let at = waiting.sent.ended_at;
-        let wanted = at >= self.limits.from && at < self.limits.until;
+        self.is_past |= at >= self.limits.until;
+        let wanted = at >= self.limits.from && !self.is_past;
         if wanted && self.failed.is_none() && self.counts.frames < self.limits.frames_max {
             self.counts.frames += 1;
             self.counts.sealed += u64::from(waiting.sealed_by.is_none());

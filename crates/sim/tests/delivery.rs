@@ -5,11 +5,11 @@
 //! Each run is a function of its number. `CORRIDOR_SEEDS=20000` runs more of them,
 //! `CORRIDOR_SEED=17` that one alone.
 
-use corridor_proto::{FieldName, OrderName};
-use corridor_sim::torture::{Coverage, Feature, Help, Restart, Scenario, run};
+use corridor_proto::{DeliveryName, FieldName, GoalName, OrderName};
+use corridor_sim::torture::{Coverage, Feature, Help, Restart, Scenario, WindowCoding, run};
 
 /// Scenarios of all tests together.
-const ALL: u64 = 3_900;
+const ALL: u64 = 4_900;
 
 /// Runs `count` scenarios, or as the environment says. `change` makes them what the test is about.
 fn torture(count: u64, change: impl Fn(&mut Scenario)) -> Coverage {
@@ -46,6 +46,9 @@ fn one_pair(scenario: &mut Scenario, helper: bool) {
         // As long as the frame has room for beside the vector of a helper.
         end.coding.symbol_size = 0;
         end.coding.block_size = end.coding.block_size.min(256);
+        if helper {
+            end.coding.window = None;
+        }
     }
 }
 
@@ -69,6 +72,60 @@ fn a_restart_costs_at_most_what_the_station_held() {
     });
 }
 
+/// Both ends in window mode; each seed's own window, or a small one.
+fn windows(scenario: &mut Scenario) {
+    one_pair(scenario, false);
+    let [a, b] = &mut scenario.pairs[0].ends;
+    let (goal, delivery) = (GoalName::Throughput, DeliveryName::Auto);
+    let small =
+        WindowCoding { window_size: 8, goal, delivery, wraps: scenario.seed.is_multiple_of(3) };
+    a.coding.window.get_or_insert(small);
+    b.coding.window.get_or_insert(small);
+}
+
+#[test]
+fn windows_survive_restarts_of_either_end_and_their_numbers_wrap() {
+    let coverage = torture(400, |scenario| {
+        windows(scenario);
+        let station = (scenario.seed % 2) as u8;
+        if scenario.seed % 4 < 2 {
+            scenario.restarts = vec![Restart { station, at_ms: scenario.span_ms / 2, down_ms: 20 }];
+        }
+    });
+    if std::env::var_os("CORRIDOR_SEED").is_none() {
+        for feature in [Feature::WindowWrapped, Feature::WindowRepeated, Feature::WindowCopies] {
+            assert!(coverage.seeds(feature) > 0, "nothing had {}", feature.key());
+        }
+    }
+}
+
+/// All that the ingress queue does not drop to tell of congestion.
+#[test]
+fn on_a_perfect_network_windows_give_nothing_up() {
+    let coverage = torture(200, |scenario| {
+        windows(scenario);
+        scenario.make_perfect();
+    });
+    assert_eq!(coverage.total(Feature::WindowGivenUpReceiver), 0);
+    assert_eq!(coverage.total(Feature::WindowGivenUpSender), 0);
+    let (dropped, gone) = (Feature::WindowDropped, Feature::PacketsDroppedIngress);
+    let lost = coverage.total(dropped) + coverage.total(gone);
+    let accepted = coverage.total(Feature::PacketsAccepted);
+    assert!(coverage.total(Feature::PacketsDelivered) + lost >= accepted);
+}
+
+/// Nothing is promised of packets then, but bounds hold and nothing panics or spins.
+#[test]
+fn an_insider_who_speaks_of_windows_breaks_no_bounds() {
+    let coverage = torture(400, |scenario| {
+        windows(scenario);
+        scenario.insider_ppm = 60_000;
+    });
+    if std::env::var_os("CORRIDOR_SEED").is_none() {
+        assert!(coverage.total(Feature::InsiderAccepted) > 100);
+    }
+}
+
 #[test]
 fn a_helper_that_restarts_costs_nothing() {
     torture(200, |scenario| {
@@ -81,6 +138,7 @@ fn a_helper_that_restarts_costs_nothing() {
 fn a_perfect_network_delivers_everything_and_gives_nothing_up() {
     let coverage = torture(200, |scenario| {
         one_pair(scenario, scenario.seed % 2 == 1);
+        scenario.pairs[0].ends.iter_mut().for_each(|end| end.coding.window = None);
         scenario.make_perfect();
     });
     assert_eq!(coverage.total(Feature::PacketsGivenUpReceiver), 0);

@@ -50,7 +50,8 @@ impl Codel {
                 self.dropping = false;
                 return Verdict::Pass;
             }
-            if again {
+            // The first one of a row has set the time of the next already.
+            if again && self.count != self.lastcount {
                 self.drop_next = self.control_law(self.drop_next, params);
             }
             if now >= self.drop_next {

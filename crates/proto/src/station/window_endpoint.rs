@@ -44,7 +44,13 @@ impl WindowEndpoint {
     }
 
     pub(crate) fn take_joined(&mut self, shared: &Shared, now: Time, joined: &Joined) {
-        if joined.peer != self.peer || !joined.new_instance {
+        if joined.peer != self.peer {
+            return;
+        }
+        if !joined.new_instance {
+            // The same run under new keys: its frames are counted anew.
+            self.held_ack = None;
+            self.receiver.iter_mut().for_each(WindowReceiver::restart_session);
             return;
         }
         let coding = &shared.config.coding;

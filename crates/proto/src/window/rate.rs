@@ -148,6 +148,11 @@ impl RateControl {
         let round_trip = sample.round_trip.max(ROUND_TRIP_MIN);
         self.base.push(now, sample.one_way_ns, BASE_MEMORY);
         self.standing.push(now, sample.one_way_ns, (round_trip / 2).max(NOISE));
+        if self.queueing() > round_trip {
+            // No queue is longer than the round trip through it: a clock has jumped.
+            self.base = MinFilter::default();
+            self.base.push(now, sample.one_way_ns, BASE_MEMORY);
+        }
         self.lost_in_round_trip |= sample.lost > 0;
         let passed = now - self.adjusted_at;
         self.adjusted_at = now;
@@ -165,14 +170,13 @@ impl RateControl {
         self.adjust(queueing, round_trip, sample.limited);
     }
 
-    /// What comes through is what the path takes only while a queue shows that it takes no more;
-    /// without one it says how little was sent.
+    /// What comes through says what the path takes only where it was kept busy.
     fn note_through(&mut self, sample: Sample, share: f64) {
         if sample.span.is_zero() {
             return;
         }
         let rate = (sample.told as f64 / sample.span.as_secs_f64()).min(FRAMES_PER_S_MAX);
-        if rate > self.through_per_s || self.queueing() > NOISE {
+        if sample.limited || rate > self.through_per_s {
             self.through_per_s += share * (rate - self.through_per_s);
         }
     }

@@ -221,6 +221,12 @@ impl WindowReceiver {
         self.ack_due
     }
 
+    /// The sender's frames are counted anew: feedback about those before is of no use to it.
+    pub(crate) fn restart_session(&mut self) {
+        self.heard = None;
+        self.ack_due = None;
+    }
+
     /// Feedback to be sent now.
     pub(crate) fn take_ack(&mut self, now: Time, loss_ratio: f64) -> Option<WindowAck> {
         let (counter, heard_at) = self.heard?;

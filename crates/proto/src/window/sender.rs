@@ -160,7 +160,8 @@ impl WindowSender {
             self.emit_repair(now, counter, body, stats);
             return true;
         }
-        if self.timeouts_in_row >= TIMEOUTS_TO_PROBE {
+        // When all that could be asked with was given up, a new symbol asks.
+        if self.timeouts_in_row >= TIMEOUTS_TO_PROBE && !self.sources.is_empty() {
             return false;
         }
         let outlook = self.outlook();

@@ -6,7 +6,9 @@
 //!
 //! ```text
 //! group block=2 timeout=20 ...   starts S and D (and H, with `helper`) and lets them meet
+//! group mode=window ...          the same in window mode, or D alone (mode=mixed)
 //! send S 3                       S's host sends three packets, each as long as a symbol
+//! send S 3 udp                   the same with headers of UDP: they need no order
 //! run 5                          five milliseconds pass
 //! lose S ENC 2 [at D]            the next two ENC frames of S are not heard (by D)
 //! hold S ENC 1                   the next ENC frame of S is kept back
@@ -16,7 +18,7 @@
 //! noise 1a2b at D                these bytes arrive
 //! restart D                      D starts anew
 //! stranger D                     D starts anew, with another secret
-//! show HELLO                     the trace shows such frames too (at first: ENC and ACK)
+//! show HELLO                     the trace shows such frames too (at first: ENC, ACK, WIN, WINACK)
 //! stats S name ...               counters of S that are not zero
 //! ```
 
@@ -28,8 +30,8 @@ use core::time::Duration;
 use corridor_base::Time;
 use corridor_proto::wire::{Header, Kind};
 use corridor_proto::{
-    CodingParams, ErasureRatios, Field, FrameOutcome, LinkErrors, Order, Policy, Role, Station,
-    StationConfig, StationId,
+    CodingParams, ErasureRatios, Field, FrameOutcome, Goal, LinkErrors, Mode, Order, Policy, Role,
+    Station, StationConfig, StationId,
 };
 use open::Eavesdropper;
 
@@ -37,6 +39,12 @@ const NAMES: [&str; 3] = ["S", "D", "H"];
 /// In which order stations send within a millisecond.
 const TURNS: [usize; 3] = [0, 2, 1];
 const PSK: [u8; 32] = [0x55; 32];
+/// What the tunnel looks at of a datagram: IPv4, and UDP as its protocol.
+const UDP_HEADERS: [u8; 28] = {
+    let mut headers = [0; 28];
+    (headers[0], headers[9]) = (0x45, 17);
+    headers
+};
 
 /// Frames of a station that do not arrive as they should.
 struct Rule {
@@ -77,7 +85,7 @@ impl Script {
             rules: Vec::new(),
             held: Vec::new(),
             sent: Vec::new(),
-            shown: vec![Kind::Enc, Kind::Ack],
+            shown: vec![Kind::Enc, Kind::Ack, Kind::Window, Kind::WindowAck],
             packets: [0; 2],
             trace: String::new(),
         }
@@ -95,9 +103,8 @@ impl Script {
     fn command(&mut self, words: &[&str]) {
         match *words {
             ["group", ref options @ ..] => self.group(options),
-            ["send", who, count] => {
-                self.send(station(who), count.parse().expect("a number of packets"));
-            }
+            ["send", who, count] => self.send(station(who), count, false),
+            ["send", who, count, "udp"] => self.send(station(who), count, true),
             ["run", ms] => self.pass(ms.parse().expect("milliseconds")),
             ["lose", who, what, count] => self.rule(who, what, count, None, false),
             ["lose", who, what, count, "at", at] => self.rule(who, what, count, Some(at), false),
@@ -149,12 +156,17 @@ impl Script {
             ..CodingParams::default()
         };
         let (mut helper, mut ratios, mut alone) = (false, ErasureRatios::default(), false);
+        let mut modes = [Mode::Block; 2];
         for option in options {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
             let number = || value.parse::<u16>().expect("a number");
             let ms = || Duration::from_millis(u64::from(number()));
             let ratio = || value.parse::<f64>().expect("a ratio");
             match name {
+                "mode" if value == "window" => modes = [Mode::Window; 2],
+                "mode" if value == "mixed" => modes = [Mode::Block, Mode::Window],
+                "window" => coding.window_size = number(),
+                "low-delay" => coding.goal = Goal::LowDelay,
                 "block" => coding.block_size = number(),
                 "inflight" => coding.blocks_in_flight = number(),
                 "timeout" => coding.encoder_timeout = ms(),
@@ -178,6 +190,9 @@ impl Script {
                 2 => Role::Helper { between: (id(0), id(1)) },
                 _ => Role::Endpoint { peer: id(1 - index), helper: helper.then(|| id(2)) },
             };
+            coding.mode = modes[index.min(1)];
+            // A rate that is set keeps the rate control out of these traces.
+            let rate_bps = (coding.mode == Mode::Window).then_some(1_000_000_000);
             self.configs.push(StationConfig {
                 id: id(index),
                 role,
@@ -187,7 +202,7 @@ impl Script {
                 ingress_packets: 100,
                 frame_len_max: 576,
                 frame_len_min: 0,
-                rate_bps: None,
+                rate_bps,
             });
             let station = self.start(index, PSK);
             self.stations.push(station);
@@ -221,12 +236,14 @@ impl Script {
         let _ = writeln!(self.trace, "{} {}", NAMES[index], told.join(", "));
     }
 
-    fn send(&mut self, from: usize, count: u32) {
-        for _ in 0..count {
+    fn send(&mut self, from: usize, count: &str, udp: bool) {
+        for _ in 0..count.parse().expect("a number of packets") {
             self.packets[from] += 1;
             let name = format!("{}{}", ["p", "q"][from], self.packets[from]);
-            let packet = format!("{name:.<len$}", len = self.stations[from].tunnel_mtu());
-            let outcome = self.stations[from].handle_packet(self.now, packet.as_bytes());
+            let mut packet = if udp { UDP_HEADERS.to_vec() } else { Vec::new() };
+            let len = self.stations[from].tunnel_mtu() - packet.len();
+            packet.extend_from_slice(format!("{name:.<len$}").as_bytes());
+            let outcome = self.stations[from].handle_packet(self.now, &packet);
             if outcome != corridor_proto::PacketOutcome::Accepted {
                 self.say(&format!("{} refuses {name}: {outcome:?}", NAMES[from]));
             }
@@ -305,7 +322,8 @@ impl Script {
     fn take(&mut self, index: usize) {
         let mut packets = Vec::new();
         while let Some(packet) = self.stations[index].poll_packet() {
-            let text = String::from_utf8_lossy(packet);
+            let text = packet.strip_prefix(&UDP_HEADERS).unwrap_or(packet);
+            let text = String::from_utf8_lossy(text);
             packets.push(text.trim_end_matches('.').to_owned());
         }
         if !packets.is_empty() {
@@ -348,6 +366,8 @@ fn kind(name: &str) -> Kind {
         "ACK" => Kind::Ack,
         "HELLO" => Kind::Hello,
         "REPORT" => Kind::Report,
+        "WIN" => Kind::Window,
+        "WINACK" => Kind::WindowAck,
         _ => panic!("unknown kind of frame: {name}"),
     }
 }

@@ -7,7 +7,8 @@ use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
 use corridor_proto::Field;
 use corridor_proto::wire::{
-    Ack, BlockAck, Enc, Form, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, Kind,
+    Ack, BlockAck, Enc, Form, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, Kind, WindowAck,
+    WindowForm, WindowSymbol,
 };
 
 /// Somebody who has the secret and hears everything.
@@ -16,7 +17,7 @@ pub struct Eavesdropper {
     /// Sender and session by tag.
     sessions: BTreeMap<u16, (u8, [u8; 16])>,
     /// What the newest HELLO of each sender said: instance, field, first block.
-    flows: BTreeMap<u8, (u64, Field, u16)>,
+    flows: BTreeMap<u8, (u64, Field, u32)>,
 }
 
 struct KeyLen;
@@ -66,7 +67,12 @@ impl Eavesdropper {
     fn body(&mut self, header: &Header, sender: u8, body: &[u8]) -> Option<String> {
         let mut words = Vec::new();
         let mut rest = body;
-        if header.has_ack || header.kind == Kind::Ack {
+        let of_window = matches!(header.kind, Kind::Window | Kind::WindowAck);
+        if of_window && (header.has_ack || header.kind == Kind::WindowAck) {
+            let (ack, behind) = WindowAck::parse(body)?;
+            rest = behind;
+            words.push(self.window_ack(sender, &ack));
+        } else if header.has_ack || header.kind == Kind::Ack {
             let (ack, behind) = Ack::parse(body)?;
             rest = behind;
             words.push(self.ack(&ack));
@@ -85,13 +91,10 @@ impl Eavesdropper {
             }
             Kind::Hello => {
                 let hello = Hello::parse(body)?;
-                let flow = self.flows.entry(sender).or_insert((
-                    hello.instance,
-                    hello.field,
-                    hello.base as u16,
-                ));
+                let flow =
+                    self.flows.entry(sender).or_insert((hello.instance, hello.field, hello.base));
                 if flow.0 != hello.instance {
-                    *flow = (hello.instance, hello.field, hello.base as u16);
+                    *flow = (hello.instance, hello.field, hello.base);
                 }
                 let mut said = vec!["HELLO".to_owned()];
                 for to in &hello.to {
@@ -104,7 +107,19 @@ impl Eavesdropper {
                 words.push(said.join(" "));
             }
             Kind::Report => words.push("REPORT".into()),
-            Kind::Ack | Kind::Plain | Kind::Window | Kind::WindowAck => {}
+            Kind::Window => {
+                let number = |id| self.symbol_number(sender, id);
+                words.push(match WindowSymbol::parse(rest)?.form {
+                    WindowForm::Source { id, distance } => {
+                        format!("WIN {} (+{distance})", number(id))
+                    }
+                    WindowForm::Coded { first, count, .. } => {
+                        let last = first.wrapping_add(u32::from(count.get()) - 1);
+                        format!("WIN coded {}..{}", number(first), number(last))
+                    }
+                });
+            }
+            Kind::Ack | Kind::Plain | Kind::WindowAck => {}
         }
         Some(words.join(" + "))
     }
@@ -124,7 +139,25 @@ impl Eavesdropper {
     }
 
     fn number(&self, flow: u8, block: u16) -> i16 {
-        let first = self.flows.get(&flow).map_or(0, |flow| flow.2);
+        let first = self.flows.get(&flow).map_or(0, |flow| flow.2 as u16);
         block.wrapping_sub(first) as i16
+    }
+
+    /// Feedback of one end of two about the symbols of the other.
+    fn window_ack(&self, sender: u8, ack: &WindowAck) -> String {
+        let next = self.symbol_number(3 - sender, ack.next);
+        let mut text = format!("WINACK next {next}");
+        if ack.span > 0 {
+            let is_missing = |ahead| ack.is_missing(usize::from(ahead)).expect("a short window");
+            let bit = |ahead| if is_missing(ahead) { '0' } else { '1' };
+            let bits: String = (0..ack.span).map(bit).collect();
+            text += &format!(" [{bits}] lacks {}", ack.deficit);
+        }
+        text
+    }
+
+    fn symbol_number(&self, flow: u8, id: u32) -> i32 {
+        let first = self.flows.get(&flow).map_or(0, |flow| flow.2);
+        id.wrapping_sub(first) as i32
     }
 }

@@ -1,9 +1,9 @@
 //! Who sends what no station has sent: a stranger without the key, and a holder of the key who
 //! means ill.
 
-use std::collections::BTreeMap;
-
 use core::num::NonZeroU16;
+use core::time::Duration;
+use std::collections::BTreeMap;
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
@@ -11,7 +11,7 @@ use corridor_base::Time;
 use corridor_base::rand::Rng;
 use corridor_proto::wire::{
     Ack, BlockAck, Enc, Form, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Kind, Random128,
-    Report,
+    Report, WINDOW_BITMAP_LEN_MAX, WindowAck, WindowForm, WindowSymbol,
 };
 use corridor_proto::{Field, Mode, Station, StationConfig, StationId};
 
@@ -106,7 +106,25 @@ struct Known {
     sender: u8,
     id: Random128,
     counter: u32,
+    /// Oldest block or symbol it holds, as it greeted last.
+    base: u32,
     key: LessSafeKey,
+}
+
+impl Known {
+    /// The greeting in a frame that this session sealed.
+    fn greeting(&self, header: &Header, frame: &[u8]) -> Option<Hello> {
+        let (clear, sealed) = frame.split_at_checked(HEADER_LEN + HELLO_CLEAR_LEN)?;
+        let mut body = sealed.to_vec();
+        let body = self.key.open_in_place(nonce(header.counter), Aad::from(clear), &mut body);
+        Hello::parse(body.ok()?)
+    }
+}
+
+fn nonce(counter: u32) -> Nonce {
+    let mut nonce = [0; 12];
+    nonce[8..].copy_from_slice(&counter.to_be_bytes());
+    Nonce::assume_unique_for_key(nonce)
 }
 
 /// A holder of a key who seals what it likes under the sessions of others. This is the sealing of
@@ -131,7 +149,7 @@ impl Insider {
             let id = frame[HEADER_LEN + 1..HEADER_LEN + HELLO_CLEAR_LEN].try_into();
             let known = id.ok().and_then(|id| {
                 let key = session_key(&self.psk, sender, &id)?;
-                Some(Known { sender, id, counter: 0, key })
+                Some(Known { sender, id, counter: 0, base: 0, key })
             });
             if let Some(known) = known {
                 self.sessions.insert(header.session_tag, known);
@@ -139,6 +157,8 @@ impl Insider {
         }
         if let Some(known) = self.sessions.get_mut(&header.session_tag) {
             known.counter = known.counter.max(header.counter);
+            let hello = (header.kind == Kind::Hello).then(|| known.greeting(&header, frame));
+            known.base = hello.flatten().map_or(known.base, |hello| hello.base);
         }
     }
 
@@ -162,7 +182,8 @@ impl Insider {
             Kind::WindowAck,
         ];
         let kind = self.dice.pick(&kinds);
-        let has_ack = kind == Kind::Enc && self.dice.below(2) == 0;
+        let carries = matches!(kind, Kind::Enc | Kind::Window);
+        let has_ack = carries && self.dice.below(2) == 0;
         let header = Header { kind, has_ack, session_tag: tag, counter: known.counter };
         let mut frame = Vec::new();
         header.write(&mut frame);
@@ -172,14 +193,13 @@ impl Insider {
         }
         let (clear, sender, id) = (frame.len(), known.sender, known.id);
         if has_ack {
-            self.write_body(Kind::Ack, sender, id, &mut frame);
+            let ack = if kind == Kind::Enc { Kind::Ack } else { Kind::WindowAck };
+            self.write_body(ack, sender, id, &mut frame);
         }
         self.write_body(kind, sender, id, &mut frame);
         let (head, body) = frame.split_at_mut(clear);
         let key = &self.sessions.get(&tag)?.key;
-        let mut nonce = [0; 12];
-        nonce[8..].copy_from_slice(&header.counter.to_be_bytes());
-        let nonce = Nonce::assume_unique_for_key(nonce);
+        let nonce = nonce(header.counter);
         let sealed = key.seal_in_place_separate_tag(nonce, Aad::from(head), body).ok()?;
         frame.extend_from_slice(sealed.as_ref());
         Some(frame)
@@ -187,6 +207,12 @@ impl Insider {
 
     /// A body of this kind that parses, or noise.
     fn write_body(&mut self, kind: Kind, sender: u8, id: Random128, out: &mut Vec<u8>) {
+        let told = |known: &Known, own: bool| (known.sender == sender) == own;
+        let find = |own: bool| self.sessions.values().rfind(|known| told(known, own));
+        let base = |own: bool| find(own).map_or(0, |known| known.base);
+        // Symbols are numbered by whoever sends them, feedback is about those of the other side.
+        let (own_base, other_base) = (base(true), base(false));
+        let other_counter = find(false).map_or(0, |known| known.counter);
         let dice = &mut self.dice;
         let number = |dice: &mut Dice| dice.0.next_u32() as u16;
         let station = |dice: &mut Dice| StationId(1 + dice.below(6) as u8);
@@ -259,15 +285,53 @@ impl Insider {
                 };
                 hello.write(out);
             }
-            // What these say is in numbers of any size: any bytes are one of them.
-            Kind::Window | Kind::WindowAck => {
-                let mut bytes = [0; 48];
-                dice.0.fill_bytes(&mut bytes);
-                out.extend_from_slice(&bytes);
-            }
+            Kind::Window => write_window(dice, own_base, out),
+            Kind::WindowAck => write_window_ack(dice, other_base, other_counter, out),
             Kind::Plain => out.extend_from_slice(&[0, 3, 1, 2, 3, 0xff, 0xff, 9]),
         }
     }
+}
+
+/// A number near `base`, as far from it as can be, or anywhere.
+fn near(dice: &mut Dice, base: u32) -> u32 {
+    let anywhere = dice.0.next_u32();
+    let ahead = dice.pick(&[0, 1, 3, 40, 1_023, 1_024, 70_000, 1 << 31, u32::MAX, anywhere]);
+    base.wrapping_add(ahead).wrapping_sub(dice.below(3) as u32)
+}
+
+/// A symbol of a window that says what it likes of itself.
+fn write_window(dice: &mut Dice, base: u32, out: &mut Vec<u8>) {
+    let number = dice.pick(&[0, 1, 2, 60, 1_023, 1_024, 1_025, 16_383]);
+    let (id, seed) = (near(dice, base), dice.0.next_u32());
+    let form = match NonZeroU16::new(number) {
+        Some(count) if dice.below(2) == 0 => WindowForm::Coded { first: id, count, seed },
+        _ => WindowForm::Source { id, distance: number },
+    };
+    WindowSymbol::write_head(form, out);
+    let len = dice.pick(&[1, 2, 40, 64, 300]);
+    out.resize(out.len() + len, dice.pick(&[0, 0x5a, 0xff]));
+}
+
+/// Feedback about a window that says what it likes.
+fn write_window_ack(dice: &mut Dice, base: u32, counter: u32, out: &mut Vec<u8>) {
+    let word = |dice: &mut Dice| dice.0.next_u32();
+    let span = dice.pick(&[0, 1, 50, 1_024, u16::MAX]);
+    let near_counter = counter.wrapping_sub(dice.below(20) as u32);
+    let anywhere = word(dice);
+    let len = dice.below(WINDOW_BITMAP_LEN_MAX as u64 + 1) as usize;
+    let ack = WindowAck {
+        next: near(dice, base),
+        span,
+        counter: dice.pick(&[0, 1, near_counter, near_counter, near_counter, u32::MAX, anywhere]),
+        delay: Duration::from_nanos(word(dice).into()),
+        received_at_us: word(dice),
+        frames: dice.pick(&[0, 1, u32::MAX, anywhere]),
+        loss_ratio: dice.pick(&[0.0, 0.5, 1.0]),
+        deficit: dice.pick(&[0, 1, span / 2, span]).min(span),
+        useless: dice.pick(&[0, 1, u16::MAX, anywhere as u16]),
+        missing: vec![dice.pick(&[0, 0x11, 0xff]); len],
+    };
+    ack.write(out);
 }
 
 struct KeyLen;

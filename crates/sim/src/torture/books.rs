@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use corridor_proto::inspect::Inspection;
-use corridor_proto::{Station, StationConfig, Stats};
+use corridor_proto::{Station, StationConfig, Stats, Unsealer};
 
 use super::coverage::{Coverage, Feature};
 use super::invariants::{Broken, Invariant, check_bounds, check_ranks, egress_packets_max, ensure};
 use super::ledger::{Fate, Ledger};
 use super::scenario::{Place, Scenario};
+use super::window_ledger::WindowLedger;
+use super::window_packet;
 
 /// What is seen of a station after an event.
 pub(super) struct Look {
@@ -34,7 +36,10 @@ struct PlainFlow {
 
 enum Flow {
     Coded(Box<Ledger>),
+    Window(Box<WindowLedger>),
     Plain(PlainFlow),
+    /// Sender and receiver speak of other things, blocks and windows: nothing may come out.
+    Mute,
 }
 
 /// The books.
@@ -43,6 +48,9 @@ pub(super) struct Books {
     last: Vec<(Inspection, Stats)>,
     /// By the station that sends.
     flows: BTreeMap<usize, Flow>,
+    /// Whoever reads along with each pair.
+    witnesses: Vec<Unsealer>,
+    clear: Vec<u8>,
     serial: u64,
     /// An insider can make anybody deliver anything.
     trusted: bool,
@@ -56,15 +64,30 @@ impl Books {
         let places = scenario.places();
         let flow = |(station, place): (usize, &Place)| {
             place.end?;
-            let plain = scenario.pairs[place.pair].plain;
-            let coded = || Flow::Coded(Box::default());
-            Some((station, if plain { Flow::Plain(PlainFlow::default()) } else { coded() }))
+            let (pair, end) = (&scenario.pairs[place.pair], place.end?);
+            let window = |end: usize| pair.ends[end].coding.window.is_some();
+            let flow = match (window(end), window(1 - end)) {
+                _ if pair.plain => Flow::Plain(PlainFlow::default()),
+                (true, true) => {
+                    let delivery = scenario.config(*place).coding.delivery;
+                    Flow::Window(Box::new(WindowLedger::new(delivery)))
+                }
+                (true, false) => Flow::Mute,
+                // Blocks that nobody wants are given up like others.
+                (false, _) => Flow::Coded(Box::default()),
+            };
+            Some((station, flow))
         };
+        let first_of = |pair: usize| places.iter().find(|place| place.pair == pair);
+        let keys = (0..scenario.pairs.len()).filter_map(first_of);
+        let witnesses = keys.map(|&place| Unsealer::new(scenario.config(place).psk)).collect();
         let flows = places.iter().enumerate().filter_map(flow).collect();
         let network = &scenario.network;
         Books {
             last: places.iter().map(|_| Default::default()).collect(),
             flows,
+            witnesses,
+            clear: Vec::new(),
             serial: 0,
             trusted: scenario.insider_ppm == 0,
             ordered: network.late_ppm == 0 && scenario.forged_ppm == 0,
@@ -82,6 +105,9 @@ impl Books {
     /// Fills a packet so that no other of the run is like it.
     pub(super) fn fill(&mut self, from: usize, packet: &mut [u8]) {
         self.serial += 1;
+        if matches!(self.flows.get(&from), Some(Flow::Window(_) | Flow::Mute)) {
+            return window_packet::fill(self.serial as u32, packet);
+        }
         // Short packets have but a number: they are told apart within 65536 of them.
         let mut state = self.serial | (from as u64) << 48;
         for (at, byte) in packet.iter_mut().enumerate() {
@@ -95,12 +121,30 @@ impl Books {
     pub(super) fn accepted(&mut self, from: usize, packet: Vec<u8>) {
         match self.flows.get_mut(&from) {
             Some(Flow::Coded(ledger)) => ledger.accepted(packet),
+            Some(Flow::Window(ledger)) => ledger.accepted(packet),
             Some(Flow::Plain(flow)) => {
                 let number = flow.accepted;
                 flow.packets.entry(packet).or_default().push((number, false));
                 flow.accepted += 1;
             }
-            None => {}
+            Some(Flow::Mute) | None => {}
+        }
+    }
+
+    /// The ingress queue of a station was full.
+    pub(super) fn refused(&mut self, from: usize) {
+        if let Some(Flow::Window(ledger)) = self.flows.get_mut(&from) {
+            ledger.refused();
+        }
+    }
+
+    /// Reads a frame along.
+    pub(super) fn sent(&mut self, from: usize, frame: &[u8]) -> Result<(), Broken> {
+        let Some(Flow::Window(ledger)) = self.flows.get_mut(&from) else { return Ok(()) };
+        let witness = &mut self.witnesses[self.places[from].pair];
+        match witness.unseal(frame, &mut self.clear) {
+            Some(_) if self.trusted => ledger.sent(&self.clear),
+            _ => Ok(()),
         }
     }
 
@@ -108,19 +152,24 @@ impl Books {
         if let Some(Flow::Coded(ledger)) = self.flows.get_mut(&station) {
             ledger.sender_started(&view, sizes);
         }
+        if let Some(Flow::Window(ledger)) = self.flows.get_mut(&station) {
+            ledger.sender_started(view.instance);
+        }
         self.last[station] = (view, Stats::default());
     }
 
     pub(super) fn died(&mut self, station: usize) {
-        if let Some(Flow::Coded(ledger)) = self.flows.get_mut(&station) {
-            ledger.sender_died();
+        match self.flows.get_mut(&station) {
+            Some(Flow::Coded(ledger)) => ledger.sender_died(),
+            Some(Flow::Window(ledger)) => ledger.sender_died(),
+            Some(Flow::Plain(flow)) => flow.waiting = 0,
+            Some(Flow::Mute) | None => {}
         }
         let peer = self.peer(station);
-        if let Some(Flow::Coded(ledger)) = peer.and_then(|peer| self.flows.get_mut(&peer)) {
-            ledger.close_reader();
-        }
-        if let Some(Flow::Plain(flow)) = self.flows.get_mut(&station) {
-            flow.waiting = 0;
+        match peer.and_then(|peer| self.flows.get_mut(&peer)) {
+            Some(Flow::Coded(ledger)) => ledger.close_reader(),
+            Some(Flow::Window(ledger)) => ledger.close_reader(),
+            _ => {}
         }
     }
 
@@ -154,8 +203,9 @@ impl Books {
         }
         match self.flows.get_mut(&station) {
             Some(Flow::Coded(ledger)) => ledger.look_at_sender(view, before, stats, *timer)?,
+            Some(Flow::Window(ledger)) => ledger.look_at_sender(view, before, stats)?,
             Some(Flow::Plain(flow)) => flow.waiting = view.ingress_packets,
-            None => {}
+            Some(Flow::Mute) | None => {}
         }
         match self.flows.get_mut(&peer) {
             Some(Flow::Coded(ledger)) => {
@@ -166,9 +216,16 @@ impl Books {
                 let given_up = stats.symbols_given_up - before.symbols_given_up;
                 ledger.look_at_receiver(view, from, delivered, given_up)
             }
+            Some(Flow::Window(ledger)) => {
+                let given_up = stats.symbols_given_up - before.symbols_given_up;
+                ledger.look_at_receiver(view, from, delivered, given_up)
+            }
             Some(Flow::Plain(flow)) => {
                 delivered.iter().try_for_each(|packet| flow.take(packet, self.ordered))
             }
+            Some(Flow::Mute) => ensure(delivered.is_empty(), Invariant::Delivery, || {
+                "packets of a window came out of blocks".to_owned()
+            }),
             None => Ok(()),
         }
     }
@@ -224,6 +281,11 @@ impl Books {
         ensure(self.is_at_rest(), Invariant::Stuck, || {
             "what was at rest woke up again".to_owned()
         })?;
+        for flow in self.flows.values() {
+            if let Flow::Window(ledger) = flow {
+                ledger.close()?;
+            }
+        }
         if !self.perfect {
             return Ok(());
         }
@@ -234,8 +296,18 @@ impl Books {
                     ledger.count(Fate::Delivered),
                     ledger.given_up_by_sender + ledger.count(Fate::GivenUp),
                 ),
+                // What the ingress queue dropped to tell of congestion is not lost.
+                Flow::Window(ledger) => (
+                    ledger.placed(),
+                    ledger.count(Fate::Delivered),
+                    ledger.given_up_by_sender + ledger.count(Fate::GivenUp),
+                ),
                 Flow::Plain(flow) => (flow.accepted as u64, flow.delivered as u64, 0),
+                Flow::Mute => continue,
             };
+            if scenario.speak_differently(self.places[*station].pair) {
+                continue;
+            }
             ensure((delivered, given_up) == (accepted, 0), Invariant::Perfection, || {
                 format!(
                     "{delivered} of {accepted} packets of station {station} came out, {given_up} \
@@ -251,13 +323,23 @@ impl Books {
     pub(super) fn count(&self, coverage: &mut Coverage) {
         let coded = self.flows.values().filter_map(|flow| match flow {
             Flow::Coded(ledger) => Some(ledger),
-            Flow::Plain(_) => None,
+            _ => None,
         });
         for ledger in coded {
             coverage.add(Feature::PacketsGivenUpReceiver, ledger.count(Fate::GivenUp));
             coverage.add(Feature::PacketsGivenUpSender, ledger.given_up_by_sender);
             coverage.add(Feature::PacketsDied, ledger.count(Fate::Died));
             coverage.add(Feature::PacketsRepeated, ledger.repeated);
+        }
+        let window = self.flows.values().filter_map(|flow| match flow {
+            Flow::Window(ledger) => Some(ledger),
+            _ => None,
+        });
+        for ledger in window {
+            coverage.add(Feature::WindowGivenUpReceiver, ledger.count(Fate::GivenUp));
+            coverage.add(Feature::WindowGivenUpSender, ledger.given_up_by_sender);
+            coverage.add(Feature::WindowRepeated, ledger.repeated);
+            coverage.add(Feature::WindowWrapped, u64::from(ledger.wrapped));
         }
     }
 }
@@ -266,7 +348,9 @@ impl Flow {
     fn waiting(&self) -> usize {
         match self {
             Flow::Coded(ledger) => ledger.waiting(),
+            Flow::Window(ledger) => ledger.waiting(),
             Flow::Plain(flow) => flow.waiting,
+            Flow::Mute => 0,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What runs have touched: counted, so that coverage cannot silently vanish.
 
-use corridor_proto::{FieldName, OrderName, PolicyName, Stats};
+use corridor_proto::{DeliveryName, FieldName, GoalName, OrderName, PolicyName, Stats};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
@@ -69,6 +69,19 @@ features! {
     PacketsGivenUpSender = "packets_given_up_sender",
     PacketsDied = "packets_died_with_a_station",
     PacketsRepeated = "packets_repeated_after_restart",
+    Window = "windows",
+    WindowAndBlocks = "window_meets_blocks",
+    WindowLowDelay = "window_low_delay",
+    WindowInOrder = "window_all_in_order",
+    WindowImmediate = "window_all_at_once",
+    WindowCopies = "window_copies",
+    WindowCoded = "window_coded_frames",
+    WindowMarked = "window_packets_marked",
+    WindowDropped = "window_packets_dropped_codel",
+    WindowGivenUpReceiver = "window_packets_given_up_receiver",
+    WindowGivenUpSender = "window_packets_given_up_sender",
+    WindowRepeated = "window_packets_repeated_after_restart",
+    WindowWrapped = "window_numbers_wrapped",
     BlocksOpened = "blocks_opened",
     BlocksAcknowledged = "blocks_acknowledged",
     BlocksGivenUp = "blocks_given_up",
@@ -150,7 +163,14 @@ pub(super) fn count_scenario(scenario: &Scenario, into: &mut Coverage) {
     has(Feature::SameNumbers, scenario.same_numbers);
     has(Feature::BurstLosses, scenario.network.loss_ppm > 0 && scenario.network.burst_frames > 1);
     has(Feature::Outages, !scenario.outages.is_empty());
-    for pair in &scenario.pairs {
+    for (number, pair) in scenario.pairs.iter().enumerate() {
+        has(Feature::WindowAndBlocks, scenario.speak_differently(number));
+        for window in pair.ends.iter().filter_map(|end| end.coding.window) {
+            has(Feature::Window, true);
+            has(Feature::WindowLowDelay, window.goal == GoalName::LowDelay);
+            has(Feature::WindowInOrder, window.delivery == DeliveryName::InOrder);
+            has(Feature::WindowImmediate, window.delivery == DeliveryName::Immediate);
+        }
         has(Feature::Plain, pair.plain);
         has(Feature::Helper, pair.helper == Help::Present);
         has(Feature::AbsentHelper, pair.helper == Help::Absent);
@@ -195,6 +215,10 @@ pub(super) fn count_stats(stats: &Stats, into: &mut Coverage) {
         (Feature::AcksPiggybacked, stats.acks_piggybacked),
         (Feature::AckFrames, stats.ack_frames_sent),
         (Feature::SessionsAccepted, stats.sessions_accepted),
+        (Feature::WindowCopies, stats.copies_sent),
+        (Feature::WindowCoded, if stats.blocks_opened == 0 { stats.coded_frames_sent } else { 0 }),
+        (Feature::WindowMarked, stats.packets_marked),
+        (Feature::WindowDropped, stats.packets_dropped_codel),
     ];
     counts.into_iter().for_each(|(feature, count)| into.add(feature, count));
 }

@@ -4,10 +4,11 @@
 use corridor_base::rand::Rng;
 use corridor_base::{Stream, StreamKey};
 use corridor_proto::bounds::SYMBOL_SIZE_MIN;
-use corridor_proto::{FieldName, OrderName, PolicyName, wire};
+use corridor_proto::{DeliveryName, FieldName, GoalName, OrderName, PolicyName, wire};
 
 use super::scenario::{
     Coding, End, Forgery, Help, Jump, Network, Outage, PPM, Pair, Restart, Scenario, Stall,
+    WindowCoding,
 };
 
 /// Draws whole numbers.
@@ -144,8 +145,17 @@ fn draw_pair(dice: &mut Dice, big: bool) -> Pair {
         5..40 => Help::Present,
         _ => Help::None,
     };
-    let first = draw_end(dice, big, helper != Help::None);
+    let mut first = draw_end(dice, big, helper != Help::None);
     let mut second = draw_end(dice, big, helper != Help::None);
+    // Nobody recodes a window.
+    if helper == Help::None && !plain && dice.percent(40) {
+        first.coding.window = Some(draw_window(dice, big));
+        second.coding.window = dice.percent(90).then(|| draw_window(dice, big));
+        for end in [&mut first, &mut second] {
+            let most = wire::symbol_size_max(end.frame_len_max.into(), &end.coding.params(), false);
+            end.coding.symbol_size = end.coding.symbol_size.min(most as u16);
+        }
+    }
     if dice.percent(75) {
         second.coding = first.coding.clone();
         (second.frame_len_max, second.frame_len_min) = (first.frame_len_max, first.frame_len_min);
@@ -209,6 +219,7 @@ fn draw_coding(dice: &mut Dice, big: bool) -> Coding {
             dice.between(20, 1_000) as u32
         },
         ack_interval_ms: dice.between(1, 50) as u32,
+        window: None,
     };
     match dice.below(10) {
         // The defaults, and the paper's own.
@@ -227,6 +238,21 @@ fn draw_coding(dice: &mut Dice, big: bool) -> Coding {
         _ => {}
     }
     coding
+}
+
+fn draw_window(dice: &mut Dice, big: bool) -> WindowCoding {
+    let most = if big { 1_024 } else { dice.pick(&[1, 4, 40, 300]) };
+    WindowCoding {
+        window_size: dice.between(1, most) as u16,
+        goal: dice.pick(&[GoalName::Throughput, GoalName::LowDelay]),
+        delivery: dice.pick(&[
+            DeliveryName::Auto,
+            DeliveryName::Auto,
+            DeliveryName::InOrder,
+            DeliveryName::Immediate,
+        ]),
+        wraps: dice.percent(15),
+    }
 }
 
 fn draw_network(dice: &mut Dice) -> Network {

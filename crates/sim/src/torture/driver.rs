@@ -22,6 +22,7 @@ use super::invariants::{Broken, Invariant, Violation, ensure};
 use super::network::Network;
 use super::scenario::{Help, Place, Scenario};
 use super::subject::Subject;
+use super::window_packet::PACKET_LEN_MIN;
 
 /// How long nothing may get on once the network is calm, beside two of the longest deadline: a
 /// decoder gives up after one, an encoder after two.
@@ -44,6 +45,10 @@ const IDLE_ROUNDS_MAX: u32 = 4;
 const IDLE_TIMERS_MAX: u32 = 2_000;
 /// Events of a run; a scenario that needs more is no use.
 const EVENTS_MAX: u64 = 20_000_000;
+
+/// Entropy, as its first eight bytes, by which a station numbers its symbols from shortly before
+/// 2^32 on. Found by trying; coverage tells when it is so no more.
+const WRAPPING: [u64; 4] = [69_205_760, 88_348_916, 229_574_939, 293_472_011];
 
 /// How often something comes in the time of silence.
 const fn times(interval: Duration) -> u64 {
@@ -371,6 +376,14 @@ impl<'a> Driver<'a> {
         let mut entropy = [0; 32];
         let starts = self.starts;
         Dice::new(self.scenario.seed, starts, "torture entropy").0.fill_bytes(&mut entropy);
+        // No station starts twice with the same entropy: sessions and keys come from it.
+        let place = seat.place;
+        let coding = place.end.map(|end| &self.scenario.pairs[place.pair].ends[end].coding);
+        let wraps = coding.and_then(|coding| coding.window).is_some_and(|window| window.wraps);
+        if let Some(number) = WRAPPING.get(station).filter(|_| wraps && starts == station as u64) {
+            entropy = [0; 32];
+            entropy[..8].copy_from_slice(&number.to_le_bytes());
+        }
         self.starts += 1;
         let made = Station::new(seat.config.clone(), entropy, self.now + seat.ahead);
         let made = made.map_err(|error| (Invariant::Panic, error.to_string()))?;
@@ -430,13 +443,14 @@ impl<'a> Driver<'a> {
             2..5 => 12 + dice.below(24),
             _ => 2 + dice.below(most - 1),
         };
-        let mut packet = vec![0; len.min(most) as usize];
+        let least = if end.coding.window.is_some() { PACKET_LEN_MIN } else { 0 };
+        let mut packet = vec![0; least.max(len.min(most) as usize)];
         self.books.fill(from, &mut packet);
         let outcome = subject.handle_packet(now + seat.ahead, &packet);
         self.say(format_args!("host of {from}: packet of {} bytes, {outcome:?}", packet.len()));
         match outcome {
             PacketOutcome::Accepted => self.books.accepted(from, packet),
-            PacketOutcome::QueueFull => {}
+            PacketOutcome::QueueFull => self.books.refused(from),
             other => {
                 return Err((Invariant::Delivery, format!("a packet of {len} bytes: {other:?}")));
             }

@@ -14,6 +14,7 @@
 //! | `driver` | the run: stations, underlays, hosts, clocks |
 //! | `network`, `adversary` | what happens to frames, and whoever forges them |
 //! | `invariants`, `ledger`, `books` | what must hold, and where every packet is |
+//! | `window_ledger`, `window_packet` | the same in window mode, and packets for it |
 //! | `subject` | a station, and faults planted to see the checks bite |
 //! | `shrink`, `tally`, `coverage` | smaller scenarios; what runs came to, and touched |
 
@@ -31,13 +32,15 @@ mod scenario;
 mod shrink;
 mod subject;
 mod tally;
+mod window_ledger;
+mod window_packet;
 
 pub use coverage::{Coverage, Feature};
 pub use driver::Trace;
 pub use invariants::{Invariant, Violation};
 pub use scenario::{
     Coding, End, Forgery, Help, Jump, Network, Outage, PPM, Pair, Restart, Scenario, ScenarioError,
-    Stall,
+    Stall, WindowCoding,
 };
 pub use shrink::{Shrunk, shrink};
 pub use subject::{Fault, Plant};

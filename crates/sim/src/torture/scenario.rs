@@ -4,8 +4,9 @@
 use core::time::Duration;
 
 use corridor_proto::{
-    CodingParams, ConfigError, ErasureRatios, Field, FieldName, LinkErrors, Order, OrderName,
-    Policy, PolicyName, Role, Station, StationConfig, StationId,
+    CodingParams, CodingTable, ConfigError, DeliveryName, ErasureRatios, Field, FieldName,
+    GoalName, LinkErrors, Mode, Order, OrderName, Policy, PolicyName, Role, Station, StationConfig,
+    StationId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -119,6 +120,21 @@ pub struct Coding {
     pub encoder_timeout_ms: u32,
     pub delivery_deadline_ms: u32,
     pub ack_interval_ms: u32,
+    /// A sliding window, where there is neither a helper nor a plain forwarder; else blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<WindowCoding>,
+}
+
+/// What window mode has beside; see [`CodingParams`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "the fields of CodingParams")]
+pub struct WindowCoding {
+    pub window_size: u16,
+    pub goal: GoalName,
+    pub delivery: DeliveryName,
+    /// The first symbol's number is close to 2^32.
+    pub wraps: bool,
 }
 
 /// What the network does to frames until it calms down.
@@ -252,8 +268,15 @@ pub enum ScenarioError {
 impl Coding {
     /// As stations are told it.
     pub fn params(&self) -> CodingParams {
+        let table = CodingTable {
+            window_size: self.window.map(|window| window.window_size),
+            goal: self.window.map(|window| window.goal),
+            delivery: self.window.map(|window| window.delivery),
+            ..CodingTable::default()
+        };
         CodingParams {
             tcp_nc: None,
+            mode: if self.window.is_some() { Mode::Window } else { Mode::Block },
             field: match self.field {
                 FieldName::Gf2 => Field::Gf2,
                 FieldName::Gf16 => Field::Gf16,
@@ -275,12 +298,18 @@ impl Coding {
             encoder_timeout: Duration::from_millis(self.encoder_timeout_ms.into()),
             delivery_deadline: Duration::from_millis(self.delivery_deadline_ms.into()),
             ack_interval: Duration::from_millis(self.ack_interval_ms.into()),
-            ..CodingParams::default()
+            ..table.resolve()
         }
     }
 }
 
 impl Scenario {
+    /// Whether one end of a pair speaks of blocks, and the other of a window.
+    pub fn speak_differently(&self, pair: usize) -> bool {
+        let Pair { plain, ends: [a, b], .. } = &self.pairs[pair];
+        !plain && a.coding.window.is_some() != b.coding.window.is_some()
+    }
+
     /// All stations: the ends of a pair, its helper, the next pair.
     pub fn places(&self) -> Vec<Place> {
         let mut places: Vec<Place> = Vec::new();

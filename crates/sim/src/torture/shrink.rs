@@ -72,6 +72,16 @@ fn candidates(from: &Scenario) -> Vec<Scenario> {
         list.both(pair, |end| {
             end.coding.blocks_in_flight = end.coding.blocks_in_flight.div_ceil(2)
         });
+        list.both(pair, |end| {
+            if let Some(window) = &mut end.coding.window {
+                window.window_size = window.window_size.div_ceil(2);
+            }
+        });
+        list.both(pair, |end| {
+            if let Some(window) = &mut end.coding.window {
+                window.wraps = false;
+            }
+        });
         list.both(pair, |end| end.coding.overshoot_percent = 100);
         list.both(pair, |end| end.link_errors_ppm = None);
         list.both(pair, |end| end.pace_bps = None);

@@ -1,10 +1,10 @@
 //! What the fields of a captured frame must be, by the protocol's own parser.
 
-use corridor_proto::Field;
 use corridor_proto::wire::*;
+use corridor_proto::{Field, Mode};
 
 /// The fields that are compared, as Wireshark names them.
-pub const FIELDS: [&str; 52] = [
+pub const FIELDS: [&str; 72] = [
     "corridor.air.unsealed",
     "corridor.air.to_all",
     "corridor.air.from",
@@ -33,6 +33,25 @@ pub const FIELDS: [&str; 52] = [
     "corridor.coefficients",
     "corridor.symbol",
     "corridor.packet",
+    "corridor.packet.no_order",
+    "corridor.window.form",
+    "corridor.window.distance",
+    "corridor.window.count",
+    "corridor.window.id",
+    "corridor.window.first",
+    "corridor.window.last",
+    "corridor.window.seed",
+    "corridor.window.ack.next",
+    "corridor.window.ack.span",
+    "corridor.window.ack.counter",
+    "corridor.window.ack.delay",
+    "corridor.window.ack.received_at",
+    "corridor.window.ack.frames",
+    "corridor.window.ack.loss",
+    "corridor.window.ack.deficit",
+    "corridor.window.ack.useless",
+    "corridor.window.ack.bitmap",
+    "corridor.window.ack.missing",
     "corridor.ack.flow",
     "corridor.ack.base",
     "corridor.ack.encoder_counter",
@@ -52,6 +71,7 @@ pub const FIELDS: [&str; 52] = [
     "corridor.hello.field",
     "corridor.hello.block_size",
     "corridor.hello.symbol_size",
+    "corridor.hello.mode",
     "corridor.hello.base",
     "corridor.hello.to.station",
     "corridor.hello.to.session",
@@ -59,10 +79,15 @@ pub const FIELDS: [&str; 52] = [
     "corridor.hello.to.asks",
 ];
 
+/// Number of the first form of a window's symbols, behind those of blocks.
+pub const WINDOW_FORM: usize = 3;
+
 /// What a frame holds.
 pub struct Expected {
     pub kind: usize,
     pub form: Option<usize>,
+    /// An acknowledgement rides along.
+    pub rides: bool,
     /// In the order of [`FIELDS`].
     pub values: Vec<String>,
 }
@@ -133,7 +158,11 @@ pub fn expected(packet: &[u8]) -> Expected {
     let (body, tag) = frame.split_at(frame.len() - TAG_LEN);
     values.add("corridor.tag", hex(tag));
     let mut body = &body[HEADER_LEN..];
-    if header.has_ack || header.kind == Kind::Ack {
+    if header.kind == Kind::WindowAck || (header.kind == Kind::Window && header.has_ack) {
+        let (ack, rest) = WindowAck::parse(body).expect("an acknowledgement");
+        read_window_ack(&ack, &mut values);
+        body = rest;
+    } else if header.has_ack || header.kind == Kind::Ack {
         let (ack, rest) = Ack::parse(body).expect("an acknowledgement");
         read_ack(&ack, &mut values);
         body = rest;
@@ -150,13 +179,15 @@ pub fn expected(packet: &[u8]) -> Expected {
         }
         Kind::Hello => read_hello(body, &mut values),
         Kind::Plain => read_packets(body, &mut values),
-        Kind::Window | Kind::WindowAck => {}
+        Kind::Window => form = Some(WINDOW_FORM + read_window(body, &mut values)),
+        Kind::WindowAck => {}
     }
     let value = |field: &&str| {
         let found = values.0.iter().find(|(name, _)| name == field);
         found.map_or(String::new(), |(_, value)| value.clone())
     };
-    Expected { kind, form, values: FIELDS.iter().map(value).collect() }
+    let values = FIELDS.iter().map(value).collect();
+    Expected { kind, form, rides: header.has_ack, values }
 }
 
 /// Reads the capture header; returns the frame behind it, and the field of its flow.
@@ -234,6 +265,48 @@ fn read_enc(body: &[u8], field: Field, values: &mut Values) -> usize {
     form
 }
 
+fn read_window_ack(ack: &WindowAck, values: &mut Values) {
+    values.add("corridor.window.ack.next", ack.next);
+    values.add("corridor.window.ack.span", ack.span);
+    values.add("corridor.window.ack.counter", ack.counter);
+    values.add("corridor.window.ack.delay", ack.delay.as_nanos());
+    values.add("corridor.window.ack.received_at", ack.received_at_us);
+    values.add("corridor.window.ack.frames", ack.frames);
+    values.add("corridor.window.ack.loss", ack.loss_ratio);
+    values.add("corridor.window.ack.deficit", ack.deficit);
+    values.add("corridor.window.ack.useless", ack.useless);
+    if !ack.missing.is_empty() {
+        values.add("corridor.window.ack.bitmap", hex(&ack.missing));
+    }
+    let told = 0..usize::from(ack.span);
+    let missing = told.filter(|&ahead| ack.is_missing(ahead) == Some(true)).count();
+    values.add("corridor.window.ack.missing", missing);
+}
+
+/// Returns the form's number.
+fn read_window(body: &[u8], values: &mut Values) -> usize {
+    let symbol = WindowSymbol::parse(body).expect("a symbol");
+    values.add("corridor.symbol", hex(symbol.symbol));
+    let form = match symbol.form {
+        WindowForm::Source { id, distance } => {
+            values.add("corridor.window.distance", distance);
+            values.add("corridor.window.id", id);
+            read_packets(symbol.symbol, values);
+            0
+        }
+        WindowForm::Coded { first, count, seed } => {
+            let last = first.wrapping_add(u32::from(count.get()) - 1);
+            values.add("corridor.window.count", count);
+            values.add("corridor.window.first", first);
+            values.add("corridor.window.last", last);
+            values.add("corridor.window.seed", format!("{seed:#010x}"));
+            1
+        }
+    };
+    values.add("corridor.window.form", form);
+    form
+}
+
 fn read_hello(body: &[u8], values: &mut Values) {
     values.add("corridor.hello.sender", body[0]);
     values.add("corridor.hello.session", hex(&body[1..HELLO_CLEAR_LEN]));
@@ -242,6 +315,7 @@ fn read_hello(body: &[u8], values: &mut Values) {
     values.add("corridor.hello.field", bits(hello.field));
     values.add("corridor.hello.block_size", hello.block_size);
     values.add("corridor.hello.symbol_size", hello.symbol_size);
+    values.add("corridor.hello.mode", u8::from(hello.mode == Mode::Window));
     values.add("corridor.hello.base", hello.base);
     for to in hello.to {
         values.add("corridor.hello.to.station", to.station.0);
@@ -254,10 +328,11 @@ fn read_hello(body: &[u8], values: &mut Values) {
 /// Packets behind their lengths.
 fn read_packets(mut symbol: &[u8], values: &mut Values) {
     while let [high, low, rest @ ..] = symbol {
-        let len = usize::from(u16::from_be_bytes([*high, *low]));
+        let len = usize::from(u16::from_be_bytes([*high & 0x7f, *low]));
         if len == 0 || len > rest.len() {
             break;
         }
+        values.add("corridor.packet.no_order", high >> 7);
         values.add("corridor.packet", hex(&rest[..len]));
         symbol = &rest[len..];
     }

@@ -13,7 +13,7 @@ use corridor_proto::wire::*;
 use corridor_proto::{Field, StationId};
 use corridor_scenario::{Scenario, expand};
 use corridor_sim::{CaptureLimits, capture_udp};
-use expected::{FIELDS, Same, expected};
+use expected::{FIELDS, Same, WINDOW_FORM, expected};
 use tool::{LINKTYPE_ETHERNET, Recorded, packets_of, tshark, write_pcap};
 
 /// Codings that differ in what the frames hold: seeds, vectors over each field, bitmaps.
@@ -23,6 +23,11 @@ const CODINGS: [&str; 4] = [
     "preset = 'default', field = 'gf16'",
     "preset = 'default', field = 'gf2', block_size = 24",
 ];
+
+/// Windows, which no helper recodes.
+const WINDOW: &str = "preset = 'window'";
+const WINDOW_IN_ORDER: &str =
+    "preset = 'window', delivery = 'in-order', goal = 'low-delay', field = 'gf2', window_size = 40";
 
 fn scenario(path: &str, coding: &str) -> Scenario {
     let text = format!(
@@ -53,11 +58,12 @@ fn rows(path: &Path) -> Option<Vec<Vec<String>>> {
 #[test]
 fn every_field_is_read_as_the_protocol_reads_it() {
     let directory = tempfile::tempdir().expect("a place");
-    let mut kinds = [0; 5];
-    let mut forms = [0; 3];
-    let plain = ("plain", CODINGS[0]);
+    let mut kinds = [0; 7];
+    let mut forms = [0; WINDOW_FORM + 2];
+    let mut riding = 0;
+    let others = [("plain", CODINGS[0]), ("coded", WINDOW), ("coded", WINDOW_IN_ORDER)];
     let coded = CODINGS.map(|coding| ("coded+helper", coding));
-    for (number, (path, coding)) in coded.into_iter().chain([plain]).enumerate() {
+    for (number, (path, coding)) in coded.into_iter().chain(others).enumerate() {
         let file = directory.path().join(format!("{number}.pcapng"));
         let frames = capture(&file, &scenario(path, coding), CaptureLimits::default());
         let Some(rows) = rows(&file) else { return };
@@ -66,6 +72,7 @@ fn every_field_is_read_as_the_protocol_reads_it() {
         for (number, (row, packet)) in rows.iter().zip(&packets).enumerate() {
             let wanted = expected(&packet.bytes);
             kinds[wanted.kind] += 1;
+            riding += usize::from(wanted.kind == 5 && wanted.rides);
             if let Some(form) = wanted.form {
                 forms[form] += 1;
             }
@@ -78,7 +85,8 @@ fn every_field_is_read_as_the_protocol_reads_it() {
             }
         }
     }
-    assert!(kinds.iter().chain(&forms).all(|&count| count > 5), "{kinds:?} {forms:?}");
+    let counts = kinds.iter().chain(&forms).chain([&riding]);
+    assert!(counts.clone().all(|&count| count > 5), "{kinds:?} {forms:?} {riding}");
 }
 
 #[test]
@@ -144,18 +152,22 @@ fn colours_are_of_filters_that_wireshark_understands() {
 fn samples() -> Vec<Vec<u8>> {
     let directory = tempfile::tempdir().expect("a place");
     let mut samples: Vec<(u8, u8, Vec<u8>)> = Vec::new();
-    for (path, coding) in [("coded+helper", CODINGS[1]), ("plain", CODINGS[0])] {
+    let runs = [("coded+helper", CODINGS[1]), ("plain", CODINGS[0]), ("coded", WINDOW)];
+    for (path, coding) in runs {
         let file = directory.path().join("sample");
         capture(&file, &scenario(path, coding), CaptureLimits::default());
         for packet in packets_of(&fs::read(&file).expect("the capture")) {
             let wanted = expected(&packet.bytes);
-            let key = (packet.bytes[14 + 32.min(packet.bytes.len() - 15)], wanted.form);
-            let key = (key.0, key.1.map_or(9, |form| form as u8));
+            // Behind the capture header, whose length depends on who is in reach.
+            let frame_at = 14 + usize::from(packet.bytes[14 + 6]);
+            let key = (packet.bytes[frame_at], wanted.form.map_or(9, |form| form as u8));
             if !samples.iter().any(|(first, form, _)| (*first, *form) == key) {
                 samples.push((key.0, key.1, packet.bytes));
             }
         }
     }
+    let window = samples.iter().filter(|(first, ..)| matches!(first >> 1 & 7, 5 | 6)).count();
+    assert_eq!(window, 5, "source and coded, with feedback and without, and feedback alone");
     samples.into_iter().map(|(.., bytes)| bytes).collect()
 }
 
@@ -257,4 +269,60 @@ fn acknowledgements_show_what_was_given_up_and_what_was_decoded() {
     assert_eq!(text.trim_end(), "65534,1\t1,0\t2,11\t9,11\t3,11\t0301");
     let info = tshark(&file, &["-T", "fields", "-e", "_ws.col.Info"]).unwrap_or_default();
     assert!(info.contains("block 65534 rank 2/9 given up, block 1 rank 11/11"), "{info}");
+}
+
+#[test]
+fn symbols_of_a_window_and_feedback_are_told_in_the_info_column() {
+    let ack = WindowAck {
+        next: 1_234,
+        span: 12,
+        counter: 77,
+        delay: core::time::Duration::from_nanos(3 * 16_384),
+        received_at_us: u32::MAX,
+        frames: 60,
+        loss_ratio: 0.1,
+        deficit: 2,
+        useless: 5,
+        // Beyond the span nothing is said.
+        missing: vec![0b0000_0101, 0xf0],
+    };
+    let source = WindowForm::Source { id: 1_234, distance: 12 };
+    let count = 35.try_into().expect("some");
+    let coded = WindowForm::Coded { first: u32::MAX - 4, count, seed: 9 };
+    let mut packets = Vec::new();
+    let kinds =
+        [(Kind::WindowAck, None), (Kind::Window, Some(source)), (Kind::Window, Some(coded))];
+    for (kind, form) in kinds {
+        let mut bytes = tool::unsealed(Field::Gf256, 32);
+        let has_ack = matches!(form, Some(WindowForm::Source { .. }));
+        Header { kind, has_ack, session_tag: 1, counter: 2 }.write(&mut bytes);
+        if has_ack || kind == Kind::WindowAck {
+            ack.write(&mut bytes);
+        }
+        if let Some(form) = form {
+            WindowSymbol::write_head(form, &mut bytes);
+            // A packet that may overtake others, and one that may not.
+            bytes.extend_from_slice(&[0x80, 1, 0xaa, 0, 2, 0xbb, 0xcc]);
+        }
+        bytes.extend_from_slice(&[0; TAG_LEN]);
+        packets.push(Recorded { at_ns: 0, len_bytes: bytes.len(), bytes });
+    }
+    let directory = tempfile::tempdir().expect("a place");
+    let file = directory.path().join("window.pcap");
+    write_pcap(&file, LINKTYPE_ETHERNET, &packets);
+    let Some(info) = tshark(&file, &["-T", "fields", "-e", "_ws.col.Info"]) else { return };
+    let wanted = [
+        "WINACK next 1234 deficit 2 loss 10 %",
+        "WIN source 1234 (+12), +ACK next 1234 deficit 2 loss 10 %",
+        "WIN coded 4294967291..29",
+    ];
+    assert_eq!(info.lines().collect::<Vec<_>>(), wanted);
+    let names = ["packet.no_order", "packet.length", "window.ack.missing", "window.ack.delay"];
+    let names = names.map(|name| format!("corridor.{name}"));
+    let mut fields = vec!["-T", "fields"];
+    names.iter().for_each(|name| fields.extend(["-e", name]));
+    let text = tshark(&file, &fields).unwrap_or_default();
+    let text = text.replace("True", "1").replace("False", "0");
+    let rows: Vec<_> = text.lines().collect();
+    assert_eq!(rows, ["\t\t2\t49152", "1,0\t1,2\t2\t49152", "\t\t\t"]);
 }

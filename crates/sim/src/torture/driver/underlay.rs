@@ -53,6 +53,7 @@ impl Driver<'_> {
             })?;
         }
         seat.frames_sent += 1;
+        self.books.sent(from, &frame)?;
         let airtime = 8_000_000_000 * frame.len() as u64 / scenario.network.rate_bps;
         let begin = seat.departures.back().map_or(self.now, |&at| at.max(self.now));
         let sent_at = begin + Duration::from_nanos(airtime.max(1));

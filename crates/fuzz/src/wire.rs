@@ -1,0 +1,88 @@
+//! The parsers of the wire format: whatever they take is written as it was read.
+
+use corridor_proto::wire::{
+    Ack, Enc, Header, Hello, Report, TAG_LEN, WINDOW_ACK_LEN, WindowAck, WindowForm, WindowSymbol,
+};
+use corridor_proto::{Field, StationId};
+
+/// Reads `data` as a kind of body, and that body.
+///
+/// # Panics
+/// When a parser does, or when what it read is not what is read again after it was written.
+pub fn wire(data: &[u8]) {
+    let Some((&kind, body)) = data.split_first() else { return };
+    match kind % 7 {
+        0 => header(body),
+        1 => ack(body),
+        2 => report(body),
+        3 => hello(body),
+        4 => enc(body),
+        5 => window_symbol(body),
+        _ => window_ack(body),
+    }
+}
+
+fn header(bytes: &[u8]) {
+    let Some(header) = Header::parse(bytes) else { return };
+    let mut written = Vec::new();
+    header.write(&mut written);
+    assert!(bytes.starts_with(&written) && bytes.len() >= written.len() + TAG_LEN);
+}
+
+fn ack(bytes: &[u8]) {
+    let Some((ack, rest)) = Ack::parse(bytes) else { return };
+    assert!(rest.len() < bytes.len());
+    let mut written = Vec::new();
+    ack.write(&mut written);
+    assert_eq!(Ack::parse(&written), Some((ack, &[][..])));
+}
+
+fn report(bytes: &[u8]) {
+    let Some(report) = Report::parse(bytes) else { return };
+    let mut written = Vec::new();
+    report.write(&mut written);
+    assert!(bytes.starts_with(&written));
+}
+
+fn hello(bytes: &[u8]) {
+    let Some(hello) = Hello::parse(bytes) else { return };
+    let mut written = Vec::new();
+    hello.write(&mut written);
+    assert_eq!(Hello::parse(&written), Some(hello));
+}
+
+fn enc(bytes: &[u8]) {
+    // The field is the flow's: here, each has its own.
+    let fields = [Field::Gf2, Field::Gf16, Field::Gf256];
+    let field = |flow: StationId| fields.get(usize::from(flow.0 % 4)).copied();
+    let Some(enc) = Enc::parse(bytes, field) else { return };
+    let mut written = Vec::new();
+    Enc::write_head(enc.flow, enc.block, enc.form, &mut written);
+    written.extend_from_slice(enc.symbol);
+    assert_eq!(written, bytes);
+}
+
+fn window_symbol(bytes: &[u8]) {
+    let Some(symbol) = WindowSymbol::parse(bytes) else { return };
+    assert!(!symbol.symbol.is_empty());
+    if let WindowForm::Source { distance, .. } = symbol.form {
+        assert!(distance < 1 << 14);
+    }
+    let mut written = Vec::new();
+    WindowSymbol::write_head(symbol.form, &mut written);
+    written.extend_from_slice(symbol.symbol);
+    assert_eq!(written, bytes);
+}
+
+fn window_ack(bytes: &[u8]) {
+    let Some((ack, rest)) = WindowAck::parse(bytes) else { return };
+    let mut written = Vec::new();
+    ack.write(&mut written);
+    assert_eq!(written.len(), WINDOW_ACK_LEN + ack.missing.len());
+    written.extend_from_slice(rest);
+    assert_eq!(written, bytes);
+    let told = usize::from(ack.span).min(8 * ack.missing.len());
+    for ahead in [0, 1, told / 2, told.saturating_sub(1), told, told + 1, usize::MAX] {
+        assert_eq!(ack.is_missing(ahead).is_some(), ahead < told);
+    }
+}

@@ -1,0 +1,91 @@
+//! Window mode across changes of keys.
+
+use core::time::Duration;
+
+use super::*;
+use crate::bounds::SESSION_FRAMES_MAX;
+use crate::config::{CodingParams, LinkErrors};
+
+fn station(id: u8, peer: u8) -> Station {
+    let config = StationConfig {
+        id: StationId(id),
+        role: Role::Endpoint { peer: StationId(peer), helper: None },
+        psk: [7; 32],
+        coding: CodingParams::window(),
+        link_errors: LinkErrors::Measured,
+        ingress_packets: 1_000,
+        frame_len_max: 1_500,
+        frame_len_min: 0,
+        rate_bps: None,
+    };
+    Station::new(config, [id; 32], Time::ZERO).unwrap()
+}
+
+/// Two stations that hear each other after a millisecond, but for every seventh frame.
+struct Pair {
+    stations: [Station; 2],
+    now: Time,
+    frames: u32,
+    /// Packets that came out, by station.
+    delivered: [Vec<u32>; 2],
+}
+
+impl Pair {
+    fn run(&mut self, ms: u64, mut each: impl FnMut(&mut [Station; 2], Time)) {
+        for _ in 0..ms {
+            self.now += Duration::from_millis(1);
+            each(&mut self.stations, self.now);
+            for from in 0..2 {
+                self.stations[from].handle_timeout(self.now);
+                while let Some(transmit) = self.stations[from].poll_transmit(self.now) {
+                    let frame = transmit.frame.to_vec();
+                    self.frames += 1;
+                    if !self.frames.is_multiple_of(7) {
+                        self.stations[1 - from].handle_frame(self.now, &frame);
+                    }
+                }
+            }
+            for (station, delivered) in self.stations.iter_mut().zip(&mut self.delivered) {
+                while let Some(packet) = station.poll_packet() {
+                    delivered.push(u32::from_be_bytes(*packet.first_chunk().unwrap()));
+                }
+            }
+        }
+    }
+}
+
+/// Either end seals its last frame of a session in the middle of a flow: nothing is lost, nothing
+/// comes twice, and feedback goes on. (Feedback went on about the last frame of the session before,
+/// for ever, and was of no use to anybody.)
+#[test]
+fn a_change_of_keys_in_the_middle_of_a_flow_does_no_harm() {
+    for rekeyed in 0..2 {
+        let stations = [station(1, 2), station(2, 1)];
+        let delivered = [Vec::new(), Vec::new()];
+        let mut pair = Pair { stations, now: Time::ZERO, frames: 0, delivered };
+        pair.run(500, |_, _| {});
+        let mut number = 0u32;
+        let mut offer = |stations: &mut [Station; 2], now: Time| {
+            number += 1;
+            let mut packet = [0; 300];
+            packet[..4].copy_from_slice(&number.to_be_bytes());
+            stations.iter_mut().for_each(|station| {
+                assert_eq!(station.handle_packet(now, &packet), PacketOutcome::Accepted);
+            });
+        };
+        pair.run(200, &mut offer);
+        let group = &mut pair.stations[rekeyed].shared.group;
+        group.set_next_counter(SESSION_FRAMES_MAX - 20);
+        pair.run(400, &mut offer);
+        assert!(pair.stations[rekeyed].shared.group.next_counter() < SESSION_FRAMES_MAX / 2);
+        let timeouts = |pair: &Pair| pair.stations.each_ref().map(|s| s.stats().encoder_timeouts);
+        let before = timeouts(&pair);
+        pair.run(1_000, &mut offer);
+        assert_eq!(timeouts(&pair), before, "feedback is of use");
+        pair.run(1_000, |_, _| {});
+        for (station, delivered) in pair.stations.iter().zip(&pair.delivered) {
+            assert!(delivered.iter().copied().eq(1..=1_600), "{}", delivered.len());
+            assert_eq!(station.stats().symbols_given_up + station.stats().packets_given_up, 0);
+        }
+    }
+}
