@@ -9,7 +9,7 @@ CORRIDOR := $(TARGET)/release/corridor
 SCENARIOS := crates/cli/scenarios
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test torture bench bench-codec bench-lab bench-sim instructions lint build
+.PHONY: help python study bench-models demo test torture bench bench-codec bench-lab bench-sim instructions lint build
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,16 @@ bench-codec: ## The codec beside its peers and the machine's limits, 3 minutes: 
 bench-sim: ## What an event costs in the simulator, 2 minutes: out/bench/sim.json
 	$(CARGO) build --release --package corridor-bench --bin bench-sim
 	$(TARGET)/release/bench-sim --out $(OUT)/bench/sim.json
+
+python: ## Build the Python package and install it in out/python, minutes
+	test -x $(OUT)/python/bin/python || $(PYTHON) -m venv $(OUT)/python
+	$(OUT)/python/bin/python -m pip install --quiet .
+
+study: python ## Repeat the TCP/NC paper's experiments with fewer runs: out/study
+	$(OUT)/python/bin/corridor-study reproduce kim --quick --out $(OUT)/study
+
+bench-models: python ## How long a million points of the models take
+	$(OUT)/python/bin/python -m corridor.models.bench
 
 instructions: ## Hold the codec's instruction counts (valgrind) against the baseline
 	$(CARGO) build --profile bench-codec --package corridor-bench --bin bench-codec

@@ -1,4 +1,4 @@
-"""Runs all tests of the workspace, and counts them in one line at the end.
+"""Runs all tests, those of the workspace and of Python, and counts them in one line at the end.
 
 Tests that lack rights or tools pass without testing, and print a line that begins with "skipped:".
 What needs another processor, another toolchain or minutes prints "absent:". Both count as skipped.
@@ -9,6 +9,8 @@ import os
 import re
 import subprocess
 import sys
+
+import test_python
 
 # A test may run itself again in a user namespace; the summary of that child filters the others out.
 RESULT = re.compile(
@@ -24,9 +26,13 @@ def main() -> int:
     ) as cargo:
         assert cargo.stdout is not None
         passed, failed, skipped, absent = count(cargo.stdout)
-    print(f"{passed} passed, {failed} failed, {skipped + absent} skipped", flush=True)
     if cargo.returncode != 0 and failed == 0:
         print("cargo test failed without a failed test: see above", file=sys.stderr)
+    # Whoever asks cargo for some tests wants these and no others.
+    if len(sys.argv) == 1:
+        python = test_python.run()
+        passed, failed, absent = passed + python[0], failed + python[1], absent + python[2]
+    print(f"{passed} passed, {failed} failed, {skipped + absent} skipped", flush=True)
     if skipped > 0 and os.environ.get("CORRIDOR_REQUIRE_NET") == "1":
         print(f"CORRIDOR_REQUIRE_NET=1 forbids the {skipped} skipped tests", file=sys.stderr)
         return 1

@@ -1,0 +1,265 @@
+//! The block coders on rows of numpy arrays: they read and write the arrays' own memory.
+
+use corridor_codec::{self as codec, Field, Outcome};
+use numpy::{PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray2};
+use numpy::{PyReadwriteArray1, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+use crate::error::{refused, value};
+
+type Rows<'py> = PyReadonlyArray2<'py, u8>;
+type RowsMut<'py> = PyReadwriteArray2<'py, u8>;
+type Flags<'py> = PyReadwriteArray1<'py, bool>;
+
+fn field(order: u32) -> PyResult<Field> {
+    let fields = [Field::Gf2, Field::Gf16, Field::Gf256];
+    fields
+        .into_iter()
+        .find(|field| field.order() == order)
+        .ok_or_else(|| value("field", order, "2, 16 or 256"))
+}
+
+/// Bytes of an array whose rows follow each other in memory.
+fn bytes<'a>(name: &str, rows: &'a Rows<'_>) -> PyResult<&'a [u8]> {
+    rows.as_slice().map_err(|_| value(name, "an array with gaps", "a C-contiguous one"))
+}
+
+fn bytes_mut<'a>(name: &str, rows: &'a mut RowsMut<'_>) -> PyResult<&'a mut [u8]> {
+    rows.as_slice_mut().map_err(|_| value(name, "an array with gaps", "a C-contiguous one"))
+}
+
+/// Length of an array's rows, which has to be at least one.
+fn width(name: &str, shape: &[usize]) -> PyResult<usize> {
+    match shape {
+        [_, width] if *width > 0 => Ok(*width),
+        _ => Err(value(name, format!("an array of shape {shape:?}"), "rows of one byte or more")),
+    }
+}
+
+fn same_rows(name: &str, given: usize, expected: usize) -> PyResult<()> {
+    if given == expected {
+        return Ok(());
+    }
+    Err(value(name, format!("{given} rows"), format!("{expected}, one for each of the others")))
+}
+
+/// Bytes of a coding vector over `count` symbols.
+#[pyfunction]
+#[pyo3(name = "vector_bytes")]
+pub fn vector_bytes(field_order: u32, count: usize) -> PyResult<usize> {
+    Ok(field(field_order)?.vector_len_bytes(count))
+}
+
+/// Coding vectors drawn from the keystream of a seed, none of them all zero.
+#[pyfunction]
+pub fn draw_vectors<'py>(
+    py: Python<'py>,
+    field_order: u32,
+    count: usize,
+    rows: usize,
+    seed: u64,
+) -> PyResult<Bound<'py, PyArray2<u8>>> {
+    let field = field(field_order)?;
+    if !(1..=codec::MAX_BLOCK_SIZE).contains(&count) {
+        return Err(value("count", count, format!("1 to {}", codec::MAX_BLOCK_SIZE)));
+    }
+    let width = field.vector_len_bytes(count);
+    let vectors = PyArray2::zeros(py, [rows, width], false);
+    let mut written = vectors.readwrite();
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    for vector in bytes_mut("vectors", &mut written)?.chunks_exact_mut(width) {
+        field.draw_vector(count, &mut rng, vector).map_err(refused)?;
+    }
+    drop(written);
+    Ok(vectors)
+}
+
+/// Source symbols of one block, and combinations of them.
+#[pyclass]
+pub struct BlockEncoder(codec::BlockEncoder);
+
+#[pymethods]
+impl BlockEncoder {
+    #[new]
+    fn new(field_order: u32, block_size: usize, symbol_bytes: usize) -> PyResult<Self> {
+        let inner = codec::BlockEncoder::new(field(field_order)?, block_size, symbol_bytes);
+        inner.map(BlockEncoder).map_err(refused)
+    }
+
+    /// Appends source symbols.
+    fn push(&mut self, symbols: Rows<'_>) -> PyResult<()> {
+        let width = width("symbols", symbols.shape())?;
+        for symbol in bytes("symbols", &symbols)?.chunks_exact(width) {
+            self.0.push(symbol).map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a coded symbol to each row of `out`.
+    fn encode(&self, vectors: Rows<'_>, count: usize, mut out: RowsMut<'_>) -> PyResult<()> {
+        let width = width("out", out.shape())?;
+        same_rows("out", out.shape()[0], vectors.shape()[0])?;
+        let mut rows: Vec<&mut [u8]> =
+            bytes_mut("out", &mut out)?.chunks_exact_mut(width).collect();
+        let vectors = bytes("vectors", &vectors)?;
+        let len = self.0.encode_batch(vectors, count, &mut rows).map_err(refused)?;
+        rows.iter_mut().for_each(|row| row[len..].fill(0));
+        Ok(())
+    }
+
+    #[getter]
+    fn count(&self) -> usize {
+        self.0.count()
+    }
+}
+
+/// Innovative symbols of one block, and fresh combinations of them.
+#[pyclass]
+pub struct Recoder {
+    inner: codec::Recoder,
+    rng: ChaCha8Rng,
+}
+
+#[pymethods]
+impl Recoder {
+    #[new]
+    fn new(field_order: u32, block_size: usize, symbol_bytes: usize, seed: u64) -> PyResult<Self> {
+        let inner = codec::Recoder::new(field(field_order)?, block_size, symbol_bytes);
+        let rng = ChaCha8Rng::seed_from_u64(seed);
+        inner.map(|inner| Recoder { inner, rng }).map_err(refused)
+    }
+
+    /// Takes in coded symbols, and tells which of them were innovative.
+    fn add_coded(
+        &mut self,
+        vectors: Rows<'_>,
+        count: usize,
+        payloads: Rows<'_>,
+        innovative: Flags<'_>,
+    ) -> PyResult<()> {
+        let add = |vector: &[u8], payload: &[u8]| self.inner.add_coded(vector, count, payload);
+        each_coded(&vectors, &payloads, innovative, add)
+    }
+
+    /// Writes a coding vector and a payload to each row.
+    fn recode(&mut self, mut vectors: RowsMut<'_>, mut payloads: RowsMut<'_>) -> PyResult<()> {
+        let width = width("payloads", payloads.shape())?;
+        same_rows("payloads", payloads.shape()[0], vectors.shape()[0])?;
+        let vector_bytes = self.inner.field().vector_len_bytes(self.inner.known_count());
+        if vectors.shape()[1] != vector_bytes {
+            let given = format!("rows of {} bytes", vectors.shape()[1]);
+            return Err(value("vectors", given, format!("rows of {vector_bytes}")));
+        }
+        let mut rows: Vec<&mut [u8]> =
+            bytes_mut("payloads", &mut payloads)?.chunks_exact_mut(width).collect();
+        let vectors = bytes_mut("vectors", &mut vectors)?;
+        let recoded = self.inner.recode_batch(&mut self.rng, vectors, &mut rows);
+        let recoded = recoded.ok_or_else(|| value("rank", self.inner.rank(), "1 or more"))?;
+        rows.iter_mut().for_each(|row| row[recoded.len..].fill(0));
+        Ok(())
+    }
+
+    #[getter]
+    fn rank(&self) -> usize {
+        self.inner.rank()
+    }
+
+    #[getter]
+    fn known_count(&self) -> usize {
+        self.inner.known_count()
+    }
+}
+
+/// A progressive decoder of one block.
+#[pyclass]
+pub struct BlockDecoder(codec::BlockDecoder);
+
+#[pymethods]
+impl BlockDecoder {
+    #[new]
+    fn new(field_order: u32, block_size: usize, symbol_bytes: usize) -> PyResult<Self> {
+        let inner = codec::BlockDecoder::new(field(field_order)?, block_size, symbol_bytes);
+        inner.map(BlockDecoder).map_err(refused)
+    }
+
+    /// Takes in source symbols of these indices, and tells which of them were innovative.
+    fn add_source(
+        &mut self,
+        indices: PyReadonlyArray1<'_, u64>,
+        symbols: Rows<'_>,
+        mut innovative: Flags<'_>,
+    ) -> PyResult<()> {
+        let width = width("symbols", symbols.shape())?;
+        same_rows("indices", indices.len(), symbols.shape()[0])?;
+        same_rows("innovative", innovative.len(), symbols.shape()[0])?;
+        let symbols = bytes("symbols", &symbols)?.chunks_exact(width);
+        let each = indices.as_array().into_iter().zip(symbols).zip(innovative.as_array_mut());
+        for ((&index, symbol), innovative) in each {
+            let index = usize::try_from(index).unwrap_or(usize::MAX);
+            *innovative = self.0.add_source(index, symbol).map_err(refused)? == Outcome::Innovative;
+        }
+        Ok(())
+    }
+
+    /// Takes in coded symbols, and tells which of them were innovative.
+    fn add_coded(
+        &mut self,
+        vectors: Rows<'_>,
+        count: usize,
+        payloads: Rows<'_>,
+        innovative: Flags<'_>,
+    ) -> PyResult<()> {
+        let add = |vector: &[u8], payload: &[u8]| self.0.add_coded(vector, count, payload);
+        each_coded(&vectors, &payloads, innovative, add)
+    }
+
+    /// Writes what is decoded: a symbol to its row, padded with zeros, and whether it is there.
+    fn symbols(&self, mut out: RowsMut<'_>, mut decoded: Flags<'_>) -> PyResult<()> {
+        let width = width("out", out.shape())?;
+        same_rows("out", out.shape()[0], self.0.block_size())?;
+        same_rows("decoded", decoded.len(), self.0.block_size())?;
+        let rows = bytes_mut("out", &mut out)?.chunks_exact_mut(width);
+        for ((index, row), decoded) in rows.enumerate().zip(decoded.as_array_mut()) {
+            let symbol = self.0.symbol(index);
+            *decoded = symbol.is_some();
+            let symbol = symbol.unwrap_or_default();
+            let Some((filled, rest)) = row.split_at_mut_checked(symbol.len()) else {
+                return Err(value("out", format!("rows of {width} bytes"), symbol.len()));
+            };
+            filled.copy_from_slice(symbol);
+            rest.fill(0);
+        }
+        Ok(())
+    }
+
+    #[getter]
+    fn rank(&self) -> usize {
+        self.0.rank()
+    }
+
+    #[getter]
+    fn is_complete(&self) -> bool {
+        self.0.is_complete()
+    }
+}
+
+/// Gives every row of two arrays to a coder.
+fn each_coded(
+    vectors: &Rows<'_>,
+    payloads: &Rows<'_>,
+    mut innovative: Flags<'_>,
+    mut add: impl FnMut(&[u8], &[u8]) -> Result<Outcome, codec::CodecError>,
+) -> PyResult<()> {
+    let vector_width = width("vectors", vectors.shape())?;
+    let payload_width = width("payloads", payloads.shape())?;
+    same_rows("payloads", payloads.shape()[0], vectors.shape()[0])?;
+    same_rows("innovative", innovative.len(), vectors.shape()[0])?;
+    let vectors = bytes("vectors", vectors)?.chunks_exact(vector_width);
+    let payloads = bytes("payloads", payloads)?.chunks_exact(payload_width);
+    for ((vector, payload), innovative) in vectors.zip(payloads).zip(innovative.as_array_mut()) {
+        *innovative = add(vector, payload).map_err(refused)? == Outcome::Innovative;
+    }
+    Ok(())
+}

@@ -1,0 +1,31 @@
+//! What the Python package `corridor` calls: conversion only.
+//!
+//! Arrays are numpy's own memory on both sides of the border, never lists or `bytes`. Shapes and
+//! defaults are the package's matter; what is wrong all the same is a `ValueError` that says which
+//! argument, what it is, and what was expected.
+
+mod budget;
+mod codec;
+mod error;
+mod sim;
+
+/// The module `corridor._native`.
+#[pyo3::pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::budget::{optimum, playncool};
+    #[pymodule_export]
+    use super::codec::{BlockDecoder, BlockEncoder, Recoder, draw_vectors, vector_bytes};
+    #[pymodule_export]
+    use super::sim::{plan_points, run_plan};
+
+    /// Hash of the simulator's sources: equal hashes, equal results.
+    #[pymodule_export]
+    const CODE_VERSION: &str = corridor_sim::CODE_VERSION;
+    /// Commit of the simulator; "unknown" where it was built without a repository.
+    #[pymodule_export]
+    const COMMIT: &str = corridor_sim::COMMIT;
+    /// Erasure ratios above this are taken for it by the budgets.
+    #[pymodule_export]
+    const ERASURE_RATIO_MAX: f64 = corridor_proto::budget::ERASURE_RATIO_MAX;
+}

@@ -1,0 +1,53 @@
+"""Arguments of the models: what is out of range is an error that says so."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+def within(
+    name: str,
+    value: ArrayLike,
+    low: float,
+    high: float,
+    *,
+    open_low: bool = False,
+    open_high: bool = False,
+    what: str = "a number",
+) -> FloatArray:
+    """Return the argument as an array of floats, all of them within a range.
+
+    Raises
+    ------
+    ValueError
+        With the argument's name, the first value out of range (NaN is), and the range.
+    """
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} = {value!r}: expected {what}, or an array of them") from None
+    above = array > low if open_low else array >= low
+    below = array < high if open_high else array <= high
+    good = above & below
+    if not np.all(good):
+        given = float(np.atleast_1d(array)[~np.atleast_1d(good)][0])
+        left, right = "(" if open_low else "[", ")" if open_high else "]"
+        raise ValueError(f"{name} = {given:g}: expected {what} in {left}{low:g}, {high:g}{right}")
+    return array
+
+
+def positive(name: str, value: ArrayLike, what: str) -> FloatArray:
+    """Return the argument as an array of floats above 0 and finite."""
+    return within(name, value, 0.0, np.inf, open_low=True, open_high=True, what=what)
+
+
+def erasure(name: str, value: ArrayLike) -> FloatArray:
+    """Return the argument as an array of erasure probabilities from 0, below 1."""
+    return within(name, value, 0.0, 1.0, open_high=True, what="an erasure probability")
+
+
+def scalar(array: FloatArray) -> FloatArray:
+    """Return an array without dimensions as a number of numpy, any other as it is."""
+    result: FloatArray = array[()]
+    return result

@@ -1,0 +1,288 @@
+"""Base stations that a population of users needs, and their power: Sections VII to X of KIM.
+
+KIM is M. Kim et al., "Modeling Network Coded TCP: Analysis of Throughput and Energy Cost" (2012).
+Rates are in Mbit/s of 10^6 bits; sizes of files are in megabytes of 2^20 bytes (which the figures
+need) or, where asked for, of 10^6.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from corridor.models import tcp, tcp_nc
+from corridor.models._check import FloatArray, erasure, positive, scalar, within
+
+#: Bytes of a megabyte: with these, curves of Figs. 20 and 21 coincide that the text says do.
+MEGABYTE = 2**20
+#: Most bandwidth of a base station, Mbit/s (KIM, Section VII-A).
+BANDWIDTH_MAX_MBPS = 300.0
+#: Most active users of a base station (KIM, Section VII-A).
+USERS_MAX = 200.0
+#: Least and largest power of a base station, kW (KIM, Section VII).
+POWER_KW = (2.0, 3.0)
+
+
+def file_mean_mb(sizes_mb: ArrayLike, probabilities: ArrayLike) -> float:
+    """Mean size of a file, mu_f (KIM, Section VII-A).
+
+    Parameters
+    ----------
+    sizes_mb
+        Sizes, megabytes, above 0.
+    probabilities
+        As many probabilities, which add up to 1.
+
+    Returns
+    -------
+    Megabytes.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of its range.
+
+    Examples
+    --------
+    >>> round(file_mean_mb([0.008, 1, 3, 20], [0.3, 0.3, 0.3, 0.1]), 4)
+    3.2024
+    """
+    sizes = positive("sizes_mb", sizes_mb, "megabytes")
+    shares = within("probabilities", probabilities, 0, 1, what="a probability")
+    if sizes.shape != shares.shape or not np.isclose(shares.sum(), 1):
+        given = f"{shares.size} adding up to {shares.sum():g}"
+        raise ValueError(f"probabilities = {given}: expected {sizes.size} adding up to 1")
+    return float(np.sum(sizes * shares))
+
+
+def transaction_s(
+    file_mb: ArrayLike, throughput_mbps: ArrayLike, megabyte: int = MEGABYTE
+) -> FloatArray:
+    """Mean duration of a transaction, Delta = mu_f / T (KIM, Section VII-A).
+
+    Parameters
+    ----------
+    file_mb
+        Mean size of a file, megabytes, above 0.
+    throughput_mbps
+        Throughput that a user sees, Mbit/s, from 0.
+    megabyte
+        Bytes of a megabyte: 2^20 or 10^6.
+
+    Returns
+    -------
+    Seconds; infinite without throughput.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of its range.
+
+    Examples
+    --------
+    >>> float(transaction_s(3.2, 1.0, megabyte=10**6))
+    25.6
+    """
+    if megabyte not in (2**20, 10**6):
+        raise ValueError(f"megabyte = {megabyte}: expected 2**20 or 10**6 bytes")
+    bits = positive("file_mb", file_mb, "megabytes") * (8 * megabyte)
+    rate = within("throughput_mbps", throughput_mbps, 0, np.inf, what="Mbit/s") * 1e6
+    with np.errstate(divide="ignore"):
+        duration: FloatArray = bits / rate
+    return scalar(duration)
+
+
+def active_probability(duration_s: ArrayLike, q: ArrayLike) -> FloatArray:
+    """Probability that a user is active, P = min(1, Delta q) (KIM, Eq. 21).
+
+    Parameters
+    ----------
+    duration_s
+        Mean duration Delta of a transaction, s, from 0.
+    q
+        Probability that a user starts a transaction in a second, in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        For an argument out of its range.
+
+    Examples
+    --------
+    >>> active_probability([10, 25.6, 200], 0.03).round(3)
+    array([0.3  , 0.768, 1.   ])
+    """
+    duration = within("duration_s", duration_s, 0, np.inf, what="seconds")
+    chance = within("q", q, 0, 1, what="a probability per second")
+    with np.errstate(invalid="ignore"):
+        load = duration * chance
+    return scalar(np.where(chance == 0, 0.0, np.minimum(1.0, load)))
+
+
+def stations_per_user(bandwidth_mbps: ArrayLike) -> FloatArray:
+    """Share of a base station that an active user takes, max(B/300, 1/200) (KIM, Eq. 22).
+
+    Parameters
+    ----------
+    bandwidth_mbps
+        Bandwidth B given to a user, Mbit/s, above 0.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of its range.
+
+    Examples
+    --------
+    >>> stations_per_user([1.0, 3.0]).tolist()
+    [0.005, 0.01]
+    """
+    bandwidth = positive("bandwidth_mbps", bandwidth_mbps, "Mbit/s")
+    return scalar(np.maximum(bandwidth / BANDWIDTH_MAX_MBPS, 1 / USERS_MAX))
+
+
+def base_stations(
+    bandwidth_mbps: ArrayLike,
+    throughput_mbps: ArrayLike,
+    q: ArrayLike,
+    file_mb: ArrayLike,
+    users: ArrayLike = 1000,
+    megabyte: int = MEGABYTE,
+) -> FloatArray:
+    """Base stations needed, N_bs = N P max(B/B_max, 1/N_max) (KIM, Eqs. 21 and 22).
+
+    Parameters
+    ----------
+    bandwidth_mbps
+        Bandwidth B given to an active user, Mbit/s, above 0.
+    throughput_mbps
+        Throughput T that the user sees, Mbit/s, from 0 to B.
+    q
+        Probability that a user starts a transaction in a second, in [0, 1].
+    file_mb
+        Mean size of a file, megabytes, above 0.
+    users
+        Users N, from 0.
+    megabyte
+        Bytes of a megabyte: 2^20 or 10^6.
+
+    Returns
+    -------
+    Base stations; a fraction means that the next whole number is needed.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of its range.
+
+    Examples
+    --------
+    >>> base_stations([0.5, 1.0, 3.0], [0.5, 1.0, 3.0], 0.02, 3.2).round(3)
+    array([5.   , 2.684, 1.79 ])
+    """
+    bandwidth = positive("bandwidth_mbps", bandwidth_mbps, "Mbit/s")
+    seen = within("throughput_mbps", throughput_mbps, 0, np.inf, what="Mbit/s")
+    if np.any(seen > bandwidth * (1 + 1e-12)):
+        given = float(np.max(seen))
+        raise ValueError(f"throughput_mbps = {given:g}: expected Mbit/s, at most the bandwidth's")
+    count = within("users", users, 0, np.inf, open_high=True, what="users")
+    active = active_probability(transaction_s(file_mb, seen, megabyte), q)
+    return scalar(count * active * stations_per_user(bandwidth))
+
+
+def power_kw(stations: ArrayLike, per_station_kw: ArrayLike = POWER_KW) -> FloatArray:
+    """Power of so many base stations, fractions of which are whole ones (KIM, Section VII).
+
+    Parameters
+    ----------
+    stations
+        Base stations, from 0.
+    per_station_kw
+        Power of each, kW, above 0: by default the least and the largest that KIM gives.
+
+    Returns
+    -------
+    Kilowatts; the last axis is that of ``per_station_kw``, if it has one.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of its range.
+
+    Examples
+    --------
+    >>> power_kw(2.684).tolist()
+    [6.0, 9.0]
+    """
+    count = np.ceil(within("stations", stations, 0, np.inf, open_high=True, what="base stations"))
+    each = positive("per_station_kw", per_station_kw, "kilowatts")
+    return scalar(np.multiply.outer(count, each))
+
+
+def tcp_throughput_mbps(
+    bandwidth_mbps: ArrayLike, p: ArrayLike, rtt_s: ArrayLike = 0.1, window_max: ArrayLike = 50
+) -> FloatArray:
+    """TCP's throughput with a bandwidth, min(Eq. 16, B (1-p)) (KIM, Section X, Fig. 19b).
+
+    Parameters
+    ----------
+    bandwidth_mbps
+        Bandwidth B, Mbit/s, above 0.
+    p
+        Erasure probability from end to end, in [0, 12/13].
+    rtt_s
+        Round-trip time, s, above 0.
+    window_max
+        Largest window, packets of 1000 bytes, from 1.
+
+    Returns
+    -------
+    Mbit/s. T_o is 3.75 rounds.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of its range.
+
+    Examples
+    --------
+    >>> tcp_throughput_mbps(5.0, [0, 0.01, 0.05]).round(4)
+    array([4.    , 0.8092, 0.2913])
+    """
+    bandwidth = positive("bandwidth_mbps", bandwidth_mbps, "Mbit/s")
+    limit = bandwidth * (1 - erasure("p", p))
+    return scalar(np.minimum(tcp.mbps(tcp.throughput(p, rtt_s, window_max)), limit))
+
+
+def tcp_nc_throughput_mbps(
+    bandwidth_mbps: ArrayLike, p: ArrayLike, srtt_s: ArrayLike = 0.1, window_max: ArrayLike = 50
+) -> FloatArray:
+    """Throughput of TCP/NC with a bandwidth, min(Eq. 20, B (1-p)) (KIM, Section X, Fig. 19a).
+
+    Parameters
+    ----------
+    bandwidth_mbps
+        Bandwidth B, Mbit/s, above 0.
+    p
+        Erasure probability from end to end, in [0, 1).
+    srtt_s
+        Smoothed round-trip time, s, above 0.
+    window_max
+        Largest window, packets of 1000 bytes, from 1.
+
+    Returns
+    -------
+    Mbit/s, of connections that last: Eq. 20 for n without bound.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of its range.
+
+    Examples
+    --------
+    >>> tcp_nc_throughput_mbps([1.0, 5.0], [0.1, 0.05])
+    array([0.9, 4. ])
+    """
+    bandwidth = positive("bandwidth_mbps", bandwidth_mbps, "Mbit/s")
+    limit = bandwidth * (1 - erasure("p", p))
+    window_limit = tcp.mbps(tcp_nc.throughput(np.inf, srtt_s, window_max))
+    return scalar(np.minimum(window_limit, limit))

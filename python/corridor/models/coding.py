@@ -1,0 +1,174 @@
+"""Budgets of coded transmissions, and gains of coding.
+
+The budgets are those that the daemon runs: they are computed by its own code.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from corridor import _native
+from corridor.models._check import FloatArray, scalar, within
+
+#: Larger erasure ratios are taken for this: what the daemon believes at most.
+ERASURE_RATIO_MAX = _native.ERASURE_RATIO_MAX
+
+
+@dataclass(frozen=True)
+class PlayNCool:
+    """Budgets of a block, in symbols; see `playncool`."""
+
+    #: Encoder's transmissions before the helper starts, r.
+    encoder_head_start: FloatArray
+    #: Symbols that the helper has overheard when it starts, r (1-e1).
+    helper_threshold: FloatArray
+    #: Helper's transmissions, k.
+    helper_budget: FloatArray
+    #: Encoder's transmissions, r + k.
+    encoder_budget: FloatArray
+
+
+def _points(
+    block_size: ArrayLike, e1: ArrayLike, e2: ArrayLike, e3: ArrayLike
+) -> tuple[list[FloatArray], tuple[int, ...]]:
+    arrays = [within("block_size", block_size, 1, 1024, what="symbols")]
+    for name, ratio in (("e1", e1), ("e2", e2), ("e3", e3)):
+        arrays.append(within(name, ratio, 0, 1, what="an erasure ratio"))
+    even = np.broadcast_arrays(*arrays)
+    return [np.ascontiguousarray(array).ravel() for array in even], even[0].shape
+
+
+def playncool(block_size: ArrayLike, e1: ArrayLike, e2: ArrayLike, e3: ArrayLike) -> PlayNCool:
+    """Budgets of PlayNCool for a block (FRANC 2014, Section II-A), as the daemon computes them.
+
+    Parameters
+    ----------
+    block_size
+        Symbols g of the block, 1 to 1024.
+    e1, e2, e3
+        Erasure ratios from encoder to helper, helper to decoder, encoder to decoder, in [0, 1];
+        above `ERASURE_RATIO_MAX` they are taken for that.
+
+    Returns
+    -------
+    Symbols, without overshoot.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of its range.
+
+    Examples
+    --------
+    >>> budgets = playncool(150, 0.3, 0.3, [0.4, 0.6])
+    >>> budgets.encoder_budget.round(1)
+    array([170.5, 182.9])
+    """
+    points, shape = _points(block_size, e1, e2, e3)
+    columns = _native.playncool(*points)
+    return PlayNCool(*(scalar(column.reshape(shape)) for column in columns))
+
+
+def optimum(
+    block_size: ArrayLike, e1: ArrayLike, e2: ArrayLike, e3: ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    """Fewest expected transmissions of encoder and helper that bring a block to the decoder.
+
+    They minimise N_s + N_h with N_s (1 - e1 e3) >= g and N_s (1-e3) + N_h (1-e2) >= g.
+
+    Parameters
+    ----------
+    block_size
+        Symbols g of the block, 1 to 1024.
+    e1, e2, e3
+        Erasure ratios from encoder to helper, helper to decoder, encoder to decoder, in [0, 1];
+        above `ERASURE_RATIO_MAX` they are taken for that.
+
+    Returns
+    -------
+    Transmissions of the encoder, N_s, and of the helper, N_h.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of its range.
+
+    Examples
+    --------
+    >>> [float(count.round(1)) for count in optimum(150, 0.25, 0.25, 0.5)]
+    [171.4, 85.7]
+    """
+    points, shape = _points(block_size, e1, e2, e3)
+    encoder, helper = _native.optimum(*points)
+    return scalar(encoder.reshape(shape)), scalar(helper.reshape(shape))
+
+
+def _relays(relays: ArrayLike) -> FloatArray:
+    return within("relays", relays, 1, np.inf, open_high=True, what="relays")
+
+
+def chain_gain_relays(relays: ArrayLike) -> FloatArray:
+    """Coding gain of a chain by the formula of CATWOMAN 2013, 1 + (N-1)/(2N).
+
+    Parameters
+    ----------
+    relays
+        Relays N between the two end nodes, from 1.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of its range.
+
+    Examples
+    --------
+    >>> chain_gain_relays([1, 3, 6]).round(4)
+    array([1.    , 1.3333, 1.4167])
+    """
+    n = _relays(relays)
+    return scalar(1 + (n - 1) / (2 * n))
+
+
+def chain_gain_nodes(relays: ArrayLike) -> FloatArray:
+    """The same with the end nodes counted, 1 + N/(2(N+1)): CATWOMAN's text has 1.25 for N = 1.
+
+    Parameters
+    ----------
+    relays
+        Relays N between the two end nodes, from 1.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of its range.
+
+    Examples
+    --------
+    >>> chain_gain_nodes([1, 3, 6]).round(3)
+    array([1.25 , 1.375, 1.429])
+    """
+    n = _relays(relays)
+    return scalar(1 + n / (2 * (n + 1)))
+
+
+def chain_gain_transmissions(relays: ArrayLike) -> FloatArray:
+    """Transmissions without coding over those with it, 2 (N+1) / (N+2), as COPE counts.
+
+    Parameters
+    ----------
+    relays
+        Relays N between the two end nodes, from 1.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of its range.
+
+    Examples
+    --------
+    >>> chain_gain_transmissions([1, 3, 6]).round(2)
+    array([1.33, 1.6 , 1.75])
+    """
+    n = _relays(relays)
+    return scalar(2 * (n + 1) / (n + 2))

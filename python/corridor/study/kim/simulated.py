@@ -1,0 +1,248 @@
+"""Figs. 9 to 15: TCP and TCP/NC across four lossy links (Section VI)."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from corridor import plot, sim
+from corridor.models import tcp, tcp_nc
+from corridor.study.claims import Measured
+from corridor.study.findings import Context, Findings
+
+ERASURE = "network.links.erasure_ratio"
+R = "flow.0.tcp_nc.redundancy"
+#: Plans by what runs in them, and their names.
+PROTOCOLS = {"nc": "TCP/NC", "tcp": "TCP"}
+
+
+def _mean(results: xr.Dataset, name: str) -> xr.DataArray:
+    """Mean over replications and flows."""
+    return results[f"flow.{name}"].mean(["replication", "flow"])
+
+
+def _with_headers(context: Context) -> float:
+    return 1 + float(context.parameter("header_bytes") / context.parameter("payload_bytes"))
+
+
+def _over_p(
+    context: Context, name: str, scale: float, what: str
+) -> tuple[dict[str, xr.DataArray], Figure, list[dict[str, float]]]:
+    """Means of a metric over p for both protocols, and their course over time at each p.
+
+    The courses are for the eye: quick runs go without.
+    """
+    results = {use: context.simulate(use) for use in PROTOCOLS}
+    q = results["nc"][ERASURE].to_numpy()
+    p = tcp.end_to_end_erasure(q, context.parameter("links"))
+    figure, axes = plot.panels(1 if context.quick else len(q) + 1, columns=3)
+    means = {}
+    for use, label in PROTOCOLS.items():
+        metric = results[use][f"flow.{name}"]
+        means[use] = metric.mean(["replication", "flow"]) / scale
+        plot.estimates(axes[0], p, sim.mean_ci(metric.mean("flow")), label, scale)
+    plot.labelled(axes[0], "mean of both flows", "erasure probability p, end to end", what)
+    for panel, link, loss in zip(axes[1:], q, p, strict=False):
+        for use, label in PROTOCOLS.items():
+            _course(context.simulate(f"{use}_course"), f"flow.{name}", link, scale, panel, label)
+        title = f"one run, p = {loss:.4f}"
+        plot.labelled(panel, title, "time / s", what, legend=panel is axes[1])
+    rows = [
+        {"p": round(float(p[i]), 4), "TCP/NC": float(means["nc"][i]), "TCP": float(means["tcp"][i])}
+        for i in range(len(q))
+    ]
+    return means, figure, rows
+
+
+def _course(
+    results: xr.Dataset, name: str, link: float, scale: float, axes: Axes, label: str
+) -> None:
+    """Draw a metric of both flows over time, at one erasure ratio of the links."""
+    chosen = results.isel(point=np.flatnonzero(results[ERASURE].to_numpy() == link))
+    colour = "C0" if label == PROTOCOLS["nc"] else "C1"
+    for flow, style in ((0, "-"), (1, "--")):
+        values = chosen[name].isel(replication=0, flow=flow).to_numpy() / scale
+        edges = np.append(chosen["warm_up_s"].to_numpy(), chosen["duration_s"].to_numpy()[-1])
+        axes.stairs(values, edges, color=colour, linestyle=style, label=f"{label}, flow {flow}")
+
+
+def throughput(context: Context) -> Findings:
+    """Fig. 9: throughput with R = 1.25 at all p."""
+    means, figure, rows = _over_p(context, "goodput_bps", 1e6, "goodput / (Mbit/s)")
+    nc, plain = means["nc"].to_numpy(), means["tcp"].to_numpy()
+    headers = _with_headers(context)
+    measured: dict[str, Measured] = {
+        "KIM-044": float(abs(nc[0] / plain[0] - 1)),
+        "KIM-048": float(nc[-1] * headers),
+        "KIM-F9-1": float(nc[:-1].min() / nc[0]),
+        "KIM-F9-2": float((nc[1:] / plain[1:]).min()),
+    }
+    return Findings(measured, rows, figure)
+
+
+def windows(context: Context) -> Findings:
+    """Fig. 10: congestion windows with R = 1.25 at all p."""
+    means, figure, rows = _over_p(context, "cwnd_mean_packets", 1, "window / packets")
+    nc, plain = means["nc"].to_numpy(), means["tcp"].to_numpy()
+    goodput = _mean(context.simulate("tcp"), "goodput_bps").to_numpy()
+    open_share, used_share = plain[1:] / plain[0], goodput[1:] / goodput[0]
+    measured: dict[str, Measured] = {
+        "KIM-045": float(nc[:-1].min()),
+        "KIM-046": float((open_share / used_share).min()),
+    }
+    return Findings(measured, rows, figure)
+
+
+def round_trips(context: Context) -> Findings:
+    """Fig. 11: smoothed round-trip times with R = 1.25 at all p."""
+    means, figure, rows = _over_p(context, "srtt_s", 1, "smoothed round-trip time / s")
+    nc = means["nc"].to_numpy()
+    runs = {use: context.simulate(use)["flow.srtt_s"] for use in ("nc", "tcp")}
+    lossy = {
+        use: float(run.isel(point=3).std(["replication", "flow"])) for use, run in runs.items()
+    }
+    measured: dict[str, Measured] = {
+        "KIM-047": float(nc.min()),
+        "KIM-F11-1": float(nc[:-1].max()),
+        "KIM-F11-3": float(nc[-1]),
+        "KIM-F11-2": lossy["tcp"] / lossy["nc"],
+    }
+    return Findings(measured, rows, figure)
+
+
+def _over_redundancy(context: Context) -> tuple[dict[float, float], float, Figure]:
+    """Goodput of TCP/NC by R, that of TCP, and their picture."""
+    coded, plain = context.simulate("nc"), context.simulate("tcp")
+    factors = coded[R].to_numpy()
+    goodput = sim.mean_ci(coded["flow.goodput_bps"].mean("flow"))
+    figure, (axes,) = plot.panels(1)
+    plot.estimates(axes, factors, goodput, "TCP/NC", 1e6)
+    reference = float(_mean(plain, "goodput_bps").isel(point=0)) / 1e6
+    axes.axhline(reference, color="C1", label="TCP")
+    least = 1 / (1 - context.parameter("p"))
+    axes.axvline(least, color="grey", linestyle=":", label=f"1/(1-p) = {least:.3f}")
+    marks = context.parameter("marked_r")
+    plot.published(axes, marks, [0.5] * len(marks), "published: full from here")
+    title = f"p = {context.parameter('p')}"
+    axes.set_ylim(0, 0.65)
+    plot.labelled(axes, title, "redundancy factor R", "goodput / (Mbit/s)")
+    means = goodput.sel(estimate="mean").to_numpy() / 1e6
+    by_factor = {round(float(f), 3): float(m) for f, m in zip(factors, means, strict=True)}
+    return by_factor, reference, figure
+
+
+def _rows(by_factor: dict[float, float], plain: float) -> list[dict[str, float]]:
+    return [{"R": r, "TCP/NC": value, "TCP": plain} for r, value in by_factor.items()]
+
+
+def _least_with(by_factor: dict[float, float], value: float) -> float:
+    """Least R from which on the goodput stays at least so high."""
+    enough: float = np.nan
+    for factor in sorted(by_factor, reverse=True):
+        if by_factor[factor] < value:
+            break
+        enough = factor
+    return enough
+
+
+def redundancy_at_10_percent(context: Context) -> Findings:
+    """Fig. 12: throughput over R at p = .0963."""
+    by_factor, plain, figure = _over_redundancy(context)
+    best = max(by_factor.values())
+    near = _least_with(by_factor, context.parameter("near_share") * best)
+    measured: dict[str, Measured] = {
+        "KIM-051": by_factor[1.10] / plain,
+        "KIM-052": by_factor[1.11] / plain,
+        "KIM-053": by_factor[1.12] / by_factor[1.11],
+        "KIM-054": near * (1 - context.parameter("p")),
+    }
+    return Findings(measured, _rows(by_factor, plain), figure)
+
+
+def redundancy_at_19_percent(context: Context) -> Findings:
+    """Fig. 13: throughput over R at p = .1855."""
+    by_factor, plain, figure = _over_redundancy(context)
+    plateau = [value for factor, value in by_factor.items() if factor >= 1.28]
+    best = max(by_factor.values())
+    near = _least_with(by_factor, context.parameter("near_share") * best)
+    measured: dict[str, Measured] = {
+        "KIM-055": min(plateau) * _with_headers(context),
+        "KIM-056": near * (1 - context.parameter("p")),
+        "KIM-F13-1": min(plateau) / max(plateau),
+    }
+    return Findings(measured, _rows(by_factor, plain), figure)
+
+
+def _published(context: Context, *ids: str) -> list[float]:
+    """Published values of these claims; NaN for none."""
+    values = {claim.id: claim.value for claim in context.experiment.claims}
+    return [float(values.get(each, np.nan)) for each in ids]
+
+
+def _bars(names: Iterable[str], ours: Iterable[float], theirs: Iterable[float]) -> Figure:
+    figure, (axes,) = plot.panels(1)
+    places = np.arange(len(list(names := list(names))))
+    axes.bar(places, list(ours), width=0.5, label="simulated, headers counted")
+    plot.published(axes, list(places), list(theirs))
+    axes.set_xticks(places, names, fontsize=8)
+    axes.set_ylim(top=1.25 * axes.get_ylim()[1])
+    plot.labelled(axes, "throughput", "", "throughput / (Mbit/s)")
+    return figure
+
+
+def fair_shares(context: Context) -> Findings:
+    """Fig. 14: two flows of TCP/NC at a bottleneck."""
+    results = context.simulate("nc")
+    p, c, r = (context.parameter(name) for name in ("p", "capacity_mbps", "redundancy"))
+    goodput = results["flow.goodput_bps"].mean("replication").isel(point=0).to_numpy() / 1e6
+    counted = goodput * _with_headers(context)
+    measured: dict[str, Measured] = {
+        "KIM-058": round(float(tcp_nc.achievable_bandwidth(c, p, r, 2)), 4),
+        "KIM-059": round(float(c * (1 - tcp.end_to_end_erasure(0.025)) / 2), 4),
+        "KIM-060": float(counted[0]),
+        "KIM-061": float(counted[1]),
+        "KIM-F14-1": float(results["fairness_ratio"].mean()),
+    }
+    rows = [
+        {"flow": f"NC{i}", "goodput": float(goodput[i]), "with headers": float(counted[i])}
+        for i in (0, 1)
+    ]
+    return Findings(
+        measured, rows, _bars(["NC0", "NC1"], counted, _published(context, "KIM-060", "KIM-061"))
+    )
+
+
+def a_second_flow(context: Context) -> Findings:
+    """Fig. 15: a second flow comes and goes."""
+    results, p = context.simulate("nc"), context.parameter("p")
+    means = results.mean("replication")
+    goodput = means["flow.goodput_bps"].to_numpy() / 1e6
+    window, srtt = means["flow.cwnd_mean_packets"], means["flow.srtt_s"]
+    counted = goodput * _with_headers(context)
+    achievable = tcp_nc.achievable_bandwidth(
+        context.parameter("capacity_mbps"), p, context.parameter("redundancy")
+    )
+    measured: dict[str, Measured] = {
+        "KIM-062": float(counted[1, 0]),
+        "KIM-063": float(counted[1, 1]),
+        "KIM-064": float(counted[0, 0]),
+        "KIM-065": round(float(achievable), 4),
+        "KIM-066": float(window.isel(point=1).min()),
+        "KIM-F15-1": float(srtt.isel(point=1).max() / srtt.isel(point=0, flow=0)),
+        "KIM-F15-2": float(goodput[2, 0] / goodput[0, 0]),
+    }
+    spans = [
+        f"{a:.0f} to {b:.0f} s"
+        for a, b in zip(results["warm_up_s"], results["duration_s"], strict=True)
+    ]
+    rows = [
+        {"interval": spans[i], "NC0": float(goodput[i, 0]), "NC1": float(goodput[i, 1]),
+         "window NC0": float(window[i, 0]), "srtt NC0": float(srtt[i, 0])}
+        for i in range(len(spans))
+    ]  # fmt: skip
+    names = [f"NC0\n{span}" for span in spans] + [f"NC1\n{spans[1]}"]
+    theirs = _published(context, "KIM-064", "KIM-062", "", "KIM-063")
+    figure = _bars(names, [*counted[:, 0], counted[1, 1]], theirs)
+    return Findings(measured, rows, figure)

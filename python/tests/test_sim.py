@@ -1,0 +1,123 @@
+"""Plans as dataclasses, and results as Datasets."""
+
+import tomllib
+
+import numpy as np
+import pytest
+import xarray as xr
+from corridor import sim
+
+LINK = sim.Link(rate_bps=2_000_000, delay_ms=5, queue_packets=50)
+TCP = sim.Tcp(preset="ns2", variant="reno", window_packets_max=20)
+
+
+def plan(**changes: object) -> sim.Plan:
+    fields = {
+        "network": sim.Chain(2, LINK),
+        "flows": [sim.Flow(0, 2, tcp=TCP), sim.Flow(0, 2, tcp=TCP, start_s=1)],
+        "duration_s": 4,
+        "replications": 2,
+        "sweeps": [sim.Sweep({"network.links.erasure_ratio": [0.0, 0.01, 0.05]})],
+        "seed": 7,
+    }
+    return sim.Plan(**(fields | changes))  # type: ignore[arg-type]
+
+
+def test_a_run_is_a_dataset_with_units() -> None:
+    results = sim.run(plan())
+    assert dict(results.sizes) == {"point": 3, "replication": 2, "flow": 2}
+    assert results["network.links.erasure_ratio"].values.tolist() == [0.0, 0.01, 0.05]
+    goodput = results["flow.goodput_bps"]
+    assert goodput.dims == ("point", "replication", "flow")
+    assert goodput.attrs["units"] == "bit/s"
+    assert goodput.attrs["long_name"] == "data received per second, without headers"
+    assert tomllib.loads(results.attrs["plan"])["seed"] == 7
+    without_losses = results["goodput_bps"].isel(point=0)
+    assert np.all((without_losses > 1.5e6) & (without_losses < 2e6))
+    assert np.all(results["goodput_bps"].mean("replication").diff("point") < 0)
+
+
+def test_results_do_not_depend_on_threads() -> None:
+    alone, together = sim.run(plan(), jobs=1), sim.run(plan(), jobs=4)
+    assert alone.identical(together)
+
+
+def test_replications_and_seeds_differ() -> None:
+    results = sim.run(plan(), replications=4)
+    assert results.sizes["replication"] == 4
+    lossy = results["packets_erased"].isel(point=2)
+    assert len(np.unique(lossy)) > 1
+    assert not results.identical(sim.run(plan(seed=8), replications=4))
+
+
+def test_a_file_says_the_same_as_dataclasses() -> None:
+    given = plan()
+    assert sim.run(sim.PlanText(given.text())).identical(sim.run(given))
+
+
+def test_network_coding_masks_losses() -> None:
+    link = sim.Link(2_000_000, 20, 50, erasure_ratio=0.05)
+    coded = sim.Flow(0, 2, tcp=TCP, tcp_nc=sim.TcpNc(redundancy=1.3))
+    network = sim.Chain(2, link)
+    plain = sim.run(plan(network=network, flows=[sim.Flow(0, 2, tcp=TCP)], sweeps=[]))
+    masked = sim.run(plan(network=network, flows=[coded], sweeps=[]))
+    assert float(masked["goodput_bps"].mean()) > 2 * float(plain["goodput_bps"].mean())
+
+
+def test_a_dumbbell_shares_its_bottleneck() -> None:
+    network = sim.Dumbbell(2, LINK, sim.Link(1_000_000, 5, 50))
+    flows = [sim.Flow(0, 2, tcp=TCP), sim.Flow(1, 3, tcp=TCP)]
+    results = sim.run(plan(network=network, flows=flows, sweeps=[], duration_s=20))
+    assert 0.8e6 < float(results["goodput_bps"].mean()) < 1e6
+
+
+def test_progress_is_told_to_the_end() -> None:
+    told: list[tuple[int, int]] = []
+    sim.run(plan(), progress=lambda done, total: told.append((done, total)))
+    assert told == [(done, 6) for done in range(1, 7)]
+
+
+def test_what_progress_raises_ends_the_run() -> None:
+    def stop(_done: int, _total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sim.run(plan(), progress=stop)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"duration_s": -1}, "duration_s"),
+        ({"replications": 0}, "replications"),
+        ({"network": sim.Chain(0, LINK)}, "network.links.count = 0: expected 1 to"),
+        ({"flows": [sim.Flow(0, 9, tcp=TCP)]}, r"flow\[0\]\.to"),
+        ({"sweeps": [sim.Sweep({"network.nothing": [1]})]}, "network.nothing|nothing"),
+    ],
+)
+def test_plans_that_cannot_be_are_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        sim.run(plan(**changes))
+
+
+def test_jobs_out_of_range_are_refused() -> None:
+    with pytest.raises(ValueError, match="jobs = 2000: expected 1 to 1024"):
+        sim.run(plan(), jobs=2000)
+
+
+def test_intervals_cover_the_mean_as_often_as_they_say() -> None:
+    samples = np.random.default_rng(1).normal(5.0, 2.0, (2000, 6))
+    estimate = sim.mean_ci(xr.DataArray(samples, dims=("point", "replication")))
+    low, high = (estimate.sel(estimate=name) for name in ("low", "high"))
+    assert float(((low <= 5) & (high >= 5)).mean()) == pytest.approx(0.95, abs=0.02)
+
+
+def test_one_replication_has_no_interval() -> None:
+    estimate = sim.mean_ci(xr.DataArray([[3.0]], dims=("point", "replication")))
+    assert float(estimate.sel(estimate="mean")[0]) == 3
+    assert bool(np.isnan(estimate.sel(estimate="low")[0]))
+
+
+def test_an_array_without_replications_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected `replication`"):
+        sim.mean_ci(xr.DataArray([1.0], dims="point"))

@@ -1,0 +1,157 @@
+"""Tests the Python package as people get it: built, and installed in an environment of its own.
+
+The environment is under cargo's target directory, and is kept: a second run installs what has
+changed. The extension is built with cargo's profile for tests, whose crates are there already.
+"""
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parent.parent
+PYTHON_MIN = (3, 11)
+#: Versions that are known to work together.
+CONSTRAINTS = TOP / "python" / "constraints.txt"
+#: Longest that installing and each check may take, seconds.
+PATIENCE_S = 1200
+SUMMARY = re.compile(r"(\d+) (passed|failed|error|errors|skipped)\b")
+
+
+def main() -> int:
+    passed, failed, absent = run()
+    print(f"{passed} passed, {failed} failed, {absent} skipped", flush=True)
+    return 1 if failed else 0
+
+
+def run() -> tuple[int, int, int]:
+    """Returns how many tests passed, failed, are absent."""
+    if sys.version_info < PYTHON_MIN:
+        print(f"absent: Python {PYTHON_MIN[0]}.{PYTHON_MIN[1]} for the Python package", flush=True)
+        return 0, 0, 1
+    python = environment()
+    if python is None:
+        return 0, 0, 1
+    if not install(python):
+        return 0, 1, 0
+    passed, failed = pytest(python)
+    for what, command in checks(python):
+        if quietly(what, command):
+            passed += 1
+        else:
+            failed += 1
+    return passed, failed, 0
+
+
+def target() -> Path:
+    return Path(os.environ.get("CARGO_TARGET_DIR", TOP / "target")).resolve()
+
+
+def environment() -> Path | None:
+    """Makes the environment with the tools, or finds it; None where it cannot be had."""
+    folder = target() / "python"
+    python = folder / "bin" / "python"
+    wanted = hashlib.sha256()
+    for file in (TOP / "pyproject.toml", CONSTRAINTS):
+        wanted.update(file.read_bytes())
+    stamp = folder / "installed"
+    if stamp.is_file() and stamp.read_text() == wanted.hexdigest() and python.is_file():
+        return python
+    print("python: an environment for the tests, a minute", flush=True)
+    try:
+        venv.create(folder, clear=True, with_pip=True)
+    except (subprocess.CalledProcessError, OSError) as error:
+        print(f"absent: an environment for Python (venv, pip): {error}", flush=True)
+        return None
+    command = [python, "-m", "pip", "install", "-q", "-c", CONSTRAINTS, *requirements()]
+    if not quietly("pip install of the tools", command):
+        print("absent: what the Python tests need cannot be installed", flush=True)
+        return None
+    stamp.write_text(wanted.hexdigest())
+    return python
+
+
+def requirements() -> list[str]:
+    """What pyproject.toml asks for: to build, to run, and to test."""
+    import tomllib
+
+    table = tomllib.loads((TOP / "pyproject.toml").read_text())
+    project = table["project"]
+    return [
+        *table["build-system"]["requires"],
+        *project["dependencies"],
+        *project["optional-dependencies"]["test"],
+    ]
+
+
+def install(python: Path) -> bool:
+    """Builds the wheel and installs it."""
+    print("python: building and installing the package", flush=True)
+    command = [
+        python, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation",
+        "--force-reinstall", "--config-settings", "build-args=--profile dev", TOP,
+    ]  # fmt: skip
+    return quietly("pip install .", command)
+
+
+def pytest(python: Path) -> tuple[int, int]:
+    """Runs the tests, and the examples of the installed package's documentation."""
+    command = [
+        python, "-m", "pytest", "-c", TOP / "pyproject.toml", "--rootdir", TOP / "python/tests",
+        "-p", "no:cacheprovider", "--doctest-modules", "--pyargs", "corridor", ".",
+    ]  # fmt: skip
+    result = subprocess.run(
+        [str(part) for part in command], cwd=TOP / "python" / "tests", env=clean(),
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE_S,
+        check=False,
+    )  # fmt: skip
+    lines = result.stdout.rstrip().splitlines() or [""]
+    counts = {word.rstrip("s"): int(number) for number, word in SUMMARY.findall(lines[-1])}
+    failed = counts.get("failed", 0) + counts.get("error", 0)
+    if result.returncode != 0 or failed:
+        print(result.stdout, flush=True)
+        failed = max(failed, 1)
+    print(f"python: pytest: {lines[-1]}", flush=True)
+    return counts.get("passed", 0), failed
+
+
+def checks(python: Path) -> list[tuple[str, list[object]]]:
+    return [
+        ("mypy.stubtest", [python, "-m", "mypy.stubtest", "corridor._native"]),
+        ("mypy --strict", [python, "-m", "mypy", "--config-file", TOP / "pyproject.toml"]),
+        ("ruff check", [python, "-m", "ruff", "check", "--no-cache", TOP / "python"]),
+        ("ruff format", [python, "-m", "ruff", "format", "--no-cache", "--check", TOP / "python"]),
+    ]
+
+
+def quietly(what: str, command: list[object]) -> bool:
+    """Runs a command in the repository, and shows what it says if it fails."""
+    cwd = target() if what == "mypy.stubtest" else TOP
+    try:
+        result = subprocess.run(
+            [str(part) for part in command], cwd=cwd, env=clean(), stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, timeout=PATIENCE_S, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        print(f"python: {what}: not done after {PATIENCE_S} s", flush=True)
+        return False
+    print(f"python: {what}: {'ok' if result.returncode == 0 else 'failed'}", flush=True)
+    if result.returncode != 0:
+        print(result.stdout, flush=True)
+    return result.returncode == 0
+
+
+def clean() -> dict[str, str]:
+    """The environment with our tools, and without what could bring another package in."""
+    own = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"}
+    rest = {name: value for name, value in os.environ.items() if name not in own}
+    tools = f"{target() / 'python' / 'bin'}{os.pathsep}{rest.get('PATH', os.defpath)}"
+    ours = {"CARGO_TARGET_DIR": str(target()), "MPLBACKEND": "Agg", "COLUMNS": "100"}
+    return rest | ours | {"PATH": tools}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
