@@ -21,9 +21,12 @@ pub struct CodingTable {
     /// Order in which symbols leave the encoder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<OrderName>,
-    /// TCP/NC: combinations for each segment of TCP's; without it, as many as are missing.
+    /// TCP/NC: combinations for each segment of TCP's; adaptive: the most of them, in the long run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redundancy: Option<f64>,
+    /// TCP/NC: send as many combinations as are missing, not a fixed factor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adaptive: Option<bool>,
     /// Source symbols in a block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_size: Option<u16>,
@@ -161,8 +164,12 @@ impl CodingTable {
                 DeliveryName::InOrder => Delivery::InOrder,
                 DeliveryName::Immediate => Delivery::Immediate,
             }),
-            tcp_nc: base.tcp_nc.map(|redundancy| {
-                self.redundancy.map_or(redundancy, |factor| Redundancy::Fixed { factor })
+            tcp_nc: base.tcp_nc.map(|redundancy| match (self.adaptive, self.redundancy) {
+                (Some(true), factor) => {
+                    Redundancy::Adaptive { loss_ratio: 0.0, factor_max: factor.unwrap_or(2.0) }
+                }
+                (_, Some(factor)) => Redundancy::Fixed { factor },
+                (_, None) => redundancy,
             }),
             field: self.field.map_or(base.field, Field::from),
             order: self.order.map_or(base.order, |name| match name {

@@ -147,12 +147,9 @@ impl CodingParams {
         }
     }
 
-    /// TCP/NC under the host's own TCP, with as much redundancy as is missing.
+    /// TCP/NC under the host's own TCP, with redundancy for 12 % of losses.
     pub fn tcp_nc() -> Self {
-        CodingParams {
-            tcp_nc: Some(crate::tcpnc::NcParams::default().redundancy),
-            ..CodingParams::default()
-        }
+        CodingParams { tcp_nc: Some(Redundancy::Fixed { factor: 1.15 }), ..CodingParams::default() }
     }
 
     /// A sliding window: the mode for use between two endpoints.

@@ -111,6 +111,7 @@ pub(super) const TABLES: &[Table] = &[
         keys: &[
             word("preset", "\"paper\", \"default\" or \"tcp-nc\"", &["paper", "default", "tcp-nc"]),
             key("redundancy", "a factor from 1 to 10"),
+            key("adaptive", "true or false"),
             word("field", "\"gf2\", \"gf16\" or \"gf256\"", &["gf2", "gf16", "gf256"]),
             word(
                 "order",
