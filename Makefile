@@ -9,10 +9,10 @@ CORRIDOR := $(TARGET)/release/corridor
 SCENARIOS := crates/cli/scenarios
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test torture bench bench-codec bench-lab bench-sim instructions lint build
+.PHONY: help demo test torture bench bench-codec bench-lab bench-sim bench-tunnel instructions lint build
 
 help: ## List these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: build ## Show in 4 minutes what coding does on a lossy radio: a table, and out/demo.svg
 	$(CORRIDOR) demo --out $(OUT)
@@ -38,6 +38,10 @@ bench-codec: ## The codec beside its peers and the machine's limits, 3 minutes: 
 bench-sim: ## What an event costs in the simulator, 2 minutes: out/bench/sim.json
 	$(CARGO) build --release --package corridor-bench --bin bench-sim
 	$(TARGET)/release/bench-sim --out $(OUT)/bench/sim.json
+
+# As `make bench-tunnel GATES=--quick`, or GATES='--only cpu'.
+bench-tunnel: build ## What window mode promises, held against the lab, hours: out/bench/tunnel.json
+	$(CORRIDOR) lab gates $(GATES) --out $(OUT)/bench
 
 instructions: ## Hold the codec's instruction counts (valgrind) against the baseline
 	$(CARGO) build --profile bench-codec --package corridor-bench --bin bench-codec

@@ -4,6 +4,7 @@
 //! standard error.
 
 mod compare;
+mod gates;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,6 +36,8 @@ enum LabVerb {
     Run(RunArgs),
     /// Put kernel TCP, both coding modes and other tunnels through the same scenario, in turns
     Compare(compare::CompareArgs),
+    /// Measure what window mode promises, and say which promises hold; hours, or --quick
+    Gates(gates::GatesArgs),
 }
 
 /// Arguments of `corridor lab run`.
@@ -96,6 +99,7 @@ pub fn run(args: LabArgs) -> ExitCode {
     let result = match args.verb {
         LabVerb::Run(args) => run_scenario(&args),
         LabVerb::Compare(args) => compare::run(&args),
+        LabVerb::Gates(args) => gates::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -32,6 +32,8 @@ pub(super) struct Pinger {
     /// The load is there.
     loaded: Arc<AtomicBool>,
     asks: Inside<Pings>,
+    /// Nobody asks any more.
+    done: Arc<AtomicBool>,
     answers: Inside<()>,
     /// When there are enough answers without load.
     base_until: Time,
@@ -49,12 +51,14 @@ impl Pinger {
         let (has_load, asked, answered) =
             (Arc::clone(&loaded), Arc::clone(shared), Arc::clone(shared));
         let address = SocketAddrV4::new(to.address, PORT);
-        let answers = to.namespace.spawn("lab-ping-answer", move || answer(&answered))?;
+        let done = Arc::new(AtomicBool::new(false));
+        let is_done = Arc::clone(&done);
+        let answers = to.namespace.spawn("lab-ping-answer", move || answer(&answered, &is_done))?;
         let asks = from
             .namespace
             .spawn("lab-ping", move || Asker::new().work(address, interval, &has_load, &asked))?;
         let base_until = clock::now() + (interval * BASE_COUNT).min(BASE_SPAN_MAX);
-        Ok(Pinger { loaded, asks, answers, base_until })
+        Ok(Pinger { loaded, asks, done, answers, base_until })
     }
 
     /// When the time without load is over.
@@ -67,19 +71,20 @@ impl Pinger {
         self.loaded.store(true, Ordering::Relaxed);
     }
 
-    /// What it measured. The threads have to have been stopped.
+    /// What it measured, when the measured interval is over and the last answers are there.
     pub(super) fn finish(self) -> Result<Pings, LabError> {
-        let pings = self.asks.join()?;
+        let pings = self.asks.join();
+        self.done.store(true, Ordering::Relaxed);
         self.answers.join()?;
-        Ok(pings)
+        pings
     }
 }
 
-fn answer(shared: &Shared) -> Result<(), LabError> {
+fn answer(shared: &Shared, done: &AtomicBool) -> Result<(), LabError> {
     let _ = set_timerslack(1);
     let socket = udp_socket(PORT)?;
     let mut buffer = [0; DATAGRAM_BYTES];
-    while !shared.is_stopped() {
+    while !shared.is_stopped() && !done.load(Ordering::Relaxed) {
         if let Ok((len, from)) = socket.recv_from(&mut buffer) {
             let _ = socket.send_to(&buffer[..len], from);
         }
