@@ -70,7 +70,7 @@ impl Echo {
     /// Ends the search.
     pub(crate) fn finish(self) -> Result<(), LabError> {
         self.found.store(true, Ordering::Relaxed);
-        self.threads.into_iter().map(Inside::join).collect()
+        self.threads.into_iter().try_for_each(Inside::join)
     }
 }
 

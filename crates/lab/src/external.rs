@@ -52,8 +52,8 @@ impl Tunnel {
     ///
     /// - `{side}` is `S` (where the load comes from) or `D`;
     /// - `{local}` and `{remote}` are the IPv4 addresses of this side and the other one's radios;
-    /// - `{address}` and `{peer}` are those that the tunnel is to have at its ends, in a /24; if the
-    ///   command does not name `{address}`, the lab gives it to the interface `{tun}`;
+    /// - `{address}` and `{peer}` are those that the tunnel is to have at its ends, in a /24; if
+    ///   the command does not name `{address}`, the lab gives it to the interface `{tun}`;
     /// - `{tun}` is the name of the interface to make, `{interface}` that of the radio;
     /// - `{netns}` is a path to this side's network namespace, which the command is in already;
     /// - `{dir}` is a directory of both sides, removed afterwards;

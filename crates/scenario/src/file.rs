@@ -220,8 +220,8 @@ pub enum Wire {
     /// The emulated radio.
     #[default]
     Radio,
-    /// A pair of virtual interfaces that takes no time, so that processors are the limit. `[medium]`
-    /// means nothing to it; the nodes lose e3 of the frames that they receive by themselves.
+    /// A pair of virtual interfaces that takes no time, so that processors are the limit; it has
+    /// nothing of `[medium]`. The nodes lose e3 of the frames that they receive by themselves.
     Veth,
 }
 
