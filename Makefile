@@ -9,10 +9,11 @@ CORRIDOR := $(TARGET)/release/corridor
 SCENARIOS := crates/cli/scenarios
 
 .DEFAULT_GOAL := help
-.PHONY: help python study bench-models demo test torture bench bench-codec bench-lab bench-sim instructions lint build
+.PHONY: help demo test torture bench bench-codec bench-lab bench-sim bench-tunnel bench-models \
+	python study instructions lint build
 
 help: ## List these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: build ## Show in 4 minutes what coding does on a lossy radio: a table, and out/demo.svg
 	$(CORRIDOR) demo --out $(OUT)
@@ -48,6 +49,10 @@ study: python ## Repeat the TCP/NC paper's experiments with fewer runs: out/stud
 
 bench-models: python ## How long a million points of the models take
 	$(OUT)/python/bin/python -m corridor.models.bench
+
+# As `make bench-tunnel GATES=--quick`, or GATES='--only cpu'.
+bench-tunnel: build ## What window mode promises, held against the lab, hours: out/bench/tunnel.json
+	$(CORRIDOR) lab gates $(GATES) --out $(OUT)/bench
 
 instructions: ## Hold the codec's instruction counts (valgrind) against the baseline
 	$(CARGO) build --profile bench-codec --package corridor-bench --bin bench-codec

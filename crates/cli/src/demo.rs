@@ -15,6 +15,8 @@ use clap::ValueEnum;
 use corridor_lab::LabError;
 use corridor_scenario::{Engine, Row, Run, Scenario, Transport, expand};
 
+pub(crate) use findings::{delay, rate};
+
 use crate::engine::{EngineError, Maker};
 use crate::progress::Progress;
 
@@ -204,7 +206,7 @@ fn write_files(out: &Path, scenario: &Scenario, rows: &[Row]) -> Result<(), Fail
 }
 
 /// Writes a file that is either complete or not there.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let mut file = tempfile::Builder::new()
         .prefix(".corridor-demo-")

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use corridor_lab::{LabError, Options};
+use corridor_lab::{LabError, Options, Tunnel};
 use corridor_scenario::{Engine, Row, Run, Scenario};
 use corridor_sim::SimError;
 use nix::sys::signal::{SigSet, Signal};
@@ -84,6 +84,21 @@ impl Maker {
             None if self.stop.load(Ordering::Relaxed) => Err(LabError::Interrupted.into()),
             None => Ok(corridor_sim::run_radio(scenario, run)?),
         }
+    }
+}
+
+impl Maker {
+    /// Makes a run through an external tunnel, in the lab.
+    ///
+    /// # Errors
+    /// See [`LabError`].
+    pub fn make_through(
+        &self,
+        scenario: &Scenario,
+        run: &Run,
+        tunnel: &Tunnel,
+    ) -> Result<Row, EngineError> {
+        Ok(corridor_lab::run_tunnel(scenario, run, tunnel, &self.stop)?)
     }
 }
 

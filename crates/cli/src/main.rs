@@ -5,6 +5,7 @@ mod check_config;
 mod demo;
 mod engine;
 mod lab;
+mod panel;
 mod plot;
 mod progress;
 mod sim;

@@ -28,17 +28,27 @@ impl Progress {
 
     /// The run at this place begins.
     pub fn begin(&self, index: usize, run: &Run) {
+        self.begin_as(index, &run.title());
+    }
+
+    /// The same for a run with this title.
+    pub fn begin_as(&self, index: usize, title: &str) {
         if let Some(bar) = &self.bar {
             let left: Duration = self.needed[index..].iter().sum();
-            bar.set_message(format!("{}; about {} left", run.title(), span(left)));
+            bar.set_message(format!("{title}; about {} left", span(left)));
         }
     }
 
     /// The run at this place has come to its result.
     pub fn finish(&self, index: usize, run: &Run, row: &Row) {
+        self.finish_as(index, &run.title(), row);
+    }
+
+    /// The same for a run with this title.
+    pub fn finish_as(&self, index: usize, title: &str, row: &Row) {
         let (count, goodput) = (self.needed.len(), row.goodput_bps / 1e6);
         let trust = if row.valid { "" } else { ", not valid" };
-        let line = format!("[{}/{count}] {}: {goodput:.3} Mbit/s{trust}", index + 1, run.title());
+        let line = format!("[{}/{count}] {title}: {goodput:.3} Mbit/s{trust}", index + 1);
         if let Some(bar) = &self.bar {
             bar.inc(1);
         }

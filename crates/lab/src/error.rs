@@ -66,6 +66,14 @@ pub enum LabError {
         /// The end of the nodes' standard error.
         stderr: String,
     },
+    /// An external tunnel is for TCP connections only.
+    #[error("{name} is a proxy for TCP connections: it does not carry {load}")]
+    Tunnel {
+        /// What it is called.
+        name: String,
+        /// What it was to carry.
+        load: &'static str,
+    },
     /// UDP datagrams of this size do not fit into a packet on this path.
     #[error(
         "datagram_bytes = {given}: expected at most {max}, what the path carries in one packet"

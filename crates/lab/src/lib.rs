@@ -6,7 +6,8 @@
 //! 1. [`prepare`] gets the rights, once for the process.
 //! 2. `station`: a namespace and a TAP for each station, set up by netlink.
 //! 3. `emulator`: one thread carries frames between the TAPs through the medium.
-//! 4. `node`: for paths with Corridor nodes, a child process for each station.
+//! 4. `node`: for paths with Corridor nodes, a child process for each station; or `external`: a
+//!    command of the user's for each.
 //! 5. `load`: UDP or TCP sockets in the namespaces of S and D send, receive and measure.
 //! 6. `run`: nodes are stopped, their counters read, and all of it becomes a row.
 //!
@@ -15,8 +16,10 @@
 #![deny(unsafe_code)]
 
 mod clock;
+mod echo;
 mod emulator;
 mod error;
+mod external;
 mod load;
 mod netns;
 mod node;
@@ -25,7 +28,9 @@ mod run;
 mod scratch;
 mod station;
 mod sys;
+mod template;
 
 pub use error::LabError;
+pub use external::Tunnel;
 pub use rights::prepare;
-pub use run::{LATENESS_MAX, Options, WARM_UP, run, time_needed};
+pub use run::{LATENESS_MAX, Options, run, run_tunnel, time_needed};

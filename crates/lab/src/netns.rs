@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -30,6 +30,11 @@ impl Namespace {
     /// A descriptor of its own, for a child process.
     pub(crate) fn descriptor(&self) -> Result<OwnedFd, LabError> {
         self.0.as_fd().try_clone_to_owned().what("keep a network namespace")
+    }
+
+    /// A path that leads to it as long as this process lives, for programs that take one.
+    pub(crate) fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
     }
 
     /// Runs something in a thread inside of it. Sockets made there stay there.

@@ -4,19 +4,21 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use corridor_proto::CodingTable;
-use corridor_scenario::{CodingCounts, DESTINATION, Path as Crossing, Run, SOURCE, UnderlayKind};
+use corridor_scenario::{
+    CodingCounts, DESTINATION, Path as Crossing, Run, SOURCE, Scenario, UnderlayKind, Wire,
+};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use crate::clock;
+use crate::echo::Echo;
 use crate::error::{Context, LabError};
 use crate::scratch::Scratch;
 use crate::station::{self, RADIO, Station};
@@ -28,8 +30,6 @@ pub(crate) const INNER_SUBNET: [u8; 3] = [10, 77, 0];
 pub(crate) const OUTER_SUBNET: [u8; 3] = [10, 66, 0];
 /// UDP port of the nodes.
 const NODE_PORT: u16 = 4242;
-/// Port on which D answers while the tunnel comes up.
-const ECHO_PORT: u16 = 7699;
 /// IPv6 is not carried below this MTU (RFC 8200, Section 5), with room for the tunnel's headers.
 const SYMBOL_SIZE_MIN_IPV6: u16 = 1_320;
 
@@ -59,6 +59,21 @@ struct NodeFile<'a> {
     coding: Option<&'a CodingTable>,
     link_errors: LinkErrorsTable,
     limits: LimitsTable,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    synthetic_loss: Option<SyntheticLossTable>,
+}
+
+/// Losses at reception, for wires that lose nothing themselves.
+#[derive(Serialize)]
+struct SyntheticLossTable {
+    seed: u64,
+    link: Vec<SyntheticLinkTable>,
+}
+
+#[derive(Serialize)]
+struct SyntheticLinkTable {
+    from: usize,
+    ratio: f64,
 }
 
 #[derive(Serialize)]
@@ -105,10 +120,19 @@ struct LimitsTable {
     ingress_packets: usize,
 }
 
+/// What station `index` loses of what the other one sends.
+fn synthetic_loss(run: &Run, seed: u64, index: usize) -> SyntheticLossTable {
+    let other = if index == SOURCE { DESTINATION } else { SOURCE };
+    // TOML has integers up to 2^63.
+    let seed = seed.wrapping_add(run.replication) & i64::MAX as u64;
+    let link = SyntheticLinkTable { from: other + 1, ratio: run.erasures.e3 };
+    SyntheticLossTable { seed, link: vec![link] }
+}
+
 /// The text of the file of station `index`.
 fn node_file(
     run: &Run,
-    ingress_packets: usize,
+    (ingress_packets, seed): (usize, u64),
     index: usize,
     psk: &str,
 ) -> Result<String, LabError> {
@@ -145,6 +169,8 @@ fn node_file(
         coding: run.path.is_coded().then_some(&run.coding),
         link_errors: LinkErrorsTable { mode: "measured" },
         limits: LimitsTable { ingress_packets },
+        synthetic_loss: (run.lab.wire == Wire::Veth && run.erasures.e3 > 0.0)
+            .then(|| synthetic_loss(run, seed, index)),
     };
     toml::to_string(&file).map_err(std::io::Error::other).what("write a node's configuration")
 }
@@ -196,7 +222,7 @@ impl Nodes {
     pub(crate) fn start(
         binary: &Path,
         run: &Run,
-        ingress_packets: usize,
+        scenario: &Scenario,
         stations: &[Station],
     ) -> Result<Self, LabError> {
         let psk = random_key()?;
@@ -205,7 +231,8 @@ impl Nodes {
         let patience = TUNNEL_UP_MAX.div_f64(heard_ratio).min(TUNNEL_UP_MAX_LOSSY);
         let mut nodes = Nodes { children: Vec::new(), patience, scratch: Scratch::new()? };
         for station in stations {
-            let text = node_file(run, ingress_packets, station.index, &psk)?;
+            let setting = (scenario.ingress_packets, scenario.seed);
+            let text = node_file(run, setting, station.index, &psk)?;
             let child = nodes.start_one(binary, station, &text)?;
             nodes.children.push(child);
         }
@@ -236,9 +263,8 @@ impl Nodes {
         stop: &AtomicBool,
     ) -> Result<(), LabError> {
         let deadline = clock::now() + self.patience;
-        let done = std::sync::Arc::new(AtomicBool::new(false));
-        let echo = station_thread(&stations[DESTINATION], &done, answer)?;
-        let probe = station_thread(&stations[SOURCE], &done, ask)?;
+        let (from, to) = (&stations[SOURCE].namespace, &stations[DESTINATION].namespace);
+        let echo = Echo::datagrams(from, to, station::address(INNER_SUBNET, DESTINATION))?;
         let mut asked = clock::now();
         let mut knows_all = vec![false; self.children.len()];
         let result = loop {
@@ -249,7 +275,7 @@ impl Nodes {
                 break Err(error);
             }
             // S and D are up when a packet went both ways; a helper has to tell.
-            let crossed = done.load(Ordering::Relaxed);
+            let crossed = echo.has_crossed();
             if crossed && knows_all[DESTINATION + 1..].iter().all(|&knows| knows) {
                 break Ok(());
             }
@@ -267,9 +293,7 @@ impl Nodes {
             }
             clock::sleep_until(clock::now() + TICK);
         };
-        done.store(true, Ordering::Relaxed);
-        echo.join()?;
-        probe.join()?;
+        echo.finish()?;
         result
     }
 
@@ -363,51 +387,6 @@ fn minds(pid: u32, signal: Signal) -> bool {
     })
 }
 
-/// A thread in a station that works until `done`.
-fn station_thread(
-    station: &Station,
-    done: &std::sync::Arc<AtomicBool>,
-    work: fn(&AtomicBool) -> Result<(), LabError>,
-) -> Result<crate::netns::Inside<()>, LabError> {
-    let done = std::sync::Arc::clone(done);
-    station.namespace.spawn("lab-echo", move || work(&done))
-}
-
-/// Sends datagrams back to where they come from.
-fn answer(done: &AtomicBool) -> Result<(), LabError> {
-    let socket = echo_socket(ECHO_PORT)?;
-    let mut buffer = [0; 64];
-    while !done.load(Ordering::Relaxed) {
-        if let Ok((len, from)) = socket.recv_from(&mut buffer) {
-            let _ = socket.send_to(&buffer[..len], from);
-        }
-    }
-    Ok(())
-}
-
-/// Sends datagrams to D until one comes back.
-fn ask(done: &AtomicBool) -> Result<(), LabError> {
-    let socket = echo_socket(0)?;
-    let to = SocketAddrV4::new(station::address(INNER_SUBNET, DESTINATION), ECHO_PORT);
-    let mut buffer = [0; 64];
-    while !done.load(Ordering::Relaxed) {
-        // Before the node has made its interface there is no way to D, and this fails.
-        if socket.send_to(b"corridor", to).is_err() {
-            clock::sleep_until(clock::now() + TICK);
-        } else if socket.recv_from(&mut buffer).is_ok() {
-            done.store(true, Ordering::Relaxed);
-        }
-    }
-    Ok(())
-}
-
-fn echo_socket(port: u16) -> Result<UdpSocket, LabError> {
-    let address = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
-    let socket = UdpSocket::bind(address).what("open a UDP port")?;
-    socket.set_read_timeout(Some(TICK)).what("bound a UDP socket's waiting")?;
-    Ok(socket)
-}
-
 /// 32 random bytes in hexadecimal digits.
 fn random_key() -> Result<String, LabError> {
     let mut key = [0; 32];
@@ -423,7 +402,7 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 /// The end of a file, as text.
-fn tail(path: &Path) -> String {
+pub(crate) fn tail(path: &Path) -> String {
     let bytes = fs::read(path).unwrap_or_default();
     let start = bytes.len().saturating_sub(STDERR_TAIL);
     let text = String::from_utf8_lossy(&bytes[start..]);
@@ -438,7 +417,7 @@ pub(crate) fn counts_of(reports: &[NodeReport], name: &str) -> Option<CodingCoun
 #[cfg(test)]
 mod tests {
     use corridor_proto::Stats;
-    use corridor_scenario::{Scenario, expand};
+    use corridor_scenario::expand;
 
     use super::*;
 
@@ -454,7 +433,7 @@ mod tests {
     #[test]
     fn a_helper_has_no_tunnel_and_both_ends_as_peers() {
         let run = run("coded+helper", "coding = { preset = 'paper', block_size = 64 }");
-        let text = node_file(&run, 77, 2, "ab").unwrap();
+        let text = node_file(&run, (77, 1), 2, "ab").unwrap();
         let file: toml::Table = toml::from_str(&text).unwrap();
         assert_eq!(file["station"]["role"].as_str(), Some("helper"));
         assert_eq!(file["station"]["id"].as_integer(), Some(3));
@@ -470,7 +449,7 @@ mod tests {
 
     #[test]
     fn a_plain_node_over_udp_has_endpoints_and_no_coding() {
-        let text = node_file(&run("plain", "underlay = 'udp'"), 100, 0, "ab").unwrap();
+        let text = node_file(&run("plain", "underlay = 'udp'"), (100, 1), 0, "ab").unwrap();
         let file: toml::Table = toml::from_str(&text).unwrap();
         assert_eq!(file["station"]["role"].as_str(), Some("plain"));
         assert_eq!(file["underlay"]["listen"].as_str(), Some("10.66.0.1:4242"));
@@ -480,8 +459,20 @@ mod tests {
     }
 
     #[test]
+    fn on_a_pair_of_interfaces_the_nodes_lose_frames_themselves() {
+        let run = Run { replication: 2, ..run("coded", "wire = 'veth'") };
+        let text = node_file(&run, (9, 5), 1, "ab").unwrap();
+        let file: toml::Table = toml::from_str(&text).unwrap();
+        let loss = &file["synthetic_loss"];
+        assert_eq!(loss["seed"].as_integer(), Some(5 + 2));
+        assert_eq!(loss["link"][0]["from"].as_integer(), Some(1));
+        assert_eq!(loss["link"][0]["ratio"].as_float(), Some(0.1));
+    }
+
+    #[test]
     fn small_symbols_carry_no_ipv6() {
-        let text = node_file(&run("coded", "coding = { symbol_size = 500 }"), 9, 1, "ab").unwrap();
+        let text =
+            node_file(&run("coded", "coding = { symbol_size = 500 }"), (9, 1), 1, "ab").unwrap();
         let file: toml::Table = toml::from_str(&text).unwrap();
         assert_eq!(file["tun"]["addresses"].as_array().map(Vec::len), Some(1));
     }

@@ -2,21 +2,21 @@
 
 use core::sync::atomic::AtomicBool;
 use core::time::Duration;
+use std::fs::File;
 use std::path::PathBuf;
 
 use corridor_scenario::{
     DESTINATION, Direction, ETHERNET_MTU, Engine, HELPER, Path, Row, Run, SOURCE, Scenario,
-    Transport, UnderlayKind, medium_config,
+    Transport, UnderlayKind, Wire, medium_config,
 };
 
 use crate::emulator::{Emulator, Report};
 use crate::error::{Context, LabError};
-use crate::load::{self, End, Outcome};
+use crate::external::{Running, Tunnel};
+use crate::load::{self, Course, End, Outcome};
 use crate::node::{INNER_SUBNET, NodeReport, Nodes, OUTER_SUBNET, counts_of};
 use crate::station::{self, NAMES, QueueSplit, RadioConfig, Station};
 
-/// Load before the measured interval: slow start and the first losses are over.
-pub const WARM_UP: Duration = Duration::from_secs(1);
 /// A run whose emulator is later than this at the 99th percentile is not valid.
 pub const LATENESS_MAX: Duration = Duration::from_millis(1);
 /// Environment variable that names another program to run as a node.
@@ -47,7 +47,7 @@ impl Options {
 pub fn time_needed(run: &Run) -> Duration {
     let nodes = if run.path == Path::Kernel { 0.1 } else { 0.6 };
     let drain = if run.transport == Transport::Udp { load::DRAIN_MAX } else { Duration::ZERO };
-    WARM_UP + drain + Duration::from_secs_f64(run.duration_s + nodes)
+    run.lab.warm_up + drain + Duration::from_secs_f64(run.duration_s + nodes)
 }
 
 /// Makes one run. The process must have been prepared with [`crate::prepare`], and the calling
@@ -61,31 +61,92 @@ pub fn run(
     options: &Options,
     stop: &AtomicBool,
 ) -> Result<Row, LabError> {
+    carry(scenario, run, Way::Own(options), stop)
+}
+
+/// Makes one run through an external tunnel, with the load and the radio of a run whose path is the
+/// kernel's.
+///
+/// # Errors
+/// See [`run`]; and [`LabError::Tunnel`] for a load that the tunnel does not carry.
+pub fn run_tunnel(
+    scenario: &Scenario,
+    run: &Run,
+    tunnel: &Tunnel,
+    stop: &AtomicBool,
+) -> Result<Row, LabError> {
+    if tunnel.is_proxy() {
+        let load = match run {
+            _ if run.transport == Transport::Udp => "UDP",
+            _ if run.direction == Direction::Both => "load in both directions",
+            _ if run.lab.ping_interval.is_some() => "an echo",
+            _ => "",
+        };
+        if !load.is_empty() {
+            return Err(LabError::Tunnel { name: tunnel.name().to_owned(), load });
+        }
+    }
+    let run = Run { path: Path::Kernel, ..run.clone() };
+    let mut row = carry(scenario, &run, Way::External(tunnel), stop)?;
+    row.tunnel = Some(tunnel.name().to_owned());
+    Ok(row)
+}
+
+/// How packets cross.
+#[derive(Clone, Copy)]
+enum Way<'a> {
+    /// As the run says.
+    Own(&'a Options),
+    External(&'a Tunnel),
+}
+
+fn carry(scenario: &Scenario, run: &Run, way: Way<'_>, stop: &AtomicBool) -> Result<Row, LabError> {
     let split = QueueSplit::of(scenario.medium.queue_frames);
-    let stations = make_stations(run, split)?;
-    let radios = stations.iter().map(|station| station.tap.try_clone()).collect::<Result<_, _>>();
-    let mut medium = medium_config(scenario, run, scenario.seed);
-    medium.queue_frames = split.medium;
-    let emulator = Emulator::start(medium, radios.what("keep the radios")?)?;
-    let mut nodes = match run.path {
-        Path::Kernel => None,
-        _ => Some(Nodes::start(&options.binary, run, scenario.ingress_packets, &stations)?),
+    let subnet = match (way, run.path, run.underlay) {
+        (Way::External(_), ..) => Some(OUTER_SUBNET),
+        (_, Path::Kernel, _) => Some(INNER_SUBNET),
+        (_, _, UnderlayKind::Udp) => Some(OUTER_SUBNET),
+        (_, _, UnderlayKind::Ethernet) => None,
     };
-    if let Some(nodes) = &mut nodes {
-        nodes.wait_until_up(&stations, stop)?;
+    let stations = make_stations(run, split, subnet)?;
+    let emulator = start_emulator(scenario, run, split, &stations)?;
+    let (mut nodes, mut tunnel) = (None, None);
+    match way {
+        Way::External(external) => {
+            let mut running = Running::start(external, &stations)?;
+            running.wait_until_up(&stations, stop)?;
+            tunnel = Some((external, running));
+        }
+        Way::Own(_) if run.path == Path::Kernel => {}
+        Way::Own(options) => {
+            let mut started = Nodes::start(&options.binary, run, scenario, &stations)?;
+            started.wait_until_up(&stations, stop)?;
+            nodes = Some(started);
+        }
     }
     let end = |index: usize| End {
         namespace: stations[index].namespace.clone(),
         address: station::address(INNER_SUBNET, index),
     };
-    let outcome = load::carry(run, &[end(SOURCE), end(DESTINATION)], &emulator, stop)?;
+    let course = Course {
+        ends: [end(SOURCE), end(DESTINATION)],
+        proxy: tunnel.as_ref().and_then(|(external, _)| external.receiver()),
+        outer: station::address(subnet.unwrap_or(OUTER_SUBNET), DESTINATION),
+    };
+    let outcome = load::carry(run, &course, emulator.as_ref(), stop)?;
+    if let Some((_, running)) = &tunnel {
+        running.check_alive()?;
+    }
+    drop(tunnel);
     let reports = nodes.map(Nodes::stop).transpose()?;
     let radio_drops = [SOURCE, DESTINATION].map(|index| stations[index].radio_drops());
-    let report = emulator.finish()?;
+    let report = emulator.map(Emulator::finish).transpose()?;
 
     let mut row = Row::new(scenario, run, Engine::Lab);
     describe_load(&mut row, &outcome);
-    describe_air(&mut row, &report, &outcome);
+    if let Some(report) = &report {
+        describe_air(&mut row, report, &outcome);
+    }
     match reports {
         Some(reports) => describe_nodes(&mut row, run, &reports),
         None => {
@@ -97,23 +158,48 @@ pub fn run(
     Ok(row)
 }
 
-fn make_stations(run: &Run, split: QueueSplit) -> Result<Vec<Station>, LabError> {
-    let subnet = match (run.path, run.underlay) {
-        (Path::Kernel, _) => Some(INNER_SUBNET),
-        (_, UnderlayKind::Udp) => Some(OUTER_SUBNET),
-        (_, UnderlayKind::Ethernet) => None,
-    };
+fn make_stations(
+    run: &Run,
+    split: QueueSplit,
+    subnet: Option<[u8; 3]>,
+) -> Result<Vec<Station>, LabError> {
     let radio = RadioConfig {
         ring_frames: split.ring,
         mtu: ETHERNET_MTU,
         stations: run.stations(),
         subnet,
     };
-    (0..run.stations()).map(|index| Station::new(index, radio)).collect()
+    let stations = match run.lab.wire {
+        Wire::Radio => (0..run.stations()).map(|index| Station::new(index, radio)).collect(),
+        Wire::Veth => Station::pair(radio).map(Vec::from),
+    }?;
+    if run.lab.ecn {
+        stations.iter().try_for_each(Station::enable_ecn)?;
+    }
+    Ok(stations)
+}
+
+/// The radio between stations that have one.
+fn start_emulator(
+    scenario: &Scenario,
+    run: &Run,
+    split: QueueSplit,
+    stations: &[Station],
+) -> Result<Option<Emulator>, LabError> {
+    let taps = stations.iter().filter_map(|station| station.tap.as_ref());
+    let radios: Vec<_> = taps.map(File::try_clone).collect::<Result<_, _>>().what("keep radios")?;
+    if radios.is_empty() {
+        return Ok(None);
+    }
+    let mut medium = medium_config(scenario, run, scenario.seed);
+    medium.queue_frames = split.medium;
+    Emulator::start(medium, radios).map(Some)
 }
 
 fn describe_load(row: &mut Row, outcome: &Outcome) {
     row.set_sides(outcome.sides.clone(), outcome.delays);
+    row.pings = outcome.pings.clone();
+    row.beside = outcome.beside.clone();
     row.notes.extend(outcome.notes.iter().cloned());
     if outcome.corrupted {
         row.distrust("what was received is not what was sent");

@@ -2,16 +2,17 @@
 
 use std::fs::{self, File};
 use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use futures_util::StreamExt;
 use rtnetlink::packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
 };
 use rtnetlink::packet_route::RouteNetlinkMessage;
-use rtnetlink::packet_route::link::LinkMessage;
+use rtnetlink::packet_route::link::{InfoData, InfoVeth, LinkAttribute, LinkInfo, LinkMessage};
 use rtnetlink::packet_route::neighbour::NeighbourState;
 use rtnetlink::packet_route::tc::{TcAttribute, TcHandle, TcMessage};
-use rtnetlink::{Handle, LinkUnspec};
+use rtnetlink::{Handle, LinkUnspec, LinkVeth};
 
 use crate::error::{Context, LabError};
 use crate::netns::Namespace;
@@ -46,7 +47,8 @@ impl QueueSplit {
 pub(crate) struct Station {
     pub(crate) index: usize,
     pub(crate) namespace: Namespace,
-    pub(crate) tap: File,
+    /// `None` where the other station holds the other end.
+    pub(crate) tap: Option<File>,
 }
 
 /// What a station's radio is to be.
@@ -84,19 +86,51 @@ impl Station {
         let namespace = Namespace::new()?;
         let tap = namespace.run(move || {
             let tap = sys::make_tap(RADIO).what("make a TAP interface")?;
-            // Router solicitations and the like would take airtime. Where /proc/sys cannot be
-            // written they do: a few frames in the first seconds, no error.
-            let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{RADIO}/disable_ipv6"), "1");
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.what("start the netlink runtime")?.block_on(async move {
-                let (connection, handle, _) =
-                    rtnetlink::new_connection().what("open a netlink socket")?;
-                tokio::spawn(connection);
-                configure(&handle, index, radio).await
-            })?;
+            set_up(index, radio)?;
             Ok(tap)
         })?;
-        Ok(Station { index, namespace, tap })
+        Ok(Station { index, namespace, tap: Some(tap) })
+    }
+
+    /// Makes two stations whose interfaces are the two ends of one wire.
+    pub(crate) fn pair(radio: RadioConfig) -> Result<[Self; 2], LabError> {
+        let namespaces = [Namespace::new()?, Namespace::new()?];
+        let far = namespaces[1].descriptor()?;
+        namespaces[0].run(move || with_netlink(async |handle| make_pair(&handle, &far).await))?;
+        for (index, namespace) in namespaces.iter().enumerate() {
+            namespace.run(move || set_up(index, radio))?;
+        }
+        let mut index = 0..;
+        let station =
+            |namespace| Station { index: index.next().unwrap_or(0), namespace, tap: None };
+        Ok(namespaces.map(station))
+    }
+
+    /// Lets the station's kernel use ECN for connections that it makes and accepts (RFC 3168).
+    pub(crate) fn enable_ecn(&self) -> Result<(), LabError> {
+        self.namespace
+            .run(|| fs::write("/proc/sys/net/ipv4/tcp_ecn", "1").what("set net.ipv4.tcp_ecn"))
+    }
+
+    /// Gives an interface the station's address in a subnet and brings it up. Returns whether it is
+    /// there.
+    pub(crate) fn give_address(
+        &self,
+        interface: &'static str,
+        subnet: [u8; 3],
+    ) -> Result<bool, LabError> {
+        let index = self.index;
+        self.namespace.run(move || {
+            let Ok(number) = nix::net::if_::if_nametoindex(interface) else { return Ok(false) };
+            with_netlink(async |handle| {
+                let own = IpAddr::V4(address(subnet, index));
+                // It may have the address already: then the way is what is missing.
+                let _ = handle.address().add(number, own, 24).execute().await;
+                let up = LinkUnspec::new_with_index(number).up().build();
+                handle.link().set(up).execute().await.map_err(failed("bring a tunnel up"))
+            })?;
+            Ok(true)
+        })
     }
 
     /// Name, for people.
@@ -121,6 +155,40 @@ fn sent_drops(table: &str, interface: &str) -> Option<u64> {
     })?;
     // Eight columns of received, then bytes, packets, errs, drop.
     line.split_whitespace().nth(11)?.parse().ok()
+}
+
+/// Sets up the station's interface, which is there. To be called in its namespace.
+fn set_up(index: usize, radio: RadioConfig) -> Result<(), LabError> {
+    // Router solicitations and the like would take airtime. Where /proc/sys cannot be written they
+    // do: a few frames in the first seconds, no error.
+    let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{RADIO}/disable_ipv6"), "1");
+    with_netlink(async |handle| configure(&handle, index, radio).await)
+}
+
+/// Talks to the kernel of the calling thread's namespace.
+fn with_netlink<T>(work: impl AsyncFnOnce(Handle) -> Result<T, LabError>) -> Result<T, LabError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.what("start the netlink runtime")?.block_on(async move {
+        let (connection, handle, _) = rtnetlink::new_connection().what("open a netlink socket")?;
+        tokio::spawn(connection);
+        work(handle).await
+    })
+}
+
+/// A pair of virtual interfaces, one here and one in another namespace.
+async fn make_pair(handle: &Handle, far: &OwnedFd) -> Result<(), LabError> {
+    let mut link = LinkVeth::new(RADIO, RADIO).build();
+    let peer = LinkUnspec::new_with_name(RADIO);
+    let peer = peer.setns_by_fd(far.as_raw_fd()).build();
+    for attribute in &mut link.attributes {
+        let LinkAttribute::LinkInfo(infos) = attribute else { continue };
+        for info in infos {
+            if let LinkInfo::Data(data) = info {
+                *data = InfoData::Veth(InfoVeth::Peer(peer.clone()));
+            }
+        }
+    }
+    handle.link().add(link).execute().await.map_err(failed("make a pair of interfaces"))
 }
 
 async fn configure(handle: &Handle, index: usize, radio: RadioConfig) -> Result<(), LabError> {

@@ -64,6 +64,20 @@ pub(crate) fn confine(command: &mut Command, namespace: OwnedFd) {
     unsafe { command.pre_exec(enter) };
 }
 
+/// Lets a command die when the calling thread dies. For the first process of a process namespace,
+/// which does not see its parent, and so cannot tell whether that has died before.
+pub(crate) fn die_with_parent(command: &mut Command) {
+    let ask = || {
+        // SAFETY: the call takes no pointers, and is async-signal-safe as system calls are.
+        match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
+            0.. => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: the closure runs between fork and exec, and only makes async-signal-safe calls.
+    unsafe { command.pre_exec(ask) };
+}
+
 /// How a child ended, and the processor time that it and its own children used.
 pub(crate) struct Exit {
     /// As in `waitpid`.

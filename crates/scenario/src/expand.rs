@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use corridor_air::{Duplex as AirDuplex, Link, MediumConfig};
+use corridor_air::{Duplex as AirDuplex, ErasureConfig, GilbertElliott, Link, MediumConfig};
 use corridor_proto::{
     CodingTable, ErasureRatios, LinkErrors, Role, StationConfig, StationId, bounds,
 };
@@ -14,6 +14,14 @@ use crate::file::*;
 pub const RUNS_MAX: usize = 100_000;
 /// Longest load of one run, seconds.
 pub const DURATION_S_MAX: f64 = 3_600.0;
+/// Longest load before the measured interval, seconds.
+pub const WARM_UP_S_MAX: f64 = 600.0;
+/// Load before the measured interval where the file does not say: slow start is over, seconds.
+const WARM_UP_S: f64 = 1.0;
+/// Longest time between two echoes, and longest deadline, milliseconds.
+const SPAN_MS_MAX: f64 = 60_000.0;
+/// Shortest time between two echoes, milliseconds: more often they would be a load of their own.
+const PING_INTERVAL_MS_MIN: f64 = 1.0;
 /// Least UDP payload: sequence number and time of sending.
 pub const DATAGRAM_BYTES_MIN: usize = 16;
 /// Largest UDP payload: what fits into the longest frame.
@@ -55,6 +63,40 @@ pub struct Run {
     pub coding: CodingTable,
     /// What the nodes send over.
     pub underlay: UnderlayKind,
+    /// Mean length of bursts of losses, frames; `None`: every frame by itself.
+    pub burst_frames: Option<f64>,
+    /// What only the lab can do.
+    pub lab: LabRun,
+}
+
+/// The part of a run that only the lab can do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LabRun {
+    /// Whether the kernels at both ends use ECN.
+    pub ecn: bool,
+    /// Time between the datagrams of an echo beside the load; `None`: no echo.
+    pub ping_interval: Option<Duration>,
+    /// UDP: later than this, a datagram is worth nothing.
+    pub deadline: Option<Duration>,
+    /// Congestion control of a second TCP flow past the nodes.
+    pub beside: Option<Congestion>,
+    /// Load before the measured interval.
+    pub warm_up: Duration,
+    /// What lies between S and D.
+    pub wire: Wire,
+}
+
+impl Default for LabRun {
+    fn default() -> Self {
+        LabRun {
+            ecn: false,
+            ping_interval: None,
+            deadline: None,
+            beside: None,
+            warm_up: span(WARM_UP_S),
+            wire: Wire::Radio,
+        }
+    }
 }
 
 impl Run {
@@ -73,13 +115,17 @@ impl Run {
             (_, _, bps) => format!("udp {:.3} Mbit/s", bps.unwrap_or(0.0) / 1e6),
         };
         let both = if self.direction == Direction::Both { ", both ways" } else { "" };
-        format!("{}, {load}{both}, e3 {:.1} %", self.path, 100.0 * self.erasures.e3)
+        let ecn = if self.lab.ecn { ", ecn" } else { "" };
+        let bursts =
+            self.burst_frames.map_or(String::new(), |frames| format!(" in bursts of {frames}"));
+        let lost = 100.0 * self.erasures.e3;
+        format!("{}, {load}{both}{ecn}, e3 {lost:.1} %{bursts}", self.path)
     }
 }
 
 /// The runs of a scenario, in the order in which they are to be run: all points once, then all
 /// again for the next repeat. Lists multiply in the order path, congestion, offered_bps, e3,
-/// coding; a path without coding is not multiplied by the list of codings.
+/// burst_frames, ecn, coding; a path without coding is not multiplied by the list of codings.
 ///
 /// # Errors
 /// The first value out of its range.
@@ -106,7 +152,8 @@ pub fn expand(scenario: &Scenario) -> Result<Vec<Run>, ScenarioError> {
 }
 
 /// The medium of a run: S is station 0, D is 1, and H is 2 where there is one. Links are alike in
-/// both directions: S-D loses e3, S-H e1, H-D e2. Each direction takes half of the round trip.
+/// both directions: S-D loses e3, S-H e1, H-D e2, each in bursts of its own where the run says so.
+/// Each direction takes half of the round trip.
 pub fn medium_config(scenario: &Scenario, run: &Run, seed: u64) -> MediumConfig {
     let table = &scenario.medium;
     let mut pairs = vec![(SOURCE, DESTINATION, run.erasures.e3)];
@@ -116,9 +163,10 @@ pub fn medium_config(scenario: &Scenario, run: &Run, seed: u64) -> MediumConfig 
     }
     let both_ways = |(a, b, erasure_ratio): (usize, usize, f64)| {
         let retry_limit = table.retry_limit;
+        let erasure = erasure(erasure_ratio, run.burst_frames);
         [
-            Link { from: a, to: b, erasure: erasure_ratio.into(), retry_limit },
-            Link { from: b, to: a, erasure: erasure_ratio.into(), retry_limit },
+            Link { from: a, to: b, erasure: erasure.clone(), retry_limit },
+            Link { from: b, to: a, erasure, retry_limit },
         ]
     };
     MediumConfig {
@@ -134,6 +182,16 @@ pub fn medium_config(scenario: &Scenario, run: &Run, seed: u64) -> MediumConfig 
         links: pairs.into_iter().flat_map(both_ways).collect(),
         seed,
         replication: run.replication,
+    }
+}
+
+/// How a link loses frames.
+fn erasure(ratio: f64, burst_frames: Option<f64>) -> ErasureConfig {
+    match burst_frames {
+        Some(frames) if ratio > 0.0 => {
+            ErasureConfig::GilbertElliott(GilbertElliott::simple(ratio, frames))
+        }
+        _ => ratio.into(),
     }
 }
 
@@ -157,12 +215,24 @@ fn expand_table(index: usize, table: &RunTable, runs: &mut Vec<Run>) -> Result<(
         Some(codings) => codings.iter().cloned().collect(),
         None => vec![CodingTable::default()],
     };
+    let bursts = match &table.burst_frames {
+        Some(bursts) => bursts.iter().copied().map(Some).collect(),
+        None => vec![None],
+    };
+    let ecns = table.ecn.as_ref().map_or(vec![false], |ecn| ecn.iter().copied().collect());
+    // What differs in the conditions, multiplied before what differs in the paths is.
+    let conditions: Vec<(f64, Option<f64>, bool)> = table
+        .e3
+        .iter()
+        .flat_map(|&e3| bursts.iter().map(move |&burst| (e3, burst)))
+        .flat_map(|(e3, burst)| ecns.iter().map(move |&ecn| (e3, burst, ecn)))
+        .collect();
     let duration_s = table.duration_s.unwrap_or_default();
     for &path in table.path.iter() {
         let codings = if path.is_coded() { &codings[..] } else { &[CodingTable::default()][..] };
         for &congestion in &congestions {
             for &offered_bps in &offers {
-                for &e3 in table.e3.iter() {
+                for &(e3, burst_frames, ecn) in &conditions {
                     for coding in codings {
                         runs.push(Run {
                             // The table for now: `expand` numbers the points when it has them all.
@@ -182,6 +252,8 @@ fn expand_table(index: usize, table: &RunTable, runs: &mut Vec<Run>) -> Result<(
                             duration_s,
                             coding: coding.clone(),
                             underlay: table.underlay,
+                            burst_frames,
+                            lab: LabRun { ecn, ..lab_run(table) },
                         });
                     }
                 }
@@ -189,6 +261,18 @@ fn expand_table(index: usize, table: &RunTable, runs: &mut Vec<Run>) -> Result<(
         }
     }
     Ok(())
+}
+
+fn lab_run(table: &RunTable) -> LabRun {
+    let ms = |ms: Option<f64>| ms.map(|ms| span(ms / 1e3));
+    LabRun {
+        ecn: false,
+        ping_interval: ms(table.ping_interval_ms),
+        deadline: ms(table.deadline_ms),
+        beside: table.beside,
+        warm_up: span(table.warm_up_s.unwrap_or(WARM_UP_S)),
+        wire: table.wire,
+    }
 }
 
 fn check_scenario(scenario: &Scenario) -> Result<(), ScenarioError> {
@@ -261,7 +345,96 @@ fn check_table(index: usize, table: &RunTable) -> Result<(), ScenarioError> {
     if table.coding.as_ref().is_some_and(OneOrMany::is_empty) {
         return Err(empty("coding"));
     }
-    check_load(index, table)
+    check_load(index, table)?;
+    check_bursts(index, table)?;
+    check_lab(index, table)
+}
+
+/// Bursts are judged with each ratio of losses: short ones cannot lose much.
+fn check_bursts(index: usize, table: &RunTable) -> Result<(), ScenarioError> {
+    let Some(bursts) = &table.burst_frames else { return Ok(()) };
+    let field = format!("run[{index}].burst_frames");
+    if bursts.is_empty() {
+        return Err(ScenarioError::value(field, "[]", "one value or more"));
+    }
+    let e3 = table.e3.iter().copied();
+    let ratios: Vec<f64> = e3.chain(table.e1).chain(table.e2).collect();
+    for &frames in bursts.iter() {
+        // Without losses as with them, a burst is of one frame or more.
+        if !(frames >= 1.0 && frames.is_finite()) {
+            return Err(ScenarioError::value(field, frames, "1 frame or more"));
+        }
+        for &ratio in &ratios {
+            if let Err(error) = erasure(ratio, Some(frames)).check() {
+                let expected = format!("a mean length that fits a loss ratio of {ratio}: {error}");
+                return Err(ScenarioError::value(field, frames, expected));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What only the lab can do.
+fn check_lab(index: usize, table: &RunTable) -> Result<(), ScenarioError> {
+    let field = |name: &str| format!("run[{index}].{name}");
+    let refuse = |name: &str, given: &dyn ToString, expected: &str| {
+        Err(ScenarioError::value(field(name), given.to_string(), expected))
+    };
+    if let Some(ecn) = &table.ecn {
+        if ecn.is_empty() {
+            return refuse("ecn", &"[]", "one value or more");
+        }
+        if table.transport == Transport::Udp {
+            return refuse("ecn", &"given", "nothing: UDP has none");
+        }
+    }
+    if let Some(ms) = table.ping_interval_ms
+        && !(PING_INTERVAL_MS_MIN..=SPAN_MS_MAX).contains(&ms)
+    {
+        let expected = format!("{PING_INTERVAL_MS_MIN} to {SPAN_MS_MAX} ms");
+        return refuse("ping_interval_ms", &ms, &expected);
+    }
+    match table.deadline_ms {
+        Some(ms) if table.transport == Transport::Tcp => {
+            return refuse("deadline_ms", &ms, "nothing: TCP delivers late rather than never");
+        }
+        Some(ms) if !(ms > 0.0 && ms <= SPAN_MS_MAX) => {
+            return refuse("deadline_ms", &ms, &format!("more than 0, at most {SPAN_MS_MAX} ms"));
+        }
+        _ => {}
+    }
+    if let Some(seconds) = table.warm_up_s
+        && !(0.0..=WARM_UP_S_MAX).contains(&seconds)
+    {
+        return refuse("warm_up_s", &seconds, &format!("0 to {WARM_UP_S_MAX} s"));
+    }
+    if let Some(congestion) = table.beside {
+        let has_nodes = table.path.iter().any(|&path| path != Path::Kernel);
+        if table.underlay == UnderlayKind::Ethernet && has_nodes {
+            return refuse("beside", &congestion, "nothing, or underlay = \"udp\"");
+        }
+    }
+    check_wire(index, table)
+}
+
+/// A pair of virtual interfaces has two ends, and loses nothing by itself.
+fn check_wire(index: usize, table: &RunTable) -> Result<(), ScenarioError> {
+    if table.wire == Wire::Radio {
+        return Ok(());
+    }
+    let refuse =
+        |expected: &str| Err(ScenarioError::value(format!("run[{index}].wire"), "veth", expected));
+    if table.path.iter().any(|&path| path == Path::CodedHelper) {
+        return refuse("radio: a helper overhears nothing on a pair of interfaces");
+    }
+    let loses = table.e3.iter().any(|&ratio| ratio > 0.0);
+    if loses && table.path.iter().any(|&path| path == Path::Kernel) {
+        return refuse("radio, or e3 = 0: without nodes nothing is lost");
+    }
+    if table.burst_frames.is_some() {
+        return refuse("radio: the nodes lose every frame by itself");
+    }
+    Ok(())
 }
 
 fn check_load(index: usize, table: &RunTable) -> Result<(), ScenarioError> {

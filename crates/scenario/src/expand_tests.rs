@@ -161,3 +161,46 @@ fn a_medium_out_of_range_is_refused() {
         assert!(error.starts_with(field), "{error}");
     }
 }
+
+#[test]
+fn conditions_of_the_lab_are_read_and_multiplied() {
+    let lines = "e3 = [0, 0.1]\nburst_frames = [5, 20]\necn = [false, true]\nwarm_up_s = 10\n\
+                 ping_interval_ms = 20\nbeside = 'cubic'";
+    let runs = expanded(&format!("{}\n{lines}", with("e3 = 0").replace("\ne3 = 0", ""))).unwrap();
+    assert_eq!(runs.len(), 2 * 2 * 2 * 2);
+    let conditions: Vec<_> =
+        runs[..4].iter().map(|run| (run.erasures.e3, run.burst_frames, run.lab.ecn)).collect();
+    let expected = [(0.0, Some(5.0), false), (0.0, Some(5.0), true), (0.0, Some(20.0), false)];
+    assert_eq!(conditions[..3], expected);
+    let lab = &runs[0].lab;
+    assert_eq!(lab.warm_up, Duration::from_secs(10));
+    assert_eq!(lab.ping_interval, Some(Duration::from_millis(20)));
+    assert_eq!(lab.beside, Some(Congestion::Cubic));
+
+    let scenario = Scenario::parse(&format!("{HEAD}{}", with("burst_frames = 5"))).unwrap();
+    let run = expand(&scenario).unwrap().remove(0);
+    let bursts = GilbertElliott::simple(0.1, 5.0);
+    let medium = medium_config(&scenario, &run, 1);
+    assert!(medium.links.iter().all(|link| link.erasure == ErasureConfig::GilbertElliott(bursts)));
+}
+
+#[test]
+fn conditions_of_the_lab_that_cannot_be_are_refused() {
+    for (line, expected) in [
+        ("burst_frames = 0.5", "run[0].burst_frames = 0.5: expected 1 frame or more"),
+        ("ping_interval_ms = 0", "run[0].ping_interval_ms = 0: expected 1 to 60000 ms"),
+        ("deadline_ms = 50", "run[0].deadline_ms = 50: expected nothing: TCP delivers late"),
+        ("warm_up_s = -1", "run[0].warm_up_s = -1: expected 0 to 600 s"),
+        ("wire = 'veth'", "run[0].wire = veth: expected radio, or e3 = 0"),
+        ("ecn = []", "run[0].ecn = []: expected one value or more"),
+    ] {
+        let said = refusal(&with(line));
+        assert!(said.starts_with(expected), "{line}: {said}");
+    }
+    let coded = with("path = 'coded'");
+    let said = refusal(&format!("{coded}\nbeside = 'cubic'"));
+    assert!(said.contains("expected nothing, or underlay = \"udp\""), "{said}");
+    assert!(expanded(&format!("{coded}\nbeside = 'cubic'\nunderlay = 'udp'")).is_ok());
+    let helper = coded.replace("'coded'", "'coded+helper'");
+    assert!(refusal(&format!("{helper}\nwire = 'veth'")).contains("a helper overhears nothing"));
+}

@@ -137,6 +137,10 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrManyVisitor<T> {
         T::deserialize(value.into_deserializer()).map(OneOrMany::One)
     }
 
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Self::Value, E> {
+        T::deserialize(value.into_deserializer()).map(OneOrMany::One)
+    }
+
     fn visit_seq<A: de::SeqAccess<'de>>(self, values: A) -> Result<Self::Value, A::Error> {
         Vec::deserialize(SeqAccessDeserializer::new(values)).map(OneOrMany::Many)
     }
@@ -183,6 +187,42 @@ pub struct RunTable {
     /// What the nodes send over.
     #[serde(default)]
     pub underlay: UnderlayKind,
+    /// Mean length of the bursts in which frames are lost (Gilbert's channel on every link that
+    /// loses any), in frames; none = every frame by itself.
+    #[serde(default)]
+    pub burst_frames: Option<OneOrMany<f64>>,
+    /// Lab, TCP only: whether the kernels at both ends use ECN (RFC 3168).
+    #[serde(default)]
+    pub ecn: Option<OneOrMany<bool>>,
+    /// Lab only: time between the datagrams of an echo beside the load, milliseconds; none = no
+    /// echo.
+    #[serde(default)]
+    pub ping_interval_ms: Option<f64>,
+    /// Lab, UDP only: later than this, a datagram is worth nothing, milliseconds.
+    #[serde(default)]
+    pub deadline_ms: Option<f64>,
+    /// Lab only: congestion control of a second TCP flow from S to D, past the nodes, through the
+    /// same interface. Nodes share it over the UDP underlay only.
+    #[serde(default)]
+    pub beside: Option<Congestion>,
+    /// Lab only: seconds of load before the measured interval.
+    #[serde(default)]
+    pub warm_up_s: Option<f64>,
+    /// Lab only: what lies between S and D.
+    #[serde(default)]
+    pub wire: Wire,
+}
+
+/// What lies between S and D.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Wire {
+    /// The emulated radio.
+    #[default]
+    Radio,
+    /// A pair of virtual interfaces that takes no time, so that processors are the limit; it has
+    /// nothing of `[medium]`. The nodes lose e3 of the frames that they receive by themselves.
+    Veth,
 }
 
 /// How packets cross.

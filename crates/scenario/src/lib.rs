@@ -22,11 +22,11 @@ mod topology;
 pub use error::ScenarioError;
 pub use expand::{
     DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, DESTINATION, DURATION_S_MAX, ETHERNET_MTU, HELPER,
-    RUNS_MAX, Run, SOURCE, expand, medium_config,
+    LabRun, RUNS_MAX, Run, SOURCE, WARM_UP_S_MAX, expand, medium_config,
 };
 pub use file::{
     Congestion, Direction, Duplex, MediumTable, OneOrMany, Path, RunTable, Scenario, Transport,
-    UnderlayKind,
+    UnderlayKind, Wire,
 };
 pub use metrics::{Measures, matches};
 pub use network::{
@@ -38,7 +38,7 @@ pub use plan::{
     Load, PLAN_BYTES_MAX, Plan, Point, REPLICATIONS_MAX, Radio, Replications, StopRule,
 };
 pub use record::{Column, Kind, Record, Role, Value};
-pub use row::{CodingCounts, Delays, Engine, Row, Side};
+pub use row::{CodingCounts, Delays, Engine, Pings, Row, Side, policy};
 pub use sweep::POINTS_MAX;
 pub use topology::{
     FLOWS_MAX, LINK_RATE_BPS_MAX, LINKS_MAX, NETWORK_DURATION_S_MAX, NODES_MAX, Network,

@@ -13,7 +13,7 @@ use toml::{Table, Value as Toml};
 
 use crate::error::ScenarioError;
 use crate::expand::{RUNS_MAX, Run, expand};
-use crate::file::{MediumTable, RunTable, Scenario};
+use crate::file::{MediumTable, RunTable, Scenario, Wire};
 use crate::metrics::{self, Measures};
 use crate::network::{FlowTable, NetworkTable};
 use crate::record::{Column, Kind, Record, Role, Value};
@@ -404,6 +404,7 @@ impl PlanFile {
             run: runs.collect(),
         };
         let runs = expand(&scenario)?;
+        check_is_simulated(&scenario)?;
         // What the results do not depend on is not to be part of what they are known by.
         scenario.run.clear();
         scenario.name.clear();
@@ -413,6 +414,25 @@ impl PlanFile {
         };
         Ok(runs.into_iter().map(radio).collect())
     }
+}
+
+/// Refuses what only the lab can do, where it would be passed over.
+fn check_is_simulated(scenario: &Scenario) -> Result<(), ScenarioError> {
+    for (index, table) in scenario.run.iter().enumerate() {
+        let given = [
+            ("ecn", table.ecn.is_some()),
+            ("ping_interval_ms", table.ping_interval_ms.is_some()),
+            ("deadline_ms", table.deadline_ms.is_some()),
+            ("beside", table.beside.is_some()),
+            ("warm_up_s", table.warm_up_s.is_some()),
+            ("wire", table.wire != Wire::Radio),
+        ];
+        if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
+            let field = format!("run[{index}].{name}");
+            return Err(ScenarioError::value(field, "a value", "nothing: only the lab does this"));
+        }
+    }
+    Ok(())
 }
 
 /// The file with a setting in it.

@@ -34,6 +34,23 @@ pub struct Delays {
     pub delay_max_s: Option<f64>,
 }
 
+/// An echo beside the load: there and back, seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pings {
+    /// Median before there was any load; `None` when none came back.
+    pub base_p50_s: Option<f64>,
+    /// Median beside the load.
+    pub p50_s: Option<f64>,
+    /// 95th percentile beside the load.
+    pub p95_s: Option<f64>,
+    /// 99th percentile beside the load.
+    pub p99_s: Option<f64>,
+    /// Asked beside the load.
+    pub sent: u64,
+    /// Answered of these.
+    pub received: u64,
+}
+
 /// One direction of the load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Side {
@@ -52,6 +69,9 @@ pub struct Side {
     pub packets_out_of_order: Option<u64>,
     /// UDP: datagrams that came again.
     pub packets_duplicated: Option<u64>,
+    /// UDP with a deadline: those of them that came before it.
+    #[serde(default)]
+    pub packets_in_time: Option<u64>,
     /// TCP: segments that the sender's kernel sent again, since the connection began.
     pub tcp_retransmits: Option<u64>,
     /// TCP: smoothed round-trip time of the sender's kernel at the end, seconds.
@@ -92,6 +112,15 @@ pub struct Row {
     pub congestion: Option<Congestion>,
     /// Which way the load went.
     pub direction: Direction,
+    /// An external tunnel that packets crossed instead of the kernel's own interface: its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tunnel: Option<String>,
+    /// TCP: whether the kernels at both ends used ECN.
+    #[serde(default)]
+    pub ecn: bool,
+    /// Mean length of bursts of losses, frames; `None`: every frame was lost by itself.
+    #[serde(default)]
+    pub burst_frames: Option<f64>,
     /// Offered bits of payload per second and direction; `None`: all that TCP can.
     pub offered_bps: Option<f64>,
     /// Erasure ratio S-H; `None` without helper.
@@ -117,6 +146,18 @@ pub struct Row {
     pub packets_out_of_order: Option<u64>,
     /// See [`Side::packets_duplicated`].
     pub packets_duplicated: Option<u64>,
+    /// UDP: later than this a datagram was worth nothing, seconds; `None`: it never was.
+    #[serde(default)]
+    pub deadline_s: Option<f64>,
+    /// See [`Side::packets_in_time`].
+    #[serde(default)]
+    pub packets_in_time: Option<u64>,
+    /// The echo beside the load; `None`: there was none.
+    #[serde(default)]
+    pub pings: Option<Pings>,
+    /// The second TCP flow, past the nodes; `None`: there was none.
+    #[serde(default)]
+    pub beside: Option<Side>,
     /// Symbols sent by encoders and helper per block of source symbols; partly filled blocks
     /// count as the part that they are.
     pub transmissions_per_block: Option<f64>,
@@ -177,6 +218,9 @@ impl Row {
             transport: run.transport,
             congestion: run.congestion,
             direction: run.direction,
+            tunnel: None,
+            ecn: run.lab.ecn,
+            burst_frames: run.burst_frames,
             offered_bps: run.offered_bps,
             e1: helper.then_some(run.erasures.e1),
             e2: helper.then_some(run.erasures.e2),
@@ -189,6 +233,10 @@ impl Row {
             packets_received: None,
             packets_out_of_order: None,
             packets_duplicated: None,
+            deadline_s: run.lab.deadline.map(|deadline| deadline.as_secs_f64()),
+            packets_in_time: None,
+            pings: None,
+            beside: None,
             transmissions_per_block: None,
             encoder_transmissions_per_block: None,
             helper_transmissions_per_block: None,
@@ -220,6 +268,7 @@ impl Row {
         self.packets_received = sum(|side| side.packets_received);
         self.packets_out_of_order = sum(|side| side.packets_out_of_order);
         self.packets_duplicated = sum(|side| side.packets_duplicated);
+        self.packets_in_time = sum(|side| side.packets_in_time);
         self.tcp_retransmits = sum(|side| side.tcp_retransmits);
         self.tcp_rtt_s = sides.iter().filter_map(|side| side.tcp_rtt_s).reduce(f64::max);
         self.tcp_timeouts = sum(|side| side.tcp_timeouts);
@@ -252,6 +301,12 @@ impl Row {
         self.helper_transmissions_per_block = recoded;
         self.transmissions_per_block = Some(encoded + recoded.unwrap_or(0.0));
         self.timeouts_per_block = Some(sum(|counts| counts.encoder_timeouts) / blocks);
+    }
+
+    /// Share of the datagrams sent that did not come in time, where there is a deadline.
+    pub fn missed_ratio(&self) -> Option<f64> {
+        let (sent, in_time) = (self.packets_sent?, self.packets_in_time?);
+        (sent > 0).then(|| 1.0 - in_time as f64 / sent as f64)
     }
 
     /// Marks the row as not to be trusted, and says why.
@@ -288,7 +343,7 @@ impl From<&Stats> for CodingCounts {
 }
 
 /// `paper`, or `default policy=playncool block_size=64`: the preset, and what differs from it.
-pub(crate) fn policy(coding: &CodingTable) -> String {
+pub fn policy(coding: &CodingTable) -> String {
     let preset = match coding.preset {
         Preset::Paper => "paper",
         Preset::Default => "default",

@@ -4,14 +4,8 @@ use corridor_scenario::{Row, Scenario};
 
 use super::findings::{Kind, delay, find, headline, rate, tcp_losses};
 use super::table::{setting, udp_title};
-use crate::plot::{Anchor, Font, Picture, Scale, nice_max, spread};
-
-const INK: &str = "#1f2933";
-const FAINT_INK: &str = "#616e7c";
-const GRID: &str = "#e4e7eb";
-/// From the end of a curve to its label.
-const LEADER: &str = "#cbd2d9";
-const AXIS: &str = "#9aa5b1";
+use crate::panel::{self, Curve, Frame, INK, NOTE, PANEL, Spot, TITLE};
+use crate::plot::{Anchor, Font, Picture, Scale};
 
 const WIDTH: f64 = 1200.0;
 const MARGIN: f64 = 48.0;
@@ -22,12 +16,6 @@ const CURVES: f64 = 428.0;
 /// Height of the panel of UDP.
 const BARS: f64 = 212.0;
 const FOOTER: f64 = 40.0;
-/// Base lines of labels are this far apart at least.
-const LABEL_GAP: f64 = 19.0;
-
-const TITLE: Font = Font { size: 25.0, bold: true, colour: INK, anchor: Anchor::Start };
-const PANEL: Font = Font { size: 17.0, bold: true, colour: INK, anchor: Anchor::Start };
-const NOTE: Font = Font { size: 14.0, bold: false, colour: FAINT_INK, anchor: Anchor::Start };
 
 /// Draws the picture as SVG.
 pub fn draw(scenario: &Scenario, rows: &[Row]) -> String {
@@ -87,103 +75,45 @@ fn dash(kind: Kind) -> &'static str {
     }
 }
 
-/// Where a panel's data goes: left, right, top and bottom edge.
-struct Frame {
-    left: f64,
-    right: f64,
-    top: f64,
-    bottom: f64,
-}
-
-impl Frame {
-    const fn new(left: f64, right: f64) -> Self {
-        Frame { left, right, top: HEADER + 70.0, bottom: HEADER + CURVES - 74.0 }
-    }
+/// Where the data of TCP's panels goes.
+const fn frame(left: f64, right: f64) -> Frame {
+    Frame { left, right, top: HEADER + 70.0, bottom: HEADER + CURVES - 74.0 }
 }
 
 fn draw_goodput(picture: &mut Picture, rows: &[Row], losses: &[f64]) {
-    let frame = Frame::new(MARGIN + 34.0, 444.0);
-    let highest = rows.iter().filter(|row| row.congestion.is_some()).map(|row| row.goodput_bps);
-    let (most, step) = nice_max(highest.fold(0.0, f64::max) / 1e6);
-    let y = Scale::linear((0.0, most), (frame.bottom, frame.top));
-    draw_titles(picture, &frame, "TCP goodput, Mbit/s", "higher is better");
-    let ticks = (0..=(most / step).round() as u32).map(|tick| f64::from(tick) * step);
-    for tick in ticks {
-        draw_tick(picture, &frame, y.at(tick), &format!("{tick}"));
-    }
     let value = |row: &Row| Some(row.goodput_bps / 1e6);
-    draw_curves(picture, &frame, rows, losses, &y, &value, &|row| rate(row.goodput_bps));
+    let curves = curves(rows, losses, &value, &|row| rate(row.goodput_bps));
+    let frame = frame(MARGIN + 34.0, 444.0);
+    panel::draw_goodput(picture, &frame, "TCP goodput, Mbit/s", losses, &curves);
 }
 
 fn draw_delay(picture: &mut Picture, rows: &[Row], losses: &[f64]) {
-    let frame = Frame::new(726.0, 966.0);
-    let y = Scale::log((0.002, 10.0), (frame.bottom, frame.top));
-    draw_titles(
-        picture,
-        &frame,
-        "TCP delay, one way and in order",
-        "95 % arrive within; lower is better",
-    );
-    for (tick, label) in [(0.01, "10 ms"), (0.1, "100 ms"), (1.0, "1 s"), (10.0, "10 s")] {
-        draw_tick(picture, &frame, y.at(tick), label);
-    }
     let value = |row: &Row| row.delays.delay_p95_s;
-    draw_curves(picture, &frame, rows, losses, &y, &value, &|row| delay(row.delays.delay_p95_s));
+    let curves = curves(rows, losses, &value, &|row| delay(row.delays.delay_p95_s));
+    let title = "TCP delay, one way and in order";
+    panel::draw_delay(picture, &frame(726.0, 966.0), title, losses, &curves);
 }
 
-fn draw_titles(picture: &mut Picture, frame: &Frame, title: &str, note: &str) {
-    let left = frame.left - 34.0;
-    picture.text((left, frame.top - 44.0), PANEL, title);
-    picture.text((left, frame.top - 22.0), NOTE, note);
-}
-
-fn draw_tick(picture: &mut Picture, frame: &Frame, y: f64, label: &str) {
-    picture.line((frame.left, y), (frame.right, y), 1.0, GRID);
-    picture.text((frame.left - 10.0, y + 5.0), Font { anchor: Anchor::End, ..NOTE }, label);
-}
-
-fn draw_curves(
-    picture: &mut Picture,
-    frame: &Frame,
+fn curves(
     rows: &[Row],
     losses: &[f64],
-    y: &Scale,
     value: &dyn Fn(&Row) -> Option<f64>,
     words: &dyn Fn(&Row) -> String,
-) {
-    let most = losses.last().copied().unwrap_or(0.0).max(0.01);
-    let x = Scale::linear((0.0, most), (frame.left + 12.0, frame.right));
-    picture.line((frame.left, frame.bottom), (frame.right, frame.bottom), 1.5, AXIS);
-    for &loss in losses {
-        let font = Font { anchor: Anchor::Middle, ..NOTE };
-        picture.text((x.at(loss), frame.bottom + 24.0), font, &format!("{:.0} %", 100.0 * loss));
-    }
-    let middle = f64::midpoint(frame.left, frame.right);
-    let font = Font { anchor: Anchor::Middle, ..NOTE };
-    picture.text((middle, frame.bottom + 48.0), font, "frames lost on the radio");
-
-    let mut ends = Vec::new();
-    for kind in Kind::TCP {
+) -> Vec<Curve> {
+    let spots = |kind| {
         let found = losses.iter().filter_map(|&loss| find(rows, kind, loss));
-        let points: Vec<_> =
-            found.filter_map(|row| Some((x.at(row.loss_ratio), y.at(value(row)?), row))).collect();
-        let places: Vec<_> = points.iter().map(|&(x, y, _)| (x, y)).collect();
-        picture.curve(&places, width(kind), dash(kind), colour(kind));
-        if let Some(&(x, y, row)) = points.last() {
-            ends.push((kind, (x, y), words(row), row.loss_ratio));
-        }
-    }
-    let mut places: Vec<f64> = ends.iter().map(|(_, (_, y), ..)| *y).collect();
-    spread(&mut places, 2.0 * LABEL_GAP, frame.top, frame.bottom - LABEL_GAP);
-    for ((kind, (x, y), words, loss), &place) in ends.iter().zip(&places) {
-        let left = frame.right + 22.0;
-        picture.line((x + 7.0, *y), (left - 4.0, place - 3.0), 1.0, LEADER);
-        let font = Font { size: 15.0, bold: true, colour: colour(*kind), anchor: Anchor::Start };
-        picture.text((left, place + 2.0), font, kind.label());
-        let then = if *loss < most { ", then nothing" } else { "" };
-        let at = format!("{words} at {:.0} %{then}", 100.0 * loss);
-        picture.text((left, place + 19.0), Font { size: 13.0, ..NOTE }, &at);
-    }
+        let spot =
+            |row: &Row| Some(Spot { loss: row.loss_ratio, value: value(row)?, words: words(row) });
+        found.filter_map(spot).collect()
+    };
+    let curve = |kind: Kind| Curve {
+        label: kind.label().to_owned(),
+        colour: colour(kind),
+        width: width(kind),
+        dash: dash(kind),
+        spots: spots(kind),
+    };
+    Kind::TCP.map(curve).into()
 }
 
 /// Three measures side by side, one bar for each path.

@@ -3,6 +3,7 @@
 //! Every record (TCP) or datagram (UDP) begins with a sequence number and the time it was sent;
 //! the clock is the same in all namespaces, so the difference on arrival is the one-way delay.
 
+mod ping;
 mod tcp;
 mod udp;
 
@@ -12,14 +13,14 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 
 use corridor_base::Time;
-use corridor_scenario::{DESTINATION, Delays, Direction, Run, SOURCE, Side, Transport};
+use corridor_scenario::{DESTINATION, Delays, Direction, Pings, Run, SOURCE, Side, Transport};
 use hdrhistogram::Histogram;
 
 use crate::clock;
 use crate::emulator::Emulator;
 use crate::error::LabError;
 use crate::netns::{Inside, Namespace};
-use crate::run::WARM_UP;
+use ping::Pinger;
 
 /// Time a connection has to come about: three attempts of the kernel's (at 0, 1 and 3 s).
 pub(crate) const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -30,7 +31,9 @@ const TICK: Duration = Duration::from_millis(20);
 /// Sequence number and time of sending.
 const HEADER_BYTES: usize = 16;
 /// Port of the first direction's receiver; the other direction's is the next.
-const PORT: u16 = 7700;
+pub(crate) const PORT: u16 = 7700;
+/// Port of the flow beside the load.
+const PORT_BESIDE: u16 = 7705;
 
 /// One end of the load.
 pub(crate) struct End {
@@ -38,6 +41,16 @@ pub(crate) struct End {
     pub(crate) namespace: Namespace,
     /// Its address there.
     pub(crate) address: Ipv4Addr,
+}
+
+/// Between whom, and past whom, the load goes.
+pub(crate) struct Course {
+    /// S and D, as the load sees them.
+    pub(crate) ends: [End; 2],
+    /// Where S connects to reach D, if it is not D's own address.
+    pub(crate) proxy: Option<SocketAddrV4>,
+    /// D's address past the nodes, for the flow beside.
+    pub(crate) outer: Ipv4Addr,
 }
 
 /// What the load measured.
@@ -48,60 +61,118 @@ pub(crate) struct Outcome {
     pub(crate) delays: Delays,
     /// Payload bytes received in the measured interval.
     pub(crate) payload_bytes: f64,
+    /// The flow beside.
+    pub(crate) beside: Option<Side>,
+    /// The echo beside.
+    pub(crate) pings: Option<Pings>,
     /// What there is to say about it.
     pub(crate) notes: Vec<String>,
     /// Payload that came out differs from what went in.
     pub(crate) corrupted: bool,
 }
 
-/// Loads the path between `ends` (S and D) and measures.
+/// Loads a course and measures. Without an emulator there is no air to measure.
 ///
-/// Ends within connection time (TCP), warm-up, the run's duration and [`DRAIN_MAX`].
+/// Ends within the echo's time without load, connection time (TCP), warm-up, the run's duration and
+/// [`DRAIN_MAX`].
 pub(crate) fn carry(
     run: &Run,
-    ends: &[End; 2],
-    emulator: &Emulator,
+    course: &Course,
+    emulator: Option<&Emulator>,
     stop: &AtomicBool,
 ) -> Result<Outcome, LabError> {
     let shared = Arc::new(Shared::default());
     // However this function is left, the threads end.
     let _guard = StopOnDrop(Arc::clone(&shared));
-    let directions: &[(usize, usize)] = match run.direction {
-        Direction::Forward => &[(SOURCE, DESTINATION)],
-        Direction::Both => &[(SOURCE, DESTINATION), (DESTINATION, SOURCE)],
+    let [source, destination] = &course.ends;
+    let pinger = match run.lab.ping_interval {
+        Some(interval) => Some(Pinger::start(interval, source, destination, &shared)?),
+        None => None,
     };
-    let mut flows = Vec::new();
-    for (index, &(from, to)) in directions.iter().enumerate() {
-        let plan = Plan {
-            from,
-            receiver: SocketAddrV4::new(ends[to].address, PORT + index as u16),
-            congestion: run.congestion.map(|congestion| congestion.to_string()),
-            offered_bps: run.offered_bps,
-            datagram_bytes: run.datagram_bytes,
-            duration: Duration::from_secs_f64(run.duration_s),
-        };
-        let shared = Arc::clone(&shared);
-        flows.push(match run.transport {
-            Transport::Tcp => tcp::start(plan, &ends[from], &ends[to], shared)?,
-            Transport::Udp => udp::start(plan, &ends[from], &ends[to], shared)?,
-        });
+    if let Some(pinger) = &pinger {
+        wait_until(pinger.base_until(), stop)?;
+        pinger.load_begins();
     }
+    let flows = start_flows(run, course, &shared)?;
+    let beside = start_beside(run, course, &shared)?;
     let ready_until = clock::now() + CONNECT_MAX + TICK;
-    while flows.iter().any(|flow| !flow.is_ready()) && clock::now() < ready_until {
+    while flows.iter().chain(&beside).any(|flow| !flow.is_ready()) && clock::now() < ready_until {
         pause(stop)?;
     }
-    let from = clock::now() + WARM_UP;
+    let from = clock::now() + run.lab.warm_up;
     let until = from + Duration::from_secs_f64(run.duration_s);
     shared.begin(from, until);
-    emulator.measure(from, until);
-    while clock::now() < until {
-        pause(stop)?;
+    if let Some(emulator) = emulator {
+        emulator.measure(from, until);
     }
+    wait_until(until, stop)?;
     let mut results = Vec::new();
     for flow in flows {
         results.push(flow.finish()?);
     }
-    Ok(outcome(results, until - from))
+    let beside = beside.map(Flow::finish).transpose()?;
+    let mut outcome = outcome(results, until - from);
+    outcome.pings = pinger.map(Pinger::finish).transpose()?;
+    outcome.beside = beside.map(|mut beside| {
+        outcome.notes.append(&mut beside.notes);
+        beside.into_side(until - from)
+    });
+    Ok(outcome)
+}
+
+/// The load itself: a flow for each direction.
+fn start_flows(run: &Run, course: &Course, shared: &Arc<Shared>) -> Result<Vec<Flow>, LabError> {
+    let directions: &[(usize, usize)] = match run.direction {
+        Direction::Forward => &[(SOURCE, DESTINATION)],
+        Direction::Both => &[(SOURCE, DESTINATION), (DESTINATION, SOURCE)],
+    };
+    let flow = |(index, &(from, to)): (usize, &(usize, usize))| {
+        let (sender, receiver) = (&course.ends[from], &course.ends[to]);
+        let port = PORT + index as u16;
+        let plan = Plan {
+            from,
+            port,
+            receiver: course.proxy.unwrap_or(SocketAddrV4::new(receiver.address, port)),
+            congestion: run.congestion.map(|congestion| congestion.to_string()),
+            offered_bps: run.offered_bps,
+            datagram_bytes: run.datagram_bytes,
+            deadline: run.lab.deadline,
+            span: run.lab.warm_up + Duration::from_secs_f64(run.duration_s),
+        };
+        match run.transport {
+            Transport::Tcp => tcp::start(plan, sender, receiver, Arc::clone(shared)),
+            Transport::Udp => udp::start(plan, sender, receiver, Arc::clone(shared)),
+        }
+    };
+    directions.iter().enumerate().map(flow).collect()
+}
+
+/// The flow beside it, from S to D.
+fn start_beside(
+    run: &Run,
+    course: &Course,
+    shared: &Arc<Shared>,
+) -> Result<Option<Flow>, LabError> {
+    let Some(congestion) = run.lab.beside else { return Ok(None) };
+    let plan = Plan {
+        from: SOURCE,
+        port: PORT_BESIDE,
+        receiver: SocketAddrV4::new(course.outer, PORT_BESIDE),
+        congestion: Some(congestion.to_string()),
+        offered_bps: None,
+        datagram_bytes: None,
+        deadline: None,
+        span: run.lab.warm_up + Duration::from_secs_f64(run.duration_s),
+    };
+    let [source, destination] = &course.ends;
+    tcp::start(plan, source, destination, Arc::clone(shared)).map(Some)
+}
+
+fn wait_until(at: Time, stop: &AtomicBool) -> Result<(), LabError> {
+    while clock::now() < at {
+        pause(stop)?;
+    }
+    Ok(())
 }
 
 fn pause(stop: &AtomicBool) -> Result<(), LabError> {
@@ -118,18 +189,18 @@ fn outcome(results: Vec<FlowResult>, span: Duration) -> Outcome {
         sides: Vec::new(),
         delays: Delays::default(),
         payload_bytes: 0.0,
+        beside: None,
+        pings: None,
         notes: Vec::new(),
         corrupted: false,
     };
     for mut result in results {
         // Both have the same bounds, so that one takes the other's values.
         let _ = all.add(&result.delays);
-        result.side.goodput_bps = result.payload_bytes as f64 * 8.0 / span.as_secs_f64();
-        result.side.delays = delays(&result.delays);
         outcome.payload_bytes += result.payload_bytes as f64;
-        outcome.sides.push(result.side);
-        outcome.notes.extend(result.notes);
+        outcome.notes.append(&mut result.notes);
         outcome.corrupted |= result.corrupted;
+        outcome.sides.push(result.into_side(span));
     }
     outcome.delays = delays(&all);
     outcome
@@ -140,11 +211,17 @@ fn outcome(results: Vec<FlowResult>, span: Duration) -> Outcome {
 struct Plan {
     /// Index of the sending station.
     from: usize,
+    /// Port at which the receiver listens.
+    port: u16,
+    /// Where the sender connects.
     receiver: SocketAddrV4,
     congestion: Option<String>,
     offered_bps: Option<f64>,
     datagram_bytes: Option<usize>,
-    duration: Duration,
+    /// UDP: later than this a datagram is worth nothing.
+    deadline: Option<Duration>,
+    /// Warm-up and measured interval.
+    span: Duration,
 }
 
 /// What a flow measured.
@@ -154,6 +231,17 @@ struct FlowResult {
     payload_bytes: u64,
     notes: Vec<String>,
     corrupted: bool,
+}
+
+impl FlowResult {
+    /// The row's part, for an interval of this length.
+    fn into_side(self, span: Duration) -> Side {
+        Side {
+            goodput_bps: self.payload_bytes as f64 * 8.0 / span.as_secs_f64(),
+            delays: delays(&self.delays),
+            ..self.side
+        }
+    }
 }
 
 /// A flow at work: a thread that sends, and one that receives.
@@ -255,15 +343,17 @@ fn record_delay(delays: &mut Histogram<u64>, sent: Time, received: Time) {
 }
 
 fn delays(histogram: &Histogram<u64>) -> Delays {
-    let at = |quantile: f64| {
-        (!histogram.is_empty()).then(|| histogram.value_at_quantile(quantile) as f64 / 1e6)
-    };
     Delays {
-        delay_p50_s: at(0.5),
-        delay_p95_s: at(0.95),
-        delay_p99_s: at(0.99),
-        delay_max_s: at(1.0),
+        delay_p50_s: quantile(histogram, 0.5),
+        delay_p95_s: quantile(histogram, 0.95),
+        delay_p99_s: quantile(histogram, 0.99),
+        delay_max_s: quantile(histogram, 1.0),
     }
+}
+
+/// A quantile in seconds; `None` of nothing.
+fn quantile(histogram: &Histogram<u64>, quantile: f64) -> Option<f64> {
+    (!histogram.is_empty()).then(|| histogram.value_at_quantile(quantile) as f64 / 1e6)
 }
 
 /// Writes the header of a record: its number and the time it is sent.

@@ -48,7 +48,7 @@ pub(super) fn start(
     shared: Arc<Shared>,
 ) -> Result<Flow, LabError> {
     let ready = Arc::new(AtomicBool::new(false));
-    let port = plan.receiver.port();
+    let port = plan.port;
     let listener = to.namespace.run(move || {
         TcpListener::bind(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port)).what("listen for TCP")
     })?;

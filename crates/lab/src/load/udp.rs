@@ -17,7 +17,6 @@ use super::{
 };
 use crate::clock;
 use crate::error::{Context, LabError};
-use crate::run::WARM_UP;
 
 /// IPv4 and UDP headers.
 const HEADERS_BYTES: usize = 28;
@@ -32,7 +31,7 @@ pub(super) fn start(
     shared: Arc<Shared>,
 ) -> Result<Flow, LabError> {
     let any = |port| SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
-    let port = plan.receiver.port();
+    let port = plan.port;
     let incoming = to.namespace.run(move || UdpSocket::bind(any(port)).what("open a UDP port"))?;
     let address = plan.receiver;
     let outgoing = from.namespace.run(move || {
@@ -43,12 +42,13 @@ pub(super) fn start(
     let bytes = datagram_bytes(&plan, &outgoing)?;
     let gap = Duration::from_secs_f64(bytes as f64 * 8.0 / plan.offered_bps.unwrap_or(1.0));
     // What the sender could send at most, and somewhat more: a bound for numbers from the air.
-    let seconds = (WARM_UP + plan.duration + CONNECT_SLACK).as_secs_f64();
+    let seconds = (plan.span + CONNECT_SLACK).as_secs_f64();
     let numbers = (seconds / gap.as_secs_f64()) as usize + 1_000;
     let total = Arc::new(AtomicU64::new(u64::MAX));
     let (share, sent, side) = (Arc::clone(&shared), Arc::clone(&total), plan.from);
+    let deadline = plan.deadline;
     let receiver = to.namespace.spawn("lab-udp-receive", move || {
-        Receiver::new(side, bytes, numbers).work(&incoming, &share, &sent)
+        Receiver { deadline, ..Receiver::new(side, bytes, numbers) }.work(&incoming, &share, &sent)
     })?;
     let sender = from
         .namespace
@@ -122,6 +122,9 @@ struct Receiver {
     newest: Option<u64>,
     distinct: u64,
     in_interval: u64,
+    /// Later than this, a datagram is worth nothing.
+    deadline: Option<Duration>,
+    in_time: u64,
     duplicates: u64,
     out_of_order: u64,
 }
@@ -141,6 +144,8 @@ impl Receiver {
             newest: None,
             distinct: 0,
             in_interval: 0,
+            deadline: None,
+            in_time: 0,
             duplicates: 0,
             out_of_order: 0,
         }
@@ -174,6 +179,7 @@ impl Receiver {
             }
         }
         self.result.side.packets_received = Some(self.in_interval);
+        self.result.side.packets_in_time = self.deadline.map(|_| self.in_time);
         self.result.side.packets_duplicated = Some(self.duplicates);
         self.result.side.packets_out_of_order = Some(self.out_of_order);
         Ok(self.result)
@@ -210,6 +216,8 @@ impl Receiver {
         self.newest = self.newest.max(Some(sequence));
         if contains(sent) {
             self.in_interval += 1;
+            let is_in_time = self.deadline.is_some_and(|deadline| now.since(sent) <= deadline);
+            self.in_time += u64::from(is_in_time);
             record_delay(&mut self.result.delays, sent, now);
         }
         if contains(now) {
@@ -232,7 +240,8 @@ mod tests {
     #[test]
     fn order_and_duplicates_are_told_apart() {
         let interval = Some((Time::from_millis(10), Time::from_millis(100)));
-        let mut receiver = Receiver::new(1, 100, 10);
+        let deadline = Some(Duration::from_millis(4));
+        let mut receiver = Receiver { deadline, ..Receiver::new(1, 100, 10) };
         // Number 0 is sent before the interval; 2 comes late, 3 twice.
         for (sequence, sent_ms, now_ms) in
             [(0, 9, 11), (1, 10, 12), (3, 30, 33), (3, 30, 34), (2, 20, 40), (4, 99, 101)]
@@ -242,6 +251,8 @@ mod tests {
         }
         assert_eq!(receiver.in_interval, 4);
         assert_eq!((receiver.duplicates, receiver.out_of_order), (1, 1));
+        // Number 2 came after 20 ms.
+        assert_eq!(receiver.in_time, 3);
         // By arrival: 0, 1, 3, 2.
         assert_eq!(receiver.result.payload_bytes, 400);
         assert_eq!(receiver.result.delays.len(), 4);

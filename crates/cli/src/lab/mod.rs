@@ -3,6 +3,9 @@
 //! Rows go to standard output (a table, or JSON lines) and to a file; progress and errors go to
 //! standard error.
 
+mod compare;
+mod gates;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
@@ -31,6 +34,10 @@ pub struct LabArgs {
 enum LabVerb {
     /// Run a scenario: kernel sockets in network namespaces, an emulated radio between them
     Run(RunArgs),
+    /// Put kernel TCP, both coding modes and other tunnels through the same scenario, in turns
+    Compare(compare::CompareArgs),
+    /// Measure what window mode promises, and say which promises hold; hours, or --quick
+    Gates(gates::GatesArgs),
 }
 
 /// Arguments of `corridor lab run`.
@@ -62,6 +69,8 @@ enum Failure {
     Scenario { path: PathBuf, source: ScenarioError },
     #[error("--only {given}: expected 0 to {max}, the places of the runs in this scenario")]
     Only { given: usize, max: usize },
+    #[error("--only {given}: expected a part of the name of a way to cross, as in \"window\"")]
+    Nobody { given: String },
     #[error(transparent)]
     Engine(#[from] EngineError),
     #[error("cannot write {}: {source}", path.display())]
@@ -75,7 +84,9 @@ enum Failure {
 impl Failure {
     fn exit_code(&self) -> ExitCode {
         match self {
-            Failure::Scenario { .. } | Failure::Only { .. } => ExitCode::from(2),
+            Failure::Scenario { .. } | Failure::Only { .. } | Failure::Nobody { .. } => {
+                ExitCode::from(2)
+            }
             Failure::Engine(error) => error.exit_code(),
             _ => ExitCode::FAILURE,
         }
@@ -85,8 +96,12 @@ impl Failure {
 /// Runs `corridor lab`. To be called before the process starts any thread: without root rights,
 /// the process moves into a user namespace.
 pub fn run(args: LabArgs) -> ExitCode {
-    let LabVerb::Run(args) = args.verb;
-    match run_scenario(&args) {
+    let result = match args.verb {
+        LabVerb::Run(args) => run_scenario(&args),
+        LabVerb::Compare(args) => compare::run(&args),
+        LabVerb::Gates(args) => gates::run(&args),
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("error: {failure}");
@@ -175,7 +190,12 @@ fn make_runs(
 
 /// Whether other runs may go well all the same: hours of them are not to be lost for one.
 fn is_one_run_only(error: &EngineError) -> bool {
-    matches!(error, EngineError::Lab(LabError::NodeEnded { .. } | LabError::NoTunnel { .. }))
+    matches!(
+        error,
+        EngineError::Lab(
+            LabError::NodeEnded { .. } | LabError::NoTunnel { .. } | LabError::Tunnel { .. }
+        )
+    )
 }
 
 fn json(row: &Row) -> String {

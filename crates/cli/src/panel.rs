@@ -1,0 +1,125 @@
+//! Panels of pictures: a measure over the loss of frames, a curve for each way to cross.
+
+use crate::plot::{Anchor, Font, Picture, Scale, nice_max, spread};
+
+pub const INK: &str = "#1f2933";
+const FAINT_INK: &str = "#616e7c";
+const GRID: &str = "#e4e7eb";
+/// From the end of a curve to its label.
+const LEADER: &str = "#cbd2d9";
+const AXIS: &str = "#9aa5b1";
+
+/// Base lines of labels are this far apart at least.
+const LABEL_GAP: f64 = 19.0;
+
+pub const TITLE: Font = Font { size: 25.0, bold: true, colour: INK, anchor: Anchor::Start };
+pub const PANEL: Font = Font { size: 17.0, bold: true, colour: INK, anchor: Anchor::Start };
+pub const NOTE: Font = Font { size: 14.0, bold: false, colour: FAINT_INK, anchor: Anchor::Start };
+
+/// Where a panel's data goes: left, right, top and bottom edge. Titles need 70 above, the axis 74
+/// below, the labels of the curves' ends 280 to the right.
+pub struct Frame {
+    pub left: f64,
+    pub right: f64,
+    pub top: f64,
+    pub bottom: f64,
+}
+
+/// A line of a panel.
+pub struct Curve {
+    pub label: String,
+    pub colour: &'static str,
+    pub width: f64,
+    pub dash: &'static str,
+    /// Ascending by loss.
+    pub spots: Vec<Spot>,
+}
+
+/// A point of a curve.
+pub struct Spot {
+    /// Share of frames lost.
+    pub loss: f64,
+    pub value: f64,
+    /// The value for people.
+    pub words: String,
+}
+
+/// Goodput in Mbit/s, from nothing up.
+pub fn draw_goodput(
+    picture: &mut Picture,
+    frame: &Frame,
+    title: &str,
+    losses: &[f64],
+    curves: &[Curve],
+) {
+    let values = curves.iter().flat_map(|curve| &curve.spots).map(|spot| spot.value);
+    let (most, step) = nice_max(values.fold(0.0, f64::max));
+    let y = Scale::linear((0.0, most), (frame.bottom, frame.top));
+    draw_titles(picture, frame, title, "higher is better");
+    let ticks = (0..=(most / step).round() as u32).map(|tick| f64::from(tick) * step);
+    for tick in ticks {
+        draw_tick(picture, frame, y.at(tick), &format!("{tick}"));
+    }
+    draw_curves(picture, frame, losses, &y, curves);
+}
+
+/// The delay within which 95 % arrive, in seconds, from 2 ms to 10 s.
+pub fn draw_delay(
+    picture: &mut Picture,
+    frame: &Frame,
+    title: &str,
+    losses: &[f64],
+    curves: &[Curve],
+) {
+    let y = Scale::log((0.002, 10.0), (frame.bottom, frame.top));
+    draw_titles(picture, frame, title, "95 % arrive within; lower is better");
+    for (tick, label) in [(0.01, "10 ms"), (0.1, "100 ms"), (1.0, "1 s"), (10.0, "10 s")] {
+        draw_tick(picture, frame, y.at(tick), label);
+    }
+    draw_curves(picture, frame, losses, &y, curves);
+}
+
+fn draw_titles(picture: &mut Picture, frame: &Frame, title: &str, note: &str) {
+    let left = frame.left - 34.0;
+    picture.text((left, frame.top - 44.0), PANEL, title);
+    picture.text((left, frame.top - 22.0), NOTE, note);
+}
+
+fn draw_tick(picture: &mut Picture, frame: &Frame, y: f64, label: &str) {
+    picture.line((frame.left, y), (frame.right, y), 1.0, GRID);
+    picture.text((frame.left - 10.0, y + 5.0), Font { anchor: Anchor::End, ..NOTE }, label);
+}
+
+fn draw_curves(picture: &mut Picture, frame: &Frame, losses: &[f64], y: &Scale, curves: &[Curve]) {
+    let most = losses.last().copied().unwrap_or(0.0).max(0.01);
+    let x = Scale::linear((0.0, most), (frame.left + 12.0, frame.right));
+    picture.line((frame.left, frame.bottom), (frame.right, frame.bottom), 1.5, AXIS);
+    for &loss in losses {
+        let font = Font { anchor: Anchor::Middle, ..NOTE };
+        picture.text((x.at(loss), frame.bottom + 24.0), font, &format!("{:.0} %", 100.0 * loss));
+    }
+    let middle = f64::midpoint(frame.left, frame.right);
+    let font = Font { anchor: Anchor::Middle, ..NOTE };
+    picture.text((middle, frame.bottom + 48.0), font, "frames lost on the radio");
+
+    let mut ends = Vec::new();
+    for curve in curves {
+        let places: Vec<_> =
+            curve.spots.iter().map(|spot| (x.at(spot.loss), y.at(spot.value))).collect();
+        picture.curve(&places, curve.width, curve.dash, curve.colour);
+        if let (Some(&place), Some(spot)) = (places.last(), curve.spots.last()) {
+            ends.push((curve, place, spot));
+        }
+    }
+    let mut places: Vec<f64> = ends.iter().map(|(_, (_, y), _)| *y).collect();
+    spread(&mut places, 2.0 * LABEL_GAP, frame.top, frame.bottom - LABEL_GAP);
+    for ((curve, (x, y), spot), &place) in ends.iter().zip(&places) {
+        let left = frame.right + 22.0;
+        picture.line((x + 7.0, *y), (left - 4.0, place - 3.0), 1.0, LEADER);
+        let font = Font { size: 15.0, bold: true, colour: curve.colour, anchor: Anchor::Start };
+        picture.text((left, place + 2.0), font, &curve.label);
+        let then = if spot.loss < most { ", then nothing" } else { "" };
+        let at = format!("{} at {:.0} %{then}", spot.words, 100.0 * spot.loss);
+        picture.text((left, place + 19.0), Font { size: 13.0, ..NOTE }, &at);
+    }
+}

@@ -1,0 +1,262 @@
+//! A tunnel that is not ours: a command of the user's, started in the namespaces of S and D.
+//!
+//! Each side's command is the first process of a process namespace of its own. When it is killed,
+//! or its lab dies, the kernel kills all that it has started, daemons included.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use corridor_scenario::{DESTINATION, SOURCE};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::clock;
+use crate::echo::Echo;
+use crate::error::{Context, LabError};
+use crate::load;
+use crate::netns::Inside;
+use crate::node::{INNER_SUBNET, OUTER_SUBNET, tail};
+use crate::scratch::Scratch;
+use crate::station::{self, NAMES, RADIO, Station};
+use crate::sys;
+use crate::template::{Place, Template};
+
+/// Time in which an external tunnel has to come up.
+const UP_MAX: Duration = Duration::from_secs(30);
+/// How often waiting looks.
+const TICK: Duration = Duration::from_millis(20);
+/// Name of the interface that a tunnel is asked to make.
+const TUN: &str = "tun0";
+/// Where S hands its connection to a proxy.
+const PROXY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 7790);
+/// What runs each side. A command that puts itself into the background and ends well leaves its
+/// namespace standing; one that fails takes it down.
+const INIT: &str = "sh -c \"$1\" || exit; while :; do sleep 3600; done";
+
+/// An external tunnel: its name, and the command of both sides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tunnel {
+    name: String,
+    template: Template,
+}
+
+impl Tunnel {
+    /// Reads `NAME=COMMAND`. The command is a shell's; in it,
+    ///
+    /// - `{side}` is `S` (where the load comes from) or `D`;
+    /// - `{local}` and `{remote}` are the IPv4 addresses of this side and the other one's radios;
+    /// - `{address}` and `{peer}` are those that the tunnel is to have at its ends, in a /24; if
+    ///   the command does not name `{address}`, the lab gives it to the interface `{tun}`;
+    /// - `{tun}` is the name of the interface to make, `{interface}` that of the radio;
+    /// - `{netns}` is a path to this side's network namespace, which the command is in already;
+    /// - `{dir}` is a directory of both sides, removed afterwards;
+    /// - `{proxy}` is where side S is to accept a TCP connection, and `{target}` where side D is to
+    ///   hand it on: a command that names `{proxy}` has no interface, and carries nothing else.
+    ///
+    /// # Errors
+    /// What is wrong with it, for people.
+    pub fn parse(argument: &str) -> Result<Self, String> {
+        let (name, command) = argument
+            .split_once('=')
+            .filter(|(name, command)| !name.trim().is_empty() && !command.trim().is_empty())
+            .ok_or_else(|| format!("{argument:?}: expected NAME='COMMAND'"))?;
+        Ok(Tunnel { name: name.trim().to_owned(), template: Template::parse(command)? })
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it carries TCP connections, and no packets.
+    pub fn is_proxy(&self) -> bool {
+        self.template.names(Place::Proxy)
+    }
+
+    /// Where S connects to reach D through it.
+    pub(crate) fn receiver(&self) -> Option<SocketAddrV4> {
+        self.is_proxy().then_some(PROXY)
+    }
+
+    /// The command of one side.
+    fn command(&self, station: &Station, scratch: &Scratch) -> String {
+        let index = station.index;
+        let other = if index == SOURCE { DESTINATION } else { SOURCE };
+        self.template.fill(|place| match place {
+            Place::Side => NAMES[index].to_owned(),
+            Place::Local => station::address(OUTER_SUBNET, index).to_string(),
+            Place::Remote => station::address(OUTER_SUBNET, other).to_string(),
+            Place::Address => station::address(INNER_SUBNET, index).to_string(),
+            Place::Peer => station::address(INNER_SUBNET, other).to_string(),
+            Place::Tun => TUN.to_owned(),
+            Place::Interface => RADIO.to_owned(),
+            Place::Netns => station.namespace.path(),
+            Place::Dir => scratch.file("").display().to_string(),
+            Place::Proxy => PROXY.to_string(),
+            Place::Target => SocketAddrV4::new(Ipv4Addr::LOCALHOST, load::PORT).to_string(),
+        })
+    }
+}
+
+/// A tunnel at work. Dropped, it is killed, with all that it has started.
+pub(crate) struct Running {
+    sides: Vec<Side>,
+    /// The lab gives the tunnel's interface its address.
+    addressed: Option<[bool; 2]>,
+    proxy: Option<SocketAddrV4>,
+    _scratch: Scratch,
+}
+
+/// One side: a thread that is its process's parent.
+struct Side {
+    name: &'static str,
+    log: PathBuf,
+    stop: Arc<AtomicBool>,
+    /// How it ended, if it did so by itself.
+    ended: Arc<Mutex<Option<String>>>,
+    thread: Option<Inside<()>>,
+}
+
+impl Running {
+    /// Starts both sides.
+    pub(crate) fn start(tunnel: &Tunnel, stations: &[Station]) -> Result<Self, LabError> {
+        let scratch = Scratch::new()?;
+        let sides = stations.iter().map(|station| {
+            let log = scratch.file(&format!("{}.log", station.name()));
+            Side::start(station, tunnel.command(station, &scratch), log)
+        });
+        // A command that says how the interface is to be addressed does it itself.
+        let addressed = tunnel.template.names(Place::Tun)
+            && !tunnel.template.names(Place::Address)
+            && !tunnel.is_proxy();
+        Ok(Running {
+            sides: sides.collect::<Result<_, _>>()?,
+            addressed: addressed.then_some([false; 2]),
+            proxy: tunnel.receiver(),
+            _scratch: scratch,
+        })
+    }
+
+    /// Waits until something crosses it.
+    pub(crate) fn wait_until_up(
+        &mut self,
+        stations: &[Station],
+        stop: &AtomicBool,
+    ) -> Result<(), LabError> {
+        let (from, to) = (&stations[SOURCE].namespace, &stations[DESTINATION].namespace);
+        let echo = match self.proxy {
+            Some(proxy) => Echo::connections(from, to, proxy, load::PORT)?,
+            None => Echo::datagrams(from, to, station::address(INNER_SUBNET, DESTINATION))?,
+        };
+        let deadline = clock::now() + UP_MAX;
+        let result = loop {
+            if stop.load(Ordering::Relaxed) {
+                break Err(LabError::Interrupted);
+            }
+            if echo.has_crossed() {
+                break Ok(());
+            }
+            if let Err(error) = self.check_alive().and_then(|()| self.give_addresses(stations)) {
+                break Err(error);
+            }
+            if clock::now() >= deadline {
+                break Err(self.no_tunnel());
+            }
+            clock::sleep_until(clock::now() + TICK);
+        };
+        echo.finish()?;
+        result
+    }
+
+    /// Gives the interfaces their addresses when they are there.
+    fn give_addresses(&mut self, stations: &[Station]) -> Result<(), LabError> {
+        let Some(addressed) = &mut self.addressed else { return Ok(()) };
+        for (station, done) in stations.iter().zip(addressed) {
+            if !*done {
+                *done = station.give_address(TUN, INNER_SUBNET)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds sides that ended although they were not told to.
+    pub(crate) fn check_alive(&self) -> Result<(), LabError> {
+        for side in &self.sides {
+            let ended = side.ended.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(status) = ended.as_ref() {
+                return Err(LabError::NodeEnded {
+                    station: side.name,
+                    status: status.clone(),
+                    stderr: tail(&side.log),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn no_tunnel(&self) -> LabError {
+        let said = self.sides.iter().map(|side| format!("[{}] {}", side.name, tail(&side.log)));
+        LabError::NoTunnel {
+            seconds: UP_MAX.as_secs(),
+            missing: "nothing crossed".to_owned(),
+            stderr: said.collect::<Vec<_>>().join("\n"),
+        }
+    }
+}
+
+impl Side {
+    fn start(station: &Station, command: String, log: PathBuf) -> Result<Self, LabError> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let ended = Arc::new(Mutex::new(None));
+        let (stopped, end, file) = (Arc::clone(&stop), Arc::clone(&ended), log.clone());
+        let thread = station.namespace.spawn("lab-tunnel", move || {
+            let status = look_after(&command, &file, &stopped)?;
+            *end.lock().unwrap_or_else(PoisonError::into_inner) = status;
+            Ok(())
+        })?;
+        Ok(Side { name: station.name(), log, stop, ended, thread: Some(thread) })
+    }
+}
+
+impl Drop for Side {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // What it could say is of no use any more.
+        let _ = self.thread.take().map(Inside::join);
+    }
+}
+
+/// Runs a command as the first process of a process namespace until it ends, or is to stop. Returns
+/// how it ended by itself. The kernel kills it when this thread dies.
+fn look_after(command: &str, log: &Path, stop: &AtomicBool) -> Result<Option<String>, LabError> {
+    unshare(CloneFlags::CLONE_NEWPID).what("make a process namespace")?;
+    let out = File::create(log).what("make a file for a tunnel's messages")?;
+    let err = out.try_clone().what("keep a file for a tunnel's messages")?;
+    let mut init = Command::new("/bin/sh");
+    init.args(["-c", INIT, "sh", command]);
+    init.stdin(Stdio::null()).stdout(out).stderr(err).process_group(0);
+    sys::die_with_parent(&mut init);
+    let child =
+        init.spawn().map_err(|source| LabError::Spawn { path: "/bin/sh".into(), source })?;
+    loop {
+        if let Some(exit) = sys::try_wait(child.id()).what("look after a tunnel")? {
+            return Ok(Some(exit.status.to_string()));
+        }
+        if stop.load(Ordering::Relaxed) {
+            let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGKILL);
+            // It is reaped when all of its namespace is gone.
+            while let Ok(None) = sys::try_wait(child.id()) {
+                clock::sleep_until(clock::now() + Duration::from_millis(1));
+            }
+            return Ok(None);
+        }
+        clock::sleep_until(clock::now() + TICK);
+    }
+}
