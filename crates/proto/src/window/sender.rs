@@ -96,8 +96,8 @@ pub(crate) struct WindowSender {
     told_frames: Option<u32>,
     /// When the newest of them came, by its clock.
     told_at_us: Option<u32>,
-    /// The rate has held something back since the last feedback.
-    limited: bool,
+    /// The rate holds back what is sent next.
+    held: bool,
     symbol: Vec<u8>,
 }
 
@@ -134,7 +134,7 @@ impl WindowSender {
             rate: RateControl::new(now),
             told_frames: None,
             told_at_us: None,
-            limited: false,
+            held: false,
             symbol: Vec::new(),
         })
     }
@@ -277,7 +277,8 @@ impl WindowSender {
     }
 
     fn note_sent(&mut self, now: Time, counter: u32, what: What) {
-        if let Some(lost) = self.log.push(Sent { counter, at: now, what }) {
+        let held = core::mem::take(&mut self.held);
+        if let Some(lost) = self.log.push(Sent { counter, at: now, what, held }) {
             self.take_for_lost(lost);
         }
     }
@@ -301,15 +302,16 @@ impl WindowSender {
         let told_end = next + u64::from(ack.span);
         self.told_end = told_end.min(self.coder.end()).max(self.told_end);
         self.told_deficit = usize::from(ack.deficit);
-        let (mut told, mut newest) = (0, None);
+        let (mut told, mut newest, mut limited) = (0, None, true);
         while let Some(sent) = self.log.pop_until(ack.counter) {
             told += 1;
+            limited &= sent.held;
             newest = Some(sent);
             self.take_for_lost_beyond(sent, told_end);
         }
         if let Some(sent) = newest.filter(|sent| sent.counter == ack.counter) {
             self.rtt.sample((now - sent.at).saturating_sub(ack.delay));
-            self.note_delay(now, sent.at, told, ack);
+            self.note_delay(now, sent.at, (told, limited), ack);
         }
         self.told_frames = Some(ack.frames);
         self.read_bitmap(next, ack);
@@ -331,7 +333,13 @@ impl WindowSender {
     }
 
     /// Lets the rate follow the delay.
-    fn note_delay(&mut self, now: Time, sent_at: Time, told: u32, ack: &WindowAck) {
+    fn note_delay(
+        &mut self,
+        now: Time,
+        sent_at: Time,
+        (told, limited): (u32, bool),
+        ack: &WindowAck,
+    ) {
         let came = self.told_frames.map_or(told, |before| ack.frames.wrapping_sub(before));
         // Clocks of microseconds that wrap: right as long as delays change by less than 35 minutes.
         let sent_at_us = (sent_at.as_nanos() / 1_000) as u32;
@@ -345,20 +353,20 @@ impl WindowSender {
                 Duration::from_micros(u64::from(span_us.min(SPAN_US_MAX)))
             }),
             lost: told.saturating_sub(came) as usize,
-            limited: core::mem::take(&mut self.limited),
+            limited,
         };
         self.told_at_us = Some(ack.received_at_us);
         self.rate.note(now, sample);
     }
 
+    /// What is to be sent has to wait for its turn.
+    pub(crate) fn note_limited(&mut self) {
+        self.held = true;
+    }
+
     /// Frames a second that the path takes.
     pub(crate) fn frames_per_s(&self) -> f64 {
         self.rate.frames_per_s()
-    }
-
-    /// A frame had to wait for its turn.
-    pub(crate) fn note_limited(&mut self) {
-        self.limited = true;
     }
 
     /// Everything before `next` is done.

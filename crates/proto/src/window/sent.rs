@@ -23,6 +23,8 @@ pub(crate) struct Sent {
     pub(crate) counter: u32,
     pub(crate) at: Time,
     pub(crate) what: What,
+    /// It had to wait for the rate: the time before it was not idle.
+    pub(crate) held: bool,
 }
 
 /// The frames on their way, oldest first.
