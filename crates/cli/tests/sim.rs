@@ -236,5 +236,5 @@ fn the_plans_that_are_shipped_can_be_run() {
         corridor_sim::check_plan(&plan).unwrap_or_else(|e| panic!("{path:?}: {e:?}"));
         count += 1;
     }
-    assert_eq!(count, 3);
+    assert!(count >= 3, "{count} plans");
 }

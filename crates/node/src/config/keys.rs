@@ -109,7 +109,18 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "coding",
         keys: &[
-            word("preset", "\"paper\", \"default\" or \"tcp-nc\"", &["paper", "default", "tcp-nc"]),
+            word(
+                "preset",
+                "\"paper\", \"default\", \"window\" or \"tcp-nc\"",
+                &["paper", "default", "window", "tcp-nc"],
+            ),
+            key("window_size", "a number of symbols"),
+            word("goal", "\"throughput\" or \"low-delay\"", &["throughput", "low-delay"]),
+            word(
+                "delivery",
+                "\"auto\", \"in-order\" or \"immediate\"",
+                &["auto", "in-order", "immediate"],
+            ),
             key("redundancy", "a factor from 1 to 10"),
             key("adaptive", "true or false"),
             word("field", "\"gf2\", \"gf16\" or \"gf256\"", &["gf2", "gf16", "gf256"]),
