@@ -2,6 +2,8 @@
 //! round trip, to hold against the frontier of coded delivery.
 //!
 //! `cargo run --release -p corridor-sim --example frontier [seconds] [throughput|low-delay]`
+//!
+//! `QUEUE=50` lets the link hold so many frames that the sender cannot see, instead of one.
 use core::time::Duration;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -51,11 +53,7 @@ fn run(loss: f64, rtt_ms: u64, seconds: u64, goal: Goal, seed: u64) -> Result {
             role: Role::Endpoint { peer: StationId(2 - index), helper: None },
             psk: [1; 32],
             coding: CodingParams { goal, ..CodingParams::window() },
-            link_errors: if std::env::var("TUNE_FIXED").is_ok() {
-                LinkErrors::Fixed(corridor_proto::ErasureRatios { e1: 0.0, e2: 0.0, e3: loss })
-            } else {
-                LinkErrors::Measured
-            },
+            link_errors: LinkErrors::Measured,
             ingress_packets: 4,
             frame_len_max: FRAME_LEN,
             frame_len_min: 46,
@@ -79,7 +77,6 @@ fn run(loss: f64, rtt_ms: u64, seconds: u64, goal: Goal, seed: u64) -> Result {
     let end = warm_up + Duration::from_secs(seconds);
     let mtu = world.nodes()[0].station.tunnel_mtu();
     let mut packet = vec![0; mtu];
-    let mut accepted = 0u64;
     let mut now = Time::ZERO;
     // A saturated source: whenever the last packet has gone, there is another.
     while now < end {
@@ -91,9 +88,6 @@ fn run(loss: f64, rtt_ms: u64, seconds: u64, goal: Goal, seed: u64) -> Result {
             packet[..8].copy_from_slice(&stats.packets_accepted.to_be_bytes());
             world.node_mut(0).station.handle_packet(now, &packet);
             world.settle();
-            if now >= warm_up {
-                accepted += 1;
-            }
         } else {
             now = world.next_event().unwrap_or(end).min(end);
             world.run_until(now);
@@ -107,7 +101,6 @@ fn run(loss: f64, rtt_ms: u64, seconds: u64, goal: Goal, seed: u64) -> Result {
     };
     let stats = world.nodes()[0].station.stats().clone();
     let other = world.nodes()[1].station.stats().clone();
-    let _ = accepted;
     // Frames that the channel carries in a second, by the frame's own time on the air.
     let frames_max = seconds as f64 * 12e6 / (8.0 * FRAME_LEN as f64);
     Result {
