@@ -8,7 +8,9 @@ use crate::inspect::WindowView;
 use crate::session::{Joined, Opened};
 use crate::window::receiver::WindowReceiver;
 use crate::window::sender::WindowSender;
-use crate::wire::{HEADER_LEN, Kind, TAG_LEN, WindowAck, WindowSymbol};
+use crate::wire::{
+    HEADER_LEN, Kind, TAG_LEN, WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WindowAck, WindowSymbol,
+};
 
 /// Sender, receiver, and what they say to each other's other side.
 pub(crate) struct WindowEndpoint {
@@ -117,7 +119,7 @@ impl WindowEndpoint {
             ack.loss_ratio = ratios.e3;
         }
         self.sender.handle_ack(now, &ack, &mut shared.stats);
-        shared.ingress.set_rtt(self.sender.rtt());
+        shared.ingress.set_rtt(self.sender.rtt(), shared.config.coding.goal);
         if shared.config.rate_bps.is_none() {
             let frame_bits = 8.0 * shared.config.frame_len_max as f64;
             shared.pacer.set_rate((frame_bits * self.sender.frames_per_s()) as u64);
@@ -165,7 +167,8 @@ impl WindowEndpoint {
     fn send_symbol(&mut self, shared: &mut Shared, now: Time, ack_due: bool, has_news: bool) {
         let room = shared.config.frame_len_max - HEADER_LEN - TAG_LEN - self.body.len();
         let mut piggyback = None;
-        if ack_due || has_news {
+        // News that are not due wait for a symbol with room, rather than take a frame of their own.
+        if ack_due || (has_news && room >= WINDOW_ACK_LEN + WINDOW_BITMAP_LEN_MAX) {
             piggyback = self.make_ack(shared, now);
             if piggyback.as_ref().is_some_and(|ack| ack.len() > room) {
                 self.held_ack = piggyback.take();

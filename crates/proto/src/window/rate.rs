@@ -135,6 +135,11 @@ impl RateControl {
         }
     }
 
+    /// Frames a second that came through of late.
+    pub(crate) fn through_per_s(&self) -> f64 {
+        self.through_per_s
+    }
+
     /// Queueing delay of late.
     fn queueing(&self) -> Duration {
         let (Some(base), Some(standing)) = (self.base.least(), self.standing.least()) else {
