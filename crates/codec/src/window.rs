@@ -9,6 +9,7 @@
 
 mod decoder;
 mod encoder;
+mod equations;
 mod ring;
 
 pub use decoder::WindowDecoder;

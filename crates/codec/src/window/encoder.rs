@@ -154,7 +154,12 @@ impl WindowEncoder {
         let mut vector = [0; MAX_BLOCK_SIZE];
         given.expand(field, count, &mut vector)?;
         let around = &mut around[..field.vector_len_bytes(self.ring.slots())];
-        self.ring.wrap_vector(field, &vector[..field.vector_len_bytes(count)], first, around);
+        self.ring.wrap_vector(
+            field,
+            &vector[..field.vector_len_bytes(count)],
+            self.ring.slot(first),
+            around,
+        );
         Ok(around)
     }
 
