@@ -5,7 +5,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::CodecError;
-use crate::kernel::{Backend, Tables, tables};
+use crate::kernel::{Tables, tables};
 
 /// x^8 + x^4 + x^3 + x^2 + 1, as in RFC 8681 section 3.6 (and RFC 5510); x generates the field.
 const POLYNOMIAL: u16 = 0x11D;
@@ -192,30 +192,6 @@ impl Field {
             Self::Gf256 => EXP[255 - LOG[element as usize] as usize],
         }
     }
-
-    /// `to += coefficient * from`, over slices of one length.
-    pub(crate) fn add_scaled(self, to: &mut [u8], coefficient: u8, from: &[u8]) {
-        Backend::detected().add_scaled(self, to, coefficient, from);
-    }
-
-    /// Adds `coefficient * symbol` to the symbol of `len` bytes at the start of `out`, the shorter
-    /// of the two being padded with zeros, and returns the length of the sum.
-    ///
-    /// Bytes of `out` beyond a symbol's length hold anything: they are overwritten here, so that
-    /// no buffer has to be cleared before use.
-    pub(crate) fn accumulate(
-        self,
-        out: &mut [u8],
-        len: usize,
-        coefficient: u8,
-        symbol: &[u8],
-    ) -> usize {
-        if let Some(extension) = out.get_mut(len..symbol.len()) {
-            extension.fill(0);
-        }
-        self.add_scaled(&mut out[..symbol.len()], coefficient, symbol);
-        len.max(symbol.len())
-    }
 }
 
 /// Whether all bytes are zero.
@@ -316,7 +292,7 @@ mod tests {
     use rand::TryRng;
 
     use super::*;
-    use crate::naive;
+    use crate::{Backend, naive};
 
     /// A generator that gives one byte for ever.
     struct Stuck(u8);
@@ -364,7 +340,7 @@ mod tests {
                     .zip(source)
                     .map(|(&to, &from)| to ^ naive::multiply(coefficient, from))
                     .collect();
-                Field::Gf256.add_scaled(&mut to, coefficient, source);
+                Backend::detected().add_scaled(Field::Gf256, &mut to, coefficient, source);
                 assert_eq!(to, expected, "{coefficient} * {len} bytes at {offset}");
             }
         }
