@@ -18,6 +18,19 @@ const POLYNOMIAL_16: u8 = 0x13;
 const ZERO_DRAWS_MAX: usize = 64;
 
 /// The finite field that coding coefficients are taken from.
+///
+/// ```
+/// use corridor_codec::Field;
+///
+/// assert_eq!(Field::Gf16.order(), 16);
+/// assert_eq!([Field::Gf2, Field::Gf16, Field::Gf256].map(|f| f.vector_len_bytes(9)), [2, 5, 9]);
+///
+/// // A coding vector that a seed stands for; unused bits are zero.
+/// let mut vector = [0; 2];
+/// Field::Gf2.expand_seed(1, 9, &mut vector)?;
+/// assert!(vector != [0, 0] && vector[1] <= 1);
+/// # Ok::<(), corridor_codec::CodecError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Field {
     /// GF(2): a coded symbol is the XOR of a set of symbols. A coefficient takes one bit.
