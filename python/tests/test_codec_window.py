@@ -45,9 +45,7 @@ def test_a_stream_with_losses_arrives_whole_and_in_order(
         delivered = decoder.in_order_end
         count = delivered - decoder.base
         begin = decoder.base - first
-        assert np.array_equal(
-            decoder.symbols(decoder.base, count), stream[begin : begin + count]
-        )
+        assert np.array_equal(decoder.symbols(decoder.base, count), stream[begin : begin + count])
         assert decoder.advance_to(delivered) == 0
         encoder.advance_to(delivered)
         if delivered == first + len(stream):

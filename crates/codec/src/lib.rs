@@ -112,7 +112,7 @@
 //!
 //! - RFC 8406, Taxonomy of Coding Techniques for Efficient Network Communications: the names.
 //! - RFC 8681, Sliding Window Random Linear Code (RLC) FEC Schemes for FECFRAME: coefficients of
-//!   repair keys (section 3.6), fields and polynomial (section 3.7).
+//!   repair keys (section 3.6), and the polynomial of GF(2^8).
 //! - RFC 8682, TinyMT32 Pseudorandom Number Generator: [`TinyMt32`].
 //! - RFC 8439, ChaCha20 and Poly1305, with 8 rounds: seeds ([`Field::expand_seed`]).
 //! - Sundararajan et al., Network Coding Meets TCP: Theory and Implementation, Proceedings of the

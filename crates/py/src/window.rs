@@ -124,8 +124,8 @@ impl WindowEncoder {
         Ok(())
     }
 
-    fn advance_to(&mut self, id: u64) {
-        self.0.advance_to(id);
+    fn advance_to(&mut self, to: u64) {
+        self.0.advance_to(to);
     }
 
     #[getter]
@@ -260,8 +260,8 @@ impl WindowDecoder {
         PyArray1::from_iter(py, core::iter::from_fn(|| self.inner.poll_decoded()))
     }
 
-    fn advance_to(&mut self, id: u64) -> u64 {
-        self.inner.advance_to(id)
+    fn advance_to(&mut self, to: u64) -> u64 {
+        self.inner.advance_to(to)
     }
 
     #[getter]

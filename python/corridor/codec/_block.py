@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from corridor import _native
 from corridor.codec._arrays import Bytes, Field, draw_vectors, new_or_given, rows_of, vector_bytes
 
+
 @dataclass(frozen=True)
 class Coded:
     """Coded symbols: a row of each array for each of them."""
