@@ -163,6 +163,11 @@ impl Net {
         assert_eq!(coded, Ok(expected.len()));
         assert_eq!(payload[..expected.len()], expected);
         assert!(payload[expected.len()..].iter().all(|&byte| byte == 0xEE), "written beyond");
+        let mut batch = vec![0xEE; 3 * self.symbol_size_max];
+        let mut outs: Vec<_> = batch.chunks_mut(self.symbol_size_max).collect();
+        let len = self.encoder.encode_batch(first, count, &[given; 3], &mut outs);
+        assert_eq!(len, Ok(expected.len()));
+        assert!(batch.chunks(self.symbol_size_max).all(|out| out == payload), "a batch differs");
         if !expected.is_empty() {
             self.decoder.add_coded(first, count, given, &coefficients, &expected);
         }
@@ -378,6 +383,9 @@ impl Checked {
         assert_eq!(real.deficit(), known - self.twin.rank());
         let missing: Vec<u64> = (base..end).filter(|id| !determined.contains(id)).collect();
         assert_eq!(real.in_order_end(), missing.first().copied().unwrap_or(end));
+        let seen = self.twin.seen();
+        assert!((base..end).filter(|&id| real.is_seen(id)).eq(seen.iter().copied()));
+        assert_eq!(real.seen_end(), (base..end).find(|id| !seen.contains(id)).unwrap_or(end));
         let mut bitmap = vec![0xFF; known / 8 + 2];
         real.missing_bitmap(&mut bitmap);
         let bits = (0..bitmap.len() * 8).filter(|&i| bitmap[i / 8] >> (i % 8) & 1 == 1);
