@@ -1,6 +1,7 @@
 //! Speed of the window coder in steady state, beside what copying alone would take, in one run:
 //!
-//!     taskset -c 1 cargo run --release -p corridor-codec --example window_speed [gf256] [gf16] [gf2]
+//!     taskset -c 1 cargo run --release -p corridor-codec --example window_speed [gf256] [gf16] \
+//!         [gf2]
 //!
 //! A sender keeps to its window, sends source symbols and in between as many coded symbols over
 //! all of the window as make up for the losses and a little more, and lets go of what it learns
