@@ -400,6 +400,7 @@ impl WindowSender {
         let sample = Sample {
             one_way_ns: 1_000 * i64::from(one_way_us),
             round_trip: self.rtt.timeout(),
+            round_trip_smoothed: self.rtt.smoothed(),
             told: told as usize,
             span: self.told_at_us.map_or(Duration::ZERO, |before| {
                 let span_us = ack.received_at_us.wrapping_sub(before);
