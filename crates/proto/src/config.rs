@@ -169,7 +169,7 @@ impl CodingParams {
     pub fn window() -> Self {
         CodingParams {
             mode: Mode::Window,
-            ack_interval: Duration::from_millis(5),
+            ack_interval: Duration::from_millis(10),
             ..CodingParams::default()
         }
     }

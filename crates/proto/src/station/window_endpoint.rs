@@ -90,6 +90,7 @@ impl WindowEndpoint {
         if opened.from != self.peer {
             return None;
         }
+        self.sender.note_heard();
         let mut body = body;
         if opened.header.has_ack || opened.header.kind == Kind::WindowAck {
             let (ack, rest) = WindowAck::parse(body)?;
@@ -140,7 +141,8 @@ impl WindowEndpoint {
         let due = self.receiver.as_ref().and_then(WindowReceiver::ack_due);
         let ack_due = due.is_some_and(|at| at <= now);
         if self.poll_symbol(shared, now) {
-            self.send_symbol(shared, now, ack_due, due.is_some());
+            let has_news = self.receiver.as_ref().is_some_and(|receiver| receiver.has_news(now));
+            self.send_symbol(shared, now, ack_due, has_news);
             return Some(Destination::Station(self.peer));
         }
         if ack_due {

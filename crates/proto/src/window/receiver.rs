@@ -21,6 +21,16 @@ use crate::wire::{WINDOW_BITMAP_LEN_MAX, WindowAck, WindowForm, WindowSymbol};
 /// shared medium feedback takes the air from what it is about.
 const ACK_EVERY_FRAMES: u32 = 1;
 
+/// Share of the frames lost from which on feedback comes more often even where nothing is known to
+/// be missing: what was lost last is only known to those who miss the feedback.
+const LOSSY: f64 = 0.01;
+/// By what factor.
+const LOSSY_ACK_FACTOR: u32 = 2;
+/// Least intervals after which something useless is answered: the sender may not know what is here.
+const USELESS_ACK_FACTOR: u32 = 4;
+/// Feedback that tells of nothing missing takes a ride this often in an interval at most.
+const RIDES_PER_INTERVAL: u32 = 2;
+
 /// Receives one flow: the peer's packets to this station.
 pub(crate) struct WindowReceiver {
     decoder: WindowDecoder,
@@ -38,6 +48,8 @@ pub(crate) struct WindowReceiver {
     useless: u16,
     ack_due: Option<Time>,
     ack_sent_at: Option<Time>,
+    /// Share of the frames lost, as told last.
+    loss_ratio: f64,
 }
 
 impl WindowReceiver {
@@ -64,6 +76,7 @@ impl WindowReceiver {
             useless: 0,
             ack_due: None,
             ack_sent_at: None,
+            loss_ratio: 0.0,
         })
     }
 
@@ -84,6 +97,7 @@ impl WindowReceiver {
         self.frames = self.frames.wrapping_add(1);
         self.frames_since_ack += 1;
         let end_before = self.decoder.end();
+        let useless_before = self.useless;
         match self.add(received, egress, stats) {
             Ok(WindowOutcome::Innovative) => stats.symbols_innovative += 1,
             Ok(WindowOutcome::Dependent) => {
@@ -103,7 +117,7 @@ impl WindowReceiver {
             self.note_end(now);
         }
         self.deliver(egress, stats);
-        self.schedule_ack(now);
+        self.schedule_ack(now, self.useless != useless_before);
     }
 
     /// The sender holds nothing before the window that it names: what is missing there, it has
@@ -203,22 +217,38 @@ impl WindowReceiver {
 
     // ---- feedback -----------------------------------------------------------------------------
 
-    fn schedule_ack(&mut self, now: Time) {
+    /// `useless`: what came brought nothing, so that the sender may not have heard what is here.
+    fn schedule_ack(&mut self, now: Time, useless: bool) {
         let sent = self.ack_sent_at.unwrap_or(Time::ZERO);
         let missing = self.next < self.decoder.end();
-        let due = if missing && self.frames_since_ack >= ACK_EVERY_FRAMES {
+        let due = if useless {
+            sent + USELESS_ACK_FACTOR * WINDOW_ACK_INTERVAL_MIN
+        } else if missing && self.frames_since_ack >= ACK_EVERY_FRAMES {
             sent + WINDOW_ACK_INTERVAL_MIN
         } else {
             // The first frame after a pause waits too: more may follow, or data to ride on.
-            sent.max(now) + self.ack_interval
+            sent.max(now) + self.ack_interval()
         };
         let due = due.max(now);
         self.ack_due = Some(self.ack_due.map_or(due, |earlier| earlier.min(due)));
     }
 
+    fn ack_interval(&self) -> Duration {
+        let factor = if self.loss_ratio > LOSSY { LOSSY_ACK_FACTOR } else { 1 };
+        (self.ack_interval / factor).max(WINDOW_ACK_INTERVAL_MIN)
+    }
+
     /// When feedback is due; `None` when there is nothing new to tell.
     pub(crate) fn ack_due(&self) -> Option<Time> {
         self.ack_due
+    }
+
+    /// Whether there is something to tell that is worth the bytes on a symbol of the other way.
+    pub(crate) fn has_news(&self, now: Time) -> bool {
+        let missing = self.next < self.decoder.end();
+        let least = self.ack_interval() / RIDES_PER_INTERVAL;
+        let rested = self.ack_sent_at.is_none_or(|at| now - at >= least);
+        self.ack_due.is_some() && (missing || rested)
     }
 
     /// The sender's frames are counted anew: feedback about those before is of no use to it.
@@ -231,6 +261,7 @@ impl WindowReceiver {
     pub(crate) fn take_ack(&mut self, now: Time, loss_ratio: f64) -> Option<WindowAck> {
         let (counter, heard_at) = self.heard?;
         self.ack_due = None;
+        self.loss_ratio = loss_ratio;
         self.ack_sent_at = Some(now);
         self.frames_since_ack = 0;
         let span = self.decoder.end().saturating_sub(self.next) as u16;

@@ -33,11 +33,14 @@ const TIMEOUT_FIRST: Duration = Duration::from_millis(100);
 const WAIT_MAX: u32 = 8;
 /// Bounds of the timeouts in a row that are borne: a few frames in a row do get lost.
 const TIMEOUTS_BORNE: core::ops::RangeInclusive<u32> = 2..=8;
+/// Silence that is borne whatever the losses: they come in bursts, and a burst that is counted in
+/// frames ends the sooner the more are sent.
+const SILENCE_BORNE: Duration = Duration::from_millis(250);
 /// Probability that as many probes and answers are lost although the receiver is there.
 const ALL_LOST: f64 = 0.02;
 /// Probability that all probes of a timeout are lost, and the most of them.
 const PROBES_LOST: f64 = 0.1;
-const PROBES_MAX: u32 = 3;
+const PROBES_MAX: u32 = 4;
 /// Longest span between two frames that says something about the path's rate, microseconds.
 const SPAN_US_MAX: u32 = 10_000_000;
 /// Loss ratio beyond which estimates are not followed: some frame must get through.
@@ -496,7 +499,9 @@ impl WindowSender {
         let measured = self.wait.timeout();
         let once =
             if measured.is_zero() { TIMEOUT_FIRST } else { measured.max(WINDOW_TIMEOUT_MIN) };
-        let stretched = self.timeouts_in_row.saturating_sub(self.timeouts_borne()).min(6);
+        let silence = SILENCE_BORNE.div_duration_f64(once) as u32;
+        let borne = self.timeouts_borne().max(silence);
+        let stretched = self.timeouts_in_row.saturating_sub(borne).min(6);
         (once * (1 << stretched)).min(WINDOW_TIMEOUT_MAX)
     }
 
@@ -504,6 +509,11 @@ impl WindowSender {
     fn timeouts_borne(&self) -> u32 {
         let unanswered = 1.0 - (1.0 - self.loss_ratio).powi(2);
         tries(unanswered, ALL_LOST).clamp(*TIMEOUTS_BORNE.start(), *TIMEOUTS_BORNE.end())
+    }
+
+    /// Something came from the peer: it is there, whatever became of our frames and its feedback.
+    pub(crate) fn note_heard(&mut self) {
+        self.timeouts_in_row = self.timeouts_in_row.min(self.timeouts_borne());
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Time, stats: &mut Stats) {
@@ -515,7 +525,10 @@ impl WindowSender {
         stats.encoder_timeouts += 1;
         self.timeouts_in_row += 1;
         self.asked_at = now;
-        self.probes = tries(self.loss_ratio, PROBES_LOST).clamp(1, PROBES_MAX);
+        self.probes = match self.timeouts_in_row {
+            1 => tries(self.loss_ratio, PROBES_LOST).clamp(1, PROBES_MAX),
+            _ => PROBES_MAX,
+        };
     }
 
     /// Feedback that does not come: after the oldest frame on its way, or, with none on its way,
