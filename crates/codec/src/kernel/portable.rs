@@ -8,7 +8,7 @@ use core::mem::MaybeUninit;
 
 use super::eliminate::{self, Listed, Pivot};
 use super::simd::{self, Simd};
-use super::{Functions, Tables, Term};
+use super::{Combinations, Functions, Tables, Term};
 use crate::MAX_BLOCK_SIZE;
 
 const WORDS: usize = 4;
@@ -248,9 +248,8 @@ unsafe fn eliminate_column(
 
 static KERNELS: Functions = Functions {
     name: "portable",
-    combine_1: combine,
-    combine_2: combine,
-    combine_4: combine,
+    listed: Combinations { one: combine, two: combine, four: combine },
+    every: None,
     sum,
     update,
     reduce,
