@@ -171,6 +171,32 @@ impl Backend {
         };
         assert!(rows.count <= MAX_BLOCK_SIZE && len <= rows.stride);
         assert!(last * rows.stride + len.next_multiple_of(PADDING) <= rows.bytes.len());
+        match &self.0.every {
+            Some(functions) if field == Field::Gf256 && !is_sparse(vectors, rows.count) => {
+                // SAFETY: this backend has its instructions; the lengths were checked just now.
+                unsafe { combine_every(functions, rows, vectors, outs, len) }
+            }
+            // SAFETY: the same.
+            _ => unsafe { self.combine_others(field, rows, mirror, vectors, outs, len) },
+        }
+    }
+
+    /// Of interleaved rows, or those that have a factor that is not zero.
+    ///
+    /// # Safety
+    /// Each row is readable for `len` bytes, padded; each output has `len` bytes, and each vector
+    /// a coefficient for each row.
+    // Apart, because it takes much of the stack.
+    #[inline(never)]
+    unsafe fn combine_others(
+        self,
+        field: Field,
+        rows: Rows<'_>,
+        mirror: Option<Mirror<'_>>,
+        vectors: &[&[u8]],
+        outs: &mut [&mut [u8]],
+        len: usize,
+    ) {
         let mut done = 0;
         if let (Some(mirror), Some((grouping, width, size))) = (mirror, self.grouping(field)) {
             let pointers = mirror.groups(rows, width, size);
@@ -179,23 +205,15 @@ impl Backend {
             {
                 let end = vectors.len().min(done + grouping.many.0 * size);
                 let (vectors, outs) = (&vectors[done..end], &mut outs[done..end]);
-                // SAFETY: this backend has its instructions; the lengths were checked above.
+                // SAFETY: this backend has its instructions; the rest is the caller's promise.
                 unsafe {
                     combine_groups(field, (grouping, size), rows.count, groups, vectors, outs, len)
                 };
                 done = end;
             }
         }
-        let (vectors, outs) = (&vectors[done..], &mut outs[done..]);
-        // SAFETY: this backend has its instructions; the lengths were checked above.
-        unsafe {
-            match &self.0.every {
-                Some(functions) if field == Field::Gf256 && !is_sparse(vectors, rows.count) => {
-                    combine_every(functions, rows, vectors, outs, len);
-                }
-                _ => self.combine_listed(field, rows, vectors, outs, len),
-            }
-        }
+        // SAFETY: the caller's promise.
+        unsafe { self.combine_listed(field, rows, &vectors[done..], &mut outs[done..], len) }
     }
 
     /// Combines the rows that have a factor that is not zero.
