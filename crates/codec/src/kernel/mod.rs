@@ -10,6 +10,7 @@ use core::mem::MaybeUninit;
 
 use crate::{Field, MAX_BLOCK_SIZE};
 
+mod arrive;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -31,6 +32,7 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use arrive::Arrival;
 pub(crate) use eliminate::{Grid, Pivot, RowList};
 pub(crate) use tables::Tables;
 use terms::{Every, Term, Terms};
@@ -481,6 +483,7 @@ struct Functions {
     update: unsafe fn(&Tables, *mut u8, &[Term], *const u8, usize),
     reduce: eliminate::Reduce,
     eliminate: eliminate::Eliminate,
+    arrive: arrive::Arrive,
     groups: Option<&'static Grouped>,
 }
 

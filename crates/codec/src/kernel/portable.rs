@@ -6,6 +6,7 @@
 
 use core::mem::MaybeUninit;
 
+use super::arrive::{self, Arrival, Arriving};
 use super::eliminate::{self, Listed, Pivot};
 use super::simd::{self, Simd};
 use super::{Combinations, Functions, Tables, Term};
@@ -246,6 +247,18 @@ unsafe fn eliminate_column(
     unsafe { eliminate::eliminate::<Portable>(tables, rows, pivot, from, found, len) }
 }
 
+/// # Safety
+/// As for [`arrive::arrive`].
+unsafe fn arrive(
+    tables: &Tables,
+    rows: &Listed,
+    arriving: Arriving,
+    found: *mut u16,
+) -> Option<Arrival> {
+    // SAFETY: the caller's promise.
+    unsafe { arrive::arrive::<Portable>(tables, rows, arriving, found) }
+}
+
 static KERNELS: Functions = Functions {
     name: "portable",
     listed: Combinations { one: combine, two: combine, four: combine },
@@ -254,5 +267,6 @@ static KERNELS: Functions = Functions {
     update,
     reduce,
     eliminate: eliminate_column,
+    arrive,
     groups: None,
 };

@@ -339,6 +339,7 @@ macro_rules! kernel_functions {
     ($simd:ty, $name:literal, $(#[$enable:meta])* tile $tile:literal, one $one:tt, near $near:literal,
      sum $sum:literal, groups $groups:expr) => {
         use $crate::kernel::Combinations;
+        use $crate::kernel::arrive::{self, Arrival, Arriving};
         use $crate::kernel::eliminate::{self, Listed, Pivot};
         use $crate::kernel::terms::{Every, Factored};
 
@@ -409,6 +410,14 @@ macro_rules! kernel_functions {
             unsafe { eliminate::eliminate::<$simd>(tables, rows, pivot, from, found, len) }
         }
 
+        $(#[$enable])*
+        unsafe fn arrive(
+            tables: &Tables, rows: &Listed, arriving: Arriving, found: *mut u16,
+        ) -> Option<Arrival> {
+            // SAFETY: the caller's promise.
+            unsafe { arrive::arrive::<$simd>(tables, rows, arriving, found) }
+        }
+
         static KERNELS: Functions = Functions {
             name: $name,
             listed: Combinations {
@@ -421,6 +430,7 @@ macro_rules! kernel_functions {
             update,
             reduce,
             eliminate: eliminate_column,
+            arrive,
             groups: $groups,
         };
     };
