@@ -127,8 +127,8 @@ unsafe fn row_strip<S: Simd, const V: usize>(
     unsafe {
         let mut sums = [S::zero(); V];
         for place in 0..terms.count() {
-            let (offset, [factor]) = terms.at(place);
-            let (from, factor) = (base.add(at + offset), S::factor(tables, factor));
+            let from = base.add(at + terms.offset(place));
+            let factor = S::factor(tables, terms.factor(place, 0));
             for v in 0..V {
                 let parts = S::split(S::load(from.add(v * S::WIDTH)));
                 sums[v] = S::xor(sums[v], S::multiply(factor, parts));
@@ -153,13 +153,12 @@ unsafe fn strip<S: Simd, const M: usize, const V: usize>(
         let mut sums = [[S::zero(); V]; M];
         let (count, mut place) = (terms.count(), 0);
         while place + 2 <= count {
-            let (offset_a, factors_a) = terms.at(place);
-            let (offset_b, factors_b) = terms.at(place + 1);
-            let (from_a, from_b) = (base.add(offset_a), base.add(offset_b));
+            let from_a = base.add(terms.offset(place));
+            let from_b = base.add(terms.offset(place + 1));
             if M == 1 {
                 // Nothing is used twice: no more than the sums is kept.
-                let factor_a = S::factor(tables, factors_a[0]);
-                let factor_b = S::factor(tables, factors_b[0]);
+                let factor_a = S::factor(tables, terms.factor(place, 0));
+                let factor_b = S::factor(tables, terms.factor(place + 1, 0));
                 for v in 0..V {
                     let (at_a, at_b) = (from_a.add(v * S::WIDTH), from_b.add(v * S::WIDTH));
                     let first = S::multiply(factor_a, S::split(S::load(at_a)));
@@ -173,8 +172,8 @@ unsafe fn strip<S: Simd, const M: usize, const V: usize>(
                     parts[1][v] = S::split(S::load(from_b.add(v * S::WIDTH)));
                 }
                 for m in 0..M {
-                    let factor_a = S::factor(tables, factors_a[m]);
-                    let factor_b = S::factor(tables, factors_b[m]);
+                    let factor_a = S::factor(tables, terms.factor(place, m));
+                    let factor_b = S::factor(tables, terms.factor(place + 1, m));
                     for v in 0..V {
                         sums[m][v] = S::xor3(
                             sums[m][v],
@@ -187,12 +186,11 @@ unsafe fn strip<S: Simd, const M: usize, const V: usize>(
             place += 2;
         }
         if place < count {
-            let (offset, factors) = terms.at(place);
-            let from = base.add(offset);
+            let from = base.add(terms.offset(place));
             for v in 0..V {
                 let parts = S::split(S::load(from.add(v * S::WIDTH)));
                 for m in 0..M {
-                    let factor = S::factor(tables, factors[m]);
+                    let factor = S::factor(tables, terms.factor(place, m));
                     sums[m][v] = S::xor(sums[m][v], S::multiply(factor, parts));
                 }
             }

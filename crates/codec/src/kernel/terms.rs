@@ -8,11 +8,17 @@ use crate::{Field, MAX_BLOCK_SIZE};
 pub(super) trait Factored<const M: usize> {
     fn count(&self) -> usize;
 
-    /// Offset and factors of one of them.
+    /// The offset of one of them.
     ///
     /// # Safety
     /// `place` is below the count.
-    unsafe fn at(&self, place: usize) -> (usize, [u8; M]);
+    unsafe fn offset(&self, place: usize) -> usize;
+
+    /// The factor of one of them for output `m`, which is below `M`.
+    ///
+    /// # Safety
+    /// `place` is below the count.
+    unsafe fn factor(&self, place: usize, m: usize) -> u8;
 }
 
 /// Every row at a multiple of `stride`, with factors as coding vectors over GF(2^8) have them:
@@ -33,10 +39,14 @@ impl<const M: usize> Factored<M> for Every {
     }
 
     #[inline(always)]
-    unsafe fn at(&self, place: usize) -> (usize, [u8; M]) {
+    unsafe fn offset(&self, place: usize) -> usize {
+        place * self.stride
+    }
+
+    #[inline(always)]
+    unsafe fn factor(&self, place: usize, m: usize) -> u8 {
         // SAFETY: the vectors have that many factors.
-        let factor = |m: usize| unsafe { *self.vectors[m].add(place) };
-        (place * self.stride, core::array::from_fn(factor))
+        unsafe { *self.vectors[m].add(place) }
     }
 }
 
@@ -47,10 +57,15 @@ impl<const M: usize> Factored<M> for [Term] {
     }
 
     #[inline(always)]
-    unsafe fn at(&self, place: usize) -> (usize, [u8; M]) {
+    unsafe fn offset(&self, place: usize) -> usize {
         // SAFETY: there is such a place.
-        let term = unsafe { self.get_unchecked(place) };
-        (term.offset as usize, core::array::from_fn(|m| term.factors[m]))
+        unsafe { self.get_unchecked(place).offset as usize }
+    }
+
+    #[inline(always)]
+    unsafe fn factor(&self, place: usize, m: usize) -> u8 {
+        // SAFETY: there is such a place.
+        unsafe { self.get_unchecked(place).factors[m] }
     }
 }
 
