@@ -40,7 +40,6 @@ pub struct BlockDecoder {
     /// Source symbols that did not come as such.
     solved: Payloads,
     known_count: usize,
-    payload_len_max: usize,
 }
 
 impl BlockDecoder {
@@ -78,7 +77,6 @@ impl BlockDecoder {
             payloads: Payloads::with_backend(&shape, backend, true),
             solved: Payloads::with_backend(&shape, backend, false),
             known_count: 0,
-            payload_len_max: 0,
         })
     }
 
@@ -147,7 +145,7 @@ impl BlockDecoder {
         payload_out: &mut [u8],
     ) -> Option<Recoded> {
         let vector = vector_out.get_mut(..self.shape.field.vector_len_bytes(self.known_count))?;
-        if self.rank() == 0 || payload_out.len() < self.payload_len_max {
+        if self.rank() == 0 || payload_out.len() < self.payloads.longest() {
             return None;
         }
         let len = self.recode_tile::<1>(rng, &mut [vector], &mut [payload_out])?;
@@ -168,7 +166,7 @@ impl BlockDecoder {
         let (field, count) = (self.shape.field, self.known_count);
         let size = field.vector_len_bytes(count);
         let vectors = vectors_out.get_mut(..size * payloads_out.len())?;
-        let short = payloads_out.iter().any(|out| out.len() < self.payload_len_max);
+        let short = payloads_out.iter().any(|out| out.len() < self.payloads.longest());
         if self.rank() == 0 || short {
             return None;
         }
@@ -184,7 +182,7 @@ impl BlockDecoder {
             }
         }
         // Every payload was written so far.
-        Some(Recoded { count, len: self.payload_len_max })
+        Some(Recoded { count, len: self.payloads.longest() })
     }
 
     /// Number of innovative symbols received: rows held.
@@ -233,7 +231,6 @@ impl BlockDecoder {
         self.tableau.reset();
         self.payloads.clear();
         self.known_count = 0;
-        self.payload_len_max = 0;
     }
 
     /// The field of the coefficients.
@@ -252,10 +249,9 @@ impl BlockDecoder {
     }
 
     /// Stage 2.
-    #[inline]
+    #[inline(always)]
     fn keep(&mut self, slot: usize, payload: &[u8]) {
         self.payloads.set(slot, payload);
-        self.payload_len_max = self.payload_len_max.max(payload.len());
     }
 
     /// Stage 3: source symbols that are determined by now, but the one that came as it is.
@@ -264,15 +260,19 @@ impl BlockDecoder {
         if let Some(came) = came {
             wanted.remove(came);
         }
-        if wanted.is_empty() {
+        let wanted_count = wanted.len();
+        if wanted_count == 0 {
             return;
         }
-        if wanted.len() >= TILE {
+        if wanted_count >= TILE {
             self.payloads.mirror_all();
         }
-        let (count, tableau) = (self.shape.block_size, &self.tableau);
-        let lens = wanted.iter().map(|row| self.payloads.combined_len(tableau.row(row), count));
-        let len = lens.max().unwrap_or(0);
+        let (count, tableau, payloads) = (self.shape.block_size, &self.tableau, &self.payloads);
+        // None of these rows is all zero.
+        let common = payloads.common_len();
+        let own_len =
+            |row| common.unwrap_or_else(|| payloads.combined_len(tableau.row(row), count));
+        let len = common.or_else(|| wanted.iter().map(own_len).max()).unwrap_or(0);
         let mut slots = self.solved.slots_mut(&wanted);
         loop {
             let mut vectors = [&[][..]; OUTPUTS_MAX];
@@ -285,12 +285,11 @@ impl BlockDecoder {
             if outputs == 0 {
                 break;
             }
-            self.payloads.combine(&vectors[..outputs], count, &mut outs[..outputs], len);
+            payloads.combine(&vectors[..outputs], count, &mut outs[..outputs], len);
         }
         drop(slots);
         for row in wanted.iter() {
-            let own = self.payloads.combined_len(tableau.row(row), count);
-            self.solved.set_written(row, own, len);
+            self.solved.set_written(row, own_len(row), len);
         }
     }
 
@@ -329,7 +328,7 @@ impl BlockDecoder {
         let factors = &factors[..outs.len()];
         let len = match factors {
             &[one] if N == 1 => self.payloads.combined_len(one, count),
-            _ => self.payload_len_max,
+            _ => self.payloads.longest(),
         };
         self.payloads.combine(factors, count, outs, len);
         Some(len)

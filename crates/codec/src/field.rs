@@ -199,11 +199,7 @@ impl Field {
 
     /// The inverse of an element that is not zero.
     pub(crate) fn invert(self, element: u8) -> u8 {
-        match self {
-            Self::Gf2 => element,
-            Self::Gf16 => INVERSES_16[(element & 0xF) as usize],
-            Self::Gf256 => EXP[255 - LOG[element as usize] as usize],
-        }
+        self.tables().inverses[element as usize]
     }
 }
 
@@ -211,15 +207,6 @@ impl Field {
 pub(crate) fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().all(|&byte| byte == 0)
 }
-
-/// Powers of x.
-static EXP: [u8; 256] = powers().0;
-
-/// Logarithms to the base x; entry 0 is meaningless.
-static LOG: [u8; 256] = powers().1;
-
-/// Inverses in GF(2^4); entry 0 is meaningless.
-static INVERSES_16: [u8; 16] = inverses_16();
 
 /// `coefficient` times the elements in one byte of a symbol, in the field of that order.
 pub(crate) const fn multiply_byte(order: u32, coefficient: u8, byte: u8) -> u8 {
@@ -261,40 +248,6 @@ const fn multiply_16(a: u8, b: u8) -> u8 {
         bit += 1;
     }
     product
-}
-
-const fn inverses_16() -> [u8; 16] {
-    let mut inverses = [0; 16];
-    let mut a = 1;
-    while a < 16 {
-        let mut b = 1;
-        while b < 16 {
-            if multiply_16(a, b) == 1 {
-                inverses[a as usize] = b;
-            }
-            b += 1;
-        }
-        a += 1;
-    }
-    inverses
-}
-
-const fn powers() -> ([u8; 256], [u8; 256]) {
-    let mut exp = [0; 256];
-    let mut log = [0; 256];
-    let mut power = 1;
-    let mut exponent = 0;
-    while exponent < 255 {
-        exp[exponent] = power as u8;
-        log[power as usize] = exponent as u8;
-        power <<= 1;
-        if power & 0x100 != 0 {
-            power ^= POLYNOMIAL;
-        }
-        exponent += 1;
-    }
-    exp[255] = 1;
-    (exp, log)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use rand::Rng;
 
 use crate::kernel::OUTPUTS_MAX;
 use crate::rows::{Payloads, Shape};
-use crate::tableau::{Tableau, VECTOR_LEN_MAX, VECTOR_LEN_SMALL};
+use crate::tableau::{Tableau, VECTOR_LEN_MAX};
 use crate::{Backend, CodecError, Field, Outcome};
 
 /// The size of a recoded symbol, written to the caller's buffers.
@@ -134,7 +134,7 @@ impl Recoder {
         if self.rank() == 0 || payload_out.len() < self.payload_len_max {
             return None;
         }
-        let len = self.recode_tile::<1>(rng, &mut [vector], &mut [payload_out])?;
+        let len = self.recode_tile(rng, &mut [vector], &mut [payload_out], None)?;
         Some(Recoded { count: self.known_count, len })
     }
 
@@ -156,16 +156,13 @@ impl Recoder {
         if self.rank() == 0 || short {
             return None;
         }
-        let tile = tile(self.shape.field);
-        for (vectors, outs) in vectors.chunks_mut(size * tile).zip(payloads_out.chunks_mut(tile)) {
+        let tiles =
+            vectors.chunks_mut(size * OUTPUTS_MAX).zip(payloads_out.chunks_mut(OUTPUTS_MAX));
+        for (vectors, outs) in tiles {
             let mut rows: [&mut [u8]; OUTPUTS_MAX] = Default::default();
             rows.iter_mut().zip(vectors.chunks_exact_mut(size)).for_each(|(to, row)| *to = row);
-            let rows = &mut rows[..outs.len()];
-            if outs.len() <= TILE {
-                self.recode_tile::<TILE>(rng, rows, outs)?;
-            } else {
-                self.recode_tile::<OUTPUTS_MAX>(rng, rows, outs)?;
-            }
+            let len = Some(self.payload_len_max);
+            self.recode_tile(rng, &mut rows[..outs.len()], outs, len)?;
         }
         Some(Recoded { count, len: self.payload_len_max })
     }
@@ -214,40 +211,50 @@ impl Recoder {
         self.payload_len_max = self.payload_len_max.max(payload.len());
     }
 
-    /// Up to `N` combinations; the buffers are long enough. Returns the length of the payloads.
-    fn recode_tile<const N: usize>(
+    /// Up to [`OUTPUTS_MAX`] combinations; the buffers are long enough. Returns the length of the
+    /// payloads: `len`, or that of the only one.
+    fn recode_tile(
         &self,
         rng: &mut (impl Rng + ?Sized),
         vectors: &mut [&mut [u8]],
         outs: &mut [&mut [u8]],
+        len: Option<usize>,
     ) -> Option<usize> {
-        // Small blocks do not pay for the zeros of large ones.
-        if self.shape.field.vector_len_bytes(self.shape.block_size) <= VECTOR_LEN_SMALL {
-            self.recode_rows::<N, VECTOR_LEN_SMALL>(rng, vectors, outs)
-        } else {
-            self.recode_rows::<N, VECTOR_LEN_MAX>(rng, vectors, outs)
+        // All of it is filled with zeros first: small blocks do not pay for large ones.
+        match self.shape.field.vector_len_bytes(self.rank()) * outs.len() {
+            ..=256 => self.recode_rows(rng, &mut [0; 256], vectors, outs, len),
+            257..=1024 => self.recode_rows(rng, &mut [0; 1024], vectors, outs, len),
+            1025..=4096 => self.recode_rows(rng, &mut [0; 4096], vectors, outs, len),
+            _ => self.recode_rows(rng, &mut [0; OUTPUTS_MAX * VECTOR_LEN_MAX], vectors, outs, len),
         }
     }
 
-    fn recode_rows<const N: usize, const L: usize>(
+    /// With room for the factors of all of them.
+    fn recode_rows(
         &self,
         rng: &mut (impl Rng + ?Sized),
+        room: &mut [u8],
         vectors: &mut [&mut [u8]],
         outs: &mut [&mut [u8]],
+        len: Option<usize>,
     ) -> Option<usize> {
         let (field, rank) = (self.shape.field, self.rank());
-        let mut factors = [[0; L]; N];
-        for factors in factors.iter_mut().take(outs.len()) {
+        let size = field.vector_len_bytes(rank);
+        let room = room.get_mut(..size * outs.len())?;
+        for factors in room.chunks_exact_mut(size) {
             draw_factors(field, rank, rng, factors)?;
         }
-        let factors = factors.each_ref().map(|factors| &factors[..]);
-        let factors = factors.get(..outs.len())?;
         let vector_len = field.vector_len_bytes(self.known_count);
+        if outs.len() == 1 {
+            let len = len.unwrap_or_else(|| self.payloads.combined_len(room, rank));
+            self.vectors.combine(&[room], rank, vectors, vector_len);
+            self.payloads.combine(&[room], rank, outs, len);
+            return Some(len);
+        }
+        let mut factors = [&[][..]; OUTPUTS_MAX];
+        factors.iter_mut().zip(room.chunks_exact(size)).for_each(|(to, from)| *to = from);
+        let (factors, len) = (factors.get(..outs.len())?, len?);
         self.vectors.combine(factors, rank, vectors, vector_len);
-        let len = match factors {
-            &[one] if N == 1 => self.payloads.combined_len(one, rank),
-            _ => self.payload_len_max,
-        };
         self.payloads.combine(factors, rank, outs, len);
         Some(len)
     }

@@ -161,15 +161,15 @@ impl Payloads {
     }
 
     /// Sets a slot to a payload, which is not longer than the shape says.
-    #[inline]
+    #[inline(always)]
     pub fn set(&mut self, slot: usize, payload: &[u8]) {
-        let row = &mut self.bytes[slot * self.stride..][..self.stride];
-        row[..payload.len()].copy_from_slice(payload);
+        let start = slot * self.stride;
+        self.bytes[start..start + payload.len()].copy_from_slice(payload);
         self.set_len(slot, payload.len());
     }
 
     /// A slot changes: only groups before it are still as they were interleaved.
-    #[inline]
+    #[inline(always)]
     fn touch(&mut self, slot: usize) {
         if self.mirrored > 0 {
             let group = self.backend.group_size(self.field).map_or(0, |size| slot / size);
@@ -178,7 +178,7 @@ impl Payloads {
     }
 
     /// The payload of a slot has become so long; what is left of a longer one goes.
-    #[inline]
+    #[inline(always)]
     fn set_len(&mut self, slot: usize, len: usize) {
         self.touch(slot);
         let used = self.used[slot].into();
@@ -212,6 +212,12 @@ impl Payloads {
         self.backend.add_scaled(self.field, &mut out[..len], coefficient, &row[..len]);
         self.lens[to] = to_len.max(from_len);
         self.used[to] = self.used[to].max(from_len);
+    }
+
+    /// The length that all payloads since the last [`clear`](Self::clear) have, if there is one.
+    #[inline]
+    pub fn common_len(&self) -> Option<usize> {
+        (self.shortest == self.longest).then(|| self.longest.into())
     }
 
     /// Length of the longest payload since the last [`clear`](Self::clear).
@@ -318,12 +324,12 @@ impl Matrix {
         Self { field: shape.field, backend, len, stride, start: 0, bytes }
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn row(&self, row: usize) -> &[u8] {
         &self.bytes[row * self.stride..][..self.len - self.start]
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn row_mut(&mut self, row: usize) -> &mut [u8] {
         &mut self.bytes[row * self.stride..][..self.len - self.start]
     }
@@ -456,10 +462,19 @@ fn pair(bytes: &mut [u8], stride: usize, to: usize, from: usize) -> (&mut [u8], 
 #[derive(Clone, Debug)]
 pub(crate) struct IndexSet {
     words: [u64; MAX_BLOCK_SIZE / 64],
+    /// Words that there are indices for: small blocks do not pay for large ones.
+    used: usize,
 }
 
 impl IndexSet {
-    pub const EMPTY: Self = Self { words: [0; MAX_BLOCK_SIZE / 64] };
+    /// An empty set of indices of up to so many symbols.
+    pub fn new(count: usize) -> Self {
+        Self { words: [0; MAX_BLOCK_SIZE / 64], used: count.div_ceil(64) }
+    }
+
+    pub fn clear(&mut self) {
+        self.words.iter_mut().take(self.used).for_each(|word| *word = 0);
+    }
 
     #[inline]
     pub fn insert(&mut self, index: usize) {
@@ -491,20 +506,32 @@ impl IndexSet {
         self.words[index / 64] &= !(1 << (index % 64));
     }
 
+    /// The words that may have a bit set.
     #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.words.iter().all(|&word| word == 0)
+    fn used_words(&self) -> &[u64] {
+        self.words.get(..self.used).unwrap_or(&self.words)
+    }
+
+    /// The set, which is empty from then on.
+    #[inline]
+    pub fn take(&mut self) -> Self {
+        let mut taken = Self { words: [0; MAX_BLOCK_SIZE / 64], used: self.used };
+        // Word by word: what was written as words does not come back as vectors at once.
+        for (to, from) in taken.words.iter_mut().zip(&mut self.words).take(self.used) {
+            *to = core::mem::take(from);
+        }
+        taken
     }
 
     #[inline]
     pub fn len(&self) -> usize {
-        self.words.iter().map(|word| word.count_ones() as usize).sum()
+        self.used_words().iter().map(|word| word.count_ones() as usize).sum()
     }
 
     /// The indices, in ascending order.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = usize> {
-        self.words.iter().enumerate().flat_map(|(place, &word)| indices_in(place, word))
+        self.used_words().iter().enumerate().flat_map(|(place, &word)| indices_in(place, word))
     }
 
     /// Writes the set as a bitmap, least significant bit first, as far as `out` reaches.

@@ -27,7 +27,7 @@
 use alloc::{vec, vec::Vec};
 
 use crate::bits;
-use crate::kernel::{Backend, PADDING, Pivot, RowList};
+use crate::kernel::{Arrival, Backend, PADDING, Pivot, RowList};
 use crate::rows::{IndexSet, Matrix, Shape};
 use crate::{Field, MAX_BLOCK_SIZE};
 
@@ -113,12 +113,12 @@ impl Tableau {
             found: vec![0; shape.block_size],
             unheld: Vec::new(),
             unsolved: Vec::new(),
-            held: IndexSet::EMPTY,
+            held: IndexSet::new(shape.block_size),
             unheld_first: 0,
             unheld_word: 0,
-            sources: IndexSet::EMPTY,
-            determined: IndexSet::EMPTY,
-            fresh: IndexSet::EMPTY,
+            sources: IndexSet::new(shape.block_size),
+            determined: IndexSet::new(shape.block_size),
+            fresh: IndexSet::new(shape.block_size),
             fresh_count: 0,
             rank: 0,
             multiplying,
@@ -137,12 +137,12 @@ impl Tableau {
         self.written.clear();
         self.waiting.clear();
         self.rows.widen();
-        self.held = IndexSet::EMPTY;
+        self.held.clear();
         self.unheld_first = 0;
         self.unheld_word = self.unheld.len() / 8 - 1;
-        self.sources = IndexSet::EMPTY;
-        self.determined = IndexSet::EMPTY;
-        self.fresh = IndexSet::EMPTY;
+        self.sources.clear();
+        self.determined.clear();
+        self.fresh.clear();
         (self.fresh_count, self.rank) = (0, 0);
         let len = self.shape.field.vector_len_bytes(self.shape.block_size);
         self.unheld[..len].fill(0xFF);
@@ -176,7 +176,7 @@ impl Tableau {
     pub fn take_fresh(&mut self) -> IndexSet {
         self.settle();
         self.fresh_count = 0;
-        let fresh = core::mem::replace(&mut self.fresh, IndexSet::EMPTY);
+        let fresh = self.fresh.take();
         if self.may_wait() && self.multiplying {
             let start = self.rows.start();
             for row in fresh.iter() {
@@ -192,10 +192,12 @@ impl Tableau {
     }
 
     /// Row `index`: once determined, multipliers of the payloads held.
+    #[inline(always)]
     pub fn row(&self, index: usize) -> &[u8] {
         if self.may_wait() { self.fronts.row(index) } else { self.rows.row(index) }
     }
 
+    #[inline(always)]
     fn may_wait(&self) -> bool {
         self.waiting.capacity() > 0
     }
@@ -259,7 +261,7 @@ impl Tableau {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn hold(&mut self, index: usize) {
         self.rank += 1;
         self.held.insert(index);
@@ -267,12 +269,16 @@ impl Tableau {
     }
 
     fn add_arriving(&mut self) -> Option<usize> {
-        self.unheld_first = self.held.absent_from(self.unheld_first);
-        let pivot = self.reduce()?;
-        self.hold(pivot);
-        self.unheld_first = self.held.absent_from(self.unheld_first);
-        self.shape.field.set_coefficient(&mut self.unsolved, pivot, 0);
-        let found = self.eliminate(pivot);
+        let (pivot, found) = if self.of_lines() {
+            let Arrival { pivot, found } = self.arrive()?;
+            self.hold_coded(pivot);
+            (pivot, found)
+        } else {
+            self.unheld_first = self.held.absent_from(self.unheld_first);
+            let pivot = self.reduce()?;
+            self.hold_coded(pivot);
+            (pivot, self.eliminate(pivot))
+        };
         self.written.push(pivot);
         self.wait(pivot);
         if self.rank == self.shape.block_size {
@@ -286,6 +292,39 @@ impl Tableau {
             self.note_if_determined(place, self.written.active()[place].into());
         }
         Some(pivot)
+    }
+
+    /// The payload of that number is not the source symbol.
+    #[inline(always)]
+    fn hold_coded(&mut self, pivot: usize) {
+        self.hold(pivot);
+        self.unheld_first = self.held.absent_from(self.unheld_first);
+        self.shape.field.set_coefficient(&mut self.unsolved, pivot, 0);
+    }
+
+    /// Whether a row is one cache line, and what arrives is dealt with at once.
+    fn of_lines(&self) -> bool {
+        self.shape.field != Field::Gf2 && self.arrived.len() == PADDING
+    }
+
+    /// What arrives becomes a row, if there is anything left of it.
+    fn arrive(&mut self) -> Option<Arrival> {
+        let last_word = self.unheld_last_word();
+        let (arriving, left) = self.scratch.two_rows(ARRIVING, LEFT);
+        for ((left, arriving), mask) in left.iter_mut().zip(&*arriving).zip(&self.unsolved) {
+            *left = arriving & mask;
+        }
+        let (lines, found) = ([&*arriving, &*left, &self.unheld[..]], &mut self.found);
+        self.backend.arrive(&mut self.rows.grid(), &self.written, lines, last_word, found)
+    }
+
+    /// No word of the mask of numbers that are not held has a bit set after this one.
+    fn unheld_last_word(&mut self) -> usize {
+        let words = self.unheld.as_chunks::<8>().0;
+        while self.unheld_word > 0 && words[self.unheld_word] == [0; 8] {
+            self.unheld_word -= 1;
+        }
+        self.unheld_word
     }
 
     /// Whether a row is a word of bits.
@@ -319,6 +358,7 @@ impl Tableau {
     /// other rows have it in place of the symbol. Returns how many of them may be complete.
     fn eliminate(&mut self, index: usize) -> usize {
         let (field, of_words) = (self.shape.field, self.of_words());
+        let last_word = self.unheld_last_word();
         let (left, unheld) = (self.scratch.row_mut(LEFT), &self.unheld);
         let (mut grid, found) = (self.rows.grid(), &mut self.found);
         if of_words {
@@ -331,12 +371,8 @@ impl Tableau {
         let inverse = field.invert(own);
         field.set_coefficient(left, index, own ^ 1);
         // The last word, because numbers become held from the first one on.
-        let words = unheld.as_chunks::<8>().0;
-        while self.unheld_word > 0 && words[self.unheld_word] == [0; 8] {
-            self.unheld_word -= 1;
-        }
-        let witness =
-            ((self.unheld_word * 8).max(grid.start), u64::from_le_bytes(words[self.unheld_word]));
+        let word = bits::word(&unheld[last_word * 8..]);
+        let witness = ((last_word * 8).max(grid.start), word);
         let pivot = Pivot { index, inverse, witness };
         let found = self.backend.eliminate(&mut grid, &self.written, pivot, left, found);
         self.rows.set_coefficient(index, index, inverse);

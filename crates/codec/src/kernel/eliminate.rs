@@ -52,6 +52,12 @@ impl RowList {
     pub fn all(&self) -> &[u16] {
         &self.rows
     }
+
+    /// All rows are below it.
+    #[inline]
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
 }
 
 /// The matrix that is worked on.
@@ -124,7 +130,7 @@ impl Backend {
 impl RowList {
     /// Pointers to rows of this list in a grid.
     #[inline]
-    fn check(&self, grid: &Grid<'_>, rows: &[u16], base: *mut u8) -> Listed {
+    pub(super) fn check(&self, grid: &Grid<'_>, rows: &[u16], base: *mut u8) -> Listed {
         let Grid { stride, len, start, .. } = *grid;
         assert!(len.is_multiple_of(PADDING));
         assert!(start.is_multiple_of(PADDING) && start <= len && len - start <= stride);
@@ -143,7 +149,25 @@ pub(super) struct Listed {
     start: usize,
     rows: *const u16,
     count: usize,
-    field: Field,
+    pub field: Field,
+}
+
+impl Listed {
+    /// The numbers of the rows.
+    ///
+    /// # Safety
+    /// The list they are of is still there, and the same.
+    #[inline(always)]
+    pub unsafe fn numbers(&self) -> &[u16] {
+        // SAFETY: as promised by the caller, these are so many.
+        unsafe { core::slice::from_raw_parts(self.rows, self.count) }
+    }
+
+    /// Where the row of that number starts, or would if it were whole.
+    #[inline(always)]
+    pub fn row(&self, number: usize) -> *mut u8 {
+        self.base.wrapping_add(number * self.stride)
+    }
 }
 
 pub(super) type Reduce = unsafe fn(&Tables, &Listed, *const u8, *mut u8, usize);
@@ -154,7 +178,7 @@ pub(super) type Eliminate = unsafe fn(&Tables, &Listed, Pivot, *const u8, *mut u
 /// # Safety
 /// The vector has it.
 #[inline(always)]
-unsafe fn coefficient<const BITS: usize>(vector: *const u8, index: usize) -> u8 {
+pub(super) unsafe fn coefficient<const BITS: usize>(vector: *const u8, index: usize) -> u8 {
     // SAFETY: as promised by the caller.
     let byte = unsafe { *vector.wrapping_add(index * BITS / 8) };
     (byte >> (index * BITS % 8)) & (0xFF >> (8 - BITS))
@@ -163,7 +187,7 @@ unsafe fn coefficient<const BITS: usize>(vector: *const u8, index: usize) -> u8 
 /// Half of the coefficients over GF(2) are zero, and which is not foretold: then all rows are
 /// multiplied.
 #[inline(always)]
-fn skipped<const BITS: usize>(coefficient: u8) -> bool {
+pub(super) fn skipped<const BITS: usize>(coefficient: u8) -> bool {
     BITS > 1 && coefficient == 0
 }
 

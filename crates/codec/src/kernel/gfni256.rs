@@ -3,7 +3,8 @@
 use core::arch::x86_64::*;
 
 use super::avx2::{load, store, store_part};
-use super::simd::{self, Affine, Simd, grouped_kernels, kernel_functions};
+use super::groups::{self, Affine, grouped_kernels};
+use super::simd::{self, Simd, kernel_functions};
 use super::{Functions, Grouped, Grouping, Tables, Term, detected};
 
 /// Proof that the machine has the instructions.

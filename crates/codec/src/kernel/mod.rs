@@ -10,6 +10,7 @@ use core::mem::MaybeUninit;
 
 use crate::{Field, MAX_BLOCK_SIZE};
 
+mod arrive;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -19,6 +20,7 @@ mod eliminate;
 mod gfni256;
 #[cfg(target_arch = "x86_64")]
 mod gfni512;
+mod groups;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
@@ -26,11 +28,14 @@ mod simd;
 #[cfg(target_arch = "x86_64")]
 mod ssse3;
 pub(crate) mod tables;
+mod terms;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use arrive::Arrival;
 pub(crate) use eliminate::{Grid, Pivot, RowList};
 pub(crate) use tables::Tables;
+use terms::{Every, Term, Terms};
 
 /// Rows are read up to the next multiple of this many bytes, a cache line.
 pub(crate) const PADDING: usize = 64;
@@ -168,6 +173,32 @@ impl Backend {
         };
         assert!(rows.count <= MAX_BLOCK_SIZE && len <= rows.stride);
         assert!(last * rows.stride + len.next_multiple_of(PADDING) <= rows.bytes.len());
+        match &self.0.every {
+            Some(functions) if field == Field::Gf256 && !is_sparse(vectors, rows.count) => {
+                // SAFETY: this backend has its instructions; the lengths were checked just now.
+                unsafe { combine_every(functions, rows, vectors, outs, len) }
+            }
+            // SAFETY: the same.
+            _ => unsafe { self.combine_others(field, rows, mirror, vectors, outs, len) },
+        }
+    }
+
+    /// Of interleaved rows, or those that have a factor that is not zero.
+    ///
+    /// # Safety
+    /// Each row is readable for `len` bytes, padded; each output has `len` bytes, and each vector
+    /// a coefficient for each row.
+    // Apart, because it takes much of the stack.
+    #[inline(never)]
+    unsafe fn combine_others(
+        self,
+        field: Field,
+        rows: Rows<'_>,
+        mirror: Option<Mirror<'_>>,
+        vectors: &[&[u8]],
+        outs: &mut [&mut [u8]],
+        len: usize,
+    ) {
         let mut done = 0;
         if let (Some(mirror), Some((grouping, width, size))) = (mirror, self.grouping(field)) {
             let pointers = mirror.groups(rows, width, size);
@@ -176,38 +207,53 @@ impl Backend {
             {
                 let end = vectors.len().min(done + grouping.many.0 * size);
                 let (vectors, outs) = (&vectors[done..end], &mut outs[done..end]);
-                // SAFETY: this backend has its instructions; the lengths were checked above.
+                // SAFETY: this backend has its instructions; the rest is the caller's promise.
                 unsafe {
                     combine_groups(field, (grouping, size), rows.count, groups, vectors, outs, len)
                 };
                 done = end;
             }
         }
+        // SAFETY: the caller's promise.
+        unsafe { self.combine_listed(field, rows, &vectors[done..], &mut outs[done..], len) }
+    }
+
+    /// Combines the rows that have a factor that is not zero.
+    ///
+    /// # Safety
+    /// Each row is readable for `len` bytes, padded; each output has `len` bytes, and each vector
+    /// a coefficient for each row.
+    unsafe fn combine_listed(
+        self,
+        field: Field,
+        rows: Rows<'_>,
+        vectors: &[&[u8]],
+        outs: &mut [&mut [u8]],
+        len: usize,
+    ) {
+        let (mut done, functions) = (0, self.0);
         let far = rows.count * len > FAR_BYTES && field != Field::Gf2;
         while far && vectors.len() - done >= 2 * TILE {
             let end = done + ((vectors.len() - done) / TILE).min(TILES_MAX) * TILE;
             let (vectors, outs) = (&vectors[done..end], &mut outs[done..end]);
-            // SAFETY: this backend has its instructions; the lengths were checked above.
+            // SAFETY: this backend has its instructions; the rest is the caller's promise.
             unsafe { self.combine_tiles(field, rows, vectors, outs, len) };
             done = end;
         }
         let mut terms = Terms::new();
         while done < vectors.len() {
-            let left = vectors.len() - done;
-            let functions = self.0;
-            let (count, combine) = match (field, left) {
-                (Field::Gf2, _) | (_, 1) => (1, functions.combine_1),
-                (_, 2 | 3) => (2, functions.combine_2),
-                _ => (4, functions.combine_4),
+            let (count, combine) = match field {
+                Field::Gf2 => (1, functions.listed.one),
+                _ => functions.listed.most(vectors.len() - done),
             };
             terms.fill(field, &vectors[done..done + count], rows.count, rows.stride);
-            let mut to = [core::ptr::null_mut(); 4];
+            let mut to = [core::ptr::null_mut(); TILE];
             for (to, out) in to.iter_mut().zip(&mut outs[done..done + count]) {
                 *to = out.as_mut_ptr();
             }
             let (base, terms) = (rows.bytes.as_ptr(), terms.as_slice());
             // SAFETY: this backend has its instructions; each term is one of the rows, whose
-            // lengths were checked above; outputs are borrowed exclusively.
+            // lengths the caller has checked; outputs are borrowed exclusively.
             unsafe {
                 if field == Field::Gf2 {
                     (functions.sum)(base, terms, to[0], len);
@@ -222,7 +268,7 @@ impl Backend {
     /// Several tiles together, so that what one has read is near for the next.
     ///
     /// # Safety
-    /// As for `combine_4`, for each tile; there are no more than [`TILES_MAX`].
+    /// As for the combination of four, for each tile; there are no more than [`TILES_MAX`].
     #[inline(never)]
     unsafe fn combine_tiles(
         self,
@@ -246,7 +292,7 @@ impl Backend {
                 // SAFETY: as promised by the caller, from column `at` on.
                 unsafe {
                     let base = rows.bytes.as_ptr().add(at);
-                    (self.0.combine_4)(field.tables(), base, terms.as_slice(), &to, part);
+                    (self.0.listed.four)(field.tables(), base, terms.as_slice(), &to, part);
                 }
             }
         }
@@ -286,7 +332,7 @@ impl Backend {
             let (to, len) = (row.as_mut_ptr(), row.len());
             // SAFETY: this backend has its instructions. The output is the one row, which is
             // allowed: each strip is read before it is written.
-            unsafe { (self.0.combine_1)(field.tables(), to, &[term], &[to], len) };
+            unsafe { (self.0.listed.one)(field.tables(), to, &[term], &[to], len) };
         }
     }
 }
@@ -316,7 +362,7 @@ pub(crate) struct Mirror<'a> {
 
 impl Mirror<'_> {
     /// The groups that serve for the rows, if no more than part of a group is missing.
-    fn groups(&self, rows: Rows<'_>, width: usize, size: usize) -> Option<simd::Groups> {
+    fn groups(&self, rows: Rows<'_>, width: usize, size: usize) -> Option<groups::Groups> {
         let count = self.groups.min(self.groups_max).min(rows.count.div_ceil(size));
         let tail_rows = rows.count.saturating_sub(count * size);
         if tail_rows >= size || self.bytes.len() < self.groups_max * size * rows.stride {
@@ -325,7 +371,51 @@ impl Mirror<'_> {
         let tail = rows.bytes.get((count * size).min(rows.count) * rows.stride..)?.as_ptr();
         let (base, pitch) = (self.bytes.as_ptr(), self.groups_max * size * width);
         let tail_stride = rows.stride;
-        Some(simd::Groups { base, pitch, count, tail, tail_stride, tail_rows })
+        Some(groups::Groups { base, pitch, count, tail, tail_stride, tail_rows })
+    }
+}
+
+/// Whether so many factors are zero that it is worth while to leave them out.
+fn is_sparse(vectors: &[&[u8]], count: usize) -> bool {
+    // Where the first one has a factor, others have: they go together.
+    let Some(vector) = vectors.first() else { return false };
+    // In parts that a byte can count.
+    let parts = vector[..count].chunks(128);
+    let zeros = parts.map(|part| part.iter().map(|&factor| u8::from(factor == 0)).sum::<u8>());
+    zeros.map(usize::from).sum::<usize>() * 8 > count
+}
+
+/// Combines all rows, whatever their factors over GF(2^8).
+///
+/// # Safety
+/// The instructions of the functions; each row is readable for `len` bytes, padded; each output
+/// has `len` bytes, and each vector a factor for each row.
+unsafe fn combine_every(
+    functions: &Combinations<Every>,
+    rows: Rows<'_>,
+    vectors: &[&[u8]],
+    outs: &mut [&mut [u8]],
+    len: usize,
+) {
+    let (stride, count, tables) = (rows.stride, rows.count, Field::Gf256.tables());
+    // Of rows that are far, all outputs get a few columns at a time: what one tile has read is
+    // near for the next.
+    let far = count * len > FAR_BYTES && outs.len() >= 2 * TILE;
+    let columns = if far { COLUMNS } else { len.max(1) };
+    for at in (0..len).step_by(columns) {
+        let (mut done, part) = (0, columns.min(len - at));
+        while done < vectors.len() {
+            let (outputs, combine) = functions.most(vectors.len() - done);
+            let mut every = Every { stride, count, vectors: [core::ptr::null(); TILE] };
+            let mut to = [core::ptr::null_mut(); TILE];
+            for place in 0..outputs {
+                every.vectors[place] = vectors[done + place].as_ptr();
+                to[place] = outs[done + place][at..].as_mut_ptr();
+            }
+            // SAFETY: as promised by the caller, from column `at` on.
+            unsafe { combine(tables, rows.bytes.as_ptr().add(at), &every, &to[..outputs], part) };
+            done += outputs;
+        }
     }
 }
 
@@ -336,7 +426,7 @@ unsafe fn combine_groups(
     field: Field,
     (grouping, size): (&Grouping, usize),
     rows: usize,
-    groups: simd::Groups,
+    groups: groups::Groups,
     vectors: &[&[u8]],
     outs: &mut [&mut [u8]],
     len: usize,
@@ -383,117 +473,39 @@ fn halves_matrix(first: u8, second: u8) -> u64 {
 /// Matrices of one call: `MAX_BLOCK_SIZE / 2` groups of sources, four of outputs, of GF(2^4).
 const MATRICES_MAX: usize = MAX_BLOCK_SIZE / 2 * 4;
 
-/// One row of a combination, with its factor for each output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Term {
-    offset: u32,
-    factors: [u8; 4],
-}
-
-/// The rows of a combination that have a factor that is not zero.
-pub(crate) struct Terms {
-    terms: [MaybeUninit<Term>; MAX_BLOCK_SIZE],
-    count: usize,
-}
-
-impl Terms {
-    pub fn new() -> Self {
-        Self { terms: [const { MaybeUninit::uninit() }; MAX_BLOCK_SIZE], count: 0 }
-    }
-
-    #[inline(always)]
-    fn put(&mut self, offset: u32, factors: [u8; 4]) {
-        if let Some(term) = self.terms.get_mut(self.count) {
-            term.write(Term { offset, factors });
-            self.count += usize::from(u32::from_ne_bytes(factors) != 0);
-        }
-    }
-
-    fn clear(&mut self) {
-        self.count = 0;
-    }
-
-    /// The terms of up to four coding vectors over rows at multiples of `stride`.
-    fn fill(&mut self, field: Field, vectors: &[&[u8]], count: usize, stride: usize) {
-        self.clear();
-        let stride = stride as u32;
-        match (field, vectors) {
-            (Field::Gf2, &[a]) => self.fill_bits(a, count, stride),
-            (Field::Gf16, &[a]) => self.fill_halves([a, &[], &[], &[]], count, stride),
-            (Field::Gf16, &[a, b]) => self.fill_halves([a, b, &[], &[]], count, stride),
-            (Field::Gf16, &[a, b, c, d]) => self.fill_halves([a, b, c, d], count, stride),
-            (_, &[a]) => {
-                for (row, &a) in (0..).zip(&a[..count]) {
-                    self.put(row * stride, [a, 0, 0, 0]);
-                }
-            }
-            (_, &[a, b]) => {
-                for ((row, &a), &b) in (0..).zip(&a[..count]).zip(&b[..count]) {
-                    self.put(row * stride, [a, b, 0, 0]);
-                }
-            }
-            (_, &[a, b, c, d]) => {
-                let (a, b, c, d) = (&a[..count], &b[..count], &c[..count], &d[..count]);
-                for row in 0..count {
-                    self.put(row as u32 * stride, [a[row], b[row], c[row], d[row]]);
-                }
-            }
-            _ => debug_assert!(false, "one, two or four outputs are made at a time"),
-        }
-    }
-
-    /// The bits that are set, eight bytes of them at a time.
-    fn fill_bits(&mut self, vector: &[u8], count: usize, stride: u32) {
-        for (place, bytes) in (0..).zip(vector[..count.div_ceil(8)].chunks(8)) {
-            let mut word = [0; 8];
-            word[..bytes.len()].copy_from_slice(bytes);
-            let mut word = u64::from_le_bytes(word);
-            let rows = count - place as usize * 64;
-            if rows < 64 {
-                word &= !(u64::MAX << rows);
-            }
-            while word != 0 {
-                self.put((place * 64 + word.trailing_zeros()) * stride, [1, 0, 0, 0]);
-                word &= word - 1;
-            }
-        }
-    }
-
-    /// Half bytes of vectors as long as the first one, or of none.
-    fn fill_halves(&mut self, vectors: [&[u8]; 4], count: usize, stride: u32) {
-        let factors = |place: usize| vectors.map(|v| v.get(place).copied().unwrap_or(0));
-        for place in 0..count / 2 {
-            let (factors, row) = (factors(place), place as u32 * 2);
-            self.put(row * stride, factors.map(|byte| byte & 0xF));
-            self.put((row + 1) * stride, factors.map(|byte| byte >> 4));
-        }
-        if count % 2 == 1 {
-            let factors = factors(count / 2).map(|byte| byte & 0xF);
-            self.put((count as u32 - 1) * stride, factors);
-        }
-    }
-
-    fn as_slice(&self) -> &[Term] {
-        let terms = &self.terms[..self.count];
-        // SAFETY: the first `count` are written.
-        unsafe { core::slice::from_raw_parts(terms.as_ptr().cast(), terms.len()) }
-    }
-}
-
 /// The functions of one instruction set; all are unsafe to call without it.
 struct Functions {
     name: &'static str,
-    combine_1: Combine,
-    combine_2: Combine,
-    combine_4: Combine,
+    listed: Combinations<[Term]>,
+    /// For dense vectors over GF(2^8), where that saves anything.
+    every: Option<Combinations<Every>>,
     sum: unsafe fn(*const u8, &[Term], *mut u8, usize),
     update: unsafe fn(&Tables, *mut u8, &[Term], *const u8, usize),
     reduce: eliminate::Reduce,
     eliminate: eliminate::Eliminate,
+    arrive: arrive::Arrive,
     groups: Option<&'static Grouped>,
 }
 
-type Combine = unsafe fn(&Tables, *const u8, &[Term], &[*mut u8], usize);
+/// By the number of outputs.
+struct Combinations<T: ?Sized> {
+    one: Combine<T>,
+    two: Combine<T>,
+    four: Combine<T>,
+}
+
+type Combine<T> = unsafe fn(&Tables, *const u8, &T, &[*mut u8], usize);
+
+impl<T: ?Sized> Combinations<T> {
+    /// The function that makes most of so many outputs, one at least, and how many it makes.
+    fn most(&self, outputs: usize) -> (usize, Combine<T>) {
+        match outputs {
+            1 => (1, self.one),
+            2 | 3 => (2, self.two),
+            _ => (4, self.four),
+        }
+    }
+}
 
 /// The functions for interleaved symbols.
 struct Grouped {
@@ -509,7 +521,7 @@ struct Grouping {
     many: (usize, CombineGroups),
 }
 
-type CombineGroups = unsafe fn(&simd::Groups, *const u64, &[*mut u8], usize);
+type CombineGroups = unsafe fn(&groups::Groups, *const u64, &[*mut u8], usize);
 
 /// Whether the machine has all these features; without `std`, whether the target has.
 #[cfg(target_arch = "x86_64")]

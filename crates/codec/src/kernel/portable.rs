@@ -6,9 +6,10 @@
 
 use core::mem::MaybeUninit;
 
+use super::arrive::{self, Arrival, Arriving};
 use super::eliminate::{self, Listed, Pivot};
 use super::simd::{self, Simd};
-use super::{Functions, Tables, Term};
+use super::{Combinations, Functions, Tables, Term};
 use crate::MAX_BLOCK_SIZE;
 
 const WORDS: usize = 4;
@@ -246,14 +247,26 @@ unsafe fn eliminate_column(
     unsafe { eliminate::eliminate::<Portable>(tables, rows, pivot, from, found, len) }
 }
 
+/// # Safety
+/// As for [`arrive::arrive`].
+unsafe fn arrive(
+    tables: &Tables,
+    rows: &Listed,
+    arriving: Arriving,
+    found: *mut u16,
+) -> Option<Arrival> {
+    // SAFETY: the caller's promise.
+    unsafe { arrive::arrive::<Portable>(tables, rows, arriving, found) }
+}
+
 static KERNELS: Functions = Functions {
     name: "portable",
-    combine_1: combine,
-    combine_2: combine,
-    combine_4: combine,
+    listed: Combinations { one: combine, two: combine, four: combine },
+    every: None,
     sum,
     update,
     reduce,
     eliminate: eliminate_column,
+    arrive,
     groups: None,
 };

@@ -9,8 +9,7 @@
 // What needs GFNI is for one architecture only.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_macros, unused_imports))]
 
-use core::mem::MaybeUninit;
-
+use super::terms::Factored;
 use super::{PADDING, Tables, Term};
 
 /// The operations of one instruction set.
@@ -37,26 +36,7 @@ pub(super) trait Simd {
     unsafe fn multiply(factor: Self::Factor, parts: Self::Parts) -> Self::Reg;
 }
 
-/// What GFNI can do beyond that: multiply any 8x8 bit matrix.
-///
-/// # Safety
-/// As for [`Simd`].
-pub(super) trait Affine: Simd {
-    /// The bit matrix in every eight bytes.
-    unsafe fn matrix(matrix: u64) -> Self::Reg;
-    /// `matrix` times each byte of `value`.
-    unsafe fn affine(value: Self::Reg, matrix: Self::Reg) -> Self::Reg;
-    /// Brings the bytes of one column together: in each eight bytes, byte `s` becomes that of
-    /// register `s`. Which column goes where is free, if only `part_columns` takes it back.
-    unsafe fn join_columns(rows: [Self::Reg; 8]) -> [Self::Reg; 8];
-    /// The inverse.
-    unsafe fn part_columns(columns: [Self::Reg; 8]) -> [Self::Reg; 8];
-    /// The low halves of the bytes of `a` below those of `b`, and the high halves likewise. This
-    /// is its own inverse.
-    unsafe fn exchange_halves(a: Self::Reg, b: Self::Reg) -> (Self::Reg, Self::Reg);
-}
-
-/// `outs[m] = sum of terms[j].factors[m] * row at terms[j].offset`, `len` bytes of each.
+/// `outs[m] = sum of terms' factors [m] * their rows`, `len` bytes of each.
 ///
 /// Columns are taken in strips of `V` vectors, whose sums stay in registers for all `M` outputs.
 ///
@@ -67,7 +47,7 @@ pub(super) trait Affine: Simd {
 pub(super) unsafe fn combine<S: Simd, const M: usize, const V: usize>(
     tables: &Tables,
     base: *const u8,
-    terms: &[Term],
+    terms: &(impl Factored<M> + ?Sized),
     outs: &[*mut u8; M],
     len: usize,
 ) {
@@ -106,7 +86,7 @@ pub(super) unsafe fn combine<S: Simd, const M: usize, const V: usize>(
 pub(super) unsafe fn combine_in_order<S: Simd>(
     tables: &Tables,
     base: *const u8,
-    terms: &[Term],
+    terms: &(impl Factored<1> + ?Sized),
     out: *mut u8,
     len: usize,
 ) {
@@ -138,7 +118,7 @@ const ROW_VECTORS_MAX: usize = 24;
 unsafe fn row_strip<S: Simd, const V: usize>(
     tables: &Tables,
     base: *const u8,
-    terms: &[Term],
+    terms: &(impl Factored<1> + ?Sized),
     out: *mut u8,
     at: usize,
     rest: usize,
@@ -146,9 +126,9 @@ unsafe fn row_strip<S: Simd, const V: usize>(
     // SAFETY: as promised by the caller of `combine_in_order`; `at` is within rows and output.
     unsafe {
         let mut sums = [S::zero(); V];
-        for term in terms {
-            let from = base.add(at + term.offset as usize);
-            let factor = S::factor(tables, term.factors[0]);
+        for place in 0..terms.count() {
+            let from = base.add(at + terms.offset(place));
+            let factor = S::factor(tables, terms.factor(place, 0));
             for v in 0..V {
                 let parts = S::split(S::load(from.add(v * S::WIDTH)));
                 sums[v] = S::xor(sums[v], S::multiply(factor, parts));
@@ -162,7 +142,7 @@ unsafe fn row_strip<S: Simd, const V: usize>(
 unsafe fn strip<S: Simd, const M: usize, const V: usize>(
     tables: &Tables,
     base: *const u8,
-    terms: &[Term],
+    terms: &(impl Factored<M> + ?Sized),
     outs: &[*mut u8; M],
     at: usize,
     rest: usize,
@@ -171,47 +151,46 @@ unsafe fn strip<S: Simd, const M: usize, const V: usize>(
     unsafe {
         let base = base.add(at);
         let mut sums = [[S::zero(); V]; M];
-        let (pairs, last) = terms.as_chunks::<2>();
-        if M == 1 {
-            // Nothing is used twice: no more than the sums is kept.
-            for [a, b] in pairs {
-                let (from_a, from_b) = (base.add(a.offset as usize), base.add(b.offset as usize));
-                let factor_a = S::factor(tables, a.factors[0]);
-                let factor_b = S::factor(tables, b.factors[0]);
+        let (count, mut place) = (terms.count(), 0);
+        while place + 2 <= count {
+            let from_a = base.add(terms.offset(place));
+            let from_b = base.add(terms.offset(place + 1));
+            if M == 1 {
+                // Nothing is used twice: no more than the sums is kept.
+                let factor_a = S::factor(tables, terms.factor(place, 0));
+                let factor_b = S::factor(tables, terms.factor(place + 1, 0));
                 for v in 0..V {
                     let (at_a, at_b) = (from_a.add(v * S::WIDTH), from_b.add(v * S::WIDTH));
                     let first = S::multiply(factor_a, S::split(S::load(at_a)));
                     let second = S::multiply(factor_b, S::split(S::load(at_b)));
                     sums[0][v] = S::xor3(sums[0][v], first, second);
                 }
-            }
-        }
-        let pairs = if M == 1 { &[] } else { pairs };
-        for [a, b] in pairs {
-            let (from_a, from_b) = (base.add(a.offset as usize), base.add(b.offset as usize));
-            let mut parts = [[S::split(S::zero()); V]; 2];
-            for v in 0..V {
-                parts[0][v] = S::split(S::load(from_a.add(v * S::WIDTH)));
-                parts[1][v] = S::split(S::load(from_b.add(v * S::WIDTH)));
-            }
-            for m in 0..M {
-                let factor_a = S::factor(tables, a.factors[m]);
-                let factor_b = S::factor(tables, b.factors[m]);
+            } else {
+                let mut parts = [[S::split(S::zero()); V]; 2];
                 for v in 0..V {
-                    sums[m][v] = S::xor3(
-                        sums[m][v],
-                        S::multiply(factor_a, parts[0][v]),
-                        S::multiply(factor_b, parts[1][v]),
-                    );
+                    parts[0][v] = S::split(S::load(from_a.add(v * S::WIDTH)));
+                    parts[1][v] = S::split(S::load(from_b.add(v * S::WIDTH)));
+                }
+                for m in 0..M {
+                    let factor_a = S::factor(tables, terms.factor(place, m));
+                    let factor_b = S::factor(tables, terms.factor(place + 1, m));
+                    for v in 0..V {
+                        sums[m][v] = S::xor3(
+                            sums[m][v],
+                            S::multiply(factor_a, parts[0][v]),
+                            S::multiply(factor_b, parts[1][v]),
+                        );
+                    }
                 }
             }
+            place += 2;
         }
-        for term in last {
-            let from = base.add(term.offset as usize);
+        if place < count {
+            let from = base.add(terms.offset(place));
             for v in 0..V {
                 let parts = S::split(S::load(from.add(v * S::WIDTH)));
                 for m in 0..M {
-                    let factor = S::factor(tables, term.factors[m]);
+                    let factor = S::factor(tables, terms.factor(place, m));
                     sums[m][v] = S::xor(sums[m][v], S::multiply(factor, parts));
                 }
             }
@@ -340,291 +319,6 @@ pub(super) unsafe fn update<S: Simd>(
     }
 }
 
-/// A way of keeping `G` symbols interleaved, so that eight bytes have bits of all of them.
-pub(super) trait Interleaving<S: Affine, const G: usize> {
-    /// Whether two groups at a time are best, which saves additions but reads less in order.
-    const PAIRS: bool;
-    /// # Safety
-    /// The instructions.
-    unsafe fn interleave(rows: [S::Reg; G]) -> [S::Reg; G];
-    /// The product of interleaved sources and the matrix of their coefficients.
-    ///
-    /// # Safety
-    /// The instructions.
-    unsafe fn multiply(sources: S::Reg, matrix: S::Reg) -> S::Reg;
-    /// From sums of such products to outputs.
-    ///
-    /// # Safety
-    /// The instructions.
-    unsafe fn restore(sums: [S::Reg; G]) -> [S::Reg; G];
-}
-
-/// Eight symbols over GF(2). Of each column's eight bytes one matrix is made, whose rows are the
-/// bits of a byte and whose columns are the symbols. Coefficients are the vectors that it is
-/// multiplied with: each gives a byte of an output, with its bits in their order.
-pub(super) struct Bits;
-
-/// Turns the bits of each eight bytes about, with a matrix of bytes as its argument.
-const TRANSPOSE: u64 = 0x0102_0408_1020_4080;
-
-impl<S: Affine> Interleaving<S, 8> for Bits {
-    const PAIRS: bool = false;
-
-    #[inline(always)]
-    unsafe fn interleave(mut rows: [S::Reg; 8]) -> [S::Reg; 8] {
-        // SAFETY: the caller has the instructions.
-        unsafe {
-            // The first row of a matrix belongs to the highest bit: then so must the first symbol.
-            rows.reverse();
-            let mut columns = S::join_columns(rows);
-            for column in &mut columns {
-                *column = S::affine(S::matrix(TRANSPOSE), *column);
-            }
-            columns
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn multiply(sources: S::Reg, matrix: S::Reg) -> S::Reg {
-        // SAFETY: the caller has the instructions.
-        unsafe { S::affine(matrix, sources) }
-    }
-
-    #[inline(always)]
-    unsafe fn restore(sums: [S::Reg; 8]) -> [S::Reg; 8] {
-        // SAFETY: the caller has the instructions.
-        unsafe { S::part_columns(sums) }
-    }
-}
-
-/// Two symbols over GF(2^4): the low half of each byte belongs to the first.
-pub(super) struct Halves;
-
-impl<S: Affine> Interleaving<S, 2> for Halves {
-    const PAIRS: bool = true;
-
-    #[inline(always)]
-    unsafe fn interleave([a, b]: [S::Reg; 2]) -> [S::Reg; 2] {
-        // SAFETY: the caller has the instructions.
-        unsafe { S::exchange_halves(a, b).into() }
-    }
-
-    #[inline(always)]
-    unsafe fn multiply(sources: S::Reg, matrix: S::Reg) -> S::Reg {
-        // SAFETY: the caller has the instructions.
-        unsafe { S::affine(sources, matrix) }
-    }
-
-    #[inline(always)]
-    unsafe fn restore([a, b]: [S::Reg; 2]) -> [S::Reg; 2] {
-        // SAFETY: the caller has the instructions.
-        unsafe { S::exchange_halves(a, b).into() }
-    }
-}
-
-/// Interleaves up to `G` rows, `len` bytes of each: each vector of columns to `G` vectors, which
-/// are `pitch` bytes after those of the columns before; `len` is a multiple of [`PADDING`].
-/// Missing rows are zeros.
-///
-/// # Safety
-/// The instructions; the rows are readable, the output is writable, and they do not overlap.
-#[inline(always)]
-pub(super) unsafe fn interleave<S: Affine, I: Interleaving<S, G>, const G: usize>(
-    base: *const u8,
-    stride: usize,
-    rows: usize,
-    out: *mut u8,
-    pitch: usize,
-    len: usize,
-) {
-    let mut at = 0;
-    while at < len {
-        // SAFETY: as promised by the caller; `at` stays below `len`, a multiple of the width.
-        unsafe {
-            let mixed = I::interleave(load_rows::<S, G>(base.add(at), stride, rows));
-            let out = out.add(at / S::WIDTH * pitch);
-            for (g, value) in mixed.into_iter().enumerate() {
-                S::store(out.add(g * S::WIDTH), value);
-            }
-        }
-        at += S::WIDTH;
-    }
-}
-
-#[inline(always)]
-unsafe fn load_rows<S: Simd, const G: usize>(
-    base: *const u8,
-    stride: usize,
-    rows: usize,
-) -> [S::Reg; G] {
-    // SAFETY: as promised by the caller of `interleave`.
-    unsafe {
-        let mut values = [S::zero(); G];
-        for (g, value) in values.iter_mut().enumerate() {
-            if g < rows {
-                *value = S::load(base.add(g * stride));
-            }
-        }
-        values
-    }
-}
-
-/// Interleaved sources, and rows that are not yet: fewer than a group. For each vector of columns
-/// the groups follow each other, so that they are read from front to back.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Groups {
-    pub base: *const u8,
-    /// From the groups of one vector of columns to those of the next, in bytes.
-    pub pitch: usize,
-    pub count: usize,
-    pub tail: *const u8,
-    pub tail_stride: usize,
-    pub tail_rows: usize,
-}
-
-/// `outs = matrices * sources`, by blocks of `G` outputs and `G` sources: one instruction each.
-/// `T` groups of outputs and `C` columns of vectors are in registers at a time. The matrices of
-/// one group of sources are next to each other.
-///
-/// # Safety
-/// The instructions; all groups and rows are readable, the outputs that are there, `T * G` at most,
-/// are writable for `len` bytes and overlap nothing; there are `T` matrices for each group, the
-/// tail included if it has rows.
-#[inline(always)]
-pub(super) unsafe fn combine_groups<
-    S: Affine,
-    I: Interleaving<S, G>,
-    const G: usize,
-    const C: usize,
-    const T: usize,
->(
-    groups: &Groups,
-    matrices: *const u64,
-    outs: &[*mut u8],
-    len: usize,
-) {
-    let mut at = 0;
-    while at < len {
-        // SAFETY: as promised by the caller; what is read is padded to whole vectors.
-        unsafe {
-            if C > 1 && len - at > (C - 1) * S::WIDTH {
-                group_strip::<S, I, G, C, T>(groups, matrices, outs, at, len - at);
-                at += C * S::WIDTH;
-            } else {
-                group_strip::<S, I, G, 1, T>(groups, matrices, outs, at, len - at);
-                at += S::WIDTH;
-            }
-        }
-    }
-}
-
-#[inline(always)]
-unsafe fn group_strip<
-    S: Affine,
-    I: Interleaving<S, G>,
-    const G: usize,
-    const C: usize,
-    const T: usize,
->(
-    groups: &Groups,
-    matrices: *const u64,
-    outs: &[*mut u8],
-    at: usize,
-    rest: usize,
-) {
-    // SAFETY: as promised by the caller of `combine_groups`.
-    unsafe {
-        // First of all, while there are no sums that would have to make room.
-        let mut tail = [[const { MaybeUninit::<S::Reg>::uninit() }; G]; C];
-        if groups.tail_rows > 0 {
-            for c in 0..C {
-                let from = groups.tail.add(at + c * S::WIDTH);
-                let rows = load_rows::<S, G>(from, groups.tail_stride, groups.tail_rows);
-                let mixed = I::interleave(rows);
-                for g in 0..G {
-                    tail[c][g].write(mixed[g]);
-                }
-            }
-        }
-        let mut sums = [[[S::zero(); G]; C]; T];
-        let base = groups.base.add(at / S::WIDTH * groups.pitch);
-        let mut group = 0;
-        while I::PAIRS && group + 2 <= groups.count {
-            let mut pair = [[S::zero(); T]; 2];
-            for t in 0..T {
-                pair[0][t] = S::matrix(*matrices.add(group * T + t));
-                pair[1][t] = S::matrix(*matrices.add(group * T + T + t));
-            }
-            for c in 0..C {
-                let from = base.add(c * groups.pitch + group * G * S::WIDTH);
-                for g in 0..G {
-                    let first = S::load(from.add(g * S::WIDTH));
-                    let second = S::load(from.add((G + g) * S::WIDTH));
-                    for t in 0..T {
-                        sums[t][c][g] = S::xor3(
-                            sums[t][c][g],
-                            I::multiply(first, pair[0][t]),
-                            I::multiply(second, pair[1][t]),
-                        );
-                    }
-                }
-            }
-            group += 2;
-        }
-        while group < groups.count {
-            let from = base.add(group * G * S::WIDTH);
-            add_group::<S, I, G, C, T>(&mut sums, from, groups.pitch, matrices.add(group * T));
-            group += 1;
-        }
-        if groups.tail_rows > 0 {
-            let (from, pitch) = (tail.as_ptr().cast(), G * S::WIDTH);
-            add_group::<S, I, G, C, T>(&mut sums, from, pitch, matrices.add(group * T));
-        }
-        for t in 0..T {
-            for c in 0..C {
-                let rows = I::restore(core::array::from_fn(|g| sums[t][c][g]));
-                for g in 0..G {
-                    if let Some(out) = outs.get(t * G + g) {
-                        let done = c * S::WIDTH;
-                        store_strip::<S, 1>(out.add(at + done), rest - done, &[rows[g]]);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Adds the products of one group of sources and its matrices.
-#[inline(always)]
-unsafe fn add_group<
-    S: Affine,
-    I: Interleaving<S, G>,
-    const G: usize,
-    const C: usize,
-    const T: usize,
->(
-    sums: &mut [[[S::Reg; G]; C]; T],
-    from: *const u8,
-    pitch: usize,
-    matrices: *const u64,
-) {
-    // SAFETY: as promised by the caller of `combine_groups`.
-    unsafe {
-        let mut of_group = [S::zero(); T];
-        for t in 0..T {
-            of_group[t] = S::matrix(*matrices.add(t));
-        }
-        for c in 0..C {
-            for g in 0..G {
-                let sources = S::load(from.add(c * pitch + g * S::WIDTH));
-                for t in 0..T {
-                    sums[t][c][g] = S::xor(sums[t][c][g], I::multiply(sources, of_group[t]));
-                }
-            }
-        }
-    }
-}
-
 /// Sources of so many bytes are in the nearest cache: then wide strips are best.
 pub(super) const NEAR_BYTES: usize = 48 << 10;
 
@@ -642,16 +336,19 @@ macro_rules! far {
 macro_rules! kernel_functions {
     ($simd:ty, $name:literal, $(#[$enable:meta])* tile $tile:literal, one $one:tt, near $near:literal,
      sum $sum:literal, groups $groups:expr) => {
+        use $crate::kernel::Combinations;
+        use $crate::kernel::arrive::{self, Arrival, Arriving};
         use $crate::kernel::eliminate::{self, Listed, Pivot};
+        use $crate::kernel::terms::{Every, Factored};
 
         $(#[$enable])*
-        unsafe fn combine_1(
-            tables: &Tables, base: *const u8, terms: &[Term], outs: &[*mut u8], len: usize,
+        unsafe fn combine_1<T: Factored<1> + ?Sized>(
+            tables: &Tables, base: *const u8, terms: &T, outs: &[*mut u8], len: usize,
         ) {
             // SAFETY: the caller's promise; it gives one output.
             unsafe {
                 let outs = &*outs.as_ptr().cast::<[*mut u8; 1]>();
-                if terms.len() * len <= simd::NEAR_BYTES {
+                if terms.count() * len <= simd::NEAR_BYTES {
                     simd::combine::<$simd, 1, $near>(tables, base, terms, outs, len);
                 } else {
                     simd::far!($simd, $one, tables, base, terms, outs, len);
@@ -660,24 +357,24 @@ macro_rules! kernel_functions {
         }
 
         $(#[$enable])*
-        unsafe fn combine_4(
-            tables: &Tables, base: *const u8, terms: &[Term], outs: &[*mut u8], len: usize,
-        ) {
-            // SAFETY: the caller's promise; it gives four outputs.
-            unsafe {
-                let outs = &*outs.as_ptr().cast::<[*mut u8; 4]>();
-                simd::combine::<$simd, 4, $tile>(tables, base, terms, outs, len);
-            }
-        }
-
-        $(#[$enable])*
-        unsafe fn combine_2(
-            tables: &Tables, base: *const u8, terms: &[Term], outs: &[*mut u8], len: usize,
+        unsafe fn combine_2<T: Factored<2> + ?Sized>(
+            tables: &Tables, base: *const u8, terms: &T, outs: &[*mut u8], len: usize,
         ) {
             // SAFETY: the caller's promise; it gives two outputs.
             unsafe {
                 let outs = &*outs.as_ptr().cast::<[*mut u8; 2]>();
                 simd::combine::<$simd, 2, $tile>(tables, base, terms, outs, len);
+            }
+        }
+
+        $(#[$enable])*
+        unsafe fn combine_4<T: Factored<4> + ?Sized>(
+            tables: &Tables, base: *const u8, terms: &T, outs: &[*mut u8], len: usize,
+        ) {
+            // SAFETY: the caller's promise; it gives four outputs.
+            unsafe {
+                let outs = &*outs.as_ptr().cast::<[*mut u8; 4]>();
+                simd::combine::<$simd, 4, $tile>(tables, base, terms, outs, len);
             }
         }
 
@@ -711,75 +408,30 @@ macro_rules! kernel_functions {
             unsafe { eliminate::eliminate::<$simd>(tables, rows, pivot, from, found, len) }
         }
 
+        $(#[$enable])*
+        unsafe fn arrive(
+            tables: &Tables, rows: &Listed, arriving: Arriving, found: *mut u16,
+        ) -> Option<Arrival> {
+            // SAFETY: the caller's promise.
+            unsafe { arrive::arrive::<$simd>(tables, rows, arriving, found) }
+        }
+
         static KERNELS: Functions = Functions {
             name: $name,
-            combine_1,
-            combine_2,
-            combine_4,
+            listed: Combinations {
+                one: combine_1::<[Term]>, two: combine_2::<[Term]>, four: combine_4::<[Term]>,
+            },
+            every: Some(Combinations {
+                one: combine_1::<Every>, two: combine_2::<Every>, four: combine_4::<Every>,
+            }),
             sum,
             update,
             reduce,
             eliminate: eliminate_column,
+            arrive,
             groups: $groups,
         };
     };
 }
 
-/// The same for the functions that need GFNI.
-macro_rules! grouped_kernels {
-    ($simd:ty, $(#[$enable:meta])* bits $bits:literal, halves $halves:literal) => {
-        $(#[$enable])*
-        unsafe fn interleave_bits(
-            base: *const u8, stride: usize, rows: usize, out: *mut u8, pitch: usize, len: usize,
-        ) {
-            // SAFETY: the caller's promise.
-            unsafe { simd::interleave::<$simd, simd::Bits, 8>(base, stride, rows, out, pitch, len) }
-        }
-
-        $(#[$enable])*
-        unsafe fn interleave_halves(
-            base: *const u8, stride: usize, rows: usize, out: *mut u8, pitch: usize, len: usize,
-        ) {
-            // SAFETY: the caller's promise.
-            unsafe { simd::interleave::<$simd, simd::Halves, 2>(base, stride, rows, out, pitch, len) }
-        }
-
-        /// With `T` groups of outputs.
-        $(#[$enable])*
-        unsafe fn combine_bits<const T: usize>(
-            groups: &simd::Groups, matrices: *const u64, outs: &[*mut u8], len: usize,
-        ) {
-            // SAFETY: the caller's promise.
-            unsafe {
-                simd::combine_groups::<$simd, simd::Bits, 8, 1, T>(groups, matrices, outs, len);
-            }
-        }
-
-        /// With `T` groups of outputs.
-        $(#[$enable])*
-        unsafe fn combine_halves<const T: usize>(
-            groups: &simd::Groups, matrices: *const u64, outs: &[*mut u8], len: usize,
-        ) {
-            // SAFETY: the caller's promise.
-            unsafe {
-                simd::combine_groups::<$simd, simd::Halves, 2, 2, T>(groups, matrices, outs, len);
-            }
-        }
-
-        static GROUPED: Grouped = Grouped {
-            width: <$simd as Simd>::WIDTH,
-            bits: Grouping {
-                interleave: interleave_bits,
-                few: (1, combine_bits::<1>),
-                many: ($bits, combine_bits::<$bits>),
-            },
-            halves: Grouping {
-                interleave: interleave_halves,
-                few: (2, combine_halves::<2>),
-                many: ($halves, combine_halves::<$halves>),
-            },
-        };
-    };
-}
-
-pub(super) use {far, grouped_kernels, kernel_functions};
+pub(super) use {far, kernel_functions};

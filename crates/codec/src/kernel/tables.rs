@@ -15,6 +15,8 @@ pub(crate) struct Tables {
     pub affine: [u64; 256],
     /// Products with the low halves 0 to 15, then with the high halves.
     pub shuffle: [[u8; 32]; 256],
+    /// Of elements that are not zero.
+    pub inverses: [u8; 256],
 }
 
 pub(crate) static GF2: Tables = Tables::new(2);
@@ -23,7 +25,7 @@ pub(crate) static GF256: Tables = Tables::new(256);
 
 impl Tables {
     const fn new(order: u32) -> Self {
-        let mut tables = Self { affine: [0; 256], shuffle: [[0; 32]; 256] };
+        let mut tables = Self { affine: [0; 256], shuffle: [[0; 32]; 256], inverses: [0; 256] };
         let mut coefficient = 0;
         while coefficient < 256 {
             let mut images = [0; 8];
@@ -44,6 +46,14 @@ impl Tables {
                 row += 1;
             }
             tables.affine[coefficient] = u64::from_le_bytes(matrix);
+            // The group of elements has one less than the field: of that power is 1.
+            let element = (coefficient as u32 % order) as u8;
+            let (mut inverse, mut exponent) = (1, 2);
+            while exponent < order {
+                inverse = multiply_byte(order, element, inverse);
+                exponent += 1;
+            }
+            tables.inverses[coefficient] = inverse;
             let mut half = 0;
             while half < 32 {
                 let (value, shift) = (half % 16, half / 16 * 4);
