@@ -18,6 +18,15 @@ use crate::tableau::{Tableau, VECTOR_LEN_MAX, VECTOR_LEN_SMALL};
 use crate::{Backend, CodecError, Field, Recoded};
 
 /// What an arriving symbol was worth.
+///
+/// ```
+/// use corridor_codec::{BlockDecoder, Field, Outcome};
+///
+/// let mut decoder = BlockDecoder::new(Field::Gf2, 4, 8)?;
+/// assert_eq!(decoder.add_source(2, b"two")?, Outcome::Innovative);
+/// assert_eq!(decoder.add_source(2, b"two")?, Outcome::Dependent);
+/// # Ok::<(), corridor_codec::CodecError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It raised the rank by one.
@@ -31,6 +40,19 @@ pub enum Outcome {
 /// A symbol is decoded at the moment when the symbols received determine it, whether or not the
 /// block is complete (partial decoding). The payload of a coded symbol is taken at its word: an
 /// inconsistent one is not detected, and changes what is decoded.
+///
+/// ```
+/// use corridor_codec::{BlockDecoder, Field};
+///
+/// let mut decoder = BlockDecoder::new(Field::Gf2, 3, 8)?;
+/// // The sum of the first two symbols; then one of them, which gives the other.
+/// decoder.add_coded(&[0b11], 2, &[5, 6])?;
+/// assert_eq!((decoder.rank(), decoder.decoded_count()), (1, 0));
+/// decoder.add_source(1, &[1, 2])?;
+/// assert_eq!(decoder.symbol(0), Some(&[4, 4][..]));
+/// assert!(!decoder.is_complete());
+/// # Ok::<(), corridor_codec::CodecError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct BlockDecoder {
     shape: Shape,

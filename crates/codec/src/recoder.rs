@@ -12,7 +12,7 @@ use crate::rows::{Payloads, Shape};
 use crate::tableau::{Tableau, VECTOR_LEN_MAX};
 use crate::{Backend, CodecError, Field, Outcome};
 
-/// The size of a recoded symbol, written to the caller's buffers.
+/// The size of a recoded symbol, written to the caller's buffers: see [`Recoder`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recoded {
     /// Symbols that the coding vector covers.
@@ -22,6 +22,23 @@ pub struct Recoded {
 }
 
 /// The innovative symbols of one block, as they came.
+///
+/// ```
+/// use corridor_codec::{Field, Recoded, Recoder};
+/// use rand_chacha::ChaCha8Rng;
+/// use rand_chacha::rand_core::SeedableRng;
+///
+/// let mut recoder = Recoder::new(Field::Gf256, 4, 8)?;
+/// recoder.add_source(0, b"zero")?;
+/// recoder.add_coded(&[1, 1, 1], 3, b"overhear")?;
+///
+/// let (mut vectors, mut payloads) = ([0; 4 * 4], [[0; 8]; 4]);
+/// let mut outs = payloads.each_mut().map(|payload| &mut payload[..]);
+/// let mut rng = ChaCha8Rng::seed_from_u64(1);
+/// let recoded = recoder.recode_batch(&mut rng, &mut vectors, &mut outs);
+/// assert_eq!(recoded, Some(Recoded { count: 3, len: 8 }));
+/// # Ok::<(), corridor_codec::CodecError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Recoder {
     shape: Shape,

@@ -58,6 +58,16 @@ const GROUPED_OUTPUTS_MIN: usize = 3;
 ///
 /// There is one only if the machine has its instructions. Coders take
 /// [`detected`](Self::detected) unless they are told.
+///
+/// ```
+/// use corridor_codec::{Backend, BlockEncoder, Field};
+///
+/// // The portable one is always there.
+/// let portable = Backend::named("portable").unwrap();
+/// let encoder = BlockEncoder::with_backend(Field::Gf256, 16, 1450, portable)?;
+/// assert!(Backend::available().any(|backend| backend.name() == "portable"));
+/// # Ok::<(), corridor_codec::CodecError>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct Backend(&'static Functions);
 
