@@ -31,7 +31,7 @@ local KINDS = { [0] = "ENC", [1] = "ACK", [2] = "REPORT", [3] = "HELLO", [4] = "
   [5] = "WIN", [6] = "WINACK" }
 local ENC, ACK, REPORT, HELLO, PLAIN, WIN, WINACK = 0, 1, 2, 3, 4, 5, 6
 local MODES = { [0] = "blocks", [1] = "sliding window" }
-local WINDOW_FORMS = { [0] = "source symbol", [1] = "coded symbol, seed of its vector" }
+local WINDOW_FORMS = { [0] = "source symbol", [1] = "coded symbol, seeded by the counter" }
 local FORMS = { [0] = "source symbol", [1] = "coded symbol, seed of its vector",
   [2] = "recoded symbol, vector in full" }
 local FIELDS = { [1] = "GF(2)", [4] = "GF(2^4)", [8] = "GF(2^8)" }
@@ -134,7 +134,6 @@ field("window_count", uint16, "window.count", "Symbols combined", base.DEC, nil,
 field("window_id", uint32, "window.id", "Id of the symbol")
 field("window_first", uint32, "window.first", "Id of the first symbol combined")
 field("window_last", uint32, "window.last", "Id of the last symbol combined")
-field("window_seed", uint32, "window.seed", "Seed of the coding vector", base.HEX)
 
 -- WINACK, and what rides on a WIN.
 field("window_ack", ProtoField.none, "window.ack", "Acknowledgement of a window")
@@ -647,10 +646,7 @@ local function dissect_window_form(state, c, form, number)
     -- Ids are told by their lowest 32 bits.
     local last = (id + number - 1) % 2 ^ 32
     generated(tree, "window_last", math.floor(last))
-    if add(c, tree, "window_seed", 4) ~= nil then
-      return string.format("coded %.0f..%.0f", id, last)
-    end
-    ran_out(state, "seed")
+    return string.format("coded %.0f..%.0f", id, last)
   end
   return nil
 end

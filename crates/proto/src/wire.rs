@@ -24,8 +24,7 @@ use core::num::NonZeroU16;
 use corridor_codec::Field;
 
 pub use window::{
-    WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WINDOW_CODED_LEN, WINDOW_SOURCE_LEN, WindowAck,
-    WindowForm, WindowSymbol,
+    WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WINDOW_SYMBOL_LEN, WindowAck, WindowForm, WindowSymbol,
 };
 
 use crate::bounds::{ACK_BLOCKS_MAX, FRAME_LEN_MAX, PEERS_MAX, SYMBOL_SIZE_MIN};
@@ -52,7 +51,7 @@ pub const SEED_LEN: usize = 4;
 /// it must fit beside its coding vector in full; an encoder sends only the seed of one.
 pub fn symbol_size_max(frame_len_max: usize, coding: &CodingParams, recoded: bool) -> usize {
     if coding.mode == Mode::Window {
-        return frame_len_max.saturating_sub(HEADER_LEN + WINDOW_CODED_LEN + TAG_LEN);
+        return frame_len_max.saturating_sub(HEADER_LEN + WINDOW_SYMBOL_LEN + TAG_LEN);
     }
     let vector = coding.field.vector_len_bytes(usize::from(coding.block_size));
     let vector = if recoded { (RUN_LEN + vector).max(SEED_LEN) } else { SEED_LEN };

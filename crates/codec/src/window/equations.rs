@@ -506,7 +506,7 @@ impl Equations {
 
 /// The first numbers, so many of them.
 fn first(count: usize) -> IndexSet {
-    let mut numbers = IndexSet::EMPTY;
+    let mut numbers = IndexSet::new(count);
     (0..count).for_each(|number| numbers.insert(number));
     numbers
 }

@@ -98,7 +98,7 @@ impl WindowReceiver {
         self.frames_since_ack += 1;
         let end_before = self.decoder.end();
         let useless_before = self.useless;
-        match self.add(received, egress, stats) {
+        match self.add(counter, received, egress, stats) {
             Ok(WindowOutcome::Innovative) => stats.symbols_innovative += 1,
             Ok(WindowOutcome::Dependent) => {
                 stats.symbols_dependent += 1;
@@ -124,6 +124,7 @@ impl WindowReceiver {
     /// given up.
     fn add(
         &mut self,
+        counter: u32,
         received: &WindowSymbol<'_>,
         egress: &mut EgressQueue,
         stats: &mut Stats,
@@ -135,10 +136,10 @@ impl WindowReceiver {
                 self.follow_sender(id.saturating_sub(u64::from(distance)), egress, stats);
                 self.decoder.add_source(id, received.symbol)
             }
-            WindowForm::Coded { first, count, seed } => {
+            WindowForm::Coded { first, count } => {
                 let first = widen_id(first, near);
                 self.follow_sender(first, egress, stats);
-                let coefficients = Coefficients::Seed(seed);
+                let coefficients = Coefficients::Seed(counter);
                 let count = usize::from(count.get());
                 self.decoder.add_coded(first, count, coefficients, received.symbol)
             }

@@ -71,7 +71,6 @@ enum Fate {
 /// Sends one flow: this station's packets to its peer.
 pub(crate) struct WindowSender {
     params: CodingParams,
-    rng: Stream,
     coder: WindowEncoder,
     /// Symbols from `coder.base()` on.
     sources: VecDeque<Source>,
@@ -123,7 +122,6 @@ impl WindowSender {
         Ok(WindowSender {
             told_end: coder.base(),
             params,
-            rng,
             coder,
             sources: VecDeque::new(),
             log: SentLog::default(),
@@ -295,7 +293,7 @@ impl WindowSender {
 
     /// A coded symbol over all that is unacknowledged.
     fn emit_coded(&mut self, now: Time, counter: u32, body: &mut Vec<u8>, stats: &mut Stats) {
-        self.write_coded(body);
+        self.write_coded(counter, body);
         stats.coded_frames_sent += 1;
         self.note_sent(now, counter, What::Coded);
     }
@@ -306,15 +304,15 @@ impl WindowSender {
         body.extend_from_slice(self.coder.symbol(id).unwrap_or_default());
     }
 
-    fn write_coded(&mut self, body: &mut Vec<u8>) {
+    /// The coding vector's seed is the frame's counter.
+    fn write_coded(&mut self, counter: u32, body: &mut Vec<u8>) {
         let (first, count) = (self.coder.base(), self.coder.count());
         let Some(nonzero) = NonZeroU16::new(count as u16) else { return };
-        let seed = self.rng.next_u32();
-        let form = WindowForm::Coded { first: first as u32, count: nonzero, seed };
+        let form = WindowForm::Coded { first: first as u32, count: nonzero };
         WindowSymbol::write_head(form, body);
         let start = body.len();
         body.resize(start + self.coder.symbol_size_max(), 0);
-        let len = self.coder.encode(first, count, Coefficients::Seed(seed), &mut body[start..]);
+        let len = self.coder.encode(first, count, Coefficients::Seed(counter), &mut body[start..]);
         debug_assert!(len.is_ok(), "run and buffer were made to fit: {len:?}");
         // One that is all zero still has to have a byte.
         body.truncate(start + len.unwrap_or(0).max(1));

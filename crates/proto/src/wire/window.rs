@@ -1,7 +1,6 @@
 //! The bodies of window mode: symbols of a sliding window, and feedback about it.
 //!
-//! A symbol's body is `form and number (2), id (4)`, for a coded symbol `seed (4)`, then the
-//! symbol. For a source symbol the number says how far its id is ahead of the oldest symbol that
+//! A symbol's body is `form and number (2), id (4)`, then the symbol. For a source symbol the number says how far its id is ahead of the oldest symbol that
 //! the sender still holds; for a coded one, which covers all from `id` on, how many it covers.
 //! Ids are sent as their lowest 32 bits.
 
@@ -10,10 +9,8 @@ use core::time::Duration;
 
 use super::{Reader, write_ratio};
 
-/// Bytes of a body before a source symbol.
-pub const WINDOW_SOURCE_LEN: usize = 6;
-/// Bytes of a body before a coded symbol.
-pub const WINDOW_CODED_LEN: usize = 10;
+/// Bytes of a body before the symbol.
+pub const WINDOW_SYMBOL_LEN: usize = 6;
 /// Most bytes of the bitmap in a [`WindowAck`]: symbols of which it tells apart what is missing.
 pub const WINDOW_BITMAP_LEN_MAX: usize = 64;
 /// Bytes of a [`WindowAck`] before the bitmap.
@@ -34,14 +31,13 @@ pub enum WindowForm {
         /// Symbols before it that the sender still holds: all before those are not needed again.
         distance: u16,
     },
-    /// All `count` symbols from `first` on, the oldest that the sender holds.
+    /// All `count` symbols from `first` on, the oldest that the sender holds. The seed of the coding
+    /// vector is the frame's counter, which no other frame of the session has.
     Coded {
         /// Id of the oldest one.
         first: u32,
         /// How many.
         count: NonZeroU16,
-        /// Seed of the coding vector.
-        seed: u32,
     },
 }
 
@@ -59,13 +55,10 @@ impl<'a> WindowSymbol<'a> {
     pub fn write_head(form: WindowForm, out: &mut Vec<u8>) {
         let (code, number, id) = match form {
             WindowForm::Source { id, distance } => (0, distance, id),
-            WindowForm::Coded { first, count, .. } => (1, count.get(), first),
+            WindowForm::Coded { first, count } => (1, count.get(), first),
         };
         out.extend_from_slice(&(code << FORM_SHIFT | number & NUMBER_MASK).to_be_bytes());
         out.extend_from_slice(&id.to_be_bytes());
-        if let WindowForm::Coded { seed, .. } = form {
-            out.extend_from_slice(&seed.to_be_bytes());
-        }
     }
 
     /// Reads a body; `None` for an unknown form, a count of zero, or no symbol.
@@ -75,9 +68,7 @@ impl<'a> WindowSymbol<'a> {
         let (number, id) = (word & NUMBER_MASK, read.u32()?);
         let form = match word >> FORM_SHIFT {
             0 => WindowForm::Source { id, distance: number },
-            1 => {
-                WindowForm::Coded { first: id, count: NonZeroU16::new(number)?, seed: read.u32()? }
-            }
+            1 => WindowForm::Coded { first: id, count: NonZeroU16::new(number)? },
             _ => return None,
         };
         (!read.0.is_empty()).then_some(WindowSymbol { form, symbol: read.0 })
@@ -168,17 +159,16 @@ mod tests {
     proptest! {
         #[test]
         fn symbols_survive_the_wire(
-            coded: bool, id: u32, number in 1u16..=NUMBER_MASK, seed: u32,
+            coded: bool, id: u32, number in 1u16..=NUMBER_MASK,
             symbol in proptest::collection::vec(any::<u8>(), 1..50),
         ) {
             let form = match (coded, NonZeroU16::new(number)) {
-                (true, Some(count)) => WindowForm::Coded { first: id, count, seed },
+                (true, Some(count)) => WindowForm::Coded { first: id, count },
                 _ => WindowForm::Source { id, distance: number },
             };
             let mut bytes = Vec::new();
             WindowSymbol::write_head(form, &mut bytes);
-            let len = if coded { WINDOW_CODED_LEN } else { WINDOW_SOURCE_LEN };
-            prop_assert_eq!(bytes.len(), len);
+            prop_assert_eq!(bytes.len(), WINDOW_SYMBOL_LEN);
             bytes.extend_from_slice(&symbol);
             let parsed = WindowSymbol::parse(&bytes);
             prop_assert_eq!(parsed, Some(WindowSymbol { form, symbol: &symbol }));

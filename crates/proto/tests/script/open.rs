@@ -113,7 +113,7 @@ impl Eavesdropper {
                     WindowForm::Source { id, distance } => {
                         format!("WIN {} (+{distance})", number(id))
                     }
-                    WindowForm::Coded { first, count, .. } => {
+                    WindowForm::Coded { first, count } => {
                         let last = first.wrapping_add(u32::from(count.get()) - 1);
                         format!("WIN coded {}..{}", number(first), number(last))
                     }

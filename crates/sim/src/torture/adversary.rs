@@ -302,9 +302,9 @@ fn near(dice: &mut Dice, base: u32) -> u32 {
 /// A symbol of a window that says what it likes of itself.
 fn write_window(dice: &mut Dice, base: u32, out: &mut Vec<u8>) {
     let number = dice.pick(&[0, 1, 2, 60, 1_023, 1_024, 1_025, 16_383]);
-    let (id, seed) = (near(dice, base), dice.0.next_u32());
+    let id = near(dice, base);
     let form = match NonZeroU16::new(number) {
-        Some(count) if dice.below(2) == 0 => WindowForm::Coded { first: id, count, seed },
+        Some(count) if dice.below(2) == 0 => WindowForm::Coded { first: id, count },
         _ => WindowForm::Source { id, distance: number },
     };
     WindowSymbol::write_head(form, out);

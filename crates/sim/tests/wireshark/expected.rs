@@ -40,7 +40,6 @@ pub const FIELDS: [&str; 72] = [
     "corridor.window.id",
     "corridor.window.first",
     "corridor.window.last",
-    "corridor.window.seed",
     "corridor.window.ack.next",
     "corridor.window.ack.span",
     "corridor.window.ack.counter",
@@ -294,12 +293,11 @@ fn read_window(body: &[u8], values: &mut Values) -> usize {
             read_packets(symbol.symbol, values);
             0
         }
-        WindowForm::Coded { first, count, seed } => {
+        WindowForm::Coded { first, count } => {
             let last = first.wrapping_add(u32::from(count.get()) - 1);
             values.add("corridor.window.count", count);
             values.add("corridor.window.first", first);
             values.add("corridor.window.last", last);
-            values.add("corridor.window.seed", format!("{seed:#010x}"));
             1
         }
     };

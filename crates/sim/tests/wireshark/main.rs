@@ -288,7 +288,7 @@ fn symbols_of_a_window_and_feedback_are_told_in_the_info_column() {
     };
     let source = WindowForm::Source { id: 1_234, distance: 12 };
     let count = 35.try_into().expect("some");
-    let coded = WindowForm::Coded { first: u32::MAX - 4, count, seed: 9 };
+    let coded = WindowForm::Coded { first: u32::MAX - 4, count };
     let mut packets = Vec::new();
     let kinds =
         [(Kind::WindowAck, None), (Kind::Window, Some(source)), (Kind::Window, Some(coded))];
