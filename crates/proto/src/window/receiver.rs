@@ -19,7 +19,7 @@ use crate::wire::{WINDOW_BITMAP_LEN_MAX, WindowAck, WindowForm, WindowSymbol};
 
 /// Frames with symbols that come between two acknowledgements while something is missing: on a
 /// shared medium feedback takes the air from what it is about.
-const ACK_EVERY_FRAMES: u32 = 2;
+const ACK_EVERY_FRAMES: u32 = 1;
 
 /// Receives one flow: the peer's packets to this station.
 pub(crate) struct WindowReceiver {

@@ -20,6 +20,8 @@ const NEEDED: f64 = 0.5;
 /// Known deficit, less what repair on its way will cover, from which on the oldest missing symbol
 /// is sent again rather than a coded one: it is of use by itself.
 const UNCOVERED: f64 = 0.3;
+/// Frames on their way from which on losses among them are half foreseen, half waited for.
+const FORESIGHT_FROM: f64 = 20.0;
 
 impl Outlook {
     /// Innovative symbols that the receiver is expected to lack once everything on its way has
@@ -39,12 +41,23 @@ impl Outlook {
         (p * (1.0 - p) * (self.sources + self.repairs) as f64).sqrt()
     }
 
+    /// The expected deficit with losses that nothing tells of yet counted the less, the sooner
+    /// feedback will tell: where few frames are on their way, whoever waits for it sends a copy
+    /// that is never in vain, and is hardly later than a coded symbol sent on suspicion.
+    fn foreseen_deficit(&self) -> f64 {
+        let on_their_way = (self.sources + self.repairs) as f64;
+        let ratio = on_their_way / FORESIGHT_FROM;
+        let weight = ratio * ratio / (1.0 + ratio * ratio);
+        self.uncovered() + weight * self.loss_ratio * self.sources as f64
+    }
+
     /// Whether a repair symbol is worth its airtime where nothing else is to be sent.
     pub(crate) fn welcomes_repair(&self) -> bool {
         self.expected_deficit() >= NEEDED
     }
 
-    /// Whether a copy of a missing symbol serves better than a coded one.
+    /// Whether a copy of a missing symbol that has none on its way serves better than a coded
+    /// symbol; it need not wait for anything then.
     pub(crate) fn prefers_copy(&self) -> bool {
         self.uncovered() >= UNCOVERED
     }
@@ -67,7 +80,7 @@ const WASTE_RATIO_LOW_DELAY: f64 = 0.09;
 /// Symbols by which the reserve follows a symbol in vain.
 const GAIN: f64 = 0.03;
 /// Bounds of the reserve, in standard deviations of the deficit, and symbols added to the upper.
-const DEVIATIONS_MIN: f64 = -1.0;
+const DEVIATIONS_MIN: f64 = -2.0;
 const DEVIATIONS_MAX: f64 = 2.0;
 const SYMBOLS_MAX: f64 = 1.0;
 /// Round trips after which a symbol counts as late.
@@ -93,7 +106,7 @@ impl Reserve {
         let late = (age - AGE_EXPECTED).max(0.0);
         let urgency = (DEVIATIONS_PER_AGE * late).min(DEVIATIONS_URGENT_MAX);
         let reserve = self.bounded(outlook) - urgency * outlook.deviation();
-        outlook.expected_deficit() >= NEEDED + reserve
+        outlook.foreseen_deficit() >= NEEDED + reserve
     }
 
     fn bounded(&self, outlook: &Outlook) -> f64 {

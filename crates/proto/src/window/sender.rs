@@ -157,7 +157,10 @@ impl WindowSender {
     ) -> bool {
         if self.probes > 0 && !self.sources.is_empty() {
             self.probes -= 1;
-            self.emit_repair(now, counter, body, stats);
+            match self.lying_still() {
+                Some(at) => self.emit_copy(now, counter, at, body, stats),
+                None => self.emit_coded(now, counter, body, stats),
+            }
             return true;
         }
         // When all that could be asked with was given up, a new symbol asks.
@@ -166,10 +169,14 @@ impl WindowSender {
         }
         let outlook = self.outlook();
         let has_new = !ingress.is_empty() && !self.coder.is_full();
-        let wanted = self.reserve.wants_repair(&outlook, self.age(now));
+        let copy = if outlook.prefers_copy() { self.lying_still() } else { None };
+        let wanted = copy.is_some() || self.reserve.wants_repair(&outlook, self.age(now));
         if !self.sources.is_empty() && (wanted || (!has_new && outlook.welcomes_repair())) {
             self.idle_repair |= !wanted;
-            self.emit_repair(now, counter, body, stats);
+            match copy {
+                Some(at) => self.emit_copy(now, counter, at, body, stats),
+                None => self.emit_coded(now, counter, body, stats),
+            }
             return true;
         }
         has_new && self.emit_source(now, counter, ingress, body, stats)
@@ -235,25 +242,33 @@ impl WindowSender {
         true
     }
 
-    /// A copy of the oldest symbol that is known to be missing and has no copy on its way; a coded
-    /// symbol where there is none.
-    fn emit_repair(&mut self, now: Time, counter: u32, body: &mut Vec<u8>, stats: &mut Stats) {
+    /// Position of the oldest symbol that is known to be missing and has no copy on its way.
+    fn lying_still(&self) -> Option<usize> {
         let told = self.told_counter;
-        let lies_still = |source: &Source| {
+        self.sources.iter().position(|source| {
             source.fate == Fate::Missing && (source.counter.is_none() || source.counter <= told)
-        };
-        let copy = self.sources.iter().position(lies_still);
-        if let Some(at) = copy.filter(|_| self.outlook().prefers_copy()) {
-            let id = self.coder.base() + at as u64;
-            self.sources[at].counter = Some(counter);
-            self.write_source(id, body);
-            stats.copies_sent += 1;
-            self.note_sent(now, counter, What::Copy);
-        } else {
-            self.write_coded(body);
-            stats.coded_frames_sent += 1;
-            self.note_sent(now, counter, What::Coded);
-        }
+        })
+    }
+
+    fn emit_copy(
+        &mut self,
+        now: Time,
+        counter: u32,
+        at: usize,
+        body: &mut Vec<u8>,
+        stats: &mut Stats,
+    ) {
+        self.sources[at].counter = Some(counter);
+        self.write_source(self.coder.base() + at as u64, body);
+        stats.copies_sent += 1;
+        self.note_sent(now, counter, What::Copy);
+    }
+
+    /// A coded symbol over all that is unacknowledged.
+    fn emit_coded(&mut self, now: Time, counter: u32, body: &mut Vec<u8>, stats: &mut Stats) {
+        self.write_coded(body);
+        stats.coded_frames_sent += 1;
+        self.note_sent(now, counter, What::Coded);
     }
 
     fn write_source(&self, id: u64, body: &mut Vec<u8>) {
