@@ -36,10 +36,11 @@ use crate::underlay::{Busy, Certainty, Underlay};
 const BUSY_RETRY: Duration = Duration::from_micros(200);
 /// Frames made in a row before what came in is looked at.
 const TRANSMIT_BATCH: usize = 64;
-/// Super-packets taken from the host in a row.
+/// Packets taken from the host before what came from the underlay is looked at: feedback that
+/// waits behind many of them is old news.
+const PACKETS_IN_A_ROW: usize = 128;
+/// Reads from the host in a row; each brings a packet or a super-packet.
 const TUN_READS: usize = 8;
-/// Batches of frames taken from the underlay in a row.
-const UNDERLAY_READS: usize = 4;
 
 /// What a run is told beside its configuration.
 #[derive(Clone, Debug, Default)]
@@ -262,20 +263,14 @@ impl<'a> Driver<'a> {
         Ok(Ready { signal: ready(0), underlay: ready(1), tun: self.tun.is_some() && ready(2) })
     }
 
-    /// Takes frames of the underlay.
+    /// Takes a batch of frames of the underlay. If more wait, feedback goes first.
     fn receive(&mut self) -> Result<(), NodeError> {
-        for _ in 0..UNDERLAY_READS {
-            let count = self.underlay.receive()?;
-            let now = self.clock.now();
-            for index in 0..count {
-                self.handle_frame(now, index);
-            }
-            self.deliver()?;
-            if !self.underlay.may_have_more() {
-                break;
-            }
+        let count = self.underlay.receive()?;
+        let now = self.clock.now();
+        for index in 0..count {
+            self.handle_frame(now, index);
         }
-        Ok(())
+        self.deliver()
     }
 
     fn handle_frame(&mut self, now: Time, index: usize) {
@@ -303,9 +298,11 @@ impl<'a> Driver<'a> {
     /// Frames are made after each super-packet: a few of those are longer than the ingress queue,
     /// which would drop what the underlay has room for.
     fn take_packets(&mut self) -> Result<(), NodeError> {
+        let mut taken = 0;
         for _ in 0..TUN_READS {
             let Some(tun) = &mut self.tun else { return Ok(()) };
             let count = tun.receive()?;
+            taken += count;
             let now = self.clock.now();
             for index in 0..count {
                 self.station.handle_packet(now, tun.packet(index));
@@ -315,6 +312,9 @@ impl<'a> Driver<'a> {
             }
             if self.waiting.is_none() {
                 self.transmit()?;
+            }
+            if taken >= PACKETS_IN_A_ROW {
+                return Ok(());
             }
         }
         Ok(())

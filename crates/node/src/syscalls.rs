@@ -97,8 +97,6 @@ pub(crate) struct ReceiveBatch {
     buffers: Vec<Box<[u8]>>,
     len_max: usize,
     frames: Vec<Received>,
-    /// The kernel filled all buffers.
-    is_full: bool,
 }
 
 /// A frame in a buffer.
@@ -132,7 +130,6 @@ impl ReceiveBatch {
             buffers: vec![vec![0; buffer_len].into_boxed_slice(); count],
             len_max,
             frames: Vec::new(),
-            is_full: false,
         }
     }
 
@@ -142,16 +139,10 @@ impl ReceiveBatch {
         Some((received.sender, &self.buffers[received.buffer][received.bytes.clone()]))
     }
 
-    /// Whether more may wait than the last batch had room for.
-    pub(crate) fn is_full(&self) -> bool {
-        self.is_full
-    }
-
     /// Takes frames that wait in the kernel. How many there were, without those that are longer
     /// than any of ours, or whose sender is of no kind that we know.
     pub(crate) fn receive(&mut self, socket: &impl AsFd) -> io::Result<usize> {
         self.frames.clear();
-        self.is_full = false;
         // SAFETY: all of them are plain data, for which all zeros is a value.
         let mut addresses: [sockaddr_storage; BATCH] = unsafe { mem::zeroed() };
         let mut vectors: [libc::iovec; BATCH] = unsafe { mem::zeroed() };
@@ -181,7 +172,6 @@ impl ReceiveBatch {
             )
         };
         let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
-        self.is_full = count == self.buffers.len();
         for index in 0..count {
             let header = &headers[index];
             let whole = header.msg_hdr.msg_flags & libc::MSG_TRUNC == 0;
@@ -339,7 +329,6 @@ mod tests {
         sendmsg(from.as_raw_fd(), &parts, &control, flags, Some(&address)).unwrap();
         let mut batch = ReceiveBatch::new(Some(65_535), 200);
         assert_eq!(batch.receive(&to).unwrap(), 11);
-        assert!(!batch.is_full());
         assert_eq!(frames(&batch), bytes.chunks(100).map(<[u8]>::to_vec).collect::<Vec<_>>());
         let (sender, _) = batch.frame(10).unwrap();
         assert_eq!(sender, Sender::Internet(from.local_addr().unwrap()));

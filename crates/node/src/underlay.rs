@@ -147,14 +147,6 @@ impl Underlay {
         }
     }
 
-    /// Whether more frames may wait than the last batch had room for.
-    pub(crate) fn may_have_more(&self) -> bool {
-        match self {
-            Underlay::Ethernet(ethernet) => ethernet.may_have_more(),
-            Underlay::Udp(udp) => udp.may_have_more(),
-        }
-    }
-
     /// The frame at `index` of the last batch, and where it came from; none if it is not for us.
     pub(crate) fn frame(&self, index: usize) -> Option<(Sender, &[u8])> {
         match self {

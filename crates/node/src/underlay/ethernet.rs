@@ -155,10 +155,6 @@ impl Ethernet {
         }
     }
 
-    pub(super) fn may_have_more(&self) -> bool {
-        self.received.is_full()
-    }
-
     pub(super) fn frame(&self, index: usize) -> Option<(Sender, &[u8])> {
         let (sender, frame) = self.received.frame(index)?;
         let Sender::Packet { mac, kind } = sender else { return None };

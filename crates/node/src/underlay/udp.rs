@@ -203,10 +203,6 @@ impl Udp {
         }
     }
 
-    pub(super) fn may_have_more(&self) -> bool {
-        self.received.is_full()
-    }
-
     pub(super) fn frame(&self, index: usize) -> Option<(Sender, &[u8])> {
         self.received.frame(index)
     }
