@@ -169,21 +169,15 @@ impl<'a> Driver<'a> {
     /// Hands decoded packets to the host.
     fn deliver(&mut self) -> Result<(), NodeError> {
         let Some(tun) = &mut self.tun else { return Ok(()) };
-        loop {
-            let mut pushed = false;
-            while !tun.is_full()
-                && let Some(packet) = self.station.poll_packet()
-            {
-                tun.push(packet);
-                pushed = true;
-            }
-            if !pushed {
-                return Ok(());
-            }
-            if !tun.flush()? {
-                self.io.packets_untaken += 1;
-            }
+        let mut pushed = false;
+        while let Some(packet) = self.station.poll_packet() {
+            tun.push(packet);
+            pushed = true;
         }
+        if pushed && !tun.flush()? {
+            self.io.packets_untaken += 1;
+        }
+        Ok(())
     }
 
     fn tell_events(&mut self) {

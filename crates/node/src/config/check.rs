@@ -140,6 +140,7 @@ fn tun(file: &File) -> Result<Option<TunConfig>, Problem> {
                 addresses: tun.addresses.clone(),
                 routes: tun.routes.clone(),
                 mtu: tun.mtu.map(usize::from),
+                offload: tun.offload,
             }))
         }
     }
