@@ -131,7 +131,7 @@ impl Underlay {
         }
     }
 
-    /// Hands the batch to the kernel. What there is no room for waits, and goes first the next time.
+    /// Hands the batch to the kernel. What there is no room for waits, and goes first next time.
     pub(crate) fn flush(&mut self, now: Time) -> Result<Flushed, NodeError> {
         match self {
             Underlay::Ethernet(ethernet) => ethernet.flush(now),

@@ -124,7 +124,7 @@ impl Udp {
                     // What else there is shows with a single frame.
                     Err(_) => {}
                 }
-            } else if run.count < self.outbox.waiting() || run.count > 1 {
+            } else if !self.cuts_segments && self.outbox.waiting() > 1 {
                 let (outbox, told) = (&self.outbox, |to| Some(self.sockaddr(to)));
                 let frames = outbox.iter().map(|(to, frame)| (told(to), frame));
                 if let Ok(count @ 1..) = send_batch(&self.socket, frames) {
@@ -309,4 +309,107 @@ fn local_address(socket: &OwnedFd) -> io::Result<SocketAddr> {
         .as_sockaddr_in6()
         .map(|address| SocketAddr::new(IpAddr::V6(address.ip()), address.port()));
     Ok(v4.or(v6).unwrap_or_else(|| SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use corridor_proto::StationId;
+
+    use super::*;
+
+    const PEER: Destination = Destination::Station(StationId(2));
+
+    fn udp(peers: &[(u8, SocketAddr)], cuts_segments: bool) -> Udp {
+        let socket = open_socket("127.0.0.1:0".parse().unwrap(), 1_500).unwrap();
+        let joins = set_number(&socket, libc::SOL_UDP, libc::UDP_GRO, 1);
+        let addresses = peers.iter().map(|&(id, address)| (StationId(id), Some(address)));
+        Udp {
+            local: local_address(&socket).unwrap(),
+            socket,
+            frame_len_max: 1_500,
+            peers: PeerBook::new(addresses, true),
+            received: ReceiveBatch::new(joins.is_ok().then_some(DATAGRAM_LEN_MAX), FRAME_LEN_MAX),
+            outbox: Outbox::new(),
+            cuts_segments,
+            refusals: Refusals::default(),
+            mtu_told: Cell::new(0),
+        }
+    }
+
+    /// Hands over batches as the run loop does, and takes what arrives in between.
+    fn send_all(from: &mut Udp, to: Destination, frames: &[Vec<u8>], hearers: &mut [Hearer]) {
+        for frame in frames {
+            from.push(to, frame);
+            if from.is_full() {
+                let flushed = from.flush(Time::ZERO).unwrap();
+                assert_eq!(flushed, Flushed { lost: 0, busy: None });
+                hearers.iter_mut().for_each(Hearer::take);
+            }
+        }
+        assert_eq!(from.flush(Time::ZERO).unwrap().busy, None);
+        hearers.iter_mut().for_each(Hearer::take);
+    }
+
+    struct Hearer {
+        udp: Udp,
+        heard: Vec<Vec<u8>>,
+    }
+
+    impl Hearer {
+        fn new() -> Self {
+            Hearer { udp: udp(&[], true), heard: Vec::new() }
+        }
+
+        fn take(&mut self) {
+            while let count @ 1.. = self.udp.receive().unwrap() {
+                let frames = (0..count).map(|index| self.udp.frame(index).unwrap().1.to_vec());
+                self.heard.extend(frames);
+            }
+        }
+    }
+
+    /// Frames as a flow makes them: mostly of one length, with some longer and shorter.
+    fn frames() -> Vec<Vec<u8>> {
+        let len = |number: usize| match number % 23 {
+            7 => 60,
+            12 => 1_480,
+            _ => 1_440,
+        };
+        (0..500).map(|number| vec![number as u8; len(number)]).collect()
+    }
+
+    #[test]
+    fn frames_arrive_as_they_were_made_with_segments_and_without() {
+        for cuts_segments in [true, false] {
+            let mut hearers = [Hearer::new()];
+            let mut from = udp(&[(2, hearers[0].udp.local)], cuts_segments);
+            send_all(&mut from, PEER, &frames(), &mut hearers);
+            assert_eq!(hearers[0].heard, frames(), "segments: {cuts_segments}");
+            assert_eq!(from.cuts_segments, cuts_segments);
+        }
+    }
+
+    #[test]
+    fn a_frame_to_all_reaches_each_once() {
+        for cuts_segments in [true, false] {
+            let mut hearers = [Hearer::new(), Hearer::new()];
+            let peers = [(2, hearers[0].udp.local), (3, hearers[1].udp.local)];
+            let mut from = udp(&peers, cuts_segments);
+            send_all(&mut from, Destination::All, &frames(), &mut hearers);
+            for hearer in &hearers {
+                assert_eq!(hearer.heard, frames(), "segments: {cuts_segments}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_frame_that_nobody_takes_is_lost_alone() {
+        let mut hearers = [Hearer::new()];
+        let nowhere = "255.255.255.255:9".parse().unwrap();
+        let mut from = udp(&[(2, nowhere), (3, hearers[0].udp.local)], true);
+        from.push(Destination::All, b"frame");
+        assert_eq!(from.flush(Time::ZERO).unwrap(), Flushed { lost: 1, busy: None });
+        hearers[0].take();
+        assert_eq!(hearers[0].heard, [b"frame".to_vec()]);
+    }
 }
