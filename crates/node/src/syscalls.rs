@@ -209,9 +209,9 @@ unsafe fn segment_len(header: &libc::msghdr) -> Option<usize> {
     unsafe {
         let mut message = libc::CMSG_FIRSTHDR(header);
         while let Some(found) = message.as_ref() {
-            let len_min = libc::CMSG_LEN(mem::size_of::<c_int>() as u32) as usize;
+            let len_min = u64::from(libc::CMSG_LEN(mem::size_of::<c_int>() as u32));
             if (found.cmsg_level, found.cmsg_type) == (libc::SOL_UDP, libc::UDP_GRO)
-                && found.cmsg_len as usize >= len_min
+                && found.cmsg_len as u64 >= len_min
             {
                 let number = libc::CMSG_DATA(message).cast::<c_int>().read_unaligned();
                 return usize::try_from(number).ok();
