@@ -19,6 +19,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+// Most symbols that one call makes.
+#define CORRIDOR_BATCH_MAX 64
+
 // Negative for errors, else what came of it.
 enum CorridorStatus
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -132,6 +135,89 @@ CorridorStatus corridor_expand_repair_key(uint32_t field_order,
                                           uint8_t *out,
                                           size_t out_len);
 
+// Makes `symbol_count` coded symbols of the first `count` symbols: to `out + i * stride` the one
+// whose coding vector is the i-th of `vectors`, which follow each other. All symbols of a batch
+// are as long as the longest of them, `*len_out` bytes, the others being padded with zeros; a
+// stride of `symbol_size_max` bytes is always enough. `symbol_count` is at most
+// `CORRIDOR_BATCH_MAX`, else `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
+CorridorStatus corridor_block_encoder_encode_batch(const struct CorridorBlockEncoder *handle,
+                                                   const uint8_t *vectors,
+                                                   size_t vectors_len,
+                                                   size_t count,
+                                                   size_t symbol_count,
+                                                   uint8_t *out,
+                                                   size_t stride,
+                                                   size_t *len_out);
+
+// Draws `symbol_count` combinations of all symbols held: writes their coding vectors over the
+// first `*count_out` symbols one after the other, and their payloads, all `*len_out` bytes long,
+// to `payloads_out + i * stride`. `CORRIDOR_STATUS_NOTHING` if nothing is held, or if a buffer is
+// too short: vector lengths of the block size, and a stride of `symbol_size_max`, are always
+// enough. Equal seeds draw equally: use another one for each call. `symbol_count` is at most
+// `CORRIDOR_BATCH_MAX`, else `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
+CorridorStatus corridor_block_recoder_recode_batch(const struct CorridorBlockRecoder *handle,
+                                                   uint64_t seed,
+                                                   uint8_t *vectors_out,
+                                                   size_t vectors_len,
+                                                   size_t *count_out,
+                                                   size_t symbol_count,
+                                                   uint8_t *payloads_out,
+                                                   size_t stride,
+                                                   size_t *len_out);
+
+// Draws combinations of all symbols held, as `corridor_block_recoder_recode_batch` does.
+CorridorStatus corridor_block_decoder_recode_batch(const struct CorridorBlockDecoder *handle,
+                                                   uint64_t seed,
+                                                   uint8_t *vectors_out,
+                                                   size_t vectors_len,
+                                                   size_t *count_out,
+                                                   size_t symbol_count,
+                                                   uint8_t *payloads_out,
+                                                   size_t stride,
+                                                   size_t *len_out);
+
+// Makes `symbol_count` coded symbols of the `count` symbols from id `first` on: to
+// `out + i * stride` the one whose coding vector is the i-th of `vectors`, which follow each
+// other. All symbols of a batch are as long as the longest of them, `*len_out` bytes, the others
+// being padded with zeros; a stride of `symbol_size_max` bytes is always enough. `symbol_count`
+// is at most `CORRIDOR_BATCH_MAX`, else `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
+CorridorStatus corridor_window_encoder_encode_batch(const struct CorridorWindowEncoder *handle,
+                                                    uint64_t first,
+                                                    size_t count,
+                                                    const uint8_t *vectors,
+                                                    size_t vectors_len,
+                                                    size_t symbol_count,
+                                                    uint8_t *out,
+                                                    size_t stride,
+                                                    size_t *len_out);
+
+// The same with the vectors that the seeds `seed`, `seed + 1` and so on expand to; after the
+// highest one comes 0.
+CorridorStatus corridor_window_encoder_encode_batch_seeds(const struct CorridorWindowEncoder *handle,
+                                                          uint64_t first,
+                                                          size_t count,
+                                                          uint32_t seed,
+                                                          size_t symbol_count,
+                                                          uint8_t *out,
+                                                          size_t stride,
+                                                          size_t *len_out);
+
+// Draws `symbol_count` combinations of what is held about the `count` symbols from id `first` on
+// only: writes their coding vectors over this run one after the other, and their payloads, all
+// `*len_out` bytes long, to `payloads_out + i * stride`. `CORRIDOR_STATUS_NOTHING` if there is
+// nothing to combine. Equal seeds draw equally: use another one for each call. `symbol_count` is
+// at most `CORRIDOR_BATCH_MAX`, else `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
+CorridorStatus corridor_window_decoder_recode_batch(const struct CorridorWindowDecoder *handle,
+                                                    uint64_t first,
+                                                    size_t count,
+                                                    uint64_t seed,
+                                                    uint8_t *vectors_out,
+                                                    size_t vectors_len,
+                                                    size_t symbol_count,
+                                                    uint8_t *payloads_out,
+                                                    size_t stride,
+                                                    size_t *len_out);
+
 // Makes an encoder of blocks of up to `block_size` symbols of up to
 // `symbol_size_max` bytes, over the field of order 2, 16 or 256. All memory is taken here.
 CorridorStatus corridor_block_encoder_new(uint32_t field_order,
@@ -766,6 +852,89 @@ size_t corridor_window_decoder_deficit(const struct CorridorWindowDecoder *handl
 
 // Forgets everything; the window begins with `first`.
 CorridorStatus corridor_window_decoder_reset(struct CorridorWindowDecoder *handle, uint64_t first);
+
+// Makes `symbol_count` coded symbols of the first `count` symbols: to `out + i * stride` the one
+// whose coding vector is the i-th of `vectors`, which follow each other. All symbols of a batch
+// are as long as the longest of them, `*len_out` bytes, the others being padded with zeros; a
+// stride of `symbol_size_max` bytes is always enough. `symbol_count` is at most
+// `CORRIDOR_BATCH_MAX`, else `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
+CorridorStatus corridor_block_encoder_encode_batch(const struct CorridorBlockEncoder *handle,
+                                                   const uint8_t *vectors,
+                                                   size_t vectors_len,
+                                                   size_t count,
+                                                   size_t symbol_count,
+                                                   uint8_t *out,
+                                                   size_t stride,
+                                                   size_t *len_out);
+
+// Draws `symbol_count` combinations of all symbols held: writes their coding vectors over the
+// first `*count_out` symbols one after the other, and their payloads, all `*len_out` bytes long,
+// to `payloads_out + i * stride`. `CORRIDOR_STATUS_NOTHING` if nothing is held, or if a buffer is
+// too short: vector lengths of the block size, and a stride of `symbol_size_max`, are always
+// enough. Equal seeds draw equally: use another one for each call. `symbol_count` is at most
+// `CORRIDOR_BATCH_MAX`, else `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
+CorridorStatus corridor_block_recoder_recode_batch(const struct CorridorBlockRecoder *handle,
+                                                   uint64_t seed,
+                                                   uint8_t *vectors_out,
+                                                   size_t vectors_len,
+                                                   size_t *count_out,
+                                                   size_t symbol_count,
+                                                   uint8_t *payloads_out,
+                                                   size_t stride,
+                                                   size_t *len_out);
+
+// Draws combinations of all symbols held, as `corridor_block_recoder_recode_batch` does.
+CorridorStatus corridor_block_decoder_recode_batch(const struct CorridorBlockDecoder *handle,
+                                                   uint64_t seed,
+                                                   uint8_t *vectors_out,
+                                                   size_t vectors_len,
+                                                   size_t *count_out,
+                                                   size_t symbol_count,
+                                                   uint8_t *payloads_out,
+                                                   size_t stride,
+                                                   size_t *len_out);
+
+// Makes `symbol_count` coded symbols of the `count` symbols from id `first` on: to
+// `out + i * stride` the one whose coding vector is the i-th of `vectors`, which follow each
+// other. All symbols of a batch are as long as the longest of them, `*len_out` bytes, the others
+// being padded with zeros; a stride of `symbol_size_max` bytes is always enough. `symbol_count`
+// is at most `CORRIDOR_BATCH_MAX`, else `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
+CorridorStatus corridor_window_encoder_encode_batch(const struct CorridorWindowEncoder *handle,
+                                                    uint64_t first,
+                                                    size_t count,
+                                                    const uint8_t *vectors,
+                                                    size_t vectors_len,
+                                                    size_t symbol_count,
+                                                    uint8_t *out,
+                                                    size_t stride,
+                                                    size_t *len_out);
+
+// The same with the vectors that the seeds `seed`, `seed + 1` and so on expand to; after the
+// highest one comes 0.
+CorridorStatus corridor_window_encoder_encode_batch_seeds(const struct CorridorWindowEncoder *handle,
+                                                          uint64_t first,
+                                                          size_t count,
+                                                          uint32_t seed,
+                                                          size_t symbol_count,
+                                                          uint8_t *out,
+                                                          size_t stride,
+                                                          size_t *len_out);
+
+// Draws `symbol_count` combinations of what is held about the `count` symbols from id `first` on
+// only: writes their coding vectors over this run one after the other, and their payloads, all
+// `*len_out` bytes long, to `payloads_out + i * stride`. `CORRIDOR_STATUS_NOTHING` if there is
+// nothing to combine. Equal seeds draw equally: use another one for each call. `symbol_count` is
+// at most `CORRIDOR_BATCH_MAX`, else `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
+CorridorStatus corridor_window_decoder_recode_batch(const struct CorridorWindowDecoder *handle,
+                                                    uint64_t first,
+                                                    size_t count,
+                                                    uint64_t seed,
+                                                    uint8_t *vectors_out,
+                                                    size_t vectors_len,
+                                                    size_t symbol_count,
+                                                    uint8_t *payloads_out,
+                                                    size_t stride,
+                                                    size_t *len_out);
 
 #ifdef __cplusplus
 }  // extern "C"

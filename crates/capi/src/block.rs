@@ -10,13 +10,13 @@ use crate::{
 };
 
 /// The source symbols of one block, and combinations of them.
-pub struct CorridorBlockEncoder(BlockEncoder);
+pub struct CorridorBlockEncoder(pub(crate) BlockEncoder);
 
 /// A progressive decoder of one block.
-pub struct CorridorBlockDecoder(BlockDecoder);
+pub struct CorridorBlockDecoder(pub(crate) BlockDecoder);
 
 /// What a helper or relay holds of a block that it does not read.
-pub struct CorridorBlockRecoder(Recoder);
+pub struct CorridorBlockRecoder(pub(crate) Recoder);
 
 /// Makes an encoder of blocks of up to `block_size` symbols of up to
 /// `symbol_size_max` bytes, over the field of order 2, 16 or 256. All memory is taken here.

@@ -11,6 +11,7 @@
 //! - After an error nothing has changed, and nothing was written.
 //! - No panic reaches the caller.
 
+mod batch;
 mod block;
 mod status;
 mod window;
@@ -19,6 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use corridor_codec::{Density, Field};
 
+pub use batch::*;
 pub use block::*;
 pub use status::*;
 pub use window::*;

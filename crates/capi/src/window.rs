@@ -10,10 +10,10 @@ use crate::{
 };
 
 /// The source symbols that are not acknowledged yet, and combinations of them.
-pub struct CorridorWindowEncoder(WindowEncoder);
+pub struct CorridorWindowEncoder(pub(crate) WindowEncoder);
 
 /// A progressive decoder, and recoder, of a stream of source symbols.
-pub struct CorridorWindowDecoder(WindowDecoder);
+pub struct CorridorWindowDecoder(pub(crate) WindowDecoder);
 
 /// Makes an encoder that holds up to `window_size` symbols of up to `symbol_size_max`
 /// bytes, the first with id `first`, over the field of order 2, 16 or 256. All memory is taken

@@ -33,7 +33,7 @@ fn generate() -> String {
         },
         ..Default::default()
     };
-    let files = ["status.rs", "lib.rs", "block.rs", "window.rs"];
+    let files = ["status.rs", "lib.rs", "block.rs", "window.rs", "batch.rs"];
     let builder = files
         .iter()
         .fold(cbindgen::Builder::new(), |builder, file| builder.with_src(folder.join(file)));

@@ -8,6 +8,22 @@ use crate::{Backend, CodecError, Field};
 ///
 /// Symbols keep their own lengths: none is padded, and a coded symbol is as long as the longest
 /// symbol in it.
+///
+/// ```
+/// use corridor_codec::{BlockEncoder, Field};
+///
+/// let mut encoder = BlockEncoder::new(Field::Gf2, 3, 8)?;
+/// for symbol in [&b"one"[..], b"two", b"three"] {
+///     encoder.push(symbol)?;
+/// }
+/// // The first and the last; then all three and the first two, at once.
+/// let mut payload = [0; 8];
+/// assert_eq!(encoder.encode(&[0b101], 3, &mut payload)?, 5);
+/// let mut payloads = [[0; 8]; 2];
+/// let mut outs = payloads.each_mut().map(|payload| &mut payload[..]);
+/// assert_eq!(encoder.encode_batch(&[0b111, 0b011], 3, &mut outs)?, 5);
+/// # Ok::<(), corridor_codec::CodecError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct BlockEncoder {
     shape: Shape,

@@ -4,6 +4,16 @@ use crate::{Field, MAX_BLOCK_SIZE, MAX_SYMBOL_SIZE, MAX_WINDOW_SIZE};
 /// [`Outcome`](crate::Outcome).
 ///
 /// After an error the coder is as it was before the call.
+///
+/// ```
+/// use corridor_codec::{CodecError, Field, WindowEncoder};
+///
+/// let mut encoder = WindowEncoder::new(Field::Gf2, 1, 4)?;
+/// let error = encoder.push(b"longer").unwrap_err();
+/// assert_eq!(error, CodecError::SymbolLength { expected_max: 4, given: 6 });
+/// assert_eq!(error.to_string(), "a symbol of 6 bytes: not in 1..=4");
+/// # Ok::<(), CodecError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
     /// A block was to be made of no symbols, or of too many.

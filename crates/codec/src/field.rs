@@ -5,7 +5,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::CodecError;
-use crate::kernel::{Backend, Tables, tables};
+use crate::kernel::{Tables, tables};
 
 /// x^8 + x^4 + x^3 + x^2 + 1, as in RFC 8681 section 3.6 (and RFC 5510); x generates the field.
 const POLYNOMIAL: u16 = 0x11D;
@@ -18,6 +18,19 @@ const POLYNOMIAL_16: u8 = 0x13;
 const ZERO_DRAWS_MAX: usize = 64;
 
 /// The finite field that coding coefficients are taken from.
+///
+/// ```
+/// use corridor_codec::Field;
+///
+/// assert_eq!(Field::Gf16.order(), 16);
+/// assert_eq!([Field::Gf2, Field::Gf16, Field::Gf256].map(|f| f.vector_len_bytes(9)), [2, 5, 9]);
+///
+/// // A coding vector that a seed stands for; unused bits are zero.
+/// let mut vector = [0; 2];
+/// Field::Gf2.expand_seed(1, 9, &mut vector)?;
+/// assert!(vector != [0, 0] && vector[1] <= 1);
+/// # Ok::<(), corridor_codec::CodecError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Field {
     /// GF(2): a coded symbol is the XOR of a set of symbols. A coefficient takes one bit.
@@ -192,30 +205,6 @@ impl Field {
             Self::Gf256 => EXP[255 - LOG[element as usize] as usize],
         }
     }
-
-    /// `to += coefficient * from`, over slices of one length.
-    pub(crate) fn add_scaled(self, to: &mut [u8], coefficient: u8, from: &[u8]) {
-        Backend::detected().add_scaled(self, to, coefficient, from);
-    }
-
-    /// Adds `coefficient * symbol` to the symbol of `len` bytes at the start of `out`, the shorter
-    /// of the two being padded with zeros, and returns the length of the sum.
-    ///
-    /// Bytes of `out` beyond a symbol's length hold anything: they are overwritten here, so that
-    /// no buffer has to be cleared before use.
-    pub(crate) fn accumulate(
-        self,
-        out: &mut [u8],
-        len: usize,
-        coefficient: u8,
-        symbol: &[u8],
-    ) -> usize {
-        if let Some(extension) = out.get_mut(len..symbol.len()) {
-            extension.fill(0);
-        }
-        self.add_scaled(&mut out[..symbol.len()], coefficient, symbol);
-        len.max(symbol.len())
-    }
 }
 
 /// Whether all bytes are zero.
@@ -316,7 +305,7 @@ mod tests {
     use rand::TryRng;
 
     use super::*;
-    use crate::naive;
+    use crate::{Backend, naive};
 
     /// A generator that gives one byte for ever.
     struct Stuck(u8);
@@ -364,7 +353,7 @@ mod tests {
                     .zip(source)
                     .map(|(&to, &from)| to ^ naive::multiply(coefficient, from))
                     .collect();
-                Field::Gf256.add_scaled(&mut to, coefficient, source);
+                Backend::detected().add_scaled(Field::Gf256, &mut to, coefficient, source);
                 assert_eq!(to, expected, "{coefficient} * {len} bytes at {offset}");
             }
         }

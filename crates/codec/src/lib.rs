@@ -1,14 +1,18 @@
-//! Random linear network coding of blocks.
+//! Random linear network coding of blocks and of a sliding window.
 //!
-//! A *block* is a sequence of *source symbols*, byte strings of any length. A *coded symbol* is a
-//! linear combination of them over a finite [`Field`]; its *coding vector* lists the *coding
-//! coefficients*. Any set of symbols whose vectors have full *rank* gives the block back. The
-//! names are those of RFC 8406.
+//! *Source symbols* are byte strings of any length. A *coded symbol* is a linear combination of
+//! them over a finite [`Field`]; its *coding vector* lists the *coding coefficients*. Any set of
+//! symbols whose vectors have full *rank* gives the source symbols back. The names are those of
+//! RFC 8406. There are two codes:
 //!
-//! - [`BlockEncoder`] makes coded symbols of source symbols,
-//! - [`Recoder`] makes fresh ones of whatever it has overheard, without decoding,
-//! - [`BlockDecoder`] takes source, coded and recoded symbols in any order, and gives out each
-//!   source symbol as soon as it is determined.
+//! - A *block* is a fixed sequence of source symbols. [`BlockEncoder`] makes coded symbols of it,
+//!   [`Recoder`] makes fresh ones of whatever it has overheard, without decoding, and
+//!   [`BlockDecoder`] takes source, coded and recoded symbols in any order.
+//! - A *window* slides over an endless stream of source symbols with consecutive ids.
+//!   [`WindowEncoder`] makes coded symbols over any run of it, and [`WindowDecoder`] decodes and
+//!   recodes. See [below](#a-sliding-window).
+//!
+//! Decoders give out each source symbol as soon as it is determined, whatever else is missing.
 //!
 //! Symbols of different lengths combine as if padded with zeros at the end, but no padding is
 //! ever stored or sent: every result is as long as the longest symbol that went into it. A symbol
@@ -43,6 +47,76 @@
 //! assert_eq!(decoder.symbol(1), Some("or not".as_bytes()));
 //! # Ok::<(), corridor_codec::CodecError>(())
 //! ```
+//!
+//! # A sliding window
+//!
+//! A block makes its first symbol wait for its last one. A stream that cannot wait is sent as it
+//! comes, with coded symbols in between, each over all that the receiver is not known to have: one
+//! of them repairs any one loss. Both sides let go of symbols that were delivered, or that are too
+//! late to be of use; the window is what both still hold, up to [`MAX_WINDOW_SIZE`] symbols.
+//!
+//! Coefficients are sent as a vector, as a seed of 32 bits ([`Field::expand_seed`]), or as repair
+//! key and density of RFC 8681 ([`Field::expand_repair_key`]): see [`Coefficients`]. Ids have 64
+//! bits; [`widen_id`] makes them of 32 that were sent.
+//!
+//! A source symbol that arrives costs a copy of it, and a coded one a copy and an elimination of
+//! coefficients. Payloads are combined when source symbols have become determined, several at a
+//! time.
+//!
+//! ```
+//! use corridor_codec::{Coefficients, Field, WindowDecoder, WindowEncoder};
+//!
+//! let mut encoder = WindowEncoder::new(Field::Gf256, 32, 100)?;
+//! let mut decoder = WindowDecoder::new(Field::Gf256, 32, 100)?;
+//! let mut delivered = Vec::new();
+//! for number in 0..50_u32 {
+//!     let id = encoder.push(format!("packet {number}").as_bytes())?;
+//!     // Every seventh packet is lost; after each fifth follows a coded symbol.
+//!     if number % 7 != 3 {
+//!         decoder.add_source(id, encoder.symbol(id).unwrap())?;
+//!     }
+//!     if number % 5 == 4 {
+//!         let (first, count) = (encoder.base(), encoder.count());
+//!         let mut payload = [0; 100];
+//!         let seed = Coefficients::Seed(number);
+//!         let len = encoder.encode(first, count, seed, &mut payload)?;
+//!         decoder.add_coded(first, count, seed, &payload[..len])?;
+//!     }
+//!     // What is decoded in order is delivered, and acknowledged: both sides let go of it.
+//!     for id in decoder.base()..decoder.in_order_end() {
+//!         let packet = String::from_utf8_lossy(decoder.symbol(id).unwrap());
+//!         delivered.push(packet.trim_end_matches('\0').to_owned());
+//!     }
+//!     decoder.advance_to(decoder.in_order_end());
+//!     encoder.advance_to(decoder.base());
+//! }
+//! assert_eq!(delivered.len(), 50);
+//! assert_eq!(delivered[3], "packet 3", "repaired");
+//! # Ok::<(), corridor_codec::CodecError>(())
+//! ```
+//!
+//! # Fields and sizes
+//!
+//! | Field | Polynomial | Bits of a coefficient | Expected extra symbols |
+//! |---|---|---|---|
+//! | [`Field::Gf2`] | | 1 | 1.607 |
+//! | [`Field::Gf16`] | x^4 + x + 1 (0x13) | 4 | .071 |
+//! | [`Field::Gf256`] | x^8 + x^4 + x^3 + x^2 + 1 (0x11D) | 8 | .004 |
+//!
+//! In all of them the element x, 2, generates what is not zero. So many coded symbols are needed
+//! beyond as many as are missing, if those are many: the sum over j of 1 / (q^j - 1), over the
+//! field of order q. Blocks and windows have up to 1024 symbols, symbols 1 to 65,535 bytes; all
+//! lengths are in bytes, and all counts in symbols.
+//!
+//! # Sources
+//!
+//! - RFC 8406, Taxonomy of Coding Techniques for Efficient Network Communications: the names.
+//! - RFC 8681, Sliding Window Random Linear Code (RLC) FEC Schemes for FECFRAME: coefficients of
+//!   repair keys (section 3.6), and the polynomial of GF(2^8).
+//! - RFC 8682, TinyMT32 Pseudorandom Number Generator: [`TinyMt32`].
+//! - RFC 8439, ChaCha20 and Poly1305, with 8 rounds: seeds ([`Field::expand_seed`]).
+//! - Sundararajan et al., Network Coding Meets TCP: Theory and Implementation, Proceedings of the
+//!   IEEE 99 (3), 2011: symbols that are *seen* ([`WindowDecoder::is_seen`]).
 #![no_std]
 #![deny(unsafe_code)]
 

@@ -129,10 +129,6 @@ pub(crate) struct Payloads {
 }
 
 impl Payloads {
-    pub fn new(shape: &Shape) -> Self {
-        Self::with_backend(shape, Backend::detected(), false)
-    }
-
     /// Slots for a whole block; `mirrored` ones can be interleaved.
     pub fn with_backend(shape: &Shape, backend: Backend, mirrored: bool) -> Self {
         let stride = padded_stride(shape.symbol_size_max);
@@ -205,12 +201,6 @@ impl Payloads {
         let (start, len) = (from * self.stride, self.len(from));
         self.bytes.copy_within(start..start + len, to * self.stride);
         self.set_len(to, len);
-    }
-
-    pub fn scale(&mut self, slot: usize, coefficient: u8) {
-        self.touch(slot);
-        let row = &mut self.bytes[slot * self.stride..][..self.stride];
-        self.backend.scale(self.field, row, coefficient);
     }
 
     /// Adds `coefficient` times the payload of slot `from` to the one of slot `to`.
@@ -321,10 +311,6 @@ pub(crate) struct Matrix {
 }
 
 impl Matrix {
-    pub fn new(shape: &Shape, rows: usize) -> Self {
-        Self::with_backend(shape, Backend::detected(), rows)
-    }
-
     pub fn with_backend(shape: &Shape, backend: Backend, rows: usize) -> Self {
         let vector_len = shape.field.vector_len_bytes(shape.block_size);
         let (len, stride) = (vector_len.next_multiple_of(PADDING), padded_stride(vector_len));
@@ -433,10 +419,6 @@ impl Matrix {
     pub fn clear_coefficient(&mut self, row: usize, index: usize) {
         let field = self.field;
         field.set_coefficient(self.row_mut(row), index, 0);
-    }
-
-    pub fn first_nonzero(&self, row: usize, start: usize) -> Option<usize> {
-        self.field.first_nonzero(self.row(row), start)
     }
 
     pub fn scale(&mut self, row: usize, coefficient: u8) {

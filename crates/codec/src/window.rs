@@ -9,6 +9,7 @@
 
 mod decoder;
 mod encoder;
+mod equations;
 mod ring;
 
 pub use decoder::WindowDecoder;
@@ -21,6 +22,26 @@ pub const MAX_WINDOW_SIZE: usize = MAX_BLOCK_SIZE;
 
 /// The coding coefficients of a coded symbol over a run of symbols: themselves, or what they are
 /// expanded from.
+///
+/// ```
+/// use corridor_codec::{Coefficients, Density, Field, WindowEncoder};
+///
+/// let mut encoder = WindowEncoder::new(Field::Gf256, 8, 4)?;
+/// encoder.push(b"one.")?;
+/// encoder.push(b"two.")?;
+/// let (mut vector, mut payloads) = ([0; 2], [[0; 4]; 4]);
+/// Field::Gf256.expand_seed(7, 2, &mut vector)?;
+/// let kinds = [
+///     Coefficients::Vector(&vector),
+///     Coefficients::Seed(7),
+///     Coefficients::Seed(8),
+///     Coefficients::RepairKey(7, Density::FULL),
+/// ];
+/// let mut outs = payloads.each_mut().map(|payload| &mut payload[..]);
+/// assert_eq!(encoder.encode_batch(0, 2, &kinds, &mut outs)?, 4);
+/// assert_eq!(payloads[0], payloads[1]);
+/// # Ok::<(), corridor_codec::CodecError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coefficients<'a> {
     /// The coding vector, of [`vector_len_bytes`](Field::vector_len_bytes) of the run's length.
@@ -61,6 +82,18 @@ impl Coefficients<'_> {
 }
 
 /// What an arriving symbol was worth to a [`WindowDecoder`].
+///
+/// ```
+/// use corridor_codec::{Field, WindowDecoder, WindowOutcome};
+///
+/// let mut decoder = WindowDecoder::new(Field::Gf2, 8, 4)?;
+/// decoder.advance_to(10);
+/// assert_eq!(decoder.add_source(9, b"nine")?, WindowOutcome::Stale);
+/// assert_eq!(decoder.add_source(10, b"ten.")?, WindowOutcome::Innovative);
+/// assert_eq!(decoder.add_source(10, b"ten.")?, WindowOutcome::Dependent);
+/// assert_eq!(decoder.add_source(18, b"far.")?, WindowOutcome::Ahead);
+/// # Ok::<(), corridor_codec::CodecError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowOutcome {
     /// It raised the rank by one.

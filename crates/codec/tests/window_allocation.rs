@@ -64,6 +64,12 @@ fn nothing_is_allocated_after_construction() {
             let (mut vector, mut payload) = ([0; 50], [0; 100]);
             let (base, count) = (decoder.base(), (decoder.end() - decoder.base()) as usize);
             decoder.recode(base, count, &mut rng, &mut vector, &mut payload).unwrap();
+            let (mut vectors, mut payloads) = ([0; 7 * 50], [[0; 100]; 7]);
+            let mut outs = payloads.each_mut().map(|payload| &mut payload[..]);
+            decoder.recode_batch(base, count, &mut rng, &mut vectors, &mut outs).unwrap();
+            let (base, count) = (encoder.base(), encoder.count());
+            let seeds: [_; 7] = core::array::from_fn(|i| Coefficients::Seed(number + i as u32));
+            encoder.encode_batch(base, count, &seeds, &mut outs).unwrap();
         }
         assert!(decoder.decoded_count() > 30);
         assert_eq!(ALLOCATIONS.with(Cell::get), before, "{field:?}");

@@ -1,6 +1,7 @@
 //! The schoolbook twin of the decoders: it keeps what was innovative, padded to full length, and
 //! answers every question by Gauss-Jordan elimination from scratch.
 
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use corridor_codec::Field;
@@ -84,6 +85,13 @@ impl Twin {
             }
         });
         units.collect()
+    }
+
+    /// The symbols that a combination of what is held begins with: those that are seen.
+    pub fn seen(&self) -> BTreeSet<u64> {
+        let first = |row: Row| row.coefficients.iter().position(|&coefficient| coefficient != 0);
+        let columns = self.solve().into_iter().filter_map(first);
+        columns.map(|column| self.base + column as u64).collect()
     }
 
     /// Whether all rows held are combinations of the symbols from `first` to before `end` once

@@ -163,6 +163,11 @@ impl Net {
         assert_eq!(coded, Ok(expected.len()));
         assert_eq!(payload[..expected.len()], expected);
         assert!(payload[expected.len()..].iter().all(|&byte| byte == 0xEE), "written beyond");
+        let mut batch = vec![0xEE; 3 * self.symbol_size_max];
+        let mut outs: Vec<_> = batch.chunks_mut(self.symbol_size_max).collect();
+        let len = self.encoder.encode_batch(first, count, &[given; 3], &mut outs);
+        assert_eq!(len, Ok(expected.len()));
+        assert!(batch.chunks(self.symbol_size_max).all(|out| out == payload), "a batch differs");
         if !expected.is_empty() {
             self.decoder.add_coded(first, count, given, &coefficients, &expected);
         }
@@ -179,30 +184,43 @@ impl Net {
         let skipped = if input.below(3) > 0 { 0 } else { input.below(held) };
         let count = if skipped == 0 { held } else { 1 + input.below(held - skipped) };
         let first = base + skipped as u64;
-        let mut vector = vec![0xEE; self.field.vector_len_bytes(count)];
-        let mut payload = vec![0xEE; self.symbol_size_max];
-        let real = &self.decoder.real;
-        let recoded = real.recode(first, count, &mut self.rng, &mut vector, &mut payload).unwrap();
+        // Alone, or in a batch of few or of many.
+        let batch = [1, 3, 7][count % 3];
+        let size = self.field.vector_len_bytes(count);
+        let (mut vectors, mut payloads) =
+            (vec![0xEE; batch * size], vec![0xEE; batch * self.symbol_size_max]);
+        let (real, rng) = (&self.decoder.real, &mut self.rng);
+        let mut outs: Vec<_> = payloads.chunks_mut(self.symbol_size_max).collect();
+        let recoded = match &mut outs[..] {
+            [out] => real.recode(first, count, rng, &mut vectors, out),
+            outs => real.recode_batch(first, count, rng, &mut vectors, outs),
+        };
+        let recoded = recoded.unwrap();
         let rank = self.decoder.twin.rank_within(first, first + count as u64);
         assert_eq!(recoded.is_some(), rank > 0);
         let Some(recoded) = recoded else {
             return;
         };
         assert_eq!(recoded.count, count);
-        payload.truncate(recoded.len);
-        let coefficients = unpack(self.field, &vector, count);
+        for (vector, payload) in vectors.chunks(size).zip(payloads.chunks(self.symbol_size_max)) {
+            self.hear_recoded(first, count, vector, &payload[..recoded.len]);
+        }
+    }
+
+    fn hear_recoded(&mut self, first: u64, count: usize, vector: &[u8], payload: &[u8]) {
+        let coefficients = unpack(self.field, vector, count);
         assert!(coefficients.iter().any(|&coefficient| coefficient != 0));
         if !self.is_poisoned {
             let symbols: Vec<_> =
                 (first..=u64::MAX).take(count).map(|id| source(id, self.symbol_size_max)).collect();
             let mut expected =
                 combine(self.field, &coefficients, symbols.iter().map(Vec::as_slice));
-            assert!(expected.len() <= recoded.len, "a symbol cut off");
-            expected.resize(recoded.len, 0);
+            assert!(expected.len() <= payload.len(), "a symbol cut off");
+            expected.resize(payload.len(), 0);
             assert_eq!(payload, expected);
         }
-        let given = Coefficients::Vector(&vector);
-        self.peer.add_coded(first, count, given, &coefficients, &payload);
+        let given = Coefficients::Vector(vector);
+        self.peer.add_coded(first, count, given, &coefficients, payload);
     }
 
     /// Sizes, ids and bytes that need not make sense.
@@ -365,6 +383,9 @@ impl Checked {
         assert_eq!(real.deficit(), known - self.twin.rank());
         let missing: Vec<u64> = (base..end).filter(|id| !determined.contains(id)).collect();
         assert_eq!(real.in_order_end(), missing.first().copied().unwrap_or(end));
+        let seen = self.twin.seen();
+        assert!((base..end).filter(|&id| real.is_seen(id)).eq(seen.iter().copied()));
+        assert_eq!(real.seen_end(), (base..end).find(|id| !seen.contains(id)).unwrap_or(end));
         let mut bitmap = vec![0xFF; known / 8 + 2];
         real.missing_bitmap(&mut bitmap);
         let bits = (0..bitmap.len() * 8).filter(|&i| bitmap[i / 8] >> (i % 8) & 1 == 1);

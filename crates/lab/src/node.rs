@@ -231,7 +231,8 @@ impl Nodes {
         let patience = TUNNEL_UP_MAX.div_f64(heard_ratio).min(TUNNEL_UP_MAX_LOSSY);
         let mut nodes = Nodes { children: Vec::new(), patience, scratch: Scratch::new()? };
         for station in stations {
-            let setting = (scenario.ingress_packets, scenario.seed);
+            let packets = scenario.ingress_packets_for(&run.coding.resolve());
+            let setting = (packets, scenario.seed);
             let text = node_file(run, setting, station.index, &psk)?;
             let child = nodes.start_one(binary, station, &text)?;
             nodes.children.push(child);

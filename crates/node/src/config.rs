@@ -33,8 +33,6 @@ pub const ETHERTYPE_DEFAULT: u16 = 0x88B5;
 pub const UNDERLAY_MTU_DEFAULT: usize = 1500;
 /// Shortest payload of an Ethernet frame; shorter ones are padded on the way, bytes.
 pub const ETHERNET_PAYLOAD_MIN: usize = 46;
-/// Packets an ingress queue holds unless told otherwise.
-const INGRESS_PACKETS_DEFAULT: usize = 128;
 /// Least MTU with which IPv6 works, bytes (RFC 8200, Section 5).
 const IPV6_MTU_MIN: usize = 1280;
 /// Least MTU of a TUN device, bytes (RFC 791, Section 3.2).
@@ -345,21 +343,10 @@ struct LossLinkTable {
     ratio: f64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LimitsTable {
-    #[serde(default = "ingress_packets")]
-    ingress_packets: usize,
-}
-
-impl Default for LimitsTable {
-    fn default() -> Self {
-        LimitsTable { ingress_packets: ingress_packets() }
-    }
-}
-
-fn ingress_packets() -> usize {
-    INGRESS_PACKETS_DEFAULT
+    ingress_packets: Option<usize>,
 }
 
 fn tun_offload() -> bool {

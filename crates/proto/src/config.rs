@@ -7,6 +7,11 @@ use corridor_codec::Field;
 use crate::error::ConfigError;
 use crate::tcpnc::Redundancy;
 
+/// Bound of the ingress queue where nothing but the bound keeps it short.
+const INGRESS_PACKETS_BLOCK: usize = 100;
+/// The same in front of a window, where CoDel keeps it short: flows that waited for repair send
+/// all they may at once.
+const INGRESS_PACKETS_WINDOW: usize = 1_000;
 /// Unacknowledged symbols in window mode: 100 ms of 100 Mbit/s.
 const WINDOW_SIZE: u16 = 1_024;
 
@@ -125,6 +130,14 @@ pub struct CodingParams {
 }
 
 impl CodingParams {
+    /// Packets that the ingress queue holds where nobody says how many.
+    pub fn ingress_packets_default(&self) -> usize {
+        match self.mode {
+            Mode::Block => INGRESS_PACKETS_BLOCK,
+            Mode::Window => INGRESS_PACKETS_WINDOW,
+        }
+    }
+
     /// The parameters of the paper's tests (Section IV-A): GF(2), 150 x 1450 bytes, 20 ms, 5 %,
     /// one block in flight.
     pub const fn paper() -> Self {

@@ -12,16 +12,55 @@ use std::collections::VecDeque;
 
 use corridor_base::Time;
 
+use crate::config::Goal;
 use crate::stats::Stats;
 use codel::CodelParams;
 use fair::FairQueue;
 
-/// Stay in the queue that CoDel accepts, at least (RFC 8289, Section 4.3).
-const TARGET_MIN: Duration = Duration::from_millis(5);
-/// The interval at least (RFC 8289, Section 4.3).
-const INTERVAL_MIN: Duration = Duration::from_millis(100);
-/// Share of the tunnel's round trip that is an acceptable stay.
-const TARGET_PER_RTT: f64 = 0.2;
+/// What CoDel holds flows to, in itself and by the round trip of the tunnel: what controls the
+/// flows inside cannot be faster.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    /// See [`CodelParams::target`].
+    target_min: Duration,
+    target_per_rtt: f64,
+    /// See [`CodelParams::interval`].
+    interval_min: Duration,
+    interval_per_rtt: u32,
+}
+
+impl Patience {
+    /// RFC 8289, Section 4.3. The share of the round trip is more than a tenth, since packets that
+    /// wait for repair come out together: acknowledgements, and what they let go, come in bursts,
+    /// and a queue that is short between them leaves air empty.
+    const THROUGHPUT: Patience = Patience {
+        target_min: Duration::from_millis(5),
+        target_per_rtt: 0.4,
+        interval_min: Duration::from_millis(100),
+        interval_per_rtt: 2,
+    };
+    /// Half of it: flows with a long way beyond the tunnel get less.
+    const LOW_DELAY: Patience = Patience {
+        target_min: Duration::from_millis(2),
+        target_per_rtt: 0.2,
+        interval_min: Duration::from_millis(50),
+        interval_per_rtt: 1,
+    };
+
+    fn of(goal: Goal) -> Self {
+        match goal {
+            Goal::Throughput => Patience::THROUGHPUT,
+            Goal::LowDelay => Patience::LOW_DELAY,
+        }
+    }
+
+    fn params(&self, rtt: Duration) -> CodelParams {
+        CodelParams {
+            target: rtt.mul_f64(self.target_per_rtt).max(self.target_min),
+            interval: (self.interval_per_rtt * rtt).max(self.interval_min),
+        }
+    }
+}
 
 /// Packets from the host that wait to become source symbols.
 #[derive(Debug)]
@@ -39,17 +78,15 @@ impl IngressQueue {
     }
 
     /// A fair queue; `seed` spreads flows over queues.
-    pub(crate) fn fair(packets_max: usize, seed: u64) -> Self {
-        let params = CodelParams { target: TARGET_MIN, interval: INTERVAL_MIN };
+    pub(crate) fn fair(packets_max: usize, goal: Goal, seed: u64) -> Self {
+        let params = Patience::of(goal).params(Duration::ZERO);
         IngressQueue::Fair(Box::new(FairQueue::new(packets_max, params, seed)))
     }
 
-    /// The round trip through the tunnel was measured: what controls the flows in it cannot be
-    /// faster.
-    pub(crate) fn set_rtt(&mut self, rtt: Duration) {
+    /// The round trip through the tunnel was measured.
+    pub(crate) fn set_rtt(&mut self, rtt: Duration, goal: Goal) {
         if let IngressQueue::Fair(queue) = self {
-            let target = rtt.mul_f64(TARGET_PER_RTT).max(TARGET_MIN);
-            queue.set_params(CodelParams { target, interval: (2 * rtt).max(INTERVAL_MIN) });
+            queue.set_params(Patience::of(goal).params(rtt));
         }
     }
 
@@ -149,7 +186,8 @@ mod tests {
 
     #[test]
     fn a_small_flow_does_not_wait_behind_a_large_one() {
-        let (mut queue, mut stats) = (IngressQueue::fair(100, 1), Stats::default());
+        let (mut queue, mut stats) =
+            (IngressQueue::fair(100, Goal::Throughput, 1), Stats::default());
         for _ in 0..50 {
             queue.push(Time::ZERO, &udp(1, 1400, 0), &mut stats);
         }
@@ -169,7 +207,8 @@ mod tests {
 
     #[test]
     fn two_large_flows_share_by_bytes() {
-        let (mut queue, mut stats) = (IngressQueue::fair(1_000, 1), Stats::default());
+        let (mut queue, mut stats) =
+            (IngressQueue::fair(1_000, Goal::Throughput, 1), Stats::default());
         for _ in 0..300 {
             queue.push(Time::ZERO, &udp(1, 1400, 0), &mut stats);
             queue.push(Time::ZERO, &udp(2, 700, 0), &mut stats);
@@ -185,7 +224,8 @@ mod tests {
 
     #[test]
     fn the_longest_queue_pays_when_all_are_full() {
-        let (mut queue, mut stats) = (IngressQueue::fair(10, 1), Stats::default());
+        let (mut queue, mut stats) =
+            (IngressQueue::fair(10, Goal::Throughput, 1), Stats::default());
         for _ in 0..10 {
             assert!(queue.push(Time::ZERO, &udp(1, 1400, 0), &mut stats));
         }
@@ -196,7 +236,8 @@ mod tests {
 
     /// 1000 packets a second come, 900 go: a queue that would grow for ever.
     fn overload(ecn: u8) -> (Duration, Stats) {
-        let (mut queue, mut stats) = (IngressQueue::fair(10_000, 1), Stats::default());
+        let (mut queue, mut stats) =
+            (IngressQueue::fair(10_000, Goal::Throughput, 1), Stats::default());
         let mut longest_late = Duration::ZERO;
         let mut entered = VecDeque::new();
         for ms in 0..20_000u64 {

@@ -21,6 +21,11 @@ impl RttEstimator {
         });
     }
 
+    /// SRTT; zero before the first sample.
+    pub(crate) fn smoothed(&self) -> Duration {
+        self.smoothed.map_or(Duration::ZERO, |(srtt, _)| srtt)
+    }
+
     /// SRTT + 4 RTTVAR; zero before the first sample.
     pub(crate) fn timeout(&self) -> Duration {
         self.smoothed.map_or(Duration::ZERO, |(srtt, var)| srtt + 4 * var)

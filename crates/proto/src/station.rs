@@ -176,7 +176,7 @@ impl Station {
         };
         let ingress = match (config.coding.mode, config.role) {
             (Mode::Window, Role::Endpoint { .. }) => {
-                IngressQueue::fair(config.ingress_packets, fork().next_u64())
+                IngressQueue::fair(config.ingress_packets, config.coding.goal, fork().next_u64())
             }
             _ => IngressQueue::fifo(config.ingress_packets),
         };

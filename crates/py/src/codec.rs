@@ -9,11 +9,11 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::error::{refused, value};
 
-type Rows<'py> = PyReadonlyArray2<'py, u8>;
-type RowsMut<'py> = PyReadwriteArray2<'py, u8>;
-type Flags<'py> = PyReadwriteArray1<'py, bool>;
+pub(crate) type Rows<'py> = PyReadonlyArray2<'py, u8>;
+pub(crate) type RowsMut<'py> = PyReadwriteArray2<'py, u8>;
+pub(crate) type Flags<'py> = PyReadwriteArray1<'py, bool>;
 
-fn field(order: u32) -> PyResult<Field> {
+pub(crate) fn field(order: u32) -> PyResult<Field> {
     let fields = [Field::Gf2, Field::Gf16, Field::Gf256];
     fields
         .into_iter()
@@ -22,23 +22,23 @@ fn field(order: u32) -> PyResult<Field> {
 }
 
 /// Bytes of an array whose rows follow each other in memory.
-fn bytes<'a>(name: &str, rows: &'a Rows<'_>) -> PyResult<&'a [u8]> {
+pub(crate) fn bytes<'a>(name: &str, rows: &'a Rows<'_>) -> PyResult<&'a [u8]> {
     rows.as_slice().map_err(|_| value(name, "an array with gaps", "a C-contiguous one"))
 }
 
-fn bytes_mut<'a>(name: &str, rows: &'a mut RowsMut<'_>) -> PyResult<&'a mut [u8]> {
+pub(crate) fn bytes_mut<'a>(name: &str, rows: &'a mut RowsMut<'_>) -> PyResult<&'a mut [u8]> {
     rows.as_slice_mut().map_err(|_| value(name, "an array with gaps", "a C-contiguous one"))
 }
 
 /// Length of an array's rows, which has to be at least one.
-fn width(name: &str, shape: &[usize]) -> PyResult<usize> {
+pub(crate) fn width(name: &str, shape: &[usize]) -> PyResult<usize> {
     match shape {
         [_, width] if *width > 0 => Ok(*width),
         _ => Err(value(name, format!("an array of shape {shape:?}"), "rows of one byte or more")),
     }
 }
 
-fn same_rows(name: &str, given: usize, expected: usize) -> PyResult<()> {
+pub(crate) fn same_rows(name: &str, given: usize, expected: usize) -> PyResult<()> {
     if given == expected {
         return Ok(());
     }

@@ -8,6 +8,7 @@ mod budget;
 mod codec;
 mod error;
 mod sim;
+mod window;
 
 /// The module `corridor._native`.
 #[pyo3::pymodule]
@@ -18,6 +19,8 @@ mod _native {
     use super::codec::{BlockDecoder, BlockEncoder, Recoder, draw_vectors, vector_bytes};
     #[pymodule_export]
     use super::sim::{plan_points, run_plan};
+    #[pymodule_export]
+    use super::window::{WindowDecoder, WindowEncoder, expand_repair_keys, expand_seeds};
 
     /// Hash of the simulator's sources: equal hashes, equal results.
     #[pymodule_export]

@@ -283,9 +283,11 @@ fn check_scenario(scenario: &Scenario) -> Result<(), ScenarioError> {
         let expected = format!("1 to {RUNS_MAX}");
         return Err(ScenarioError::value("repeats", scenario.repeats, expected));
     }
-    if !(1..=bounds::INGRESS_PACKETS_MAX).contains(&scenario.ingress_packets) {
+    if let Some(packets) = scenario.ingress_packets
+        && !(1..=bounds::INGRESS_PACKETS_MAX).contains(&packets)
+    {
         let expected = format!("1 to {} packets", bounds::INGRESS_PACKETS_MAX);
-        return Err(ScenarioError::value("ingress_packets", scenario.ingress_packets, expected));
+        return Err(ScenarioError::value("ingress_packets", packets, expected));
     }
     if scenario.run.is_empty() {
         return Err(ScenarioError::value("run", "[]", "one [[run]] table or more"));
@@ -494,7 +496,7 @@ fn check_coding(scenario: &Scenario, index: usize, run: &Run) -> Result<(), Scen
         psk: [0; 32],
         coding: run.coding.resolve(),
         link_errors: LinkErrors::Measured,
-        ingress_packets: scenario.ingress_packets,
+        ingress_packets: scenario.ingress_packets_for(&run.coding.resolve()),
         frame_len_max,
         frame_len_min,
         rate_bps: None,

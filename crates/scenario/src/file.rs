@@ -3,7 +3,7 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use corridor_proto::CodingTable;
+use corridor_proto::{CodingParams, CodingTable};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserializer, IntoDeserializer, Visitor};
 use serde::{Deserialize, Serialize};
@@ -26,9 +26,9 @@ pub struct Scenario {
     pub repeats: u32,
     /// The radio.
     pub medium: MediumTable,
-    /// Packets the ingress queue of a station holds.
-    #[serde(default = "ingress_packets")]
-    pub ingress_packets: usize,
+    /// Packets the ingress queue of a station holds; by default what suits its coding.
+    #[serde(default)]
+    pub ingress_packets: Option<usize>,
     /// The runs.
     pub run: Vec<RunTable>,
 }
@@ -41,14 +41,15 @@ impl Scenario {
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
         toml::from_str(text).map_err(|error| ScenarioError::syntax(&error, text))
     }
+
+    /// Packets the ingress queue of a station holds that codes by these parameters.
+    pub fn ingress_packets_for(&self, coding: &CodingParams) -> usize {
+        self.ingress_packets.unwrap_or_else(|| coding.ingress_packets_default())
+    }
 }
 
 fn one() -> u32 {
     1
-}
-
-pub(crate) fn ingress_packets() -> usize {
-    100
 }
 
 /// The `[medium]` table.

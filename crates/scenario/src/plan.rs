@@ -400,7 +400,7 @@ impl PlanFile {
             seed: self.seed,
             repeats: 1,
             medium: medium.clone(),
-            ingress_packets: self.ingress_packets.unwrap_or_else(crate::file::ingress_packets),
+            ingress_packets: self.ingress_packets,
             run: runs.collect(),
         };
         let runs = expand(&scenario)?;

@@ -40,8 +40,6 @@ const UNSENT_PACKETS_MAX: u64 = 2;
 const BACKLOG_PACKETS_MAX: u64 = 4_096;
 /// Largest window in packets: what a kernel's receive buffer of 6 MB offers at most.
 const WINDOW_PACKETS_MAX: u32 = 2_048;
-/// Smallest retransmission timeout of the Linux kernel (`TCP_RTO_MIN`).
-const RTO_MIN: Duration = Duration::from_millis(200);
 /// Longest delay of an acknowledgement in the Linux kernel at first (`TCP_DELACK_MIN`).
 const DELAYED_ACK: Duration = Duration::from_millis(40);
 
@@ -357,7 +355,7 @@ pub(crate) fn variant(run: &Run) -> Result<Variant, SimError> {
 }
 
 /// A sender as the Linux kernel's: initial window 10, timestamps, selective acknowledgements where
-/// the variant has them, timeouts from 200 ms, no ECN.
+/// the variant has them, its timeouts, no ECN.
 fn sender_config(variant: Variant, mtu: usize) -> SenderConfig {
     SenderConfig {
         window_packets_max: WINDOW_PACKETS_MAX,
@@ -365,7 +363,7 @@ fn sender_config(variant: Variant, mtu: usize) -> SenderConfig {
         // What is in flight grows beyond the window while a packet is missing: half of that would
         // fill the ingress queue anew after each timeout.
         reduction: Reduction::Window,
-        rto: RtoConfig { min: RTO_MIN, ..RtoConfig::rfc6298() },
+        rto: RtoConfig::linux(),
         payload_bytes: mtu.saturating_sub(packet::DATA_HEADERS_LEN) as u32,
         header_bytes: packet::DATA_HEADERS_LEN as u32,
         ..SenderConfig::rfc(variant)

@@ -237,7 +237,7 @@ pub(crate) fn station(scenario: &Scenario, run: &Run, index: usize) -> Result<St
         psk: PSK,
         coding: run.coding.resolve(),
         link_errors: LinkErrors::Measured,
-        ingress_packets: scenario.ingress_packets,
+        ingress_packets: scenario.ingress_packets_for(&run.coding.resolve()),
         frame_len_max: ETHERNET_MTU,
         frame_len_min: 46,
         rate_bps: None,

@@ -1,27 +1,21 @@
 //! Source and coded symbols in, in any order; source symbols out as soon as they are determined.
 //!
-//! Coded symbols are kept in reduced row echelon form, restricted to what is missing:
-//!
-//! 1. Reduce the coefficients of what arrived by what is decoded and by the rows held. In reduced
-//!    form the factors are the arriving coefficients themselves. Nothing left: the symbol is
-//!    dependent, and its payload was never touched.
-//! 2. The lowest id left is the new row's pivot, and gives it its slot. Build its payload there
-//!    and scale both to a pivot of 1.
-//! 3. Clear the pivot's column in the other rows. A row left with its pivot only is a decoded
-//!    symbol.
+//! What is known is kept as [equations](crate::window::equations): a coded symbol that arrives
+//! costs an elimination of coefficients and a copy, and payloads are combined when source symbols
+//! have become determined, all of them at once.
 //!
 //! Because a pivot is the lowest id of its row, to give up the ids before `id` is to drop the rows
 //! with a pivot before it: no other row has them. What is kept has the highest rank possible.
 
-use alloc::{vec, vec::Vec};
-
 use rand::Rng;
 
-use crate::field::is_zero;
-use crate::rows::{Matrix, Payloads, Shape};
+use crate::kernel::OUTPUTS_MAX;
+use crate::recoder::{TILE, tile};
+use crate::rows::Shape;
+use crate::window::equations::Equations;
 use crate::window::ring::{Ring, RingSet};
 use crate::window::{Coefficients, WindowOutcome, check_run, check_sizes, end_of};
-use crate::{CodecError, Field, MAX_BLOCK_SIZE, Recoded};
+use crate::{Backend, CodecError, Field, MAX_BLOCK_SIZE, Recoded};
 
 /// A progressive decoder, and recoder, of a stream of source symbols.
 ///
@@ -64,18 +58,15 @@ pub struct WindowDecoder {
     window_size: usize,
     ring: Ring,
     base: u64,
+    /// The slot of the base.
+    start: usize,
     end: u64,
-    /// A row has the slot of its pivot; two more rows are for what is arriving. Columns of decoded
-    /// symbols are zero, and rows of decoded symbols are neither read nor written.
-    coefficients: Matrix,
-    payloads: Payloads,
-    /// A payload in the making.
-    scratch: Vec<u8>,
-    /// Ids of the symbols decoded.
+    equations: Equations,
+    /// Symbols decoded.
     decoded: RingSet,
     /// Pivots of the rows that are not decoded symbols.
     pivots: RingSet,
-    /// Ids decoded that the caller has not been told of.
+    /// Symbols decoded that the caller has not been told of.
     fresh: RingSet,
 }
 
@@ -84,8 +75,8 @@ impl WindowDecoder {
     /// window begins with id 0; [`reset`](Self::reset) and [`advance_to`](Self::advance_to) move
     /// it.
     ///
-    /// All memory is taken here: `window_size * symbol_size_max` bytes, `window_size + 2` coding
-    /// vectors of that many symbols, and a little.
+    /// All memory is taken here: `window_size * symbol_size_max` bytes, up to 64 symbols more,
+    /// twice `window_size` coding vectors of that many symbols, and a little.
     ///
     /// # Errors
     /// [`CodecError::WindowSize`] and [`CodecError::SymbolSizeMax`] when a size is zero or beyond
@@ -95,6 +86,19 @@ impl WindowDecoder {
         window_size: usize,
         symbol_size_max: usize,
     ) -> Result<Self, CodecError> {
+        Self::with_backend(field, window_size, symbol_size_max, Backend::detected())
+    }
+
+    /// The same, with instructions of one's own choice.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_backend(
+        field: Field,
+        window_size: usize,
+        symbol_size_max: usize,
+        backend: Backend,
+    ) -> Result<Self, CodecError> {
         check_sizes(window_size, symbol_size_max)?;
         let ring = Ring::new(window_size);
         let shape = Shape::new(field, ring.slots(), symbol_size_max)?;
@@ -103,10 +107,9 @@ impl WindowDecoder {
             window_size,
             ring,
             base: 0,
+            start: 0,
             end: 0,
-            coefficients: Matrix::new(&shape, ring.slots() + 2),
-            payloads: Payloads::new(&shape),
-            scratch: vec![0; symbol_size_max],
+            equations: Equations::new(&shape, ring, backend),
             decoded: RingSet::new(ring),
             pivots: RingSet::new(ring),
             fresh: RingSet::new(ring),
@@ -126,16 +129,21 @@ impl WindowDecoder {
             return Ok(outcome);
         }
         self.end = self.end.max(end);
-        if self.decoded.contains(id) {
+        let slot = self.slot(id);
+        if self.decoded.contains(slot) {
             return Ok(WindowOutcome::Dependent);
         }
-        if self.pivots.contains(id) {
-            self.replace_by_source(id, symbol);
+        if self.pivots.contains(slot) {
+            let pivot = self.equations.replace_by_source(slot, symbol, self.start);
+            self.pivots.remove(slot);
+            if let Some(pivot) = pivot {
+                self.pivots.insert(pivot);
+            }
         } else {
-            self.payloads.set(self.ring.slot(id), symbol);
-            self.note_decoded(id);
-            self.clear_column(id);
+            self.equations.add_source(slot, symbol);
         }
+        self.note_decoded(slot);
+        self.note_determined();
         Ok(WindowOutcome::Innovative)
     }
 
@@ -177,18 +185,16 @@ impl WindowDecoder {
             return Ok(WindowOutcome::Stale);
         }
         self.end = self.end.max(end);
-        let Some(start) = start else {
+        if start.is_none() {
+            return Ok(WindowOutcome::Dependent);
+        }
+        let (ring, slot) = (self.ring, self.ring.slot(first));
+        let write = |around: &mut [u8]| ring.wrap_vector(field, vector, slot, around);
+        let Some(pivot) = self.equations.add_coded(self.start, write, payload) else {
             return Ok(WindowOutcome::Dependent);
         };
-        let (arrived, len) = (self.arrived(), self.vector_len());
-        let around = &mut self.coefficients.row_mut(arrived)[..len];
-        self.ring.wrap_vector(field, vector, first, around);
-        let Some(pivot) = self.reduce_arrived(start, end) else {
-            return Ok(WindowOutcome::Dependent);
-        };
-        self.coefficients.copy(self.ring.slot(pivot), self.reduced());
-        self.fold(pivot, payload, start, end);
-        self.settle(pivot);
+        self.pivots.insert(pivot);
+        self.note_determined();
         Ok(WindowOutcome::Innovative)
     }
 
@@ -199,17 +205,17 @@ impl WindowDecoder {
         if id <= self.base {
             return 0;
         }
+        let count = (id.min(self.end) - self.base) as usize;
         let mut missed = id - self.base;
-        let mut next = self.base;
-        while let Some(decoded) = self.decoded.first_in(next, id.min(self.end)) {
-            self.decoded.remove(decoded);
-            self.fresh.remove(decoded);
-            missed -= 1;
-            next = decoded + 1;
+        self.equations.let_go(self.start, count);
+        for distance in 0..count {
+            let slot = self.ring.after(self.start, distance);
+            missed -= u64::from(self.decoded.contains(slot));
+            self.decoded.remove(slot);
+            self.fresh.remove(slot);
+            self.pivots.remove(slot);
         }
-        while let Some(pivot) = self.pivots.first_in(self.base, id.min(self.end)) {
-            self.pivots.remove(pivot);
-        }
+        self.start = self.ring.slot(id);
         self.base = id;
         self.end = self.end.max(id);
         missed
@@ -234,43 +240,55 @@ impl WindowDecoder {
         vector_out: &mut [u8],
         payload_out: &mut [u8],
     ) -> Result<Option<Recoded>, CodecError> {
+        self.recode_batch(first, count, rng, vector_out, &mut [payload_out])
+    }
+
+    /// Draws several such combinations at once, faster than one by one: writes as many coding
+    /// vectors to `vectors_out`, one after the other, as there are `payloads_out`. All payloads of
+    /// a batch are as long as the longest of them, the others being padded with zeros.
+    ///
+    /// `None` when there is no row to combine.
+    ///
+    /// # Errors
+    /// As [`recode`](Self::recode).
+    pub fn recode_batch(
+        &self,
+        first: u64,
+        count: usize,
+        rng: &mut (impl Rng + ?Sized),
+        vectors_out: &mut [u8],
+        payloads_out: &mut [&mut [u8]],
+    ) -> Result<Option<Recoded>, CodecError> {
         let field = self.shape.field;
         check_run(first, count, self.base, self.end)?;
-        let (expected, given) = (field.vector_len_bytes(count), vector_out.len());
-        let vector_out = vector_out.get_mut(..expected);
-        let vector_out = vector_out.ok_or(CodecError::BufferTooShort { expected, given })?;
+        let size = field.vector_len_bytes(count);
+        let (expected, given) = (size * payloads_out.len(), vectors_out.len());
+        let vectors = vectors_out.get_mut(..expected);
+        let vectors = vectors.ok_or(CodecError::BufferTooShort { expected, given })?;
         let rows = self.rows_within(first, first + count as u64);
-        let (expected, given) = (self.payload_len_max(&rows), payload_out.len());
-        if given < expected {
-            return Err(CodecError::BufferTooShort { expected, given });
+        let len = self.recoded_len_max(&rows);
+        if let Some(out) = payloads_out.iter().find(|out| out.len() < len) {
+            return Err(CodecError::BufferTooShort { expected: len, given: out.len() });
         }
-        if rows.len() == 0 {
+        if rows.is_empty() {
             return Ok(None);
         }
-        let mut drawn = [0; MAX_BLOCK_SIZE];
-        field.draw_vector(rows.len(), rng, &mut drawn)?;
-        // The drawn factors by slots; those of coded symbols; and what the latter combine to.
-        let mut buffers = [[0; MAX_BLOCK_SIZE]; 3];
-        let [factors, coded_factors, around] =
-            buffers.each_mut().map(|buffer| &mut buffer[..self.vector_len()]);
-        let (mut place, mut next) = (0, self.base);
-        while let Some(id) = rows.first_in(next, self.end) {
-            let (slot, factor) = (self.ring.slot(id), field.coefficient(&drawn, place));
-            field.set_coefficient(factors, slot, factor);
-            if !self.decoded.contains(id) {
-                field.set_coefficient(coded_factors, slot, factor);
+        let run = (self.slot(first), count);
+        if let [out] = payloads_out {
+            let len = self.recode_tile::<1>(run, &rows, rng, &mut [vectors], &mut [out], None)?;
+            return Ok(Some(Recoded { count, len }));
+        }
+        let tile = tile(field);
+        for (vectors, outs) in vectors.chunks_mut(size * tile).zip(payloads_out.chunks_mut(tile)) {
+            let mut parts: [&mut [u8]; OUTPUTS_MAX] = Default::default();
+            parts.iter_mut().zip(vectors.chunks_exact_mut(size)).for_each(|(to, from)| *to = from);
+            let parts = &mut parts[..outs.len()];
+            if outs.len() <= TILE {
+                self.recode_tile::<TILE>(run, &rows, rng, parts, outs, Some(len))?;
+            } else {
+                self.recode_tile::<OUTPUTS_MAX>(run, &rows, rng, parts, outs, Some(len))?;
             }
-            (place, next) = (place + 1, id + 1);
         }
-        let (slots, row_len) = (self.ring.slots(), around.len());
-        self.coefficients.combine(&[coded_factors], slots, &mut [around], row_len);
-        for ((around, factors), coded) in around.iter_mut().zip(&*factors).zip(&*coded_factors) {
-            *around ^= factors ^ coded;
-        }
-        let len = self.payloads.combined_len(factors, slots);
-        self.payloads.combine(&[factors], slots, &mut [payload_out], len);
-        self.ring.unwrap_vector(field, around, first, vector_out);
-        field.mask_unused(vector_out, count);
         Ok(Some(Recoded { count, len }))
     }
 
@@ -288,7 +306,10 @@ impl WindowDecoder {
     /// Id of the first symbol of the window that is not decoded; [`end`](Self::end) if all are.
     /// What is before can be delivered in order.
     pub fn in_order_end(&self) -> u64 {
-        self.decoded.first_absent(self.base, self.end).unwrap_or(self.end)
+        match self.decoded.first_absent(self.start, self.known()) {
+            Some(distance) => self.base + distance as u64,
+            None => self.end,
+        }
     }
 
     /// Rows held: symbols decoded, and coded symbols that are not used up.
@@ -303,52 +324,46 @@ impl WindowDecoder {
 
     /// Symbols of the window that are not decoded.
     pub fn missing_count(&self) -> usize {
-        (self.end - self.base) as usize - self.decoded_count()
+        self.known() - self.decoded_count()
     }
 
     /// Innovative symbols that it takes to decode all of the window: what is missing, less the
     /// coded symbols held.
     pub fn deficit(&self) -> usize {
-        (self.end - self.base) as usize - self.rank()
+        self.known() - self.rank()
     }
 
     /// Whether symbol `id` is in the window and *seen* (Sundararajan et al., Network Coding Meets
     /// TCP, 2011): what is held determines it but for symbols with higher ids. In reduced form that
     /// is to be a pivot, and decoded symbols are pivots of rows with nothing else.
     pub fn is_seen(&self, id: u64) -> bool {
-        (self.base..self.end).contains(&id)
-            && (self.decoded.contains(id) || self.pivots.contains(id))
+        self.in_window(id)
+            .is_some_and(|slot| self.decoded.contains(slot) || self.pivots.contains(slot))
     }
 
     /// Id of the first symbol of the window that is not [seen](Self::is_seen);
     /// [`end`](Self::end) if all are. TCP/NC acknowledges what is before.
     pub fn seen_end(&self) -> u64 {
-        let mut next = self.base;
-        loop {
-            next = self.decoded.first_absent(next, self.end).unwrap_or(self.end);
-            let unseen = self.pivots.first_absent(next, self.end).unwrap_or(self.end);
-            if unseen == next {
-                return next;
-            }
-            next = unseen;
-        }
+        let is_unseen = |distance: &usize| {
+            let slot = self.ring.after(self.start, *distance);
+            !self.decoded.contains(slot) && !self.pivots.contains(slot)
+        };
+        (0..self.known()).find(is_unseen).map_or(self.end, |distance| self.base + distance as u64)
     }
 
     /// Whether symbol `id` is in the window and decoded.
     pub fn is_decoded(&self, id: u64) -> bool {
-        (self.base..self.end).contains(&id) && self.decoded.contains(id)
+        self.in_window(id).is_some_and(|slot| self.decoded.contains(slot))
     }
 
     /// Writes which symbols are missing: bit `i % 8` (least significant first) of byte `i / 8` for
     /// id `base + i`, as far as `out` reaches; bits from [`end`](Self::end) on are zero.
     pub fn missing_bitmap(&self, out: &mut [u8]) {
         out.fill(0);
-        let reach = self.base.saturating_add(8 * out.len() as u64).min(self.end);
-        let mut next = self.base;
-        while let Some(id) = self.decoded.first_absent(next, reach) {
-            let index = (id - self.base) as usize;
-            out[index / 8] |= 1 << (index % 8);
-            next = id + 1;
+        for index in 0..self.known().min(8 * out.len()) {
+            if !self.decoded.contains(self.ring.after(self.start, index)) {
+                out[index / 8] |= 1 << (index % 8);
+            }
         }
     }
 
@@ -356,22 +371,25 @@ impl WindowDecoder {
     ///
     /// To drain it after each arrival is to learn what the arrival brought.
     pub fn poll_decoded(&mut self) -> Option<u64> {
-        let id = self.fresh.first_in(self.base, self.end)?;
-        self.fresh.remove(id);
-        Some(id)
+        let distance = self.fresh.first(self.start, self.known())?;
+        self.fresh.remove(self.ring.after(self.start, distance));
+        Some(self.base + distance as u64)
     }
 
     /// Symbol `id`, once decoded and until it is let go of.
     pub fn symbol(&self, id: u64) -> Option<&[u8]> {
-        self.is_decoded(id).then(|| self.payloads.payload(self.ring.slot(id)))
+        let slot = self.in_window(id)?;
+        self.decoded.contains(slot).then(|| self.equations.payload(slot))
     }
 
     /// Forgets everything; the window begins with `first`. The memory is kept.
     pub fn reset(&mut self, first: u64) {
+        self.equations.reset();
         self.decoded.clear();
         self.pivots.clear();
         self.fresh.clear();
         (self.base, self.end) = (first, first);
+        self.start = self.ring.slot(first);
     }
 
     /// The field of the coefficients.
@@ -400,172 +418,99 @@ impl WindowDecoder {
         }
     }
 
-    /// Bytes of a coding vector around the ring.
-    fn vector_len(&self) -> usize {
-        self.shape.field.vector_len_bytes(self.ring.slots())
+    /// Symbols of the window.
+    fn known(&self) -> usize {
+        (self.end - self.base) as usize
     }
 
-    /// The matrix row with an arriving vector as it came.
-    fn arrived(&self) -> usize {
-        self.ring.slots()
+    /// The slot of an id that the window has or is about to have.
+    #[inline]
+    fn slot(&self, id: u64) -> usize {
+        self.ring.after(self.start, (id - self.base) as usize)
     }
 
-    /// The matrix row with an arriving vector after reduction.
-    fn reduced(&self) -> usize {
-        self.ring.slots() + 1
+    /// The slot of an id, if the window has it.
+    #[inline]
+    fn in_window(&self, id: u64) -> Option<usize> {
+        (self.base..self.end).contains(&id).then(|| self.slot(id))
     }
 
-    /// Stage 1: the arrived vector minus its part in what is held; the lowest id left.
-    fn reduce_arrived(&mut self, start: u64, end: u64) -> Option<u64> {
-        let (field, arrived, reduced) = (self.shape.field, self.arrived(), self.reduced());
-        self.coefficients.row_mut(reduced).fill(0);
-        let mut next = start;
-        while let Some(id) = self.decoded.first_absent(next, end) {
-            let slot = self.ring.slot(id);
-            let coefficient = self.coefficients.coefficient(arrived, slot);
-            field.set_coefficient(self.coefficients.row_mut(reduced), slot, coefficient);
-            next = id + 1;
+    #[inline]
+    fn note_decoded(&mut self, slot: usize) {
+        self.decoded.insert(slot);
+        self.fresh.insert(slot);
+    }
+
+    /// Rows that the last arrival has determined are decoded symbols.
+    #[inline]
+    fn note_determined(&mut self) {
+        for &row in self.equations.determined() {
+            self.pivots.remove(row.into());
+            self.decoded.insert(row.into());
+            self.fresh.insert(row.into());
         }
-        if is_zero(self.coefficients.row(reduced)) {
-            return None;
-        }
-        let mut next = start;
-        while let Some(id) = self.pivots.first_in(next, end) {
-            let slot = self.ring.slot(id);
-            let factor = self.coefficients.coefficient(arrived, slot);
-            if factor != 0 {
-                self.coefficients.add_scaled(reduced, factor, slot);
-            }
-            next = id + 1;
-        }
-        Some(self.base + self.distance_to_nonzero(reduced, self.base)? as u64)
-    }
-
-    /// Stage 2, the payload: what arrived minus its part in what is held. Nearly all the work of
-    /// a coded symbol is here, in one call of the kernels.
-    fn fold(&mut self, pivot: u64, payload: &[u8], start: u64, end: u64) {
-        let arrived = self.arrived();
-        let mut next = start;
-        while let Some(id) = self.decoded.first_absent(next, end) {
-            if !self.pivots.contains(id) {
-                self.coefficients.clear_coefficient(arrived, self.ring.slot(id));
-            }
-            next = id + 1;
-        }
-        let (factors, slots) = (self.coefficients.row(arrived), self.ring.slots());
-        let len = self.payloads.combined_len(factors, slots);
-        self.payloads.combine(&[factors], slots, &mut [&mut self.scratch], len);
-        let len = self.shape.field.accumulate(&mut self.scratch, len, 1, payload);
-        self.payloads.set(self.ring.slot(pivot), &self.scratch[..len]);
-    }
-
-    /// A source symbol takes the place of the row that has its id as pivot, and keeps its own
-    /// length; the row, less the symbol, moves on to its next coefficient. It has one: else it
-    /// would be decoded.
-    fn replace_by_source(&mut self, id: u64, symbol: &[u8]) {
-        let slot = self.ring.slot(id);
-        self.coefficients.clear_coefficient(slot, slot);
-        self.pivots.remove(id);
-        let Some(distance) = self.distance_to_nonzero(slot, id) else {
-            debug_assert!(false, "row {id} has its pivot only and is not decoded");
-            return;
-        };
-        let pivot = id + distance as u64;
-        let to = self.ring.slot(pivot);
-        self.coefficients.copy(to, slot);
-        self.payloads.copy(to, slot);
-        self.payloads.set(slot, symbol);
-        self.payloads.add_scaled(to, 1, slot);
-        self.note_decoded(id);
-        self.settle(pivot);
-    }
-
-    /// Stages 2 and 3 for the new row of `pivot`, which is reduced by what is held.
-    fn settle(&mut self, pivot: u64) {
-        let slot = self.ring.slot(pivot);
-        let inverse = self.shape.field.invert(self.coefficients.coefficient(slot, slot));
-        self.coefficients.scale(slot, inverse);
-        self.payloads.scale(slot, inverse);
-        self.pivots.insert(pivot);
-        self.note_if_decoded(pivot);
-        self.clear_column(pivot);
-    }
-
-    /// Stage 3: subtracts row `pivot` from the rows that have its column. Only rows with a lower
-    /// pivot can: a row starts at its pivot.
-    fn clear_column(&mut self, pivot: u64) {
-        let (slot, is_decoded) = (self.ring.slot(pivot), self.decoded.contains(pivot));
-        let mut next = self.base;
-        while let Some(id) = self.pivots.first_in(next, pivot) {
-            next = id + 1;
-            let row = self.ring.slot(id);
-            let factor = self.coefficients.coefficient(row, slot);
-            if factor == 0 {
-                continue;
-            }
-            if is_decoded {
-                self.coefficients.clear_coefficient(row, slot);
-            } else {
-                self.coefficients.add_scaled(row, factor, slot);
-            }
-            self.payloads.add_scaled(row, factor, slot);
-            self.note_if_decoded(id);
-        }
-    }
-
-    fn note_if_decoded(&mut self, pivot: u64) {
-        let slot = self.ring.slot(pivot);
-        let after = (slot + 1) % self.ring.slots();
-        // Around the ring from behind the pivot, the pivot itself comes last.
-        if self.slots_to_nonzero(slot, after) == Some(self.ring.slots() - 1) {
-            self.pivots.remove(pivot);
-            self.note_decoded(pivot);
-        }
-    }
-
-    fn note_decoded(&mut self, id: u64) {
-        self.decoded.insert(id);
-        self.fresh.insert(id);
-    }
-
-    /// How far after `id` the first coefficient of a row is that is not zero.
-    fn distance_to_nonzero(&self, row: usize, id: u64) -> Option<usize> {
-        self.slots_to_nonzero(row, self.ring.slot(id))
-    }
-
-    fn slots_to_nonzero(&self, row: usize, start: usize) -> Option<usize> {
-        if let Some(slot) = self.coefficients.first_nonzero(row, start) {
-            return Some(slot - start);
-        }
-        Some(self.coefficients.first_nonzero(row, 0)? + self.ring.slots() - start)
     }
 
     /// Rows that are about symbols in `first..end` only, by their pivots.
     fn rows_within(&self, first: u64, end: u64) -> RingSet {
         let mut rows = RingSet::new(self.ring);
-        let mut next = first;
-        while let Some(id) = self.decoded.first_in(next, end) {
-            rows.insert(id);
-            next = id + 1;
-        }
-        let beyond = (self.end - end) as usize;
-        let mut next = first;
-        while let Some(id) = self.pivots.first_in(next, end) {
-            let distance = self.distance_to_nonzero(self.ring.slot(id), end);
-            if distance.is_none_or(|distance| distance >= beyond) {
-                rows.insert(id);
+        let (from, count) = (self.slot(first), (end - first) as usize);
+        self.decoded.iter(from, count).for_each(|slot| rows.insert(slot));
+        let (behind, beyond) = (self.ring.after(from, count), (self.end - end) as usize);
+        for slot in self.pivots.iter(from, count) {
+            let left = self.equations.first_left(slot, behind);
+            if left.is_none_or(|distance| distance >= beyond) {
+                rows.insert(slot);
             }
-            next = id + 1;
         }
         rows
     }
 
-    fn payload_len_max(&self, rows: &RingSet) -> usize {
-        let (mut len_max, mut next) = (0, self.base);
-        while let Some(id) = rows.first_in(next, self.end) {
-            len_max = len_max.max(self.payloads.payload(self.ring.slot(id)).len());
-            next = id + 1;
+    /// Length of the longest payload that a combination of rows can have.
+    fn recoded_len_max(&self, rows: &RingSet) -> usize {
+        let slots = self.ring.slots();
+        let len = |slot| match self.decoded.contains(slot) {
+            true => self.equations.payload(slot).len(),
+            false => self.equations.row_len(slot),
+        };
+        rows.iter(0, slots).map(len).max().unwrap_or(0)
+    }
+
+    /// Up to `N` combinations over a run, given as its first slot and its length; the buffers are
+    /// long enough. Payloads are written as long as `len` says, or else as they are, which is
+    /// returned.
+    fn recode_tile<const N: usize>(
+        &self,
+        (first, count): (usize, usize),
+        rows: &RingSet,
+        rng: &mut (impl Rng + ?Sized),
+        vectors_out: &mut [&mut [u8]],
+        outs: &mut [&mut [u8]],
+        len: Option<usize>,
+    ) -> Result<usize, CodecError> {
+        let (field, slots) = (self.shape.field, self.ring.slots());
+        let mut factors = [[0; MAX_BLOCK_SIZE]; N];
+        let row_count = rows.len();
+        for factors in factors.iter_mut().take(outs.len()) {
+            let mut drawn = [0; MAX_BLOCK_SIZE];
+            field.draw_vector(row_count, rng, &mut drawn)?;
+            for (place, slot) in rows.iter(self.start, slots).enumerate() {
+                field.set_coefficient(factors, slot, field.coefficient(&drawn, place));
+            }
         }
-        len_max
+        let mut vectors = [[0; MAX_BLOCK_SIZE]; N];
+        let mut of_payloads = [[0; MAX_BLOCK_SIZE]; N];
+        self.equations.combine_rows(&factors, outs.len(), &mut vectors, &mut of_payloads);
+        for (vector, out) in vectors.iter().zip(vectors_out) {
+            self.ring.unwrap_vector(field, vector, first, out);
+            field.mask_unused(out, count);
+        }
+        let vector_len = field.vector_len_bytes(slots);
+        let of_payloads = of_payloads.each_ref().map(|factors| &factors[..vector_len]);
+        let of_payloads = &of_payloads[..outs.len()];
+        let own_len = |factors: &&[u8]| self.equations.combined_len(factors);
+        let len = len.unwrap_or_else(|| of_payloads.iter().map(own_len).max().unwrap_or(0));
+        self.equations.combine(of_payloads, outs, len);
+        Ok(len)
     }
 }

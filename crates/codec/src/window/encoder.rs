@@ -1,12 +1,11 @@
 //! Source symbols in, coded symbols over any run of them out.
 
+use crate::kernel::OUTPUTS_MAX;
+use crate::recoder::TILE;
 use crate::rows::{Payloads, Shape};
 use crate::window::ring::Ring;
 use crate::window::{Coefficients, check_run, check_sizes, end_of};
-use crate::{CodecError, Field, MAX_BLOCK_SIZE};
-
-/// Coded symbols made at a time: as many as the kernels take.
-const BATCH_SIZE: usize = 4;
+use crate::{Backend, CodecError, Field, MAX_BLOCK_SIZE};
 
 /// The source symbols that are not acknowledged yet, and combinations of them.
 ///
@@ -52,10 +51,23 @@ impl WindowEncoder {
         window_size: usize,
         symbol_size_max: usize,
     ) -> Result<Self, CodecError> {
+        Self::with_backend(field, window_size, symbol_size_max, Backend::detected())
+    }
+
+    /// The same, with instructions of one's own choice.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_backend(
+        field: Field,
+        window_size: usize,
+        symbol_size_max: usize,
+        backend: Backend,
+    ) -> Result<Self, CodecError> {
         check_sizes(window_size, symbol_size_max)?;
         let ring = Ring::new(window_size);
         let shape = Shape::new(field, ring.slots(), symbol_size_max)?;
-        let symbols = Payloads::new(&shape);
+        let symbols = Payloads::with_backend(&shape, backend, false);
         Ok(Self { shape, window_size, ring, symbols, base: 0, end: 0 })
     }
 
@@ -93,7 +105,18 @@ impl WindowEncoder {
         coefficients: Coefficients<'_>,
         out: &mut [u8],
     ) -> Result<usize, CodecError> {
-        self.encode_batch(first, count, &[coefficients], &mut [out])
+        check_run(first, count, self.base, self.end)?;
+        coefficients.check(self.shape.field, count)?;
+        let mut around = [0; MAX_BLOCK_SIZE];
+        let vector = self.wrap(first, count, coefficients, &mut around)?;
+        let slots = self.ring.slots();
+        let len = self.symbols.combined_len(vector, slots);
+        let given = out.len();
+        let Some(out) = out.get_mut(..len) else {
+            return Err(CodecError::BufferTooShort { expected: len, given });
+        };
+        self.symbols.combine(&[vector], slots, &mut [out], len);
+        Ok(len)
     }
 
     /// Writes several coded symbols over the same run at once, faster than one by one: to
@@ -116,30 +139,46 @@ impl WindowEncoder {
             return Err(CodecError::CountOutOfRange { expected_max, given });
         }
         coefficients.iter().try_for_each(|given| given.check(self.shape.field, count))?;
-        let mut around = [[0; MAX_BLOCK_SIZE]; BATCH_SIZE];
-        let slots = self.ring.slots();
-        let mut len = 0;
-        // Lengths first: nothing is written unless all fits. A batch of one is expanded once.
+        // Lengths first: nothing is written unless all fits.
+        let (mut len, mut around) = (0, [0; MAX_BLOCK_SIZE]);
         for given in coefficients {
-            let vector = self.wrap(first, count, *given, &mut around[0])?;
-            len = self.symbols.combined_len(vector, slots).max(len);
+            let vector = self.wrap(first, count, *given, &mut around)?;
+            len = self.symbols.combined_len(vector, self.ring.slots()).max(len);
+            if len == self.symbols.longest() {
+                break;
+            }
         }
         if let Some(out) = outs.iter().find(|out| out.len() < len) {
             return Err(CodecError::BufferTooShort { expected: len, given: out.len() });
         }
-        let batches = coefficients.chunks(BATCH_SIZE).zip(outs.chunks_mut(BATCH_SIZE));
-        for (batch, outs) in batches {
-            let mut vectors = [&[][..]; BATCH_SIZE];
-            let places = vectors.iter_mut().zip(&mut around).zip(batch);
-            for ((vector, around), given) in places {
-                *vector = match coefficients {
-                    [_] => &around[..self.shape.field.vector_len_bytes(slots)],
-                    _ => self.wrap(first, count, *given, around)?,
-                };
+        let tiles = coefficients.chunks(OUTPUTS_MAX).zip(outs.chunks_mut(OUTPUTS_MAX));
+        for (tile, outs) in tiles {
+            if outs.len() <= TILE {
+                self.encode_tile::<TILE>(first, count, tile, outs, len)?;
+            } else {
+                self.encode_tile::<OUTPUTS_MAX>(first, count, tile, outs, len)?;
             }
-            self.symbols.combine(&vectors[..outs.len()], slots, outs, len);
         }
         Ok(len)
+    }
+
+    /// Up to `N` coded symbols of that length, as [`encode_batch`](Self::encode_batch).
+    fn encode_tile<const N: usize>(
+        &self,
+        first: u64,
+        count: usize,
+        coefficients: &[Coefficients<'_>],
+        outs: &mut [&mut [u8]],
+        len: usize,
+    ) -> Result<(), CodecError> {
+        let mut around = [[0; MAX_BLOCK_SIZE]; N];
+        let mut vectors = [&[][..]; N];
+        let places = vectors.iter_mut().zip(&mut around).zip(coefficients);
+        for ((vector, around), given) in places {
+            *vector = self.wrap(first, count, *given, around)?;
+        }
+        self.symbols.combine(&vectors[..outs.len()], self.ring.slots(), outs, len);
+        Ok(())
     }
 
     /// The coding vector of a run, around the ring.
@@ -154,7 +193,12 @@ impl WindowEncoder {
         let mut vector = [0; MAX_BLOCK_SIZE];
         given.expand(field, count, &mut vector)?;
         let around = &mut around[..field.vector_len_bytes(self.ring.slots())];
-        self.ring.wrap_vector(field, &vector[..field.vector_len_bytes(count)], first, around);
+        self.ring.wrap_vector(
+            field,
+            &vector[..field.vector_len_bytes(count)],
+            self.ring.slot(first),
+            around,
+        );
         Ok(around)
     }
 
@@ -192,6 +236,7 @@ impl WindowEncoder {
     /// Empties the window; the next symbol gets the id `first`. The memory is kept.
     pub fn reset(&mut self, first: u64) {
         (self.base, self.end) = (first, first);
+        self.symbols.clear();
     }
 
     /// The field of the coefficients.
@@ -289,9 +334,9 @@ mod tests {
             for number in 0..13_u8 {
                 encoder.push(&[number * 19 + 1; 40][..3 * usize::from(number) + 1]).unwrap();
             }
-            for size in 0..=9 {
+            for size in 0..=19 {
                 let given: std::vec::Vec<_> = (0..size).map(Coefficients::Seed).collect();
-                let mut bytes = [[0xEE; 40]; 9];
+                let mut bytes = [[0xEE; 40]; 19];
                 let mut outs: std::vec::Vec<_> =
                     bytes.iter_mut().take(given.len()).map(|out| &mut out[..]).collect();
                 let len = encoder.encode_batch(1003, 9, &given, &mut outs).unwrap();

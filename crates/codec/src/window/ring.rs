@@ -1,4 +1,4 @@
-//! Ids on a ring: their slots, sets of them, and coding vectors laid around it.
+//! Slots around a ring: sets of them, and coding vectors laid around it.
 
 use crate::Field;
 use crate::window::MAX_WINDOW_SIZE;
@@ -23,9 +23,22 @@ impl Ring {
         (id % self.slots as u64) as usize
     }
 
-    /// Writes around the ring the vector of the run from `first` on, whose unused bits are zero;
-    /// what is not in the run becomes zero.
-    pub fn wrap_vector(self, field: Field, vector: &[u8], first: u64, out: &mut [u8]) {
+    /// The slot so far after another one, no further than once around.
+    #[inline]
+    pub fn after(self, slot: usize, distance: usize) -> usize {
+        let sum = slot + distance;
+        if sum < self.slots { sum } else { sum - self.slots }
+    }
+
+    /// How far the way is from one slot on to another.
+    #[inline]
+    pub fn distance(self, from: usize, to: usize) -> usize {
+        if to >= from { to - from } else { to + self.slots - from }
+    }
+
+    /// Writes around the ring the vector of the run from slot `first` on, whose unused bits are
+    /// zero; what is not in the run becomes zero.
+    pub fn wrap_vector(self, field: Field, vector: &[u8], first: usize, out: &mut [u8]) {
         out.fill(0);
         let (len, start, shift) = self.position(field, first);
         let before = (len - start).min(vector.len());
@@ -42,9 +55,9 @@ impl Ring {
         }
     }
 
-    /// The inverse: writes the vector of the run from `first` on. What follows the run shows in
-    /// the unused bits of its last byte.
-    pub fn unwrap_vector(self, field: Field, around: &[u8], first: u64, out: &mut [u8]) {
+    /// The inverse: writes the vector of the run from slot `first` on. What follows the run shows
+    /// in the unused bits of its last byte.
+    pub fn unwrap_vector(self, field: Field, around: &[u8], first: usize, out: &mut [u8]) {
         let (len, start, shift) = self.position(field, first);
         let before = (len - start).min(out.len());
         if shift == 0 {
@@ -61,32 +74,56 @@ impl Ring {
         }
     }
 
-    /// How many bytes go around the ring, and in which of them, at which bit, an id is.
-    fn position(self, field: Field, id: u64) -> (usize, usize, usize) {
-        let bit = self.slot(id) * field.vector_len_bytes(8);
+    /// How far it is from slot `start` on to the first coefficient of `row` that is not zero where
+    /// `mask` is set. Both are padded with zeros to whole words.
+    pub fn first_common(
+        self,
+        field: Field,
+        row: &[u8],
+        mask: &[u8],
+        start: usize,
+    ) -> Option<usize> {
+        let bits = field.order().ilog2() as usize;
+        let (word, shift) = (start * bits / 64, start * bits % 64);
+        let (row, mask) = (row.as_chunks::<8>().0, mask.as_chunks::<8>().0);
+        let mut words = row.iter().zip(mask).enumerate().map(|(place, (row, mask))| {
+            (place, u64::from_le_bytes(*row) & u64::from_le_bytes(*mask))
+        });
+        let behind = words.clone().skip(word).map(|(place, common)| {
+            (place, if place == word { common & (u64::MAX << shift) } else { common })
+        });
+        let found = { behind }.find(|(_, common)| *common != 0);
+        let (place, common) = found.or_else(|| words.find(|(_, common)| *common != 0))?;
+        let slot = (place * 64 + common.trailing_zeros() as usize) / bits;
+        Some(self.distance(start, slot))
+    }
+
+    /// How many bytes go around the ring, and in which of them, at which bit, a slot is.
+    fn position(self, field: Field, slot: usize) -> (usize, usize, usize) {
+        let bit = slot * field.vector_len_bytes(8);
         (field.vector_len_bytes(self.slots), bit / 8, bit % 8)
     }
 }
 
-/// A set of ids of the window.
+/// A set of slots.
 #[derive(Clone, Debug)]
 pub struct RingSet {
-    ring: Ring,
+    slots: usize,
     words: [u64; MAX_WINDOW_SIZE / 64],
 }
 
 impl RingSet {
     pub fn new(ring: Ring) -> Self {
-        Self { ring, words: [0; MAX_WINDOW_SIZE / 64] }
+        Self { slots: ring.slots, words: [0; MAX_WINDOW_SIZE / 64] }
     }
 
-    pub fn insert(&mut self, id: u64) {
-        let slot = self.ring.slot(id);
+    #[inline]
+    pub fn insert(&mut self, slot: usize) {
         self.words[slot / 64] |= 1 << (slot % 64);
     }
 
-    pub fn remove(&mut self, id: u64) {
-        let slot = self.ring.slot(id);
+    #[inline]
+    pub fn remove(&mut self, slot: usize) {
         self.words[slot / 64] &= !(1 << (slot % 64));
     }
 
@@ -94,37 +131,57 @@ impl RingSet {
         self.words.fill(0);
     }
 
-    pub fn contains(&self, id: u64) -> bool {
-        let slot = self.ring.slot(id);
+    #[inline]
+    pub fn contains(&self, slot: usize) -> bool {
         (self.words[slot / 64] >> (slot % 64)) & 1 == 1
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.used().iter().all(|&word| word == 0)
+    }
+
     pub fn len(&self) -> usize {
-        self.words.iter().map(|word| word.count_ones() as usize).sum()
+        self.used().iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// The first id in `from..to` that is in the set. The range is no longer than the ring.
-    pub fn first_in(&self, from: u64, to: u64) -> Option<u64> {
-        self.find(from, to, 0)
+    fn used(&self) -> &[u64] {
+        &self.words[..self.slots.div_ceil(64)]
     }
 
-    /// The first id in `from..to` that is not in the set. The range is no longer than the ring.
-    pub fn first_absent(&self, from: u64, to: u64) -> Option<u64> {
-        self.find(from, to, u64::MAX)
+    /// How far after slot `start` the first one of the set is, of `count` slots from there on, no
+    /// more than the ring has.
+    #[inline]
+    pub fn first(&self, start: usize, count: usize) -> Option<usize> {
+        self.find(start, count, 0)
     }
 
-    /// The first id in the range whose bit, flipped as `flip` says, is set.
-    fn find(&self, from: u64, to: u64, flip: u64) -> Option<u64> {
-        let count = to.saturating_sub(from) as usize;
-        let start = self.ring.slot(from);
-        let before = count.min(self.ring.slots - start);
+    /// The same for the first one that is not in the set.
+    #[inline]
+    pub fn first_absent(&self, start: usize, count: usize) -> Option<usize> {
+        self.find(start, count, u64::MAX)
+    }
+
+    /// The slots of the set, as they come around the ring from `start` on, of `count` slots.
+    pub fn iter(&self, start: usize, count: usize) -> impl Iterator<Item = usize> {
+        let mut next = 0;
+        core::iter::from_fn(move || {
+            let from = (start + next) % self.slots;
+            let slot = next + self.first(from, count.checked_sub(next)?)?;
+            next = slot + 1;
+            Some((start + slot) % self.slots)
+        })
+    }
+
+    /// The first one whose bit, flipped as `flip` says, is set.
+    #[inline]
+    fn find(&self, start: usize, count: usize, flip: u64) -> Option<usize> {
+        let before = count.min(self.slots - start);
         let found = find_bit(&self.words, start, start + before, flip).map(|slot| slot - start);
-        let found = found
-            .or_else(|| find_bit(&self.words, 0, count - before, flip).map(|slot| slot + before))?;
-        Some(from + found as u64)
+        found.or_else(|| find_bit(&self.words, 0, count - before, flip).map(|slot| slot + before))
     }
 }
 
+#[inline]
 fn find_bit(words: &[u64], start: usize, end: usize, flip: u64) -> Option<usize> {
     let mut place = start;
     while place < end {
@@ -152,21 +209,26 @@ mod tests {
             let ring = Ring::new(size);
             for base in [0, 5, 60, 1000, u64::MAX - 1100] {
                 let mut set = RingSet::new(ring);
-                let ids = base..base + size as u64;
-                let wanted = |id: &u64| (id - base) % 3 == 1;
-                ids.clone().filter(wanted).for_each(|id| set.insert(id));
-                assert_eq!(set.len(), ids.clone().filter(wanted).count());
-                for from in ids.clone().step_by(5) {
-                    for to in (from..=ids.end).step_by(7) {
-                        let expected = (from..to).find(wanted);
-                        assert_eq!(set.first_in(from, to), expected, "{size} {base} {from}..{to}");
-                        let expected = (from..to).find(|id| !wanted(id));
-                        assert_eq!(set.first_absent(from, to), expected);
+                let wanted = |index: &usize| index % 3 == 1;
+                let slot = |index: usize| ring.slot(base + index as u64);
+                (0..size).filter(wanted).for_each(|index| set.insert(slot(index)));
+                assert_eq!(set.len(), (0..size).filter(wanted).count());
+                assert_eq!(set.is_empty(), size == 1);
+                assert!(set.iter(slot(0), size).eq((0..size).filter(wanted).map(slot)));
+                for from in (0..size).step_by(5) {
+                    assert_eq!(ring.after(slot(0), from), slot(from));
+                    assert_eq!(ring.distance(slot(0), slot(from)), from);
+                    for to in (from..=size).step_by(7) {
+                        let found = set.first(slot(from), to - from).map(|index| index + from);
+                        assert_eq!(found, (from..to).find(wanted), "{size} {base} {from}..{to}");
+                        let found = set.first_absent(slot(from), to - from);
+                        let expected = (from..to).find(|index| !wanted(index));
+                        assert_eq!(found.map(|index| index + from), expected);
                     }
                 }
-                ids.clone().for_each(|id| set.remove(id));
-                assert_eq!(set.first_in(base, ids.end), None);
-                assert_eq!(set.first_absent(base, base), None);
+                (0..size).for_each(|index| set.remove(slot(index)));
+                assert_eq!((set.first(slot(0), size), set.is_empty()), (None, true));
+                assert_eq!(set.first_absent(slot(0), 0), None);
             }
         }
     }
@@ -182,7 +244,7 @@ mod tests {
                     let mut vector = vec![0; field.vector_len_bytes(count)];
                     field.expand_seed(first as u32, count, &mut vector).unwrap();
                     let mut around = vec![0xEE; field.vector_len_bytes(ring.slots())];
-                    ring.wrap_vector(field, &vector, first, &mut around);
+                    ring.wrap_vector(field, &vector, ring.slot(first), &mut around);
                     for index in 0..ring.slots() {
                         let slot = ring.slot(first + index as u64);
                         let expected =
@@ -190,8 +252,31 @@ mod tests {
                         assert_eq!(field.coefficient(&around, slot), expected);
                     }
                     let mut back = vec![0xEE; vector.len()];
-                    ring.unwrap_vector(field, &around, first, &mut back);
+                    ring.unwrap_vector(field, &around, ring.slot(first), &mut back);
                     assert_eq!(back, vector);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_two_rows_have_in_common_is_found_around_the_ring() {
+        for field in [Field::Gf2, Field::Gf16, Field::Gf256] {
+            for size in [5, 64, 100] {
+                let ring = Ring::new(size);
+                let len = field.vector_len_bytes(ring.slots()).next_multiple_of(8);
+                for (a, b) in (0..size).flat_map(|a| [(a, a / 2), (a, (a * 7 + 1) % size)]) {
+                    let (mut row, mask) = (vec![0; len], vec![0xFF; len]);
+                    let none = vec![0; len];
+                    for slot in [a, b] {
+                        field.set_coefficient(&mut row, slot, 1);
+                    }
+                    for start in 0..ring.slots() {
+                        let expected = ring.distance(start, a).min(ring.distance(start, b));
+                        let found = ring.first_common(field, &row, &mask, start);
+                        assert_eq!(found, Some(expected), "{field:?} {size} {a} {b} {start}");
+                        assert_eq!(ring.first_common(field, &row, &none, start), None);
+                    }
                 }
             }
         }

@@ -22,13 +22,14 @@ pub(super) fn check(
     let sound = || -> Result<NodeConfig, Problem> {
         let role = role(&file)?;
         let underlay = underlay(&file)?;
+        let (coding, limit) = (file.coding.resolve(), file.limits.ingress_packets);
         Ok(NodeConfig {
             id: StationId(file.station.id),
             role,
             psk,
-            coding: file.coding.resolve(),
+            coding,
             link_errors: link_errors(&file.link_errors, role)?,
-            ingress_packets: file.limits.ingress_packets,
+            ingress_packets: limit.unwrap_or_else(|| coding.ingress_packets_default()),
             tun: tun(&file)?,
             peers: peers(&file, &underlay.kind)?,
             underlay,

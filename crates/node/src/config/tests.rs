@@ -58,7 +58,7 @@ fn a_sound_file_is_read() {
     assert_eq!(config.psk.0[31], 0x1f);
     assert_eq!(config.coding, CodingParams::default());
     assert_eq!(config.link_errors, LinkErrors::Measured);
-    assert_eq!(config.ingress_packets, 128);
+    assert_eq!(config.ingress_packets, 100);
     assert_eq!(config.peers[1].mac, Some(Mac([2, 0, 0, 0, 0, 3])));
     let UnderlayKind::Ethernet { ethertype, qdisc_bypass, .. } = config.underlay.kind else {
         panic!("{:?}", config.underlay)

@@ -8,7 +8,9 @@ use crate::inspect::WindowView;
 use crate::session::{Joined, Opened};
 use crate::window::receiver::WindowReceiver;
 use crate::window::sender::WindowSender;
-use crate::wire::{HEADER_LEN, Kind, TAG_LEN, WindowAck, WindowSymbol};
+use crate::wire::{
+    HEADER_LEN, Kind, TAG_LEN, WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WindowAck, WindowSymbol,
+};
 
 /// Sender, receiver, and what they say to each other's other side.
 pub(crate) struct WindowEndpoint {
@@ -118,7 +120,7 @@ impl WindowEndpoint {
             ack.loss_ratio = ratios.e3;
         }
         self.sender.handle_ack(now, &ack, &mut shared.stats);
-        shared.ingress.set_rtt(self.sender.rtt());
+        shared.ingress.set_rtt(self.sender.rtt(), shared.config.coding.goal);
         if shared.config.rate_bps.is_none() {
             let frame_bits = 8.0 * shared.config.frame_len_max as f64;
             shared.pacer.set_rate((frame_bits * self.sender.frames_per_s()) as u64);
@@ -165,7 +167,9 @@ impl WindowEndpoint {
 
     fn send_symbol(&mut self, shared: &mut Shared, now: Time, ack_due: bool, has_news: bool) {
         let room = shared.config.frame_len_max - HEADER_LEN - TAG_LEN - self.body.len();
-        let has_ack = (ack_due || has_news) && self.make_ack(shared, now).is_some();
+        // News that are not due wait for a symbol with room, rather than take a frame of their own.
+        let wanted = ack_due || (has_news && room >= WINDOW_ACK_LEN + WINDOW_BITMAP_LEN_MAX);
+        let has_ack = wanted && self.make_ack(shared, now).is_some();
         self.holds_ack = has_ack && self.ack.len() > room;
         let piggyback = has_ack && !self.holds_ack;
         shared.group.begin(Kind::Window, piggyback, &mut shared.frame);

@@ -3,8 +3,8 @@
 //! Random loss says nothing about congestion, delay does. As in Copa (Arun and Balakrishnan, NSDI
 //! 2018), a flow aims at a few frames queued: the rate is what comes through, more while less
 //! than that is queued, less while more is. Where the queue never drains, somebody fills it who
-//! takes no notice of delay; then the aim follows losses as TCP's window does, and the flow holds
-//! its share.
+//! takes no notice of delay; then a window of frames grows and shrinks as TCP's does, at losses
+//! that come while much is queued, and the flow holds its share.
 //!
 //! Different from Copa: the rate is controlled, not a window of frames; delay is that of one way,
 //! so that feedback may wait for data to ride on; and delays below [`NOISE`] count as none, since
@@ -25,15 +25,25 @@ const FRAMES_PER_S_MAX: f64 = 2e6;
 const NOISE: Duration = Duration::from_millis(1);
 /// Copa's default delta, and its reciprocal: frames kept queued.
 const QUEUED_MIN: f64 = 1.0;
-/// The most of it beside flows that fill the queue.
-const QUEUED_MAX: f64 = 1_000.0;
+/// Beside flows that fill the queue: frames by which the window grows in a round trip, and what
+/// stays of it after a loss. Cubic's in the region where it is as fast as Reno (RFC 9438, Section
+/// 4.3).
+const COMPETE_GROWTH: f64 = 0.53;
+const COMPETE_DECREASE: f64 = 0.7;
+/// A loss is one of congestion where more than this share of the longest queue stood.
+const CONGESTED_RATIO: f64 = 0.7;
+/// Bounds of the window beside such flows, frames.
+const COMPETE_WINDOW_MIN: f64 = 4.0;
+const COMPETE_WINDOW_MAX: f64 = 100_000.0;
+/// How long the most that came through is remembered: half of what is above is forgotten.
+const PEAK_MEMORY: Duration = Duration::from_secs(20);
 /// How long the least delay is remembered.
 const BASE_MEMORY: Duration = Duration::from_secs(20);
 /// Round trips in which a queue of ours alone has drained at least once.
 const DRAIN_ROUND_TRIPS: u32 = 5;
 /// A queue is drained when less stays than this, or than so many frames.
-const DRAINED: Duration = Duration::from_millis(5);
-const DRAINED_FRAMES: f64 = 5.0;
+const DRAINED: Duration = Duration::from_millis(3);
+const DRAINED_FRAMES: f64 = 4.0;
 /// And at least this long.
 const DRAIN_PATIENCE_MIN: Duration = Duration::from_millis(200);
 /// Share of the rate that goes on while a queue is drained.
@@ -58,8 +68,10 @@ const ROUND_TRIP_MIN: Duration = Duration::from_millis(2);
 pub(crate) struct Sample {
     /// One-way delay of the newest frame, on clocks whose difference is constant, nanoseconds.
     pub(crate) one_way_ns: i64,
-    /// Round trip as far as it is known.
+    /// Round trip as far as it is known, up to when feedback is late.
     pub(crate) round_trip: Duration,
+    /// The same, smoothed.
+    pub(crate) round_trip_smoothed: Duration,
     /// Frames that feedback newly told of, and the span in which they came.
     pub(crate) told: usize,
     /// See `told`; zero if it is not known.
@@ -96,6 +108,8 @@ pub(crate) struct RateControl {
     frames_per_s: f64,
     /// Frames a second that came through of late, lost ones included.
     through_per_s: f64,
+    /// The most of it in the long run.
+    peak_per_s: f64,
     /// Least one-way delay in the long run.
     base: MinFilter,
     /// Least one-way delay of late: without the noise on top.
@@ -105,9 +119,11 @@ pub(crate) struct RateControl {
     round_trip_ends: Time,
     adjusted_at: Time,
     drained_at: Time,
-    /// 1 / delta.
-    queued: f64,
-    lost_in_round_trip: bool,
+    /// Beside flows that fill the queue: frames that may be on their way, and the longest queue.
+    window: f64,
+    longest: Duration,
+    competed_at: Option<Time>,
+    congested_in_round_trip: bool,
 }
 
 impl RateControl {
@@ -116,14 +132,17 @@ impl RateControl {
             phase: Phase::Start,
             frames_per_s: FRAMES_PER_S_FIRST,
             through_per_s: FRAMES_PER_S_FIRST,
+            peak_per_s: 0.0,
             base: MinFilter::default(),
             standing: MinFilter::default(),
             gain: GAIN_START,
             round_trip_ends: now,
             adjusted_at: now,
             drained_at: now,
-            queued: QUEUED_MIN,
-            lost_in_round_trip: false,
+            window: COMPETE_WINDOW_MIN,
+            longest: Duration::ZERO,
+            competed_at: None,
+            congested_in_round_trip: false,
         }
     }
 
@@ -133,6 +152,11 @@ impl RateControl {
             Phase::Drain { .. } => DRAIN_RATIO * self.frames_per_s,
             Phase::Start | Phase::Follow | Phase::Compete { .. } => self.frames_per_s,
         }
+    }
+
+    /// Frames a second that came through of late.
+    pub(crate) fn through_per_s(&self) -> f64 {
+        self.through_per_s
     }
 
     /// Queueing delay of late.
@@ -153,21 +177,24 @@ impl RateControl {
             self.base = MinFilter::default();
             self.base.push(now, sample.one_way_ns, BASE_MEMORY);
         }
-        self.lost_in_round_trip |= sample.lost > 0;
         let passed = now - self.adjusted_at;
         self.adjusted_at = now;
         let share = (passed.as_secs_f64() / round_trip.as_secs_f64()).min(1.0);
         self.note_through(sample, share);
+        self.fade_peak(passed);
         let queueing = self.queueing();
+        self.longest = self.longest.max(queueing);
+        let much = queueing > self.longest.mul_f64(CONGESTED_RATIO);
+        self.congested_in_round_trip |= sample.lost > 0 && much;
         if queueing < self.drained_below() {
             self.drained_at = now;
         }
-        self.change_phase(now, queueing, round_trip);
+        self.change_phase(now, queueing, sample);
         if now >= self.round_trip_ends {
             self.end_round_trip(queueing, sample.limited);
-            self.round_trip_ends = now + round_trip;
+            self.round_trip_ends = now + sample.round_trip_smoothed.max(ROUND_TRIP_MIN);
         }
-        self.adjust(queueing, round_trip, sample.limited);
+        self.adjust(queueing, sample);
     }
 
     /// What comes through says what the path takes only where it was kept busy.
@@ -181,42 +208,65 @@ impl RateControl {
         }
     }
 
-    fn drained_below(&self) -> Duration {
-        DRAINED.max(Duration::from_secs_f64(DRAINED_FRAMES / self.frames_per_s))
+    /// What the path has taken at most says how long a frame takes, whatever is sent now.
+    fn fade_peak(&mut self, passed: Duration) {
+        let kept = 0.5f64.powf(passed.as_secs_f64() / PEAK_MEMORY.as_secs_f64());
+        let above = (self.peak_per_s - self.through_per_s).max(0.0);
+        // What it begins with is a guess, of which nothing is to be remembered.
+        let kept = if self.phase == Phase::Start { 0.0 } else { kept };
+        self.peak_per_s = self.through_per_s + kept * above;
     }
 
-    fn change_phase(&mut self, now: Time, queueing: Duration, round_trip: Duration) {
+    fn drained_below(&self) -> Duration {
+        DRAINED.max(Duration::from_secs_f64(DRAINED_FRAMES / self.peak_per_s))
+    }
+
+    fn change_phase(&mut self, now: Time, queueing: Duration, sample: Sample) {
+        let round_trip = sample.round_trip.max(ROUND_TRIP_MIN);
         let drained = self.drained_at == now;
         let patience = (DRAIN_ROUND_TRIPS * round_trip).max(DRAIN_PATIENCE_MIN);
         let drain = Phase::Drain { until: now + 2 * queueing + 2 * round_trip };
         self.phase = match self.phase {
             Phase::Start if queueing > self.aim() => drain,
-            Phase::Follow if now - self.drained_at > patience => drain,
+            Phase::Follow if now - self.drained_at > patience => {
+                self.prepare_to_compete(now, queueing, sample);
+                drain
+            }
             Phase::Drain { .. } if drained => Phase::Follow,
             Phase::Drain { until } if now > until => {
+                self.competed_at = Some(now);
                 Phase::Compete { until: now + COMPETE_ROUND_TRIPS * round_trip }
             }
-            Phase::Compete { .. } if drained => Phase::Follow,
             Phase::Compete { until } if now > until => drain,
             same => same,
         };
     }
 
-    /// Queueing delay that is aimed at.
-    fn aim(&self) -> Duration {
-        NOISE + Duration::from_secs_f64(self.queued / self.through_per_s)
+    /// Whoever competed until recently goes on with what it had then: a queue that was empty for a
+    /// moment was so because all have met with loss. Others begin with half of the path.
+    fn prepare_to_compete(&mut self, now: Time, queueing: Duration, sample: Sample) {
+        if self.competed_at.is_none_or(|at| now - at > PEAK_MEMORY) {
+            let on_their_way = self.peak_per_s * sample.round_trip_smoothed.as_secs_f64();
+            self.window = (0.5 * on_their_way).max(COMPETE_WINDOW_MIN);
+            self.longest = queueing;
+        }
     }
 
-    /// Beside flows that fill the queue: one more frame queued each round trip, half of them where
-    /// there was loss.
+    /// Queueing delay that is aimed at.
+    fn aim(&self) -> Duration {
+        NOISE + Duration::from_secs_f64(QUEUED_MIN / self.through_per_s)
+    }
+
     fn end_round_trip(&mut self, queueing: Duration, limited: bool) {
-        self.queued = match self.phase {
-            Phase::Compete { .. } if self.lost_in_round_trip => self.queued / 2.0,
-            Phase::Compete { .. } | Phase::Drain { .. } => self.queued + 1.0,
-            Phase::Start | Phase::Follow => QUEUED_MIN,
+        if let Phase::Compete { .. } = self.phase {
+            let window = match (self.congested_in_round_trip, limited) {
+                (true, _) => COMPETE_DECREASE * self.window,
+                (false, true) => self.window + COMPETE_GROWTH,
+                (false, false) => self.window,
+            };
+            self.window = window.clamp(COMPETE_WINDOW_MIN, COMPETE_WINDOW_MAX);
         }
-        .clamp(QUEUED_MIN, QUEUED_MAX);
-        self.lost_in_round_trip = false;
+        self.congested_in_round_trip = false;
         self.gain = match self.phase {
             Phase::Start => GAIN_START,
             _ if queueing < NOISE && limited => (2.0 * self.gain).min(GAIN_MAX),
@@ -224,7 +274,15 @@ impl RateControl {
         };
     }
 
-    fn adjust(&mut self, queueing: Duration, round_trip: Duration, limited: bool) {
+    fn adjust(&mut self, queueing: Duration, sample: Sample) {
+        let limited = sample.limited;
+        let round_trip = sample.round_trip.max(ROUND_TRIP_MIN);
+        if let Phase::Compete { .. } = self.phase {
+            let round_trip = sample.round_trip_smoothed.max(ROUND_TRIP_MIN);
+            let rate = self.window / round_trip.as_secs_f64();
+            self.frames_per_s = rate.clamp(FRAMES_PER_S_MIN, FRAMES_PER_S_MAX);
+            return;
+        }
         let want = self.aim().as_secs_f64() - queueing.as_secs_f64();
         let gain = want / (SETTLE_ROUND_TRIPS * round_trip.as_secs_f64());
         let gain = if queueing < NOISE { gain.max(self.gain) } else { gain };

@@ -17,11 +17,13 @@ pub(crate) struct Outlook {
 
 /// Expected deficit from which on a repair symbol is more needed than not.
 const NEEDED: f64 = 0.5;
+/// Standard deviations of the deficit that are insured against with air that nobody wants.
+const DEVIATIONS_IDLE: f64 = 2.0;
 /// Known deficit, less what repair on its way will cover, from which on the oldest missing symbol
 /// is sent again rather than a coded one: it is of use by itself.
 const UNCOVERED: f64 = 0.3;
-/// Frames on their way from which on losses among them are half foreseen, half waited for.
-const FORESIGHT_FROM: f64 = 20.0;
+/// Source symbols on their way of which losses are half foreseen, half waited for.
+const FORESIGHT_FROM: f64 = 15.0;
 
 impl Outlook {
     /// Innovative symbols that the receiver is expected to lack once everything on its way has
@@ -45,15 +47,14 @@ impl Outlook {
     /// feedback will tell: where few frames are on their way, whoever waits for it sends a copy
     /// that is never in vain, and is hardly later than a coded symbol sent on suspicion.
     fn foreseen_deficit(&self) -> f64 {
-        let on_their_way = (self.sources + self.repairs) as f64;
-        let ratio = on_their_way / FORESIGHT_FROM;
+        let ratio = self.sources as f64 / FORESIGHT_FROM;
         let weight = ratio * ratio / (1.0 + ratio * ratio);
         self.uncovered() + weight * self.loss_ratio * self.sources as f64
     }
 
     /// Whether a repair symbol is worth its airtime where nothing else is to be sent.
     pub(crate) fn welcomes_repair(&self) -> bool {
-        self.expected_deficit() >= NEEDED
+        self.expected_deficit() + DEVIATIONS_IDLE * self.deviation() >= NEEDED
     }
 
     /// Whether a copy of a missing symbol that has none on its way serves better than a coded
@@ -115,9 +116,13 @@ impl Reserve {
         self.symbols.clamp(DEVIATIONS_MIN * deviation, most)
     }
 
-    /// Feedback tells that of `received` more frames, `useless` brought nothing.
-    pub(crate) fn note(&mut self, received: f64, useless: u16, outlook: &Outlook) {
-        self.symbols += GAIN * (f64::from(useless) - self.waste_ratio_goal * received);
+    /// Feedback tells that of `received` more frames, `useless` brought nothing; `spare` more could
+    /// have come, and nobody wanted to send them. What is in vain then takes nothing from anybody:
+    /// a flow that does not fill the air is repaired ahead of need, so that what it waits for, its
+    /// own acknowledgements above all, comes evenly.
+    pub(crate) fn note(&mut self, received: f64, spare: f64, useless: u16, outlook: &Outlook) {
+        let allowed = self.waste_ratio_goal * received + spare;
+        self.symbols += GAIN * (f64::from(useless) - allowed);
         // What is out of bounds must not have to come all the way back.
         self.symbols = self.bounded(outlook);
     }

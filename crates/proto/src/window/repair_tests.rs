@@ -29,7 +29,29 @@ fn what_is_known_to_be_missing_is_sent_again_once() {
     let missing = outlook(1, 0, 0, 0.1);
     assert!(reserve.wants_repair(&missing, 0.0) && missing.prefers_copy());
     let under_way = outlook(1, 0, 1, 0.1);
-    assert!(!under_way.prefers_copy() && !under_way.welcomes_repair());
+    assert!(!under_way.prefers_copy() && !reserve.wants_repair(&under_way, 0.0));
+}
+
+#[test]
+fn air_that_nobody_wants_insures_against_losses_that_are_likely() {
+    assert!(outlook(0, 1, 0, 0.1).welcomes_repair() && outlook(1, 0, 1, 0.1).welcomes_repair());
+    assert!(!outlook(0, 1, 1, 0.1).welcomes_repair());
+    assert!(!outlook(0, 1, 0, 0.01).welcomes_repair() && outlook(0, 50, 0, 0.01).welcomes_repair());
+}
+
+#[test]
+fn losses_on_a_short_way_are_waited_for_rather_than_foreseen() {
+    let reserve = Reserve::new(Goal::Throughput);
+    assert!(!reserve.wants_repair(&outlook(0, 4, 0, 0.3), 0.0));
+    assert!(reserve.wants_repair(&outlook(0, 100, 0, 0.3), 0.0));
+}
+
+#[test]
+fn where_air_is_spare_repair_runs_ahead_of_need() {
+    let (busy, mut spare) = (Reserve::new(Goal::Throughput), Reserve::new(Goal::Throughput));
+    let now = outlook(0, 60, 6, 0.1);
+    (0..100).for_each(|_| spare.note(5.0, 5.0, 0, &now));
+    assert!(!busy.wants_repair(&now, 0.0) && spare.wants_repair(&now, 0.0));
 }
 
 proptest! {
@@ -51,13 +73,16 @@ proptest! {
     /// what is missing is wanted in the end whatever was in vain before.
     #[test]
     fn no_waste_ever_ends_repair(
-        notes in proptest::collection::vec((0u32..300, any::<u16>(), 0usize..300, 0u32..=95), 0..60),
+        notes in proptest::collection::vec(
+            (0u32..300, 0u32..300, any::<u16>(), 0usize..300, 0u32..=95),
+            0..60,
+        ),
     ) {
         for goal in [Goal::Throughput, Goal::LowDelay] {
             let mut reserve = Reserve::new(goal);
-            for &(received, useless, sources, percent) in &notes {
+            for &(received, spare, useless, sources, percent) in &notes {
                 let now = outlook(0, sources, 0, f64::from(percent) / 100.0);
-                reserve.note(f64::from(received), useless, &now);
+                reserve.note(f64::from(received), f64::from(spare), useless, &now);
             }
             prop_assert!(reserve.wants_repair(&outlook(2, 0, 0, 0.0), 0.0));
             prop_assert!(reserve.wants_repair(&outlook(40, 100, 0, 0.3), 0.0));
@@ -90,7 +115,7 @@ fn waste(goal: Goal, loss_ratio: f64, ahead: usize) -> f64 {
         }
         received += 1.0 - loss_ratio;
         if frame % 5 == 0 {
-            reserve.note(received - told.1, useless.wrapping_sub(told.0), &now);
+            reserve.note(received - told.1, 0.0, useless.wrapping_sub(told.0), &now);
             told = (useless, received);
         }
     }

@@ -30,12 +30,15 @@ use crate::wire::{WindowAck, WindowForm, WindowSymbol};
 
 /// Timeout before the round trip was measured.
 const TIMEOUT_FIRST: Duration = Duration::from_millis(100);
-/// Timeouts in a row after which the receiver is only probed: with one symbol a timeout.
-const TIMEOUTS_TO_PROBE: u32 = 3;
-/// Longest span between feedback and feedback that is learned from, in intervals.
-const GAPS_MAX: u32 = 8;
-/// Timeouts in a row before they become longer: a few frames in a row do get lost.
-const TIMEOUTS_UNSTRETCHED: u32 = 2;
+/// Longest wait for feedback that is learned from, in intervals of feedback beyond a round trip.
+const WAIT_MAX: u32 = 8;
+/// Bounds of the timeouts in a row that are borne: a few frames in a row do get lost.
+const TIMEOUTS_BORNE: core::ops::RangeInclusive<u32> = 2..=8;
+/// Probability that as many probes and answers are lost although the receiver is there.
+const ALL_LOST: f64 = 0.02;
+/// Probability that all probes of a timeout are lost, and the most of them.
+const PROBES_LOST: f64 = 0.1;
+const PROBES_MAX: u32 = 3;
 /// Longest span between two frames that says something about the path's rate, microseconds.
 const SPAN_US_MAX: u32 = 10_000_000;
 /// Loss ratio beyond which estimates are not followed: some frame must get through.
@@ -83,11 +86,13 @@ pub(crate) struct WindowSender {
     reserve: Reserve,
     /// Symbols in vain, as feedback counted them last.
     told_useless: Option<u16>,
-    /// Free air was filled with repair since: what of it was in vain has cost nothing.
-    idle_repair: bool,
+    /// Nothing was to be sent since then.
+    idle_since: Option<Time>,
+    /// Time without anything to send since feedback was taken last.
+    idle: Duration,
     rtt: RttEstimator,
-    /// Spans between feedback and feedback; some of it gets lost.
-    gaps: RttEstimator,
+    /// How long it takes until feedback tells of a frame; some of it waits, some gets lost.
+    wait: RttEstimator,
     last_ack_at: Time,
     timeouts_in_row: u32,
     /// Last time something was asked for by a timeout.
@@ -128,9 +133,10 @@ impl WindowSender {
             loss_ratio: 0.0,
             reserve: Reserve::new(params.goal),
             told_useless: None,
-            idle_repair: false,
+            idle_since: None,
+            idle: Duration::ZERO,
             rtt: RttEstimator::new(),
-            gaps: RttEstimator::new(),
+            wait: RttEstimator::new(),
             last_ack_at: now,
             timeouts_in_row: 0,
             asked_at: now,
@@ -159,6 +165,27 @@ impl WindowSender {
         body: &mut Vec<u8>,
         stats: &mut Stats,
     ) -> bool {
+        let sent = self.poll_symbol(now, counter, ingress, body, stats);
+        if sent {
+            self.end_idle(now);
+        } else {
+            self.idle_since.get_or_insert(now);
+        }
+        sent
+    }
+
+    fn end_idle(&mut self, now: Time) {
+        self.idle += self.idle_since.take().map_or(Duration::ZERO, |since| now - since);
+    }
+
+    fn poll_symbol(
+        &mut self,
+        now: Time,
+        counter: u32,
+        ingress: &mut IngressQueue,
+        body: &mut Vec<u8>,
+        stats: &mut Stats,
+    ) -> bool {
         if self.probes > 0 && !self.sources.is_empty() {
             self.probes -= 1;
             match self.lying_still() {
@@ -168,7 +195,7 @@ impl WindowSender {
             return true;
         }
         // When all that could be asked with was given up, a new symbol asks.
-        if self.timeouts_in_row >= TIMEOUTS_TO_PROBE && !self.sources.is_empty() {
+        if self.timeouts_in_row > self.timeouts_borne() && !self.sources.is_empty() {
             return false;
         }
         let outlook = self.outlook();
@@ -176,7 +203,6 @@ impl WindowSender {
         let copy = if outlook.prefers_copy() { self.lying_still() } else { None };
         let wanted = copy.is_some() || self.reserve.wants_repair(&outlook, self.age(now));
         if !self.sources.is_empty() && (wanted || (!has_new && outlook.welcomes_repair())) {
-            self.idle_repair |= !wanted;
             match copy {
                 Some(at) => self.emit_copy(now, counter, at, body, stats),
                 None => self.emit_coded(now, counter, body, stats),
@@ -209,11 +235,13 @@ impl WindowSender {
 
     /// What the receiver lacks as far as is known, of what it knows of and of what it does not.
     fn deficit(&self) -> usize {
-        let lost_beyond = self.lost_beyond.get().unwrap_or_else(|| {
+        let count = || {
             let beyond = self.told_end.saturating_sub(self.coder.base()) as usize;
             let missing = |source: &&Source| source.fate == Fate::Missing;
             self.sources.iter().skip(beyond).filter(missing).count()
-        });
+        };
+        let lost_beyond = self.lost_beyond.get().unwrap_or_else(count);
+        debug_assert_eq!(lost_beyond, count(), "it is forgotten with every change");
         self.lost_beyond.set(Some(lost_beyond));
         self.told_deficit + lost_beyond
     }
@@ -315,10 +343,10 @@ impl WindowSender {
         if next > end || self.told_counter.is_some_and(|told| ack.counter < told) {
             return; // Of this station's last run, or overtaken by newer feedback.
         }
-        self.gaps.sample((now - self.last_ack_at).min(GAPS_MAX * self.params.ack_interval));
+        self.note_wait(now, ack);
         self.last_ack_at = now;
         self.timeouts_in_row = 0;
-        self.note_waste(ack);
+        self.note_waste(now, ack);
         self.told_counter = Some(ack.counter);
         self.loss_ratio = ack.loss_ratio.clamp(0.0, LOSS_RATIO_MAX);
         self.advance(next);
@@ -341,18 +369,30 @@ impl WindowSender {
         stats.erasure_ratio_e3 = self.loss_ratio;
     }
 
-    /// Lets the reserve follow what was sent in vain, where it has cost something.
-    fn note_waste(&mut self, ack: &WindowAck) {
+    /// Learns how long feedback about a frame takes, from the oldest that this tells of.
+    fn note_wait(&mut self, now: Time, ack: &WindowAck) {
+        if let Some(oldest) = self.log.oldest().filter(|sent| sent.counter <= ack.counter) {
+            let longest = self.rtt.timeout() + WAIT_MAX * self.params.ack_interval;
+            self.wait.sample((now - oldest.at).min(longest));
+        }
+    }
+
+    /// Lets the reserve follow what was sent in vain.
+    fn note_waste(&mut self, now: Time, ack: &WindowAck) {
+        if self.idle_since.is_some() {
+            self.end_idle(now);
+            self.idle_since = Some(now);
+        }
+        let idle = core::mem::take(&mut self.idle);
         let frames = self.told_counter.map_or(0, |told| ack.counter - told);
-        if let Some(told) = self.told_useless
-            && !self.idle_repair
-        {
-            let received = f64::from(frames) * (1.0 - self.loss_ratio);
+        if let Some(told) = self.told_useless {
+            let came = 1.0 - self.loss_ratio;
+            let spare = idle.as_secs_f64() * self.rate.through_per_s();
             let outlook = self.outlook();
-            self.reserve.note(received, ack.useless.wrapping_sub(told), &outlook);
+            let useless = ack.useless.wrapping_sub(told);
+            self.reserve.note(came * f64::from(frames), came * spare, useless, &outlook);
         }
         self.told_useless = Some(ack.useless);
-        self.idle_repair = false;
     }
 
     /// Lets the rate follow the delay.
@@ -370,6 +410,7 @@ impl WindowSender {
         let sample = Sample {
             one_way_ns: 1_000 * i64::from(one_way_us),
             round_trip: self.rtt.timeout(),
+            round_trip_smoothed: self.rtt.smoothed(),
             told: told as usize,
             span: self.told_at_us.map_or(Duration::ZERO, |before| {
                 let span_us = ack.received_at_us.wrapping_sub(before);
@@ -467,14 +508,17 @@ impl WindowSender {
 
     /// How long feedback about a frame is waited for.
     fn timeout(&self) -> Duration {
-        let measured = self.rtt.timeout();
-        let once = if measured.is_zero() {
-            TIMEOUT_FIRST
-        } else {
-            (measured + self.gaps.timeout()).max(WINDOW_TIMEOUT_MIN)
-        };
-        (once * (1 << self.timeouts_in_row.saturating_sub(TIMEOUTS_UNSTRETCHED).min(6)))
-            .min(WINDOW_TIMEOUT_MAX)
+        let measured = self.wait.timeout();
+        let once =
+            if measured.is_zero() { TIMEOUT_FIRST } else { measured.max(WINDOW_TIMEOUT_MIN) };
+        let stretched = self.timeouts_in_row.saturating_sub(self.timeouts_borne()).min(6);
+        (once * (1 << stretched)).min(WINDOW_TIMEOUT_MAX)
+    }
+
+    /// Timeouts in a row that may be the work of losses alone.
+    fn timeouts_borne(&self) -> u32 {
+        let unanswered = 1.0 - (1.0 - self.loss_ratio).powi(2);
+        tries(unanswered, ALL_LOST).clamp(*TIMEOUTS_BORNE.start(), *TIMEOUTS_BORNE.end())
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Time, stats: &mut Stats) {
@@ -486,7 +530,7 @@ impl WindowSender {
         stats.encoder_timeouts += 1;
         self.timeouts_in_row += 1;
         self.asked_at = now;
-        self.probes = 1;
+        self.probes = tries(self.loss_ratio, PROBES_LOST).clamp(1, PROBES_MAX);
     }
 
     /// Feedback that does not come: after the oldest frame on its way, or, with none on its way,
@@ -495,7 +539,7 @@ impl WindowSender {
         if self.sources.is_empty() {
             return None;
         }
-        let oldest = self.log.oldest_at().unwrap_or(self.last_ack_at);
+        let oldest = self.log.oldest().map_or(self.last_ack_at, |sent| sent.at);
         let since = oldest.max(self.last_ack_at).max(self.asked_at);
         Some(since + self.timeout())
     }
@@ -526,4 +570,9 @@ impl WindowSender {
         let give_up = self.sources.front().map(|source| source.added_at + self.patience());
         self.timeout_due().into_iter().chain(give_up).min()
     }
+}
+
+/// Tries after which all have failed with no more than this probability.
+fn tries(failing: f64, all_failed: f64) -> u32 {
+    if failing > 0.0 { (all_failed.ln() / failing.ln()).ceil() as u32 } else { 1 }
 }

@@ -60,9 +60,9 @@ impl SentLog {
         self.sources = 0;
     }
 
-    /// When the oldest frame on its way was sent.
-    pub(crate) fn oldest_at(&self) -> Option<Time> {
-        self.frames.front().map(|sent| sent.at)
+    /// The oldest frame on its way.
+    pub(crate) fn oldest(&self) -> Option<&Sent> {
+        self.frames.front()
     }
 
     /// Source symbols on their way.

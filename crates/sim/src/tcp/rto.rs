@@ -53,6 +53,9 @@ pub struct RtoConfig {
     pub initial: Duration,
     /// Smallest, before backoff.
     pub min: Duration,
+    /// Least that is added to the smoothed round-trip time for its variation. The Linux kernel has
+    /// its minimum here, so that a timeout is never that near to the round trip itself.
+    pub margin_min: Duration,
     /// Largest, after backoff.
     pub max: Duration,
     /// Tick of the clock that measures (G of RFC 6298; `tcpTick_` of ns-2).
@@ -72,6 +75,7 @@ impl RtoConfig {
         RtoConfig {
             initial: Duration::from_secs(3),
             min: Duration::from_millis(200),
+            margin_min: Duration::ZERO,
             max: Duration::from_secs(60),
             granularity: Duration::from_millis(10),
             estimator: RtoEstimator::RFC6298,
@@ -89,6 +93,13 @@ impl RtoConfig {
             forgets_beyond_backoff: None,
             ..RtoConfig::ns2()
         }
+    }
+
+    /// Of the Linux kernel: 1 s at first, then at least 200 ms (`TCP_RTO_MIN`) more than the
+    /// smoothed round-trip time.
+    pub fn linux() -> Self {
+        let least = Duration::from_millis(200);
+        RtoConfig { min: least, margin_min: least, ..RtoConfig::rfc6298() }
     }
 
     /// Of constrained-defaults-2012, Section II-B: 1 s at first, at least 500 ms, clock of 1 ms.
@@ -219,7 +230,10 @@ impl Rto {
         // The variation, scaled, is at least 1, so that RFC 6298's max(G, K * RTTVAR) holds.
         let variation_scaled = ((u64::from(k) * self.rttvar_scaled) << alpha_shift) >> beta_shift;
         let ticks = (variation_scaled + self.srtt_scaled) >> alpha_shift;
-        self.current = Duration::from_nanos(ticks.saturating_mul(duration_ns(self.tick())));
+        let tick = duration_ns(self.tick());
+        let current = Duration::from_nanos(ticks.saturating_mul(tick));
+        let srtt = Duration::from_nanos((self.srtt_scaled.saturating_mul(tick)) >> alpha_shift);
+        self.current = current.max(srtt + self.config.margin_min);
     }
 }
 

@@ -1,59 +1,12 @@
-"""Random linear network coding of numpy arrays.
-
-A block is an array of ``uint8`` with a row for each source symbol. Arrays are read and written in
-place: between numpy and the coder nothing is copied or converted. The coder itself keeps what it
-needs later: an encoder its source symbols, a recoder and a decoder what was innovative.
-
-Coding vectors are arrays of ``uint8`` with a row for each coded symbol. Over GF(2) coefficient i
-is bit ``i % 8`` (least significant first) of byte ``i // 8``; over GF(2^4) the low half of byte
-``i // 2`` if i is even, else the high half; over GF(2^8) byte i.
-
-Examples
---------
->>> import numpy as np
->>> block = np.arange(12, dtype=np.uint8).reshape(3, 4)
->>> encoder = Encoder(block)
->>> coded = encoder.encode(5, seed=1)
->>> decoder = Decoder(3, 4)
->>> decoder.add(coded).tolist()
-[True, True, True, False, False]
->>> bool((decoder.symbols() == block).all())
-True
-"""
+"""The coder of a block."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corridor import _native
-
-#: Number of elements of the field that coefficients are taken from.
-Field = Literal[2, 16, 256]
-Bytes = NDArray[np.uint8]
-
-
-def _rows(name: str, array: Bytes, width: int | None = None) -> Bytes:
-    """Check an array of rows; nothing is converted, for that would be a copy."""
-    if not isinstance(array, np.ndarray) or array.dtype != np.uint8 or array.ndim != 2:
-        given = f"{getattr(array, 'dtype', type(array).__name__)}, {np.shape(array)}"
-        raise ValueError(f"{name} = array of {given}: expected uint8, two dimensions")
-    if not array.flags.c_contiguous:
-        raise ValueError(f"{name} = an array with gaps: expected a C-contiguous one")
-    if width is not None and array.shape[1] != width:
-        raise ValueError(f"{name} = rows of {array.shape[1]} bytes: expected {width}")
-    return array
-
-
-def _out(name: str, out: Bytes | None, shape: tuple[int, int]) -> Bytes:
-    if out is None:
-        return np.empty(shape, dtype=np.uint8)
-    if _rows(name, out).shape != shape:
-        raise ValueError(f"{name} = array of shape {out.shape}: expected {shape}")
-    if not out.flags.writeable:
-        raise ValueError(f"{name} = a read-only array: expected one that can be written")
-    return out
+from corridor.codec._arrays import Bytes, Field, draw_vectors, new_or_given, rows_of, vector_bytes
 
 
 @dataclass(frozen=True)
@@ -75,56 +28,6 @@ class Coded:
         return Coded(self.vectors[rows], self.payloads[rows], self.count)
 
 
-def vector_bytes(count: int, field: Field = 256) -> int:
-    """Bytes of a coding vector over so many source symbols.
-
-    Parameters
-    ----------
-    count
-        Source symbols, from 0.
-    field
-        2, 16 or 256.
-
-    Raises
-    ------
-    ValueError
-        For a field that is none of these.
-
-    Examples
-    --------
-    >>> [vector_bytes(150, field) for field in (2, 16, 256)]
-    [19, 75, 150]
-    """
-    return _native.vector_bytes(field, count)
-
-
-def draw_vectors(count: int, rows: int, seed: int, field: Field = 256) -> Bytes:
-    """Draw coding vectors, uniform among those that are not all zero.
-
-    Parameters
-    ----------
-    count
-        Source symbols that each covers, 1 to 1024.
-    rows
-        How many vectors, from 0.
-    seed
-        Equal seeds give equal vectors on every machine; 0 to 2^64 - 1.
-    field
-        2, 16 or 256.
-
-    Raises
-    ------
-    ValueError
-        For an argument out of its range.
-
-    Examples
-    --------
-    >>> draw_vectors(9, 4, seed=3, field=2).shape
-    (4, 2)
-    """
-    return _native.draw_vectors(field, count, rows, seed)
-
-
 class Encoder:
     """The source symbols of a block, and combinations of them.
 
@@ -142,7 +45,7 @@ class Encoder:
     """
 
     def __init__(self, block: Bytes, field: Field = 256) -> None:
-        self.block_size, self.symbol_bytes = _rows("block", block).shape
+        self.block_size, self.symbol_bytes = rows_of("block", block).shape
         self.field: Field = field
         self._inner = _native.BlockEncoder(field, self.block_size, self.symbol_bytes)
         self._inner.push(block)
@@ -187,8 +90,8 @@ class Encoder:
         >>> encoder.combine(np.array([[1, 1]], dtype=np.uint8)).payloads.tolist()
         [[5, 10]]
         """
-        _rows("vectors", vectors, vector_bytes(self.block_size, self.field))
-        payloads = _out("out", out, (len(vectors), self.symbol_bytes))
+        rows_of("vectors", vectors, vector_bytes(self.block_size, self.field))
+        payloads = new_or_given("out", out, (len(vectors), self.symbol_bytes))
         self._inner.encode(vectors, self.block_size, payloads)
         return Coded(vectors, payloads, self.block_size)
 
@@ -264,7 +167,7 @@ class Recoder:
         """
         count = self._inner.known_count
         vectors = np.empty((rows, vector_bytes(count, self.field)), dtype=np.uint8)
-        payloads = _out("out", out, (rows, self.symbol_bytes))
+        payloads = new_or_given("out", out, (rows, self.symbol_bytes))
         self._inner.recode(vectors, payloads)
         return Coded(vectors, payloads, count)
 
@@ -342,7 +245,7 @@ class Decoder:
         if places.ndim != 1 or (places.size and int(places.min()) < 0):
             raise ValueError(f"indices = {indices}: expected a list of places from 0")
         innovative = np.zeros(len(symbols), dtype=np.bool_)
-        _rows("symbols", symbols, self.symbol_bytes)
+        rows_of("symbols", symbols, self.symbol_bytes)
         self._inner.add_source(places.astype(np.uint64), symbols, innovative)
         return innovative
 
@@ -367,11 +270,11 @@ class Decoder:
         return self._symbols(out)[0]
 
     def _symbols(self, out: Bytes | None) -> tuple[Bytes, NDArray[np.bool_]]:
-        block = _out("out", out, (self.block_size, self.symbol_bytes))
+        block = new_or_given("out", out, (self.block_size, self.symbol_bytes))
         decoded = np.zeros(self.block_size, dtype=np.bool_)
         self._inner.symbols(block, decoded)
         return block, decoded
 
 
 def _coded(coded: Coded) -> tuple[Bytes, Bytes]:
-    return _rows("vectors", coded.vectors), _rows("payloads", coded.payloads)
+    return rows_of("vectors", coded.vectors), rows_of("payloads", coded.payloads)
