@@ -6,16 +6,17 @@
 //! 4. Wait.
 //! 5. Take packets of the host and frames of the underlay, a batch of each; back to 1.
 //!
-//! Frames are made only when the underlay has room for them. When it has none, the one frame at
-//! hand waits and is offered again; the station is not asked for another, so that its queue stays
-//! where it can be seen and managed.
+//! Frames are made only when the underlay has room for them, and handed over as soon as there are
+//! no more to make or a batch is full. When there is no room, what is left of the batch waits and
+//! is offered again; the station is not asked for more, so that its queue stays where it can be
+//! seen and managed. A batch is of one frame where that happens (`underlay/outbox.rs`).
 
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use corridor_base::Time;
-use corridor_proto::{Destination, Event, FrameOutcome, Station};
+use corridor_proto::{Event, FrameOutcome, Station};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -28,18 +29,18 @@ use crate::config::NodeConfig;
 use crate::error::NodeError;
 use crate::loss::SyntheticLoss;
 use crate::stats_file::{self, IoStats, Report};
-use crate::syscalls::RECEIVE_BATCH;
 use crate::tun::Tun;
-use crate::underlay::{Certainty, Sent, Underlay};
+use crate::underlay::{Busy, Certainty, Underlay};
 
 /// How long a frame waits that the underlay had no room for, where the kernel does not tell.
 const BUSY_RETRY: Duration = Duration::from_micros(200);
 /// Frames made in a row before what came in is looked at.
 const TRANSMIT_BATCH: usize = 64;
-/// Super-packets taken from the host in a row.
+/// Packets taken from the host before what came from the underlay is looked at: feedback that
+/// waits behind many of them is old news.
+const PACKETS_IN_A_ROW: usize = 128;
+/// Reads from the host in a row; each brings a packet or a super-packet.
 const TUN_READS: usize = 8;
-/// Batches of frames taken from the underlay in a row.
-const UNDERLAY_READS: usize = 4;
 
 /// What a run is told beside its configuration.
 #[derive(Clone, Debug, Default)]
@@ -83,16 +84,13 @@ struct Driver<'a> {
     tun: Option<Tun>,
     loss: SyntheticLoss,
     clock: Clock,
-    /// The frame that the underlay had no room for.
+    /// The underlay had no room for a frame.
     waiting: Option<Waiting>,
-    /// Kept to spare an allocation a frame.
-    spare: Vec<u8>,
     io: IoStats,
 }
 
+#[derive(Clone, Copy)]
 struct Waiting {
-    to: Destination,
-    frame: Vec<u8>,
     again_at: Time,
     wakes: bool,
 }
@@ -135,7 +133,6 @@ impl<'a> Driver<'a> {
             loss: SyntheticLoss::new(&config.synthetic_loss, config.id),
             clock,
             waiting: None,
-            spare: Vec::new(),
             io: IoStats::default(),
         })
     }
@@ -172,21 +169,15 @@ impl<'a> Driver<'a> {
     /// Hands decoded packets to the host.
     fn deliver(&mut self) -> Result<(), NodeError> {
         let Some(tun) = &mut self.tun else { return Ok(()) };
-        loop {
-            let mut pushed = false;
-            while !tun.is_full()
-                && let Some(packet) = self.station.poll_packet()
-            {
-                tun.push(packet);
-                pushed = true;
-            }
-            if !pushed {
-                return Ok(());
-            }
-            if !tun.flush()? {
-                self.io.packets_untaken += 1;
-            }
+        let mut pushed = false;
+        while let Some(packet) = self.station.poll_packet() {
+            tun.push(packet);
+            pushed = true;
         }
+        if pushed && !tun.flush()? {
+            self.io.packets_untaken += 1;
+        }
+        Ok(())
     }
 
     fn tell_events(&mut self) {
@@ -207,52 +198,31 @@ impl<'a> Driver<'a> {
 
     /// Makes frames as long as the underlay takes them. Whether there may be more at once.
     fn transmit(&mut self) -> Result<bool, NodeError> {
-        if let Some(waiting) = self.waiting.take() {
-            let sent = self.underlay.send(waiting.to, &waiting.frame)?;
-            if self.note(sent) {
-                self.keep(waiting.to, waiting.frame, sent);
-                return Ok(false);
-            }
-            self.spare = waiting.frame;
+        let now = self.clock.now();
+        if self.waiting.is_some() && !self.flush(now)? {
+            return Ok(false);
         }
         for _ in 0..TRANSMIT_BATCH {
-            let Some(transmit) = self.station.poll_transmit(self.clock.now()) else {
+            let Some(transmit) = self.station.poll_transmit(now) else {
+                self.flush(now)?;
                 return Ok(false);
             };
-            let sent = self.underlay.send(transmit.to, transmit.frame)?;
-            if let Sent::Busy { .. } = sent {
-                let to = transmit.to;
-                let mut frame = std::mem::take(&mut self.spare);
-                frame.clear();
-                frame.extend_from_slice(transmit.frame);
-                self.note(sent);
-                self.keep(to, frame, sent);
+            self.underlay.push(transmit.to, transmit.frame);
+            if self.underlay.is_full() && !self.flush(now)? {
                 return Ok(false);
             }
-            self.note(sent);
         }
-        Ok(true)
+        self.flush(now)
     }
 
-    /// Counts what became of a frame. Whether it must be offered again.
-    fn note(&mut self, sent: Sent) -> bool {
-        match sent {
-            Sent::Taken => false,
-            Sent::Lost => {
-                self.io.frames_refused += 1;
-                false
-            }
-            Sent::Busy { .. } => {
-                self.io.underlay_busy += 1;
-                true
-            }
-        }
-    }
-
-    fn keep(&mut self, to: Destination, frame: Vec<u8>, sent: Sent) {
-        let wakes = matches!(sent, Sent::Busy { wakes: true });
-        let again_at = self.clock.now() + BUSY_RETRY;
-        self.waiting = Some(Waiting { to, frame, again_at, wakes });
+    /// Hands over what was made. Whether all of it was taken.
+    fn flush(&mut self, now: Time) -> Result<bool, NodeError> {
+        let flushed = self.underlay.flush(now)?;
+        self.io.frames_refused += flushed.lost;
+        self.io.underlay_busy += u64::from(flushed.busy.is_some());
+        let wait = |busy: Busy| Waiting { again_at: now + BUSY_RETRY, wakes: busy.wakes };
+        self.waiting = flushed.busy.map(wait);
+        Ok(flushed.busy.is_none())
     }
 
     /// Waits until something can be done. While a frame waits for the underlay, what is due in
@@ -287,20 +257,14 @@ impl<'a> Driver<'a> {
         Ok(Ready { signal: ready(0), underlay: ready(1), tun: self.tun.is_some() && ready(2) })
     }
 
-    /// Takes frames of the underlay.
+    /// Takes a batch of frames of the underlay. If more wait, feedback goes first.
     fn receive(&mut self) -> Result<(), NodeError> {
-        for _ in 0..UNDERLAY_READS {
-            let count = self.underlay.receive()?;
-            let now = self.clock.now();
-            for index in 0..count {
-                self.handle_frame(now, index);
-            }
-            self.deliver()?;
-            if count < RECEIVE_BATCH {
-                break;
-            }
+        let count = self.underlay.receive()?;
+        let now = self.clock.now();
+        for index in 0..count {
+            self.handle_frame(now, index);
         }
-        Ok(())
+        self.deliver()
     }
 
     fn handle_frame(&mut self, now: Time, index: usize) {
@@ -328,9 +292,11 @@ impl<'a> Driver<'a> {
     /// Frames are made after each super-packet: a few of those are longer than the ingress queue,
     /// which would drop what the underlay has room for.
     fn take_packets(&mut self) -> Result<(), NodeError> {
+        let mut taken = 0;
         for _ in 0..TUN_READS {
             let Some(tun) = &mut self.tun else { return Ok(()) };
             let count = tun.receive()?;
+            taken += count;
             let now = self.clock.now();
             for index in 0..count {
                 self.station.handle_packet(now, tun.packet(index));
@@ -340,6 +306,9 @@ impl<'a> Driver<'a> {
             }
             if self.waiting.is_none() {
                 self.transmit()?;
+            }
+            if taken >= PACKETS_IN_A_ROW {
+                return Ok(());
             }
         }
         Ok(())

@@ -1,18 +1,24 @@
 //! The calls to the system that no library wraps safely: packet sockets, socket options, and
-//! receiving in batches. All `unsafe` of this crate is here.
+//! sending and receiving in batches. All `unsafe` of this crate is here.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::mem;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 
 use libc::{c_int, sockaddr_in, sockaddr_in6, sockaddr_ll, sockaddr_storage, socklen_t};
+use nix::sys::socket::{SockaddrLike, SockaddrStorage};
 
 use crate::config::Mac;
 
-/// Frames taken from the kernel at once.
-pub(crate) const RECEIVE_BATCH: usize = 32;
+/// Messages taken from the kernel at once, and handed to it.
+const BATCH: usize = 32;
+/// The same where each may be many frames.
+const JOINED_BATCH: usize = 8;
+/// Room for the kernel's word on how a message was joined: a header and a number.
+const CONTROL_WORDS: usize = 4;
 
 /// Binds a packet socket to an interface and a protocol number.
 pub(crate) fn bind_packet(socket: &impl AsFd, index: u32, ethertype: u16) -> io::Result<()> {
@@ -86,11 +92,18 @@ fn check(result: c_int) -> io::Result<()> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Buffers for a batch of frames, and who sent them.
+/// Buffers for a batch of messages, and the frames in them.
 pub(crate) struct ReceiveBatch {
     buffers: Vec<Box<[u8]>>,
-    lens: [usize; RECEIVE_BATCH],
-    senders: [Option<Sender>; RECEIVE_BATCH],
+    len_max: usize,
+    frames: Vec<Received>,
+}
+
+/// A frame in a buffer.
+struct Received {
+    sender: Sender,
+    buffer: usize,
+    bytes: Range<usize>,
 }
 
 /// Whom the kernel names as the sender of a frame.
@@ -108,43 +121,52 @@ pub(crate) enum Sender {
 }
 
 impl ReceiveBatch {
-    /// Buffers for frames of up to `len_max` bytes.
-    pub(crate) fn new(len_max: usize) -> Self {
+    /// Buffers for frames of up to `len_max` bytes; where the kernel joins frames that came
+    /// together, for messages of up to `joined_len_max` bytes.
+    pub(crate) fn new(joined_len_max: Option<usize>, len_max: usize) -> Self {
+        let count = if joined_len_max.is_some() { JOINED_BATCH } else { BATCH };
+        let buffer_len = joined_len_max.unwrap_or(len_max).max(len_max);
         ReceiveBatch {
-            buffers: vec![vec![0; len_max].into_boxed_slice(); RECEIVE_BATCH],
-            lens: [0; RECEIVE_BATCH],
-            senders: [None; RECEIVE_BATCH],
+            buffers: vec![vec![0; buffer_len].into_boxed_slice(); count],
+            len_max,
+            frames: Vec::new(),
         }
     }
 
-    /// The frame at `index` of the last batch, and its sender. None if it was longer than any of
-    /// ours, or its sender is of no kind that we know.
+    /// The frame at `index` of the last batch, and its sender.
     pub(crate) fn frame(&self, index: usize) -> Option<(Sender, &[u8])> {
-        Some((self.senders[index]?, &self.buffers[index][..self.lens[index]]))
+        let received = self.frames.get(index)?;
+        Some((received.sender, &self.buffers[received.buffer][received.bytes.clone()]))
     }
 
-    /// Takes up to [`RECEIVE_BATCH`] frames that wait in the kernel. How many there were.
+    /// Takes frames that wait in the kernel. How many there were, without those that are longer
+    /// than any of ours, or whose sender is of no kind that we know.
     pub(crate) fn receive(&mut self, socket: &impl AsFd) -> io::Result<usize> {
-        // SAFETY: all three are plain data, for which all zeros is a value.
-        let mut addresses: [sockaddr_storage; RECEIVE_BATCH] = unsafe { mem::zeroed() };
-        let mut vectors: [libc::iovec; RECEIVE_BATCH] = unsafe { mem::zeroed() };
-        let mut headers: [libc::mmsghdr; RECEIVE_BATCH] = unsafe { mem::zeroed() };
-        for index in 0..RECEIVE_BATCH {
-            vectors[index].iov_base = self.buffers[index].as_mut_ptr().cast();
-            vectors[index].iov_len = self.buffers[index].len();
+        self.frames.clear();
+        // SAFETY: all of them are plain data, for which all zeros is a value.
+        let mut addresses: [sockaddr_storage; BATCH] = unsafe { mem::zeroed() };
+        let mut vectors: [libc::iovec; BATCH] = unsafe { mem::zeroed() };
+        let mut headers: [libc::mmsghdr; BATCH] = unsafe { mem::zeroed() };
+        let mut controls = [[0_u64; CONTROL_WORDS]; BATCH];
+        for (index, buffer) in self.buffers.iter_mut().enumerate().take(BATCH) {
+            vectors[index].iov_base = buffer.as_mut_ptr().cast();
+            vectors[index].iov_len = buffer.len();
             let header = &mut headers[index].msg_hdr;
             header.msg_name = (&raw mut addresses[index]).cast();
             header.msg_namelen = mem::size_of::<sockaddr_storage>() as socklen_t;
             header.msg_iov = &raw mut vectors[index];
             header.msg_iovlen = 1;
+            header.msg_control = controls[index].as_mut_ptr().cast();
+            header.msg_controllen = mem::size_of_val(&controls[index]) as _;
         }
-        // SAFETY: every header points at one vector and one address, each vector at one buffer
-        // with its length; all of them live through the call, and nothing else refers to them.
+        // SAFETY: every header points at one vector, one address and one control buffer, each
+        // vector at one buffer, all with their lengths; all of them live through the call, and
+        // nothing else refers to them. There are as many headers as are told of, or more.
         let count = unsafe {
             libc::recvmmsg(
                 socket.as_fd().as_raw_fd(),
                 headers.as_mut_ptr(),
-                RECEIVE_BATCH as u32,
+                self.buffers.len().min(BATCH) as u32,
                 libc::MSG_DONTWAIT,
                 std::ptr::null_mut(),
             )
@@ -153,12 +175,91 @@ impl ReceiveBatch {
         for index in 0..count {
             let header = &headers[index];
             let whole = header.msg_hdr.msg_flags & libc::MSG_TRUNC == 0;
-            self.lens[index] = (header.msg_len as usize).min(self.buffers[index].len());
-            self.senders[index] =
-                if whole { sender(&addresses[index], header.msg_hdr.msg_namelen) } else { None };
+            if let Some(sender) = sender(&addresses[index], header.msg_hdr.msg_namelen)
+                && whole
+            {
+                // SAFETY: the kernel has filled in this header, and its control buffer lives.
+                let segment_len = unsafe { segment_len(&header.msg_hdr) };
+                self.take(sender, index, header.msg_len as usize, segment_len);
+            }
         }
-        Ok(count)
+        Ok(self.frames.len())
     }
+
+    /// Notes the frames of a message of `len` bytes, which was joined from `segment_len` each.
+    fn take(&mut self, sender: Sender, buffer: usize, len: usize, segment_len: Option<usize>) {
+        let len = len.min(self.buffers[buffer].len());
+        let step = segment_len.filter(|&step| step > 0).unwrap_or(len.max(1));
+        if step > self.len_max {
+            return;
+        }
+        for start in (0..len).step_by(step) {
+            let bytes = start..(start + step).min(len);
+            self.frames.push(Received { sender, buffer, bytes });
+        }
+    }
+}
+
+/// Of how many bytes each the datagrams were from which the kernel joined this message (UDP_GRO).
+///
+/// # Safety
+/// The header was filled in by the kernel, and its control buffer is alive.
+unsafe fn segment_len(header: &libc::msghdr) -> Option<usize> {
+    // SAFETY: as above; the macros stay within the length that the header tells.
+    unsafe {
+        let mut message = libc::CMSG_FIRSTHDR(header);
+        while let Some(found) = message.as_ref() {
+            let len_min = u64::from(libc::CMSG_LEN(mem::size_of::<c_int>() as u32));
+            if (found.cmsg_level, found.cmsg_type) == (libc::SOL_UDP, libc::UDP_GRO)
+                && found.cmsg_len as u64 >= len_min
+            {
+                let number = libc::CMSG_DATA(message).cast::<c_int>().read_unaligned();
+                return usize::try_from(number).ok();
+            }
+            message = libc::CMSG_NXTHDR(header, message);
+        }
+        None
+    }
+}
+
+/// Hands frames to the kernel, each a message of its own, to the address beside it if there is
+/// one. How many of them it took: one at least, or else the error tells why not the first.
+pub(crate) fn send_batch<'a>(
+    socket: &impl AsFd,
+    frames: impl Iterator<Item = (Option<SockaddrStorage>, &'a [u8])>,
+) -> io::Result<usize> {
+    // SAFETY: both are plain data, for which all zeros is a value.
+    let mut vectors: [libc::iovec; BATCH] = unsafe { mem::zeroed() };
+    let mut headers: [libc::mmsghdr; BATCH] = unsafe { mem::zeroed() };
+    let mut addresses = [None; BATCH];
+    let mut given = 0;
+    for (index, (address, frame)) in frames.take(BATCH).enumerate() {
+        addresses[index] = address;
+        vectors[index].iov_base = frame.as_ptr().cast_mut().cast();
+        vectors[index].iov_len = frame.len();
+        let header = &mut headers[index].msg_hdr;
+        header.msg_iov = &raw mut vectors[index];
+        header.msg_iovlen = 1;
+        given += 1;
+    }
+    for (header, address) in headers.iter_mut().zip(&addresses[..given]) {
+        if let Some(address) = address {
+            header.msg_hdr.msg_name = address.as_ptr().cast_mut().cast();
+            header.msg_hdr.msg_namelen = address.len();
+        }
+    }
+    // SAFETY: each of the first `given` headers points at one vector and at most one address, each
+    // vector at one frame, all with their lengths; all of them live through the call, and the
+    // kernel only reads from them.
+    let count = unsafe {
+        libc::sendmmsg(
+            socket.as_fd().as_raw_fd(),
+            headers.as_mut_ptr(),
+            given as u32,
+            libc::MSG_DONTWAIT,
+        )
+    };
+    usize::try_from(count).map_err(|_| io::Error::last_os_error())
 }
 
 /// What an address of `len` bytes says.
@@ -196,4 +297,78 @@ fn view<T: Copy>(address: &sockaddr_storage, len: socklen_t) -> Option<T> {
     // address structures, for which any bytes are a value.
     (len as usize >= mem::size_of::<T>())
         .then(|| unsafe { std::ptr::from_ref(address).cast::<T>().read() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::IoSlice;
+    use std::net::UdpSocket;
+
+    use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
+
+    use super::*;
+
+    fn pair() -> [UdpSocket; 2] {
+        let open = || UdpSocket::bind("127.0.0.1:0").unwrap();
+        [open(), open()]
+    }
+
+    fn frames(batch: &ReceiveBatch) -> Vec<Vec<u8>> {
+        (0..).map_while(|index| batch.frame(index)).map(|(_, frame)| frame.to_vec()).collect()
+    }
+
+    #[test]
+    fn joined_datagrams_come_apart_as_they_were_sent() {
+        let [from, to] = pair();
+        set_number(&to, libc::SOL_UDP, libc::UDP_GRO, 1).unwrap();
+        let bytes: Vec<u8> = (0..1_050_u32).map(|number| number as u8).collect();
+        let (parts, segment_len) = ([IoSlice::new(&bytes)], 100);
+        let control = [ControlMessage::UdpGsoSegments(&segment_len)];
+        let address = SockaddrStorage::from(to.local_addr().unwrap());
+        let flags = MsgFlags::empty();
+        sendmsg(from.as_raw_fd(), &parts, &control, flags, Some(&address)).unwrap();
+        let mut batch = ReceiveBatch::new(Some(65_535), 200);
+        assert_eq!(batch.receive(&to).unwrap(), 11);
+        assert_eq!(frames(&batch), bytes.chunks(100).map(<[u8]>::to_vec).collect::<Vec<_>>());
+        let (sender, _) = batch.frame(10).unwrap();
+        assert_eq!(sender, Sender::Internet(from.local_addr().unwrap()));
+        // A lone one says nothing of segments.
+        from.send_to(b"alone", to.local_addr().unwrap()).unwrap();
+        assert_eq!(batch.receive(&to).unwrap(), 1);
+        assert_eq!(frames(&batch), [b"alone".to_vec()]);
+    }
+
+    #[test]
+    fn frames_longer_than_ours_are_passed_over() {
+        let [from, to] = pair();
+        let mut batch = ReceiveBatch::new(Some(65_535), 200);
+        for len in [200, 201, 0, 1] {
+            from.send_to(&vec![7; len], to.local_addr().unwrap()).unwrap();
+        }
+        batch.receive(&to).unwrap();
+        assert_eq!(frames(&batch), [vec![7; 200], vec![7; 1]]);
+        let mut batch = ReceiveBatch::new(None, 100);
+        from.send_to(&[7; 101], to.local_addr().unwrap()).unwrap();
+        assert_eq!(batch.receive(&to).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_batch_of_messages_keeps_its_order_and_its_receivers() {
+        let ([from, first], [second, _]) = (pair(), pair());
+        let address = |socket: &UdpSocket| Some(socket.local_addr().unwrap().into());
+        let bytes: Vec<[u8; 1]> = (0..40).map(|number| [number]).collect();
+        let to = |number: u8| if number % 4 == 3 { address(&second) } else { address(&first) };
+        let frames_sent = || bytes.iter().map(|byte| (to(byte[0]), &byte[..]));
+        let taken = send_batch(&from, frames_sent()).unwrap();
+        assert_eq!(taken, BATCH, "so many fit into one call");
+        assert_eq!(send_batch(&from, frames_sent().skip(taken)).unwrap(), 40 - BATCH);
+        for (socket, mine) in [(&first, false), (&second, true)] {
+            let mut batch = ReceiveBatch::new(None, 10);
+            let count = batch.receive(socket).unwrap();
+            let expected: Vec<_> = (0..40).filter(|number| (number % 4 == 3) == mine).collect();
+            assert_eq!(frames(&batch).concat(), expected);
+            assert_eq!(count, expected.len());
+        }
+        assert!(send_batch(&from, std::iter::once((None, &b"nowhere"[..]))).is_err());
+    }
 }

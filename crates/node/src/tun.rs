@@ -1,23 +1,31 @@
 //! The TUN device: where packets of the host enter the tunnel, and leave it.
 //!
 //! The kernel hands over super-packets of TCP and UDP and takes them; they are cut into packets
-//! here (GSO), and packets of one flow are put together again (GRO).
+//! here (GSO), and packets of one flow are put together again (GRO, [`join`]).
+
+mod join;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use ipnet::IpNet;
-use tun_rs::{DeviceBuilder, GROTable, SyncDevice, VIRTIO_NET_HDR_LEN};
+use tun_rs::{DeviceBuilder, SyncDevice, VIRTIO_NET_HDR_LEN};
 
 use crate::config::TunConfig;
 use crate::error::{CAP_NET_ADMIN, NodeError};
 use crate::netlink;
+use join::Joiner;
 
-/// Packets cut from one super-packet, and packets put together, at most.
-pub(crate) const BATCH: usize = 128;
+/// Packets cut from one super-packet, at most.
+const BATCH: usize = 128;
 /// Longest packet there is, bytes: what 16 bits of length can say.
 const PACKET_LEN_MAX: usize = 65_535;
+
+/// Room for a packet at least, bytes: longer ones come only when somebody raises the MTU.
+const BUFFER_LEN_MIN: usize = 2_000;
 
 /// A TUN device with its addresses and routes. It vanishes with this value, and they with it.
 pub(crate) struct Tun {
@@ -30,10 +38,10 @@ pub(crate) struct Tun {
     /// What it was cut into.
     packets: Vec<Vec<u8>>,
     lens: Vec<usize>,
-    /// Packets for the host, the first `outgoing_count` of them.
-    outgoing: Vec<Vec<u8>>,
-    outgoing_count: usize,
-    gro: GROTable,
+    /// Puts packets for the host together; `None`: they go one by one.
+    joiner: Option<Joiner>,
+    /// Why the host did not take something since the last flush.
+    refusal: Option<io::Error>,
 }
 
 impl Tun {
@@ -48,32 +56,26 @@ impl Tun {
             return Err(NodeError::TunNameTaken { name: name.clone() });
         }
         let action = || format!("make the TUN device {name}");
-        let device = DeviceBuilder::new()
-            .name(name.clone())
-            .enable(false)
-            .offload(true)
-            .build_sync()
-            .map_err(|source| match source.raw_os_error() {
-                Some(libc::EBUSY) => NodeError::TunNameTaken { name: name.clone() },
-                Some(libc::ENODEV | libc::ENXIO) => NodeError::TunMissing,
-                _ => NodeError::system(action(), CAP_NET_ADMIN, source),
-            })?;
+        let device = make(name, config.offload).map_err(|source| match source.raw_os_error() {
+            Some(libc::EBUSY) => NodeError::TunNameTaken { name: name.clone() },
+            Some(libc::ENODEV | libc::ENXIO) => NodeError::TunMissing,
+            _ => NodeError::system(action(), CAP_NET_ADMIN, source),
+        })?;
         let system = |source| NodeError::system(action(), CAP_NET_ADMIN, source);
         device.set_nonblocking(true).map_err(system)?;
         let index = device.if_index().map_err(system)?;
+        let joiner = device.tcp_gso().then(|| Joiner::new(device.udp_gso()));
         let mut tun = Tun {
             device,
             name: name.clone(),
             index,
             routes: Vec::new(),
             whole: vec![0; VIRTIO_NET_HDR_LEN + PACKET_LEN_MAX],
-            packets: vec![vec![0; PACKET_LEN_MAX]; BATCH],
+            // No longer than packets are, so that all of them stay in the processor's cache.
+            packets: vec![vec![0; mtu.max(BUFFER_LEN_MIN)]; BATCH],
             lens: vec![0; BATCH],
-            outgoing: (0..BATCH)
-                .map(|_| Vec::with_capacity(2 * VIRTIO_NET_HDR_LEN + PACKET_LEN_MAX))
-                .collect(),
-            outgoing_count: 0,
-            gro: GROTable::default(),
+            joiner,
+            refusal: None,
         };
         tun.configure(config, mtu)?;
         Ok(tun)
@@ -124,28 +126,26 @@ impl Tun {
         &self.packets[index][..self.lens[index]]
     }
 
-    /// Whether [`Tun::flush`] must be called before another packet is pushed.
-    pub(crate) fn is_full(&self) -> bool {
-        self.outgoing_count == BATCH
-    }
-
-    /// Keeps a packet for the host until [`Tun::flush`].
+    /// Takes a packet for the host, at the latest until [`Tun::flush`].
     pub(crate) fn push(&mut self, packet: &[u8]) {
-        let buffer = &mut self.outgoing[self.outgoing_count];
-        buffer.clear();
-        buffer.resize(VIRTIO_NET_HDR_LEN, 0);
-        buffer.extend_from_slice(packet);
-        self.outgoing_count += 1;
+        let (device, refusal) = (&self.device, &mut self.refusal);
+        let write = |bytes: &[u8]| note_write(device, bytes, refusal);
+        match &mut self.joiner {
+            Some(joiner) => joiner.push(packet, write),
+            None => note_write(device, packet, refusal),
+        }
     }
 
     /// Hands over what was pushed. Whether all of it was taken.
     pub(crate) fn flush(&mut self) -> Result<bool, NodeError> {
-        let outgoing = &mut self.outgoing[..self.outgoing_count];
-        self.outgoing_count = 0;
-        match self.device.send_multiple(&mut self.gro, outgoing, VIRTIO_NET_HDR_LEN) {
-            Ok(_) => Ok(true),
-            Err(source) if source.raw_os_error() == Some(libc::EBADFD) => Err(self.gone(source)),
-            Err(error) => {
+        if let Some(joiner) = &mut self.joiner {
+            let (device, refusal) = (&self.device, &mut self.refusal);
+            joiner.flush(|bytes| note_write(device, bytes, refusal));
+        }
+        match self.refusal.take() {
+            None => Ok(true),
+            Some(source) if source.raw_os_error() == Some(libc::EBADFD) => Err(self.gone(source)),
+            Some(error) => {
                 // What the host does not take (not IP, device down) is lost, as on any network.
                 tracing::debug!("{} does not take a packet: {error}", self.name);
                 Ok(false)
@@ -160,5 +160,27 @@ impl Tun {
 
     fn gone(&self, source: io::Error) -> NodeError {
         NodeError::TunGone { name: self.name.clone(), source }
+    }
+}
+
+/// Makes the device, with super-packets if they are wanted and the kernel has them.
+fn make(name: &str, offload: bool) -> io::Result<SyncDevice> {
+    let build =
+        |offload| DeviceBuilder::new().name(name).enable(false).offload(offload).build_sync();
+    match build(offload) {
+        Err(error) if offload && error.raw_os_error() == Some(libc::EINVAL) => {
+            tracing::info!("packets pass {name} one by one: the kernel has no offload for it");
+            build(false)
+        }
+        built => built,
+    }
+}
+
+/// Writes a packet, and keeps the error that says most.
+fn note_write(device: &SyncDevice, bytes: &[u8], refusal: &mut Option<io::Error>) {
+    let Err(error) = device.send(bytes) else { return };
+    let is_gone = error.raw_os_error() == Some(libc::EBADFD);
+    if is_gone || refusal.is_none() {
+        *refusal = Some(error);
     }
 }

@@ -1,6 +1,7 @@
 //! What carries the frames: an Ethernet interface, or UDP.
 
 mod ethernet;
+mod outbox;
 mod peers;
 mod udp;
 
@@ -8,6 +9,7 @@ use std::cell::Cell;
 use std::fmt::Display;
 use std::os::fd::BorrowedFd;
 
+use corridor_base::Time;
 use corridor_proto::{Destination, StationId};
 use nix::errno::Errno;
 
@@ -29,16 +31,32 @@ const RECEIVE_BUFFER_BYTES: usize = 2 << 20;
 /// Of refused frames the first is told, and then one of so many.
 const TELL_EVERY: u64 = 1000;
 
-/// What became of a frame handed to the underlay.
+/// What became of the frames of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sent {
-    /// It was taken; or there is nobody to send it to yet, and it is as good as lost.
+pub(crate) struct Flushed {
+    /// Frames that were refused for a reason that the next need not meet. They are lost.
+    pub(crate) lost: u64,
+    /// The underlay is full, and the other frames wait.
+    pub(crate) busy: Option<Busy>,
+}
+
+/// The underlay is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Busy {
+    /// Whether the descriptor becomes writable when there is room.
+    pub(crate) wakes: bool,
+}
+
+/// What became of a frame handed to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sent {
+    /// It was taken.
     Taken,
     /// It was refused for a reason that the next frame need not meet. It is lost.
     Lost,
-    /// The underlay is full. The same frame is to be offered again.
+    /// There is no room. The same frame is to be offered again.
     Busy {
-        /// Whether the descriptor becomes writable when there is room.
+        /// See [`Busy::wakes`].
         wakes: bool,
     },
 }
@@ -97,11 +115,27 @@ impl Underlay {
         }
     }
 
-    /// Hands a frame to the kernel. After [`Sent::Busy`] the same frame must be offered again.
-    pub(crate) fn send(&mut self, to: Destination, frame: &[u8]) -> Result<Sent, NodeError> {
+    /// Puts a frame into the batch, which has room for it ([`Underlay::is_full`]).
+    pub(crate) fn push(&mut self, to: Destination, frame: &[u8]) {
         match self {
-            Underlay::Ethernet(ethernet) => ethernet.send(to, frame),
-            Underlay::Udp(udp) => udp.send(to, frame),
+            Underlay::Ethernet(ethernet) => ethernet.push(to, frame),
+            Underlay::Udp(udp) => udp.push(to, frame),
+        }
+    }
+
+    /// Whether the batch is to be flushed before another frame is made.
+    pub(crate) fn is_full(&self) -> bool {
+        match self {
+            Underlay::Ethernet(ethernet) => ethernet.is_full(),
+            Underlay::Udp(udp) => udp.is_full(),
+        }
+    }
+
+    /// Hands the batch to the kernel. What there is no room for waits, and goes first next time.
+    pub(crate) fn flush(&mut self, now: Time) -> Result<Flushed, NodeError> {
+        match self {
+            Underlay::Ethernet(ethernet) => ethernet.flush(now),
+            Underlay::Udp(udp) => udp.flush(now),
         }
     }
 

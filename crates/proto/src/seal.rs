@@ -58,23 +58,21 @@ impl SessionKey {
         clear: usize,
         body: &mut Vec<u8>,
     ) -> bool {
-        body.clear();
-        if frame.len() < clear + TAG_LEN {
+        let sealed_len = frame.len().saturating_sub(clear);
+        let Some(len) = sealed_len.checked_sub(TAG_LEN) else {
+            body.clear();
             return false;
-        }
+        };
         let (head, sealed) = frame.split_at(clear);
-        body.extend_from_slice(sealed);
-        match self.0.open_in_place(nonce(counter), Aad::from(head), body) {
-            Ok(opened) => {
-                let len = opened.len();
-                body.truncate(len);
-                true
-            }
-            Err(_) => {
-                body.clear();
-                false
-            }
+        let (sealed, tag) = sealed.split_at(len);
+        // What is there of the body before is overwritten, not cleared first.
+        body.resize(len, 0);
+        let opened =
+            self.0.open_separate_gather(nonce(counter), Aad::from(head), sealed, tag, body);
+        if opened.is_err() {
+            body.clear();
         }
+        opened.is_ok()
     }
 }
 

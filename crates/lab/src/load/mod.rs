@@ -13,7 +13,9 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 
 use corridor_base::Time;
-use corridor_scenario::{DESTINATION, Delays, Direction, Pings, Run, SOURCE, Side, Transport};
+use corridor_scenario::{
+    DESTINATION, Delays, Direction, Pings, Run, SOURCE, Side, Transport, Wire,
+};
 use hdrhistogram::Histogram;
 
 use crate::clock;
@@ -137,6 +139,7 @@ fn start_flows(run: &Run, course: &Course, shared: &Arc<Shared>) -> Result<Vec<F
             offered_bps: run.offered_bps,
             datagram_bytes: run.datagram_bytes,
             deadline: run.lab.deadline,
+            no_medium: run.lab.wire == Wire::Veth,
             span: run.lab.warm_up + Duration::from_secs_f64(run.duration_s),
         };
         match run.transport {
@@ -162,6 +165,7 @@ fn start_beside(
         offered_bps: None,
         datagram_bytes: None,
         deadline: None,
+        no_medium: run.lab.wire == Wire::Veth,
         span: run.lab.warm_up + Duration::from_secs_f64(run.duration_s),
     };
     let [source, destination] = &course.ends;
@@ -220,8 +224,18 @@ struct Plan {
     datagram_bytes: Option<usize>,
     /// UDP: later than this a datagram is worth nothing.
     deadline: Option<Duration>,
+    /// Nothing between the stations takes time: processors are the limit.
+    no_medium: bool,
     /// Warm-up and measured interval.
     span: Duration,
+}
+
+impl Plan {
+    /// As much as the processors can do: fewer and longer writes, at the cost of the delay within
+    /// the sender's socket, of which nothing can be said then.
+    fn is_bulk(&self) -> bool {
+        self.no_medium && self.offered_bps.is_none()
+    }
 }
 
 /// What a flow measured.

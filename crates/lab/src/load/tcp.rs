@@ -23,6 +23,10 @@ use crate::sys;
 
 /// Bytes of a record.
 const RECORD_BYTES: usize = 1_000;
+/// Bytes of it behind sequence number and time.
+const PAYLOAD_BYTES: usize = RECORD_BYTES - HEADER_BYTES;
+/// Records handed to the kernel at once where processors are the limit, and not a medium.
+const BULK_RECORDS: usize = 64;
 /// Largest payload of a segment.
 const SEGMENT_BYTES: u32 = 1_448;
 
@@ -75,7 +79,8 @@ fn send(plan: &Plan, shared: &Shared, ready: &AtomicBool) -> Result<SenderResult
         }
     };
     let Some((_, until)) = shared.wait_for_interval() else { return Ok(result) };
-    let written = write_records(&stream, plan.offered_bps, until, shared);
+    let at_once = if plan.is_bulk() { BULK_RECORDS } else { 1 };
+    let written = write_records(&stream, plan.offered_bps, at_once, until, shared);
     // The receiver closes at the end of the interval; before that, a connection that dies of losses
     // is a result.
     if let Some(error) = written.err().filter(|_| clock::now() < until) {
@@ -95,10 +100,12 @@ fn connect(plan: &Plan) -> Result<Option<TcpStream>, LabError> {
         let what = format!("congestion control {congestion}, which this kernel may not have");
         socket.set_tcp_congestion(congestion.as_bytes()).what(what)?;
     }
-    // The kernel calls a socket ready below half of what is set here.
-    let unsent_bytes = unsent_bytes(plan.congestion.as_deref());
-    let bounded = sys::set_notsent_lowat(&socket, 2 * unsent_bytes);
-    bounded.what("bound a TCP socket's unsent bytes")?;
+    if !plan.is_bulk() {
+        // The kernel calls a socket ready below half of what is set here.
+        let unsent_bytes = unsent_bytes(plan.congestion.as_deref());
+        let bounded = sys::set_notsent_lowat(&socket, 2 * unsent_bytes);
+        bounded.what("bound a TCP socket's unsent bytes")?;
+    }
     // An application that paces itself wants each record to go at once.
     socket.set_tcp_nodelay(plan.offered_bps.is_some()).what("set TCP_NODELAY")?;
     if socket.connect_timeout(&plan.receiver.into(), CONNECT_MAX).is_err() {
@@ -108,26 +115,27 @@ fn connect(plan: &Plan) -> Result<Option<TcpStream>, LabError> {
     Ok(Some(socket.into()))
 }
 
-/// Writes records until the end of the interval. Without a rate, a record is stamped when the
-/// socket takes it; with a rate, when it is due, so that its delay includes waiting for the socket.
+/// Writes records until the end of the interval, so many at once. Without a rate, records are
+/// stamped when the socket takes them; with a rate, when they are due, so that their delay includes
+/// waiting for the socket.
 fn write_records(
     mut stream: &TcpStream,
     rate_bps: Option<f64>,
+    at_once: usize,
     until: Time,
     shared: &Shared,
 ) -> io::Result<()> {
     let begin = clock::now();
-    let mut record = vec![0; RECORD_BYTES];
-    for sequence in 0.. {
-        for (byte, value) in record[HEADER_BYTES..].iter_mut().zip(pattern(sequence, RECORD_BYTES))
-        {
-            *byte = value;
+    let mut records = vec![0; at_once * RECORD_BYTES];
+    for first in (0..).step_by(at_once) {
+        for (sequence, record) in (first..).zip(records.chunks_exact_mut(RECORD_BYTES)) {
+            record[HEADER_BYTES..].copy_from_slice(payload(sequence));
         }
         let due = rate_bps.map(|bps| {
-            begin + Duration::from_secs_f64(sequence as f64 * RECORD_BYTES as f64 * 8.0 / bps)
+            begin + Duration::from_secs_f64(first as f64 * RECORD_BYTES as f64 * 8.0 / bps)
         });
         let mut written = 0;
-        while written < RECORD_BYTES {
+        while written < records.len() {
             let now = clock::now();
             if now >= until || shared.is_stopped() {
                 return Ok(());
@@ -142,9 +150,12 @@ fn write_records(
                 if !is_ready(stream, PollFlags::POLLOUT, TICK) {
                     continue;
                 }
-                stamp(&mut record, sequence, due.unwrap_or_else(clock::now));
+                let at = due.unwrap_or_else(clock::now);
+                for (sequence, record) in (first..).zip(records.chunks_exact_mut(RECORD_BYTES)) {
+                    stamp(record, sequence, at);
+                }
             }
-            match stream.write(&record[written..]) {
+            match stream.write(&records[written..]) {
                 Ok(len) => written += len,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     is_ready(stream, PollFlags::POLLOUT, TICK);
@@ -155,6 +166,22 @@ fn write_records(
         }
     }
     Ok(())
+}
+
+/// What record number `sequence` holds behind its header: [`pattern`], from a table.
+fn payload(sequence: u64) -> &'static [u8] {
+    const COUNTED: [u8; 256 + PAYLOAD_BYTES] = {
+        let mut counted = [0; 256 + PAYLOAD_BYTES];
+        let mut index = 0;
+        while index < counted.len() {
+            counted[index] = index as u8;
+            index += 1;
+        }
+        counted
+    };
+    static TABLE: [u8; 256 + PAYLOAD_BYTES] = COUNTED;
+    let start = usize::from(pattern(sequence, 1).next().unwrap_or(0));
+    &TABLE[start..start + PAYLOAD_BYTES]
 }
 
 /// Waits for a socket, and says whether it is ready or has failed.
@@ -226,22 +253,29 @@ impl Receiver {
             self.result.payload_bytes += bytes.len() as u64;
         }
         while !bytes.is_empty() {
+            if let Some((record, rest)) = bytes.split_at_checked(RECORD_BYTES)
+                && self.filled == 0
+            {
+                self.take_record(record, now, measured);
+                bytes = rest;
+                continue;
+            }
             let len = bytes.len().min(RECORD_BYTES - self.filled);
             self.record[self.filled..self.filled + len].copy_from_slice(&bytes[..len]);
             self.filled += len;
             bytes = &bytes[len..];
             if self.filled == RECORD_BYTES {
                 self.filled = 0;
-                self.take_record(now, measured);
+                let record = std::mem::take(&mut self.record);
+                self.take_record(&record, now, measured);
+                self.record = record;
             }
         }
     }
 
-    fn take_record(&mut self, now: Time, measured: bool) {
-        let Some((sequence, sent)) = read_stamp(&self.record) else { return };
-        let payload = &self.record[HEADER_BYTES..];
-        let is_intact = sequence == self.sequence
-            && payload.iter().copied().eq(pattern(sequence, RECORD_BYTES - HEADER_BYTES));
+    fn take_record(&mut self, record: &[u8], now: Time, measured: bool) {
+        let Some((sequence, sent)) = read_stamp(record) else { return };
+        let is_intact = sequence == self.sequence && record[HEADER_BYTES..] == *payload(sequence);
         if !is_intact && !self.result.corrupted {
             self.result.corrupted = true;
             let number = self.sequence;

@@ -141,6 +141,7 @@ fn tun(file: &File) -> Result<Option<TunConfig>, Problem> {
                 addresses: tun.addresses.clone(),
                 routes: tun.routes.clone(),
                 mtu: tun.mtu.map(usize::from),
+                offload: tun.offload,
             }))
         }
     }

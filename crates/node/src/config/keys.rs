@@ -83,6 +83,7 @@ pub(super) const TABLES: &[Table] = &[
             key("addresses", "addresses with prefix, as [\"10.9.0.1/24\", \"fd00:9::1/64\"]"),
             key("routes", "networks with prefix, as [\"10.8.0.0/16\"]"),
             key("mtu", "a number of bytes from 68 to the tunnel's MTU"),
+            key("offload", "true or false"),
         ],
     },
     Table {

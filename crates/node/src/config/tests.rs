@@ -323,6 +323,13 @@ fn ratios_are_ratios() {
 }
 
 #[test]
+fn offload_of_the_tun_device_can_be_turned_off() {
+    assert!(parse(SOUND).unwrap().tun.unwrap().offload);
+    let off = parse(&SOUND.replace("[tun]", "[tun]\noffload = false")).unwrap();
+    assert!(!off.tun.unwrap().offload);
+}
+
+#[test]
 fn the_tunnels_mtu_must_be_possible() {
     let most = parse(SOUND).unwrap().check(1500).unwrap();
     assert!((1400..1500).contains(&most), "{most}");

@@ -1,18 +1,22 @@
 //! Frames of our own protocol number on an Ethernet-like interface (Ethernet, Wi-Fi, a TAP).
 
-use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use corridor_base::Time;
 use corridor_proto::{Destination, Role};
 use nix::errno::Errno;
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, sendmsg, socket};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
+use super::outbox::Outbox;
 use super::peers::PeerBook;
-use super::{RECEIVE_BUFFER_BYTES, Refusals, Sent, send_buffer_bytes};
+use super::{Busy, Flushed, RECEIVE_BUFFER_BYTES, Refusals, Sent, send_buffer_bytes};
 use crate::config::{Mac, NodeConfig, UnderlayKind};
 use crate::error::{CAP_NET_RAW, NodeError};
 use crate::netlink;
-use crate::syscalls::{ReceiveBatch, Sender, bind_packet, join_promiscuous, set_number};
+use crate::syscalls::{
+    ReceiveBatch, Sender, bind_packet, join_promiscuous, send_batch, set_number,
+};
 
 /// Destination, source, protocol number.
 const HEADER_LEN: usize = 14;
@@ -27,6 +31,7 @@ pub(crate) struct Ethernet {
     overhears: bool,
     pub(super) peers: PeerBook<Mac>,
     received: ReceiveBatch,
+    outbox: Outbox<()>,
     refusals: Refusals,
 }
 
@@ -73,7 +78,8 @@ impl Ethernet {
             frame_len_max,
             overhears,
             peers: PeerBook::new(addresses, false),
-            received: ReceiveBatch::new(HEADER_LEN + link.mtu),
+            received: ReceiveBatch::new(None, HEADER_LEN + link.mtu),
+            outbox: Outbox::new(),
             refusals: Refusals::default(),
         })
     }
@@ -82,24 +88,47 @@ impl Ethernet {
         self.frame_len_max
     }
 
-    pub(super) fn send(&mut self, to: Destination, frame: &[u8]) -> Result<Sent, NodeError> {
+    /// Puts a frame into the batch.
+    pub(super) fn push(&mut self, to: Destination, frame: &[u8]) {
         let header = self.header(self.address(to));
-        let parts = [IoSlice::new(&header), IoSlice::new(frame)];
-        let fd = self.socket.as_raw_fd();
-        match sendmsg::<()>(fd, &parts, &[], MsgFlags::MSG_DONTWAIT, None) {
-            Ok(_) => Ok(Sent::Taken),
-            Err(errno) => self.refused(frame.len(), errno),
-        }
+        self.outbox.push([()], &header, frame);
     }
 
-    fn refused(&self, len: usize, errno: Errno) -> Result<Sent, NodeError> {
+    pub(super) fn is_full(&self) -> bool {
+        self.outbox.is_full(HEADER_LEN + self.frame_len_max)
+    }
+
+    pub(super) fn flush(&mut self, now: Time) -> Result<Flushed, NodeError> {
+        let mut lost = 0;
+        while let Some(((), front)) = self.outbox.front() {
+            let frames = self.outbox.iter().map(|((), frame)| (None, frame));
+            match send_batch(&self.socket, frames) {
+                Ok(count) => self.outbox.note_taken(now, count),
+                Err(error) => match self.refused(front.len() - HEADER_LEN, error)? {
+                    Sent::Taken => {}
+                    Sent::Lost => {
+                        lost += 1;
+                        self.outbox.drop_front();
+                    }
+                    Sent::Busy { wakes } => {
+                        self.outbox.note_busy(now);
+                        return Ok(Flushed { lost, busy: Some(Busy { wakes }) });
+                    }
+                },
+            }
+        }
+        Ok(Flushed { lost, busy: None })
+    }
+
+    fn refused(&self, len: usize, error: io::Error) -> Result<Sent, NodeError> {
+        let errno = Errno::from_raw(error.raw_os_error().unwrap_or(0));
         match errno {
             // The socket's own buffer is full: the kernel tells when there is room.
             Errno::EAGAIN => Ok(Sent::Busy { wakes: true }),
             // The driver's or the interface's queue is full: nobody tells.
             Errno::ENOBUFS | Errno::ENOMEM => Ok(Sent::Busy { wakes: false }),
             Errno::EINTR => Ok(Sent::Busy { wakes: true }),
-            Errno::ENETDOWN | Errno::ENODEV | Errno::ENXIO => Err(self.gone(errno.into())),
+            Errno::ENETDOWN | Errno::ENODEV | Errno::ENXIO => Err(self.gone(error)),
             // The interface's MTU was lowered.
             Errno::EMSGSIZE => {
                 self.refusals.tell(len, &self.interface, errno);

@@ -1,25 +1,30 @@
 //! Frames as UDP datagrams.
 
 use std::cell::Cell;
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
+use corridor_base::Time;
 use corridor_proto::Destination;
+use corridor_proto::bounds::FRAME_LEN_MAX;
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockType, SockaddrStorage, bind,
-    connect, getsockname, recvmsg, sendto, socket,
+    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType,
+    SockaddrStorage, bind, connect, getsockname, recvmsg, sendmsg, sendto, socket,
 };
 
+use super::outbox::{Outbox, Run};
 use super::peers::PeerBook;
-use super::{RECEIVE_BUFFER_BYTES, Refusals, Sent, send_buffer_bytes};
+use super::{Busy, Flushed, RECEIVE_BUFFER_BYTES, Refusals, Sent, send_buffer_bytes};
 use crate::config::{NodeConfig, UNDERLAY_MTU_DEFAULT};
 use crate::error::NodeError;
-use crate::syscalls::{ReceiveBatch, Sender, number, set_number};
+use crate::syscalls::{ReceiveBatch, Sender, number, send_batch, set_number};
 
 /// IPv6 header without extensions, and UDP header, bytes.
 const HEADERS: usize = 40 + 8;
+/// Longest datagram there is, bytes.
+const DATAGRAM_LEN_MAX: usize = 65_535;
 /// Errors in a row that are taken from the socket before a frame counts as lost.
 const SEND_ATTEMPTS: usize = 3;
 
@@ -30,8 +35,9 @@ pub(crate) struct Udp {
     frame_len_max: usize,
     pub(super) peers: PeerBook<SocketAddr>,
     received: ReceiveBatch,
-    /// Of the targets of a frame to all, those that have it already when the underlay was busy.
-    resume_at: usize,
+    outbox: Outbox<SocketAddr>,
+    /// The kernel cuts frames from longer datagrams.
+    cuts_segments: bool,
     refusals: Refusals,
     /// The path's MTU that was told last, bytes; 0 for none.
     mtu_told: Cell<u32>,
@@ -47,14 +53,20 @@ impl Udp {
             |source: io::Error| NodeError::system(action(), "CAP_NET_BIND_SERVICE", source);
         let socket = open_socket(listen, frame_len_max).map_err(failed)?;
         let local = local_address(&socket).map_err(failed)?;
+        // The kernel hands over datagrams of one sender that came together as one.
+        let joins = set_number(&socket, libc::SOL_UDP, libc::UDP_GRO, 1);
+        if let Err(error) = &joins {
+            tracing::info!("UDP datagrams are received one by one: {error}");
+        }
         let addresses = config.peers.iter().map(|peer| (peer.id, peer.endpoint));
         Ok(Udp {
             socket,
             local,
             frame_len_max,
             peers: PeerBook::new(addresses, true),
-            received: ReceiveBatch::new(corridor_proto::bounds::FRAME_LEN_MAX),
-            resume_at: 0,
+            received: ReceiveBatch::new(joins.is_ok().then_some(DATAGRAM_LEN_MAX), FRAME_LEN_MAX),
+            outbox: Outbox::new(),
+            cuts_segments: true,
             refusals: Refusals::default(),
             mtu_told: Cell::new(0),
         })
@@ -68,43 +80,93 @@ impl Udp {
         let endpoints = config.peers.iter().filter_map(|peer| peer.endpoint);
         let on_the_way = endpoints.filter_map(|endpoint| path_mtu(endpoint).ok()).min();
         let mtu = config.underlay.mtu.or(on_the_way).unwrap_or(UNDERLAY_MTU_DEFAULT);
-        (mtu - HEADERS).min(corridor_proto::bounds::FRAME_LEN_MAX)
+        (mtu - HEADERS).min(FRAME_LEN_MAX)
     }
 
     pub(super) fn frame_len_max(&self) -> usize {
         self.frame_len_max
     }
 
-    pub(super) fn send(&mut self, to: Destination, frame: &[u8]) -> Result<Sent, NodeError> {
-        let target = match to {
+    /// Puts a frame into the batch. One for a peer whose place is not known yet is as good as lost:
+    /// the peer speaks first.
+    pub(super) fn push(&mut self, to: Destination, frame: &[u8]) {
+        let everywhere = (to == Destination::All).then(|| self.peers.addresses());
+        let there = match to {
             Destination::All => None,
-            Destination::Station(station) => match self.peers.address(station) {
-                Some(address) => Some(address),
-                // Nobody to send to yet: the peer speaks first.
-                None => return Ok(Sent::Taken),
-            },
+            Destination::Station(station) => self.peers.address(station),
         };
-        let targets = target.is_none().then(|| self.peers.addresses()).into_iter().flatten();
-        let mut outcome = Sent::Taken;
-        let resume_at = std::mem::take(&mut self.resume_at);
-        let mut busy_at = None;
-        for (index, address) in targets.chain(target).enumerate().skip(resume_at) {
-            match self.send_one(address, frame)? {
-                Sent::Taken => {}
-                Sent::Lost => outcome = Sent::Lost,
-                busy @ Sent::Busy { .. } => {
-                    busy_at = Some(index);
-                    outcome = busy;
-                    break;
+        self.outbox.push(everywhere.into_iter().flatten().chain(there), &[], frame);
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.outbox.is_full(self.frame_len_max)
+    }
+
+    pub(super) fn flush(&mut self, now: Time) -> Result<Flushed, NodeError> {
+        let mut lost = 0;
+        while let Some(run) = self.outbox.run() {
+            if run.count > 1 && self.cuts_segments {
+                match self.send_run(&run) {
+                    Ok(()) => {
+                        let count = run.count;
+                        self.outbox.note_taken(now, count);
+                        continue;
+                    }
+                    Err(Errno::EINTR) => continue,
+                    Err(Errno::EAGAIN) => return Ok(self.busy(now, lost, true)),
+                    // An interface without checksums in hardware; a route with a smaller MTU; a
+                    // kernel that knows nothing of segments.
+                    Err(errno @ (Errno::EIO | Errno::EINVAL | Errno::EOPNOTSUPP)) => {
+                        self.cuts_segments = false;
+                        let why = errno.desc();
+                        tracing::info!("UDP segmentation is not to be had here: {why}");
+                    }
+                    // What else there is shows with a single frame.
+                    Err(_) => {}
+                }
+            } else if !self.cuts_segments && self.outbox.waiting() > 1 {
+                let (outbox, told) = (&self.outbox, |to| Some(self.sockaddr(to)));
+                let frames = outbox.iter().map(|(to, frame)| (told(to), frame));
+                if let Ok(count @ 1..) = send_batch(&self.socket, frames) {
+                    self.outbox.note_taken(now, count);
+                    continue;
                 }
             }
+            let Some((to, frame)) = self.outbox.front() else { break };
+            match self.send_one(to, frame)? {
+                Sent::Taken => self.outbox.note_taken(now, 1),
+                Sent::Lost => {
+                    lost += 1;
+                    self.outbox.drop_front();
+                }
+                Sent::Busy { wakes } => return Ok(self.busy(now, lost, wakes)),
+            }
         }
-        self.resume_at = busy_at.unwrap_or(0);
-        Ok(outcome)
+        Ok(Flushed { lost, busy: None })
+    }
+
+    fn busy(&mut self, now: Time, lost: u64, wakes: bool) -> Flushed {
+        self.outbox.note_busy(now);
+        Flushed { lost, busy: Some(Busy { wakes }) }
+    }
+
+    /// Sends frames as one datagram, from which the kernel, or the network card, cuts them.
+    fn send_run(&self, run: &Run<'_, SocketAddr>) -> nix::Result<()> {
+        let segment_len = run.segment_len as u16;
+        let fd = self.socket.as_raw_fd();
+        let (parts, control) =
+            ([IoSlice::new(run.bytes)], [ControlMessage::UdpGsoSegments(&segment_len)]);
+        let to = self.sockaddr(run.to);
+        sendmsg(fd, &parts, &control, MsgFlags::MSG_DONTWAIT, Some(&to)).map(drop)
+    }
+
+    /// An address as the socket wants it.
+    fn sockaddr(&self, to: SocketAddr) -> SockaddrStorage {
+        SockaddrStorage::from(self.spelled(to))
     }
 
     fn send_one(&self, to: SocketAddr, frame: &[u8]) -> Result<Sent, NodeError> {
-        let address = SockaddrStorage::from(self.spelled(to));
+        let address = self.sockaddr(to);
         let fd = self.socket.as_raw_fd();
         let mut last = Errno::EAGAIN;
         for _ in 0..SEND_ATTEMPTS {
@@ -247,4 +309,107 @@ fn local_address(socket: &OwnedFd) -> io::Result<SocketAddr> {
         .as_sockaddr_in6()
         .map(|address| SocketAddr::new(IpAddr::V6(address.ip()), address.port()));
     Ok(v4.or(v6).unwrap_or_else(|| SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use corridor_proto::StationId;
+
+    use super::*;
+
+    const PEER: Destination = Destination::Station(StationId(2));
+
+    fn udp(peers: &[(u8, SocketAddr)], cuts_segments: bool) -> Udp {
+        let socket = open_socket("127.0.0.1:0".parse().unwrap(), 1_500).unwrap();
+        let joins = set_number(&socket, libc::SOL_UDP, libc::UDP_GRO, 1);
+        let addresses = peers.iter().map(|&(id, address)| (StationId(id), Some(address)));
+        Udp {
+            local: local_address(&socket).unwrap(),
+            socket,
+            frame_len_max: 1_500,
+            peers: PeerBook::new(addresses, true),
+            received: ReceiveBatch::new(joins.is_ok().then_some(DATAGRAM_LEN_MAX), FRAME_LEN_MAX),
+            outbox: Outbox::new(),
+            cuts_segments,
+            refusals: Refusals::default(),
+            mtu_told: Cell::new(0),
+        }
+    }
+
+    /// Hands over batches as the run loop does, and takes what arrives in between.
+    fn send_all(from: &mut Udp, to: Destination, frames: &[Vec<u8>], hearers: &mut [Hearer]) {
+        for frame in frames {
+            from.push(to, frame);
+            if from.is_full() {
+                let flushed = from.flush(Time::ZERO).unwrap();
+                assert_eq!(flushed, Flushed { lost: 0, busy: None });
+                hearers.iter_mut().for_each(Hearer::take);
+            }
+        }
+        assert_eq!(from.flush(Time::ZERO).unwrap().busy, None);
+        hearers.iter_mut().for_each(Hearer::take);
+    }
+
+    struct Hearer {
+        udp: Udp,
+        heard: Vec<Vec<u8>>,
+    }
+
+    impl Hearer {
+        fn new() -> Self {
+            Hearer { udp: udp(&[], true), heard: Vec::new() }
+        }
+
+        fn take(&mut self) {
+            while let count @ 1.. = self.udp.receive().unwrap() {
+                let frames = (0..count).map(|index| self.udp.frame(index).unwrap().1.to_vec());
+                self.heard.extend(frames);
+            }
+        }
+    }
+
+    /// Frames as a flow makes them: mostly of one length, with some longer and shorter.
+    fn frames() -> Vec<Vec<u8>> {
+        let len = |number: usize| match number % 23 {
+            7 => 60,
+            12 => 1_480,
+            _ => 1_440,
+        };
+        (0..500).map(|number| vec![number as u8; len(number)]).collect()
+    }
+
+    #[test]
+    fn frames_arrive_as_they_were_made_with_segments_and_without() {
+        for cuts_segments in [true, false] {
+            let mut hearers = [Hearer::new()];
+            let mut from = udp(&[(2, hearers[0].udp.local)], cuts_segments);
+            send_all(&mut from, PEER, &frames(), &mut hearers);
+            assert_eq!(hearers[0].heard, frames(), "segments: {cuts_segments}");
+            assert_eq!(from.cuts_segments, cuts_segments);
+        }
+    }
+
+    #[test]
+    fn a_frame_to_all_reaches_each_once() {
+        for cuts_segments in [true, false] {
+            let mut hearers = [Hearer::new(), Hearer::new()];
+            let peers = [(2, hearers[0].udp.local), (3, hearers[1].udp.local)];
+            let mut from = udp(&peers, cuts_segments);
+            send_all(&mut from, Destination::All, &frames(), &mut hearers);
+            for hearer in &hearers {
+                assert_eq!(hearer.heard, frames(), "segments: {cuts_segments}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_frame_that_nobody_takes_is_lost_alone() {
+        let mut hearers = [Hearer::new()];
+        let nowhere = "255.255.255.255:9".parse().unwrap();
+        let mut from = udp(&[(2, nowhere), (3, hearers[0].udp.local)], true);
+        from.push(Destination::All, b"frame");
+        assert_eq!(from.flush(Time::ZERO).unwrap(), Flushed { lost: 1, busy: None });
+        hearers[0].take();
+        assert_eq!(hearers[0].heard, [b"frame".to_vec()]);
+    }
 }

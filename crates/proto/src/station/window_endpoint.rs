@@ -19,8 +19,9 @@ pub(crate) struct WindowEndpoint {
     /// There once the peer has joined, in window mode as well.
     receiver: Option<WindowReceiver>,
     body: Vec<u8>,
-    /// Feedback that is due and did not fit the frame before.
-    held_ack: Option<Vec<u8>>,
+    /// Feedback, and whether it is due and did not fit the frame before.
+    ack: Vec<u8>,
+    holds_ack: bool,
 }
 
 impl WindowEndpoint {
@@ -36,7 +37,8 @@ impl WindowEndpoint {
             sender: WindowSender::new(config.coding, symbol_size_max, rng, now)?,
             receiver: None,
             body: Vec::new(),
-            held_ack: None,
+            ack: Vec::new(),
+            holds_ack: false,
         })
     }
 
@@ -51,7 +53,7 @@ impl WindowEndpoint {
         }
         if !joined.new_instance {
             // The same run under new keys: its frames are counted anew.
-            self.held_ack = None;
+            self.holds_ack = false;
             self.receiver.iter_mut().for_each(WindowReceiver::restart_session);
             return;
         }
@@ -69,7 +71,7 @@ impl WindowEndpoint {
         } else {
             None
         };
-        self.held_ack = None;
+        self.holds_ack = false;
         self.sender.restart_peer(now);
     }
 
@@ -95,7 +97,7 @@ impl WindowEndpoint {
         if opened.header.has_ack || opened.header.kind == Kind::WindowAck {
             let (ack, rest) = WindowAck::parse(body)?;
             body = rest;
-            self.handle_ack(shared, now, &ack);
+            self.handle_ack(shared, now, ack);
         }
         match opened.header.kind {
             Kind::Window => {
@@ -111,11 +113,10 @@ impl WindowEndpoint {
         }
     }
 
-    fn handle_ack(&mut self, shared: &mut Shared, now: Time, ack: &WindowAck) {
+    fn handle_ack(&mut self, shared: &mut Shared, now: Time, mut ack: WindowAck) {
         if ack.counter >= shared.group.next_counter() {
             return; // About frames of a session before this one.
         }
-        let mut ack = ack.clone();
         if let LinkErrors::Fixed(ratios) = shared.config.link_errors {
             ack.loss_ratio = ratios.e3;
         }
@@ -135,8 +136,8 @@ impl WindowEndpoint {
         if !self.is_up(shared) {
             return None;
         }
-        if let Some(ack) = self.held_ack.take() {
-            return Some(self.send_ack(shared, &ack));
+        if core::mem::take(&mut self.holds_ack) {
+            return Some(self.send_ack(shared));
         }
         let due = self.receiver.as_ref().and_then(WindowReceiver::ack_due);
         let ack_due = due.is_some_and(|at| at <= now);
@@ -146,8 +147,8 @@ impl WindowEndpoint {
             return Some(Destination::Station(self.peer));
         }
         if ack_due {
-            let ack = self.make_ack(shared, now)?;
-            return Some(self.send_ack(shared, &ack));
+            self.make_ack(shared, now)?;
+            return Some(self.send_ack(shared));
         }
         None
     }
@@ -168,37 +169,35 @@ impl WindowEndpoint {
 
     fn send_symbol(&mut self, shared: &mut Shared, now: Time, ack_due: bool, has_news: bool) {
         let room = shared.config.frame_len_max - HEADER_LEN - TAG_LEN - self.body.len();
-        let mut piggyback = None;
         // News that are not due wait for a symbol with room, rather than take a frame of their own.
-        if ack_due || (has_news && room >= WINDOW_ACK_LEN + WINDOW_BITMAP_LEN_MAX) {
-            piggyback = self.make_ack(shared, now);
-            if piggyback.as_ref().is_some_and(|ack| ack.len() > room) {
-                self.held_ack = piggyback.take();
-            }
-        }
-        shared.group.begin(Kind::Window, piggyback.is_some(), &mut shared.frame);
-        if let Some(ack) = piggyback {
-            shared.frame.extend_from_slice(&ack);
+        let wanted = ack_due || (has_news && room >= WINDOW_ACK_LEN + WINDOW_BITMAP_LEN_MAX);
+        let has_ack = wanted && self.make_ack(shared, now).is_some();
+        self.holds_ack = has_ack && self.ack.len() > room;
+        let piggyback = has_ack && !self.holds_ack;
+        shared.group.begin(Kind::Window, piggyback, &mut shared.frame);
+        if piggyback {
+            shared.frame.extend_from_slice(&self.ack);
             shared.stats.acks_piggybacked += 1;
         }
         shared.frame.extend_from_slice(&self.body);
         self.seal(shared);
     }
 
-    fn send_ack(&mut self, shared: &mut Shared, ack: &[u8]) -> Destination {
+    fn send_ack(&mut self, shared: &mut Shared) -> Destination {
         shared.group.begin(Kind::WindowAck, false, &mut shared.frame);
-        shared.frame.extend_from_slice(ack);
+        shared.frame.extend_from_slice(&self.ack);
         self.seal(shared);
         shared.stats.ack_frames_sent += 1;
         Destination::Station(self.peer)
     }
 
-    fn make_ack(&mut self, shared: &Shared, now: Time) -> Option<Vec<u8>> {
+    /// Writes the newest feedback into `self.ack`, if there is any.
+    fn make_ack(&mut self, shared: &Shared, now: Time) -> Option<()> {
         let loss_ratio = shared.group.peer(self.peer).map_or(0.0, |peer| peer.link.ratio());
         let ack = self.receiver.as_mut()?.take_ack(now, loss_ratio)?;
-        let mut bytes = Vec::new();
-        ack.write(&mut bytes);
-        Some(bytes)
+        self.ack.clear();
+        ack.write(&mut self.ack);
+        Some(())
     }
 
     fn seal(&mut self, shared: &mut Shared) {

@@ -8,6 +8,7 @@
 use core::time::Duration;
 use std::collections::VecDeque;
 
+use arrayvec::ArrayVec;
 use corridor_base::Time;
 use corridor_codec::{CodecError, Coefficients, Field, WindowDecoder, WindowOutcome, widen_id};
 
@@ -266,7 +267,8 @@ impl WindowReceiver {
         self.ack_sent_at = Some(now);
         self.frames_since_ack = 0;
         let span = self.decoder.end().saturating_sub(self.next) as u16;
-        let mut missing = vec![0; usize::from(span).div_ceil(8).min(WINDOW_BITMAP_LEN_MAX)];
+        let len = usize::from(span).div_ceil(8).min(WINDOW_BITMAP_LEN_MAX);
+        let mut missing: ArrayVec<u8, WINDOW_BITMAP_LEN_MAX> = (0..len).map(|_| 0).collect();
         for ahead in 0..usize::from(span).min(8 * WINDOW_BITMAP_LEN_MAX) {
             if !self.decoder.is_decoded(self.next + ahead as u64) {
                 missing[ahead / 8] |= 1 << (ahead % 8);

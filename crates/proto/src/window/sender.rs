@@ -6,6 +6,7 @@
 //! 3. With no packets waiting, the free air takes repair symbols that may be needed.
 //! 4. Feedback tells what arrived; what it does not tell of for long counts as lost.
 
+use core::cell::Cell;
 use core::num::NonZeroU16;
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -81,6 +82,8 @@ pub(crate) struct WindowSender {
     told_end: u64,
     /// What it lacked of those.
     told_deficit: usize,
+    /// Symbols beyond `told_end` that are taken for lost; `None`: to be counted.
+    lost_beyond: Cell<Option<usize>>,
     loss_ratio: f64,
     reserve: Reserve,
     /// Symbols in vain, as feedback counted them last.
@@ -127,6 +130,7 @@ impl WindowSender {
             log: SentLog::default(),
             told_counter: None,
             told_deficit: 0,
+            lost_beyond: Cell::new(None),
             loss_ratio: 0.0,
             reserve: Reserve::new(params.goal),
             told_useless: None,
@@ -232,9 +236,15 @@ impl WindowSender {
 
     /// What the receiver lacks as far as is known, of what it knows of and of what it does not.
     fn deficit(&self) -> usize {
-        let beyond = self.told_end.saturating_sub(self.coder.base()) as usize;
-        let missing = |source: &&Source| source.fate == Fate::Missing;
-        self.told_deficit + self.sources.iter().skip(beyond).filter(missing).count()
+        let count = || {
+            let beyond = self.told_end.saturating_sub(self.coder.base()) as usize;
+            let missing = |source: &&Source| source.fate == Fate::Missing;
+            self.sources.iter().skip(beyond).filter(missing).count()
+        };
+        let lost_beyond = self.lost_beyond.get().unwrap_or_else(count);
+        debug_assert_eq!(lost_beyond, count(), "it is forgotten with every change");
+        self.lost_beyond.set(Some(lost_beyond));
+        self.told_deficit + lost_beyond
     }
 
     fn emit_source(
@@ -428,12 +438,14 @@ impl WindowSender {
     fn advance(&mut self, next: u64) {
         let done = next.saturating_sub(self.coder.base()) as usize;
         self.sources.drain(..done.min(self.sources.len()));
+        self.lost_beyond.set(None);
         self.coder.advance_to(next);
     }
 
     fn read_bitmap(&mut self, next: u64, ack: &WindowAck) {
         // Feedback that was overtaken may speak of symbols that are gone.
         let skip = (self.coder.base() - next.min(self.coder.base())) as usize;
+        self.lost_beyond.set(None);
         for (at, source) in self.sources.iter_mut().enumerate() {
             match ack.is_missing(at + skip) {
                 Some(true) => source.fate = Fate::Missing,
@@ -457,6 +469,7 @@ impl WindowSender {
             && source.fate == Fate::Unknown
         {
             source.fate = Fate::Missing;
+            self.lost_beyond.set(None);
         }
     }
 
@@ -469,6 +482,7 @@ impl WindowSender {
         }
         self.told_end = self.coder.base();
         self.told_deficit = 0;
+        self.lost_beyond.set(None);
         self.timeouts_in_row = 0;
         self.last_ack_at = now;
     }
@@ -477,6 +491,7 @@ impl WindowSender {
     pub(crate) fn restart_session(&mut self) {
         self.log.clear();
         self.told_counter = None;
+        self.lost_beyond.set(None);
         for source in &mut self.sources {
             source.counter = None;
             if source.fate == Fate::Unknown {

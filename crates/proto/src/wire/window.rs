@@ -7,6 +7,8 @@
 use core::num::NonZeroU16;
 use core::time::Duration;
 
+use arrayvec::ArrayVec;
+
 use super::{Reader, write_ratio};
 
 /// Bytes of a body before the symbol.
@@ -98,7 +100,7 @@ pub struct WindowAck {
     pub useless: u16,
     /// One bit for each id from `next` on, lowest bit first: missing. What is beyond is not told;
     /// at most [`WINDOW_BITMAP_LEN_MAX`] bytes.
-    pub missing: Vec<u8>,
+    pub missing: ArrayVec<u8, WINDOW_BITMAP_LEN_MAX>,
 }
 
 impl WindowAck {
@@ -114,7 +116,6 @@ impl WindowAck {
         write_ratio(self.loss_ratio, out);
         out.extend_from_slice(&self.deficit.to_be_bytes());
         out.extend_from_slice(&self.useless.to_be_bytes());
-        debug_assert!(self.missing.len() <= WINDOW_BITMAP_LEN_MAX);
         out.push(self.missing.len() as u8);
         out.extend_from_slice(&self.missing);
     }
@@ -132,13 +133,13 @@ impl WindowAck {
             loss_ratio: read.ratio()?,
             deficit: read.u16()?,
             useless: read.u16()?,
-            missing: Vec::new(),
+            missing: ArrayVec::new(),
         };
         let len = usize::from(read.u8()?);
-        if len > WINDOW_BITMAP_LEN_MAX || ack.deficit > ack.span {
+        if ack.deficit > ack.span {
             return None;
         }
-        ack.missing.extend_from_slice(read.take(len)?);
+        ack.missing.try_extend_from_slice(read.take(len)?).ok()?;
         Some((ack, read.0))
     }
 
@@ -182,6 +183,7 @@ mod tests {
         ) {
             let delay = Duration::from_nanos(u64::from(units) * DELAY_UNIT_NS);
             let (loss_ratio, deficit) = (1.0, deficit.min(span));
+            let missing = missing.into_iter().collect();
             let ack = WindowAck {
                 next, span, counter, delay, received_at_us, frames, loss_ratio, deficit, useless, missing,
             };

@@ -284,7 +284,7 @@ fn symbols_of_a_window_and_feedback_are_told_in_the_info_column() {
         deficit: 2,
         useless: 5,
         // Beyond the span nothing is said.
-        missing: vec![0b0000_0101, 0xf0],
+        missing: [0b0000_0101, 0xf0].into_iter().collect(),
     };
     let source = WindowForm::Source { id: 1_234, distance: 12 };
     let count = 35.try_into().expect("some");

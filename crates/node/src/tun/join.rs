@@ -1,0 +1,339 @@
+//! Packets of one flow that came in a row become one super-packet for the host (GRO).
+//!
+//! The host's network stack costs about as much for a super-packet as for a packet. Joined is only
+//! what the host, or whoever it forwards to, can cut again into the very same packets: the same
+//! headers, sequence numbers without a gap, equal lengths but for a shorter one at the end, right
+//! checksums. A mark of congestion, or any other word of a packet's own, ends a super-packet.
+
+use tun_rs::{
+    VIRTIO_NET_HDR_GSO_TCPV4, VIRTIO_NET_HDR_GSO_TCPV6, VIRTIO_NET_HDR_GSO_UDP_L4,
+    VIRTIO_NET_HDR_LEN, VirtioNetHdr, checksum, checksum_no_fold,
+};
+
+use super::PACKET_LEN_MAX;
+
+/// Flows whose packets are joined at the same time; the one that has waited longest goes first.
+const FLOWS_MAX: usize = 8;
+/// Datagrams in a super-packet at most; what the kernel cuts.
+const DATAGRAMS_MAX: usize = 64;
+
+const IPV4_HEADER_LEN_MIN: usize = 20;
+const IPV6_HEADER_LEN: usize = 40;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const TCP_HEADER_LEN_MIN: usize = 20;
+const UDP_HEADER_LEN: usize = 8;
+const ACK: u8 = 0x10;
+const PSH: u8 = 0x08;
+const DONT_FRAGMENT: u8 = 0x40;
+/// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum is that of the pseudo-header only.
+const NEEDS_CHECKSUM: u8 = 1;
+
+/// Joins packets. Every buffer it hands out begins with a virtio header.
+pub(super) struct Joiner {
+    /// The first `open` of them hold something, oldest first.
+    heads: [Head; FLOWS_MAX],
+    open: usize,
+    joins_udp: bool,
+}
+
+/// A packet, and what was joined to it.
+struct Head {
+    /// The virtio header, then the packet.
+    bytes: Vec<u8>,
+    shape: Shape,
+    /// Packets in it.
+    count: usize,
+    /// Bytes of payload of the first.
+    segment_len: usize,
+    /// A packet shorter than the others, or one that is to be delivered at once, was the last.
+    is_closed: bool,
+}
+
+/// Where things are in a packet that can be joined with others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Shape {
+    is_v6: bool,
+    protocol: u8,
+    /// Where the transport header begins, and where the payload.
+    transport: usize,
+    payload: usize,
+}
+
+impl Joiner {
+    /// `joins_udp`: the kernel takes super-packets of UDP too.
+    pub(super) fn new(joins_udp: bool) -> Self {
+        let head = |_| Head {
+            bytes: Vec::with_capacity(VIRTIO_NET_HDR_LEN + PACKET_LEN_MAX),
+            shape: Shape::default(),
+            count: 0,
+            segment_len: 0,
+            is_closed: true,
+        };
+        Joiner { heads: std::array::from_fn(head), open: 0, joins_udp }
+    }
+
+    /// Takes a packet. What goes to the host before it, or is full with it, is written.
+    pub(super) fn push(&mut self, packet: &[u8], mut write: impl FnMut(&[u8])) {
+        let Some(flow) = Flow::of(packet) else {
+            // Nobody knows what it belongs to: all goes in order.
+            self.flush(&mut write);
+            self.begin(packet, None);
+            return self.flush(&mut write);
+        };
+        let may_join = flow.shape.may_join(packet, self.joins_udp);
+        let at = self.heads[..self.open].iter().position(|head| head.is_of(&flow));
+        if let Some(at) = at {
+            if may_join && self.heads[at].join(packet) {
+                return;
+            }
+            self.close(at, &mut write);
+        }
+        if self.open == FLOWS_MAX {
+            self.close(0, &mut write);
+        }
+        self.begin(packet, Some(flow.shape));
+        if !may_join {
+            self.close(self.open - 1, &mut write);
+        }
+    }
+
+    /// Writes all there is.
+    pub(super) fn flush(&mut self, mut write: impl FnMut(&[u8])) {
+        for head in &mut self.heads[..self.open] {
+            write(head.finish());
+        }
+        self.open = 0;
+    }
+
+    fn begin(&mut self, packet: &[u8], shape: Option<Shape>) {
+        let head = &mut self.heads[self.open];
+        head.shape = shape.unwrap_or_default();
+        head.bytes.clear();
+        head.bytes.extend_from_slice(&[0; VIRTIO_NET_HDR_LEN]);
+        head.bytes.extend_from_slice(packet);
+        head.count = 1;
+        head.segment_len = packet.len().saturating_sub(head.shape.payload);
+        head.is_closed = shape.is_none() || head.shape.pushes(packet);
+        self.open += 1;
+    }
+
+    fn close(&mut self, at: usize, write: &mut impl FnMut(&[u8])) {
+        write(self.heads[at].finish());
+        self.heads[at..self.open].rotate_left(1);
+        self.open -= 1;
+    }
+}
+
+/// Which flow a packet of TCP or UDP belongs to.
+struct Flow<'a> {
+    shape: Shape,
+    addresses: &'a [u8],
+    ports: &'a [u8],
+}
+
+impl<'a> Flow<'a> {
+    /// `None` for fragments, other protocols, and what is no packet.
+    fn of(packet: &'a [u8]) -> Option<Self> {
+        let (is_v6, protocol, transport) = match packet.first()? >> 4 {
+            4 => {
+                let is_whole = u16::from_be_bytes([*packet.get(6)?, *packet.get(7)?]) & 0x3fff == 0;
+                let transport = 4 * usize::from(packet[0] & 0xf);
+                if !is_whole || transport < IPV4_HEADER_LEN_MIN {
+                    return None;
+                }
+                (false, *packet.get(9)?, transport)
+            }
+            6 => (true, *packet.get(6)?, IPV6_HEADER_LEN),
+            _ => return None,
+        };
+        let payload = match protocol {
+            TCP => transport + 4 * usize::from(*packet.get(transport + 12)? >> 4),
+            UDP => transport + UDP_HEADER_LEN,
+            _ => return None,
+        };
+        let shape = Shape { is_v6, protocol, transport, payload };
+        let ports = packet.get(transport..transport + 4)?;
+        Some(Flow { shape, addresses: shape.addresses(packet)?, ports })
+    }
+}
+
+impl Shape {
+    /// Whether a packet of this shape may be joined with others of its flow.
+    fn may_join(self, packet: &[u8], joins_udp: bool) -> bool {
+        let Shape { is_v6, protocol, transport, payload } = self;
+        let number = |at| u16_at(packet, at).map(usize::from);
+        let told_len = match is_v6 {
+            false => number(2),
+            true => number(4).map(|len| IPV6_HEADER_LEN + len),
+        };
+        if told_len != Some(packet.len()) || payload >= packet.len() {
+            return false;
+        }
+        if protocol == TCP {
+            let flags = packet.get(transport + 13).copied().unwrap_or(0);
+            return payload >= transport + TCP_HEADER_LEN_MIN && flags & !PSH == ACK;
+        }
+        // A checksum of zero is none, and would have to stay none.
+        let (len, sum) = (number(transport + 4), number(transport + 6));
+        joins_udp && len == Some(packet.len() - transport) && sum != Some(0)
+    }
+
+    fn addresses(self, packet: &[u8]) -> Option<&[u8]> {
+        packet.get(if self.is_v6 { 8..40 } else { 12..20 })
+    }
+
+    /// Whether the packet asks to be delivered at once.
+    fn pushes(self, packet: &[u8]) -> bool {
+        self.protocol == TCP
+            && packet.get(self.transport + 13).is_some_and(|flags| flags & PSH != 0)
+    }
+
+    /// Where the transport's checksum is.
+    fn checksum_at(self) -> usize {
+        self.transport + if self.protocol == TCP { 16 } else { 6 }
+    }
+
+    /// The sum over the pseudo-header.
+    fn pseudo_sum(self, packet: &[u8]) -> u64 {
+        let len = (packet.len() - self.transport) as u64;
+        let addresses = self.addresses(packet).unwrap_or_default();
+        checksum_no_fold(addresses, u64::from(self.protocol) + len)
+    }
+
+    /// Whether the transport's checksum is right. (Whatever has a wrong one must keep it.)
+    fn is_intact(self, packet: &[u8]) -> bool {
+        checksum(&packet[self.transport..], self.pseudo_sum(packet)) == u16::MAX
+    }
+
+    /// Whether the headers are the same in all that every packet of a super-packet shares.
+    fn has_same_headers(self, one: &[u8], other: &[u8]) -> bool {
+        let same = |range: std::ops::Range<usize>| one.get(range.clone()) == other.get(range);
+        let ip = match self.is_v6 {
+            // Version, class, flow; then next header, hop limit, addresses.
+            true => same(0..4) && same(6..IPV6_HEADER_LEN),
+            // Not the length, the identification, the checksum.
+            false => same(0..2) && same(6..10) && same(12..self.transport),
+        };
+        let at = self.transport;
+        let transport = match self.protocol {
+            // Ports; acknowledgement, offset; window; urgent pointer, options.
+            TCP => {
+                same(at..at + 4)
+                    && same(at + 8..at + 13)
+                    && same(at + 14..at + 16)
+                    && same(at + 18..self.payload)
+            }
+            _ => same(at..at + 4),
+        };
+        ip && transport
+    }
+}
+
+impl Head {
+    fn packet(&self) -> &[u8] {
+        &self.bytes[VIRTIO_NET_HDR_LEN..]
+    }
+
+    fn is_of(&self, flow: &Flow<'_>) -> bool {
+        let (shape, own) = (self.shape, self.packet());
+        (shape.is_v6, shape.protocol) == (flow.shape.is_v6, flow.shape.protocol)
+            && shape.addresses(own) == Some(flow.addresses)
+            && own.get(shape.transport..shape.transport + 4) == Some(flow.ports)
+    }
+
+    /// Joins a packet, which is of the same flow and may be joined. Whether it fits.
+    fn join(&mut self, packet: &[u8]) -> bool {
+        let shape = self.shape;
+        let Some(payload) = packet.get(shape.payload..) else { return false };
+        let fits = !self.is_closed
+            && (1..=self.segment_len).contains(&payload.len())
+            && self.packet().len() + payload.len() <= PACKET_LEN_MAX
+            && shape.has_same_headers(self.packet(), packet)
+            && self.follows(packet)
+            && (self.count > 1 || shape.is_intact(self.packet()))
+            && shape.is_intact(packet);
+        if !fits {
+            return false;
+        }
+        self.bytes.extend_from_slice(payload);
+        self.count += 1;
+        self.is_closed = payload.len() < self.segment_len;
+        if shape.pushes(packet) {
+            self.is_closed = true;
+            self.bytes[VIRTIO_NET_HDR_LEN + shape.transport + 13] |= PSH;
+        }
+        true
+    }
+
+    /// Whether the packet's numbers are those that the kernel will count to.
+    fn follows(&self, packet: &[u8]) -> bool {
+        let (shape, own) = (self.shape, self.packet());
+        let id = |packet| u16_at(packet, 4).unwrap_or(0);
+        // Packets that nobody may cut have no need for an identification (RFC 6864).
+        let is_next = shape.is_v6
+            || own[6] & DONT_FRAGMENT != 0
+            || id(packet) == id(own).wrapping_add(self.count as u16);
+        let in_sequence = match shape.protocol {
+            TCP => {
+                let joined = (own.len() - shape.payload) as u32;
+                let sequence = |packet| u32_at(packet, shape.transport + 4).unwrap_or(0);
+                sequence(packet) == sequence(own).wrapping_add(joined)
+            }
+            _ => self.count < DATAGRAMS_MAX,
+        };
+        is_next && in_sequence
+    }
+
+    /// The buffer to write: a packet as it came, or a super-packet with its headers set right.
+    fn finish(&mut self) -> &[u8] {
+        if self.count > 1 {
+            let (header, packet) = self.bytes.split_at_mut(VIRTIO_NET_HDR_LEN);
+            set_headers(self.shape, packet);
+            let shape = self.shape;
+            let virtio = VirtioNetHdr {
+                flags: NEEDS_CHECKSUM,
+                gso_type: match (shape.protocol, shape.is_v6) {
+                    (TCP, false) => VIRTIO_NET_HDR_GSO_TCPV4,
+                    (TCP, true) => VIRTIO_NET_HDR_GSO_TCPV6,
+                    _ => VIRTIO_NET_HDR_GSO_UDP_L4,
+                },
+                hdr_len: shape.payload as u16,
+                gso_size: self.segment_len as u16,
+                csum_start: shape.transport as u16,
+                csum_offset: (shape.checksum_at() - shape.transport) as u16,
+            };
+            let encoded = virtio.encode(header);
+            debug_assert!(encoded.is_ok(), "the header has its length");
+        }
+        &self.bytes
+    }
+}
+
+/// Lengths and checksums of a super-packet; that of the transport covers the pseudo-header only.
+fn set_headers(shape: Shape, packet: &mut [u8]) {
+    let len = packet.len();
+    if shape.is_v6 {
+        packet[4..6].copy_from_slice(&((len - IPV6_HEADER_LEN) as u16).to_be_bytes());
+    } else {
+        packet[2..4].copy_from_slice(&(len as u16).to_be_bytes());
+        packet[10..12].fill(0);
+        let sum = !checksum(&packet[..shape.transport], 0);
+        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+    }
+    if shape.protocol == UDP {
+        let length = ((len - shape.transport) as u16).to_be_bytes();
+        packet[shape.transport + 4..shape.transport + 6].copy_from_slice(&length);
+    }
+    let sum = checksum(&[], shape.pseudo_sum(packet));
+    let at = shape.checksum_at();
+    packet[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u16::from_be_bytes(*bytes))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
+}

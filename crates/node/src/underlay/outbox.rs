@@ -1,0 +1,270 @@
+//! Frames that were made and that the kernel has not taken yet, and how many may be made at once.
+//!
+//! Many frames in one call cost the kernel little more than one. But what waits here is older than
+//! it could be, and behind a slow link it would be a queue that nobody manages. So the first batch
+//! is of one frame, and batches grow only as long as the kernel takes them at once.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use corridor_base::Time;
+
+/// Frames in a batch at most: what fills the longest datagram that segments can be cut from.
+const BATCH_FRAMES_MAX: usize = 64;
+/// Bytes in a batch at most, for the same reason.
+const BATCH_BYTES_MAX: usize = 64_000;
+/// Time without room after which a link is too slow for batches: with less, what the kernel held
+/// has been on its way within about as much.
+const BUSY_LONG: Duration = Duration::from_millis(1);
+
+/// A frame, and where it goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Queued<A> {
+    to: A,
+    bytes: Range<usize>,
+}
+
+/// Frames in the order they were made in.
+#[derive(Debug)]
+pub(crate) struct Outbox<A> {
+    bytes: Vec<u8>,
+    frames: Vec<Queued<A>>,
+    /// Frames that the kernel has taken.
+    done: usize,
+    /// Frames that may be in one batch.
+    limit: usize,
+    /// Since when there has been no room in the kernel.
+    busy_since: Option<Time>,
+}
+
+impl<A: Copy + PartialEq> Outbox<A> {
+    pub(super) fn new() -> Self {
+        let (bytes, frames) = (Vec::new(), Vec::new());
+        Outbox { bytes, frames, done: 0, limit: 1, busy_since: None }
+    }
+
+    /// Appends a frame, in two parts; `to` whom: nobody, one, or several. The caller has looked at
+    /// [`Outbox::is_full`].
+    pub(super) fn push(&mut self, to: impl IntoIterator<Item = A>, head: &[u8], frame: &[u8]) {
+        if self.is_empty() {
+            self.clear();
+        }
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(head);
+        self.bytes.extend_from_slice(frame);
+        let bytes = start..self.bytes.len();
+        self.frames.extend(to.into_iter().map(|to| Queued { to, bytes: bytes.clone() }));
+    }
+
+    /// Whether the batch is to go before another frame is made, none of them longer than this.
+    pub(super) fn is_full(&self, frame_len_max: usize) -> bool {
+        self.waiting() >= self.limit || self.bytes.len() + frame_len_max > BATCH_BYTES_MAX
+    }
+
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.done == self.frames.len()
+    }
+
+    /// Frames that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.frames.len() - self.done
+    }
+
+    /// The frame at the front, and where it goes.
+    pub(super) fn front(&self) -> Option<(A, &[u8])> {
+        let front = self.frames.get(self.done)?;
+        Some((front.to, &self.bytes[front.bytes.clone()]))
+    }
+
+    /// All frames that wait.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (A, &[u8])> {
+        let waiting = &self.frames[self.done..];
+        waiting.iter().map(|queued| (queued.to, &self.bytes[queued.bytes.clone()]))
+    }
+
+    /// The longest run at the front that can be cut from one datagram: the same receiver, bytes
+    /// without gaps, equal lengths but for a shorter one at the end.
+    pub(super) fn run(&self) -> Option<Run<'_, A>> {
+        let waiting = &self.frames[self.done..];
+        let first = waiting.first()?;
+        let len = first.bytes.len();
+        let (mut count, mut end) = (1, first.bytes.end);
+        for next in &waiting[1..waiting.len().min(BATCH_FRAMES_MAX)] {
+            if next.to != first.to || next.bytes.start != end || next.bytes.len() > len {
+                break;
+            }
+            (count, end) = (count + 1, next.bytes.end);
+            if next.bytes.len() < len {
+                break;
+            }
+        }
+        let bytes = &self.bytes[first.bytes.start..end];
+        Some(Run { to: first.to, count, segment_len: len, bytes })
+    }
+
+    /// The kernel has taken so many frames from the front.
+    pub(super) fn note_taken(&mut self, now: Time, count: usize) {
+        if self.done == 0 && self.waiting() >= self.limit {
+            self.limit = (2 * self.limit).min(BATCH_FRAMES_MAX);
+        }
+        self.done += count;
+        let busy = self.busy_since.take().map_or(Duration::ZERO, |since| now - since);
+        if busy > BUSY_LONG {
+            self.limit = 1;
+        }
+    }
+
+    /// The frame at the front is lost.
+    pub(super) fn drop_front(&mut self) {
+        self.done += 1;
+    }
+
+    /// The kernel has no room.
+    pub(super) fn note_busy(&mut self, now: Time) {
+        self.busy_since.get_or_insert(now);
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.frames.clear();
+        self.done = 0;
+    }
+}
+
+/// Frames that may go as one datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run<'a, A> {
+    pub(super) to: A,
+    pub(super) count: usize,
+    pub(super) segment_len: usize,
+    pub(super) bytes: &'a [u8],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: u8 = 1;
+    const B: u8 = 2;
+
+    fn outbox(frames: &[(&[u8], &[u8])]) -> Outbox<u8> {
+        let mut outbox = Outbox::new();
+        for (to, frame) in frames {
+            outbox.push(to.iter().copied(), b"", frame);
+        }
+        outbox
+    }
+
+    /// What runs there are: to whom, and the segments that the kernel would cut.
+    fn runs(outbox: &mut Outbox<u8>) -> Vec<(u8, Vec<Vec<u8>>)> {
+        let mut runs = Vec::new();
+        while let Some(run) = outbox.run() {
+            let segments: Vec<_> = run.bytes.chunks(run.segment_len).map(<[u8]>::to_vec).collect();
+            assert_eq!(segments.len(), run.count);
+            runs.push((run.to, segments));
+            let count = run.count;
+            outbox.note_taken(Time::ZERO, count);
+        }
+        runs
+    }
+
+    #[test]
+    fn equal_frames_and_a_shorter_one_go_together() {
+        let frames: [(&[u8], &[u8]); 5] =
+            [(&[A], b"aa"), (&[A], b"bb"), (&[A], b"c"), (&[A], b"d"), (&[A], b"ee")];
+        let segments = |all: &[&[u8]]| all.iter().map(|bytes| bytes.to_vec()).collect::<Vec<_>>();
+        assert_eq!(
+            runs(&mut outbox(&frames)),
+            [(A, segments(&[b"aa", b"bb", b"c"])), (A, segments(&[b"d"])), (A, segments(&[b"ee"]))]
+        );
+    }
+
+    #[test]
+    fn other_receivers_and_frames_to_several_end_a_run() {
+        let frames: [(&[u8], &[u8]); 5] =
+            [(&[A], b"1"), (&[B], b"2"), (&[A, B], b"3"), (&[], b"4"), (&[B], b"5")];
+        let mut outbox = outbox(&frames);
+        assert_eq!(outbox.waiting(), 5);
+        let sent: Vec<_> = runs(&mut outbox)
+            .into_iter()
+            .flat_map(|(to, segments)| segments.into_iter().map(move |bytes| (to, bytes)))
+            .collect();
+        let expected = [(A, b"1"), (B, b"2"), (A, b"3"), (B, b"3"), (B, b"5")];
+        assert_eq!(sent, expected.map(|(to, bytes)| (to, bytes.to_vec())));
+        assert!(outbox.is_empty());
+    }
+
+    #[test]
+    fn whatever_is_pushed_comes_out_once_and_in_order() {
+        for seed in 0..200_usize {
+            let lens: Vec<usize> =
+                (0..100).map(|at| 1 + (seed * 31 + at * at) % (1 + seed % 7)).collect();
+            let frames: Vec<Vec<u8>> =
+                lens.iter().enumerate().map(|(at, &len)| vec![at as u8; len]).collect();
+            let mut outbox = Outbox::new();
+            let mut sent = Vec::new();
+            for (at, frame) in frames.iter().enumerate() {
+                outbox.push([A], b"", frame);
+                if (at + seed).is_multiple_of(17) {
+                    sent.extend(runs(&mut outbox).into_iter().flat_map(|(_, segments)| segments));
+                }
+            }
+            sent.extend(runs(&mut outbox).into_iter().flat_map(|(_, segments)| segments));
+            assert_eq!(sent, frames);
+        }
+    }
+
+    /// Fills batches and lets the kernel take them, so many times.
+    fn fill_and_send(outbox: &mut Outbox<u8>, now: Time, times: usize) -> Vec<usize> {
+        let mut sizes = Vec::new();
+        for _ in 0..times {
+            while !outbox.is_full(100) {
+                outbox.push([A], b"head", &[0; 96]);
+            }
+            sizes.push(outbox.waiting());
+            outbox.note_taken(now, outbox.waiting());
+        }
+        sizes
+    }
+
+    #[test]
+    fn batches_grow_where_the_kernel_takes_them() {
+        let mut outbox = Outbox::new();
+        assert_eq!(fill_and_send(&mut outbox, Time::ZERO, 8), [1, 2, 4, 8, 16, 32, 64, 64]);
+        // Frames that are made one by one are no reason for more.
+        let mut outbox = Outbox::new();
+        for _ in 0..100 {
+            outbox.push([A], b"", b"frame");
+            outbox.note_taken(Time::ZERO, 1);
+        }
+        assert_eq!(outbox.limit, 2);
+    }
+
+    #[test]
+    fn a_slow_link_gets_single_frames_and_a_short_wait_changes_nothing() {
+        let mut outbox = Outbox::new();
+        fill_and_send(&mut outbox, Time::ZERO, 5);
+        for (busy, limit) in [(Duration::from_micros(300), 64), (Duration::from_millis(3), 1)] {
+            while !outbox.is_full(100) {
+                outbox.push([A], b"", &[0; 100]);
+            }
+            outbox.note_busy(Time::ZERO);
+            outbox.note_busy(Time::ZERO + busy / 2);
+            outbox.note_taken(Time::ZERO + busy, outbox.waiting());
+            assert_eq!(outbox.limit, limit, "after {busy:?}");
+        }
+    }
+
+    #[test]
+    fn a_batch_is_no_longer_than_a_datagram() {
+        let mut outbox = Outbox::new();
+        for _ in 0..20 {
+            while !outbox.is_full(9_000) {
+                outbox.push([A], b"", &[0; 9_000]);
+            }
+            assert!(outbox.bytes.len() <= BATCH_BYTES_MAX);
+            outbox.note_taken(Time::ZERO, outbox.waiting());
+        }
+    }
+}
