@@ -84,6 +84,8 @@ struct Connection {
     scales: [Option<Option<u8>>; 2],
     /// The window told last, as it was sent.
     told: u16,
+    /// The window that the host was offered last.
+    offered: Option<u16>,
     /// Whether the host, and the peer, have sent their FIN.
     finished: [bool; 2],
     active: Time,
@@ -312,15 +314,19 @@ impl NcLayer {
         let mut packet = packet.to_vec();
         let connection = &mut self.connections[index];
         connection.finished[1] |= view.is_fin();
+        let mut is_news = true;
         if view.is_syn() {
             connection.scales[1] = Some(view.options().scale);
         } else if view.is_ack() && !view.is_rst() {
-            if let Some(sender) = &mut connection.sender {
-                sender.handle_ack(now, view.ack, feedback);
-            }
-            self.clamp_window(index, &view, &mut packet);
+            let sender = connection.sender.as_mut();
+            is_news = sender.is_none_or(|sender| sender.handle_ack(now, view.ack, feedback));
+            let window = self.clamp_window(index, &view, &mut packet);
+            let connection = &mut self.connections[index];
+            is_news |= connection.offered.replace(window) != Some(window);
         }
-        self.to_host.push_back(packet);
+        if is_news {
+            self.to_host.push_back(packet);
+        }
         if view.is_rst() {
             self.connections.swap_remove(index);
         } else {
@@ -330,9 +336,10 @@ impl NcLayer {
 
     /// Lets TCP have no more under way than the coding buffer holds, and no more at once than there
     /// is [room](Self::set_room) for; but a few segments always, so that acknowledgements go on.
-    fn clamp_window(&self, index: usize, view: &TcpView, packet: &mut [u8]) {
+    /// Returns the window that TCP is offered.
+    fn clamp_window(&self, index: usize, view: &TcpView, packet: &mut [u8]) -> u16 {
         let connection = &self.connections[index];
-        let Some(scale) = connection.scale(1) else { return };
+        let Some(scale) = connection.scale(1) else { return view.window };
         let segment_len = self.packet_len_max.saturating_sub(HEADERS_LEN_MAX);
         let buffered = connection.sender.as_ref().map_or(0, |sender| sender.buffered_bytes());
         let room = self.room_segments.saturating_mul(segment_len);
@@ -343,6 +350,7 @@ impl NcLayer {
         if view.window > max {
             view.set_window(packet, max);
         }
+        view.window.min(max)
     }
 }
 
@@ -350,7 +358,8 @@ impl Connection {
     fn new(ends: (End, End), now: Time) -> Self {
         let (sender, receiver, template) = (None, None, None);
         let (scales, told, finished) = ([None; 2], u16::MAX, [false; 2]);
-        Connection { ends, sender, receiver, template, scales, told, finished, active: now }
+        let (offered, active) = (None, now);
+        Connection { ends, sender, receiver, template, scales, told, offered, finished, active }
     }
 
     /// Whether nothing is lost if the connection is forgotten.
