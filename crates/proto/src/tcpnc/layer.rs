@@ -68,8 +68,8 @@ pub struct NcLayer {
     randomness: Stream,
     to_path: VecDeque<Vec<u8>>,
     to_host: VecDeque<Vec<u8>>,
-    /// Segments that TCP may have under way beyond those that it has.
-    room_segments: usize,
+    /// Packets that there is room for on the way to the path.
+    room: usize,
     stats: NcLayerStats,
 }
 
@@ -120,17 +120,26 @@ impl NcLayer {
             randomness: seed,
             to_path: VecDeque::new(),
             to_host: VecDeque::new(),
-            room_segments: usize::MAX,
+            room: usize::MAX,
             stats: NcLayerStats::default(),
         })
     }
 
-    /// How many packets there is room for on the way to the path: TCP is offered a window of what
-    /// it has under way and as much as fits, so that none of it is lost here, where coding would
-    /// hide the loss.
+    /// How many packets there is room for on the way to the path. Combinations wait to be made
+    /// until there is; and TCP is offered a window of what it has under way and as much as fits. So
+    /// nothing is lost here, where coding would hide the loss, and take it for one of the path.
     pub fn set_room(&mut self, packets: usize) {
-        // A segment may take two packets.
-        self.room_segments = packets / 2;
+        self.room = packets;
+    }
+
+    /// Makes combinations that have waited for room.
+    pub fn fill_room(&mut self, now: Time) {
+        for index in 0..self.connections.len() {
+            if self.room == 0 {
+                return;
+            }
+            self.drain_sender(now, index);
+        }
     }
 
     /// Takes a packet from the host.
@@ -260,8 +269,11 @@ impl NcLayer {
     fn drain_sender(&mut self, now: Time, index: usize) {
         let Connection { ends: (own, peer), sender, .. } = &mut self.connections[index];
         let Some(sender) = sender else { return };
-        while let Some(coded) = sender.poll_transmit(now) {
+        while self.room > 0
+            && let Some(coded) = sender.poll_transmit(now)
+        {
             self.to_path.push_back(ip::wrap(*own, *peer, coded));
+            self.room -= 1;
             self.stats.coded_sent += 1;
         }
     }
@@ -342,7 +354,8 @@ impl NcLayer {
         let Some(scale) = connection.scale(1) else { return view.window };
         let segment_len = self.packet_len_max.saturating_sub(HEADERS_LEN_MAX);
         let buffered = connection.sender.as_ref().map_or(0, |sender| sender.buffered_bytes());
-        let room = self.room_segments.saturating_mul(segment_len);
+        // A segment may take two packets.
+        let room = (self.room / 2).saturating_mul(segment_len);
         let most = usize::from(self.params.buffer_segments) * segment_len;
         let least = SEGMENTS_MIN.min(usize::from(self.params.buffer_segments)) * segment_len;
         let max = (buffered as usize).saturating_add(room).clamp(least, most);

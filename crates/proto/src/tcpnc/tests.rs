@@ -135,11 +135,11 @@ fn redundancy_that_was_not_needed_is_a_duplicate_acknowledgement() {
 
 #[test]
 fn tcp_does_not_hear_of_arrivals_that_were_of_no_use() {
-    // Half of the packets are thought to be lost, and none is: each segment arrives twice.
+    // Half of the packets are thought to be lost, and none is: each segment arrives again.
     let redundancy = Redundancy::Adaptive { loss_ratio: 0.5, factor_max: 4.0 };
     let mut script = Script::new(NcParams { redundancy, ..params(1.0) });
     let packets = script.send(0);
-    assert_eq!(packets.len(), 2);
+    assert_eq!(packets.len(), 4);
     let heard = [0, 1].map(|index| {
         script.arrive(&packets[index]);
         let (ack, feedback) = (script.receiver.ack().unwrap(), script.receiver.feedback());
