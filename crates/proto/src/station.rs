@@ -115,7 +115,8 @@ pub enum Event {
         /// It had been known before, and has lost its state since.
         restarted: bool,
     },
-    /// A peer's packets cross otherwise than this station's: nothing will, until both are set alike.
+    /// A peer's packets cross otherwise than this station's: nothing gets through until both are
+    /// set alike.
     ModeDiffers {
         /// The peer.
         peer: StationId,

@@ -52,19 +52,22 @@ fn differences(events: &[Event]) -> Vec<(Crossing, Crossing)> {
     events.iter().filter_map(difference).collect()
 }
 
-const ALL: [(Crossing, Option<fn() -> CodingParams>); 4] = [
-    (Crossing::Block, Some(CodingParams::default as fn() -> _)),
-    (Crossing::Window, Some(CodingParams::window as fn() -> _)),
-    (Crossing::TcpNc, Some(CodingParams::tcp_nc as fn() -> _)),
-    (Crossing::Plain, None),
-];
+/// Every way to cross, and what a station is told for it.
+fn all() -> [(Crossing, Option<CodingParams>); 4] {
+    [
+        (Crossing::Block, Some(CodingParams::default())),
+        (Crossing::Window, Some(CodingParams::window())),
+        (Crossing::TcpNc, Some(CodingParams::tcp_nc())),
+        (Crossing::Plain, None),
+    ]
+}
 
 #[test]
 fn each_pair_of_ways_is_told_at_both_ends_unless_it_is_one() {
-    for (one, first) in ALL {
-        for (other, second) in ALL {
-            let first = station(1, first.map(|make| make()), 1);
-            let second = station(2, second.map(|make| make()), 2);
+    for (one, first) in all() {
+        for (other, second) in all() {
+            let first = station(1, first, 1);
+            let second = station(2, second, 2);
             assert_eq!((first.config().crossing(), second.config().crossing()), (one, other));
             let mut stations = [first, second];
             let events = converse(&mut stations, 0, 3_000);
