@@ -30,6 +30,8 @@ local WINDOW_DELAY_UNIT_NS = 16384
 local KINDS = { [0] = "ENC", [1] = "ACK", [2] = "REPORT", [3] = "HELLO", [4] = "PLAIN",
   [5] = "WIN", [6] = "WINACK" }
 local ENC, ACK, REPORT, HELLO, PLAIN, WIN, WINACK = 0, 1, 2, 3, 4, 5, 6
+local INSTEAD = { [0] = "coded as the greeting says", [1] = "coded between TCP and IP",
+  [2] = "not coded" }
 local MODES = { [0] = "blocks", [1] = "sliding window" }
 local WINDOW_FORMS = { [0] = "source symbol", [1] = "coded symbol, seeded by the counter" }
 local FORMS = { [0] = "source symbol", [1] = "coded symbol, seed of its vector",
@@ -177,6 +179,7 @@ field("to_challenge", bytes, "hello.to.challenge", "Challenge")
 field("to_answer", bytes, "hello.to.answer", "Answer")
 field("to_accepted", bool, "hello.to.accepted", "Accepted", 8, nil, 0x01)
 field("to_asks", bool, "hello.to.asks", "Asks for an answer", 8, nil, 0x02)
+field("to_instead", uint8, "hello.to.instead", "The sender's packets", base.DEC, INSTEAD, 0x0c)
 
 corridor.fields = fields
 
@@ -711,6 +714,7 @@ local function dissect_hello_to(state, c)
   end
   tree:add(F.to_accepted, flags)
   tree:add(F.to_asks, flags)
+  tree:add(F.to_instead, flags)
   local accepted = uint(flags) % 2 == 1
   local words = (accepted and "accepts" or "challenges") .. " station " .. number
   tree:append_text(": " .. words)

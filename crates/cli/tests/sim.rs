@@ -228,13 +228,21 @@ fn what_cannot_be_is_refused_before_anything_runs() {
 
 #[test]
 fn the_plans_that_are_shipped_can_be_run() {
-    let plans = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let inside = |folder: &Path| -> Vec<_> {
+        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("entry").path()).collect()
+    };
+    let experiments = inside(&root.join("experiments")).into_iter().filter(|path| path.is_dir());
+    let files = experiments.flat_map(|folder| inside(&folder));
+    let is_plan = |path: &std::path::PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("plan") && name.ends_with(".toml")
+    };
     let mut count = 0;
-    for entry in fs::read_dir(plans).expect("plans") {
-        let path = entry.expect("entry").path();
+    for path in inside(&root.join("plans")).into_iter().chain(files.filter(is_plan)) {
         let plan = corridor_scenario::Plan::read(&path).unwrap_or_else(|e| panic!("{path:?}: {e}"));
         corridor_sim::check_plan(&plan).unwrap_or_else(|e| panic!("{path:?}: {e:?}"));
         count += 1;
     }
-    assert!(count >= 3, "{count} plans");
+    assert!(count >= 20, "{count} plans");
 }

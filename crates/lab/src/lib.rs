@@ -4,7 +4,8 @@
 //! # The way of a run
 //!
 //! 1. [`prepare`] gets the rights, once for the process.
-//! 2. `station`: a namespace and a TAP for each station, set up by netlink.
+//! 2. `station`: a namespace and a TAP for each station, set up by netlink; on a path of several
+//!    hops `forwarder`: one with two TAPs for each host between them.
 //! 3. `emulator`: one thread carries frames between the TAPs through the medium.
 //! 4. `node`: for paths with Corridor nodes, a child process for each station; or `external`: a
 //!    command of the user's for each.
@@ -20,6 +21,7 @@ mod echo;
 mod emulator;
 mod error;
 mod external;
+mod forwarder;
 mod load;
 mod netns;
 mod node;

@@ -13,6 +13,7 @@ use corridor_scenario::{
 use crate::emulator::{Emulator, Report};
 use crate::error::{Context, LabError};
 use crate::external::{Running, Tunnel};
+use crate::forwarder::Forwarder;
 use crate::load::{self, Course, End, Outcome};
 use crate::node::{INNER_SUBNET, NodeReport, Nodes, OUTER_SUBNET, counts_of};
 use crate::station::{self, NAMES, QueueSplit, RadioConfig, Station};
@@ -108,8 +109,17 @@ fn carry(scenario: &Scenario, run: &Run, way: Way<'_>, stop: &AtomicBool) -> Res
         (_, _, UnderlayKind::Udp) => Some(OUTER_SUBNET),
         (_, _, UnderlayKind::Ethernet) => None,
     };
-    let stations = make_stations(run, split, subnet)?;
-    let emulator = start_emulator(scenario, run, split, &stations)?;
+    let radio = RadioConfig {
+        ring_frames: split.ring,
+        mtu: ETHERNET_MTU,
+        stations: run.stations(),
+        hops: scenario.medium.hops,
+        subnet,
+    };
+    let stations = make_stations(run, radio)?;
+    let forwarders = (1..radio.hops).map(|index| Forwarder::new(index - 1, radio));
+    let forwarders: Vec<_> = forwarders.collect::<Result<_, _>>()?;
+    let emulator = start_emulator(scenario, run, split, radios(&stations, &forwarders)?)?;
     let (mut nodes, mut tunnel) = (None, None);
     match way {
         Way::External(external) => {
@@ -158,17 +168,7 @@ fn carry(scenario: &Scenario, run: &Run, way: Way<'_>, stop: &AtomicBool) -> Res
     Ok(row)
 }
 
-fn make_stations(
-    run: &Run,
-    split: QueueSplit,
-    subnet: Option<[u8; 3]>,
-) -> Result<Vec<Station>, LabError> {
-    let radio = RadioConfig {
-        ring_frames: split.ring,
-        mtu: ETHERNET_MTU,
-        stations: run.stations(),
-        subnet,
-    };
+fn make_stations(run: &Run, radio: RadioConfig) -> Result<Vec<Station>, LabError> {
     let stations = match run.lab.wire {
         Wire::Radio => (0..run.stations()).map(|index| Station::new(index, radio)).collect(),
         Wire::Veth => Station::pair(radio).map(Vec::from),
@@ -179,15 +179,22 @@ fn make_stations(
     Ok(stations)
 }
 
+/// The lab's ends of all radios, in the order of the medium: on several hops from S to D.
+fn radios(stations: &[Station], forwarders: &[Forwarder]) -> Result<Vec<File>, LabError> {
+    let taps = stations.iter().filter_map(|station| station.tap.as_ref());
+    let mut taps: Vec<&File> = taps.collect();
+    let between = 1.min(taps.len());
+    taps.splice(between..between, forwarders.iter().flat_map(|forwarder| &forwarder.taps));
+    taps.into_iter().map(File::try_clone).collect::<Result<_, _>>().what("keep radios")
+}
+
 /// The radio between stations that have one.
 fn start_emulator(
     scenario: &Scenario,
     run: &Run,
     split: QueueSplit,
-    stations: &[Station],
+    radios: Vec<File>,
 ) -> Result<Option<Emulator>, LabError> {
-    let taps = stations.iter().filter_map(|station| station.tap.as_ref());
-    let radios: Vec<_> = taps.map(File::try_clone).collect::<Result<_, _>>().what("keep radios")?;
     if radios.is_empty() {
         return Ok(None);
     }

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use corridor_scenario::DESTINATION;
 use futures_util::StreamExt;
 use rtnetlink::packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
@@ -60,16 +61,31 @@ pub(crate) struct RadioConfig {
     pub(crate) mtu: usize,
     /// Stations on the medium.
     pub(crate) stations: usize,
+    /// Links in a row between S and D.
+    pub(crate) hops: usize,
     /// First three bytes of the IPv4 address that the interface itself has; `None`: no address.
     pub(crate) subnet: Option<[u8; 3]>,
 }
 
-/// The hardware address of a station.
+/// The hardware address of an end of the medium, which on one hop is a station's.
 pub(crate) fn mac(index: usize) -> [u8; 6] {
     [2, 0, 0, 0, 0, index as u8 + 1]
 }
 
-/// The station with a hardware address.
+impl RadioConfig {
+    /// The end of the medium that is a station's: on several hops S has the first, D the last.
+    fn place(&self, station: usize) -> usize {
+        if self.hops > 1 && station == DESTINATION { 2 * self.hops - 1 } else { station }
+    }
+
+    /// To whose hardware address frames for another station go: on several hops to the other end
+    /// of the first link.
+    fn next_mac(&self, station: usize, other: usize) -> [u8; 6] {
+        mac(if self.hops > 1 { self.place(station) ^ 1 } else { other })
+    }
+}
+
+/// The end of the medium with a hardware address.
 pub(crate) fn station_of(mac: &[u8], stations: usize) -> Option<usize> {
     let index = usize::from(*mac.get(5)?).checked_sub(1)?;
     (index < stations && mac[..5] == [2, 0, 0, 0, 0]).then_some(index)
@@ -161,12 +177,25 @@ fn sent_drops(table: &str, interface: &str) -> Option<u64> {
 fn set_up(index: usize, radio: RadioConfig) -> Result<(), LabError> {
     // Router solicitations and the like would take airtime. Where /proc/sys cannot be written they
     // do: a few frames in the first seconds, no error.
-    let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{RADIO}/disable_ipv6"), "1");
-    with_netlink(async |handle| configure(&handle, index, radio).await)
+    disable_ipv6(RADIO);
+    with_netlink(async |handle| {
+        bring_up(&handle, RADIO, radio.place(index), radio).await?;
+        match radio.subnet {
+            Some(subnet) => set_addresses(&handle, index, subnet, radio).await,
+            None => Ok(()),
+        }
+    })
+}
+
+/// Has no effect where `/proc/sys` cannot be written.
+pub(crate) fn disable_ipv6(interface: &str) {
+    let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{interface}/disable_ipv6"), "1");
 }
 
 /// Talks to the kernel of the calling thread's namespace.
-fn with_netlink<T>(work: impl AsyncFnOnce(Handle) -> Result<T, LabError>) -> Result<T, LabError> {
+pub(crate) fn with_netlink<T>(
+    work: impl AsyncFnOnce(Handle) -> Result<T, LabError>,
+) -> Result<T, LabError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.what("start the netlink runtime")?.block_on(async move {
         let (connection, handle, _) = rtnetlink::new_connection().what("open a netlink socket")?;
@@ -191,24 +220,31 @@ async fn make_pair(handle: &Handle, far: &OwnedFd) -> Result<(), LabError> {
     handle.link().add(link).execute().await.map_err(failed("make a pair of interfaces"))
 }
 
-async fn configure(handle: &Handle, index: usize, radio: RadioConfig) -> Result<(), LabError> {
+/// Brings up `interface`, which is end `place` of the medium, without addresses.
+pub(crate) async fn bring_up(
+    handle: &Handle,
+    interface: &str,
+    place: usize,
+    radio: RadioConfig,
+) -> Result<(), LabError> {
     let set = |link: LinkMessage, what: &'static str| {
         let request = handle.link().set(link);
         async move { request.execute().await.map_err(failed(what)) }
     };
     set(LinkUnspec::new_with_name("lo").up().build(), "bring lo up").await?;
-    let interface = nix::net::if_::if_nametoindex(RADIO).what("find the radio")?;
+    let interface = number_of(interface)?;
     let link = LinkUnspec::new_with_index(interface)
-        .address(mac(index).to_vec())
+        .address(mac(place).to_vec())
         .txqueuelen(radio.ring_frames as u32)
         .mtu(radio.mtu as u32);
     set(link.build(), "set the radio's address and queue").await?;
     set_noqueue(handle.clone(), interface).await?;
-    set(LinkUnspec::new_with_index(interface).up().build(), "bring the radio up").await?;
-    match radio.subnet {
-        Some(subnet) => set_addresses(handle, interface, index, subnet, radio.stations).await,
-        None => Ok(()),
-    }
+    set(LinkUnspec::new_with_index(interface).up().build(), "bring the radio up").await
+}
+
+/// The kernel's number of an interface.
+pub(crate) fn number_of(interface: &str) -> Result<u32, LabError> {
+    nix::net::if_::if_nametoindex(interface).what("find the radio")
 }
 
 /// Takes the queueing discipline in front of the ring away: with one, a full ring would lose the
@@ -234,26 +270,37 @@ async fn set_noqueue(mut handle: Handle, interface: u32) -> Result<(), LabError>
 /// An address, and the neighbours' hardware addresses, so that no resolution gets lost.
 async fn set_addresses(
     handle: &Handle,
-    interface: u32,
     index: usize,
     subnet: [u8; 3],
-    stations: usize,
+    radio: RadioConfig,
 ) -> Result<(), LabError> {
+    let interface = number_of(RADIO)?;
     let own = IpAddr::V4(address(subnet, index));
     let request = handle.address().add(interface, own, 24);
     request.execute().await.map_err(failed("give the radio an address"))?;
-    for other in (0..stations).filter(|&other| other != index) {
-        let request = handle
-            .neighbours()
-            .add(interface, IpAddr::V4(address(subnet, other)))
-            .link_layer_address(&mac(other))
-            .state(NeighbourState::Permanent);
-        request.execute().await.map_err(failed("name the radio's neighbours"))?;
+    for other in (0..radio.stations).filter(|&other| other != index) {
+        let neighbour = IpAddr::V4(address(subnet, other));
+        add_neighbour(handle, interface, neighbour, radio.next_mac(index, other)).await?;
     }
     Ok(())
 }
 
-fn failed(what: &'static str) -> impl Fn(rtnetlink::Error) -> LabError {
+/// Says once for all where frames for an address go.
+pub(crate) async fn add_neighbour(
+    handle: &Handle,
+    interface: u32,
+    neighbour: IpAddr,
+    mac: [u8; 6],
+) -> Result<(), LabError> {
+    let request = handle
+        .neighbours()
+        .add(interface, neighbour)
+        .link_layer_address(&mac)
+        .state(NeighbourState::Permanent);
+    request.execute().await.map_err(failed("name the radio's neighbours"))
+}
+
+pub(crate) fn failed(what: &'static str) -> impl Fn(rtnetlink::Error) -> LabError {
     move |error| LabError::Netlink { what: what.to_owned(), message: error.to_string() }
 }
 
@@ -270,6 +317,17 @@ mod tests {
         }
         // The least that works: one in the ring, two in the medium.
         assert_eq!(QueueSplit::of(1), QueueSplit { ring: 1, medium: 2 });
+    }
+
+    #[test]
+    fn on_several_hops_s_has_the_first_end_and_d_the_last() {
+        let (mtu, stations, subnet) = (1500, 2, None);
+        let radio = RadioConfig { ring_frames: 31, mtu, stations, hops: 4, subnet };
+        assert_eq!((radio.place(0), radio.place(1)), (0, 7));
+        assert_eq!((radio.next_mac(0, 1), radio.next_mac(1, 0)), (mac(1), mac(6)));
+        let radio = RadioConfig { hops: 1, ..radio };
+        assert_eq!((radio.place(0), radio.place(1)), (0, 1));
+        assert_eq!((radio.next_mac(0, 1), radio.next_mac(0, 2)), (mac(1), mac(2)));
     }
 
     #[test]

@@ -28,7 +28,7 @@ use nix::time::{ClockId, clock_gettime};
 use crate::config::NodeConfig;
 use crate::error::NodeError;
 use crate::loss::SyntheticLoss;
-use crate::stats_file::{self, IoStats, Report};
+use crate::stats_file::{self, IoStats, PeerReport, Report};
 use crate::tun::Tun;
 use crate::underlay::{Busy, Certainty, Underlay};
 
@@ -189,6 +189,13 @@ impl<'a> Driver<'a> {
                 Event::SessionUp { peer, restarted: true } => {
                     tracing::info!("session with station {} is up again: it was restarted", peer.0);
                 }
+                Event::ModeDiffers { peer, theirs, ours } => {
+                    tracing::warn!(
+                        "nothing crosses: station {} has {theirs} and this one {ours}; expected \
+                         the same coding.preset and roles on both",
+                        peer.0
+                    );
+                }
                 Event::PeerSilent { peer } => {
                     tracing::warn!("station {} has fallen silent", peer.0);
                 }
@@ -331,6 +338,8 @@ impl<'a> Driver<'a> {
             role: self.config.role_name(),
             cpu_s: processor_time().as_secs_f64(),
             wall_s: self.clock.now().as_secs_f64(),
+            mode: self.station.config().crossing().to_string(),
+            peers: PeerReport::of(&self.station),
             stats: self.station.stats(),
             io: self.io,
         };

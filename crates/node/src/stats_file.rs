@@ -4,7 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use corridor_proto::Stats;
+use corridor_proto::inspect::PeerView;
+use corridor_proto::{Station, Stats};
 use serde::Serialize;
 
 use crate::error::NodeError;
@@ -20,10 +21,41 @@ pub(crate) struct Report<'a> {
     pub(crate) cpu_s: f64,
     /// Time since the run loop began, seconds.
     pub(crate) wall_s: f64,
+    /// How packets cross here: "block", "window", "tcp-nc" or "plain".
+    pub(crate) mode: String,
+    /// The configured peers.
+    pub(crate) peers: Vec<PeerReport>,
     /// What the station counted.
     pub(crate) stats: &'a Stats,
     /// What the driver around it counted.
     pub(crate) io: IoStats,
+}
+
+/// A peer, as it is known.
+#[derive(Debug, Serialize)]
+pub(crate) struct PeerReport {
+    /// Number of the station.
+    pub(crate) station: u8,
+    /// Frames can be exchanged with it.
+    pub(crate) up: bool,
+    /// How packets cross there; none before it has said so.
+    pub(crate) mode: Option<String>,
+    /// Otherwise than here: nothing crosses.
+    pub(crate) mode_differs: bool,
+}
+
+impl PeerReport {
+    /// All peers of a station.
+    pub(crate) fn of(station: &Station) -> Vec<PeerReport> {
+        let ours = station.config().crossing();
+        let report = |peer: PeerView| PeerReport {
+            station: peer.id.0,
+            up: station.is_up(peer.id),
+            mode: peer.crossing.map(|crossing| crossing.to_string()),
+            mode_differs: peer.crossing.is_some_and(|theirs| theirs != ours),
+        };
+        station.inspect().peers.into_iter().map(report).collect()
+    }
 }
 
 /// What happened between the station and the kernel.

@@ -50,6 +50,40 @@ pub enum Mode {
     Window,
 }
 
+/// How a station's packets cross. Two ends have to agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crossing {
+    /// Coded in blocks.
+    Block,
+    /// Coded in a sliding window.
+    Window,
+    /// Coded between TCP and IP.
+    TcpNc,
+    /// As they are: the unreliable forwarder.
+    Plain,
+}
+
+impl core::fmt::Display for Crossing {
+    /// The words that configurations have for it.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.pad(match self {
+            Crossing::Block => "block",
+            Crossing::Window => "window",
+            Crossing::TcpNc => "tcp-nc",
+            Crossing::Plain => "plain",
+        })
+    }
+}
+
+impl From<Mode> for Crossing {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Block => Crossing::Block,
+            Mode::Window => Crossing::Window,
+        }
+    }
+}
+
 /// What window mode does with the last few per cent of the capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
@@ -255,5 +289,14 @@ impl StationConfig {
     /// The first field that is out of its range, with its value and what was expected.
     pub fn check(&self) -> Result<(), ConfigError> {
         crate::error::check(self)
+    }
+
+    /// How packets cross here.
+    pub fn crossing(&self) -> Crossing {
+        match self.role {
+            Role::Plain { .. } => Crossing::Plain,
+            Role::Endpoint { .. } if self.coding.tcp_nc.is_some() => Crossing::TcpNc,
+            Role::Endpoint { .. } | Role::Helper { .. } => self.coding.mode.into(),
+        }
     }
 }

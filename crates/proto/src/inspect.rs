@@ -3,7 +3,7 @@
 //! The state machines never look at it. The simulator's torture checks after every event that what
 //! it sees here keeps to [`crate::bounds`].
 
-use crate::config::StationId;
+use crate::config::{Crossing, StationId};
 
 /// The state of a station at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,6 +35,8 @@ pub struct PeerView {
     pub id: StationId,
     /// The instance of its accepted session, if there is one.
     pub instance: Option<u64>,
+    /// How packets cross there, as it says; `None` before it has.
+    pub crossing: Option<Crossing>,
     /// Sessions of it that have not answered their challenge.
     pub pending_sessions: usize,
 }

@@ -64,6 +64,7 @@ mod helper;
 mod ingress;
 pub mod inspect;
 mod link;
+mod replay;
 mod rtt;
 mod seal;
 mod session;
@@ -79,7 +80,7 @@ pub use coding_table::{
     CodingTable, DeliveryName, FieldName, GoalName, OrderName, PolicyName, Preset,
 };
 pub use config::{
-    CodingParams, Delivery, ErasureRatios, Goal, LinkErrors, Mode, Order, Policy, Role,
+    CodingParams, Crossing, Delivery, ErasureRatios, Goal, LinkErrors, Mode, Order, Policy, Role,
     StationConfig, StationId,
 };
 pub use corridor_codec::Field;

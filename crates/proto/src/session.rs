@@ -17,12 +17,13 @@ use corridor_base::{Stream, Time};
 use corridor_codec::Field;
 
 use crate::bounds::*;
-use crate::config::{CodingParams, Mode, StationId};
+use crate::config::{CodingParams, Crossing, Mode, StationId};
 use crate::inspect::PeerView;
 use crate::link::LossEstimator;
+use crate::replay::ReplayWindow;
 use crate::seal::{ChallengeKey, SessionKey};
 use crate::wire::{
-    HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Kind, Random128, Reader, TAG_LEN,
+    HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Instead, Kind, Random128, Reader, TAG_LEN,
 };
 
 /// The station's own session, and those of its peers.
@@ -32,6 +33,8 @@ pub(crate) struct Group {
     rng: Stream,
     instance: u64,
     coding: CodingParams,
+    /// How packets cross here.
+    crossing: Crossing,
     own: OwnSession,
     challenges: ChallengeKey,
     peers: Vec<Peer>,
@@ -53,6 +56,8 @@ pub(crate) struct Peer {
     /// It accepts our session.
     accepts_us: bool,
     session: Option<PeerSession>,
+    /// How packets cross there, as it last said under an accepted session.
+    crossing: Option<Crossing>,
     /// Sessions of it accepted so far. What answered then does not answer the challenges of now.
     promotions: u32,
     pending: Vec<PendingSession>,
@@ -92,11 +97,13 @@ pub(crate) struct Opened {
 pub(crate) enum Opening {
     /// A frame under an accepted session, heard for the first time.
     Frame(Opened),
-    /// A HELLO, authentic; `accepted` if its session is, `joined` if it just became so.
+    /// A HELLO, authentic; `accepted` if its session is, `joined` if it just became so, `differs`
+    /// if it is news that packets cross otherwise there than here.
     Hello {
         from: StationId,
         accepted: bool,
         joined: Option<Joined>,
+        differs: Option<Crossing>,
     },
     Malformed,
     NotAuthentic,
@@ -126,7 +133,7 @@ impl Group {
         me: StationId,
         psk: [u8; 32],
         peers: &[StationId],
-        coding: CodingParams,
+        (coding, crossing): (CodingParams, Crossing),
         mut rng: Stream,
         now: Time,
     ) -> Self {
@@ -142,6 +149,7 @@ impl Group {
             rng,
             instance,
             coding,
+            crossing,
             own,
             challenges,
             peers,
@@ -173,6 +181,7 @@ impl Group {
         let view = |peer: &Peer| PeerView {
             id: peer.id,
             instance: peer.session.as_ref().map(|session| session.instance),
+            crossing: peer.crossing,
             pending_sessions: peer.pending.len(),
         };
         self.peers.iter().map(view).collect()
@@ -245,6 +254,7 @@ impl Group {
         let mut to: Vec<HelloTo> = self.peers.iter().flat_map(Peer::hello_entries).collect();
         to.sort_by_key(|to| !to.accepted);
         to.truncate(PEERS_MAX);
+        to.iter_mut().for_each(|to| to.instead = Instead::of(self.crossing));
         let CodingParams { mode, field, symbol_size, .. } = self.coding;
         let block_size = match mode {
             Mode::Block => self.coding.block_size,
@@ -391,7 +401,15 @@ impl Group {
         }
         let session = self.peers[at].session.as_ref();
         let accepted = session.is_some_and(|session| session.id == id);
-        Opening::Hello { from, accepted, joined }
+        let differs = said.filter(|_| accepted).and_then(|said| self.compare(at, hello, said));
+        Opening::Hello { from, accepted, joined, differs }
+    }
+
+    /// How packets cross at the peer at `at`, if that is news and not as here.
+    fn compare(&mut self, at: usize, hello: &Hello, said: &HelloTo) -> Option<Crossing> {
+        let theirs = said.instead.map_or_else(|| hello.mode.into(), Crossing::from);
+        let before = self.peers[at].crossing.replace(theirs);
+        (theirs != self.crossing && before != Some(theirs)).then_some(theirs)
     }
 
     fn take_hello_of_pending(
@@ -458,6 +476,9 @@ impl Group {
         peer.pending.clear();
         peer.promotions = peer.promotions.wrapping_add(1);
         let before = peer.session.as_ref().map(|session| session.instance);
+        if before != Some(hello.instance) {
+            peer.crossing = None;
+        }
         peer.session = Some(PeerSession {
             id,
             key: pending.key,
@@ -496,6 +517,7 @@ impl Peer {
             link: LossEstimator::new(),
             accepts_us: false,
             session: None,
+            crossing: None,
             promotions: 0,
             pending: Vec::new(),
             last_heard: now,
@@ -539,6 +561,7 @@ impl Peer {
             answer: session.challenge_to_answer,
             accepted: true,
             asks: !self.accepts_us,
+            instead: None,
         });
         let pending = self.pending.iter().map(move |pending| HelloTo {
             station,
@@ -547,6 +570,7 @@ impl Peer {
             answer: pending.challenge_to_answer,
             accepted: false,
             asks: true,
+            instead: None,
         });
         accepted.chain(pending)
     }
@@ -562,43 +586,6 @@ fn session_tag(id: &Random128) -> u16 {
     u16::from_be_bytes([id[0], id[1]])
 }
 
-const REPLAY_WORDS: usize = REPLAY_WINDOW as usize / 64;
-
-/// Which of the last [`REPLAY_WINDOW`] counters were heard (RFC 6479).
-struct ReplayWindow {
-    highest: u32,
-    heard: [u64; REPLAY_WORDS],
-}
-
-impl ReplayWindow {
-    /// A window that accepts nothing up to and including `counter`.
-    fn starting_at(counter: u32) -> Self {
-        ReplayWindow { highest: counter, heard: [u64::MAX; REPLAY_WORDS] }
-    }
-
-    /// Whether the counter is new; it is not any more afterwards.
-    fn accept(&mut self, counter: u32) -> bool {
-        if counter > self.highest {
-            let steps = (counter - self.highest).min(REPLAY_WINDOW);
-            for step in 0..steps {
-                let cleared = counter - step;
-                self.heard[Self::word(cleared)] &= !(1 << (cleared % 64));
-            }
-            self.highest = counter;
-        } else if self.highest - counter >= REPLAY_WINDOW {
-            return false;
-        }
-        let (word, bit) = (Self::word(counter), 1 << (counter % 64));
-        let new = self.heard[word] & bit == 0;
-        self.heard[word] |= bit;
-        new
-    }
-
-    fn word(counter: u32) -> usize {
-        (counter / 64) as usize % REPLAY_WORDS
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -611,7 +598,8 @@ mod tests {
     fn group(me: u8, peers: &[u8], seed: u8) -> Group {
         let peers: Vec<_> = peers.iter().map(|&id| StationId(id)).collect();
         let rng = Stream::from_seed([seed; 32]);
-        Group::new(StationId(me), [1; 32], &peers, coding(), rng, Time::ZERO)
+        let setting = (coding(), Crossing::Block);
+        Group::new(StationId(me), [1; 32], &peers, setting, rng, Time::ZERO)
     }
 
     fn hello(group: &mut Group, now: Time) -> Vec<u8> {
@@ -766,21 +754,10 @@ mod tests {
     fn another_secret_is_a_stranger() {
         let mut ours = group(1, &[2], 1);
         let rng = Stream::from_seed([5; 32]);
+        let setting = (coding(), Crossing::Block);
         let mut theirs =
-            Group::new(StationId(2), [2; 32], &[StationId(1)], coding(), rng, Time::ZERO);
+            Group::new(StationId(2), [2; 32], &[StationId(1)], setting, rng, Time::ZERO);
         let frame = hello(&mut theirs, Time::ZERO);
         assert_eq!(ours.open(Time::ZERO, &frame, &mut Vec::new()), Opening::NotAuthentic);
-    }
-
-    #[test]
-    fn the_replay_window_takes_each_counter_once() {
-        let mut window = ReplayWindow::starting_at(10);
-        assert!(!window.accept(10) && !window.accept(3));
-        assert!(window.accept(12) && window.accept(11));
-        assert!(!window.accept(12) && !window.accept(11));
-        assert!(window.accept(12 + REPLAY_WINDOW));
-        assert!(!window.accept(12), "too old to tell");
-        assert!(window.accept(13), "inside the window, never heard");
-        assert!(window.accept(u32::MAX));
     }
 }

@@ -20,7 +20,7 @@ use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
 
 use crate::bounds::EVENTS_MAX;
-use crate::config::{Mode, Role, StationConfig, StationId};
+use crate::config::{Crossing, Mode, Role, StationConfig, StationId};
 use crate::egress::EgressQueue;
 use crate::error::ConfigError;
 use crate::ingress::IngressQueue;
@@ -115,6 +115,16 @@ pub enum Event {
         /// It had been known before, and has lost its state since.
         restarted: bool,
     },
+    /// A peer's packets cross otherwise than this station's: nothing gets through until both are
+    /// set alike.
+    ModeDiffers {
+        /// The peer.
+        peer: StationId,
+        /// How they cross there.
+        theirs: Crossing,
+        /// And here.
+        ours: Crossing,
+    },
     /// A peer has not been heard for [`crate::bounds::PEER_SILENT`].
     PeerSilent {
         /// The peer.
@@ -180,7 +190,8 @@ impl Station {
             }
             _ => IngressQueue::fifo(config.ingress_packets),
         };
-        let group = Group::new(config.id, config.psk, &peers, config.coding, fork(), now);
+        let setting = (config.coding, config.crossing());
+        let group = Group::new(config.id, config.psk, &peers, setting, fork(), now);
         let role = match config.role {
             Role::Endpoint { peer, .. } if config.coding.tcp_nc.is_some() => {
                 RoleState::TcpNc(Box::new(TcpNcEndpoint::new(&config, peer, fork())?))
@@ -278,9 +289,13 @@ impl Station {
                     None => FrameOutcome::Rejected(Rejection::NotForUs),
                 }
             }
-            Opening::Hello { from, accepted, joined } => {
+            Opening::Hello { from, accepted, joined, differs } => {
                 if let Some(joined) = joined {
                     self.take_joined(now, &joined);
+                }
+                if let Some(theirs) = differs {
+                    let ours = self.shared.config.crossing();
+                    self.shared.push_event(Event::ModeDiffers { peer: from, theirs, ours });
                 }
                 if accepted {
                     FrameOutcome::Accepted { from }

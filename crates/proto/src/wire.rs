@@ -28,7 +28,7 @@ pub use window::{
 };
 
 use crate::bounds::{ACK_BLOCKS_MAX, FRAME_LEN_MAX, PEERS_MAX, SYMBOL_SIZE_MIN};
-use crate::config::{CodingParams, Mode, StationId};
+use crate::config::{CodingParams, Crossing, Mode, StationId};
 
 /// Version of everything on this page.
 pub const VERSION: u8 = 1;
@@ -413,7 +413,61 @@ pub struct HelloTo {
     pub accepted: bool,
     /// The sender does not know yet whether that session accepts it: please tell.
     pub asks: bool,
+    /// What the sender does with packets instead of coding them as [`Hello::mode`] has it. Stations
+    /// of earlier builds neither say it nor look at it.
+    pub instead: Option<Instead>,
 }
+
+/// Ways for packets to cross that are no coded flow of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Instead {
+    /// [`Crossing::TcpNc`].
+    TcpNc,
+    /// [`Crossing::Plain`].
+    Plain,
+}
+
+impl Instead {
+    /// What to say of a way to cross that [`Hello::mode`] has no value for.
+    pub fn of(crossing: Crossing) -> Option<Self> {
+        match crossing {
+            Crossing::Block | Crossing::Window => None,
+            Crossing::TcpNc => Some(Instead::TcpNc),
+            Crossing::Plain => Some(Instead::Plain),
+        }
+    }
+
+    /// Two bits; what this build does not know is as if nothing had been said.
+    fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1 => Some(Instead::TcpNc),
+            2 => Some(Instead::Plain),
+            _ => None,
+        }
+    }
+
+    /// The two bits.
+    pub fn code(self) -> u8 {
+        match self {
+            Instead::TcpNc => 1,
+            Instead::Plain => 2,
+        }
+    }
+}
+
+impl From<Instead> for Crossing {
+    fn from(instead: Instead) -> Self {
+        match instead {
+            Instead::TcpNc => Crossing::TcpNc,
+            Instead::Plain => Crossing::Plain,
+        }
+    }
+}
+
+const ACCEPTED_BIT: u8 = 1;
+const ASKS_BIT: u8 = 1 << 1;
+const INSTEAD_SHIFT: u32 = 2;
+const INSTEAD_MASK: u8 = 0b11;
 
 impl Hello {
     /// Appends the body to `out`.
@@ -438,7 +492,9 @@ impl Hello {
             out.extend_from_slice(&to.session);
             out.extend_from_slice(&to.challenge);
             out.extend_from_slice(&to.answer);
-            out.push(u8::from(to.accepted) | u8::from(to.asks) << 1);
+            let accepted = if to.accepted { ACCEPTED_BIT } else { 0 };
+            let asks = if to.asks { ASKS_BIT } else { 0 };
+            out.push(accepted | asks | to.instead.map_or(0, Instead::code) << INSTEAD_SHIFT);
         }
     }
 
@@ -475,8 +531,9 @@ impl Hello {
                 let station = StationId(read.u8()?);
                 let (session, challenge, answer) = (read.array()?, read.array()?, read.array()?);
                 let flags = read.u8()?;
-                let (accepted, asks) = (flags & 1 != 0, flags & 2 != 0);
-                Some(HelloTo { station, session, challenge, answer, accepted, asks })
+                let (accepted, asks) = (flags & ACCEPTED_BIT != 0, flags & ASKS_BIT != 0);
+                let instead = Instead::from_code(flags >> INSTEAD_SHIFT & INSTEAD_MASK);
+                Some(HelloTo { station, session, challenge, answer, accepted, asks, instead })
             })
             .collect::<Option<Vec<_>>>()?;
         Some(Hello { instance, field, block_size, symbol_size, mode, base, to })
@@ -605,6 +662,7 @@ mod tests {
                 answer: [3; 16],
                 accepted: true,
                 asks: false,
+                instead: Some(Instead::TcpNc),
             }],
         };
         let mut hello_bytes = Vec::new();

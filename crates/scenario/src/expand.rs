@@ -29,6 +29,9 @@ pub const DATAGRAM_BYTES_MAX: usize = bounds::FRAME_LEN_MAX;
 /// Longest Ethernet payload of the emulated radio, bytes.
 pub const ETHERNET_MTU: usize = 1_500;
 
+/// Most links in a row between S and D.
+pub const HOPS_MAX: usize = 8;
+
 /// Index of the source in the medium.
 pub const SOURCE: usize = 0;
 /// Index of the destination in the medium.
@@ -138,6 +141,7 @@ pub fn expand(scenario: &Scenario) -> Result<Vec<Run>, ScenarioError> {
         if given > RUNS_MAX {
             return Err(ScenarioError::TooManyRuns { given, max: RUNS_MAX });
         }
+        check_hops(&scenario.medium, index, table)?;
         for run in points.iter().filter(|run| run.point >= index) {
             check_coding(scenario, index, run)?;
         }
@@ -154,9 +158,16 @@ pub fn expand(scenario: &Scenario) -> Result<Vec<Run>, ScenarioError> {
 /// The medium of a run: S is station 0, D is 1, and H is 2 where there is one. Links are alike in
 /// both directions: S-D loses e3, S-H e1, H-D e2, each in bursts of its own where the run says so.
 /// Each direction takes half of the round trip.
+///
+/// On several hops the medium's stations are the ends of the links, from S to D: hop k is between
+/// 2k and 2k + 1, and loses 1 - (1 - e3)^(1 / hops).
 pub fn medium_config(scenario: &Scenario, run: &Run, seed: u64) -> MediumConfig {
     let table = &scenario.medium;
-    let mut pairs = vec![(SOURCE, DESTINATION, run.erasures.e3)];
+    let share = match table.hops {
+        1 => run.erasures.e3,
+        hops => 1.0 - (1.0 - run.erasures.e3).powf(1.0 / hops as f64),
+    };
+    let mut pairs: Vec<_> = (0..table.hops).map(|hop| (2 * hop, 2 * hop + 1, share)).collect();
     if run.path == Path::CodedHelper {
         pairs.push((SOURCE, HELPER, run.erasures.e1));
         pairs.push((HELPER, DESTINATION, run.erasures.e2));
@@ -178,7 +189,7 @@ pub fn medium_config(scenario: &Scenario, run: &Run, seed: u64) -> MediumConfig 
         overhead: span(table.overhead_us / 1e6),
         propagation: span(table.rtt_ms / 2e3),
         queue_frames: table.queue_frames,
-        stations: run.stations(),
+        stations: run.stations().max(2 * table.hops),
         links: pairs.into_iter().flat_map(both_ways).collect(),
         seed,
         replication: run.replication,
@@ -312,6 +323,31 @@ fn check_medium(medium: &MediumTable) -> Result<(), ScenarioError> {
     if !(1..=corridor_air::MAX_QUEUE_FRAMES).contains(&medium.queue_frames) {
         let expected = format!("1 to {} frames", corridor_air::MAX_QUEUE_FRAMES);
         return Err(ScenarioError::value("medium.queue_frames", medium.queue_frames, expected));
+    }
+    if !(1..=HOPS_MAX).contains(&medium.hops) {
+        return Err(ScenarioError::value("medium.hops", medium.hops, format!("1 to {HOPS_MAX}")));
+    }
+    Ok(())
+}
+
+/// What is forwarded is IP, from S to D and back.
+fn check_hops(medium: &MediumTable, index: usize, table: &RunTable) -> Result<(), ScenarioError> {
+    if medium.hops == 1 {
+        return Ok(());
+    }
+    let refuse = |name: &str, given: &dyn ToString, expected: &str| {
+        let expected = format!("{expected} where medium.hops is {}", medium.hops);
+        Err(ScenarioError::value(format!("run[{index}].{name}"), given.to_string(), expected))
+    };
+    if table.path.iter().any(|&path| path == Path::CodedHelper) {
+        return refuse("path", &Path::CodedHelper, "a path without a helper");
+    }
+    let has_nodes = table.path.iter().any(|&path| path != Path::Kernel);
+    if has_nodes && table.underlay == UnderlayKind::Ethernet {
+        return refuse("underlay", &"ethernet", "udp");
+    }
+    if table.wire == Wire::Veth {
+        return refuse("wire", &"veth", "radio");
     }
     Ok(())
 }

@@ -104,6 +104,27 @@ fn the_medium_has_links_alike_in_both_directions() {
 }
 
 #[test]
+fn hops_share_the_losses_and_each_has_two_ends() {
+    let head = HEAD.replace("queue_frames = 50", "queue_frames = 50\nhops = 4");
+    let scenario = Scenario::parse(&format!("{head}{RUN}")).unwrap();
+    let medium = medium_config(&scenario, &expand(&scenario).unwrap()[0], 9);
+    assert!(medium.check().is_ok());
+    assert_eq!((medium.stations, medium.links.len()), (8, 8));
+    assert!(medium.links.iter().all(|link| link.from ^ 1 == link.to));
+    let forward = medium.links.iter().filter(|link| link.from < link.to);
+    let kept: f64 = forward.map(|link| 1.0 - link.erasure.loss_ratio()).product();
+    assert!((kept - 0.9).abs() < 1e-12, "{kept}");
+
+    let refused = |line: &str| expand(&Scenario::parse(&format!("{head}{}", with(line))).unwrap());
+    let expected = "run[0].underlay = ethernet: expected udp where medium.hops is 4";
+    assert_eq!(refused("path = \"plain\"").unwrap_err().to_string(), expected);
+    assert!(refused("path = \"coded+helper\"").is_err());
+    let text = format!("{HEAD}{RUN}").replace("queue_frames = 50", "queue_frames = 50\nhops = 9");
+    let error = expand(&Scenario::parse(&text).unwrap()).unwrap_err();
+    assert_eq!(error.to_string(), "medium.hops = 9: expected 1 to 8");
+}
+
+#[test]
 fn a_refused_value_is_named_with_what_is_expected() {
     let cases = [
         ("e3 = 1.5", "run[0].e3 = 1.5: expected an erasure ratio from 0 to 1"),

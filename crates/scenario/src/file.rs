@@ -70,6 +70,15 @@ pub struct MediumTable {
     /// Retransmissions by the MAC when the addressed station did not hear.
     #[serde(default)]
     pub retry_limit: u32,
+    /// Lab only: links in a row between S and D, 1 to [`crate::HOPS_MAX`], with hosts between them
+    /// that forward. Each link has the rate, the round trip and the queue given here, and an equal
+    /// share of the losses: e3 is that of all together.
+    #[serde(default = "one_hop")]
+    pub hops: usize,
+}
+
+fn one_hop() -> usize {
+    1
 }
 
 /// Who may speak at once.

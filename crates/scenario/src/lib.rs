@@ -22,7 +22,7 @@ mod topology;
 pub use error::ScenarioError;
 pub use expand::{
     DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, DESTINATION, DURATION_S_MAX, ETHERNET_MTU, HELPER,
-    LabRun, RUNS_MAX, Run, SOURCE, WARM_UP_S_MAX, expand, medium_config,
+    HOPS_MAX, LabRun, RUNS_MAX, Run, SOURCE, WARM_UP_S_MAX, expand, medium_config,
 };
 pub use file::{
     Congestion, Direction, Duplex, MediumTable, OneOrMany, Path, RunTable, Scenario, Transport,

@@ -89,7 +89,7 @@ struct Hosts {
 
 impl Hosts {
     fn new(scenario: &Scenario, run: &Run, warm_up: Duration) -> Result<Self, SimError> {
-        check_run(run)?;
+        check_run(scenario, run)?;
         let start = Time::ZERO + warm_up;
         let end = start + Duration::from_secs_f64(run.duration_s);
         let inboxes = [SOURCE, DESTINATION].map(|_| Inbox::default());

@@ -102,7 +102,9 @@ impl<A: Agent> Agent for NcSource<A> {
         }
         if let Body::Segment(Segment::Ack { next, .. }) = packet.body {
             self.acknowledged = self.acknowledged.max(next);
-            self.layer.handle_ack(now, next as u32, feedback.as_ref());
+            if !self.layer.handle_ack(now, next as u32, feedback.as_ref()) {
+                return;
+            }
         }
         self.inner.handle_packet(now, packet);
     }

@@ -166,7 +166,7 @@ struct Prepared {
 }
 
 fn prepare(scenario: &Scenario, run: &Run, warm_up: Duration) -> Result<Prepared, SimError> {
-    check_run(run)?;
+    check_run(scenario, run)?;
     if run.transport != Transport::Udp {
         return unsupported("transport", "tcp", "udp");
     }
@@ -206,7 +206,11 @@ pub(crate) fn radio_medium(scenario: &Scenario, run: &Run) -> MediumConfig {
 }
 
 /// Whether the simulator can make a run.
-pub(crate) fn check_run(run: &Run) -> Result<(), SimError> {
+pub(crate) fn check_run(scenario: &Scenario, run: &Run) -> Result<(), SimError> {
+    let hops = scenario.medium.hops;
+    if hops != 1 {
+        return unsupported("medium.hops", &hops.to_string(), "1: the lab has several");
+    }
     if run.path == Path::Kernel {
         return unsupported("path", "kernel", "plain, coded and coded+helper");
     }

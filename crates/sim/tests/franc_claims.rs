@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use corridor_proto::{CodingParams, ErasureRatios, Preset, budget};
 use corridor_scenario::{Congestion, Path, Row, Run, expand};
-use experiments::{Claim, FIGURES, Rows, check, is, plan, published, rows};
+use experiments::{Claim, FIGURES, PLANS, Rows, check, is, plan, published, rows};
 
 const E3: [f64; 9] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
 /// Claims about parameters, which our presets and plans have.
@@ -62,7 +62,7 @@ fn parameters_are_those_of_the_presets() {
     assert_eq!(value("FRANC-003"), paper.encoder_timeout.as_millis() as u64);
     assert_eq!(value("FRANC-004"), (100.0 * (paper.overshoot - 1.0)).round() as u64);
     let of_tests = [value("FRANC-005"), value("FRANC-006")];
-    for figure in FIGURES {
+    for figure in PLANS {
         let plan = plan(figure);
         let runs = expand(&plan).unwrap();
         assert!(runs.iter().all(|run| run.duration_s == 20.0) && plan.repeats == 10);

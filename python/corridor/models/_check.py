@@ -42,6 +42,43 @@ def positive(name: str, value: ArrayLike, what: str) -> FloatArray:
     return within(name, value, 0.0, np.inf, open_low=True, open_high=True, what=what)
 
 
+def at_least(name: str, value: ArrayLike, low: float, what: str) -> FloatArray:
+    """Return the argument as an array of finite floats from a least one on."""
+    return within(name, value, low, np.inf, open_high=True, what=what)
+
+
+def rate(name: str, value: ArrayLike, what: str = "Mbit/s") -> FloatArray:
+    """Return the argument as an array of rates, sizes or times from 0; infinite ones are good."""
+    return within(name, value, 0.0, np.inf, what=what)
+
+
+def round_trip(name: str, value: ArrayLike) -> FloatArray:
+    """Return the argument as an array of round-trip times, s."""
+    return positive(name, value, "a round-trip time")
+
+
+def largest_window(window_max: ArrayLike) -> FloatArray:
+    """Return the argument as an array of largest windows, packets from 1."""
+    return within("window_max", window_max, 1, np.inf, what="packets")
+
+
+def whole(
+    name: str, value: int, low: int, high: int | None = None, what: str = "a whole number"
+) -> int:
+    """Return the argument, a whole number from a least one to a largest one, if there is one."""
+    if value != int(value) or value < low or (high is not None and value > high):
+        expected = f"{low} or more" if high is None else f"{what} in {low}..{high}"
+        raise ValueError(f"{name} = {value}: expected {expected}")
+    return int(value)
+
+
+def choice(name: str, value: str, *options: str) -> None:
+    """Refuse what is none of the options."""
+    if value not in options:
+        expected = " or ".join(repr(option) for option in options)
+        raise ValueError(f"{name} = {value!r}: expected {expected}")
+
+
 def erasure(name: str, value: ArrayLike) -> FloatArray:
     """Return the argument as an array of erasure probabilities from 0, below 1."""
     return within(name, value, 0.0, 1.0, open_high=True, what="an erasure probability")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from corridor.models import tcp, tcp_nc
-from corridor.models._check import FloatArray, erasure, positive, scalar, within
+from corridor.models._check import FloatArray, at_least, erasure, positive, rate, scalar, within
 
 #: Bytes of a megabyte: with these, curves of Figs. 20 and 21 coincide that the text says do.
 MEGABYTE = 2**20
@@ -19,6 +19,10 @@ BANDWIDTH_MAX_MBPS = 300.0
 USERS_MAX = 200.0
 #: Least and largest power of a base station, kW (KIM, Section VII).
 POWER_KW = (2.0, 3.0)
+
+
+def _bandwidth(bandwidth_mbps: ArrayLike) -> FloatArray:
+    return positive("bandwidth_mbps", bandwidth_mbps, "Mbit/s")
 
 
 def file_mean_mb(sizes_mb: ArrayLike, probabilities: ArrayLike) -> float:
@@ -84,9 +88,9 @@ def transaction_s(
     if megabyte not in (2**20, 10**6):
         raise ValueError(f"megabyte = {megabyte}: expected 2**20 or 10**6 bytes")
     bits = positive("file_mb", file_mb, "megabytes") * (8 * megabyte)
-    rate = within("throughput_mbps", throughput_mbps, 0, np.inf, what="Mbit/s") * 1e6
+    speed = rate("throughput_mbps", throughput_mbps) * 1e6
     with np.errstate(divide="ignore"):
-        duration: FloatArray = bits / rate
+        duration: FloatArray = bits / speed
     return scalar(duration)
 
 
@@ -110,11 +114,70 @@ def active_probability(duration_s: ArrayLike, q: ArrayLike) -> FloatArray:
     >>> active_probability([10, 25.6, 200], 0.03).round(3)
     array([0.3  , 0.768, 1.   ])
     """
-    duration = within("duration_s", duration_s, 0, np.inf, what="seconds")
+    duration = rate("duration_s", duration_s, "seconds")
     chance = within("q", q, 0, 1, what="a probability per second")
     with np.errstate(invalid="ignore"):
         load = duration * chance
     return scalar(np.where(chance == 0, 0.0, np.minimum(1.0, load)))
+
+
+def empty_start_bias(
+    sizes_mb: ArrayLike,
+    probabilities: ArrayLike,
+    throughput_mbps: ArrayLike,
+    q: ArrayLike,
+    duration_s: float,
+    megabyte: int = MEGABYTE,
+) -> FloatArray:
+    """What the mean activity of a user loses at most by starting idle (docs/errata.md, K9).
+
+    Users are queues with one server (M/G/1). One that starts with the long run's work and one that
+    starts idle, with the same transactions, differ until the first has been idle once: for
+    E[V] / (1 - rho) seconds on average, where E[V] = q E[S^2] / (2 (1 - rho)), S are the times of
+    transactions, and rho = q E[S].
+
+    Parameters
+    ----------
+    sizes_mb
+        Sizes of files, megabytes, above 0.
+    probabilities
+        As many probabilities, which add up to 1.
+    throughput_mbps
+        Throughput of an active user, Mbit/s, above 0.
+    q
+        Probability that a user starts a transaction in a second, in [0, 1].
+    duration_s
+        Time over which the mean is taken, s, above 0.
+    megabyte
+        Bytes of a megabyte, 2**20 or 10**6.
+
+    Returns
+    -------
+    Share of time; infinite where rho is 1 or more.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of its range.
+
+    Examples
+    --------
+    >>> empty_start_bias([0.008, 1, 3, 20], [0.3, 0.3, 0.3, 0.1], [1, 4], 0.01, 1000).round(4)
+    array([0.0283, 0.0011])
+    """
+    shares = within("probabilities", probabilities, 0, 1, what="a probability")
+    file_mean_mb(sizes_mb, shares)
+    speed = positive("throughput_mbps", throughput_mbps, "Mbit/s")
+    span = positive("duration_s", duration_s, "seconds")
+    times = np.stack(
+        [transaction_s(size, speed, megabyte) for size in np.asarray(sizes_mb, dtype=np.float64)]
+    )
+    weights = shares.reshape(-1, *[1] * speed.ndim)
+    chance = within("q", q, 0, 1, what="a probability per second")
+    idle = 1 - chance * (weights * times).sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bias = chance * (weights * times**2).sum(axis=0) / (2 * idle**2 * span)
+    return scalar(np.where(idle > 0, bias, np.inf))
 
 
 def stations_per_user(bandwidth_mbps: ArrayLike) -> FloatArray:
@@ -135,7 +198,7 @@ def stations_per_user(bandwidth_mbps: ArrayLike) -> FloatArray:
     >>> stations_per_user([1.0, 3.0]).tolist()
     [0.005, 0.01]
     """
-    bandwidth = positive("bandwidth_mbps", bandwidth_mbps, "Mbit/s")
+    bandwidth = _bandwidth(bandwidth_mbps)
     return scalar(np.maximum(bandwidth / BANDWIDTH_MAX_MBPS, 1 / USERS_MAX))
 
 
@@ -178,12 +241,12 @@ def base_stations(
     >>> base_stations([0.5, 1.0, 3.0], [0.5, 1.0, 3.0], 0.02, 3.2).round(3)
     array([5.   , 2.684, 1.79 ])
     """
-    bandwidth = positive("bandwidth_mbps", bandwidth_mbps, "Mbit/s")
-    seen = within("throughput_mbps", throughput_mbps, 0, np.inf, what="Mbit/s")
+    bandwidth = _bandwidth(bandwidth_mbps)
+    seen = rate("throughput_mbps", throughput_mbps)
     if np.any(seen > bandwidth * (1 + 1e-12)):
         given = float(np.max(seen))
         raise ValueError(f"throughput_mbps = {given:g}: expected Mbit/s, at most the bandwidth's")
-    count = within("users", users, 0, np.inf, open_high=True, what="users")
+    count = at_least("users", users, 0, "users")
     active = active_probability(transaction_s(file_mb, seen, megabyte), q)
     return scalar(count * active * stations_per_user(bandwidth))
 
@@ -212,7 +275,7 @@ def power_kw(stations: ArrayLike, per_station_kw: ArrayLike = POWER_KW) -> Float
     >>> power_kw(2.684).tolist()
     [6.0, 9.0]
     """
-    count = np.ceil(within("stations", stations, 0, np.inf, open_high=True, what="base stations"))
+    count = np.ceil(at_least("stations", stations, 0, "base stations"))
     each = positive("per_station_kw", per_station_kw, "kilowatts")
     return scalar(np.multiply.outer(count, each))
 
@@ -247,7 +310,7 @@ def tcp_throughput_mbps(
     >>> tcp_throughput_mbps(5.0, [0, 0.01, 0.05]).round(4)
     array([4.    , 0.8092, 0.2913])
     """
-    bandwidth = positive("bandwidth_mbps", bandwidth_mbps, "Mbit/s")
+    bandwidth = _bandwidth(bandwidth_mbps)
     limit = bandwidth * (1 - erasure("p", p))
     return scalar(np.minimum(tcp.mbps(tcp.throughput(p, rtt_s, window_max)), limit))
 
@@ -282,7 +345,7 @@ def tcp_nc_throughput_mbps(
     >>> tcp_nc_throughput_mbps([1.0, 5.0], [0.1, 0.05])
     array([0.9, 4. ])
     """
-    bandwidth = positive("bandwidth_mbps", bandwidth_mbps, "Mbit/s")
+    bandwidth = _bandwidth(bandwidth_mbps)
     limit = bandwidth * (1 - erasure("p", p))
     window_limit = tcp.mbps(tcp_nc.throughput(np.inf, srtt_s, window_max))
     return scalar(np.minimum(window_limit, limit))

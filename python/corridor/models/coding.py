@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from corridor import _native
-from corridor.models._check import FloatArray, scalar, within
+from corridor.models._check import FloatArray, at_least, scalar, within
 
 #: Larger erasure ratios are taken for this: what the daemon believes at most.
 ERASURE_RATIO_MAX = _native.ERASURE_RATIO_MAX
@@ -105,7 +105,7 @@ def optimum(
 
 
 def _relays(relays: ArrayLike) -> FloatArray:
-    return within("relays", relays, 1, np.inf, open_high=True, what="relays")
+    return at_least("relays", relays, 1, "relays")
 
 
 def chain_gain_relays(relays: ArrayLike) -> FloatArray:

@@ -10,7 +10,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from corridor.models._check import FloatArray, erasure, positive, scalar, within
+from corridor.models._check import (
+    FloatArray,
+    choice,
+    erasure,
+    largest_window,
+    positive,
+    rate,
+    round_trip,
+    scalar,
+    whole,
+    within,
+)
 
 #: Largest erasure probability for which Eq. 9 has a real root: beyond, (1-p)/p is below 1/12.
 ERASURE_MAX = 12 / 13
@@ -49,8 +60,8 @@ def mbps(packets_per_s: ArrayLike, packet_bits: ArrayLike = PACKET_BITS) -> Floa
     >>> float(mbps(62.5))
     0.5
     """
-    rate = within("packets_per_s", packets_per_s, 0.0, np.inf, what="a throughput")
-    return scalar(rate * positive("packet_bits", packet_bits, "bits of a packet") / 1e6)
+    throughput = rate("packets_per_s", packets_per_s, "a throughput")
+    return scalar(throughput * positive("packet_bits", packet_bits, "bits of a packet") / 1e6)
 
 
 def end_to_end_erasure(q: ArrayLike, links: int = 4) -> FloatArray:
@@ -73,9 +84,7 @@ def end_to_end_erasure(q: ArrayLike, links: int = 4) -> FloatArray:
     >>> end_to_end_erasure([0, .005, .015, .025, .05]).round(4)
     array([0.    , 0.0199, 0.0587, 0.0963, 0.1855])
     """
-    if links < 1:
-        raise ValueError(f"links = {links}: expected 1 or more")
-    return scalar(1 - (1 - erasure("q", q)) ** links)
+    return scalar(1 - (1 - erasure("q", q)) ** whole("links", links, 1))
 
 
 def packets_between_losses(p: ArrayLike) -> FloatArray:
@@ -154,7 +163,7 @@ def time_between_losses(p: ArrayLike, rtt_s: ArrayLike) -> FloatArray:
     >>> float(time_between_losses(0.0963, 0.8).round(3))
     3.325
     """
-    rtt = positive("rtt_s", rtt_s, "a round-trip time")
+    rtt = round_trip("rtt_s", rtt_s)
     return scalar(rtt * (rounds_between_losses(p) + 1))
 
 
@@ -237,8 +246,8 @@ def throughput_without_timeouts(
     >>> float(throughput_without_timeouts(0.0963, 0.8).round(3))
     2.822
     """
-    rtt = positive("rtt_s", rtt_s, "a round-trip time")
-    window = within("window_max", window_max, 1, np.inf, what="packets")
+    rtt = round_trip("rtt_s", rtt_s)
+    window = largest_window(window_max)
     p = _erasure_of_tcp(p)
     return scalar(np.minimum(window / rtt, _ratio(_odds(p), rounds_between_losses(p) + 1) / rtt))
 
@@ -274,7 +283,7 @@ def timeout_probability(window: ArrayLike, p: ArrayLike) -> FloatArray:
     >>> timeout_probability([2, 3, 10], 0.1).round(6)
     array([1.   , 0.271, 0.   ])
     """
-    w = within("window", window, 0.0, np.inf, what="packets")
+    w = rate("window", window, "packets")
     p = erasure("p", p)
     w, p = np.broadcast_arrays(w, p)
     certain = (w < 3) & (p >= 0)
@@ -319,8 +328,7 @@ def timeout_duration(
     """
     p = erasure("p", p)
     first = positive("timeout_rounds", timeout_rounds, "rounds")
-    if form not in ("printed", "conditional"):
-        raise ValueError(f"form = {form!r}: expected 'printed' or 'conditional'")
+    choice("form", form, "printed", "conditional")
     x = 1 - p
     # Horner, and without the factor p that all terms of Eq. 15 have.
     tail = p**5 * (63 / x + 64 * p / x**2)
@@ -369,8 +377,8 @@ def throughput(
     >>> mbps(throughput(p, 0.8)).round(4)
     array([0.5   , 0.0667, 0.0325, 0.022 , 0.0098])
     """
-    rtt = positive("rtt_s", rtt_s, "a round-trip time")
-    window = within("window_max", window_max, 1, np.inf, what="packets")
+    rtt = round_trip("rtt_s", rtt_s)
+    window = largest_window(window_max)
     p = _erasure_of_tcp(p)
     rounds = rounds_between_losses(p)
     mean = np.maximum(1.5 * rounds - 1, 0)

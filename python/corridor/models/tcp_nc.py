@@ -11,7 +11,18 @@ from numpy.typing import ArrayLike
 from scipy import sparse, stats
 from scipy.sparse import linalg
 
-from corridor.models._check import FloatArray, erasure, positive, scalar, within
+from corridor.models._check import (
+    FloatArray,
+    at_least,
+    choice,
+    erasure,
+    positive,
+    rate,
+    round_trip,
+    scalar,
+    whole,
+    within,
+)
 
 #: Windows up to this are allowed in the Markov chain, whose states grow with the square.
 CHAIN_WINDOW_MAX = 1000
@@ -20,12 +31,12 @@ REDUNDANCY_MAX = 100.0
 
 
 def _redundancy(value: ArrayLike) -> FloatArray:
-    return within("redundancy", value, 1, np.inf, open_high=True, what="a redundancy factor")
+    return at_least("redundancy", value, 1, "a redundancy factor")
 
 
 def _windows(window_first: ArrayLike, window_max: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    largest = within("window_max", window_max, 1, np.inf, open_high=True, what="packets")
-    first = within("window_first", window_first, 1, np.inf, open_high=True, what="packets")
+    largest = at_least("window_max", window_max, 1, "packets")
+    first = at_least("window_first", window_first, 1, "packets")
     if np.any(first > largest):
         given = float(np.max(first))
         raise ValueError(f"window_first = {given:g}: expected packets, at most window_max")
@@ -69,7 +80,7 @@ def window(
     [30.0, 60.0, 90.0, 90.0]
     """
     first, largest = _windows(window_first, window_max)
-    rounds = within("round_number", round_number, 0, np.inf, what="rounds")
+    rounds = rate("round_number", round_number, "rounds")
     return scalar(np.minimum(largest, first + rounds * delivery_ratio(p, redundancy)))
 
 
@@ -120,7 +131,7 @@ def transmissions_to_window(window_size: ArrayLike, p: ArrayLike) -> FloatArray:
     >>> transmissions_to_window(50, [0, 0.0963]).round(1).tolist()
     [1225.0, 1355.5]
     """
-    size = within("window_size", window_size, 1, np.inf, open_high=True, what="packets")
+    size = at_least("window_size", window_size, 1, "packets")
     return scalar(size * (size - 1) / (2 * (1 - erasure("p", p))))
 
 
@@ -148,13 +159,11 @@ def chain_windows(
     >>> chain_windows(3).tolist()
     [1.0, 2.0, 2.5, 3.0]
     """
-    if not 1 <= window_max <= CHAIN_WINDOW_MAX:
-        raise ValueError(f"window_max = {window_max}: expected packets in 1..{CHAIN_WINDOW_MAX}")
+    whole("window_max", window_max, 1, CHAIN_WINDOW_MAX, "packets")
+    choice("growth", growth, "per_window", "per_packet")
     if growth == "per_window":
         states = [w + k / w for w in range(1, window_max) for k in range(w)]
         return np.array([*states, window_max], dtype=np.float64)
-    if growth != "per_packet":
-        raise ValueError(f"growth = {growth!r}: expected 'per_window' or 'per_packet'")
     states = [1.0]
     while states[-1] < window_max:
         states.append(min(states[-1] + 1 / states[-1], float(window_max)))
@@ -186,8 +195,7 @@ def chain_matrix(p: float, states: int) -> sparse.csr_array:
     [[0.25, 0.75, 0.0], [0.0, 0.25, 0.75], [0.0, 0.0, 1.0]]
     """
     loss = float(erasure("p", p))
-    if states < 1:
-        raise ValueError(f"states = {states}: expected 1 or more")
+    whole("states", states, 1)
     here = np.arange(states)
     stay = np.where(here == states - 1, 1.0, loss)
     step = np.full(states - 1, 1 - loss)
@@ -264,8 +272,8 @@ def round_throughput(
     >>> float(round_throughput(50, 0.8, 0.1, 1.2))
     62.5
     """
-    size = within("window_size", window_size, 0, np.inf, what="packets")
-    srtt = positive("srtt_s", srtt_s, "a round-trip time")
+    size = rate("window_size", window_size, "packets")
+    srtt = round_trip("srtt_s", srtt_s)
     return scalar(size / srtt * delivery_ratio(p, redundancy))
 
 
@@ -305,9 +313,8 @@ def packets_in_rounds(
     >>> packets_in_rounds([49, 49.001], form="continuous").round().tolist()
     [1274.0, 1274.0]
     """
-    if form not in ("printed", "continuous"):
-        raise ValueError(f"form = {form!r}: expected 'printed' or 'continuous'")
-    n = within("rounds", rounds, 0, np.inf, open_high=True, what="rounds")
+    choice("form", form, "printed", "continuous")
+    n = at_least("rounds", rounds, 0, "rounds")
     first, largest = _windows(window_first, window_max)
     growing = largest - first
     sign = -1 if form == "printed" else 1
@@ -359,7 +366,7 @@ def throughput(
     array([0.4819, 0.4747])
     """
     duration = within("duration_s", duration_s, 0, np.inf, open_low=True, what="seconds")
-    srtt = positive("srtt_s", srtt_s, "a round-trip time")
+    srtt = round_trip("srtt_s", srtt_s)
     first, largest = _windows(window_first, window_max)
     finite = np.where(np.isinf(duration), 1.0, duration)
     mean = packets_in_rounds(finite / srtt, largest, first, form) / finite
@@ -398,7 +405,7 @@ def mask_probability(p: ArrayLike, redundancy: ArrayLike, window_size: ArrayLike
     array([0.56, 0.82])
     """
     p = erasure("p", p)
-    size = within("window_size", window_size, 1, np.inf, open_high=True, what="packets")
+    size = at_least("window_size", window_size, 1, "packets")
     sent = _half_up(_redundancy(redundancy) * size)
     return scalar(np.asarray(stats.binom.cdf(sent - _half_up(size), sent, p), dtype=np.float64))
 
@@ -482,4 +489,4 @@ def achievable_bandwidth(
     """
     c = positive("capacity", capacity, "a capacity")
     share = np.minimum(1 - erasure("p", p), 1 / _redundancy(redundancy))
-    return scalar(c * share / within("flows", flows, 1, np.inf, open_high=True, what="flows"))
+    return scalar(c * share / at_least("flows", flows, 1, "flows"))

@@ -51,15 +51,15 @@ class Context:
     def simulate(self, use: str) -> xr.Dataset:
         """Run the plan for this use, with the replications that the parameters ask for.
 
-        In quick runs the parameter ``quick_plan`` replaces values of the plan.
+        In quick runs the parameter ``quick_plan`` replaces values of the plan, and ``quick_run``
+        values of each of its runs.
         """
         path = self.experiment.plan(use).resolve()
         replications = int(self.parameter("replications"))
         if (path, replications) not in self.cache:
             plan = sim.PlanText.read(path)
-            if self.quick and "quick_plan" in self.experiment.parameters:
-                changed = tomllib.loads(plan.text()) | self.experiment.parameters["quick_plan"]
-                plan = sim.PlanText(tomli_w.dumps(changed), plan.directory)
+            if self.quick:
+                plan = self._shortened(plan)
             self.cache[path, replications] = sim.run(
                 plan,
                 replications=replications,
@@ -67,6 +67,17 @@ class Context:
                 progress=lambda done, total: self.progress(path.parent.name, done, total),
             )
         return self.cache[path, replications]
+
+    def _shortened(self, plan: sim.PlanText) -> sim.PlanText:
+        """Return the plan with what the parameters replace in quick runs."""
+        parameters = self.experiment.parameters
+        if not {"quick_plan", "quick_run"} & set(parameters):
+            return plan
+        changed = tomllib.loads(plan.text()) | parameters.get("quick_plan", {})
+        for run in changed.get("run", []):
+            replaced = parameters.get("quick_run", {})
+            run.update({key: value for key, value in replaced.items() if key in run})
+        return sim.PlanText(tomli_w.dumps(changed), plan.directory)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-//! `corridor lab gates`: what window mode promises, measured in the lab and judged.
+//! `corridor lab gates`: what window mode and TCP/NC promise, measured in the lab and judged.
 
 mod list;
 mod picture;

@@ -72,14 +72,14 @@ pub struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  corridor sim run plans/kim-fig8.toml
+  corridor sim run experiments/kim-table1/plan-tcp.toml
       Run all points on all processors, and print means with 95 % confidence intervals.
 
-  corridor sim run plans/kim-fig8.toml --out out/kim
+  corridor sim run experiments/kim-table1/plan-tcp.toml --out out/kim
       The same, and leave out/kim/results.parquet, one row for each replication. Press Ctrl-C at
       any time; the same command goes on where it was.
 
-  corridor sim run plans/kim-fig8.toml --only 3 --replications 5 --json
+  corridor sim run experiments/kim-table1/plan-tcp.toml --only 3 --replications 5 --json
       Run one point five times, and print its rows.
 
 A plan:

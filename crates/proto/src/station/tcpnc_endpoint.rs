@@ -39,6 +39,7 @@ impl TcpNcEndpoint {
     }
 
     pub(crate) fn handle_packet(&mut self, shared: &mut Shared, now: Time, packet: &[u8]) {
+        self.look_for_room(shared);
         self.layer.handle_host_packet(now, packet);
         self.drain(shared, now);
     }
@@ -54,7 +55,7 @@ impl TcpNcEndpoint {
             return None;
         }
         for packet in symbol::packets(body) {
-            self.layer.set_room(shared.config.ingress_packets.saturating_sub(shared.ingress.len()));
+            self.look_for_room(shared);
             self.layer.handle_path_packet(now, packet.bytes);
             self.drain(shared, now);
         }
@@ -62,16 +63,28 @@ impl TcpNcEndpoint {
     }
 
     pub(crate) fn handle_timeout(&mut self, shared: &mut Shared, now: Time) {
+        self.look_for_room(shared);
         self.layer.handle_timeout(now);
         self.drain(shared, now);
     }
 
     pub(crate) fn poll_transmit(&mut self, shared: &mut Shared, now: Time) -> Option<Destination> {
+        self.look_for_room(shared);
+        self.layer.fill_room(now);
+        self.drain(shared, now);
         self.plain.poll_transmit(shared, now)
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         self.layer.poll_timeout()
+    }
+
+    /// Tells the layer how many packets the ingress queue takes. An eighth of it is left to what is
+    /// not coded, such as acknowledgements.
+    fn look_for_room(&mut self, shared: &Shared) {
+        let capacity = shared.config.ingress_packets;
+        let for_coded = capacity - capacity / 8;
+        self.layer.set_room(for_coded.saturating_sub(shared.ingress.len()));
     }
 
     /// Moves what the layer gives to the queues.

@@ -68,8 +68,8 @@ pub struct NcLayer {
     randomness: Stream,
     to_path: VecDeque<Vec<u8>>,
     to_host: VecDeque<Vec<u8>>,
-    /// Segments that TCP may have under way beyond those that it has.
-    room_segments: usize,
+    /// Packets that there is room for on the way to the path.
+    room: usize,
     stats: NcLayerStats,
 }
 
@@ -84,6 +84,8 @@ struct Connection {
     scales: [Option<Option<u8>>; 2],
     /// The window told last, as it was sent.
     told: u16,
+    /// The window that the host was offered last.
+    offered: Option<u16>,
     /// Whether the host, and the peer, have sent their FIN.
     finished: [bool; 2],
     active: Time,
@@ -118,17 +120,26 @@ impl NcLayer {
             randomness: seed,
             to_path: VecDeque::new(),
             to_host: VecDeque::new(),
-            room_segments: usize::MAX,
+            room: usize::MAX,
             stats: NcLayerStats::default(),
         })
     }
 
-    /// How many packets there is room for on the way to the path: TCP is offered a window of what
-    /// it has under way and as much as fits, so that none of it is lost here, where coding would
-    /// hide the loss.
+    /// How many packets there is room for on the way to the path. Combinations wait to be made
+    /// until there is; and TCP is offered a window of what it has under way and as much as fits. So
+    /// nothing is lost here, where coding would hide the loss, and take it for one of the path.
     pub fn set_room(&mut self, packets: usize) {
-        // A segment may take two packets.
-        self.room_segments = packets / 2;
+        self.room = packets;
+    }
+
+    /// Makes combinations that have waited for room.
+    pub fn fill_room(&mut self, now: Time) {
+        for index in 0..self.connections.len() {
+            if self.room == 0 {
+                return;
+            }
+            self.drain_sender(now, index);
+        }
     }
 
     /// Takes a packet from the host.
@@ -258,8 +269,11 @@ impl NcLayer {
     fn drain_sender(&mut self, now: Time, index: usize) {
         let Connection { ends: (own, peer), sender, .. } = &mut self.connections[index];
         let Some(sender) = sender else { return };
-        while let Some(coded) = sender.poll_transmit(now) {
+        while self.room > 0
+            && let Some(coded) = sender.poll_transmit(now)
+        {
             self.to_path.push_back(ip::wrap(*own, *peer, coded));
+            self.room -= 1;
             self.stats.coded_sent += 1;
         }
     }
@@ -312,15 +326,19 @@ impl NcLayer {
         let mut packet = packet.to_vec();
         let connection = &mut self.connections[index];
         connection.finished[1] |= view.is_fin();
+        let mut is_news = true;
         if view.is_syn() {
             connection.scales[1] = Some(view.options().scale);
         } else if view.is_ack() && !view.is_rst() {
-            if let Some(sender) = &mut connection.sender {
-                sender.handle_ack(now, view.ack, feedback);
-            }
-            self.clamp_window(index, &view, &mut packet);
+            let sender = connection.sender.as_mut();
+            is_news = sender.is_none_or(|sender| sender.handle_ack(now, view.ack, feedback));
+            let window = self.clamp_window(index, &view, &mut packet);
+            let connection = &mut self.connections[index];
+            is_news |= connection.offered.replace(window) != Some(window);
         }
-        self.to_host.push_back(packet);
+        if is_news {
+            self.to_host.push_back(packet);
+        }
         if view.is_rst() {
             self.connections.swap_remove(index);
         } else {
@@ -330,12 +348,14 @@ impl NcLayer {
 
     /// Lets TCP have no more under way than the coding buffer holds, and no more at once than there
     /// is [room](Self::set_room) for; but a few segments always, so that acknowledgements go on.
-    fn clamp_window(&self, index: usize, view: &TcpView, packet: &mut [u8]) {
+    /// Returns the window that TCP is offered.
+    fn clamp_window(&self, index: usize, view: &TcpView, packet: &mut [u8]) -> u16 {
         let connection = &self.connections[index];
-        let Some(scale) = connection.scale(1) else { return };
+        let Some(scale) = connection.scale(1) else { return view.window };
         let segment_len = self.packet_len_max.saturating_sub(HEADERS_LEN_MAX);
         let buffered = connection.sender.as_ref().map_or(0, |sender| sender.buffered_bytes());
-        let room = self.room_segments.saturating_mul(segment_len);
+        // A segment may take two packets.
+        let room = (self.room / 2).saturating_mul(segment_len);
         let most = usize::from(self.params.buffer_segments) * segment_len;
         let least = SEGMENTS_MIN.min(usize::from(self.params.buffer_segments)) * segment_len;
         let max = (buffered as usize).saturating_add(room).clamp(least, most);
@@ -343,6 +363,7 @@ impl NcLayer {
         if view.window > max {
             view.set_window(packet, max);
         }
+        view.window.min(max)
     }
 }
 
@@ -350,7 +371,8 @@ impl Connection {
     fn new(ends: (End, End), now: Time) -> Self {
         let (sender, receiver, template) = (None, None, None);
         let (scales, told, finished) = ([None; 2], u16::MAX, [false; 2]);
-        Connection { ends, sender, receiver, template, scales, told, finished, active: now }
+        let (offered, active) = (None, now);
+        Connection { ends, sender, receiver, template, scales, told, offered, finished, active }
     }
 
     /// Whether nothing is lost if the connection is forgotten.

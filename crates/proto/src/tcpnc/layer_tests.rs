@@ -311,6 +311,23 @@ fn tcp_is_offered_no_more_than_there_is_room_for() {
 }
 
 #[test]
+fn combinations_wait_for_room() {
+    let mut hosts = Hosts::connected(FIXED, false);
+    hosts.at_client();
+    hosts.client.set_room(2);
+    let sent: usize = (0..5).map(|number| hosts.send(number).len()).sum();
+    assert_eq!(sent, 2);
+    hosts.client.set_room(1);
+    hosts.client.fill_room(NOW);
+    assert_eq!(core::iter::from_fn(|| hosts.client.poll_path()).count(), 1);
+    hosts.client.set_room(100);
+    hosts.client.fill_room(NOW);
+    let rest = core::iter::from_fn(|| hosts.client.poll_path()).count();
+    assert_eq!(rest, 2, "five segments have earned five");
+    assert_eq!(hosts.client.stats().coded_sent as usize, 3 + rest);
+}
+
+#[test]
 fn fin_and_rst_pass() {
     let mut hosts = Hosts::connected(FIXED, false);
     hosts.at_server();

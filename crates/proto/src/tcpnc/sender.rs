@@ -72,6 +72,8 @@ pub struct NcSender {
     budget: Budget,
     /// Segments known to be seen beyond the oldest that is not.
     seen_beyond: u64,
+    /// Coded packets received, as feedback last told.
+    received: Option<u32>,
     stream: u16,
     serial: u32,
     stamp: u32,
@@ -104,6 +106,7 @@ impl NcSender {
             repeated: None,
             budget: Budget::new(params.redundancy, serial),
             seen_beyond: 0,
+            received: None,
             stream: (randomness >> 32) as u16,
             serial,
             stamp: 0,
@@ -155,9 +158,13 @@ impl NcSender {
     }
 
     /// Takes an acknowledgement on its way to TCP: all before sequence number `ack` has been seen.
-    /// What was never sent is not believed.
-    pub fn handle_ack(&mut self, now: Time, ack: u32, feedback: Option<&Feedback>) {
-        let Some((mut begin, end)) = self.range else { return };
+    /// What was never sent is not believed. Returns whether TCP should hear of it: not of a packet
+    /// that arrived and was of no use. TCP would count it as a duplicate, the sign of a loss, and
+    /// it is the sign of the contrary: nothing was missing.
+    #[must_use]
+    pub fn handle_ack(&mut self, now: Time, ack: u32, feedback: Option<&Feedback>) -> bool {
+        let Some((mut begin, end)) = self.range else { return true };
+        let seen_before = self.encoder.base() + self.seen_beyond;
         let position = widen_id(ack, begin);
         if (begin..=end).contains(&position) {
             let mut base = self.encoder.base();
@@ -172,10 +179,13 @@ impl NcSender {
             self.range = Some((begin, end));
             self.earn();
         }
-        if let Some(feedback) = feedback.filter(|feedback| feedback.stream == self.stream) {
-            self.seen_beyond = u64::from(feedback.seen_beyond);
-            self.budget.handle_feedback(now, feedback);
-        }
+        let Some(feedback) = feedback.filter(|feedback| feedback.stream == self.stream) else {
+            return true;
+        };
+        self.seen_beyond = u64::from(feedback.seen_beyond);
+        self.budget.handle_feedback(now, feedback);
+        let arrived = self.received.replace(feedback.received) != Some(feedback.received);
+        !arrived || self.encoder.base() + self.seen_beyond != seen_before
     }
 
     /// The clock has reached `now`.

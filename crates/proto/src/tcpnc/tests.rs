@@ -72,7 +72,7 @@ impl Script {
     /// The acknowledgement reaches the sender; what leaves for it.
     fn acknowledge(&mut self) -> Vec<Vec<u8>> {
         let (ack, feedback) = (self.receiver.ack().unwrap(), self.receiver.feedback());
-        self.sender.handle_ack(NOW, ack, feedback.as_ref());
+        let _is_news = self.sender.handle_ack(NOW, ack, feedback.as_ref());
         self.drain()
     }
 
@@ -131,6 +131,31 @@ fn redundancy_that_was_not_needed_is_a_duplicate_acknowledgement() {
     let packets = script.send(0);
     assert_eq!(script.arrive(&packets[0]), (Innovative, 1));
     assert_eq!(script.arrive(&packets[1]), (Dependent, 1));
+}
+
+#[test]
+fn tcp_does_not_hear_of_arrivals_that_were_of_no_use() {
+    // Half of the packets are thought to be lost, and none is: each segment arrives again.
+    let redundancy = Redundancy::Adaptive { loss_ratio: 0.5, factor_max: 4.0 };
+    let mut script = Script::new(NcParams { redundancy, ..params(1.0) });
+    let packets = script.send(0);
+    assert_eq!(packets.len(), 4);
+    let heard = [0, 1].map(|index| {
+        script.arrive(&packets[index]);
+        let (ack, feedback) = (script.receiver.ack().unwrap(), script.receiver.feedback());
+        script.sender.handle_ack(NOW, ack, feedback.as_ref())
+    });
+    assert_eq!(heard, [true, false]);
+    // An acknowledgement that nothing caused, as the answer to a probe, is TCP's own affair.
+    let (ack, feedback) = (script.receiver.ack().unwrap(), script.receiver.feedback());
+    assert!(script.sender.handle_ack(NOW, ack, feedback.as_ref()));
+    assert!(script.sender.handle_ack(NOW, ack, None));
+    // What got lost on the way back is made up for by the next: that is news.
+    let packets = script.send(1);
+    script.arrive(&packets[0]);
+    script.arrive(&packets[1]);
+    let (ack, feedback) = (script.receiver.ack().unwrap(), script.receiver.feedback());
+    assert!(script.sender.handle_ack(NOW, ack, feedback.as_ref()));
 }
 
 #[test]
@@ -404,7 +429,7 @@ proptest! {
             forged.reverse();
             let feedback = wire::Feedback::read(&packet).map(|(feedback, _)| feedback);
             let ack = packet.first_chunk().map_or(0, |&ack| u32::from_be_bytes(ack));
-            script.sender.handle_ack(NOW, ack, feedback.as_ref());
+            let _is_news = script.sender.handle_ack(NOW, ack, feedback.as_ref());
             prop_assert!(script.receiver.held() <= 32);
         }
     }

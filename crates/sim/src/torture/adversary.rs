@@ -273,6 +273,7 @@ impl Insider {
                     answer: zero,
                     accepted: true,
                     asks: dice.below(2) == 0,
+                    instead: None,
                 };
                 let hello = Hello {
                     instance: dice.0.next_u64(),

@@ -555,6 +555,6 @@ fn note_event(coverage: &mut Coverage, event: &Event) {
     match event {
         Event::SessionUp { restarted: true, .. } => coverage.add(Feature::PeersRestarted, 1),
         Event::PeerSilent { .. } => coverage.add(Feature::PeersSilent, 1),
-        Event::SessionUp { .. } => {}
+        Event::SessionUp { .. } | Event::ModeDiffers { .. } => {}
     }
 }

@@ -11,6 +11,9 @@ use serde::Deserialize;
 
 /// Figures with an experiment.
 pub const FIGURES: [u32; 8] = [9, 10, 11, 12, 13, 14, 15, 16];
+/// Those with a plan of their own: Fig. 10 looks at the runs of Fig. 9, Fig. 12 at those of
+/// Fig. 11.
+pub const PLANS: [u32; 6] = [9, 11, 13, 14, 15, 16];
 /// Repeats of each run here; the plans say ten.
 const REPEATS: u32 = 2;
 /// Threads for the runs of a figure.

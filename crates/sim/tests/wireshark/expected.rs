@@ -4,7 +4,7 @@ use corridor_proto::wire::*;
 use corridor_proto::{Field, Mode};
 
 /// The fields that are compared, as Wireshark names them.
-pub const FIELDS: [&str; 72] = [
+pub const FIELDS: [&str; 73] = [
     "corridor.air.unsealed",
     "corridor.air.to_all",
     "corridor.air.from",
@@ -76,6 +76,7 @@ pub const FIELDS: [&str; 72] = [
     "corridor.hello.to.session",
     "corridor.hello.to.accepted",
     "corridor.hello.to.asks",
+    "corridor.hello.to.instead",
 ];
 
 /// Number of the first form of a window's symbols, behind those of blocks.
@@ -320,6 +321,7 @@ fn read_hello(body: &[u8], values: &mut Values) {
         values.add("corridor.hello.to.session", hex(&to.session));
         values.add("corridor.hello.to.accepted", u8::from(to.accepted));
         values.add("corridor.hello.to.asks", u8::from(to.asks));
+        values.add("corridor.hello.to.instead", to.instead.map_or(0, Instead::code));
     }
 }
 

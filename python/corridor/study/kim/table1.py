@@ -34,16 +34,21 @@ def run(context: Context) -> Findings:
     heuristic = tcp_nc.redundancy_for(p, window, parameter("mask_probability"))
     measured: dict[str, Measured] = {}
     _analytic(measured, p, analysis, heuristic, timeout, window, rtt_s, bits)
-    simulated = {use: context.simulate(use) for use in ("tcp", "nc")}
+    simulated = {use: context.simulate(use) for use in ("tcp", "nc", "nc_echo")}
     headers = parameter("header_bytes") / parameter("payload_bytes")
     columns: dict[str, FloatArray] = {}
     for use, name in (("nc", "NC"), ("tcp", "TCP")):
         goodput = sim.mean_ci(simulated[use]["flow.goodput_bps"]).sel(estimate="mean")
         for flow in (0, 1):
             columns[f"{name}{flow}"] = goodput.isel(flow=flow).to_numpy() / 1e6
-    srtt = simulated["nc"]["flow.srtt_s"].mean(["replication", "flow"]).to_numpy()
+    srtt = {
+        use: simulated[use]["flow.srtt_s"].mean(["replication", "flow"]).to_numpy()
+        for use in ("nc", "nc_echo")
+    }
+    columns |= {"SRTT, path": srtt["nc_echo"], "SRTT, one timed": srtt["nc"]}
     for row, start in enumerate(range(1, 41, 8)):
-        measured[_id(start)] = float(srtt[row])
+        measured[_id(start)] = float(srtt["nc_echo"][row])
+        measured[f"KIM-SRTT-{row + 1}"] = float(srtt["nc"][row])
         for offset, name in ((2, "NC0"), (3, "NC1"), (5, "TCP0"), (6, "TCP1")):
             measured[_id(start + offset)] = float(columns[name][row] * (1 + headers))
     both = (columns["TCP0"] + columns["TCP1"]) / 2

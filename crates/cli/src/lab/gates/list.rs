@@ -61,13 +61,18 @@ const PAPER: &str =
     "duplex = 'half'\nrate_bps = 12_000_000\noverhead_us = 400\nrtt_ms = 4\nqueue_frames = 4";
 /// 20 Mbit/s, and a buffer of one bandwidth-delay product: 100 kB, 66 frames.
 const SHARED: &str = "duplex = 'full'\nrate_bps = 20_000_000\nrtt_ms = 40\nqueue_frames = 66";
+/// The chain of network-coded-tcp-2012, Fig. 8.
+const HOPS: &str =
+    "duplex = 'full'\nhops = 4\nrate_bps = 2_000_000\nrtt_ms = 200\nqueue_frames = 200";
+const TCP_NC: &str = "path = 'coded'\ncoding = { preset = 'tcp-nc' }\nunderlay = 'udp'";
 const WINDOW: &str = "path = 'coded'\ncoding = { preset = 'window' }";
 const LOW_DELAY: &str = "path = 'coded'\ncoding = { preset = 'window', goal = 'low-delay' }";
 const KERNEL: &str = "path = 'kernel'";
 const TCP: &str = "transport = 'tcp'\ncongestion = 'cubic'";
 
-/// Round trips, and losses in percent, that goodput is promised for.
+/// Round trips, and losses in percent, that goodput is promised for; and losses of the chain.
 const RTTS_MS: [u32; 2] = [4, 100];
+const HOPS_LOSSES: [u32; 2] = [6, 10];
 const LOSSES: [u32; 6] = [0, 5, 10, 20, 30, 40];
 
 /// Collects cases.
@@ -131,6 +136,11 @@ pub(super) fn cases(quick: bool) -> Vec<Case> {
         if quick { "warm_up_s = 5\nduration_s = 15" } else { "warm_up_s = 10\nduration_s = 60" };
     let beside = "e3 = 0\nbeside = 'cubic'\nunderlay = 'udp'";
     all.add("window-beside", SHARED, &[WINDOW, TCP, beside, times]);
+    for percent in HOPS_LOSSES {
+        for (name, path) in [("kernel", KERNEL), ("tcp-nc", TCP_NC)] {
+            all.add(&format!("{name}-hops-p{percent}"), HOPS, &[path, TCP, &loss(percent), times]);
+        }
+    }
     for (name, ratio) in [("window-cpu", 0.0), ("window-cpu-p10", 0.1)] {
         let wire = format!("wire = 'veth'\nunderlay = 'udp'\ne3 = {ratio:?}");
         all.add(name, &near, &[WINDOW, TCP, &wire]);
@@ -235,6 +245,13 @@ pub(super) fn gates() -> Vec<Gate> {
         };
         let limit = (sense, limit, "of both");
         all.add(name.to_owned(), conditions, limit, &["window-beside"], Box::new(share));
+    }
+    for percent in HOPS_LOSSES {
+        let conditions =
+            format!("four hops of 2 Mbit/s and 100 ms, TCP cubic over TCP/NC, {percent} % lost");
+        let needs = [format!("kernel-hops-p{percent}"), format!("tcp-nc-hops-p{percent}")];
+        let (name, limit) = (format!("tcp-nc-p{percent}"), (Sense::AtLeast, 5.0, "of plain"));
+        all.add(name, &conditions, limit, &needs.each_ref().map(String::as_str), share(1.0));
     }
     for (name, case, limit, lost) in [
         ("cpu", "window-cpu", 2.0, "nothing lost"),

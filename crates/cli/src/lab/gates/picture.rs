@@ -23,7 +23,7 @@ const GRID: &str = "#e4e7eb";
 /// Draws the picture as SVG.
 pub(super) fn draw(judged: &[Judged]) -> String {
     let passed = judged.iter().filter(|row| row.pass == Some(true)).count();
-    let title = format!("Window mode: {passed} of {} gates pass", judged.len());
+    let title = format!("Promises: {passed} of {} gates pass", judged.len());
     let height = HEADER + LINE * judged.len() as f64 + 40.0;
     let mut picture = Picture::new(WIDTH, height, &title);
     picture.text((MARGIN, 48.0), TITLE, &title);

@@ -1,0 +1,68 @@
+"""How long a packet of TCP/NC waits for the one that makes up for it: docs/errata.md, K12."""
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+
+from corridor.models._check import FloatArray, at_least, erasure, whole
+
+#: Redundancy factors are taken for the nearest fraction with at most this denominator.
+DENOMINATOR_MAX = 1000
+
+
+def deficit_mean(p: float, redundancy: float, window_max: int = 50) -> float:
+    """Mean number of packets that have been sent and not seen, in the long run.
+
+    A Markov chain: each packet of TCP adds one that is missing, and each of the R combinations
+    sent for it, the fraction carried along, brings one with probability 1-p if any is missing. By
+    Little's law this is also the mean number of packets that TCP sends between a packet's first
+    combination and its acknowledgement.
+
+    Parameters
+    ----------
+    p
+        Erasure probability from end to end, in [0, 1).
+    redundancy
+        Redundancy factor R, from 1.
+    window_max
+        Most packets missing, 1 to 1000: TCP sends no more then.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of its range.
+
+    Examples
+    --------
+    >>> [round(deficit_mean(p, r), 2) for p, r in ((0, 1), (0.0199, 1.03), (0.1855, 1.25))]
+    [0.0, 1.04, 5.02]
+    """
+    loss = float(erasure("p", p))
+    factor = Fraction(float(at_least("redundancy", redundancy, 1, "a redundancy factor")))
+    most = whole("window_max", window_max, 1, 1000, "packets")
+    if loss == 0:
+        return 0.0
+    factor = factor.limit_denominator(DENOMINATOR_MAX)
+    sent = [int(number * factor) for number in range(factor.denominator + 1)]
+    steps = [_step(loss, after - before, most) for before, after in pairwise(sent)]
+    period = np.linalg.multi_dot([np.eye(most + 1), np.eye(most + 1), *steps])
+    # The stationary distribution: (P' - 1) x = 0, and all of x adds up to 1.
+    equations = np.vstack([period.T - np.eye(most + 1), np.ones(most + 1)])
+    wanted = np.append(np.zeros(most + 1), 1.0)
+    shares: FloatArray = np.linalg.lstsq(equations, wanted, rcond=None)[0]
+    total = 0.0
+    for step in steps:
+        shares = shares @ step
+        total += float(shares @ np.arange(most + 1))
+    return total / len(steps)
+
+
+def _step(loss: float, combinations: int, most: int) -> FloatArray:
+    """Probabilities of going from one deficit to another with a packet of TCP."""
+    one_more = np.eye(most + 1, k=1)
+    one_more[most, most] = 1
+    arrival = loss * np.eye(most + 1) + (1 - loss) * np.eye(most + 1, k=-1)
+    arrival[0, 0] = 1
+    result: FloatArray = one_more @ np.linalg.matrix_power(arrival, combinations)
+    return result
