@@ -26,9 +26,10 @@ const NOISE: Duration = Duration::from_millis(1);
 /// Copa's default delta, and its reciprocal: frames kept queued.
 const QUEUED_MIN: f64 = 1.0;
 /// Beside flows that fill the queue: frames by which the window grows in a round trip, and what
-/// stays of it after a loss. Cubic's in the region where it is as fast as Reno (RFC 9438, Section
-/// 4.3).
-const COMPETE_GROWTH: f64 = 0.53;
+/// stays of it after a loss. Cubic's decrease; and a growth between that of its Reno-friendly region
+/// (.53, RFC 9438, Section 4.3) and what its curve comes to on average, since the flows inside do
+/// not fill the window all the time.
+const COMPETE_GROWTH: f64 = 0.75;
 const COMPETE_DECREASE: f64 = 0.7;
 /// A loss is one of congestion where more than this share of the longest queue stood.
 const CONGESTED_RATIO: f64 = 0.7;
@@ -49,7 +50,7 @@ const DRAIN_PATIENCE_MIN: Duration = Duration::from_millis(200);
 /// Share of the rate that goes on while a queue is drained.
 const DRAIN_RATIO: f64 = 0.25;
 /// Round trips beside a filler of queues before it is looked for again.
-const COMPETE_ROUND_TRIPS: u32 = 50;
+const COMPETE_ROUND_TRIPS: u32 = 150;
 /// Least gain above what comes through while nothing is queued; it doubles each round trip.
 const GAIN_FIRST: f64 = 0.02;
 /// Most of it: a queue of ours would be no longer than this share of a round trip.

@@ -354,16 +354,16 @@ impl WindowSender {
         let told_end = next + u64::from(ack.span);
         self.told_end = told_end.min(self.coder.end()).max(self.told_end);
         self.told_deficit = usize::from(ack.deficit);
-        let (mut told, mut newest, mut limited) = (0, None, true);
+        let (mut told, mut newest, mut held) = (0, None, 0);
         while let Some(sent) = self.log.pop_until(ack.counter) {
             told += 1;
-            limited &= sent.held;
+            held += u32::from(sent.held);
             newest = Some(sent);
             self.take_for_lost_beyond(sent, told_end);
         }
         if let Some(sent) = newest.filter(|sent| sent.counter == ack.counter) {
             self.rtt.sample((now - sent.at).saturating_sub(ack.delay));
-            self.note_delay(now, sent.at, (told, limited), ack);
+            self.note_delay(now, sent.at, (told, 2 * held >= told), ack);
         }
         self.told_frames = Some(ack.frames);
         self.read_bitmap(next, ack);

@@ -1,8 +1,9 @@
 //! The bodies of window mode: symbols of a sliding window, and feedback about it.
 //!
 //! A symbol's body is `form and number (2), id (4)`, then the symbol. For a source symbol the
-//! number says how far its id is ahead of the oldest symbol that the sender still holds; for a coded
-//! one, which covers all from `id` on, how many it covers. Ids are sent as their lowest 32 bits.
+//! number says how far its id is ahead of the oldest symbol that the sender still holds; for a
+//! coded one, which covers all from `id` on, how many it covers. Ids are sent as their lowest 32
+//! bits.
 
 use core::num::NonZeroU16;
 use core::time::Duration;
