@@ -26,9 +26,9 @@ const NOISE: Duration = Duration::from_millis(1);
 /// Copa's default delta, and its reciprocal: frames kept queued.
 const QUEUED_MIN: f64 = 1.0;
 /// Beside flows that fill the queue: frames by which the window grows in a round trip, and what
-/// stays of it after a loss. Cubic's decrease; and a growth between that of its Reno-friendly region
-/// (.53, RFC 9438, Section 4.3) and what its curve comes to on average, since the flows inside do
-/// not fill the window all the time.
+/// stays of it after a loss. Cubic's decrease; and a growth between that of its Reno-friendly
+/// region (.53, RFC 9438, Section 4.3) and what its curve comes to on average, since the flows
+/// inside do not fill the window all the time.
 const COMPETE_GROWTH: f64 = 0.75;
 const COMPETE_DECREASE: f64 = 0.7;
 /// A loss is one of congestion where more than this share of the longest queue stood.
