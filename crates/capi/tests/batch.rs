@@ -18,7 +18,8 @@ fn parts(buffer: &[u8], len: usize) -> impl Iterator<Item = &[u8]> {
 fn vectors(order: u32, seed: u32, count: usize, vectors: usize) -> Vec<u8> {
     let size = corridor_vector_len(order, count);
     let mut out = vec![0; size * vectors];
-    for (seed, vector) in (seed..).zip(out.chunks_mut(size)) {
+    for (ahead, vector) in (0..).zip(out.chunks_mut(size)) {
+        let seed = seed.wrapping_add(ahead);
         // SAFETY: the buffer has that many bytes.
         let status = unsafe { corridor_expand_seed(order, seed, count, vector.as_mut_ptr(), size) };
         assert_eq!(status, Status::Ok);

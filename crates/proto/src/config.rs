@@ -131,7 +131,7 @@ pub struct CodingParams {
     /// much redundancy. Of what follows only `field` is used then.
     pub tcp_nc: Option<Redundancy>,
     /// Blocks or a sliding window. Of what follows, window mode uses `field`, `symbol_size`,
-    /// `window_size`, `goal`, `delivery`, `delivery_deadline` and `ack_interval`.
+    /// `window_size`, `goal`, `delivery`, `half_duplex`, `delivery_deadline` and `ack_interval`.
     pub mode: Mode,
     /// Field of the coding coefficients.
     pub field: Field,
@@ -145,6 +145,9 @@ pub struct CodingParams {
     pub goal: Goal,
     /// Which packets wait for those before them.
     pub delivery: Delivery,
+    /// Both ways share the air, as on Wi-Fi: what is not sent here the other station may send, and
+    /// feedback takes air from what it is about.
+    pub half_duplex: bool,
     /// Longest source symbol in bytes; bounds the MTU of the tunnel. 0: what the underlay fits.
     pub symbol_size: u16,
     /// How long the encoder waits for an acknowledgement before it sends more.
@@ -181,6 +184,7 @@ impl CodingParams {
             window_size: WINDOW_SIZE,
             goal: Goal::Throughput,
             delivery: Delivery::Auto,
+            half_duplex: false,
             field: Field::Gf2,
             order: Order::OnTheFly,
             block_size: 150,
@@ -198,6 +202,10 @@ impl CodingParams {
     pub fn tcp_nc() -> Self {
         CodingParams { tcp_nc: Some(Redundancy::Fixed { factor: 1.15 }), ..CodingParams::default() }
     }
+
+    /// How long feedback of window mode may wait where both ways share the air: the
+    /// acknowledgements of TCP inside give it a ride all the time.
+    pub(crate) const HALF_DUPLEX_ACK_INTERVAL: Duration = Duration::from_millis(250);
 
     /// A sliding window: the mode for use between two endpoints.
     pub fn window() -> Self {
@@ -218,6 +226,7 @@ impl Default for CodingParams {
             window_size: WINDOW_SIZE,
             goal: Goal::Throughput,
             delivery: Delivery::Auto,
+            half_duplex: false,
             field: Field::Gf256,
             order: Order::Systematic,
             block_size: 32,

@@ -18,17 +18,16 @@ use crate::stats::Stats;
 use crate::symbol;
 use crate::wire::{WINDOW_BITMAP_LEN_MAX, WindowAck, WindowForm, WindowSymbol};
 
-/// Frames with symbols that come between two acknowledgements while something is missing: on a
-/// shared medium feedback takes the air from what it is about.
-const ACK_EVERY_FRAMES: u32 = 1;
-
+/// Feedback comes so many times as often while something is missing. Where both ways share the air,
+/// feedback takes it from what it is about; there the interval has to be long.
+const URGENT_ACK_FACTOR: u32 = 20;
 /// Share of the frames lost from which on feedback comes more often even where nothing is known to
 /// be missing: what was lost last is only known to those who miss the feedback.
 const LOSSY: f64 = 0.01;
 /// By what factor.
 const LOSSY_ACK_FACTOR: u32 = 2;
-/// Least intervals after which something useless is answered: the sender may not know what is here.
-const USELESS_ACK_FACTOR: u32 = 4;
+/// The same where something useless came: the sender may not know what is here.
+const USELESS_ACK_FACTOR: u32 = 5;
 /// Feedback that tells of nothing missing takes a ride this often in an interval at most.
 const RIDES_PER_INTERVAL: u32 = 2;
 
@@ -44,7 +43,6 @@ pub(crate) struct WindowReceiver {
     /// Newest frame with a symbol, and when it came.
     heard: Option<(u32, Time)>,
     frames: u32,
-    frames_since_ack: u32,
     /// Symbols that brought nothing.
     useless: u16,
     ack_due: Option<Time>,
@@ -73,7 +71,6 @@ impl WindowReceiver {
             noted: VecDeque::new(),
             heard: None,
             frames: 0,
-            frames_since_ack: 0,
             useless: 0,
             ack_due: None,
             ack_sent_at: None,
@@ -96,7 +93,6 @@ impl WindowReceiver {
             self.heard = Some((counter, now));
         }
         self.frames = self.frames.wrapping_add(1);
-        self.frames_since_ack += 1;
         let end_before = self.decoder.end();
         let useless_before = self.useless;
         match self.add(counter, received, egress, stats) {
@@ -223,10 +219,10 @@ impl WindowReceiver {
     fn schedule_ack(&mut self, now: Time, useless: bool) {
         let sent = self.ack_sent_at.unwrap_or(Time::ZERO);
         let missing = self.next < self.decoder.end();
-        let due = if useless {
-            sent + USELESS_ACK_FACTOR * WINDOW_ACK_INTERVAL_MIN
-        } else if missing && self.frames_since_ack >= ACK_EVERY_FRAMES {
-            sent + WINDOW_ACK_INTERVAL_MIN
+        let due = if missing {
+            sent + (self.ack_interval / URGENT_ACK_FACTOR).max(WINDOW_ACK_INTERVAL_MIN)
+        } else if useless {
+            sent + (self.ack_interval / USELESS_ACK_FACTOR).max(WINDOW_ACK_INTERVAL_MIN)
         } else {
             // The first frame after a pause waits too: more may follow, or data to ride on.
             sent.max(now) + self.ack_interval()
@@ -265,7 +261,6 @@ impl WindowReceiver {
         self.ack_due = None;
         self.loss_ratio = loss_ratio;
         self.ack_sent_at = Some(now);
-        self.frames_since_ack = 0;
         let span = self.decoder.end().saturating_sub(self.next) as u16;
         let len = usize::from(span).div_ceil(8).min(WINDOW_BITMAP_LEN_MAX);
         let mut missing: ArrayVec<u8, WINDOW_BITMAP_LEN_MAX> = (0..len).map(|_| 0).collect();

@@ -388,7 +388,9 @@ impl WindowSender {
         let frames = self.told_counter.map_or(0, |told| ack.counter - told);
         if let Some(told) = self.told_useless {
             let came = 1.0 - self.loss_ratio;
-            let spare = idle.as_secs_f64() * self.rate.through_per_s();
+            // Where both ways share the air, what is idle here is the other's.
+            let shared = if self.params.half_duplex { 0.0 } else { 1.0 };
+            let spare = shared * idle.as_secs_f64() * self.rate.through_per_s();
             let outlook = self.outlook();
             let useless = ack.useless.wrapping_sub(told);
             self.reserve.note(came * f64::from(frames), came * spare, useless, &outlook);
