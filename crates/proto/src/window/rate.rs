@@ -26,10 +26,9 @@ const NOISE: Duration = Duration::from_millis(1);
 /// Copa's default delta, and its reciprocal: frames kept queued.
 const QUEUED_MIN: f64 = 1.0;
 /// Beside flows that fill the queue: frames by which the window grows in a round trip, and what
-/// stays of it after a loss. Cubic's decrease; and a growth between that of its Reno-friendly
-/// region (.53, RFC 9438, Section 4.3) and what its curve comes to on average, since the flows
-/// inside do not fill the window all the time.
-const COMPETE_GROWTH: f64 = 0.75;
+/// stays of it after a loss. Cubic's in the region where it is as fast as Reno (RFC 9438, Section
+/// 4.3).
+const COMPETE_GROWTH: f64 = 0.53;
 const COMPETE_DECREASE: f64 = 0.7;
 /// A loss is one of congestion where more than this share of the longest queue stood.
 const CONGESTED_RATIO: f64 = 0.7;
@@ -125,6 +124,8 @@ pub(crate) struct RateControl {
     longest: Duration,
     competed_at: Option<Time>,
     congested_in_round_trip: bool,
+    /// The window became smaller in the round trip before this.
+    decreased: bool,
 }
 
 impl RateControl {
@@ -144,6 +145,7 @@ impl RateControl {
             longest: Duration::ZERO,
             competed_at: None,
             congested_in_round_trip: false,
+            decreased: false,
         }
     }
 
@@ -260,11 +262,14 @@ impl RateControl {
 
     fn end_round_trip(&mut self, queueing: Duration, limited: bool) {
         if let Phase::Compete { .. } = self.phase {
-            let window = match (self.congested_in_round_trip, limited) {
+            // What is lost in the round trip after a decrease was sent before it.
+            let congested = self.congested_in_round_trip && !self.decreased;
+            let window = match (congested, limited) {
                 (true, _) => COMPETE_DECREASE * self.window,
                 (false, true) => self.window + COMPETE_GROWTH,
                 (false, false) => self.window,
             };
+            self.decreased = congested;
             self.window = window.clamp(COMPETE_WINDOW_MIN, COMPETE_WINDOW_MAX);
         }
         self.congested_in_round_trip = false;
