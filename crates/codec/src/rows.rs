@@ -134,8 +134,8 @@ impl Payloads {
         Self::with_stride(shape, backend, mirrored, padded_stride(shape.symbol_size_max))
     }
 
-    /// Slots for the coding vectors of a whole block. Short ones that are never interleaved lie as
-    /// close as they can, for the sake of the nearest cache.
+    /// Slots for the coding vectors of a whole block, to be set and combined. Short ones that are
+    /// never interleaved lie as close as they can, for the sake of the nearest cache.
     pub fn of_vectors(shape: &Shape, backend: Backend) -> Self {
         let size = shape.field.vector_len_bytes(shape.block_size);
         let close = size <= PADDING && backend.group_size(shape.field).is_none();
