@@ -79,10 +79,9 @@ impl Recoder {
         backend: Backend,
     ) -> Result<Self, CodecError> {
         let shape = Shape::new(field, block_size, symbol_size_max)?;
-        let vectors = Shape { symbol_size_max: field.vector_len_bytes(block_size), ..shape };
         Ok(Self {
             shape,
-            vectors: Payloads::with_backend(&vectors, backend, true),
+            vectors: Payloads::of_vectors(&shape, backend),
             payloads: Payloads::with_backend(&shape, backend, true),
             tableau: Tableau::new(&shape, backend, false),
             known_count: 0,
@@ -262,10 +261,10 @@ impl Recoder {
             draw_factors(field, rank, rng, factors)?;
         }
         let vector_len = field.vector_len_bytes(self.known_count);
-        if outs.len() == 1 {
+        if let ([vector], [out]) = (&mut *vectors, &mut *outs) {
             let len = len.unwrap_or_else(|| self.payloads.combined_len(room, rank));
-            self.vectors.combine(&[room], rank, vectors, vector_len);
-            self.payloads.combine(&[room], rank, outs, len);
+            let (vector, out) = (vector.get_mut(..vector_len)?, out.get_mut(..len)?);
+            self.payloads.combine_beside(&self.vectors, (room, rank), out, vector);
             return Some(len);
         }
         let mut factors = [&[][..]; OUTPUTS_MAX];

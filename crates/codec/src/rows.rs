@@ -131,16 +131,30 @@ pub(crate) struct Payloads {
 impl Payloads {
     /// Slots for a whole block; `mirrored` ones can be interleaved.
     pub fn with_backend(shape: &Shape, backend: Backend, mirrored: bool) -> Self {
-        let stride = padded_stride(shape.symbol_size_max);
+        Self::with_stride(shape, backend, mirrored, padded_stride(shape.symbol_size_max))
+    }
+
+    /// Slots for the coding vectors of a whole block, to be set and combined. Short ones that are
+    /// never interleaved lie as close as they can, for the sake of the nearest cache.
+    pub fn of_vectors(shape: &Shape, backend: Backend) -> Self {
+        let size = shape.field.vector_len_bytes(shape.block_size);
+        let close = size <= PADDING && backend.group_size(shape.field).is_none();
+        let stride = if close { size.next_power_of_two() } else { padded_stride(size) };
+        Self::with_stride(&Shape { symbol_size_max: size, ..*shape }, backend, true, stride)
+    }
+
+    fn with_stride(shape: &Shape, backend: Backend, mirrored: bool, stride: usize) -> Self {
         let groups = match backend.group_size(shape.field) {
             Some(size) if mirrored => shape.block_size.div_ceil(size) * size,
             _ => 0,
         };
+        // The last slot is read as if it had whole cache lines.
+        let beyond = if stride.is_multiple_of(PADDING) { 0 } else { PADDING };
         Self {
             field: shape.field,
             backend,
             stride,
-            bytes: Aligned::new(shape.block_size * stride),
+            bytes: Aligned::new((shape.block_size * stride).next_multiple_of(PADDING) + beyond),
             lens: vec![0; shape.block_size],
             used: vec![0; shape.block_size],
             shortest: u16::MAX,
@@ -239,14 +253,36 @@ impl Payloads {
             .unwrap_or(0)
     }
 
+    fn rows(&self, count: usize) -> Rows<'_> {
+        Rows { bytes: &self.bytes, stride: self.stride, count }
+    }
+
     /// Writes the first `len` bytes of combinations of the first `count` payloads: to `outs[i]`
     /// that with coding vector `vectors[i]`.
     pub fn combine(&self, vectors: &[&[u8]], count: usize, outs: &mut [&mut [u8]], len: usize) {
-        let rows = Rows { bytes: &self.bytes, stride: self.stride, count };
+        let rows = self.rows(count);
         let (groups, groups_max) = (self.mirrored, self.mirror_groups());
         let mirror = Mirror { bytes: &self.mirror, groups, groups_max };
         let mirror = (!self.mirror.is_empty()).then_some(mirror);
         self.backend.combine(self.field, rows, mirror, vectors, outs, len);
+    }
+
+    /// Writes the combination of the first `count` payloads with coding vector `vector` to all of
+    /// `out`, and that of those `beside` to all of `beside_out`.
+    pub fn combine_beside(
+        &self,
+        beside: &Self,
+        (vector, count): (&[u8], usize),
+        out: &mut [u8],
+        beside_out: &mut [u8],
+    ) {
+        let both = (self.rows(count), beside.rows(count));
+        let outs = (&mut *out, &mut *beside_out);
+        if !self.backend.combine_beside(self.field, both, vector, outs) {
+            let (len, beside_len) = (out.len(), beside_out.len());
+            beside.combine(&[vector], count, &mut [beside_out], beside_len);
+            self.combine(&[vector], count, &mut [out], len);
+        }
     }
 
     /// Interleaves what is not yet of the groups that the first `count` slots fill, all if they

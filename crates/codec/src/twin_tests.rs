@@ -436,3 +436,41 @@ proptest! {
         }
     }
 }
+
+/// Blocks whose payloads and vectors are combined together, and those around them: of any rank,
+/// with every backend, reset in between.
+#[test]
+fn recoded_symbols_of_full_size_are_what_their_vectors_say() {
+    let (size, mut rng) = (1450, ChaCha8Rng::seed_from_u64(11));
+    for backend in Backend::available() {
+        for (field, count) in [
+            (Field::Gf256, 16),
+            (Field::Gf256, 24),
+            (Field::Gf256, 32),
+            (Field::Gf256, 33),
+            (Field::Gf16, 32),
+            (Field::Gf2, 32),
+        ] {
+            let mut recoder = Recoder::with_backend(field, count, size, backend).unwrap();
+            for round in 0..2 {
+                recoder.reset();
+                let mut symbols = vec![vec![0; size - round]; count];
+                symbols.iter_mut().for_each(|symbol| rng.fill_bytes(symbol));
+                while recoder.rank() < count {
+                    let mut heard = vec![0; field.vector_len_bytes(count)];
+                    field.draw_vector(count, &mut rng, &mut heard).unwrap();
+                    let payload = combine(field, &unpack(field, &heard, count), &symbols);
+                    recoder.add_coded(&heard, count, &payload).unwrap();
+                    let (mut vector, mut out) = (heard.clone(), vec![0xEE; size]);
+                    let recoded = recoder.recode(&mut rng, &mut vector, &mut out).unwrap();
+                    assert_eq!((recoded.count, recoded.len), (count, size - round));
+                    let mut expected = combine(field, &unpack(field, &vector, count), &symbols);
+                    expected.resize(size - round, 0);
+                    let what = (backend, field, count, recoder.rank());
+                    assert_eq!(out[..recoded.len], expected, "{what:?}");
+                    assert!(out[recoded.len..].iter().all(|&byte| byte == 0xEE), "{what:?}");
+                }
+            }
+        }
+    }
+}

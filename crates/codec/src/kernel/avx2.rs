@@ -108,4 +108,4 @@ impl Simd for Avx2 {
 }
 
 kernel_functions!(Avx2, "avx2", #[target_feature(enable = "avx2")]
-    tile 2, one 4, near 4, sum 8, groups None);
+    tile 2, one 4, near 4, factors beside::LookedUp, sum 8, groups None);

@@ -80,4 +80,4 @@ impl Simd for Avx512 {
 }
 
 kernel_functions!(Avx512, "avx512", #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    tile 3, one 8, near 8, sum 8, groups None);
+    tile 3, one 8, near 8, factors beside::LookedUp, sum 8, groups None);

@@ -138,6 +138,6 @@ unsafe fn unpack_rounds(rows: &mut [__m256i; 8]) {
 }
 
 kernel_functions!(Gfni256, "gfni256", #[target_feature(enable = "gfni,avx2")]
-    tile 2, one 6, near 6, sum 8, groups Some(&GROUPED));
+    tile 2, one 6, near 6, factors beside::LookedUp, sum 8, groups Some(&GROUPED));
 grouped_kernels!(Gfni256, #[target_feature(enable = "gfni,avx2")]
     bits 1, halves 2);

@@ -2,6 +2,7 @@
 
 use core::arch::x86_64::*;
 
+use super::beside::Factors;
 use super::groups::{self, Affine, grouped_kernels};
 use super::simd::{self, Simd, kernel_functions};
 use super::{Functions, Grouped, Grouping, Tables, Term, detected};
@@ -103,6 +104,37 @@ impl Affine for Gfni512 {
     }
 }
 
+/// The bit matrices of eight coefficients, computed: the table of them takes two kilobytes of the
+/// nearest cache, this three cache lines.
+pub(super) struct Computed(__m512i);
+
+impl Factors<Gfni512> for Computed {
+    const COUNT: usize = 8;
+    const LOOKED_UP: bool = false;
+
+    // SAFETY, of both of these: the trait's contract is the intrinsics' one.
+    #[inline(always)]
+    unsafe fn of(tables: &Tables, coefficients: *const u8) -> Self {
+        unsafe {
+            let all = _mm512_set1_epi64(coefficients.cast::<i64>().read_unaligned());
+            let maps = _mm512_loadu_si512(tables.maps.as_ptr().cast());
+            // Byte `r` of each coefficient's matrix in eight bytes `r`: they are turned about, in
+            // pairs within a lane, and the pairs among lanes.
+            let bytes = _mm512_gf2p8affine_epi64_epi8::<0>(all, maps);
+            let pairs = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+            let words = _mm512_shuffle_epi8(bytes, _mm512_broadcast_i32x4(pairs));
+            let order: [u16; 32] = core::array::from_fn(|i| (i / 4 + i % 4 * 8) as u16);
+            let order = _mm512_loadu_si512(order.as_ptr().cast());
+            Self(_mm512_permutexvar_epi16(order, words))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn get(&self, _: &Tables, place: usize) -> __m512i {
+        unsafe { _mm512_permutexvar_epi64(_mm512_set1_epi64(place as i64), self.0) }
+    }
+}
+
 /// Of registers whose numbers differ by `BIT`, the bytes at places with that bit (those not in
 /// `without`) of the lower one for the bytes at places without of the higher one.
 ///
@@ -131,6 +163,6 @@ unsafe fn exchange<const BIT: usize>(rows: &mut [__m512i; 8], without: u64) {
 }
 
 kernel_functions!(Gfni512, "gfni512", #[target_feature(enable = "gfni,avx512f,avx512bw,avx512vl")]
-    tile 4, one in_order, near 23, sum 8, groups Some(&GROUPED));
+    tile 4, one in_order, near 23, factors Computed, sum 8, groups Some(&GROUPED));
 grouped_kernels!(Gfni512, #[target_feature(enable = "gfni,avx512f,avx512bw,avx512vl")]
     bits 2, halves 4);

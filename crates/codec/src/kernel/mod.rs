@@ -15,6 +15,7 @@ mod arrive;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod beside;
 mod eliminate;
 #[cfg(target_arch = "x86_64")]
 mod gfni256;
@@ -489,6 +490,8 @@ struct Functions {
     listed: Combinations<[Term]>,
     /// For dense vectors over GF(2^8), where that saves anything.
     every: Option<Combinations<Every>>,
+    /// For one dense vector over GF(2^8) and rows that have others beside them.
+    beside: Option<beside::BesideKernel>,
     sum: unsafe fn(*const u8, &[Term], *mut u8, usize),
     update: unsafe fn(&Tables, *mut u8, &[Term], *const u8, usize),
     reduce: eliminate::Reduce,

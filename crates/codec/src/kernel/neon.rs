@@ -72,4 +72,4 @@ impl Simd for Neon {
     }
 }
 
-kernel_functions!(Neon, "neon", tile 2, one 4, near 4, sum 8, groups None);
+kernel_functions!(Neon, "neon", tile 2, one 4, near 4, factors beside::LookedUp, sum 8, groups None);

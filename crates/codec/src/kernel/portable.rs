@@ -263,6 +263,7 @@ static KERNELS: Functions = Functions {
     name: "portable",
     listed: Combinations { one: combine, two: combine, four: combine },
     every: None,
+    beside: None,
     sum,
     update,
     reduce,

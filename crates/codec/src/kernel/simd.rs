@@ -335,9 +335,10 @@ macro_rules! far {
 /// Makes the functions of one instruction set of the ones above, and the table of them.
 macro_rules! kernel_functions {
     ($simd:ty, $name:literal, $(#[$enable:meta])* tile $tile:literal, one $one:tt, near $near:literal,
-     sum $sum:literal, groups $groups:expr) => {
+     factors $factors:ty, sum $sum:literal, groups $groups:expr) => {
         use $crate::kernel::Combinations;
         use $crate::kernel::arrive::{self, Arrival, Arriving};
+        use $crate::kernel::beside::{self, Beside, BesideKernel};
         use $crate::kernel::eliminate::{self, Listed, Pivot};
         use $crate::kernel::terms::{Every, Factored};
 
@@ -376,6 +377,15 @@ macro_rules! kernel_functions {
                 let outs = &*outs.as_ptr().cast::<[*mut u8; 4]>();
                 simd::combine::<$simd, 4, $tile>(tables, base, terms, outs, len);
             }
+        }
+
+        $(#[$enable])*
+        unsafe fn combine_beside(
+            tables: &Tables, base: *const u8, every: &Every, out: *mut u8, len: usize,
+            beside: &Beside,
+        ) {
+            // SAFETY: the caller's promise.
+            unsafe { beside::combine::<$simd, $factors, $near>(tables, base, every, out, len, beside) }
         }
 
         $(#[$enable])*
@@ -423,6 +433,9 @@ macro_rules! kernel_functions {
             },
             every: Some(Combinations {
                 one: combine_1::<Every>, two: combine_2::<Every>, four: combine_4::<Every>,
+            }),
+            beside: Some(BesideKernel {
+                combine: combine_beside, width: <$simd as simd::Simd>::WIDTH,
             }),
             sum,
             update,

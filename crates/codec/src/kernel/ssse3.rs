@@ -77,4 +77,4 @@ impl Simd for Ssse3 {
 }
 
 kernel_functions!(Ssse3, "ssse3", #[target_feature(enable = "ssse3")]
-    tile 1, one 4, near 4, sum 8, groups None);
+    tile 1, one 4, near 4, factors beside::LookedUp, sum 8, groups None);

@@ -13,6 +13,8 @@ use crate::field::multiply_byte;
 pub(crate) struct Tables {
     /// Bit matrices as `gf2p8affineqb` takes them: the row of output bit `i` is byte `7 - i`.
     pub affine: [u64; 256],
+    /// The maps from a coefficient to each byte of its bit matrix, which are linear: bit matrices.
+    pub maps: [u64; 8],
     /// Products with the low halves 0 to 15, then with the high halves.
     pub shuffle: [[u8; 32]; 256],
     /// Of elements that are not zero.
@@ -25,7 +27,8 @@ pub(crate) static GF256: Tables = Tables::new(256);
 
 impl Tables {
     const fn new(order: u32) -> Self {
-        let mut tables = Self { affine: [0; 256], shuffle: [[0; 32]; 256], inverses: [0; 256] };
+        let mut tables =
+            Self { affine: [0; 256], maps: [0; 8], shuffle: [[0; 32]; 256], inverses: [0; 256] };
         let mut coefficient = 0;
         while coefficient < 256 {
             let mut images = [0; 8];
@@ -67,6 +70,22 @@ impl Tables {
                 half += 1;
             }
             coefficient += 1;
+        }
+        let mut byte = 0;
+        while byte < 8 {
+            let mut matrix = [0; 8];
+            let mut column = 0;
+            while column < 8 {
+                let image = tables.affine[1 << column].to_le_bytes()[byte];
+                let mut row = 0;
+                while row < 8 {
+                    matrix[7 - row] |= ((image >> row) & 1) << column;
+                    row += 1;
+                }
+                column += 1;
+            }
+            tables.maps[byte] = u64::from_le_bytes(matrix);
+            byte += 1;
         }
         tables
     }

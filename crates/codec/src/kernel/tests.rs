@@ -214,3 +214,82 @@ fn updates_and_multiples_agree_with_the_schoolbook() {
         }
     }
 }
+
+/// Payloads and what is beside them, with lengths around the widths of all backends and blocks
+/// that fill the nearest cache or do not.
+#[test]
+fn rows_beside_others_agree_with_the_schoolbook() {
+    let mut rng = ChaCha8Rng::seed_from_u64(8);
+    let mut served = 0;
+    for backend in backends() {
+        for count in [0, 1, 2, 3, 7, 8, 15, 16, 23, 24, 25, 31, 32, 33, 50, 64] {
+            for len in [1, 63, 64, 65, 255, 256, 257, 700, 1408, 1409, 1450, 1472, 1473, 2000] {
+                let beside_len = (rng.next_u32() % 66) as usize;
+                let offset = (rng.next_u32() % 65) as usize;
+                let case = Case::new(&mut rng, count, len, offset);
+                let mut beside = Case::new(&mut rng, count + PADDING, beside_len, offset);
+                beside.count = count;
+                if beside_len <= PADDING {
+                    beside.stride = [beside_len.next_power_of_two(), PADDING][offset % 2];
+                }
+                let vector = random_vectors(&mut rng, Field::Gf256, count, 1).concat();
+                let mut memory = [vec![0xEE; len + 2], vec![0xEE; beside_len + 2]];
+                let [out, beside_out] = &mut memory;
+                let outs = (&mut out[1..=len], &mut beside_out[1..=beside_len]);
+                let both = (case.rows(), beside.rows());
+                let done = backend.combine_beside(Field::Gf256, both, &vector, outs);
+                served += usize::from(done);
+                for (case, out) in [&case, &beside].into_iter().zip(&memory) {
+                    let len = out.len() - 2;
+                    let what = (backend, count, len, done);
+                    let expected = case.expected(Field::Gf256, &vector, len);
+                    assert!(!done || out[1..=len] == expected, "{what:?}");
+                    let untouched =
+                        if done { [&out[..1], &out[len + 1..]] } else { [&out[..], &[]] };
+                    let mut untouched = untouched.into_iter().flatten();
+                    assert!(untouched.all(|&byte| byte == 0xEE), "written beyond: {what:?}");
+                }
+            }
+        }
+    }
+    let vectorised = Backend::available().any(|backend| backend.name() != "portable");
+    assert!(!vectorised || served > 100, "hardly any case is served: {served}");
+}
+
+/// What is not served one way is served the other, with the same result.
+#[test]
+fn only_dense_vectors_over_the_largest_field_are_combined_beside_others() {
+    let mut rng = ChaCha8Rng::seed_from_u64(9);
+    let (case, beside) = (Case::new(&mut rng, 16, 1450, 0), Case::new(&mut rng, 16, 16, 0));
+    let both = (case.rows(), beside.rows());
+    let (mut out, mut beside_out) = ([0; 1450], [0; 16]);
+    for backend in backends() {
+        let portable = backend.name() == "portable";
+        for (field, vector, expected) in [
+            (Field::Gf256, [7; 16], !portable),
+            (Field::Gf16, [7; 16], false),
+            (Field::Gf2, [7; 16], false),
+            (Field::Gf256, [7, 7, 7, 7, 7, 7, 7, 7, 0, 0, 0, 0, 0, 0, 0, 0], false),
+        ] {
+            let outs = (&mut out[..], &mut beside_out[..]);
+            let done = backend.combine_beside(field, both, &vector, outs);
+            assert_eq!(done, expected, "{backend:?} {field:?} {vector:?}");
+        }
+    }
+}
+
+#[test]
+fn maps_give_the_bytes_of_bit_matrices() {
+    for field in FIELDS {
+        let tables = field.tables();
+        for (coefficient, matrix) in (0..field.order()).zip(tables.affine) {
+            let bytes = tables.maps.map(|map| {
+                let rows = map.to_be_bytes().into_iter().enumerate();
+                let bits =
+                    rows.map(|(bit, row)| ((row & coefficient as u8).count_ones() % 2) << bit);
+                bits.sum::<u32>() as u8
+            });
+            assert_eq!(u64::from_le_bytes(bytes), matrix, "{field:?} {coefficient}");
+        }
+    }
+}
