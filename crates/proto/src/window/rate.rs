@@ -24,7 +24,7 @@ const FRAMES_PER_S_MAX: f64 = 2e6;
 /// Queueing delay that is not told from noise.
 const NOISE: Duration = Duration::from_millis(1);
 /// Copa's default delta, and its reciprocal: frames kept queued.
-const QUEUED_MIN: f64 = 1.0;
+const QUEUED: f64 = 1.0;
 /// Beside flows that fill the queue: frames by which the window grows in a round trip, and what
 /// stays of it after a loss. Cubic's in the region where it is as fast as Reno (RFC 9438, Section
 /// 4.3).
@@ -257,7 +257,7 @@ impl RateControl {
 
     /// Queueing delay that is aimed at.
     fn aim(&self) -> Duration {
-        NOISE + Duration::from_secs_f64(QUEUED_MIN / self.through_per_s)
+        NOISE + Duration::from_secs_f64(QUEUED / self.through_per_s)
     }
 
     fn end_round_trip(&mut self, queueing: Duration, limited: bool) {

@@ -21,13 +21,13 @@ use crate::wire::{WINDOW_BITMAP_LEN_MAX, WindowAck, WindowForm, WindowSymbol};
 /// Feedback comes so many times as often while something is missing. Where both ways share the air,
 /// feedback takes it from what it is about; there the interval has to be long.
 const URGENT_ACK_FACTOR: u32 = 20;
+/// The same where something useless came: the sender may not know what is here.
+const USELESS_ACK_FACTOR: u32 = 5;
 /// Share of the frames lost from which on feedback comes more often even where nothing is known to
 /// be missing: what was lost last is only known to those who miss the feedback.
 const LOSSY: f64 = 0.01;
 /// By what factor.
 const LOSSY_ACK_FACTOR: u32 = 2;
-/// The same where something useless came: the sender may not know what is here.
-const USELESS_ACK_FACTOR: u32 = 5;
 /// Feedback that tells of nothing missing takes a ride this often in an interval at most.
 const RIDES_PER_INTERVAL: u32 = 2;
 

@@ -216,7 +216,8 @@ pub(super) fn gates() -> Vec<Gate> {
     add_lossless(&mut all);
     add_retries(&mut all);
     for (percent, limit) in [(10, 5.9), (20, 5.2)] {
-        let conditions = format!("half-duplex, 400 us per frame, TCP cubic, {percent} % lost");
+        let conditions =
+            format!("half-duplex, told so, 400 us per frame, TCP cubic, {percent} % lost");
         let goodput = |rows: &[&Row]| Some(rows[0].goodput_bps / 1e6);
         let (name, limit) = (format!("paper-p{percent}"), (Sense::AtLeast, limit, "Mbit/s"));
         let case = format!("window-paper-p{percent}");
