@@ -398,7 +398,7 @@ impl Slot {
 }
 
 fn deliver_packets(symbol: &[u8], egress: &mut EgressQueue, stats: &mut Stats) {
-    for packet in symbol::packets(symbol) {
+    for packet in symbol::verbatim_packets(symbol) {
         egress.push(packet.bytes);
         stats.packets_delivered += 1;
         stats.bytes_delivered += packet.bytes.len() as u64;

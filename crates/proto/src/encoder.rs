@@ -165,8 +165,15 @@ impl Encoder {
             self.symbol.clear();
             let len_max = self.symbol_size_max;
             // A block is delivered in order, all of it.
-            let packets =
-                symbol::fill(now, ingress, len_max, Delivery::InOrder, &mut self.symbol, stats);
+            let packets = symbol::fill(
+                now,
+                ingress,
+                len_max,
+                Delivery::InOrder,
+                None,
+                &mut self.symbol,
+                stats,
+            );
             let credit = budget::encoder_credit(
                 self.params.policy,
                 f64::from(self.params.block_size),

@@ -16,6 +16,10 @@ pub struct Stats {
     pub packets_marked: u64,
     /// Packets refused because they are longer than the tunnel's MTU, or empty.
     pub packets_refused: u64,
+    /// Packets sent with their headers as differences, in window mode.
+    pub packets_compressed: u64,
+    /// Such packets received that could not be made whole: what they differ from was given up.
+    pub packets_not_expanded: u64,
     /// Packets handed to the host.
     pub packets_delivered: u64,
     /// Bytes of those packets.

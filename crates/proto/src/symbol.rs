@@ -3,13 +3,19 @@
 
 use corridor_base::Time;
 
+use crate::bounds::FRAME_LEN_MAX;
 use crate::config::Delivery;
 use crate::ingress::IngressQueue;
 use crate::stats::Stats;
+use crate::window::headers::Contexts;
 use crate::wire::{PACKET_PREFIX_LEN, Reader};
 
 /// Set in the length of a packet that may be delivered before others sent earlier.
 const NO_ORDER: u16 = 1 << 15;
+/// Set in the length of a packet whose headers are sent as a difference, in window mode.
+const DIFFERENCE: u16 = 1 << 14;
+const LEN_MASK: u16 = DIFFERENCE - 1;
+const _: () = assert!(FRAME_LEN_MAX <= LEN_MASK as usize, "the length of any packet can be told");
 
 /// A packet within a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,14 +23,24 @@ pub(crate) struct Packet<'a> {
     pub(crate) bytes: &'a [u8],
     /// It is delivered behind all packets that were sent before it.
     pub(crate) in_order: bool,
+    /// What differs from the packet before it in its flow: see [`Contexts`].
+    pub(crate) is_difference: bool,
+}
+
+impl<'a> Packet<'a> {
+    /// A packet as the host sent it.
+    pub(crate) fn verbatim(bytes: &'a [u8], in_order: bool) -> Self {
+        Packet { bytes, in_order, is_difference: false }
+    }
 }
 
 /// Appends a packet to a symbol. The caller has seen to it that it fits.
 pub(crate) fn append_packet(packet: Packet<'_>, symbol: &mut Vec<u8>) {
     let len = packet.bytes.len();
-    debug_assert!((1..usize::from(NO_ORDER)).contains(&len));
+    debug_assert!((1..=usize::from(LEN_MASK)).contains(&len));
     let order = if packet.in_order { 0 } else { NO_ORDER };
-    symbol.extend_from_slice(&(len as u16 | order).to_be_bytes());
+    let form = if packet.is_difference { DIFFERENCE } else { 0 };
+    symbol.extend_from_slice(&(len as u16 | order | form).to_be_bytes());
     symbol.extend_from_slice(packet.bytes);
 }
 
@@ -34,12 +50,14 @@ pub(crate) fn packet_len_in_symbol(packet: &[u8]) -> usize {
 }
 
 /// Moves packets from the queue into `symbol`, one at least if there is one, and as many as fit
-/// into `len_max` bytes; returns how many.
+/// into `len_max` bytes as they are; returns how many. With `contexts`, headers of what goes in
+/// order are sent as differences where that serves.
 pub(crate) fn fill(
     now: Time,
     ingress: &mut IngressQueue,
     len_max: usize,
     delivery: Delivery,
+    mut contexts: Option<&mut Contexts>,
     symbol: &mut Vec<u8>,
     stats: &mut Stats,
 ) -> u16 {
@@ -49,11 +67,35 @@ pub(crate) fn fill(
         if packets > 0 && len > len_max {
             break;
         }
-        append_packet(Packet { bytes, in_order: needs_order(bytes, delivery) }, symbol);
+        let packet = Packet::verbatim(bytes, needs_order(bytes, delivery));
+        match contexts.as_deref_mut().filter(|_| packet.in_order) {
+            Some(contexts) => append_compressed(packet, contexts, symbol, stats),
+            None => append_packet(packet, symbol),
+        }
         ingress.pop();
         packets += 1;
     }
     packets
+}
+
+/// Appends a packet that goes in order, as a difference if that serves.
+fn append_compressed(
+    packet: Packet<'_>,
+    contexts: &mut Contexts,
+    symbol: &mut Vec<u8>,
+    stats: &mut Stats,
+) {
+    let start = symbol.len();
+    symbol.extend_from_slice(&[0; PACKET_PREFIX_LEN]);
+    if contexts.compress(packet.bytes, symbol) {
+        let len = (symbol.len() - start - PACKET_PREFIX_LEN) as u16 | DIFFERENCE;
+        symbol[start..start + PACKET_PREFIX_LEN].copy_from_slice(&len.to_be_bytes());
+        stats.packets_compressed += 1;
+    } else {
+        symbol.truncate(start);
+        append_packet(packet, symbol);
+        contexts.note_verbatim(packet.bytes);
+    }
 }
 
 /// The packets of a symbol, up to the first length that is zero or does not fit.
@@ -61,9 +103,15 @@ pub(crate) fn packets(symbol: &[u8]) -> impl Iterator<Item = Packet<'_>> {
     let mut read = Reader(symbol);
     core::iter::from_fn(move || {
         let word = read.u16()?;
-        let len = Some(usize::from(word & !NO_ORDER)).filter(|&len| len > 0)?;
-        Some(Packet { bytes: read.take(len)?, in_order: word & NO_ORDER == 0 })
+        let len = Some(usize::from(word & LEN_MASK)).filter(|&len| len > 0)?;
+        let (in_order, is_difference) = (word & NO_ORDER == 0, word & DIFFERENCE != 0);
+        Some(Packet { bytes: read.take(len)?, in_order, is_difference })
     })
+}
+
+/// The same where headers are sent as they are: ends at what says otherwise.
+pub(crate) fn verbatim_packets(symbol: &[u8]) -> impl Iterator<Item = Packet<'_>> {
+    packets(symbol).take_while(|packet| !packet.is_difference)
 }
 
 /// Whether a packet has to stay behind those before it. TCP takes data out of order for losses;
@@ -129,7 +177,7 @@ mod tests {
         ) {
             let mut symbol = Vec::new();
             for (bytes, in_order) in &sent {
-                append_packet(Packet { bytes, in_order: *in_order }, &mut symbol);
+                append_packet(Packet::verbatim(bytes, *in_order), &mut symbol);
             }
             symbol.resize(symbol.len() + zeros, 0);
             let received: Vec<_> =

@@ -4,6 +4,9 @@
 //! missing, by coded symbols where it cannot know yet. [`sender`] is step 2 of a packet's way,
 //! [`receiver`] step 5.
 
+pub(crate) mod headers;
+#[cfg(test)]
+mod headers_tests;
 mod rate;
 #[cfg(test)]
 mod rate_tests;

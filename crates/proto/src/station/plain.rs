@@ -31,7 +31,7 @@ impl Plain {
         if opened.header.kind != Kind::Plain || opened.from != self.peer {
             return None;
         }
-        for packet in symbol::packets(body) {
+        for packet in symbol::verbatim_packets(body) {
             shared.egress.push(packet.bytes);
             shared.stats.packets_delivered += 1;
             shared.stats.bytes_delivered += packet.bytes.len() as u64;
@@ -46,7 +46,7 @@ impl Plain {
         }
         shared.group.begin(Kind::Plain, false, &mut shared.frame);
         let bytes = shared.ingress.front(now, &mut shared.stats)?;
-        symbol::append_packet(Packet { bytes, in_order: true }, &mut shared.frame);
+        symbol::append_packet(Packet::verbatim(bytes, true), &mut shared.frame);
         shared.ingress.pop();
         shared.stats.source_frames_sent += 1;
         shared.seal();

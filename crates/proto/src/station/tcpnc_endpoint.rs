@@ -54,7 +54,7 @@ impl TcpNcEndpoint {
         if opened.header.kind != Kind::Plain || opened.from != self.peer {
             return None;
         }
-        for packet in symbol::packets(body) {
+        for packet in symbol::verbatim_packets(body) {
             self.look_for_room(shared);
             self.layer.handle_path_packet(now, packet.bytes);
             self.drain(shared, now);

@@ -12,6 +12,7 @@ use arrayvec::ArrayVec;
 use corridor_base::Time;
 use corridor_codec::{CodecError, Coefficients, Field, WindowDecoder, WindowOutcome, widen_id};
 
+use super::headers::Contexts;
 use crate::bounds::{WINDOW_ACK_INTERVAL_MIN, WINDOW_GAPS_MAX};
 use crate::egress::EgressQueue;
 use crate::stats::Stats;
@@ -38,6 +39,7 @@ pub(crate) struct WindowReceiver {
     ack_interval: Duration,
     /// First symbol not delivered or passed over.
     next: u64,
+    in_order: InOrder,
     /// When the ids up to each of these ends were first heard of.
     noted: VecDeque<(u64, Time)>,
     /// Newest frame with a symbol, and when it came.
@@ -68,6 +70,7 @@ impl WindowReceiver {
             deadline,
             ack_interval,
             next,
+            in_order: InOrder { contexts: Contexts::new(), packet: Vec::new() },
             noted: VecDeque::new(),
             heard: None,
             frames: 0,
@@ -162,10 +165,10 @@ impl WindowReceiver {
     fn deliver(&mut self, egress: &mut EgressQueue, stats: &mut Stats) {
         while let Some(id) = self.decoder.poll_decoded() {
             let symbol = self.decoder.symbol(id).unwrap_or_default();
-            deliver_packets(symbol, false, egress, stats);
+            deliver_overtaking(symbol, egress, stats);
         }
         while let Some(symbol) = self.decoder.symbol(self.next) {
-            deliver_packets(symbol, true, egress, stats);
+            self.in_order.deliver(symbol, egress, stats);
             self.next += 1;
         }
         while self.noted.front().is_some_and(|&(end, _)| end <= self.next) {
@@ -179,12 +182,12 @@ impl WindowReceiver {
         let until_known = until.min(self.decoder.end());
         while self.next < until_known {
             match self.decoder.symbol(self.next) {
-                Some(symbol) => deliver_packets(symbol, true, egress, stats),
-                None => stats.symbols_given_up += 1,
+                Some(symbol) => self.in_order.deliver(symbol, egress, stats),
+                None => self.in_order.give_up(1, stats),
             }
             self.next += 1;
         }
-        stats.symbols_given_up += until.saturating_sub(self.next);
+        self.in_order.give_up(until.saturating_sub(self.next), stats);
         self.next = self.next.max(until);
         self.decoder.advance_to(until);
         self.deliver(egress, stats);
@@ -294,13 +297,46 @@ impl WindowReceiver {
     }
 }
 
-/// Delivers the packets of a symbol that need the order, or those that do not.
-fn deliver_packets(symbol: &[u8], in_order: bool, egress: &mut EgressQueue, stats: &mut Stats) {
+/// Delivers the packets of a symbol that need no order.
+fn deliver_overtaking(symbol: &[u8], egress: &mut EgressQueue, stats: &mut Stats) {
     for packet in symbol::packets(symbol) {
-        if packet.in_order == in_order {
-            egress.push(packet.bytes);
-            stats.packets_delivered += 1;
-            stats.bytes_delivered += packet.bytes.len() as u64;
+        if !packet.in_order {
+            deliver_packet(packet.bytes, egress, stats);
+        }
+    }
+}
+
+fn deliver_packet(bytes: &[u8], egress: &mut EgressQueue, stats: &mut Stats) {
+    egress.push(bytes);
+    stats.packets_delivered += 1;
+    stats.bytes_delivered += bytes.len() as u64;
+}
+
+/// Delivers the packets that need the order, symbol by symbol, and makes their headers whole.
+struct InOrder {
+    contexts: Contexts,
+    packet: Vec<u8>,
+}
+
+impl InOrder {
+    fn deliver(&mut self, symbol: &[u8], egress: &mut EgressQueue, stats: &mut Stats) {
+        for packet in symbol::packets(symbol).filter(|packet| packet.in_order) {
+            if !packet.is_difference {
+                deliver_packet(packet.bytes, egress, stats);
+                self.contexts.note_verbatim(packet.bytes);
+            } else if self.contexts.expand(packet.bytes, &mut self.packet).is_some() {
+                deliver_packet(&self.packet, egress, stats);
+            } else {
+                stats.packets_not_expanded += 1;
+            }
+        }
+    }
+
+    /// Symbols are passed over: whatever was in them, what follows cannot be relative to it.
+    fn give_up(&mut self, symbols: u64, stats: &mut Stats) {
+        stats.symbols_given_up += symbols;
+        if symbols > 0 {
+            self.contexts.clear();
         }
     }
 }

@@ -15,6 +15,7 @@ use corridor_base::rand::Rng;
 use corridor_base::{Stream, Time};
 use corridor_codec::{Coefficients, WindowEncoder, widen_id};
 
+use super::headers::Contexts;
 use super::rate::{RateControl, Sample};
 use super::repair::{Outlook, Reserve};
 use super::sent::{Sent, SentLog, What};
@@ -75,6 +76,8 @@ pub(crate) struct WindowSender {
     coder: WindowEncoder,
     /// Symbols from `coder.base()` on.
     sources: VecDeque<Source>,
+    /// Headers of TCP as the receiver knows them.
+    contexts: Contexts,
     log: SentLog,
     /// Newest frame that feedback told of.
     told_counter: Option<u32>,
@@ -127,6 +130,7 @@ impl WindowSender {
             params,
             coder,
             sources: VecDeque::new(),
+            contexts: Contexts::new(),
             log: SentLog::default(),
             told_counter: None,
             told_deficit: 0,
@@ -257,8 +261,8 @@ impl WindowSender {
     ) -> bool {
         self.symbol.clear();
         let most = self.coder.symbol_size_max();
-        let packets =
-            symbol::fill(now, ingress, most, self.params.delivery, &mut self.symbol, stats);
+        let (delivery, contexts) = (self.params.delivery, Some(&mut self.contexts));
+        let packets = symbol::fill(now, ingress, most, delivery, contexts, &mut self.symbol, stats);
         if packets == 0 {
             return false; // All that waited was dropped to tell of congestion.
         }
@@ -478,6 +482,7 @@ impl WindowSender {
     /// The receiver restarted: it has nothing.
     pub(crate) fn restart_peer(&mut self, now: Time) {
         self.restart_session();
+        self.contexts.clear();
         for source in &mut self.sources {
             source.fate = Fate::Missing;
             source.added_at = now;
