@@ -6,6 +6,9 @@ mod aqm_tests;
 mod codel;
 mod fair;
 mod flow;
+mod patience;
+#[cfg(test)]
+mod patience_tests;
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -13,62 +16,19 @@ use std::collections::VecDeque;
 use corridor_base::Time;
 
 use crate::config::Goal;
+use crate::rtt::RttEstimator;
 use crate::stats::Stats;
-use codel::CodelParams;
 use fair::FairQueue;
-
-/// What CoDel holds flows to, in itself and by the round trip of the tunnel: what controls the
-/// flows inside cannot be faster.
-#[derive(Clone, Copy, Debug)]
-struct Patience {
-    /// See [`CodelParams::target`].
-    target_min: Duration,
-    target_per_rtt: f64,
-    /// See [`CodelParams::interval`].
-    interval_min: Duration,
-    interval_per_rtt: u32,
-}
-
-impl Patience {
-    /// RFC 8289, Section 4.3. The share of the round trip is more than a tenth, since packets that
-    /// wait for repair come out together: acknowledgements, and what they let go, come in bursts,
-    /// and a queue that is short between them leaves air empty.
-    const THROUGHPUT: Patience = Patience {
-        target_min: Duration::from_millis(5),
-        target_per_rtt: 0.4,
-        interval_min: Duration::from_millis(100),
-        interval_per_rtt: 2,
-    };
-    /// Half of it: flows with a long way beyond the tunnel get less.
-    const LOW_DELAY: Patience = Patience {
-        target_min: Duration::from_millis(2),
-        target_per_rtt: 0.2,
-        interval_min: Duration::from_millis(50),
-        interval_per_rtt: 1,
-    };
-
-    fn of(goal: Goal) -> Self {
-        match goal {
-            Goal::Throughput => Patience::THROUGHPUT,
-            Goal::LowDelay => Patience::LOW_DELAY,
-        }
-    }
-
-    fn params(&self, rtt: Duration) -> CodelParams {
-        CodelParams {
-            target: rtt.mul_f64(self.target_per_rtt).max(self.target_min),
-            interval: (self.interval_per_rtt * rtt).max(self.interval_min),
-        }
-    }
-}
+pub(crate) use patience::Air;
+use patience::Patience;
 
 /// Packets from the host that wait to become source symbols.
 #[derive(Debug)]
 pub(crate) enum IngressQueue {
     /// First in, first out.
     Fifo(Fifo),
-    /// Fair queueing with CoDel.
-    Fair(Box<FairQueue>),
+    /// Fair queueing with CoDel, and what CoDel holds flows to.
+    Fair(Box<(FairQueue, Patience)>),
 }
 
 impl IngressQueue {
@@ -79,14 +39,17 @@ impl IngressQueue {
 
     /// A fair queue; `seed` spreads flows over queues.
     pub(crate) fn fair(packets_max: usize, goal: Goal, seed: u64) -> Self {
-        let params = Patience::of(goal).params(Duration::ZERO);
-        IngressQueue::Fair(Box::new(FairQueue::new(packets_max, params, seed)))
+        let patience = Patience::new(goal);
+        let params = patience.params(Duration::ZERO);
+        IngressQueue::Fair(Box::new((FairQueue::new(packets_max, params, seed), patience)))
     }
 
-    /// The round trip through the tunnel was measured.
-    pub(crate) fn set_rtt(&mut self, rtt: Duration, goal: Goal) {
-        if let IngressQueue::Fair(queue) = self {
-            queue.set_params(Patience::of(goal).params(rtt));
+    /// The round trip through the tunnel was measured, and how the air was used since last time.
+    pub(crate) fn note_air(&mut self, rtt: &RttEstimator, air: Air) {
+        if let IngressQueue::Fair(fair) = self {
+            let (queue, patience) = &mut **fair;
+            patience.note(rtt.smoothed(), air);
+            queue.set_params(patience.params(rtt.timeout()));
         }
     }
 
@@ -94,7 +57,7 @@ impl IngressQueue {
     pub(crate) fn push(&mut self, now: Time, packet: &[u8], stats: &mut Stats) -> bool {
         match self {
             IngressQueue::Fifo(queue) => queue.push(packet),
-            IngressQueue::Fair(queue) => queue.push(now, packet, stats),
+            IngressQueue::Fair(fair) => fair.0.push(now, packet, stats),
         }
     }
 
@@ -102,7 +65,7 @@ impl IngressQueue {
     pub(crate) fn front(&mut self, now: Time, stats: &mut Stats) -> Option<&[u8]> {
         match self {
             IngressQueue::Fifo(queue) => queue.packets.front().map(Vec::as_slice),
-            IngressQueue::Fair(queue) => queue.front(now, stats),
+            IngressQueue::Fair(fair) => fair.0.front(now, stats),
         }
     }
 
@@ -110,7 +73,7 @@ impl IngressQueue {
     pub(crate) fn pop(&mut self) {
         match self {
             IngressQueue::Fifo(queue) => queue.pop(),
-            IngressQueue::Fair(queue) => queue.pop(),
+            IngressQueue::Fair(fair) => fair.0.pop(),
         }
     }
 
@@ -118,7 +81,7 @@ impl IngressQueue {
     pub(crate) fn len(&self) -> usize {
         match self {
             IngressQueue::Fifo(queue) => queue.packets.len(),
-            IngressQueue::Fair(queue) => queue.len(),
+            IngressQueue::Fair(fair) => fair.0.len(),
         }
     }
 
@@ -126,7 +89,7 @@ impl IngressQueue {
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             IngressQueue::Fifo(queue) => queue.packets.is_empty(),
-            IngressQueue::Fair(queue) => queue.is_empty(),
+            IngressQueue::Fair(fair) => fair.0.is_empty(),
         }
     }
 }

@@ -121,10 +121,11 @@ impl WindowEndpoint {
             ack.loss_ratio = ratios.e3;
         }
         self.sender.handle_ack(now, &ack, &mut shared.stats);
-        shared.ingress.set_rtt(self.sender.rtt(), shared.config.coding.goal);
+        let air = self.sender.take_air(now);
+        shared.ingress.note_air(self.sender.rtt(), air);
         if shared.config.rate_bps.is_none() {
-            let frame_bits = 8.0 * shared.config.frame_len_max as f64;
-            shared.pacer.set_rate((frame_bits * self.sender.frames_per_s()) as u64);
+            let bytes_per_s = self.sender.bytes_per_s(HEADER_LEN + TAG_LEN);
+            shared.pacer.set_rate((8.0 * bytes_per_s) as u64);
         }
     }
 

@@ -7,8 +7,8 @@
 //! that come while much is queued, and the flow holds its share.
 //!
 //! Different from Copa: the rate is controlled, not a window of frames; delay is that of one way,
-//! so that feedback may wait for data to ride on; and delays below [`NOISE`] count as none, since
-//! schedulers and shared media are never quieter.
+//! so that feedback may wait for data to ride on; and delays that cannot be told from jitter count as
+//! none.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -21,8 +21,13 @@ const FRAMES_PER_S_FIRST: f64 = 500.0;
 const FRAMES_PER_S_MIN: f64 = 20.0;
 /// See [`FRAMES_PER_S_MIN`].
 const FRAMES_PER_S_MAX: f64 = 2e6;
-/// Queueing delay that is not told from noise.
-const NOISE: Duration = Duration::from_millis(1);
+/// Queueing delay that is not told from noise: so many times the jitter, within these bounds.
+const JITTER_FACTOR: f64 = 4.0;
+const NOISE_MIN: Duration = Duration::from_micros(400);
+/// See [`JITTER_FACTOR`].
+const NOISE_MAX: Duration = Duration::from_millis(1);
+/// Weight of the newest difference in the jitter, one part in so many.
+const JITTER_PARTS: f64 = 32.0;
 /// Copa's default delta, and its reciprocal: frames kept queued.
 const QUEUED: f64 = 1.0;
 /// Beside flows that fill the queue: frames by which the window grows in a round trip, and what
@@ -68,6 +73,8 @@ const ROUND_TRIP_MIN: Duration = Duration::from_millis(2);
 pub(crate) struct Sample {
     /// One-way delay of the newest frame, on clocks whose difference is constant, nanoseconds.
     pub(crate) one_way_ns: i64,
+    /// The frame is one of the longer ones, which take longer themselves.
+    pub(crate) is_long: bool,
     /// Round trip as far as it is known, up to when feedback is late.
     pub(crate) round_trip: Duration,
     /// The same, smoothed.
@@ -110,10 +117,13 @@ pub(crate) struct RateControl {
     through_per_s: f64,
     /// The most of it in the long run.
     peak_per_s: f64,
-    /// Least one-way delay in the long run.
-    base: MinFilter,
-    /// Least one-way delay of late: without the noise on top.
+    /// Least one-way delay in the long run, of short and of long frames.
+    base: [MinFilter; 2],
+    /// What the one-way delay was above that, the least of late: without the noise on top.
     standing: MinFilter,
+    /// How much delays differ from one sample to the next, on average, nanoseconds.
+    jitter_ns: f64,
+    last_one_way: [Option<i64>; 2],
     /// Gain while nothing is queued.
     gain: f64,
     round_trip_ends: Time,
@@ -135,7 +145,9 @@ impl RateControl {
             frames_per_s: FRAMES_PER_S_FIRST,
             through_per_s: FRAMES_PER_S_FIRST,
             peak_per_s: 0.0,
-            base: MinFilter::default(),
+            base: Default::default(),
+            jitter_ns: 0.0,
+            last_one_way: [None; 2],
             standing: MinFilter::default(),
             gain: GAIN_START,
             round_trip_ends: now,
@@ -164,22 +176,14 @@ impl RateControl {
 
     /// Queueing delay of late.
     fn queueing(&self) -> Duration {
-        let (Some(base), Some(standing)) = (self.base.least(), self.standing.least()) else {
-            return Duration::ZERO;
-        };
-        Duration::from_nanos(u64::try_from(standing - base).unwrap_or(0))
+        let standing = self.standing.least().unwrap_or(0);
+        Duration::from_nanos(u64::try_from(standing).unwrap_or(0))
     }
 
     /// Takes feedback, and adjusts the rate.
     pub(crate) fn note(&mut self, now: Time, sample: Sample) {
         let round_trip = sample.round_trip.max(ROUND_TRIP_MIN);
-        self.base.push(now, sample.one_way_ns, BASE_MEMORY);
-        self.standing.push(now, sample.one_way_ns, (round_trip / 2).max(NOISE));
-        if self.queueing() > round_trip {
-            // No queue is longer than the round trip through it: a clock has jumped.
-            self.base = MinFilter::default();
-            self.base.push(now, sample.one_way_ns, BASE_MEMORY);
-        }
+        self.note_one_way(now, &sample, round_trip);
         let passed = now - self.adjusted_at;
         self.adjusted_at = now;
         let share = (passed.as_secs_f64() / round_trip.as_secs_f64()).min(1.0);
@@ -198,6 +202,24 @@ impl RateControl {
             self.round_trip_ends = now + sample.round_trip_smoothed.max(ROUND_TRIP_MIN);
         }
         self.adjust(queueing, sample);
+    }
+
+    fn note_one_way(&mut self, now: Time, sample: &Sample, round_trip: Duration) {
+        let class = usize::from(sample.is_long);
+        let base = &mut self.base[class];
+        base.push(now, sample.one_way_ns, BASE_MEMORY);
+        let above = sample.one_way_ns - base.least().unwrap_or(sample.one_way_ns);
+        self.standing.push(now, above, (round_trip / 2).max(NOISE_MAX));
+        if self.queueing() > round_trip {
+            // No queue is longer than the round trip through it: a clock has jumped.
+            self.base[class] = MinFilter::default();
+            self.base[class].push(now, sample.one_way_ns, BASE_MEMORY);
+            self.standing = MinFilter::default();
+        }
+        if let Some(last) = self.last_one_way[class].replace(sample.one_way_ns) {
+            let differs = sample.one_way_ns.abs_diff(last) as f64;
+            self.jitter_ns += (differs - self.jitter_ns) / JITTER_PARTS;
+        }
     }
 
     /// What comes through says what the path takes only where it was kept busy.
@@ -255,9 +277,18 @@ impl RateControl {
         }
     }
 
+    /// Queueing delay that is not told from noise.
+    fn noise(&self) -> Duration {
+        let noise = Duration::from_nanos((JITTER_FACTOR * self.jitter_ns) as u64);
+        noise.clamp(NOISE_MIN, NOISE_MAX)
+    }
+
     /// Queueing delay that is aimed at.
     fn aim(&self) -> Duration {
-        NOISE + Duration::from_secs_f64(QUEUED / self.through_per_s)
+        let noise = self.noise();
+        // Where delays can be told well, less than a frame will do.
+        let queued = QUEUED * noise.div_duration_f64(NOISE_MAX);
+        noise + Duration::from_secs_f64(queued / self.through_per_s)
     }
 
     fn end_round_trip(&mut self, queueing: Duration, limited: bool) {
@@ -275,7 +306,7 @@ impl RateControl {
         self.congested_in_round_trip = false;
         self.gain = match self.phase {
             Phase::Start => GAIN_START,
-            _ if queueing < NOISE && limited => (2.0 * self.gain).min(GAIN_MAX),
+            _ if queueing < self.noise() && limited => (2.0 * self.gain).min(GAIN_MAX),
             _ => GAIN_FIRST,
         };
     }
@@ -291,7 +322,7 @@ impl RateControl {
         }
         let want = self.aim().as_secs_f64() - queueing.as_secs_f64();
         let gain = want / (SETTLE_ROUND_TRIPS * round_trip.as_secs_f64());
-        let gain = if queueing < NOISE { gain.max(self.gain) } else { gain };
+        let gain = if queueing < self.noise() { gain.max(self.gain) } else { gain };
         if gain > 0.0 && !limited {
             return; // More could go, and nobody wants it.
         }

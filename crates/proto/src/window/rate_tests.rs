@@ -216,6 +216,7 @@ impl<'a> Run<'a> {
         let one_way_ns = (came_at - sent_at).as_nanos() as i64 - 3_600_000_000_000 + jumped_ns;
         let sample = Sample {
             one_way_ns,
+            is_long: true,
             round_trip: self.rtt.timeout(),
             round_trip_smoothed: self.rtt.smoothed(),
             told: told as usize,

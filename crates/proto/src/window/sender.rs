@@ -15,6 +15,7 @@ use corridor_base::rand::Rng;
 use corridor_base::{Stream, Time};
 use corridor_codec::{Coefficients, WindowEncoder, widen_id};
 
+use super::bulk::Bulk;
 use super::headers::Contexts;
 use super::rate::{RateControl, Sample};
 use super::repair::{Outlook, Reserve};
@@ -23,7 +24,7 @@ use crate::bounds::{
     WINDOW_ACK_INTERVAL_MIN, WINDOW_SILENCE_MAX, WINDOW_TIMEOUT_MAX, WINDOW_TIMEOUT_MIN,
 };
 use crate::config::CodingParams;
-use crate::ingress::IngressQueue;
+use crate::ingress::{Air, IngressQueue};
 use crate::rtt::RttEstimator;
 use crate::stats::Stats;
 use crate::symbol;
@@ -47,6 +48,10 @@ const PROBES_MAX: u32 = 4;
 const SPAN_US_MAX: u32 = 10_000_000;
 /// Loss ratio beyond which estimates are not followed: some frame must get through.
 const LOSS_RATIO_MAX: f64 = 0.95;
+/// Symbols that are longer than this part of the longest take longer on their way.
+const LONG_DIVISOR: usize = 2;
+/// Weight of the newest one in their mean length, one part in so many.
+const LONG_LEN_PARTS: f64 = 64.0;
 /// The sender gives a symbol up after so many of the receiver's deadlines: the receiver goes first.
 const DEADLINES_TO_GIVE_UP: u32 = 2;
 
@@ -95,6 +100,7 @@ pub(crate) struct WindowSender {
     idle_since: Option<Time>,
     /// Time without anything to send since feedback was taken last.
     idle: Duration,
+    bulk: Bulk,
     rtt: RttEstimator,
     /// How long it takes until feedback tells of a frame; some of it waits, some gets lost.
     wait: RttEstimator,
@@ -109,6 +115,8 @@ pub(crate) struct WindowSender {
     told_frames: Option<u32>,
     /// When the newest of them came, by its clock.
     told_at_us: Option<u32>,
+    /// Mean length of the longer symbols' bodies.
+    long_len: f64,
     /// The rate holds back what is sent next.
     held: bool,
     symbol: Vec<u8>,
@@ -140,6 +148,7 @@ impl WindowSender {
             told_useless: None,
             idle_since: None,
             idle: Duration::ZERO,
+            bulk: Bulk::new(now),
             rtt: RttEstimator::new(),
             wait: RttEstimator::new(),
             last_ack_at: now,
@@ -149,6 +158,7 @@ impl WindowSender {
             rate: RateControl::new(now),
             told_frames: None,
             told_at_us: None,
+            long_len: symbol_size_max as f64,
             held: false,
             symbol: Vec::new(),
         })
@@ -180,7 +190,9 @@ impl WindowSender {
     }
 
     fn end_idle(&mut self, now: Time) {
-        self.idle += self.idle_since.take().map_or(Duration::ZERO, |since| now - since);
+        let Some(since) = self.idle_since.take() else { return };
+        self.idle += now - since;
+        self.bulk.note_empty(since, now - since, self.rtt.timeout());
     }
 
     fn poll_symbol(
@@ -204,10 +216,15 @@ impl WindowSender {
             return false;
         }
         let outlook = self.outlook();
+        self.bulk.note_queue(now, ingress.len());
         let has_new = !ingress.is_empty() && !self.coder.is_full();
         let copy = if outlook.prefers_copy() { self.lying_still() } else { None };
         let wanted = copy.is_some() || self.reserve.wants_repair(&outlook, self.age(now));
         if !self.sources.is_empty() && (wanted || (!has_new && outlook.welcomes_repair())) {
+            if !wanted {
+                let frame_time = Duration::from_secs_f64(self.rate.through_per_s().recip());
+                self.bulk.note_empty(now, frame_time, self.rtt.timeout());
+            }
             match copy {
                 Some(at) => self.emit_copy(now, counter, at, body, stats),
                 None => self.emit_coded(now, counter, body, stats),
@@ -217,9 +234,14 @@ impl WindowSender {
         has_new && self.emit_source(now, counter, ingress, body, stats)
     }
 
-    /// The round trip of the tunnel as far as it was measured: up to when feedback is late.
-    pub(crate) fn rtt(&self) -> Duration {
-        self.rtt.timeout()
+    /// The round trip of the tunnel as far as it was measured.
+    pub(crate) fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    /// How the air was used since this was asked last.
+    pub(crate) fn take_air(&mut self, now: Time) -> Air {
+        self.bulk.take(now, self.rtt.timeout())
     }
 
     /// How long the oldest symbol has waited, in round trips.
@@ -279,7 +301,7 @@ impl WindowSender {
         stats.symbols_added += 1;
         stats.source_frames_sent += 1;
         self.write_source(id, body);
-        self.note_sent(now, counter, What::Source(id));
+        self.note_sent(now, counter, What::Source(id), body.len());
         true
     }
 
@@ -302,14 +324,14 @@ impl WindowSender {
         self.sources[at].counter = Some(counter);
         self.write_source(self.coder.base() + at as u64, body);
         stats.copies_sent += 1;
-        self.note_sent(now, counter, What::Copy);
+        self.note_sent(now, counter, What::Copy, body.len());
     }
 
     /// A coded symbol over all that is unacknowledged.
     fn emit_coded(&mut self, now: Time, counter: u32, body: &mut Vec<u8>, stats: &mut Stats) {
         self.write_coded(counter, body);
         stats.coded_frames_sent += 1;
-        self.note_sent(now, counter, What::Coded);
+        self.note_sent(now, counter, What::Coded, body.len());
     }
 
     fn write_source(&self, id: u64, body: &mut Vec<u8>) {
@@ -332,9 +354,13 @@ impl WindowSender {
         body.truncate(start + len.unwrap_or(0).max(1));
     }
 
-    fn note_sent(&mut self, now: Time, counter: u32, what: What) {
+    fn note_sent(&mut self, now: Time, counter: u32, what: What, len: usize) {
         let held = core::mem::take(&mut self.held);
-        if let Some(lost) = self.log.push(Sent { counter, at: now, what, held }) {
+        let is_long = len > self.coder.symbol_size_max() / LONG_DIVISOR;
+        if is_long {
+            self.long_len += (len as f64 - self.long_len) / LONG_LEN_PARTS;
+        }
+        if let Some(lost) = self.log.push(Sent { counter, at: now, what, held, is_long }) {
             self.take_for_lost(lost);
         }
     }
@@ -367,7 +393,7 @@ impl WindowSender {
         }
         if let Some(sent) = newest.filter(|sent| sent.counter == ack.counter) {
             self.rtt.sample((now - sent.at).saturating_sub(ack.delay));
-            self.note_delay(now, sent.at, (told, 2 * held >= told), ack);
+            self.note_delay(now, sent, (told, 2 * held >= told), ack);
         }
         self.told_frames = Some(ack.frames);
         self.read_bitmap(next, ack);
@@ -403,19 +429,14 @@ impl WindowSender {
     }
 
     /// Lets the rate follow the delay.
-    fn note_delay(
-        &mut self,
-        now: Time,
-        sent_at: Time,
-        (told, limited): (u32, bool),
-        ack: &WindowAck,
-    ) {
+    fn note_delay(&mut self, now: Time, sent: Sent, (told, limited): (u32, bool), ack: &WindowAck) {
         let came = self.told_frames.map_or(told, |before| ack.frames.wrapping_sub(before));
         // Clocks of microseconds that wrap: right as long as delays change by less than 35 minutes.
-        let sent_at_us = (sent_at.as_nanos() / 1_000) as u32;
+        let sent_at_us = (sent.at.as_nanos() / 1_000) as u32;
         let one_way_us = ack.received_at_us.wrapping_sub(sent_at_us) as i32;
         let sample = Sample {
             one_way_ns: 1_000 * i64::from(one_way_us),
+            is_long: sent.is_long,
             round_trip: self.rtt.timeout(),
             round_trip_smoothed: self.rtt.smoothed(),
             told: told as usize,
@@ -435,9 +456,9 @@ impl WindowSender {
         self.held = true;
     }
 
-    /// Frames a second that the path takes.
-    pub(crate) fn frames_per_s(&self) -> f64 {
-        self.rate.frames_per_s()
+    /// Bytes a second that the path takes, if frames have `overhead` bytes besides the body.
+    pub(crate) fn bytes_per_s(&self, overhead: usize) -> f64 {
+        self.rate.frames_per_s() * (self.long_len + overhead as f64)
     }
 
     /// Everything before `next` is done.
