@@ -25,12 +25,14 @@ const FIRST_PER_RTT: f64 = 0.4;
 /// much delay flows get at most that leave air empty for reasons of their own.
 const LEAST_PER_RTT: f64 = 0.2;
 const LEAST: Duration = Duration::from_millis(1);
-const MOST_PER_RTT: f64 = 1.0;
+const MOST_PER_RTT: f64 = 1.5;
 const MOST: Duration = Duration::from_millis(20);
 /// How long a longer queue is borne: what controls the flows inside cannot be faster than their
-/// round trips. Flows with a long way beyond the tunnel get less than their share of air.
+/// round trips, which queue and repair make longer than the tunnel's; two signals before the first
+/// is obeyed are one too many. Flows with a long way beyond the tunnel get less than their share of
+/// air.
 const INTERVAL: Duration = Duration::from_millis(60);
-const INTERVAL_PER_RTT: u32 = 2;
+const INTERVAL_PER_RTT: u32 = 3;
 
 /// How the air was used in a while.
 #[derive(Clone, Copy, Debug, Default)]
