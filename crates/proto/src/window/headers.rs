@@ -36,6 +36,7 @@ const CHECKSUM_AT: usize = 16;
 /// Where the timestamps are if they are the first option (RFC 7323, Appendix A).
 const TIMESTAMPS_AT: usize = 20;
 const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
+const TIMESTAMPS_LEN: usize = TIMESTAMPS.len() + 8;
 
 const FIN: u8 = 0x01;
 const SYN: u8 = 0x02;
@@ -120,12 +121,20 @@ impl Contexts {
     }
 
     /// Puts the packet that a difference stands for into `packet`; `None` if its context is not
-    /// known, or it makes no sense.
-    pub(crate) fn expand(&mut self, difference: &[u8], packet: &mut Vec<u8>) -> Option<()> {
+    /// known, it makes no sense, or the packet would be longer than `len_max` bytes.
+    pub(crate) fn expand(
+        &mut self,
+        difference: &[u8],
+        len_max: usize,
+        packet: &mut Vec<u8>,
+    ) -> Option<()> {
         let mut read = Reader(difference);
         let context = self.0[usize::from(read.u8()?)].as_mut()?;
         let fields = Fields::parse(&mut read)?;
         let payload = read.0;
+        if context.headers.len() + payload.len() > len_max {
+            return None;
+        }
         let headers = context.apply(&fields, payload.len());
         packet.clear();
         packet.extend_from_slice(&headers);
@@ -300,7 +309,9 @@ impl Context {
     /// Where the timestamps are, if there are any.
     fn timestamps(&self) -> Option<usize> {
         let at = self.tcp + TIMESTAMPS_AT;
-        (self.headers.get(at..at + 4) == Some(&TIMESTAMPS[..])).then_some(at + 4)
+        // Whoever sends options that end early does not get them read beyond their end.
+        let option = self.headers.get(at..at + TIMESTAMPS_LEN)?;
+        option.starts_with(&TIMESTAMPS).then_some(at + TIMESTAMPS.len())
     }
 
     /// The sequence number after the last segment.
@@ -379,7 +390,7 @@ impl Context {
         if has(CLASS) {
             set_class(&mut headers, fields.class);
         }
-        // Lengths from the network are bounded by that of a frame.
+        // Bounded: a packet from the host by the tunnel's MTU, one from the network by `expand`.
         let len = headers.len() + payload_len;
         if tcp == IPV4_LEN {
             let ident = if has(IDENT) { fields.ident } else { self.next_ident() };
