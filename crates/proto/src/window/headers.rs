@@ -69,20 +69,27 @@ struct Context {
 
 /// The contexts of one direction, at either end.
 #[derive(Debug)]
-pub(crate) struct Contexts(Vec<Option<Box<Context>>>);
+pub struct Contexts(Vec<Option<Box<Context>>>);
+
+impl Default for Contexts {
+    fn default() -> Self {
+        Contexts::new()
+    }
+}
 
 impl Contexts {
-    pub(crate) fn new() -> Self {
+    /// Nothing is known of any flow.
+    pub fn new() -> Self {
         Contexts(vec![None; CONTEXTS])
     }
 
     /// Nothing is known of the other end's contexts any more, or of the packets between.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.0.fill(None);
     }
 
     /// A packet goes, or came, verbatim and in order.
-    pub(crate) fn note_verbatim(&mut self, packet: &[u8]) {
+    pub fn note_verbatim(&mut self, packet: &[u8]) {
         if let Some(lengths) = Lengths::of(packet) {
             let slot = &mut self.0[lengths.place(packet)];
             match slot {
@@ -94,7 +101,7 @@ impl Contexts {
 
     /// Appends a packet that goes in order as a difference, if that serves, and returns true; else
     /// it has to go verbatim, and to be noted.
-    pub(crate) fn compress(&mut self, packet: &[u8], out: &mut Vec<u8>) -> bool {
+    pub fn compress(&mut self, packet: &[u8], out: &mut Vec<u8>) -> bool {
         self.try_compress(packet, out).is_some()
     }
 
@@ -122,7 +129,7 @@ impl Contexts {
 
     /// Puts the packet that a difference stands for into `packet`; `None` if its context is not
     /// known, it makes no sense, or the packet would be longer than `len_max` bytes.
-    pub(crate) fn expand(
+    pub fn expand(
         &mut self,
         difference: &[u8],
         len_max: usize,

@@ -236,9 +236,7 @@ fn flows_of_one_place_do_not_mix() {
     let four = |flow, at: u32| with_options(flow, 1 + 100 * at, &[1; 32]);
     let six = |flow, at: u32| Segment { flow, ..Segment::new(1 + 100 * at, 100) }.packet();
     let flows = (0..=254).step_by(2).flat_map(|a| (1..=255).step_by(2).map(move |b| (a, b)));
-    let mut flows = flows.filter(|&(a, b)| {
-        pair.place_of(&four(a, 0)) == pair.place_of(&six(b, 0))
-    });
+    let mut flows = flows.filter(|&(a, b)| pair.place_of(&four(a, 0)) == pair.place_of(&six(b, 0)));
     let (a, b) = flows.next().expect("some of 16384 pairs of flows share a place of 256");
     drop(flows);
     for at in 0..10 {

@@ -103,7 +103,8 @@ impl HeaderTwin {
         let ip = if four > 0 { IPV4_LEN } else { IPV6_LEN };
         let data = ip + 4 * usize::from(old[ip + 12] >> 4);
         let mut new = old[..data].to_vec();
-        let number_at = |at: usize| u32::from_be_bytes([old[at], old[at + 1], old[at + 2], old[at + 3]]);
+        let number_at =
+            |at: usize| u32::from_be_bytes([old[at], old[at + 1], old[at + 2], old[at + 3]]);
         let on = number_at(ip + 4).wrapping_add((old.len() - data) as u32);
         new[ip + 4..ip + 8].copy_from_slice(&on.to_be_bytes());
         new[ip + 16..ip + 18].copy_from_slice(&rest.take::<2>()?);
