@@ -1,5 +1,5 @@
-//! The checked-in corpus, replayed: inputs that `cargo fuzz` found to reach different code (those of
-//! `headers` are drawn at random), and any that once made a target fail.
+//! The checked-in corpus, replayed: inputs that `cargo fuzz` found to reach different code (those
+//! of `headers` are drawn at random), and any that once made a target fail.
 
 use std::fs;
 use std::path::Path;
