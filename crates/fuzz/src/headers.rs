@@ -125,7 +125,7 @@ fn segment(connections: &mut [u32; CONNECTIONS], input: &mut Input) -> Vec<u8> {
     let stamps = [&[1, 1, 8, 10][..], &stamp.to_be_bytes(), &(stamp / 3).to_be_bytes(), &[1; 12]];
     tcp.extend_from_slice(&stamps.concat()[..options]);
     tcp.resize(tcp.len() + payload_len, flow as u8);
-    if flow % 2 == 0 { ipv4(&tcp, class, ident as u16) } else { ipv6(&tcp, class) }
+    if flow.is_multiple_of(2) { ipv4(&tcp, class, ident as u16) } else { ipv6(&tcp, class) }
 }
 
 fn ipv4(tcp: &[u8], class: u8, ident: u16) -> Vec<u8> {

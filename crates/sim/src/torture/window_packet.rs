@@ -78,7 +78,7 @@ impl Host {
             tcp[24..28].copy_from_slice(&connection.stamps[0].to_be_bytes());
             tcp[28..32].copy_from_slice(&connection.stamps[1].to_be_bytes());
         }
-        let class = if flow % 3 == 0 { 0x0a } else { 0x08 } | dice.seldom(50, 0x40);
+        let class = if flow.is_multiple_of(3) { 0x0a } else { 0x08 } | dice.seldom(50, 0x40);
         if ip == IPV4_LEN {
             connection.write_ipv4(class, packet);
             packet[10] ^= dice.seldom(30, 1); // A sum that is wrong comes out wrong.

@@ -390,7 +390,9 @@ impl Reader {
         let differences = &mut self.differences;
         read_packets(symbol, values, &mut |is_difference, bytes| {
             if !is_difference {
-                headers.verbatim(bytes, 0);
+                // Sent again, it comes out of turn.
+                let in_turn = is_new.then_some(&mut *headers);
+                in_turn.into_iter().for_each(|headers| headers.verbatim(bytes, 0));
                 return None;
             }
             differences.0 += 1;
