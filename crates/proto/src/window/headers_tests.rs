@@ -41,7 +41,7 @@ impl Segment {
         }
         let payload = vec![self.sequence as u8; self.payload_len];
         let mut packet = Vec::new();
-        let ip = if self.flow % 2 == 0 {
+        let ip = if self.flow.is_multiple_of(2) {
             PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
         } else {
             PacketBuilder::ipv6([1; 16], [2; 16], 64)
@@ -50,7 +50,7 @@ impl Segment {
         tcp = if self.push { tcp.psh() } else { tcp };
         let tcp = tcp.options(&options).expect("they fit");
         tcp.write(&mut packet, &payload).expect("it is a vector");
-        if self.flow % 2 == 0 {
+        if self.flow.is_multiple_of(2) {
             packet[1] = self.class;
             packet[4..6].copy_from_slice(&self.ident.to_be_bytes());
             packet[10..12].fill(0);

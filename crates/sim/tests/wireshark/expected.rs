@@ -413,13 +413,12 @@ impl Reader {
     }
 }
 
+/// What becomes of a packet, which may be a difference.
+type InOrder<'a> = dyn FnMut(bool, &[u8]) -> Option<Vec<u8>> + 'a;
+
 /// Packets behind their lengths. `in_order` is told of those that may not overtake, and whether
 /// they are differences; of these it says what they become.
-fn read_packets(
-    mut symbol: &[u8],
-    values: &mut Values,
-    in_order: &mut dyn FnMut(bool, &[u8]) -> Option<Vec<u8>>,
-) {
+fn read_packets(mut symbol: &[u8], values: &mut Values, in_order: &mut InOrder<'_>) {
     while let [high, low, rest @ ..] = symbol {
         let len = usize::from(u16::from_be_bytes([*high & 0x3f, *low]));
         if len == 0 || len > rest.len() {
