@@ -5,6 +5,8 @@
 //! cargo run --release -p corridor-proto --example header_cost
 //! ```
 
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
 use std::hint::black_box;
 use std::time::Instant;
 
