@@ -108,8 +108,35 @@ field("rank", uint16, "rank", "Rank at the addressed station afterwards")
 field("packet", bytes, "packet", "Packet")
 field("packet_no_order", bool, "packet.no_order", "May overtake packets sent before it", 16, nil,
   0x8000)
+field("packet_difference", bool, "packet.difference",
+  "A difference to the packet before it in its flow", 16, nil, 0x4000)
 field("packet_length", uint16, "packet.length", "Length of the packet", base.UNIT_STRING,
-  { " bytes" }, 0x7fff)
+  { " bytes" }, 0x3fff)
+field("packet_whole", bytes, "packet.whole", "Packet made whole")
+
+-- A packet whose headers are a difference: docs/decisions/0012-header-compression.md.
+field("difference", bytes, "difference", "Difference")
+field("difference_place", uint8, "difference.place", "Place where the flow is remembered")
+field("difference_mask", uint8, "difference.mask", "What differs", base.HEX)
+field("differs_sequence", bool, "difference.has.sequence", "Sequence number", 8, nil, 0x01)
+field("differs_ack", bool, "difference.has.ack", "Acknowledgement", 8, nil, 0x02)
+field("differs_window", bool, "difference.has.window", "Window", 8, nil, 0x04)
+field("differs_flags", bool, "difference.has.flags", "Flags", 8, nil, 0x08)
+field("differs_ident", bool, "difference.has.ident", "Identification", 8, nil, 0x10)
+field("differs_stamp", bool, "difference.has.stamp", "Timestamp", 8, nil, 0x20)
+field("differs_echo", bool, "difference.has.echo", "Timestamp echoed", 8, nil, 0x40)
+field("differs_class", bool, "difference.has.class", "Type of service or traffic class", 8, nil,
+  0x80)
+field("difference_checksum", uint16, "difference.checksum", "Checksum of TCP", base.HEX)
+field("difference_sequence", uint32, "difference.sequence", "Sequence number")
+field("difference_ack", uint32, "difference.ack", "Acknowledgement")
+field("difference_window", uint16, "difference.window", "Window")
+field("difference_flags", uint8, "difference.flags", "Flags", base.HEX)
+field("difference_ident", uint16, "difference.ident", "Identification")
+field("difference_stamp", uint32, "difference.stamp", "Timestamp ahead of the last by")
+field("difference_echo", uint32, "difference.echo", "Timestamp echoed ahead of the last by")
+field("difference_class", uint8, "difference.class", "Type of service or traffic class", base.HEX)
+field("difference_payload", bytes, "difference.payload", "Data")
 
 -- ACK.
 field("ack", ProtoField.none, "ack", "Acknowledgement")
@@ -205,13 +232,15 @@ local X = {
     SEQUENCE, WARN),
   rejected = ProtoExpert.new("corridor.air.rejected",
     "Rejected: replayed, not authentic, or of a session not accepted", SEQUENCE, NOTE),
+  relative = ProtoExpert.new("corridor.difference.unknown",
+    "Difference to the packet before it in its flow, which is not in the capture", UNDECODED, NOTE),
   given_up = ProtoExpert.new("corridor.ack.given_up.block", "Block given up by the decoder",
     SEQUENCE, WARN),
 }
 
 corridor.experts = {
   X.malformed, X.truncated, X.sealed, X.field, X.lost, X.unheard, X.again, X.dependent, X.late,
-  X.refused, X.rejected, X.given_up,
+  X.refused, X.rejected, X.relative, X.given_up,
 }
 
 -- ---- reading -----------------------------------------------------------------------------------
@@ -347,12 +376,239 @@ local function ip_dissector(range)
   return nil
 end
 
+-- Of sessions: the newest symbol, the last segments of TCP by where they are remembered, and what
+-- became of each difference, by symbol and in order.
+local flows = {}
+
+function corridor.init()
+  flows = {}
+end
+
+-- The number of `len` bytes behind the first `at`, and back.
+local function number_at(text, at, len)
+  local number = 0
+  for byte = at + 1, at + len do
+    number = number * 256 + text:byte(byte)
+  end
+  return number
+end
+
+local function bytes_of(number, len)
+  local text = ""
+  for _ = 1, len do
+    text = string.char(number % 256) .. text
+    number = math.floor(number / 256)
+  end
+  return text
+end
+
+-- Exclusive or of two bytes.
+local function xor(a, b)
+  local sum, bit = 0, 1
+  while bit < 256 do
+    if math.floor(a / bit) % 2 ~= math.floor(b / bit) % 2 then
+      sum = sum + bit
+    end
+    bit = bit * 2
+  end
+  return sum
+end
+
+-- FNV-1a over addresses and ports, folded into a byte.
+local function place_of(packet, ip)
+  local hash = 0x811c9dc5
+  local key = ip == 20 and packet:sub(13, 20) or packet:sub(9, 40)
+  key = key .. packet:sub(ip + 1, ip + 4)
+  for at = 1, #key do
+    local low = hash % 256
+    hash = hash - low + xor(low, key:byte(at))
+    hash = (hash * 0x193 + (hash % 256) * 0x1000000) % 0x100000000
+  end
+  return xor(hash % 256, math.floor(hash / 0x10000) % 256)
+end
+
+-- A segment that goes as it is, in order: what comes may differ from it.
+local function note_segment(flow, packet)
+  local ip, protocol
+  if #packet >= 20 and packet:byte(1) == 0x45 and number_at(packet, 6, 2) % 0x4000 == 0 then
+    ip, protocol = 20, packet:byte(10)
+  elseif #packet >= 40 and math.floor(packet:byte(1) / 16) == 6 then
+    ip, protocol = 40, packet:byte(7)
+  end
+  if protocol ~= 6 or #packet < ip + 20 then
+    return
+  end
+  local data, flags = ip + 4 * math.floor(packet:byte(ip + 13) / 16), packet:byte(ip + 14)
+  local plain = flags % 8 == 0 and math.floor(flags / 32) % 2 == 0
+  if data >= ip + 20 and data <= #packet and plain then
+    flow.places[place_of(packet, ip)] = { packet = packet, ip = ip, data = data }
+  end
+end
+
+local function set_class(head, ip, class)
+  if ip == 20 then
+    return head:sub(1, 1) .. bytes_of(class, 1) .. head:sub(3)
+  end
+  local low = head:byte(2) % 16
+  return bytes_of(0x6000 + class * 16 + low, 2) .. head:sub(3)
+end
+
+-- The packet that a difference stands for, as text.
+local function make_whole(last, d, payload)
+  local ip, old = last.ip, last.packet
+  local head = old:sub(1, last.data)
+  local function set(at, number, len)
+    head = head:sub(1, at) .. bytes_of(number, len) .. head:sub(at + len + 1)
+  end
+  local on = (number_at(old, ip + 4, 4) + #old - last.data) % 0x100000000
+  set(ip + 4, d.sequence or on, 4)
+  set(ip + 8, d.ack or number_at(old, ip + 8, 4), 4)
+  set(ip + 13, d.flags or old:byte(ip + 14), 1)
+  set(ip + 14, d.window or number_at(old, ip + 14, 2), 2)
+  set(ip + 16, d.checksum, 2)
+  if last.data >= ip + 32 and number_at(old, ip + 20, 4) == 0x0101080a then
+    set(ip + 24, (number_at(old, ip + 24, 4) + (d.stamp or 0)) % 0x100000000, 4)
+    set(ip + 28, (number_at(old, ip + 28, 4) + (d.echo or 0)) % 0x100000000, 4)
+  end
+  if d.class ~= nil then
+    head = set_class(head, ip, d.class)
+  end
+  if ip == 40 then
+    set(4, #head + #payload - 40, 2)
+    return head .. payload
+  end
+  set(2, #head + #payload, 2)
+  set(4, d.ident or (number_at(old, 4, 2) + 1) % 0x10000, 2)
+  set(10, 0, 2)
+  local sum = 0
+  for at = 0, 18, 2 do
+    sum = sum + number_at(head, at, 2)
+  end
+  sum = sum % 0x10000 + math.floor(sum / 0x10000)
+  sum = sum % 0x10000 + math.floor(sum / 0x10000)
+  set(10, 0xffff - sum, 2)
+  return head .. payload
+end
+
+-- A number in groups of seven bits, the lowest first.
+local function add_groups(c, tree, key)
+  local from, number, weight = c.at, 0, 1
+  for _ = 1, 5 do
+    local range = take(c, 1)
+    if range == nil then
+      return nil
+    end
+    number = number + uint(range) % 128 * weight
+    weight = weight * 128
+    if uint(range) < 128 then
+      number = number % 0x100000000
+      tree:add(F[key], c.tvb:range(from, c.at - from), number)
+      return number
+    end
+  end
+  return nil
+end
+
+-- Fields behind the mask, in their order; a length of 0: in groups.
+local DIFFERENCES = { { "sequence", 4 }, { "ack", 4 }, { "window", 2 }, { "flags", 1 },
+  { "ident", 2 }, { "stamp", 0 }, { "echo", 0 }, { "class", 1 } }
+
+local function dissect_difference_fields(c, tree)
+  local d = { place = add(c, tree, "difference_place", 1) }
+  local range = take(c, 1)
+  if range == nil then
+    return nil
+  end
+  local mask = tree:add(F.difference_mask, range)
+  for _, what in ipairs(DIFFERENCES) do
+    mask:add(F["differs_" .. what[1]], range)
+  end
+  d.checksum = add(c, tree, "difference_checksum", 2)
+  if d.checksum == nil then
+    return nil
+  end
+  local bits = uint(range)
+  for _, what in ipairs(DIFFERENCES) do
+    local key = "difference_" .. what[1]
+    if bits % 2 == 1 then
+      local read = what[2] > 0 and add(c, tree, key, what[2]) or nil
+      if what[2] == 0 then
+        read = add_groups(c, tree, key)
+      end
+      if read == nil then
+        return nil
+      end
+      d[what[1]] = read
+    end
+    bits = math.floor(bits / 2)
+  end
+  return d
+end
+
+-- What a difference becomes is found out when its symbol is first seen, and kept.
+local function difference_made_whole(state, d, payload)
+  if state.flow ~= nil then
+    local last = state.flow.places[d.place]
+    local whole = last ~= nil and make_whole(last, d, payload)
+    if whole then
+      state.flow.places[d.place] = { packet = whole, ip = last.ip, data = last.data }
+    end
+    state.made[#state.made + 1] = whole
+    return whole
+  elseif state.made ~= nil then
+    state.read = (state.read or 0) + 1
+    return state.made[state.read]
+  end
+  return nil
+end
+
+local function dissect_difference(state, range, tree)
+  local item = tree:add(F.difference, range)
+  local c = cursor(range:tvb(), 0, range:len())
+  local d = dissect_difference_fields(c, item)
+  if d == nil then
+    return ran_out(state, "difference")
+  end
+  local payload = ""
+  if left(c) > 0 then
+    local rest = take(c, left(c))
+    item:add(F.difference_payload, rest)
+    payload = rest:raw()
+  end
+  local whole = difference_made_whole(state, d, payload)
+  if not whole then
+    item:add_proto_expert_info(X.relative)
+    return
+  end
+  local made = ByteArray.new(whole, true):tvb("Packet made whole")
+  item:add(F.packet_whole, made:range()):set_generated()
+  state.packets[#state.packets + 1] = made:range()
+end
+
+-- Before the packets of a source symbol are read: new ones have to come one after the other for
+-- anything to be known of the segments before.
+local function open_symbol(state, id)
+  local key = state.session
+  local flow = flows[key] or { places = {}, symbols = {} }
+  flows[key] = flow
+  state.made = flow.symbols[id]
+  if state.made == nil and not state.truncated then
+    if flow.next ~= id then
+      flow.places = {}
+    end
+    flow.next = (id + 1) % 0x100000000
+    state.flow, state.made = flow, {}
+    flow.symbols[id] = state.made
+  end
+end
+
 -- Packets behind their lengths, until a length is zero or the symbol ends.
 local function dissect_packets(state, c, tree)
   local packets = 0
   while left(c) > 2 do
-    -- The highest bit says whether it may overtake others.
-    local len = uint(c.tvb:range(c.at, 2)) % 0x8000
+    -- The highest bits say whether it may overtake others, and whether it is a difference.
+    local word = uint(c.tvb:range(c.at, 2))
+    local len = word % 0x4000
     if len == 0 then
       break
     elseif len > left(c) - 2 then
@@ -361,10 +617,18 @@ local function dissect_packets(state, c, tree)
     end
     local prefix = take(c, 2)
     tree:add(F.packet_no_order, prefix)
+    tree:add(F.packet_difference, prefix)
     tree:add(F.packet_length, prefix)
     local range = take(c, len)
-    tree:add(F.packet, range)
-    state.packets[#state.packets + 1] = range
+    if math.floor(word / 0x4000) % 2 == 1 then
+      dissect_difference(state, range, tree)
+    else
+      tree:add(F.packet, range)
+      state.packets[#state.packets + 1] = range
+      if word < 0x8000 and state.flow ~= nil then
+        note_segment(state.flow, range:raw())
+      end
+    end
     packets = packets + 1
   end
   if left(c) > 0 then
@@ -644,7 +908,7 @@ local function dissect_window_form(state, c, form, number)
   if id == nil then
     ran_out(state, "window symbol")
   elseif form == 0 then
-    return string.format("source %.0f (+%d)", id, number)
+    return string.format("source %.0f (+%d)", id, number), id
   else
     -- Ids are told by their lowest 32 bits.
     local last = (id + number - 1) % 2 ^ 32
@@ -663,7 +927,7 @@ local function dissect_window(state, c)
   local form, number = math.floor(uint(range) / 0x4000), uint(range) % 0x4000
   tree:add(F.window_form, range)
   tree:add(form == 0 and F.window_distance or F.window_count, range)
-  local words = dissect_window_form(state, c, form, number)
+  local words, id = dissect_window_form(state, c, form, number)
   if words == nil then
     return
   end
@@ -677,6 +941,7 @@ local function dissect_window(state, c)
   local item = tree:add(F.symbol, symbol)
   generated(item, "symbol_length", symbol:len())
   if form == 0 then
+    open_symbol(state, id)
     item:append_text(" (" .. dissect_packets(state, c, item) .. ")")
   end
 end
@@ -818,7 +1083,7 @@ local function dissect_frame(state, tvb, at)
   tree:add(F.has_ack, first)
   state.kind, state.has_ack = math.floor(uint(first) / 2) % 8, uint(first) % 2 == 1
   tree:append_text(" " .. KINDS[state.kind])
-  add(c, tree, "session", 2)
+  state.session = add(c, tree, "session", 2)
   local counter = add(c, tree, "counter", 4)
   if counter == nil then
     return ran_out(state, "header")

@@ -3,23 +3,27 @@
 //! [`block`] and [`window`] read arbitrary bytes as a sequence of operations on coders, and check
 //! after each one that the decoder agrees with its [`Twin`], which solves the whole system anew.
 //! They panic when it does not. [`wire`] reads them as a frame's body, which has to be written as
-//! it was read. Three callers share them: `cargo fuzz` (in `crates/codec/fuzz`), the replay of the
-//! checked-in corpus, and property tests on random bytes.
+//! it was read; [`headers`] as packets, which have to come out of window mode's header compression
+//! as they went in. Three callers share them: `cargo fuzz` (in `crates/codec/fuzz`), the replay of
+//! the checked-in corpus, and property tests on random bytes.
 //!
 //! ```
 //! corridor_fuzz::window(b"any bytes at all");
 //! corridor_fuzz::block(&[]);
 //! corridor_fuzz::wire(b"\x06 feedback about a window, perhaps");
+//! corridor_fuzz::headers(b"segments of TCP");
 //! ```
 #![forbid(unsafe_code)]
 
 mod block;
+mod headers;
 mod input;
 mod twin;
 mod window;
 mod wire;
 
 pub use block::block;
+pub use headers::headers;
 pub use twin::{Twin, combine, unpack};
 pub use window::window;
 pub use wire::wire;

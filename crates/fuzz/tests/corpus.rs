@@ -1,5 +1,5 @@
-//! The checked-in corpus, replayed: inputs that `cargo fuzz` found to reach different code, and
-//! any that once made a coder fail.
+//! The checked-in corpus, replayed: inputs that `cargo fuzz` found to reach different code (those
+//! of `headers` are drawn at random), and any that once made a target fail.
 
 use std::fs;
 use std::path::Path;
@@ -19,6 +19,11 @@ fn replay(target: &str, run: fn(&[u8])) {
 #[test]
 fn block() {
     replay("block", corridor_fuzz::block);
+}
+
+#[test]
+fn headers() {
+    replay("headers", corridor_fuzz::headers);
 }
 
 #[test]

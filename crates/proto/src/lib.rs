@@ -88,3 +88,5 @@ pub use error::ConfigError;
 pub use station::{Destination, Event, FrameOutcome, PacketOutcome, Rejection, Station, Transmit};
 pub use stats::Stats;
 pub use unseal::Unsealer;
+#[doc(hidden)] // For fuzz targets and benchmarks.
+pub use window::headers::Contexts as HeaderContexts;

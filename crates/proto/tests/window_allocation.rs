@@ -11,6 +11,7 @@ use std::cell::Cell;
 use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
 use corridor_proto::{CodingParams, LinkErrors, Role, Station, StationConfig, StationId};
+use etherparse::PacketBuilder;
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
@@ -57,33 +58,66 @@ fn station(id: u8, peer: u8) -> Station {
     Station::new(config, [id; 32], Time::ZERO).unwrap()
 }
 
-/// A TCP segment, or a datagram, which may overtake.
-fn packet(protocol: u8) -> Vec<u8> {
-    let mut packet = vec![0; 1_400];
-    packet[..10].copy_from_slice(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, protocol]);
+const PACKET_LEN: usize = 1_400;
+const HEADERS_LEN: usize = 40;
+
+/// A datagram, which may overtake.
+fn datagram() -> Vec<u8> {
+    let mut packet = vec![0; PACKET_LEN];
+    packet[..10].copy_from_slice(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17]);
     packet
 }
 
-/// Allocations in the measured time, and packets delivered in it.
-fn run(loss_percent: u32) -> (usize, u64) {
+/// Segments of a TCP connection, whose headers travel as differences.
+struct Connection {
+    segment: Vec<u8>,
+    sequence: u32,
+}
+
+impl Connection {
+    fn new() -> Self {
+        let mut segment = Vec::new();
+        PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
+            .tcp(40_000, 80, 0, 500)
+            .ack(1)
+            .write(&mut segment, &[0; PACKET_LEN - HEADERS_LEN])
+            .unwrap();
+        Connection { segment, sequence: 0 }
+    }
+
+    fn next(&mut self) -> &[u8] {
+        self.segment[24..28].copy_from_slice(&self.sequence.to_be_bytes());
+        self.sequence = self.sequence.wrapping_add((PACKET_LEN - HEADERS_LEN) as u32);
+        &self.segment
+    }
+}
+
+/// Allocations in the measured time, packets delivered in it, and how many there had differences
+/// for headers.
+fn run(loss_percent: u32) -> (usize, u64, u64) {
     let mut stations = [station(1, 2), station(2, 1)];
     let mut losses =
         StreamKey { seed: 1, replication: 0, entity: 0, purpose: "allocation" }.stream();
-    let packets = [packet(6), packet(17)];
+    let datagram = datagram();
+    let mut connections = [Connection::new(), Connection::new()];
     let mut frame = Vec::with_capacity(2_000);
-    let delivered = |stations: &[Station; 2]| {
-        stations.iter().map(|station| station.stats().packets_delivered).sum::<u64>()
+    let counted = |stations: &[Station; 2]| {
+        let stats = stations.each_ref().map(|station| station.stats());
+        let delivered: u64 = stats.iter().map(|stats| stats.packets_delivered).sum();
+        (delivered, stats.iter().map(|stats| stats.packets_compressed).sum::<u64>())
     };
-    let mut before = (0, 0);
+    let mut before = (0, (0, 0));
     for ms in 0..WARM_UP_MS + MEASURED_MS {
         let now = Time::from_millis(ms);
         if ms == WARM_UP_MS {
-            before = (ALLOCATIONS.with(Cell::get), delivered(&stations));
+            before = (ALLOCATIONS.with(Cell::get), counted(&stations));
         }
         for count in 0..PACKETS_PER_MS {
-            stations[0].handle_packet(now, &packets[count % 2]);
             if count % 2 == 0 {
-                stations[1].handle_packet(now, &packets[0]);
+                stations[0].handle_packet(now, connections[0].next());
+                stations[1].handle_packet(now, connections[1].next());
+            } else {
+                stations[0].handle_packet(now, &datagram);
             }
         }
         for from in [0, 1] {
@@ -101,14 +135,17 @@ fn run(loss_percent: u32) -> (usize, u64) {
             while station.poll_event().is_some() {}
         }
     }
-    (ALLOCATIONS.with(Cell::get) - before.0, delivered(&stations) - before.1)
+    let allocations = ALLOCATIONS.with(Cell::get) - before.0;
+    let (delivered, compressed) = counted(&stations);
+    (allocations, delivered - before.1.0, compressed - before.1.1)
 }
 
 #[test]
 fn a_steady_flow_allocates_nothing() {
     for loss_percent in [0, 10] {
-        let (allocations, packets) = run(loss_percent);
+        let (allocations, packets, compressed) = run(loss_percent);
         assert!(packets > 50_000, "{packets} packets at {loss_percent} %");
+        assert!(compressed > packets / 2, "{compressed} of {packets} compressed");
         // What there is comes from a greeting within the time, if there is one.
         assert!(allocations < 10, "{allocations} allocations at {loss_percent} %");
     }

@@ -36,6 +36,7 @@ const CHECKSUM_AT: usize = 16;
 /// Where the timestamps are if they are the first option (RFC 7323, Appendix A).
 const TIMESTAMPS_AT: usize = 20;
 const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
+const TIMESTAMPS_LEN: usize = TIMESTAMPS.len() + 8;
 
 const FIN: u8 = 0x01;
 const SYN: u8 = 0x02;
@@ -68,20 +69,27 @@ struct Context {
 
 /// The contexts of one direction, at either end.
 #[derive(Debug)]
-pub(crate) struct Contexts(Vec<Option<Box<Context>>>);
+pub struct Contexts(Vec<Option<Box<Context>>>);
+
+impl Default for Contexts {
+    fn default() -> Self {
+        Contexts::new()
+    }
+}
 
 impl Contexts {
-    pub(crate) fn new() -> Self {
+    /// Nothing is known of any flow.
+    pub fn new() -> Self {
         Contexts(vec![None; CONTEXTS])
     }
 
     /// Nothing is known of the other end's contexts any more, or of the packets between.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.0.fill(None);
     }
 
     /// A packet goes, or came, verbatim and in order.
-    pub(crate) fn note_verbatim(&mut self, packet: &[u8]) {
+    pub fn note_verbatim(&mut self, packet: &[u8]) {
         if let Some(lengths) = Lengths::of(packet) {
             let slot = &mut self.0[lengths.place(packet)];
             match slot {
@@ -93,7 +101,7 @@ impl Contexts {
 
     /// Appends a packet that goes in order as a difference, if that serves, and returns true; else
     /// it has to go verbatim, and to be noted.
-    pub(crate) fn compress(&mut self, packet: &[u8], out: &mut Vec<u8>) -> bool {
+    pub fn compress(&mut self, packet: &[u8], out: &mut Vec<u8>) -> bool {
         self.try_compress(packet, out).is_some()
     }
 
@@ -120,12 +128,20 @@ impl Contexts {
     }
 
     /// Puts the packet that a difference stands for into `packet`; `None` if its context is not
-    /// known, or it makes no sense.
-    pub(crate) fn expand(&mut self, difference: &[u8], packet: &mut Vec<u8>) -> Option<()> {
+    /// known, it makes no sense, or the packet would be longer than `len_max` bytes.
+    pub fn expand(
+        &mut self,
+        difference: &[u8],
+        len_max: usize,
+        packet: &mut Vec<u8>,
+    ) -> Option<()> {
         let mut read = Reader(difference);
         let context = self.0[usize::from(read.u8()?)].as_mut()?;
         let fields = Fields::parse(&mut read)?;
         let payload = read.0;
+        if context.headers.len() + payload.len() > len_max {
+            return None;
+        }
         let headers = context.apply(&fields, payload.len());
         packet.clear();
         packet.extend_from_slice(&headers);
@@ -300,7 +316,9 @@ impl Context {
     /// Where the timestamps are, if there are any.
     fn timestamps(&self) -> Option<usize> {
         let at = self.tcp + TIMESTAMPS_AT;
-        (self.headers.get(at..at + 4) == Some(&TIMESTAMPS[..])).then_some(at + 4)
+        // Whoever sends options that end early does not get them read beyond their end.
+        let option = self.headers.get(at..at + TIMESTAMPS_LEN)?;
+        option.starts_with(&TIMESTAMPS).then_some(at + TIMESTAMPS.len())
     }
 
     /// The sequence number after the last segment.
@@ -379,7 +397,7 @@ impl Context {
         if has(CLASS) {
             set_class(&mut headers, fields.class);
         }
-        // Lengths from the network are bounded by that of a frame.
+        // Bounded: a packet from the host by the tunnel's MTU, one from the network by `expand`.
         let len = headers.len() + payload_len;
         if tcp == IPV4_LEN {
             let ident = if has(IDENT) { fields.ident } else { self.next_ident() };

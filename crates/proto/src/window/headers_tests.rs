@@ -5,6 +5,9 @@ use proptest::prelude::*;
 
 use super::headers::Contexts;
 
+/// Longest packet that garbage may become.
+const LEN_MAX: usize = 90;
+
 /// What a segment says beyond its flow.
 #[derive(Clone, Debug)]
 struct Segment {
@@ -38,7 +41,7 @@ impl Segment {
         }
         let payload = vec![self.sequence as u8; self.payload_len];
         let mut packet = Vec::new();
-        let ip = if self.flow % 2 == 0 {
+        let ip = if self.flow.is_multiple_of(2) {
             PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
         } else {
             PacketBuilder::ipv6([1; 16], [2; 16], 64)
@@ -47,7 +50,7 @@ impl Segment {
         tcp = if self.push { tcp.psh() } else { tcp };
         let tcp = tcp.options(&options).expect("they fit");
         tcp.write(&mut packet, &payload).expect("it is a vector");
-        if self.flow % 2 == 0 {
+        if self.flow.is_multiple_of(2) {
             packet[1] = self.class;
             packet[4..6].copy_from_slice(&self.ident.to_be_bytes());
             packet[10..12].fill(0);
@@ -79,13 +82,29 @@ impl Pair {
         if self.sender.compress(packet, &mut difference) {
             self.len = difference.len();
             let mut out = Vec::new();
-            return self.receiver.expand(&difference, &mut out).map(|()| out);
+            return self.receiver.expand(&difference, packet.len(), &mut out).map(|()| out);
         }
         assert!(difference.is_empty(), "nothing is left behind");
         self.sender.note_verbatim(packet);
         self.receiver.note_verbatim(packet);
         self.len = packet.len();
         Some(packet.to_vec())
+    }
+
+    /// Where a flow is remembered: the first byte of its differences.
+    fn place_of(&self, packet: &[u8]) -> u8 {
+        let mut contexts = Contexts::new();
+        contexts.note_verbatim(packet);
+        let mut difference = Vec::new();
+        let header_len = if packet[0] == 0x45 { 20 } else { 40 };
+        let sequence_at = header_len + 4;
+        let mut next = packet.to_vec();
+        let payload_len = packet.len() - header_len - 4 * usize::from(packet[header_len + 12] >> 4);
+        let sequence = u32::from_be_bytes(packet[sequence_at..][..4].try_into().expect("four"));
+        let sequence = sequence.wrapping_add(payload_len as u32).to_be_bytes();
+        next[sequence_at..sequence_at + 4].copy_from_slice(&sequence);
+        assert!(contexts.compress(&next, &mut difference));
+        difference[0]
     }
 }
 
@@ -166,6 +185,67 @@ fn headers_that_are_odd_go_verbatim() {
     assert!(pair.sender.compress(&good, &mut Vec::new()));
 }
 
+/// A segment whose header has room for this many bytes of options.
+fn with_options(flow: u8, sequence: u32, options: &[u8]) -> Vec<u8> {
+    let mut packet = Segment { flow, stamps: None, ..Segment::new(sequence, 100) }.packet();
+    packet.splice(40..40, options.iter().copied());
+    packet[32] = (5 + options.len() as u8 / 4) << 4;
+    let len = packet.len() as u16;
+    packet[2..4].copy_from_slice(&len.to_be_bytes());
+    packet[10..12].fill(0);
+    let sum = etherparse::Ipv4HeaderSlice::from_slice(&packet)
+        .expect("it is IPv4")
+        .to_header()
+        .calc_header_checksum();
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
+    packet
+}
+
+#[test]
+fn timestamps_that_end_early_are_no_timestamps() {
+    for options in [&[1, 1, 8, 10][..], &[1, 1, 8, 10, 9, 9, 9, 9]] {
+        let mut pair = Pair::new();
+        for sequence in [1, 101] {
+            let packet = with_options(0, sequence, options);
+            assert_eq!(pair.pass(&packet), Some(packet));
+        }
+        assert_eq!(pair.len, 6 + 100, "it went as a difference, with its identification");
+        // Nor does a peer that says so get anything read or written beyond them.
+        let (mask, place) = (1 << 5 | 1 << 6, pair.place_of(&with_options(0, 201, options)));
+        let difference = [place, mask, 0, 0, 1, 1, 7];
+        assert!(pair.receiver.expand(&difference, 1_000, &mut Vec::new()).is_some());
+    }
+}
+
+#[test]
+fn no_packet_is_made_longer_than_the_tunnel_takes() {
+    let mut pair = Pair::new();
+    pair.pass(&Segment::new(1, 100).packet());
+    let packet = Segment::new(101, 100).packet();
+    let (mut difference, mut out) = (Vec::new(), Vec::new());
+    assert!(pair.sender.compress(&packet, &mut difference));
+    assert_eq!(pair.receiver.expand(&difference, packet.len() - 1, &mut out), None);
+    assert_eq!(pair.receiver.expand(&difference, packet.len(), &mut out), Some(()));
+    assert_eq!(out, packet);
+}
+
+#[test]
+fn flows_of_one_place_do_not_mix() {
+    // IPv4 and IPv6, alike in the lengths of their headers, and where they are remembered.
+    let mut pair = Pair::new();
+    let four = |flow, at: u32| with_options(flow, 1 + 100 * at, &[1; 32]);
+    let six = |flow, at: u32| Segment { flow, ..Segment::new(1 + 100 * at, 100) }.packet();
+    let flows = (0..=254).step_by(2).flat_map(|a| (1..=255).step_by(2).map(move |b| (a, b)));
+    let mut flows = flows.filter(|&(a, b)| pair.place_of(&four(a, 0)) == pair.place_of(&six(b, 0)));
+    let (a, b) = flows.next().expect("some of 16384 pairs of flows share a place of 256");
+    drop(flows);
+    for at in 0..10 {
+        for packet in [four(a, at), six(b, at), four(a, at + 100)] {
+            assert_eq!(pair.pass(&packet), Some(packet));
+        }
+    }
+}
+
 fn segments() -> impl Strategy<Value = Vec<Segment>> {
     let segment = (
         (0u8..4, 0u32..4, any::<bool>(), prop_oneof![Just(0u32), 0u32..5_000]),
@@ -226,8 +306,8 @@ proptest! {
                 if let Some(first) = difference.first_mut() {
                     *first = place;
                 }
-                let made = contexts.expand(&difference, &mut out);
-                prop_assert!(made.is_none() || out.len() < difference.len() + 101);
+                let made = contexts.expand(&difference, LEN_MAX, &mut out);
+                prop_assert!(made.is_none() || out.len() <= LEN_MAX.min(difference.len() + 100));
             }
         }
     }

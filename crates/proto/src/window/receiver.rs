@@ -17,7 +17,7 @@ use crate::bounds::{WINDOW_ACK_INTERVAL_MIN, WINDOW_GAPS_MAX};
 use crate::egress::EgressQueue;
 use crate::stats::Stats;
 use crate::symbol;
-use crate::wire::{WINDOW_BITMAP_LEN_MAX, WindowAck, WindowForm, WindowSymbol};
+use crate::wire::{PACKET_PREFIX_LEN, WINDOW_BITMAP_LEN_MAX, WindowAck, WindowForm, WindowSymbol};
 
 /// Feedback comes so many times as often while something is missing. Where both ways share the air,
 /// feedback takes it from what it is about; there the interval has to be long.
@@ -70,7 +70,7 @@ impl WindowReceiver {
             deadline,
             ack_interval,
             next,
-            in_order: InOrder { contexts: Contexts::new(), packet: Vec::new() },
+            in_order: InOrder::new(symbol_size_max),
             noted: VecDeque::new(),
             heard: None,
             frames: 0,
@@ -297,10 +297,13 @@ impl WindowReceiver {
     }
 }
 
-/// Delivers the packets of a symbol that need no order.
+/// Delivers the packets of a symbol that need no order. Those do not go as differences: what they
+/// would differ from is not known before its turn.
 fn deliver_overtaking(symbol: &[u8], egress: &mut EgressQueue, stats: &mut Stats) {
-    for packet in symbol::packets(symbol) {
-        if !packet.in_order {
+    for packet in symbol::packets(symbol).filter(|packet| !packet.in_order) {
+        if packet.is_difference {
+            stats.packets_not_expanded += 1;
+        } else {
             deliver_packet(packet.bytes, egress, stats);
         }
     }
@@ -315,19 +318,28 @@ fn deliver_packet(bytes: &[u8], egress: &mut EgressQueue, stats: &mut Stats) {
 /// Delivers the packets that need the order, symbol by symbol, and makes their headers whole.
 struct InOrder {
     contexts: Contexts,
+    /// Longest packet that the sender can have been given: it has to fit a symbol as it is.
+    packet_len_max: usize,
     packet: Vec<u8>,
 }
 
 impl InOrder {
+    fn new(symbol_size_max: usize) -> Self {
+        let packet_len_max = symbol_size_max.saturating_sub(PACKET_PREFIX_LEN);
+        InOrder { contexts: Contexts::new(), packet_len_max, packet: Vec::new() }
+    }
+
     fn deliver(&mut self, symbol: &[u8], egress: &mut EgressQueue, stats: &mut Stats) {
         for packet in symbol::packets(symbol).filter(|packet| packet.in_order) {
             if !packet.is_difference {
                 deliver_packet(packet.bytes, egress, stats);
                 self.contexts.note_verbatim(packet.bytes);
-            } else if self.contexts.expand(packet.bytes, &mut self.packet).is_some() {
-                deliver_packet(&self.packet, egress, stats);
-            } else {
-                stats.packets_not_expanded += 1;
+                continue;
+            }
+            let (most, whole) = (self.packet_len_max, &mut self.packet);
+            match self.contexts.expand(packet.bytes, most, whole) {
+                Some(()) => deliver_packet(whole, egress, stats),
+                None => stats.packets_not_expanded += 1,
             }
         }
     }

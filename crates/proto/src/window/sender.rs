@@ -595,6 +595,8 @@ impl WindowSender {
             }
             if source.fate != Fate::Received {
                 stats.packets_given_up += u64::from(source.packets);
+                // The receiver passes over it, if it has not, and forgets all headers.
+                self.contexts.clear();
             }
             let next = self.coder.base() + 1;
             self.told_deficit = self.told_deficit.saturating_sub(usize::from(

@@ -9,6 +9,8 @@
 //! group mode=window ...          the same in window mode, or D alone (mode=mixed)
 //! send S 3                       S's host sends three packets, each as long as a symbol
 //! send S 3 udp                   the same with headers of UDP: they need no order
+//! send S 3 tcp                   the same as segments of a TCP connection, one after the other
+//! send S 1 tcp again             a segment with the sequence number of the one before
 //! run 5                          five milliseconds pass
 //! lose S ENC 2 [at D]            the next two ENC frames of S are not heard (by D)
 //! hold S ENC 1                   the next ENC frame of S is kept back
@@ -33,6 +35,7 @@ use corridor_proto::{
     CodingParams, ErasureRatios, Field, FrameOutcome, Goal, LinkErrors, Mode, Order, Policy, Role,
     Station, StationConfig, StationId,
 };
+use etherparse::PacketBuilder;
 use open::Eavesdropper;
 
 const NAMES: [&str; 3] = ["S", "D", "H"];
@@ -45,6 +48,8 @@ const UDP_HEADERS: [u8; 28] = {
     (headers[0], headers[9]) = (0x45, 17);
     headers
 };
+/// IPv4's and TCP's, without options.
+const SEGMENT_HEADERS_LEN: usize = 40;
 
 /// Frames of a station that do not arrive as they should.
 struct Rule {
@@ -70,7 +75,20 @@ pub struct Script {
     sent: Vec<(usize, Kind, Vec<u8>)>,
     shown: Vec<Kind>,
     packets: [u32; 2],
+    /// Sequence numbers that the hosts' connections have come to.
+    sequences: [u32; 2],
+    /// Segments the hosts have sent: they come out as they were, or not at all.
+    segments: Vec<Vec<u8>>,
     trace: String,
+}
+
+/// What a packet is beyond its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Text,
+    Datagram,
+    Segment,
+    SegmentAgain,
 }
 
 impl Script {
@@ -87,6 +105,8 @@ impl Script {
             sent: Vec::new(),
             shown: vec![Kind::Enc, Kind::Ack, Kind::Window, Kind::WindowAck],
             packets: [0; 2],
+            sequences: [1; 2],
+            segments: Vec::new(),
             trace: String::new(),
         }
     }
@@ -103,8 +123,12 @@ impl Script {
     fn command(&mut self, words: &[&str]) {
         match *words {
             ["group", ref options @ ..] => self.group(options),
-            ["send", who, count] => self.send(station(who), count, false),
-            ["send", who, count, "udp"] => self.send(station(who), count, true),
+            ["send", who, count] => self.send(station(who), count, Form::Text),
+            ["send", who, count, "udp"] => self.send(station(who), count, Form::Datagram),
+            ["send", who, count, "tcp"] => self.send(station(who), count, Form::Segment),
+            ["send", who, count, "tcp", "again"] => {
+                self.send(station(who), count, Form::SegmentAgain);
+            }
             ["run", ms] => self.pass(ms.parse().expect("milliseconds")),
             ["lose", who, what, count] => self.rule(who, what, count, None, false),
             ["lose", who, what, count, "at", at] => self.rule(who, what, count, Some(at), false),
@@ -236,18 +260,42 @@ impl Script {
         let _ = writeln!(self.trace, "{} {}", NAMES[index], told.join(", "));
     }
 
-    fn send(&mut self, from: usize, count: &str, udp: bool) {
+    fn send(&mut self, from: usize, count: &str, form: Form) {
         for _ in 0..count.parse().expect("a number of packets") {
             self.packets[from] += 1;
             let name = format!("{}{}", ["p", "q"][from], self.packets[from]);
-            let mut packet = if udp { UDP_HEADERS.to_vec() } else { Vec::new() };
-            let len = self.stations[from].tunnel_mtu() - packet.len();
+            let most = self.stations[from].tunnel_mtu();
+            let mut packet = match form {
+                Form::Text => Vec::new(),
+                Form::Datagram => UDP_HEADERS.to_vec(),
+                Form::Segment | Form::SegmentAgain => {
+                    self.segment(from, form == Form::SegmentAgain, most)
+                }
+            };
+            let len = most - packet.len();
             packet.extend_from_slice(format!("{name:.<len$}").as_bytes());
+            self.segments.extend(is_segment(&packet).then(|| packet.clone()));
             let outcome = self.stations[from].handle_packet(self.now, &packet);
             if outcome != corridor_proto::PacketOutcome::Accepted {
                 self.say(&format!("{} refuses {name}: {outcome:?}", NAMES[from]));
             }
         }
+    }
+
+    /// The headers of the next segment, or of the one before once more; it is `len` bytes long.
+    fn segment(&mut self, from: usize, again: bool, len: usize) -> Vec<u8> {
+        let data_len = (len - SEGMENT_HEADERS_LEN) as u32;
+        let sequence = &mut self.sequences[from];
+        *sequence -= if again { data_len } else { 0 };
+        let mut headers = Vec::new();
+        PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
+            .tcp(40_000, 80, *sequence, 500)
+            .ack(1)
+            .write(&mut headers, &vec![0; data_len as usize])
+            .expect("it is a vector");
+        headers.truncate(SEGMENT_HEADERS_LEN);
+        *sequence += data_len;
+        headers
     }
 
     // ---- the air ------------------------------------------------------------------------------
@@ -322,7 +370,11 @@ impl Script {
     fn take(&mut self, index: usize) {
         let mut packets = Vec::new();
         while let Some(packet) = self.stations[index].poll_packet() {
-            let text = packet.strip_prefix(&UDP_HEADERS).unwrap_or(packet);
+            let mut text = packet.strip_prefix(&UDP_HEADERS).unwrap_or(packet);
+            if is_segment(packet) {
+                assert!(self.segments.iter().any(|sent| sent == packet), "{packet:02x?}");
+                text = &packet[SEGMENT_HEADERS_LEN..];
+            }
             let text = String::from_utf8_lossy(text);
             packets.push(text.trim_end_matches('.').to_owned());
         }
@@ -354,6 +406,11 @@ impl Script {
         let ms = self.now.as_nanos() / 1_000_000;
         let _ = writeln!(self.trace, "{ms:>4} {what}");
     }
+}
+
+fn is_segment(packet: &[u8]) -> bool {
+    const TCP: u8 = 6;
+    packet.len() > SEGMENT_HEADERS_LEN && packet[0] == 0x45 && packet[9] == TCP
 }
 
 fn station(name: &str) -> usize {

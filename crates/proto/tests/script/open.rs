@@ -109,9 +109,11 @@ impl Eavesdropper {
             Kind::Report => words.push("REPORT".into()),
             Kind::Window => {
                 let number = |id| self.symbol_number(sender, id);
-                words.push(match WindowSymbol::parse(rest)?.form {
+                let symbol = WindowSymbol::parse(rest)?;
+                words.push(match symbol.form {
                     WindowForm::Source { id, distance } => {
-                        format!("WIN {} (+{distance})", number(id))
+                        let what = differences(symbol.symbol);
+                        format!("WIN {} (+{distance}){what}", number(id))
                     }
                     WindowForm::Coded { first, count } => {
                         let last = first.wrapping_add(u32::from(count.get()) - 1);
@@ -160,4 +162,20 @@ impl Eavesdropper {
         let first = self.flows.get(&flow).map_or(0, |flow| flow.2);
         id.wrapping_sub(first) as i32
     }
+}
+
+/// Packets of a source symbol that are sent as what differs from others, in words.
+fn differences(mut symbol: &[u8]) -> String {
+    let mut words = String::new();
+    while let [high, low, rest @ ..] = symbol {
+        let len = usize::from(u16::from_be_bytes([*high & 0x3f, *low]));
+        if len == 0 || len > rest.len() {
+            break;
+        }
+        if high & 0x40 != 0 {
+            words += &format!(", a difference of {len} bytes");
+        }
+        symbol = &rest[len..];
+    }
+    words
 }

@@ -9,7 +9,7 @@ use super::coverage::{Coverage, Feature};
 use super::invariants::{Broken, Invariant, check_bounds, check_ranks, egress_packets_max, ensure};
 use super::ledger::{Fate, Ledger};
 use super::scenario::{Place, Scenario};
-use super::window_ledger::WindowLedger;
+use super::window_ledger::{Lost, WindowLedger};
 use super::window_packet;
 
 /// What is seen of a station after an event.
@@ -52,6 +52,8 @@ pub(super) struct Books {
     witnesses: Vec<Unsealer>,
     clear: Vec<u8>,
     serial: u64,
+    /// Hosts of windows, by their station.
+    hosts: BTreeMap<usize, window_packet::Host>,
     /// An insider can make anybody deliver anything.
     trusted: bool,
     /// Frames stay in order on the way.
@@ -89,6 +91,7 @@ impl Books {
             witnesses,
             clear: Vec::new(),
             serial: 0,
+            hosts: BTreeMap::new(),
             trusted: scenario.insider_ppm == 0,
             ordered: network.late_ppm == 0 && scenario.forged_ppm == 0,
             perfect: scenario.is_perfect(),
@@ -106,7 +109,8 @@ impl Books {
     pub(super) fn fill(&mut self, from: usize, packet: &mut [u8]) {
         self.serial += 1;
         if matches!(self.flows.get(&from), Some(Flow::Window(_) | Flow::Mute)) {
-            return window_packet::fill(self.serial as u32, packet);
+            let host = self.hosts.entry(from).or_insert_with(window_packet::Host::new);
+            return host.fill(self.serial as u32, packet);
         }
         // Short packets have but a number: they are told apart within 65536 of them.
         let mut state = self.serial | (from as u64) << 48;
@@ -217,8 +221,11 @@ impl Books {
                 ledger.look_at_receiver(view, from, delivered, given_up)
             }
             Some(Flow::Window(ledger)) => {
-                let given_up = stats.symbols_given_up - before.symbols_given_up;
-                ledger.look_at_receiver(view, from, delivered, given_up)
+                let lost = Lost {
+                    given_up: stats.symbols_given_up - before.symbols_given_up,
+                    not_expanded: stats.packets_not_expanded - before.packets_not_expanded,
+                };
+                ledger.look_at_receiver(view, from, delivered, lost)
             }
             Some(Flow::Plain(flow)) => {
                 delivered.iter().try_for_each(|packet| flow.take(packet, self.ordered))

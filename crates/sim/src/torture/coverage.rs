@@ -78,6 +78,8 @@ features! {
     WindowCoded = "window_coded_frames",
     WindowMarked = "window_packets_marked",
     WindowDropped = "window_packets_dropped_codel",
+    WindowCompressed = "window_packets_compressed",
+    WindowNotExpanded = "window_packets_not_expanded",
     WindowGivenUpReceiver = "window_packets_given_up_receiver",
     WindowGivenUpSender = "window_packets_given_up_sender",
     WindowRepeated = "window_packets_repeated_after_restart",
@@ -219,6 +221,8 @@ pub(super) fn count_stats(stats: &Stats, into: &mut Coverage) {
         (Feature::WindowCoded, if stats.blocks_opened == 0 { stats.coded_frames_sent } else { 0 }),
         (Feature::WindowMarked, stats.packets_marked),
         (Feature::WindowDropped, stats.packets_dropped_codel),
+        (Feature::WindowCompressed, stats.packets_compressed),
+        (Feature::WindowNotExpanded, stats.packets_not_expanded),
     ];
     counts.into_iter().for_each(|(feature, count)| into.add(feature, count));
 }

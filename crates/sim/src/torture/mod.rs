@@ -15,6 +15,7 @@
 //! | `network`, `adversary` | what happens to frames, and whoever forges them |
 //! | `invariants`, `ledger`, `books` | what must hold, and where every packet is |
 //! | `window_ledger`, `window_packet` | the same in window mode, and packets for it |
+//! | `window_headers` | headers of TCP that were sent as differences, made whole |
 //! | `subject` | a station, and faults planted to see the checks bite |
 //! | `shrink`, `tally`, `coverage` | smaller scenarios; what runs came to, and touched |
 
@@ -32,6 +33,7 @@ mod scenario;
 mod shrink;
 mod subject;
 mod tally;
+mod window_headers;
 mod window_ledger;
 mod window_packet;
 
@@ -45,6 +47,8 @@ pub use scenario::{
 pub use shrink::{Shrunk, shrink};
 pub use subject::{Fault, Plant};
 pub use tally::{FAILURES_KEPT_MAX, Failure, Tally};
+#[doc(hidden)]
+pub use window_headers::HeaderTwin;
 
 /// What a run came to.
 #[derive(Clone, Debug, PartialEq, Eq)]

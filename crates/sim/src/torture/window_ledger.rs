@@ -2,7 +2,9 @@
 //!
 //! Whoever holds the key reads along: each source symbol is in the books with its packets before
 //! anybody can hear it. The receiver passes over symbols in order; each one was delivered whole by
-//! then, or is given up, and of these there have to be as many as its counter rose by.
+//! then, or is given up, and of these there have to be as many as its counter rose by. From a
+//! symbol that was delivered only such packets may be missing as differ from one that the receiver
+//! never had, or had before it passed over something; they are counted as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +16,7 @@ use corridor_proto::{Delivery, Mode, Stats};
 
 use super::invariants::{Broken, Invariant, ensure};
 use super::ledger::Fate;
+use super::window_headers::HeaderTwin;
 use super::window_packet::{flow_of, is_marked_copy, needs_order, unmarked};
 
 struct Packet {
@@ -22,7 +25,18 @@ struct Packet {
     run: usize,
     /// Symbol since the sender started, and place in it.
     place: Option<(usize, usize)>,
+    /// The packet before it in its flow, if it was sent as what differs from that.
+    differs_from: Option<usize>,
     fate: Fate,
+}
+
+/// What a receiver counted in an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Lost {
+    /// Symbols given up.
+    pub(super) given_up: u64,
+    /// Packets that could not be made whole.
+    pub(super) not_expanded: u64,
 }
 
 /// One start of the sender.
@@ -39,6 +53,7 @@ struct Run {
     /// The newest packet of each flow that is part of a symbol.
     newest: BTreeMap<Vec<u8>, usize>,
     symbols: Vec<Vec<usize>>,
+    headers: HeaderTwin,
     /// Symbols that have left the sender.
     gone: usize,
     /// Symbols that left it although no receiver had passed them: the receiver has to have them.
@@ -56,6 +71,9 @@ struct Reader {
     delivered: BTreeSet<usize>,
     /// The last packet delivered in order.
     last: Option<(usize, usize)>,
+    /// From which symbol on it has passed over none; more than one where that cannot be told from
+    /// outside yet.
+    unbroken: BTreeSet<usize>,
     span: usize,
 }
 
@@ -110,6 +128,7 @@ impl WindowLedger {
             placed: 0,
             newest: BTreeMap::new(),
             symbols: Vec::new(),
+            headers: HeaderTwin::default(),
             gone: 0,
             claimed: BTreeSet::new(),
             reached: 0,
@@ -132,7 +151,8 @@ impl WindowLedger {
         run.accepted += 1;
         run.known.insert(unmarked(&bytes), number);
         let (in_order, run) = (needs_order(&bytes, self.delivery), self.runs.len() - 1);
-        self.packets.push(Packet { bytes, in_order, run, place: None, fate: Fate::Waits });
+        let (place, differs_from, fate) = (None, None, Fate::Waits);
+        self.packets.push(Packet { bytes, in_order, run, place, differs_from, fate });
     }
 
     pub(super) fn refused(&mut self) {
@@ -186,19 +206,45 @@ impl WindowLedger {
         run.symbols.push(Vec::new());
         let mut rest = symbol.symbol;
         while let [high, low, behind @ ..] = rest {
-            let len = usize::from(u16::from_be_bytes([*high & 0x7f, *low]));
+            let len = usize::from(u16::from_be_bytes([*high & 0x3f, *low]));
             if len == 0 || len > behind.len() {
                 break;
             }
-            self.place(&behind[..len], high >> 7 == 0, index)?;
+            let (bytes, in_order) = (&behind[..len], high & 0x80 == 0);
+            if high & 0x40 != 0 {
+                self.place_difference(bytes, in_order, index)?;
+            } else {
+                let number = self.place(bytes, in_order, index)?;
+                let run = self.runs.last_mut().filter(|_| in_order);
+                run.into_iter().for_each(|run| run.headers.verbatim(bytes, number));
+            }
             rest = &behind[len..];
         }
         Ok(())
     }
 
-    /// A packet is part of a symbol.
-    fn place(&mut self, bytes: &[u8], in_order: bool, symbol: usize) -> Result<(), Broken> {
+    /// What differs from a packet is part of a symbol.
+    fn place_difference(
+        &mut self,
+        bytes: &[u8],
+        in_order: bool,
+        symbol: usize,
+    ) -> Result<(), Broken> {
         let Some(run) = self.runs.last_mut() else { return Ok(()) };
+        let broken = |what| (Invariant::Delivery, format!("in symbol {symbol}: {what}"));
+        let (whole, before) = run.headers.expand(bytes).map_err(broken)?;
+        let number = self.place(&whole, in_order, symbol)?;
+        self.packets[number].differs_from = Some(before);
+        let run = self.runs.last_mut().filter(|_| in_order);
+        let run = run.ok_or_else(|| broken("a difference may overtake".to_owned()))?;
+        run.headers.note(bytes, &whole, number);
+        Ok(())
+    }
+
+    /// A packet is part of a symbol; returns its number.
+    fn place(&mut self, bytes: &[u8], in_order: bool, symbol: usize) -> Result<usize, Broken> {
+        let nobody = (Invariant::Delivery, "nobody has started".to_owned());
+        let run = self.runs.last_mut().ok_or(nobody)?;
         let Some(&number) = run.known.get(&unmarked(bytes)) else {
             let text = format!("{bytes:02x?} is in symbol {symbol}, and was never accepted");
             return Err((Invariant::Delivery, text));
@@ -220,7 +266,8 @@ impl WindowLedger {
         let newest = run.newest.insert(flow_of(bytes), number);
         ensure(newest.is_none_or(|newest| newest < number), Invariant::Delivery, || {
             format!("packet {number} was sent behind {newest:?} of its flow")
-        })
+        })?;
+        Ok(number)
     }
 
     /// Looks at the sender after an event.
@@ -256,19 +303,20 @@ impl WindowLedger {
     // ---- the receiver -------------------------------------------------------------------------
 
     /// Looks at the receiver after an event that brought its host `delivered`, and raised its
-    /// counter of symbols given up by `given_up`.
+    /// counters by `lost`.
     pub(super) fn look_at_receiver(
         &mut self,
         view: &Inspection,
         sender: u8,
         delivered: &[Vec<u8>],
-        given_up: u64,
+        lost: Lost,
     ) -> Result<(), Broken> {
         let peer = view.peers.iter().find(|peer| peer.id.0 == sender);
         let instance = peer.and_then(|peer| peer.instance);
         let window = view.window.and_then(|window| Some((window.next?, window.span)));
         let (Some(instance), Some((next, span))) = (instance, window) else {
-            return ensure(delivered.is_empty() && given_up == 0, Invariant::Delivery, || {
+            let nothing = lost == Lost { given_up: 0, not_expanded: 0 };
+            return ensure(delivered.is_empty() && nothing, Invariant::Delivery, || {
                 "packets came out before the peer joined".to_owned()
             });
         };
@@ -287,7 +335,7 @@ impl WindowLedger {
             self.open_reader(run, to)?;
         }
         delivered.iter().try_for_each(|packet| self.take(packet, to))?;
-        self.walk(to, given_up)?;
+        self.walk(to, lost)?;
         if let Some(reader) = &mut self.reader {
             reader.span = span;
         }
@@ -317,8 +365,8 @@ impl WindowLedger {
             )
         })?;
         self.readers += 1;
-        let delivered = BTreeSet::new();
-        self.reader = Some(Reader { run, at: to, delivered, last: None, span: 0 });
+        let (delivered, unbroken) = (BTreeSet::new(), BTreeSet::from([to]));
+        self.reader = Some(Reader { run, at: to, delivered, last: None, unbroken, span: 0 });
         Ok(())
     }
 
@@ -352,35 +400,44 @@ impl WindowLedger {
     }
 
     /// The receiver has moved on to a symbol: what it passed was delivered, or given up.
-    fn walk(&mut self, to: usize, given_up: u64) -> Result<(), Broken> {
+    fn walk(&mut self, to: usize, lost: Lost) -> Result<(), Broken> {
         let Some(reader) = &mut self.reader else { return Ok(()) };
         ensure(reader.at <= to, Invariant::Delivery, || {
             format!("the receiver falls back from {} to {to}", reader.at)
         })?;
         let run = &mut self.runs[reader.run];
-        let mut passed_over = 0;
+        let nothing = Lost { given_up: 0, not_expanded: 0 };
+        let mut tales: BTreeSet<_> =
+            reader.unbroken.iter().map(|&unbroken| Tale { unbroken, lost: nothing }).collect();
         for symbol in reader.at..to {
-            let packets = &run.symbols[symbol];
-            let out = packets.iter().filter(|number| reader.delivered.contains(number)).count();
-            ensure(out == 0 || out == packets.len(), Invariant::Delivery, || {
-                format!("{out} of {} packets of symbol {symbol} came out", packets.len())
-            })?;
+            let numbers = &run.symbols[symbol];
             let claimed = run.claimed.remove(&symbol);
-            if out > 0 {
-                continue;
-            }
-            passed_over += 1;
-            ensure(!claimed, Invariant::Accounting, || {
-                format!("the sender took symbol {symbol} for received, and the receiver gave it up")
+            let packets = &self.packets;
+            let delivered = &reader.delivered;
+            let next = tales.iter().flat_map(|tale| {
+                let whole = tale.delivered(numbers, packets, delivered);
+                [whole, tale.passed_over(symbol, numbers, delivered).filter(|_| !claimed)]
+            });
+            tales = next.flatten().filter(|tale| tale.lost.is_within(lost)).collect();
+            ensure(!tales.is_empty(), Invariant::Accounting, || {
+                let out = numbers.iter().filter(|number| delivered.contains(number)).count();
+                format!(
+                    "{out} of {} packets of symbol {symbol} came out, with {lost:?} on the way to \
+                     {to}; the sender took it for received: {claimed}",
+                    numbers.len()
+                )
             })?;
-            for &number in packets {
+            for &number in numbers {
                 let fate = &mut self.packets[number].fate;
                 *fate = if *fate == Fate::Delivered { *fate } else { Fate::GivenUp };
             }
         }
-        ensure(passed_over == given_up, Invariant::Accounting, || {
-            format!("{passed_over} symbols passed over, {given_up} counted as given up, at {to}")
+        let told = tales.iter().map(|tale| tale.lost).next_back();
+        tales.retain(|tale| tale.lost == lost);
+        ensure(!tales.is_empty(), Invariant::Accounting, || {
+            format!("{lost:?} is counted, where it may be {told:?}, at {to}")
         })?;
+        reader.unbroken = tales.iter().map(|tale| tale.unbroken).collect();
         reader.at = to;
         run.reached = run.reached.max(to);
         Ok(())
@@ -407,6 +464,58 @@ impl WindowLedger {
         ensure(lost <= self.given_up_by_sender, Invariant::Accounting, || {
             format!("{lost} packets lost, {} counted by the sender", self.given_up_by_sender)
         })
+    }
+}
+
+impl Lost {
+    fn is_within(self, most: Lost) -> bool {
+        self.given_up <= most.given_up && self.not_expanded <= most.not_expanded
+    }
+}
+
+/// What may have happened at a receiver. A symbol that only holds what could not be made whole
+/// looks from outside as one that was passed over; the counters tell, and what comes out later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Tale {
+    unbroken: usize,
+    lost: Lost,
+}
+
+impl Tale {
+    /// A symbol came: its packets came out, and only those may be missing that differ from one
+    /// that the receiver did not have, or had to forget.
+    fn delivered(
+        self,
+        numbers: &[usize],
+        packets: &[Packet],
+        delivered: &BTreeSet<usize>,
+    ) -> Option<Self> {
+        let mut lost = self.lost;
+        for number in numbers {
+            let is_known = |before: &usize| {
+                let place = packets[*before].place;
+                delivered.contains(before) && place.is_some_and(|(at, _)| at >= self.unbroken)
+            };
+            let expected = packets[*number].differs_from.as_ref().is_none_or(is_known);
+            if delivered.contains(number) != expected {
+                return None;
+            }
+            lost.not_expanded += u64::from(!expected);
+        }
+        Some(Tale { lost, ..self })
+    }
+
+    /// A symbol was given up: nothing of it came out.
+    fn passed_over(
+        self,
+        symbol: usize,
+        numbers: &[usize],
+        delivered: &BTreeSet<usize>,
+    ) -> Option<Self> {
+        let given_up = self.lost.given_up + 1;
+        let lost = Lost { given_up, ..self.lost };
+        let silent = !numbers.iter().any(|number| delivered.contains(number));
+        silent.then_some(Tale { unbroken: symbol + 1, lost })
     }
 }
 

@@ -5,7 +5,7 @@
 use corridor_proto::Delivery;
 
 const ICMP: u8 = 1;
-const TCP: u8 = 6;
+pub(super) const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMPV6: u8 = 58;
 const IPV4_LEN: usize = 20;
@@ -15,9 +15,153 @@ pub(super) const PACKET_LEN_MIN: usize = 4;
 /// Ports and number, behind the header of IP.
 const BEHIND_IP: usize = 8;
 
-/// Fills a packet so that no other of the run is like it. Its number decides what it is.
-pub(super) fn fill(number: u32, packet: &mut [u8]) {
-    packet.fill(0);
+const TCP_LEN: usize = 20;
+const TIMESTAMPS_LEN: usize = 12;
+/// Connections of a host; the first half are IPv4.
+const CONNECTIONS: usize = 6;
+const ACK: u8 = 0x10;
+const PSH: u8 = 0x08;
+const FIN: u8 = 0x01;
+
+/// The connections of a host, whose segments follow each other.
+pub(super) struct Host([Connection; CONNECTIONS]);
+
+/// Where a connection is.
+#[derive(Clone, Copy, Debug)]
+struct Connection {
+    next: u32,
+    ack: u32,
+    stamps: [u32; 2],
+    ident: u16,
+}
+
+impl Host {
+    pub(super) fn new() -> Self {
+        // Numbers go through zero early.
+        let first = Connection { next: 0, ack: 5, stamps: [1, 2], ident: 9 }.back(5_000);
+        Host([first; CONNECTIONS])
+    }
+
+    /// Fills a packet so that no other of the run is like it. Its number decides what it is.
+    pub(super) fn fill(&mut self, number: u32, packet: &mut [u8]) {
+        packet.fill(0);
+        if !matches!(number % 8, 0 | 3 | 4) || !self.fill_segment(number, packet) {
+            fill_other(number, packet);
+        }
+    }
+
+    /// Fills a packet with the next segment of some connection, if it has room for its headers and
+    /// number. Checksums of TCP are not right: nobody on the way looks at them.
+    fn fill_segment(&mut self, number: u32, packet: &mut [u8]) -> bool {
+        let mut dice = Few(number.wrapping_mul(0x9e37_79b1));
+        let flow = dice.below(CONNECTIONS as u32) as usize;
+        let ip = if flow < CONNECTIONS / 2 { IPV4_LEN } else { IPV6_LEN };
+        let options = if flow.is_multiple_of(2) { TIMESTAMPS_LEN } else { 0 };
+        let data = ip + TCP_LEN + options;
+        if packet.len() < data + 4 {
+            return false;
+        }
+        let connection = &mut self.0[flow];
+        let sequence = connection.step(&mut dice, packet.len() - data);
+        let (header, payload) = packet.split_at_mut(data);
+        payload[..4].copy_from_slice(&number.to_be_bytes());
+        let tcp = &mut header[ip..];
+        tcp[..4].copy_from_slice(&[40, flow as u8, 0, 80]);
+        tcp[4..8].copy_from_slice(&sequence.to_be_bytes());
+        tcp[8..12].copy_from_slice(&connection.ack.to_be_bytes());
+        tcp[12] = ((TCP_LEN + options) as u8 / 4) << 4;
+        tcp[13] = ACK | dice.seldom(8, PSH) | dice.seldom(60, FIN);
+        tcp[15] = 200 + dice.seldom(5, 1);
+        tcp[16..18].copy_from_slice(&(number as u16).to_be_bytes());
+        if options > 0 {
+            tcp[20..24].copy_from_slice(&[1, 1, 8, 10]);
+            tcp[24..28].copy_from_slice(&connection.stamps[0].to_be_bytes());
+            tcp[28..32].copy_from_slice(&connection.stamps[1].to_be_bytes());
+        }
+        let class = if flow.is_multiple_of(3) { 0x0a } else { 0x08 } | dice.seldom(50, 0x40);
+        if ip == IPV4_LEN {
+            connection.write_ipv4(class, packet);
+            packet[10] ^= dice.seldom(30, 1); // A sum that is wrong comes out wrong.
+        } else {
+            write_ipv6(class, packet);
+        }
+        true
+    }
+}
+
+/// A few small numbers from a number.
+struct Few(u32);
+
+impl Few {
+    fn below(&mut self, limit: u32) -> u32 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 17;
+        self.0 ^= self.0 << 5;
+        self.0 % limit
+    }
+
+    /// `bits` once in so many times, else none.
+    fn seldom(&mut self, times: u32, bits: u8) -> u8 {
+        if self.below(times) == 0 { bits } else { 0 }
+    }
+}
+
+impl Connection {
+    fn back(self, by: u32) -> Self {
+        let stamps = self.stamps.map(|stamp| stamp.wrapping_sub(by / 10));
+        let (next, ack) = (self.next.wrapping_sub(by), self.ack.wrapping_sub(by));
+        Connection { next, ack, stamps, ident: self.ident.wrapping_sub(20) }
+    }
+
+    /// Goes on; returns the sequence number of a segment with so much data.
+    fn step(&mut self, dice: &mut Few, payload_len: usize) -> u32 {
+        self.ack = self.ack.wrapping_add(700 * dice.below(2));
+        let ahead = match dice.below(40) {
+            0 => 70_000,
+            few => few % 3,
+        };
+        self.stamps[0] = self.stamps[0].wrapping_add(ahead);
+        self.stamps[1] = self.stamps[1].wrapping_add(ahead * dice.below(2));
+        self.ident = self.ident.wrapping_add(1 + u16::from(dice.seldom(9, 1)));
+        match dice.below(16) {
+            0 => return self.next.wrapping_sub(300), // Once more.
+            1 => self.next = self.next.wrapping_add(1_000),
+            _ => {}
+        }
+        let sequence = self.next;
+        self.next = sequence.wrapping_add(payload_len as u32);
+        sequence
+    }
+
+    fn write_ipv4(&self, class: u8, packet: &mut [u8]) {
+        let len = (packet.len() as u16).to_be_bytes();
+        packet[..4].copy_from_slice(&[0x45, class, len[0], len[1]]);
+        packet[4..6].copy_from_slice(&self.ident.to_be_bytes());
+        packet[6..10].copy_from_slice(&[0x40, 0, 64, TCP]);
+        packet[12..20].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+        let sum = !ones_sum(&packet[..IPV4_LEN]);
+        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+    }
+}
+
+fn write_ipv6(class: u8, packet: &mut [u8]) {
+    let len = ((packet.len() - IPV6_LEN) as u16).to_be_bytes();
+    packet[..2].copy_from_slice(&[0x60 | class >> 4, class << 4]);
+    packet[4..8].copy_from_slice(&[len[0], len[1], TCP, 64]);
+    packet[23] = 1;
+    packet[39] = 2;
+}
+
+/// The sum of RFC 1071, not inverted.
+pub(super) fn ones_sum(bytes: &[u8]) -> u16 {
+    let words = bytes.chunks(2).map(|two| 256 * u32::from(two[0]) + u32::from(two[1]));
+    let sum: u32 = words.sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    ((folded & 0xffff) + (folded >> 16)) as u16
+}
+
+/// Fills a packet with something else, or what only looks like TCP.
+fn fill_other(number: u32, packet: &mut [u8]) {
     let kind = number % 8;
     let number = number.to_be_bytes();
     let ip_len = match kind {
@@ -107,5 +251,9 @@ pub(super) fn unmarked(packet: &[u8]) -> Vec<u8> {
 
 /// Whether a packet is one that went in, or that with congestion marked by the rules.
 pub(super) fn is_marked_copy(given: &[u8], sent: &[u8]) -> bool {
-    given == sent || (unmarked(given) == unmarked(sent) && ecn(given) != 0 && ecn(sent) == 3)
+    let sound = |packet: &[u8]| {
+        version(packet) != 4 || packet.len() < IPV4_LEN || ones_sum(&packet[..IPV4_LEN]) == 0xffff
+    };
+    let marked = unmarked(given) == unmarked(sent) && ecn(given) != 0 && ecn(sent) == 3;
+    given == sent || (marked && sound(given) == sound(sent))
 }

@@ -1,10 +1,13 @@
 //! What the fields of a captured frame must be, by the protocol's own parser.
 
+use std::collections::BTreeMap;
+
 use corridor_proto::wire::*;
 use corridor_proto::{Field, Mode};
+use corridor_sim::torture::HeaderTwin;
 
 /// The fields that are compared, as Wireshark names them.
-pub const FIELDS: [&str; 72] = [
+pub const FIELDS: [&str; 86] = [
     "corridor.air.unsealed",
     "corridor.air.to_all",
     "corridor.air.from",
@@ -34,6 +37,20 @@ pub const FIELDS: [&str; 72] = [
     "corridor.symbol",
     "corridor.packet",
     "corridor.packet.no_order",
+    "corridor.packet.difference",
+    "corridor.packet.whole",
+    "corridor.difference.place",
+    "corridor.difference.mask",
+    "corridor.difference.checksum",
+    "corridor.difference.sequence",
+    "corridor.difference.ack",
+    "corridor.difference.window",
+    "corridor.difference.flags",
+    "corridor.difference.ident",
+    "corridor.difference.stamp",
+    "corridor.difference.echo",
+    "corridor.difference.class",
+    "corridor.difference.payload",
     "corridor.window.form",
     "corridor.window.distance",
     "corridor.window.count",
@@ -79,6 +96,16 @@ pub const FIELDS: [&str; 72] = [
     "corridor.hello.to.instead",
 ];
 
+impl Expected {
+    /// Whether a packet in it is sent as a difference.
+    pub fn has_difference(&self) -> bool {
+        let named = FIELDS.iter().zip(&self.values);
+        named
+            .into_iter()
+            .any(|(name, value)| *name == "corridor.difference.mask" && !value.is_empty())
+    }
+}
+
 /// Number of the first form of a window's symbols, behind those of blocks.
 pub const WINDOW_FORM: usize = 3;
 
@@ -90,6 +117,23 @@ pub struct Expected {
     pub rides: bool,
     /// In the order of [`FIELDS`].
     pub values: Vec<String>,
+}
+
+/// Whoever reads a capture from its beginning, and makes differences whole.
+#[derive(Default)]
+pub struct Reader {
+    flows: BTreeMap<u16, Flow>,
+    /// Differences met, and those of them that could be made whole.
+    pub differences: (usize, usize),
+}
+
+/// Symbols of a session.
+#[derive(Default)]
+struct Flow {
+    next: Option<u32>,
+    headers: HeaderTwin,
+    /// What differences became, in order.
+    symbols: BTreeMap<u32, Vec<Option<Vec<u8>>>>,
 }
 
 /// Comparison of texts that spell the same value.
@@ -144,7 +188,7 @@ fn bits(field: Field) -> u8 {
 }
 
 /// What tshark has to show of a captured frame, from its Ethernet header on.
-pub fn expected(packet: &[u8]) -> Expected {
+pub fn expected(packet: &[u8], reader: &mut Reader) -> Expected {
     let mut values = Values::default();
     let capture = &packet[14..];
     let (frame, field) = read_capture(capture, &mut values);
@@ -178,8 +222,11 @@ pub fn expected(packet: &[u8]) -> Expected {
             }
         }
         Kind::Hello => read_hello(body, &mut values),
-        Kind::Plain => read_packets(body, &mut values),
-        Kind::Window => form = Some(WINDOW_FORM + read_window(body, &mut values)),
+        Kind::Plain => read_packets(body, &mut values, &mut |_, _| None),
+        Kind::Window => {
+            let tag = header.session_tag;
+            form = Some(WINDOW_FORM + read_window(body, tag, reader, &mut values));
+        }
         Kind::WindowAck => {}
     }
     let value = |field: &&str| {
@@ -246,7 +293,7 @@ fn read_enc(body: &[u8], field: Field, values: &mut Values) -> usize {
     let form = match enc.form {
         Form::Source { index } => {
             values.add("corridor.index", index);
-            read_packets(enc.symbol, values);
+            read_packets(enc.symbol, values, &mut |_, _| None);
             0
         }
         Form::Seeded { count, seed } => {
@@ -284,14 +331,14 @@ fn read_window_ack(ack: &WindowAck, values: &mut Values) {
 }
 
 /// Returns the form's number.
-fn read_window(body: &[u8], values: &mut Values) -> usize {
+fn read_window(body: &[u8], tag: u16, reader: &mut Reader, values: &mut Values) -> usize {
     let symbol = WindowSymbol::parse(body).expect("a symbol");
     values.add("corridor.symbol", hex(symbol.symbol));
     let form = match symbol.form {
         WindowForm::Source { id, distance } => {
             values.add("corridor.window.distance", distance);
             values.add("corridor.window.id", id);
-            read_packets(symbol.symbol, values);
+            reader.read(tag, id, symbol.symbol, values);
             0
         }
         WindowForm::Coded { first, count } => {
@@ -325,15 +372,102 @@ fn read_hello(body: &[u8], values: &mut Values) {
     }
 }
 
-/// Packets behind their lengths.
-fn read_packets(mut symbol: &[u8], values: &mut Values) {
+impl Reader {
+    /// Packets of a source symbol: a new one, or one sent again.
+    fn read(&mut self, tag: u16, id: u32, symbol: &[u8], values: &mut Values) {
+        let flow = self.flows.entry(tag).or_default();
+        let known = flow.symbols.get(&id).cloned();
+        let is_new = known.is_none();
+        if is_new {
+            if flow.next != Some(id) {
+                flow.headers = HeaderTwin::default();
+            }
+            flow.next = Some(id.wrapping_add(1));
+        }
+        let mut known = known.unwrap_or_default().into_iter();
+        let mut made = Vec::new();
+        let headers = &mut flow.headers;
+        let differences = &mut self.differences;
+        read_packets(symbol, values, &mut |is_difference, bytes| {
+            if !is_difference {
+                // Sent again, it comes out of turn.
+                let in_turn = is_new.then_some(&mut *headers);
+                in_turn.into_iter().for_each(|headers| headers.verbatim(bytes, 0));
+                return None;
+            }
+            differences.0 += 1;
+            let whole = if is_new {
+                let whole = headers.expand(bytes).ok().map(|(packet, _)| packet);
+                whole.iter().for_each(|packet| headers.note(bytes, packet, 0));
+                made.push(whole.clone());
+                whole
+            } else {
+                known.next().flatten()
+            };
+            differences.1 += usize::from(whole.is_some());
+            whole
+        });
+        if is_new {
+            flow.symbols.insert(id, made);
+        }
+    }
+}
+
+/// What becomes of a packet, which may be a difference.
+type InOrder<'a> = dyn FnMut(bool, &[u8]) -> Option<Vec<u8>> + 'a;
+
+/// Packets behind their lengths. `in_order` is told of those that may not overtake, and whether
+/// they are differences; of these it says what they become.
+fn read_packets(mut symbol: &[u8], values: &mut Values, in_order: &mut InOrder<'_>) {
     while let [high, low, rest @ ..] = symbol {
-        let len = usize::from(u16::from_be_bytes([*high & 0x7f, *low]));
+        let len = usize::from(u16::from_be_bytes([*high & 0x3f, *low]));
         if len == 0 || len > rest.len() {
             break;
         }
+        let (bytes, behind) = rest.split_at(len);
+        let is_difference = high & 0x40 != 0;
         values.add("corridor.packet.no_order", high >> 7);
-        values.add("corridor.packet", hex(&rest[..len]));
-        symbol = &rest[len..];
+        values.add("corridor.packet.difference", u8::from(is_difference));
+        if is_difference {
+            read_difference(bytes, values);
+        } else {
+            values.add("corridor.packet", hex(bytes));
+        }
+        let whole = if high >> 7 == 0 { in_order(is_difference, bytes) } else { None };
+        whole.iter().for_each(|packet| values.add("corridor.packet.whole", hex(packet)));
+        symbol = behind;
+    }
+}
+
+fn read_difference(bytes: &[u8], values: &mut Values) {
+    let (place, mask) = (bytes[0], bytes[1]);
+    values.add("corridor.difference.place", place);
+    values.add("corridor.difference.mask", format!("{mask:#04x}"));
+    values.add("corridor.difference.checksum", format!("0x{}", hex(&bytes[2..4])));
+    let mut rest = &bytes[4..];
+    let names = ["sequence", "ack", "window", "flags", "ident", "stamp", "echo", "class"];
+    for (bit, name) in names.into_iter().enumerate().filter(|(bit, _)| mask >> bit & 1 == 1) {
+        let field = FIELDS.iter().find(|field| **field == format!("corridor.difference.{name}"));
+        let field = field.expect("it is compared");
+        let len = match name {
+            "sequence" | "ack" => 4,
+            "window" | "ident" => 2,
+            "stamp" | "echo" => 1 + rest.iter().take_while(|&&byte| byte >= 128).count(),
+            _ => 1,
+        };
+        let (number, behind) = rest.split_at(len);
+        let in_groups = matches!(bit, 5 | 6);
+        let groups = number.iter().rev().map(|byte| u64::from(byte % 128));
+        let value = if in_groups {
+            groups.fold(0, |sum, group| 128 * sum + group) % (1 << 32)
+        } else {
+            number.iter().fold(0, |sum, &byte| 256 * sum + u64::from(byte))
+        };
+        let is_hex = matches!(name, "flags" | "class");
+        values.add(field, if is_hex { format!("{value:#04x}") } else { value.to_string() });
+        rest = behind;
+    }
+    if !rest.is_empty() {
+        values.add("corridor.difference.payload", hex(rest));
     }
 }

@@ -13,7 +13,7 @@ use corridor_proto::wire::*;
 use corridor_proto::{Field, StationId};
 use corridor_scenario::{Scenario, expand};
 use corridor_sim::{CaptureLimits, capture_udp};
-use expected::{FIELDS, Same, WINDOW_FORM, expected};
+use expected::{FIELDS, Reader, Same, WINDOW_FORM, expected};
 use tool::{LINKTYPE_ETHERNET, Recorded, packets_of, tshark, write_pcap};
 
 /// Codings that differ in what the frames hold: seeds, vectors over each field, bitmaps.
@@ -28,6 +28,15 @@ const CODINGS: [&str; 4] = [
 const WINDOW: &str = "preset = 'window'";
 const WINDOW_IN_ORDER: &str =
     "preset = 'window', delivery = 'in-order', goal = 'low-delay', field = 'gf2', window_size = 40";
+
+/// TCP through a window: its headers travel as differences.
+fn scenario_of_tcp() -> Scenario {
+    let text = "name = 'tested'\nseed = 7\n[medium]\nduplex = 'full'\nrate_bps = 12000000\n\
+                rtt_ms = 4\nqueue_frames = 4\nretry_limit = 0\n[[run]]\npath = 'coded'\n\
+                transport = 'tcp'\ne3 = 0.1\nduration_s = 0.3\n\
+                coding = { preset = 'window' }\n";
+    Scenario::parse(text).expect("a sound scenario")
+}
 
 fn scenario(path: &str, coding: &str) -> Scenario {
     let text = format!(
@@ -63,14 +72,17 @@ fn every_field_is_read_as_the_protocol_reads_it() {
     let mut riding = 0;
     let others = [("plain", CODINGS[0]), ("coded", WINDOW), ("coded", WINDOW_IN_ORDER)];
     let coded = CODINGS.map(|coding| ("coded+helper", coding));
-    for (number, (path, coding)) in coded.into_iter().chain(others).enumerate() {
+    let scenarios = coded.into_iter().chain(others).map(|(path, coding)| scenario(path, coding));
+    let mut differences = (0, 0);
+    for (number, scenario) in scenarios.chain([scenario_of_tcp()]).enumerate() {
         let file = directory.path().join(format!("{number}.pcapng"));
-        let frames = capture(&file, &scenario(path, coding), CaptureLimits::default());
+        let frames = capture(&file, &scenario, CaptureLimits::default());
+        let mut reader = Reader::default();
         let Some(rows) = rows(&file) else { return };
         let packets = packets_of(&fs::read(&file).expect("the capture"));
         assert_eq!((rows.len(), packets.len()), (frames as usize, frames as usize));
         for (number, (row, packet)) in rows.iter().zip(&packets).enumerate() {
-            let wanted = expected(&packet.bytes);
+            let wanted = expected(&packet.bytes, &mut reader);
             kinds[wanted.kind] += 1;
             riding += usize::from(wanted.kind == 5 && wanted.rides);
             if let Some(form) = wanted.form {
@@ -84,7 +96,12 @@ fn every_field_is_read_as_the_protocol_reads_it() {
                 );
             }
         }
+        differences.0 += reader.differences.0;
+        differences.1 += reader.differences.1;
     }
+    // The captures begin after the connections did.
+    let (all, whole) = differences;
+    assert!(whole > 50 && whole <= all, "{whole} of {all} differences are made whole");
     let counts = kinds.iter().chain(&forms).chain([&riding]);
     assert!(counts.clone().all(|&count| count > 5), "{kinds:?} {forms:?} {riding}");
 }
@@ -153,21 +170,24 @@ fn samples() -> Vec<Vec<u8>> {
     let directory = tempfile::tempdir().expect("a place");
     let mut samples: Vec<(u8, u8, Vec<u8>)> = Vec::new();
     let runs = [("coded+helper", CODINGS[1]), ("plain", CODINGS[0]), ("coded", WINDOW)];
-    for (path, coding) in runs {
+    let runs = runs.map(|(path, coding)| scenario(path, coding));
+    for scenario in runs.into_iter().chain([scenario_of_tcp()]) {
         let file = directory.path().join("sample");
-        capture(&file, &scenario(path, coding), CaptureLimits::default());
+        capture(&file, &scenario, CaptureLimits::default());
         for packet in packets_of(&fs::read(&file).expect("the capture")) {
-            let wanted = expected(&packet.bytes);
+            let wanted = expected(&packet.bytes, &mut Reader::default());
             // Behind the capture header, whose length depends on who is in reach.
             let frame_at = 14 + usize::from(packet.bytes[14 + 6]);
-            let key = (packet.bytes[frame_at], wanted.form.map_or(9, |form| form as u8));
+            let mut key = (packet.bytes[frame_at], wanted.form.map_or(9, |form| form as u8));
+            // A symbol with a difference is another kind.
+            key.1 += 16 * u8::from(wanted.has_difference());
             if !samples.iter().any(|(first, form, _)| (*first, *form) == key) {
                 samples.push((key.0, key.1, packet.bytes));
             }
         }
     }
     let window = samples.iter().filter(|(first, ..)| matches!(first >> 1 & 7, 5 | 6)).count();
-    assert_eq!(window, 5, "source and coded, with feedback and without, and feedback alone");
+    assert_eq!(window, 7, "source and coded, with feedback and without; differences; feedback");
     samples.into_iter().map(|(.., bytes)| bytes).collect()
 }
 
