@@ -7,7 +7,7 @@ const BATCH_FRAMES: u32 = 32;
 /// Most frames that one batch counts for.
 const BATCH_FRAMES_MAX: f64 = 128.0;
 /// A link is taken for lossless with the weight of so many frames, until it shows otherwise.
-const PRIOR_FRAMES: f64 = 32.0;
+const PRIOR_FRAMES: f64 = 8.0;
 
 /// Erasure ratio of the link from one sender, for one session's counters.
 #[derive(Clone, Debug)]
@@ -70,9 +70,12 @@ impl LossEstimator {
         self.highest
     }
 
-    /// The erasure ratio, 0 to 1.
+    /// The erasure ratio, 0 to 1. The batch under way counts as well: at the beginning there is
+    /// nothing else.
     pub(crate) fn ratio(&self) -> f64 {
-        (1.0 - self.received / self.expected).clamp(0.0, 1.0)
+        let expected = f64::from(self.batch_expected).min(BATCH_FRAMES_MAX);
+        let received = f64::from(self.batch_received).min(expected);
+        (1.0 - (self.received + received) / (self.expected + expected)).clamp(0.0, 1.0)
     }
 }
 
