@@ -7,8 +7,8 @@
 //! that come while much is queued, and the flow holds its share.
 //!
 //! Different from Copa: the rate is controlled, not a window of frames; delay is that of one way,
-//! so that feedback may wait for data to ride on; and delays that cannot be told from jitter count as
-//! none.
+//! so that feedback may wait for data to ride on; and delays that cannot be told from jitter count
+//! as none.
 
 use core::time::Duration;
 use std::collections::VecDeque;
