@@ -21,7 +21,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for best in FRONTIER.iter().filter(|best| best.goal == goal) {
         let hop = Hop { queue_frames, ..best.hop(Duration::from_secs(seconds), 0) };
         let measured = saturate(&hop)?;
-        print!("{:3} {:2} % {:.3} |", best.rtt_ms, best.loss_percent, measured.share);
+        let share = hop.share(measured.packets);
+        print!("{:3} {:2} % {share:.3} |", best.rtt_ms, best.loss_percent);
         for (quantile, best_ms) in [0.5, 0.95, 0.99].into_iter().zip(best.delays_ms) {
             let ms = measured.delay_ms(quantile).unwrap_or(f64::NAN);
             print!(" {ms:6.1} ({best_ms:3.0}, {:.2})", ms / best_ms);

@@ -71,6 +71,10 @@ enum Failure {
     Only { given: usize, max: usize },
     #[error("--only {given}: expected a part of the name of a way to cross, as in \"window\"")]
     Nobody { given: String },
+    #[error("{}: {field} = {given}: expected {expected}, as now, to go on from it", path.display())]
+    Other { path: PathBuf, field: String, given: String, expected: String },
+    #[error("{}: {source}", path.display())]
+    Report { path: PathBuf, source: serde_json::Error },
     #[error(transparent)]
     Engine(#[from] EngineError),
     #[error("cannot write {}: {source}", path.display())]
@@ -84,9 +88,11 @@ enum Failure {
 impl Failure {
     fn exit_code(&self) -> ExitCode {
         match self {
-            Failure::Scenario { .. } | Failure::Only { .. } | Failure::Nobody { .. } => {
-                ExitCode::from(2)
-            }
+            Failure::Scenario { .. }
+            | Failure::Only { .. }
+            | Failure::Nobody { .. }
+            | Failure::Other { .. }
+            | Failure::Report { .. } => ExitCode::from(2),
             Failure::Engine(error) => error.exit_code(),
             _ => ExitCode::FAILURE,
         }
@@ -163,7 +169,7 @@ fn make_runs(
         let row = match maker.make(scenario, run) {
             Ok(row) => row,
             Err(error) if is_one_run_only(&error) && failed_in_a_row < FAILED_IN_A_ROW_MAX => {
-                progress.say(&format!("[{}/{}] {}: {error}", index + 1, runs.len(), run.title()));
+                progress.fail(index, &run.title(), &error);
                 (failed, failed_in_a_row) = (failed + 1, failed_in_a_row + 1);
                 continue;
             }
