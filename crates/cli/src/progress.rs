@@ -179,16 +179,16 @@ mod tests {
 
     #[test]
     fn several_runs_at_once_are_counted_by_their_ends() {
-        let progress = Progress::of(vec![Duration::from_secs(20); 6]);
+        let progress = Progress::of(vec![Duration::from_secs(10); 6]);
         for index in 0..4 {
             progress.begin_as(index, &format!("run {index}"));
         }
-        assert_eq!(progress.state().message(), "run 0, run 1 and 2 more; about 120 s left");
+        assert_eq!(progress.state().message(), "run 0, run 1 and 2 more; about 60 s left");
         assert_eq!(progress.end(2, "run 2"), "[1/6] run 2");
         progress.fail(0, "run 0", &"it broke");
-        assert_eq!(progress.state().message(), "run 1, run 3; about 80 s left");
+        assert_eq!(progress.state().message(), "run 1, run 3; about 40 s left");
         progress.pass_over(5);
         assert_eq!(progress.end(1, "run 1"), "[3/5] run 1");
-        assert_eq!(progress.state().message(), "run 3; about 40 s left");
+        assert_eq!(progress.state().message(), "run 3; about 20 s left");
     }
 }

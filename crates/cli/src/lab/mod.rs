@@ -36,7 +36,7 @@ enum LabVerb {
     Run(RunArgs),
     /// Put kernel TCP, both coding modes and other tunnels through the same scenario, in turns
     Compare(compare::CompareArgs),
-    /// Measure what window mode and TCP/NC promise, and say which promises hold; hours, or --quick
+    /// Measure what window mode and TCP/NC promise, and say what holds; an hour, or --quick
     Gates(gates::GatesArgs),
 }
 

@@ -18,6 +18,9 @@ const CONFIDENCE_EARLY: f64 = 0.999;
 /// Repeats before anything is decided early: fewer do not tell how much they vary.
 const REPEATS_EARLY_MIN: usize = 4;
 
+/// Spread over the value that is not due to rounding.
+const SPREAD_MIN: f64 = 1e-9;
+
 /// How gates are judged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Rule {
@@ -109,14 +112,15 @@ fn interval(estimate: &Estimate, confidence: f64) -> Option<[f64; 2]> {
 }
 
 /// After how many of the values the rest cannot be expected to change the verdict, if that is
-/// before all are there. Values that are all alike say nothing of how much others will vary.
+/// before all are there. Values that are all alike, but for rounding, say nothing of how much
+/// others will vary.
 fn decided_after(gate: &Gate, values: &[f64], repeats: usize) -> Option<usize> {
     (REPEATS_EARLY_MIN..repeats.min(values.len() + 1)).find(|&count| {
         let estimate = Estimate::of(&values[..count]);
         let ends = estimate.and_then(|estimate| interval(&estimate, CONFIDENCE_EARLY));
         ends.is_some_and(|[low, high]| {
             let [low_holds, high_holds] = [low, high].map(|end| gate.sense.holds(end, gate.limit));
-            low < high && low_holds == high_holds
+            high - low > SPREAD_MIN * high.abs() && low_holds == high_holds
         })
     })
 }
@@ -244,6 +248,7 @@ mod tests {
         assert!(!is_decided(&gate, &all, rule));
         // Where nothing varies, nothing is known of what varies.
         assert!(!is_decided(&gate, &repeats(&[1.0; 9]), rule));
+        assert!(!is_decided(&gate, &repeats(&[1.0, 1.0 + 1e-15, 1.0, 1.0]), rule));
         // After all repeats the ordinary interval judges.
         let all = repeats(&[0.94, 0.945, 0.945, 0.945]);
         let judged = judge_one(&gate, &all, Rule::Early { repeats: 4 });

@@ -12,31 +12,44 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// What was made, and what else was under way then.
 #[derive(Default)]
 struct Log {
-    state: Mutex<(Vec<(String, u64)>, usize, usize)>,
+    state: Mutex<Made>,
     changed: Condvar,
+}
+
+#[derive(Default)]
+struct Made {
+    /// Case and repeat.
+    runs: Vec<(String, u64)>,
+    under_way: usize,
+    /// Most that were under way at once.
+    most: usize,
 }
 
 impl Log {
     /// A run begins; it goes on once so many have been under way at once.
     fn begin(&self, case: &Case, replication: u64, company: usize) {
         let mut state = self.state.lock().unwrap();
-        state.0.push((case.name.clone(), replication));
-        state.1 += 1;
-        state.2 = state.2.max(state.1);
+        state.runs.push((case.name.clone(), replication));
+        state.under_way += 1;
+        state.most = state.most.max(state.under_way);
         self.changed.notify_all();
-        let waited = self.changed.wait_timeout_while(state, PATIENCE, |state| state.2 < company);
+        let waited = self.changed.wait_timeout_while(state, PATIENCE, |state| state.most < company);
         let (state, timeout) = waited.unwrap();
-        assert!(!timeout.timed_out(), "{} at once, {company} expected", state.2);
-        assert!(case.company == Company::Shared || state.1 == 1, "{} has company", case.name);
+        assert!(!timeout.timed_out(), "{} at once, {company} expected", state.most);
+        assert!(
+            case.company == Company::Shared || state.under_way == 1,
+            "{} has company",
+            case.name
+        );
     }
 
     fn end(&self) {
-        self.state.lock().unwrap().1 -= 1;
+        self.state.lock().unwrap().under_way -= 1;
     }
 
     fn names(&self, replication: u64) -> Vec<String> {
         let state = self.state.lock().unwrap();
-        let of = state.0.iter().filter(|(_, at)| *at == replication);
+        let of = state.runs.iter().filter(|(_, at)| *at == replication);
         of.map(|(name, _)| name.clone()).collect()
     }
 }
@@ -78,7 +91,7 @@ fn several_are_measured_at_once_but_those_that_bear_no_company() {
         Ok(made)
     };
     let mut rows = Vec::new();
-    let mut written = Vec::new();
+    let mut written: Vec<usize> = Vec::new();
     let plan = plan(&gates, &cases, 2, 3);
     measure(&plan, &make, &mut rows, |rows| {
         written.push(rows.iter().map(Rows::len).sum());
@@ -94,7 +107,7 @@ fn several_are_measured_at_once_but_those_that_bear_no_company() {
         let row = &rows[replication as usize][late];
         assert_eq!((row.lateness_p99_s, row.replication), (Some(0.000_1), replication));
     }
-    assert_eq!(log.state.lock().unwrap().2, 3);
+    assert_eq!(log.state.lock().unwrap().most, 3);
 }
 
 #[test]
