@@ -72,7 +72,7 @@ enum Failure {
     #[error("--only {given}: expected a part of the name of a way to cross, as in \"window\"")]
     Nobody { given: String },
     #[error("{}: {field} = {given}: expected {expected}, as now, to go on from it", path.display())]
-    Other { path: PathBuf, field: String, given: String, expected: String },
+    Settings { path: PathBuf, field: String, given: String, expected: String },
     #[error("{}: {source}", path.display())]
     Report { path: PathBuf, source: serde_json::Error },
     #[error(transparent)]
@@ -91,7 +91,7 @@ impl Failure {
             Failure::Scenario { .. }
             | Failure::Only { .. }
             | Failure::Nobody { .. }
-            | Failure::Other { .. }
+            | Failure::Settings { .. }
             | Failure::Report { .. } => ExitCode::from(2),
             Failure::Engine(error) => error.exit_code(),
             _ => ExitCode::FAILURE,

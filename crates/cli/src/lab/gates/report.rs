@@ -78,7 +78,7 @@ pub(super) fn write(
 /// Reads the rows to go on from; `None` if there is no file.
 ///
 /// # Errors
-/// [`Failure::Other`] if the rows were measured with other settings, [`Failure::Report`] if it is
+/// [`Failure::Settings`] if the rows were measured with other settings, [`Failure::Report`] if it is
 /// no such file, [`Failure::Read`] if it cannot be read.
 pub(super) fn read(path: &Path, settings: &Settings) -> Result<Option<Vec<Rows>>, Failure> {
     let text = match fs::read_to_string(path) {
@@ -95,7 +95,7 @@ pub(super) fn read(path: &Path, settings: &Settings) -> Result<Option<Vec<Rows>>
         let given = found.rest.get(&field).unwrap_or(&Value::Null);
         if *given != expected {
             let (given, expected) = (given.to_string(), expected.to_string());
-            return Err(Failure::Other { path: path.to_owned(), field, given, expected });
+            return Err(Failure::Settings { path: path.to_owned(), field, given, expected });
         }
     }
     Ok(Some(found.rows))
