@@ -78,8 +78,8 @@ pub(super) fn write(
 /// Reads the rows to go on from; `None` if there is no file.
 ///
 /// # Errors
-/// [`Failure::Settings`] if the rows were measured with other settings, [`Failure::Report`] if it is
-/// no such file, [`Failure::Read`] if it cannot be read.
+/// [`Failure::Settings`] if the rows were measured with other settings, [`Failure::Report`] if it
+/// is no such file, [`Failure::Read`] if it cannot be read.
 pub(super) fn read(path: &Path, settings: &Settings) -> Result<Option<Vec<Rows>>, Failure> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
