@@ -50,8 +50,8 @@ study: python ## Repeat the TCP/NC paper's experiments with fewer runs: out/stud
 bench-models: python ## How long a million points of the models take
 	$(OUT)/python/bin/python -m corridor.models.bench
 
-# As `make bench-tunnel GATES=--quick`, or GATES='--only cpu'.
-bench-tunnel: build ## What window mode promises, held against the lab, hours: out/bench/tunnel.json
+# As `make bench-tunnel GATES=--quick`, or GATES='--only cpu'; GATES=--resume goes on after a cut.
+bench-tunnel: build ## What window mode promises, held against the lab, an hour: out/bench/tunnel.json
 	$(CORRIDOR) lab gates $(GATES) --out $(OUT)/bench
 
 instructions: ## Hold the codec's instruction counts (valgrind) against the baseline

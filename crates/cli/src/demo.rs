@@ -165,7 +165,7 @@ fn make_runs(
             }
             Err(error) if error.is_interruption() => return Err(error.into()),
             Err(error) => {
-                progress.say(&format!("{}: failed: {error}", run.title()));
+                progress.fail(index, &run.title(), &format!("failed: {error}"));
                 failed += 1;
             }
         }

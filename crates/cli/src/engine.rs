@@ -65,6 +65,17 @@ impl Maker {
         Ok(Maker { lab, stop: stop_on_signals() })
     }
 
+    /// Whether somebody asked to stop.
+    ///
+    /// # Errors
+    /// [`LabError::Interrupted`] if so.
+    pub fn check(&self) -> Result<(), EngineError> {
+        match self.stop.load(Ordering::Relaxed) {
+            true => Err(LabError::Interrupted.into()),
+            false => Ok(()),
+        }
+    }
+
     /// About how long a run takes.
     pub fn time_needed(&self, run: &Run) -> Duration {
         match self.lab {
@@ -81,8 +92,10 @@ impl Maker {
     pub fn make(&self, scenario: &Scenario, run: &Run) -> Result<Row, EngineError> {
         match &self.lab {
             Some(options) => Ok(corridor_lab::run(scenario, run, options, &self.stop)?),
-            None if self.stop.load(Ordering::Relaxed) => Err(LabError::Interrupted.into()),
-            None => Ok(corridor_sim::run_radio(scenario, run)?),
+            None => {
+                self.check()?;
+                Ok(corridor_sim::run_radio(scenario, run)?)
+            }
         }
     }
 }

@@ -1,29 +1,76 @@
 //! Progress of a list of runs on standard error: a bar on a terminal, else a line for each run.
 
+use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::io::{self, IsTerminal};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use corridor_scenario::{Row, Run};
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// How far a list of runs has come.
+/// Titles of runs under way that are shown.
+const SHOWN_MAX: usize = 2;
+
+/// How far a list of runs has come. Several may be under way at once.
 pub struct Progress {
     bar: Option<ProgressBar>,
+    state: Mutex<State>,
+}
+
+/// What is known of the runs.
+struct State {
+    /// Time that each run still needs, as it counts for the whole; none for those that are over.
     needed: Vec<Duration>,
+    /// Titles of the runs under way.
+    running: BTreeMap<usize, String>,
+    /// Runs that are over.
+    over: usize,
+    /// Runs that are not to be passed over.
+    count: usize,
+}
+
+impl State {
+    /// What is being done, and how long it takes.
+    fn message(&self) -> String {
+        let titles: Vec<&str> = self.running.values().map(String::as_str).collect();
+        let titles = match titles.len() {
+            0..=SHOWN_MAX => titles.join(", "),
+            len => format!("{} and {} more", titles[..SHOWN_MAX].join(", "), len - SHOWN_MAX),
+        };
+        let left: Duration = self.needed.iter().sum();
+        format!("{titles}; about {} left", span(left))
+    }
+
+    /// A run is over. Returns its number in the order of their ends.
+    fn end(&mut self, index: usize) -> usize {
+        self.running.remove(&index);
+        self.needed[index] = Duration::ZERO;
+        self.over += 1;
+        self.over
+    }
 }
 
 impl Progress {
     /// For these runs, each of which takes about as long as `needed` says.
     pub fn new(runs: &[Run], needed: impl Fn(&Run) -> Duration) -> Self {
+        Self::of(runs.iter().map(needed).collect())
+    }
+
+    /// For runs that make the whole take so much longer each: with several at once, less than they
+    /// take themselves.
+    pub fn of(needed: Vec<Duration>) -> Self {
+        let count = needed.len();
         let bar = io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::new(runs.len() as u64);
+            let bar = ProgressBar::new(count as u64);
             if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} {wide_msg}") {
                 bar.set_style(style);
             }
             bar.enable_steady_tick(Duration::from_millis(250));
             bar
         });
-        Progress { bar, needed: runs.iter().map(needed).collect() }
+        let state = State { needed, running: BTreeMap::new(), over: 0, count };
+        Progress { bar, state: Mutex::new(state) }
     }
 
     /// The run at this place begins.
@@ -33,10 +80,9 @@ impl Progress {
 
     /// The same for a run with this title.
     pub fn begin_as(&self, index: usize, title: &str) {
-        if let Some(bar) = &self.bar {
-            let left: Duration = self.needed[index..].iter().sum();
-            bar.set_message(format!("{title}; about {} left", span(left)));
-        }
+        let mut state = self.state();
+        state.running.insert(index, title.to_owned());
+        self.show(&state);
     }
 
     /// The run at this place has come to its result.
@@ -46,18 +92,37 @@ impl Progress {
 
     /// The same for a run with this title.
     pub fn finish_as(&self, index: usize, title: &str, row: &Row) {
-        let (count, goodput) = (self.needed.len(), row.goodput_bps / 1e6);
+        let head = self.end(index, title);
         let trust = if row.valid { "" } else { ", not valid" };
-        let line = format!("[{}/{count}] {title}: {goodput:.3} Mbit/s{trust}", index + 1);
-        if let Some(bar) = &self.bar {
-            bar.inc(1);
-        }
         // On a terminal the bar and the table say enough, unless there is something odd.
         if self.bar.is_none() || !row.notes.is_empty() {
-            self.say(&line);
+            self.say(&format!("{head}: {:.3} Mbit/s{trust}", row.goodput_bps / 1e6));
         }
         for note in &row.notes {
             self.say(&format!("  {note}"));
+        }
+    }
+
+    /// The run at this place has come to no result.
+    pub fn fail(&self, index: usize, title: &str, why: &impl Display) {
+        let head = self.end(index, title);
+        self.say(&format!("{head}: {why}"));
+    }
+
+    /// The run at this place has to be made again, later.
+    pub fn put_off(&self, index: usize) {
+        let mut state = self.state();
+        state.running.remove(&index);
+        self.show(&state);
+    }
+
+    /// The run at this place is over without having been made.
+    pub fn pass_over(&self, index: usize) {
+        let mut state = self.state();
+        state.needed[index] = Duration::ZERO;
+        state.count -= 1;
+        if let Some(bar) = &self.bar {
+            bar.set_length(state.count as u64);
         }
     }
 
@@ -67,6 +132,28 @@ impl Progress {
             Some(bar) => bar.println(line),
             None => eprintln!("{line}"),
         }
+    }
+
+    /// Counts a run that is over. Returns how lines about it begin.
+    fn end(&self, index: usize, title: &str) -> String {
+        let mut state = self.state();
+        let over = state.end(index);
+        if let Some(bar) = &self.bar {
+            bar.inc(1);
+        }
+        self.show(&state);
+        format!("[{over}/{}] {title}", state.count)
+    }
+
+    fn show(&self, state: &State) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(state.message());
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A thread that panics leaves it as it was before or after a run: both are consistent.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -83,5 +170,25 @@ pub fn span(span: Duration) -> String {
         seconds @ 0..120 => format!("{seconds} s"),
         seconds @ 120..7_200 => format!("{} min", seconds.div_ceil(60)),
         seconds => format!("{:.1} h", seconds as f64 / 3_600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_runs_at_once_are_counted_by_their_ends() {
+        let progress = Progress::of(vec![Duration::from_secs(10); 6]);
+        for index in 0..4 {
+            progress.begin_as(index, &format!("run {index}"));
+        }
+        assert_eq!(progress.state().message(), "run 0, run 1 and 2 more; about 60 s left");
+        assert_eq!(progress.end(2, "run 2"), "[1/6] run 2");
+        progress.fail(0, "run 0", &"it broke");
+        assert_eq!(progress.state().message(), "run 1, run 3; about 40 s left");
+        progress.pass_over(5);
+        assert_eq!(progress.end(1, "run 1"), "[3/5] run 1");
+        assert_eq!(progress.state().message(), "run 3; about 20 s left");
     }
 }

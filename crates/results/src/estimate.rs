@@ -29,9 +29,17 @@ impl Estimate {
         let mean = values.iter().sum::<f64>() / n;
         let half_width = (values.len() > 1).then(|| {
             let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
-            student_t(values.len() - 1) * (squares / (n - 1.0) / n).sqrt()
+            student_t(values.len() - 1, UPPER_QUANTILE) * (squares / (n - 1.0) / n).sqrt()
         });
         Some(Estimate { count: values.len() as u64, mean, half_width })
+    }
+
+    /// Half of the width of the interval that holds the true mean with this probability, between 0
+    /// and 1; `None` for a single value.
+    pub fn half_width_at(&self, confidence: f64) -> Option<f64> {
+        let degrees = usize::try_from(self.count).ok()?.checked_sub(1)?;
+        let factor = student_t(degrees, (1.0 + confidence) / 2.0);
+        Some(self.half_width? * (factor / student_t(degrees, UPPER_QUANTILE)))
     }
 
     /// Full width of the interval over the mean; `None` when it says nothing: a single value, or
@@ -46,10 +54,10 @@ impl Estimate {
 }
 
 /// The factor on the standard error, for so many degrees of freedom, from 1.
-fn student_t(degrees: usize) -> f64 {
+fn student_t(degrees: usize, upper_quantile: f64) -> f64 {
     match StudentsT::new(0.0, 1.0, degrees as f64) {
         Ok(student) => {
-            (student.inverse_cdf(UPPER_QUANTILE) * QUANTILE_DIGITS).round() / QUANTILE_DIGITS
+            (student.inverse_cdf(upper_quantile) * QUANTILE_DIGITS).round() / QUANTILE_DIGITS
         }
         Err(_) => f64::NAN,
     }
@@ -63,9 +71,11 @@ mod tests {
     #[test]
     fn quantiles_are_those_of_the_tables() {
         for (degrees, expected) in [(1, 12.706), (2, 4.303), (9, 2.262), (30, 2.042), (99, 1.984)] {
-            let given = student_t(degrees);
+            let given = student_t(degrees, UPPER_QUANTILE);
             assert!((given - expected).abs() < 6e-4, "{degrees}: {given}");
         }
+        let given = student_t(3, 0.9995);
+        assert!((given - 12.924).abs() < 6e-4, "{given}");
     }
 
     #[test]
@@ -76,12 +86,17 @@ mod tests {
         let half_width = estimate.half_width.unwrap();
         assert!((half_width - 2.776 * (2.5f64 / 5.0).sqrt()).abs() < 1e-3, "{half_width}");
         assert_eq!(estimate.ci95_ratio(), Some(2.0 * half_width / 3.0));
+        // The same with t = 8.610.
+        let wide = estimate.half_width_at(0.999).unwrap();
+        assert!((wide - 8.610 * (2.5f64 / 5.0).sqrt()).abs() < 1e-3, "{wide}");
+        assert!((estimate.half_width_at(0.95).unwrap() - half_width).abs() < 1e-9);
     }
 
     #[test]
     fn one_value_or_none_has_no_interval() {
         assert_eq!(Estimate::of(&[]), None);
-        assert_eq!(Estimate::of(&[2.0]).unwrap().half_width, None);
+        let single = Estimate::of(&[2.0]).unwrap();
+        assert_eq!((single.half_width, single.half_width_at(0.999)), (None, None));
         assert_eq!(Estimate::of(&[0.0, 0.0]).unwrap().ci95_ratio(), Some(0.0));
         assert_eq!(Estimate::of(&[-1.0, 1.0]).unwrap().ci95_ratio(), None);
     }

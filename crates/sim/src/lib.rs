@@ -12,6 +12,7 @@ mod agenda;
 mod agent;
 mod capture;
 mod flows;
+pub mod frontier;
 mod meter;
 mod network;
 mod radio_tcp;

@@ -276,7 +276,7 @@ fn make_runs(contest: &Contest, json: bool, rows: &mut Vec<Compared>) -> Result<
         let row = match made {
             Ok(row) => row,
             Err(error) if is_one_run_only(&error) && failed_in_a_row < FAILED_IN_A_ROW_MAX => {
-                progress.say(&format!("[{}/{}] {title}: {error}", index + 1, runs.len()));
+                progress.fail(index, &title, &error);
                 (failed, failed_in_a_row) = (failed + 1, failed_in_a_row + 1);
                 continue;
             }

@@ -36,7 +36,7 @@ enum LabVerb {
     Run(RunArgs),
     /// Put kernel TCP, both coding modes and other tunnels through the same scenario, in turns
     Compare(compare::CompareArgs),
-    /// Measure what window mode and TCP/NC promise, and say which promises hold; hours, or --quick
+    /// Measure what window mode and TCP/NC promise, and say what holds; an hour, or --quick
     Gates(gates::GatesArgs),
 }
 
@@ -71,6 +71,10 @@ enum Failure {
     Only { given: usize, max: usize },
     #[error("--only {given}: expected a part of the name of a way to cross, as in \"window\"")]
     Nobody { given: String },
+    #[error("{}: {field} = {given}: expected {expected}, as now, to go on from it", path.display())]
+    Settings { path: PathBuf, field: String, given: String, expected: String },
+    #[error("{}: {source}", path.display())]
+    Report { path: PathBuf, source: serde_json::Error },
     #[error(transparent)]
     Engine(#[from] EngineError),
     #[error("cannot write {}: {source}", path.display())]
@@ -84,9 +88,11 @@ enum Failure {
 impl Failure {
     fn exit_code(&self) -> ExitCode {
         match self {
-            Failure::Scenario { .. } | Failure::Only { .. } | Failure::Nobody { .. } => {
-                ExitCode::from(2)
-            }
+            Failure::Scenario { .. }
+            | Failure::Only { .. }
+            | Failure::Nobody { .. }
+            | Failure::Settings { .. }
+            | Failure::Report { .. } => ExitCode::from(2),
             Failure::Engine(error) => error.exit_code(),
             _ => ExitCode::FAILURE,
         }
@@ -163,7 +169,7 @@ fn make_runs(
         let row = match maker.make(scenario, run) {
             Ok(row) => row,
             Err(error) if is_one_run_only(&error) && failed_in_a_row < FAILED_IN_A_ROW_MAX => {
-                progress.say(&format!("[{}/{}] {}: {error}", index + 1, runs.len(), run.title()));
+                progress.fail(index, &run.title(), &error);
                 (failed, failed_in_a_row) = (failed + 1, failed_in_a_row + 1);
                 continue;
             }

@@ -1,7 +1,13 @@
 //! The gates, and the runs that they need.
 
+use core::time::Duration;
+
+use corridor_lab::time_needed;
 use corridor_scenario::{Row, Run, Scenario, expand};
+use corridor_sim::frontier::Best;
 use serde::Serialize;
+
+use super::frontier;
 
 /// Which side of the limit is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -28,11 +34,34 @@ impl Sense {
     }
 }
 
+/// What else may be under way while a case is measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Company {
+    /// Other cases of the lab: the medium leaves the processors idle most of the time.
+    Shared,
+    /// Nothing: what is judged is the processors themselves, or less than what others may change.
+    Alone,
+    /// It is a line of the frontier, measured in virtual time.
+    Simulated(Best),
+}
+
 /// A run that gates look at.
+#[derive(Debug)]
 pub(super) struct Case {
     pub(super) name: String,
+    pub(super) company: Company,
     pub(super) scenario: Scenario,
     pub(super) run: Run,
+}
+
+impl Case {
+    /// About how long it takes.
+    pub(super) fn time_needed(&self) -> Duration {
+        match self.company {
+            Company::Simulated(_) => frontier::TIME_NEEDED,
+            Company::Shared | Company::Alone => time_needed(&self.run),
+        }
+    }
 }
 
 /// What is promised.
@@ -49,11 +78,16 @@ pub(super) struct Gate {
 }
 
 /// From the rows that a gate needs to its value; `None` where there is none.
-pub(super) type Measure = Box<dyn Fn(&[&Row]) -> Option<f64>>;
+pub(super) type Measure = Box<dyn Fn(&[&Row]) -> Option<f64> + Sync>;
+
+/// Frames that the links of 12 Mbit/s hold.
+const QUEUE_FRAMES: usize = 50;
 
 /// A link of 12 Mbit/s without overhead, both directions at once.
-fn full_duplex(rtt_ms: u32) -> String {
-    format!("duplex = 'full'\nrate_bps = 12_000_000\nrtt_ms = {rtt_ms}\nqueue_frames = 50")
+pub(super) fn full_duplex(rtt_ms: u64, queue_frames: usize) -> String {
+    format!(
+        "duplex = 'full'\nrate_bps = 12_000_000\nrtt_ms = {rtt_ms}\nqueue_frames = {queue_frames}"
+    )
 }
 
 /// The medium of the FRANC paper.
@@ -65,9 +99,10 @@ const SHARED: &str = "duplex = 'full'\nrate_bps = 20_000_000\nrtt_ms = 40\nqueue
 const HOPS: &str =
     "duplex = 'full'\nhops = 4\nrate_bps = 2_000_000\nrtt_ms = 200\nqueue_frames = 200";
 const TCP_NC: &str = "path = 'coded'\ncoding = { preset = 'tcp-nc' }\nunderlay = 'udp'";
-const WINDOW: &str = "path = 'coded'\ncoding = { preset = 'window' }";
+pub(super) const WINDOW: &str = "path = 'coded'\ncoding = { preset = 'window' }";
 const WINDOW_HALF: &str = "path = 'coded'\ncoding = { preset = 'window', half_duplex = true }";
-const LOW_DELAY: &str = "path = 'coded'\ncoding = { preset = 'window', goal = 'low-delay' }";
+pub(super) const LOW_DELAY: &str =
+    "path = 'coded'\ncoding = { preset = 'window', goal = 'low-delay' }";
 const KERNEL: &str = "path = 'kernel'";
 const TCP: &str = "transport = 'tcp'\ncongestion = 'cubic'";
 
@@ -77,14 +112,14 @@ const HOPS_LOSSES: [u32; 2] = [6, 10];
 const LOSSES: [u32; 6] = [0, 5, 10, 20, 30, 40];
 
 /// Collects cases.
-struct Cases {
+pub(super) struct Cases {
     cases: Vec<Case>,
     duration_s: f64,
 }
 
 impl Cases {
     /// A case from the text of its medium and its run; a test expands them all.
-    fn add(&mut self, name: &str, medium: &str, run: &[&str]) {
+    pub(super) fn add(&mut self, name: &str, company: Company, medium: &str, run: &[&str]) {
         let duration = match run.iter().any(|lines| lines.contains("duration_s")) {
             true => String::new(),
             false => format!("duration_s = {}\n", self.duration_s),
@@ -95,61 +130,75 @@ impl Cases {
         );
         let scenario = Scenario::parse(&text).expect("a test reads all cases");
         let run = expand(&scenario).expect("a test expands all cases").remove(0);
-        self.cases.push(Case { name: name.to_owned(), scenario, run });
+        self.cases.push(Case { name: name.to_owned(), company, scenario, run });
     }
 }
 
 /// All runs, once each.
 pub(super) fn cases(quick: bool) -> Vec<Case> {
+    use Company::{Alone, Shared};
     let mut all = Cases { cases: Vec::new(), duration_s: if quick { 5.0 } else { 20.0 } };
     for rtt_ms in RTTS_MS {
-        let medium = full_duplex(rtt_ms);
+        let medium = full_duplex(rtt_ms.into(), QUEUE_FRAMES);
         for (ecn, suffix) in [("ecn = false", ""), ("ecn = true", "-ecn")] {
-            all.add(&format!("kernel-rtt{rtt_ms}{suffix}"), &medium, &[KERNEL, TCP, ecn, "e3 = 0"]);
+            let name = format!("kernel-rtt{rtt_ms}{suffix}");
+            all.add(&name, Shared, &medium, &[KERNEL, TCP, ecn, "e3 = 0"]);
             for percent in LOSSES {
                 let name = format!("window-rtt{rtt_ms}-p{percent}{suffix}");
                 let loss = loss(percent);
                 // The echo is a fiftieth of the load, and measured where it is promised.
                 let ping = if percent == 0 { "ping_interval_ms = 50" } else { "" };
-                all.add(&name, &medium, &[WINDOW, TCP, ecn, &loss, ping]);
+                all.add(&name, Shared, &medium, &[WINDOW, TCP, ecn, &loss, ping]);
             }
             let name = format!("low-delay-rtt{rtt_ms}{suffix}");
-            all.add(&name, &medium, &[LOW_DELAY, TCP, ecn, &loss(30)]);
+            all.add(&name, Shared, &medium, &[LOW_DELAY, TCP, ecn, &loss(30)]);
         }
     }
-    let near = full_duplex(4);
-    all.add("window-lossless", &near, &[WINDOW, TCP, "e3 = 0"]);
-    all.add("window-lossless-udp", &near, &[WINDOW, TCP, "e3 = 0\nunderlay = 'udp'"]);
+    let near = full_duplex(4, QUEUE_FRAMES);
+    all.add("window-lossless", Alone, &near, &[WINDOW, TCP, "e3 = 0"]);
+    all.add("window-lossless-udp", Alone, &near, &[WINDOW, TCP, "e3 = 0\nunderlay = 'udp'"]);
     let retries = format!("{near}\nretry_limit = 7");
-    all.add("kernel-retries", &retries, &[KERNEL, TCP, &loss(20)]);
-    all.add("window-retries", &retries, &[WINDOW, TCP, &loss(20)]);
-    all.add("window-retries-udp", &retries, &[WINDOW, TCP, &loss(20), "underlay = 'udp'"]);
+    all.add("kernel-retries", Alone, &retries, &[KERNEL, TCP, &loss(20)]);
+    all.add("window-retries", Alone, &retries, &[WINDOW, TCP, &loss(20)]);
+    all.add("window-retries-udp", Alone, &retries, &[WINDOW, TCP, &loss(20), "underlay = 'udp'"]);
     for percent in [10, 20] {
-        all.add(&format!("window-paper-p{percent}"), PAPER, &[WINDOW_HALF, TCP, &loss(percent)]);
+        all.add(
+            &format!("window-paper-p{percent}"),
+            Shared,
+            PAPER,
+            &[WINDOW_HALF, TCP, &loss(percent)],
+        );
     }
     for burst in [5, 20] {
         let bursts = format!("burst_frames = {burst}");
-        all.add(&format!("window-bursts{burst}"), &near, &[WINDOW, TCP, &loss(10), &bursts]);
+        all.add(
+            &format!("window-bursts{burst}"),
+            Shared,
+            &near,
+            &[WINDOW, TCP, &loss(10), &bursts],
+        );
     }
     let real_time = "transport = 'udp'\noffered_bps = 5e6\ndatagram_bytes = 1200\ndeadline_ms = 50";
-    all.add("window-real-time", &near, &[WINDOW, real_time, &loss(30)]);
+    all.add("window-real-time", Shared, &near, &[WINDOW, real_time, &loss(30)]);
     let times =
         if quick { "warm_up_s = 5\nduration_s = 15" } else { "warm_up_s = 10\nduration_s = 60" };
     let beside = "e3 = 0\nbeside = 'cubic'\nunderlay = 'udp'";
-    all.add("window-beside", SHARED, &[WINDOW, TCP, beside, times]);
+    all.add("window-beside", Shared, SHARED, &[WINDOW, TCP, beside, times]);
     for percent in HOPS_LOSSES {
         for (name, path) in [("kernel", KERNEL), ("tcp-nc", TCP_NC)] {
-            all.add(&format!("{name}-hops-p{percent}"), HOPS, &[path, TCP, &loss(percent), times]);
+            let name = format!("{name}-hops-p{percent}");
+            all.add(&name, Shared, HOPS, &[path, TCP, &loss(percent), times]);
         }
     }
     for (name, ratio) in [("window-cpu", 0.0), ("window-cpu-p10", 0.1)] {
         let wire = format!("wire = 'veth'\nunderlay = 'udp'\ne3 = {ratio:?}");
-        all.add(name, &near, &[WINDOW, TCP, &wire]);
+        all.add(name, Alone, &near, &[WINDOW, TCP, &wire]);
     }
+    frontier::add_cases(&mut all, quick);
     all.cases
 }
 
-fn loss(percent: u32) -> String {
+pub(super) fn loss(percent: u32) -> String {
     format!("e3 = {:?}", f64::from(percent) / 100.0)
 }
 
@@ -167,10 +216,10 @@ fn delay_p95_ms(rows: &[&Row]) -> Option<f64> {
 }
 
 /// Collects gates.
-struct Gates(Vec<Gate>);
+pub(super) struct Gates(Vec<Gate>);
 
 impl Gates {
-    fn add(
+    pub(super) fn add(
         &mut self,
         name: String,
         conditions: &str,
@@ -264,6 +313,7 @@ pub(super) fn gates() -> Vec<Gate> {
         let limit = (Sense::AtLeast, limit, "Gbit/s");
         all.add(name.to_owned(), &conditions, limit, &[case], Box::new(goodput));
     }
+    frontier::add_gates(&mut all);
     all.0
 }
 

@@ -1,7 +1,7 @@
 //! The picture of the gates: how far each value is from its limit.
 
+use super::judge::{Judged, number};
 use super::list::Sense;
-use super::{Judged, number};
 use crate::panel::{INK, NOTE, TITLE};
 use crate::plot::{Anchor, Font, Picture, Scale};
 
@@ -27,8 +27,8 @@ pub(super) fn draw(judged: &[Judged]) -> String {
     let height = HEADER + LINE * judged.len() as f64 + 40.0;
     let mut picture = Picture::new(WIDTH, height, &title);
     picture.text((MARGIN, 48.0), TITLE, &title);
-    let words = "Means and 95 % confidence intervals over their limits, logarithmic; \
-                 the limit is in the middle, the good side is tinted.";
+    let words = "Means and confidence intervals (95 %; 99.9 % where fewer repeats were enough) over \
+                 their limits, logarithmic; the limit is in the middle, the good side is tinted.";
     picture.text((MARGIN, 76.0), NOTE, words);
     for (index, row) in judged.iter().enumerate() {
         draw_line(&mut picture, HEADER + LINE * index as f64, row);

@@ -1,0 +1,285 @@
+//! From rows to verdicts.
+
+use std::io::{self, Write};
+
+use corridor_results::Estimate;
+use corridor_scenario::Row;
+use serde::Serialize;
+
+use super::Rows;
+use super::list::{Gate, Sense};
+
+/// Probability that an interval holds the true mean.
+const CONFIDENCE: f64 = 0.95;
+/// The same of intervals that decide before all repeats are made. Looking often finds more that
+/// is due to chance, so less is left to it: with a look after each of six repeats, a gate that is
+/// right on its limit is decided early in less than .6 % of all measurements.
+const CONFIDENCE_EARLY: f64 = 0.999;
+/// Repeats before anything is decided early: fewer do not tell how much they vary.
+const REPEATS_EARLY_MIN: usize = 4;
+
+/// Spread over the value that is not due to rounding.
+const SPREAD_MIN: f64 = 1e-9;
+
+/// How gates are judged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Rule {
+    /// By the mean, whatever it is worth.
+    Mean,
+    /// By the end of the interval that is nearer to the limit.
+    Interval,
+    /// The same after so many repeats, and before it where the stricter interval is wholly on one
+    /// side of the limit.
+    Early {
+        /// All repeats.
+        repeats: usize,
+    },
+}
+
+/// A gate, judged.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Judged {
+    pub(super) gate: String,
+    pub(super) conditions: String,
+    pub(super) unit: &'static str,
+    /// Mean over the repeats; `None`: not measured.
+    pub(super) value: Option<f64>,
+    /// Its confidence interval; `None`: fewer than two repeats.
+    pub(super) interval: Option<[f64; 2]>,
+    /// Probability that the interval holds the true mean.
+    pub(super) confidence: f64,
+    /// `at least` or `at most`.
+    pub(super) sense: Sense,
+    pub(super) limit: f64,
+    /// Repeats that it was judged by.
+    pub(super) repeats: usize,
+    /// These were enough, and later ones do not count.
+    pub(super) decided_early: bool,
+    /// The end of the interval that is nearer to the limit keeps to it; with `--quick`, the mean.
+    pub(super) pass: Option<bool>,
+}
+
+pub(super) fn judge(gates: &[Gate], rows: &[Rows], rule: Rule) -> Vec<Judged> {
+    gates.iter().map(|gate| judge_one(gate, rows, rule)).collect()
+}
+
+fn judge_one(gate: &Gate, rows: &[Rows], rule: Rule) -> Judged {
+    let values = values_of(gate, rows);
+    let early = match rule {
+        Rule::Early { repeats } => decided_after(gate, &values, repeats),
+        Rule::Mean | Rule::Interval => None,
+    };
+    let confidence = if early.is_some() { CONFIDENCE_EARLY } else { CONFIDENCE };
+    let values = &values[..early.unwrap_or(values.len())];
+    let estimate = Estimate::of(values);
+    let interval = estimate.and_then(|estimate| interval(&estimate, confidence));
+    let mean = estimate.map(|estimate| estimate.mean);
+    let judged = match (gate.sense, interval) {
+        (Sense::AtLeast, Some([low, _])) if rule != Rule::Mean => Some(low),
+        (Sense::AtMost, Some([_, high])) if rule != Rule::Mean => Some(high),
+        _ => mean,
+    };
+    Judged {
+        gate: gate.name.clone(),
+        conditions: gate.conditions.clone(),
+        unit: gate.unit,
+        value: mean,
+        interval,
+        confidence,
+        sense: gate.sense,
+        limit: gate.limit,
+        repeats: values.len(),
+        decided_early: early.is_some(),
+        pass: judged.map(|value| gate.sense.holds(value, gate.limit)),
+    }
+}
+
+/// A gate's value in each repeat. A repeat counts when all runs that the gate needs are valid:
+/// gates are paired.
+fn values_of(gate: &Gate, rows: &[Rows]) -> Vec<f64> {
+    let value = |rows: &Rows| {
+        let needed: Option<Vec<&Row>> = gate.needs.iter().map(|name| rows.get(name)).collect();
+        needed
+            .filter(|rows| rows.iter().all(|row| row.valid))
+            .and_then(|rows| (gate.measure)(&rows))
+    };
+    rows.iter().filter_map(value).filter(|value| value.is_finite()).collect()
+}
+
+fn interval(estimate: &Estimate, confidence: f64) -> Option<[f64; 2]> {
+    let half_width = estimate.half_width_at(confidence)?;
+    Some([estimate.mean - half_width, estimate.mean + half_width])
+}
+
+/// After how many of the values the rest cannot be expected to change the verdict, if that is
+/// before all are there. Values that are all alike, but for rounding, say nothing of how much
+/// others will vary.
+fn decided_after(gate: &Gate, values: &[f64], repeats: usize) -> Option<usize> {
+    (REPEATS_EARLY_MIN..repeats.min(values.len() + 1)).find(|&count| {
+        let estimate = Estimate::of(&values[..count]);
+        let ends = estimate.and_then(|estimate| interval(&estimate, CONFIDENCE_EARLY));
+        ends.is_some_and(|[low, high]| {
+            let [low_holds, high_holds] = [low, high].map(|end| gate.sense.holds(end, gate.limit));
+            high - low > SPREAD_MIN * high.abs() && low_holds == high_holds
+        })
+    })
+}
+
+/// Whether further repeats are of no use to a gate.
+pub(super) fn is_decided(gate: &Gate, rows: &[Rows], rule: Rule) -> bool {
+    match rule {
+        Rule::Early { repeats } => decided_after(gate, &values_of(gate, rows), repeats).is_some(),
+        Rule::Mean | Rule::Interval => false,
+    }
+}
+
+pub(super) fn write_table(out: &mut impl Write, judged: &[Judged]) -> io::Result<()> {
+    let width = judged.iter().map(|row| row.gate.len()).max().unwrap_or(0);
+    for row in judged {
+        let value = row.value.map_or("-".to_owned(), number);
+        let interval = row
+            .interval
+            .map_or(String::new(), |[low, high]| format!(" [{}, {}]", number(low), number(high)));
+        let pass = match row.pass {
+            Some(true) => "pass",
+            Some(false) => "FAIL",
+            None => "not measured",
+        };
+        let (unit, limit) = (row.unit, number(row.limit));
+        let sense = row.sense.words();
+        let early = match row.decided_early {
+            true => format!(
+                " (decided after {} repeats, by the {} % interval)",
+                row.repeats,
+                100.0 * row.confidence
+            ),
+            false => String::new(),
+        };
+        writeln!(
+            out,
+            "{pass:<5} {:<width$}  {value}{interval} {unit}, {sense} {limit}{early}",
+            row.gate
+        )?;
+    }
+    let passed = judged.iter().filter(|row| row.pass == Some(true)).count();
+    writeln!(out, "{passed} of {} gates pass", judged.len())
+}
+
+/// Four digits that count.
+pub(super) fn number(value: f64) -> String {
+    let decimals = match value.abs() {
+        0.0 => 0,
+        magnitude => (3 - magnitude.log10().floor() as i64).clamp(0, 6) as usize,
+    };
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use corridor_scenario::Engine;
+
+    use super::super::list::{Case, cases, gates};
+    use super::super::picture;
+    use super::*;
+
+    const NAME: &str = "goodput-rtt4-p10";
+
+    fn gate() -> Gate {
+        gates().into_iter().find(|gate| gate.name == NAME).unwrap()
+    }
+
+    /// A repeat in which the gate has this value.
+    fn rows(gate: &Gate, cases: &[Case], share: f64) -> Rows {
+        let row_of = |name: &String, goodput_bps: f64| {
+            let case = cases.iter().find(|case| case.name == *name).unwrap();
+            let mut row = Row::new(&case.scenario, &case.run, Engine::Lab);
+            row.goodput_bps = goodput_bps;
+            (name.clone(), row)
+        };
+        let pairs = gate.needs.iter().zip([10e6, share * 9e6]);
+        pairs.map(|(name, bps)| row_of(name, bps)).collect::<BTreeMap<_, _>>()
+    }
+
+    fn repeats(shares: &[f64]) -> Vec<Rows> {
+        let (gate, cases) = (gate(), cases(true));
+        shares.iter().map(|&share| rows(&gate, &cases, share)).collect()
+    }
+
+    #[test]
+    fn the_end_of_the_interval_judges_and_invalid_runs_do_not() {
+        let gate = gate();
+        // The mean is above the limit, the interval is not.
+        let mut all = repeats(&[0.92, 0.98]);
+        let judged = judge_one(&gate, &all, Rule::Interval);
+        assert!((judged.value.unwrap() - 0.95).abs() < 1e-9, "{judged:?}");
+        assert_eq!((judged.pass, judged.repeats), (Some(false), 2));
+        assert_eq!(judge_one(&gate, &all, Rule::Mean).pass, Some(true));
+        all[0].values_mut().for_each(|row| row.distrust("late"));
+        assert_eq!(judge_one(&gate, &all, Rule::Interval).repeats, 1);
+        all.remove(1);
+        assert_eq!(judge_one(&gate, &all, Rule::Interval).pass, None);
+    }
+
+    #[test]
+    fn what_is_far_from_its_limit_is_decided_early_and_for_good() {
+        let (gate, rule) = (gate(), Rule::Early { repeats: 10 });
+        let mut all = repeats(&[0.88, 0.881, 0.879]);
+        assert!(!is_decided(&gate, &all, rule));
+        all.extend(repeats(&[0.88]));
+        assert!(is_decided(&gate, &all, rule) && !is_decided(&gate, &all, Rule::Interval));
+        let judged = judge_one(&gate, &all, rule);
+        assert_eq!((judged.decided_early, judged.repeats, judged.pass), (true, 4, Some(false)));
+        // Its own cases may be measured further for the sake of others.
+        all.extend(repeats(&[0.99, 0.99, 0.99]));
+        assert_eq!(judge_one(&gate, &all, rule), judged);
+        assert_eq!(judge_one(&gate, &all, Rule::Interval).repeats, 7);
+        let passed = judge_one(&gate, &repeats(&[0.97, 0.972, 0.971, 0.97]), rule);
+        assert_eq!((passed.decided_early, passed.pass), (true, Some(true)));
+    }
+
+    #[test]
+    fn early_decisions_are_harder_than_late_ones() {
+        let (gate, rule) = (gate(), Rule::Early { repeats: 10 });
+        // At 95 % the interval ends at .9335, at 99.9 % at .917.
+        let all = repeats(&[0.94, 0.945, 0.945, 0.945]);
+        assert_eq!(judge_one(&gate, &all, Rule::Interval).pass, Some(true));
+        assert!(!is_decided(&gate, &all, rule));
+        // Where nothing varies, nothing is known of what varies.
+        assert!(!is_decided(&gate, &repeats(&[1.0; 9]), rule));
+        assert!(!is_decided(&gate, &repeats(&[1.0, 1.0 + 1e-15, 1.0, 1.0]), rule));
+        // After all repeats the ordinary interval judges.
+        let all = repeats(&[0.94, 0.945, 0.945, 0.945]);
+        let judged = judge_one(&gate, &all, Rule::Early { repeats: 4 });
+        assert_eq!((judged.decided_early, judged.pass), (false, Some(true)));
+    }
+
+    #[test]
+    fn the_table_and_the_picture_say_what_failed() {
+        let judged = judge(&gates(), &[], Rule::Interval);
+        let mut out = Vec::new();
+        write_table(&mut out, &judged).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.ends_with(&format!("0 of {} gates pass\n", judged.len())), "{text}");
+        let mut judged = judged;
+        judged.truncate(2);
+        (judged[0].value, judged[0].pass) = (Some(0.5), Some(false));
+        (judged[0].decided_early, judged[0].repeats) = (true, 4);
+        judged[0].confidence = CONFIDENCE_EARLY;
+        (judged[1].value, judged[1].pass) = (Some(1.0), Some(true));
+        judged[1].interval = Some([0.9, 1.1]);
+        let svg = picture::draw(&judged);
+        assert!(svg.contains(">FAIL<") && svg.contains(">pass<"), "{svg}");
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+        let mut out = Vec::new();
+        write_table(&mut out, &judged).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let first = text.lines().next().unwrap();
+        assert!(first.ends_with("(decided after 4 repeats, by the 99.9 % interval)"), "{text}");
+        assert_eq!(
+            [number(0.9312), number(2.1e9), number(14.26)],
+            ["0.9312", "2100000000", "14.26"]
+        );
+    }
+}

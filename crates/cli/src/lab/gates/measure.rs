@@ -1,0 +1,266 @@
+//! The order in which cases are measured, several of the lab at once.
+//!
+//! All cases once, then all again: what changes on the machine meets all alike. In each repeat
+//!
+//! 1. what needs no lab is simulated, on all processors;
+//! 2. cases that bear company are measured, so many at once, the longest first;
+//! 3. the others are, one by one, and with them what was late in company.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use corridor_lab::LATENESS_MAX;
+use corridor_scenario::Row;
+
+use super::super::{FAILED_IN_A_ROW_MAX, Failure, is_one_run_only};
+use super::Rows;
+use super::judge::{Rule, is_decided};
+use super::list::{Case, Company, Gate};
+use crate::engine::EngineError;
+use crate::progress::Progress;
+
+/// Times a run is made until its emulator was in time.
+const ATTEMPTS: u32 = 3;
+
+/// Makes one run of a case: which repeat.
+pub(super) type Make<'a> = dyn Fn(&Case, u64) -> Result<Row, EngineError> + Sync + 'a;
+
+/// What is to be measured.
+pub(super) struct Plan<'a> {
+    pub(super) gates: &'a [Gate],
+    pub(super) cases: &'a [Case],
+    pub(super) repeats: u64,
+    pub(super) rule: Rule,
+    /// Cases of the lab at once, from 1.
+    pub(super) jobs: usize,
+}
+
+/// Runs that failed.
+#[derive(Default)]
+struct Failures {
+    count: usize,
+    in_a_row: usize,
+}
+
+impl Failures {
+    fn are_bearable_with(&self, error: &EngineError) -> bool {
+        is_one_run_only(error) && self.in_a_row < FAILED_IN_A_ROW_MAX
+    }
+}
+
+impl Plan<'_> {
+    /// At most so long all of it takes.
+    pub(super) fn time_needed(&self) -> Duration {
+        let mut workers = vec![Duration::ZERO; self.jobs];
+        for case in self.queue(|company| *company == Company::Shared) {
+            if let Some(first) = workers.iter_mut().min() {
+                *first += self.cases[case].time_needed();
+            }
+        }
+        let others = self.cases.iter().filter(|case| case.company != Company::Shared);
+        let rest: Duration = others.map(|case| self.share_of_time(case)).sum();
+        let shared = workers.into_iter().max().unwrap_or_default();
+        (shared + rest).saturating_mul(u32::try_from(self.repeats).unwrap_or(u32::MAX))
+    }
+
+    /// By how much a case makes a repeat longer.
+    fn share_of_time(&self, case: &Case) -> Duration {
+        let at_once = match case.company {
+            Company::Shared => self.jobs,
+            Company::Alone => 1,
+            Company::Simulated(_) => processors(),
+        };
+        case.time_needed() / u32::try_from(at_once).unwrap_or(u32::MAX)
+    }
+
+    /// Cases of some company; with several at once the longest first, so that none is waited for
+    /// at the end.
+    fn queue(&self, is_wanted: impl Fn(&Company) -> bool) -> VecDeque<usize> {
+        let wanted = |&index: &usize| is_wanted(&self.cases[index].company);
+        let mut queue: Vec<usize> = (0..self.cases.len()).filter(wanted).collect();
+        if self.jobs > 1 {
+            queue.sort_by_key(|&index| std::cmp::Reverse(self.cases[index].time_needed()));
+        }
+        queue.into()
+    }
+
+    /// Whether a case is of use to a gate that is not decided by these rows.
+    fn needed_after(&self, rows: &[Rows]) -> Vec<bool> {
+        let open: Vec<&Gate> =
+            self.gates.iter().filter(|gate| !is_decided(gate, rows, self.rule)).collect();
+        let is_needed = |case: &Case| open.iter().any(|gate| gate.needs.contains(&case.name));
+        self.cases.iter().map(is_needed).collect()
+    }
+}
+
+/// Measures what `rows` does not have yet, one element for each repeat, and has it written after
+/// every repeat.
+///
+/// # Errors
+/// What writing says, what making runs says when it is no use to go on, or that runs failed.
+pub(super) fn measure(
+    plan: &Plan<'_>,
+    make: &Make<'_>,
+    rows: &mut Vec<Rows>,
+    mut write: impl FnMut(&[Rows]) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let count = plan.cases.len();
+    let repeats = usize::try_from(plan.repeats).unwrap_or(usize::MAX);
+    let needed = plan.cases.iter().map(|case| plan.share_of_time(case));
+    let needed: Vec<Duration> = needed.collect();
+    let progress = Progress::of(needed.repeat(repeats));
+    let mut failures = Failures::default();
+    for place in 0..repeats {
+        let needed = plan.needed_after(&rows[..place.min(rows.len())]);
+        let is_open = |index: usize| {
+            let is_there = |rows: &Rows| rows.contains_key(&plan.cases[index].name);
+            needed[index] && !rows.get(place).is_some_and(is_there)
+        };
+        let open: Vec<bool> = (0..count).map(is_open).collect();
+        for index in (0..count).filter(|&index| !open[index]) {
+            progress.pass_over(place * count + index);
+        }
+        if !open.contains(&true) {
+            continue;
+        }
+        rows.resize_with(rows.len().max(place + 1), Rows::new);
+        let replication = place as u64;
+        let crew = Crew {
+            plan,
+            make,
+            progress: &progress,
+            replication,
+            state: Mutex::new(State {
+                queue: VecDeque::new(),
+                rows: &mut rows[place],
+                again: Vec::new(),
+                failures: &mut failures,
+                error: None,
+            }),
+        };
+        let made = crew.repeat(&open);
+        write(rows)?;
+        made?;
+    }
+    match failures.count {
+        0 => Ok(()),
+        failed => Err(Failure::Runs { failed, count: repeats * count }),
+    }
+}
+
+/// Workers on one repeat.
+struct Crew<'a> {
+    plan: &'a Plan<'a>,
+    make: &'a Make<'a>,
+    progress: &'a Progress,
+    replication: u64,
+    state: Mutex<State<'a>>,
+}
+
+/// What the workers have in common.
+struct State<'a> {
+    /// Places of the cases that are still to be measured.
+    queue: VecDeque<usize>,
+    rows: &'a mut Rows,
+    /// Those whose emulator was late in company.
+    again: Vec<usize>,
+    failures: &'a mut Failures,
+    /// Why it is no use to go on.
+    error: Option<EngineError>,
+}
+
+impl<'a> Crew<'a> {
+    /// Measures the cases that are open.
+    fn repeat(self, open: &[bool]) -> Result<(), EngineError> {
+        let queue = |is_wanted: &dyn Fn(&Company) -> bool| {
+            let mut queue = self.plan.queue(is_wanted);
+            queue.retain(|&index| open[index]);
+            queue
+        };
+        self.work(queue(&|company| matches!(company, Company::Simulated(_))), processors());
+        self.work(queue(&|company| *company == Company::Shared), self.plan.jobs);
+        let mut alone = queue(&|company| *company == Company::Alone);
+        alone.extend(self.state().again.drain(..));
+        self.work(alone, 1);
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        state.error.map_or(Ok(()), Err)
+    }
+
+    /// Measures some cases, so many at once.
+    fn work(&self, queue: VecDeque<usize>, at_once: usize) {
+        let workers = at_once.min(queue.len());
+        self.state().queue = queue;
+        // Nodes die with the thread that started them: each worker stays until it has no more.
+        thread::scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(|| while self.step(workers == 1) {});
+            }
+        });
+    }
+
+    /// Measures the next case. Returns whether there may be another.
+    fn step(&self, is_alone: bool) -> bool {
+        let next = {
+            let mut state = self.state();
+            if state.error.is_some() { None } else { state.queue.pop_front() }
+        };
+        let Some(index) = next else { return false };
+        let case = &self.plan.cases[index];
+        let place = self.replication as usize * self.plan.cases.len() + index;
+        self.progress.begin_as(place, &case.name);
+        let made = self.make(case, if is_alone { ATTEMPTS } else { 1 });
+        let mut state = self.state();
+        match made {
+            Ok(row) if is_late(&row) && !is_alone => {
+                self.progress.put_off(place);
+                self.progress.say(&format!("{}: late, to be made again alone", case.name));
+                state.again.push(index);
+            }
+            Ok(row) => {
+                self.progress.finish_as(place, &case.name, &row);
+                state.failures.in_a_row = 0;
+                state.rows.insert(case.name.clone(), row);
+            }
+            Err(error) if state.failures.are_bearable_with(&error) => {
+                self.progress.fail(place, &case.name, &error);
+                state.failures.count += 1;
+                state.failures.in_a_row += 1;
+            }
+            Err(error) => {
+                state.error.get_or_insert(error);
+            }
+        }
+        true
+    }
+
+    /// A run, made again when the emulator was late: that is the machine's fault, not the run's.
+    fn make(&self, case: &Case, attempts: u32) -> Result<Row, EngineError> {
+        let mut row = (self.make)(case, self.replication)?;
+        for _ in 1..attempts {
+            if !is_late(&row) {
+                break;
+            }
+            row = (self.make)(case, self.replication)?;
+        }
+        Ok(row)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<'a>> {
+        // A worker that panics ends the measurement: its scope panics too.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_late(row: &Row) -> bool {
+    row.lateness_p99_s.is_some_and(|lateness| lateness > LATENESS_MAX.as_secs_f64())
+}
+
+/// Processors of this machine.
+pub(super) fn processors() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,272 @@
+//! Window mode on one hop with a saturated source and no ingress queue: the delay that coding
+//! itself costs, to hold against the best that is known.
+//!
+//! The link has the frames of [`FRAME_LEN`] bytes at [`RATE_BPS`] of the published table, one in
+//! each millisecond, and losses that are independent of each other, of data and of feedback.
+
+use core::time::Duration;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use corridor_air::{Duplex, Link, Medium, MediumConfig};
+use corridor_base::rand::Rng;
+use corridor_base::{StreamKey, Time};
+use corridor_proto::{
+    CodingParams, Goal, LinkErrors, Role, Station, StationConfig, StationId, Stats,
+};
+
+use crate::udp::{PSK, SimError};
+use crate::world::{Node, World};
+
+/// Bits per second of the link.
+const RATE_BPS: u64 = 12_000_000;
+/// Bytes of a frame.
+const FRAME_LEN: usize = 1500;
+/// The rate and the redundancy have settled by then.
+const WARM_UP: Duration = Duration::from_secs(5);
+/// What is on its way at the end is waited for.
+const DRAIN: Duration = Duration::from_secs(3);
+
+/// A line of the frontier: the best policies found by optimisation with ideal codes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Best {
+    /// What the share stands for.
+    pub goal: Goal,
+    /// Round trip, ms.
+    pub rtt_ms: u64,
+    /// Frames lost in each direction, percent.
+    pub loss_percent: u32,
+    /// In-order one-way delay, ms: median, 95th and 99th percentile.
+    pub delays_ms: [f64; 3],
+}
+
+impl Best {
+    const fn new(goal: Goal, rtt_ms: u64, loss_percent: u32, delays_ms: [f64; 3]) -> Self {
+        Best { goal, rtt_ms, loss_percent, delays_ms }
+    }
+
+    /// The share of the symbols that come through at which the delays are reached.
+    pub fn share(&self) -> f64 {
+        match self.goal {
+            Goal::Throughput => 0.966,
+            Goal::LowDelay => 0.90,
+        }
+    }
+
+    /// The hop that the line is about, over so long an interval.
+    pub fn hop(&self, duration: Duration, replication: u64) -> Hop {
+        Hop {
+            goal: self.goal,
+            rtt: Duration::from_millis(self.rtt_ms),
+            loss_ratio: f64::from(self.loss_percent) / 100.0,
+            queue_frames: 1,
+            duration,
+            seed: 1,
+            replication,
+        }
+    }
+}
+
+/// The frontier.
+pub const FRONTIER: [Best; 13] = [
+    Best::new(Goal::Throughput, 4, 5, [3.0, 9.0, 10.0]),
+    Best::new(Goal::Throughput, 4, 10, [3.0, 10.0, 16.0]),
+    Best::new(Goal::Throughput, 4, 20, [7.0, 17.0, 23.0]),
+    Best::new(Goal::Throughput, 4, 30, [9.0, 23.0, 31.0]),
+    Best::new(Goal::Throughput, 4, 40, [12.0, 32.0, 44.0]),
+    Best::new(Goal::Throughput, 100, 5, [51.0, 125.0, 175.0]),
+    Best::new(Goal::Throughput, 100, 10, [60.0, 160.0, 200.0]),
+    Best::new(Goal::Throughput, 100, 20, [84.0, 193.0, 256.0]),
+    Best::new(Goal::Throughput, 100, 30, [95.0, 241.0, 318.0]),
+    Best::new(Goal::Throughput, 100, 40, [130.0, 275.0, 342.0]),
+    Best::new(Goal::LowDelay, 4, 30, [5.0, 17.0, 24.0]),
+    Best::new(Goal::LowDelay, 4, 40, [7.0, 23.0, 33.0]),
+    Best::new(Goal::LowDelay, 100, 30, [53.0, 126.0, 184.0]),
+];
+
+/// A hop, and how long it is watched.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hop {
+    /// What the sender aims at.
+    pub goal: Goal,
+    /// Propagation there and back.
+    pub rtt: Duration,
+    /// Share of the frames lost in each direction, from 0, less than 1.
+    pub loss_ratio: f64,
+    /// Frames that the link holds unseen by the sender, from 1.
+    pub queue_frames: usize,
+    /// The measured interval, which a warm-up of seconds goes before.
+    pub duration: Duration,
+    /// Seed of the losses and of the stations.
+    pub seed: u64,
+    /// Which repeat.
+    pub replication: u64,
+}
+
+/// What was measured of a hop.
+#[derive(Clone, Debug)]
+pub struct Saturated {
+    /// Packets that were sent in the measured interval and came; each fills a frame.
+    pub packets: u64,
+    /// Bytes of a packet.
+    pub packet_len: usize,
+    /// Their in-order one-way delays in ms, ascending.
+    pub delays_ms: Vec<f64>,
+    /// Counters of the sending station.
+    pub sender: Stats,
+    /// Counters of the receiving station.
+    pub receiver: Stats,
+}
+
+impl Saturated {
+    /// A quantile of the delays, from 0 to 1, in ms; `None` when nothing came.
+    pub fn delay_ms(&self, quantile: f64) -> Option<f64> {
+        let last = self.delays_ms.len().checked_sub(1)?;
+        self.delays_ms.get((last as f64 * quantile) as usize).copied()
+    }
+}
+
+impl Hop {
+    /// So many packets as a share of the frames that come through in the measured interval, on
+    /// average.
+    pub fn share(&self, packets: u64) -> f64 {
+        let frames_per_s = RATE_BPS as f64 / (8.0 * FRAME_LEN as f64);
+        packets as f64 / (self.duration.as_secs_f64() * frames_per_s * (1.0 - self.loss_ratio))
+    }
+
+    fn medium(&self) -> Result<Medium, SimError> {
+        let link = |from, to| Link { from, to, erasure: self.loss_ratio.into(), retry_limit: 0 };
+        Ok(Medium::new(MediumConfig {
+            mode: Duplex::Full,
+            rate_bps: RATE_BPS,
+            overhead: Duration::ZERO,
+            propagation: self.rtt / 2,
+            queue_frames: self.queue_frames,
+            stations: 2,
+            links: vec![link(0, 1), link(1, 0)],
+            seed: self.seed,
+            replication: self.replication,
+        })?)
+    }
+
+    fn station(&self, index: u8) -> Result<Station, SimError> {
+        let (seed, replication) = (self.seed, self.replication);
+        let mut entropy = [0; 32];
+        StreamKey { seed, replication, entity: index.into(), purpose: "entropy" }
+            .stream()
+            .fill_bytes(&mut entropy);
+        let config = StationConfig {
+            id: StationId(index + 1),
+            role: Role::Endpoint { peer: StationId(2 - index), helper: None },
+            psk: PSK,
+            coding: CodingParams { goal: self.goal, ..CodingParams::window() },
+            link_errors: LinkErrors::Measured,
+            ingress_packets: 4,
+            frame_len_max: FRAME_LEN,
+            frame_len_min: 46,
+            rate_bps: None,
+        };
+        Ok(Station::new(config, entropy, Time::ZERO)?)
+    }
+}
+
+/// When packets were handed to the coder, and how long those took that came.
+#[derive(Default)]
+struct Times {
+    sent: Vec<Time>,
+    delays_ms: Vec<f64>,
+}
+
+impl Times {
+    fn take(&mut self, now: Time, packet: &[u8]) {
+        let number = packet.first_chunk().map(|bytes| u64::from_be_bytes(*bytes));
+        let sent = number.and_then(|number| self.sent.get(usize::try_from(number).ok()?));
+        if let Some(&sent) = sent.filter(|&&sent| sent >= Time::ZERO + WARM_UP) {
+            self.delays_ms.push((now - sent).as_secs_f64() * 1e3);
+        }
+    }
+}
+
+/// Measures a hop whose source always has another packet.
+///
+/// # Errors
+/// [`SimError::Air`] if the hop cannot be: its losses, its queue.
+pub fn saturate(hop: &Hop) -> Result<Saturated, SimError> {
+    let times: Rc<RefCell<Times>> = Rc::default();
+    let taker = Rc::clone(&times);
+    let take = move |now: Time, packet: &[u8]| taker.borrow_mut().take(now, packet);
+    let nodes =
+        vec![Node::new(hop.station(0)?, |_, _: &[u8]| ()), Node::new(hop.station(1)?, take)];
+    let mut world = World::new(hop.medium()?, nodes);
+    let packet_len = world.nodes()[0].station.tunnel_mtu();
+    let mut packet = vec![0; packet_len];
+    let (mut now, end) = (Time::ZERO, Time::ZERO + WARM_UP + hop.duration);
+    while now < end {
+        let stats = world.nodes()[0].station.stats();
+        // A packet's time begins when it leaves the queue, so that the queue does not count.
+        let mut sent = times.borrow_mut();
+        while (sent.sent.len() as u64) < stats.symbols_added {
+            sent.sent.push(now);
+        }
+        drop(sent);
+        if stats.packets_accepted == stats.symbols_added {
+            packet[..8].copy_from_slice(&stats.packets_accepted.to_be_bytes());
+            world.node_mut(0).station.handle_packet(now, &packet);
+            world.settle();
+        } else {
+            now = world.next_event().unwrap_or(end).min(end);
+            world.run_until(now);
+        }
+    }
+    world.run_until(end + DRAIN);
+    let mut delays_ms = core::mem::take(&mut times.borrow_mut().delays_ms);
+    delays_ms.sort_by(f64::total_cmp);
+    let stats = |index: usize| world.nodes()[index].station.stats().clone();
+    Ok(Saturated {
+        packets: delays_ms.len() as u64,
+        packet_len,
+        delays_ms,
+        sender: stats(0),
+        receiver: stats(1),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lossless_hop_costs_a_frame_and_its_propagation() {
+        let best = Best::new(Goal::Throughput, 4, 0, [0.0; 3]);
+        let hop = best.hop(Duration::from_secs(2), 0);
+        let measured = saturate(&hop).unwrap();
+        let share = hop.share(measured.packets);
+        assert!(share > 0.99 && share <= 1.001, "{share}");
+        // 1 ms on the air and 2 ms on the way; the queue before the coder is no part of it.
+        assert_eq!(measured.delay_ms(0.5).map(f64::round), Some(3.0));
+        assert_eq!(measured.packets, measured.delays_ms.len() as u64);
+    }
+
+    #[test]
+    fn losses_cost_delay_and_a_repeat_has_others() {
+        let best = FRONTIER[3];
+        let of = |replication| saturate(&best.hop(Duration::from_secs(4), replication)).unwrap();
+        let (first, again, other) = (of(0), of(0), of(1));
+        assert_eq!(first.delays_ms, again.delays_ms);
+        assert_ne!(first.delays_ms, other.delays_ms);
+        assert!(first.delay_ms(0.95) > first.delay_ms(0.5) && first.sender.copies_sent > 0);
+        assert!(first.delay_ms(0.5).unwrap() > 4.0);
+        assert!(first.packets < 2_800);
+    }
+
+    #[test]
+    fn a_hop_that_cannot_be_is_refused() {
+        let hop = Hop { loss_ratio: 1.5, ..FRONTIER[0].hop(Duration::from_secs(1), 0) };
+        assert!(matches!(saturate(&hop), Err(SimError::Air(_))));
+        let nothing = Saturated {
+            delays_ms: Vec::new(),
+            ..saturate(&Hop { loss_ratio: 0.0, ..hop }).unwrap()
+        };
+        assert_eq!(nothing.delay_ms(0.5), None);
+    }
+}
