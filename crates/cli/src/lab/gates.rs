@@ -27,7 +27,7 @@ use crate::engine::{EngineError, Maker};
 const REPEATS: u64 = 10;
 /// The same with `--quick`.
 const REPEATS_QUICK: u64 = 2;
-/// Cases at once, for each processor. Measured: docs/decisions/0012-lab-gates.md.
+/// Cases at once, for each processor. Measured: docs/decisions/0013-lab-gates.md.
 const JOBS_PER_PROCESSOR: usize = 2;
 
 /// Arguments of `corridor lab gates`.
