@@ -54,12 +54,37 @@ impl Patience {
         }
     }
 
-    fn params(&self, rtt: Duration) -> CodelParams {
+    fn params(&self, path: PathView) -> CodelParams {
+        let (target_min, interval_min) = match path.shares_air {
+            true => (SHARED_TARGET * self.target_min, SHARED_INTERVAL * self.interval_min),
+            false => (self.target_min, self.interval_min),
+        };
+        let burst = path.burst.mul_f64(TARGET_PER_BURST).min(BURST_MAX);
         CodelParams {
-            target: rtt.mul_f64(self.target_per_rtt).max(self.target_min),
-            interval: (self.interval_per_rtt * rtt).max(self.interval_min),
+            target: path.rtt.mul_f64(self.target_per_rtt).max(target_min) + burst,
+            interval: (self.interval_per_rtt * path.rtt).max(interval_min),
         }
     }
+}
+
+/// Where both ways share the air, acknowledgements wait for each other, and what they let go comes
+/// in clumps: target and interval are so many times as long at least.
+const SHARED_TARGET: u32 = 3;
+const SHARED_INTERVAL: u32 = 2;
+/// What bursts of losses add to the target, in their length, and at most: the queue has to outlast
+/// the time in which they keep acknowledgements from the flows inside.
+const TARGET_PER_BURST: f64 = 2.5;
+const BURST_MAX: Duration = Duration::from_millis(50);
+
+/// What the ingress queue is told of the way through the tunnel.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PathView {
+    /// The round trip, as far as it was measured.
+    pub(crate) rtt: Duration,
+    /// How long bursts of losses last.
+    pub(crate) burst: Duration,
+    /// Both ways share the air.
+    pub(crate) shares_air: bool,
 }
 
 /// Packets from the host that wait to become source symbols.
@@ -79,14 +104,14 @@ impl IngressQueue {
 
     /// A fair queue; `seed` spreads flows over queues.
     pub(crate) fn fair(packets_max: usize, goal: Goal, seed: u64) -> Self {
-        let params = Patience::of(goal).params(Duration::ZERO);
+        let params = Patience::of(goal).params(PathView::default());
         IngressQueue::Fair(Box::new(FairQueue::new(packets_max, params, seed)))
     }
 
-    /// The round trip through the tunnel was measured.
-    pub(crate) fn set_rtt(&mut self, rtt: Duration, goal: Goal) {
+    /// The way through the tunnel was measured.
+    pub(crate) fn set_path(&mut self, path: PathView, goal: Goal) {
         if let IngressQueue::Fair(queue) = self {
-            queue.set_params(Patience::of(goal).params(rtt));
+            queue.set_params(Patience::of(goal).params(path));
         }
     }
 
@@ -111,6 +136,15 @@ impl IngressQueue {
         match self {
             IngressQueue::Fifo(queue) => queue.pop(),
             IngressQueue::Fair(queue) => queue.pop(),
+        }
+    }
+
+    /// When what waits is to go, if that is not now: where both ways share the air,
+    /// acknowledgements of TCP wait for each other for so long, as long as nothing else waits.
+    pub(crate) fn held_until(&mut self, now: Time, hold: Duration) -> Option<Time> {
+        match self {
+            IngressQueue::Fifo(_) => None,
+            IngressQueue::Fair(queue) => queue.held_until(hold).filter(|&until| until > now),
         }
     }
 
@@ -182,6 +216,55 @@ mod tests {
         queue.pop();
         queue.pop();
         assert!(queue.is_empty());
+    }
+
+    /// A bare acknowledgement of TCP.
+    fn acknowledgement(port: u8) -> Vec<u8> {
+        let mut packet = udp(port, 40, 0);
+        packet[9] = 6;
+        (packet[32], packet[33]) = (5 << 4, 0x10);
+        packet
+    }
+
+    #[test]
+    fn acknowledgements_wait_for_each_other_and_for_nobody_else() {
+        let (mut queue, mut stats) =
+            (IngressQueue::fair(100, Goal::Throughput, 1), Stats::default());
+        let hold = Duration::from_millis(10);
+        let (begin, later) = (Time::from_millis(5), Time::from_millis(9));
+        assert_eq!(queue.held_until(begin, hold), None, "there is nothing to hold");
+        queue.push(begin, &acknowledgement(1), &mut stats);
+        queue.push(later, &acknowledgement(1), &mut stats);
+        assert_eq!(queue.held_until(later, hold), Some(begin + hold));
+        assert_eq!(queue.held_until(begin + hold, hold), None, "they have waited enough");
+        assert_eq!(queue.held_until(later, Duration::ZERO), None);
+        queue.push(later, &udp(2, 100, 0), &mut stats);
+        assert_eq!(queue.held_until(later, hold), None, "something else waits");
+        while queue.front(later, &mut stats).is_some() {
+            queue.pop();
+        }
+        for _ in 0..crate::bounds::INGRESS_HELD_MAX {
+            assert!(queue.is_empty() || queue.held_until(later, hold) == Some(later + hold));
+            queue.push(later, &acknowledgement(1), &mut stats);
+        }
+        assert_eq!(queue.held_until(later, hold), None, "there are enough for a frame");
+    }
+
+    #[test]
+    fn waiting_by_intent_is_not_taken_for_congestion() {
+        let (mut queue, mut stats) =
+            (IngressQueue::fair(100, Goal::Throughput, 1), Stats::default());
+        let hold = Duration::from_millis(10);
+        for ms in 0..5_000u64 {
+            let now = Time::from_millis(ms);
+            queue.push(now, &acknowledgement(1), &mut stats);
+            if queue.held_until(now, hold).is_none() {
+                while queue.front(now, &mut stats).is_some() {
+                    queue.pop();
+                }
+            }
+        }
+        assert_eq!(stats.packets_dropped_codel, 0);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! missing, by coded symbols where it cannot know yet. [`sender`] is step 2 of a packet's way,
 //! [`receiver`] step 5.
 
+mod bursts;
 mod rate;
 #[cfg(test)]
 mod rate_tests;
@@ -13,3 +14,4 @@ mod repair;
 mod repair_tests;
 pub(crate) mod sender;
 mod sent;
+mod sharing;

@@ -66,7 +66,6 @@ const HOPS: &str =
     "duplex = 'full'\nhops = 4\nrate_bps = 2_000_000\nrtt_ms = 200\nqueue_frames = 200";
 const TCP_NC: &str = "path = 'coded'\ncoding = { preset = 'tcp-nc' }\nunderlay = 'udp'";
 const WINDOW: &str = "path = 'coded'\ncoding = { preset = 'window' }";
-const WINDOW_HALF: &str = "path = 'coded'\ncoding = { preset = 'window', half_duplex = true }";
 const LOW_DELAY: &str = "path = 'coded'\ncoding = { preset = 'window', goal = 'low-delay' }";
 const KERNEL: &str = "path = 'kernel'";
 const TCP: &str = "transport = 'tcp'\ncongestion = 'cubic'";
@@ -125,7 +124,7 @@ pub(super) fn cases(quick: bool) -> Vec<Case> {
     all.add("window-retries", &retries, &[WINDOW, TCP, &loss(20)]);
     all.add("window-retries-udp", &retries, &[WINDOW, TCP, &loss(20), "underlay = 'udp'"]);
     for percent in [10, 20] {
-        all.add(&format!("window-paper-p{percent}"), PAPER, &[WINDOW_HALF, TCP, &loss(percent)]);
+        all.add(&format!("window-paper-p{percent}"), PAPER, &[WINDOW, TCP, &loss(percent)]);
     }
     for burst in [5, 20] {
         let bursts = format!("burst_frames = {burst}");
@@ -216,8 +215,7 @@ pub(super) fn gates() -> Vec<Gate> {
     add_lossless(&mut all);
     add_retries(&mut all);
     for (percent, limit) in [(10, 5.9), (20, 5.2)] {
-        let conditions =
-            format!("half-duplex, told so, 400 us per frame, TCP cubic, {percent} % lost");
+        let conditions = format!("half-duplex, 400 us per frame, TCP cubic, {percent} % lost");
         let goodput = |rows: &[&Row]| Some(rows[0].goodput_bps / 1e6);
         let (name, limit) = (format!("paper-p{percent}"), (Sense::AtLeast, limit, "Mbit/s"));
         let case = format!("window-paper-p{percent}");
