@@ -22,7 +22,7 @@ const ROUND_TRIPS: u32 = 2;
 /// Share of an interval that may have been idle: who has nothing to send is delayed by nobody.
 const IDLE_MAX: f64 = 0.1;
 /// Intervals of ours that are remembered, about.
-const MEMORY: f64 = 128.0;
+const MEMORY: f64 = 64.0;
 /// Fewer tell nothing.
 const INTERVALS_MIN: f64 = 32.0;
 /// A frame of the peer takes this share of the time of one of ours at least, or matters little.
