@@ -19,8 +19,12 @@ const INTERVAL_MIN: Duration = Duration::from_millis(50);
 const INTERVAL_MAX: Duration = Duration::from_secs(2);
 /// Round trips in an interval at least: what the peer sends in answer belongs to the same one.
 const ROUND_TRIPS: u32 = 2;
-/// Share of an interval that may have been idle: who has nothing to send is delayed by nobody.
-const IDLE_MAX: f64 = 0.1;
+/// Share of an interval that may have been idle: who has nothing to send is delayed by nobody. What
+/// the interface holds is still on its way then, so some of it says little; a shared medium is only
+/// doubted where there is none.
+const IDLE_MAX: f64 = 0.5;
+/// See [`IDLE_MAX`]; once a medium counts as shared.
+const IDLE_MAX_SHARED: f64 = 0.1;
 /// Intervals of ours that are remembered, about.
 const MEMORY: f64 = 64.0;
 /// Fewer tell nothing.
@@ -103,7 +107,7 @@ impl Sharing {
         let idle = interval.idle.as_secs_f64() / passed.as_secs_f64();
         if passed > INTERVAL_MAX.max(2 * ROUND_TRIPS * round_trip)
             || peer_frames > PEER_FRAMES_MAX
-            || idle > IDLE_MAX
+            || idle > if self.shared { IDLE_MAX_SHARED } else { IDLE_MAX }
         {
             return;
         }
@@ -264,10 +268,10 @@ mod tests {
     #[test]
     fn what_is_idle_tells_nothing() {
         let mut link = Link::new();
-        assert!(!link.run(20, true, 0.0, 0.5));
+        assert!(!link.run(20, true, 0.0, 2.0));
         assert!(link.run(20, true, 0.0, 0.0));
         // What was found out holds until there is something that tells.
-        assert!(link.run(20, false, 0.0, 0.5));
+        assert!(link.run(20, false, 0.0, 2.0));
     }
 
     #[test]
