@@ -177,8 +177,9 @@ field("window_ack_frames", uint32, "window.ack.frames", "Frames with symbols rec
 field("window_ack_loss", double, "window.ack.loss", "Share of the frames lost on the way there")
 field("window_ack_deficit", uint16, "window.ack.deficit", "Symbols lacking to decode all known")
 field("window_ack_useless", uint16, "window.ack.useless", "Symbols so far that brought nothing")
-field("window_ack_length", uint8, "window.ack.length", "Length of the bitmap", base.UNIT_STRING,
-  { " bytes" })
+field("window_ack_shares_air", uint8, "window.ack.shares_air", "Both ways share the air", base.DEC,
+  nil, 0x80)
+field("window_ack_length", uint8, "window.ack.length", "Length of the bitmap", base.DEC, nil, 0x7f)
 field("window_ack_bitmap", bytes, "window.ack.bitmap", "Bitmap of missing symbols, lowest bit first")
 field("window_ack_missing", uint16, "window.ack.missing", "Symbols said to be missing")
 
@@ -852,10 +853,14 @@ local function dissect_window_ack_fields(c, tree)
   local loss = add_ratio(c, tree, "window_ack_loss")
   local deficit = add(c, tree, "window_ack_deficit", 2)
   add(c, tree, "window_ack_useless", 2)
-  local length = add(c, tree, "window_ack_length", 1)
-  if length == nil then
+  local word = take(c, 1)
+  if word == nil then
     return nil, "ends early"
-  elseif length > WINDOW_BITMAP_LEN_MAX then
+  end
+  tree:add(F.window_ack_shares_air, word)
+  tree:add(F.window_ack_length, word)
+  local length = uint(word) % 128
+  if length > WINDOW_BITMAP_LEN_MAX then
     return nil, "has a bitmap of " .. length .. " bytes"
   elseif deficit > span then
     return nil, "says that " .. deficit .. " of " .. span .. " symbols are lacking"

@@ -21,6 +21,8 @@ pub const INGRESS_PACKETS_MAX: usize = 65_536;
 pub const INGRESS_FLOWS: usize = 256;
 /// Bytes that a flow may send in its turn (RFC 8290: the MTU).
 pub const INGRESS_QUANTUM: i64 = 1_514;
+/// Acknowledgements of TCP that wait for each other where both ways share the air.
+pub const INGRESS_HELD_MAX: usize = 16;
 /// Events waiting to be taken by the driver; the oldest is dropped.
 pub const EVENTS_MAX: usize = 64;
 /// Stations in a group: an endpoint, its peer, a helper, and room for what comes.

@@ -5,7 +5,7 @@ use core::time::Duration;
 use corridor_codec::Field;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{CodingParams, Delivery, Goal, Mode, Order, Policy};
+use crate::config::{CodingParams, Delivery, Goal, Order, Policy};
 use crate::tcpnc::Redundancy;
 
 /// The `[coding]` table of a configuration or scenario file. The preset gives the rest.
@@ -39,9 +39,9 @@ pub struct CodingTable {
     /// Window mode: which packets wait for those before them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<DeliveryName>,
-    /// Window mode: both ways share the air.
+    /// Window mode: whether both ways share the air; found out unless told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub half_duplex: Option<bool>,
+    pub half_duplex: Option<HalfDuplex>,
     /// Longest source symbol, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub symbol_size: Option<u16>,
@@ -78,6 +78,24 @@ pub enum Preset {
     TcpNc,
     /// [`CodingParams::window`].
     Window,
+}
+
+/// Spelling of whether both ways share the air: `"auto"`, `true` or `false`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected \"auto\", true or false")]
+pub enum HalfDuplex {
+    /// It is as told.
+    Told(bool),
+    /// It is found out.
+    Found(Auto),
+}
+
+/// The word `"auto"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Auto {
+    /// `"auto"`.
+    Auto,
 }
 
 /// Spelling of a [`Goal`].
@@ -155,13 +173,12 @@ impl CodingTable {
             Preset::TcpNc => CodingParams::tcp_nc(),
             Preset::Window => CodingParams::window(),
         };
-        let half_duplex = self.half_duplex.unwrap_or(base.half_duplex);
-        let ack_interval = match (half_duplex, base.mode) {
-            (true, Mode::Window) => CodingParams::HALF_DUPLEX_ACK_INTERVAL,
-            _ => base.ack_interval,
-        };
         CodingParams {
-            half_duplex,
+            half_duplex: match self.half_duplex {
+                Some(HalfDuplex::Told(told)) => Some(told),
+                Some(HalfDuplex::Found(Auto::Auto)) => None,
+                None => base.half_duplex,
+            },
             mode: base.mode,
             window_size: self.window_size.unwrap_or(base.window_size),
             goal: self.goal.map_or(base.goal, |name| match name {
@@ -196,7 +213,7 @@ impl CodingTable {
             }),
             blocks_in_flight: self.blocks_in_flight.unwrap_or(base.blocks_in_flight),
             delivery_deadline: span(self.delivery_deadline_ms, base.delivery_deadline),
-            ack_interval: span(self.ack_interval_ms, ack_interval),
+            ack_interval: span(self.ack_interval_ms, base.ack_interval),
         }
     }
 }

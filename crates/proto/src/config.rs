@@ -146,8 +146,8 @@ pub struct CodingParams {
     /// Which packets wait for those before them.
     pub delivery: Delivery,
     /// Both ways share the air, as on Wi-Fi: what is not sent here the other station may send, and
-    /// feedback takes air from what it is about.
-    pub half_duplex: bool,
+    /// feedback takes air from what it is about. `None`: it is found out.
+    pub half_duplex: Option<bool>,
     /// Longest source symbol in bytes; bounds the MTU of the tunnel. 0: what the underlay fits.
     pub symbol_size: u16,
     /// How long the encoder waits for an acknowledgement before it sends more.
@@ -184,7 +184,7 @@ impl CodingParams {
             window_size: WINDOW_SIZE,
             goal: Goal::Throughput,
             delivery: Delivery::Auto,
-            half_duplex: false,
+            half_duplex: None,
             field: Field::Gf2,
             order: Order::OnTheFly,
             block_size: 150,
@@ -202,10 +202,6 @@ impl CodingParams {
     pub fn tcp_nc() -> Self {
         CodingParams { tcp_nc: Some(Redundancy::Fixed { factor: 1.15 }), ..CodingParams::default() }
     }
-
-    /// How long feedback of window mode may wait where both ways share the air: the
-    /// acknowledgements of TCP inside give it a ride all the time.
-    pub(crate) const HALF_DUPLEX_ACK_INTERVAL: Duration = Duration::from_millis(250);
 
     /// A sliding window: the mode for use between two endpoints.
     pub fn window() -> Self {
@@ -226,7 +222,7 @@ impl Default for CodingParams {
             window_size: WINDOW_SIZE,
             goal: Goal::Throughput,
             delivery: Delivery::Auto,
-            half_duplex: false,
+            half_duplex: None,
             field: Field::Gf256,
             order: Order::Systematic,
             block_size: 32,

@@ -77,6 +77,15 @@ impl IngressQueue {
         }
     }
 
+    /// When what waits is to go, if that is not now: where both ways share the air,
+    /// acknowledgements of TCP wait for each other for so long, as long as nothing else waits.
+    pub(crate) fn held_until(&mut self, now: Time, hold: Duration) -> Option<Time> {
+        match self {
+            IngressQueue::Fifo(_) => None,
+            IngressQueue::Fair(fair) => fair.0.held_until(hold).filter(|&until| until > now),
+        }
+    }
+
     /// Packets that wait.
     pub(crate) fn len(&self) -> usize {
         match self {
@@ -145,6 +154,55 @@ mod tests {
         queue.pop();
         queue.pop();
         assert!(queue.is_empty());
+    }
+
+    /// A bare acknowledgement of TCP.
+    fn acknowledgement(port: u8) -> Vec<u8> {
+        let mut packet = udp(port, 40, 0);
+        packet[9] = 6;
+        (packet[32], packet[33]) = (5 << 4, 0x10);
+        packet
+    }
+
+    #[test]
+    fn acknowledgements_wait_for_each_other_and_for_nobody_else() {
+        let (mut queue, mut stats) =
+            (IngressQueue::fair(100, Goal::Throughput, 1), Stats::default());
+        let hold = Duration::from_millis(10);
+        let (begin, later) = (Time::from_millis(5), Time::from_millis(9));
+        assert_eq!(queue.held_until(begin, hold), None, "there is nothing to hold");
+        queue.push(begin, &acknowledgement(1), &mut stats);
+        queue.push(later, &acknowledgement(1), &mut stats);
+        assert_eq!(queue.held_until(later, hold), Some(begin + hold));
+        assert_eq!(queue.held_until(begin + hold, hold), None, "they have waited enough");
+        assert_eq!(queue.held_until(later, Duration::ZERO), None);
+        queue.push(later, &udp(2, 100, 0), &mut stats);
+        assert_eq!(queue.held_until(later, hold), None, "something else waits");
+        while queue.front(later, &mut stats).is_some() {
+            queue.pop();
+        }
+        for _ in 0..crate::bounds::INGRESS_HELD_MAX {
+            assert!(queue.is_empty() || queue.held_until(later, hold) == Some(later + hold));
+            queue.push(later, &acknowledgement(1), &mut stats);
+        }
+        assert_eq!(queue.held_until(later, hold), None, "there are enough for a frame");
+    }
+
+    #[test]
+    fn waiting_by_intent_is_not_taken_for_congestion() {
+        let (mut queue, mut stats) =
+            (IngressQueue::fair(100, Goal::Throughput, 1), Stats::default());
+        let hold = Duration::from_millis(10);
+        for ms in 0..5_000u64 {
+            let now = Time::from_millis(ms);
+            queue.push(now, &acknowledgement(1), &mut stats);
+            if queue.held_until(now, hold).is_none() {
+                while queue.front(now, &mut stats).is_some() {
+                    queue.pop();
+                }
+            }
+        }
+        assert_eq!(stats.packets_dropped_codel, 0);
     }
 
     #[test]

@@ -77,7 +77,7 @@ mod window;
 pub mod wire;
 
 pub use coding_table::{
-    CodingTable, DeliveryName, FieldName, GoalName, OrderName, PolicyName, Preset,
+    Auto, CodingTable, DeliveryName, FieldName, GoalName, HalfDuplex, OrderName, PolicyName, Preset,
 };
 pub use config::{
     CodingParams, Crossing, Delivery, ErasureRatios, Goal, LinkErrors, Mode, Order, Policy, Role,

@@ -125,30 +125,40 @@ fn needs_order(packet: &[u8], delivery: Delivery) -> bool {
     }
 }
 
+/// Whether a packet is a bare acknowledgement of TCP: those that wait together say what the last
+/// of them says, and are hardly the worse for having waited.
+pub(crate) fn is_acknowledgement(packet: &[u8]) -> bool {
+    matches!(transport(packet), Some((TCP, segment)) if is_bare_acknowledgement(segment) == Some(true))
+}
+
 /// Whether nothing in a packet minds being overtaken; `None` if it cannot be told.
 fn is_indifferent(packet: &[u8]) -> Option<bool> {
-    const ICMP: u8 = 1;
-    const UDP: u8 = 17;
-    const ICMPV6: u8 = 58;
-    let (protocol, payload) = match packet.first()? >> 4 {
+    match transport(packet)? {
+        (ICMP | UDP | ICMPV6, _) => Some(true),
+        (TCP, segment) => is_bare_acknowledgement(segment),
+        _ => Some(false),
+    }
+}
+
+/// The protocol inside an IP packet, and its bytes; `None` for anything else, and for fragments.
+fn transport(packet: &[u8]) -> Option<(u8, &[u8])> {
+    match packet.first()? >> 4 {
         4 => {
             let whole = u16::from_be_bytes([*packet.get(6)?, *packet.get(7)?]) & IPV4_FRAGMENT == 0;
             let header_len = 4 * usize::from(packet[0] & 0xf);
-            (*packet.get(9)?, packet.get(header_len..).filter(|_| whole)?)
+            Some((*packet.get(9)?, packet.get(header_len..).filter(|_| whole)?))
         }
-        6 => (*packet.get(6)?, packet.get(40..)?),
-        _ => return None,
-    };
-    match protocol {
-        ICMP | UDP | ICMPV6 => Some(true),
-        TCP => is_bare_acknowledgement(payload),
-        _ => Some(false),
+        6 => Some((*packet.get(6)?, packet.get(40..)?)),
+        _ => None,
     }
 }
 
 /// Fragment offset and "more fragments" of IPv4.
 const IPV4_FRAGMENT: u16 = 0x3fff;
+const ICMP: u8 = 1;
 const TCP: u8 = 6;
+const UDP: u8 = 17;
+const ICMPV6: u8 = 58;
 
 /// A TCP segment without data that says nothing but how far the other side has come.
 fn is_bare_acknowledgement(segment: &[u8]) -> Option<bool> {

@@ -17,3 +17,4 @@ mod repair;
 mod repair_tests;
 pub(crate) mod sender;
 mod sent;
+mod sharing;

@@ -122,7 +122,7 @@ pub(super) const TABLES: &[Table] = &[
                 "\"auto\", \"in-order\" or \"immediate\"",
                 &["auto", "in-order", "immediate"],
             ),
-            key("half_duplex", "true or false"),
+            key("half_duplex", "true, false or \"auto\""),
             key("redundancy", "a factor from 1 to 10"),
             key("adaptive", "true or false"),
             word("field", "\"gf2\", \"gf16\" or \"gf256\"", &["gf2", "gf16", "gf256"]),

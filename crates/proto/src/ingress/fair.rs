@@ -1,14 +1,16 @@
 //! Fair queueing with CoDel (RFC 8290): flows take turns by bytes, those that send little go
 //! first, and each queue that stands is told so early, by a mark or a drop.
 
+use core::time::Duration;
 use std::collections::VecDeque;
 
 use corridor_base::Time;
 
 use super::codel::{Codel, CodelParams, Verdict};
 use super::flow;
-use crate::bounds::{INGRESS_FLOWS, INGRESS_QUANTUM};
+use crate::bounds::{INGRESS_FLOWS, INGRESS_HELD_MAX, INGRESS_QUANTUM};
 use crate::stats::Stats;
+use crate::symbol;
 
 /// Queues by flow, served in turns.
 #[derive(Debug)]
@@ -24,6 +26,11 @@ pub(crate) struct FairQueue {
     /// The queue whose head goes next.
     selected: Option<usize>,
     spare: Vec<Vec<u8>>,
+    /// How long acknowledgements of TCP wait for each other.
+    hold: Duration,
+    /// How many wait, and since when there is one.
+    acknowledgements: usize,
+    acknowledged_since: Time,
 }
 
 #[derive(Debug, Default)]
@@ -39,6 +46,7 @@ struct FlowQueue {
 struct Queued {
     since: Time,
     bytes: Vec<u8>,
+    acknowledges: bool,
 }
 
 impl FairQueue {
@@ -55,11 +63,22 @@ impl FairQueue {
             seed,
             selected: None,
             spare: Vec::new(),
+            hold: Duration::ZERO,
+            acknowledgements: 0,
+            acknowledged_since: Time::ZERO,
         }
     }
 
     pub(crate) fn set_params(&mut self, params: CodelParams) {
         self.params = params;
+    }
+
+    /// When acknowledgements of TCP have waited for each other for as long as they are to, if
+    /// nothing else waits, and not too many.
+    pub(crate) fn held_until(&mut self, hold: Duration) -> Option<Time> {
+        self.hold = hold;
+        let only = self.acknowledgements == self.len && self.len < INGRESS_HELD_MAX;
+        (only && self.len > 0 && !hold.is_zero()).then(|| self.acknowledged_since + hold)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -81,8 +100,13 @@ impl FairQueue {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(packet);
+        let acknowledges = symbol::is_acknowledgement(packet);
+        if acknowledges && self.acknowledgements == 0 {
+            self.acknowledged_since = now;
+        }
+        self.acknowledgements += usize::from(acknowledges);
         let queue = &mut self.queues[at];
-        queue.packets.push_back(Queued { since: now, bytes });
+        queue.packets.push_back(Queued { since: now, bytes, acknowledges });
         self.len += 1;
         if !queue.listed {
             queue.listed = true;
@@ -109,6 +133,7 @@ impl FairQueue {
 
     fn drop_head(&mut self, at: usize) {
         if let Some(queued) = self.queues[at].packets.pop_front() {
+            self.acknowledgements -= usize::from(queued.acknowledges);
             self.spare.push(queued.bytes);
             self.len -= 1;
         }
@@ -165,7 +190,9 @@ impl FairQueue {
             let queue = &mut self.queues[at];
             let more = queue.packets.len() > 1;
             let Some(head) = queue.packets.front_mut() else { return };
-            let stay = now - head.since;
+            // What waits by intent says nothing of congestion.
+            let held = if head.acknowledges { self.hold } else { Duration::ZERO };
+            let stay = (now - head.since).saturating_sub(held);
             if queue.codel.judge(now, stay, more, again, params) == Verdict::Pass {
                 return;
             }

@@ -26,13 +26,18 @@ const FIRST_PER_RTT: f64 = 0.4;
 const LEAST_PER_RTT: f64 = 0.2;
 const LEAST: Duration = Duration::from_millis(1);
 const MOST_PER_RTT: f64 = 1.5;
-const MOST: Duration = Duration::from_millis(20);
+const MOST: Duration = Duration::from_millis(50);
 /// How long a longer queue is borne: what controls the flows inside cannot be faster than their
 /// round trips, which queue and repair make longer than the tunnel's; two signals before the first
 /// is obeyed are one too many. Flows with a long way beyond the tunnel get less than their share of
 /// air.
 const INTERVAL: Duration = Duration::from_millis(60);
 const INTERVAL_PER_RTT: u32 = 3;
+
+/// Where both ways share the air, empty air says nothing; acknowledgements wait for each other, and
+/// what they let go comes in clumps.
+const TARGET_SHARED: Duration = Duration::from_millis(15);
+const INTERVAL_SHARED: Duration = Duration::from_millis(200);
 
 /// How the air was used in a while.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,6 +46,8 @@ pub(crate) struct Air {
     pub(crate) bulk: Duration,
     /// For how long of that nothing was there to be sent.
     pub(crate) starved: Duration,
+    /// Both ways share it: what is empty here is the other's.
+    pub(crate) shared: bool,
 }
 
 /// What CoDel's target follows.
@@ -49,6 +56,7 @@ pub(crate) struct Patience {
     starved_ratio: f64,
     /// `None`: no bulk transfer yet.
     target_s: Option<f64>,
+    shared: bool,
 }
 
 impl Patience {
@@ -57,11 +65,12 @@ impl Patience {
             Goal::Throughput => STARVED_RATIO_THROUGHPUT,
             Goal::LowDelay => STARVED_RATIO_LOW_DELAY,
         };
-        Patience { starved_ratio, target_s: None }
+        Patience { starved_ratio, target_s: None, shared: false }
     }
 
     /// Follows how the air was used; `rtt`: the tunnel's round trip, smoothed.
     pub(crate) fn note(&mut self, rtt: Duration, air: Air) {
+        self.shared = air.shared;
         if air.bulk.is_zero() {
             return;
         }
@@ -76,9 +85,13 @@ impl Patience {
 
     /// What CoDel is to hold to; `rtt`: the tunnel's round trip, up to when feedback is late.
     pub(crate) fn params(&self, rtt: Duration) -> CodelParams {
-        CodelParams {
-            target: self.target_s.map_or(LEAST, Duration::from_secs_f64),
-            interval: (INTERVAL_PER_RTT * rtt).max(INTERVAL),
+        let interval = (INTERVAL_PER_RTT * rtt).max(INTERVAL);
+        if self.shared {
+            return CodelParams {
+                target: rtt.mul_f64(FIRST_PER_RTT).max(TARGET_SHARED),
+                interval: interval.max(INTERVAL_SHARED),
+            };
         }
+        CodelParams { target: self.target_s.map_or(LEAST, Duration::from_secs_f64), interval }
     }
 }

@@ -15,7 +15,7 @@ fn settled(goal: Goal, seconds: u32, starved_ratio: impl Fn(f64) -> f64) -> f64 
     for _ in 0..200 * seconds {
         let target_ms = 1e3 * patience.params(RTT).target.as_secs_f64();
         let starved = bulk.mul_f64(starved_ratio(target_ms));
-        patience.note(RTT, Air { bulk, starved });
+        patience.note(RTT, Air { bulk, starved, shared: false });
     }
     1e3 * patience.params(RTT).target.as_secs_f64()
 }

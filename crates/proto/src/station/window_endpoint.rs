@@ -68,6 +68,10 @@ impl WindowEndpoint {
                 coding.ack_interval,
             )
             .ok()
+            .map(|mut receiver| {
+                receiver.set_shares_air(self.sender.shares_air());
+                receiver
+            })
         } else {
             None
         };
@@ -97,7 +101,7 @@ impl WindowEndpoint {
         if opened.header.has_ack || opened.header.kind == Kind::WindowAck {
             let (ack, rest) = WindowAck::parse(body)?;
             body = rest;
-            self.handle_ack(shared, now, ack);
+            self.handle_ack(shared, now, opened.header.counter, ack);
         }
         match opened.header.kind {
             Kind::Window => {
@@ -113,14 +117,22 @@ impl WindowEndpoint {
         }
     }
 
-    fn handle_ack(&mut self, shared: &mut Shared, now: Time, mut ack: WindowAck) {
+    fn handle_ack(
+        &mut self,
+        shared: &mut Shared,
+        now: Time,
+        peer_counter: u32,
+        mut ack: WindowAck,
+    ) {
         if ack.counter >= shared.group.next_counter() {
             return; // About frames of a session before this one.
         }
         if let LinkErrors::Fixed(ratios) = shared.config.link_errors {
             ack.loss_ratio = ratios.e3;
         }
-        self.sender.handle_ack(now, &ack, &mut shared.stats);
+        self.sender.handle_ack(now, peer_counter, &ack, &mut shared.stats);
+        let shares_air = self.sender.shares_air();
+        self.receiver.iter_mut().for_each(|receiver| receiver.set_shares_air(shares_air));
         let air = self.sender.take_air(now);
         shared.ingress.note_air(self.sender.rtt(), air);
         if shared.config.rate_bps.is_none() {
@@ -142,7 +154,7 @@ impl WindowEndpoint {
         }
         let due = self.receiver.as_ref().and_then(WindowReceiver::ack_due);
         let ack_due = due.is_some_and(|at| at <= now);
-        if self.poll_symbol(shared, now) {
+        if self.poll_symbol(shared, now, ack_due) {
             let has_news = self.receiver.as_ref().is_some_and(|receiver| receiver.has_news(now));
             self.send_symbol(shared, now, ack_due, has_news);
             return Some(Destination::Station(self.peer));
@@ -155,7 +167,7 @@ impl WindowEndpoint {
     }
 
     /// Makes a symbol's body in `self.body`, if there is one to send.
-    fn poll_symbol(&mut self, shared: &mut Shared, now: Time) -> bool {
+    fn poll_symbol(&mut self, shared: &mut Shared, now: Time, ack_due: bool) -> bool {
         self.body.clear();
         if !shared.pacer.allows(now) {
             if !shared.ingress.is_empty() {
@@ -165,7 +177,7 @@ impl WindowEndpoint {
         }
         let counter = shared.group.next_counter();
         let (ingress, stats) = (&mut shared.ingress, &mut shared.stats);
-        self.sender.poll(now, counter, ingress, &mut self.body, stats)
+        self.sender.poll(now, (counter, ack_due), ingress, &mut self.body, stats)
     }
 
     fn send_symbol(&mut self, shared: &mut Shared, now: Time, ack_due: bool, has_news: bool) {
@@ -195,7 +207,8 @@ impl WindowEndpoint {
     /// Writes the newest feedback into `self.ack`, if there is any.
     fn make_ack(&mut self, shared: &Shared, now: Time) -> Option<()> {
         let loss_ratio = shared.group.peer(self.peer).map_or(0.0, |peer| peer.link.ratio());
-        let ack = self.receiver.as_mut()?.take_ack(now, loss_ratio)?;
+        let ack =
+            self.receiver.as_mut()?.take_ack(now, loss_ratio, self.sender.finds_air_shared())?;
         self.ack.clear();
         ack.write(&mut self.ack);
         Some(())

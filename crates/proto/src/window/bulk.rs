@@ -8,9 +8,11 @@ use crate::ingress::Air;
 
 /// Packets that wait while one goes, from which on there is a bulk transfer.
 const QUEUED: usize = 3;
-/// Round trips without that after which there is none any more, or the air is empty for reasons
-/// that no queue in front of it could help.
-const ROUND_TRIPS: u32 = 2;
+/// How long without that there still is one, and air that is empty is so for want of a queue: bursts
+/// of losses keep acknowledgements from the flows for that long.
+const MEMORY: Duration = Duration::from_millis(100);
+/// The same in round trips.
+const MEMORY_ROUND_TRIPS: u32 = 2;
 
 /// Tells air that is empty in the midst of a bulk transfer from air that nobody wants.
 #[derive(Clone, Copy, Debug)]
@@ -35,19 +37,23 @@ impl Bulk {
 
     /// Nothing was to be sent from `since` on, or nothing that was needed.
     pub(crate) fn note_empty(&mut self, since: Time, time: Duration, rtt: Duration) {
-        if self.is_on(since, rtt) && time < ROUND_TRIPS * rtt {
+        if self.is_on(since, rtt) && time < memory(rtt) {
             self.starved += time;
         }
     }
 
     fn is_on(&self, now: Time, rtt: Duration) -> bool {
-        self.queued_at.is_some_and(|at| at + ROUND_TRIPS * rtt > now)
+        self.queued_at.is_some_and(|at| at + memory(rtt) > now)
     }
 
     /// What was noted since this was asked last.
-    pub(crate) fn take(&mut self, now: Time, rtt: Duration) -> Air {
+    pub(crate) fn take(&mut self, now: Time, rtt: Duration, shared: bool) -> Air {
         let passed = now - core::mem::replace(&mut self.told_at, now);
         let bulk = if self.is_on(now, rtt) { passed } else { Duration::ZERO };
-        Air { bulk, starved: core::mem::take(&mut self.starved) }
+        Air { bulk, starved: core::mem::take(&mut self.starved), shared }
     }
+}
+
+fn memory(rtt: Duration) -> Duration {
+    MEMORY.max(MEMORY_ROUND_TRIPS * rtt)
 }

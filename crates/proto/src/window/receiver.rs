@@ -19,11 +19,14 @@ use crate::stats::Stats;
 use crate::symbol;
 use crate::wire::{PACKET_PREFIX_LEN, WINDOW_BITMAP_LEN_MAX, WindowAck, WindowForm, WindowSymbol};
 
-/// Feedback comes so many times as often while something is missing. Where both ways share the air,
-/// feedback takes it from what it is about; there the interval has to be long.
+/// How long feedback may wait where both ways share the air: there it takes the air from what it is
+/// about, and the acknowledgements of TCP inside give it a ride all the time.
+const ACK_INTERVAL_SHARED: Duration = Duration::from_millis(250);
+/// Feedback comes so many times as often while something is missing, and where something useless
+/// came: the sender may not know what is here.
 const URGENT_ACK_FACTOR: u32 = 20;
-/// The same where something useless came: the sender may not know what is here.
-const USELESS_ACK_FACTOR: u32 = 5;
+/// The same for something useless where both ways share the air.
+const SHARED_USELESS_ACK_FACTOR: u32 = 5;
 /// Share of the frames lost from which on feedback comes more often even where nothing is known to
 /// be missing: what was lost last is only known to those who miss the feedback.
 const LOSSY: f64 = 0.01;
@@ -37,6 +40,7 @@ pub(crate) struct WindowReceiver {
     decoder: WindowDecoder,
     deadline: Duration,
     ack_interval: Duration,
+    shares_air: bool,
     /// First symbol not delivered or passed over.
     next: u64,
     in_order: InOrder,
@@ -69,6 +73,7 @@ impl WindowReceiver {
             decoder,
             deadline,
             ack_interval,
+            shares_air: false,
             next,
             in_order: InOrder::new(symbol_size_max),
             noted: VecDeque::new(),
@@ -222,10 +227,10 @@ impl WindowReceiver {
     fn schedule_ack(&mut self, now: Time, useless: bool) {
         let sent = self.ack_sent_at.unwrap_or(Time::ZERO);
         let missing = self.next < self.decoder.end();
-        let due = if missing {
-            sent + (self.ack_interval / URGENT_ACK_FACTOR).max(WINDOW_ACK_INTERVAL_MIN)
+        let due = if missing || (useless && !self.shares_air) {
+            sent + (self.ack_interval_base() / URGENT_ACK_FACTOR).max(WINDOW_ACK_INTERVAL_MIN)
         } else if useless {
-            sent + (self.ack_interval / USELESS_ACK_FACTOR).max(WINDOW_ACK_INTERVAL_MIN)
+            sent + self.ack_interval_base() / SHARED_USELESS_ACK_FACTOR
         } else {
             // The first frame after a pause waits too: more may follow, or data to ride on.
             sent.max(now) + self.ack_interval()
@@ -234,9 +239,18 @@ impl WindowReceiver {
         self.ack_due = Some(self.ack_due.map_or(due, |earlier| earlier.min(due)));
     }
 
+    /// Both ways share the air, or not.
+    pub(crate) fn set_shares_air(&mut self, shares_air: bool) {
+        self.shares_air = shares_air;
+    }
+
+    fn ack_interval_base(&self) -> Duration {
+        ack_interval(self.ack_interval, self.shares_air)
+    }
+
     fn ack_interval(&self) -> Duration {
         let factor = if self.loss_ratio > LOSSY { LOSSY_ACK_FACTOR } else { 1 };
-        (self.ack_interval / factor).max(WINDOW_ACK_INTERVAL_MIN)
+        (self.ack_interval_base() / factor).max(WINDOW_ACK_INTERVAL_MIN)
     }
 
     /// When feedback is due; `None` when there is nothing new to tell.
@@ -259,7 +273,12 @@ impl WindowReceiver {
     }
 
     /// Feedback to be sent now.
-    pub(crate) fn take_ack(&mut self, now: Time, loss_ratio: f64) -> Option<WindowAck> {
+    pub(crate) fn take_ack(
+        &mut self,
+        now: Time,
+        loss_ratio: f64,
+        shares_air: bool,
+    ) -> Option<WindowAck> {
         let (counter, heard_at) = self.heard?;
         self.ack_due = None;
         self.loss_ratio = loss_ratio;
@@ -282,6 +301,7 @@ impl WindowReceiver {
             loss_ratio,
             deficit: (self.decoder.deficit() as u16).min(span),
             useless: self.useless,
+            shares_air,
             missing,
         })
     }
@@ -295,6 +315,11 @@ impl WindowReceiver {
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         self.deadline_at()
     }
+}
+
+/// Least time between two acknowledgements where nothing is urgent or lost.
+pub(crate) fn ack_interval(configured: Duration, shares_air: bool) -> Duration {
+    if shares_air { configured.max(ACK_INTERVAL_SHARED) } else { configured }
 }
 
 /// Delivers the packets of a symbol that need no order. Those do not go as differences: what they

@@ -18,8 +18,10 @@ use corridor_codec::{Coefficients, WindowEncoder, widen_id};
 use super::bulk::Bulk;
 use super::headers::Contexts;
 use super::rate::{RateControl, Sample};
+use super::receiver::ack_interval;
 use super::repair::{Outlook, Reserve};
 use super::sent::{Sent, SentLog, What};
+use super::sharing::{Crossed, Sharing};
 use crate::bounds::{
     WINDOW_ACK_INTERVAL_MIN, WINDOW_SILENCE_MAX, WINDOW_TIMEOUT_MAX, WINDOW_TIMEOUT_MIN,
 };
@@ -34,6 +36,9 @@ use crate::wire::{WindowAck, WindowForm, WindowSymbol};
 const TIMEOUT_FIRST: Duration = Duration::from_millis(100);
 /// Longest wait for feedback that is learned from, in intervals of feedback beyond a round trip.
 const WAIT_MAX: u32 = 8;
+/// Intervals of feedback beyond a round trip that a timeout waits at most, unless feedback takes
+/// longer as a rule.
+const PROMPT_INTERVALS: u32 = 2;
 /// Bounds of the timeouts in a row that are borne: a few frames in a row do get lost.
 const TIMEOUTS_BORNE: core::ops::RangeInclusive<u32> = 2..=8;
 /// Silence that is borne whatever the losses: they come in bursts, and a burst that is counted in
@@ -44,8 +49,15 @@ const ALL_LOST: f64 = 0.02;
 /// Probability that all probes of a timeout are lost, and the most of them.
 const PROBES_LOST: f64 = 0.1;
 const PROBES_MAX: u32 = 4;
+/// The most at the first timeout, and at those after it that losses may explain, where so many
+/// symbols are unacknowledged.
+const PROBES_FIRST_MAX: u32 = 8;
+const PROBES_BURST_MAX: u32 = 16;
 /// Longest span between two frames that says something about the path's rate, microseconds.
 const SPAN_US_MAX: u32 = 10_000_000;
+/// How long acknowledgements of TCP inside wait for more where both ways share the air: one frame
+/// for several leaves more of it to the data.
+const ACKS_HELD: Duration = Duration::from_millis(10);
 /// Loss ratio beyond which estimates are not followed: some frame must get through.
 const LOSS_RATIO_MAX: f64 = 0.95;
 /// Symbols that are longer than this part of the longest take longer on their way.
@@ -111,6 +123,11 @@ pub(crate) struct WindowSender {
     /// Symbols that may be sent to a silent receiver.
     probes: u32,
     rate: RateControl,
+    sharing: Sharing,
+    /// Both ways share the air, as told, or as this station or its peer has found out.
+    shares_air: bool,
+    /// When acknowledgements that wait for each other are to go.
+    held_until: Option<Time>,
     /// Frames with symbols that the receiver had counted.
     told_frames: Option<u32>,
     /// When the newest of them came, by its clock.
@@ -156,6 +173,9 @@ impl WindowSender {
             asked_at: now,
             probes: 0,
             rate: RateControl::new(now),
+            sharing: Sharing::default(),
+            shares_air: params.half_duplex == Some(true),
+            held_until: None,
             told_frames: None,
             told_at_us: None,
             long_len: symbol_size_max as f64,
@@ -172,14 +192,16 @@ impl WindowSender {
     // ---- sending ------------------------------------------------------------------------------
 
     /// Writes the next symbol's body, if there is one to send now, for the frame of `counter`.
+    /// `ack_due`: feedback has to go in any case.
     pub(crate) fn poll(
         &mut self,
         now: Time,
-        counter: u32,
+        (counter, ack_due): (u32, bool),
         ingress: &mut IngressQueue,
         body: &mut Vec<u8>,
         stats: &mut Stats,
     ) -> bool {
+        self.hold_acknowledgements(now, ack_due, ingress);
         let sent = self.poll_symbol(now, counter, ingress, body, stats);
         if sent {
             self.end_idle(now);
@@ -187,6 +209,13 @@ impl WindowSender {
             self.idle_since.get_or_insert(now);
         }
         sent
+    }
+
+    /// Where both ways share the air, acknowledgements of TCP inside wait for more of them, or for
+    /// feedback that has to go.
+    fn hold_acknowledgements(&mut self, now: Time, ack_due: bool, ingress: &mut IngressQueue) {
+        let hold = if self.shares_air && !ack_due { ACKS_HELD } else { Duration::ZERO };
+        self.held_until = ingress.held_until(now, hold);
     }
 
     fn end_idle(&mut self, now: Time) {
@@ -205,6 +234,9 @@ impl WindowSender {
     ) -> bool {
         if self.probes > 0 && !self.sources.is_empty() {
             self.probes -= 1;
+            if ingress.is_empty() {
+                self.note_spare(now);
+            }
             match self.lying_still() {
                 Some(at) => self.emit_copy(now, counter, at, body, stats),
                 None => self.emit_coded(now, counter, body, stats),
@@ -217,13 +249,12 @@ impl WindowSender {
         }
         let outlook = self.outlook();
         self.bulk.note_queue(now, ingress.len());
-        let has_new = !ingress.is_empty() && !self.coder.is_full();
+        let has_new = !ingress.is_empty() && self.held_until.is_none() && !self.coder.is_full();
         let copy = if outlook.prefers_copy() { self.lying_still() } else { None };
         let wanted = copy.is_some() || self.reserve.wants_repair(&outlook, self.age(now));
         if !self.sources.is_empty() && (wanted || (!has_new && outlook.welcomes_repair())) {
             if !wanted {
-                let frame_time = Duration::from_secs_f64(self.rate.through_per_s().recip());
-                self.bulk.note_empty(now, frame_time, self.rtt.timeout());
+                self.note_spare(now);
             }
             match copy {
                 Some(at) => self.emit_copy(now, counter, at, body, stats),
@@ -234,6 +265,12 @@ impl WindowSender {
         has_new && self.emit_source(now, counter, ingress, body, stats)
     }
 
+    /// A frame goes for want of anything better.
+    fn note_spare(&mut self, now: Time) {
+        let frame_time = Duration::from_secs_f64(self.rate.through_per_s().recip());
+        self.bulk.note_empty(now, frame_time, self.rtt.timeout());
+    }
+
     /// The round trip of the tunnel as far as it was measured.
     pub(crate) fn rtt(&self) -> &RttEstimator {
         &self.rtt
@@ -241,7 +278,7 @@ impl WindowSender {
 
     /// How the air was used since this was asked last.
     pub(crate) fn take_air(&mut self, now: Time) -> Air {
-        self.bulk.take(now, self.rtt.timeout())
+        self.bulk.take(now, self.rtt.timeout(), self.shares_air)
     }
 
     /// How long the oldest symbol has waited, in round trips.
@@ -368,7 +405,13 @@ impl WindowSender {
     // ---- feedback -----------------------------------------------------------------------------
 
     /// Takes feedback of this flow.
-    pub(crate) fn handle_ack(&mut self, now: Time, ack: &WindowAck, stats: &mut Stats) {
+    pub(crate) fn handle_ack(
+        &mut self,
+        now: Time,
+        peer_counter: u32,
+        ack: &WindowAck,
+        stats: &mut Stats,
+    ) {
         let (base, end) = (self.coder.base(), self.coder.end());
         let next = widen_id(ack.next, base);
         if next > end || self.told_counter.is_some_and(|told| ack.counter < told) {
@@ -377,7 +420,8 @@ impl WindowSender {
         self.note_wait(now, ack);
         self.last_ack_at = now;
         self.timeouts_in_row = 0;
-        self.note_waste(now, ack);
+        let idle = self.note_waste(now, ack);
+        let all = self.told_counter.map_or(0, |told| ack.counter - told);
         self.told_counter = Some(ack.counter);
         self.loss_ratio = ack.loss_ratio.clamp(0.0, LOSS_RATIO_MAX);
         self.advance(next);
@@ -395,6 +439,10 @@ impl WindowSender {
             self.rtt.sample((now - sent.at).saturating_sub(ack.delay));
             self.note_delay(now, sent, (told, 2 * held >= told), ack);
         }
+        let (received_at_us, symbols) = (ack.received_at_us, told);
+        let others = all.saturating_sub(symbols);
+        let crossed = Crossed { received_at_us, peer_counter, symbols, others, idle };
+        self.note_sharing(crossed, ack.shares_air);
         self.told_frames = Some(ack.frames);
         self.read_bitmap(next, ack);
         stats.erasure_ratio_e3 = self.loss_ratio;
@@ -403,13 +451,14 @@ impl WindowSender {
     /// Learns how long feedback about a frame takes, from the oldest that this tells of.
     fn note_wait(&mut self, now: Time, ack: &WindowAck) {
         if let Some(oldest) = self.log.oldest().filter(|sent| sent.counter <= ack.counter) {
-            let longest = self.rtt.timeout() + WAIT_MAX * self.params.ack_interval;
+            let longest = self.rtt.timeout() + WAIT_MAX * self.ack_interval();
             self.wait.sample((now - oldest.at).min(longest));
         }
     }
 
-    /// Lets the reserve follow what was sent in vain.
-    fn note_waste(&mut self, now: Time, ack: &WindowAck) {
+    /// Lets the reserve follow what was sent in vain. Returns how long there was nothing to send
+    /// since the feedback before.
+    fn note_waste(&mut self, now: Time, ack: &WindowAck) -> Duration {
         if self.idle_since.is_some() {
             self.end_idle(now);
             self.idle_since = Some(now);
@@ -419,13 +468,31 @@ impl WindowSender {
         if let Some(told) = self.told_useless {
             let came = 1.0 - self.loss_ratio;
             // Where both ways share the air, what is idle here is the other's.
-            let shared = if self.params.half_duplex { 0.0 } else { 1.0 };
+            let shared = if self.shares_air { 0.0 } else { 1.0 };
             let spare = shared * idle.as_secs_f64() * self.rate.through_per_s();
             let outlook = self.outlook();
             let useless = ack.useless.wrapping_sub(told);
             self.reserve.note(came * f64::from(frames), came * spare, useless, &outlook);
         }
         self.told_useless = Some(ack.useless);
+        idle
+    }
+
+    /// Learns whether both ways share the air, unless it was told; the peer may know better.
+    fn note_sharing(&mut self, crossed: Crossed, peer_says: bool) {
+        self.sharing.note(crossed, self.rtt.timeout());
+        let found = self.sharing.is_shared() || peer_says;
+        self.shares_air = self.params.half_duplex.unwrap_or(found);
+    }
+
+    /// Whether both ways share the air, for all that this station and its peer know.
+    pub(crate) fn shares_air(&self) -> bool {
+        self.shares_air
+    }
+
+    /// The same, for all that this station knows by itself: what the peer is to be told.
+    pub(crate) fn finds_air_shared(&self) -> bool {
+        self.params.half_duplex.unwrap_or(self.sharing.is_shared())
     }
 
     /// Lets the rate follow the delay.
@@ -518,6 +585,7 @@ impl WindowSender {
     /// Our own frame counters start anew.
     pub(crate) fn restart_session(&mut self) {
         self.log.clear();
+        self.sharing.restart();
         self.told_counter = None;
         self.lost_beyond.set(None);
         for source in &mut self.sources {
@@ -537,13 +605,20 @@ impl WindowSender {
 
     /// How long feedback about a frame is waited for.
     fn timeout(&self) -> Duration {
-        let measured = self.wait.timeout();
+        // Bursts of losses make feedback late, and are no reason to ask later.
+        let prompt = self.rtt.timeout() + PROMPT_INTERVALS * self.ack_interval();
+        let measured = self.wait.timeout().min(prompt.max(self.wait.smoothed()));
         let once =
             if measured.is_zero() { TIMEOUT_FIRST } else { measured.max(WINDOW_TIMEOUT_MIN) };
         let silence = SILENCE_BORNE.div_duration_f64(once) as u32;
         let borne = self.timeouts_borne().max(silence);
         let stretched = self.timeouts_in_row.saturating_sub(borne).min(6);
         (once * (1 << stretched)).min(WINDOW_TIMEOUT_MAX)
+    }
+
+    /// How long feedback may wait at the receiver.
+    fn ack_interval(&self) -> Duration {
+        ack_interval(self.params.ack_interval, self.shares_air)
     }
 
     /// Timeouts in a row that may be the work of losses alone.
@@ -559,6 +634,7 @@ impl WindowSender {
 
     pub(crate) fn handle_timeout(&mut self, now: Time, stats: &mut Stats) {
         self.give_up_overdue(now, stats);
+        self.held_until = self.held_until.filter(|&until| until > now);
         let Some(due) = self.timeout_due() else { return };
         if now < due {
             return;
@@ -566,10 +642,20 @@ impl WindowSender {
         stats.encoder_timeouts += 1;
         self.timeouts_in_row += 1;
         self.asked_at = now;
-        self.probes = match self.timeouts_in_row {
-            1 => tries(self.loss_ratio, PROBES_LOST).clamp(1, PROBES_MAX),
+        self.probes = self.probes_wanted();
+    }
+
+    /// A burst of losses that is counted in frames ends the sooner the more are sent, and where it
+    /// took all that was on its way, as many are needed anyway.
+    fn probes_wanted(&self) -> u32 {
+        let held = self.sources.len() as u32;
+        match self.timeouts_in_row {
+            1 => tries(self.loss_ratio, PROBES_LOST)
+                .clamp(1, PROBES_MAX)
+                .max((held / 2).min(PROBES_FIRST_MAX)),
+            row if row <= self.timeouts_borne() => held.clamp(PROBES_MAX, PROBES_BURST_MAX),
             _ => PROBES_MAX,
-        };
+        }
     }
 
     /// Feedback that does not come: after the oldest frame on its way, or, with none on its way,
@@ -609,7 +695,7 @@ impl WindowSender {
     /// When `handle_timeout` has something to do.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         let give_up = self.sources.front().map(|source| source.added_at + self.patience());
-        self.timeout_due().into_iter().chain(give_up).min()
+        self.timeout_due().into_iter().chain(give_up).chain(self.held_until).min()
     }
 }
 

@@ -21,6 +21,9 @@ pub const WINDOW_ACK_LEN: usize = 27;
 /// Unit of the delay in a [`WindowAck`].
 const DELAY_UNIT_NS: u64 = 16_384;
 
+/// Set in the length of the bitmap: both ways share the air.
+const SHARES_AIR: u8 = 1 << 7;
+
 const FORM_SHIFT: u32 = 14;
 const NUMBER_MASK: u16 = (1 << FORM_SHIFT) - 1;
 
@@ -99,6 +102,8 @@ pub struct WindowAck {
     pub deficit: u16,
     /// Symbols received so far that brought nothing, modulo 2^16: what repair wastes.
     pub useless: u16,
+    /// Both ways share the air, as far as this station can tell from its own frames.
+    pub shares_air: bool,
     /// One bit for each id from `next` on, lowest bit first: missing. What is beyond is not told;
     /// at most [`WINDOW_BITMAP_LEN_MAX`] bytes.
     pub missing: ArrayVec<u8, WINDOW_BITMAP_LEN_MAX>,
@@ -117,7 +122,8 @@ impl WindowAck {
         write_ratio(self.loss_ratio, out);
         out.extend_from_slice(&self.deficit.to_be_bytes());
         out.extend_from_slice(&self.useless.to_be_bytes());
-        out.push(self.missing.len() as u8);
+        let shares_air = if self.shares_air { SHARES_AIR } else { 0 };
+        out.push(self.missing.len() as u8 | shares_air);
         out.extend_from_slice(&self.missing);
     }
 
@@ -134,9 +140,12 @@ impl WindowAck {
             loss_ratio: read.ratio()?,
             deficit: read.u16()?,
             useless: read.u16()?,
+            shares_air: false,
             missing: ArrayVec::new(),
         };
-        let len = usize::from(read.u8()?);
+        let len = read.u8()?;
+        ack.shares_air = len & SHARES_AIR != 0;
+        let len = usize::from(len & !SHARES_AIR);
         if ack.deficit > ack.span {
             return None;
         }
@@ -179,14 +188,15 @@ mod tests {
         #[test]
         fn feedback_survives_the_wire(
             next: u32, counter: u32, units: u16, received_at_us: u32, span: u16, deficit: u16,
-            useless: u16, frames: u32,
+            useless: u16, frames: u32, shares_air: bool,
             missing in proptest::collection::vec(any::<u8>(), 0..WINDOW_BITMAP_LEN_MAX),
         ) {
             let delay = Duration::from_nanos(u64::from(units) * DELAY_UNIT_NS);
             let (loss_ratio, deficit) = (1.0, deficit.min(span));
             let missing = missing.into_iter().collect();
             let ack = WindowAck {
-                next, span, counter, delay, received_at_us, frames, loss_ratio, deficit, useless, missing,
+                next, span, counter, delay, received_at_us, frames, loss_ratio, deficit, useless,
+                shares_air, missing,
             };
             let mut bytes = Vec::new();
             ack.write(&mut bytes);

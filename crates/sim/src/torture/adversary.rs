@@ -321,6 +321,7 @@ fn write_window_ack(dice: &mut Dice, base: u32, counter: u32, out: &mut Vec<u8>)
     let anywhere = word(dice);
     let len = dice.below(WINDOW_BITMAP_LEN_MAX as u64 + 1) as usize;
     let ack = WindowAck {
+        shares_air: false,
         next: near(dice, base),
         span,
         counter: dice.pick(&[0, 1, near_counter, near_counter, near_counter, u32::MAX, anywhere]),

@@ -294,6 +294,7 @@ fn acknowledgements_show_what_was_given_up_and_what_was_decoded() {
 #[test]
 fn symbols_of_a_window_and_feedback_are_told_in_the_info_column() {
     let ack = WindowAck {
+        shares_air: false,
         next: 1_234,
         span: 12,
         counter: 77,

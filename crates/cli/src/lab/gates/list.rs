@@ -100,7 +100,6 @@ const HOPS: &str =
     "duplex = 'full'\nhops = 4\nrate_bps = 2_000_000\nrtt_ms = 200\nqueue_frames = 200";
 const TCP_NC: &str = "path = 'coded'\ncoding = { preset = 'tcp-nc' }\nunderlay = 'udp'";
 pub(super) const WINDOW: &str = "path = 'coded'\ncoding = { preset = 'window' }";
-const WINDOW_HALF: &str = "path = 'coded'\ncoding = { preset = 'window', half_duplex = true }";
 pub(super) const LOW_DELAY: &str =
     "path = 'coded'\ncoding = { preset = 'window', goal = 'low-delay' }";
 const KERNEL: &str = "path = 'kernel'";
@@ -162,12 +161,8 @@ pub(super) fn cases(quick: bool) -> Vec<Case> {
     all.add("window-retries", Alone, &retries, &[WINDOW, TCP, &loss(20)]);
     all.add("window-retries-udp", Alone, &retries, &[WINDOW, TCP, &loss(20), "underlay = 'udp'"]);
     for percent in [10, 20] {
-        all.add(
-            &format!("window-paper-p{percent}"),
-            Shared,
-            PAPER,
-            &[WINDOW_HALF, TCP, &loss(percent)],
-        );
+        let name = format!("window-paper-p{percent}");
+        all.add(&name, Shared, PAPER, &[WINDOW, TCP, &loss(percent)]);
     }
     for burst in [5, 20] {
         let bursts = format!("burst_frames = {burst}");
@@ -265,8 +260,7 @@ pub(super) fn gates() -> Vec<Gate> {
     add_lossless(&mut all);
     add_retries(&mut all);
     for (percent, limit) in [(10, 5.9), (20, 5.2)] {
-        let conditions =
-            format!("half-duplex, told so, 400 us per frame, TCP cubic, {percent} % lost");
+        let conditions = format!("half-duplex, 400 us per frame, TCP cubic, {percent} % lost");
         let goodput = |rows: &[&Row]| Some(rows[0].goodput_bps / 1e6);
         let (name, limit) = (format!("paper-p{percent}"), (Sense::AtLeast, limit, "Mbit/s"));
         let case = format!("window-paper-p{percent}");
