@@ -135,7 +135,9 @@ class Tcp:
 
 def _time(seconds: float) -> str:
     """Return a time for people."""
-    return f"{1e3 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+    if seconds < 1:
+        return f"{1e3 * seconds:.0f} ms"
+    return f"{seconds:.0f} s" if seconds == round(seconds) else f"{seconds:.1f} s"
 
 
 def _claim(context: Context, number: str) -> Claim:
@@ -163,7 +165,7 @@ def _published_throughput(axes: Axes, claim: Claim, style: Style, value: float) 
     """Draw a published throughput, Mbit/s, as a line, and what is accepted as a band."""
     low = 0.0 if claim.low is None else claim.low / 1e3
     high = axes.get_ylim()[1] if claim.high is None else min(claim.high / 1e3, axes.get_ylim()[1])
-    axes.axhspan(low, high, color=style.colour, alpha=0.08, linewidth=0)
+    axes.axhspan(low, high, color=style.colour, alpha=0.07, linewidth=0)
     axes.axhline(value, color=style.colour, linestyle=(0, (1, 2)), linewidth=1.4)
     sign = str(claim.value)[0] if str(claim.value)[0] in "<>" else ""
     axes.annotate(
@@ -180,7 +182,7 @@ def _over_load(context: Context, tcp: Tcp, throughputs: dict[str, str], title: s
     for way in tcp.ways():
         style, offers = WAYS[way], tcp.offers(way)
         loads = [offer / 1e6 for offer in offers]
-        line = {"color": style.colour, "marker": style.marker, "markersize": 4.5}
+        line: dict[str, Any] = {"color": style.colour, "marker": style.marker, "markersize": 4.5}
         goodput = [tcp.goodput(way, offer) / 1e6 for offer in offers]
         left.plot(loads, goodput, label=style.label, linewidth=1.8, **line)
         middle = [tcp.delay(way, offer) for offer in offers]
@@ -260,7 +262,8 @@ def at_20_percent(context: Context) -> Findings:
 def delay_per_bit(context: Context) -> Findings:
     """Fig. 16: delay over throughput at 10 % loss."""
     tcp = Tcp(context, "runs", 0.1)
-    rows, best, carried = [], {}, {}
+    rows: list[dict[str, Any]] = []
+    best, carried = {}, {}
     for way in tcp.ways():
         per_bit = {}
         for offer in tcp.offers(way):
@@ -277,11 +280,15 @@ def delay_per_bit(context: Context) -> Findings:
     figure, (left, right) = _panels(context, "FRANC, Fig. 16: delay over throughput at 10 % loss")
     for way in tcp.ways():
         style, mine = WAYS[way], [row for row in rows if row["way"] == way]
-        line = {"color": style.colour, "marker": style.marker, "markersize": 4.5, "linewidth": 1.6}
-        goodput, delay = ([row[name] for row in mine] for name in ("goodput", "delay"))
-        left.plot(goodput, delay, label=style.label, **line)
-        loads, per_bit = ([row[name] for row in mine] for name in ("offered", "ns per bit"))
-        right.plot(loads, per_bit, label=style.label, **line)
+        line: dict[str, Any] = {
+            "color": style.colour,
+            "marker": style.marker,
+            "markersize": 4.5,
+            "linewidth": 1.6,
+        }
+        column = {name: [row[name] for row in mine] for name in mine[0]}
+        left.plot(column["goodput"], column["delay"], label=style.label, **line)
+        right.plot(column["offered"], column["ns per bit"], label=style.label, **line)
         least = next(row for row in mine if row["offered"] == best[way] / 1e6)
         right.plot(
             [least["offered"]], [least["ns per bit"]], marker="o", markersize=13, fillstyle="none",
@@ -291,7 +298,7 @@ def delay_per_bit(context: Context) -> Findings:
     left.set_title("Median delay, each mark a load offered", fontsize=10)
     left.set_xlabel("goodput / (Mbit/s)")
     left.set_xlim(left=0)
-    left.legend(fontsize=8)
+    left.legend(fontsize=8, loc="center left", bbox_to_anchor=(0.0, 0.62))
     right.set_yscale("log")
     right.set_title("Delay per bit; the least is circled", fontsize=10)
     right.set_xlabel("load offered / (Mbit/s)")

@@ -2,13 +2,13 @@
 
 use super::table::Line;
 use crate::demo::{delay, rate};
-use crate::panel::{self, Curve, Frame, NOTE, PANEL, Spot, TITLE};
+use crate::panel::{self, Curve, FAINT_INK, Frame, NOTE, PANEL, Spot, TITLE};
 use crate::plot::{Font, Picture};
 
-const WIDTH: f64 = 1200.0;
+const WIDTH: f64 = 1320.0;
 const MARGIN: f64 = 48.0;
 const HEADER: f64 = 84.0;
-const FOOTER: f64 = 64.0;
+const FOOTER: f64 = 40.0;
 /// Above and below the data of a pair of panels: titles, axis.
 const ABOVE: f64 = 136.0;
 const BELOW: f64 = 92.0;
@@ -39,7 +39,7 @@ pub(super) fn draw(lines: &[Line]) -> String {
             ways.push(&line.way);
         }
     }
-    let data = DATA.max(LABEL * ways.len() as f64);
+    let data = DATA.max(LABEL * (ways.len() + 1) as f64);
     let panels = ABOVE + data + BELOW;
     let height = HEADER + panels * groups.len() as f64 + FOOTER;
     let title = "Ways across a lossy link";
@@ -57,13 +57,13 @@ pub(super) fn draw(lines: &[Line]) -> String {
     let runs =
         if runs == 1 { "One run each".to_owned() } else { format!("Medians of {runs} runs") };
     let words = [
-        format!("{runs}. Goodput counts payload only. No delay is drawn where next to nothing"),
-        "arrives. A curve that ends early: nothing came through any more.".to_owned(),
+        format!("{runs}. Goodput counts payload only. What the link lets through: plain cubic"),
+        "without losses, less the share of frames lost. No delay is drawn where next to nothing"
+            .to_owned(),
+        "arrives.".to_owned(),
     ];
-    for (line, words) in words.iter().enumerate() {
-        let y = height - 36.0 + 20.0 * line as f64;
-        picture.text((MARGIN, y), Font { size: 13.0, ..NOTE }, words);
-    }
+    let words = words.join(" ");
+    picture.text((MARGIN, height - 22.0), Font { size: 13.0, ..NOTE }, &words);
     picture.finish()
 }
 
@@ -78,19 +78,37 @@ fn draw_load(picture: &mut Picture, (top, bottom): (f64, f64), ways: &[&str], li
     losses.sort_by(f64::total_cmp);
     losses.dedup();
     let frame = |left, right| Frame { left, right, top, bottom };
-    let goodputs = curves(ways, lines, |line| {
+    let mut goodputs = curves(ways, lines, |line| {
         let bps = line.goodput_bps?;
         Some((bps / 1e6, rate(bps)))
     });
-    let place = frame(MARGIN + 34.0, 444.0);
+    goodputs.push(limit(&losses, lines));
+    let place = frame(MARGIN + 34.0, 466.0);
     panel::draw_goodput(picture, &place, "Goodput, Mbit/s", &losses, &goodputs);
     let delays = curves(ways, lines, |line| {
         let has_flow = line.share.is_none_or(|share| share >= SHARE_MIN);
         let seconds = line.delay_p95_s.filter(|_| has_flow)?;
         Some((seconds, delay(Some(seconds))))
     });
-    let place = frame(726.0, 966.0);
+    let place = frame(800.0, 1072.0);
     panel::draw_delay(picture, &place, "Delay, one way and in order", &losses, &delays);
+}
+
+/// What the link lets through, C (1 - p).
+fn limit(losses: &[f64], lines: &[&Line]) -> Curve {
+    let spot = |&loss: &f64| {
+        let mine = lines.iter().filter(|line| line.loss_ratio == loss);
+        let known = mine.filter_map(|line| Some((line.goodput_bps?, line.share?)));
+        let bps = known.filter(|&(_, share)| share > 0.0).map(|(bps, share)| bps / share).next()?;
+        Some(Spot { loss, value: bps / 1e6, words: rate(bps) })
+    };
+    Curve {
+        label: "what the link lets through".to_owned(),
+        colour: FAINT_INK,
+        width: 1.5,
+        dash: "2 6",
+        spots: losses.iter().filter_map(spot).collect(),
+    }
 }
 
 /// A curve for each way, in the same colour in all panels.
