@@ -32,7 +32,8 @@ impl Scale {
     }
 }
 
-/// The least of a few round numbers times 10^k that is not below `value`, with the step of its axis.
+/// The least of a few round numbers, times 10^k, that is not below `value`, with the step of its
+/// axis.
 pub fn nice_max(value: f64) -> (f64, f64) {
     let decade = 10f64.powf(value.max(1e-9).log10().floor());
     let steps = [

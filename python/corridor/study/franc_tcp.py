@@ -33,6 +33,10 @@ class Style:
     colour: str
     marker: str
 
+    def line(self) -> dict[str, Any]:
+        """Return what matplotlib's lines take."""
+        return {"color": self.colour, "marker": self.marker, "markersize": 4.5}
+
 
 #: Ways to cross, in the order of legends. Colours after Okabe and Ito.
 WAYS = {
@@ -182,7 +186,7 @@ def _over_load(context: Context, tcp: Tcp, throughputs: dict[str, str], title: s
     for way in tcp.ways():
         style, offers = WAYS[way], tcp.offers(way)
         loads = [offer / 1e6 for offer in offers]
-        line: dict[str, Any] = {"color": style.colour, "marker": style.marker, "markersize": 4.5}
+        line = style.line()
         goodput = [tcp.goodput(way, offer) / 1e6 for offer in offers]
         left.plot(loads, goodput, label=style.label, linewidth=1.8, **line)
         middle = [tcp.delay(way, offer) for offer in offers]
@@ -280,12 +284,7 @@ def delay_per_bit(context: Context) -> Findings:
     figure, (left, right) = _panels(context, "FRANC, Fig. 16: delay over throughput at 10 % loss")
     for way in tcp.ways():
         style, mine = WAYS[way], [row for row in rows if row["way"] == way]
-        line: dict[str, Any] = {
-            "color": style.colour,
-            "marker": style.marker,
-            "markersize": 4.5,
-            "linewidth": 1.6,
-        }
+        line = style.line() | {"linewidth": 1.6}
         column = {name: [row[name] for row in mine] for name in mine[0]}
         left.plot(column["goodput"], column["delay"], label=style.label, **line)
         right.plot(column["offered"], column["ns per bit"], label=style.label, **line)

@@ -74,8 +74,8 @@ pub(super) fn contest(args: &CompareArgs) -> Result<Contest, Failure> {
     Ok(Contest { scenarios, contenders, entries })
 }
 
-/// The points of one table, condition by condition; new contenders are added to the list. The caller
-/// knows the place of the scenario.
+/// The points of one table, condition by condition; new contenders are added to the list. The place
+/// of the scenario is the caller's to fill in.
 fn add_points(
     scenario: &Scenario,
     table: &RunTable,
