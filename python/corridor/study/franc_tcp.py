@@ -158,6 +158,14 @@ def _panels(context: Context, title: str) -> tuple[Figure, list[Axes]]:
     return figure, axes
 
 
+def _legend(figure: Figure, axes: Axes) -> None:
+    """Give a figure one legend, below its panels."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=len(labels), fontsize=9, frameon=False
+    )
+
+
 def _log_delay(axes: Axes) -> None:
     """Give a panel an axis of delays from a millisecond on."""
     axes.set_yscale("log")
@@ -199,7 +207,7 @@ def _over_load(context: Context, tcp: Tcp, throughputs: dict[str, str], title: s
         value = float(str(claim.value).lstrip("<>")) / 1e3
         _published_throughput(left, claim, WAYS[way], value)
     plot.labelled(left, "Throughput", "load offered / (Mbit/s)", "goodput / (Mbit/s)", legend=False)
-    left.legend(fontsize=8, loc="upper left", bbox_to_anchor=(0.0, 0.93), framealpha=0.9)
+    _legend(figure, left)
     _log_delay(right)
     right.set_title("Delay one way, in order: median, shaded to p95", fontsize=10)
     right.set_xlabel("load offered / (Mbit/s)")
@@ -288,6 +296,8 @@ def delay_per_bit(context: Context) -> Findings:
         column = {name: [row[name] for row in mine] for name in mine[0]}
         left.plot(column["goodput"], column["delay"], label=style.label, **line)
         right.plot(column["offered"], column["ns per bit"], label=style.label, **line)
+        if not carried[way]:
+            continue
         least = next(row for row in mine if row["offered"] == best[way] / 1e6)
         right.plot(
             [least["offered"]], [least["ns per bit"]], marker="o", markersize=13, fillstyle="none",
@@ -297,9 +307,9 @@ def delay_per_bit(context: Context) -> Findings:
     left.set_title("Median delay, each mark a load offered", fontsize=10)
     left.set_xlabel("goodput / (Mbit/s)")
     left.set_xlim(left=0)
-    left.legend(fontsize=8, loc="center left", bbox_to_anchor=(0.0, 0.62))
+    _legend(figure, left)
     right.set_yscale("log")
-    right.set_title("Delay per bit; the least is circled", fontsize=10)
+    right.set_title("Delay per bit; the least below congestion is circled", fontsize=10)
     right.set_xlabel("load offered / (Mbit/s)")
     right.set_ylabel("median delay over goodput / (ns/bit)")
     congestion = carried["coded"] / 1e3
