@@ -138,7 +138,8 @@ fn scenarios_take_turns_and_shares_are_counted_within_each() {
     let text = String::from_utf8(out).unwrap();
     let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words} in\n{text}"));
     assert!(place("RTT 4 ms") < place("RTT 100 ms"), "{text}");
-    assert!(picture::draw(&lines).contains("RTT 100 ms"));
+    let svg = picture::draw(&lines);
+    assert!(svg.contains("RTT 100 ms") && svg.contains("what the link lets through"), "{svg}");
 }
 
 #[test]
@@ -178,4 +179,14 @@ fn a_command_that_failed_three_times_is_not_tried_again_and_others_are() {
     patience.succeeded(0);
     assert!(!patience.is_over(0));
     assert_eq!(patience.failed, FAILED_IN_A_ROW_MAX + 1);
+}
+
+#[test]
+fn the_scenarios_that_are_here_make_a_comparison() {
+    let (_directory, mut args) = arguments(SCENARIO, &[], &[]);
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+    args.scenarios = ["tunnel.toml", "tunnel-far.toml"].map(|name| here.join(name)).to_vec();
+    let contest = contest(&args).unwrap();
+    // Four ways, four losses, two distances, three times.
+    assert_eq!(contest.entries.len(), 4 * 4 * 2 * 3);
 }
