@@ -115,7 +115,7 @@ def test_the_lab_is_run_with_the_scenario_and_its_rows_are_left(tmp_path: Path) 
     assert told[:2] == ["lab", "run"]
     assert told[3:] == ["--json", "--repeats", "1", "--out", str(tmp_path / "out/franc-tcp.jsonl")]
     shortened = tomllib.loads((tmp_path / "scenario").read_text())
-    assert {run["duration_s"] for run in shortened["run"]} == {4.0}
+    assert {run["duration_s"] for run in shortened["run"]} == {5.0}
     assert done[-1][0] == "franc-tcp"
     # Of the shortened scenario: 3 loads x 3 losses x 3 ways, and 3 loads x 3 + 3 at 10 %.
     assert done[-1][1:] == (len(rows()), 39)
