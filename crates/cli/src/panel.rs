@@ -3,7 +3,7 @@
 use crate::plot::{Anchor, Font, Picture, Scale, nice_max, spread};
 
 pub const INK: &str = "#1f2933";
-const FAINT_INK: &str = "#616e7c";
+pub const FAINT_INK: &str = "#616e7c";
 const GRID: &str = "#e4e7eb";
 /// From the end of a curve to its label.
 const LEADER: &str = "#cbd2d9";
@@ -118,7 +118,8 @@ fn draw_curves(picture: &mut Picture, frame: &Frame, losses: &[f64], y: &Scale, 
         picture.line((x + 7.0, *y), (left - 4.0, place - 3.0), 1.0, LEADER);
         let font = Font { size: 15.0, bold: true, colour: curve.colour, anchor: Anchor::Start };
         picture.text((left, place + 2.0), font, &curve.label);
-        let then = if spot.loss < most { ", then nothing" } else { "" };
+        let then =
+            if losses.last().is_some_and(|&last| spot.loss < last) { ", then nothing" } else { "" };
         let at = format!("{} at {:.0} %{then}", spot.words, 100.0 * spot.loss);
         picture.text((left, place + 19.0), Font { size: 13.0, ..NOTE }, &at);
     }

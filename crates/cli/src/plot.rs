@@ -32,11 +32,21 @@ impl Scale {
     }
 }
 
-/// The least of 1, 2, 5 x 10^k that is not below `value`, with the step of its axis.
+/// The least of a few round numbers, times 10^k, that is not below `value`, with the step of its
+/// axis.
 pub fn nice_max(value: f64) -> (f64, f64) {
     let decade = 10f64.powf(value.max(1e-9).log10().floor());
-    let steps =
-        [(1.0, 0.2), (2.0, 0.5), (3.0, 1.0), (4.0, 1.0), (5.0, 1.0), (6.0, 2.0), (8.0, 2.0)];
+    let steps = [
+        (1.0, 0.2),
+        (1.2, 0.2),
+        (1.5, 0.5),
+        (2.0, 0.5),
+        (3.0, 1.0),
+        (4.0, 1.0),
+        (5.0, 1.0),
+        (6.0, 2.0),
+        (8.0, 2.0),
+    ];
     let fits = steps.iter().find(|(max, _)| max * decade >= value * 0.999);
     let (max, step) = fits.copied().unwrap_or((10.0, 2.0));
     (max * decade, step * decade)
@@ -186,6 +196,7 @@ mod tests {
     fn axes_end_at_round_numbers() {
         assert_eq!(nice_max(7.1), (8.0, 2.0));
         assert_eq!(nice_max(9.0), (10.0, 2.0));
+        assert_eq!(nice_max(11.5), (12.0, 2.0));
         assert_eq!(nice_max(2.0), (2.0, 0.5));
     }
 

@@ -67,5 +67,5 @@ fn a_name_that_no_command_knows_is_refused() {
         .unwrap();
     assert_eq!(ended.status.code(), Some(2));
     let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(said.contains("{locale}: expected {side}, {local}"), "{said}");
+    assert!(said.contains("{locale}: expected {side}, {other}, {local}"), "{said}");
 }

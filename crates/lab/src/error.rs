@@ -57,13 +57,13 @@ pub enum LabError {
         stderr: String,
     },
     /// The nodes run, but do not hear each other.
-    #[error("no tunnel after {seconds} s ({missing}); the nodes said:\n{stderr}")]
+    #[error("no tunnel after {seconds} s ({missing}); its ends said:\n{stderr}")]
     NoTunnel {
         /// How long it was waited for, seconds.
         seconds: u64,
         /// What is missing.
         missing: String,
-        /// The end of the nodes' standard error.
+        /// The end of what they said.
         stderr: String,
     },
     /// An external tunnel is for TCP connections only.

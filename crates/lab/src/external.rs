@@ -1,18 +1,23 @@
 //! A tunnel that is not ours: a command of the user's, started in the namespaces of S and D.
 //!
 //! Each side's command is the first process of a process namespace of its own. When it is killed,
-//! or its lab dies, the kernel kills all that it has started, daemons included.
+//! or its lab dies, the kernel kills all that it has started, daemons included. Each side has a
+//! `/run` of its own too: two machines would not share control sockets and locks.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
-use std::fs::File;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use corridor_scenario::{DESTINATION, SOURCE};
+use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -22,7 +27,8 @@ use crate::echo::Echo;
 use crate::error::{Context, LabError};
 use crate::load;
 use crate::netns::Inside;
-use crate::node::{INNER_SUBNET, OUTER_SUBNET, tail};
+use crate::node::{self, INNER_SUBNET, OUTER_SUBNET};
+use crate::said::tail;
 use crate::scratch::Scratch;
 use crate::station::{self, NAMES, RADIO, Station};
 use crate::sys;
@@ -39,6 +45,8 @@ const PROXY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 7790);
 /// What runs each side. A command that puts itself into the background and ends well leaves its
 /// namespace standing; one that fails takes it down.
 const INIT: &str = "sh -c \"$1\" || exit; while :; do sleep 3600; done";
+/// Where programs put control sockets, process numbers and locks.
+const RUN: &str = "/run";
 
 /// An external tunnel: its name, and the command of both sides.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,13 +58,15 @@ pub struct Tunnel {
 impl Tunnel {
     /// Reads `NAME=COMMAND`. The command is a shell's; in it,
     ///
-    /// - `{side}` is `S` (where the load comes from) or `D`;
+    /// - `{side}` is `S` (where the load comes from) or `D`, and `{other}` the other one;
     /// - `{local}` and `{remote}` are the IPv4 addresses of this side and the other one's radios;
     /// - `{address}` and `{peer}` are those that the tunnel is to have at its ends, in a /24; if
     ///   the command does not name `{address}`, the lab gives it to the interface `{tun}`;
+    ///   `{subnet}` is the first address of that /24;
     /// - `{tun}` is the name of the interface to make, `{interface}` that of the radio;
     /// - `{netns}` is a path to this side's network namespace, which the command is in already;
-    /// - `{dir}` is a directory of both sides, removed afterwards;
+    /// - `{dir}` is a directory of both sides, removed afterwards; `/run` is each side's own;
+    /// - `{key}` is a secret of both sides, 64 hexadecimal digits, another one for each run;
     /// - `{proxy}` is where side S is to accept a TCP connection, and `{target}` where side D is to
     ///   hand it on: a command that names `{proxy}` has no interface, and carries nothing else.
     ///
@@ -86,19 +96,23 @@ impl Tunnel {
     }
 
     /// The command of one side.
-    fn command(&self, station: &Station, scratch: &Scratch) -> String {
+    fn command(&self, station: &Station, scratch: &Scratch, key: &str) -> String {
         let index = station.index;
         let other = if index == SOURCE { DESTINATION } else { SOURCE };
+        let [a, b, c] = INNER_SUBNET;
         self.template.fill(|place| match place {
             Place::Side => NAMES[index].to_owned(),
+            Place::Other => NAMES[other].to_owned(),
             Place::Local => station::address(OUTER_SUBNET, index).to_string(),
             Place::Remote => station::address(OUTER_SUBNET, other).to_string(),
             Place::Address => station::address(INNER_SUBNET, index).to_string(),
             Place::Peer => station::address(INNER_SUBNET, other).to_string(),
+            Place::Subnet => Ipv4Addr::new(a, b, c, 0).to_string(),
             Place::Tun => TUN.to_owned(),
             Place::Interface => RADIO.to_owned(),
             Place::Netns => station.namespace.path(),
-            Place::Dir => scratch.file("").display().to_string(),
+            Place::Dir => scratch.directory().display().to_string(),
+            Place::Key => key.to_owned(),
             Place::Proxy => PROXY.to_string(),
             Place::Target => SocketAddrV4::new(Ipv4Addr::LOCALHOST, load::PORT).to_string(),
         })
@@ -127,10 +141,11 @@ struct Side {
 impl Running {
     /// Starts both sides.
     pub(crate) fn start(tunnel: &Tunnel, stations: &[Station]) -> Result<Self, LabError> {
-        let scratch = Scratch::new()?;
+        let (scratch, key) = (Scratch::new()?, node::random_key()?);
         let sides = stations.iter().map(|station| {
             let log = scratch.file(&format!("{}.log", station.name()));
-            Side::start(station, tunnel.command(station, &scratch), log)
+            let shared = scratch.directory().to_owned();
+            Side::start(station, tunnel.command(station, &scratch, &key), log, shared)
         });
         // A command that says how the interface is to be addressed does it itself.
         let addressed = tunnel.template.names(Place::Tun)
@@ -212,12 +227,17 @@ impl Running {
 }
 
 impl Side {
-    fn start(station: &Station, command: String, log: PathBuf) -> Result<Self, LabError> {
+    fn start(
+        station: &Station,
+        command: String,
+        log: PathBuf,
+        shared: PathBuf,
+    ) -> Result<Self, LabError> {
         let stop = Arc::new(AtomicBool::new(false));
         let ended = Arc::new(Mutex::new(None));
         let (stopped, end, file) = (Arc::clone(&stop), Arc::clone(&ended), log.clone());
         let thread = station.namespace.spawn("lab-tunnel", move || {
-            let status = look_after(&command, &file, &stopped)?;
+            let status = look_after(&command, &file, &shared, &stopped)?;
             *end.lock().unwrap_or_else(PoisonError::into_inner) = status;
             Ok(())
         })?;
@@ -235,9 +255,19 @@ impl Drop for Side {
 
 /// Runs a command as the first process of a process namespace until it ends, or is to stop. Returns
 /// how it ended by itself. The kernel kills it when this thread dies.
-fn look_after(command: &str, log: &Path, stop: &AtomicBool) -> Result<Option<String>, LabError> {
+fn look_after(
+    command: &str,
+    log: &Path,
+    shared: &Path,
+    stop: &AtomicBool,
+) -> Result<Option<String>, LabError> {
     unshare(CloneFlags::CLONE_NEWPID).what("make a process namespace")?;
-    let out = File::create(log).what("make a file for a tunnel's messages")?;
+    let mut out = File::create(log).what("make a file for a tunnel's messages")?;
+    // Where that is forbidden, tunnels that need no /run of their own work all the same; it is
+    // shown with those that fail.
+    if let Err(error) = own_run(shared) {
+        let _ = writeln!(out, "(the lab could not give this side a {RUN} of its own: {error})");
+    }
     let err = out.try_clone().what("keep a file for a tunnel's messages")?;
     let mut init = Command::new("/bin/sh");
     init.args(["-c", INIT, "sh", command]);
@@ -259,4 +289,30 @@ fn look_after(command: &str, log: &Path, stop: &AtomicBool) -> Result<Option<Str
         }
         clock::sleep_until(clock::now() + TICK);
     }
+}
+
+/// Gives the calling thread and its children an empty `/run`, but for the links at its top, which
+/// some systems find their programs by, and the directory that both sides share.
+fn own_run(shared: &Path) -> io::Result<()> {
+    const NONE: Option<&str> = None;
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    mount(NONE, "/", NONE, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NONE)?;
+    let mut links = Vec::new();
+    for entry in fs::read_dir(RUN)?.flatten() {
+        if let Ok(target) = fs::read_link(entry.path()) {
+            links.push((target, entry.path()));
+        }
+    }
+    let held = File::open(shared)?;
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    mount(Some("tmpfs"), RUN, Some("tmpfs"), flags, Some("mode=755"))?;
+    for (target, path) in links {
+        symlink(target, path)?;
+    }
+    if shared.starts_with(RUN) {
+        fs::create_dir_all(shared)?;
+        let held = format!("/proc/thread-self/fd/{}", held.as_raw_fd());
+        mount(Some(held.as_str()), shared, NONE, MsFlags::MS_BIND, NONE)?;
+    }
+    Ok(())
 }

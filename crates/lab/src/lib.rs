@@ -27,6 +27,7 @@ mod netns;
 mod node;
 mod rights;
 mod run;
+mod said;
 mod scratch;
 mod station;
 mod sys;

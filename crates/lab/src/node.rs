@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock;
 use crate::echo::Echo;
 use crate::error::{Context, LabError};
+use crate::said::tail;
 use crate::scratch::Scratch;
 use crate::station::{self, RADIO, Station};
 use crate::sys;
@@ -43,8 +44,6 @@ const STOP_MAX: Duration = Duration::from_secs(3);
 const TICK: Duration = Duration::from_millis(20);
 /// How often a node is asked for its counters, while it is waited for.
 const ASK_INTERVAL: Duration = Duration::from_millis(200);
-/// Bytes of a node's standard error that an error shows.
-const STDERR_TAIL: usize = 2_000;
 
 /// A node's file, as the lab writes it.
 #[derive(Serialize)]
@@ -389,7 +388,7 @@ fn minds(pid: u32, signal: Signal) -> bool {
 }
 
 /// 32 random bytes in hexadecimal digits.
-fn random_key() -> Result<String, LabError> {
+pub(crate) fn random_key() -> Result<String, LabError> {
     let mut key = [0; 32];
     let random = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut key));
     random.what("draw a key")?;
@@ -400,14 +399,6 @@ fn random_key() -> Result<String, LabError> {
 fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())
-}
-
-/// The end of a file, as text.
-pub(crate) fn tail(path: &Path) -> String {
-    let bytes = fs::read(path).unwrap_or_default();
-    let start = bytes.len().saturating_sub(STDERR_TAIL);
-    let text = String::from_utf8_lossy(&bytes[start..]);
-    if text.trim().is_empty() { "(nothing)".to_owned() } else { text.trim_end().to_owned() }
 }
 
 /// Counters of nodes for a row, by station.

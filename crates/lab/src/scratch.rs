@@ -36,6 +36,11 @@ impl Scratch {
         Ok(Scratch { directory, _lock: lock })
     }
 
+    /// Itself.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
     /// A file in it.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)

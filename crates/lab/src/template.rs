@@ -6,29 +6,35 @@ use core::fmt::Write;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Side,
+    Other,
     Local,
     Remote,
     Address,
     Peer,
+    Subnet,
     Tun,
     Interface,
     Netns,
     Dir,
+    Key,
     Proxy,
     Target,
 }
 
 /// Every name.
-const NAMES: [(&str, Place); 11] = [
+const NAMES: [(&str, Place); 14] = [
     ("side", Place::Side),
+    ("other", Place::Other),
     ("local", Place::Local),
     ("remote", Place::Remote),
     ("address", Place::Address),
     ("peer", Place::Peer),
+    ("subnet", Place::Subnet),
     ("tun", Place::Tun),
     ("interface", Place::Interface),
     ("netns", Place::Netns),
     ("dir", Place::Dir),
+    ("key", Place::Key),
     ("proxy", Place::Proxy),
     ("target", Place::Target),
 ];
@@ -129,7 +135,7 @@ mod tests {
     #[test]
     fn an_unknown_name_is_refused_with_those_that_are() {
         let said = filled("run {locale}").unwrap_err();
-        assert!(said.starts_with("{locale}: expected {side}, {local}, "), "{said}");
+        assert!(said.starts_with("{locale}: expected {side}, {other}, {local}, "), "{said}");
         assert!(said.ends_with("or {{ and }} for braces"), "{said}");
     }
 

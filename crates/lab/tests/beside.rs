@@ -61,12 +61,32 @@ fn an_external_tunnel_that_fails_is_shown_with_what_it_said() {
         return;
     }
     let _alone = alone();
-    let error = through("broken=echo no such {side}frobnicator; exit 3", UDP).unwrap_err();
+    let error =
+        through("broken=printf '\\033[31mno such {side}frobnicator'; exit 3", UDP).unwrap_err();
     let LabError::NodeEnded { stderr, status, .. } = &error else { panic!("{error}") };
-    assert!(stderr.contains("frobnicator") && status.contains('3'), "{error}");
+    assert!(stderr.starts_with("no such") && status.contains('3'), "{error}");
 
     let proxy = through("proxy=run {proxy}", UDP).unwrap_err();
     assert!(matches!(proxy, LabError::Tunnel { load: "UDP", .. }), "{proxy}");
+}
+
+/// Two machines would have a `/run` each; what they have to know of each other beforehand goes by a
+/// directory, and by a secret of both.
+#[test]
+fn both_sides_of_a_tunnel_share_a_directory_and_a_secret_and_no_run() {
+    if !can_run() || !has_ip() {
+        return;
+    }
+    let _alone = alone();
+    let own = format!("/run/corridor-lab-test-{}", std::process::id());
+    let meet = "printf {key} > {dir}/{side}; until [ -s {dir}/{other} ]; do sleep .05; done; \
+                cmp {dir}/{side} {dir}/{other} && [ $(wc -c < {dir}/{side}) = 64 ]";
+    // The command's own address would be refused a second time.
+    let up = "ip addr add {address}/24 dev {interface} && ip route show {subnet}/24 | grep -q link";
+    let tunnel = format!("meet=mkdir {own} && {meet} && {up}");
+    let row = through(&tunnel, UDP).unwrap();
+    assert!(row.packets_received.unwrap() > 0, "{row:?}");
+    assert!(!Path::new(&own).exists(), "the lab's own /run is not a tunnel's");
 }
 
 /// Whether a process sleeps this long.

@@ -4,13 +4,14 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import tomli_w
 import xarray as xr
 from matplotlib.figure import Figure
 
-from corridor import sim
+from corridor import _native, sim
+from corridor.study import lab
 from corridor.study.claims import Measured, Verdict
 from corridor.study.experiment import Experiment
 
@@ -25,6 +26,24 @@ class Findings:
     rows: list[dict[str, Any]]
     #: Its picture.
     figure: Figure
+    #: What else there is to say: what is not as one would expect.
+    notes: list[str] = field(default_factory=list)
+
+
+#: What carries runs: virtual time, or real time and the kernel's own TCP.
+Engine = Literal["sim", "lab"]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where real-time runs are made."""
+
+    #: The program ``corridor``; none = the environment's, or the path's.
+    corridor: Path | None = None
+    #: Rows of an earlier run, instead of making runs.
+    rows: Path | None = None
+    #: Folder that new rows are left in.
+    out: Path | None = None
 
 
 @dataclass
@@ -41,6 +60,10 @@ class Context:
     progress: Callable[[str, int, int], object] = lambda _name, _done, _all: None
     #: Results of simulations, shared by experiments that have plans in common.
     cache: dict[tuple[Path, int], xr.Dataset] = field(default_factory=dict)
+    #: What carries runs.
+    engine: Engine = "sim"
+    #: Where the lab's are made.
+    bench: Bench = Bench()
 
     def parameter(self, name: str) -> Any:
         """Return a parameter; in quick runs that of the same name with ``quick_`` before it."""
@@ -68,14 +91,43 @@ class Context:
             )
         return self.cache[path, replications]
 
-    def _shortened(self, plan: sim.PlanText) -> sim.PlanText:
+    def runs(self, use: str) -> xr.Dataset:
+        """Run the plan for this use, or in the lab the scenario of all of the figure's runs."""
+        return self.simulate(use) if self.engine == "sim" else self.measure()
+
+    def measure(self) -> xr.Dataset:
+        """Run the plan ``lab`` in real time, or read the rows of an earlier run.
+
+        In quick runs each run is made once, and the parameter ``quick_lab`` replaces its values.
+        """
+        path = self.experiment.plan("lab").resolve()
+        if (path, 0) not in self.cache:
+            rows = lab.read(self.bench.rows) if self.bench.rows else self._measured(path)
+            self.cache[path, 0] = lab.dataset(rows)
+        return self.cache[path, 0]
+
+    def _measured(self, path: Path) -> list[dict[str, Any]]:
+        plan = sim.PlanText.read(path)
+        if self.quick:
+            plan = self._shortened(plan, "quick_lab")
+        repeats = 1 if self.quick else None
+        points, count = _native.plan_points(plan.text(), str(plan.directory), repeats)
+        return lab.run(
+            lab.program(self.bench.corridor),
+            plan.text(),
+            repeats=repeats,
+            out=self.bench.out / f"{path.stem}.jsonl" if self.bench.out else None,
+            progress=lambda done: self.progress(path.stem, done, points * count),
+        )
+
+    def _shortened(self, plan: sim.PlanText, runs: str = "quick_run") -> sim.PlanText:
         """Return the plan with what the parameters replace in quick runs."""
         parameters = self.experiment.parameters
-        if not {"quick_plan", "quick_run"} & set(parameters):
+        if not {"quick_plan", runs} & set(parameters):
             return plan
         changed = tomllib.loads(plan.text()) | parameters.get("quick_plan", {})
         for run in changed.get("run", []):
-            replaced = parameters.get("quick_run", {})
+            replaced = parameters.get(runs, {})
             run.update({key: value for key, value in replaced.items() if key in run})
         return sim.PlanText(tomli_w.dumps(changed), plan.directory)
 
@@ -88,6 +140,7 @@ class Report:
     findings: Findings
     verdicts: tuple[Verdict, ...]
     seconds: float
+    engine: Engine = "sim"
 
     @property
     def is_well(self) -> bool:
@@ -103,4 +156,6 @@ class Report:
             "seconds": round(self.seconds, 2),
             "claims": [verdict.row() for verdict in self.verdicts],
             "rows": self.findings.rows,
+            "notes": self.findings.notes,
+            "engine": self.engine,
         }

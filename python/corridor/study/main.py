@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from corridor.study.experiment import ExperimentError, experiments_folder, find
-from corridor.study.findings import Context, Report
+from corridor.study.experiment import Experiment, ExperimentError, experiments_folder, find
+from corridor.study.findings import Bench, Context, Engine, Report
 from corridor.study.run import dumps, leave, reproduce
 
 app = typer.Typer(
@@ -61,10 +61,22 @@ def reproduce_experiments(
         int | None, typer.Option(min=1, help="Threads [default: as many as processors]")
     ] = None,
     experiments: Folder = None,
+    engine: Annotated[
+        Engine, typer.Option(help="Virtual time, or real time with the kernel's own TCP: hours")
+    ] = "sim",
+    rows: Annotated[
+        Path | None,
+        typer.Option(help="In the lab: rows that `corridor lab run --out` left, instead of runs"),
+    ] = None,
+    corridor: Annotated[
+        Path | None,
+        typer.Option(help="In the lab: the program [default: CORRIDOR_BIN, or that of the path]"),
+    ] = None,
 ) -> None:
     """Repeat experiments; ends with 1 if a claim fails, 2 if something cannot be read."""
     mpl.use("Agg")
-    chosen = _guarded(lambda: find(experiments_folder(experiments), pattern))
+    chosen = _guarded(lambda: _of_engine(find(experiments_folder(experiments), pattern), engine))
+    bench = Bench(corridor, rows, out)
     console, reports = Console(), []
     cache: dict[Any, Any] = {}
     with _bar() as bar:
@@ -75,7 +87,7 @@ def reproduce_experiments(
 
         for experiment in chosen:
             bar.update(task, description=experiment.name, completed=0, total=None)
-            context = Context(experiment, quick, jobs, told, cache)
+            context = Context(experiment, quick, jobs, told, cache, engine, bench)
             report = _guarded(partial(reproduce, context))
             reports.append(report)
             files = leave(report, out) if out else []
@@ -87,6 +99,16 @@ def reproduce_experiments(
         _total(console, reports)
     if not all(report.is_well for report in reports):
         raise typer.Exit(1)
+
+
+def _of_engine(experiments: list[Experiment], engine: Engine) -> list[Experiment]:
+    """Return those that an engine can carry."""
+    if engine == "sim":
+        return experiments
+    chosen = [experiment for experiment in experiments if "lab" in experiment.plans]
+    if not chosen:
+        raise ExperimentError("engine = lab: expected experiments with a plan `lab`")
+    return chosen
 
 
 def _guarded(act: Callable[[], T]) -> T:
@@ -149,6 +171,8 @@ def _print(console: Console, report: Report, files: list[Path]) -> None:
             _accepted(verdict.low, verdict.high),
         )
     console.print(table)
+    for note in report.findings.notes:
+        console.print(f"[yellow]{note}[/yellow]")
     for path in files:
         console.print(f"[dim]{path}[/dim]")
 

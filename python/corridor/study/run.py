@@ -46,7 +46,8 @@ def reproduce(context: Context) -> Report:
     verdicts = tuple(
         claim.judge(findings.measured.get(claim.id), context.quick) for claim in experiment.claims
     )
-    return Report(experiment, findings, verdicts, time.perf_counter() - begun)
+    seconds = time.perf_counter() - begun
+    return Report(experiment, findings, verdicts, seconds, context.engine)
 
 
 def leave(report: Report, folder: Path) -> list[Path]:

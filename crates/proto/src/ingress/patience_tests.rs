@@ -40,7 +40,7 @@ fn the_target_settles_where_the_air_is_empty_as_often_as_is_allowed() {
 
 #[test]
 fn whoever_never_fills_the_air_gets_no_more_than_a_bound() {
-    assert_eq!(settled(Goal::Throughput, 60, |_| 1.0), 20.0);
+    assert_eq!(settled(Goal::Throughput, 60, |_| 1.0), 50.0);
 }
 
 #[test]

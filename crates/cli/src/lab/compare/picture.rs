@@ -1,45 +1,69 @@
 //! The picture of a comparison: goodput and delay over losses, a curve for each way to cross.
 
-use corridor_scenario::Scenario;
-
-use super::table::{Line, setting};
+use super::table::Line;
 use crate::demo::{delay, rate};
-use crate::panel::{self, Curve, Frame, NOTE, PANEL, Spot, TITLE};
+use crate::panel::{self, Curve, FAINT_INK, Frame, NOTE, PANEL, Spot, TITLE};
 use crate::plot::{Font, Picture};
 
-const WIDTH: f64 = 1200.0;
+const WIDTH: f64 = 1320.0;
 const MARGIN: f64 = 48.0;
-const HEADER: f64 = 96.0;
-/// Height of the panels of one load, titles and axes included.
-const PANELS: f64 = 470.0;
+const HEADER: f64 = 84.0;
 const FOOTER: f64 = 40.0;
+/// Above and below the data of a pair of panels: titles, axis.
+const ABOVE: f64 = 136.0;
+const BELOW: f64 = 92.0;
+/// Height of the data, and what a label of a curve needs of it.
+const DATA: f64 = 290.0;
+const LABEL: f64 = 39.0;
 
-/// Colours of Okabe and Ito, which people with any colour vision tell apart, darkened for text.
-const COLOURS: [&str; 7] =
-    ["#7b8794", "#b86e00", "#3d9bd1", "#005a9c", "#00805c", "#c2479b", "#a23b00"];
+/// Colours after Okabe and Ito, which people with any colour vision tell apart, darkened for text.
+const COLOURS: [&str; 10] = [
+    "#7b8794", "#b86e00", "#3d9bd1", "#005a9c", "#00805c", "#c2479b", "#a23b00", "#6f55b5",
+    "#5f6b00", "#8c1d40",
+];
 const DASHES: [&str; 3] = ["none", "9 6", "2 6"];
 
+/// Where less than this share of C (1 - p) arrives, its delay says nothing.
+const SHARE_MIN: f64 = 0.01;
+
 /// Draws the picture as SVG.
-pub(super) fn draw(scenario: &Scenario, lines: &[Line]) -> String {
-    let mut loads: Vec<(String, String)> = Vec::new();
+pub(super) fn draw(lines: &[Line]) -> String {
+    let mut groups: Vec<(&str, String)> = Vec::new();
+    let mut ways: Vec<&str> = Vec::new();
     for line in lines {
-        let load = group(line);
-        if !loads.iter().any(|(known, _)| *known == load) {
-            loads.push((load, line.load.clone()));
+        let place = (line.medium.as_str(), group(line));
+        if !groups.contains(&place) {
+            groups.push(place);
+        }
+        if !ways.contains(&line.way.as_str()) {
+            ways.push(&line.way);
         }
     }
-    let height = HEADER + PANELS * loads.len() as f64 + FOOTER;
-    let title = format!("Ways across a lossy link: {}", scenario.name);
-    let mut picture = Picture::new(WIDTH, height, &title);
-    picture.text((MARGIN, 48.0), TITLE, &title);
-    picture.text((MARGIN, 76.0), Font { size: 15.0, ..NOTE }, &setting(scenario));
-    for (index, (load, _)) in loads.iter().enumerate() {
-        let top = HEADER + PANELS * index as f64;
-        let mine: Vec<&Line> = lines.iter().filter(|line| group(line) == *load).collect();
-        draw_load(&mut picture, top, load, &mine);
+    let data = DATA.max(LABEL * (ways.len() + 1) as f64);
+    let panels = ABOVE + data + BELOW;
+    let height = HEADER + panels * groups.len() as f64 + FOOTER;
+    let title = "Ways across a lossy link";
+    let mut picture = Picture::new(WIDTH, height, title);
+    picture.text((MARGIN, 54.0), TITLE, title);
+    for (index, (medium, load)) in groups.iter().enumerate() {
+        let top = HEADER + panels * index as f64;
+        let mine: Vec<&Line> =
+            lines.iter().filter(|line| line.medium == *medium && group(line) == *load).collect();
+        picture.text((MARGIN, top + 22.0), PANEL, load);
+        picture.text((MARGIN, top + 46.0), Font { size: 15.0, ..NOTE }, medium);
+        draw_load(&mut picture, (top + ABOVE, top + ABOVE + data), &ways, &mine);
     }
-    let words = "Medians over the runs that are valid. Goodput counts payload only.";
-    picture.text((MARGIN, height - 16.0), Font { size: 13.0, ..NOTE }, words);
+    let runs = lines.iter().map(|line| line.runs).max().unwrap_or(0);
+    let runs =
+        if runs == 1 { "One run each".to_owned() } else { format!("Medians of {runs} runs") };
+    let words = [
+        format!("{runs}. Goodput counts payload only. What the link lets through: plain cubic"),
+        "without losses, less the share of frames lost. No delay is drawn where next to nothing"
+            .to_owned(),
+        "arrives.".to_owned(),
+    ];
+    let words = words.join(" ");
+    picture.text((MARGIN, height - 22.0), Font { size: 13.0, ..NOTE }, &words);
     picture.finish()
 }
 
@@ -49,27 +73,50 @@ fn group(line: &Line) -> String {
     if bursts.is_empty() { line.load.clone() } else { format!("{}, bursts{bursts}", line.load) }
 }
 
-fn draw_load(picture: &mut Picture, top: f64, load: &str, lines: &[&Line]) {
+fn draw_load(picture: &mut Picture, (top, bottom): (f64, f64), ways: &[&str], lines: &[&Line]) {
     let mut losses: Vec<f64> = lines.iter().map(|line| line.loss_ratio).collect();
     losses.sort_by(f64::total_cmp);
     losses.dedup();
-    picture.text((MARGIN, top + 20.0), PANEL, load);
-    let frame = |left, right| Frame { left, right, top: top + 100.0, bottom: top + PANELS - 84.0 };
-    let goodputs = curves(lines, |line| Some((line.goodput_bps / 1e6, rate(line.goodput_bps))));
-    let place = frame(MARGIN + 34.0, 444.0);
+    let frame = |left, right| Frame { left, right, top, bottom };
+    let mut goodputs = curves(ways, lines, |line| {
+        let bps = line.goodput_bps?;
+        Some((bps / 1e6, rate(bps)))
+    });
+    goodputs.push(limit(&losses, lines));
+    let place = frame(MARGIN + 34.0, 466.0);
     panel::draw_goodput(picture, &place, "Goodput, Mbit/s", &losses, &goodputs);
-    let delays = curves(lines, |line| Some((line.delay_p95_s?, delay(line.delay_p95_s))));
-    let place = frame(726.0, 966.0);
+    let delays = curves(ways, lines, |line| {
+        let has_flow = line.share.is_none_or(|share| share >= SHARE_MIN);
+        let seconds = line.delay_p95_s.filter(|_| has_flow)?;
+        Some((seconds, delay(Some(seconds))))
+    });
+    let place = frame(800.0, 1072.0);
     panel::draw_delay(picture, &place, "Delay, one way and in order", &losses, &delays);
 }
 
-fn curves(lines: &[&Line], value: impl Fn(&Line) -> Option<(f64, String)>) -> Vec<Curve> {
-    let mut ways: Vec<&str> = Vec::new();
-    for line in lines {
-        if !ways.contains(&line.way.as_str()) {
-            ways.push(&line.way);
-        }
+/// What the link lets through, C (1 - p).
+fn limit(losses: &[f64], lines: &[&Line]) -> Curve {
+    let spot = |&loss: &f64| {
+        let mine = lines.iter().filter(|line| line.loss_ratio == loss);
+        let known = mine.filter_map(|line| Some((line.goodput_bps?, line.share?)));
+        let bps = known.filter(|&(_, share)| share > 0.0).map(|(bps, share)| bps / share).next()?;
+        Some(Spot { loss, value: bps / 1e6, words: rate(bps) })
+    };
+    Curve {
+        label: "what the link lets through".to_owned(),
+        colour: FAINT_INK,
+        width: 1.5,
+        dash: "2 6",
+        spots: losses.iter().filter_map(spot).collect(),
     }
+}
+
+/// A curve for each way, in the same colour in all panels.
+fn curves(
+    ways: &[&str],
+    lines: &[&Line],
+    value: impl Fn(&Line) -> Option<(f64, String)>,
+) -> Vec<Curve> {
     let curve = |(index, way): (usize, &&str)| {
         let mine = lines.iter().filter(|line| line.way == *way);
         let spot = |line: &&Line| {

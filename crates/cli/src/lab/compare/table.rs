@@ -14,6 +14,8 @@ use super::Compared;
 pub(super) struct Line {
     /// Name of the way.
     pub(super) way: String,
+    /// The radio, in one line.
+    pub(super) medium: String,
     /// Load and losses, for people; the same for all ways.
     pub(super) conditions: String,
     /// The same without the losses.
@@ -24,7 +26,10 @@ pub(super) struct Line {
     pub(super) runs: usize,
     /// Runs that can be trusted.
     pub(super) valid: usize,
-    pub(super) goodput_bps: f64,
+    /// Runs that came to nothing: the tunnel did not come up, or ended by itself.
+    pub(super) failed: usize,
+    /// `None` where all failed.
+    pub(super) goodput_bps: Option<f64>,
     /// Goodput over C (1 - p): C is the kernel's cubic without losses under the same load; for
     /// datagrams over what was offered, times 1 - p.
     pub(super) share: Option<f64>,
@@ -49,21 +54,22 @@ pub(super) fn summarise(rows: &[Compared]) -> Vec<Line> {
         let mine: Vec<_> = rows.iter().filter(|compared| compared.row.point == point).collect();
         lines.push(line(&mine));
     }
-    let goodputs: Vec<(String, f64)> = lines
+    let references: Vec<Line> = lines
         .iter()
         .zip(first_rows(rows))
         .filter(|(_, row)| is_reference(row))
-        .map(|(line, _)| (line.load.clone(), line.goodput_bps))
+        .map(|(line, _)| line.clone())
         .collect();
     for (line, row) in lines.iter_mut().zip(first_rows(rows)) {
         let capacity_bps = match row.transport {
             Transport::Udp => row.offered_bps.map(|bps| bps * row.sides.len().max(1) as f64),
-            Transport::Tcp => {
-                goodputs.iter().find(|(load, _)| *load == line.load).map(|(_, bps)| *bps)
-            }
+            Transport::Tcp => references
+                .iter()
+                .find(|other| other.load == line.load && other.medium == line.medium)
+                .and_then(|other| other.goodput_bps),
         };
         let most = capacity_bps.map(|bps| bps * (1.0 - line.loss_ratio)).filter(|&bps| bps > 0.0);
-        line.share = most.map(|most| line.goodput_bps / most);
+        line.share = most.and_then(|most| Some(line.goodput_bps? / most));
     }
     lines
 }
@@ -87,19 +93,22 @@ fn is_reference(row: &Row) -> bool {
 
 fn line(mine: &[&Compared]) -> Line {
     let first = &mine[0];
-    let valid: Vec<&Row> = mine.iter().map(|c| &c.row).filter(|row| row.valid).collect();
-    let used = if valid.is_empty() { mine.iter().map(|c| &c.row).collect() } else { valid.clone() };
+    let made: Vec<&Row> = mine.iter().filter(|c| c.failure.is_none()).map(|c| &c.row).collect();
+    let valid: Vec<&Row> = made.iter().copied().filter(|row| row.valid).collect();
+    let used = if valid.is_empty() { &made } else { &valid };
     let middle = |field: &dyn Fn(&Row) -> Option<f64>| {
         median(used.iter().filter_map(|row| field(row)).collect())
     };
     Line {
         way: first.way.clone(),
+        medium: first.medium.clone(),
         conditions: conditions(&first.row),
         load: load(&first.row),
         loss_ratio: first.row.loss_ratio,
         runs: mine.len(),
         valid: valid.len(),
-        goodput_bps: middle(&|row| Some(row.goodput_bps)).unwrap_or(0.0),
+        failed: mine.len() - made.len(),
+        goodput_bps: middle(&|row| Some(row.goodput_bps)),
         share: None,
         delay_p50_s: middle(&|row| row.delays.delay_p50_s),
         delay_p95_s: middle(&|row| row.delays.delay_p95_s),
@@ -163,7 +172,7 @@ type Column = (&'static str, fn(&Line) -> Option<String>);
 
 /// The columns; those that no line has anything in are left out.
 const COLUMNS: [Column; 9] = [
-    ("Mbit/s", |line| Some(format!("{:.3}", line.goodput_bps / 1e6))),
+    ("Mbit/s", |line| line.goodput_bps.map(|bps| format!("{:.3}", bps / 1e6))),
     ("of C(1-p)", |line| line.share.map(|share| format!("{share:.3}"))),
     ("p50 ms", |line| ms(line.delay_p50_s)),
     ("p95 ms", |line| ms(line.delay_p95_s)),
@@ -179,30 +188,36 @@ fn ms(seconds: Option<f64>) -> Option<String> {
 }
 
 /// Writes all groups and a legend.
-pub(super) fn write(out: &mut impl Write, scenario: &Scenario, lines: &[Line]) -> io::Result<()> {
-    writeln!(out, "{}", setting(scenario))?;
+pub(super) fn write(out: &mut impl Write, lines: &[Line]) -> io::Result<()> {
     let columns: Vec<&Column> =
         COLUMNS.iter().filter(|(_, cell)| lines.iter().any(|line| cell(line).is_some())).collect();
     let ways = lines.iter().map(|line| line.way.chars().count()).max().unwrap_or(0);
-    let mut order: Vec<&str> = Vec::new();
+    let mut order: Vec<(&str, &str)> = Vec::new();
     for line in lines {
-        if !order.contains(&line.conditions.as_str()) {
-            order.push(&line.conditions);
+        let place = (line.medium.as_str(), line.conditions.as_str());
+        if !order.contains(&place) {
+            order.push(place);
         }
     }
-    for conditions in order {
-        writeln!(out)?;
-        writeln!(out, "{conditions}")?;
+    let mut above = "";
+    for (medium, conditions) in order {
+        if medium != above {
+            let gap = if above.is_empty() { "" } else { "\n" };
+            writeln!(out, "{gap}{medium}")?;
+            above = medium;
+        }
+        writeln!(out, "\n{conditions}")?;
         let heads: Vec<_> = columns.iter().map(|(head, _)| format!("{head:>9}")).collect();
         writeln!(out, "  {:<ways$}  {}", "", heads.join("  "))?;
-        for line in lines.iter().filter(|line| line.conditions == conditions) {
+        let mine =
+            lines.iter().filter(|line| (&*line.medium, &*line.conditions) == (medium, conditions));
+        for line in mine {
             let cells = columns.iter().map(|(head, cell)| {
                 let width = head.len().max(9);
                 format!("{:>width$}", cell(line).unwrap_or_else(|| "-".to_owned()))
             });
             let cells = cells.collect::<Vec<_>>().join("  ");
-            let trust = if line.valid == 0 { "  not valid" } else { "" };
-            writeln!(out, "  {:<ways$}  {cells}{trust}", line.way)?;
+            writeln!(out, "  {:<ways$}  {cells}{}", line.way, trust(line))?;
         }
     }
     writeln!(out)?;
@@ -211,4 +226,13 @@ pub(super) fn write(out: &mut impl Write, scenario: &Scenario, lines: &[Line]) -
         "p: share of frames lost; C: the kernel's cubic without losses (for UDP what was offered)."
     )?;
     writeln!(out, "p50, p95: delay, one way and in order. Medians over the runs that are valid.")
+}
+
+/// What there is to say about a line.
+fn trust(line: &Line) -> String {
+    match (line.failed, line.valid) {
+        (0, 0) => "  not valid".to_owned(),
+        (0, _) => String::new(),
+        (failed, _) => format!("  {failed} failed"),
+    }
 }

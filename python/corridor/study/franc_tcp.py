@@ -1,0 +1,323 @@
+"""The FRANC paper's TCP figures: delay and throughput over the load that an application offers.
+
+In virtual time, or in the lab with the kernel's own TCP, where window mode is shown beside.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from corridor import plot
+from corridor.study.claims import Claim, Measured
+from corridor.study.findings import Context, Findings
+from corridor.study.franc import PAPER, UNCODED
+
+#: Window mode, and what it is held against.
+WINDOW = "window"
+OTHERS = ("plain", "coded")
+#: What runs differ by although nothing else does: shares of goodput and of delay, and seconds.
+GOODPUT_NOISE = 0.02
+DELAY_NOISE = 0.1
+DELAY_NOISE_S = 0.002
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a way to cross is drawn."""
+
+    label: str
+    colour: str
+    marker: str
+
+    def line(self) -> dict[str, Any]:
+        """Return what matplotlib's lines take."""
+        return {"color": self.colour, "marker": self.marker, "markersize": 4.5}
+
+
+#: Ways to cross, in the order of legends. Colours after Okabe and Ito.
+WAYS = {
+    "plain": Style("unreliable link", "#7b8794", "s"),
+    "coded": Style("FRANC, the paper's coding", "#b86e00", "o"),
+    "coded+helper": Style("FRANC with a helper", "#d9a441", "^"),
+    WINDOW: Style("window mode", "#005a9c", "D"),
+}
+
+
+class Tcp:
+    """Goodput and delay of TCP at one loss ratio, over the load that its application offers."""
+
+    def __init__(self, context: Context, use: str, e3: float) -> None:
+        results = context.runs(use)
+        policies = results["policy"].to_numpy().astype(str)
+        is_window = np.char.startswith(policies, WINDOW)
+        keep = np.isin(policies, [PAPER, UNCODED]) | is_window
+        keep &= results["congestion"].to_numpy() == context.parameter("congestion")
+        keep &= np.isclose(results["e3"].to_numpy().astype(float), e3)
+        ways = np.where(is_window, WINDOW, results["path"].to_numpy().astype(str))
+        loads = results["offered_bps"].to_numpy().astype(float)
+        self.e3 = e3
+        self.calm_s: float = context.parameter("calm_delay_s")
+        self._values: dict[tuple[str, float], dict[str, float]] = {}
+        for point in np.flatnonzero(keep):
+            place = (str(ways[point]), float(loads[point]))
+            columns = ("goodput_bps", "delay_p50_s", "delay_p95_s", "air_bytes_per_byte")
+            means = {name: float(results[name][point].mean()) for name in columns}
+            if place in self._values:
+                raise ValueError(f"{place} = several points: expected one")
+            self._values[place] = means
+
+    def offers(self, way: str) -> list[float]:
+        """Loads offered, bit/s, ascending."""
+        return sorted(offer for other, offer in self._values if other == way)
+
+    def ways(self) -> list[str]:
+        """Ways to cross that there are."""
+        return [way for way in WAYS if self.offers(way)]
+
+    def goodput(self, way: str, offer: float) -> float:
+        """Payload that arrived, bit/s."""
+        return self._values[way, offer]["goodput_bps"]
+
+    def delay(self, way: str, offer: float, column: str = "delay_p50_s") -> float:
+        """Median or another percentile, s; without bound where nothing arrived."""
+        delay = self._values[way, offer][column]
+        return delay if np.isfinite(delay) else np.inf
+
+    def most_kbps(self, way: str) -> float:
+        """Most goodput at any load; NaN where the way was not run."""
+        most = max((self.goodput(way, offer) for offer in self.offers(way)), default=np.nan)
+        return most / 1e3
+
+    def carried_kbps(self, way: str) -> float:
+        """Highest load offered at which the delay is still low."""
+        calm = [offer for offer in self.offers(way) if self.delay(way, offer) <= self.calm_s]
+        return max(calm, default=0.0) / 1e3
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row for each point, in Mbit/s and seconds."""
+        return [
+            {
+                "way": way,
+                "offered": offer / 1e6,
+                "goodput": self.goodput(way, offer) / 1e6,
+                "delay": self.delay(way, offer),
+                "delay p95": self.delay(way, offer, "delay_p95_s"),
+                "air bytes per byte": self._values[way, offer]["air_bytes_per_byte"],
+            }
+            for way in self.ways()
+            for offer in self.offers(way)
+        ]
+
+    def window_notes(self) -> list[str]:
+        """Say where window mode is behind what it should be at least as good as."""
+        notes = []
+        for offer in self.offers(WINDOW):
+            for other in OTHERS:
+                if offer not in self.offers(other):
+                    continue
+                ours, theirs = self.goodput(WINDOW, offer), self.goodput(other, offer)
+                where = f"window mode behind {other} at {100 * self.e3:.0f} % loss, " + (
+                    f"{offer / 1e6:g} Mbit/s offered"
+                )
+                if ours < (1 - GOODPUT_NOISE) * theirs:
+                    notes.append(f"{where}: {ours / 1e6:.2f} Mbit/s against {theirs / 1e6:.2f}")
+                # The delay of what little came through is no measure for the rest.
+                if theirs < ours / 2:
+                    continue
+                for column, name in (("delay_p50_s", "median"), ("delay_p95_s", "95th percentile")):
+                    mine, other_s = (self.delay(way, offer, column) for way in (WINDOW, other))
+                    if mine > (1 + DELAY_NOISE) * other_s + DELAY_NOISE_S:
+                        notes.append(
+                            f"{where}: delay {_time(mine)} against {_time(other_s)} ({name})"
+                        )
+        return notes
+
+
+def _time(seconds: float) -> str:
+    """Return a time for people."""
+    if seconds < 1:
+        return f"{1e3 * seconds:.0f} ms"
+    return f"{seconds:.0f} s" if seconds == round(seconds) else f"{seconds:.1f} s"
+
+
+def _claim(context: Context, number: str) -> Claim:
+    return next(claim for claim in context.experiment.claims if claim.id == number)
+
+
+def _panels(context: Context, title: str) -> tuple[Figure, list[Axes]]:
+    figure, axes = plot.panels(2)
+    engine = "kernel TCP in the lab" if context.engine == "lab" else "simulated TCP"
+    figure.suptitle(f"{title} · {engine}", x=0.01, ha="left", fontsize=12, fontweight="bold")
+    figure.set_size_inches(11.4, 4.7)
+    for each in axes:
+        each.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    """Give a figure one legend, below its panels."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=len(labels), fontsize=9, frameon=False
+    )
+
+
+def _log_delay(axes: Axes) -> None:
+    """Give a panel an axis of delays from a millisecond on."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda seconds, _: _time(float(seconds))))
+    axes.grid(visible=True, which="major", alpha=0.3)
+
+
+def _published_throughput(axes: Axes, claim: Claim, style: Style, value: float) -> None:
+    """Draw a published throughput, Mbit/s, as a line, and what is accepted as a band."""
+    low = 0.0 if claim.low is None else claim.low / 1e3
+    high = axes.get_ylim()[1] if claim.high is None else min(claim.high / 1e3, axes.get_ylim()[1])
+    axes.axhspan(low, high, color=style.colour, alpha=0.07, linewidth=0)
+    axes.axhline(value, color=style.colour, linestyle=(0, (1, 2)), linewidth=1.4)
+    sign = str(claim.value)[0] if str(claim.value)[0] in "<>" else ""
+    axes.annotate(
+        f"published: {sign}{value:g}", (0.012, value), xycoords=("axes fraction", "data"),
+        xytext=(0, 3), textcoords="offset points", fontsize=8, color=style.colour,
+    )  # fmt: skip
+
+
+def _over_load(context: Context, tcp: Tcp, throughputs: dict[str, str], title: str) -> Figure:
+    """Draw throughput and delay over the load offered, with the claims of some ways."""
+    figure, (left, right) = _panels(context, title)
+    most = max(offer for way in tcp.ways() for offer in tcp.offers(way)) / 1e6
+    left.plot([0, most], [0, most], color="black", alpha=0.25, linewidth=1)
+    for way in tcp.ways():
+        style, offers = WAYS[way], tcp.offers(way)
+        loads = [offer / 1e6 for offer in offers]
+        line = style.line()
+        goodput = [tcp.goodput(way, offer) / 1e6 for offer in offers]
+        left.plot(loads, goodput, label=style.label, linewidth=1.8, **line)
+        middle = [tcp.delay(way, offer) for offer in offers]
+        high = [tcp.delay(way, offer, "delay_p95_s") for offer in offers]
+        right.plot(loads, middle, label=style.label, linewidth=1.8, **line)
+        right.fill_between(loads, middle, high, color=style.colour, alpha=0.13, linewidth=0)
+    left.set_ylim(0, 1.02 * most)
+    for number, way in throughputs.items():
+        claim = _claim(context, number)
+        value = float(str(claim.value).lstrip("<>")) / 1e3
+        _published_throughput(left, claim, WAYS[way], value)
+    plot.labelled(left, "Throughput", "load offered / (Mbit/s)", "goodput / (Mbit/s)", legend=False)
+    _legend(figure, left)
+    _log_delay(right)
+    right.set_title("Delay one way, in order: median, shaded to p95", fontsize=10)
+    right.set_xlabel("load offered / (Mbit/s)")
+    return figure
+
+
+def _vertical(axes: Axes, claim: Claim, style: Style) -> None:
+    """Draw a published load, Mbit/s, and what is accepted, in a panel over the load."""
+    value = float(claim.value) / 1e3
+    if claim.low is not None and claim.high is not None:
+        axes.axvspan(claim.low / 1e3, claim.high / 1e3, color=style.colour, alpha=0.08, linewidth=0)
+    axes.axvline(value, color=style.colour, linestyle=(0, (1, 2)), linewidth=1.4)
+    axes.annotate(
+        f"published: high beyond {value:g}", (value, 0.98), xycoords=("data", "axes fraction"),
+        xytext=(-4, 0), textcoords="offset points", rotation=90, ha="right", va="top",
+        fontsize=8, color=style.colour,
+    )  # fmt: skip
+
+
+def without_loss(context: Context) -> Findings:
+    """Fig. 13: TCP without loss."""
+    tcp = Tcp(context, "runs", 0.0)
+    measured: dict[str, Measured] = {
+        "FRANC-015": tcp.carried_kbps("coded"),
+        "FRANC-016": tcp.most_kbps("plain"),
+    }
+    figure = _over_load(context, tcp, {"FRANC-016": "plain"}, "FRANC, Fig. 13: TCP without loss")
+    _vertical(figure.axes[1], _claim(context, "FRANC-015"), WAYS["coded"])
+    return Findings(measured, tcp.rows(), figure, tcp.window_notes())
+
+
+def at_10_percent(context: Context) -> Findings:
+    """Fig. 14: TCP at 10 % loss."""
+    tcp, lossless = Tcp(context, "runs", 0.1), Tcp(context, "lossless", 0.0)
+    loaded, light = context.parameter("loaded_bps"), context.parameter("light_bps")
+    measured: dict[str, Measured] = {
+        "FRANC-017": tcp.most_kbps("plain"),
+        "FRANC-018": tcp.most_kbps("coded"),
+        "FRANC-019": tcp.delay("coded", loaded) / lossless.delay("coded", loaded),
+        "FRANC-024": tcp.most_kbps("coded+helper") / tcp.most_kbps("coded"),
+        "FRANC-025": tcp.delay("plain", light) / tcp.delay("coded", light),
+    }
+    published = {"FRANC-017": "plain", "FRANC-018": "coded"}
+    figure = _over_load(context, tcp, published, "FRANC, Fig. 14: TCP at 10 % loss")
+    return Findings(measured, tcp.rows(), figure, tcp.window_notes())
+
+
+def at_20_percent(context: Context) -> Findings:
+    """Fig. 15: TCP at 20 % loss."""
+    tcp, lossless = Tcp(context, "runs", 0.2), Tcp(context, "lossless", 0.0)
+    light = context.parameter("light_bps")
+    measured: dict[str, Measured] = {
+        "FRANC-020": tcp.most_kbps("plain"),
+        "FRANC-021": tcp.most_kbps("coded"),
+        "FRANC-022": tcp.delay("plain", light) / tcp.delay("coded", light),
+        "FRANC-026": tcp.most_kbps("coded") / tcp.most_kbps("plain"),
+        "FRANC-027": tcp.most_kbps("plain") / lossless.most_kbps("plain"),
+    }
+    published = {"FRANC-020": "plain", "FRANC-021": "coded"}
+    figure = _over_load(context, tcp, published, "FRANC, Fig. 15: TCP at 20 % loss")
+    return Findings(measured, tcp.rows(), figure, tcp.window_notes())
+
+
+def delay_per_bit(context: Context) -> Findings:
+    """Fig. 16: delay over throughput at 10 % loss."""
+    tcp = Tcp(context, "runs", 0.1)
+    rows: list[dict[str, Any]] = []
+    best, carried = {}, {}
+    for way in tcp.ways():
+        per_bit = {}
+        for offer in tcp.offers(way):
+            delay, goodput = tcp.delay(way, offer), tcp.goodput(way, offer)
+            per_bit[offer] = 1e9 * delay / goodput if goodput else np.inf
+            rows.append(
+                {
+                    "way": way, "offered": offer / 1e6, "goodput": goodput / 1e6, "delay": delay,
+                    "ns per bit": per_bit[offer],
+                }
+            )  # fmt: skip
+        best[way] = min(per_bit, key=lambda offer: per_bit[offer])
+        carried[way] = tcp.carried_kbps(way)
+    figure, (left, right) = _panels(context, "FRANC, Fig. 16: delay over throughput at 10 % loss")
+    for way in tcp.ways():
+        style, mine = WAYS[way], [row for row in rows if row["way"] == way]
+        line = style.line() | {"linewidth": 1.6}
+        column = {name: [row[name] for row in mine] for name in mine[0]}
+        left.plot(column["goodput"], column["delay"], label=style.label, **line)
+        right.plot(column["offered"], column["ns per bit"], label=style.label, **line)
+        if not carried[way]:
+            continue
+        least = next(row for row in mine if row["offered"] == best[way] / 1e6)
+        right.plot(
+            [least["offered"]], [least["ns per bit"]], marker="o", markersize=13, fillstyle="none",
+            color=style.colour,
+        )  # fmt: skip
+    _log_delay(left)
+    left.set_title("Median delay, each mark a load offered", fontsize=10)
+    left.set_xlabel("goodput / (Mbit/s)")
+    left.set_xlim(left=0)
+    _legend(figure, left)
+    right.set_yscale("log")
+    right.set_title("Delay per bit; the least below congestion is circled", fontsize=10)
+    right.set_xlabel("load offered / (Mbit/s)")
+    right.set_ylabel("median delay over goodput / (ns/bit)")
+    congestion = carried["coded"] / 1e3
+    right.axvline(congestion, linestyle=(0, (1, 2)), color=WAYS["coded"].colour)
+    right.annotate(
+        "FRANC congested beyond", (congestion, 0.98), xycoords=("data", "axes fraction"),
+        xytext=(4, 0), textcoords="offset points", rotation=90, va="top", fontsize=8,
+        color=WAYS["coded"].colour,
+    )  # fmt: skip
+    measured: dict[str, Measured] = {"FRANC-023": best["coded"] / 1e3 / carried["coded"]}
+    return Findings(measured, rows, figure, tcp.window_notes())
