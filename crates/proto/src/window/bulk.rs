@@ -8,8 +8,8 @@ use crate::ingress::Air;
 
 /// Packets that wait while one goes, from which on there is a bulk transfer.
 const QUEUED: usize = 3;
-/// How long without that there still is one, and air that is empty is so for want of a queue: bursts
-/// of losses keep acknowledgements from the flows for that long.
+/// How long without that there still is one, and air that is empty is so for want of a queue:
+/// bursts of losses keep acknowledgements from the flows for that long.
 const MEMORY: Duration = Duration::from_millis(100);
 /// The same in round trips.
 const MEMORY_ROUND_TRIPS: u32 = 2;
