@@ -104,6 +104,9 @@ impl DerefMut for Aligned {
     }
 }
 
+/// Bytes of a row that a batch goes through at a time.
+const STRIP_LEN: usize = 4 * PADDING;
+
 /// The distance of rows of that length: whole cache lines, and an odd number of them, so that the
 /// rows' columns spread over the sets of a cache.
 fn padded_stride(len: usize) -> usize {
@@ -142,11 +145,16 @@ impl Payloads {
     }
 
     /// Slots for the coding vectors of a whole block, to be set and combined. Short ones that are
-    /// never interleaved lie as close as they can, for the sake of the nearest cache.
+    /// never interleaved lie as close as they can, for the sake of the nearest cache; those that a
+    /// batch reads whole, a strip being as wide as they are, need not be spread over its sets.
     pub fn of_vectors(shape: &Shape, backend: Backend) -> Self {
         let size = shape.field.vector_len_bytes(shape.block_size);
         let close = size <= PADDING && backend.group_size(shape.field).is_none();
-        let stride = if close { size.next_power_of_two() } else { padded_stride(size) };
+        let stride = match size {
+            _ if close => size.next_power_of_two(),
+            ..=STRIP_LEN => size.next_multiple_of(PADDING),
+            _ => padded_stride(size),
+        };
         Self::with_stride(&Shape { symbol_size_max: size, ..*shape }, backend, true, stride)
     }
 
