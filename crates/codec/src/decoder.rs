@@ -13,7 +13,7 @@ use rand::Rng;
 
 use crate::kernel::OUTPUTS_MAX;
 use crate::recoder::{TILE, draw_factors, tile};
-use crate::rows::{Payloads, Shape};
+use crate::rows::{IndexSet, Payloads, Shape};
 use crate::tableau::{Tableau, VECTOR_LEN_MAX, VECTOR_LEN_SMALL};
 use crate::{Backend, CodecError, Field, Recoded};
 
@@ -121,7 +121,9 @@ impl BlockDecoder {
             self.solved.set(index, symbol);
         }
         if self.tableau.has_fresh() {
-            self.solve(Some(index));
+            let mut fresh = self.tableau.take_fresh();
+            fresh.remove(index);
+            self.solve(&fresh);
         }
         Ok(Outcome::Innovative)
     }
@@ -149,7 +151,10 @@ impl BlockDecoder {
         };
         self.keep(slot, payload);
         if self.tableau.has_fresh() {
-            self.solve(None);
+            let fresh = self.tableau.take_fresh();
+            if !self.is_complete() || !self.solve_in_place(&fresh) {
+                self.solve(&fresh);
+            }
         }
         Ok(Outcome::Innovative)
     }
@@ -225,18 +230,18 @@ impl BlockDecoder {
 
     /// Number of decoded symbols; never more than the rank.
     pub fn decoded_count(&self) -> usize {
-        self.tableau.determined().len()
+        self.tableau.determined_count()
     }
 
     /// Whether symbol `index` is decoded; false for an index that the block does not have.
     pub fn is_decoded(&self, index: usize) -> bool {
-        self.tableau.determined().contains(index)
+        self.tableau.is_determined(index)
     }
 
     /// Writes which symbols are decoded: bit `i % 8` (least significant first) of byte `i / 8` for
     /// symbol `i`, as far as `out` reaches; bits beyond the block are zero.
     pub fn decoded_bitmap(&self, out: &mut [u8]) {
-        self.tableau.determined().write_bitmap(out);
+        self.tableau.write_determined(out);
     }
 
     /// Symbol `index`, once decoded.
@@ -276,12 +281,27 @@ impl BlockDecoder {
         self.payloads.set(slot, payload);
     }
 
-    /// Stage 3: source symbols that are determined by now, but the one that came as it is.
-    fn solve(&mut self, came: Option<usize>) {
-        let mut wanted = self.tableau.take_fresh();
-        if let Some(came) = came {
-            wanted.remove(came);
+    /// Stage 3 when nothing is left to come, for a few symbols: each is put in the place of the
+    /// payload that brought it, which is of no use any more. Returns whether it was done.
+    fn solve_in_place(&mut self, wanted: &IndexSet) -> bool {
+        let (mut vectors, mut targets, mut outputs) = ([&[][..]; TILE], [0; TILE], 0);
+        let Some(len) = self.payloads.common_len().filter(|_| wanted.len() <= TILE) else {
+            return false;
+        };
+        for (row, (vector, target)) in wanted.iter().zip(vectors.iter_mut().zip(&mut targets)) {
+            (*vector, *target) = (self.tableau.row(row), row);
+            outputs += 1;
         }
+        let (vectors, targets) = (&vectors[..outputs], &targets[..outputs]);
+        if !self.payloads.combine_in_place(vectors, self.shape.block_size, targets, len) {
+            return false;
+        }
+        targets.iter().for_each(|&target| self.tableau.replace(target));
+        true
+    }
+
+    /// Stage 3: source symbols that are determined by now, other than those that came as such.
+    fn solve(&mut self, wanted: &IndexSet) {
         let wanted_count = wanted.len();
         if wanted_count == 0 {
             return;
@@ -295,7 +315,7 @@ impl BlockDecoder {
         let own_len =
             |row| common.unwrap_or_else(|| payloads.combined_len(tableau.row(row), count));
         let len = common.or_else(|| wanted.iter().map(own_len).max()).unwrap_or(0);
-        let mut slots = self.solved.slots_mut(&wanted);
+        let mut slots = self.solved.slots_mut(wanted);
         loop {
             let mut vectors = [&[][..]; OUTPUTS_MAX];
             let mut outs: [&mut [u8]; OUTPUTS_MAX] = Default::default();

@@ -4,7 +4,7 @@
 use alloc::{vec, vec::Vec};
 use core::ops::{Deref, DerefMut};
 
-use crate::kernel::{Backend, Grid, Mirror, PADDING, Rows};
+use crate::kernel::{Backend, Grid, Mirror, PADDING, Rows, RowsMut};
 use crate::{CodecError, Field, MAX_BLOCK_SIZE, MAX_SYMBOL_SIZE};
 
 /// What the three coders are made for.
@@ -104,10 +104,22 @@ impl DerefMut for Aligned {
     }
 }
 
+/// Bytes of a row that a batch goes through at a time.
+const STRIP_LEN: usize = 4 * PADDING;
+
 /// The distance of rows of that length: whole cache lines, and an odd number of them, so that the
 /// rows' columns spread over the sets of a cache.
 fn padded_stride(len: usize) -> usize {
     (len.div_ceil(PADDING) | 1) * PADDING
+}
+
+/// Of a slot, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Size {
+    /// Length of the payload.
+    len: u16,
+    /// From here on all is zero: the longest payload there has been.
+    used: u16,
 }
 
 /// Payloads, one to a slot, each with a length of its own, and followed by zeros.
@@ -117,9 +129,7 @@ pub(crate) struct Payloads {
     backend: Backend,
     stride: usize,
     bytes: Aligned,
-    lens: Vec<u16>,
-    /// In each slot, bytes that may be other than zero: the longest payload it has had.
-    used: Vec<u16>,
+    sizes: Vec<Size>,
     /// Length of the shortest and of the longest payload since the last [`clear`](Self::clear).
     shortest: u16,
     longest: u16,
@@ -135,11 +145,16 @@ impl Payloads {
     }
 
     /// Slots for the coding vectors of a whole block, to be set and combined. Short ones that are
-    /// never interleaved lie as close as they can, for the sake of the nearest cache.
+    /// never interleaved lie as close as they can, for the sake of the nearest cache; those that a
+    /// batch reads whole, a strip being as wide as they are, need not be spread over its sets.
     pub fn of_vectors(shape: &Shape, backend: Backend) -> Self {
         let size = shape.field.vector_len_bytes(shape.block_size);
         let close = size <= PADDING && backend.group_size(shape.field).is_none();
-        let stride = if close { size.next_power_of_two() } else { padded_stride(size) };
+        let stride = match size {
+            _ if close => size.next_power_of_two(),
+            ..=STRIP_LEN => size.next_multiple_of(PADDING),
+            _ => padded_stride(size),
+        };
         Self::with_stride(&Shape { symbol_size_max: size, ..*shape }, backend, true, stride)
     }
 
@@ -155,8 +170,7 @@ impl Payloads {
             backend,
             stride,
             bytes: Aligned::new((shape.block_size * stride).next_multiple_of(PADDING) + beyond),
-            lens: vec![0; shape.block_size],
-            used: vec![0; shape.block_size],
+            sizes: vec![Size::default(); shape.block_size],
             shortest: u16::MAX,
             longest: 0,
             mirror: Aligned::new(groups * stride),
@@ -171,7 +185,7 @@ impl Payloads {
 
     #[inline]
     pub fn len(&self, slot: usize) -> usize {
-        self.lens[slot].into()
+        self.sizes[slot].len.into()
     }
 
     /// Sets a slot to a payload, which is not longer than the shape says.
@@ -195,14 +209,16 @@ impl Payloads {
     #[inline(always)]
     fn set_len(&mut self, slot: usize, len: usize) {
         self.touch(slot);
-        let used = self.used[slot].into();
+        let size = Size { len: len as u16, used: len as u16 };
+        let used = core::mem::replace(&mut self.sizes[slot], size).used.into();
         if len < used {
             self.bytes[slot * self.stride..][len..used].fill(0);
         }
-        self.lens[slot] = len as u16;
-        self.used[slot] = len as u16;
-        self.shortest = self.shortest.min(len as u16);
-        self.longest = self.longest.max(len as u16);
+        // Most payloads are as long as all others: then there is nothing to be written.
+        if (self.shortest, self.longest) != (size.len, size.len) {
+            self.shortest = self.shortest.min(size.len);
+            self.longest = self.longest.max(size.len);
+        }
     }
 
     /// All slots are to be set anew.
@@ -220,12 +236,12 @@ impl Payloads {
     /// Adds `coefficient` times the payload of slot `from` to the one of slot `to`.
     pub fn add_scaled(&mut self, to: usize, coefficient: u8, from: usize) {
         self.touch(to);
-        let (from_len, to_len) = (self.lens[from], self.lens[to]);
+        let (from_len, to_len) = (self.sizes[from].len, self.sizes[to].len);
         let len = usize::from(from_len).next_multiple_of(PADDING);
         let (out, row) = pair(&mut self.bytes, self.stride, to, from);
         self.backend.add_scaled(self.field, &mut out[..len], coefficient, &row[..len]);
-        self.lens[to] = to_len.max(from_len);
-        self.used[to] = self.used[to].max(from_len);
+        let used = self.sizes[to].used.max(from_len);
+        self.sizes[to] = Size { len: to_len.max(from_len), used };
     }
 
     /// The length that all payloads since the last [`clear`](Self::clear) have, if there is one.
@@ -285,10 +301,24 @@ impl Payloads {
         }
     }
 
+    /// Puts combinations of the first `count` payloads, all of `len` bytes, in the place of some of
+    /// them: in that of slot `targets[i]` the one with coding vector `vectors[i]`. Returns whether
+    /// it did: over GF(2^8), for one, two or four of them.
+    pub fn combine_in_place(
+        &mut self,
+        vectors: &[&[u8]],
+        count: usize,
+        targets: &[usize],
+        len: usize,
+    ) -> bool {
+        let rows = RowsMut { bytes: &mut self.bytes, stride: self.stride, count };
+        self.field == Field::Gf256 && self.backend.combine_in_place(rows, vectors, targets, len)
+    }
+
     /// Interleaves what is not yet of the groups that the first `count` slots fill, all if they
     /// are all there are.
     pub fn mirror_complete(&mut self, count: usize) {
-        if count == self.lens.len() {
+        if count == self.sizes.len() {
             self.mirror_all();
         } else if let Some(size) = self.backend.group_size(self.field) {
             while (self.mirrored + 1) * size <= count && !self.mirror.is_empty() {
@@ -300,19 +330,19 @@ impl Payloads {
     /// Interleaves what is not yet of all slots.
     pub fn mirror_all(&mut self) {
         if let Some(size) = self.backend.group_size(self.field) {
-            while self.mirrored * size < self.lens.len() && !self.mirror.is_empty() {
+            while self.mirrored * size < self.sizes.len() && !self.mirror.is_empty() {
                 self.mirror_group(size);
             }
         }
     }
 
     fn mirror_groups(&self) -> usize {
-        self.backend.group_size(self.field).map_or(0, |size| self.lens.len().div_ceil(size))
+        self.backend.group_size(self.field).map_or(0, |size| self.sizes.len().div_ceil(size))
     }
 
     fn mirror_group(&mut self, size: usize) {
         let first = self.mirrored * size;
-        let count = size.min(self.lens.len() - first);
+        let count = size.min(self.sizes.len() - first);
         let (bytes, stride) = (&self.bytes[first * self.stride..], self.stride);
         let (group, groups) = (self.mirrored, self.mirror_groups());
         let rows = Rows { bytes, stride, count };
@@ -334,7 +364,7 @@ impl Payloads {
     /// A slot has been written, `written` bytes of it, of which `len` are the payload and the
     /// rest zeros.
     pub fn set_written(&mut self, slot: usize, len: usize, written: usize) {
-        self.used[slot] = self.used[slot].max(written as u16);
+        self.sizes[slot].used = self.sizes[slot].used.max(written as u16);
         self.set_len(slot, len);
     }
 }
@@ -570,11 +600,12 @@ impl IndexSet {
         self.used_words().iter().enumerate().flat_map(|(place, &word)| indices_in(place, word))
     }
 
-    /// Writes the set as a bitmap, least significant bit first, as far as `out` reaches.
-    pub fn write_bitmap(&self, out: &mut [u8]) {
+    /// Writes the set but what is in `other` as a bitmap, least significant bit first, as far as
+    /// `out` reaches.
+    pub fn write_bitmap_without(&self, other: &Self, out: &mut [u8]) {
         out.fill(0);
-        for (out, word) in out.chunks_mut(8).zip(&self.words) {
-            out.copy_from_slice(&word.to_le_bytes()[..out.len()]);
+        for (out, (word, other)) in out.chunks_mut(8).zip(self.words.iter().zip(&other.words)) {
+            out.copy_from_slice(&(word & !other).to_le_bytes()[..out.len()]);
         }
     }
 }

@@ -70,11 +70,12 @@ pub(crate) struct Tableau {
     unheld_first: usize,
     /// No word of that mask has a bit set after this one.
     unheld_word: usize,
-    /// Numbers whose payload is the source symbol itself.
-    sources: IndexSet,
-    /// Numbers whose source symbol is determined.
-    determined: IndexSet,
-    /// Those of them that were not asked for yet, and are not there as payloads.
+    /// Those of them whose payload is not the source symbol itself, and those of these whose
+    /// source symbol is not determined: the active rows.
+    coded: IndexSet,
+    open: IndexSet,
+    /// Numbers whose source symbol has been determined, not asked for yet, and is not there as
+    /// payload.
     fresh: IndexSet,
     fresh_count: usize,
     rank: usize,
@@ -116,8 +117,8 @@ impl Tableau {
             held: IndexSet::new(shape.block_size),
             unheld_first: 0,
             unheld_word: 0,
-            sources: IndexSet::new(shape.block_size),
-            determined: IndexSet::new(shape.block_size),
+            coded: IndexSet::new(shape.block_size),
+            open: IndexSet::new(shape.block_size),
             fresh: IndexSet::new(shape.block_size),
             fresh_count: 0,
             rank: 0,
@@ -140,8 +141,8 @@ impl Tableau {
         self.held.clear();
         self.unheld_first = 0;
         self.unheld_word = self.unheld.len() / 8 - 1;
-        self.sources.clear();
-        self.determined.clear();
+        self.coded.clear();
+        self.open.clear();
         self.fresh.clear();
         (self.fresh_count, self.rank) = (0, 0);
         let len = self.shape.field.vector_len_bytes(self.shape.block_size);
@@ -160,9 +161,21 @@ impl Tableau {
         &self.held
     }
 
-    /// Numbers whose source symbol is determined.
-    pub fn determined(&self) -> &IndexSet {
-        &self.determined
+    /// Whether the source symbol of that number is determined; any number may be asked for.
+    #[inline(always)]
+    pub fn is_determined(&self, index: usize) -> bool {
+        self.held.contains(index) && !self.open.contains(index)
+    }
+
+    /// How many source symbols are determined.
+    pub fn determined_count(&self) -> usize {
+        self.rank - self.written.active().len()
+    }
+
+    /// Writes which source symbols are determined as a bitmap, least significant bit first, as far
+    /// as `out` reaches.
+    pub fn write_determined(&self, out: &mut [u8]) {
+        self.held.write_bitmap_without(&self.open, out);
     }
 
     /// Whether source symbols were determined since they were last taken, other than those that
@@ -186,9 +199,10 @@ impl Tableau {
         fresh
     }
 
-    /// Whether the payload of that number is the source symbol itself.
+    /// Whether the payload of that number, which is held, is the source symbol itself.
+    #[inline(always)]
     pub fn is_source(&self, index: usize) -> bool {
-        self.sources.contains(index)
+        !self.coded.contains(index)
     }
 
     /// Row `index`: once determined, multipliers of the payloads held.
@@ -202,19 +216,25 @@ impl Tableau {
         self.waiting.capacity() > 0
     }
 
+    /// The payload of that number is the source symbol from now on, as all others are or their
+    /// source symbols have been asked for: no row matters any more.
+    pub fn replace(&mut self, index: usize) {
+        self.coded.remove(index);
+        let ones = (self.shape.field.order() - 1) as u8;
+        self.shape.field.set_coefficient(&mut self.unsolved, index, ones);
+    }
+
     /// Takes in a source symbol. Returns the slot for its payload if it is innovative.
     #[inline]
     pub fn add_source(&mut self, index: usize) -> Option<usize> {
-        if self.determined.contains(index) {
-            return None;
-        }
         if self.held.contains(index) {
+            if !self.open.contains(index) {
+                return None;
+            }
             self.scratch.set_unit(ARRIVING, index);
             return self.add_arriving();
         }
         self.hold(index);
-        self.sources.insert(index);
-        self.determined.insert(index);
         if self.written.active().is_empty() {
             return Some(index);
         }
@@ -298,6 +318,8 @@ impl Tableau {
     #[inline(always)]
     fn hold_coded(&mut self, pivot: usize) {
         self.hold(pivot);
+        self.coded.insert(pivot);
+        self.open.insert(pivot);
         self.unheld_first = self.held.absent_from(self.unheld_first);
         self.shape.field.set_coefficient(&mut self.unsolved, pivot, 0);
     }
@@ -463,7 +485,7 @@ impl Tableau {
     }
 
     fn note_determined(&mut self, row: usize) {
-        self.determined.insert(row);
+        self.open.remove(row);
         self.fresh.insert(row);
         self.fresh_count += 1;
     }
@@ -545,7 +567,10 @@ mod tests {
                     assert_eq!(slot.map(|slot| waiting.held.contains(slot)), slot.map(|_| true));
                     for other in [&waiting, &blind] {
                         assert_eq!(other.rank(), plain.rank());
-                        assert!(other.determined.iter().eq(plain.determined.iter()));
+                        assert!(
+                            (0..block_size)
+                                .all(|i| other.is_determined(i) == plain.is_determined(i))
+                        );
                     }
                     if plain.has_fresh() || rng.next_u32().is_multiple_of(20) {
                         assert!(plain.take_fresh().iter().eq(waiting.take_fresh().iter()));

@@ -48,10 +48,12 @@ fn backend(seed: u64) -> Backend {
     Backend::available().nth(seed as usize % count).unwrap()
 }
 
-/// Blocks within a byte of the coding vector, and some across its 64-bit words.
+/// Blocks within a byte of the coding vector, and some across its 64-bit words; symbols of any
+/// lengths, or all of one.
 fn block() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let symbol = || vec_of(any::<u8>(), 1..=SYMBOL_SIZE_MAX);
-    prop_oneof![6 => vec_of(symbol(), 1..=12), 1 => vec_of(symbol(), 60..=70)]
+    let alike = (1..=SYMBOL_SIZE_MAX).prop_flat_map(|len| vec_of(vec_of(any::<u8>(), len), 1..=12));
+    prop_oneof![4 => vec_of(symbol(), 1..=12), 2 => alike, 1 => vec_of(symbol(), 60..=70)]
 }
 
 /// What is sent over the air: a coding vector and a payload, or a source symbol.
@@ -470,6 +472,50 @@ fn recoded_symbols_of_full_size_are_what_their_vectors_say() {
                     assert_eq!(out[..recoded.len], expected, "{what:?}");
                     assert!(out[recoded.len..].iter().all(|&byte| byte == 0xEE), "{what:?}");
                 }
+            }
+        }
+    }
+}
+
+/// After a few losses the block is complete with the last symbol that arrives; what it is made of
+/// is there at once, and can be recoded.
+#[test]
+fn a_block_with_losses_is_whole_in_the_end() {
+    let (size, count, mut rng) = (200, 16, ChaCha8Rng::seed_from_u64(17));
+    for (backend, field) in Backend::available()
+        .flat_map(|backend| [Field::Gf256, Field::Gf16, Field::Gf2].map(|field| (backend, field)))
+    {
+        let mut decoder = BlockDecoder::with_backend(field, count, size, backend).unwrap();
+        for (lost, late) in (1..=6).flat_map(|lost| [(lost, false), (lost, true)]) {
+            decoder.reset();
+            let mut symbols = vec![vec![0; size - lost]; count];
+            symbols.iter_mut().for_each(|symbol| rng.fill_bytes(symbol));
+            for (index, symbol) in symbols.iter().enumerate().skip(lost) {
+                decoder.add_source(index, symbol).unwrap();
+            }
+            let mut heard = vec![0; field.vector_len_bytes(count)];
+            while !decoder.is_complete() {
+                // The last to come is one that was taken for lost.
+                if late && decoder.rank() + 1 == count {
+                    decoder.add_source(0, &symbols[0]).unwrap();
+                }
+                field.draw_vector(count, &mut rng, &mut heard).unwrap();
+                let payload = combine(field, &unpack(field, &heard, count), &symbols);
+                decoder.add_coded(&heard, count, &payload).unwrap();
+            }
+            let what = (backend, field, lost, late);
+            for (index, symbol) in symbols.iter().enumerate() {
+                assert_eq!(decoder.symbol(index), Some(&symbol[..]), "{index} {what:?}");
+                assert_eq!(decoder.add_source(index, symbol), Ok(Outcome::Dependent), "{what:?}");
+            }
+            assert_eq!(decoder.decoded_count(), count);
+            let (mut vector, mut out) = (heard.clone(), vec![0xEE; size]);
+            for _ in 0..4 {
+                let recoded = decoder.recode(&mut rng, &mut vector, &mut out).unwrap();
+                let expected = combine(field, &unpack(field, &vector, count), &symbols);
+                assert_eq!(out[..recoded.len], expected, "{what:?}");
+                let outcome = decoder.add_coded(&vector, count, &expected);
+                assert_eq!(outcome, Ok(Outcome::Dependent), "{what:?}");
             }
         }
     }

@@ -1,9 +1,10 @@
 //! The crate works without std: it is compiled for every target at hand, those without an
-//! operating system among them, and a part of its tests runs under Miri if that is at hand.
+//! operating system among them, its kernels for NEON run under emulation, and a part of its tests
+//! under Miri, if these are at hand.
 //!
 //! What is not installed is skipped aloud. To have it:
-//! `rustup target add thumbv7em-none-eabihf wasm32-unknown-unknown`,
-//! `rustup component add miri --toolchain nightly`.
+//! `rustup target add thumbv7em-none-eabihf wasm32-unknown-unknown aarch64-unknown-linux-musl`,
+//! `apt-get install qemu-user`, `rustup component add miri --toolchain nightly`.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -65,6 +66,44 @@ fn it_compiles_for_every_target_at_hand() {
         assert!(output.status.success(), "{target}: {text}");
         println!("compiles: {target}");
     }
+}
+
+/// The kernels for NEON, and the block coders made of them, against the schoolbook.
+#[test]
+fn neon_agrees_with_the_schoolbook_under_emulation() {
+    const TARGET: &str = "aarch64-unknown-linux-musl";
+    if cfg!(target_arch = "aarch64") {
+        println!("skipped: the unit tests of this machine are those of NEON");
+        return;
+    }
+    if Command::new("qemu-aarch64").arg("--version").output().is_err() {
+        println!("absent: no qemu-aarch64");
+        return;
+    }
+    let installed = command("rustup", &["target", "list", "--installed"]);
+    if !installed.is_some_and(|list| String::from_utf8_lossy(&list.stdout).contains(TARGET)) {
+        println!("absent: {TARGET} is not installed");
+        return;
+    }
+    let settings = [
+        "target.aarch64-unknown-linux-musl.linker = 'rust-lld'",
+        "target.aarch64-unknown-linux-musl.runner = 'qemu-aarch64'",
+    ];
+    let mut arguments = vec!["test", "--offline", "--lib", "--release", "--target", TARGET];
+    settings.iter().for_each(|setting| arguments.extend(["--config", setting]));
+    arguments.extend(["--", "--nocapture", "schoolbook", "twin_tests::a_block"]);
+    let output = command("cargo", &arguments).expect("cargo");
+    let text =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    if text[1].contains("you may use `--offline`") || text[1].contains("--offline was specified") {
+        println!("absent: the tests need a crate that is not downloaded");
+        return;
+    }
+    assert!(output.status.success(), "{text:?}");
+    assert!(!text.concat().contains("no neon"), "NEON was not detected");
+    let result = text[0].lines().find(|line| line.starts_with("test result"));
+    assert!(result.is_some_and(|line| !line.contains(" 0 passed")), "nothing ran: {text:?}");
+    println!("by NEON: {}", result.unwrap_or_default());
 }
 
 /// The window coder, the generator, and all that is unsafe in the C interface; a selection,

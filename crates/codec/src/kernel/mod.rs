@@ -22,6 +22,7 @@ mod gfni256;
 #[cfg(target_arch = "x86_64")]
 mod gfni512;
 mod groups;
+mod in_place;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
@@ -35,6 +36,7 @@ mod tests;
 
 pub(crate) use arrive::Arrival;
 pub(crate) use eliminate::{Grid, Pivot, RowList};
+pub(crate) use in_place::RowsMut;
 pub(crate) use tables::Tables;
 use terms::{Every, Term, Terms};
 

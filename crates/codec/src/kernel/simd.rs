@@ -42,7 +42,8 @@ pub(super) trait Simd {
 ///
 /// # Safety
 /// The instructions; each term's row is readable, each output writable for `len` bytes, and no
-/// output overlaps a row, unless there is but one of each, in one place.
+/// output overlaps a row, unless it is one: what there is in a strip is read before any of it is
+/// written.
 #[inline(always)]
 pub(super) unsafe fn combine<S: Simd, const M: usize, const V: usize>(
     tables: &Tables,

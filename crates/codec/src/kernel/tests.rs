@@ -252,8 +252,9 @@ fn rows_beside_others_agree_with_the_schoolbook() {
             }
         }
     }
-    let vectorised = Backend::available().any(|backend| backend.name() != "portable");
-    assert!(!vectorised || served > 100, "hardly any case is served: {served}");
+    // Vectors of 16 bytes serve the fewest: a quarter of what is beside, and of that half is dense.
+    let vectorised = Backend::available().filter(|backend| backend.name() != "portable").count();
+    assert!(served >= 10 * vectorised, "hardly any case is served: {served}");
 }
 
 /// What is not served one way is served the other, with the same result.
