@@ -27,6 +27,9 @@ const ACK_INTERVAL_SHARED: Duration = Duration::from_millis(250);
 const URGENT_ACK_FACTOR: u32 = 20;
 /// The same for something useless where both ways share the air.
 const SHARED_USELESS_ACK_FACTOR: u32 = 5;
+/// Feedback is due when this part of a window has come since the last one, or a fast path would
+/// wait with a full window for the next interval.
+const WINDOWS_PER_ACK: u32 = 4;
 /// Share of the frames lost from which on feedback comes more often even where nothing is known to
 /// be missing: what was lost last is only known to those who miss the feedback.
 const LOSSY: f64 = 0.01;
@@ -49,6 +52,9 @@ pub(crate) struct WindowReceiver {
     /// Newest frame with a symbol, and when it came.
     heard: Option<(u32, Time)>,
     frames: u32,
+    /// The same as told last, and how many more are told of at once.
+    frames_told: u32,
+    frames_per_ack: u32,
     /// Symbols that brought nothing.
     useless: u16,
     ack_due: Option<Time>,
@@ -79,6 +85,8 @@ impl WindowReceiver {
             noted: VecDeque::new(),
             heard: None,
             frames: 0,
+            frames_told: 0,
+            frames_per_ack: (u32::from(window_size) / WINDOWS_PER_ACK).max(1),
             useless: 0,
             ack_due: None,
             ack_sent_at: None,
@@ -235,7 +243,8 @@ impl WindowReceiver {
             // The first frame after a pause waits too: more may follow, or data to ride on.
             sent.max(now) + self.ack_interval()
         };
-        let due = due.max(now);
+        let many = self.frames.wrapping_sub(self.frames_told) >= self.frames_per_ack;
+        let due = if many { now } else { due.max(now) };
         self.ack_due = Some(self.ack_due.map_or(due, |earlier| earlier.min(due)));
     }
 
@@ -283,6 +292,7 @@ impl WindowReceiver {
         self.ack_due = None;
         self.loss_ratio = loss_ratio;
         self.ack_sent_at = Some(now);
+        self.frames_told = self.frames;
         let span = self.decoder.end().saturating_sub(self.next) as u16;
         let len = usize::from(span).div_ceil(8).min(WINDOW_BITMAP_LEN_MAX);
         let mut missing: ArrayVec<u8, WINDOW_BITMAP_LEN_MAX> = (0..len).map(|_| 0).collect();
