@@ -26,15 +26,17 @@ const IDLE_MAX: f64 = 0.5;
 /// See [`IDLE_MAX`]; once a medium counts as shared.
 const IDLE_MAX_SHARED: f64 = 0.1;
 /// Intervals of ours that are remembered, about.
-const MEMORY: f64 = 64.0;
+const MEMORY: f64 = 200.0;
 /// Fewer tell nothing.
-const INTERVALS_MIN: f64 = 32.0;
+const INTERVALS_MIN: f64 = 48.0;
 /// A frame of the peer takes this share of the time of one of ours at least, or matters little.
-const SLOPE_SHARED: f64 = -0.1;
+const SLOPE_SHARED: f64 = -0.08;
 /// Share of the variance of our rate that the peer's has to explain.
-const EXPLAINED_MIN: f64 = 0.25;
-/// Standard errors by which the slope must be negative to be believed.
-const ERRORS_SHARED: f64 = 5.0;
+const EXPLAINED_MIN: f64 = 0.05;
+/// Standard errors by which the slope must be negative to be believed. Where it is, the peer's
+/// acknowledgements wait for each other from then on: that is an experiment, whose outcome soon
+/// confirms the verdict or refutes it.
+const ERRORS_SHARED: f64 = 3.0;
 /// And by how many it must be above [`SLOPE_SHARED`] to be no longer believed.
 const ERRORS_SEPARATE: f64 = 4.0;
 /// What a small frame of ours counts beside one with a symbol. Too much makes a shared medium look
@@ -253,9 +255,9 @@ mod tests {
     fn a_medium_that_changes_is_followed_both_ways() {
         let mut link = Link::new();
         assert!(!link.run(20, false, 0.05, 0.0), "nobody delays anybody");
-        assert!(link.run(20, true, 0.05, 0.0));
-        assert!(!link.run(20, false, 0.05, 0.0));
-        assert!(link.run(20, true, 0.05, 0.0));
+        assert!(link.run(60, true, 0.05, 0.0));
+        assert!(!link.run(60, false, 0.05, 0.0));
+        assert!(link.run(60, true, 0.05, 0.0));
     }
 
     #[test]
