@@ -136,7 +136,7 @@ impl WindowEndpoint {
         let air = self.sender.take_air(now);
         shared.ingress.note_air(self.sender.rtt(), air);
         if shared.config.rate_bps.is_none() {
-            let bytes_per_s = self.sender.bytes_per_s(HEADER_LEN + TAG_LEN);
+            let bytes_per_s = self.sender.bytes_per_s();
             shared.pacer.set_rate((8.0 * bytes_per_s) as u64);
         }
     }

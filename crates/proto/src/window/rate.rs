@@ -24,6 +24,9 @@ const FRAMES_PER_S_MAX: f64 = 2e6;
 /// Queueing delay that is not told from noise: so many times the jitter, within these bounds.
 const JITTER_FACTOR: f64 = 4.0;
 const NOISE_MIN: Duration = Duration::from_micros(400);
+/// What is noise in any case, in round trips: a rate that is too low costs more than a frame that
+/// stands in a queue.
+const NOISE_PER_RTT: f64 = 0.05;
 /// See [`JITTER_FACTOR`].
 const NOISE_MAX: Duration = Duration::from_millis(1);
 /// Weight of the newest difference in the jitter, one part in so many.
@@ -42,6 +45,8 @@ const COMPETE_WINDOW_MIN: f64 = 4.0;
 const COMPETE_WINDOW_MAX: f64 = 100_000.0;
 /// How long the most that came through is remembered: half of what is above is forgotten.
 const PEAK_MEMORY: Duration = Duration::from_secs(20);
+/// How long after a long frame short ones say nothing of delay.
+const SHORT_AFTER: Duration = Duration::from_secs(1);
 /// How long the least delay is remembered.
 const BASE_MEMORY: Duration = Duration::from_secs(20);
 /// Round trips in which a queue of ours alone has drained at least once.
@@ -79,8 +84,9 @@ pub(crate) struct Sample {
     pub(crate) round_trip: Duration,
     /// The same, smoothed.
     pub(crate) round_trip_smoothed: Duration,
-    /// Frames that feedback newly told of, and the span in which they came.
-    pub(crate) told: usize,
+    /// Frames that feedback newly told of, a short one counted as its part of a long one, and the
+    /// span in which they came.
+    pub(crate) told: f64,
     /// See `told`; zero if it is not known.
     pub(crate) span: Duration,
     /// How many of them are lost.
@@ -123,6 +129,10 @@ pub(crate) struct RateControl {
     standing: MinFilter,
     /// How much delays differ from one sample to the next, on average, nanoseconds.
     jitter_ns: f64,
+    /// Less is never told from noise: of a long way it is not worth the risk.
+    noise_min: Duration,
+    /// When a long frame was told of last.
+    long_at: Option<Time>,
     last_one_way: [Option<i64>; 2],
     /// Gain while nothing is queued.
     gain: f64,
@@ -147,6 +157,8 @@ impl RateControl {
             peak_per_s: 0.0,
             base: Default::default(),
             jitter_ns: 0.0,
+            noise_min: NOISE_MAX,
+            long_at: None,
             last_one_way: [None; 2],
             standing: MinFilter::default(),
             gain: GAIN_START,
@@ -205,7 +217,15 @@ impl RateControl {
     }
 
     fn note_one_way(&mut self, now: Time, sample: &Sample, round_trip: Duration) {
+        let per_rtt = sample.round_trip_smoothed.mul_f64(NOISE_PER_RTT);
+        self.noise_min = per_rtt.clamp(NOISE_MIN, NOISE_MAX);
         let class = usize::from(sample.is_long);
+        if sample.is_long {
+            self.long_at = Some(now);
+        } else if self.long_at.is_some_and(|at| now - at < SHORT_AFTER) {
+            // Few of these are told of by themselves: their least delay is not known well.
+            return;
+        }
         let base = &mut self.base[class];
         base.push(now, sample.one_way_ns, BASE_MEMORY);
         let above = sample.one_way_ns - base.least().unwrap_or(sample.one_way_ns);
@@ -227,7 +247,7 @@ impl RateControl {
         if sample.span.is_zero() {
             return;
         }
-        let rate = (sample.told as f64 / sample.span.as_secs_f64()).min(FRAMES_PER_S_MAX);
+        let rate = (sample.told / sample.span.as_secs_f64()).min(FRAMES_PER_S_MAX);
         if sample.limited || rate > self.through_per_s {
             self.through_per_s += share * (rate - self.through_per_s);
         }
@@ -280,7 +300,7 @@ impl RateControl {
     /// Queueing delay that is not told from noise.
     fn noise(&self) -> Duration {
         let noise = Duration::from_nanos((JITTER_FACTOR * self.jitter_ns) as u64);
-        noise.clamp(NOISE_MIN, NOISE_MAX)
+        noise.clamp(self.noise_min, NOISE_MAX)
     }
 
     /// Queueing delay that is aimed at.

@@ -219,7 +219,7 @@ impl<'a> Run<'a> {
             is_long: true,
             round_trip: self.rtt.timeout(),
             round_trip_smoothed: self.rtt.smoothed(),
-            told: told as usize,
+            told: f64::from(told),
             span: came_at - told_at,
             lost: told.saturating_sub(came) as usize,
             limited: true,

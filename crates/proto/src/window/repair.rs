@@ -75,7 +75,7 @@ pub(crate) struct Reserve {
 }
 
 /// Share of the capacity that may be spent in vain.
-const WASTE_RATIO_THROUGHPUT: f64 = 0.037;
+const WASTE_RATIO_THROUGHPUT: f64 = 0.032;
 /// The same where delay matters more.
 const WASTE_RATIO_LOW_DELAY: f64 = 0.09;
 /// Symbols by which the reserve follows a symbol in vain.

@@ -30,7 +30,7 @@ use crate::ingress::{Air, IngressQueue};
 use crate::rtt::RttEstimator;
 use crate::stats::Stats;
 use crate::symbol;
-use crate::wire::{WindowAck, WindowForm, WindowSymbol};
+use crate::wire::{HEADER_LEN, TAG_LEN, WindowAck, WindowForm, WindowSymbol};
 
 /// Timeout before the round trip was measured.
 const TIMEOUT_FIRST: Duration = Duration::from_millis(100);
@@ -60,6 +60,8 @@ const SPAN_US_MAX: u32 = 10_000_000;
 const ACKS_HELD: Duration = Duration::from_millis(10);
 /// Loss ratio beyond which estimates are not followed: some frame must get through.
 const LOSS_RATIO_MAX: f64 = 0.95;
+/// Bytes of a frame besides its body.
+const FRAME_OVERHEAD: f64 = (HEADER_LEN + TAG_LEN) as f64;
 /// Symbols that are longer than this part of the longest take longer on their way.
 const LONG_DIVISOR: usize = 2;
 /// Weight of the newest one in their mean length, one part in so many.
@@ -393,11 +395,10 @@ impl WindowSender {
 
     fn note_sent(&mut self, now: Time, counter: u32, what: What, len: usize) {
         let held = core::mem::take(&mut self.held);
-        let is_long = len > self.coder.symbol_size_max() / LONG_DIVISOR;
-        if is_long {
+        if self.is_long(len) {
             self.long_len += (len as f64 - self.long_len) / LONG_LEN_PARTS;
         }
-        if let Some(lost) = self.log.push(Sent { counter, at: now, what, held, is_long }) {
+        if let Some(lost) = self.log.push(Sent { counter, at: now, what, held, len: len as u16 }) {
             self.take_for_lost(lost);
         }
     }
@@ -428,16 +429,17 @@ impl WindowSender {
         let told_end = next + u64::from(ack.span);
         self.told_end = told_end.min(self.coder.end()).max(self.told_end);
         self.told_deficit = usize::from(ack.deficit);
-        let (mut told, mut newest, mut held) = (0, None, 0);
+        let (mut told, mut newest, mut held, mut told_len) = (0, None, 0, 0.0);
         while let Some(sent) = self.log.pop_until(ack.counter) {
             told += 1;
+            told_len += FRAME_OVERHEAD + f64::from(sent.len);
             held += u32::from(sent.held);
             newest = Some(sent);
             self.take_for_lost_beyond(sent, told_end);
         }
         if let Some(sent) = newest.filter(|sent| sent.counter == ack.counter) {
             self.rtt.sample((now - sent.at).saturating_sub(ack.delay));
-            self.note_delay(now, sent, (told, 2 * held >= told), ack);
+            self.note_delay(now, sent, (told, told_len, 2 * held >= told), ack);
         }
         let (received_at_us, symbols) = (ack.received_at_us, told);
         let others = all.saturating_sub(symbols);
@@ -496,17 +498,23 @@ impl WindowSender {
     }
 
     /// Lets the rate follow the delay.
-    fn note_delay(&mut self, now: Time, sent: Sent, (told, limited): (u32, bool), ack: &WindowAck) {
+    fn note_delay(
+        &mut self,
+        now: Time,
+        sent: Sent,
+        (told, told_len, limited): (u32, f64, bool),
+        ack: &WindowAck,
+    ) {
         let came = self.told_frames.map_or(told, |before| ack.frames.wrapping_sub(before));
         // Clocks of microseconds that wrap: right as long as delays change by less than 35 minutes.
         let sent_at_us = (sent.at.as_nanos() / 1_000) as u32;
         let one_way_us = ack.received_at_us.wrapping_sub(sent_at_us) as i32;
         let sample = Sample {
             one_way_ns: 1_000 * i64::from(one_way_us),
-            is_long: sent.is_long,
+            is_long: self.is_long(usize::from(sent.len)),
             round_trip: self.rtt.timeout(),
             round_trip_smoothed: self.rtt.smoothed(),
-            told: told as usize,
+            told: told_len / (FRAME_OVERHEAD + self.long_len),
             span: self.told_at_us.map_or(Duration::ZERO, |before| {
                 let span_us = ack.received_at_us.wrapping_sub(before);
                 Duration::from_micros(u64::from(span_us.min(SPAN_US_MAX)))
@@ -523,9 +531,13 @@ impl WindowSender {
         self.held = true;
     }
 
-    /// Bytes a second that the path takes, if frames have `overhead` bytes besides the body.
-    pub(crate) fn bytes_per_s(&self, overhead: usize) -> f64 {
-        self.rate.frames_per_s() * (self.long_len + overhead as f64)
+    /// Bytes a second that the path takes, without the headers of the layers below.
+    pub(crate) fn bytes_per_s(&self) -> f64 {
+        self.rate.frames_per_s() * (FRAME_OVERHEAD + self.long_len)
+    }
+
+    fn is_long(&self, len: usize) -> bool {
+        len > self.coder.symbol_size_max() / LONG_DIVISOR
     }
 
     /// Everything before `next` is done.

@@ -25,8 +25,8 @@ pub(crate) struct Sent {
     pub(crate) what: What,
     /// It had to wait for the rate: the time before it was not idle.
     pub(crate) held: bool,
-    /// It is among the longer ones, which take longer.
-    pub(crate) is_long: bool,
+    /// Bytes of its body.
+    pub(crate) len: u16,
 }
 
 /// The frames on their way, oldest first.
