@@ -74,6 +74,8 @@ pub struct Stats {
     pub frames_unknown_session: u64,
     /// Sessions accepted from peers.
     pub sessions_accepted: u64,
+    /// Window mode: both ways share the air, as told or found out.
+    pub shares_air: bool,
     /// Latest estimate of e1, e2, e3 for what this station sends (a helper: for either flow).
     pub erasure_ratio_e1: f64,
     /// See `erasure_ratio_e1`.

@@ -445,6 +445,7 @@ impl WindowSender {
         let others = all.saturating_sub(symbols);
         let crossed = Crossed { received_at_us, peer_counter, symbols, others, idle };
         self.note_sharing(crossed, ack.shares_air);
+        stats.shares_air = self.shares_air;
         self.told_frames = Some(ack.frames);
         self.read_bitmap(next, ack);
         stats.erasure_ratio_e3 = self.loss_ratio;
