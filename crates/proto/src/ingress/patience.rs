@@ -16,6 +16,10 @@ use crate::config::Goal;
 const STARVED_RATIO_THROUGHPUT: f64 = 0.02;
 /// The same where delay matters more.
 const STARVED_RATIO_LOW_DELAY: f64 = 0.05;
+/// Where nothing is lost, only so much of that: a tunnel that is not needed must not cost anything.
+const LOSSLESS_SHARE: f64 = 0.2;
+/// Share of the frames lost from which on all of it may.
+const LOSSY: f64 = 0.02;
 /// Queueing delay by which the target follows starved time.
 const GAIN: f64 = 0.3;
 /// The target at the beginning of the first bulk transfer, in round trips of the tunnel: where
@@ -48,6 +52,8 @@ pub(crate) struct Air {
     pub(crate) starved: Duration,
     /// Both ways share it: what is empty here is the other's.
     pub(crate) shared: bool,
+    /// Share of the frames lost, 0 to 1.
+    pub(crate) loss_ratio: f64,
 }
 
 /// What CoDel's target follows.
@@ -76,7 +82,9 @@ impl Patience {
         }
         let rtt_s = rtt.as_secs_f64();
         let target_s = self.target_s.unwrap_or(FIRST_PER_RTT * rtt_s);
-        let allowed_s = self.starved_ratio * air.bulk.as_secs_f64();
+        let lossy = (air.loss_ratio / LOSSY).min(1.0);
+        let share = LOSSLESS_SHARE + (1.0 - LOSSLESS_SHARE) * lossy;
+        let allowed_s = self.starved_ratio * share * air.bulk.as_secs_f64();
         let next_s = target_s + GAIN * (air.starved.as_secs_f64() - allowed_s);
         let least_s = LEAST.as_secs_f64().max(LEAST_PER_RTT * rtt_s);
         let most_s = MOST.as_secs_f64().max(MOST_PER_RTT * rtt_s);

@@ -10,12 +10,21 @@ const RTT: Duration = Duration::from_millis(10);
 /// The target after so many seconds in which the air was empty for some share of the time, by the
 /// share that a target in milliseconds leaves empty.
 fn settled(goal: Goal, seconds: u32, starved_ratio: impl Fn(f64) -> f64) -> f64 {
+    settled_at(0.1, goal, seconds, starved_ratio)
+}
+
+fn settled_at(
+    loss_ratio: f64,
+    goal: Goal,
+    seconds: u32,
+    starved_ratio: impl Fn(f64) -> f64,
+) -> f64 {
     let mut patience = Patience::new(goal);
     let bulk = Duration::from_millis(5);
     for _ in 0..200 * seconds {
         let target_ms = 1e3 * patience.params(RTT).target.as_secs_f64();
         let starved = bulk.mul_f64(starved_ratio(target_ms));
-        patience.note(RTT, Air { bulk, starved, shared: false });
+        patience.note(RTT, Air { bulk, starved, shared: false, loss_ratio });
     }
     1e3 * patience.params(RTT).target.as_secs_f64()
 }
@@ -36,6 +45,13 @@ fn the_target_settles_where_the_air_is_empty_as_often_as_is_allowed() {
     assert!((share(throughput) - 0.02).abs() < 0.002, "{throughput} ms");
     assert!((share(low_delay) - 0.05).abs() < 0.002, "{low_delay} ms");
     assert!(low_delay < throughput);
+}
+
+#[test]
+fn where_nothing_is_lost_hardly_any_air_may_be_empty() {
+    let share = |target_ms: f64| (0.1 - 0.01 * target_ms).max(0.0);
+    let target = settled_at(0.0, Goal::Throughput, 60, share);
+    assert!((share(target) - 0.004).abs() < 0.001, "{target} ms");
 }
 
 #[test]

@@ -47,10 +47,15 @@ impl Bulk {
     }
 
     /// What was noted since this was asked last.
-    pub(crate) fn take(&mut self, now: Time, rtt: Duration, shared: bool) -> Air {
+    pub(crate) fn take(
+        &mut self,
+        now: Time,
+        rtt: Duration,
+        (shared, loss_ratio): (bool, f64),
+    ) -> Air {
         let passed = now - core::mem::replace(&mut self.told_at, now);
         let bulk = if self.is_on(now, rtt) { passed } else { Duration::ZERO };
-        Air { bulk, starved: core::mem::take(&mut self.starved), shared }
+        Air { bulk, starved: core::mem::take(&mut self.starved), shared, loss_ratio }
     }
 }
 

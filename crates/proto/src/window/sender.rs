@@ -280,7 +280,7 @@ impl WindowSender {
 
     /// How the air was used since this was asked last.
     pub(crate) fn take_air(&mut self, now: Time) -> Air {
-        self.bulk.take(now, self.rtt.timeout(), self.shares_air)
+        self.bulk.take(now, self.rtt.timeout(), (self.shares_air, self.loss_ratio))
     }
 
     /// How long the oldest symbol has waited, in round trips.
