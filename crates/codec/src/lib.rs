@@ -134,6 +134,7 @@ mod kernel;
 mod naive;
 mod recoder;
 mod rows;
+mod storage;
 mod tableau;
 mod tinymt;
 #[cfg(test)]
@@ -146,6 +147,7 @@ pub use error::CodecError;
 pub use field::Field;
 pub use kernel::Backend;
 pub use recoder::{Recoded, Recoder};
+pub use storage::Storage;
 pub use tinymt::{Density, TinyMt32};
 pub use window::{
     Coefficients, MAX_WINDOW_SIZE, WindowDecoder, WindowEncoder, WindowOutcome, widen_id,
