@@ -19,9 +19,9 @@
 //! that was solved for can therefore carry trailing zeros that its sender did not write; a
 //! protocol whose symbols do not tell their own length has to send it inside the symbol.
 //!
-//! A coder allocates when it is made, never afterwards. It keeps no secrets and takes untrusted
-//! input: what is out of range is a [`CodecError`], and nothing panics. Whether a payload is what
-//! its vector says cannot be seen here, so it must be authenticated before.
+//! A coder allocates when it is made, never afterwards ([memory](#memory)). It keeps no secrets and
+//! takes untrusted input: what is out of range is a [`CodecError`], and nothing panics. Whether a
+//! payload is what its vector says cannot be seen here, so it must be authenticated before.
 //!
 //! ```
 //! use corridor_codec::{BlockDecoder, BlockEncoder, Field, Outcome};
@@ -94,6 +94,30 @@
 //! assert_eq!(delivered[3], "packet 3", "repaired");
 //! # Ok::<(), corridor_codec::CodecError>(())
 //! ```
+//!
+//! # Memory
+//!
+//! What is given to a coder is copied once, to where it is aligned, padded and combined: the caller
+//! has its buffers back at once, and `symbol` reads the coder's. What a coder makes is written to
+//! the caller's buffers and nowhere else. The memory that symbols are copied to is the coder's own,
+//! or lent by the caller, be it static, of an arena, or reused by one coder after the other:
+//!
+//! ```
+//! use corridor_codec::{Backend, BlockDecoder, Field};
+//!
+//! let (field, backend) = (Field::Gf256, Backend::detected());
+//! let mut memory = vec![0; BlockDecoder::storage_len_bytes(field, 3, 16, backend)?];
+//! for block in [b"first block", b"other block"] {
+//!     let mut decoder = BlockDecoder::with_storage(field, 3, 16, backend, &mut memory)?;
+//!     decoder.add_source(0, block)?;
+//!     assert_eq!(decoder.symbol(0), Some(&block[..]));
+//! }
+//! # Ok::<(), corridor_codec::CodecError>(())
+//! ```
+//!
+//! Coding vectors and bookkeeping are always the coder's own, taken from the heap when it is made:
+//! a decoder's are up to three vectors and a few bytes to a symbol. [`Storage`] is the type
+//! parameter that tells both kinds of coder apart.
 //!
 //! # Fields and sizes
 //!

@@ -87,10 +87,10 @@ impl Recoder {
 
 /// In memory lent to it.
 impl<'a> Recoder<&'a mut [u8]> {
-    /// A recoder that keeps payloads in `storage`, which is lent to it, and with instructions of one's
-    /// own choice; all else is as for [`with_backend`](Recoder::with_backend). What is in the memory
-    /// does not matter, nor how it is aligned, and what is left of it is not touched.
-    /// Coding vectors and bookkeeping are its own.
+    /// A recoder that keeps payloads in `storage`, which is lent to it, and has instructions of
+    /// one's own choice. What is in the memory does not matter, nor how it is aligned; what is left
+    /// of it is not touched. Coding vectors and bookkeeping are its own. All else is as for
+    /// [`with_backend`](Recoder::with_backend).
     ///
     /// ```
     /// use corridor_codec::{Backend, Field, Recoder};

@@ -73,10 +73,10 @@ impl WindowEncoder {
 
 /// In memory lent to it.
 impl<'a> WindowEncoder<&'a mut [u8]> {
-    /// An encoder that keeps payloads in `storage`, which is lent to it, and with instructions of one's
-    /// own choice; all else is as for [`with_backend`](WindowEncoder::with_backend). What is in the memory
-    /// does not matter, nor how it is aligned, and what is left of it is not touched.
-    /// Only the symbols' lengths are elsewhere.
+    /// An encoder that keeps payloads in `storage`, which is lent to it, and has instructions of
+    /// one's own choice. What is in the memory does not matter, nor how it is aligned; what is left
+    /// of it is not touched. Only the symbols' lengths are elsewhere. All else is as for
+    /// [`with_backend`](WindowEncoder::with_backend).
     ///
     /// ```
     /// use corridor_codec::{Backend, Coefficients, Field, WindowEncoder};
