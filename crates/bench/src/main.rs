@@ -26,7 +26,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::limits::Limits;
 use crate::measure::{Effort, compete, median};
-use crate::plan::{Group, Operation, SYMBOL_SIZES, SYSTEMATIC_SYMBOL_SIZE};
+use crate::plan::{Group, Operation, SYMBOL_SIZES, SYSTEMATIC_SYMBOL_SIZE, WINDOW_SYMBOL_SIZE};
 use crate::report::{Entry, Header, Report, Row, Tally, Validity};
 
 /// Stack of the thread that measures: cu-fec's coders are arrays of megabytes, made on it.
@@ -222,6 +222,9 @@ fn print(report: &Report) {
     }
     for operation in Operation::SYSTEMATIC {
         print_table(&report.rows, operation, SYSTEMATIC_SYMBOL_SIZE);
+    }
+    for operation in Operation::WINDOW {
+        print_table(&report.rows, operation, WINDOW_SYMBOL_SIZE);
     }
     println!("Gates");
     for check in &report.checks {

@@ -11,6 +11,8 @@ use crate::fixture::{
 };
 use crate::measure::{Contestant, Work};
 
+mod window;
+
 /// The name of this library in results.
 pub const LIBRARY: &str = "corridor";
 
@@ -345,6 +347,8 @@ mod tests {
                 way.recode_batch(&block),
                 way.decode(&block),
                 way.decode_systematic(&block),
+                way.window_encode(&block),
+                way.window_decode(&block),
             ] {
                 contestant.work.prepare();
                 contestant.work.run();

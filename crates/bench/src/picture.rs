@@ -1,4 +1,5 @@
-//! The picture of a run: rate over block size, both logarithmic, a panel to an operation.
+//! The picture of a run: rate over the size of blocks and windows, both logarithmic, a panel to an
+//! operation.
 
 use std::fmt::Write;
 
@@ -9,11 +10,11 @@ use crate::plan::Operation;
 use crate::report::Row;
 
 const WIDTH: f64 = 1180.0;
-const HEIGHT: f64 = 960.0;
+const HEIGHT: f64 = 1385.0;
 /// Place and size of the plots, and room for the names beside each.
 const PLOT_SIZE: (f64, f64) = (330.0, 330.0);
 const COLUMNS: [f64; 2] = [70.0, 655.0];
-const LINES: [f64; 2] = [120.0, 545.0];
+const LINES: [f64; 3] = [120.0, 545.0, 970.0];
 
 /// Rates that are drawn, in GB/s: the same in every panel, so that panels can be compared.
 const RATES: (f64, f64) = (0.001, 100.0);
@@ -23,8 +24,14 @@ const FAINT: &str = "#d9dee4";
 const QUIET: &str = "#66717e";
 const FONTS: &str = "Inter, 'Helvetica Neue', Helvetica, Arial, 'DejaVu Sans', sans-serif";
 
-const PANELS: [Operation; 4] =
-    [Operation::Encode, Operation::EncodeBatch, Operation::Recode, Operation::Decode];
+const PANELS: [Operation; 6] = [
+    Operation::Encode,
+    Operation::EncodeBatch,
+    Operation::Recode,
+    Operation::Decode,
+    Operation::WindowEncode,
+    Operation::WindowDecode,
+];
 
 /// A line of a panel.
 struct Series {
@@ -87,13 +94,14 @@ fn series(rows: &[Row], operation: Operation, symbol_size: usize) -> Vec<Series>
     all
 }
 
-/// Draws the dense operations at one symbol size; `limit` is in bytes per second.
+/// Draws the dense operations, and those on windows, at one symbol size; `limit` is in bytes per
+/// second.
 pub fn draw(rows: &[Row], symbol_size: usize, limit: Option<f64>, machine: &str) -> String {
     let mut body = String::new();
     rect(&mut body, (0.0, 0.0), (WIDTH, HEIGHT), "#ffffff");
     text(&mut body, (COLUMNS[0], 42.0), 24.0, "600", INK, "start", "Network coding on one core");
     let subtitle = format!(
-        "Payload rate over symbols in a block, symbols of {symbol_size} bytes, GF(2^8) unless \
+        "Payload rate over symbols in a block or window, symbols of {symbol_size} bytes, GF(2^8) unless \
          named otherwise. {machine}"
     );
     text(&mut body, (COLUMNS[0], 66.0), 13.0, "400", QUIET, "start", &subtitle);
@@ -104,7 +112,7 @@ pub fn draw(rows: &[Row], symbol_size: usize, limit: Option<f64>, machine: &str)
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
          width=\"{WIDTH}\" height=\"{HEIGHT}\" role=\"img\" font-family=\"{FONTS}\">\n\
-         <title>Coding rate over block size, ours and peers</title>\n{body}</svg>\n"
+         <title>Coding rate over size of block and window, ours and peers</title>\n{body}</svg>\n"
     )
 }
 
@@ -144,7 +152,8 @@ fn panel(
 
     let mut names: Vec<((f64, f64), &str, &str, bool)> = Vec::new();
     if let Some(limit) = limit {
-        let at_block = |block: f64| (x(block), y(limit / 1e9 / block));
+        let rate = |block: f64| limit / 1e9 / operation.multiplications(block as usize);
+        let at_block = |block: f64| (x(block), y(rate(block)));
         line(body, &[at_block(block_min), at_block(block_max)], 1.4, "1 3", INK);
         names.push((at_block(block_max), "register limit", INK, false));
     }

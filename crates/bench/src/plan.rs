@@ -16,8 +16,12 @@ pub const BLOCK_SIZES: [usize; 6] = [16, 32, 64, 150, 256, 1024];
 pub const SYSTEMATIC_BLOCK_SIZES: [usize; 5] = [16, 50, 100, 500, 1000];
 pub const SYSTEMATIC_SYMBOL_SIZE: usize = 1280;
 
+/// Symbols of a window in the operations on a stream, and their size in bytes.
+pub const WINDOW_SIZES: [usize; 2] = [64, 256];
+pub const WINDOW_SYMBOL_SIZE: usize = 1450;
+
 /// What is done. Rates count payload: that of coded symbols made in the dense operations that
-/// make some, and that of the whole block in all others.
+/// make some, and that of the whole block or stream in all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
     Encode,
@@ -27,12 +31,16 @@ pub enum Operation {
     Decode,
     SystematicEncode,
     SystematicDecode,
+    WindowEncode,
+    WindowDecode,
 }
 
 impl Operation {
     pub const DENSE: [Self; 5] =
         [Self::Encode, Self::EncodeBatch, Self::Recode, Self::RecodeBatch, Self::Decode];
     pub const SYSTEMATIC: [Self; 2] = [Self::SystematicEncode, Self::SystematicDecode];
+
+    pub const WINDOW: [Self; 2] = [Self::WindowEncode, Self::WindowDecode];
 
     /// The name in results.
     pub fn name(self) -> &'static str {
@@ -44,6 +52,8 @@ impl Operation {
             Self::Decode => "decode",
             Self::SystematicEncode => "systematic_encode",
             Self::SystematicDecode => "systematic_decode",
+            Self::WindowEncode => "window_encode",
+            Self::WindowDecode => "window_decode",
         }
     }
 
@@ -57,6 +67,8 @@ impl Operation {
             Self::Decode => "Decode a dense block",
             Self::SystematicEncode => "Make the repair symbols for 10 % loss",
             Self::SystematicDecode => "Decode after 10 % loss",
+            Self::WindowEncode => "Encode over a full window, one symbol at a time",
+            Self::WindowDecode => "Decode a stream with a window, 10 % loss",
         }
     }
 
@@ -64,13 +76,15 @@ impl Operation {
     /// divided by. A method that needs fewer of them can be beyond the limit.
     pub fn multiplications(self, block_size: usize) -> f64 {
         match self {
-            Self::SystematicEncode | Self::SystematicDecode => repair_count(block_size) as f64,
+            Self::SystematicEncode | Self::SystematicDecode | Self::WindowDecode => {
+                repair_count(block_size) as f64
+            }
             _ => block_size as f64,
         }
     }
 }
 
-/// One operation on blocks of one shape.
+/// One operation on blocks of one shape, or on windows: their size is that of a block then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
     pub operation: Operation,
@@ -92,6 +106,12 @@ impl Group {
         for operation in Operation::SYSTEMATIC {
             for block_size in SYSTEMATIC_BLOCK_SIZES {
                 let symbol_size = SYSTEMATIC_SYMBOL_SIZE;
+                groups.push(Group { operation, block_size, symbol_size });
+            }
+        }
+        for operation in Operation::WINDOW {
+            for block_size in WINDOW_SIZES {
+                let symbol_size = WINDOW_SYMBOL_SIZE;
                 groups.push(Group { operation, block_size, symbol_size });
             }
         }
@@ -157,6 +177,8 @@ impl Group {
                 contestants.push(raptorq::decode_systematic(block));
                 contestants.extend(cu_fec::decode_systematic(block));
             }
+            Operation::WindowEncode => contestants = ours(Way::window_encode),
+            Operation::WindowDecode => contestants = ours(Way::window_decode),
         }
         contestants
     }
@@ -171,7 +193,8 @@ mod tests {
     #[test]
     fn everyone_does_the_work_right() {
         let check = || {
-            for operation in Operation::DENSE.into_iter().chain(Operation::SYSTEMATIC) {
+            let blocks = Operation::DENSE.into_iter().chain(Operation::SYSTEMATIC);
+            for operation in blocks.chain(Operation::WINDOW) {
                 for symbol_size in [1450, 1536] {
                     for mut contestant in
                         (Group { operation, block_size: 16, symbol_size }).contestants(3)

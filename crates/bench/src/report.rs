@@ -171,7 +171,8 @@ pub fn table(rows: &[Row], operation: Operation, symbol_size: usize) -> String {
         return String::new();
     }
     let mut text = format!("{}, {symbol_size} B, GB/s (x limit)\n", operation.title());
-    let _ = write!(text, "{:44}", "  symbols of a block");
+    let of = if Operation::WINDOW.contains(&operation) { "window" } else { "block" };
+    let _ = write!(text, "{:44}", format!("  symbols of a {of}"));
     for block_size in &block_sizes {
         let _ = write!(text, "{block_size:>15}");
     }

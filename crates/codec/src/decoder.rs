@@ -9,11 +9,14 @@
 //!    combination of payloads. When the last symbol of a dense block arrives that is all of them,
 //!    when a source symbol does it is none, and after the loss of `e` symbols it is the `e`.
 
+use alloc::vec::Vec;
+
 use rand::Rng;
 
 use crate::kernel::OUTPUTS_MAX;
 use crate::recoder::{TILE, draw_factors, tile};
-use crate::rows::{IndexSet, Payloads, Shape};
+use crate::rows::{IndexSet, Layout, Payloads, Shape};
+use crate::storage::{Heap, Lent, Storage, Supply};
 use crate::tableau::{Tableau, VECTOR_LEN_MAX, VECTOR_LEN_SMALL};
 use crate::{Backend, CodecError, Field, Recoded};
 
@@ -54,13 +57,13 @@ pub enum Outcome {
 /// # Ok::<(), corridor_codec::CodecError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct BlockDecoder {
+pub struct BlockDecoder<S: Storage = Vec<u8>> {
     shape: Shape,
     tableau: Tableau,
     /// What came, by pivot.
-    payloads: Payloads,
+    payloads: Payloads<S>,
     /// Source symbols that did not come as such.
-    solved: Payloads,
+    solved: Payloads<S>,
     known_count: usize,
 }
 
@@ -92,12 +95,71 @@ impl BlockDecoder {
         symbol_size_max: usize,
         backend: Backend,
     ) -> Result<Self, CodecError> {
+        Self::build(Shape::new(field, block_size, symbol_size_max)?, backend, &mut Heap)
+    }
+}
+
+/// In memory lent to it.
+impl<'a> BlockDecoder<&'a mut [u8]> {
+    /// A decoder that keeps payloads in `storage`, which is lent to it, and has instructions of
+    /// one's own choice. What is in the memory does not matter, nor how it is aligned; what is left
+    /// of it is not touched. Coding vectors and bookkeeping are its own. All else is as for
+    /// [`with_backend`](BlockDecoder::with_backend).
+    ///
+    /// ```
+    /// use corridor_codec::{Backend, BlockDecoder, Field};
+    ///
+    /// let (field, backend) = (Field::Gf256, Backend::detected());
+    /// let mut memory = vec![0; BlockDecoder::storage_len_bytes(field, 2, 8, backend)?];
+    /// let mut decoder = BlockDecoder::with_storage(field, 2, 8, backend, &mut memory)?;
+    /// decoder.add_coded(&[1, 1], 2, &[5, 6])?;
+    /// decoder.add_source(1, &[1, 2])?;
+    /// assert_eq!(decoder.symbol(0), Some(&[4, 4][..]));
+    /// # Ok::<(), corridor_codec::CodecError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`new`](BlockDecoder::new); [`CodecError::BufferTooShort`] when `storage` has fewer than
+    /// [`storage_len_bytes`](Self::storage_len_bytes).
+    pub fn with_storage(
+        field: Field,
+        block_size: usize,
+        symbol_size_max: usize,
+        backend: Backend,
+        storage: &'a mut [u8],
+    ) -> Result<Self, CodecError> {
+        let expected = Self::storage_len_bytes(field, block_size, symbol_size_max, backend)?;
+        let mut lent = Lent::new(storage, expected)?;
+        Self::build(Shape::new(field, block_size, symbol_size_max)?, backend, &mut lent)
+    }
+
+    /// Bytes of storage that such a decoder takes.
+    ///
+    /// # Errors
+    /// As [`new`](BlockDecoder::new).
+    pub fn storage_len_bytes(
+        field: Field,
+        block_size: usize,
+        symbol_size_max: usize,
+        backend: Backend,
+    ) -> Result<usize, CodecError> {
         let shape = Shape::new(field, block_size, symbol_size_max)?;
+        Ok(layouts(&shape, backend).iter().map(Layout::storage_len).sum())
+    }
+}
+
+impl<S: Storage> BlockDecoder<S> {
+    fn build(
+        shape: Shape,
+        backend: Backend,
+        supply: &mut impl Supply<Storage = S>,
+    ) -> Result<Self, CodecError> {
+        let [payloads, solved] = layouts(&shape, backend);
         Ok(Self {
             shape,
             tableau: Tableau::new(&shape, backend, true),
-            payloads: Payloads::with_backend(&shape, backend, true),
-            solved: Payloads::with_backend(&shape, backend, false),
+            payloads: Payloads::new(&shape, backend, payloads, supply),
+            solved: Payloads::new(&shape, backend, solved, supply),
             known_count: 0,
         })
     }
@@ -375,4 +437,9 @@ impl BlockDecoder {
         self.payloads.combine(factors, count, outs, len);
         Some(len)
     }
+}
+
+/// What came, and what is solved for.
+fn layouts(shape: &Shape, backend: Backend) -> [Layout; 2] {
+    [true, false].map(|mirrored| Layout::of_payloads(shape, backend, mirrored))
 }

@@ -1,7 +1,10 @@
 //! First coding step on the way of a packet: source symbols in, coded symbols out.
 
+use alloc::vec::Vec;
+
 use crate::kernel::OUTPUTS_MAX;
-use crate::rows::{Payloads, Shape};
+use crate::rows::{Layout, Payloads, Shape};
+use crate::storage::{Heap, Lent, Storage, Supply};
 use crate::{Backend, CodecError, Field};
 
 /// The source symbols of one block, and combinations of them.
@@ -25,9 +28,9 @@ use crate::{Backend, CodecError, Field};
 /// # Ok::<(), corridor_codec::CodecError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct BlockEncoder {
+pub struct BlockEncoder<S: Storage = Vec<u8>> {
     shape: Shape,
-    symbols: Payloads,
+    symbols: Payloads<S>,
     count: usize,
 }
 
@@ -58,8 +61,67 @@ impl BlockEncoder {
         symbol_size_max: usize,
         backend: Backend,
     ) -> Result<Self, CodecError> {
+        Self::build(Shape::new(field, block_size, symbol_size_max)?, backend, &mut Heap)
+    }
+}
+
+/// In memory lent to it.
+impl<'a> BlockEncoder<&'a mut [u8]> {
+    /// An encoder that keeps payloads in `storage`, which is lent to it, and has instructions of
+    /// one's own choice. What is in the memory does not matter, nor how it is aligned; what is left
+    /// of it is not touched. Only the symbols' lengths are elsewhere. All else is as for
+    /// [`with_backend`](BlockEncoder::with_backend).
+    ///
+    /// ```
+    /// use corridor_codec::{Backend, BlockEncoder, Field};
+    ///
+    /// let (field, backend) = (Field::Gf256, Backend::detected());
+    /// let mut memory = vec![0; BlockEncoder::storage_len_bytes(field, 2, 8, backend)?];
+    /// let mut encoder = BlockEncoder::with_storage(field, 2, 8, backend, &mut memory)?;
+    /// encoder.push(b"one")?;
+    /// let mut payload = [0; 8];
+    /// assert_eq!(encoder.encode(&[1], 1, &mut payload)?, 3);
+    /// # Ok::<(), corridor_codec::CodecError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`new`](BlockEncoder::new); [`CodecError::BufferTooShort`] when `storage` has fewer than
+    /// [`storage_len_bytes`](Self::storage_len_bytes).
+    pub fn with_storage(
+        field: Field,
+        block_size: usize,
+        symbol_size_max: usize,
+        backend: Backend,
+        storage: &'a mut [u8],
+    ) -> Result<Self, CodecError> {
+        let expected = Self::storage_len_bytes(field, block_size, symbol_size_max, backend)?;
+        let mut lent = Lent::new(storage, expected)?;
+        Self::build(Shape::new(field, block_size, symbol_size_max)?, backend, &mut lent)
+    }
+
+    /// Bytes of storage that such an encoder takes.
+    ///
+    /// # Errors
+    /// As [`new`](BlockEncoder::new).
+    pub fn storage_len_bytes(
+        field: Field,
+        block_size: usize,
+        symbol_size_max: usize,
+        backend: Backend,
+    ) -> Result<usize, CodecError> {
         let shape = Shape::new(field, block_size, symbol_size_max)?;
-        let symbols = Payloads::with_backend(&shape, backend, true);
+        Ok(Layout::of_payloads(&shape, backend, true).storage_len())
+    }
+}
+
+impl<S: Storage> BlockEncoder<S> {
+    fn build(
+        shape: Shape,
+        backend: Backend,
+        supply: &mut impl Supply<Storage = S>,
+    ) -> Result<Self, CodecError> {
+        let layout = Layout::of_payloads(&shape, backend, true);
+        let symbols = Payloads::new(&shape, backend, layout, supply);
         Ok(Self { shape, symbols, count: 0 })
     }
 

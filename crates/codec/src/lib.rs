@@ -19,9 +19,9 @@
 //! that was solved for can therefore carry trailing zeros that its sender did not write; a
 //! protocol whose symbols do not tell their own length has to send it inside the symbol.
 //!
-//! A coder allocates when it is made, never afterwards. It keeps no secrets and takes untrusted
-//! input: what is out of range is a [`CodecError`], and nothing panics. Whether a payload is what
-//! its vector says cannot be seen here, so it must be authenticated before.
+//! A coder allocates when it is made, never afterwards ([memory](#memory)). It keeps no secrets and
+//! takes untrusted input: what is out of range is a [`CodecError`], and nothing panics. Whether a
+//! payload is what its vector says cannot be seen here, so it must be authenticated before.
 //!
 //! ```
 //! use corridor_codec::{BlockDecoder, BlockEncoder, Field, Outcome};
@@ -95,6 +95,30 @@
 //! # Ok::<(), corridor_codec::CodecError>(())
 //! ```
 //!
+//! # Memory
+//!
+//! What is given to a coder is copied once, to where it is aligned, padded and combined: the caller
+//! has its buffers back at once, and `symbol` reads the coder's. What a coder makes is written to
+//! the caller's buffers and nowhere else. The memory that symbols are copied to is the coder's own,
+//! or lent by the caller, be it static, of an arena, or reused by one coder after the other:
+//!
+//! ```
+//! use corridor_codec::{Backend, BlockDecoder, Field};
+//!
+//! let (field, backend) = (Field::Gf256, Backend::detected());
+//! let mut memory = vec![0; BlockDecoder::storage_len_bytes(field, 3, 16, backend)?];
+//! for block in [b"first block", b"other block"] {
+//!     let mut decoder = BlockDecoder::with_storage(field, 3, 16, backend, &mut memory)?;
+//!     decoder.add_source(0, block)?;
+//!     assert_eq!(decoder.symbol(0), Some(&block[..]));
+//! }
+//! # Ok::<(), corridor_codec::CodecError>(())
+//! ```
+//!
+//! Coding vectors and bookkeeping are always the coder's own, taken from the heap when it is made:
+//! a decoder's are up to three vectors and a few bytes to a symbol. [`Storage`] is the type
+//! parameter that tells both kinds of coder apart.
+//!
 //! # Fields and sizes
 //!
 //! | Field | Polynomial | Bits of a coefficient | Expected extra symbols |
@@ -134,6 +158,7 @@ mod kernel;
 mod naive;
 mod recoder;
 mod rows;
+mod storage;
 mod tableau;
 mod tinymt;
 #[cfg(test)]
@@ -146,6 +171,7 @@ pub use error::CodecError;
 pub use field::Field;
 pub use kernel::Backend;
 pub use recoder::{Recoded, Recoder};
+pub use storage::Storage;
 pub use tinymt::{Density, TinyMt32};
 pub use window::{
     Coefficients, MAX_WINDOW_SIZE, WindowDecoder, WindowEncoder, WindowOutcome, widen_id,

@@ -5,10 +5,13 @@
 //! Payloads stay as they came, so that an arriving symbol costs one copy of its payload, and a
 //! dependent one not even that.
 
+use alloc::vec::Vec;
+
 use rand::Rng;
 
 use crate::kernel::OUTPUTS_MAX;
-use crate::rows::{Payloads, Shape};
+use crate::rows::{Layout, Payloads, Shape};
+use crate::storage::{Heap, Lent, Storage, Supply};
 use crate::tableau::{Tableau, VECTOR_LEN_MAX};
 use crate::{Backend, CodecError, Field, Outcome};
 
@@ -40,11 +43,11 @@ pub struct Recoded {
 /// # Ok::<(), corridor_codec::CodecError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Recoder {
+pub struct Recoder<S: Storage = Vec<u8>> {
     shape: Shape,
     /// Coding vectors in order of arrival, those of `payloads`.
     vectors: Payloads,
-    payloads: Payloads,
+    payloads: Payloads<S>,
     tableau: Tableau,
     known_count: usize,
     payload_len_max: usize,
@@ -78,11 +81,70 @@ impl Recoder {
         symbol_size_max: usize,
         backend: Backend,
     ) -> Result<Self, CodecError> {
+        Self::build(Shape::new(field, block_size, symbol_size_max)?, backend, &mut Heap)
+    }
+}
+
+/// In memory lent to it.
+impl<'a> Recoder<&'a mut [u8]> {
+    /// A recoder that keeps payloads in `storage`, which is lent to it, and has instructions of
+    /// one's own choice. What is in the memory does not matter, nor how it is aligned; what is left
+    /// of it is not touched. Coding vectors and bookkeeping are its own. All else is as for
+    /// [`with_backend`](Recoder::with_backend).
+    ///
+    /// ```
+    /// use corridor_codec::{Backend, Field, Recoder};
+    ///
+    /// let (field, backend) = (Field::Gf16, Backend::detected());
+    /// let mut memory = vec![0; Recoder::storage_len_bytes(field, 4, 8, backend)?];
+    /// let mut recoder = Recoder::with_storage(field, 4, 8, backend, &mut memory)?;
+    /// recoder.add_source(0, b"zero")?;
+    /// assert_eq!(recoder.rank(), 1);
+    /// # Ok::<(), corridor_codec::CodecError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`new`](Recoder::new); [`CodecError::BufferTooShort`] when `storage` has fewer than
+    /// [`storage_len_bytes`](Self::storage_len_bytes).
+    pub fn with_storage(
+        field: Field,
+        block_size: usize,
+        symbol_size_max: usize,
+        backend: Backend,
+        storage: &'a mut [u8],
+    ) -> Result<Self, CodecError> {
+        let expected = Self::storage_len_bytes(field, block_size, symbol_size_max, backend)?;
+        let mut lent = Lent::new(storage, expected)?;
+        Self::build(Shape::new(field, block_size, symbol_size_max)?, backend, &mut lent)
+    }
+
+    /// Bytes of storage that such a recoder takes.
+    ///
+    /// # Errors
+    /// As [`new`](Recoder::new).
+    pub fn storage_len_bytes(
+        field: Field,
+        block_size: usize,
+        symbol_size_max: usize,
+        backend: Backend,
+    ) -> Result<usize, CodecError> {
         let shape = Shape::new(field, block_size, symbol_size_max)?;
+        Ok(Layout::of_payloads(&shape, backend, true).storage_len())
+    }
+}
+
+impl<S: Storage> Recoder<S> {
+    fn build(
+        shape: Shape,
+        backend: Backend,
+        supply: &mut impl Supply<Storage = S>,
+    ) -> Result<Self, CodecError> {
+        let vectors = Layout::of_vectors(&shape, backend);
+        let payloads = Layout::of_payloads(&shape, backend, true);
         Ok(Self {
             shape,
-            vectors: Payloads::of_vectors(&shape, backend),
-            payloads: Payloads::with_backend(&shape, backend, true),
+            vectors: Payloads::new(&shape, backend, vectors, &mut Heap),
+            payloads: Payloads::new(&shape, backend, payloads, supply),
             tableau: Tableau::new(&shape, backend, false),
             known_count: 0,
             payload_len_max: 0,

@@ -1,10 +1,10 @@
 //! Flat storage for what the coders hold: numbered payloads, numbered coding vectors, and sets of
-//! numbers. All of it is allocated once.
+//! numbers. All of it is allocated once, or lent ([`storage`](crate::storage)).
 
 use alloc::{vec, vec::Vec};
-use core::ops::{Deref, DerefMut};
 
 use crate::kernel::{Backend, Grid, Mirror, PADDING, Rows, RowsMut};
+use crate::storage::{Aligned, Storage, Supply};
 use crate::{CodecError, Field, MAX_BLOCK_SIZE, MAX_SYMBOL_SIZE};
 
 /// What the three coders are made for.
@@ -64,46 +64,6 @@ impl Shape {
     }
 }
 
-/// Bytes from the start of a cache line on, zeros at first.
-#[derive(Debug)]
-struct Aligned {
-    bytes: Vec<u8>,
-    start: usize,
-    len: usize,
-}
-
-impl Aligned {
-    fn new(len: usize) -> Self {
-        let bytes = vec![0; len + PADDING];
-        // Without an answer it works as well, only slower.
-        let start = bytes.as_ptr().align_offset(PADDING).min(PADDING);
-        Self { bytes, start, len }
-    }
-}
-
-impl Clone for Aligned {
-    fn clone(&self) -> Self {
-        let mut clone = Self::new(self.len);
-        clone.copy_from_slice(self);
-        clone
-    }
-}
-
-impl Deref for Aligned {
-    type Target = [u8];
-    #[inline]
-    fn deref(&self) -> &[u8] {
-        &self.bytes[self.start..][..self.len]
-    }
-}
-
-impl DerefMut for Aligned {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes[self.start..][..self.len]
-    }
-}
-
 /// Bytes of a row that a batch goes through at a time.
 const STRIP_LEN: usize = 4 * PADDING;
 
@@ -122,25 +82,18 @@ struct Size {
     used: u16,
 }
 
-/// Payloads, one to a slot, each with a length of its own, and followed by zeros.
-#[derive(Clone, Debug)]
-pub(crate) struct Payloads {
-    field: Field,
-    backend: Backend,
+/// How payloads lie, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
     stride: usize,
-    bytes: Aligned,
-    sizes: Vec<Size>,
-    /// Length of the shortest and of the longest payload since the last [`clear`](Self::clear).
-    shortest: u16,
-    longest: u16,
-    /// Groups of slots interleaved, for a backend and field that like them so.
-    mirror: Aligned,
-    mirrored: usize,
+    /// All slots; all groups.
+    slots_len: usize,
+    mirror_len: usize,
 }
 
-impl Payloads {
+impl Layout {
     /// Slots for a whole block; `mirrored` ones can be interleaved.
-    pub fn with_backend(shape: &Shape, backend: Backend, mirrored: bool) -> Self {
+    pub fn of_payloads(shape: &Shape, backend: Backend, mirrored: bool) -> Self {
         Self::with_stride(shape, backend, mirrored, padded_stride(shape.symbol_size_max))
     }
 
@@ -155,7 +108,7 @@ impl Payloads {
             ..=STRIP_LEN => size.next_multiple_of(PADDING),
             _ => padded_stride(size),
         };
-        Self::with_stride(&Shape { symbol_size_max: size, ..*shape }, backend, true, stride)
+        Self::with_stride(shape, backend, true, stride)
     }
 
     fn with_stride(shape: &Shape, backend: Backend, mirrored: bool, stride: usize) -> Self {
@@ -165,15 +118,49 @@ impl Payloads {
         };
         // The last slot is read as if it had whole cache lines.
         let beyond = if stride.is_multiple_of(PADDING) { 0 } else { PADDING };
+        let slots_len = (shape.block_size * stride).next_multiple_of(PADDING) + beyond;
+        Self { stride, slots_len, mirror_len: groups * stride }
+    }
+
+    /// Bytes of storage that all of it takes.
+    pub fn storage_len(&self) -> usize {
+        [self.slots_len, self.mirror_len].map(Aligned::<Vec<u8>>::taken).iter().sum()
+    }
+}
+
+/// Payloads, one to a slot, each with a length of its own, and followed by zeros.
+#[derive(Clone, Debug)]
+pub(crate) struct Payloads<S: Storage = Vec<u8>> {
+    field: Field,
+    backend: Backend,
+    stride: usize,
+    bytes: Aligned<S>,
+    sizes: Vec<Size>,
+    /// Length of the shortest and of the longest payload since the last [`clear`](Self::clear).
+    shortest: u16,
+    longest: u16,
+    /// Groups of slots interleaved, for a backend and field that like them so.
+    mirror: Aligned<S>,
+    mirrored: usize,
+}
+
+impl<S: Storage> Payloads<S> {
+    /// Slots for a whole block, which lie as the layout for it says.
+    pub fn new(
+        shape: &Shape,
+        backend: Backend,
+        layout: Layout,
+        supply: &mut impl Supply<Storage = S>,
+    ) -> Self {
         Self {
             field: shape.field,
             backend,
-            stride,
-            bytes: Aligned::new((shape.block_size * stride).next_multiple_of(PADDING) + beyond),
+            stride: layout.stride,
+            bytes: Aligned::from_supply(layout.slots_len, supply),
             sizes: vec![Size::default(); shape.block_size],
             shortest: u16::MAX,
             longest: 0,
-            mirror: Aligned::new(groups * stride),
+            mirror: Aligned::from_supply(layout.mirror_len, supply),
             mirrored: 0,
         }
     }
@@ -287,7 +274,7 @@ impl Payloads {
     /// `out`, and that of those `beside` to all of `beside_out`.
     pub fn combine_beside(
         &self,
-        beside: &Self,
+        beside: &Payloads,
         (vector, count): (&[u8], usize),
         out: &mut [u8],
         beside_out: &mut [u8],

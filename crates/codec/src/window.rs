@@ -15,7 +15,9 @@ mod ring;
 pub use decoder::WindowDecoder;
 pub use encoder::WindowEncoder;
 
-use crate::{CodecError, Density, Field, MAX_BLOCK_SIZE, MAX_SYMBOL_SIZE};
+use crate::rows::Shape;
+use crate::window::ring::Ring;
+use crate::{CodecError, Density, Field, MAX_BLOCK_SIZE};
 
 /// Most symbols that a window can have.
 pub const MAX_WINDOW_SIZE: usize = MAX_BLOCK_SIZE;
@@ -128,15 +130,17 @@ pub fn widen_id(low_bits: u32, near: u64) -> u64 {
     id.unwrap_or((near & !u64::from(u32::MAX)) | u64::from(low_bits))
 }
 
-/// Checks what a window is to be made of.
-fn check_sizes(window_size: usize, symbol_size_max: usize) -> Result<(), CodecError> {
+/// The ring of a window of that size, and the shape of what is in it.
+fn ring_of(
+    field: Field,
+    window_size: usize,
+    symbol_size_max: usize,
+) -> Result<(Ring, Shape), CodecError> {
     if !(1..=MAX_WINDOW_SIZE).contains(&window_size) {
         return Err(CodecError::WindowSize { given: window_size });
     }
-    if !(1..=MAX_SYMBOL_SIZE).contains(&symbol_size_max) {
-        return Err(CodecError::SymbolSizeMax { given: symbol_size_max });
-    }
-    Ok(())
+    let ring = Ring::new(window_size);
+    Ok((ring, Shape::new(field, ring.slots(), symbol_size_max)?))
 }
 
 /// One more than the last id of a run.

@@ -106,8 +106,8 @@ fn neon_agrees_with_the_schoolbook_under_emulation() {
     println!("by NEON: {}", result.unwrap_or_default());
 }
 
-/// The window coder, the generator, and all that is unsafe in the C interface; a selection,
-/// because Miri takes a thousand times as long.
+/// The window coder, the generator, block and window coders in memory lent to them, and all that is
+/// unsafe in the C interface; a selection, because Miri takes a thousand times as long.
 #[test]
 fn miri_finds_nothing() {
     if std::env::var_os("CORRIDOR_MIRI").is_none() {
@@ -121,7 +121,7 @@ fn miri_finds_nothing() {
     }
     let runs = [
         &["--lib", "--", "rfc_", "window"][..],
-        &["--test", "window_misuse"],
+        &["--test", "misuse", "--test", "window_misuse", "--test", "storage"],
         &["-p", "corridor-capi", "--lib", "--test", "interface"],
     ];
     for arguments in runs {

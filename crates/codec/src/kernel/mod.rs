@@ -23,6 +23,7 @@ mod gfni256;
 mod gfni512;
 mod groups;
 mod in_place;
+mod matrices;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
@@ -446,22 +447,16 @@ unsafe fn combine_groups(
 ) {
     let few = vectors.len() <= grouping.few.0 * size;
     let (tiles, combine) = if few { grouping.few } else { grouping.many };
-    let mut matrices = [const { MaybeUninit::<u64>::uninit() }; MATRICES_MAX];
+    let mut all = [const { MaybeUninit::<u64>::uninit() }; MATRICES_MAX];
     let group_count = rows.div_ceil(size);
     // Unused bits of the last byte are ignored.
     let used = 0xFF_u8 >> (8 - (rows - (group_count - 1) * size) * (8 / size));
-    let none = [0; MAX_BLOCK_SIZE / 2];
     for tile in 0..tiles {
-        let mut tile_vectors = [&none[..group_count]; 8];
-        let tile_outputs = vectors.iter().skip(tile * size).take(size);
-        tile_vectors.iter_mut().zip(tile_outputs).for_each(|(to, from)| *to = &from[..group_count]);
-        let places = matrices.iter_mut().skip(tile).step_by(tiles);
-        for (group, place) in (0..group_count).zip(places) {
-            let used = if group + 1 == group_count { used } else { 0xFF };
-            place.write(match field {
-                Field::Gf2 => u64::from_le_bytes(tile_vectors.map(|vector| vector[group] & used)),
-                _ => halves_matrix(tile_vectors[0][group] & used, tile_vectors[1][group] & used),
-            });
+        let vectors = vectors.chunks(size).nth(tile).unwrap_or_default();
+        let (of_groups, out) = ((group_count, used), &mut all[tile..]);
+        match field {
+            Field::Gf2 => matrices::of_bits(vectors, of_groups, out, tiles),
+            _ => matrices::of_halves(vectors, of_groups, out, tiles),
         }
     }
     let mut to = [core::ptr::null_mut(); OUTPUTS_MAX];
@@ -469,18 +464,7 @@ unsafe fn combine_groups(
         *to = out.as_mut_ptr();
     }
     // SAFETY: the caller's promise; there are as many matrices as groups, times tiles.
-    unsafe { combine(&groups, matrices.as_ptr().cast(), &to[..outs.len()], len) }
-}
-
-/// The bit matrix of two outputs over two symbols of GF(2^4), of the coefficients in one byte each.
-fn halves_matrix(first: u8, second: u8) -> u64 {
-    // Rows of the matrix are bytes, the lowest output bit last.
-    const LOW: u64 = 0x0F0F_0F0F_0000_0000;
-    const HIGH: u64 = 0x0000_0000_F0F0_F0F0;
-    let affine = |coefficient: u8| tables::GF16.affine[coefficient as usize];
-    let low = affine(first & 0xF) & LOW | (affine(first >> 4) & LOW) << 4;
-    let high = (affine(second & 0xF) & HIGH) >> 4 | affine(second >> 4) & HIGH;
-    low | high
+    unsafe { combine(&groups, all.as_ptr().cast(), &to[..outs.len()], len) }
 }
 
 /// Matrices of one call: `MAX_BLOCK_SIZE / 2` groups of sources, four of outputs, of GF(2^4).

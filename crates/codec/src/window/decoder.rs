@@ -7,14 +7,17 @@
 //! Because a pivot is the lowest id of its row, to give up the ids before `id` is to drop the rows
 //! with a pivot before it: no other row has them. What is kept has the highest rank possible.
 
+use alloc::vec::Vec;
+
 use rand::Rng;
 
 use crate::kernel::OUTPUTS_MAX;
 use crate::recoder::{TILE, tile};
 use crate::rows::Shape;
-use crate::window::equations::Equations;
+use crate::storage::{Heap, Lent, Storage, Supply};
+use crate::window::equations::{self, Equations};
 use crate::window::ring::{Ring, RingSet};
-use crate::window::{Coefficients, WindowOutcome, check_run, check_sizes, end_of};
+use crate::window::{Coefficients, WindowOutcome, check_run, end_of, ring_of};
 use crate::{Backend, CodecError, Field, MAX_BLOCK_SIZE, Recoded};
 
 /// A progressive decoder, and recoder, of a stream of source symbols.
@@ -53,7 +56,7 @@ use crate::{Backend, CodecError, Field, MAX_BLOCK_SIZE, Recoded};
 /// # Ok::<(), corridor_codec::CodecError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct WindowDecoder {
+pub struct WindowDecoder<S: Storage = Vec<u8>> {
     shape: Shape,
     window_size: usize,
     ring: Ring,
@@ -61,7 +64,7 @@ pub struct WindowDecoder {
     /// The slot of the base.
     start: usize,
     end: u64,
-    equations: Equations,
+    equations: Equations<S>,
     /// Symbols decoded.
     decoded: RingSet,
     /// Pivots of the rows that are not decoded symbols.
@@ -99,9 +102,67 @@ impl WindowDecoder {
         symbol_size_max: usize,
         backend: Backend,
     ) -> Result<Self, CodecError> {
-        check_sizes(window_size, symbol_size_max)?;
-        let ring = Ring::new(window_size);
-        let shape = Shape::new(field, ring.slots(), symbol_size_max)?;
+        Self::build(field, window_size, symbol_size_max, backend, &mut Heap)
+    }
+}
+
+/// In memory lent to it.
+impl<'a> WindowDecoder<&'a mut [u8]> {
+    /// A decoder that keeps payloads in `storage`, which is lent to it, and has instructions of
+    /// one's own choice. What is in the memory does not matter, nor how it is aligned; what is left
+    /// of it is not touched. Coding vectors and bookkeeping are its own. All else is as for
+    /// [`with_backend`](WindowDecoder::with_backend).
+    ///
+    /// ```
+    /// use corridor_codec::{Backend, Field, WindowDecoder};
+    ///
+    /// let (field, backend) = (Field::Gf256, Backend::detected());
+    /// let mut memory = vec![0; WindowDecoder::storage_len_bytes(field, 8, 4, backend)?];
+    /// let mut decoder = WindowDecoder::with_storage(field, 8, 4, backend, &mut memory)?;
+    /// decoder.add_source(0, b"zero")?;
+    /// assert_eq!(decoder.symbol(0), Some(&b"zero"[..]));
+    /// # Ok::<(), corridor_codec::CodecError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`new`](WindowDecoder::new); [`CodecError::BufferTooShort`] when `storage` has fewer than
+    /// [`storage_len_bytes`](Self::storage_len_bytes).
+    pub fn with_storage(
+        field: Field,
+        window_size: usize,
+        symbol_size_max: usize,
+        backend: Backend,
+        storage: &'a mut [u8],
+    ) -> Result<Self, CodecError> {
+        let expected = Self::storage_len_bytes(field, window_size, symbol_size_max, backend)?;
+        let mut lent = Lent::new(storage, expected)?;
+        Self::build(field, window_size, symbol_size_max, backend, &mut lent)
+    }
+
+    /// Bytes of storage that such a decoder takes.
+    ///
+    /// # Errors
+    /// As [`new`](WindowDecoder::new).
+    pub fn storage_len_bytes(
+        field: Field,
+        window_size: usize,
+        symbol_size_max: usize,
+        backend: Backend,
+    ) -> Result<usize, CodecError> {
+        let (_, shape) = ring_of(field, window_size, symbol_size_max)?;
+        Ok(equations::storage_len(&shape, backend))
+    }
+}
+
+impl<S: Storage> WindowDecoder<S> {
+    fn build(
+        field: Field,
+        window_size: usize,
+        symbol_size_max: usize,
+        backend: Backend,
+        supply: &mut impl Supply<Storage = S>,
+    ) -> Result<Self, CodecError> {
+        let (ring, shape) = ring_of(field, window_size, symbol_size_max)?;
         Ok(Self {
             shape,
             window_size,
@@ -109,7 +170,7 @@ impl WindowDecoder {
             base: 0,
             start: 0,
             end: 0,
-            equations: Equations::new(&shape, ring, backend),
+            equations: Equations::new(&shape, ring, backend, supply),
             decoded: RingSet::new(ring),
             pivots: RingSet::new(ring),
             fresh: RingSet::new(ring),

@@ -27,7 +27,8 @@
 use alloc::{vec, vec::Vec};
 
 use crate::kernel::{Backend, OUTPUTS_MAX, PADDING, Pivot, RowList};
-use crate::rows::{IndexSet, Matrix, Payloads, Shape};
+use crate::rows::{IndexSet, Layout, Matrix, Payloads, Shape};
+use crate::storage::{Storage, Supply};
 use crate::window::ring::Ring;
 use crate::{Field, MAX_BLOCK_SIZE, field};
 
@@ -36,7 +37,7 @@ const SOLVED_MAX: usize = 64;
 
 /// See the module. All places are slots.
 #[derive(Clone, Debug)]
-pub(super) struct Equations {
+pub(super) struct Equations<S: Storage = Vec<u8>> {
     field: Field,
     ring: Ring,
     backend: Backend,
@@ -48,8 +49,8 @@ pub(super) struct Equations {
     scratch: Matrix,
     /// Vectors of what is taken out of coded symbols.
     folds: Matrix,
-    payloads: Payloads,
-    solved: Payloads,
+    payloads: Payloads<S>,
+    solved: Payloads<S>,
     pivots: RowList,
     /// Places in this list of rows that may be determined.
     found: Vec<u16>,
@@ -65,12 +66,32 @@ pub(super) struct Equations {
 const ARRIVING: usize = 0;
 const LEFT: usize = 1;
 
-impl Equations {
+/// Bytes of storage that payloads take.
+pub(super) fn storage_len(shape: &Shape, backend: Backend) -> usize {
+    layouts(shape, backend).iter().map(Layout::storage_len).sum()
+}
+
+/// What is held, and what is solved for.
+fn layouts(shape: &Shape, backend: Backend) -> [Layout; 2] {
+    [*shape, solved_shape(shape)].map(|shape| Layout::of_payloads(&shape, backend, false))
+}
+
+fn solved_shape(shape: &Shape) -> Shape {
+    Shape { block_size: shape.block_size.min(SOLVED_MAX), ..*shape }
+}
+
+impl<S: Storage> Equations<S> {
     /// For symbols of that shape, whose block is the ring.
-    pub fn new(shape: &Shape, ring: Ring, backend: Backend) -> Self {
+    pub fn new(
+        shape: &Shape,
+        ring: Ring,
+        backend: Backend,
+        supply: &mut impl Supply<Storage = S>,
+    ) -> Self {
         let slots = ring.slots();
         let rows = Matrix::with_backend(shape, backend, slots);
-        let solved = Shape { block_size: slots.min(SOLVED_MAX), ..*shape };
+        let solved = solved_shape(shape);
+        let [of_payloads, of_solved] = layouts(shape, backend);
         let len = rows.len();
         let mut equations = Self {
             field: shape.field,
@@ -80,8 +101,8 @@ impl Equations {
             arrived: Matrix::with_backend(shape, backend, slots),
             scratch: Matrix::with_backend(shape, backend, 2),
             folds: Matrix::with_backend(shape, backend, OUTPUTS_MAX),
-            payloads: Payloads::with_backend(shape, backend, false),
-            solved: Payloads::with_backend(&solved, backend, false),
+            payloads: Payloads::new(shape, backend, of_payloads, supply),
+            solved: Payloads::new(&solved, backend, of_solved, supply),
             pivots: RowList::new(slots),
             found: vec![0; slots],
             determined: Vec::with_capacity(slots),
