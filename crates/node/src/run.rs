@@ -146,6 +146,8 @@ impl<'a> Driver<'a> {
             self.deliver()?;
             self.tell_events();
             let more = self.transmit()?;
+            // What has left may be news for the host's TCP.
+            self.deliver()?;
             let ready = self.wait(signals, more)?;
             if ready.signal {
                 match signals.next()? {

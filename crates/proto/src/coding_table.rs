@@ -42,6 +42,9 @@ pub struct CodingTable {
     /// Window mode: whether both ways share the air; found out unless told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub half_duplex: Option<HalfDuplex>,
+    /// Window mode: make the windows of TCP's receivers shorter rather than let a queue stand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clamp_windows: Option<bool>,
     /// Longest source symbol, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub symbol_size: Option<u16>,
@@ -179,6 +182,7 @@ impl CodingTable {
                 Some(HalfDuplex::Found(Auto::Auto)) => None,
                 None => base.half_duplex,
             },
+            clamp_windows: self.clamp_windows.unwrap_or(base.clamp_windows),
             mode: base.mode,
             window_size: self.window_size.unwrap_or(base.window_size),
             goal: self.goal.map_or(base.goal, |name| match name {

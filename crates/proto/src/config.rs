@@ -131,7 +131,8 @@ pub struct CodingParams {
     /// much redundancy. Of what follows only `field` is used then.
     pub tcp_nc: Option<Redundancy>,
     /// Blocks or a sliding window. Of what follows, window mode uses `field`, `symbol_size`,
-    /// `window_size`, `goal`, `delivery`, `half_duplex`, `delivery_deadline` and `ack_interval`.
+    /// `window_size`, `goal`, `delivery`, `half_duplex`, `clamp_windows`, `delivery_deadline` and
+    /// `ack_interval`.
     pub mode: Mode,
     /// Field of the coding coefficients.
     pub field: Field,
@@ -148,6 +149,9 @@ pub struct CodingParams {
     /// Both ways share the air, as on Wi-Fi: what is not sent here the other station may send, and
     /// feedback takes air from what it is about. `None`: it is found out.
     pub half_duplex: Option<bool>,
+    /// The windows that TCP's receivers offer are made shorter where more would only stand in the
+    /// ingress queue.
+    pub clamp_windows: bool,
     /// Longest source symbol in bytes; bounds the MTU of the tunnel. 0: what the underlay fits.
     pub symbol_size: u16,
     /// How long the encoder waits for an acknowledgement before it sends more.
@@ -185,6 +189,7 @@ impl CodingParams {
             goal: Goal::Throughput,
             delivery: Delivery::Auto,
             half_duplex: None,
+            clamp_windows: true,
             field: Field::Gf2,
             order: Order::OnTheFly,
             block_size: 150,
@@ -223,6 +228,7 @@ impl Default for CodingParams {
             goal: Goal::Throughput,
             delivery: Delivery::Auto,
             half_duplex: None,
+            clamp_windows: true,
             field: Field::Gf256,
             order: Order::Systematic,
             block_size: 32,

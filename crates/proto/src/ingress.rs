@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 mod aqm_tests;
+mod clamp;
 mod codel;
 mod fair;
 mod flow;
@@ -15,9 +16,10 @@ use std::collections::VecDeque;
 
 use corridor_base::Time;
 
-use crate::config::Goal;
+use crate::config::CodingParams;
 use crate::rtt::RttEstimator;
 use crate::stats::Stats;
+use clamp::Pace;
 use fair::FairQueue;
 pub(crate) use patience::Air;
 use patience::Patience;
@@ -38,10 +40,12 @@ impl IngressQueue {
     }
 
     /// A fair queue; `seed` spreads flows over queues.
-    pub(crate) fn fair(packets_max: usize, goal: Goal, seed: u64) -> Self {
-        let patience = Patience::new(goal);
+    pub(crate) fn fair(packets_max: usize, coding: &CodingParams, seed: u64) -> Self {
+        let patience = Patience::new(coding.goal);
         let params = patience.params(Duration::ZERO);
-        IngressQueue::Fair(Box::new((FairQueue::new(packets_max, params, seed), patience)))
+        let mut queue = FairQueue::new(packets_max, params, seed);
+        queue.set_clamp(coding.clamp_windows);
+        IngressQueue::Fair(Box::new((queue, patience)))
     }
 
     /// The round trip through the tunnel was measured, and how the air was used since last time.
@@ -50,6 +54,7 @@ impl IngressQueue {
             let (queue, patience) = &mut **fair;
             patience.note(rtt.smoothed(), air);
             queue.set_params(patience.params(rtt.timeout()));
+            queue.set_pace(Pace { packets_per_s: air.packets_per_s });
         }
     }
 
@@ -58,6 +63,22 @@ impl IngressQueue {
         match self {
             IngressQueue::Fifo(queue) => queue.push(packet),
             IngressQueue::Fair(fair) => fair.0.push(now, packet, stats),
+        }
+    }
+
+    /// A packet is about to be delivered to the host; the window in it may be clamped.
+    pub(crate) fn clamp_window(&mut self, packet: &mut [u8], stats: &mut Stats) {
+        if let IngressQueue::Fair(fair) = self {
+            fair.0.clamp_window(packet, stats);
+        }
+    }
+
+    /// Writes a packet that tells a TCP sender of the host of a longer window, if one should hear
+    /// of it.
+    pub(crate) fn window_update(&mut self, out: &mut Vec<u8>, stats: &mut Stats) -> bool {
+        match self {
+            IngressQueue::Fifo(_) => false,
+            IngressQueue::Fair(fair) => fair.0.window_update(out, stats),
         }
     }
 
@@ -167,7 +188,7 @@ mod tests {
     #[test]
     fn acknowledgements_wait_for_each_other_and_for_nobody_else() {
         let (mut queue, mut stats) =
-            (IngressQueue::fair(100, Goal::Throughput, 1), Stats::default());
+            (IngressQueue::fair(100, &CodingParams::window(), 1), Stats::default());
         let hold = Duration::from_millis(10);
         let (begin, later) = (Time::from_millis(5), Time::from_millis(9));
         assert_eq!(queue.held_until(begin, hold), None, "there is nothing to hold");
@@ -191,7 +212,7 @@ mod tests {
     #[test]
     fn waiting_by_intent_is_not_taken_for_congestion() {
         let (mut queue, mut stats) =
-            (IngressQueue::fair(100, Goal::Throughput, 1), Stats::default());
+            (IngressQueue::fair(100, &CodingParams::window(), 1), Stats::default());
         let hold = Duration::from_millis(10);
         for ms in 0..5_000u64 {
             let now = Time::from_millis(ms);
@@ -208,7 +229,7 @@ mod tests {
     #[test]
     fn a_small_flow_does_not_wait_behind_a_large_one() {
         let (mut queue, mut stats) =
-            (IngressQueue::fair(100, Goal::Throughput, 1), Stats::default());
+            (IngressQueue::fair(100, &CodingParams::window(), 1), Stats::default());
         for _ in 0..50 {
             queue.push(Time::ZERO, &udp(1, 1400, 0), &mut stats);
         }
@@ -229,7 +250,7 @@ mod tests {
     #[test]
     fn two_large_flows_share_by_bytes() {
         let (mut queue, mut stats) =
-            (IngressQueue::fair(1_000, Goal::Throughput, 1), Stats::default());
+            (IngressQueue::fair(1_000, &CodingParams::window(), 1), Stats::default());
         for _ in 0..300 {
             queue.push(Time::ZERO, &udp(1, 1400, 0), &mut stats);
             queue.push(Time::ZERO, &udp(2, 700, 0), &mut stats);
@@ -246,7 +267,7 @@ mod tests {
     #[test]
     fn the_longest_queue_pays_when_all_are_full() {
         let (mut queue, mut stats) =
-            (IngressQueue::fair(10, Goal::Throughput, 1), Stats::default());
+            (IngressQueue::fair(10, &CodingParams::window(), 1), Stats::default());
         for _ in 0..10 {
             assert!(queue.push(Time::ZERO, &udp(1, 1400, 0), &mut stats));
         }
@@ -258,7 +279,7 @@ mod tests {
     /// 1000 packets a second come, 900 go: a queue that would grow for ever.
     fn overload(ecn: u8) -> (Duration, Stats) {
         let (mut queue, mut stats) =
-            (IngressQueue::fair(10_000, Goal::Throughput, 1), Stats::default());
+            (IngressQueue::fair(10_000, &CodingParams::window(), 1), Stats::default());
         let mut longest_late = Duration::ZERO;
         let mut entered = VecDeque::new();
         for ms in 0..20_000u64 {

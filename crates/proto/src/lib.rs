@@ -71,6 +71,7 @@ mod session;
 mod station;
 mod stats;
 mod symbol;
+mod tcp;
 pub mod tcpnc;
 mod unseal;
 mod window;

@@ -186,7 +186,8 @@ impl Station {
         };
         let ingress = match (config.coding.mode, config.role) {
             (Mode::Window, Role::Endpoint { .. }) => {
-                IngressQueue::fair(config.ingress_packets, config.coding.goal, fork().next_u64())
+                let seed = fork().next_u64();
+                IngressQueue::fair(config.ingress_packets, &config.coding, seed)
             }
             _ => IngressQueue::fifo(config.ingress_packets),
         };
@@ -381,7 +382,18 @@ impl Station {
 
     /// The next packet for the host, valid until the next call.
     pub fn poll_packet(&mut self) -> Option<&[u8]> {
-        self.shared.egress.pop()
+        let Shared { ingress, egress, stats, .. } = &mut self.shared;
+        if egress.len() == 0 {
+            let mut update = egress.buffer();
+            if ingress.window_update(&mut update, stats) {
+                egress.push_buffer(update);
+                return egress.pop().map(|packet| &*packet);
+            }
+            egress.put_back(update);
+        }
+        let packet = egress.pop()?;
+        ingress.clamp_window(packet, stats);
+        Some(packet)
     }
 
     /// The next event.

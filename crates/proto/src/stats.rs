@@ -14,6 +14,10 @@ pub struct Stats {
     pub packets_dropped_codel: u64,
     /// Packets marked at ingress to tell their flow of congestion.
     pub packets_marked: u64,
+    /// Acknowledgements of TCP delivered with a shorter window, in window mode.
+    pub windows_clamped: u64,
+    /// Acknowledgements made to tell a sender of a longer window.
+    pub window_updates_sent: u64,
     /// Packets refused because they are longer than the tunnel's MTU, or empty.
     pub packets_refused: u64,
     /// Packets sent with their headers as differences, in window mode.

@@ -123,6 +123,7 @@ pub(super) const TABLES: &[Table] = &[
                 &["auto", "in-order", "immediate"],
             ),
             key("half_duplex", "true, false or \"auto\""),
+            key("clamp_windows", "true or false"),
             key("redundancy", "a factor from 1 to 10"),
             key("adaptive", "true or false"),
             word("field", "\"gf2\", \"gf16\" or \"gf256\"", &["gf2", "gf16", "gf256"]),

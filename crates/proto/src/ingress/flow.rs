@@ -9,15 +9,32 @@ const FRAGMENT: u16 = 0x3fff;
 /// A number that all packets of one flow share: over addresses, protocol, and ports if there are.
 /// What is no IP packet belongs to one flow.
 pub(crate) fn hash(packet: &[u8], seed: u64) -> u64 {
-    let (key, ports) = match packet.first().map(|first| first >> 4) {
+    let (addresses, ports) = key(packet);
+    fold(seed, addresses.iter().chain(ports))
+}
+
+/// The number of the flow that goes the other way.
+pub(crate) fn hash_reversed(packet: &[u8], seed: u64) -> u64 {
+    let (addresses, ports) = key(packet);
+    let (from, to) = addresses.split_at(addresses.len() / 2);
+    let (from_port, to_port) = ports.split_at(ports.len() / 2);
+    fold(seed, to.iter().chain(from).chain(to_port).chain(from_port))
+}
+
+fn fold<'a>(seed: u64, key: impl Iterator<Item = &'a u8>) -> u64 {
+    key.fold(seed ^ 0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// Addresses; ports, or the protocol.
+fn key(packet: &[u8]) -> (&[u8], &[u8]) {
+    match packet.first().map(|first| first >> 4) {
         Some(4) => ipv4_key(packet),
         Some(6) => ipv6_key(packet),
         _ => None,
     }
-    .unwrap_or((&[], &[]));
-    key.iter().chain(ports).fold(seed ^ 0xcbf2_9ce4_8422_2325, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    .unwrap_or_default()
 }
 
 /// Addresses, and the ports.

@@ -54,6 +54,8 @@ pub(crate) struct Air {
     pub(crate) shared: bool,
     /// Share of the frames lost, 0 to 1.
     pub(crate) loss_ratio: f64,
+    /// Full packets a second that can leave.
+    pub(crate) packets_per_s: f64,
 }
 
 /// What CoDel's target follows.

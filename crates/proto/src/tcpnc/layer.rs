@@ -19,12 +19,13 @@ use core::time::Duration;
 use corridor_base::rand::Rng;
 use corridor_base::{Stream, Time};
 
-use super::ip::{self, End, IP_HEADER_LEN_MAX, PureAck, TcpView};
+use super::ip;
 use super::wire::Feedback;
 use super::{
     NcError, NcParams, NcReceiver, NcSender, OVERHEAD_MAX, SEGMENT_PREFIX_LEN, Segment,
     SegmentOutcome,
 };
+use crate::tcp::{End, IP_HEADER_LEN_MAX, PureAck, TcpView};
 
 /// Most connections at once; others pass uncoded.
 pub const CONNECTIONS_MAX: usize = 32;

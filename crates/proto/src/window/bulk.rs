@@ -51,11 +51,11 @@ impl Bulk {
         &mut self,
         now: Time,
         rtt: Duration,
-        (shared, loss_ratio): (bool, f64),
+        (shared, loss_ratio, packets_per_s): (bool, f64, f64),
     ) -> Air {
         let passed = now - core::mem::replace(&mut self.told_at, now);
         let bulk = if self.is_on(now, rtt) { passed } else { Duration::ZERO };
-        Air { bulk, starved: core::mem::take(&mut self.starved), shared, loss_ratio }
+        Air { bulk, starved: core::mem::take(&mut self.starved), shared, loss_ratio, packets_per_s }
     }
 }
 

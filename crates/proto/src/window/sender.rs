@@ -280,7 +280,8 @@ impl WindowSender {
 
     /// How the air was used since this was asked last.
     pub(crate) fn take_air(&mut self, now: Time) -> Air {
-        self.bulk.take(now, self.rtt.timeout(), (self.shares_air, self.loss_ratio))
+        let packets_per_s = (1.0 - self.loss_ratio) * self.rate.through_per_s();
+        self.bulk.take(now, self.rtt.timeout(), (self.shares_air, self.loss_ratio, packets_per_s))
     }
 
     /// How long the oldest symbol has waited, in round trips.
