@@ -117,9 +117,9 @@ fn connect(plan: &Plan) -> Result<Option<TcpStream>, LabError> {
     Ok(Some(socket.into()))
 }
 
-/// Writes records until the end of the interval, so many at once. Without a rate, their delay counts
-/// from when they leave the host; with one, they are stamped when they are due, so that it includes
-/// waiting for the socket.
+/// Writes records until the end of the interval, so many at once. Without a rate, their delays
+/// count from when they leave the host; with one, records are stamped when they are due, so that
+/// their delays include waiting for the socket.
 fn write_records(
     mut stream: &TcpStream,
     rate_bps: Option<f64>,
