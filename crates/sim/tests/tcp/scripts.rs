@@ -218,7 +218,15 @@ fn segment(words: &[&str]) -> Segment {
         let (start, end) = range.split_once('-').unwrap();
         *place = SackRange { start: start.parse().unwrap(), end: end.parse().unwrap() };
     }
-    Segment::Ack { next: number, echo, echo_retransmission: false, sack, congestion_echo: ce }
+    let window_end = value("until").map(|end| end.parse().unwrap());
+    Segment::Ack {
+        next: number,
+        echo,
+        echo_retransmission: false,
+        sack,
+        congestion_echo: ce,
+        window_end,
+    }
 }
 
 /// A segment that was sent.
@@ -266,6 +274,7 @@ scripts!(
     idle_restart,
     strange_acks,
     receiver_rfc2018,
+    receiver_window,
     receiver_delayed,
     receiver_go_back_n,
     receiver_positive,
