@@ -1,6 +1,7 @@
 //! What clamped windows promise, whatever comes in whatever order: nothing that the receiver has
 //! not promised, nothing taken back, and no other change to any packet.
 
+mod closed_loop;
 mod segments;
 
 use core::time::Duration;
@@ -36,6 +37,7 @@ fn set_pace(queue: &mut IngressQueue, packets_per_s: f64) {
 #[derive(Clone, Copy, Debug)]
 struct Setup {
     v6: bool,
+    connection: u16,
     /// Window scales of the near and the far host.
     scales: [Option<u8>; 2],
     firsts: [u32; 2],
@@ -54,6 +56,7 @@ impl Setup {
     fn usual() -> Self {
         Setup {
             v6: false,
+            connection: 0,
             scales: [Some(7); 2],
             firsts: [1_000, 2_000],
             timestamps: true,
@@ -102,7 +105,7 @@ impl Setup {
         if self.timestamps {
             options.splice(0..0, [1, 1, 8, 10, 0, 0, 0, 9, 0, 0, 0, 8]);
         }
-        let ends = Ends { v6: self.v6, near_sends: host == 0 };
+        let ends = Ends { v6: self.v6, near_sends: host == 0, connection: self.connection };
         let segment = Segment { ends, sequence, ack, flags, window, options, payload_len };
         let mut packet = segment.to_packet();
         if self.unsealed {

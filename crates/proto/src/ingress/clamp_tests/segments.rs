@@ -4,7 +4,7 @@ use etherparse::{PacketBuilder, SlicedPacket, TcpHeader, TransportSlice};
 
 use crate::tcp::TcpView;
 
-/// Ports of the near and the far host.
+/// Ports of the near host's first connection, and of the far host.
 const PORTS: [u16; 2] = [40_000, 7_700];
 
 /// Who sends to whom.
@@ -12,6 +12,7 @@ const PORTS: [u16; 2] = [40_000, 7_700];
 pub(super) struct Ends {
     pub(super) v6: bool,
     pub(super) near_sends: bool,
+    pub(super) connection: u16,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,7 +40,8 @@ impl Segment {
     /// The packet, with right checksums.
     pub(super) fn to_packet(&self) -> Vec<u8> {
         let order = if self.ends.near_sends { [0, 1] } else { [1, 0] };
-        let [from, to] = order.map(|host: u8| (host + 1, PORTS[usize::from(host)]));
+        let ports = [PORTS[0] + self.ends.connection, PORTS[1]];
+        let [from, to] = order.map(|host: u8| (host + 1, ports[usize::from(host)]));
         let ip = if self.ends.v6 {
             let address = |host| {
                 let mut address = [0; 16];

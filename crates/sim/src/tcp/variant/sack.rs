@@ -100,9 +100,12 @@ impl Sack {
         if self.rescued.is_some_and(|point| core.flight.una() <= point) {
             return None;
         }
+        let (last, _) = core.flight.packets().rfind(|(_, sent)| !sent.sacked)?;
+        if !core.may_go(last) {
+            return None;
+        }
         self.rescued = core.recover;
-        let mut unmarked = core.flight.packets().filter(|(_, sent)| !sent.sacked);
-        unmarked.rfind(|&(sequence, _)| core.may_go(sequence)).map(|(sequence, _)| sequence)
+        Some(last)
     }
 }
 
