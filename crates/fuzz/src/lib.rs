@@ -4,7 +4,8 @@
 //! after each one that the decoder agrees with its [`Twin`], which solves the whole system anew.
 //! They panic when it does not. [`wire`] reads them as a frame's body, which has to be written as
 //! it was read; [`headers`] as packets, which have to come out of window mode's header compression
-//! as they went in. Three callers share them: `cargo fuzz` (in `crates/codec/fuzz`), the replay of
+//! as they went in; [`clamp`] as segments of two hosts, whose windows are clamped on the way, and of
+//! which nothing else changes. Three callers share them: `cargo fuzz` (in `crates/codec/fuzz`), the replay of
 //! the checked-in corpus, and property tests on random bytes.
 //!
 //! ```
@@ -12,10 +13,12 @@
 //! corridor_fuzz::block(&[]);
 //! corridor_fuzz::wire(b"\x06 feedback about a window, perhaps");
 //! corridor_fuzz::headers(b"segments of TCP");
+//! corridor_fuzz::clamp(b"more segments of TCP");
 //! ```
 #![forbid(unsafe_code)]
 
 mod block;
+mod clamp;
 mod headers;
 mod input;
 mod twin;
@@ -23,6 +26,7 @@ mod window;
 mod wire;
 
 pub use block::block;
+pub use clamp::clamp;
 pub use headers::headers;
 pub use twin::{Twin, combine, unpack};
 pub use window::window;

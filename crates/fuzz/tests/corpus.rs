@@ -1,5 +1,5 @@
 //! The checked-in corpus, replayed: inputs that `cargo fuzz` found to reach different code (those
-//! of `headers` are drawn at random), and any that once made a target fail.
+//! of `headers` and `clamp` are drawn at random), and any that once made a target fail.
 
 use std::fs;
 use std::path::Path;
@@ -19,6 +19,13 @@ fn replay(target: &str, run: fn(&[u8])) {
 #[test]
 fn block() {
     replay("block", corridor_fuzz::block);
+}
+
+#[test]
+fn clamp() {
+    replay("clamp", |data| {
+        corridor_fuzz::clamp(data);
+    });
 }
 
 #[test]

@@ -28,7 +28,29 @@ proptest! {
     }
 
     #[test]
+    fn nothing_but_windows_changes(data in vec_of(any::<u8>(), 0..600)) {
+        corridor_fuzz::clamp(&data);
+    }
+
+    #[test]
     fn window_coders_agree_with_their_twins(data in vec_of(any::<u8>(), 0..700)) {
         corridor_fuzz::window(&data);
     }
+}
+
+/// Random bytes get so far that windows are written anew and updates are made.
+#[test]
+fn windows_do_change() {
+    let mut state = 1u64;
+    let mut byte = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 40) as u8
+    };
+    let (mut clamped, mut updates) = (0, 0);
+    for _ in 0..60 {
+        let data: Vec<u8> = (0..600).map(|_| byte()).collect();
+        let (more_clamped, more_updates) = corridor_fuzz::clamp(&data);
+        (clamped, updates) = (clamped + more_clamped, updates + more_updates);
+    }
+    assert!(clamped > 0 && updates > 0, "{clamped} and {updates}");
 }

@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod aqm_tests;
 mod clamp;
+#[cfg(test)]
+mod clamp_tests;
 mod codel;
 mod fair;
 mod flow;

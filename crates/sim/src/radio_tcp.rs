@@ -5,8 +5,10 @@
 //! fill a segment each. Without a rate, the application writes as long as less than two are unsent,
 //! and a record is stamped when it is written; with a rate, when it is due, so that its delay
 //! includes the wait for TCP. A record's delay ends when all before it have arrived too. Senders
-//! are set as kernels are (`sender_config`); connections exist from the start.
+//! are set as kernels are (`sender_config`). Connections come about before the load begins, or not
+//! at all, as in the lab.
 
+mod opening;
 mod packet;
 
 use std::cell::RefCell;
@@ -23,9 +25,10 @@ use corridor_scenario::{
 };
 use hdrhistogram::Histogram;
 
+use self::opening::Opening;
+use self::packet::{Content, Kind};
 use crate::tcp::{
-    Receiver, ReceiverConfig, Reduction, RtoConfig, Segment, Sender, SenderConfig, Variant,
-    VegasConfig,
+    Receiver, ReceiverConfig, Reduction, RtoConfig, Sender, SenderConfig, Variant, VegasConfig,
 };
 use crate::udp::{
     SimError, WARM_UP, air_shares, check_run, delay_histogram, delays, radio_medium, station,
@@ -38,6 +41,8 @@ const UNSENT_PACKETS_MAX: u64 = 2;
 /// Packets of data that wait unsent when the application has a rate and TCP cannot follow; the
 /// application then waits. About what a kernel's send buffer grows to.
 const BACKLOG_PACKETS_MAX: u64 = 4_096;
+/// Longest time until all connections are there; others then never send, as in the lab.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// Largest window in packets: what a kernel's receive buffer of 6 MB offers at most.
 const WINDOW_PACKETS_MAX: u32 = 2_048;
 /// Longest delay of an acknowledgement in the Linux kernel at first (`TCP_DELACK_MIN`).
@@ -84,14 +89,15 @@ struct Hosts {
     flows: Vec<Flow>,
     inboxes: [Inbox; 2],
     packet: Vec<u8>,
-    end: Time,
+    /// Load that is not measured, and load that is.
+    warm_up: Duration,
+    duration: Duration,
 }
 
 impl Hosts {
     fn new(scenario: &Scenario, run: &Run, warm_up: Duration) -> Result<Self, SimError> {
         check_run(scenario, run)?;
-        let start = Time::ZERO + warm_up;
-        let end = start + Duration::from_secs_f64(run.duration_s);
+        let duration = Duration::from_secs_f64(run.duration_s);
         let inboxes = [SOURCE, DESTINATION].map(|_| Inbox::default());
         let mut nodes = Vec::new();
         for index in 0..run.stations() {
@@ -107,23 +113,33 @@ impl Hosts {
             Direction::Forward => &[(SOURCE, DESTINATION)],
             Direction::Both => &[(SOURCE, DESTINATION), (DESTINATION, SOURCE)],
         };
-        let flows = directions.iter().map(|&ends| Flow::new(run, ends, mtu, (start, end)));
+        let flows = directions.iter().map(|&ends| Flow::new(run, ends, mtu));
         let flows = flows.collect::<Result<Vec<_>, _>>()?;
-        Ok(Hosts { world, flows, inboxes, packet: Vec::new(), end })
+        Ok(Hosts { world, flows, inboxes, packet: Vec::new(), warm_up, duration })
     }
 
     fn run(&mut self) {
-        let end = self.end;
         self.work();
-        while let Some(at) = self.next_event().filter(|&at| at < end) {
-            if self.world.is_watched_enough() {
-                return;
-            }
+        let is_open = |hosts: &Self| hosts.flows.iter().all(|flow| flow.opening.is_over());
+        self.run_until(Time::ZERO + CONNECT_MAX, is_open);
+        let begin = self.world.now();
+        let start = begin + self.warm_up;
+        let end = start + self.duration;
+        self.flows.iter_mut().for_each(|flow| flow.begin(begin, (start, end)));
+        self.work();
+        self.run_until(end, |_| false);
+        self.flows.iter_mut().for_each(|flow| flow.note_window(end));
+    }
+
+    /// Runs until a time, or until something has come about.
+    fn run_until(&mut self, end: Time, is_done: impl Fn(&Self) -> bool) {
+        while !is_done(self) && !self.world.is_watched_enough() {
+            let Some(at) = self.next_event().filter(|&at| at < end) else {
+                return self.world.run_until(end);
+            };
             self.world.run_until(at);
             self.work();
         }
-        self.world.run_until(end);
-        self.flows.iter_mut().for_each(|flow| flow.note_window(end));
     }
 
     fn next_event(&mut self) -> Option<Time> {
@@ -146,9 +162,9 @@ impl Hosts {
             }
             for index in 0..self.flows.len() {
                 self.flows[index].advance(now);
-                while let Some((host, segment)) = self.flows[index].poll_transmit(now) {
+                while let Some((host, content)) = self.flows[index].poll_transmit(now) {
                     is_done = false;
-                    self.send(now, index, host, &segment);
+                    self.send(now, index, host, &content);
                 }
             }
             if is_done {
@@ -163,20 +179,24 @@ impl Hosts {
         let Some(parsed) = packet::parse(packet) else { return };
         let Some(flow) = self.flows.get_mut(parsed.flow) else { return };
         let payload_bytes = flow.sender.config().payload_bytes;
-        if parsed.is_data {
-            let near = flow.receiver.next_expected();
-            flow.receiver.handle_segment(now, &parsed.segment(now, near, payload_bytes));
-            flow.note_delivered(now);
-        } else {
-            let near = flow.sender.acknowledged();
-            flow.sender.handle_segment(now, &parsed.segment(now, near, payload_bytes));
+        match parsed.kind {
+            Kind::Data => {
+                let near = flow.receiver.next_expected();
+                flow.receiver.handle_segment(now, &parsed.segment(now, near, payload_bytes));
+                flow.note_delivered(now);
+            }
+            Kind::Ack => {
+                let near = flow.sender.acknowledged();
+                flow.sender.handle_segment(now, &parsed.segment(now, near, payload_bytes));
+            }
+            kind => flow.opening.note(kind),
         }
     }
 
-    fn send(&mut self, now: Time, flow: usize, host: usize, segment: &Segment) {
+    fn send(&mut self, now: Time, flow: usize, host: usize, content: &Content) {
         self.packet.clear();
         let payload_bytes = self.flows[flow].sender.config().payload_bytes;
-        packet::write(segment, flow, payload_bytes, now, &mut self.packet);
+        packet::write(content, flow, payload_bytes, now, &mut self.packet);
         // A full ingress queue drops it, and counts.
         self.world.node_mut(host).station.handle_packet(now, &self.packet);
     }
@@ -206,6 +226,9 @@ impl Hosts {
 struct Flow {
     from: usize,
     to: usize,
+    opening: Opening,
+    /// When the application began to write, if it has.
+    begun: Option<Time>,
     sender: Sender,
     receiver: Receiver,
     /// Time between two records, for an application with a rate.
@@ -224,36 +247,40 @@ struct Flow {
 }
 
 impl Flow {
-    fn new(
-        run: &Run,
-        (from, to): (usize, usize),
-        mtu: usize,
-        (measured_from, measured_until): (Time, Time),
-    ) -> Result<Self, SimError> {
+    fn new(run: &Run, (from, to): (usize, usize), mtu: usize) -> Result<Self, SimError> {
         let config = sender_config(variant(run)?, mtu);
         let interval_ns = |bps: f64| 8e9 * f64::from(config.payload_bytes) / bps;
         Ok(Flow {
             from,
             to,
+            opening: Opening::new(Time::ZERO),
+            begun: None,
             sender: Sender::new(config)?,
             receiver: Receiver::new(receiver_config())?,
             interval_ns: run.offered_bps.map(interval_ns),
             stamps: VecDeque::new(),
             delivered: 0,
-            measured_from,
-            measured_until,
+            measured_from: Time::ZERO,
+            measured_until: Time::ZERO,
             bytes: 0,
             delays: delay_histogram(),
             window_seconds: 0.0,
             window: 0.0,
-            window_noted_at: measured_from,
+            window_noted_at: Time::ZERO,
         })
+    }
+
+    /// The application begins to write, if there is a connection; what is measured, is told.
+    fn begin(&mut self, now: Time, (measured_from, measured_until): (Time, Time)) {
+        self.begun = self.opening.is_over().then_some(now);
+        self.opening.give_up();
+        (self.measured_from, self.measured_until) = (measured_from, measured_until);
     }
 
     /// When the next record is due, with a rate.
     fn record_due(&self) -> Option<Time> {
-        let interval_ns = self.interval_ns?;
-        Some(Time::from_nanos((self.sender.offered() as f64 * interval_ns) as u64))
+        let (begun, interval_ns) = (self.begun?, self.interval_ns?);
+        Some(begun + Duration::from_nanos((self.sender.offered() as f64 * interval_ns) as u64))
     }
 
     fn unsent(&self) -> u64 {
@@ -262,7 +289,8 @@ impl Flow {
 
     fn timers(&self) -> impl Iterator<Item = Time> {
         let record = self.record_due().filter(|_| self.unsent() < BACKLOG_PACKETS_MAX);
-        [self.sender.poll_timeout(), self.receiver.poll_timeout(), record].into_iter().flatten()
+        let segments = [self.sender.poll_timeout(), self.receiver.poll_timeout()];
+        segments.into_iter().chain([record, self.opening.poll_timeout()]).flatten()
     }
 
     /// Lets timers fire, and the application write.
@@ -274,7 +302,7 @@ impl Flow {
     }
 
     fn write_records(&mut self, now: Time) {
-        loop {
+        while self.begun.is_some() {
             let stamp = match self.record_due() {
                 Some(due) if due <= now && self.unsent() < BACKLOG_PACKETS_MAX => due,
                 None if self.unsent() < UNSENT_PACKETS_MAX => now,
@@ -285,13 +313,19 @@ impl Flow {
         }
     }
 
-    /// The next segment, and the host that sends it.
-    fn poll_transmit(&mut self, now: Time) -> Option<(usize, Segment)> {
+    /// What is sent next, and the host that sends it.
+    fn poll_transmit(&mut self, now: Time) -> Option<(usize, Content)> {
+        if let Some(content) = self.opening.poll_sender(now) {
+            return Some((self.from, content));
+        }
+        if let Some(content) = self.opening.poll_receiver() {
+            return Some((self.to, content));
+        }
         if let Some(segment) = self.sender.poll_transmit(now) {
             self.write_records(now);
-            return Some((self.from, segment));
+            return Some((self.from, Content::Segment(segment)));
         }
-        Some((self.to, self.receiver.poll_transmit(now)?))
+        Some((self.to, Content::Segment(self.receiver.poll_transmit(now)?)))
     }
 
     /// Measures what the receiver has delivered since.
@@ -370,11 +404,14 @@ fn sender_config(variant: Variant, mtu: usize) -> SenderConfig {
     }
 }
 
-/// A receiver as the Linux kernel's: every second packet is acknowledged, others after 40 ms.
+/// A receiver as the Linux kernel's: every second packet is acknowledged, others after 40 ms, with
+/// the window that is left.
 fn receiver_config() -> ReceiverConfig {
     ReceiverConfig {
         delayed_ack_packets: 2,
         delayed_ack_timeout: DELAYED_ACK,
+        window_packets_max: WINDOW_PACKETS_MAX,
+        tells_window: true,
         ..ReceiverConfig::ns2(true)
     }
 }

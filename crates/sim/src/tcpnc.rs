@@ -258,6 +258,7 @@ fn ack_segment(next: u64, echo: Time) -> Segment {
         echo_retransmission: false,
         sack: [SackRange::default(); SACK_RANGES_MAX],
         congestion_echo: false,
+        window_end: None,
     }
 }
 

@@ -31,6 +31,13 @@ impl Node {
     pub fn new(station: Station, sink: impl FnMut(Time, &[u8]) + 'static) -> Self {
         Node { station, sink: Box::new(sink), held: None }
     }
+
+    /// Gives the host what there is for it.
+    fn hand_over(&mut self, now: Time) {
+        while let Some(packet) = self.station.poll_packet() {
+            (self.sink)(now, packet);
+        }
+    }
 }
 
 /// A medium, the nodes on it, and the time.
@@ -212,9 +219,7 @@ impl World {
     /// Takes packets, events and frames from a station, and its next timer.
     fn drain(&mut self, index: usize) {
         let (now, node) = (self.now, &mut self.nodes[index]);
-        while let Some(packet) = node.station.poll_packet() {
-            (node.sink)(now, packet);
-        }
+        node.hand_over(now);
         while node.station.poll_event().is_some() {}
         while self.medium.has_room(index) {
             let (to, frame) = match node.held.take() {
@@ -230,6 +235,8 @@ impl World {
                 break;
             }
         }
+        // As packets leave the ingress queue, the host may be told of more room.
+        node.hand_over(now);
         let timer = node.station.poll_timeout();
         self.agenda.wake(index, timer.filter(|&at| at > now));
         if timer.is_some_and(|at| at <= now) {

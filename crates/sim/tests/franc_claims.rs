@@ -1,7 +1,8 @@
 //! Every claim of the FRANC paper in `data/franc_claims.json`, from simulated rows: the runs of
-//! `/experiments/franc-fig*`, twice each instead of ten times. What is measured for a claim, and
-//! which values count as the claim's, is said in the experiments' `published.json`; where a claim
-//! does not hold, it says why, and the test fails if it does hold after all.
+//! `/experiments/franc-fig*`, twice each instead of ten times, or four times those of TCP. What is
+//! measured for a claim, and which values count as the claim's, is said in the experiments'
+//! `published.json`; where a claim does not hold, it says why, and the test fails if it does hold
+//! after all.
 //!
 //! `cargo test --test franc_claims -- --nocapture --test-threads 1` prints ours beside the
 //! published.

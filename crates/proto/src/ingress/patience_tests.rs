@@ -24,7 +24,7 @@ fn settled_at(
     for _ in 0..200 * seconds {
         let target_ms = 1e3 * patience.params(RTT).target.as_secs_f64();
         let starved = bulk.mul_f64(starved_ratio(target_ms));
-        patience.note(RTT, Air { bulk, starved, shared: false, packets_per_s: 0.0, loss_ratio });
+        patience.note(RTT, Air { bulk, starved, shared: false, loss_ratio, packets_per_s: 0.0 });
     }
     1e3 * patience.params(RTT).target.as_secs_f64()
 }

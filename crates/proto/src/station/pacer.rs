@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use corridor_base::Time;
 
-use crate::bounds::PACE_BURST;
+use crate::bounds::{PACE_BURST, PACE_DEBT_MAX};
 
 /// Holds frames back to a configured rate.
 pub(crate) struct Pacer {
@@ -40,7 +40,10 @@ impl Pacer {
         let nanos = 8 * len_bytes as u64 * 1_000_000_000 / rate_bps;
         let earliest =
             Time::from_nanos(now.as_nanos().saturating_sub(PACE_BURST.as_nanos() as u64));
-        self.next_at = self.next_at.max(earliest) + Duration::from_nanos(nanos);
+        let takes = Duration::from_nanos(nanos);
+        // Feedback is not held back, and much of it at a low rate must not silence what is.
+        let latest = now + PACE_DEBT_MAX.max(takes);
+        self.next_at = (self.next_at.max(earliest) + takes).min(latest);
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
@@ -65,5 +68,17 @@ mod tests {
             assert_eq!(pacer.poll_timeout(), Some(pacer.next_at));
         }
         assert!((1_000_000..=1_004_000).contains(&sent_bits), "{sent_bits}");
+    }
+
+    #[test]
+    fn what_is_not_held_back_silences_others_for_a_while_only() {
+        let mut pacer = Pacer::new(Some(10_000));
+        let now = Time::from_millis(5_000);
+        (0..1_000).for_each(|_| pacer.note_sent(now, 50));
+        assert!(!pacer.allows(now));
+        assert_eq!(pacer.poll_timeout(), Some(now + PACE_DEBT_MAX));
+        // A frame that takes longer than that is waited for.
+        pacer.note_sent(now, 12_500);
+        assert!(!pacer.allows(now) && pacer.poll_timeout() == Some(now + Duration::from_secs(10)));
     }
 }

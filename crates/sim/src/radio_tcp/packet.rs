@@ -2,7 +2,8 @@
 //!
 //! Data carries timestamps; acknowledgements carry timestamps and what arrived beyond a gap. The
 //! timestamps' clock ticks in microseconds (RFC 7323, Section 5.4, allows less than a millisecond).
-//! The checksum of TCP is left to the network card, as kernels do.
+//! The checksum of TCP is left to the network card, as kernels do. Before data, the hosts exchange
+//! what Linux says in its first segments.
 
 use corridor_base::Time;
 
@@ -11,7 +12,7 @@ use crate::tcp::{SACK_RANGES_MAX, SackRange, Segment};
 /// IPv4 and TCP, without options.
 const HEADERS_LEN: usize = 40;
 /// Timestamps, and two bytes that align them.
-const TIMESTAMPS_LEN: usize = 12;
+pub(super) const TIMESTAMPS_LEN: usize = 12;
 /// Headers of a packet of data.
 pub(super) const DATA_HEADERS_LEN: usize = HEADERS_LEN + TIMESTAMPS_LEN;
 /// Sequence number of the first byte: the handshake took one.
@@ -20,33 +21,84 @@ const FIRST_BYTE: u64 = 1;
 const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
 const IPV4_LEN: usize = 20;
 const PROTOCOL_TCP: u8 = 6;
+const FLAG_SYN: u8 = 0x02;
 const FLAG_PSH: u8 = 0x08;
 const FLAG_ACK: u8 = 0x10;
 /// Port of the first flow's receiver; the other direction's is the next.
 const PORT: u16 = 7700;
 /// Port of each flow's sender.
 const SENDER_PORT: u16 = 40_000;
+/// Bits that windows are shifted by: what Linux takes for receive buffers of up to 6 MB.
+const WINDOW_SCALE: u32 = 7;
+/// The windows of first segments, which are not shifted.
+const SYN_WINDOW: u16 = 64_240;
+const SYN_ACK_WINDOW: u16 = 65_160;
+/// The window for data that nobody sends: the initial one of Linux, of 64 KiB.
+const IDLE_WINDOW: u16 = 502;
 
-/// Writes a segment of `flow` into an empty buffer; `payload_bytes` is the length of a full one.
+/// What is in a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// The sender of data asks for a connection.
+    Syn,
+    /// The receiver agrees.
+    SynAck,
+    /// The sender has nothing to say but that it knows.
+    Confirmation,
+    Segment(Segment),
+}
+
+impl Content {
+    fn is_from_sender(&self) -> bool {
+        use Content::{Confirmation, Segment as Whole, Syn, SynAck};
+        match self {
+            Syn | Confirmation | Whole(Segment::Data { .. }) => true,
+            SynAck | Whole(Segment::Ack { .. }) => false,
+        }
+    }
+}
+
+/// Writes a packet of `flow` into an empty buffer; `payload_bytes` is the length of a full segment.
 pub(super) fn write(
-    segment: &Segment,
+    content: &Content,
     flow: usize,
     payload_bytes: u32,
     now: Time,
     out: &mut Vec<u8>,
 ) {
     let (sender, receiver) = (SENDER_PORT + flow as u16, PORT + flow as u16);
+    let (forth, back) = ((sender, receiver), (receiver, sender));
     let number = |packets: u64| (FIRST_BYTE + packets * u64::from(payload_bytes)) as u32;
+    let first = FIRST_BYTE as u32;
+    let mss = (payload_bytes as usize + TIMESTAMPS_LEN) as u16;
+    let mut payload_len = 0;
     out.resize(IPV4_LEN, 0);
-    match segment {
-        Segment::Data { sequence, sent_at, .. } => {
-            let flags = FLAG_PSH | FLAG_ACK;
-            write_tcp(out, (sender, receiver), number(*sequence), FIRST_BYTE as u32, flags);
-            write_timestamps(out, *sent_at, Time::ZERO);
-            out.resize(out.len() + payload_bytes as usize, 0);
+    match content {
+        Content::Syn => {
+            write_tcp(out, forth, (first - 1, 0), FLAG_SYN, SYN_WINDOW);
+            write_first_options(out, mss, now, Time::ZERO);
         }
-        Segment::Ack { next, echo, sack, .. } => {
-            write_tcp(out, (receiver, sender), FIRST_BYTE as u32, number(*next), FLAG_ACK);
+        Content::SynAck => {
+            write_tcp(out, back, (first - 1, first), FLAG_SYN | FLAG_ACK, SYN_ACK_WINDOW);
+            write_first_options(out, mss, now, now);
+        }
+        Content::Confirmation => {
+            write_tcp(out, forth, (first, first), FLAG_ACK, IDLE_WINDOW);
+            write_timestamps(out, now, now);
+        }
+        Content::Segment(Segment::Data { sequence, sent_at, .. }) => {
+            let flags = FLAG_PSH | FLAG_ACK;
+            write_tcp(out, forth, (number(*sequence), first), flags, IDLE_WINDOW);
+            write_timestamps(out, *sent_at, Time::ZERO);
+            payload_len = payload_bytes as usize;
+        }
+        Content::Segment(Segment::Ack { next, echo, sack, window_end, .. }) => {
+            let window = window_end.map_or(u16::MAX, |end| {
+                let bytes = end.saturating_sub(*next) * u64::from(payload_bytes);
+                // As Linux does: what is free counts in whole units.
+                bytes.div_ceil(1 << WINDOW_SCALE).min(u16::MAX.into()) as u16
+            });
+            write_tcp(out, back, (first, number(*next)), FLAG_ACK, window);
             write_timestamps(out, now, *echo);
             let ranges = sack.iter().filter(|range| range.end > range.start);
             let count = ranges.clone().count();
@@ -59,19 +111,32 @@ pub(super) fn write(
             }
         }
     }
-    let options_end =
-        if matches!(segment, Segment::Data { .. }) { DATA_HEADERS_LEN } else { out.len() };
-    out[IPV4_LEN + 12] = (((options_end - IPV4_LEN) / 4) as u8) << 4;
-    write_ipv4(out, flow, matches!(segment, Segment::Data { .. }));
+    out[IPV4_LEN + 12] = (((out.len() - IPV4_LEN) / 4) as u8) << 4;
+    out.resize(out.len() + payload_len, 0);
+    write_ipv4(out, flow, content.is_from_sender());
 }
 
-fn write_tcp(out: &mut Vec<u8>, ports: (u16, u16), sequence: u32, ack: u32, flags: u8) {
+/// Writes a header with its sequence number and the number that it acknowledges.
+fn write_tcp(out: &mut Vec<u8>, ports: (u16, u16), numbers: (u32, u32), flags: u8, window: u16) {
     out.extend(ports.0.to_be_bytes());
     out.extend(ports.1.to_be_bytes());
-    out.extend(sequence.to_be_bytes());
-    out.extend(ack.to_be_bytes());
-    // Data offset, to be filled in; flags; window, checksum, urgent pointer.
-    out.extend([0, flags, 0xff, 0xff, 0, 0, 0, 0]);
+    out.extend(numbers.0.to_be_bytes());
+    out.extend(numbers.1.to_be_bytes());
+    // Data offset, to be filled in.
+    out.extend([0, flags]);
+    out.extend(window.to_be_bytes());
+    // Checksum, urgent pointer.
+    out.extend([0; 4]);
+}
+
+/// Options in the order of Linux: longest segment, selective acknowledgements, timestamps, scale.
+fn write_first_options(out: &mut Vec<u8>, mss: u16, value: Time, echo: Time) {
+    out.extend([2, 4]);
+    out.extend(mss.to_be_bytes());
+    out.extend([4, 2, 8, 10]);
+    out.extend(micros(value).to_be_bytes());
+    out.extend(micros(echo).to_be_bytes());
+    out.extend([1, 3, 3, WINDOW_SCALE as u8]);
 }
 
 fn write_timestamps(out: &mut Vec<u8>, value: Time, echo: Time) {
@@ -85,9 +150,9 @@ fn micros(time: Time) -> u32 {
 }
 
 /// Flow 0 goes from 10.77.0.1 to 10.77.0.2, flow 1 the other way, their acknowledgements back.
-fn write_ipv4(out: &mut [u8], flow: usize, is_data: bool) {
+fn write_ipv4(out: &mut [u8], flow: usize, is_from_sender: bool) {
     let (s, d) = ([10, 77, 0, 1], [10, 77, 0, 2]);
-    let (from, to) = if (flow == 0) == is_data { (s, d) } else { (d, s) };
+    let (from, to) = if (flow == 0) == is_from_sender { (s, d) } else { (d, s) };
     let len = out.len() as u16;
     out[..4].copy_from_slice(&[0x45, 0, (len >> 8) as u8, len as u8]);
     out[6..10].copy_from_slice(&[0x40, 0, 64, PROTOCOL_TCP]);
@@ -104,34 +169,53 @@ fn write_ipv4(out: &mut [u8], flow: usize, is_data: bool) {
 pub(super) struct Parsed<'a> {
     /// Which flow it is of.
     pub(super) flow: usize,
-    /// Whether it goes from sender to receiver.
-    pub(super) is_data: bool,
+    pub(super) kind: Kind,
     tcp: &'a [u8],
+}
+
+/// What is in a packet, as far as its flags and ports tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Syn,
+    SynAck,
+    /// From the sender, without data: a confirmation, or a longer window for data that nobody sends.
+    Bare,
+    Data,
+    Ack,
 }
 
 /// Reads a packet; `None` for what is no segment of ours.
 pub(super) fn parse(packet: &[u8]) -> Option<Parsed<'_>> {
     let tcp = packet.get(IPV4_LEN..).filter(|tcp| tcp.len() >= DATA_HEADERS_LEN - IPV4_LEN)?;
-    if packet[9] != PROTOCOL_TCP || tcp[20..24] != TIMESTAMPS {
+    let is_syn = tcp[13] & FLAG_SYN != 0;
+    if packet[9] != PROTOCOL_TCP || !(is_syn || tcp[20..24] == TIMESTAMPS) {
         return None;
     }
     let port = |at: usize| u16::from_be_bytes([tcp[at], tcp[at + 1]]);
-    let is_data = port(0) >= SENDER_PORT;
-    let receiver = if is_data { port(2) } else { port(0) };
+    let is_from_sender = port(0) >= SENDER_PORT;
+    let receiver = if is_from_sender { port(2) } else { port(0) };
     let flow = usize::from(receiver.checked_sub(PORT)?);
-    Some(Parsed { flow, is_data, tcp })
+    let has_data = tcp.len() > 4 * usize::from(tcp[12] >> 4);
+    let kind = match (is_from_sender, is_syn) {
+        (true, true) => Kind::Syn,
+        (false, true) => Kind::SynAck,
+        (true, false) if has_data => Kind::Data,
+        (true, false) => Kind::Bare,
+        (false, false) => Kind::Ack,
+    };
+    Some(Parsed { flow, kind, tcp })
 }
 
 impl Parsed<'_> {
     /// The segment; numbers wrap around at 2^32 bytes, and are the ones nearest to packet `near`,
     /// times those nearest to `now`.
     pub(super) fn segment(&self, now: Time, near: u64, payload_bytes: u32) -> Segment {
-        let packets = |at: usize| {
-            let near = FIRST_BYTE + near * u64::from(payload_bytes);
-            (nearest(self.word(at), near) - FIRST_BYTE) / u64::from(payload_bytes)
-        };
+        let near = FIRST_BYTE + near * u64::from(payload_bytes);
+        let byte = |at: usize| nearest(self.word(at), near);
+        let whole = |byte: u64| (byte - FIRST_BYTE) / u64::from(payload_bytes);
+        let packets = |at: usize| whole(byte(at));
         let time = |at| Time::from_nanos(1_000 * nearest(self.word(at), now.as_nanos() / 1_000));
-        if self.is_data {
+        if self.kind == Kind::Data {
             return Segment::Data {
                 sequence: packets(4),
                 sent_at: time(24),
@@ -145,12 +229,15 @@ impl Parsed<'_> {
             let (start, end) = (packets(36 + 8 * index), packets(40 + 8 * index));
             *range = SackRange { start, end };
         }
+        let window = u64::from(self.word(12) & 0xffff) << WINDOW_SCALE;
         Segment::Ack {
             next: packets(8),
             echo: time(28),
             echo_retransmission: false,
             sack,
             congestion_echo: false,
+            // Part of a packet must not go.
+            window_end: Some(whole(byte(8) + window)),
         }
     }
 
@@ -175,9 +262,10 @@ mod tests {
     fn through(segment: Segment, flow: usize, near: u64) -> (Segment, usize) {
         let now = Time::from_millis(5_000_000);
         let mut packet = Vec::new();
-        write(&segment, flow, PAYLOAD, now, &mut packet);
+        write(&Content::Segment(segment), flow, PAYLOAD, now, &mut packet);
         let parsed = parse(&packet).expect("it is ours");
-        assert_eq!((parsed.flow, parsed.is_data), (flow, matches!(segment, Segment::Data { .. })));
+        let is_data = matches!(segment, Segment::Data { .. });
+        assert_eq!((parsed.flow, parsed.kind == Kind::Data), (flow, is_data));
         (parsed.segment(now, near, PAYLOAD), packet.len())
     }
 
@@ -209,11 +297,60 @@ mod tests {
                 echo_retransmission: false,
                 sack,
                 congestion_echo: false,
+                window_end: Some(9_000_000 + 2_048),
             };
             let (out, len) = through(ack, 1, 8_999_000);
             let options = 12 + if count > 0 { 4 + 8 * count } else { 0 };
             assert_eq!((out, len), (ack, 40 + options));
         }
+    }
+
+    /// The window is rounded up to units of 128 bytes, and down to packets.
+    #[test]
+    fn windows_come_out_as_they_went_in() {
+        for window in [0, 1, 2, 3, 10, 2_048, 5_991] {
+            let ack = Segment::Ack {
+                next: 7,
+                echo: Time::from_millis(4_999_000),
+                echo_retransmission: false,
+                sack: [SackRange::default(); SACK_RANGES_MAX],
+                congestion_echo: false,
+                window_end: Some(7 + window),
+            };
+            assert_eq!(through(ack, 0, 0).0, ack);
+        }
+    }
+
+    #[test]
+    fn first_segments_say_what_windows_mean() {
+        let mut packet = Vec::new();
+        for (content, kind) in [(Content::Syn, Kind::Syn), (Content::SynAck, Kind::SynAck)] {
+            packet.clear();
+            write(&content, 1, PAYLOAD, Time::from_millis(3), &mut packet);
+            let parsed = parse(&packet).expect("it is ours");
+            assert_eq!((parsed.flow, parsed.kind, packet.len()), (1, kind, 60));
+            let Ok(sliced) = etherparse::SlicedPacket::from_ip(&packet) else { panic!("no IP") };
+            let Some(etherparse::TransportSlice::Tcp(tcp)) = sliced.transport else {
+                panic!("no TCP")
+            };
+            assert_eq!((tcp.syn(), tcp.ack()), (true, kind == Kind::SynAck));
+            use etherparse::TcpOptionElement::{
+                MaximumSegmentSize, Noop, SelectiveAcknowledgementPermitted, Timestamp, WindowScale,
+            };
+            let echo = if kind == Kind::SynAck { 3_000 } else { 0 };
+            let options: Result<Vec<_>, _> = tcp.options_iterator().collect();
+            let told = [
+                MaximumSegmentSize(1_412),
+                SelectiveAcknowledgementPermitted,
+                Timestamp(3_000, echo),
+                Noop,
+                WindowScale(7),
+            ];
+            assert_eq!(options.expect("options can be read"), told);
+        }
+        packet.clear();
+        write(&Content::Confirmation, 0, PAYLOAD, Time::ZERO, &mut packet);
+        assert_eq!(parse(&packet).map(|parsed| parsed.kind), Some(Kind::Bare));
     }
 
     #[test]

@@ -215,6 +215,9 @@ pub struct ReceiverConfig {
     pub sack: bool,
     /// Most packets that are kept beyond a gap: 1 to [`WINDOW_PACKETS_LIMIT`].
     pub window_packets_max: u32,
+    /// Acknowledgements say that so much may be sent beyond them; without it they say nothing, as
+    /// those of ns-2.
+    pub tells_window: bool,
     /// Bytes of an acknowledgement without ranges: headers only.
     pub ack_bytes: u32,
     /// Bytes for each range of a selective acknowledgement: 8 (RFC 2018, Section 3).
@@ -232,6 +235,7 @@ impl ReceiverConfig {
             acks: Acks::Cumulative,
             sack,
             window_packets_max: WINDOW_PACKETS_LIMIT,
+            tells_window: false,
             ack_bytes: 40,
             sack_range_bytes: 8,
         }
@@ -347,6 +351,7 @@ mod tests {
             echo_retransmission: false,
             sack,
             congestion_echo: false,
+            window_end: None,
         };
         assert_eq!(config.ack_len_bytes(&ack), 48);
     }

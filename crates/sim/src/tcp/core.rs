@@ -73,6 +73,10 @@ pub(super) struct Core {
     pub(super) echoed: Option<u64>,
     /// A packet to be sent again whatever the window.
     pub(super) urgent: Option<u64>,
+    /// The end of the receiver's window: nothing is sent from this number on.
+    window_end: u64,
+    /// When a receiver whose window is shut is asked for more.
+    probe: Option<Time>,
     /// New packets that may still be sent beyond the window (RFC 3042).
     pub(super) limited: u32,
     /// New packets sent beyond the window since the last progress.
@@ -105,6 +109,8 @@ impl Core {
             recover: None,
             echoed: None,
             urgent: None,
+            window_end: u64::MAX,
+            probe: None,
             limited: 0,
             beyond: 0,
             burst: u32::MAX,
@@ -140,7 +146,7 @@ impl Core {
     /// The number that the window lets go next, if any: first in line, new or old.
     pub(super) fn next_in_window(&self) -> Option<u64> {
         let (next, una) = (self.flight.next(), self.flight.una());
-        if next >= self.offered || self.burst == 0 {
+        if next >= self.offered || !self.may_go(next) || self.burst == 0 {
             return None;
         }
         let used = (next - una) as f64;
@@ -148,6 +154,54 @@ impl Core {
         let limited =
             self.limited > 0 && used < self.cwnd.floor() + beyond && used < self.window_max();
         (limited || used < self.window().floor()).then_some(next)
+    }
+
+    /// Whether the receiver lets a packet go. What is first in line may go again, and asks for more
+    /// where the window was taken back (RFC 9293, Section 3.8.6.1).
+    pub(super) fn may_go(&self, sequence: u64) -> bool {
+        let again = sequence == self.flight.una() && !self.flight.is_empty();
+        sequence < self.window_end || again
+    }
+
+    /// Takes the receiver's window from an acknowledgement of all before `next`, noted already;
+    /// whether it is another. The end moves back only with news (as `tcp_may_update_window` of
+    /// Linux has it), but a window may be shut at any time.
+    pub(super) fn take_window(
+        &mut self,
+        next: u64,
+        window_end: Option<u64>,
+        is_news: bool,
+    ) -> bool {
+        let Some(end) = window_end.filter(|_| next == self.flight.una()) else { return false };
+        let before = self.window_end;
+        if is_news || end > before || end == next {
+            self.window_end = end;
+        }
+        self.window_end != before
+    }
+
+    /// Sets the timer after which a receiver is asked that has shut its window, if nothing is in
+    /// flight that would bring an answer.
+    pub(super) fn note_shut(&mut self, now: Time) {
+        let next = self.flight.next();
+        if next >= self.offered || !self.flight.is_empty() || next < self.window_end {
+            self.probe = None;
+        } else if self.probe.is_none() {
+            self.probe = Some(now + self.rto.timeout());
+        }
+    }
+
+    /// Lets one packet go that the receiver does not, if it is time to ask; the retransmission
+    /// timer asks again.
+    pub(super) fn ask_if_shut(&mut self, now: Time) {
+        if self.probe.take_if(|at| *at <= now).is_some() {
+            self.urgent = Some(self.flight.next());
+        }
+    }
+
+    /// When a timer expires next.
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        [self.timer, self.probe].into_iter().flatten().min()
     }
 
     /// The same, and counts it against what may be sent beyond the window.

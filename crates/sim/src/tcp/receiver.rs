@@ -233,6 +233,7 @@ impl Receiver {
             echo_retransmission: self.echo.1,
             sack,
             congestion_echo: core::mem::take(&mut self.congestion),
+            window_end: self.window_end(),
         };
         if positive.is_none() {
             self.replace_waiting(ack);
@@ -245,6 +246,12 @@ impl Receiver {
         }
         self.unconfirmed = 0;
         self.delayed_until = None;
+    }
+
+    /// What is delivered is read at once, and what waits beyond a gap has its place already.
+    fn window_end(&self) -> Option<u64> {
+        let window = u64::from(self.config.window_packets_max);
+        self.config.tells_window.then_some(self.next + window)
     }
 
     /// A cumulative acknowledgement takes the place of the one that waits, and keeps its news.

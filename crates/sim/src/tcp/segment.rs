@@ -42,5 +42,8 @@ pub enum Segment {
         sack: [SackRange; SACK_RANGES_MAX],
         /// Congestion was seen since the last acknowledgement (ECN).
         congestion_echo: bool,
+        /// The end of the receiver's window: the first number beyond what may be sent; `None` where
+        /// nobody limits it.
+        window_end: Option<u64>,
     },
 }

@@ -85,7 +85,10 @@ impl Sender {
 
     /// Takes in an acknowledgement; data is none of a sender's business.
     pub fn handle_segment(&mut self, now: Time, segment: &Segment) {
-        let Segment::Ack { next, echo, ref sack, congestion_echo, .. } = *segment else { return };
+        let Segment::Ack { next, echo, ref sack, congestion_echo, window_end, .. } = *segment
+        else {
+            return;
+        };
         let core = &mut self.core;
         core.counts.acks_received += 1;
         core.burst = u32::MAX;
@@ -93,10 +96,17 @@ impl Sender {
         if congestion {
             self.control.on_congestion_echo(core, next);
         }
+        let is_update = core.take_window(next, window_end, false);
         if next == core.flight.una() && !core.flight.is_empty() {
-            core.counts.duplicate_acks += 1;
-            self.control.on_duplicate(core, now, sack);
+            // With another window it is no duplicate (RFC 5681, Section 2, (e)).
+            if is_update {
+                self.control.on_update(core, now, sack);
+            } else {
+                core.counts.duplicate_acks += 1;
+                self.control.on_duplicate(core, now, sack);
+            }
         } else if let Some((count, last)) = core.flight.acknowledge(next) {
+            core.take_window(next, window_end, true);
             core.limited = 0;
             core.beyond = 0;
             core.urgent = core.urgent.filter(|&sequence| sequence >= next);
@@ -109,6 +119,7 @@ impl Sender {
 
     /// The clock has reached `now`.
     pub fn handle_timeout(&mut self, now: Time) {
+        self.core.ask_if_shut(now);
         if self.core.timer.is_none_or(|at| now < at) {
             return;
         }
@@ -118,7 +129,7 @@ impl Sender {
 
     /// When [`Sender::handle_timeout`] wants to be called.
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.core.timer
+        self.core.poll_timeout()
     }
 
     /// The next packet that may be sent now.
@@ -129,7 +140,13 @@ impl Sender {
         }
         let sequence = match core.urgent.take() {
             Some(sequence) => sequence,
-            None => self.control.take_next(core)?,
+            None => match self.control.take_next(core) {
+                Some(sequence) => sequence,
+                None => {
+                    core.note_shut(now);
+                    return None;
+                }
+            },
         };
         let retransmission = core.send(now, sequence);
         let congestion_experienced = false;

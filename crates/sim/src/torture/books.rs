@@ -11,6 +11,7 @@ use super::ledger::{Fate, Ledger};
 use super::scenario::{Place, Scenario};
 use super::window_ledger::{Lost, WindowLedger};
 use super::window_packet;
+use super::window_talk::{Talks, is_bare, is_update};
 
 /// What is seen of a station after an event.
 pub(super) struct Look {
@@ -54,6 +55,8 @@ pub(super) struct Books {
     serial: u64,
     /// Hosts of windows, by their station.
     hosts: BTreeMap<usize, window_packet::Host>,
+    /// What hosts of windows have to say to each other, by their pair.
+    talks: Vec<Talks>,
     /// An insider can make anybody deliver anything.
     trusted: bool,
     /// Frames stay in order on the way.
@@ -92,6 +95,7 @@ impl Books {
             clear: Vec::new(),
             serial: 0,
             hosts: BTreeMap::new(),
+            talks: vec![Talks::default(); scenario.pairs.len()],
             trusted: scenario.insider_ppm == 0,
             ordered: network.late_ppm == 0 && scenario.forged_ppm == 0,
             perfect: scenario.is_perfect(),
@@ -108,9 +112,16 @@ impl Books {
     /// Fills a packet so that no other of the run is like it.
     pub(super) fn fill(&mut self, from: usize, packet: &mut [u8]) {
         self.serial += 1;
+        let number = self.serial as u32;
+        let talks = Talks::has(number) && matches!(self.flows.get(&from), Some(Flow::Window(_)));
+        if let (true, Place { pair, end: Some(end), .. }) = (talks, self.places[from])
+            && self.talks[pair].fill(end, number, packet)
+        {
+            return;
+        }
         if matches!(self.flows.get(&from), Some(Flow::Window(_) | Flow::Mute)) {
             let host = self.hosts.entry(from).or_insert_with(window_packet::Host::new);
-            return host.fill(self.serial as u32, packet);
+            return host.fill(number, packet);
         }
         // Short packets have but a number: they are told apart within 65536 of them.
         let mut state = self.serial | (from as u64) << 48;
@@ -202,6 +213,7 @@ impl Books {
             });
         };
         let from = self.places[peer].id.0;
+        let end = self.places[station].end.unwrap_or_default();
         if !self.trusted {
             return Ok(());
         }
@@ -225,7 +237,22 @@ impl Books {
                     given_up: stats.symbols_given_up - before.symbols_given_up,
                     not_expanded: stats.packets_not_expanded - before.packets_not_expanded,
                 };
-                ledger.look_at_receiver(view, from, delivered, lost)
+                let (told, sent): (Vec<_>, Vec<_>) =
+                    delivered.iter().cloned().partition(|packet| is_bare(packet));
+                let known = ledger.clamped;
+                ledger.look_at_receiver(view, from, &sent, lost)?;
+                let told_right = told.iter().all(|packet| is_update(packet, end));
+                ensure(told_right, Invariant::Delivery, || {
+                    format!("end {end} is told what cannot be: {told:02x?}")
+                })?;
+                let seen = (ledger.clamped - known, told.len() as u64);
+                let counted = (
+                    stats.windows_clamped - before.windows_clamped,
+                    stats.window_updates_sent - before.window_updates_sent,
+                );
+                ensure(seen == counted, Invariant::Accounting, || {
+                    format!("{seen:?} windows clamped and updates, {counted:?} counted")
+                })
             }
             Some(Flow::Plain(flow)) => {
                 delivered.iter().try_for_each(|packet| flow.take(packet, self.ordered))

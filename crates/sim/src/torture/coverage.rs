@@ -80,6 +80,8 @@ features! {
     WindowDropped = "window_packets_dropped_codel",
     WindowCompressed = "window_packets_compressed",
     WindowNotExpanded = "window_packets_not_expanded",
+    WindowClamped = "window_tcp_windows_clamped",
+    WindowUpdates = "window_tcp_updates",
     WindowGivenUpReceiver = "window_packets_given_up_receiver",
     WindowGivenUpSender = "window_packets_given_up_sender",
     WindowRepeated = "window_packets_repeated_after_restart",
@@ -223,6 +225,8 @@ pub(super) fn count_stats(stats: &Stats, into: &mut Coverage) {
         (Feature::WindowDropped, stats.packets_dropped_codel),
         (Feature::WindowCompressed, stats.packets_compressed),
         (Feature::WindowNotExpanded, stats.packets_not_expanded),
+        (Feature::WindowClamped, stats.windows_clamped),
+        (Feature::WindowUpdates, stats.window_updates_sent),
     ];
     counts.into_iter().for_each(|(feature, count)| into.add(feature, count));
 }

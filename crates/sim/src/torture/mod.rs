@@ -15,6 +15,7 @@
 //! | `network`, `adversary` | what happens to frames, and whoever forges them |
 //! | `invariants`, `ledger`, `books` | what must hold, and where every packet is |
 //! | `window_ledger`, `window_packet` | the same in window mode, and packets for it |
+//! | `window_talk` | connections whose windows may be clamped |
 //! | `window_headers` | headers of TCP that were sent as differences, made whole |
 //! | `subject` | a station, and faults planted to see the checks bite |
 //! | `shrink`, `tally`, `coverage` | smaller scenarios; what runs came to, and touched |
@@ -36,6 +37,7 @@ mod tally;
 mod window_headers;
 mod window_ledger;
 mod window_packet;
+mod window_talk;
 
 pub use coverage::{Coverage, Feature};
 pub use driver::Trace;

@@ -18,6 +18,7 @@ use super::invariants::{Broken, Invariant, ensure};
 use super::ledger::Fate;
 use super::window_headers::HeaderTwin;
 use super::window_packet::{flow_of, is_marked_copy, needs_order, unmarked};
+use super::window_talk::{is_clamped_copy, unwindowed};
 
 struct Packet {
     bytes: Vec<u8>,
@@ -44,7 +45,7 @@ struct Run {
     instance: u64,
     /// Number of its first symbol, as it greets.
     first: Option<u32>,
-    /// Its packets as they are without marks.
+    /// Its packets as they are without marks, and whatever their windows.
     known: BTreeMap<Vec<u8>, usize>,
     accepted: u64,
     /// Packets that found the ingress queue full.
@@ -89,6 +90,8 @@ pub(super) struct WindowLedger {
     pub(super) given_up_by_sender: u64,
     /// Packets that came out once more after the receiver had started anew.
     pub(super) repeated: u64,
+    /// Packets that came out with a shorter window.
+    pub(super) clamped: u64,
     /// The sender's numbers have gone through 2^32.
     pub(super) wrapped: bool,
 }
@@ -103,6 +106,7 @@ impl WindowLedger {
             readers: 0,
             given_up_by_sender: 0,
             repeated: 0,
+            clamped: 0,
             wrapped: false,
         }
     }
@@ -149,7 +153,7 @@ impl WindowLedger {
         let number = self.packets.len();
         let Some(run) = self.runs.last_mut() else { return };
         run.accepted += 1;
-        run.known.insert(unmarked(&bytes), number);
+        run.known.insert(unwindowed(unmarked(&bytes)), number);
         let (in_order, run) = (needs_order(&bytes, self.delivery), self.runs.len() - 1);
         let (place, differs_from, fate) = (None, None, Fate::Waits);
         self.packets.push(Packet { bytes, in_order, run, place, differs_from, fate });
@@ -245,7 +249,7 @@ impl WindowLedger {
     fn place(&mut self, bytes: &[u8], in_order: bool, symbol: usize) -> Result<usize, Broken> {
         let nobody = (Invariant::Delivery, "nobody has started".to_owned());
         let run = self.runs.last_mut().ok_or(nobody)?;
-        let Some(&number) = run.known.get(&unmarked(bytes)) else {
+        let Some(&number) = run.known.get(&unwindowed(unmarked(bytes))) else {
             let text = format!("{bytes:02x?} is in symbol {symbol}, and was never accepted");
             return Err((Invariant::Delivery, text));
         };
@@ -373,8 +377,12 @@ impl WindowLedger {
     /// A packet came out, in an event after which the receiver is at symbol `to`.
     fn take(&mut self, bytes: &[u8], to: usize) -> Result<(), Broken> {
         let Some(reader) = &mut self.reader else { return Ok(()) };
-        let number = self.runs[reader.run].known.get(&unmarked(bytes)).copied();
-        let sent = number.filter(|&number| self.packets[number].bytes == bytes);
+        let known = &self.runs[reader.run].known;
+        let number = known.get(&unwindowed(unmarked(bytes))).copied();
+        let as_sent = |number: usize| self.packets[number].bytes == bytes;
+        let clamped = |number: usize| is_clamped_copy(&self.packets[number].bytes, bytes);
+        let sent = number.filter(|&number| as_sent(number) || clamped(number));
+        self.clamped += sent.map_or(0, |number| u64::from(!as_sent(number)));
         let place = sent.and_then(|number| Some((number, self.packets[number].place?)));
         let Some((number, place)) = place else {
             let text = format!("delivered {bytes:02x?}, which was not sent");

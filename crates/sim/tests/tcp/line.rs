@@ -13,12 +13,14 @@ pub struct Fate {
     pub copies: u32,
     /// So much later than the line's delay; more than a transmission takes means reordering.
     pub late: Duration,
+    /// The window of an acknowledgement is shut on the way, if it tells one.
+    pub shut: bool,
 }
 
 impl Fate {
-    /// Arrives, unless it is `lost`.
+    /// Arrives, unless it is `lost`; windows are left as they are.
     pub fn unless(lost: bool) -> Fate {
-        Fate { copies: u32::from(!lost), late: Duration::ZERO }
+        Fate { copies: u32::from(!lost), late: Duration::ZERO, shut: false }
     }
 }
 
@@ -52,6 +54,8 @@ pub struct Line {
     /// What a sender that listens to it was told to have arrived, since the last timeout.
     sacked: BTreeSet<u64>,
     timeouts: u64,
+    /// The farthest end of the receiver's window that the sender was told.
+    window_end: Option<u64>,
 }
 
 impl Line {
@@ -66,6 +70,7 @@ impl Line {
             transmissions: [0; 2],
             sacked: BTreeSet::new(),
             timeouts: 0,
+            window_end: None,
         }
     }
 
@@ -84,7 +89,7 @@ impl Line {
         match self.on_the_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
             Some(entry) => {
                 let segment = entry.remove();
-                self.note_sacked(&segment);
+                self.note_told(&segment);
                 self.sender.handle_segment(self.now, &segment);
                 self.receiver.handle_segment(self.now, &segment);
             }
@@ -108,6 +113,9 @@ impl Line {
             if let Segment::Data { sequence, retransmission, .. } = segment {
                 assert!(!self.sacked.contains(&sequence), "{sequence} had arrived, and is resent");
                 self.check_window(retransmission);
+                // What is first in line may ask for a window that is shut.
+                let within = self.window_end.is_none_or(|end| sequence < end);
+                assert!(within || sequence == self.sender.acknowledged(), "{sequence} is beyond");
                 moment.sent.push(sequence);
             }
             self.put(segment, self.sender.config().data_len_bytes());
@@ -136,7 +144,7 @@ impl Line {
         matches!(self.sender.config().variant, Variant::Sack | Variant::Cubic)
     }
 
-    fn put(&mut self, segment: Segment, len_bytes: u32) {
+    fn put(&mut self, mut segment: Segment, len_bytes: u32) {
         let is_data = matches!(segment, Segment::Data { .. });
         let way = usize::from(is_data);
         let spent_ns = u64::from(len_bytes) * 8 * 1_000_000_000 / self.config.rate_bps;
@@ -144,6 +152,11 @@ impl Line {
         let number = self.transmissions[way];
         self.transmissions[way] += 1;
         let fate = (self.config.fate)(is_data, number);
+        if let Segment::Ack { next, window_end: Some(end), .. } = &mut segment
+            && fate.shut
+        {
+            *end = *next;
+        }
         for copy in 0..u64::from(fate.copies) {
             let key = number << 2 | copy << 1 | u64::from(is_data);
             let at = self.busy_until[way] + self.config.delay + fate.late;
@@ -151,8 +164,11 @@ impl Line {
         }
     }
 
-    /// Remembers what the sender is told about packets beyond a gap.
-    fn note_sacked(&mut self, segment: &Segment) {
+    /// Remembers what the sender is told about packets beyond a gap, and about the window.
+    fn note_told(&mut self, segment: &Segment) {
+        if let Segment::Ack { window_end: Some(end), .. } = *segment {
+            self.window_end = self.window_end.max(Some(end));
+        }
         if let Segment::Ack { sack, .. } = segment
             && self.listens()
         {

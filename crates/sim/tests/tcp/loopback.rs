@@ -7,6 +7,7 @@ use corridor_base::StreamKey;
 use corridor_base::rand::Rng;
 use corridor_sim::tcp::{
     Acks, ReceiverConfig, Reduction, RtoEstimator, RttSampling, SenderConfig, Variant, VegasConfig,
+    WINDOW_PACKETS_LIMIT,
 };
 use proptest::prelude::*;
 
@@ -23,6 +24,8 @@ struct Trouble {
     lost: u32,
     duplicated: u32,
     late: u32,
+    /// Windows shut.
+    shut: u32,
 }
 
 /// Runs a transfer to its end.
@@ -34,7 +37,7 @@ fn transfer(sender: SenderConfig, receiver: ReceiverConfig, trouble: Trouble, se
         let copies =
             u32::from(!happens(trouble.lost)) * (1 + u32::from(happens(trouble.duplicated)));
         let late = Duration::from_millis(if happens(trouble.late) { 30 } else { 0 });
-        Fate { copies, late }
+        Fate { copies, late, shut: happens(trouble.shut) }
     });
     let line = LineConfig { rate_bps: 2_000_000, delay: Duration::from_millis(20), fate };
     let mut line = Line::new(sender, receiver, line);
@@ -94,10 +97,13 @@ fn senders() -> impl Strategy<Value = SenderConfig> {
 }
 
 fn receivers() -> impl Strategy<Value = ReceiverConfig> {
-    (any::<bool>(), any::<bool>(), any::<bool>(), 1_u32..4).prop_map(
-        |(keeps_out_of_order, sack, positive, delayed_ack_packets)| ReceiverConfig {
+    let window = prop_oneof![Just(None), (1_u32..40).prop_map(Some)];
+    (any::<bool>(), any::<bool>(), any::<bool>(), 1_u32..4, window).prop_map(
+        |(keeps_out_of_order, sack, positive, delayed_ack_packets, window)| ReceiverConfig {
             keeps_out_of_order,
             delayed_ack_packets,
+            window_packets_max: window.unwrap_or(WINDOW_PACKETS_LIMIT),
+            tells_window: window.is_some(),
             acks: if positive { Acks::Positive } else { Acks::Cumulative },
             ..ReceiverConfig::ns2(sack)
         },
@@ -105,11 +111,8 @@ fn receivers() -> impl Strategy<Value = ReceiverConfig> {
 }
 
 fn troubles() -> impl Strategy<Value = Trouble> {
-    (0_u32..600, 0_u32..200, 0_u32..200).prop_map(|(lost, duplicated, late)| Trouble {
-        lost,
-        duplicated,
-        late,
-    })
+    (0_u32..600, 0_u32..200, 0_u32..200, 0_u32..200)
+        .prop_map(|(lost, duplicated, late, shut)| Trouble { lost, duplicated, late, shut })
 }
 
 proptest! {
@@ -128,7 +131,7 @@ proptest! {
 
 #[test]
 fn nine_of_ten_lost() {
-    let trouble = Trouble { lost: 900, duplicated: 0, late: 0 };
+    let trouble = Trouble { lost: 900, duplicated: 0, late: 0, shut: 0 };
     for variant in [Variant::Reno, Variant::Sack] {
         let line = transfer(SenderConfig::rfc(variant), ReceiverConfig::ns2(true), trouble, 7);
         assert!(line.sender.stats().timeouts > 100);
@@ -138,7 +141,7 @@ fn nine_of_ten_lost() {
 /// Go-back-N sends at least as much as a receiver that keeps what comes out of order.
 #[test]
 fn discarding_costs_transmissions() {
-    let trouble = Trouble { lost: 50, duplicated: 0, late: 0 };
+    let trouble = Trouble { lost: 50, duplicated: 0, late: 0, shut: 0 };
     let sent = |receiver| {
         let runs = (0..20).map(|seed| {
             let line = transfer(SenderConfig::ns2(Variant::Reno), receiver, trouble, seed);

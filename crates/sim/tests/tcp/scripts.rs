@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `0 offer 10` | the application has 10 packets more |
 //! | `100 ack 3 sack 5-7` | an acknowledgement of all before 3, and of 5 and 6 |
+//! | `100 ack 3 until 9` | one with the end of the receiver's window |
 //! | `100 ack 3 echo 50 ce` | one that echoes a packet's time, and congestion |
 //! | `100 data 4 echo 50 ce` | packet 4, sent at 50, arrives, marked |
 //! | `hold` | from here on the end under test cannot send |
@@ -218,7 +219,15 @@ fn segment(words: &[&str]) -> Segment {
         let (start, end) = range.split_once('-').unwrap();
         *place = SackRange { start: start.parse().unwrap(), end: end.parse().unwrap() };
     }
-    Segment::Ack { next: number, echo, echo_retransmission: false, sack, congestion_echo: ce }
+    let window_end = value("until").map(|end| end.parse().unwrap());
+    Segment::Ack {
+        next: number,
+        echo,
+        echo_retransmission: false,
+        sack,
+        congestion_echo: ce,
+        window_end,
+    }
 }
 
 /// A segment that was sent.
@@ -266,6 +275,7 @@ scripts!(
     idle_restart,
     strange_acks,
     receiver_rfc2018,
+    receiver_window,
     receiver_delayed,
     receiver_go_back_n,
     receiver_positive,

@@ -96,6 +96,14 @@ impl Control {
         }
     }
 
+    /// The same number has been acknowledged again, with another window. Where losses are known
+    /// by ranges, news of them counts all the same, as in Linux.
+    pub(super) fn on_update(&mut self, core: &mut Core, now: Time, ranges: &[SackRange]) {
+        if let Control::Sack(_) | Control::Cubic(..) = self {
+            self.on_duplicate_with_ranges(core, now, ranges);
+        }
+    }
+
     /// A duplicate that tells nothing new is none (RFC 6675, Section 2).
     fn on_duplicate_with_ranges(&mut self, core: &mut Core, now: Time, ranges: &[SackRange]) {
         let factor = self.reduction();

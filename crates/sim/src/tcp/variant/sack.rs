@@ -83,12 +83,14 @@ impl Sack {
         let hole =
             holes.find(|&(sequence, _)| sequence >= self.resent).map(|(sequence, _)| sequence);
         let hole = hole.filter(|&sequence| last_sacked.is_some_and(|(last, _)| sequence < last));
+        let hole = hole.filter(|&sequence| core.may_go(sequence));
         if let Some(sequence) = hole.filter(|&sequence| sequence < edge) {
             self.resent = sequence + 1;
             return hole;
         }
         let next = core.flight.next();
-        if next < core.offered && next - core.flight.una() < core.window_max() as u64 {
+        let room = next - core.flight.una() < core.window_max() as u64;
+        if next < core.offered && room && core.may_go(next) {
             return Some(next);
         }
         if let Some(sequence) = hole {
@@ -98,8 +100,12 @@ impl Sack {
         if self.rescued.is_some_and(|point| core.flight.una() <= point) {
             return None;
         }
+        let (last, _) = core.flight.packets().rfind(|(_, sent)| !sent.sacked)?;
+        if !core.may_go(last) {
+            return None;
+        }
         self.rescued = core.recover;
-        core.flight.packets().rfind(|(_, sent)| !sent.sacked).map(|(sequence, _)| sequence)
+        Some(last)
     }
 }
 
