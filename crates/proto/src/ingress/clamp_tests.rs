@@ -10,7 +10,6 @@ use corridor_base::Time;
 use proptest::prelude::*;
 
 use self::segments::{Ends, Flags, Segment, is_sealed, number, unwindowed, view};
-use super::clamp::Pace;
 use super::{FairQueue, IngressQueue, Patience};
 use crate::config::CodingParams;
 use crate::stats::Stats;
@@ -30,7 +29,7 @@ fn queue(packets_per_s: f64) -> IngressQueue {
 fn set_pace(queue: &mut IngressQueue, packets_per_s: f64) {
     let IngressQueue::Fair(fair) = queue else { panic!("a fair queue was made") };
     let (queue, _): &mut (FairQueue, Patience) = &mut **fair;
-    queue.set_pace(Pace { packets_per_s });
+    queue.set_pace(packets_per_s);
 }
 
 /// What both hosts say in their first segments.
