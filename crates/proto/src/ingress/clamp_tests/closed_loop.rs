@@ -216,7 +216,7 @@ impl Loop {
         while self.queue.window_update(&mut packet, &mut self.stats) {
             let told = view(&packet);
             packet.clear();
-            if self.lost_of.is_some_and(|of| self.stats.window_updates_sent % of == 0) {
+            if self.lost_of.is_some_and(|of| self.stats.window_updates_sent.is_multiple_of(of)) {
                 continue;
             }
             let connection = usize::from(told.to.1 - 40_000);
