@@ -29,7 +29,7 @@ fn queue(packets_per_s: f64) -> IngressQueue {
 
 fn set_pace(queue: &mut IngressQueue, packets_per_s: f64) {
     let IngressQueue::Fair(fair) = queue else { panic!("a fair queue was made") };
-    let (queue, _): &mut (FairQueue, Patience) = &mut **fair;
+    let (queue, _): &mut (FairQueue, Patience) = fair;
     queue.set_pace(Pace { packets_per_s });
 }
 
@@ -86,7 +86,7 @@ impl Setup {
             options.extend([kind, 4, 7, 7]);
         }
         let asks = self.far_asks == (host == 1);
-        let flags = Flags { syn: true, ack: !asks, ..Flags::default() };
+        let flags = Flags { syn: true, ack: !asks };
         let ack = if asks { 0 } else { self.firsts[1 - host].wrapping_add(1) };
         self.segment(host, self.firsts[host], ack, flags, 65_535, options, 0)
     }
@@ -263,7 +263,7 @@ impl World {
                 let from = self.sent.saturating_sub(again.into()).max(self.acked);
                 self.sent = self.sent.max(from + u64::from(len));
                 let ack = self.setup.firsts[1].wrapping_add(self.far_sent as u32);
-                let flags = Flags { ack: true, ..Flags::default() };
+                let flags = Flags::ACK;
                 let numbers = (self.near(from), ack);
                 let packet =
                     self.setup.segment(0, numbers.0, numbers.1, flags, 500, Vec::new(), len.into());
@@ -300,7 +300,7 @@ impl World {
                 options.extend(at.wrapping_add(500).to_be_bytes());
             }
         }
-        let flags = Flags { ack: true, ..Flags::default() };
+        let flags = Flags::ACK;
         self.setup.segment(1, sequence, ack, flags, window, options, len.into())
     }
 
