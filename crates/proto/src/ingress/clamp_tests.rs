@@ -8,6 +8,8 @@ use core::time::Duration;
 
 use corridor_base::Time;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 use self::segments::{Ends, Flags, Segment, is_sealed, number, unwindowed, view};
 use super::clamp::Pace;
@@ -207,6 +209,8 @@ struct World {
     /// The end of the window as the near host knows it, and whether it was ever written anew.
     edge: u64,
     touched: bool,
+    /// The farthest end that it has known since then.
+    farthest: u64,
 }
 
 impl World {
@@ -224,6 +228,7 @@ impl World {
             older: None,
             edge: 1 + 65_535,
             touched: false,
+            farthest: 0,
         };
         let order = if setup.far_asks { [1, 0] } else { [0, 1] };
         for host in order.into_iter().filter(|&host| setup.seen[host]) {
@@ -333,11 +338,17 @@ impl World {
         let shift = self.setup.shift();
         let edge = ack + (u64::from(window) << shift);
         let own = own.map_or(self.edge, |own| ack + (u64::from(own) << shift));
-        let least = self.edge.min(own);
+        let least = self.farthest.min(own);
         if self.was_engaged(own, edge) {
+            // Headers tell whole units.
             assert!(edge + (1 << shift) > least, "the end goes back from {least} to {edge}");
         }
+        self.know(edge);
+    }
+
+    fn know(&mut self, edge: u64) {
         self.edge = edge;
+        self.farthest = if self.touched { self.farthest.max(edge) } else { 0 };
     }
 
     /// Whether windows had been written anew before the last packet.
@@ -366,7 +377,8 @@ impl World {
             // The first one may take back what was not used.
             let news = edge >= self.edge + u64::from(MSS);
             assert!(news || !self.touched, "from {} to {edge} is no news", self.edge);
-            (self.edge, self.touched) = (edge, true);
+            self.touched = true;
+            self.know(edge);
             packet.clear();
         }
         assert!(packet.is_empty(), "what is not told is not written");
@@ -399,4 +411,20 @@ proptest! {
         events.iter().for_each(|event| world.happen(event));
         prop_assert_eq!(world.stats.windows_clamped + world.stats.window_updates_sent, 0);
     }
+}
+
+/// Arbitrary events do get so far that windows are written anew and updates are made.
+#[test]
+fn windows_do_change() {
+    let mut runner = TestRunner::deterministic();
+    let strategy = (setup(), proptest::collection::vec(event(), 200));
+    let (mut clamped, mut updates) = (0, 0);
+    for _ in 0..200 {
+        let (setup, events) = strategy.new_tree(&mut runner).expect("it is drawn").current();
+        let mut world = World::new(setup);
+        events.iter().for_each(|event| world.happen(event));
+        clamped += u64::from(world.stats.windows_clamped > 3);
+        updates += u64::from(world.stats.window_updates_sent > 3);
+    }
+    assert!(clamped > 50 && updates > 50, "{clamped} and {updates} of 200");
 }
