@@ -1,8 +1,11 @@
 //! The load: sockets in the namespaces of S and D that send, receive and measure.
 //!
 //! Every record (TCP) or datagram (UDP) begins with a sequence number and the time it was sent;
-//! the clock is the same in all namespaces, so the difference on arrival is the one-way delay.
+//! the clock is the same in all namespaces, so the difference on arrival is the one-way delay. A
+//! TCP source that always has more to send waits for its window in its own socket: there, delays
+//! count from when the bytes leave the host (`departures.rs`).
 
+mod departures;
 mod ping;
 mod tcp;
 mod udp;
@@ -22,6 +25,7 @@ use crate::clock;
 use crate::emulator::Emulator;
 use crate::error::LabError;
 use crate::netns::{Inside, Namespace};
+use departures::{Departures, Watch};
 use ping::Pinger;
 
 /// Time a connection has to come about: three attempts of the kernel's (at 0, 1 and 3 s).
@@ -236,18 +240,39 @@ impl Plan {
     fn is_bulk(&self) -> bool {
         self.no_medium && self.offered_bps.is_none()
     }
+
+    /// The source always has more to send, and delays count from when TCP sends it.
+    fn is_saturated(&self) -> bool {
+        !self.no_medium && self.offered_bps.is_none()
+    }
 }
 
 /// What a flow measured.
 struct FlowResult {
     side: Side,
     delays: Histogram<u64>,
+    /// TCP, saturated: places in the stream and when they were delivered, of those that count.
+    arrivals: Vec<(u64, Time)>,
     payload_bytes: u64,
     notes: Vec<String>,
     corrupted: bool,
 }
 
 impl FlowResult {
+    /// Counts delays from when bytes left.
+    fn count_from(&mut self, departures: &Departures) {
+        let (mut from, mut unseen) = (0, 0);
+        for (offset, arrived) in self.arrivals.drain(..) {
+            match departures.of(offset, &mut from) {
+                Some(left) => record_delay(&mut self.delays, left, arrived),
+                None => unseen += 1,
+            }
+        }
+        if unseen > 0 {
+            self.notes.push(format!("of {unseen} records it was not seen when they left"));
+        }
+    }
+
     /// The row's part, for an interval of this length.
     fn into_side(self, span: Duration) -> Side {
         Side {
@@ -264,6 +289,8 @@ struct Flow {
     ready: Arc<AtomicBool>,
     sender: Inside<SenderResult>,
     receiver: Inside<FlowResult>,
+    /// When what the sender sends leaves, if delays count from then.
+    watch: Option<Watch>,
 }
 
 /// What the sender knows at the end.
@@ -282,6 +309,9 @@ impl Flow {
     fn finish(self) -> Result<FlowResult, LabError> {
         let sent = self.sender.join()?;
         let mut result = self.receiver.join()?;
+        if let Some(watch) = self.watch {
+            result.count_from(&watch.finish()?);
+        }
         result.side.packets_sent = sent.packets_sent;
         result.side.tcp_retransmits = sent.tcp.map(|info| info.retransmits);
         result.side.tcp_rtt_s = sent.tcp.map(|info| info.rtt.as_secs_f64());

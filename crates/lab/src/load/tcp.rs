@@ -13,6 +13,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::set_timerslack;
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::departures::Watch;
 use super::{
     CONNECT_MAX, End, Flow, FlowResult, HEADER_BYTES, Plan, SenderResult, Shared, TICK,
     delay_histogram, pattern, read_stamp, record_delay, stamp,
@@ -30,8 +31,7 @@ const BULK_RECORDS: usize = 64;
 /// Largest payload of a segment.
 const SEGMENT_BYTES: u32 = 1_448;
 
-/// Unsent bytes up to which a socket is ready for more. The less, the closer is the time stamped
-/// into a record to the time its first byte leaves; but TCP must not run out of segments.
+/// Unsent bytes up to which a socket is ready for more: TCP must not run out of segments.
 ///
 /// Measured at 12 Mbit/s and 4 ms: one segment costs cubic 12 % of its goodput at 5 % loss, two
 /// cost nothing that can be seen. BBR sends two at a time, and takes a sender that has less than
@@ -56,13 +56,15 @@ pub(super) fn start(
     let listener = to.namespace.run(move || {
         TcpListener::bind(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port)).what("listen for TCP")
     })?;
-    let (side, share) = (plan.from, Arc::clone(&shared));
-    let receiver = to
-        .namespace
-        .spawn("lab-tcp-receive", move || Receiver::new(side).work(&listener, &share))?;
+    let port = plan.receiver.port();
+    let watch = plan.is_saturated().then(|| Watch::start(&from.namespace, port)).transpose()?;
+    let (mut receiver, share) = (Receiver::new(plan.from), Arc::clone(&shared));
+    receiver.is_watched = watch.is_some();
+    let receiver =
+        to.namespace.spawn("lab-tcp-receive", move || receiver.work(&listener, &share))?;
     let is_ready = Arc::clone(&ready);
     let sender = from.namespace.spawn("lab-tcp-send", move || send(&plan, &shared, &is_ready))?;
-    Ok(Flow { ready, sender, receiver })
+    Ok(Flow { ready, sender, receiver, watch })
 }
 
 fn send(plan: &Plan, shared: &Shared, ready: &AtomicBool) -> Result<SenderResult, LabError> {
@@ -115,9 +117,9 @@ fn connect(plan: &Plan) -> Result<Option<TcpStream>, LabError> {
     Ok(Some(socket.into()))
 }
 
-/// Writes records until the end of the interval, so many at once. Without a rate, records are
-/// stamped when the socket takes them; with a rate, when they are due, so that their delay includes
-/// waiting for the socket.
+/// Writes records until the end of the interval, so many at once. Without a rate, their delays
+/// count from when they leave the host; with one, records are stamped when they are due, so that
+/// their delays include waiting for the socket.
 fn write_records(
     mut stream: &TcpStream,
     rate_bps: Option<f64>,
@@ -196,6 +198,8 @@ struct Receiver {
     record: Vec<u8>,
     filled: usize,
     sequence: u64,
+    /// Delays count from when bytes left, and not from what is stamped into them.
+    is_watched: bool,
 }
 
 impl Receiver {
@@ -204,6 +208,7 @@ impl Receiver {
             result: FlowResult {
                 side: Side { from, ..Side::default() },
                 delays: delay_histogram(),
+                arrivals: Vec::new(),
                 payload_bytes: 0,
                 notes: Vec::new(),
                 corrupted: false,
@@ -211,6 +216,7 @@ impl Receiver {
             record: vec![0; RECORD_BYTES],
             filled: 0,
             sequence: 0,
+            is_watched: false,
         }
     }
 
@@ -284,7 +290,10 @@ impl Receiver {
                 .push(format!("record {number} of the TCP stream is not what was sent"));
         }
         self.sequence += 1;
-        if measured {
+        if measured && self.is_watched {
+            let offset = (self.sequence - 1) * RECORD_BYTES as u64;
+            self.result.arrivals.push((offset, now));
+        } else if measured {
             record_delay(&mut self.result.delays, sent, now);
         }
     }

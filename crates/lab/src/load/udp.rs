@@ -53,7 +53,7 @@ pub(super) fn start(
     let sender = from
         .namespace
         .spawn("lab-udp-send", move || Ok(send(&outgoing, bytes, gap, &shared, &total)))?;
-    Ok(Flow { ready: Arc::new(AtomicBool::new(true)), sender, receiver })
+    Ok(Flow { ready: Arc::new(AtomicBool::new(true)), sender, receiver, watch: None })
 }
 
 /// Time between the start of a flow and the beginning of the warm-up, at most.
@@ -135,6 +135,7 @@ impl Receiver {
             result: FlowResult {
                 side: Side { from, ..Side::default() },
                 delays: delay_histogram(),
+                arrivals: Vec::new(),
                 payload_bytes: 0,
                 notes: Vec::new(),
                 corrupted: false,

@@ -25,6 +25,8 @@ const AHEAD_MIN: f64 = 2.0;
 /// same.
 const AHEAD: Duration = Duration::from_millis(1);
 const ANSWER_FACTOR: f64 = 1.5;
+/// A queue that is gone by then was a burst.
+const BURST: Duration = Duration::from_millis(5);
 /// Answers of which the soonest counts: those that were later had something else to wait for.
 const ANSWERS: usize = 16;
 /// Part of what a sender may be ahead that is left when it is told of more.
@@ -68,8 +70,10 @@ pub(super) struct Clamp {
     /// Number after the last byte that has come to the queue.
     sent_end: u32,
     told: Option<Told>,
-    /// The queue was once longer than it has to be: the sender is faster than the tunnel.
+    /// The queue was longer than it has to be for a while: the sender is faster than the tunnel.
     engaged: bool,
+    /// Since when it is.
+    long_since: Option<Time>,
     /// Since when the sender knows that it may go on beyond this edge.
     asked: Option<(Time, u32)>,
     /// How long it took until it did, of late.
@@ -94,6 +98,7 @@ impl Clamp {
             sent_end: 0,
             told: None,
             engaged: false,
+            long_since: None,
             asked: None,
             answers: ArrayVec::new(),
             answers_seen: 0,
@@ -129,12 +134,24 @@ impl Clamp {
         {
             self.note_answer(now - at);
         }
-        if !self.engaged && queued as u32 > ahead && self.shift().is_some() {
-            // What was promised and not used is taken back once.
-            if let Some(told) = &mut self.told {
-                told.edge = self.sent_end;
-                self.engaged = true;
-            }
+        if !self.engaged {
+            self.note_queue(now, queued as u32 > ahead);
+        }
+    }
+
+    /// Begins to write windows anew once the queue has been long for a while. What was promised
+    /// then and not used is taken back, this once (RFC 9293, Section 3.8.6, asks senders to bear
+    /// it).
+    fn note_queue(&mut self, now: Time, is_long: bool) {
+        let since = *self.long_since.get_or_insert(now);
+        if !is_long {
+            self.long_since = None;
+        } else if now - since >= BURST
+            && self.shift().is_some()
+            && let Some(told) = &mut self.told
+        {
+            told.edge = self.sent_end;
+            self.engaged = true;
         }
     }
 
@@ -175,12 +192,11 @@ impl Clamp {
             if before.is_none_or(|told| is_after(own_edge, told.edge)) { own_edge } else { known };
         let mut clamped = false;
         if self.engaged && before.is_some() && !view.is_syn() {
-            let allowed = later(known, self.edge_allowed(known, queued, ahead));
-            let window = window_to(view.ack, allowed, shift).min(view.window);
+            let window = self.window(view.ack, known, (queued, ahead), shift).min(view.window);
             if window < view.window {
                 view.set_window(packet, window);
                 clamped = true;
-                edge = later(known, view.ack.wrapping_add(u32::from(window) << shift));
+                edge = view.ack.wrapping_add(u32::from(window) << shift);
             }
         }
         self.told = Some(Told {
@@ -209,10 +225,9 @@ impl Clamp {
         else {
             return false;
         };
-        let allowed = self.edge_allowed(told.edge, queued, ahead);
-        let window = window_to(told.ack, allowed, shift);
-        let own = (told.own_edge.wrapping_sub(told.ack) >> shift).min(0xffff) as u16;
-        let edge = told.ack.wrapping_add(u32::from(window.min(own)) << shift);
+        let own = told.own_edge.wrapping_sub(told.ack) >> shift;
+        let window = self.window(told.ack, told.edge, (queued, ahead), shift).min(own as u16);
+        let edge = told.ack.wrapping_add(u32::from(window) << shift);
         let more = edge.wrapping_sub(told.edge) as i32;
         if more < self.mss() as i32 {
             return false;
@@ -225,16 +240,23 @@ impl Clamp {
         told.edge = edge;
         self.told = Some(told);
         let (to, from) = self.flow;
-        let window = window.min(own);
         let Told { sequence, ack, timestamps, .. } = told;
         PureAck { from, to, sequence, ack, window, timestamps }.write(out);
         true
     }
 
-    /// How far data may go: what the queue may still take, beyond what has come to it.
-    fn edge_allowed(&self, known: u32, queued: usize, ahead: u32) -> u32 {
+    /// The window in a header that acknowledges up to `ack`, where the sender may go up to `known`
+    /// already: so far, or as far as the queue can take more. What is less than a unit of the
+    /// scale is rounded up where it is new; else the end of the window would creep away.
+    fn window(&self, ack: u32, known: u32, (queued, ahead): (usize, u32), shift: u32) -> u16 {
         let free = ahead.saturating_sub(queued as u32);
-        later(known, self.sent_end.wrapping_add(free * self.mss()))
+        let wanted = self.sent_end.wrapping_add(free * self.mss());
+        let units = if is_after(wanted, known) {
+            distance(ack, wanted).div_ceil(1 << shift)
+        } else {
+            distance(ack, known) >> shift
+        };
+        units.min(0xffff) as u16
     }
 
     /// Packets that the sender may be ahead of what has left, if `flows` share the air.
@@ -263,10 +285,9 @@ impl Clamp {
     }
 }
 
-/// The window from `ack` up to `edge` at least, as a header has it.
-fn window_to(ack: u32, edge: u32, shift: u32) -> u16 {
-    let ahead = if is_after(edge, ack) { edge.wrapping_sub(ack) } else { 0 };
-    ahead.div_ceil(1 << shift).min(0xffff) as u16
+/// How far a sequence number is beyond another; zero if it is not.
+fn distance(from: u32, to: u32) -> u32 {
+    if is_after(to, from) { to.wrapping_sub(from) } else { 0 }
 }
 
 /// Whether a sequence number is beyond another (RFC 9293, Section 3.4).

@@ -34,10 +34,8 @@ const JITTER_PARTS: f64 = 32.0;
 /// Copa's default delta, and its reciprocal: frames kept queued.
 const QUEUED: f64 = 1.0;
 /// Beside flows that fill the queue: frames by which the window grows in a round trip, and what
-/// stays of it after a loss. The decrease is cubic's; the growth is more than the .53 of its
-/// Reno-friendly region (RFC 9438, Section 4.3), since cubic is beyond that where windows are
-/// large, and since looking whether the others are gone costs some of the share.
-const COMPETE_GROWTH: f64 = 0.8;
+/// stays of it after a loss: cubic's in its Reno-friendly region (RFC 9438, Section 4.3).
+const COMPETE_GROWTH: f64 = 0.53;
 const COMPETE_DECREASE: f64 = 0.7;
 /// A loss is one of congestion where more than this share of the longest queue stood.
 const CONGESTED_RATIO: f64 = 0.7;
