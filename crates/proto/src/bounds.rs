@@ -23,6 +23,10 @@ pub const INGRESS_FLOWS: usize = 256;
 pub const INGRESS_QUANTUM: i64 = 1_514;
 /// Acknowledgements of TCP that wait for each other where both ways share the air.
 pub const INGRESS_HELD_MAX: usize = 16;
+/// Connections of TCP whose windows may be clamped: sets by their hash, and places in a set.
+pub const CLAMP_SETS: usize = 256;
+/// See [`CLAMP_SETS`].
+pub const CLAMPS_PER_SET: usize = 4;
 /// Events waiting to be taken by the driver; the oldest is dropped.
 pub const EVENTS_MAX: usize = 64;
 /// Stations in a group: an endpoint, its peer, a helper, and room for what comes.

@@ -6,6 +6,7 @@ mod aqm_tests;
 mod clamp;
 #[cfg(test)]
 mod clamp_tests;
+mod clamps;
 mod codel;
 mod fair;
 mod flow;
@@ -21,7 +22,6 @@ use corridor_base::Time;
 use crate::config::CodingParams;
 use crate::rtt::RttEstimator;
 use crate::stats::Stats;
-use clamp::Pace;
 use fair::FairQueue;
 pub(crate) use patience::Air;
 use patience::Patience;
@@ -46,7 +46,9 @@ impl IngressQueue {
         let patience = Patience::new(coding.goal);
         let params = patience.params(Duration::ZERO);
         let mut queue = FairQueue::new(packets_max, params, seed);
-        queue.set_clamp(coding.clamp_windows);
+        if coding.clamp_windows {
+            queue.clamp_windows();
+        }
         IngressQueue::Fair(Box::new((queue, patience)))
     }
 
@@ -56,7 +58,7 @@ impl IngressQueue {
             let (queue, patience) = &mut **fair;
             patience.note(rtt.smoothed(), air);
             queue.set_params(patience.params(rtt.timeout()));
-            queue.set_pace(Pace { packets_per_s: air.packets_per_s });
+            queue.set_pace(air.packets_per_s);
         }
     }
 

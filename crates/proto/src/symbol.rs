@@ -131,6 +131,12 @@ pub(crate) fn is_acknowledgement(packet: &[u8]) -> bool {
     matches!(transport(packet), Some((TCP, segment)) if is_bare_acknowledgement(segment) == Some(true))
 }
 
+/// Whether a packet sets up a connection of TCP.
+pub(crate) fn is_syn(packet: &[u8]) -> bool {
+    const SYN: u8 = 0x02;
+    matches!(transport(packet), Some((TCP, segment)) if segment.get(13).is_some_and(|flags| flags & SYN != 0))
+}
+
 /// Whether nothing in a packet minds being overtaken; `None` if it cannot be told.
 fn is_indifferent(packet: &[u8]) -> Option<bool> {
     match transport(packet)? {

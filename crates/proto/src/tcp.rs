@@ -93,11 +93,6 @@ impl TcpView {
         self.flags & SYN != 0
     }
 
-    /// Whether this is the first segment of a connection.
-    pub fn is_first(&self) -> bool {
-        self.is_syn() && !self.is_ack()
-    }
-
     pub fn is_fin(&self) -> bool {
         self.flags & FIN != 0
     }

@@ -8,15 +8,16 @@
 //! window is moved here as packets leave the queue, whatever the round trip beyond. Where no
 //! acknowledgement comes, one is made, with nothing new but its window (RFC 9293, Section 3.8.6).
 //!
-//! Nothing is promised that the receiver has not promised, and nothing is taken back (RFC 7323,
-//! Section 2.4). A connection whose setup was not seen, or that forbids it, is left alone.
+//! Nothing is promised that the receiver has not promised. What was promised is taken back once,
+//! when clamping begins, and never what has come to the queue. What a segment says is believed as
+//! far as the host would believe it.
 
 use core::time::Duration;
 
 use arrayvec::ArrayVec;
 use corridor_base::Time;
 
-use crate::tcp::{End, Options, PureAck, TcpView};
+use crate::tcp::{End, PureAck, TcpView};
 
 /// Packets that a sender may always be ahead: its answer to a longer window takes a moment, and
 /// what TCP sends at once is two segments.
@@ -24,39 +25,78 @@ const AHEAD_MIN: f64 = 2.0;
 /// How far ahead it may be in time, besides the time that its answer takes: it is not always the
 /// same.
 const AHEAD: Duration = Duration::from_millis(1);
-const ANSWER_FACTOR: f64 = 1.5;
+/// Packets of that that each of many flows may be ahead: TCP makes segments many at once.
+const AHEAD_EACH: f64 = 44.0;
+/// The most packets, so that no sum wraps.
+const AHEAD_MAX: f64 = 8_192.0;
+const ANSWER_FACTOR: f64 = 1.1;
 /// A queue that is gone by then was a burst.
 const BURST: Duration = Duration::from_millis(5);
+/// A sender that was silent for so long begins anew: what it sends next is not held back before a
+/// queue stands again.
+const IDLE: Duration = Duration::from_secs(1);
 /// Answers of which the soonest counts: those that were later had something else to wait for.
 const ANSWERS: usize = 16;
+/// Longest answer that is one: a sender that takes longer had nothing to say.
+const ANSWER_MAX: Duration = Duration::from_millis(250);
 /// Part of what a sender may be ahead that is left when it is told of more.
 const TELL_DIVISOR: u32 = 2;
+/// Longest that packets may stand which were let in.
+const GRACE_MAX: Duration = Duration::from_millis(250);
+/// How far the receiver's sequence may be from what the sender has acknowledged.
+const SEQUENCE_NEAR: u32 = 1 << 22;
+/// Bytes that timestamps take from each segment.
+const TIMESTAMPS_LEN: u32 = 12;
+/// The longest segment of a connection that says nothing of it (RFC 9293, Section 3.7.1).
+const MSS_DEFAULT: u16 = 536;
 
 /// What a SYN said.
 #[derive(Clone, Copy, Debug)]
 struct Syn {
+    /// Its number, and the one after it.
+    first: u32,
+    end: u32,
     scale: Option<u8>,
-    mss: Option<u16>,
+    mss: u16,
+    has_timestamps: bool,
     is_protected: bool,
 }
 
-impl From<&Options> for Syn {
-    fn from(options: &Options) -> Self {
-        let Options { scale, mss, is_protected, .. } = *options;
-        Syn { scale, mss, is_protected }
+impl From<&TcpView> for Syn {
+    fn from(view: &TcpView) -> Self {
+        let options = view.options();
+        Syn {
+            first: view.sequence,
+            end: view.sequence_end(),
+            scale: options.scale,
+            mss: options.mss.unwrap_or(MSS_DEFAULT),
+            has_timestamps: options.timestamps.is_some(),
+            is_protected: options.is_protected,
+        }
     }
 }
 
 /// What the sender was told last.
 #[derive(Clone, Copy, Debug)]
 struct Told {
-    /// The receiver's own place in its sequence, for acknowledgements made here.
+    /// The receiver's own place in its sequence.
     sequence: u32,
     ack: u32,
+    /// As the header had it.
+    window: u16,
     timestamps: Option<(u32, u32)>,
     /// The end of the window as the sender knows it, and as the receiver meant it.
     edge: u32,
     own_edge: u32,
+}
+
+/// How fast packets leave the queue, and whose.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pace {
+    /// Packets a second, of all flows.
+    pub(crate) packets_per_s: f64,
+    /// Flows with clamped windows that have something to send.
+    pub(super) flows: usize,
 }
 
 /// A connection of TCP whose sender is behind the ingress queue.
@@ -64,15 +104,24 @@ struct Told {
 pub(super) struct Clamp {
     /// Sender and receiver of the data.
     flow: (End, End),
-    /// What both have said at the beginning.
+    /// What both have said at the beginning; what a receiver said that has not been answered yet.
     near: Option<Syn>,
     far: Option<Syn>,
-    /// Number after the last byte that has come to the queue.
+    far_asks: Option<Syn>,
+    /// Number after the last byte that has come to the queue, and what the sender has received.
     sent_end: u32,
+    sender_ack: u32,
+    /// The longest segment.
+    segment_len: u32,
+    /// Segments with data that are in the queue.
+    queued: u32,
+    sent_at: Time,
+    is_closed: bool,
     told: Option<Told>,
-    /// The queue was longer than it has to be for a while: the sender is faster than the tunnel.
+    /// As far as which the sender has ever been told that it may go.
+    edge_max: u32,
     engaged: bool,
-    /// Since when it is.
+    /// Since when the queue is longer than it has to be; then, since when windows are written anew.
     long_since: Option<Time>,
     /// Since when the sender knows that it may go on beyond this edge.
     asked: Option<(Time, u32)>,
@@ -81,22 +130,22 @@ pub(super) struct Clamp {
     answers_seen: usize,
 }
 
-/// How far senders may be ahead.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pace {
-    /// Packets that leave a second, of all flows.
-    pub(crate) packets_per_s: f64,
-}
-
 impl Clamp {
     /// A connection of which nothing is known but who talks to whom.
-    pub(super) fn new(flow: (End, End)) -> Self {
+    pub(super) fn new(flow: (End, End), now: Time) -> Self {
         Clamp {
             flow,
             near: None,
             far: None,
+            far_asks: None,
             sent_end: 0,
+            sender_ack: 0,
+            segment_len: 0,
+            queued: 0,
+            sent_at: now,
+            is_closed: false,
             told: None,
+            edge_max: 0,
             engaged: false,
             long_since: None,
             asked: None,
@@ -115,28 +164,90 @@ impl Clamp {
         self.engaged
     }
 
+    /// Whether windows are written anew, and data waits.
+    pub(super) fn is_busy(&self) -> bool {
+        self.engaged && self.queued > 0
+    }
+
+    /// When the sender sent last.
+    pub(super) fn sent_at(&self) -> Time {
+        self.sent_at
+    }
+
     // ---- what is seen -------------------------------------------------------------------------
 
-    /// The sender's packet has come to the queue, which holds `queued` of its packets with this.
-    pub(super) fn note_sent(&mut self, now: Time, view: &TcpView, queued: usize, ahead: u32) {
-        let end = view.sequence_end();
+    /// The sender's packet has come to the queue. Whether it has data, and counts as queued.
+    pub(super) fn note_sent(&mut self, now: Time, view: &TcpView, pace: Pace) -> bool {
+        if view.is_ack() {
+            self.sender_ack = view.ack;
+        }
         if view.is_syn() {
-            self.near = Some(view.options().into());
-            self.sent_end = end;
-            return;
+            self.note_opened(now, view);
+            return false;
         }
-        if is_after(end, self.sent_end) {
-            self.sent_end = end;
+        self.is_closed |= view.is_fin();
+        if view.data_len() == 0 || self.near.is_none() {
+            return false;
         }
+        if self.queued == 0 && now - self.sent_at > IDLE {
+            self.disengage();
+        }
+        self.sent_at = now;
+        self.queued += 1;
+        self.sent_end = later(self.sent_end, view.sequence_end());
+        self.segment_len = self.segment_len.max(view.data_len() as u32);
         if let Some((_, edge)) = self.asked
-            && is_after(end, edge)
+            && is_after(self.sent_end, edge)
             && let Some((at, _)) = self.asked.take()
         {
-            self.note_answer(now - at);
+            self.note_answer(now, now - at);
         }
         if !self.engaged {
-            self.note_queue(now, queued as u32 > ahead);
+            self.note_queue(now, self.queued > self.ahead(pace));
         }
+        true
+    }
+
+    /// The sender opens the connection, or answers who does.
+    fn note_opened(&mut self, now: Time, view: &TcpView) {
+        let syn = Syn::from(view);
+        if self.near.is_some_and(|near| near.first == syn.first) {
+            return; // Once more.
+        }
+        let (queued, far) = (self.queued, self.far_asks.filter(|_| view.is_ack()));
+        let (sent_end, sender_ack) = (syn.end, self.sender_ack);
+        let (near, edge_max) = (Some(syn), syn.end);
+        *self = Clamp {
+            near,
+            far,
+            queued,
+            sent_end,
+            sender_ack,
+            edge_max,
+            ..Clamp::new(self.flow, now)
+        };
+    }
+
+    /// One of its packets has left the queue, or was dropped.
+    pub(super) fn note_left(&mut self) {
+        self.queued = self.queued.saturating_sub(1);
+    }
+
+    fn note_answer(&mut self, now: Time, took: Duration) {
+        if took > ANSWER_MAX {
+            return;
+        }
+        // What was under way when the window was taken back looks like an answer.
+        if self.long_since.is_some_and(|since| now - since > ANSWER_MAX) {
+            self.long_since = None;
+            self.answers.clear();
+        }
+        if self.answers.is_full() {
+            self.answers[self.answers_seen % ANSWERS] = took;
+        } else {
+            self.answers.push(took);
+        }
+        self.answers_seen += 1;
     }
 
     /// Begins to write windows anew once the queue has been long for a while. What was promised
@@ -151,96 +262,93 @@ impl Clamp {
             && let Some(told) = &mut self.told
         {
             told.edge = self.sent_end;
+            self.edge_max = self.sent_end;
             self.engaged = true;
+            self.long_since = Some(now);
         }
     }
 
-    fn note_answer(&mut self, took: Duration) {
-        if self.answers.is_full() {
-            self.answers[self.answers_seen % ANSWERS] = took;
-        } else {
-            self.answers.push(took);
-        }
-        self.answers_seen += 1;
+    fn disengage(&mut self) {
+        self.engaged = false;
+        self.long_since = None;
+        self.asked = None;
     }
 
-    /// A packet for the sender is about to be delivered; its window is written anew.
-    /// Whether it had to be.
-    pub(super) fn rewrite(
-        &mut self,
-        view: &TcpView,
-        packet: &mut [u8],
-        queued: usize,
-        ahead: u32,
-    ) -> bool {
+    /// A packet for the sender is about to be delivered; its window is written anew, if it has to
+    /// be. Whether it was.
+    pub(super) fn rewrite(&mut self, view: &TcpView, packet: &mut [u8], pace: Pace) -> bool {
         if view.is_syn() {
-            self.far = Some(view.options().into());
-        }
-        if !view.is_ack() {
+            self.note_answered(view);
             return false;
         }
-        // Windows of a SYN are as they stand.
-        let shift = if view.is_syn() { Some(0) } else { self.shift() };
-        let Some(shift) = shift else { return false };
+        let Some(shift) = self.shift().filter(|_| view.is_ack()) else { return false };
+        let (Some(near), Some(far)) = (self.near, self.far) else { return false };
+        let before = self.told.map_or((near.end, far.end), |told| (told.ack, told.sequence));
+        let is_new = !is_after(before.0, view.ack) && !is_after(view.ack, self.sent_end);
+        let is_near = view.sequence_end().wrapping_sub(self.sender_ack).wrapping_add(SEQUENCE_NEAR)
+            < 2 * SEQUENCE_NEAR;
+        if !is_new || !is_near {
+            return false; // It was overtaken, or is none of this connection's.
+        }
         let own_edge = view.ack.wrapping_add(u32::from(view.window) << shift);
-        let before = self.told.filter(|told| !view.is_syn() && !is_after(told.ack, view.ack));
-        if self.told.is_some() && before.is_none() && !view.is_syn() {
-            return false; // It was overtaken, and says nothing new.
+        let mut window = view.window;
+        if let Some(told) = self.told.filter(|_| self.engaged) {
+            // One that acknowledges nothing new may be there to be counted: with the same window
+            // (RFC 5681, Section 2). One of ours tells of more.
+            let repeats = view.ack == told.ack && view.data_len() == 0;
+            let wanted =
+                if repeats { told.window } else { self.window(view.ack, told.edge, pace, shift) };
+            window = wanted.min(view.window);
         }
-        let known = before.map_or(own_edge, |told| told.edge);
-        let mut edge =
-            if before.is_none_or(|told| is_after(own_edge, told.edge)) { own_edge } else { known };
-        let mut clamped = false;
-        if self.engaged && before.is_some() && !view.is_syn() {
-            let window = self.window(view.ack, known, (queued, ahead), shift).min(view.window);
-            if window < view.window {
-                view.set_window(packet, window);
-                clamped = true;
-                edge = view.ack.wrapping_add(u32::from(window) << shift);
-            }
+        if window < view.window {
+            view.set_window(packet, window);
         }
-        self.told = Some(Told {
-            sequence: before
-                .map_or(view.sequence_end(), |told| later(told.sequence, view.sequence_end())),
-            ack: view.ack,
-            timestamps: view.options().timestamps,
-            edge,
-            own_edge,
-        });
-        clamped
+        let edge = view.ack.wrapping_add(u32::from(window) << shift);
+        self.edge_max = later(self.edge_max, edge);
+        let (sequence, timestamps) = match self.told {
+            None => (view.sequence_end(), view.options().timestamps),
+            Some(told) => (
+                later(told.sequence, view.sequence_end()),
+                latest(told.timestamps, view.options().timestamps),
+            ),
+        };
+        self.told = Some(Told { sequence, ack: view.ack, window, timestamps, edge, own_edge });
+        window < view.window
+    }
+
+    /// A SYN of the receiver: an answer counts once, and only to what was asked.
+    fn note_answered(&mut self, view: &TcpView) {
+        if !view.is_ack() {
+            self.far_asks = Some(view.into());
+        } else if self.far.is_none() && self.near.is_some_and(|near| near.end == view.ack) {
+            self.far = Some(view.into());
+        }
     }
 
     // ---- what is told -------------------------------------------------------------------------
 
-    /// Writes an acknowledgement with a longer window, if the sender should hear of one. `queued`:
-    /// packets of it in the queue.
-    pub(super) fn update(
-        &mut self,
-        now: Time,
-        queued: usize,
-        ahead: u32,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        let (Some(shift), Some(mut told)) = (self.shift().filter(|_| self.engaged), self.told)
-        else {
+    /// Writes an acknowledgement with a longer window, if the sender should hear of one.
+    pub(super) fn update(&mut self, now: Time, pace: Pace, out: &mut Vec<u8>) -> bool {
+        let (Some(shift), Some(told)) = (self.shift(), self.told) else { return false };
+        if !self.engaged || self.is_closed {
             return false;
-        };
-        let own = told.own_edge.wrapping_sub(told.ack) >> shift;
-        let window = self.window(told.ack, told.edge, (queued, ahead), shift).min(own as u16);
+        }
+        let own = distance(told.ack, told.own_edge) >> shift;
+        let window = self.window(told.ack, told.edge, pace, shift).min(own.min(0xffff) as u16);
         let edge = told.ack.wrapping_add(u32::from(window) << shift);
-        let more = edge.wrapping_sub(told.edge) as i32;
-        if more < self.mss() as i32 {
+        let left = distance(self.sent_end, told.edge);
+        let enough = self.queued + left / self.mss() > self.ahead(pace) / TELL_DIVISOR;
+        if distance(told.edge, edge) < self.mss() || enough {
             return false;
         }
-        let left = told.edge.wrapping_sub(self.sent_end) as i32;
-        if queued as u32 + (left / self.mss() as i32).max(0) as u32 > ahead / TELL_DIVISOR {
-            return false;
+        if self.asked.is_none_or(|(at, _)| now - at > ANSWER_MAX) {
+            self.asked = Some((now, later(self.edge_max, self.sent_end)));
         }
-        self.asked.get_or_insert((now, told.edge));
-        told.edge = edge;
-        self.told = Some(told);
+        self.edge_max = later(self.edge_max, edge);
+        self.told = Some(Told { edge, window, ..told });
         let (to, from) = self.flow;
-        let Told { sequence, ack, timestamps, .. } = told;
+        let sequence = later(told.sequence, self.sender_ack);
+        let Told { ack, timestamps, .. } = told;
         PureAck { from, to, sequence, ack, window, timestamps }.write(out);
         true
     }
@@ -248,8 +356,8 @@ impl Clamp {
     /// The window in a header that acknowledges up to `ack`, where the sender may go up to `known`
     /// already: so far, or as far as the queue can take more. What is less than a unit of the
     /// scale is rounded up where it is new; else the end of the window would creep away.
-    fn window(&self, ack: u32, known: u32, (queued, ahead): (usize, u32), shift: u32) -> u16 {
-        let free = ahead.saturating_sub(queued as u32);
+    fn window(&self, ack: u32, known: u32, pace: Pace, shift: u32) -> u16 {
+        let free = self.ahead(pace).saturating_sub(self.queued);
         let wanted = self.sent_end.wrapping_add(free * self.mss());
         let units = if is_after(wanted, known) {
             distance(ack, wanted).div_ceil(1 << shift)
@@ -259,11 +367,22 @@ impl Clamp {
         units.min(0xffff) as u16
     }
 
-    /// Packets that the sender may be ahead of what has left, if `flows` share the air.
-    pub(super) fn ahead(&self, pace: Pace, flows: usize) -> u32 {
+    /// Packets that the sender may be ahead of what has left.
+    fn ahead(&self, pace: Pace) -> u32 {
+        let per_s = if pace.packets_per_s.is_finite() { pace.packets_per_s.max(0.0) } else { 0.0 };
+        let flows = pace.flows.max(1) as f64;
+        let spare = per_s * AHEAD.as_secs_f64();
         let answer = self.answers.iter().min().copied().unwrap_or_default();
-        let time_s = AHEAD.as_secs_f64() + ANSWER_FACTOR * answer.as_secs_f64();
-        (AHEAD_MIN + pace.packets_per_s * time_s / flows.max(1) as f64).ceil() as u32
+        let answering = per_s * ANSWER_FACTOR * answer.as_secs_f64() / flows;
+        let ahead = AHEAD_MIN + spare.min(AHEAD_EACH.max(spare / flows)) + answering;
+        ahead.min(AHEAD_MAX).ceil() as u32
+    }
+
+    /// How long packets stand that were let in, of all flows together: no sign of congestion.
+    pub(super) fn grace(&self, pace: Pace) -> Duration {
+        let packets = f64::from(2 * self.ahead(pace)) * pace.flows.max(1) as f64;
+        let seconds = packets / pace.packets_per_s.max(1.0);
+        GRACE_MAX.min(Duration::try_from_secs_f64(seconds).unwrap_or(GRACE_MAX))
     }
 
     /// Bits that windows of the receiver are shifted by; `None` as long as it is not known, or if
@@ -279,9 +398,17 @@ impl Clamp {
 
     /// The longest segment that the sender makes, or longer: a shorter one would not let it send.
     fn mss(&self) -> u32 {
-        /// Where nothing is said (RFC 9293, Section 3.7.1).
-        const DEFAULT: u16 = 536;
-        u32::from(self.far.and_then(|far| far.mss).unwrap_or(DEFAULT).max(DEFAULT))
+        let (Some(near), Some(far)) = (self.near, self.far) else { return self.segment_len.max(1) };
+        let stamps = if near.has_timestamps && far.has_timestamps { TIMESTAMPS_LEN } else { 0 };
+        u32::from(near.mss.min(far.mss)).saturating_sub(stamps).max(self.segment_len).max(1)
+    }
+}
+
+/// The later of two pairs of timestamps, by the receiver's own.
+fn latest(before: Option<(u32, u32)>, now: Option<(u32, u32)>) -> Option<(u32, u32)> {
+    match (before, now) {
+        (Some(before), Some(now)) if is_after(before.0, now.0) => Some(before),
+        _ => now,
     }
 }
 

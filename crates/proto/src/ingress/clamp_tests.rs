@@ -12,7 +12,6 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
 use self::segments::{Ends, Flags, Segment, is_sealed, number, unwindowed, view};
-use super::clamp::Pace;
 use super::{FairQueue, IngressQueue, Patience};
 use crate::config::CodingParams;
 use crate::stats::Stats;
@@ -32,7 +31,7 @@ fn queue(packets_per_s: f64) -> IngressQueue {
 fn set_pace(queue: &mut IngressQueue, packets_per_s: f64) {
     let IngressQueue::Fair(fair) = queue else { panic!("a fair queue was made") };
     let (queue, _): &mut (FairQueue, Patience) = fair;
-    queue.set_pace(Pace { packets_per_s });
+    queue.set_pace(packets_per_s);
 }
 
 /// What both hosts say in their first segments.
@@ -142,6 +141,10 @@ enum Event {
     Repeat,
     /// One comes that is older than the last.
     Overtaken,
+    /// The first segment of a host comes again.
+    First {
+        host: usize,
+    },
     /// The host is told what there is to be told.
     Tell,
     Pace {
@@ -152,11 +155,16 @@ enum Event {
     },
 }
 
+/// Most segments are as long as they may be.
+fn lens() -> impl Strategy<Value = u16> {
+    prop_oneof![1..=MSS - 12, Just(MSS - 12)]
+}
+
 fn event() -> impl Strategy<Value = Event> {
-    use Event::{Acknowledge, Leave, Overtaken, Pace, Repeat, Send, Tell, Wait};
+    use Event::{Acknowledge, First, Leave, Overtaken, Pace, Repeat, Send, Tell, Wait};
     prop_oneof![
-        6 => (1..=MSS, 0..3u16).prop_map(|(len, again)| Send { len, again: again / 2 * len }),
-        4 => (1..4usize).prop_map(|packets| Leave { packets }),
+        6 => (lens(), 0..3u16).prop_map(|(len, again)| Send { len, again: again / 2 * len }),
+        5 => (1..6usize).prop_map(|packets| Leave { packets }),
         4 => (any::<u8>(), 0..4_000_000u32, 0..3u16, 0..8u8).prop_map(
             |(part, promise, len, ranges)| Acknowledge {
                 part,
@@ -167,6 +175,7 @@ fn event() -> impl Strategy<Value = Event> {
         ),
         1 => Just(Repeat),
         1 => Just(Overtaken),
+        1 => (0..2usize).prop_map(|host| First { host }),
         4 => Just(Tell),
         1 => any::<u16>().prop_map(|packets_per_s| Pace { packets_per_s: packets_per_s / 16 }),
         2 => (0..100u16).prop_map(|ms| Wait { ms }),
@@ -209,8 +218,6 @@ struct World {
     /// The end of the window as the near host knows it, and whether it was ever written anew.
     edge: u64,
     touched: bool,
-    /// The farthest end that it has known since then.
-    farthest: u64,
 }
 
 impl World {
@@ -228,7 +235,6 @@ impl World {
             older: None,
             edge: 1 + 65_535,
             touched: false,
-            farthest: 0,
         };
         let order = if setup.far_asks { [1, 0] } else { [0, 1] };
         for host in order.into_iter().filter(|&host| setup.seen[host]) {
@@ -280,11 +286,16 @@ impl World {
                 self.promised = self.promised.max(self.acked + u64::from(promise));
                 let packet = self.acknowledgement(len, ranges);
                 self.far_sent += u64::from(len);
-                self.older = self.last.replace(packet.clone()).filter(|last| !view(last).is_syn());
+                self.older = self.last.replace(packet.clone());
                 self.deliver(packet);
             }
             Event::Repeat => self.last.clone().into_iter().for_each(|last| self.deliver(last)),
             Event::Overtaken => self.older.clone().into_iter().for_each(|old| self.deliver(old)),
+            Event::First { host } if self.setup.seen[host] => {
+                let first = self.setup.first(host);
+                if host == 0 { self.push(&first) } else { self.deliver(first) }
+            }
+            Event::First { .. } => {}
             Event::Tell => self.tell(),
             Event::Pace { packets_per_s } => set_pace(&mut self.queue, packets_per_s.into()),
             Event::Wait { ms } => self.now += Duration::from_millis(ms.into()),
@@ -338,17 +349,12 @@ impl World {
         let shift = self.setup.shift();
         let edge = ack + (u64::from(window) << shift);
         let own = own.map_or(self.edge, |own| ack + (u64::from(own) << shift));
-        let least = self.farthest.min(own);
+        let least = self.edge.min(own);
         if self.was_engaged(own, edge) {
             // Headers tell whole units.
             assert!(edge + (1 << shift) > least, "the end goes back from {least} to {edge}");
         }
-        self.know(edge);
-    }
-
-    fn know(&mut self, edge: u64) {
         self.edge = edge;
-        self.farthest = if self.touched { self.farthest.max(edge) } else { 0 };
     }
 
     /// Whether windows had been written anew before the last packet.
@@ -375,10 +381,9 @@ impl World {
             let edge = self.acked + (u64::from(told.window) << self.setup.shift());
             assert!(edge <= self.promised, "{edge} is told of {}", self.promised);
             // The first one may take back what was not used.
-            let news = edge >= self.edge + u64::from(MSS);
+            let news = edge >= self.edge + u64::from(MSS) - 12;
             assert!(news || !self.touched, "from {} to {edge} is no news", self.edge);
-            self.touched = true;
-            self.know(edge);
+            (self.edge, self.touched) = (edge, true);
             packet.clear();
         }
         assert!(packet.is_empty(), "what is not told is not written");
@@ -424,7 +429,8 @@ fn windows_do_change() {
         let mut world = World::new(setup);
         events.iter().for_each(|event| world.happen(event));
         clamped += u64::from(world.stats.windows_clamped > 3);
-        updates += u64::from(world.stats.window_updates_sent > 3);
+        updates += world.stats.window_updates_sent;
     }
-    assert!(clamped > 50 && updates > 50, "{clamped} and {updates} of 200");
+    assert!(clamped > 50, "windows change in {clamped} of 200");
+    assert!(updates > 20, "{updates} updates");
 }

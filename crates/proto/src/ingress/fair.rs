@@ -6,17 +6,12 @@ use std::collections::VecDeque;
 
 use corridor_base::Time;
 
-use super::clamp::{Clamp, Pace};
+use super::clamps::{Clamps, Place};
 use super::codel::{Codel, CodelParams, Verdict};
 use super::flow;
 use crate::bounds::{INGRESS_FLOWS, INGRESS_HELD_MAX, INGRESS_QUANTUM};
 use crate::stats::Stats;
 use crate::symbol;
-use crate::tcp::TcpView;
-
-/// Stay of a flow whose window is clamped that says nothing of congestion: its sender is told of
-/// it otherwise.
-const CLAMPED_STAY: Duration = Duration::from_millis(50);
 
 /// Queues by flow, served in turns.
 #[derive(Debug)]
@@ -37,19 +32,8 @@ pub(crate) struct FairQueue {
     /// How many wait, and since when there is one.
     acknowledgements: usize,
     acknowledged_since: Time,
-    clamps: Clamps,
-}
-
-/// Clamped windows of TCP, one connection to a queue at most.
-#[derive(Debug, Default)]
-struct Clamps {
-    /// Whether windows are clamped at all.
-    on: bool,
-    pace: Pace,
-    /// Queues whose sender may have to be told of room.
-    freed: VecDeque<usize>,
-    /// When anything happened last.
-    now: Time,
+    /// Windows of TCP that are clamped; `None`: they are left alone.
+    clamps: Option<Clamps>,
 }
 
 #[derive(Debug, Default)]
@@ -59,15 +43,6 @@ struct FlowQueue {
     deficit: i64,
     listed: bool,
     codel: Codel,
-    clamp: Option<Box<Clamp>>,
-    /// It is among those whose sender may have to be told of room.
-    freed: bool,
-}
-
-impl FlowQueue {
-    fn is_clamped(&self) -> bool {
-        self.clamp.as_ref().is_some_and(|clamp| clamp.is_engaged())
-    }
 }
 
 #[derive(Debug)]
@@ -75,6 +50,8 @@ struct Queued {
     since: Time,
     bytes: Vec<u8>,
     acknowledges: bool,
+    /// The connection whose window it counts in.
+    clamp: Option<Place>,
 }
 
 impl FairQueue {
@@ -94,18 +71,33 @@ impl FairQueue {
             hold: Duration::ZERO,
             acknowledgements: 0,
             acknowledged_since: Time::ZERO,
-            clamps: Clamps::default(),
+            clamps: None,
         }
     }
 
-    /// Lets windows of TCP be clamped, or not.
-    pub(crate) fn set_clamp(&mut self, on: bool) {
-        self.clamps.on = on;
+    /// Lets windows of TCP be clamped.
+    pub(crate) fn clamp_windows(&mut self) {
+        self.clamps = Some(Clamps::new(self.seed));
     }
 
-    /// So much leaves the queue.
-    pub(crate) fn set_pace(&mut self, pace: Pace) {
-        self.clamps.pace = pace;
+    /// So many packets leave the queue in a second.
+    pub(crate) fn set_pace(&mut self, packets_per_s: f64) {
+        if let Some(clamps) = &mut self.clamps {
+            clamps.set_pace(packets_per_s);
+        }
+    }
+
+    /// A packet is about to be delivered: if it acknowledges what comes through here, its window
+    /// is clamped.
+    pub(crate) fn clamp_window(&mut self, packet: &mut [u8], stats: &mut Stats) {
+        if let Some(clamps) = &mut self.clamps {
+            clamps.rewrite(packet, stats);
+        }
+    }
+
+    /// Writes an acknowledgement with a longer window, if a sender should hear of one.
+    pub(crate) fn window_update(&mut self, out: &mut Vec<u8>, stats: &mut Stats) -> bool {
+        self.clamps.as_mut().is_some_and(|clamps| clamps.update(out, stats))
     }
 
     pub(crate) fn set_params(&mut self, params: CodelParams) {
@@ -144,85 +136,16 @@ impl FairQueue {
             self.acknowledged_since = now;
         }
         self.acknowledgements += usize::from(acknowledges);
+        let clamp = self.clamps.as_mut().and_then(|clamps| clamps.note_sent(now, packet));
         let queue = &mut self.queues[at];
-        queue.packets.push_back(Queued { since: now, bytes, acknowledges });
+        queue.packets.push_back(Queued { since: now, bytes, acknowledges, clamp });
         self.len += 1;
         if !queue.listed {
             queue.listed = true;
             queue.deficit = INGRESS_QUANTUM;
             self.new.push_back(at);
         }
-        if self.clamps.on {
-            self.clamps.now = now;
-            self.note_clamped(now, at, packet);
-        }
         true
-    }
-
-    /// A packet has come to queue `at`.
-    fn note_clamped(&mut self, now: Time, at: usize, packet: &[u8]) {
-        let Some(view) = TcpView::of(packet) else { return };
-        let flow = (view.from, view.to);
-        let (pace, flows) = (self.clamps.pace, self.busy());
-        let queue = &mut self.queues[at];
-        let known = queue.clamp.as_deref_mut().filter(|clamp| clamp.is_of(flow));
-        match known {
-            Some(clamp) if !view.is_first() => {
-                let ahead = clamp.ahead(pace, flows);
-                clamp.note_sent(now, &view, queue.packets.len(), ahead);
-            }
-            _ if view.is_syn() => {
-                let mut clamp = Clamp::new(flow);
-                clamp.note_sent(now, &view, 0, 0);
-                queue.clamp = Some(Box::new(clamp));
-            }
-            _ => {}
-        }
-    }
-
-    /// A packet is about to be delivered: if it acknowledges what comes through here, its window
-    /// is clamped.
-    pub(crate) fn clamp_window(&mut self, packet: &mut [u8], stats: &mut Stats) {
-        if !self.clamps.on {
-            return;
-        }
-        let Some(view) = TcpView::of(packet) else { return };
-        let at = (flow::hash_reversed(packet, self.seed) % INGRESS_FLOWS as u64) as usize;
-        let flow = (view.to, view.from);
-        let (pace, flows) = (self.clamps.pace, self.busy());
-        let queue = &mut self.queues[at];
-        if view.is_first() {
-            queue.clamp = Some(Box::new(Clamp::new(flow)));
-        }
-        let Some(clamp) = queue.clamp.as_deref_mut().filter(|clamp| clamp.is_of(flow)) else {
-            return;
-        };
-        let ahead = clamp.ahead(pace, flows);
-        if clamp.rewrite(&view, packet, queue.packets.len(), ahead) {
-            stats.windows_clamped += 1;
-        }
-    }
-
-    /// Writes an acknowledgement with a longer window, if a sender should hear of one.
-    pub(crate) fn window_update(&mut self, out: &mut Vec<u8>, stats: &mut Stats) -> bool {
-        while let Some(at) = self.clamps.freed.pop_front() {
-            let (pace, flows) = (self.clamps.pace, self.busy());
-            let queue = &mut self.queues[at];
-            queue.freed = false;
-            let Some(clamp) = queue.clamp.as_deref_mut() else { continue };
-            let ahead = clamp.ahead(pace, flows);
-            if clamp.update(self.clamps.now, queue.packets.len(), ahead, out) {
-                stats.window_updates_sent += 1;
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Flows with clamped windows that have something to send.
-    fn busy(&self) -> usize {
-        let queues = self.new.iter().chain(&self.old).map(|&at| &self.queues[at]);
-        queues.filter(|queue| queue.is_clamped() && !queue.packets.is_empty()).count()
     }
 
     /// Makes room at the cost of the longest queue; false if that is `at`, the newcomer's own.
@@ -245,17 +168,17 @@ impl FairQueue {
             self.acknowledgements -= usize::from(queued.acknowledges);
             self.spare.push(queued.bytes);
             self.len -= 1;
-        }
-        let queue = &mut self.queues[at];
-        if queue.is_clamped() && !queue.freed {
-            queue.freed = true;
-            self.clamps.freed.push_back(at);
+            if let (Some(clamps), Some(place)) = (&mut self.clamps, queued.clamp) {
+                clamps.note_left(place);
+            }
         }
     }
 
     /// The packet that goes next, and stays next until it is popped.
     pub(crate) fn front(&mut self, now: Time, stats: &mut Stats) -> Option<&[u8]> {
-        self.clamps.now = now;
+        if let Some(clamps) = &mut self.clamps {
+            clamps.set_now(now);
+        }
         if self.selected.is_none() {
             self.selected = self.select(now, stats);
         }
@@ -303,13 +226,13 @@ impl FairQueue {
         loop {
             let params = self.params;
             let queue = &mut self.queues[at];
-            let (more, clamped) = (queue.packets.len() > 1, queue.is_clamped());
+            let more = queue.packets.len() > 1;
             let Some(head) = queue.packets.front_mut() else { return };
-            // What waits by intent says nothing of congestion.
-            let held = match (head.acknowledges, clamped) {
-                (true, _) => self.hold,
-                (false, true) => CLAMPED_STAY,
-                (false, false) => Duration::ZERO,
+            // What waits by intent, or was let in, says nothing of congestion.
+            let held = match (&self.clamps, head.clamp) {
+                (Some(clamps), Some(place)) => clamps.grace(place),
+                _ if head.acknowledges => self.hold,
+                _ => Duration::ZERO,
             };
             let stay = (now - head.since).saturating_sub(held);
             if queue.codel.judge(now, stay, more, again, params) == Verdict::Pass {

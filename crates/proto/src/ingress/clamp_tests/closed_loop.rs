@@ -19,8 +19,11 @@ const DATA: u64 = MSS as u64 - 12;
 const PROMISE: u64 = 3_000_000;
 /// Windows count units of 128 bytes.
 const SHIFT: u32 = 7;
-/// Packets that a sender has in flight at most, whatever its window.
-const CWND: u64 = 300;
+/// Packets that a sender has in flight at first, and after a pause of a second; one more for each
+/// that is acknowledged, as in slow start; and at most, whatever its window.
+const CWND_FIRST: u64 = 10;
+const CWND_MAX: u64 = 300;
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// What is under way for a host.
 enum Arrival {
@@ -41,6 +44,8 @@ struct Sender {
     received: u64,
     shut: bool,
     edge: u64,
+    cwnd: u64,
+    sent_at: Time,
     departed: u64,
 }
 
@@ -50,13 +55,20 @@ impl Sender {
         let edge = ack + (u64::from(window) << SHIFT);
         let is_taken = ack > self.acked || edge > self.edge || window == 0;
         if ack >= self.acked && is_taken {
+            self.cwnd = (self.cwnd + (ack - self.acked) / DATA).min(CWND_MAX);
             (self.acked, self.edge) = (ack, edge);
         }
     }
 
-    fn may_send(&self) -> bool {
+    fn may_send(&mut self, now: Time) -> bool {
         let next = self.sent + DATA;
-        next <= self.edge && next <= self.offered && self.sent - self.acked < CWND * DATA
+        if next <= self.offered && now - self.sent_at > PAUSE {
+            self.cwnd = CWND_FIRST;
+        }
+        let may =
+            next <= self.edge && next <= self.offered && self.sent - self.acked < self.cwnd * DATA;
+        self.sent_at = if may { now } else { self.sent_at };
+        may
     }
 }
 
@@ -112,6 +124,8 @@ impl Loop {
                 received: 1,
                 shut: false,
                 edge: 1 + 65_535,
+                cwnd: CWND_FIRST,
+                sent_at: Time::ZERO,
                 departed: 0,
             });
         }
@@ -151,7 +165,7 @@ impl Loop {
 
     fn send(&mut self, connection: usize) {
         let sender = &mut self.senders[connection];
-        while sender.may_send() {
+        while sender.may_send(self.now) {
             let Setup { firsts, .. } = sender.setup;
             let (sequence, ack) =
                 (firsts[0].wrapping_add(sender.sent as u32), firsts[1].wrapping_add(1));
@@ -241,7 +255,7 @@ fn the_queue_is_short_and_does_not_run_dry() {
     {
         let mut model = Loop::new(1, packets_per_s, answer_ms);
         model.run(Duration::from_secs(5));
-        assert!(model.longest() <= CWND as usize);
+        assert!(model.longest() <= CWND_MAX as usize);
         model.departed();
         let dropped = model.stats.packets_dropped_codel;
         model.run(Duration::from_secs(10));
@@ -298,8 +312,10 @@ fn a_sender_that_had_nothing_to_send_is_let_on_at_once() {
         model.departed();
         model.run(Duration::from_secs(2));
         let (departed, longest) = (model.departed()[0], model.longest());
-        assert!(departed >= 1_900, "{answer_ms} ms: {departed}");
-        assert!(longest <= model.enough(), "{answer_ms} ms: {longest}");
+        assert!(departed >= 1_800, "{answer_ms} ms: {departed}");
+        // It begins anew, with a burst.
+        let most = model.enough() + 2 * CWND_FIRST as usize;
+        assert!(longest <= most, "{answer_ms} ms: {longest}");
     }
 }
 

@@ -1,0 +1,185 @@
+//! Which connections' windows are clamped: a bounded table, by flow.
+
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use corridor_base::Time;
+
+use super::clamp::{Clamp, Pace};
+use super::flow;
+use crate::bounds::{CLAMP_SETS, CLAMPS_PER_SET};
+use crate::stats::Stats;
+use crate::symbol;
+use crate::tcp::TcpView;
+
+/// A connection that is clamped keeps its place until it was silent for so long.
+const KEPT: Duration = Duration::from_secs(10);
+
+/// A place in the table, and who has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    set: usize,
+    id: u64,
+}
+
+#[derive(Debug)]
+struct Slot {
+    id: u64,
+    clamp: Clamp,
+    /// It is among those whose sender may have to be told of room.
+    is_freed: bool,
+}
+
+/// Clamped windows of TCP.
+#[derive(Debug)]
+pub(super) struct Clamps {
+    sets: Vec<Vec<Slot>>,
+    seed: u64,
+    next_id: u64,
+    pace: Pace,
+    /// Those whose sender may have to be told of room; each at most once.
+    freed: VecDeque<Place>,
+    /// When anything happened last.
+    now: Time,
+}
+
+impl Clamps {
+    pub(super) fn new(seed: u64) -> Self {
+        let mut sets = Vec::new();
+        sets.resize_with(CLAMP_SETS, Vec::new);
+        let (pace, freed) = (Pace::default(), VecDeque::new());
+        Clamps { sets, seed, next_id: 0, pace, freed, now: Time::ZERO }
+    }
+
+    /// So many packets leave the queue in a second.
+    pub(super) fn set_pace(&mut self, packets_per_s: f64) {
+        self.pace.packets_per_s = packets_per_s;
+    }
+
+    pub(super) fn set_now(&mut self, now: Time) {
+        self.now = now;
+    }
+
+    /// A packet of the host has come to the queue. The place of its connection, if it counts there
+    /// as queued.
+    pub(super) fn note_sent(&mut self, now: Time, packet: &[u8]) -> Option<Place> {
+        self.now = now;
+        let set = (flow::hash(packet, self.seed) % CLAMP_SETS as u64) as usize;
+        let view = self.look(set, packet)?;
+        let flow = (view.from, view.to);
+        let at = match self.find(set, flow) {
+            Some(at) if view.is_rst() => {
+                self.remove(set, at);
+                return None;
+            }
+            Some(at) => at,
+            None if view.is_syn() => self.insert(set, Clamp::new(flow, now))?,
+            None => return None,
+        };
+        let pace = self.pace;
+        self.change(set, at, |clamp| clamp.note_sent(now, &view, pace))
+            .then(|| Place { set, id: self.sets[set][at].id })
+    }
+
+    /// A packet that counted as queued has left, or was dropped.
+    pub(super) fn note_left(&mut self, place: Place) {
+        let Some(at) = self.position(place) else { return };
+        self.change(place.set, at, Clamp::note_left);
+        self.free(place.set, at);
+    }
+
+    /// A packet is about to be delivered to the host; the window in it is clamped, if it has to be.
+    pub(super) fn rewrite(&mut self, packet: &mut [u8], stats: &mut Stats) {
+        let set = (flow::hash_reversed(packet, self.seed) % CLAMP_SETS as u64) as usize;
+        let Some(view) = self.look(set, packet) else { return };
+        let flow = (view.to, view.from);
+        let at = match self.find(set, flow) {
+            Some(at) if view.is_rst() => return self.remove(set, at),
+            Some(at) => Some(at),
+            None if view.is_syn() => self.insert(set, Clamp::new(flow, self.now)),
+            None => None,
+        };
+        let (Some(at), pace) = (at, self.pace) else { return };
+        if self.change(set, at, |clamp| clamp.rewrite(&view, packet, pace)) {
+            stats.windows_clamped += 1;
+        }
+        self.free(set, at);
+    }
+
+    /// Writes an acknowledgement with a longer window, if a sender should hear of one.
+    pub(super) fn update(&mut self, out: &mut Vec<u8>, stats: &mut Stats) -> bool {
+        while let Some(place) = self.freed.pop_front() {
+            let Some(at) = self.position(place) else { continue };
+            let slot = &mut self.sets[place.set][at];
+            slot.is_freed = false;
+            if slot.clamp.update(self.now, self.pace, out) {
+                stats.window_updates_sent += 1;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// How long a packet may stand that was let in.
+    pub(super) fn grace(&self, place: Place) -> Duration {
+        let slot = self.position(place).map(|at| &self.sets[place.set][at]);
+        let clamp = slot.map(|slot| &slot.clamp).filter(|clamp| clamp.is_engaged());
+        clamp.map_or(Duration::ZERO, |clamp| clamp.grace(self.pace))
+    }
+
+    // ---- the table ----------------------------------------------------------------------------
+
+    /// A closer look at a packet, if it may be of a connection that is known or begins.
+    fn look(&self, set: usize, packet: &[u8]) -> Option<TcpView> {
+        let is_new = self.sets[set].is_empty();
+        (!is_new || symbol::is_syn(packet)).then(|| TcpView::of(packet)).flatten()
+    }
+
+    fn find(&self, set: usize, flow: (crate::tcp::End, crate::tcp::End)) -> Option<usize> {
+        self.sets[set].iter().position(|slot| slot.clamp.is_of(flow))
+    }
+
+    fn position(&self, place: Place) -> Option<usize> {
+        self.sets[place.set].iter().position(|slot| slot.id == place.id)
+    }
+
+    /// Does something to a connection, and keeps count of those that are busy.
+    fn change<T>(&mut self, set: usize, at: usize, work: impl FnOnce(&mut Clamp) -> T) -> T {
+        let clamp = &mut self.sets[set][at].clamp;
+        let before = clamp.is_busy();
+        let result = work(clamp);
+        self.pace.flows += usize::from(clamp.is_busy());
+        self.pace.flows -= usize::from(before);
+        result
+    }
+
+    /// There may be room for more of a connection's data.
+    fn free(&mut self, set: usize, at: usize) {
+        let slot = &mut self.sets[set][at];
+        if slot.clamp.is_engaged() && !slot.is_freed {
+            slot.is_freed = true;
+            self.freed.push_back(Place { set, id: slot.id });
+        }
+    }
+
+    /// Puts a connection into its set, in the place of the one that was silent for longest if there
+    /// is no other; not of one that is clamped and in use.
+    fn insert(&mut self, set: usize, clamp: Clamp) -> Option<usize> {
+        if self.sets[set].len() == CLAMPS_PER_SET {
+            let now = self.now;
+            let idle = |slot: &Slot| !slot.clamp.is_engaged() || now - slot.clamp.sent_at() > KEPT;
+            let slots = self.sets[set].iter().enumerate().filter(|(_, slot)| idle(slot));
+            let (at, _) = slots.min_by_key(|(_, slot)| slot.clamp.sent_at())?;
+            self.remove(set, at);
+        }
+        let id = self.next_id;
+        self.next_id += 1;
+        self.sets[set].push(Slot { id, clamp, is_freed: false });
+        Some(self.sets[set].len() - 1)
+    }
+
+    fn remove(&mut self, set: usize, at: usize) {
+        let slot = self.sets[set].swap_remove(at);
+        self.pace.flows -= usize::from(slot.clamp.is_busy());
+    }
+}
