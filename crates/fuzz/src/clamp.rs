@@ -103,18 +103,25 @@ impl Tunnel {
                 let flags = flags[input.below(6)];
                 self.segment(host, flow, flags, 0, input);
             }
-            2..6 => {
+            2 | 3 => {
                 let len = input.below(200);
                 for _ in 0..1 + input.below(30) {
                     self.segment(host, flow, ACK, len, input);
                 }
             }
+            // The host sends faster than the tunnel for a while, and the other acknowledges.
+            4 | 5 => {
+                let (len, count) = (8 * input.below(180), 1 + input.below(12));
+                for _ in 0..1 + input.below(6) {
+                    (0..count).for_each(|_| self.segment(host, flow, ACK, len, input));
+                    self.exchange(2, |_| true);
+                    self.acknowledge(1 - host, flow, 0, input);
+                }
+            }
             // All that was sent is acknowledged, or a part.
             6 | 7 => {
                 let back = if input.below(3) == 0 { input.u32() % 3_000 } else { 0 };
-                self.connections[flow].acked[host] =
-                    self.connections[flow].next[1 - host].wrapping_sub(back);
-                self.segment(host, flow, ACK, 0, input);
+                self.acknowledge(host, flow, back, input);
             }
             8 => {
                 let len = input.below(120);
@@ -136,6 +143,13 @@ impl Tunnel {
             }
             _ => self.exchange(1 + input.below(30) as u64, |_| true),
         }
+    }
+
+    /// A host acknowledges what the other has sent, but for the last bytes.
+    fn acknowledge(&mut self, host: usize, flow: usize, back: u32, input: &mut Input<'_>) {
+        self.connections[flow].acked[host] =
+            self.connections[flow].next[1 - host].wrapping_sub(back);
+        self.segment(host, flow, ACK, 0, input);
     }
 
     /// The next segment of a host.

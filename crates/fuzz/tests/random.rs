@@ -52,5 +52,6 @@ fn windows_do_change() {
         let (more_clamped, more_updates) = corridor_fuzz::clamp(&data);
         (clamped, updates) = (clamped + more_clamped, updates + more_updates);
     }
+    println!("{clamped} windows clamped, {updates} updates");
     assert!(clamped > 0 && updates > 0, "{clamped} and {updates}");
 }

@@ -389,11 +389,12 @@ pub(crate) fn variant(run: &Run) -> Result<Variant, SimError> {
 }
 
 /// A sender as the Linux kernel's: initial window 10, timestamps, selective acknowledgements where
-/// the variant has them, its timeouts, no ECN.
+/// the variant has them, its timeouts, HyStart for Cubic, no ECN.
 fn sender_config(variant: Variant, mtu: usize) -> SenderConfig {
     SenderConfig {
         window_packets_max: WINDOW_PACKETS_MAX,
         ecn: false,
+        hystart: true,
         // What is in flight grows beyond the window while a packet is missing: half of that would
         // fill the ingress queue anew after each timeout.
         reduction: Reduction::Window,

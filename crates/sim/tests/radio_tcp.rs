@@ -59,6 +59,39 @@ fn losses_show_in_the_sender_s_counters() {
     assert!(coded.goodput_bps > 4.0 * row.goodput_bps);
 }
 
+/// Where nothing gets through, no connection comes about, and nothing is sent.
+#[test]
+fn data_waits_for_the_handshake() {
+    let row = row("path = 'plain'\ne3 = 0.999");
+    assert_eq!((row.goodput_bps, row.tcp_retransmits, row.tcp_timeouts), (0.0, Some(0), Some(0)));
+}
+
+fn window(clamp: bool, run: &str) -> Row {
+    let coding = format!("coding = {{ preset = 'window', clamp_windows = {clamp} }}");
+    row(&format!("path = 'coded'\n{coding}\n{run}"))
+}
+
+#[test]
+fn clamped_windows_halve_the_delay_of_a_kernel_s_tcp() {
+    let [open, clamped] = [false, true].map(|clamp| window(clamp, "e3 = 0.1"));
+    let delay = |row: &Row| row.delays.delay_p50_s.expect("records came");
+    let (before, after) = (delay(&open), delay(&clamped));
+    assert!(after < 0.65 * before, "{before} s and {after} s");
+    let (before, after) = (open.goodput_bps, clamped.goodput_bps);
+    assert!(after > 0.97 * before, "{before} and {after} bit/s");
+}
+
+/// Acknowledgements whose windows change are still counted where they have to be.
+#[test]
+fn every_variant_does_as_well_with_clamped_windows() {
+    for congestion in ["cubic", "reno", "newreno", "sack", "vegas", "tahoe"] {
+        let run = format!("congestion = '{congestion}'\ne3 = 0.2");
+        let goodput = |clamp| window(clamp, &run).goodput_bps;
+        let (open, clamped) = (goodput(false), goodput(true));
+        assert!(clamped > 0.95 * open, "{congestion}: {open} and {clamped} bit/s");
+    }
+}
+
 #[test]
 fn both_directions_share_the_radio() {
     let one = row("path = 'coded'\ne3 = 0");

@@ -8,6 +8,8 @@ use core::time::Duration;
 
 use corridor_base::Time;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 use self::segments::{Ends, Flags, Segment, is_sealed, number, unwindowed, view};
 use super::{FairQueue, IngressQueue, Patience};
@@ -139,6 +141,10 @@ enum Event {
     Repeat,
     /// One comes that is older than the last.
     Overtaken,
+    /// The first segment of a host comes again.
+    First {
+        host: usize,
+    },
     /// The host is told what there is to be told.
     Tell,
     Pace {
@@ -149,11 +155,16 @@ enum Event {
     },
 }
 
+/// Most segments are as long as they may be.
+fn lens() -> impl Strategy<Value = u16> {
+    prop_oneof![1..=MSS - 12, Just(MSS - 12)]
+}
+
 fn event() -> impl Strategy<Value = Event> {
-    use Event::{Acknowledge, Leave, Overtaken, Pace, Repeat, Send, Tell, Wait};
+    use Event::{Acknowledge, First, Leave, Overtaken, Pace, Repeat, Send, Tell, Wait};
     prop_oneof![
-        6 => (1..=MSS, 0..3u16).prop_map(|(len, again)| Send { len, again: again / 2 * len }),
-        4 => (1..4usize).prop_map(|packets| Leave { packets }),
+        6 => (lens(), 0..3u16).prop_map(|(len, again)| Send { len, again: again / 2 * len }),
+        5 => (1..6usize).prop_map(|packets| Leave { packets }),
         4 => (any::<u8>(), 0..4_000_000u32, 0..3u16, 0..8u8).prop_map(
             |(part, promise, len, ranges)| Acknowledge {
                 part,
@@ -164,6 +175,7 @@ fn event() -> impl Strategy<Value = Event> {
         ),
         1 => Just(Repeat),
         1 => Just(Overtaken),
+        1 => (0..2usize).prop_map(|host| First { host }),
         4 => Just(Tell),
         1 => any::<u16>().prop_map(|packets_per_s| Pace { packets_per_s: packets_per_s / 16 }),
         2 => (0..100u16).prop_map(|ms| Wait { ms }),
@@ -262,7 +274,7 @@ impl World {
                 let from = self.sent.saturating_sub(again.into()).max(self.acked);
                 self.sent = self.sent.max(from + u64::from(len));
                 let ack = self.setup.firsts[1].wrapping_add(self.far_sent as u32);
-                let flags = Flags { ack: true, ..Flags::default() };
+                let flags = Flags::ACK;
                 let numbers = (self.near(from), ack);
                 let packet =
                     self.setup.segment(0, numbers.0, numbers.1, flags, 500, Vec::new(), len.into());
@@ -274,11 +286,16 @@ impl World {
                 self.promised = self.promised.max(self.acked + u64::from(promise));
                 let packet = self.acknowledgement(len, ranges);
                 self.far_sent += u64::from(len);
-                self.older = self.last.replace(packet.clone()).filter(|last| !view(last).is_syn());
+                self.older = self.last.replace(packet.clone());
                 self.deliver(packet);
             }
             Event::Repeat => self.last.clone().into_iter().for_each(|last| self.deliver(last)),
             Event::Overtaken => self.older.clone().into_iter().for_each(|old| self.deliver(old)),
+            Event::First { host } if self.setup.seen[host] => {
+                let first = self.setup.first(host);
+                if host == 0 { self.push(&first) } else { self.deliver(first) }
+            }
+            Event::First { .. } => {}
             Event::Tell => self.tell(),
             Event::Pace { packets_per_s } => set_pace(&mut self.queue, packets_per_s.into()),
             Event::Wait { ms } => self.now += Duration::from_millis(ms.into()),
@@ -299,7 +316,7 @@ impl World {
                 options.extend(at.wrapping_add(500).to_be_bytes());
             }
         }
-        let flags = Flags { ack: true, ..Flags::default() };
+        let flags = Flags::ACK;
         self.setup.segment(1, sequence, ack, flags, window, options, len.into())
     }
 
@@ -334,6 +351,7 @@ impl World {
         let own = own.map_or(self.edge, |own| ack + (u64::from(own) << shift));
         let least = self.edge.min(own);
         if self.was_engaged(own, edge) {
+            // Headers tell whole units.
             assert!(edge + (1 << shift) > least, "the end goes back from {least} to {edge}");
         }
         self.edge = edge;
@@ -398,4 +416,21 @@ proptest! {
         events.iter().for_each(|event| world.happen(event));
         prop_assert_eq!(world.stats.windows_clamped + world.stats.window_updates_sent, 0);
     }
+}
+
+/// Arbitrary events do get so far that windows are written anew and updates are made.
+#[test]
+fn windows_do_change() {
+    let mut runner = TestRunner::deterministic();
+    let strategy = (setup(), proptest::collection::vec(event(), 200));
+    let (mut clamped, mut updates) = (0, 0);
+    for _ in 0..200 {
+        let (setup, events) = strategy.new_tree(&mut runner).expect("it is drawn").current();
+        let mut world = World::new(setup);
+        events.iter().for_each(|event| world.happen(event));
+        clamped += u64::from(world.stats.windows_clamped > 3);
+        updates += world.stats.window_updates_sent;
+    }
+    assert!(clamped > 50, "windows change in {clamped} of 200");
+    assert!(updates > 20, "{updates} updates");
 }

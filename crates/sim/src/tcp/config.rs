@@ -25,7 +25,7 @@ pub enum Variant {
     NewReno,
     /// Recovery by selective acknowledgements (RFC 6675), growth as Reno's.
     Sack,
-    /// Growth along a cubic (RFC 9438), recovery by selective acknowledgements; without HyStart.
+    /// Growth along a cubic (RFC 9438), recovery by selective acknowledgements.
     Cubic,
     /// Growth by the delay of the bottleneck's queue (Brakmo and Peterson 1995).
     Vegas(VegasConfig),
@@ -91,6 +91,8 @@ pub struct SenderConfig {
     pub reduction: Reduction,
     /// After idling for a retransmission timeout, start slowly again (RFC 5681, Section 4.1).
     pub slow_start_restart: bool,
+    /// Slow start of Cubic ends with the first signs of a queue, as in Linux; in ns-2 it does not.
+    pub hystart: bool,
     /// Which round-trip times are measured.
     pub rtt_sampling: RttSampling,
     /// Halve the window, once in a round trip, when the receiver echoes congestion (RFC 3168).
@@ -118,6 +120,7 @@ impl SenderConfig {
             careful: true,
             reduction: Reduction::Window,
             slow_start_restart: true,
+            hystart: false,
             rtt_sampling: RttSampling::OnePacket,
             ecn: false,
             rto: RtoConfig::ns2(),
@@ -138,6 +141,7 @@ impl SenderConfig {
             careful: true,
             reduction: Reduction::Flight,
             slow_start_restart: true,
+            hystart: false,
             rtt_sampling: RttSampling::Timestamps,
             ecn: true,
             rto: RtoConfig::rfc6298(),

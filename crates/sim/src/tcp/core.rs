@@ -73,7 +73,8 @@ pub(super) struct Core {
     pub(super) echoed: Option<u64>,
     /// A packet to be sent again whatever the window.
     pub(super) urgent: Option<u64>,
-    /// The end of the receiver's window: nothing is sent from this number on.
+    /// The end of the receiver's window: nothing is sent from this number on. The largest number
+    /// until one is told.
     window_end: u64,
     /// When a receiver whose window is shut is asked for more.
     probe: Option<Time>,
@@ -173,11 +174,11 @@ impl Core {
         is_news: bool,
     ) -> bool {
         let Some(end) = window_end.filter(|_| next == self.flight.una()) else { return false };
-        let before = self.window_end;
-        if is_news || end > before || end == next {
+        let (before, is_first) = (self.window_end, self.window_end == u64::MAX);
+        if is_news || is_first || end > before || end == next {
             self.window_end = end;
         }
-        self.window_end != before
+        !is_first && self.window_end != before
     }
 
     /// Sets the timer after which a receiver is asked that has shut its window, if nothing is in

@@ -169,7 +169,7 @@ impl Loop {
             let Setup { firsts, .. } = sender.setup;
             let (sequence, ack) =
                 (firsts[0].wrapping_add(sender.sent as u32), firsts[1].wrapping_add(1));
-            let flags = Flags { ack: true, ..Flags::default() };
+            let flags = Flags::ACK;
             let len = DATA as usize;
             let packet = sender.setup.segment(0, sequence, ack, flags, 502, Vec::new(), len);
             sender.sent += DATA;
@@ -204,7 +204,7 @@ impl Loop {
         let (firsts, received) = (sender.setup.firsts, sender.received);
         let window = if sender.shut { 0 } else { (PROMISE >> SHIFT) as u16 };
         let (sequence, ack) = (firsts[1].wrapping_add(1), firsts[0].wrapping_add(received as u32));
-        let flags = Flags { ack: true, ..Flags::default() };
+        let flags = Flags::ACK;
         let mut packet = sender.setup.segment(1, sequence, ack, flags, window, Vec::new(), 0);
         self.queue.clamp_window(&mut packet, &mut self.stats);
         let window = view(&packet).window;

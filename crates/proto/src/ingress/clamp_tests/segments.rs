@@ -15,10 +15,14 @@ pub(super) struct Ends {
     pub(super) connection: u16,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Flags {
     pub(super) syn: bool,
     pub(super) ack: bool,
+}
+
+impl Flags {
+    pub(super) const ACK: Flags = Flags { syn: false, ack: true };
 }
 
 pub(super) struct Segment {

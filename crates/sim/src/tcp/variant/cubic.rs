@@ -1,11 +1,11 @@
 //! Cubic (RFC 9438): the window grows along a cubic of the time since the last loss.
 //!
-//! With fast convergence and the Reno-friendly region; HyStart++ (RFC 9406) is not implemented, so
-//! that slow start ends with a loss or at the threshold. A window that is not used up does not
-//! grow (Section 5.8).
+//! With fast convergence and the Reno-friendly region. Without HyStart, slow start ends with a loss
+//! or at the threshold. A window that is not used up does not grow (Section 5.8).
 
 use corridor_base::Time;
 
+use super::hystart::HyStart;
 use crate::tcp::core::{Core, Progress};
 
 /// Share of the window that a loss leaves, beta (Section 4.6).
@@ -53,6 +53,7 @@ pub(in crate::tcp) struct Cubic {
     /// The window when it was last reduced, `cwnd_prior`.
     prior: f64,
     epoch: Option<Epoch>,
+    hystart: HyStart,
 }
 
 impl Cubic {
@@ -70,10 +71,14 @@ impl Cubic {
         self.prior = core.cwnd;
         self.full = None;
         self.epoch = None;
+        self.hystart.restart();
     }
 
     /// Sections 4.2 to 4.5.
     pub(super) fn grow(&mut self, core: &mut Core, now: Time, progress: &Progress) {
+        if core.config.hystart && core.in_slow_start() && self.hystart.ends(core, now, progress) {
+            core.ssthresh = core.cwnd;
+        }
         // Before this acknowledgement so many packets were in flight.
         let used = (core.flight.size() + progress.count) as f64;
         if progress.congestion || used + 1.0 <= core.cwnd {

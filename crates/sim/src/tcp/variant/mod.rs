@@ -1,6 +1,7 @@
 //! The variants of congestion control: one file each, made of the steps that [`Core`] offers.
 
 mod cubic;
+mod hystart;
 mod newreno;
 mod reno;
 mod sack;
