@@ -2,11 +2,11 @@
 //! D, their segments as IP packets through the daemon's stations and the radio between them.
 //!
 //! What is measured is what the lab measures (`lab/src/load/tcp.rs`). Records of the application
-//! fill a segment each. Without a rate, the application writes as long as less than two are unsent,
-//! and a record is stamped when it leaves for the first time; with a rate, when it is due, so that
-//! its delay includes the wait for TCP. A record's delay ends when all before it have arrived too. Senders
-//! are set as kernels are (`sender_config`). Connections come about before the load begins, or not
-//! at all, as in the lab.
+//! fill a segment each. Without a rate, the application writes as long as less than two are
+//! unsent, and a record is stamped when it leaves for the first time; with a rate, when it is due,
+//! so that its delay includes the wait for TCP. A record's delay ends when all before it have
+//! arrived too. Senders are set as kernels are (`sender_config`). Connections come about before
+//! the load begins, or not at all, as in the lab.
 
 mod opening;
 mod packet;
