@@ -69,7 +69,7 @@ const WASTE_RATIO_LOW_DELAY: f64 = 0.095;
 /// What a symbol in vain adds to the logarithm of the price.
 const GAIN: f64 = 0.03;
 /// Bounds of that logarithm.
-const PRICE_LOG: core::ops::RangeInclusive<f64> = 0.0..=7.0;
+const PRICE_LOG: core::ops::RangeInclusive<f64> = -1.0..=7.0;
 /// The same before any feedback.
 const PRICE_LOG_FIRST: f64 = 3.5;
 /// Least price: losses that are rare enough are waited for.
