@@ -51,8 +51,8 @@ pub(crate) struct Belief {
 /// What is at stake with a repair symbol that is sent now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Stakes {
-    /// Mean square of the time that the receiver will have waited, in round trips; nothing counts
-    /// where it lacks nothing. All that came in that time waits, so it is what all of it has waited.
+    /// Mean square of the time that the receiver will have waited, in round trips, which is none
+    /// where it lacks nothing. All that came in that time waits: it is what all of it has waited.
     pub(crate) waiting: f64,
     /// Probability that it lacks nothing, and the repair is in vain.
     pub(crate) vain: f64,
