@@ -4,6 +4,7 @@
 //! missing, by coded symbols where it cannot know yet. [`sender`] is step 2 of a packet's way,
 //! [`receiver`] step 5.
 
+mod belief;
 mod bulk;
 pub(crate) mod headers;
 #[cfg(test)]

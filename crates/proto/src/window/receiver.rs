@@ -33,7 +33,7 @@ const WINDOWS_PER_ACK: u32 = 4;
 /// Share of the frames lost from which on feedback comes more often even where nothing is known to
 /// be missing: what was lost last is only known to those who miss the feedback.
 const LOSSY: f64 = 0.01;
-/// By what factor.
+/// By what factor where both ways share the air; else it comes as often as if something were.
 const LOSSY_ACK_FACTOR: u32 = 2;
 /// Feedback that tells of nothing missing takes a ride this often in an interval at most.
 const RIDES_PER_INTERVAL: u32 = 2;
@@ -232,10 +232,12 @@ impl WindowReceiver {
     // ---- feedback -----------------------------------------------------------------------------
 
     /// `useless`: what came brought nothing, so that the sender may not have heard what is here.
+    /// Where frames get lost, it repairs on suspicion as long as it has not heard that nothing is
+    /// missing.
     fn schedule_ack(&mut self, now: Time, useless: bool) {
         let sent = self.ack_sent_at.unwrap_or(Time::ZERO);
         let missing = self.next < self.decoder.end();
-        let due = if missing || (useless && !self.shares_air) {
+        let due = if missing || ((useless || self.loss_ratio > LOSSY) && !self.shares_air) {
             sent + (self.ack_interval_base() / URGENT_ACK_FACTOR).max(WINDOW_ACK_INTERVAL_MIN)
         } else if useless {
             sent + self.ack_interval_base() / SHARED_USELESS_ACK_FACTOR

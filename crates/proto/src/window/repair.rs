@@ -1,5 +1,6 @@
 //! How much repair a window needs: the only home of these formulas.
 
+use super::belief::Stakes;
 use crate::config::Goal;
 
 /// What is known and what is expected of the receiver.
@@ -19,11 +20,6 @@ pub(crate) struct Outlook {
 const NEEDED: f64 = 0.5;
 /// Standard deviations of the deficit that are insured against with air that nobody wants.
 const DEVIATIONS_IDLE: f64 = 2.0;
-/// Known deficit, less what repair on its way will cover, from which on the oldest missing symbol
-/// is sent again rather than a coded one: it is of use by itself.
-const UNCOVERED: f64 = 0.3;
-/// Source symbols on their way of which losses are half foreseen, half waited for.
-const FORESIGHT_FROM: f64 = 15.0;
 
 impl Outlook {
     /// Innovative symbols that the receiver is expected to lack once everything on its way has
@@ -43,53 +39,41 @@ impl Outlook {
         (p * (1.0 - p) * (self.sources + self.repairs) as f64).sqrt()
     }
 
-    /// The expected deficit with losses that nothing tells of yet counted the less, the sooner
-    /// feedback will tell: where few frames are on their way, whoever waits for it sends a copy
-    /// that is never in vain, and is hardly later than a coded symbol sent on suspicion.
-    fn foreseen_deficit(&self) -> f64 {
-        let ratio = self.sources as f64 / FORESIGHT_FROM;
-        let weight = ratio * ratio / (1.0 + ratio * ratio);
-        self.uncovered() + weight * self.loss_ratio * self.sources as f64
-    }
-
     /// Whether a repair symbol is worth its airtime where nothing else is to be sent.
     pub(crate) fn welcomes_repair(&self) -> bool {
         self.expected_deficit() + DEVIATIONS_IDLE * self.deviation() >= NEEDED
     }
 
     /// Whether a copy of a missing symbol that has none on its way serves better than a coded
-    /// symbol; it need not wait for anything then.
+    /// symbol: where more is missing than can come, it is of use by itself.
     pub(crate) fn prefers_copy(&self) -> bool {
-        self.uncovered() >= UNCOVERED
+        self.deficit > self.repairs
     }
 }
 
 /// Holds back repair so that no more than a set share of the capacity is spent on symbols that
-/// bring nothing. Losses vary: whoever never repairs in vain repairs late. Feedback counts what
-/// was in vain, and the reserve follows, whatever the round trip and the bursts.
+/// bring nothing. Losses vary: whoever never repairs in vain repairs late. What is waited for is
+/// weighed against the probability that repair comes in vain, at a price; feedback counts what was
+/// in vain, and the price follows, whatever the round trip and the bursts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reserve {
     waste_ratio_goal: f64,
-    /// Expected deficit beyond [`NEEDED`] that is left to chance.
-    symbols: f64,
+    /// Logarithm of the price of a symbol in vain, less what follows from the loss ratio.
+    price_log: f64,
 }
 
 /// Share of the capacity that may be spent in vain.
 const WASTE_RATIO_THROUGHPUT: f64 = 0.032;
 /// The same where delay matters more.
-const WASTE_RATIO_LOW_DELAY: f64 = 0.09;
-/// Symbols by which the reserve follows a symbol in vain.
+const WASTE_RATIO_LOW_DELAY: f64 = 0.095;
+/// What a symbol in vain adds to the logarithm of the price.
 const GAIN: f64 = 0.03;
-/// Bounds of the reserve, in standard deviations of the deficit, and symbols added to the upper.
-const DEVIATIONS_MIN: f64 = -2.0;
-const DEVIATIONS_MAX: f64 = 2.0;
-const SYMBOLS_MAX: f64 = 1.0;
-/// Round trips after which a symbol counts as late.
-const AGE_EXPECTED: f64 = 1.5;
-/// Standard deviations of the deficit that the reserve is lowered by for each round trip more, and
-/// at most.
-const DEVIATIONS_PER_AGE: f64 = 0.3;
-const DEVIATIONS_URGENT_MAX: f64 = 3.0;
+/// Bounds of that logarithm.
+const PRICE_LOG: core::ops::RangeInclusive<f64> = -1.0..=7.0;
+/// The same before any feedback.
+const PRICE_LOG_FIRST: f64 = 3.5;
+/// Least price: losses that are rare enough are waited for.
+const PRICE_MIN: f64 = 0.05;
 
 impl Reserve {
     pub(crate) fn new(goal: Goal) -> Self {
@@ -97,33 +81,29 @@ impl Reserve {
             Goal::Throughput => WASTE_RATIO_THROUGHPUT,
             Goal::LowDelay => WASTE_RATIO_LOW_DELAY,
         };
-        Reserve { waste_ratio_goal, symbols: 0.0 }
+        Reserve { waste_ratio_goal, price_log: PRICE_LOG_FIRST }
     }
 
-    /// Whether a repair symbol is to go before the next source symbol. `age`: how long the oldest
-    /// symbol has waited for its acknowledgement, in round trips; the longer, the less is left to
-    /// chance.
-    pub(crate) fn wants_repair(&self, outlook: &Outlook, age: f64) -> bool {
-        let late = (age - AGE_EXPECTED).max(0.0);
-        let urgency = (DEVIATIONS_PER_AGE * late).min(DEVIATIONS_URGENT_MAX);
-        let reserve = self.bounded(outlook) - urgency * outlook.deviation();
-        outlook.foreseen_deficit() >= NEEDED + reserve
+    /// Whether a repair symbol is to go before the next source symbol.
+    pub(crate) fn wants_repair(&self, stakes: Stakes, loss_ratio: f64) -> bool {
+        stakes.waiting > self.price(loss_ratio) * stakes.vain
     }
 
-    fn bounded(&self, outlook: &Outlook) -> f64 {
-        let deviation = outlook.deviation();
-        let most = SYMBOLS_MAX + DEVIATIONS_MAX * deviation;
-        self.symbols.clamp(DEVIATIONS_MIN * deviation, most)
+    /// Repair that is needed often is in vain often: the price at which a set share of the capacity
+    /// goes in vain grows about as the square of the odds of a loss, so it starts from there.
+    fn price(&self, loss_ratio: f64) -> f64 {
+        let odds = loss_ratio / (1.0 - loss_ratio);
+        (self.price_log.exp() * odds * odds).max(PRICE_MIN)
     }
 
     /// Feedback tells that of `received` more frames, `useless` brought nothing; `spare` more could
     /// have come, and nobody wanted to send them. What is in vain then takes nothing from anybody:
     /// a flow that does not fill the air is repaired ahead of need, so that what it waits for, its
     /// own acknowledgements above all, comes evenly.
-    pub(crate) fn note(&mut self, received: f64, spare: f64, useless: u16, outlook: &Outlook) {
+    pub(crate) fn note(&mut self, received: f64, spare: f64, useless: u16) {
         let allowed = self.waste_ratio_goal * received + spare;
-        self.symbols += GAIN * (f64::from(useless) - allowed);
         // What is out of bounds must not have to come all the way back.
-        self.symbols = self.bounded(outlook);
+        self.price_log = (self.price_log + GAIN * (f64::from(useless) - allowed))
+            .clamp(*PRICE_LOG.start(), *PRICE_LOG.end());
     }
 }

@@ -1,23 +1,48 @@
 //! What the formulas of repair promise.
 
-use corridor_base::Stream;
+use core::time::Duration;
+
 use corridor_base::rand::{Rng, SeedableRng};
+use corridor_base::{Stream, Time};
 use proptest::prelude::*;
 
+use super::belief::{Belief, Stakes};
 use super::repair::{Outlook, Reserve};
+use super::sent::{Sent, What};
 use crate::config::Goal;
 
 fn outlook(deficit: usize, sources: usize, repairs: usize, loss_ratio: f64) -> Outlook {
     Outlook { deficit, sources, repairs, loss_ratio }
 }
 
+/// What is at stake with such frames on their way, one in each millisecond: they fill a round trip,
+/// at whose beginning the receiver began to lack `deficit` symbols.
+fn stakes(deficit: usize, frames: &[What], loss_ratio: f64) -> Stakes {
+    let at = |ms: usize| Time::from_nanos(1_000_000 * ms as u64);
+    let round_trip = frames.len().max(1);
+    let log: Vec<Sent> = (0u32..)
+        .zip(frames)
+        .map(|(counter, &what)| {
+            let at = at(round_trip + counter as usize);
+            Sent { counter, at, what, held: false, len: 1_000 }
+        })
+        .collect();
+    let mut belief = Belief::new(Time::ZERO);
+    belief.restart((deficit, at(round_trip)), log.iter(), loss_ratio, at(2 * round_trip));
+    belief.stakes(at(2 * round_trip), Duration::from_millis(round_trip as u64))
+}
+
+fn sources(count: u64) -> Vec<What> {
+    (0..count).map(What::Source).collect()
+}
+
 #[test]
 fn nothing_is_repaired_where_nothing_is_lost() {
     for goal in [Goal::Throughput, Goal::LowDelay] {
         let reserve = Reserve::new(goal);
-        for sources in [0, 1, 10, 1_000] {
-            let clean = outlook(0, sources, 0, 0.0);
-            assert!(!reserve.wants_repair(&clean, 0.0) && !reserve.wants_repair(&clean, 100.0));
+        for count in [0, 1, 10, 1_000] {
+            assert!(!reserve.wants_repair(stakes(0, &sources(count), 0.0), 0.0));
+            let clean = outlook(0, count as usize, 0, 0.0);
             assert!(!clean.welcomes_repair() && !clean.prefers_copy());
         }
     }
@@ -26,10 +51,10 @@ fn nothing_is_repaired_where_nothing_is_lost() {
 #[test]
 fn what_is_known_to_be_missing_is_sent_again_once() {
     let reserve = Reserve::new(Goal::Throughput);
-    let missing = outlook(1, 0, 0, 0.1);
-    assert!(reserve.wants_repair(&missing, 0.0) && missing.prefers_copy());
-    let under_way = outlook(1, 0, 1, 0.1);
-    assert!(!under_way.prefers_copy() && !reserve.wants_repair(&under_way, 0.0));
+    assert!(reserve.wants_repair(stakes(1, &[], 0.1), 0.1));
+    assert!(outlook(1, 0, 0, 0.1).prefers_copy());
+    assert!(!reserve.wants_repair(stakes(1, &[What::Copy], 0.1), 0.1));
+    assert!(!outlook(1, 0, 1, 0.1).prefers_copy());
 }
 
 #[test]
@@ -42,16 +67,73 @@ fn air_that_nobody_wants_insures_against_losses_that_are_likely() {
 #[test]
 fn losses_on_a_short_way_are_waited_for_rather_than_foreseen() {
     let reserve = Reserve::new(Goal::Throughput);
-    assert!(!reserve.wants_repair(&outlook(0, 4, 0, 0.3), 0.0));
-    assert!(reserve.wants_repair(&outlook(0, 100, 0, 0.3), 0.0));
+    assert!(!reserve.wants_repair(stakes(0, &sources(4), 0.3), 0.3));
+    assert!(reserve.wants_repair(stakes(0, &sources(100), 0.3), 0.3));
+    assert!(!reserve.wants_repair(stakes(0, &sources(100), 0.001), 0.001));
 }
 
 #[test]
 fn where_air_is_spare_repair_runs_ahead_of_need() {
     let (busy, mut spare) = (Reserve::new(Goal::Throughput), Reserve::new(Goal::Throughput));
-    let now = outlook(0, 60, 6, 0.1);
-    (0..100).for_each(|_| spare.note(5.0, 5.0, 0, &now));
-    assert!(!busy.wants_repair(&now, 0.0) && spare.wants_repair(&now, 0.0));
+    let mut frames = sources(60);
+    frames.extend([What::Coded; 10]);
+    let now = stakes(0, &frames, 0.1);
+    (0..100).for_each(|_| spare.note(5.0, 5.0, 0));
+    assert!(!busy.wants_repair(now, 0.1) && spare.wants_repair(now, 0.1));
+}
+
+/// Among five frames that were lost or not, in each of the 32 ways that may have been.
+#[test]
+fn beliefs_are_what_all_outcomes_together_give() {
+    let loss_ratio: f64 = 0.3;
+    let frames = [What::Source(0), What::Coded, What::Source(1), What::Source(2), What::Copy];
+    for deficit in 0..4usize {
+        let (mut vain, mut waiting) = (0.0, 0.0);
+        // Probability and sum of the beginnings by deficit in the end, in frames before now.
+        let mut cases = [(0.0, 0.0); 8];
+        for lost in 0..32u32 {
+            let (mut lacks, mut since, mut probability) = (deficit, 5.0, 1.0);
+            for (at, what) in frames.iter().enumerate() {
+                let is_lost = lost & 1 << at != 0;
+                probability *= if is_lost { loss_ratio } else { 1.0 - loss_ratio };
+                match (what, is_lost) {
+                    (What::Source(_), true) => {
+                        since = if lacks == 0 { 5.0 - at as f64 } else { since };
+                        lacks += 1;
+                    }
+                    (What::Copy | What::Coded, false) => lacks = lacks.saturating_sub(1),
+                    _ => {}
+                }
+            }
+            cases[lacks].0 += probability;
+            cases[lacks].1 += probability * since / 5.0;
+        }
+        for (lacks, (probability, since)) in cases.into_iter().enumerate() {
+            match lacks {
+                0 => vain = probability,
+                _ if probability > 0.0 => waiting += since * since / probability,
+                _ => {}
+            }
+        }
+        let believed = stakes(deficit, &frames, loss_ratio);
+        assert!((believed.vain - vain).abs() < 1e-6, "{believed:?}, {vain}");
+        assert!((believed.waiting - waiting).abs() < 1e-4, "{believed:?}, {waiting}");
+    }
+}
+
+#[test]
+fn very_many_frames_are_gone_through_only_as_often_as_is_cheap() {
+    let mut belief = Belief::new(Time::ZERO);
+    assert!(belief.affords(4_096) && belief.affords(8_192));
+    let log: Vec<Sent> = (0..4_096)
+        .map(|counter| {
+            let what = What::Source(u64::from(counter));
+            Sent { counter, at: Time::ZERO, what, held: false, len: 1_000 }
+        })
+        .collect();
+    belief.restart((0, Time::ZERO), log.iter(), 0.4, Time::ZERO);
+    assert!((0..20).all(|_| !belief.affords(log.len())));
+    assert!((0..1_000).any(|_| belief.affords(log.len())));
 }
 
 proptest! {
@@ -74,19 +156,18 @@ proptest! {
     #[test]
     fn no_waste_ever_ends_repair(
         notes in proptest::collection::vec(
-            (0u32..300, 0u32..300, any::<u16>(), 0usize..300, 0u32..=95),
+            (0u32..300, 0u32..300, any::<u16>()),
             0..60,
         ),
     ) {
         for goal in [Goal::Throughput, Goal::LowDelay] {
             let mut reserve = Reserve::new(goal);
-            for &(received, spare, useless, sources, percent) in &notes {
-                let now = outlook(0, sources, 0, f64::from(percent) / 100.0);
-                reserve.note(f64::from(received), f64::from(spare), useless, &now);
+            for &(received, spare, useless) in &notes {
+                reserve.note(f64::from(received), f64::from(spare), useless);
             }
-            prop_assert!(reserve.wants_repair(&outlook(2, 0, 0, 0.0), 0.0));
-            prop_assert!(reserve.wants_repair(&outlook(40, 100, 0, 0.3), 0.0));
-            prop_assert!(!reserve.wants_repair(&outlook(0, 0, 0, 0.3), 100.0));
+            prop_assert!(reserve.wants_repair(stakes(2, &[], 0.0), 0.0));
+            prop_assert!(reserve.wants_repair(stakes(40, &sources(100), 0.3), 0.3));
+            prop_assert!(!reserve.wants_repair(stakes(0, &[], 0.3), 0.3));
         }
     }
 }
@@ -95,28 +176,38 @@ proptest! {
 /// window, feedback `ahead` frames late, losses independent.
 fn waste(goal: Goal, loss_ratio: f64, ahead: usize) -> f64 {
     let (mut draws, mut reserve) = (Stream::from_seed([5; 32]), Reserve::new(goal));
-    // Frames on their way: whether repair, whether lost.
+    // Frames on their way, and whether they are lost.
     let mut log = std::collections::VecDeque::new();
-    let (mut deficit, mut told, mut useless, mut received) = (0i64, (0, 0.0), 0u16, 0.0);
-    for frame in 0..200_000 {
-        let repairs = log.iter().filter(|&&(repair, _)| repair).count();
-        let now = outlook(deficit.max(0) as usize, log.len() - repairs, repairs, loss_ratio);
-        let repair = reserve.wants_repair(&now, 0.0);
-        let lost = f64::from(draws.next_u32()) / 2f64.powi(32) < loss_ratio;
-        log.push_back((repair, lost));
+    let (mut deficit, mut told, mut useless, mut received) = (0usize, (0, 0.0), 0u16, 0.0);
+    let at = |frame: u32| Time::from_nanos(1_000_000 * u64::from(frame));
+    let round_trip = Duration::from_millis(ahead as u64 + 1);
+    let (mut belief, mut since) = (Belief::new(Time::ZERO), Time::ZERO);
+    for frame in 0..100_000u32 {
+        let repair = reserve.wants_repair(belief.stakes(at(frame), round_trip), loss_ratio);
+        let what = if repair { What::Coded } else { What::Source(0) };
+        let sent = Sent { counter: frame, at: at(frame), what, held: false, len: 1_000 };
+        belief.add(&sent, loss_ratio);
+        log.push_back((sent, f64::from(draws.next_u32()) / 2f64.powi(32) < loss_ratio));
         if log.len() <= ahead {
             continue;
         }
         match log.pop_front() {
-            Some((false, true)) => deficit += 1,
-            Some((true, false)) if deficit > 0 => deficit -= 1,
-            Some((true, false)) => useless += u16::from(frame > 0),
+            Some((sent, true)) if matches!(sent.what, What::Source(_)) => {
+                since = if deficit == 0 { sent.at } else { since };
+                deficit += 1;
+            }
+            Some((sent, false)) if sent.what == What::Coded => {
+                useless += u16::from(deficit == 0);
+                deficit = deficit.saturating_sub(1);
+            }
             _ => {}
         }
         received += 1.0 - loss_ratio;
         if frame % 5 == 0 {
-            reserve.note(received - told.1, 0.0, useless.wrapping_sub(told.0), &now);
+            reserve.note(received - told.1, 0.0, useless.wrapping_sub(told.0));
             told = (useless, received);
+            let frames = log.iter().map(|(sent, _)| sent);
+            belief.restart((deficit, since), frames, loss_ratio, at(frame));
         }
     }
     f64::from(useless) / received

@@ -1,7 +1,8 @@
 //! The way of a packet, step 2 in window mode: from packets to source symbols to frames.
 //!
-//! 1. A repair symbol goes first where the receiver is expected to lack one ([`Outlook`]): a copy
-//!    of the oldest symbol known to be missing, or a coded symbol over all that is unacknowledged.
+//! 1. A repair symbol goes first where the receiver's waiting is worth the risk that it comes in
+//!    vain ([`Reserve`]): a copy of the oldest symbol known to be missing, or a coded symbol over all
+//!    that is unacknowledged.
 //! 2. Otherwise the next packets from the ingress queue become a source symbol, sent uncoded.
 //! 3. With no packets waiting, the free air takes repair symbols that may be needed.
 //! 4. Feedback tells what arrived; what it does not tell of for long counts as lost.
@@ -15,6 +16,7 @@ use corridor_base::rand::Rng;
 use corridor_base::{Stream, Time};
 use corridor_codec::{Coefficients, WindowEncoder, widen_id};
 
+use super::belief::{Belief, Stakes};
 use super::bulk::Bulk;
 use super::headers::Contexts;
 use super::rate::{RateControl, Sample};
@@ -58,6 +60,11 @@ const SPAN_US_MAX: u32 = 10_000_000;
 /// How long acknowledgements of TCP inside wait for more where both ways share the air: one frame
 /// for several leaves more of it to the data.
 const ACKS_HELD: Duration = Duration::from_millis(10);
+/// Frames that an estimate of losses is about, and how many standard errors are taken for chance.
+const LOSS_FRAMES: f64 = 1_024.0;
+const LOSS_DEVIATIONS: f64 = 3.0;
+/// Frames over which estimates are averaged that differ by chance.
+const LOSS_FRAMES_SMOOTH: f64 = 8_192.0;
 /// Loss ratio beyond which estimates are not followed: some frame must get through.
 const LOSS_RATIO_MAX: f64 = 0.95;
 /// Bytes of a frame besides its body.
@@ -107,6 +114,9 @@ pub(crate) struct WindowSender {
     /// Symbols beyond `told_end` that are taken for lost; `None`: to be counted.
     lost_beyond: Cell<Option<usize>>,
     loss_ratio: f64,
+    belief: Belief,
+    /// What is known has changed since the belief began.
+    has_news: bool,
     reserve: Reserve,
     /// Symbols in vain, as feedback counted them last.
     told_useless: Option<u16>,
@@ -163,6 +173,8 @@ impl WindowSender {
             told_deficit: 0,
             lost_beyond: Cell::new(None),
             loss_ratio: 0.0,
+            belief: Belief::new(now),
+            has_news: false,
             reserve: Reserve::new(params.goal),
             told_useless: None,
             idle_since: None,
@@ -252,12 +264,13 @@ impl WindowSender {
         let outlook = self.outlook();
         self.bulk.note_queue(now, ingress.len());
         let has_new = !ingress.is_empty() && self.held_until.is_none() && !self.coder.is_full();
-        let copy = if outlook.prefers_copy() { self.lying_still() } else { None };
-        let wanted = copy.is_some() || self.reserve.wants_repair(&outlook, self.age(now));
+        let stakes = self.stakes(now);
+        let wanted = self.reserve.wants_repair(stakes, self.loss_ratio);
         if !self.sources.is_empty() && (wanted || (!has_new && outlook.welcomes_repair())) {
             if !wanted {
                 self.note_spare(now);
             }
+            let copy = if outlook.prefers_copy() { self.lying_still() } else { None };
             match copy {
                 Some(at) => self.emit_copy(now, counter, at, body, stats),
                 None => self.emit_coded(now, counter, body, stats),
@@ -284,11 +297,17 @@ impl WindowSender {
         self.bulk.take(now, self.rtt.timeout(), (self.shares_air, self.loss_ratio, packets_per_s))
     }
 
-    /// How long the oldest symbol has waited, in round trips.
-    fn age(&self, now: Time) -> f64 {
+    /// What is at stake with a repair symbol that is sent now.
+    fn stakes(&mut self, now: Time) -> Stakes {
+        let frames = self.log.sources() + self.log.repairs();
+        if self.has_news && self.belief.affords(frames) {
+            self.has_news = false;
+            let since = self.sources.front().map_or(now, |oldest| oldest.added_at);
+            let known = (self.deficit(), since);
+            self.belief.restart(known, self.log.frames(), self.loss_ratio, now);
+        }
         let rtt = self.rtt.timeout().max(WINDOW_ACK_INTERVAL_MIN);
-        let waited = self.sources.front().map_or(Duration::ZERO, |oldest| now - oldest.added_at);
-        waited.as_secs_f64() / rtt.as_secs_f64()
+        self.belief.stakes(now, rtt)
     }
 
     fn outlook(&self) -> Outlook {
@@ -399,7 +418,9 @@ impl WindowSender {
         if self.is_long(len) {
             self.long_len += (len as f64 - self.long_len) / LONG_LEN_PARTS;
         }
-        if let Some(lost) = self.log.push(Sent { counter, at: now, what, held, len: len as u16 }) {
+        let sent = Sent { counter, at: now, what, held, len: len as u16 };
+        self.belief.add(&sent, self.loss_ratio);
+        if let Some(lost) = self.log.push(sent) {
             self.take_for_lost(lost);
         }
     }
@@ -425,7 +446,11 @@ impl WindowSender {
         let idle = self.note_waste(now, ack);
         let all = self.told_counter.map_or(0, |told| ack.counter - told);
         self.told_counter = Some(ack.counter);
-        self.loss_ratio = ack.loss_ratio.clamp(0.0, LOSS_RATIO_MAX);
+        self.follow_loss(ack.loss_ratio.clamp(0.0, LOSS_RATIO_MAX), all);
+        if self.loss_ratio > 0.0 {
+            // Silence was the work of losses, and what was lost is weighed with what is told now.
+            self.probes = 0;
+        }
         self.advance(next);
         let told_end = next + u64::from(ack.span);
         self.told_end = told_end.min(self.coder.end()).max(self.told_end);
@@ -449,7 +474,16 @@ impl WindowSender {
         stats.shares_air = self.shares_air;
         self.told_frames = Some(ack.frames);
         self.read_bitmap(next, ack);
-        stats.erasure_ratio_e3 = self.loss_ratio;
+        stats.erasure_ratio_e3 = ack.loss_ratio.clamp(0.0, LOSS_RATIO_MAX);
+    }
+
+    /// Follows what is told of losses: at once where it cannot be chance, else over so many frames
+    /// that chance hardly matters.
+    fn follow_loss(&mut self, told: f64, frames: u32) {
+        let error = told - self.loss_ratio;
+        let chance = LOSS_DEVIATIONS * (told * (1.0 - told) / LOSS_FRAMES).sqrt();
+        let weight = (f64::from(frames) / LOSS_FRAMES_SMOOTH).min(1.0);
+        self.loss_ratio += if error.abs() > chance { error } else { weight * error };
     }
 
     /// Learns how long feedback about a frame takes, from the oldest that this tells of.
@@ -474,9 +508,8 @@ impl WindowSender {
             // Where both ways share the air, what is idle here is the other's.
             let shared = if self.shares_air { 0.0 } else { 1.0 };
             let spare = shared * idle.as_secs_f64() * self.rate.through_per_s();
-            let outlook = self.outlook();
             let useless = ack.useless.wrapping_sub(told);
-            self.reserve.note(came * f64::from(frames), came * spare, useless, &outlook);
+            self.reserve.note(came * f64::from(frames), came * spare, useless);
         }
         self.told_useless = Some(ack.useless);
         idle
@@ -547,6 +580,7 @@ impl WindowSender {
         let done = next.saturating_sub(self.coder.base()) as usize;
         self.sources.drain(..done.min(self.sources.len()));
         self.lost_beyond.set(None);
+        self.has_news = true;
         self.coder.advance_to(next);
     }
 
@@ -554,6 +588,7 @@ impl WindowSender {
         // Feedback that was overtaken may speak of symbols that are gone.
         let skip = (self.coder.base() - next.min(self.coder.base())) as usize;
         self.lost_beyond.set(None);
+        self.has_news = true;
         for (at, source) in self.sources.iter_mut().enumerate() {
             match ack.is_missing(at + skip) {
                 Some(true) => source.fate = Fate::Missing,
@@ -578,6 +613,7 @@ impl WindowSender {
         {
             source.fate = Fate::Missing;
             self.lost_beyond.set(None);
+            self.has_news = true;
         }
     }
 
@@ -592,6 +628,7 @@ impl WindowSender {
         self.told_end = self.coder.base();
         self.told_deficit = 0;
         self.lost_beyond.set(None);
+        self.has_news = true;
         self.timeouts_in_row = 0;
         self.last_ack_at = now;
     }
@@ -602,6 +639,7 @@ impl WindowSender {
         self.sharing.restart();
         self.told_counter = None;
         self.lost_beyond.set(None);
+        self.has_news = true;
         for source in &mut self.sources {
             source.counter = None;
             if source.fate == Fate::Unknown {

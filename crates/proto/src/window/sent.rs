@@ -62,6 +62,11 @@ impl SentLog {
         self.sources = 0;
     }
 
+    /// The frames on their way, oldest first.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = &Sent> {
+        self.frames.iter()
+    }
+
     /// The oldest frame on its way.
     pub(crate) fn oldest(&self) -> Option<&Sent> {
         self.frames.front()
