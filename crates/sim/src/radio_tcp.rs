@@ -2,11 +2,11 @@
 //! D, their segments as IP packets through the daemon's stations and the radio between them.
 //!
 //! What is measured is what the lab measures (`lab/src/load/tcp.rs`). Records of the application
-//! fill a segment each. Without a rate, the application writes as long as less than two are unsent,
-//! and a record is stamped when it is written; with a rate, when it is due, so that its delay
-//! includes the wait for TCP. A record's delay ends when all before it have arrived too. Senders
-//! are set as kernels are (`sender_config`). Connections come about before the load begins, or not
-//! at all, as in the lab.
+//! fill a segment each. Without a rate, the application writes as long as less than two are
+//! unsent, and a record is stamped when it leaves for the first time; with a rate, when it is due,
+//! so that its delay includes the wait for TCP. A record's delay ends when all before it have
+//! arrived too. Senders are set as kernels are (`sender_config`). Connections come about before
+//! the load begins, or not at all, as in the lab.
 
 mod opening;
 mod packet;
@@ -28,7 +28,8 @@ use hdrhistogram::Histogram;
 use self::opening::Opening;
 use self::packet::{Content, Kind};
 use crate::tcp::{
-    Receiver, ReceiverConfig, Reduction, RtoConfig, Sender, SenderConfig, Variant, VegasConfig,
+    Receiver, ReceiverConfig, Reduction, RtoConfig, Segment, Sender, SenderConfig, Variant,
+    VegasConfig,
 };
 use crate::udp::{
     SimError, WARM_UP, air_shares, check_run, delay_histogram, delays, radio_medium, station,
@@ -235,6 +236,8 @@ struct Flow {
     interval_ns: Option<f64>,
     /// When each record was stamped that has not been delivered.
     stamps: VecDeque<Time>,
+    /// Records that have left.
+    left: u64,
     delivered: u64,
     measured_from: Time,
     measured_until: Time,
@@ -259,6 +262,7 @@ impl Flow {
             receiver: Receiver::new(receiver_config())?,
             interval_ns: run.offered_bps.map(interval_ns),
             stamps: VecDeque::new(),
+            left: 0,
             delivered: 0,
             measured_from: Time::ZERO,
             measured_until: Time::ZERO,
@@ -309,7 +313,20 @@ impl Flow {
                 _ => return,
             };
             self.sender.offer(1);
-            self.stamps.push_back(stamp);
+            if self.interval_ns.is_some() {
+                self.stamps.push_back(stamp);
+            }
+        }
+    }
+
+    /// Without a rate, a record is stamped when it leaves for the first time.
+    fn note_left(&mut self, now: Time, segment: &Segment) {
+        if let Segment::Data { sequence, .. } = *segment
+            && self.interval_ns.is_none()
+            && sequence == self.left
+        {
+            self.left += 1;
+            self.stamps.push_back(now);
         }
     }
 
@@ -322,6 +339,7 @@ impl Flow {
             return Some((self.to, content));
         }
         if let Some(segment) = self.sender.poll_transmit(now) {
+            self.note_left(now, &segment);
             self.write_records(now);
             return Some((self.from, Content::Segment(segment)));
         }

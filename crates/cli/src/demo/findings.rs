@@ -17,8 +17,10 @@ pub enum Kind {
     PlainBbr,
     /// TCP cubic over the coded link, with the parameters of the paper.
     CodedPaper,
-    /// TCP cubic over the coded link, with ours.
+    /// TCP cubic over the coded link, in blocks, with ours.
     CodedDefault,
+    /// TCP cubic over the coded link, in window mode.
+    Window,
     /// UDP over the unreliable forwarder.
     UdpPlain,
     /// UDP over the coded link.
@@ -29,8 +31,8 @@ pub enum Kind {
 
 impl Kind {
     /// The TCP kinds, baseline first.
-    pub const TCP: [Kind; 4] =
-        [Kind::PlainCubic, Kind::PlainBbr, Kind::CodedPaper, Kind::CodedDefault];
+    pub const TCP: [Kind; 5] =
+        [Kind::PlainCubic, Kind::PlainBbr, Kind::CodedPaper, Kind::CodedDefault, Kind::Window];
     /// The UDP kinds, baseline first.
     pub const UDP: [Kind; 3] = [Kind::UdpPlain, Kind::UdpCoded, Kind::UdpHelper];
 
@@ -42,6 +44,7 @@ impl Kind {
             (Transport::Tcp, Path::Plain, Some(Congestion::Bbr), _) => Some(Kind::PlainBbr),
             (Transport::Tcp, Path::Coded, _, Some(Preset::Paper)) => Some(Kind::CodedPaper),
             (Transport::Tcp, Path::Coded, _, Some(Preset::Default)) => Some(Kind::CodedDefault),
+            (Transport::Tcp, Path::Coded, _, Some(Preset::Window)) => Some(Kind::Window),
             (Transport::Udp, Path::Plain, ..) => Some(Kind::UdpPlain),
             (Transport::Udp, Path::Coded, ..) => Some(Kind::UdpCoded),
             (Transport::Udp, Path::CodedHelper, ..) => Some(Kind::UdpHelper),
@@ -55,7 +58,8 @@ impl Kind {
             Kind::PlainCubic => "plain, TCP cubic",
             Kind::PlainBbr => "plain, TCP BBR",
             Kind::CodedPaper => "coded as in the paper",
-            Kind::CodedDefault => "coded, our default",
+            Kind::CodedDefault => "coded, our blocks",
+            Kind::Window => "coded, window mode",
             Kind::UdpPlain => "plain",
             Kind::UdpCoded => "coded",
             Kind::UdpHelper => "coded + helper",
@@ -109,8 +113,7 @@ pub fn ratio(value: f64, baseline: f64) -> String {
 /// What a newcomer should take home, from the numbers as they are.
 pub fn headline(rows: &[Row]) -> String {
     let goodput = |kind, loss| find(rows, kind, loss).map(|row| row.goodput_bps);
-    let tcp =
-        (goodput(Kind::PlainCubic, HEADLINE_LOSS), goodput(Kind::CodedDefault, HEADLINE_LOSS));
+    let tcp = (goodput(Kind::PlainCubic, HEADLINE_LOSS), goodput(Kind::Window, HEADLINE_LOSS));
     if let (Some(plain), Some(coded)) = tcp {
         let place = format!("At {:.0} % frame loss", 100.0 * HEADLINE_LOSS);
         let (plain_rate, coded_rate) = (rate(plain), rate(coded));

@@ -55,14 +55,15 @@ fn colour(kind: Kind) -> &'static str {
         Kind::PlainCubic | Kind::UdpPlain => "#7b8794",
         Kind::PlainBbr => "#b86e00",
         Kind::CodedPaper => "#3d9bd1",
-        Kind::CodedDefault | Kind::UdpCoded => "#005a9c",
+        Kind::CodedDefault => "#9a4f86",
+        Kind::Window | Kind::UdpCoded => "#005a9c",
         Kind::UdpHelper => "#00805c",
     }
 }
 
 fn width(kind: Kind) -> f64 {
     match kind {
-        Kind::CodedPaper | Kind::CodedDefault => 3.5,
+        Kind::Window => 4.0,
         _ => 2.5,
     }
 }

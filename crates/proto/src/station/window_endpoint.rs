@@ -22,7 +22,13 @@ pub(crate) struct WindowEndpoint {
     /// Feedback, and whether it is due and did not fit the frame before.
     ack: Vec<u8>,
     holds_ack: bool,
+    /// Until when feedback that is due waits for a symbol with room.
+    ack_waits_until: Option<Time>,
 }
+
+/// Part of the interval of feedback that it waits for a symbol with room: one that is coded is as
+/// long as the longest of its window, and the next uncoded one is most often shorter.
+const ACK_WAIT_DIVISOR: u32 = 4;
 
 impl WindowEndpoint {
     pub(crate) fn new(
@@ -39,6 +45,7 @@ impl WindowEndpoint {
             body: Vec::new(),
             ack: Vec::new(),
             holds_ack: false,
+            ack_waits_until: None,
         })
     }
 
@@ -152,8 +159,7 @@ impl WindowEndpoint {
         if core::mem::take(&mut self.holds_ack) {
             return Some(self.send_ack(shared));
         }
-        let due = self.receiver.as_ref().and_then(WindowReceiver::ack_due);
-        let ack_due = due.is_some_and(|at| at <= now);
+        let ack_due = self.ack_due().is_some_and(|at| at <= now);
         if self.poll_symbol(shared, now, ack_due) {
             let has_news = self.receiver.as_ref().is_some_and(|receiver| receiver.has_news(now));
             self.send_symbol(shared, now, ack_due, has_news);
@@ -182,8 +188,15 @@ impl WindowEndpoint {
 
     fn send_symbol(&mut self, shared: &mut Shared, now: Time, ack_due: bool, has_news: bool) {
         let room = shared.config.frame_len_max - HEADER_LEN - TAG_LEN - self.body.len();
-        // News that are not due wait for a symbol with room, rather than take a frame of their own.
-        let wanted = ack_due || (has_news && room >= WINDOW_ACK_LEN + WINDOW_BITMAP_LEN_MAX);
+        // News wait for a symbol with room, rather than take a frame of their own; what is due does
+        // not wait for long.
+        let fits = room >= WINDOW_ACK_LEN + WINDOW_BITMAP_LEN_MAX;
+        let waits = ack_due && !fits && self.ack_waits_until.is_none();
+        if waits {
+            let interval = shared.config.coding.ack_interval;
+            self.ack_waits_until = Some(now + interval / ACK_WAIT_DIVISOR);
+        }
+        let wanted = (ack_due && !waits) || (has_news && fits);
         let has_ack = wanted && self.make_ack(shared, now).is_some();
         self.holds_ack = has_ack && self.ack.len() > room;
         let piggyback = has_ack && !self.holds_ack;
@@ -210,8 +223,15 @@ impl WindowEndpoint {
         let ack =
             self.receiver.as_mut()?.take_ack(now, loss_ratio, self.sender.finds_air_shared())?;
         self.ack.clear();
+        self.ack_waits_until = None;
         ack.write(&mut self.ack);
         Some(())
+    }
+
+    /// When feedback is to go at the latest.
+    fn ack_due(&self) -> Option<Time> {
+        let due = self.receiver.as_ref().and_then(WindowReceiver::ack_due)?;
+        Some(self.ack_waits_until.map_or(due, |until| until.max(due)))
     }
 
     fn seal(&mut self, shared: &mut Shared) {
@@ -247,7 +267,7 @@ impl WindowEndpoint {
         let receiver = self.receiver.as_ref();
         let deadline = receiver.and_then(WindowReceiver::poll_timeout);
         let up = self.is_up(shared);
-        let ack = receiver.and_then(WindowReceiver::ack_due).filter(|_| up);
+        let ack = self.ack_due().filter(|_| up);
         [deadline, ack, self.sender.poll_timeout()].into_iter().flatten().min()
     }
 }
