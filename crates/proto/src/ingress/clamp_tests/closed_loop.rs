@@ -50,6 +50,21 @@ struct Sender {
 }
 
 impl Sender {
+    fn new(setup: Setup) -> Self {
+        Sender {
+            setup,
+            offered: u64::MAX,
+            sent: 1,
+            acked: 1,
+            received: 1,
+            shut: false,
+            edge: 1 + 65_535,
+            cwnd: CWND_FIRST,
+            sent_at: Time::ZERO,
+            departed: 0,
+        }
+    }
+
     /// Takes a window as Linux does: one that came before is not taken back.
     fn take(&mut self, ack: u64, window: u16) {
         let edge = ack + (u64::from(window) << SHIFT);
@@ -112,24 +127,30 @@ impl Loop {
         };
         for connection in 0..connections {
             let setup = Setup { connection, ..Setup::usual() };
-            model.queue.push(model.now, &setup.first(0), &mut model.stats);
-            model.queue.front(model.now, &mut model.stats);
-            model.queue.pop();
-            model.queue.clamp_window(&mut setup.first(1), &mut model.stats);
-            model.senders.push(Sender {
-                setup,
-                offered: u64::MAX,
-                sent: 1,
-                acked: 1,
-                received: 1,
-                shut: false,
-                edge: 1 + 65_535,
-                cwnd: CWND_FIRST,
-                sent_at: Time::ZERO,
-                departed: 0,
-            });
+            model.shake_hands(&setup);
+            model.senders.push(Sender::new(setup));
         }
         model
+    }
+
+    /// The first segments of a connection pass, while nothing else waits.
+    fn shake_hands(&mut self, setup: &Setup) {
+        assert!(self.queue.is_empty());
+        self.queue.push(self.now, &setup.first(0), &mut self.stats);
+        self.queue.front(self.now, &mut self.stats);
+        self.queue.pop();
+        self.queue.clamp_window(&mut setup.first(1), &mut self.stats);
+    }
+
+    /// Stops sending until all has come and gone.
+    fn pause(&mut self) {
+        self.senders.iter_mut().for_each(|sender| sender.offered = sender.sent);
+        self.run(Duration::from_secs(2));
+    }
+
+    fn resume(&mut self) {
+        self.senders.iter_mut().for_each(|sender| sender.offered = u64::MAX);
+        self.departed();
     }
 
     fn arrive(&mut self, after: Duration, connection: usize, arrival: Arrival) {
@@ -370,4 +391,41 @@ fn pauses_are_not_taken_for_slow_answers() {
     model.run(Duration::from_secs(5));
     let (longest, enough) = (model.longest(), model.enough());
     assert!(longest <= enough, "{longest} packets stand where {enough} would do");
+}
+
+/// A connection between the ports of another is another, wherever its numbers begin.
+#[test]
+fn a_connection_that_begins_anew_is_clamped_anew() {
+    let mut model = Loop::new(1, 1_000, 5);
+    for firsts in [[1_000, 2_000], [1_500_000, 3], [0x8000_0000, 7], [u32::MAX, 0x8000_0000]] {
+        model.pause();
+        let setup = Setup { firsts, ..Setup::usual() };
+        model.shake_hands(&setup);
+        model.senders[0] = Sender::new(setup);
+        model.run(Duration::from_secs(3));
+        model.departed();
+        let clamped = model.stats.windows_clamped;
+        model.run(Duration::from_secs(5));
+        let (longest, enough) = (model.longest(), model.enough());
+        assert!(longest <= enough, "{firsts:?}: {longest} packets stand, {enough} would do");
+        assert!(model.departed()[0] >= 4_850 && model.stats.windows_clamped > clamped);
+    }
+}
+
+/// However many others there are, those in use keep their places.
+#[test]
+fn a_crowd_of_connections_displaces_none_that_is_in_use() {
+    let mut model = Loop::new(1, 1_000, 0);
+    model.run(Duration::from_secs(5));
+    model.pause();
+    for connection in 1..20_000 {
+        model.shake_hands(&Setup { connection, ..Setup::usual() });
+    }
+    model.resume();
+    model.run(Duration::from_secs(3));
+    let clamped = model.stats.windows_clamped;
+    model.run(Duration::from_secs(5));
+    let (longest, enough) = (model.longest(), model.enough());
+    assert!(longest <= enough, "{longest} packets stand where {enough} would do");
+    assert!(model.stats.windows_clamped > clamped);
 }
