@@ -8,9 +8,7 @@ use crate::inspect::WindowView;
 use crate::session::{Joined, Opened};
 use crate::window::receiver::WindowReceiver;
 use crate::window::sender::WindowSender;
-use crate::wire::{
-    HEADER_LEN, Kind, TAG_LEN, WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WindowAck, WindowSymbol,
-};
+use crate::wire::{HEADER_LEN, Kind, TAG_LEN, WindowAck, WindowSymbol};
 
 /// Sender, receiver, and what they say to each other's other side.
 pub(crate) struct WindowEndpoint {
@@ -166,10 +164,23 @@ impl WindowEndpoint {
             return Some(Destination::Station(self.peer));
         }
         if ack_due {
+            let symbol_soon = !shared.pacer.allows(now) && !shared.ingress.is_empty();
+            if symbol_soon && self.waits_for_room(shared, now) {
+                return None;
+            }
             self.make_ack(shared, now)?;
             return Some(self.send_ack(shared));
         }
         None
+    }
+
+    /// Whether feedback that is due waits for a symbol with room a little; once.
+    fn waits_for_room(&mut self, shared: &Shared, now: Time) -> bool {
+        let waits = self.ack_waits_until.is_none();
+        if waits {
+            self.ack_waits_until = Some(now + shared.config.coding.ack_interval / ACK_WAIT_DIVISOR);
+        }
+        waits
     }
 
     /// Makes a symbol's body in `self.body`, if there is one to send.
@@ -190,12 +201,8 @@ impl WindowEndpoint {
         let room = shared.config.frame_len_max - HEADER_LEN - TAG_LEN - self.body.len();
         // News wait for a symbol with room, rather than take a frame of their own; what is due does
         // not wait for long.
-        let fits = room >= WINDOW_ACK_LEN + WINDOW_BITMAP_LEN_MAX;
-        let waits = ack_due && !fits && self.ack_waits_until.is_none();
-        if waits {
-            let interval = shared.config.coding.ack_interval;
-            self.ack_waits_until = Some(now + interval / ACK_WAIT_DIVISOR);
-        }
+        let fits = self.receiver.as_ref().is_some_and(|receiver| receiver.ack_len() <= room);
+        let waits = ack_due && !fits && self.waits_for_room(shared, now);
         let wanted = (ack_due && !waits) || (has_news && fits);
         let has_ack = wanted && self.make_ack(shared, now).is_some();
         self.holds_ack = has_ack && self.ack.len() > room;

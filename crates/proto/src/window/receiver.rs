@@ -17,7 +17,9 @@ use crate::bounds::{WINDOW_ACK_INTERVAL_MIN, WINDOW_GAPS_MAX};
 use crate::egress::EgressQueue;
 use crate::stats::Stats;
 use crate::symbol;
-use crate::wire::{PACKET_PREFIX_LEN, WINDOW_BITMAP_LEN_MAX, WindowAck, WindowForm, WindowSymbol};
+use crate::wire::{
+    PACKET_PREFIX_LEN, WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WindowAck, WindowForm, WindowSymbol,
+};
 
 /// How long feedback may wait where both ways share the air: there it takes the air from what it is
 /// about, and the acknowledgements of TCP inside give it a ride all the time.
@@ -296,7 +298,7 @@ impl WindowReceiver {
         self.ack_sent_at = Some(now);
         self.frames_told = self.frames;
         let span = self.decoder.end().saturating_sub(self.next) as u16;
-        let len = usize::from(span).div_ceil(8).min(WINDOW_BITMAP_LEN_MAX);
+        let len = self.ack_len() - WINDOW_ACK_LEN;
         let mut missing: ArrayVec<u8, WINDOW_BITMAP_LEN_MAX> = (0..len).map(|_| 0).collect();
         for ahead in 0..usize::from(span).min(8 * WINDOW_BITMAP_LEN_MAX) {
             if !self.decoder.is_decoded(self.next + ahead as u64) {
@@ -316,6 +318,12 @@ impl WindowReceiver {
             shares_air,
             missing,
         })
+    }
+
+    /// Bytes that feedback takes now.
+    pub(crate) fn ack_len(&self) -> usize {
+        let span = self.decoder.end().saturating_sub(self.next) as usize;
+        WINDOW_ACK_LEN + span.div_ceil(8).min(WINDOW_BITMAP_LEN_MAX)
     }
 
     /// First symbol not passed, how many are known from there on, and arrivals remembered.
