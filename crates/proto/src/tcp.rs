@@ -23,6 +23,9 @@ const FIN: u8 = 0x01;
 const SYN: u8 = 0x02;
 const RST: u8 = 0x04;
 const ACK: u8 = 0x10;
+/// What a SYN has that asks for AccECN (RFC 9768): one bit before the flags, and two of them.
+const FLAGS_BEFORE: u8 = 0x01;
+const ECE_CWR: u8 = 0xc0;
 
 /// Kinds of TCP options.
 const OPTION_END: u8 = 0;
@@ -52,7 +55,8 @@ pub struct TcpView {
     pub sequence: u32,
     pub ack: u32,
     pub window: u16,
-    flags: u8,
+    /// And the byte before them.
+    flags: [u8; 2],
     options: Options,
 }
 
@@ -84,25 +88,31 @@ impl TcpView {
             sequence: tcp.sequence_number(),
             ack: tcp.acknowledgment_number(),
             window: tcp.window_size(),
-            flags: tcp.header_slice()[FLAGS_AT],
+            flags: [FLAGS_AT, FLAGS_AT - 1].map(|at| tcp.header_slice()[at]),
             options: Options::read(tcp.options()),
         })
     }
 
     pub fn is_syn(&self) -> bool {
-        self.flags & SYN != 0
+        self.flags[0] & SYN != 0
     }
 
     pub fn is_fin(&self) -> bool {
-        self.flags & FIN != 0
+        self.flags[0] & FIN != 0
     }
 
     pub fn is_rst(&self) -> bool {
-        self.flags & RST != 0
+        self.flags[0] & RST != 0
     }
 
     pub fn is_ack(&self) -> bool {
-        self.flags & ACK != 0
+        self.flags[0] & ACK != 0
+    }
+
+    /// Whether this opens a connection whose acknowledgements shall count marks of congestion.
+    pub fn asks_for_accurate_ecn(&self) -> bool {
+        let [flags, before] = self.flags;
+        flags & (SYN | ACK | ECE_CWR) == SYN | ECE_CWR && before & FLAGS_BEFORE != 0
     }
 
     pub fn data_len(&self) -> usize {

@@ -45,6 +45,8 @@ const TELL_DIVISOR: u32 = 2;
 const GRACE_MAX: Duration = Duration::from_millis(250);
 /// How far the receiver's sequence may be from what the sender has acknowledged.
 const SEQUENCE_NEAR: u32 = 1 << 22;
+/// The longest window of a SYN: it is not scaled.
+const WINDOW_FIRST: u32 = 0xffff;
 /// Bytes that timestamps take from each segment.
 const TIMESTAMPS_LEN: u32 = 12;
 /// The longest segment of a connection that says nothing of it (RFC 9293, Section 3.7.1).
@@ -71,7 +73,7 @@ impl From<&TcpView> for Syn {
             scale: options.scale,
             mss: options.mss.unwrap_or(MSS_DEFAULT),
             has_timestamps: options.timestamps.is_some(),
-            is_protected: options.is_protected,
+            is_protected: options.is_protected || view.asks_for_accurate_ecn(),
         }
     }
 }
@@ -120,6 +122,8 @@ pub(super) struct Clamp {
     told: Option<Told>,
     /// As far as which the sender has ever been told that it may go.
     edge_max: u32,
+    /// As far as which the receiver has ever let it go: data beyond that is somebody else's.
+    promised: u32,
     engaged: bool,
     /// Since when the queue is longer than it has to be; then, since when windows are written anew.
     long_since: Option<Time>,
@@ -146,6 +150,7 @@ impl Clamp {
             is_closed: false,
             told: None,
             edge_max: 0,
+            promised: 0,
             engaged: false,
             long_since: None,
             asked: None,
@@ -186,7 +191,9 @@ impl Clamp {
             return false;
         }
         self.is_closed |= view.is_fin();
-        if view.data_len() == 0 || self.near.is_none() {
+        // Those that probe a window that is shut may go a byte beyond it.
+        let is_beyond = is_after(view.sequence_end(), self.promised.wrapping_add(1));
+        if view.data_len() == 0 || self.near.is_none() || is_beyond {
             return false;
         }
         if self.queued == 0 && now - self.sent_at > IDLE {
@@ -214,9 +221,11 @@ impl Clamp {
         if self.near.is_some_and(|near| near.first == syn.first) {
             return; // Once more.
         }
-        let (queued, far) = (self.queued, self.far_asks.filter(|_| view.is_ack()));
+        let is_answered = |far: &Syn| view.is_ack() && far.end == view.ack;
+        let (queued, far) = (self.queued, self.far_asks.filter(is_answered));
         let (sent_end, sender_ack) = (syn.end, self.sender_ack);
         let (near, edge_max) = (Some(syn), syn.end);
+        let promised = syn.end.wrapping_add(WINDOW_FIRST);
         *self = Clamp {
             near,
             far,
@@ -224,6 +233,7 @@ impl Clamp {
             sent_end,
             sender_ack,
             edge_max,
+            promised,
             ..Clamp::new(self.flow, now)
         };
     }
@@ -285,17 +295,15 @@ impl Clamp {
         let (Some(near), Some(far)) = (self.near, self.far) else { return false };
         let before = self.told.map_or((near.end, far.end), |told| (told.ack, told.sequence));
         let is_new = !is_after(before.0, view.ack) && !is_after(view.ack, self.sent_end);
-        let is_near = view.sequence_end().wrapping_sub(self.sender_ack).wrapping_add(SEQUENCE_NEAR)
-            < 2 * SEQUENCE_NEAR;
-        if !is_new || !is_near {
+        if !is_new || !self.is_due(view) {
             return false; // It was overtaken, or is none of this connection's.
         }
         let own_edge = view.ack.wrapping_add(u32::from(view.window) << shift);
         let mut window = view.window;
         if let Some(told) = self.told.filter(|_| self.engaged) {
-            // One that acknowledges nothing new may be there to be counted: with the same window
-            // (RFC 5681, Section 2). One of ours tells of more.
-            let repeats = view.ack == told.ack && view.data_len() == 0;
+            // One that says nothing new may be there to be counted: with the same window (RFC
+            // 5681, Section 2). One of ours tells of more.
+            let repeats = view.ack == told.ack && own_edge == told.own_edge && view.data_len() == 0;
             let wanted =
                 if repeats { told.window } else { self.window(view.ack, told.edge, pace, shift) };
             window = wanted.min(view.window);
@@ -305,6 +313,7 @@ impl Clamp {
         }
         let edge = view.ack.wrapping_add(u32::from(window) << shift);
         self.edge_max = later(self.edge_max, edge);
+        self.promised = later(self.promised, own_edge);
         let (sequence, timestamps) = match self.told {
             None => (view.sequence_end(), view.options().timestamps),
             Some(told) => (
@@ -314,6 +323,12 @@ impl Clamp {
         };
         self.told = Some(Told { sequence, ack: view.ack, window, timestamps, edge, own_edge });
         window < view.window
+    }
+
+    /// Whether a segment of the receiver's is near where the sender would take one.
+    pub(super) fn is_due(&self, view: &TcpView) -> bool {
+        let ahead = view.sequence_end().wrapping_sub(self.sender_ack);
+        ahead.wrapping_add(SEQUENCE_NEAR) < 2 * SEQUENCE_NEAR
     }
 
     /// A SYN of the receiver: an answer counts once, and only to what was asked.
@@ -338,7 +353,11 @@ impl Clamp {
         let edge = told.ack.wrapping_add(u32::from(window) << shift);
         let left = distance(self.sent_end, told.edge);
         let enough = self.queued + left / self.mss() > self.ahead(pace) / TELL_DIVISOR;
-        if distance(told.edge, edge) < self.mss() || enough {
+        // A segment is worth telling, and so is less if there will be no more.
+        let (more, rest) = (distance(told.edge, edge), distance(told.edge, told.own_edge));
+        let is_last = self.queued == 0 && left < AHEAD_MIN as u32 * self.mss();
+        let is_worth = more > 0 && (more >= self.mss().min(rest) || is_last);
+        if enough || !is_worth {
             return false;
         }
         if self.asked.is_none_or(|(at, _)| now - at > ANSWER_MAX) {
@@ -354,16 +373,13 @@ impl Clamp {
     }
 
     /// The window in a header that acknowledges up to `ack`, where the sender may go up to `known`
-    /// already: so far, or as far as the queue can take more. What is less than a unit of the
-    /// scale is rounded up where it is new; else the end of the window would creep away.
+    /// already: so far, or as far as the queue can take more. Of what is less than a unit of the
+    /// scale, the former is rounded down, else the end would creep away; the latter up, so that
+    /// all that was sent is within.
     fn window(&self, ack: u32, known: u32, pace: Pace, shift: u32) -> u16 {
         let free = self.ahead(pace).saturating_sub(self.queued);
         let wanted = self.sent_end.wrapping_add(free * self.mss());
-        let units = if is_after(wanted, known) {
-            distance(ack, wanted).div_ceil(1 << shift)
-        } else {
-            distance(ack, known) >> shift
-        };
+        let units = (distance(ack, known) >> shift).max(distance(ack, wanted).div_ceil(1 << shift));
         units.min(0xffff) as u16
     }
 

@@ -94,7 +94,12 @@ impl Clamps {
         let Some(view) = self.look(set, packet) else { return };
         let flow = (view.to, view.from);
         let at = match self.find(set, flow) {
-            Some(at) if view.is_rst() => return self.remove(set, at),
+            Some(at) if view.is_rst() => {
+                if self.sets[set][at].clamp.is_due(&view) {
+                    self.remove(set, at);
+                }
+                return;
+            }
             Some(at) => Some(at),
             None if view.is_syn() => self.insert(set, Clamp::new(flow, self.now)),
             None => None,

@@ -19,6 +19,10 @@ pub(super) struct Ends {
 pub(super) struct Flags {
     pub(super) syn: bool,
     pub(super) ack: bool,
+    pub(super) fin: bool,
+    pub(super) rst: bool,
+    /// The three flags with which AccECN is asked for.
+    pub(super) accurate_ecn: bool,
 }
 
 pub(super) struct Segment {
@@ -58,6 +62,15 @@ impl Segment {
         }
         if self.flags.ack {
             tcp = tcp.ack(self.ack);
+        }
+        if self.flags.fin {
+            tcp = tcp.fin();
+        }
+        if self.flags.rst {
+            tcp = tcp.rst();
+        }
+        if self.flags.accurate_ecn {
+            tcp = tcp.ns().cwr().ece();
         }
         let tcp = tcp.options_raw(&self.options).expect("options fit");
         let mut packet = Vec::new();
