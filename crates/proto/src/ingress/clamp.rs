@@ -14,35 +14,19 @@
 
 use core::time::Duration;
 
-use arrayvec::ArrayVec;
 use corridor_base::Time;
 
+use super::ahead::{AHEAD_MIN, ANSWER_MAX, Answers, Pace};
+use super::sequence::{distance, is_after, later};
 use crate::tcp::{End, PureAck, TcpView};
 
-/// Packets that a sender may always be ahead: its answer to a longer window takes a moment, and
-/// what TCP sends at once is two segments.
-const AHEAD_MIN: f64 = 2.0;
-/// How far ahead it may be in time, besides the time that its answer takes: it is not always the
-/// same.
-const AHEAD: Duration = Duration::from_millis(1);
-/// Packets of that that each of many flows may be ahead: TCP makes segments many at once.
-const AHEAD_EACH: f64 = 44.0;
-/// The most packets, so that no sum wraps.
-const AHEAD_MAX: f64 = 8_192.0;
-const ANSWER_FACTOR: f64 = 1.1;
 /// A queue that is gone by then was a burst.
 const BURST: Duration = Duration::from_millis(5);
 /// A sender that was silent for so long begins anew: what it sends next is not held back before a
 /// queue stands again.
 const IDLE: Duration = Duration::from_secs(1);
-/// Answers of which the soonest counts: those that were later had something else to wait for.
-const ANSWERS: usize = 16;
-/// Longest answer that is one: a sender that takes longer had nothing to say.
-const ANSWER_MAX: Duration = Duration::from_millis(250);
 /// Part of what a sender may be ahead that is left when it is told of more.
 const TELL_DIVISOR: u32 = 2;
-/// Longest that packets may stand which were let in.
-const GRACE_MAX: Duration = Duration::from_millis(250);
 /// How far the receiver's sequence may be from what the sender has acknowledged.
 const SEQUENCE_NEAR: u32 = 1 << 22;
 /// The longest window of a SYN: it is not scaled.
@@ -92,15 +76,6 @@ struct Told {
     own_edge: u32,
 }
 
-/// How fast packets leave the queue, and whose.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pace {
-    /// Packets a second, of all flows.
-    pub(crate) packets_per_s: f64,
-    /// Flows with clamped windows that have something to send.
-    pub(super) flows: usize,
-}
-
 /// A connection of TCP whose sender is behind the ingress queue.
 #[derive(Clone, Debug)]
 pub(super) struct Clamp {
@@ -127,11 +102,7 @@ pub(super) struct Clamp {
     engaged: bool,
     /// Since when the queue is longer than it has to be; then, since when windows are written anew.
     long_since: Option<Time>,
-    /// Since when the sender knows that it may go on beyond this edge.
-    asked: Option<(Time, u32)>,
-    /// How long it took until it did, of late.
-    answers: ArrayVec<Duration, ANSWERS>,
-    answers_seen: usize,
+    answers: Answers,
 }
 
 impl Clamp {
@@ -153,9 +124,7 @@ impl Clamp {
             promised: 0,
             engaged: false,
             long_since: None,
-            asked: None,
-            answers: ArrayVec::new(),
-            answers_seen: 0,
+            answers: Answers::default(),
         }
     }
 
@@ -203,11 +172,12 @@ impl Clamp {
         self.queued += 1;
         self.sent_end = later(self.sent_end, view.sequence_end());
         self.segment_len = self.segment_len.max(view.data_len() as u32);
-        if let Some((_, edge)) = self.asked
-            && is_after(self.sent_end, edge)
-            && let Some((at, _)) = self.asked.take()
+        // What was under way when the window was taken back looks like an answer.
+        if self.answers.note(now, self.sent_end)
+            && self.long_since.is_some_and(|since| now - since > ANSWER_MAX)
         {
-            self.note_answer(now, now - at);
+            self.long_since = None;
+            self.answers.forget_others();
         }
         if !self.engaged {
             self.note_queue(now, self.queued > self.ahead(pace));
@@ -243,23 +213,6 @@ impl Clamp {
         self.queued = self.queued.saturating_sub(1);
     }
 
-    fn note_answer(&mut self, now: Time, took: Duration) {
-        if took > ANSWER_MAX {
-            return;
-        }
-        // What was under way when the window was taken back looks like an answer.
-        if self.long_since.is_some_and(|since| now - since > ANSWER_MAX) {
-            self.long_since = None;
-            self.answers.clear();
-        }
-        if self.answers.is_full() {
-            self.answers[self.answers_seen % ANSWERS] = took;
-        } else {
-            self.answers.push(took);
-        }
-        self.answers_seen += 1;
-    }
-
     /// Begins to write windows anew once the queue has been long for a while. What was promised
     /// then and not used is taken back, this once (RFC 9293, Section 3.8.6, asks senders to bear
     /// it).
@@ -281,7 +234,7 @@ impl Clamp {
     fn disengage(&mut self) {
         self.engaged = false;
         self.long_since = None;
-        self.asked = None;
+        self.answers.end();
     }
 
     /// A packet for the sender is about to be delivered; its window is written anew, if it has to
@@ -355,14 +308,12 @@ impl Clamp {
         let enough = self.queued + left / self.mss() > self.ahead(pace) / TELL_DIVISOR;
         // A segment is worth telling, and so is less if there will be no more.
         let (more, rest) = (distance(told.edge, edge), distance(told.edge, told.own_edge));
-        let is_last = self.queued == 0 && left < AHEAD_MIN as u32 * self.mss();
+        let is_last = self.queued == 0 && left < AHEAD_MIN * self.mss();
         let is_worth = more > 0 && (more >= self.mss().min(rest) || is_last);
         if enough || !is_worth {
             return false;
         }
-        if self.asked.is_none_or(|(at, _)| now - at > ANSWER_MAX) {
-            self.asked = Some((now, later(self.edge_max, self.sent_end)));
-        }
+        self.answers.ask(now, later(self.edge_max, self.sent_end));
         self.edge_max = later(self.edge_max, edge);
         self.told = Some(Told { edge, window, ..told });
         let (to, from) = self.flow;
@@ -385,20 +336,12 @@ impl Clamp {
 
     /// Packets that the sender may be ahead of what has left.
     fn ahead(&self, pace: Pace) -> u32 {
-        let per_s = if pace.packets_per_s.is_finite() { pace.packets_per_s.max(0.0) } else { 0.0 };
-        let flows = pace.flows.max(1) as f64;
-        let spare = per_s * AHEAD.as_secs_f64();
-        let answer = self.answers.iter().min().copied().unwrap_or_default();
-        let answering = per_s * ANSWER_FACTOR * answer.as_secs_f64() / flows;
-        let ahead = AHEAD_MIN + spare.min(AHEAD_EACH.max(spare / flows)) + answering;
-        ahead.min(AHEAD_MAX).ceil() as u32
+        pace.ahead(self.answers.soonest())
     }
 
     /// How long packets stand that were let in, of all flows together: no sign of congestion.
     pub(super) fn grace(&self, pace: Pace) -> Duration {
-        let packets = f64::from(2 * self.ahead(pace)) * pace.flows.max(1) as f64;
-        let seconds = packets / pace.packets_per_s.max(1.0);
-        GRACE_MAX.min(Duration::try_from_secs_f64(seconds).unwrap_or(GRACE_MAX))
+        pace.grace(self.ahead(pace))
     }
 
     /// Bits that windows of the receiver are shifted by; `None` as long as it is not known, or if
@@ -426,18 +369,4 @@ fn latest(before: Option<(u32, u32)>, now: Option<(u32, u32)>) -> Option<(u32, u
         (Some(before), Some(now)) if is_after(before.0, now.0) => Some(before),
         _ => now,
     }
-}
-
-/// How far a sequence number is beyond another; zero if it is not.
-fn distance(from: u32, to: u32) -> u32 {
-    if is_after(to, from) { to.wrapping_sub(from) } else { 0 }
-}
-
-/// Whether a sequence number is beyond another (RFC 9293, Section 3.4).
-fn is_after(a: u32, b: u32) -> bool {
-    (a.wrapping_sub(b) as i32) > 0
-}
-
-fn later(a: u32, b: u32) -> u32 {
-    if is_after(a, b) { a } else { b }
 }

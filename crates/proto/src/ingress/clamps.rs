@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 
 use corridor_base::Time;
 
-use super::clamp::{Clamp, Pace};
+use super::ahead::Pace;
+use super::clamp::Clamp;
 use super::flow;
 use crate::bounds::{CLAMP_SETS, CLAMPS_PER_SET};
 use crate::stats::Stats;
