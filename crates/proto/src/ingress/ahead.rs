@@ -62,6 +62,7 @@ pub(super) struct Answers {
     asked: Option<(Time, u32)>,
     /// How long it took until it did, of late.
     took: ArrayVec<Duration, ANSWERS>,
+    soonest: Duration,
     seen: usize,
 }
 
@@ -88,6 +89,7 @@ impl Answers {
             self.took.push(took);
         }
         self.seen += 1;
+        self.find_soonest();
         true
     }
 
@@ -96,6 +98,7 @@ impl Answers {
         let last = self.took.get(self.seen.saturating_sub(1) % ANSWERS).copied();
         self.took = last.into_iter().collect();
         self.seen = self.took.len();
+        self.find_soonest();
     }
 
     /// Nothing is asked any more.
@@ -105,6 +108,10 @@ impl Answers {
 
     /// The soonest of late; none at all before the first.
     pub(super) fn soonest(&self) -> Duration {
-        self.took.iter().min().copied().unwrap_or_default()
+        self.soonest
+    }
+
+    fn find_soonest(&mut self) {
+        self.soonest = self.took.iter().min().copied().unwrap_or_default();
     }
 }

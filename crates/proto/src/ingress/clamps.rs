@@ -61,11 +61,11 @@ impl Clamps {
         self.now = now;
     }
 
-    /// A packet of the host has come to the queue. The place of its connection, if it counts there
+    /// A packet of the host has come to the queue, with its flow's number. The place of its connection, if it counts there
     /// as queued.
-    pub(super) fn note_sent(&mut self, now: Time, packet: &[u8]) -> Option<Place> {
+    pub(super) fn note_sent(&mut self, now: Time, hash: u64, packet: &[u8]) -> Option<Place> {
         self.now = now;
-        let set = (flow::hash(packet, self.seed) % CLAMP_SETS as u64) as usize;
+        let set = (hash % CLAMP_SETS as u64) as usize;
         let view = self.look(set, packet)?;
         let flow = (view.from, view.to);
         let at = match self.find(set, flow) {

@@ -79,6 +79,17 @@ fn a_question_that_was_not_answered_sets_no_scale() {
     assert!(told <= scene.acked + PROMISE, "{told}");
 }
 
+/// A reset from out of sequence is refused by the host (RFC 9293, Section 3.5.3), too.
+#[test]
+fn a_reset_out_of_sequence_ends_nothing() {
+    let mut scene = Scene::clamped(Setup::usual(), PACE);
+    let flags = Flags { rst: true, ..ACK };
+    let sequence = scene.setup.firsts[1].wrapping_add(0x4000_0000);
+    let ack = scene.setup.firsts[0].wrapping_add(2);
+    scene.pass(scene.setup.segment(1, sequence, ack, flags, 0, Vec::new(), 0));
+    assert_clamped(&mut scene);
+}
+
 #[test]
 fn a_bare_question_resets_nothing() {
     let mut scene = Scene::clamped(Setup::usual(), PACE);

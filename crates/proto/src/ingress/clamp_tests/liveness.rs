@@ -63,7 +63,7 @@ fn event() -> impl Strategy<Value = Event> {
         Acknowledge, Foreign, Forge, ForgeData, Leave, Other, Pace, Repeat, Send, Tell, Wait,
     };
     let pace = prop_oneof![
-        4 => (0.0..200_000.0),
+        4 => 0.0..200_000.0,
         1 => proptest::sample::select(vec![f64::NAN, f64::INFINITY, -1.0, 1e300, 0.0]),
     ];
     let wait = prop_oneof![0..10u64, 0..300u64, 0..5_000u64, 0..1_000_000u64];
@@ -151,8 +151,8 @@ impl World {
         }
     }
 
-    /// Packets leave; those that congestion has dropped are sent again, and what is made of it
-    /// comes as if it had left.
+    /// Packets leave. The receiver has all once none is left; those that congestion has dropped
+    /// come as if they had left.
     fn leave(&mut self, packets: usize) {
         self.scene.leave(packets);
         if self.scene.queue.is_empty() {
@@ -203,8 +203,7 @@ impl World {
         self.scene.acked
     }
 
-    /// The sender takes a window: of what acknowledges nothing new, only what is longer or shut
-    /// (RFC 9293, Section 3.10.7.4).
+    /// The sender takes a window, which is no more than was promised.
     fn take(&mut self, ack: u64, edge: u64) {
         assert!(edge <= self.promised.max(ack), "{edge} is told of {}", self.promised);
         self.edge = edge;
