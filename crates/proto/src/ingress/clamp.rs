@@ -27,7 +27,8 @@ const BURST: Duration = Duration::from_millis(5);
 const IDLE: Duration = Duration::from_secs(1);
 /// Part of what a sender may be ahead that is left when it is told of more.
 const TELL_DIVISOR: u32 = 2;
-/// How far the receiver's sequence may be from what the sender has acknowledged.
+/// How far the receiver's sequence may be from what the sender has acknowledged; farther if that
+/// has offered more.
 const SEQUENCE_NEAR: u32 = 1 << 22;
 /// The longest window of a SYN: it is not scaled.
 const WINDOW_FIRST: u32 = 0xffff;
@@ -88,6 +89,8 @@ pub(super) struct Clamp {
     /// Number after the last byte that has come to the queue, and what the sender has received.
     sent_end: u32,
     sender_ack: u32,
+    /// The longest window that it has offered itself.
+    sender_window: u32,
     /// The longest segment.
     segment_len: u32,
     /// Segments with data that are in the queue.
@@ -115,6 +118,7 @@ impl Clamp {
             far_asks: None,
             sent_end: 0,
             sender_ack: 0,
+            sender_window: 0,
             segment_len: 0,
             queued: 0,
             sent_at: now,
@@ -154,6 +158,8 @@ impl Clamp {
     pub(super) fn note_sent(&mut self, now: Time, view: &TcpView, pace: Pace) -> bool {
         if view.is_ack() {
             self.sender_ack = view.ack;
+            let shift = self.near.and_then(|near| near.scale).unwrap_or(0);
+            self.sender_window = self.sender_window.max(u32::from(view.window) << shift);
         }
         if view.is_syn() {
             self.note_opened(now, view);
@@ -281,7 +287,7 @@ impl Clamp {
     /// Whether a segment of the receiver's is near where the sender would take one.
     pub(super) fn is_due(&self, view: &TcpView) -> bool {
         let ahead = view.sequence_end().wrapping_sub(self.sender_ack);
-        ahead.wrapping_add(SEQUENCE_NEAR) < 2 * SEQUENCE_NEAR
+        ahead.wrapping_add(SEQUENCE_NEAR) < SEQUENCE_NEAR + SEQUENCE_NEAR.max(self.sender_window)
     }
 
     /// A SYN of the receiver: an answer counts once, and only to what was asked.
@@ -289,7 +295,10 @@ impl Clamp {
         if !view.is_ack() {
             self.far_asks = Some(view.into());
         } else if self.far.is_none() && self.near.is_some_and(|near| near.end == view.ack) {
-            self.far = Some(view.into());
+            let far = Syn::from(view);
+            // The sender will say so.
+            self.sender_ack = far.end;
+            self.far = Some(far);
         }
     }
 
@@ -306,11 +315,10 @@ impl Clamp {
         let edge = told.ack.wrapping_add(u32::from(window) << shift);
         let left = distance(self.sent_end, told.edge);
         let enough = self.queued + left / self.mss() > self.ahead(pace) / TELL_DIVISOR;
-        // A segment is worth telling, and so is less if there will be no more.
-        let (more, rest) = (distance(told.edge, edge), distance(told.edge, told.own_edge));
-        let is_last = self.queued == 0 && left < AHEAD_MIN * self.mss();
-        let is_worth = more > 0 && (more >= self.mss().min(rest) || is_last);
-        if enough || !is_worth {
+        // A segment is worth telling; so is less to a sender that waits for nothing else.
+        let is_at_rest = self.queued == 0 && left < AHEAD_MIN * self.mss();
+        let worth = if is_at_rest { 1 } else { self.mss() };
+        if enough || distance(told.edge, edge) < worth {
             return false;
         }
         self.answers.ask(now, later(self.edge_max, self.sent_end));

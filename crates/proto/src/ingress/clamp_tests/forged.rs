@@ -79,6 +79,23 @@ fn a_question_that_was_not_answered_sets_no_scale() {
     assert!(told <= scene.acked + PROMISE, "{told}");
 }
 
+/// Who has offered the other a long window is sent that much at once.
+#[test]
+fn what_a_long_window_allows_is_believed() {
+    let scales = [Some(12), Some(7)];
+    let mut scene = Scene::clamped(Setup { scales, ..Setup::usual() }, PACE);
+    // The host's segments offer 500 units of 4096 bytes; in this one, 2000.
+    let offer = scene.setup.segment(0, 1, 2_001, ACK, 2_000, Vec::new(), 0);
+    scene.push(&offer);
+    scene.far_sent += 1_990 << 12;
+    let clamped = scene.stats.windows_clamped;
+    scene.acknowledge(scene.acked + 1);
+    assert_eq!(scene.stats.windows_clamped, clamped + 1, "within what was offered");
+    scene.far_sent += 20 << 12;
+    scene.acknowledge(scene.acked + 1);
+    assert_eq!(scene.stats.windows_clamped, clamped + 1, "beyond what was offered");
+}
+
 /// A reset from out of sequence is refused by the host (RFC 9293, Section 3.5.3), too.
 #[test]
 fn a_reset_out_of_sequence_ends_nothing() {

@@ -239,13 +239,11 @@ impl World {
             assert_eq!((told.sequence, told.ack), (far, self.near(self.acked)));
             let edge = self.acked + (u64::from(told.window) << self.setup.shift());
             assert!(edge <= self.promised, "{edge} is told of {}", self.promised);
-            // Less than a segment is news if it is the last for now, or lets a sender at rest go
-            // on. The first one may take back what was not used.
-            let (segment, shift) = (u64::from(MSS) - 12, self.setup.shift());
-            let own = self.acked + (u64::from(last.window) << shift);
+            // Less than a segment is news to a sender at rest. The first one may take back what
+            // was not used.
+            let segment = u64::from(MSS) - 12;
             let is_short = self.queue.is_empty() && self.edge < self.sent + 2 * segment;
-            let news = edge >= self.edge + segment
-                || edge > self.edge && (edge + (1 << shift) > own || is_short);
+            let news = edge >= self.edge + if is_short { 1 } else { segment };
             assert!(news || !self.touched, "from {} to {edge} is no news", self.edge);
             (self.edge, self.touched) = (edge, true);
             packet.clear();
