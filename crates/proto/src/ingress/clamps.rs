@@ -61,8 +61,8 @@ impl Clamps {
         self.now = now;
     }
 
-    /// A packet of the host has come to the queue, with its flow's number. The place of its connection, if it counts there
-    /// as queued.
+    /// A packet of the host has come to the queue; `hash`: its flow's number. The place of its
+    /// connection, if it counts there as queued.
     pub(super) fn note_sent(&mut self, now: Time, hash: u64, packet: &[u8]) -> Option<Place> {
         self.now = now;
         let set = (hash % CLAMP_SETS as u64) as usize;
