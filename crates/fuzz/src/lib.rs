@@ -4,9 +4,9 @@
 //! after each one that the decoder agrees with its [`Twin`], which solves the whole system anew.
 //! They panic when it does not. [`wire`] reads them as a frame's body, which has to be written as
 //! it was read; [`headers`] as packets, which have to come out of window mode's header compression
-//! as they went in; [`clamp`] as segments of two hosts, whose windows are clamped on the way, and of
-//! which nothing else changes. Three callers share them: `cargo fuzz` (in `crates/codec/fuzz`), the replay of
-//! the checked-in corpus, and property tests on random bytes.
+//! as they went in; [`clamp`] as segments of two hosts, whose windows are clamped on the way, and
+//! of which nothing else changes. Three callers share them: `cargo fuzz` (in `crates/codec/fuzz`),
+//! the replay of the checked-in corpus, and property tests on random bytes.
 //!
 //! ```
 //! corridor_fuzz::window(b"any bytes at all");

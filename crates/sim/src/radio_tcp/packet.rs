@@ -178,7 +178,8 @@ pub(super) struct Parsed<'a> {
 pub(super) enum Kind {
     Syn,
     SynAck,
-    /// From the sender, without data: a confirmation, or a longer window for data that nobody sends.
+    /// From the sender, without data: a confirmation, or a longer window for data that nobody
+    /// sends.
     Bare,
     Data,
     Ack,

@@ -106,7 +106,7 @@ impl Scene {
     }
 
     pub(super) fn leave_all(&mut self) {
-        self.leave(usize::MAX.min(self.queue.len()));
+        self.leave(self.queue.len());
     }
 
     /// A segment of the far host's, with a window in bytes.

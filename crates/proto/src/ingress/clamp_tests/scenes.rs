@@ -140,7 +140,7 @@ fn duplicates_keep_their_window() {
     }
     while let Some(told) = scene.updates().or_else(|| {
         scene.leave(5);
-        (scene.queue.len() > 0).then_some(edge)
+        (!scene.queue.is_empty()).then_some(edge)
     }) {
         edge = told;
         assert_eq!(scene.acknowledge(acked), edge, "it repeats what was told last");
