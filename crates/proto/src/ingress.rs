@@ -1,6 +1,7 @@
 //! The way of a packet, step 1: the ingress queue, bounded. First in, first out for the modes of
 //! the papers; fair and with early signs of congestion for window mode.
 
+mod ahead;
 #[cfg(test)]
 mod aqm_tests;
 mod clamp;
@@ -13,6 +14,7 @@ mod flow;
 mod patience;
 #[cfg(test)]
 mod patience_tests;
+mod sequence;
 
 use core::time::Duration;
 use std::collections::VecDeque;

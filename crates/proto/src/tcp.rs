@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use etherparse::{NetSlice, SlicedPacket, TransportSlice};
+use etherparse::NetSlice;
 
 /// IP's number of TCP.
 const TCP: u8 = 6;
@@ -10,6 +10,8 @@ const TCP: u8 = 6;
 pub const IP_HEADER_LEN_MAX: usize = 40;
 /// Bytes of an IPv4 header without options.
 const IPV4_HEADER_LEN: usize = 20;
+/// Fragment offset and "more fragments" of IPv4.
+const IPV4_FRAGMENT: u16 = 0x3fff;
 /// Bytes of a TCP header without options.
 const TCP_HEADER_LEN: usize = 20;
 /// Where TCP's header has the flags, the window and the checksum.
@@ -23,6 +25,9 @@ const FIN: u8 = 0x01;
 const SYN: u8 = 0x02;
 const RST: u8 = 0x04;
 const ACK: u8 = 0x10;
+/// What a SYN has that asks for AccECN (RFC 9768): one bit before the flags, and two of them.
+const FLAGS_BEFORE: u8 = 0x01;
+const ECE_CWR: u8 = 0xc0;
 
 /// Kinds of TCP options.
 const OPTION_END: u8 = 0;
@@ -52,7 +57,8 @@ pub struct TcpView {
     pub sequence: u32,
     pub ack: u32,
     pub window: u16,
-    flags: u8,
+    /// And the byte before them.
+    flags: [u8; 2],
     options: Options,
 }
 
@@ -69,40 +75,55 @@ pub struct Options {
 }
 
 impl TcpView {
-    /// Looks at a packet; `None` for what is no TCP, or not all of it.
+    /// Looks at a packet; `None` for what is no TCP, or not all of it, and where IPv6 has headers
+    /// before TCP's. By hand, since this is done for each packet, and other ways to read it take
+    /// several times as long.
     pub fn of(packet: &[u8]) -> Option<TcpView> {
-        let sliced = SlicedPacket::from_ip(packet).ok()?;
-        let (from, to) = addresses(sliced.net.as_ref()?)?;
-        let Some(TransportSlice::Tcp(tcp)) = sliced.transport else { return None };
-        let start = tcp.slice().as_ptr().addr() - packet.as_ptr().addr();
+        let (from, to, start, end) = match packet.first()? >> 4 {
+            4 => ipv4_of_tcp(packet)?,
+            6 => ipv6_of_tcp(packet)?,
+            _ => return None,
+        };
+        let segment = packet.get(start..end)?;
+        let header: &[u8; TCP_HEADER_LEN] = segment.first_chunk()?;
+        let u16_at = |at| u16::from_be_bytes([header[at], header[at + 1]]);
+        let u32_at = |at| u32::from(u16_at(at)) << 16 | u32::from(u16_at(at + 2));
+        let header_len = 4 * usize::from(header[FLAGS_AT - 1] >> 4);
+        let options = segment.get(TCP_HEADER_LEN..header_len)?;
         Some(TcpView {
-            from: (from, tcp.source_port()),
-            to: (to, tcp.destination_port()),
+            from: (from, u16_at(0)),
+            to: (to, u16_at(2)),
             tcp: start,
-            data: start + tcp.header_slice().len(),
-            end: start + tcp.slice().len(),
-            sequence: tcp.sequence_number(),
-            ack: tcp.acknowledgment_number(),
-            window: tcp.window_size(),
-            flags: tcp.header_slice()[FLAGS_AT],
-            options: Options::read(tcp.options()),
+            data: start + header_len,
+            end,
+            sequence: u32_at(4),
+            ack: u32_at(8),
+            window: u16_at(WINDOW_AT),
+            flags: [FLAGS_AT, FLAGS_AT - 1].map(|at| header[at]),
+            options: Options::read(options),
         })
     }
 
     pub fn is_syn(&self) -> bool {
-        self.flags & SYN != 0
+        self.flags[0] & SYN != 0
     }
 
     pub fn is_fin(&self) -> bool {
-        self.flags & FIN != 0
+        self.flags[0] & FIN != 0
     }
 
     pub fn is_rst(&self) -> bool {
-        self.flags & RST != 0
+        self.flags[0] & RST != 0
     }
 
     pub fn is_ack(&self) -> bool {
-        self.flags & ACK != 0
+        self.flags[0] & ACK != 0
+    }
+
+    /// Whether this opens a connection whose acknowledgements shall count marks of congestion.
+    pub fn asks_for_accurate_ecn(&self) -> bool {
+        let [flags, before] = self.flags;
+        flags & (SYN | ACK | ECE_CWR) == SYN | ECE_CWR && before & FLAGS_BEFORE != 0
     }
 
     pub fn data_len(&self) -> usize {
@@ -169,6 +190,26 @@ impl TcpView {
         let (from, to) = (self.from.0, self.to.0);
         write_checksum(&mut packet[self.tcp..self.end], from, to);
     }
+}
+
+/// Addresses of an IPv4 packet with TCP, where that begins, and where the packet ends.
+fn ipv4_of_tcp(packet: &[u8]) -> Option<(IpAddr, IpAddr, usize, usize)> {
+    let header: &[u8; IPV4_HEADER_LEN] = packet.first_chunk()?;
+    let header_len = 4 * usize::from(header[0] & 0xf);
+    let end = usize::from(u16::from_be_bytes([header[2], header[3]]));
+    let is_whole = u16::from_be_bytes([header[6], header[7]]) & IPV4_FRAGMENT == 0;
+    let is_sound = header_len >= IPV4_HEADER_LEN && header[9] == TCP;
+    let address = |at: usize| IpAddr::from([0, 1, 2, 3].map(|byte| header[at + byte]));
+    (is_whole && is_sound).then(|| (address(12), address(16), header_len, end))
+}
+
+/// The same of an IPv6 packet.
+fn ipv6_of_tcp(packet: &[u8]) -> Option<(IpAddr, IpAddr, usize, usize)> {
+    let header: &[u8; IP_HEADER_LEN_MAX] = packet.first_chunk()?;
+    let end = IP_HEADER_LEN_MAX + usize::from(u16::from_be_bytes([header[4], header[5]]));
+    let address = |at: usize| header[at..].first_chunk::<16>().map(|&octets| octets.into());
+    let (from, to) = (address(8)?, address(24)?);
+    (header[6] == TCP).then_some((from, to, IP_HEADER_LEN_MAX, end))
 }
 
 pub(crate) fn addresses(net: &NetSlice<'_>) -> Option<(IpAddr, IpAddr)> {
@@ -321,4 +362,57 @@ fn folded(mut sum: u64) -> u16 {
         sum = (sum & 0xFFFF) + (sum >> 16);
     }
     sum as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use etherparse::{PacketBuilder, SlicedPacket, TransportSlice};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Addresses, ports, where TCP and its data begin, and where the packet ends, as others read
+    /// them.
+    type Read = (End, End, [usize; 3]);
+
+    fn by_etherparse(packet: &[u8]) -> Option<Read> {
+        let sliced = SlicedPacket::from_ip(packet).ok()?;
+        let (from, to) = addresses(sliced.net.as_ref()?)?;
+        let Some(TransportSlice::Tcp(tcp)) = sliced.transport else { return None };
+        let start = tcp.slice().as_ptr().addr() - packet.as_ptr().addr();
+        let places = [0, tcp.header_slice().len(), tcp.slice().len()].map(|len| start + len);
+        Some(((from, tcp.source_port()), (to, tcp.destination_port()), places))
+    }
+
+    proptest! {
+        #[test]
+        fn packets_are_read_as_others_read_them(
+            v6: bool,
+            payload_len in 0..40usize,
+            spoil in proptest::collection::vec((0..60usize, any::<u8>()), 0..3),
+            cut in 0..80usize,
+        ) {
+            let builder = if v6 {
+                PacketBuilder::ipv6([0xfd; 16], [0xfc; 16], 64)
+            } else {
+                PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
+            };
+            let tcp = builder.tcp(40_000, 7_700, 0x0102_0304, 0x0506).ack(0x0708_090a);
+            let tcp = tcp.options_raw(&[1, 3, 3, 7]).expect("options fit");
+            let mut packet = Vec::new();
+            tcp.write(&mut packet, &vec![0x33; payload_len]).expect("a segment fits");
+            packet.truncate(120 - cut);
+            for (at, byte) in spoil {
+                if let Some(spoilt) = packet.get_mut(at) {
+                    *spoilt = byte;
+                }
+            }
+            // Headers before TCP's are not looked for; a length of zero has no meaning.
+            let is_plain = !v6 || packet.get(6) == Some(&TCP) && packet.get(4..6) != Some(&[0, 0]);
+            prop_assume!(is_plain);
+            let read = TcpView::of(&packet);
+            let places = read.map(|view| (view.from, view.to, [view.tcp, view.data, view.end]));
+            prop_assert_eq!(places, by_etherparse(&packet));
+        }
+    }
 }

@@ -14,37 +14,24 @@
 
 use core::time::Duration;
 
-use arrayvec::ArrayVec;
 use corridor_base::Time;
 
+use super::ahead::{AHEAD_MIN, ANSWER_MAX, Answers, Pace};
+use super::sequence::{distance, is_after, later};
 use crate::tcp::{End, PureAck, TcpView};
 
-/// Packets that a sender may always be ahead: its answer to a longer window takes a moment, and
-/// what TCP sends at once is two segments.
-const AHEAD_MIN: f64 = 2.0;
-/// How far ahead it may be in time, besides the time that its answer takes: it is not always the
-/// same.
-const AHEAD: Duration = Duration::from_millis(1);
-/// Packets of that that each of many flows may be ahead: TCP makes segments many at once.
-const AHEAD_EACH: f64 = 44.0;
-/// The most packets, so that no sum wraps.
-const AHEAD_MAX: f64 = 8_192.0;
-const ANSWER_FACTOR: f64 = 1.1;
 /// A queue that is gone by then was a burst.
 const BURST: Duration = Duration::from_millis(5);
 /// A sender that was silent for so long begins anew: what it sends next is not held back before a
 /// queue stands again.
 const IDLE: Duration = Duration::from_secs(1);
-/// Answers of which the soonest counts: those that were later had something else to wait for.
-const ANSWERS: usize = 16;
-/// Longest answer that is one: a sender that takes longer had nothing to say.
-const ANSWER_MAX: Duration = Duration::from_millis(250);
 /// Part of what a sender may be ahead that is left when it is told of more.
 const TELL_DIVISOR: u32 = 2;
-/// Longest that packets may stand which were let in.
-const GRACE_MAX: Duration = Duration::from_millis(250);
-/// How far the receiver's sequence may be from what the sender has acknowledged.
+/// How far the receiver's sequence may be from what the sender has acknowledged; farther if that
+/// has offered more.
 const SEQUENCE_NEAR: u32 = 1 << 22;
+/// The longest window of a SYN: it is not scaled.
+const WINDOW_FIRST: u32 = 0xffff;
 /// Bytes that timestamps take from each segment.
 const TIMESTAMPS_LEN: u32 = 12;
 /// The longest segment of a connection that says nothing of it (RFC 9293, Section 3.7.1).
@@ -71,7 +58,7 @@ impl From<&TcpView> for Syn {
             scale: options.scale,
             mss: options.mss.unwrap_or(MSS_DEFAULT),
             has_timestamps: options.timestamps.is_some(),
-            is_protected: options.is_protected,
+            is_protected: options.is_protected || view.asks_for_accurate_ecn(),
         }
     }
 }
@@ -90,15 +77,6 @@ struct Told {
     own_edge: u32,
 }
 
-/// How fast packets leave the queue, and whose.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pace {
-    /// Packets a second, of all flows.
-    pub(crate) packets_per_s: f64,
-    /// Flows with clamped windows that have something to send.
-    pub(super) flows: usize,
-}
-
 /// A connection of TCP whose sender is behind the ingress queue.
 #[derive(Clone, Debug)]
 pub(super) struct Clamp {
@@ -111,6 +89,8 @@ pub(super) struct Clamp {
     /// Number after the last byte that has come to the queue, and what the sender has received.
     sent_end: u32,
     sender_ack: u32,
+    /// The longest window that it has offered itself.
+    sender_window: u32,
     /// The longest segment.
     segment_len: u32,
     /// Segments with data that are in the queue.
@@ -120,14 +100,12 @@ pub(super) struct Clamp {
     told: Option<Told>,
     /// As far as which the sender has ever been told that it may go.
     edge_max: u32,
+    /// As far as which the receiver has ever let it go: data beyond that is somebody else's.
+    promised: u32,
     engaged: bool,
     /// Since when the queue is longer than it has to be; then, since when windows are written anew.
     long_since: Option<Time>,
-    /// Since when the sender knows that it may go on beyond this edge.
-    asked: Option<(Time, u32)>,
-    /// How long it took until it did, of late.
-    answers: ArrayVec<Duration, ANSWERS>,
-    answers_seen: usize,
+    answers: Answers,
 }
 
 impl Clamp {
@@ -140,17 +118,17 @@ impl Clamp {
             far_asks: None,
             sent_end: 0,
             sender_ack: 0,
+            sender_window: 0,
             segment_len: 0,
             queued: 0,
             sent_at: now,
             is_closed: false,
             told: None,
             edge_max: 0,
+            promised: 0,
             engaged: false,
             long_since: None,
-            asked: None,
-            answers: ArrayVec::new(),
-            answers_seen: 0,
+            answers: Answers::default(),
         }
     }
 
@@ -180,13 +158,17 @@ impl Clamp {
     pub(super) fn note_sent(&mut self, now: Time, view: &TcpView, pace: Pace) -> bool {
         if view.is_ack() {
             self.sender_ack = view.ack;
+            let shift = self.near.and_then(|near| near.scale).unwrap_or(0);
+            self.sender_window = self.sender_window.max(u32::from(view.window) << shift);
         }
         if view.is_syn() {
             self.note_opened(now, view);
             return false;
         }
         self.is_closed |= view.is_fin();
-        if view.data_len() == 0 || self.near.is_none() {
+        // Those that probe a window that is shut may go a byte beyond it.
+        let is_beyond = is_after(view.sequence_end(), self.promised.wrapping_add(1));
+        if view.data_len() == 0 || self.near.is_none() || is_beyond {
             return false;
         }
         if self.queued == 0 && now - self.sent_at > IDLE {
@@ -196,11 +178,12 @@ impl Clamp {
         self.queued += 1;
         self.sent_end = later(self.sent_end, view.sequence_end());
         self.segment_len = self.segment_len.max(view.data_len() as u32);
-        if let Some((_, edge)) = self.asked
-            && is_after(self.sent_end, edge)
-            && let Some((at, _)) = self.asked.take()
+        // What was under way when the window was taken back looks like an answer.
+        if self.answers.note(now, self.sent_end)
+            && self.long_since.is_some_and(|since| now - since > ANSWER_MAX)
         {
-            self.note_answer(now, now - at);
+            self.long_since = None;
+            self.answers.forget_others();
         }
         if !self.engaged {
             self.note_queue(now, self.queued > self.ahead(pace));
@@ -214,9 +197,11 @@ impl Clamp {
         if self.near.is_some_and(|near| near.first == syn.first) {
             return; // Once more.
         }
-        let (queued, far) = (self.queued, self.far_asks.filter(|_| view.is_ack()));
+        let is_answered = |far: &Syn| view.is_ack() && far.end == view.ack;
+        let (queued, far) = (self.queued, self.far_asks.filter(is_answered));
         let (sent_end, sender_ack) = (syn.end, self.sender_ack);
         let (near, edge_max) = (Some(syn), syn.end);
+        let promised = syn.end.wrapping_add(WINDOW_FIRST);
         *self = Clamp {
             near,
             far,
@@ -224,6 +209,7 @@ impl Clamp {
             sent_end,
             sender_ack,
             edge_max,
+            promised,
             ..Clamp::new(self.flow, now)
         };
     }
@@ -231,23 +217,6 @@ impl Clamp {
     /// One of its packets has left the queue, or was dropped.
     pub(super) fn note_left(&mut self) {
         self.queued = self.queued.saturating_sub(1);
-    }
-
-    fn note_answer(&mut self, now: Time, took: Duration) {
-        if took > ANSWER_MAX {
-            return;
-        }
-        // What was under way when the window was taken back looks like an answer.
-        if self.long_since.is_some_and(|since| now - since > ANSWER_MAX) {
-            self.long_since = None;
-            self.answers.clear();
-        }
-        if self.answers.is_full() {
-            self.answers[self.answers_seen % ANSWERS] = took;
-        } else {
-            self.answers.push(took);
-        }
-        self.answers_seen += 1;
     }
 
     /// Begins to write windows anew once the queue has been long for a while. What was promised
@@ -271,7 +240,7 @@ impl Clamp {
     fn disengage(&mut self) {
         self.engaged = false;
         self.long_since = None;
-        self.asked = None;
+        self.answers.end();
     }
 
     /// A packet for the sender is about to be delivered; its window is written anew, if it has to
@@ -285,17 +254,15 @@ impl Clamp {
         let (Some(near), Some(far)) = (self.near, self.far) else { return false };
         let before = self.told.map_or((near.end, far.end), |told| (told.ack, told.sequence));
         let is_new = !is_after(before.0, view.ack) && !is_after(view.ack, self.sent_end);
-        let is_near = view.sequence_end().wrapping_sub(self.sender_ack).wrapping_add(SEQUENCE_NEAR)
-            < 2 * SEQUENCE_NEAR;
-        if !is_new || !is_near {
+        if !is_new || !self.is_due(view) {
             return false; // It was overtaken, or is none of this connection's.
         }
         let own_edge = view.ack.wrapping_add(u32::from(view.window) << shift);
         let mut window = view.window;
         if let Some(told) = self.told.filter(|_| self.engaged) {
-            // One that acknowledges nothing new may be there to be counted: with the same window
-            // (RFC 5681, Section 2). One of ours tells of more.
-            let repeats = view.ack == told.ack && view.data_len() == 0;
+            // One that says nothing new may be there to be counted: with the same window (RFC
+            // 5681, Section 2). One of ours tells of more.
+            let repeats = view.ack == told.ack && own_edge == told.own_edge && view.data_len() == 0;
             let wanted =
                 if repeats { told.window } else { self.window(view.ack, told.edge, pace, shift) };
             window = wanted.min(view.window);
@@ -305,6 +272,7 @@ impl Clamp {
         }
         let edge = view.ack.wrapping_add(u32::from(window) << shift);
         self.edge_max = later(self.edge_max, edge);
+        self.promised = later(self.promised, own_edge);
         let (sequence, timestamps) = match self.told {
             None => (view.sequence_end(), view.options().timestamps),
             Some(told) => (
@@ -316,12 +284,21 @@ impl Clamp {
         window < view.window
     }
 
+    /// Whether a segment of the receiver's is near where the sender would take one.
+    pub(super) fn is_due(&self, view: &TcpView) -> bool {
+        let ahead = view.sequence_end().wrapping_sub(self.sender_ack);
+        ahead.wrapping_add(SEQUENCE_NEAR) < SEQUENCE_NEAR + SEQUENCE_NEAR.max(self.sender_window)
+    }
+
     /// A SYN of the receiver: an answer counts once, and only to what was asked.
     fn note_answered(&mut self, view: &TcpView) {
         if !view.is_ack() {
             self.far_asks = Some(view.into());
         } else if self.far.is_none() && self.near.is_some_and(|near| near.end == view.ack) {
-            self.far = Some(view.into());
+            let far = Syn::from(view);
+            // The sender will say so.
+            self.sender_ack = far.end;
+            self.far = Some(far);
         }
     }
 
@@ -338,12 +315,13 @@ impl Clamp {
         let edge = told.ack.wrapping_add(u32::from(window) << shift);
         let left = distance(self.sent_end, told.edge);
         let enough = self.queued + left / self.mss() > self.ahead(pace) / TELL_DIVISOR;
-        if distance(told.edge, edge) < self.mss() || enough {
+        // A segment is worth telling; so is less to a sender that waits for nothing else.
+        let is_at_rest = self.queued == 0 && left < AHEAD_MIN * self.mss();
+        let worth = if is_at_rest { 1 } else { self.mss() };
+        if enough || distance(told.edge, edge) < worth {
             return false;
         }
-        if self.asked.is_none_or(|(at, _)| now - at > ANSWER_MAX) {
-            self.asked = Some((now, later(self.edge_max, self.sent_end)));
-        }
+        self.answers.ask(now, later(self.edge_max, self.sent_end));
         self.edge_max = later(self.edge_max, edge);
         self.told = Some(Told { edge, window, ..told });
         let (to, from) = self.flow;
@@ -354,35 +332,24 @@ impl Clamp {
     }
 
     /// The window in a header that acknowledges up to `ack`, where the sender may go up to `known`
-    /// already: so far, or as far as the queue can take more. What is less than a unit of the
-    /// scale is rounded up where it is new; else the end of the window would creep away.
+    /// already: so far, or as far as the queue can take more. Of what is less than a unit of the
+    /// scale, the former is rounded down, else the end would creep away; the latter up, so that
+    /// all that was sent is within.
     fn window(&self, ack: u32, known: u32, pace: Pace, shift: u32) -> u16 {
         let free = self.ahead(pace).saturating_sub(self.queued);
         let wanted = self.sent_end.wrapping_add(free * self.mss());
-        let units = if is_after(wanted, known) {
-            distance(ack, wanted).div_ceil(1 << shift)
-        } else {
-            distance(ack, known) >> shift
-        };
+        let units = (distance(ack, known) >> shift).max(distance(ack, wanted).div_ceil(1 << shift));
         units.min(0xffff) as u16
     }
 
     /// Packets that the sender may be ahead of what has left.
     fn ahead(&self, pace: Pace) -> u32 {
-        let per_s = if pace.packets_per_s.is_finite() { pace.packets_per_s.max(0.0) } else { 0.0 };
-        let flows = pace.flows.max(1) as f64;
-        let spare = per_s * AHEAD.as_secs_f64();
-        let answer = self.answers.iter().min().copied().unwrap_or_default();
-        let answering = per_s * ANSWER_FACTOR * answer.as_secs_f64() / flows;
-        let ahead = AHEAD_MIN + spare.min(AHEAD_EACH.max(spare / flows)) + answering;
-        ahead.min(AHEAD_MAX).ceil() as u32
+        pace.ahead(self.answers.soonest())
     }
 
     /// How long packets stand that were let in, of all flows together: no sign of congestion.
     pub(super) fn grace(&self, pace: Pace) -> Duration {
-        let packets = f64::from(2 * self.ahead(pace)) * pace.flows.max(1) as f64;
-        let seconds = packets / pace.packets_per_s.max(1.0);
-        GRACE_MAX.min(Duration::try_from_secs_f64(seconds).unwrap_or(GRACE_MAX))
+        pace.grace(self.ahead(pace))
     }
 
     /// Bits that windows of the receiver are shifted by; `None` as long as it is not known, or if
@@ -410,18 +377,4 @@ fn latest(before: Option<(u32, u32)>, now: Option<(u32, u32)>) -> Option<(u32, u
         (Some(before), Some(now)) if is_after(before.0, now.0) => Some(before),
         _ => now,
     }
-}
-
-/// How far a sequence number is beyond another; zero if it is not.
-fn distance(from: u32, to: u32) -> u32 {
-    if is_after(to, from) { to.wrapping_sub(from) } else { 0 }
-}
-
-/// Whether a sequence number is beyond another (RFC 9293, Section 3.4).
-fn is_after(a: u32, b: u32) -> bool {
-    (a.wrapping_sub(b) as i32) > 0
-}
-
-fn later(a: u32, b: u32) -> u32 {
-    if is_after(a, b) { a } else { b }
 }

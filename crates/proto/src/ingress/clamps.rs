@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 
 use corridor_base::Time;
 
-use super::clamp::{Clamp, Pace};
+use super::ahead::Pace;
+use super::clamp::Clamp;
 use super::flow;
 use crate::bounds::{CLAMP_SETS, CLAMPS_PER_SET};
 use crate::stats::Stats;
@@ -60,11 +61,11 @@ impl Clamps {
         self.now = now;
     }
 
-    /// A packet of the host has come to the queue. The place of its connection, if it counts there
-    /// as queued.
-    pub(super) fn note_sent(&mut self, now: Time, packet: &[u8]) -> Option<Place> {
+    /// A packet of the host has come to the queue; `hash`: its flow's number. The place of its
+    /// connection, if it counts there as queued.
+    pub(super) fn note_sent(&mut self, now: Time, hash: u64, packet: &[u8]) -> Option<Place> {
         self.now = now;
-        let set = (flow::hash(packet, self.seed) % CLAMP_SETS as u64) as usize;
+        let set = (hash % CLAMP_SETS as u64) as usize;
         let view = self.look(set, packet)?;
         let flow = (view.from, view.to);
         let at = match self.find(set, flow) {
@@ -94,7 +95,12 @@ impl Clamps {
         let Some(view) = self.look(set, packet) else { return };
         let flow = (view.to, view.from);
         let at = match self.find(set, flow) {
-            Some(at) if view.is_rst() => return self.remove(set, at),
+            Some(at) if view.is_rst() => {
+                if self.sets[set][at].clamp.is_due(&view) {
+                    self.remove(set, at);
+                }
+                return;
+            }
             Some(at) => Some(at),
             None if view.is_syn() => self.insert(set, Clamp::new(flow, self.now)),
             None => None,

@@ -123,7 +123,8 @@ impl FairQueue {
     /// Takes a packet. When all queues together are full, the longest loses its oldest; false if
     /// that is the packet's own.
     pub(crate) fn push(&mut self, now: Time, packet: &[u8], stats: &mut Stats) -> bool {
-        let at = (flow::hash(packet, self.seed) % INGRESS_FLOWS as u64) as usize;
+        let hash = flow::hash(packet, self.seed);
+        let at = (hash % INGRESS_FLOWS as u64) as usize;
         let full = self.len == self.packets_max;
         if full && !self.drop_from_longest(at, stats) {
             return false;
@@ -136,7 +137,7 @@ impl FairQueue {
             self.acknowledged_since = now;
         }
         self.acknowledgements += usize::from(acknowledges);
-        let clamp = self.clamps.as_mut().and_then(|clamps| clamps.note_sent(now, packet));
+        let clamp = self.clamps.as_mut().and_then(|clamps| clamps.note_sent(now, hash, packet));
         let queue = &mut self.queues[at];
         queue.packets.push_back(Queued { since: now, bytes, acknowledges, clamp });
         self.len += 1;

@@ -15,14 +15,19 @@ pub(super) struct Ends {
     pub(super) connection: u16,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flags {
     pub(super) syn: bool,
     pub(super) ack: bool,
+    pub(super) fin: bool,
+    pub(super) rst: bool,
+    /// The three flags with which AccECN is asked for.
+    pub(super) accurate_ecn: bool,
 }
 
 impl Flags {
-    pub(super) const ACK: Flags = Flags { syn: false, ack: true };
+    pub(super) const ACK: Flags =
+        Flags { syn: false, ack: true, fin: false, rst: false, accurate_ecn: false };
 }
 
 pub(super) struct Segment {
@@ -62,6 +67,15 @@ impl Segment {
         }
         if self.flags.ack {
             tcp = tcp.ack(self.ack);
+        }
+        if self.flags.fin {
+            tcp = tcp.fin();
+        }
+        if self.flags.rst {
+            tcp = tcp.rst();
+        }
+        if self.flags.accurate_ecn {
+            tcp = tcp.ns().cwr().ece();
         }
         let tcp = tcp.options_raw(&self.options).expect("options fit");
         let mut packet = Vec::new();

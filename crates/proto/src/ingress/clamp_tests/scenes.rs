@@ -1,0 +1,244 @@
+//! Scenes in which a clamped window would be too short, too long, or none of this station's
+//! business.
+
+use core::time::Duration;
+
+use super::scene::{PROMISE, Scene};
+use super::segments::Flags;
+use super::{Setup, set_pace};
+
+/// Packets a second that leave the queue.
+const PACE: f64 = 10_000.0;
+/// Packets that a sender may be ahead at that pace when it answers at once: two, and a
+/// millisecond's.
+const AHEAD: u64 = 12;
+
+const ACK: Flags = Flags { syn: false, ack: true, fin: false, rst: false, accurate_ecn: false };
+
+/// How far the window goes once everything is acknowledged and told, in segments.
+fn room_at_rest(scene: &mut Scene) -> u64 {
+    scene.leave_all();
+    let told = scene.acknowledge(scene.sent);
+    let edge = scene.updates().unwrap_or(0).max(told);
+    (edge - scene.sent) / scene.data_len()
+}
+
+/// A long pause is no slow answer, at whatever pace: all that is let in after it can be counted.
+#[test]
+fn after_a_pause_of_any_length_there_is_room() {
+    for pace in [100.0, 10_000.0, 86_000.0] {
+        for pause_s in [1, 12, 90, 250, 100_000] {
+            let mut scene = Scene::clamped(Setup::usual(), pace);
+            assert!(room_at_rest(&mut scene) >= 2);
+            scene.now += Duration::from_secs(pause_s);
+            for round in 0..100 {
+                scene.send(2);
+                scene.now += Duration::from_millis(5);
+                let room = room_at_rest(&mut scene);
+                assert!(room >= 2, "{room} segments, {pace} a second, {pause_s} s, {round}");
+            }
+        }
+    }
+}
+
+/// What is sent first after a pause is not held back: there is no queue yet.
+#[test]
+fn a_pause_ends_clamping() {
+    let mut scene = Scene::clamped(Setup::usual(), PACE);
+    assert!(room_at_rest(&mut scene) <= 2 * AHEAD);
+    scene.now += Duration::from_secs(2);
+    scene.send(10);
+    let clamped = scene.stats.windows_clamped;
+    let edge = scene.acknowledge(scene.acked + 1);
+    assert_eq!(scene.stats.windows_clamped, clamped);
+    assert!(edge + 128 > scene.acked + PROMISE, "{edge} is told");
+}
+
+/// What others have in the same queue is none of a connection's data.
+#[test]
+fn foreign_packets_in_the_same_queue_starve_nobody() {
+    let mut scene = Scene::clamped(Setup::usual(), PACE);
+    let foreign = scene.foreign();
+    scene.leave_all();
+    for round in 0..50 {
+        let told = scene.acknowledge(scene.sent);
+        let edge = scene.updates().unwrap_or(0).max(told);
+        let room = (edge - scene.sent) / scene.data_len();
+        assert!(room >= 2, "{room} segments in round {round}");
+        // More than its own data may be.
+        (0..3 * AHEAD).for_each(|_| scene.push(&foreign));
+        scene.send(2);
+        scene.now += Duration::from_millis(1);
+        // Its own two have left by then, and as many of the others.
+        scene.leave(4 + AHEAD as usize);
+        if round % 8 == 7 {
+            scene.leave_all();
+            (0..3 * AHEAD).for_each(|_| scene.push(&foreign));
+        }
+    }
+}
+
+/// Where windows are in large units, what is told is neither rounded up again and again, nor
+/// down to where data has come from.
+#[test]
+fn the_edge_stays_where_nothing_leaves() {
+    for scale in 3..=14 {
+        let mut scene = Scene::new(Setup { scales: [Some(scale); 2], ..Setup::usual() }, PACE);
+        scene.clamp();
+        scene.send(300);
+        let unit = 1 << scale;
+        for segments in (2..300).step_by(2) {
+            let edge = scene.acknowledge(1 + segments * scene.data_len());
+            let own = scene.acked + (PROMISE >> scale).min(0xffff) * unit;
+            let what = format!("{edge} is told at scale {scale}, {} were sent", scene.sent);
+            assert!(edge < scene.sent + unit, "{what}");
+            assert!(edge >= scene.sent.min(own), "{what}");
+        }
+    }
+}
+
+/// A host that only acknowledges has nothing that stands.
+#[test]
+fn acknowledgements_that_wait_do_not_count() {
+    let mut scene = Scene::new(Setup::usual(), PACE);
+    for part in 0..40 {
+        scene.far_sent = 1 + 2_000 * part;
+        let packet = scene.near(1, ACK, 0);
+        scene.push(&packet);
+        scene.now += Duration::from_millis(1);
+    }
+    scene.deliver(scene.far(1, ACK, PROMISE, 1_400));
+    assert_eq!((scene.stats.windows_clamped, scene.update().is_none()), (0, true));
+}
+
+/// Room is for segments as long as the sender makes them: without the bytes of timestamps, and as
+/// long as both ends take.
+#[test]
+fn room_is_counted_in_segments_of_the_sender() {
+    for (mss, timestamps) in [([1_400, 1_400], true), ([1_400, 9_000], true), ([536, 1_400], false)]
+    {
+        let mut scene = Scene::clamped(Setup { mss, timestamps, ..Setup::usual() }, PACE);
+        scene.leave_all();
+        let told = scene.acknowledge(scene.sent);
+        let edge = scene.updates().unwrap_or(0).max(told);
+        let room = edge - scene.sent;
+        let (least, most) = (AHEAD * scene.data_len(), AHEAD * scene.data_len() + 127);
+        assert!((least..=most).contains(&room), "{room} of {least} bytes for {mss:?}");
+    }
+}
+
+/// Without selective acknowledgements a repeated one counts only if its window is the same
+/// (RFC 5681, Section 2).
+#[test]
+fn duplicates_keep_their_window() {
+    let mut scene = Scene::clamped(Setup::usual(), PACE);
+    let acked = scene.acked;
+    let mut edge = scene.acknowledge(acked);
+    for _ in 0..3 {
+        scene.leave(1);
+        assert_eq!(scene.acknowledge(acked), edge);
+    }
+    while let Some(told) = scene.updates().or_else(|| {
+        scene.leave(5);
+        (!scene.queue.is_empty()).then_some(edge)
+    }) {
+        edge = told;
+        assert_eq!(scene.acknowledge(acked), edge, "it repeats what was told last");
+    }
+}
+
+/// A receiver that tells of a longer window has not repeated itself, however little that is.
+#[test]
+fn the_receivers_own_news_pass() {
+    for room in [100, 1_000, 30_000] {
+        let mut scene = Scene::clamped(Setup::usual(), PACE);
+        scene.leave_all();
+        scene.acked = scene.sent;
+        let shut = scene.deliver(scene.far(scene.acked, ACK, 0, 0));
+        assert_eq!((shut, scene.updates()), (scene.acked, None), "it is told as it is");
+        let units = room >> 7;
+        let edge = scene.deliver(scene.far(scene.acked, ACK, room, 0));
+        assert_eq!(edge, scene.acked + (units.min((AHEAD * scene.data_len()).div_ceil(128)) << 7));
+    }
+}
+
+/// The last of what a receiver has promised is told, even if it is less than a segment.
+#[test]
+fn what_is_left_of_a_short_window_is_told() {
+    let mut scene = Scene::clamped(Setup::usual(), PACE);
+    let own = scene.sent + 1_000;
+    // The queue is full, and so nothing of the rest is told for now.
+    let edge = scene.deliver(scene.far(scene.sent - 1, ACK, 1_001, 0));
+    assert!(edge < scene.sent + 128, "{edge} of {}", scene.sent);
+    scene.leave_all();
+    let edge = scene.updates().expect("the rest is told");
+    assert!(own - edge < 128, "{edge} of {own}");
+}
+
+#[test]
+fn connections_that_are_over_are_told_of_nothing() {
+    let ends: [fn(&mut Scene); 3] = [
+        |scene| {
+            scene.pass(scene.far(scene.acked, Flags { rst: true, ..ACK }, 0, 0));
+        },
+        |scene| {
+            let reset = scene.near(scene.sent, Flags { rst: true, ..ACK }, 0);
+            scene.push(&reset);
+        },
+        |scene| {
+            let last = scene.near(scene.sent, Flags { fin: true, ..ACK }, 0);
+            scene.push(&last);
+        },
+    ];
+    for (which, end) in ends.into_iter().enumerate() {
+        let mut scene = Scene::clamped(Setup::usual(), PACE);
+        scene.leave(1);
+        end(&mut scene);
+        while !scene.queue.is_empty() {
+            scene.leave(1);
+            assert!(scene.update().is_none(), "end {which}");
+        }
+    }
+}
+
+/// Timestamps that go back would have the real ones behind them refused (RFC 7323, Section 5).
+#[test]
+fn timestamps_do_not_go_back() {
+    let mut scene = Scene::clamped(Setup::usual(), PACE);
+    scene.clock = 1_000;
+    scene.acknowledge(scene.acked + 1);
+    scene.clock = 900;
+    scene.acknowledge(scene.acked);
+    scene.leave_all();
+    let told = scene.update().expect("there is room");
+    assert_eq!(told.options().timestamps.map(|stamps| stamps.0), Some(1_000));
+}
+
+#[test]
+fn at_a_pace_that_is_none_two_segments_are_let_in() {
+    for pace in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, 0.0, f64::MAX] {
+        let mut scene = Scene::new(Setup::usual(), PACE);
+        set_pace(&mut scene.queue, pace);
+        scene.send(40);
+        scene.now += Duration::from_millis(20);
+        scene.send(1);
+        scene.acknowledge(2);
+        let room = room_at_rest(&mut scene);
+        assert!(room >= 2, "{room} segments at {pace} a second");
+        let is_some = pace.is_finite() && pace > 0.0;
+        assert!(room == 2 || is_some, "{room} segments at {pace} a second");
+    }
+}
+
+/// The counter of marks in AccECN's acknowledgements cannot be known here for those that are made.
+#[test]
+fn connections_that_count_marks_are_left_alone() {
+    let setup = Setup { accurate_ecn: true, ..Setup::usual() };
+    let mut scene = Scene::new(setup, PACE);
+    scene.send(40);
+    scene.now += Duration::from_millis(20);
+    scene.send(1);
+    scene.acknowledge(2);
+    scene.leave_all();
+    assert_eq!((scene.stats.windows_clamped, scene.updates()), (0, None));
+}
