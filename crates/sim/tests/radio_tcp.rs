@@ -4,8 +4,12 @@ use corridor_scenario::{Row, Scenario, expand};
 use corridor_sim::{SimError, run_radio};
 
 fn try_run(run: &str) -> Result<Row, SimError> {
+    try_run_with(7, run)
+}
+
+fn try_run_with(seed: u64, run: &str) -> Result<Row, SimError> {
     let text = format!(
-        "name = 'tcp'\nseed = 7\n[medium]\nduplex = 'half'\nrate_bps = 12_000_000\n\
+        "name = 'tcp'\nseed = {seed}\n[medium]\nduplex = 'half'\nrate_bps = 12_000_000\n\
          overhead_us = 400\nrtt_ms = 4\nqueue_frames = 4\n[[run]]\ntransport = 'tcp'\n\
          duration_s = 5\n{run}\n"
     );
@@ -67,8 +71,13 @@ fn data_waits_for_the_handshake() {
 }
 
 fn window(clamp: bool, run: &str) -> Row {
+    window_with(7, clamp, run)
+}
+
+fn window_with(seed: u64, clamp: bool, run: &str) -> Row {
     let coding = format!("coding = {{ preset = 'window', clamp_windows = {clamp} }}");
-    row(&format!("path = 'coded'\n{coding}\n{run}"))
+    let run = format!("path = 'coded'\n{coding}\n{run}");
+    try_run_with(seed, &run).expect("it can be run")
 }
 
 #[test]
@@ -81,12 +90,16 @@ fn clamped_windows_halve_the_delay_of_a_kernel_s_tcp() {
     assert!(after > 0.97 * before, "{before} and {after} bit/s");
 }
 
-/// Acknowledgements whose windows change are still counted where they have to be.
+/// Acknowledgements whose windows change are still counted where they have to be. Means of several
+/// runs: what Vegas takes for congestion here is the wait for repair, which differs much.
 #[test]
 fn every_variant_does_as_well_with_clamped_windows() {
     for congestion in ["cubic", "reno", "newreno", "sack", "vegas", "tahoe"] {
         let run = format!("congestion = '{congestion}'\ne3 = 0.2");
-        let goodput = |clamp| window(clamp, &run).goodput_bps;
+        let goodput = |clamp| {
+            let runs = (1..=20).map(|seed| window_with(seed, clamp, &run).goodput_bps);
+            runs.sum::<f64>() / 20.0
+        };
         let (open, clamped) = (goodput(false), goodput(true));
         assert!(clamped > 0.95 * open, "{congestion}: {open} and {clamped} bit/s");
     }
