@@ -15,7 +15,7 @@ SCENARIOS := crates/cli/scenarios
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: build ## Show in 4 minutes what coding does on a lossy radio: a table, and out/demo.svg
+demo: build ## Show in 5 minutes what coding does on a lossy radio: a table, and out/demo.svg
 	$(CORRIDOR) demo --out $(OUT)
 
 test: ## Run all tests; the last line counts them
