@@ -249,9 +249,9 @@ impl Options {
 
     fn take(&mut self, kind: u8, body: &[u8]) {
         match (kind, body) {
-            // RFC 7323, Section 2.3: no more than 14.
             (OPTION_MSS, &[high, low]) => self.mss = Some(u16::from_be_bytes([high, low])),
             (OPTION_MD5 | OPTION_AUTHENTICATION | OPTION_MULTIPATH, _) => self.is_protected = true,
+            // RFC 7323, Section 2.3: no more than 14.
             (OPTION_SCALE, &[scale]) => self.scale = Some(scale.min(14)),
             (OPTION_TIMESTAMPS, &[a, b, c, d, e, f, g, h]) => {
                 let stamps = [[a, b, c, d], [e, f, g, h]].map(u32::from_be_bytes);
