@@ -202,8 +202,9 @@ impl WindowEndpoint {
         // News wait for a symbol with room, rather than take a frame of their own; what is due does
         // not wait for long.
         let fits = self.receiver.as_ref().is_some_and(|receiver| receiver.ack_len() <= room);
+        let rides = fits && (has_news || self.ack_waits_until.is_some());
         let waits = ack_due && !fits && self.waits_for_room(shared, now);
-        let wanted = (ack_due && !waits) || (has_news && fits);
+        let wanted = rides || (ack_due && !waits);
         let has_ack = wanted && self.make_ack(shared, now).is_some();
         self.holds_ack = has_ack && self.ack.len() > room;
         let piggyback = has_ack && !self.holds_ack;
