@@ -297,6 +297,11 @@ impl Medium {
         self.stations.get(station).map_or_else(StationStats::default, |s| s.stats)
     }
 
+    /// Whether the stations share a channel.
+    pub fn duplex(&self) -> Duplex {
+        self.mode
+    }
+
     /// Counters of the link between two stations; `None` if there is no such link.
     pub fn link_stats(&self, from: Station, to: Station) -> Option<LinkStats> {
         self.link_index(from, to).map(|index| self.links[index].stats)

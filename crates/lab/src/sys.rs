@@ -131,6 +131,8 @@ pub(crate) struct TcpInfo {
     pub(crate) retransmits: u64,
     /// Smoothed round-trip time.
     pub(crate) rtt: Duration,
+    /// Congestion window, packets.
+    pub(crate) cwnd_packets: u32,
 }
 
 /// Asks the kernel what it knows of a TCP connection.
@@ -155,5 +157,6 @@ pub(crate) fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
     Ok(TcpInfo {
         retransmits: u64::from(info.tcpi_total_retrans),
         rtt: Duration::from_micros(u64::from(info.tcpi_rtt)),
+        cwnd_packets: info.tcpi_snd_cwnd,
     })
 }

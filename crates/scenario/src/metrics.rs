@@ -103,7 +103,7 @@ const TCP_RTT: Metric = real("tcp_rtt_s", "s", "TCP's smoothed round-trip time a
 const TCP_RETRANSMITS: Metric = count("tcp_retransmits", "packets", "segments that TCP sent again");
 const TCP_TIMEOUTS: Metric = count("tcp_timeouts", "1", "expiries of TCP's retransmission timer");
 
-const ROW: [FromRow<Row>; 22] = [
+const ROW: [FromRow<Row>; 26] = [
     (GOODPUT.headline(), |row| row.goodput_bps.into()),
     (DELAY_P50.headline(), |row| row.delays.delay_p50_s.into()),
     (DELAY_P95.headline(), |row| row.delays.delay_p95_s.into()),
@@ -147,6 +147,19 @@ const ROW: [FromRow<Row>; 22] = [
     (count("ingress_drops", "packets", "dropped because the sender's queue was full"), |row| {
         row.ingress_drops.into()
     }),
+    (count("codel_drops", "packets", "dropped there to tell of congestion"), |row| {
+        row.codel_drops.into()
+    }),
+    (count("codel_marks", "packets", "marked there to tell of congestion"), |row| {
+        row.codel_marks.into()
+    }),
+    (count("windows_clamped", "packets", "acknowledgements with a shorter window"), |row| {
+        row.windows_clamped.into()
+    }),
+    (
+        count("rate_competitions", "1", "times the queue on the way was taken for another's"),
+        |row| row.rate_competitions.into(),
+    ),
     (TCP_CWND, |row| row.tcp_cwnd_packets.into()),
     (TCP_RTT, |row| row.tcp_rtt_s.into()),
     (TCP_RETRANSMITS, |row| row.tcp_retransmits.into()),

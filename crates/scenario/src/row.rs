@@ -79,7 +79,7 @@ pub struct Side {
     /// TCP in the simulator: times the sender's retransmission timer ran out, since the start.
     #[serde(default)]
     pub tcp_timeouts: Option<u64>,
-    /// TCP in the simulator: mean congestion window in the measured interval, packets.
+    /// Mean congestion window in the measured interval, packets.
     #[serde(default)]
     pub tcp_cwnd_packets: Option<f64>,
 }
@@ -177,6 +177,18 @@ pub struct Row {
     /// Packets dropped at the sender because its queue was full: the nodes' ingress queue, or
     /// without nodes the interface's.
     pub ingress_drops: Option<u64>,
+    /// Packets dropped there to tell their flow of congestion.
+    #[serde(default)]
+    pub codel_drops: Option<u64>,
+    /// Packets marked there to tell their flow of congestion.
+    #[serde(default)]
+    pub codel_marks: Option<u64>,
+    /// Acknowledgements of TCP delivered with a shorter window, in window mode.
+    #[serde(default)]
+    pub windows_clamped: Option<u64>,
+    /// Times that a node took the queue on the way for another's, in window mode.
+    #[serde(default)]
+    pub rate_competitions: Option<u64>,
     /// See [`Side::tcp_retransmits`].
     pub tcp_retransmits: Option<u64>,
     /// See [`Side::tcp_rtt_s`]; the larger one of two directions.
@@ -245,6 +257,10 @@ impl Row {
             air_bytes_per_byte: None,
             air_utilisation: None,
             ingress_drops: None,
+            codel_drops: None,
+            codel_marks: None,
+            windows_clamped: None,
+            rate_competitions: None,
             tcp_retransmits: None,
             tcp_rtt_s: None,
             tcp_timeouts: None,
@@ -291,6 +307,10 @@ impl Row {
     ) {
         let sum = |field: fn(&CodingCounts) -> u64| encoders.iter().map(field).sum::<u64>() as f64;
         self.ingress_drops = Some(sum(|counts| counts.packets_dropped_ingress) as u64);
+        self.codel_drops = Some(sum(|counts| counts.packets_dropped_codel) as u64);
+        self.codel_marks = Some(sum(|counts| counts.packets_marked) as u64);
+        self.windows_clamped = Some(sum(|counts| counts.windows_clamped) as u64);
+        self.rate_competitions = Some(sum(|counts| counts.rate_competitions) as u64);
         let blocks = sum(|counts| counts.symbols_added) / f64::from(block_size);
         if !self.path.is_coded() || blocks <= 0.0 {
             return;
@@ -322,6 +342,10 @@ impl Row {
 #[allow(missing_docs)]
 pub struct CodingCounts {
     pub packets_dropped_ingress: u64,
+    pub packets_dropped_codel: u64,
+    pub packets_marked: u64,
+    pub windows_clamped: u64,
+    pub rate_competitions: u64,
     pub symbols_added: u64,
     pub source_frames_sent: u64,
     pub coded_frames_sent: u64,
@@ -333,6 +357,10 @@ impl From<&Stats> for CodingCounts {
     fn from(stats: &Stats) -> Self {
         CodingCounts {
             packets_dropped_ingress: stats.packets_dropped_ingress,
+            packets_dropped_codel: stats.packets_dropped_codel,
+            packets_marked: stats.packets_marked,
+            windows_clamped: stats.windows_clamped,
+            rate_competitions: stats.rate_competitions,
             symbols_added: stats.symbols_added,
             source_frames_sent: stats.source_frames_sent,
             coded_frames_sent: stats.coded_frames_sent,

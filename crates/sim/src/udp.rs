@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use core::time::Duration;
 
-use corridor_air::{AirError, Medium, MediumConfig};
+use corridor_air::{AirError, Duplex, Medium, MediumConfig};
 use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
 use corridor_proto::tcpnc::NcError;
@@ -366,11 +366,15 @@ fn frames_sent(world: &World) -> f64 {
 }
 
 /// Bytes of all stations on the air, Ethernet headers included, and the share of time that it was
-/// busy.
+/// busy; with a channel for each station, the busiest one's.
 pub(crate) fn air_shares(world: &World) -> (f64, f64) {
     let stations: Vec<_> = (0..world.nodes().len()).map(|at| world.medium().stats(at)).collect();
     let bytes: u64 = stations.iter().map(|s| s.sent_bytes).sum();
-    let busy: f64 = stations.iter().map(|s| s.airtime.as_secs_f64()).sum();
+    let shares = stations.iter().map(|s| s.airtime.as_secs_f64());
+    let busy: f64 = match world.medium().duplex() {
+        Duplex::Half => shares.sum(),
+        Duplex::Full => shares.fold(0.0, f64::max),
+    };
     let headers = ETHERNET_HEADER_LEN as f64 * frames_sent(world);
     (bytes as f64 + headers, busy / world.now().as_secs_f64())
 }

@@ -298,6 +298,7 @@ struct Flow {
 struct SenderResult {
     packets_sent: Option<u64>,
     tcp: Option<crate::sys::TcpInfo>,
+    cwnd_packets: Option<f64>,
     notes: Vec<String>,
 }
 
@@ -315,6 +316,7 @@ impl Flow {
         result.side.packets_sent = sent.packets_sent;
         result.side.tcp_retransmits = sent.tcp.map(|info| info.retransmits);
         result.side.tcp_rtt_s = sent.tcp.map(|info| info.rtt.as_secs_f64());
+        result.side.tcp_cwnd_packets = sent.cwnd_packets;
         result.notes.extend(sent.notes);
         Ok(result)
     }

@@ -110,7 +110,7 @@ fn send(
         0 => Vec::new(),
         _ => vec![format!("the machine was too slow to send {skipped} of the datagrams")],
     };
-    SenderResult { packets_sent: Some(measured), tcp: None, notes }
+    SenderResult { packets_sent: Some(measured), tcp: None, cwnd_packets: None, notes }
 }
 
 struct Receiver {

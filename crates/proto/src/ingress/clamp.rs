@@ -332,14 +332,28 @@ impl Clamp {
     }
 
     /// The window in a header that acknowledges up to `ack`, where the sender may go up to `known`
-    /// already: so far, or as far as the queue can take more. Of what is less than a unit of the
-    /// scale, the former is rounded down, else the end would creep away; the latter up, so that
-    /// all that was sent is within.
+    /// already: so far, or as far as the queue can take more. The former is rounded down to a unit
+    /// of the scale, else the end would creep away.
     fn window(&self, ack: u32, known: u32, pace: Pace, shift: u32) -> u16 {
         let free = self.ahead(pace).saturating_sub(self.queued);
-        let wanted = self.sent_end.wrapping_add(free * self.mss());
-        let units = (distance(ack, known) >> shift).max(distance(ack, wanted).div_ceil(1 << shift));
+        let units = (distance(ack, known) >> shift).max(self.units(ack, free, shift));
         units.min(0xffff) as u16
+    }
+
+    /// So many units of the scale beyond `ack` let the sender go on by about so many segments. TCP
+    /// fills what is left over with a short segment (Minshall's variant of RFC 9293, Section
+    /// 3.7.4), which is repaired like a long one: of the units around, those that leave most.
+    fn units(&self, ack: u32, free: u32, shift: u32) -> u32 {
+        let (mss, sent) = (self.mss(), distance(ack, self.sent_end));
+        // Rounded up, so that all that was sent is within.
+        let wanted = (sent + free * mss).div_ceil(1 << shift);
+        if free == 0 || 1 << shift > mss {
+            return wanted;
+        }
+        // Less than the least would let none go.
+        let least = if free > AHEAD_MIN { wanted - 1 } else { wanted };
+        let left_over = |units: &u32| ((units << shift) - sent - 1) % mss;
+        (least..=wanted + 1).max_by_key(left_over).unwrap_or(wanted)
     }
 
     /// Packets that the sender may be ahead of what has left.

@@ -8,6 +8,7 @@ use corridor_base::{Stream, Time};
 
 use super::rate::{RateControl, Sample};
 use crate::rtt::RttEstimator;
+use crate::stats::Stats;
 
 /// Feedback at most so often, and for every other frame.
 const FEEDBACK_INTERVAL: Duration = Duration::from_micros(500);
@@ -53,8 +54,9 @@ struct Path {
     loss_ratio: f64,
     /// Frames sent in this span are lost.
     outage: core::ops::Range<Time>,
-    /// There is a filler from then on.
+    /// There is a filler from then on, until then.
     filler_from: Option<Time>,
+    filler_until: Time,
     /// The receiver's clock jumps then, by so many nanoseconds.
     jump: (Time, i64),
 }
@@ -68,6 +70,7 @@ impl Path {
             loss_ratio: 0.0,
             outage: Time::ZERO..Time::ZERO,
             filler_from: None,
+            filler_until: Time::MAX,
             jump: (Time::MAX, 0),
         }
     }
@@ -99,6 +102,7 @@ struct Run<'a> {
     free_at: Time,
     seen: Seen,
     control: RateControl,
+    stats: Stats,
     rtt: RttEstimator,
     counter: u32,
     told: (u32, u32, Time),
@@ -119,6 +123,7 @@ impl<'a> Run<'a> {
             free_at: Time::ZERO,
             seen: Seen::default(),
             control: RateControl::new(Time::ZERO),
+            stats: Stats::default(),
             rtt: RttEstimator::new(),
             counter: 0,
             told: (0, 0, Time::ZERO),
@@ -224,7 +229,7 @@ impl<'a> Run<'a> {
             lost: told.saturating_sub(came) as usize,
             limited: true,
         };
-        self.control.note(self.now, sample);
+        self.control.note(self.now, sample, &mut self.stats);
     }
 
     fn ack_filler(&mut self, lost: bool) {
@@ -235,7 +240,7 @@ impl<'a> Run<'a> {
             self.halved_at = self.now;
             self.window = (self.window / 2.0).max(2.0);
         }
-        while self.in_flight + 1.0 <= self.window {
+        while self.in_flight + 1.0 <= self.window && self.now < self.path.filler_until {
             self.in_flight += 1.0;
             self.send(Flow::Filler, 0);
         }
@@ -282,6 +287,24 @@ fn a_filler_of_the_queue_does_not_take_everything() {
         let share = seen.ours / (seen.ours + seen.filler);
         assert!((0.25..0.75).contains(&share), "{share} at {mbit_per_s} Mbit/s");
         assert!(seen.ours + seen.filler > 0.93 * 60.0 * path.frames_per_s, "{seen:?}");
+    }
+}
+
+/// Beside nobody a window that grows by a frame in two round trips takes half a minute to what a
+/// delay-based rate takes in a few.
+#[test]
+fn the_path_is_taken_again_when_the_filler_has_gone() {
+    for round_trip_ms in [20, 100] {
+        let filler_from = Some(Time::from_millis(5_000));
+        let filler_until = Time::from_millis(20_000);
+        let path = Path { filler_from, filler_until, ..Path::new(12.0, round_trip_ms) };
+        let mut run = Run::new(&path);
+        run.until(20);
+        assert!(run.stats.rate_competitions > 0, "nobody competed");
+        run.until(23);
+        let seen = run.until(27);
+        let share = seen.ours / (4.0 * path.frames_per_s);
+        assert!(share > 0.9, "{share} of the path at {round_trip_ms} ms");
     }
 }
 

@@ -465,7 +465,7 @@ impl WindowSender {
         }
         if let Some(sent) = newest.filter(|sent| sent.counter == ack.counter) {
             self.rtt.sample((now - sent.at).saturating_sub(ack.delay));
-            self.note_delay(now, sent, (told, told_len, 2 * held >= told), ack);
+            self.note_delay(now, sent, (told, told_len, 2 * held >= told), ack, stats);
         }
         let (received_at_us, symbols) = (ack.received_at_us, told);
         let others = all.saturating_sub(symbols);
@@ -539,6 +539,7 @@ impl WindowSender {
         sent: Sent,
         (told, told_len, limited): (u32, f64, bool),
         ack: &WindowAck,
+        stats: &mut Stats,
     ) {
         let came = self.told_frames.map_or(told, |before| ack.frames.wrapping_sub(before));
         // Clocks of microseconds that wrap: right as long as delays change by less than 35 minutes.
@@ -558,7 +559,7 @@ impl WindowSender {
             limited,
         };
         self.told_at_us = Some(ack.received_at_us);
-        self.rate.note(now, sample);
+        self.rate.note(now, sample, stats);
     }
 
     /// What is to be sent has to wait for its turn.

@@ -57,6 +57,8 @@ pub(super) struct Books {
     hosts: BTreeMap<usize, window_packet::Host>,
     /// What hosts of windows have to say to each other, by their pair.
     talks: Vec<Talks>,
+    /// Whether that is nearly all.
+    talkative: Vec<bool>,
     /// An insider can make anybody deliver anything.
     trusted: bool,
     /// Frames stay in order on the way.
@@ -96,6 +98,7 @@ impl Books {
             serial: 0,
             hosts: BTreeMap::new(),
             talks: vec![Talks::default(); scenario.pairs.len()],
+            talkative: scenario.pairs.iter().map(|pair| pair.talks).collect(),
             trusted: scenario.insider_ppm == 0,
             ordered: network.late_ppm == 0 && scenario.forged_ppm == 0,
             perfect: scenario.is_perfect(),
@@ -113,8 +116,9 @@ impl Books {
     pub(super) fn fill(&mut self, from: usize, packet: &mut [u8]) {
         self.serial += 1;
         let number = self.serial as u32;
-        let talks = Talks::has(number) && matches!(self.flows.get(&from), Some(Flow::Window(_)));
-        if let (true, Place { pair, end: Some(end), .. }) = (talks, self.places[from])
+        if let Place { pair, end: Some(end), .. } = self.places[from]
+            && matches!(self.flows.get(&from), Some(Flow::Window(_)))
+            && Talks::has(number, self.talkative[pair])
             && self.talks[pair].fill(end, number, packet)
         {
             return;

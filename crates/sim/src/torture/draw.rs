@@ -68,12 +68,29 @@ impl Scenario {
             insider_ppm: 0,
             plant: None,
         };
+        scenario.draw_talks();
         if dice.percent(8) {
             scenario.make_perfect();
         } else {
             scenario.draw_happenings(&mut dice);
         }
         scenario
+    }
+
+    /// Connections of TCP that last and have queues, so that their windows are clamped, in some
+    /// pairs that have windows.
+    fn draw_talks(&mut self) {
+        let mut dice = Dice::new(self.seed, 0, "torture talks");
+        for pair in &mut self.pairs {
+            let has_windows = pair.ends.iter().all(|end| end.coding.window.is_some());
+            pair.talks = has_windows && dice.percent(40);
+            for end in pair.ends.iter_mut().filter(|_| pair.talks) {
+                end.coding.symbol_size = 0;
+                end.packet_len_max = 300;
+                end.ingress_packets = end.ingress_packets.max(50);
+                end.packets = end.packets.max(dice.between(100, 400) as u32);
+            }
+        }
     }
 
     fn draw_happenings(&mut self, dice: &mut Dice) {
@@ -164,7 +181,7 @@ fn draw_pair(dice: &mut Dice, big: bool) -> Pair {
     if dice.percent(50) {
         second.packets = 0;
     }
-    Pair { plain, helper, ends: [first, second] }
+    Pair { plain, helper, talks: false, ends: [first, second] }
 }
 
 fn draw_end(dice: &mut Dice, big: bool, recoded: bool) -> End {

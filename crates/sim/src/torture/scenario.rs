@@ -65,6 +65,9 @@ pub struct Pair {
     pub plain: bool,
     /// What stands between the ends.
     pub helper: Help,
+    /// Hosts have hardly anything to send but TCP of long connections, in window mode.
+    #[serde(default)]
+    pub talks: bool,
     /// The ends.
     pub ends: [End; 2],
 }

@@ -32,9 +32,12 @@ struct Talk {
 }
 
 impl Talks {
-    /// Whether a packet is to be of these connections: some always, and many in a row at times.
-    pub(super) fn has(number: u32) -> bool {
-        matches!(number % 8, 1 | 2 | 6) || number >> 5 & 3 == 3
+    /// Whether a packet is to be of these connections: some always, and many in a row at times; or
+    /// nearly all.
+    pub(super) fn has(number: u32, nearly_all: bool) -> bool {
+        matches!(number % 8, 1 | 2 | 6)
+            || number >> 5 & 3 == 3
+            || nearly_all && !number.is_multiple_of(16)
     }
 
     /// Fills a packet of the host at this end with the next segment, if it has room for its headers
