@@ -20,7 +20,8 @@ pub struct Stats {
     pub window_updates_sent: u64,
     /// Times the rate was lowered to see whether the queue on the way is this station's own.
     pub rate_drains: u64,
-    /// Times it was not, and the rate began to hold its share beside whoever fills it.
+    /// Times it was not, so that the rate began, or went on, to hold its share beside whoever fills
+    /// it.
     pub rate_competitions: u64,
     /// Packets refused because they are longer than the tunnel's MTU, or empty.
     pub packets_refused: u64,

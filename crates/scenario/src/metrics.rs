@@ -147,10 +147,10 @@ const ROW: [FromRow<Row>; 26] = [
     (count("ingress_drops", "packets", "dropped because the sender's queue was full"), |row| {
         row.ingress_drops.into()
     }),
-    (count("codel_drops", "packets", "dropped there to tell of congestion"), |row| {
+    (count("codel_drops", "packets", "dropped at ingress to tell of congestion"), |row| {
         row.codel_drops.into()
     }),
-    (count("codel_marks", "packets", "marked there to tell of congestion"), |row| {
+    (count("codel_marks", "packets", "marked at ingress to tell of congestion"), |row| {
         row.codel_marks.into()
     }),
     (count("windows_clamped", "packets", "acknowledgements with a shorter window"), |row| {

@@ -341,19 +341,22 @@ impl Clamp {
     }
 
     /// So many units of the scale beyond `ack` let the sender go on by about so many segments. TCP
-    /// fills what is left over with a short segment (Minshall's variant of RFC 9293, Section
-    /// 3.7.4), which is repaired like a long one: of the units around, those that leave most.
+    /// fills what is left over with a short segment (Minshall's variant of Nagle's rule in RFC
+    /// 9293, Section 3.7.4), which is repaired like a long one: of the units around, those that
+    /// leave nothing, or most.
     fn units(&self, ack: u32, free: u32, shift: u32) -> u32 {
-        let (mss, sent) = (self.mss(), distance(ack, self.sent_end));
+        let sent = distance(ack, self.sent_end);
         // Rounded up, so that all that was sent is within.
-        let wanted = (sent + free * mss).div_ceil(1 << shift);
-        if free == 0 || 1 << shift > mss {
+        let wanted = (sent + free * self.mss()).div_ceil(1 << shift);
+        let segment_len = self.segment_len.max(1);
+        if free == 0 || 1 << shift > segment_len {
             return wanted;
         }
-        // Less than the least would let none go.
+        // The least that a sender may be ahead is always whole segments.
         let least = if free > AHEAD_MIN { wanted - 1 } else { wanted };
-        let left_over = |units: &u32| ((units << shift) - sent - 1) % mss;
-        (least..=wanted + 1).max_by_key(left_over).unwrap_or(wanted)
+        let left_over = |units: &u32| ((units << shift) - sent - 1) % segment_len;
+        // Of equals the last, which is the nearest.
+        [wanted + 1, least, wanted].into_iter().max_by_key(left_over).unwrap_or(wanted)
     }
 
     /// Packets that the sender may be ahead of what has left.

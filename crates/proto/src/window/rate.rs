@@ -52,12 +52,14 @@ const PEAK_MEMORY: Duration = Duration::from_secs(20);
 const SHORT_AFTER: Duration = Duration::from_secs(1);
 /// How long the least delay is remembered.
 const BASE_MEMORY: Duration = Duration::from_secs(20);
-/// Round trips in which a queue of ours alone has drained at least once; one that stays drained for
-/// as long is nobody's.
+/// Round trips in which a queue of ours alone has drained at least once.
 const DRAIN_ROUND_TRIPS: u32 = 5;
 /// A queue is drained when less stays than this, or than so many frames.
 const DRAINED: Duration = Duration::from_millis(3);
 const DRAINED_FRAMES: f64 = 4.0;
+/// A queue that stays drained for so many times as long is nobody's: behind a short buffer, one
+/// that is somebody's stays drained for a while after each loss.
+const LEAVE_FACTOR: u32 = 6;
 /// And at least this long.
 const DRAIN_PATIENCE_MIN: Duration = Duration::from_millis(200);
 /// Share of the rate that goes on while a queue is drained.
@@ -205,6 +207,10 @@ impl RateControl {
         self.note_one_way(now, &sample, round_trip);
         let passed = now - self.adjusted_at;
         self.adjusted_at = now;
+        if passed > patience(round_trip) {
+            // Nothing is known of a pause.
+            (self.drained_at, self.filled_at) = (now, now);
+        }
         let share = (passed.as_secs_f64() / round_trip.as_secs_f64()).min(1.0);
         self.note_through(sample, share);
         self.fade_peak(passed);
@@ -280,7 +286,7 @@ impl RateControl {
     fn change_phase(&mut self, now: Time, queueing: Duration, sample: Sample) {
         let round_trip = sample.round_trip.max(ROUND_TRIP_MIN);
         let drained = self.drained_at == now;
-        let patience = (DRAIN_ROUND_TRIPS * round_trip).max(DRAIN_PATIENCE_MIN);
+        let patience = patience(round_trip);
         let drain = Phase::Drain { until: now + 2 * queueing + 2 * round_trip };
         self.phase = match self.phase {
             Phase::Start if queueing > self.aim() => drain,
@@ -293,7 +299,10 @@ impl RateControl {
                 self.competed_at = Some(now);
                 Phase::Compete { until: now + COMPETE_ROUND_TRIPS * round_trip }
             }
-            Phase::Compete { .. } if now - self.filled_at > patience => Phase::Follow,
+            Phase::Compete { .. } if now - self.filled_at > LEAVE_FACTOR * patience => {
+                self.competed_at = Some(now);
+                Phase::Follow
+            }
             Phase::Compete { until } if now > until => drain,
             same => same,
         };
@@ -348,6 +357,7 @@ impl RateControl {
         self.congested_in_round_trip = false;
         self.gain = match self.phase {
             Phase::Start => GAIN_START,
+            Phase::Compete { .. } => GAIN_FIRST,
             _ if queueing < self.noise() && limited => (2.0 * self.gain).min(GAIN_MAX),
             _ => GAIN_FIRST,
         };
@@ -372,6 +382,11 @@ impl RateControl {
         let next = self.through_per_s * (1.0 + gain.clamp(GAIN_MIN, most));
         self.frames_per_s = next.clamp(FRAMES_PER_S_MIN, FRAMES_PER_S_MAX);
     }
+}
+
+/// How long a queue of ours alone may take to drain.
+fn patience(round_trip: Duration) -> Duration {
+    (DRAIN_ROUND_TRIPS * round_trip).max(DRAIN_PATIENCE_MIN)
 }
 
 /// The least of what was pushed of late.

@@ -290,8 +290,24 @@ fn a_filler_of_the_queue_does_not_take_everything() {
     }
 }
 
-/// Beside nobody a window that grows by a frame in two round trips takes half a minute to what a
-/// delay-based rate takes in a few.
+/// What drains after each loss of a filler's is still the filler's.
+#[test]
+fn a_short_buffer_that_drains_after_losses_is_competed_for() {
+    for (mbit_per_s, round_trip_ms, queue_frames) in [(12.0, 100, 30.0), (50.0, 20, 25.0)] {
+        let filler_from = Some(Time::from_millis(5_000));
+        let path = Path { filler_from, queue_frames, ..Path::new(mbit_per_s, round_trip_ms) };
+        let mut run = Run::new(&path);
+        run.until(30);
+        let before = run.stats.rate_drains;
+        let seen = run.until(90);
+        let share = seen.ours / (seen.ours + seen.filler);
+        let drains = run.stats.rate_drains - before;
+        assert!((0.2..0.8).contains(&share), "{share} of {mbit_per_s} Mbit/s, {drains} drains");
+    }
+}
+
+/// Beside nobody a window that grows by a frame in three round trips takes half a minute to what a
+/// rate that follows delay takes in a few round trips.
 #[test]
 fn the_path_is_taken_again_when_the_filler_has_gone() {
     for round_trip_ms in [20, 100] {
@@ -301,8 +317,8 @@ fn the_path_is_taken_again_when_the_filler_has_gone() {
         let mut run = Run::new(&path);
         run.until(20);
         assert!(run.stats.rate_competitions > 0, "nobody competed");
-        run.until(23);
-        let seen = run.until(27);
+        run.until(26);
+        let seen = run.until(30);
         let share = seen.ours / (4.0 * path.frames_per_s);
         assert!(share > 0.9, "{share} of the path at {round_trip_ms} ms");
     }
