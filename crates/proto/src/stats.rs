@@ -23,6 +23,9 @@ pub struct Stats {
     /// Times it was not, so that the rate began, or went on, to hold its share beside whoever fills
     /// it.
     pub rate_competitions: u64,
+    /// Times the rate was lowered to see whether a short queue is one, or the way has become
+    /// longer.
+    pub rate_probes: u64,
     /// Packets refused because they are longer than the tunnel's MTU, or empty.
     pub packets_refused: u64,
     /// Packets sent with their headers as differences, in window mode.

@@ -103,7 +103,7 @@ const TCP_RTT: Metric = real("tcp_rtt_s", "s", "TCP's smoothed round-trip time a
 const TCP_RETRANSMITS: Metric = count("tcp_retransmits", "packets", "segments that TCP sent again");
 const TCP_TIMEOUTS: Metric = count("tcp_timeouts", "1", "expiries of TCP's retransmission timer");
 
-const ROW: [FromRow<Row>; 26] = [
+const ROW: [FromRow<Row>; 27] = [
     (GOODPUT.headline(), |row| row.goodput_bps.into()),
     (DELAY_P50.headline(), |row| row.delays.delay_p50_s.into()),
     (DELAY_P95.headline(), |row| row.delays.delay_p95_s.into()),
@@ -160,6 +160,9 @@ const ROW: [FromRow<Row>; 26] = [
         count("rate_competitions", "1", "times the queue on the way was taken for another's"),
         |row| row.rate_competitions.into(),
     ),
+    (count("rate_probes", "1", "times it was looked whether a short queue is one"), |row| {
+        row.rate_probes.into()
+    }),
     (TCP_CWND, |row| row.tcp_cwnd_packets.into()),
     (TCP_RTT, |row| row.tcp_rtt_s.into()),
     (TCP_RETRANSMITS, |row| row.tcp_retransmits.into()),

@@ -189,6 +189,9 @@ pub struct Row {
     /// Times that a node took the queue on the way for another's, in window mode.
     #[serde(default)]
     pub rate_competitions: Option<u64>,
+    /// Times that a node looked whether a short queue is one, in window mode.
+    #[serde(default)]
+    pub rate_probes: Option<u64>,
     /// See [`Side::tcp_retransmits`].
     pub tcp_retransmits: Option<u64>,
     /// See [`Side::tcp_rtt_s`]; the larger one of two directions.
@@ -261,6 +264,7 @@ impl Row {
             codel_marks: None,
             windows_clamped: None,
             rate_competitions: None,
+            rate_probes: None,
             tcp_retransmits: None,
             tcp_rtt_s: None,
             tcp_timeouts: None,
@@ -311,6 +315,7 @@ impl Row {
         self.codel_marks = Some(sum(|counts| counts.packets_marked) as u64);
         self.windows_clamped = Some(sum(|counts| counts.windows_clamped) as u64);
         self.rate_competitions = Some(sum(|counts| counts.rate_competitions) as u64);
+        self.rate_probes = Some(sum(|counts| counts.rate_probes) as u64);
         let blocks = sum(|counts| counts.symbols_added) / f64::from(block_size);
         if !self.path.is_coded() || blocks <= 0.0 {
             return;
@@ -346,6 +351,7 @@ pub struct CodingCounts {
     pub packets_marked: u64,
     pub windows_clamped: u64,
     pub rate_competitions: u64,
+    pub rate_probes: u64,
     pub symbols_added: u64,
     pub source_frames_sent: u64,
     pub coded_frames_sent: u64,
@@ -361,6 +367,7 @@ impl From<&Stats> for CodingCounts {
             packets_marked: stats.packets_marked,
             windows_clamped: stats.windows_clamped,
             rate_competitions: stats.rate_competitions,
+            rate_probes: stats.rate_probes,
             symbols_added: stats.symbols_added,
             source_frames_sent: stats.source_frames_sent,
             coded_frames_sent: stats.coded_frames_sent,

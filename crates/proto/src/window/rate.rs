@@ -76,6 +76,18 @@ const GAIN_START: f64 = 1.0;
 const GAIN_MIN: f64 = -0.75;
 /// Round trips in which an excess or a want of queue is to be gone.
 const SETTLE_ROUND_TRIPS: f64 = 2.0;
+/// Round trips that a short queue stands for before it is looked whether it is one, and the least
+/// time from one look to the next.
+const EXCESS_ROUND_TRIPS: u32 = 6;
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+/// The same in round trips.
+const PROBE_INTERVAL_ROUND_TRIPS: u32 = 20;
+/// Share of what once came through below which it is worth a look.
+const PROBE_BELOW: f64 = 0.85;
+/// Round trips that a look takes.
+const PROBE_ROUND_TRIPS: u32 = 2;
+/// Parts of the noise by which a queue has to become shorter for the look to tell anything.
+const PROBE_TELLS: f64 = 2.0;
 /// Least span that counts as a round trip.
 const ROUND_TRIP_MIN: Duration = Duration::from_millis(2);
 
@@ -113,6 +125,15 @@ enum Phase {
         /// It was, if the queue is gone by then.
         until: Time,
     },
+    /// Sends little, to see whether a short queue that stands is one.
+    Probe {
+        until: Time,
+        /// Its length, and by how much it will have become shorter by then if it is one.
+        queueing: Duration,
+        shorter: Duration,
+        /// Frames a second that came through before.
+        through_per_s: f64,
+    },
     /// Holds its share beside flows that fill the queue.
     Compete {
         /// Then it looks again whether they are still there.
@@ -147,6 +168,9 @@ pub(crate) struct RateControl {
     /// When the queue was drained last, and when it was not.
     drained_at: Time,
     filled_at: Time,
+    /// Round trips since which a short queue stands, and when it was looked at last.
+    excess_round_trips: u32,
+    probed_at: Option<Time>,
     /// Beside flows that fill the queue: frames that may be on their way, and the longest queue.
     window: f64,
     longest: Duration,
@@ -174,6 +198,8 @@ impl RateControl {
             adjusted_at: now,
             drained_at: now,
             filled_at: now,
+            excess_round_trips: 0,
+            probed_at: None,
             window: COMPETE_WINDOW_MIN,
             longest: Duration::ZERO,
             competed_at: None,
@@ -185,7 +211,7 @@ impl RateControl {
     /// Frames a second.
     pub(crate) fn frames_per_s(&self) -> f64 {
         match self.phase {
-            Phase::Drain { .. } => DRAIN_RATIO * self.frames_per_s,
+            Phase::Drain { .. } | Phase::Probe { .. } => DRAIN_RATIO * self.frames_per_s,
             Phase::Start | Phase::Follow | Phase::Compete { .. } => self.frames_per_s,
         }
     }
@@ -225,12 +251,14 @@ impl RateControl {
         }
         let before = self.phase;
         self.change_phase(now, queueing, sample);
-        self.count_phase(before, stats);
         if now >= self.round_trip_ends {
             self.end_round_trip(queueing, sample.limited);
-            self.round_trip_ends = now + sample.round_trip_smoothed.max(ROUND_TRIP_MIN);
+            let round_trip = sample.round_trip_smoothed.max(ROUND_TRIP_MIN);
+            self.note_excess(now, queueing, round_trip);
+            self.round_trip_ends = now + round_trip;
         }
-        self.adjust(queueing, sample);
+        self.count_phase(before, stats);
+        self.adjust(self.queueing(), sample);
     }
 
     fn note_one_way(&mut self, now: Time, sample: &Sample, round_trip: Duration) {
@@ -289,6 +317,10 @@ impl RateControl {
         let patience = patience(round_trip);
         let drain = Phase::Drain { until: now + 2 * queueing + 2 * round_trip };
         self.phase = match self.phase {
+            Phase::Probe { until, queueing, shorter, through_per_s } if now > until => {
+                self.end_probe(now, (queueing, shorter), through_per_s);
+                Phase::Follow
+            }
             Phase::Start if queueing > self.aim() => drain,
             Phase::Follow if now - self.drained_at > patience => {
                 self.prepare_to_compete(now, queueing, sample);
@@ -313,6 +345,7 @@ impl RateControl {
             (Phase::Drain { .. }, Phase::Drain { .. })
             | (Phase::Compete { .. }, Phase::Compete { .. }) => {}
             (_, Phase::Drain { .. }) => stats.rate_drains += 1,
+            (Phase::Follow, Phase::Probe { .. }) => stats.rate_probes += 1,
             (_, Phase::Compete { .. }) => stats.rate_competitions += 1,
             _ => {}
         }
@@ -363,9 +396,62 @@ impl RateControl {
         };
     }
 
+    /// A way that becomes longer, by another route or slower radios, looks like a queue, and the
+    /// rate would fall until the least delay is forgotten. But a queue becomes shorter where less
+    /// is sent at once; beside one that a filler holds constant too, as it grows slowly.
+    fn note_excess(&mut self, now: Time, queueing: Duration, round_trip: Duration) {
+        let stands = queueing > self.aim() && queueing < self.drained_below();
+        if self.phase != Phase::Follow || !stands {
+            self.excess_round_trips = 0;
+            return;
+        }
+        self.excess_round_trips += 1;
+        let interval = PROBE_INTERVAL.max(PROBE_INTERVAL_ROUND_TRIPS * round_trip);
+        let long_ago = self.probed_at.is_none_or(|at| now - at > interval);
+        let span = PROBE_ROUND_TRIPS * round_trip;
+        let share = self.through_per_s / self.peak_per_s.max(self.through_per_s);
+        let shorter = queueing.min(span.mul_f64((1.0 - DRAIN_RATIO) * share));
+        if self.excess_round_trips > EXCESS_ROUND_TRIPS
+            && long_ago
+            && share < PROBE_BELOW
+            && shorter > self.noise().mul_f64(PROBE_TELLS)
+        {
+            self.excess_round_trips = 0;
+            self.probed_at = Some(now);
+            // What is sent until then is told of a round trip later.
+            let until = now + span + round_trip;
+            let through_per_s = self.through_per_s;
+            self.phase = Phase::Probe { until, queueing, shorter, through_per_s };
+        }
+    }
+
+    /// Less was sent for a while: a queue that is no shorter is none.
+    fn end_probe(&mut self, now: Time, (before, shorter): (Duration, Duration), through: f64) {
+        let queueing = self.queueing();
+        self.through_per_s = through;
+        if before.saturating_sub(queueing) < shorter / 2 {
+            self.lengthen_base(now, queueing);
+            self.through_per_s = self.peak_per_s.max(through);
+        }
+    }
+
+    /// The least delay is so much longer from now on.
+    fn lengthen_base(&mut self, now: Time, by: Duration) {
+        for base in &mut self.base {
+            if let Some(least) = base.least() {
+                *base = MinFilter::default();
+                base.push(now, least + by.as_nanos() as i64, BASE_MEMORY);
+            }
+        }
+        self.standing = MinFilter::default();
+    }
+
     fn adjust(&mut self, queueing: Duration, sample: Sample) {
         let limited = sample.limited;
         let round_trip = sample.round_trip.max(ROUND_TRIP_MIN);
+        if let Phase::Probe { .. } = self.phase {
+            return;
+        }
         if let Phase::Compete { .. } = self.phase {
             let round_trip = sample.round_trip_smoothed.max(ROUND_TRIP_MIN);
             let rate = self.window / round_trip.as_secs_f64();

@@ -339,6 +339,26 @@ fn a_jump_of_a_clock_is_no_queue() {
     }
 }
 
+/// A path that becomes longer, as when a route changes, looks like a queue that others fill. By
+/// less than what counts as drained, nobody looked for them, and the rate fell to a fifth for as
+/// long as the least delay is remembered.
+#[test]
+fn a_longer_way_is_no_queue() {
+    for round_trip_ms in [4, 20, 100] {
+        for (by_us, least) in
+            [(500, 0.9), (1_000, 0.9), (2_000, 0.9), (3_000, 0.9), (5_000, 0.7), (30_000, 0.7)]
+        {
+            let jump = (Time::from_millis(10_000), 1_000 * by_us);
+            let path = Path { jump, ..Path::new(12.0, round_trip_ms) };
+            let mut run = Run::new(&path);
+            run.until(13);
+            let seen = run.until(25);
+            let share = seen.ours / (12.0 * path.frames_per_s);
+            assert!(share > least, "{share} of the path at {round_trip_ms} ms and {by_us} us");
+        }
+    }
+}
+
 #[test]
 fn an_outage_is_recovered_from() {
     for round_trip_ms in [4, 100] {
