@@ -79,11 +79,11 @@ const SETTLE_ROUND_TRIPS: f64 = 2.0;
 /// Round trips that a short queue stands for before it is looked whether it is one, and the least
 /// time from one look to the next.
 const EXCESS_ROUND_TRIPS: u32 = 6;
-const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 /// The same in round trips.
 const PROBE_INTERVAL_ROUND_TRIPS: u32 = 20;
-/// Share of what once came through below which it is worth a look.
-const PROBE_BELOW: f64 = 0.85;
+/// Share of what came through when it began to stand below which it is worth a look.
+const PROBE_BELOW: f64 = 0.9;
 /// Round trips that a look takes.
 const PROBE_ROUND_TRIPS: u32 = 2;
 /// Parts of the noise by which a queue has to become shorter for the look to tell anything.
@@ -168,8 +168,10 @@ pub(crate) struct RateControl {
     /// When the queue was drained last, and when it was not.
     drained_at: Time,
     filled_at: Time,
-    /// Round trips since which a short queue stands, and when it was looked at last.
+    /// Round trips since which a short queue stands, what came through before, and when it was
+    /// looked at last.
     excess_round_trips: u32,
+    before_excess_per_s: f64,
     probed_at: Option<Time>,
     /// Beside flows that fill the queue: frames that may be on their way, and the longest queue.
     window: f64,
@@ -199,6 +201,7 @@ impl RateControl {
             drained_at: now,
             filled_at: now,
             excess_round_trips: 0,
+            before_excess_per_s: 0.0,
             probed_at: None,
             window: COMPETE_WINDOW_MIN,
             longest: Duration::ZERO,
@@ -400,9 +403,13 @@ impl RateControl {
     /// rate would fall until the least delay is forgotten. But a queue becomes shorter where less
     /// is sent at once; beside one that a filler holds constant too, as it grows slowly.
     fn note_excess(&mut self, now: Time, queueing: Duration, round_trip: Duration) {
+        if let Phase::Probe { .. } = self.phase {
+            return;
+        }
         let stands = queueing > self.aim() && queueing < self.drained_below();
         if self.phase != Phase::Follow || !stands {
             self.excess_round_trips = 0;
+            self.before_excess_per_s = self.through_per_s;
             return;
         }
         self.excess_round_trips += 1;
@@ -413,7 +420,7 @@ impl RateControl {
         let shorter = queueing.min(span.mul_f64((1.0 - DRAIN_RATIO) * share));
         if self.excess_round_trips > EXCESS_ROUND_TRIPS
             && long_ago
-            && share < PROBE_BELOW
+            && self.through_per_s < PROBE_BELOW * self.before_excess_per_s
             && shorter > self.noise().mul_f64(PROBE_TELLS)
         {
             self.excess_round_trips = 0;
@@ -431,7 +438,7 @@ impl RateControl {
         self.through_per_s = through;
         if before.saturating_sub(queueing) < shorter / 2 {
             self.lengthen_base(now, queueing);
-            self.through_per_s = self.peak_per_s.max(through);
+            self.through_per_s = self.before_excess_per_s.max(through);
         }
     }
 
