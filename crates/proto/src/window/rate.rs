@@ -84,10 +84,8 @@ const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 const PROBE_INTERVAL_ROUND_TRIPS: u32 = 20;
 /// Share of what came through when it began to stand below which it is worth a look.
 const PROBE_BELOW: f64 = 0.9;
-/// Round trips that a look takes.
+/// Round trips that a look takes, besides the one after which is told of it.
 const PROBE_ROUND_TRIPS: u32 = 2;
-/// Parts of the noise by which a queue has to become shorter for the look to tell anything.
-const PROBE_TELLS: f64 = 2.0;
 /// Least span that counts as a round trip.
 const ROUND_TRIP_MIN: Duration = Duration::from_millis(2);
 
@@ -407,9 +405,16 @@ impl RateControl {
             return;
         }
         let stands = queueing > self.aim() && queueing < self.drained_below();
-        if self.phase != Phase::Follow || !stands {
+        if self.phase != Phase::Follow {
             self.excess_round_trips = 0;
-            self.before_excess_per_s = self.through_per_s;
+            return;
+        }
+        if !stands {
+            // Jitter hides it for a round trip now and then.
+            self.excess_round_trips = self.excess_round_trips.saturating_sub(1);
+            if self.excess_round_trips == 0 {
+                self.before_excess_per_s = self.through_per_s;
+            }
             return;
         }
         self.excess_round_trips += 1;
@@ -421,11 +426,10 @@ impl RateControl {
         if self.excess_round_trips > EXCESS_ROUND_TRIPS
             && long_ago
             && self.through_per_s < PROBE_BELOW * self.before_excess_per_s
-            && shorter > self.noise().mul_f64(PROBE_TELLS)
+            && shorter > self.noise()
         {
             self.excess_round_trips = 0;
             self.probed_at = Some(now);
-            // What is sent until then is told of a round trip later.
             let until = now + span + round_trip;
             let through_per_s = self.through_per_s;
             self.phase = Phase::Probe { until, queueing, shorter, through_per_s };
@@ -436,7 +440,8 @@ impl RateControl {
     fn end_probe(&mut self, now: Time, (before, shorter): (Duration, Duration), through: f64) {
         let queueing = self.queueing();
         self.through_per_s = through;
-        if before.saturating_sub(queueing) < shorter / 2 {
+        let is_longer = queueing > before + self.noise(); // By others, meanwhile.
+        if !is_longer && before.saturating_sub(queueing) < shorter / 2 {
             self.lengthen_base(now, queueing);
             self.through_per_s = self.before_excess_per_s.max(through);
         }

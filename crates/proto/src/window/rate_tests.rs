@@ -344,17 +344,27 @@ fn a_jump_of_a_clock_is_no_queue() {
 /// long as the least delay is remembered.
 #[test]
 fn a_longer_way_is_no_queue() {
-    for round_trip_ms in [4, 20, 100] {
-        for (by_us, least) in
-            [(500, 0.9), (1_000, 0.9), (2_000, 0.9), (3_000, 0.9), (5_000, 0.7), (30_000, 0.7)]
-        {
+    for (mbit_per_s, round_trip_ms) in
+        [(12.0, 4), (12.0, 20), (12.0, 100), (36.0, 4), (36.0, 20), (100.0, 4), (100.0, 20)]
+    {
+        for (by_us, least) in [
+            (500, 0.9),
+            (700, 0.9),
+            (1_000, 0.9),
+            (1_500, 0.9),
+            (1_900, 0.9),
+            (3_000, 0.9),
+            (5_000, 0.7),
+            (30_000, 0.7),
+        ] {
             let jump = (Time::from_millis(10_000), 1_000 * by_us);
-            let path = Path { jump, ..Path::new(12.0, round_trip_ms) };
+            let path = Path { jump, ..Path::new(mbit_per_s, round_trip_ms) };
             let mut run = Run::new(&path);
             run.until(13);
             let seen = run.until(25);
             let share = seen.ours / (12.0 * path.frames_per_s);
-            assert!(share > least, "{share} of the path at {round_trip_ms} ms and {by_us} us");
+            let name = format!("{mbit_per_s} Mbit/s, {round_trip_ms} ms, {by_us} us");
+            assert!(share > least, "{share} of the path: {name}");
         }
     }
 }
