@@ -38,7 +38,7 @@ const QUEUED: f64 = 1.0;
 /// Beside flows that fill the queue: frames by which the window grows in a round trip, and what
 /// stays of it after a loss. Cubic in its Reno-friendly region has .53 and .7 (RFC 9438, Section
 /// 4.3), but its packets come in bursts and are lost oftener: with as much growth, paced frames got
-/// 57 to 66 % of a shared bottleneck, with this 55 to 58 %.
+/// 57 to 66 % of a shared bottleneck, with this 51 to 58 %.
 const COMPETE_GROWTH: f64 = 0.35;
 const COMPETE_DECREASE: f64 = 0.7;
 /// A loss is one of congestion where more than this share of the longest queue stood.
@@ -54,14 +54,14 @@ const SHORT_AFTER: Duration = Duration::from_secs(1);
 const BASE_MEMORY: Duration = Duration::from_secs(20);
 /// Round trips in which a queue of ours alone has drained at least once.
 const DRAIN_ROUND_TRIPS: u32 = 5;
-/// A queue is drained when less stays than this, or than so many frames.
-const DRAINED: Duration = Duration::from_millis(3);
-const DRAINED_FRAMES: f64 = 4.0;
+/// And at least this long.
+const DRAIN_PATIENCE_MIN: Duration = Duration::from_millis(200);
 /// A queue that stays drained for so many times as long is nobody's: behind a short buffer, one
 /// that is somebody's stays drained for a while after each loss.
 const LEAVE_FACTOR: u32 = 6;
-/// And at least this long.
-const DRAIN_PATIENCE_MIN: Duration = Duration::from_millis(200);
+/// A queue is drained when less stays than this, or than so many frames.
+const DRAINED: Duration = Duration::from_millis(3);
+const DRAINED_FRAMES: f64 = 4.0;
 /// Share of the rate that goes on while a queue is drained.
 const DRAIN_RATIO: f64 = 0.25;
 /// Round trips beside a filler of queues before it is looked for again.
