@@ -1,5 +1,9 @@
 //! How much repair a window needs: the only home of these formulas.
 
+use core::time::Duration;
+
+use corridor_base::Time;
+
 use super::belief::Stakes;
 use crate::config::Goal;
 
@@ -20,6 +24,9 @@ pub(crate) struct Outlook {
 const NEEDED: f64 = 0.5;
 /// Standard deviations of the deficit that are insured against with air that nobody wants.
 const DEVIATIONS_IDLE: f64 = 2.0;
+/// Probability of being in vain below which a repair symbol goes ahead of source symbols that wait,
+/// where the air would be spare after them.
+const VAIN_SPARE: f64 = 0.5;
 
 impl Outlook {
     /// Innovative symbols that the receiver is expected to lack once everything on its way has
@@ -105,5 +112,45 @@ impl Reserve {
         // What is out of bounds must not have to come all the way back.
         self.price_log = (self.price_log + GAIN * (f64::from(useless) - allowed))
             .clamp(*PRICE_LOG.start(), *PRICE_LOG.end());
+    }
+}
+
+/// Frames that could have gone of late, and nobody wanted to send. What was spare in one round trip
+/// will be in the next, so repair that would fill it takes nothing from the source symbols that
+/// wait if it goes ahead of them; behind them it comes too late for what comes first. A flow that
+/// begins is an example: most of the air is empty yet, and slow start ends for good where all of a
+/// round is late (HyStart).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SpareAir {
+    frames: f64,
+    at: Time,
+}
+
+impl SpareAir {
+    pub(crate) fn new(now: Time) -> Self {
+        SpareAir { frames: 0.0, at: now }
+    }
+
+    /// So many frames could have gone.
+    pub(crate) fn note(&mut self, now: Time, round_trip: Duration, frames: f64) {
+        self.fade(now, round_trip);
+        self.frames += frames;
+    }
+
+    /// Whether a repair symbol is to go into air that will be spare; it takes its place there.
+    pub(crate) fn takes_repair(&mut self, now: Time, round_trip: Duration, stakes: Stakes) -> bool {
+        self.fade(now, round_trip);
+        let takes = self.frames >= 1.0 && stakes.vain < VAIN_SPARE;
+        if takes {
+            self.frames -= 1.0;
+        }
+        takes
+    }
+
+    /// After a round trip nothing is known.
+    fn fade(&mut self, now: Time, round_trip: Duration) {
+        let passed = (now - self.at).div_duration_f64(round_trip);
+        self.frames *= (1.0 - passed).max(0.0);
+        self.at = now;
     }
 }

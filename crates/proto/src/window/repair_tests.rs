@@ -7,7 +7,7 @@ use corridor_base::{Stream, Time};
 use proptest::prelude::*;
 
 use super::belief::{Belief, Stakes};
-use super::repair::{Outlook, Reserve};
+use super::repair::{Outlook, Reserve, SpareAir};
 use super::sent::{Sent, What};
 use crate::config::Goal;
 
@@ -80,6 +80,27 @@ fn where_air_is_spare_repair_runs_ahead_of_need() {
     let now = stakes(0, &frames, 0.1);
     (0..100).for_each(|_| spare.note(5.0, 5.0, 0));
     assert!(!busy.wants_repair(now, 0.1) && spare.wants_repair(now, 0.1));
+}
+
+#[test]
+fn repair_goes_ahead_only_into_as_much_air_as_was_spare_in_the_last_round_trip() {
+    let round_trip = Duration::from_millis(100);
+    let (likely, unlikely) = (stakes(0, &sources(3), 0.3), stakes(0, &sources(1), 0.3));
+    assert!(likely.vain < 0.5 && unlikely.vain > 0.5);
+    let mut spare = SpareAir::new(Time::ZERO);
+    assert!(!spare.takes_repair(Time::ZERO, round_trip, likely), "nothing was spare");
+    spare.note(Time::ZERO, round_trip, 5.5);
+    assert!(!spare.takes_repair(Time::ZERO, round_trip, unlikely), "it is rather in vain");
+    let taken = (0..10).filter(|_| spare.takes_repair(Time::ZERO, round_trip, likely)).count();
+    assert_eq!(taken, 5);
+    // What was spare is forgotten within a round trip, half of it within half of one.
+    for (after_ms, left) in [(50, 5), (99, 0), (1_000, 0)] {
+        let mut spare = SpareAir::new(Time::ZERO);
+        spare.note(Time::ZERO, round_trip, 10.5);
+        let now = Time::from_millis(after_ms);
+        let taken = (0..20).filter(|_| spare.takes_repair(now, round_trip, likely)).count();
+        assert_eq!(taken, left, "after {after_ms} ms");
+    }
 }
 
 /// Among five frames that were lost or not, in each of the 32 ways that may have been.

@@ -21,7 +21,7 @@ use super::bulk::Bulk;
 use super::headers::Contexts;
 use super::rate::{RateControl, Sample};
 use super::receiver::ack_interval;
-use super::repair::{Outlook, Reserve};
+use super::repair::{Outlook, Reserve, SpareAir};
 use super::sent::{Sent, SentLog, What};
 use super::sharing::{Crossed, Sharing};
 use crate::bounds::{
@@ -125,6 +125,7 @@ pub(crate) struct WindowSender {
     /// Time without anything to send since feedback was taken last.
     idle: Duration,
     bulk: Bulk,
+    spare: SpareAir,
     rtt: RttEstimator,
     /// How long it takes until feedback tells of a frame; some of it waits, some gets lost.
     wait: RttEstimator,
@@ -180,6 +181,7 @@ impl WindowSender {
             idle_since: None,
             idle: Duration::ZERO,
             bulk: Bulk::new(now),
+            spare: SpareAir::new(now),
             rtt: RttEstimator::new(),
             wait: RttEstimator::new(),
             last_ack_at: now,
@@ -236,6 +238,9 @@ impl WindowSender {
         let Some(since) = self.idle_since.take() else { return };
         self.idle += now - since;
         self.bulk.note_empty(since, now - since, self.rtt.timeout());
+        let round_trip = self.round_trip();
+        let frames = (now - since).min(round_trip).as_secs_f64() * self.rate.through_per_s();
+        self.spare.note(now, round_trip, frames);
     }
 
     fn poll_symbol(
@@ -265,7 +270,8 @@ impl WindowSender {
         self.bulk.note_queue(now, ingress.len());
         let has_new = !ingress.is_empty() && self.held_until.is_none() && !self.coder.is_full();
         let stakes = self.stakes(now);
-        let wanted = self.reserve.wants_repair(stakes, self.loss_ratio);
+        let wanted = self.reserve.wants_repair(stakes, self.loss_ratio)
+            || (has_new && self.takes_spare_air(now, stakes));
         if !self.sources.is_empty() && (wanted || (!has_new && outlook.welcomes_repair())) {
             if !wanted {
                 self.note_spare(now);
@@ -284,6 +290,7 @@ impl WindowSender {
     fn note_spare(&mut self, now: Time) {
         let frame_time = Duration::from_secs_f64(self.rate.through_per_s().recip());
         self.bulk.note_empty(now, frame_time, self.rtt.timeout());
+        self.spare.note(now, self.round_trip(), 1.0);
     }
 
     /// The round trip of the tunnel as far as it was measured.
@@ -295,6 +302,18 @@ impl WindowSender {
     pub(crate) fn take_air(&mut self, now: Time) -> Air {
         let packets_per_s = (1.0 - self.loss_ratio) * self.rate.through_per_s();
         self.bulk.take(now, self.rtt.timeout(), (self.shares_air, self.loss_ratio, packets_per_s))
+    }
+
+    /// Whether repair goes ahead of what waits, since the air will be spare after that. Where both
+    /// ways share it, it never is.
+    fn takes_spare_air(&mut self, now: Time, stakes: Stakes) -> bool {
+        let round_trip = self.round_trip();
+        !self.shares_air && self.spare.takes_repair(now, round_trip, stakes)
+    }
+
+    /// The round trip, smoothed, or the least that counts as one.
+    fn round_trip(&self) -> Duration {
+        self.rtt.smoothed().max(WINDOW_ACK_INTERVAL_MIN)
     }
 
     /// What is at stake with a repair symbol that is sent now.
