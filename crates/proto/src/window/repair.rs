@@ -27,6 +27,8 @@ const DEVIATIONS_IDLE: f64 = 2.0;
 /// Probability of being in vain below which a repair symbol goes ahead of source symbols that wait,
 /// where the air would be spare after them.
 const VAIN_SPARE: f64 = 0.5;
+/// Packets that may wait meanwhile, for each frame that was spare.
+const WAITING_SPARE: f64 = 2.0;
 
 impl Outlook {
     /// Innovative symbols that the receiver is expected to lack once everything on its way has
@@ -116,10 +118,10 @@ impl Reserve {
 }
 
 /// Frames that could have gone of late, and nobody wanted to send. What was spare in one round trip
-/// will be in the next, so repair that would fill it takes nothing from the source symbols that
-/// wait if it goes ahead of them; behind them it comes too late for what comes first. A flow that
-/// begins is an example: most of the air is empty yet, and slow start ends for good where all of a
-/// round is late (HyStart).
+/// will be in the next, so repair that would fill it goes ahead of the source symbols that wait;
+/// behind them it comes too late for those that come first. A flow that begins is an example: most
+/// of the air is empty yet, and slow start ends for good where the beginning of a round is late
+/// (HyStart).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpareAir {
     frames: f64,
@@ -137,20 +139,31 @@ impl SpareAir {
         self.frames += frames;
     }
 
-    /// Whether a repair symbol is to go into air that will be spare; it takes its place there.
-    pub(crate) fn takes_repair(&mut self, now: Time, round_trip: Duration, stakes: Stakes) -> bool {
-        self.fade(now, round_trip);
-        let takes = self.frames >= 1.0 && stakes.vain < VAIN_SPARE;
-        if takes {
-            self.frames -= 1.0;
+    /// Whether a repair symbol may go ahead of so many packets that wait. Where they are as many as
+    /// was spare, they take it themselves; and it must not rather be in vain.
+    pub(crate) fn welcomes_repair(
+        &mut self,
+        now: Time,
+        round_trip: Duration,
+        waiting: usize,
+        stakes: Stakes,
+    ) -> bool {
+        if stakes.vain >= VAIN_SPARE {
+            return false;
         }
-        takes
+        self.fade(now, round_trip);
+        self.frames >= 1.0 && waiting as f64 <= WAITING_SPARE * self.frames
     }
 
-    /// After a round trip nothing is known.
+    /// A repair symbol went into it. If it turns out to be in vain it counts as any other: that air
+    /// will be spare is a guess.
+    pub(crate) fn take(&mut self) {
+        self.frames -= 1.0;
+    }
+
+    /// What was spare a round trip ago counts a third.
     fn fade(&mut self, now: Time, round_trip: Duration) {
-        let passed = (now - self.at).div_duration_f64(round_trip);
-        self.frames *= (1.0 - passed).max(0.0);
+        self.frames *= (-(now - self.at).div_duration_f64(round_trip)).exp();
         self.at = now;
     }
 }

@@ -82,24 +82,44 @@ fn where_air_is_spare_repair_runs_ahead_of_need() {
     assert!(!busy.wants_repair(now, 0.1) && spare.wants_repair(now, 0.1));
 }
 
+/// How many repair symbols go ahead of so many packets that wait.
+fn taken(spare: &mut SpareAir, now: Time, waiting: usize, stakes: Stakes) -> usize {
+    let round_trip = Duration::from_millis(100);
+    let mut goes = || {
+        let goes = spare.welcomes_repair(now, round_trip, waiting, stakes);
+        goes.then(|| spare.take()).is_some()
+    };
+    (0..20).take_while(|_| goes()).count()
+}
+
 #[test]
-fn repair_goes_ahead_only_into_as_much_air_as_was_spare_in_the_last_round_trip() {
+fn repair_goes_ahead_only_into_as_much_air_as_was_spare_of_late() {
     let round_trip = Duration::from_millis(100);
     let (likely, unlikely) = (stakes(0, &sources(3), 0.3), stakes(0, &sources(1), 0.3));
     assert!(likely.vain < 0.5 && unlikely.vain > 0.5);
     let mut spare = SpareAir::new(Time::ZERO);
-    assert!(!spare.takes_repair(Time::ZERO, round_trip, likely), "nothing was spare");
+    assert_eq!(taken(&mut spare, Time::ZERO, 1, likely), 0, "nothing was spare");
     spare.note(Time::ZERO, round_trip, 5.5);
-    assert!(!spare.takes_repair(Time::ZERO, round_trip, unlikely), "it is rather in vain");
-    let taken = (0..10).filter(|_| spare.takes_repair(Time::ZERO, round_trip, likely)).count();
-    assert_eq!(taken, 5);
-    // What was spare is forgotten within a round trip, half of it within half of one.
-    for (after_ms, left) in [(50, 5), (99, 0), (1_000, 0)] {
-        let mut spare = SpareAir::new(Time::ZERO);
-        spare.note(Time::ZERO, round_trip, 10.5);
-        let now = Time::from_millis(after_ms);
-        let taken = (0..20).filter(|_| spare.takes_repair(now, round_trip, likely)).count();
-        assert_eq!(taken, left, "after {after_ms} ms");
+    assert_eq!(taken(&mut spare, Time::ZERO, 1, unlikely), 0, "it is rather in vain");
+    assert_eq!(taken(&mut spare, Time::ZERO, 12, likely), 0, "what waits takes it itself");
+    assert_eq!(taken(&mut spare, Time::ZERO, 1, likely), 5);
+}
+
+#[test]
+fn what_was_spare_is_forgotten_however_often_it_is_looked_at() {
+    let round_trip = Duration::from_millis(100);
+    let likely = stakes(0, &sources(3), 0.3);
+    for (after_ms, left) in [(0, 10), (50, 6), (100, 3), (300, 0)] {
+        for looks in [1, 50] {
+            let mut spare = SpareAir::new(Time::ZERO);
+            spare.note(Time::ZERO, round_trip, 10.5);
+            for look in 1..=looks {
+                let now = Time::from_nanos(1_000_000 * after_ms * look / looks);
+                spare.welcomes_repair(now, round_trip, 1, likely);
+            }
+            let now = Time::from_millis(after_ms);
+            assert_eq!(taken(&mut spare, now, 1, likely), left, "{after_ms} ms, {looks} looks");
+        }
     }
 }
 

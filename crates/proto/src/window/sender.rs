@@ -25,7 +25,7 @@ use super::repair::{Outlook, Reserve, SpareAir};
 use super::sent::{Sent, SentLog, What};
 use super::sharing::{Crossed, Sharing};
 use crate::bounds::{
-    WINDOW_ACK_INTERVAL_MIN, WINDOW_SILENCE_MAX, WINDOW_TIMEOUT_MAX, WINDOW_TIMEOUT_MIN,
+    PACE_BURST, WINDOW_ACK_INTERVAL_MIN, WINDOW_SILENCE_MAX, WINDOW_TIMEOUT_MAX, WINDOW_TIMEOUT_MIN,
 };
 use crate::config::CodingParams;
 use crate::ingress::{Air, IngressQueue};
@@ -238,8 +238,10 @@ impl WindowSender {
         let Some(since) = self.idle_since.take() else { return };
         self.idle += now - since;
         self.bulk.note_empty(since, now - since, self.rtt.timeout());
-        let round_trip = self.round_trip();
-        let frames = (now - since).min(round_trip).as_secs_f64() * self.rate.through_per_s();
+        // The frame before had its own time, and pauses that are short are made up for.
+        let lost = (now - since).saturating_sub(self.frame_time().max(PACE_BURST));
+        let round_trip = self.smoothed_round_trip();
+        let frames = lost.min(round_trip).as_secs_f64() * self.rate.through_per_s();
         self.spare.note(now, round_trip, frames);
     }
 
@@ -270,10 +272,14 @@ impl WindowSender {
         self.bulk.note_queue(now, ingress.len());
         let has_new = !ingress.is_empty() && self.held_until.is_none() && !self.coder.is_full();
         let stakes = self.stakes(now);
-        let wanted = self.reserve.wants_repair(stakes, self.loss_ratio)
-            || (has_new && self.takes_spare_air(now, stakes));
-        if !self.sources.is_empty() && (wanted || (!has_new && outlook.welcomes_repair())) {
-            if !wanted {
+        let wanted = self.reserve.wants_repair(stakes, self.loss_ratio);
+        let ahead = has_new && !wanted && self.may_go_ahead(now, ingress.len(), stakes);
+        let behind = !has_new && outlook.welcomes_repair();
+        if !self.sources.is_empty() && (wanted || ahead || behind) {
+            if ahead {
+                self.spare.take();
+                self.bulk.note_empty(now, self.frame_time(), self.rtt.timeout());
+            } else if !wanted {
                 self.note_spare(now);
             }
             let copy = if outlook.prefers_copy() { self.lying_still() } else { None };
@@ -288,9 +294,13 @@ impl WindowSender {
 
     /// A frame goes for want of anything better.
     fn note_spare(&mut self, now: Time) {
-        let frame_time = Duration::from_secs_f64(self.rate.through_per_s().recip());
-        self.bulk.note_empty(now, frame_time, self.rtt.timeout());
-        self.spare.note(now, self.round_trip(), 1.0);
+        self.bulk.note_empty(now, self.frame_time(), self.rtt.timeout());
+        self.spare.note(now, self.smoothed_round_trip(), 1.0);
+    }
+
+    /// Time on the air of a frame.
+    fn frame_time(&self) -> Duration {
+        Duration::from_secs_f64(self.rate.through_per_s().recip())
     }
 
     /// The round trip of the tunnel as far as it was measured.
@@ -304,15 +314,15 @@ impl WindowSender {
         self.bulk.take(now, self.rtt.timeout(), (self.shares_air, self.loss_ratio, packets_per_s))
     }
 
-    /// Whether repair goes ahead of what waits, since the air will be spare after that. Where both
-    /// ways share it, it never is.
-    fn takes_spare_air(&mut self, now: Time, stakes: Stakes) -> bool {
-        let round_trip = self.round_trip();
-        !self.shares_air && self.spare.takes_repair(now, round_trip, stakes)
+    /// Whether repair goes ahead of so many packets that wait, since the air will be spare after
+    /// them. Where both ways are known to share it, it never is.
+    fn may_go_ahead(&mut self, now: Time, waiting: usize, stakes: Stakes) -> bool {
+        let round_trip = self.smoothed_round_trip();
+        !self.shares_air && self.spare.welcomes_repair(now, round_trip, waiting, stakes)
     }
 
     /// The round trip, smoothed, or the least that counts as one.
-    fn round_trip(&self) -> Duration {
+    fn smoothed_round_trip(&self) -> Duration {
         self.rtt.smoothed().max(WINDOW_ACK_INTERVAL_MIN)
     }
 
