@@ -15,7 +15,7 @@ const SCENARIO: &str = "name = 'hops'\nseed = 2012\n[medium]\nduplex = 'full'\nh
     coding = { preset = 'tcp-nc' }\n";
 /// Times that a measurement is repeated which a busy machine may have spoilt.
 const ATTEMPTS: u32 = 3;
-/// Times the kernel's goodput. Its few packets are lost alike in every run, and that was 101 kbit/s;
+/// Times the kernel's goodput. Its few packets are lost alike in every run, and it had 101 kbit/s;
 /// TCP/NC had 349 to 586 in four runs.
 const TIMES: f64 = 3.0;
 
