@@ -139,8 +139,8 @@ impl SpareAir {
         self.frames += frames;
     }
 
-    /// Whether a repair symbol may go ahead of so many packets that wait. Where they are as many as
-    /// was spare, they take it themselves; and it must not rather be in vain.
+    /// Whether a repair symbol may go ahead of so many packets that wait. Where they are many more
+    /// than what was spare, they take it themselves; and it must not rather be in vain.
     pub(crate) fn welcomes_repair(
         &mut self,
         now: Time,
