@@ -186,11 +186,8 @@ impl Worker {
         while !self.control.stop.load(Ordering::Relaxed) {
             let now = clock::now();
             self.take_snapshots(now);
-            while let Some(at) = self.medium.poll_timeout().filter(|&at| at <= now) {
-                self.medium.handle_timeout(at);
-                self.deliver();
-            }
-            if !self.fetch(now)? {
+            self.advance(now);
+            if !self.fetch()? {
                 self.wait()?;
             }
         }
@@ -204,6 +201,14 @@ impl Worker {
             self.report.stations = before.into_iter().zip(after).collect();
         }
         self.report
+    }
+
+    /// Lets the medium do what it does until `now`.
+    fn advance(&mut self, now: Time) {
+        while let Some(at) = self.medium.poll_timeout().filter(|&at| at <= now) {
+            self.medium.handle_timeout(at);
+            self.deliver();
+        }
     }
 
     /// Writes what was heard by now to the radios.
@@ -221,7 +226,7 @@ impl Worker {
     }
 
     /// Takes frames from the radios of all stations that have room. Returns whether there was one.
-    fn fetch(&mut self, now: Time) -> Result<bool, LabError> {
+    fn fetch(&mut self) -> Result<bool, LabError> {
         let mut fetched = false;
         for index in 0..self.radios.len() {
             while self.medium.has_room(index) {
@@ -231,6 +236,10 @@ impl Worker {
                     Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                     Err(error) => return Err(error).what("read from a radio"),
                 };
+                // It may have come after the clock was read last, if the processor was taken away
+                // meanwhile, and must not be on the air before it came.
+                let now = clock::now();
+                self.advance(now);
                 let frame = &self.buffer[..len];
                 let to = match station_of(frame, self.radios.len()) {
                     Some(station) => Address::Station(station),

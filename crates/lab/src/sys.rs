@@ -133,6 +133,12 @@ pub(crate) struct TcpInfo {
     pub(crate) rtt: Duration,
     /// Congestion window, packets.
     pub(crate) cwnd_packets: u32,
+    /// Time with data under way, since the connection began.
+    pub(crate) busy: Duration,
+    /// Part of it in which the receiver's window kept more from going.
+    pub(crate) window_limited: Duration,
+    /// Part of it in which the sender's buffer did.
+    pub(crate) buffer_limited: Duration,
 }
 
 /// Asks the kernel what it knows of a TCP connection.
@@ -158,5 +164,8 @@ pub(crate) fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
         retransmits: u64::from(info.tcpi_total_retrans),
         rtt: Duration::from_micros(u64::from(info.tcpi_rtt)),
         cwnd_packets: info.tcpi_snd_cwnd,
+        busy: Duration::from_micros(info.tcpi_busy_time),
+        window_limited: Duration::from_micros(info.tcpi_rwnd_limited),
+        buffer_limited: Duration::from_micros(info.tcpi_sndbuf_limited),
     })
 }

@@ -20,8 +20,8 @@ pub struct Stats {
     pub window_updates_sent: u64,
     /// Times the rate was lowered to see whether the queue on the way is this station's own.
     pub rate_drains: u64,
-    /// Times it was not, so that the rate began, or went on, to hold its share beside whoever fills
-    /// it.
+    /// Times it was somebody else's, so that the rate began, or went on, to hold its share beside
+    /// whoever fills it.
     pub rate_competitions: u64,
     /// Times the rate was lowered to see whether a short queue is one, or the way has become
     /// longer.
@@ -86,6 +86,10 @@ pub struct Stats {
     pub frames_unknown_session: u64,
     /// Sessions accepted from peers.
     pub sessions_accepted: u64,
+    /// Window mode: rate at which frames may go as of the last feedback, low while a queue is
+    /// looked at, bits per second of frame bytes; `None` before feedback, or with a rate of its own
+    /// in the configuration.
+    pub rate_bps: Option<u64>,
     /// Window mode: both ways share the air, as told or found out.
     pub shares_air: bool,
     /// Latest estimate of e1, e2, e3 for what this station sends (a helper: for either flow).

@@ -101,9 +101,10 @@ const LOSS: Metric = real("packet_loss_ratio", "1", "share of packets sent that 
 const TCP_CWND: Metric = real("tcp_cwnd_packets", "packets", "congestion window, mean over time");
 const TCP_RTT: Metric = real("tcp_rtt_s", "s", "TCP's smoothed round-trip time at the end");
 const TCP_RETRANSMITS: Metric = count("tcp_retransmits", "packets", "segments that TCP sent again");
+const SILENCE: Metric = real("silence_max_s", "s", "longest time without a delivery");
 const TCP_TIMEOUTS: Metric = count("tcp_timeouts", "1", "expiries of TCP's retransmission timer");
 
-const ROW: [FromRow<Row>; 27] = [
+const ROW: [FromRow<Row>; 30] = [
     (GOODPUT.headline(), |row| row.goodput_bps.into()),
     (DELAY_P50.headline(), |row| row.delays.delay_p50_s.into()),
     (DELAY_P95.headline(), |row| row.delays.delay_p95_s.into()),
@@ -163,13 +164,20 @@ const ROW: [FromRow<Row>; 27] = [
     (count("rate_probes", "1", "times it was looked whether a short queue is one"), |row| {
         row.rate_probes.into()
     }),
+    (count("rate_drains", "1", "times it was looked whether a long queue is one's own"), |row| {
+        row.rate_drains.into()
+    }),
+    (count("rate_bps", "bit/s", "rate of the frames that was found, at the end"), |row| {
+        row.rate_bps.into()
+    }),
+    (SILENCE, |row| row.silence_max_s.into()),
     (TCP_CWND, |row| row.tcp_cwnd_packets.into()),
     (TCP_RTT, |row| row.tcp_rtt_s.into()),
     (TCP_RETRANSMITS, |row| row.tcp_retransmits.into()),
     (TCP_TIMEOUTS, |row| row.tcp_timeouts.into()),
 ];
 
-const SIDE: [FromRow<Side>; 14] = [
+const SIDE: [FromRow<Side>; 17] = [
     (GOODPUT, |side| side.goodput_bps.into()),
     (DELAY_P50, |side| side.delays.delay_p50_s.into()),
     (DELAY_P95, |side| side.delays.delay_p95_s.into()),
@@ -190,6 +198,15 @@ const SIDE: [FromRow<Side>; 14] = [
     (TCP_RTT, |side| side.tcp_rtt_s.into()),
     (TCP_RETRANSMITS, |side| side.tcp_retransmits.into()),
     (TCP_TIMEOUTS, |side| side.tcp_timeouts.into()),
+    (
+        real("tcp_window_limited_ratio", "1", "share of time that the receiver's window was full"),
+        |side| side.tcp_window_limited_ratio.into(),
+    ),
+    (
+        real("tcp_buffer_limited_ratio", "1", "share of time that the sender's buffer was full"),
+        |side| side.tcp_buffer_limited_ratio.into(),
+    ),
+    (SILENCE, |side| side.silence_max_s.into()),
 ];
 
 fn loss(sent: Option<u64>, received: Option<u64>) -> Value {

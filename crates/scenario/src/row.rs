@@ -82,6 +82,17 @@ pub struct Side {
     /// Mean congestion window in the measured interval, packets.
     #[serde(default)]
     pub tcp_cwnd_packets: Option<f64>,
+    /// TCP in the lab: share of the time with data under way, since the connection began, in which
+    /// the receiver's window, as the sender's kernel knew it, kept more from going, 0 to 1.
+    #[serde(default)]
+    pub tcp_window_limited_ratio: Option<f64>,
+    /// The same of the sender's own buffer.
+    #[serde(default)]
+    pub tcp_buffer_limited_ratio: Option<f64>,
+    /// TCP in the lab: longest time in the measured interval in which nothing was delivered,
+    /// seconds.
+    #[serde(default)]
+    pub silence_max_s: Option<f64>,
 }
 
 /// One run's result. With load in both directions, goodput and counts are sums, delays are those
@@ -192,6 +203,16 @@ pub struct Row {
     /// Times that a node looked whether a short queue is one, in window mode.
     #[serde(default)]
     pub rate_probes: Option<u64>,
+    /// Times that a node looked whether a long queue is its own, in window mode.
+    #[serde(default)]
+    pub rate_drains: Option<u64>,
+    /// Rate at which the nodes that send may send at the end, low while a queue is looked at, bits
+    /// per second of frame bytes, in window mode; the lower one of two directions.
+    #[serde(default)]
+    pub rate_bps: Option<u64>,
+    /// Whether a node takes the air for shared by both ways at the end, in window mode.
+    #[serde(default)]
+    pub shares_air: Option<bool>,
     /// See [`Side::tcp_retransmits`].
     pub tcp_retransmits: Option<u64>,
     /// See [`Side::tcp_rtt_s`]; the larger one of two directions.
@@ -202,6 +223,9 @@ pub struct Row {
     /// See [`Side::tcp_cwnd_packets`]; the sum of two directions.
     #[serde(default)]
     pub tcp_cwnd_packets: Option<f64>,
+    /// See [`Side::silence_max_s`]; the longer one of two directions.
+    #[serde(default)]
+    pub silence_max_s: Option<f64>,
     /// Processor time of each node, seconds, by station name (S, D, H).
     pub cpu_s: BTreeMap<String, f64>,
     /// How late the emulator handled the medium's events, 99th percentile, seconds.
@@ -265,10 +289,14 @@ impl Row {
             windows_clamped: None,
             rate_competitions: None,
             rate_probes: None,
+            rate_drains: None,
+            rate_bps: None,
+            shares_air: None,
             tcp_retransmits: None,
             tcp_rtt_s: None,
             tcp_timeouts: None,
             tcp_cwnd_packets: None,
+            silence_max_s: None,
             cpu_s: BTreeMap::new(),
             lateness_p99_s: None,
             realtime: None,
@@ -294,6 +322,7 @@ impl Row {
         self.tcp_timeouts = sum(|side| side.tcp_timeouts);
         self.tcp_cwnd_packets =
             sides.iter().filter_map(|side| side.tcp_cwnd_packets).reduce(|a, b| a + b);
+        self.silence_max_s = sides.iter().filter_map(|side| side.silence_max_s).reduce(f64::max);
         self.delays = delays;
         self.sides = sides;
     }
@@ -316,6 +345,9 @@ impl Row {
         self.windows_clamped = Some(sum(|counts| counts.windows_clamped) as u64);
         self.rate_competitions = Some(sum(|counts| counts.rate_competitions) as u64);
         self.rate_probes = Some(sum(|counts| counts.rate_probes) as u64);
+        self.rate_drains = Some(sum(|counts| counts.rate_drains) as u64);
+        self.rate_bps = encoders.iter().filter_map(|counts| counts.rate_bps).min();
+        self.shares_air = Some(encoders.iter().any(|counts| counts.shares_air));
         let blocks = sum(|counts| counts.symbols_added) / f64::from(block_size);
         if !self.path.is_coded() || blocks <= 0.0 {
             return;
@@ -352,6 +384,9 @@ pub struct CodingCounts {
     pub windows_clamped: u64,
     pub rate_competitions: u64,
     pub rate_probes: u64,
+    pub rate_drains: u64,
+    pub rate_bps: Option<u64>,
+    pub shares_air: bool,
     pub symbols_added: u64,
     pub source_frames_sent: u64,
     pub coded_frames_sent: u64,
@@ -368,6 +403,9 @@ impl From<&Stats> for CodingCounts {
             windows_clamped: stats.windows_clamped,
             rate_competitions: stats.rate_competitions,
             rate_probes: stats.rate_probes,
+            rate_drains: stats.rate_drains,
+            rate_bps: stats.rate_bps,
+            shares_air: stats.shares_air,
             symbols_added: stats.symbols_added,
             source_frames_sent: stats.source_frames_sent,
             coded_frames_sent: stats.coded_frames_sent,

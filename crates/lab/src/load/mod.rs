@@ -317,6 +317,12 @@ impl Flow {
         result.side.tcp_retransmits = sent.tcp.map(|info| info.retransmits);
         result.side.tcp_rtt_s = sent.tcp.map(|info| info.rtt.as_secs_f64());
         result.side.tcp_cwnd_packets = sent.cwnd_packets;
+        let limited = |time: fn(&crate::sys::TcpInfo) -> Duration| {
+            let tcp = sent.tcp.filter(|tcp| !tcp.busy.is_zero())?;
+            Some(time(&tcp).div_duration_f64(tcp.busy))
+        };
+        result.side.tcp_window_limited_ratio = limited(|tcp| tcp.window_limited);
+        result.side.tcp_buffer_limited_ratio = limited(|tcp| tcp.buffer_limited);
         result.notes.extend(sent.notes);
         Ok(result)
     }

@@ -239,6 +239,10 @@ struct Receiver {
     record: Vec<u8>,
     filled: usize,
     sequence: u64,
+    /// When bytes came last, of the measured interval.
+    came_at: Option<Time>,
+    /// Longest time without any.
+    silence: Duration,
     /// Delays count from when bytes left, and not from what is stamped into them.
     is_watched: bool,
 }
@@ -257,6 +261,8 @@ impl Receiver {
             record: vec![0; RECORD_BYTES],
             filled: 0,
             sequence: 0,
+            came_at: None,
+            silence: Duration::ZERO,
             is_watched: false,
         }
     }
@@ -290,7 +296,18 @@ impl Receiver {
                 Err(_) => break,
             }
         }
+        if let Some(interval) = shared.interval() {
+            self.note_silence(interval.1, interval);
+            self.result.side.silence_max_s = Some(self.silence.as_secs_f64());
+        }
         Ok(self.result)
+    }
+
+    /// Nothing has come until `now`, or until now.
+    fn note_silence(&mut self, now: Time, (from, until): (Time, Time)) {
+        let now = now.clamp(from, until);
+        self.silence = self.silence.max(now - self.came_at.unwrap_or(from));
+        self.came_at = Some(now);
     }
 
     /// Takes bytes that arrived at `now`.
@@ -298,6 +315,7 @@ impl Receiver {
         let measured = interval.is_some_and(|(from, until)| (from..until).contains(&now));
         if measured {
             self.result.payload_bytes += bytes.len() as u64;
+            interval.into_iter().for_each(|interval| self.note_silence(now, interval));
         }
         while !bytes.is_empty() {
             if let Some((record, rest)) = bytes.split_at_checked(RECORD_BYTES)

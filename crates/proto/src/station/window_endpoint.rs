@@ -141,8 +141,9 @@ impl WindowEndpoint {
         let air = self.sender.take_air(now);
         shared.ingress.note_air(self.sender.rtt(), air);
         if shared.config.rate_bps.is_none() {
-            let bytes_per_s = self.sender.bytes_per_s();
-            shared.pacer.set_rate((8.0 * bytes_per_s) as u64);
+            let rate_bps = (8.0 * self.sender.bytes_per_s()) as u64;
+            shared.pacer.set_rate(rate_bps);
+            shared.stats.rate_bps = Some(rate_bps);
         }
     }
 
