@@ -258,8 +258,8 @@ impl World {
             assert!(edge <= self.promised, "{edge} is told of {}", self.promised);
             // Less than a segment is news to a sender at rest. The first one may take back what
             // was not used.
-            let segment = u64::from(MSS) - 12;
-            let is_short = self.queue.is_empty() && self.edge < self.sent + 2 * segment;
+            let (segment, longest) = (u64::from(MSS) - 12, u64::from(MSS));
+            let is_short = self.queue.is_empty() && self.edge < self.sent + 2 * longest;
             let news = edge >= self.edge + if is_short { 1 } else { segment };
             assert!(news || !self.touched, "from {} to {edge} is no news", self.edge);
             (self.edge, self.touched) = (edge, true);
