@@ -17,5 +17,7 @@ mod repair;
 #[cfg(test)]
 mod repair_tests;
 pub(crate) mod sender;
+#[cfg(test)]
+mod sender_tests;
 mod sent;
 mod sharing;

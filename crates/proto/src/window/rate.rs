@@ -4,7 +4,8 @@
 //! 2018), a flow aims at a few frames queued: the rate is what comes through, more while less
 //! than that is queued, less while more is. Where the queue never drains, somebody fills it who
 //! takes no notice of delay; then a window of frames grows and shrinks as TCP's does, at losses
-//! that come while much is queued, and the flow holds its share.
+//! that come while much is queued, and the flow holds its share. A queue that came at once, and
+//! stays as it is whatever is sent, is none: the way has become longer.
 //!
 //! Different from Copa: the rate is controlled, not a window of frames; delay is that of one way,
 //! so that feedback may wait for data to ride on; and delays that cannot be told from jitter count
@@ -62,6 +63,8 @@ const LEAVE_FACTOR: u32 = 6;
 /// A queue is drained when less stays than this, or than so many frames.
 const DRAINED: Duration = Duration::from_millis(3);
 const DRAINED_FRAMES: f64 = 4.0;
+/// Feedback that has to tell what came of it before a queue that stays counts as none.
+const DRAIN_TOLD_MIN: u32 = 3;
 /// Share of the rate that goes on while a queue is drained.
 const DRAIN_RATIO: f64 = 0.25;
 /// Round trips beside a filler of queues before it is looked for again.
@@ -82,8 +85,13 @@ const EXCESS_ROUND_TRIPS: u32 = 6;
 const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 /// The same in round trips.
 const PROBE_INTERVAL_ROUND_TRIPS: u32 = 20;
-/// Share of what came through when it began to stand below which it is worth a look.
+/// It doubles with each look that finds a queue, so often at most.
+const VAIN_PROBES_MAX: u32 = 5;
+/// Share of the most that usually came through below which it is worth a look.
 const PROBE_BELOW: f64 = 0.9;
+/// Over how long that is averaged, and over how many round trips at least.
+const USUAL_TIME: Duration = Duration::from_millis(250);
+const USUAL_ROUND_TRIPS: u32 = 8;
 /// Round trips that a look takes, besides the one after which is told of it.
 const PROBE_ROUND_TRIPS: u32 = 2;
 /// Least span that counts as a round trip.
@@ -109,6 +117,8 @@ pub(crate) struct Sample {
     pub(crate) lost: usize,
     /// The rate has held frames back since the last feedback.
     pub(crate) limited: bool,
+    /// Both ways share the air.
+    pub(crate) shares_air: bool,
 }
 
 /// What the controller is about.
@@ -122,6 +132,10 @@ enum Phase {
     Drain {
         /// It was, if the queue is gone by then.
         until: Time,
+        /// Feedback from then on tells what came of it.
+        told_from: Time,
+        /// How often it has.
+        told: u32,
     },
     /// Sends little, to see whether a short queue that stands is one.
     Probe {
@@ -129,8 +143,6 @@ enum Phase {
         /// Its length, and by how much it will have become shorter by then if it is one.
         queueing: Duration,
         shorter: Duration,
-        /// Frames a second that came through before.
-        through_per_s: f64,
     },
     /// Holds its share beside flows that fill the queue.
     Compete {
@@ -148,6 +160,10 @@ pub(crate) struct RateControl {
     through_per_s: f64,
     /// The most of it in the long run.
     peak_per_s: f64,
+    /// What comes through as a rule, and the most of that in the long run.
+    usual_per_s: f64,
+    best_per_s: f64,
+    usual_at: Time,
     /// Least one-way delay in the long run, of short and of long frames.
     base: [MinFilter; 2],
     /// What the one-way delay was above that, the least of late: without the noise on top.
@@ -163,13 +179,19 @@ pub(crate) struct RateControl {
     gain: f64,
     round_trip_ends: Time,
     adjusted_at: Time,
+    /// Until when feedback tells of frames that were few on purpose, and of those of a probe.
+    lowered_told_until: Time,
+    probe_told_until: Time,
     /// When the queue was drained last, and when it was not.
     drained_at: Time,
     filled_at: Time,
-    /// Round trips since which a short queue stands, what came through before, and when it was
+    /// The shortest and the longest queue since it has been long for a while.
+    stood_least: Duration,
+    stood_most: Duration,
+    /// Round trips since which a short queue stands, looks in a row that found one, and when it was
     /// looked at last.
     excess_round_trips: u32,
-    before_excess_per_s: f64,
+    vain_probes: u32,
     probed_at: Option<Time>,
     /// Beside flows that fill the queue: frames that may be on their way, and the longest queue.
     window: f64,
@@ -187,6 +209,9 @@ impl RateControl {
             frames_per_s: FRAMES_PER_S_FIRST,
             through_per_s: FRAMES_PER_S_FIRST,
             peak_per_s: 0.0,
+            usual_per_s: 0.0,
+            best_per_s: 0.0,
+            usual_at: now,
             base: Default::default(),
             jitter_ns: 0.0,
             noise_min: NOISE_MAX,
@@ -196,10 +221,14 @@ impl RateControl {
             gain: GAIN_START,
             round_trip_ends: now,
             adjusted_at: now,
+            lowered_told_until: now,
+            probe_told_until: now,
             drained_at: now,
             filled_at: now,
+            stood_least: Duration::ZERO,
+            stood_most: Duration::ZERO,
             excess_round_trips: 0,
-            before_excess_per_s: 0.0,
+            vain_probes: 0,
             probed_at: None,
             window: COMPETE_WINDOW_MIN,
             longest: Duration::ZERO,
@@ -211,10 +240,17 @@ impl RateControl {
 
     /// Frames a second.
     pub(crate) fn frames_per_s(&self) -> f64 {
-        match self.phase {
-            Phase::Drain { .. } | Phase::Probe { .. } => DRAIN_RATIO * self.frames_per_s,
-            Phase::Start | Phase::Follow | Phase::Compete { .. } => self.frames_per_s,
-        }
+        if self.is_lowered() { DRAIN_RATIO * self.frames_per_s } else { self.frames_per_s }
+    }
+
+    /// Whether feedback tells of frames that were few on purpose.
+    pub(crate) fn tells_of_few(&self, now: Time) -> bool {
+        now <= self.lowered_told_until
+    }
+
+    /// Whether little is sent, to see what becomes of a queue.
+    fn is_lowered(&self) -> bool {
+        matches!(self.phase, Phase::Drain { .. } | Phase::Probe { .. })
     }
 
     /// Frames a second that came through of late.
@@ -239,7 +275,13 @@ impl RateControl {
             (self.drained_at, self.filled_at) = (now, now);
         }
         let share = (passed.as_secs_f64() / round_trip.as_secs_f64()).min(1.0);
-        self.note_through(sample, share);
+        if self.is_lowered() {
+            self.lowered_told_until = now + round_trip;
+        }
+        if let Phase::Probe { .. } = self.phase {
+            self.probe_told_until = now + round_trip;
+        }
+        self.note_through(sample, share, now <= self.probe_told_until);
         self.fade_peak(passed);
         let queueing = self.queueing();
         self.longest = self.longest.max(queueing);
@@ -250,12 +292,22 @@ impl RateControl {
         } else {
             self.filled_at = now;
         }
+        if now - self.drained_at <= patience(round_trip) / 2 {
+            (self.stood_least, self.stood_most) = (queueing, queueing);
+        } else {
+            self.stood_least = self.stood_least.min(queueing);
+            self.stood_most = self.stood_most.max(queueing);
+        }
         let before = self.phase;
         self.change_phase(now, queueing, sample);
         if now >= self.round_trip_ends {
             self.end_round_trip(queueing, sample.limited);
             let round_trip = sample.round_trip_smoothed.max(ROUND_TRIP_MIN);
-            self.note_excess(now, queueing, round_trip);
+            self.note_usual(now, round_trip);
+            // On shared air, delay comes and goes with what the other way sends.
+            if !sample.shares_air {
+                self.note_excess(now, queueing, round_trip);
+            }
             self.round_trip_ends = now + round_trip;
         }
         self.count_phase(before, stats);
@@ -288,13 +340,15 @@ impl RateControl {
         }
     }
 
-    /// What comes through says what the path takes only where it was kept busy.
-    fn note_through(&mut self, sample: Sample, share: f64) {
+    /// What comes through says what the path takes only where it was kept busy, and not as long as
+    /// feedback tells of a probe. After a queue was drained the rate begins low: if it was of
+    /// others, they have taken what was left.
+    fn note_through(&mut self, sample: Sample, share: f64, probed: bool) {
         if sample.span.is_zero() {
             return;
         }
         let rate = (sample.told / sample.span.as_secs_f64()).min(FRAMES_PER_S_MAX);
-        if sample.limited || rate > self.through_per_s {
+        if (sample.limited && !probed) || rate > self.through_per_s {
             self.through_per_s += share * (rate - self.through_per_s);
         }
     }
@@ -306,6 +360,18 @@ impl RateControl {
         // What it begins with is a guess, of which nothing is to be remembered.
         let kept = if self.phase == Phase::Start { 0.0 } else { kept };
         self.peak_per_s = self.through_per_s + kept * above;
+        self.best_per_s = self.usual_per_s + kept * (self.best_per_s - self.usual_per_s).max(0.0);
+    }
+
+    /// A round trip has passed, or more where feedback is rare.
+    fn note_usual(&mut self, now: Time, round_trip: Duration) {
+        let passed = now - core::mem::replace(&mut self.usual_at, now);
+        if matches!(self.phase, Phase::Start | Phase::Follow) {
+            let averaged = USUAL_TIME.max(USUAL_ROUND_TRIPS * round_trip);
+            let weight = passed.div_duration_f64(averaged).min(1.0);
+            self.usual_per_s += weight * (self.through_per_s - self.usual_per_s);
+            self.best_per_s = self.best_per_s.max(self.usual_per_s);
+        }
     }
 
     fn drained_below(&self) -> Duration {
@@ -316,10 +382,14 @@ impl RateControl {
         let round_trip = sample.round_trip.max(ROUND_TRIP_MIN);
         let drained = self.drained_at == now;
         let patience = patience(round_trip);
-        let drain = Phase::Drain { until: now + 2 * queueing + 2 * round_trip };
+        let drain = Phase::Drain {
+            until: now + 2 * queueing + 2 * round_trip,
+            told_from: now + round_trip,
+            told: 0,
+        };
         self.phase = match self.phase {
-            Phase::Probe { until, queueing, shorter, through_per_s } if now > until => {
-                self.end_probe(now, (queueing, shorter), through_per_s);
+            Phase::Probe { until, queueing, shorter } if now > until => {
+                self.end_probe(now, queueing, shorter);
                 Phase::Follow
             }
             Phase::Start if queueing > self.aim() => drain,
@@ -328,9 +398,18 @@ impl RateControl {
                 drain
             }
             Phase::Drain { .. } if drained => Phase::Follow,
-            Phase::Drain { until } if now > until => {
-                self.competed_at = Some(now);
-                Phase::Compete { until: now + COMPETE_ROUND_TRIPS * round_trip }
+            Phase::Drain { until, told, .. } if now > until => {
+                if told >= DRAIN_TOLD_MIN && self.stood_most - self.stood_least <= self.noise() {
+                    // It came at once, and has stayed as it was whatever was sent.
+                    self.lengthen_way(now, queueing);
+                    Phase::Follow
+                } else {
+                    self.competed_at = Some(now);
+                    Phase::Compete { until: now + COMPETE_ROUND_TRIPS * round_trip }
+                }
+            }
+            Phase::Drain { until, told_from, told } => {
+                Phase::Drain { until, told_from, told: told + u32::from(now >= told_from) }
             }
             Phase::Compete { .. } if now - self.filled_at > LEAVE_FACTOR * patience => {
                 self.competed_at = Some(now);
@@ -404,7 +483,7 @@ impl RateControl {
         if let Phase::Probe { .. } = self.phase {
             return;
         }
-        let stands = queueing > self.aim() && queueing < self.drained_below();
+        let stands = queueing > self.noise() && queueing < self.drained_below();
         if self.phase != Phase::Follow {
             self.excess_round_trips = 0;
             return;
@@ -412,43 +491,48 @@ impl RateControl {
         if !stands {
             // Jitter hides it for a round trip now and then.
             self.excess_round_trips = self.excess_round_trips.saturating_sub(1);
-            if self.excess_round_trips == 0 {
-                self.before_excess_per_s = self.through_per_s;
-            }
             return;
         }
         self.excess_round_trips += 1;
         let interval = PROBE_INTERVAL.max(PROBE_INTERVAL_ROUND_TRIPS * round_trip);
+        let interval = interval * (1 << self.vain_probes);
         let long_ago = self.probed_at.is_none_or(|at| now - at > interval);
         let span = PROBE_ROUND_TRIPS * round_trip;
         let share = self.through_per_s / self.peak_per_s.max(self.through_per_s);
         let shorter = queueing.min(span.mul_f64((1.0 - DRAIN_RATIO) * share));
         if self.excess_round_trips > EXCESS_ROUND_TRIPS
             && long_ago
-            && self.through_per_s < PROBE_BELOW * self.before_excess_per_s
+            && self.usual_per_s < PROBE_BELOW * self.best_per_s
             && shorter > self.noise()
         {
             self.excess_round_trips = 0;
             self.probed_at = Some(now);
             let until = now + span + round_trip;
-            let through_per_s = self.through_per_s;
-            self.phase = Phase::Probe { until, queueing, shorter, through_per_s };
+            self.phase = Phase::Probe { until, queueing, shorter };
         }
     }
 
     /// Less was sent for a while: a queue that is no shorter is none.
-    fn end_probe(&mut self, now: Time, (before, shorter): (Duration, Duration), through: f64) {
+    fn end_probe(&mut self, now: Time, before: Duration, shorter: Duration) {
         let queueing = self.queueing();
-        self.through_per_s = through;
         let is_longer = queueing > before + self.noise(); // By others, meanwhile.
         if !is_longer && before.saturating_sub(queueing) < shorter / 2 {
-            self.lengthen_base(now, queueing);
-            self.through_per_s = self.before_excess_per_s.max(through);
+            self.lengthen_way(now, queueing);
+            // What came through before will again.
+            self.through_per_s = self.best_per_s.max(self.through_per_s);
+            self.vain_probes = 0;
+        } else {
+            // The path takes less than it did, or others take more of it.
+            self.best_per_s = self.usual_per_s;
+            self.vain_probes = (self.vain_probes + 1).min(VAIN_PROBES_MAX);
         }
     }
 
     /// The least delay is so much longer from now on.
-    fn lengthen_base(&mut self, now: Time, by: Duration) {
+    fn lengthen_way(&mut self, now: Time, by: Duration) {
+        self.usual_per_s = self.best_per_s;
+        // What was queued then was measured against the shorter way.
+        self.competed_at = None;
         for base in &mut self.base {
             if let Some(least) = base.least() {
                 *base = MinFilter::default();

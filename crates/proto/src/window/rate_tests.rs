@@ -59,6 +59,11 @@ struct Path {
     filler_until: Time,
     /// The receiver's clock jumps then, by so many nanoseconds.
     jump: (Time, i64),
+    /// Both ways share the air, as the sender knows.
+    shares_air: bool,
+    /// No more frames a second than that are there to be sent.
+    wanted_per_s: f64,
+    feedback_interval: Duration,
 }
 
 impl Path {
@@ -72,6 +77,9 @@ impl Path {
             filler_from: None,
             filler_until: Time::MAX,
             jump: (Time::MAX, 0),
+            shares_air: false,
+            wanted_per_s: f64::INFINITY,
+            feedback_interval: FEEDBACK_INTERVAL,
         }
     }
 }
@@ -154,7 +162,8 @@ impl<'a> Run<'a> {
                 Event::Send => {
                     self.counter += 1;
                     self.send(Flow::Ours, self.counter);
-                    let gap = Duration::from_secs_f64(1.0 / self.control.frames_per_s());
+                    let frames_per_s = self.control.frames_per_s().min(self.path.wanted_per_s);
+                    let gap = Duration::from_secs_f64(1.0 / frames_per_s);
                     self.at(self.now + gap, Event::Send);
                 }
                 Event::Arrival { flow, counter, sent_at, lost } => {
@@ -202,7 +211,7 @@ impl<'a> Run<'a> {
         let (frames, since, last) = &mut self.received;
         *frames += 1;
         *since += 1;
-        if *since < FRAMES_PER_FEEDBACK || self.now - *last < FEEDBACK_INTERVAL {
+        if *since < FRAMES_PER_FEEDBACK || self.now - *last < self.path.feedback_interval {
             return;
         }
         (*since, *last) = (0, self.now);
@@ -227,7 +236,8 @@ impl<'a> Run<'a> {
             told: f64::from(told),
             span: came_at - told_at,
             lost: told.saturating_sub(came) as usize,
-            limited: true,
+            limited: self.control.frames_per_s() < self.path.wanted_per_s,
+            shares_air: self.path.shares_air,
         };
         self.control.note(self.now, sample, &mut self.stats);
     }
@@ -287,6 +297,29 @@ fn a_filler_of_the_queue_does_not_take_everything() {
         let share = seen.ours / (seen.ours + seen.filler);
         assert!((0.25..0.75).contains(&share), "{share} at {mbit_per_s} Mbit/s");
         assert!(seen.ours + seen.filler > 0.93 * 60.0 * path.frames_per_s, "{seen:?}");
+    }
+}
+
+/// Nor is its queue taken for a longer way, where it changes slowly or little is told of it.
+#[test]
+fn a_filler_is_none_of_the_way() {
+    for (mbit_per_s, round_trip_ms, queue_frames, feedback_ms) in [
+        (12.0, 4, 100.0, 20),
+        (12.0, 20, 200.0, 100),
+        (20.0, 40, 67.0, 100),
+        (60.0, 20, 400.0, 1),
+        (100.0, 4, 400.0, 1),
+    ] {
+        let filler_from = Some(Time::from_millis(5_000));
+        let feedback_interval = Duration::from_millis(feedback_ms);
+        let path = Path::new(mbit_per_s, round_trip_ms);
+        let path = Path { filler_from, queue_frames, feedback_interval, ..path };
+        let mut run = Run::new(&path);
+        run.until(20);
+        let seen = run.until(80);
+        let share = seen.ours / (seen.ours + seen.filler);
+        let name = format!("{mbit_per_s} Mbit/s, {round_trip_ms} ms, told each {feedback_ms} ms");
+        assert!((0.15..0.75).contains(&share), "{share}: {name}");
     }
 }
 
@@ -364,6 +397,40 @@ fn a_longer_way_is_no_queue() {
             let name = format!("{mbit_per_s} Mbit/s, {round_trip_ms} ms, {by_us} us");
             assert!(share > least, "{share} of the path: {name}");
         }
+    }
+}
+
+/// The same where a little less is sent than the path takes, and frames are lost. Nobody looked,
+/// since nothing had ever stood before; and behind a way that is longer by more, each loss was
+/// taken for one of congestion, which left a fifth.
+#[test]
+fn a_longer_way_is_no_queue_where_less_is_sent_and_frames_get_lost() {
+    for (round_trip_ms, loss_ratio) in [(4, 0.05), (20, 0.05), (100, 0.0), (100, 0.05), (100, 0.3)]
+    {
+        for by_us in [1_500, 2_000, 2_500, 3_000, 4_000, 6_000, 20_000] {
+            let jump = (Time::from_millis(5_000), 1_000 * by_us);
+            let path = Path { jump, loss_ratio, ..Path::new(12.0, round_trip_ms) };
+            let path = Path { wanted_per_s: 0.97 * path.frames_per_s, ..path };
+            let mut run = Run::new(&path);
+            run.until(10);
+            let seen = run.until(20);
+            let share = seen.ours / (10.0 * path.wanted_per_s);
+            let name = format!("{round_trip_ms} ms, {loss_ratio} lost, {by_us} us");
+            assert!(share > 0.8, "{share} of what was wanted: {name}");
+        }
+    }
+}
+
+/// On shared air the other way makes delay come and go, and a look whether that is a queue would
+/// cost more than it could tell.
+#[test]
+fn on_shared_air_nobody_looks_whether_a_short_queue_is_one() {
+    for (shares_air, looked) in [(false, true), (true, false)] {
+        let jump = (Time::from_millis(10_000), 3_000_000);
+        let path = Path { jump, shares_air, ..Path::new(12.0, 20) };
+        let mut run = Run::new(&path);
+        run.until(25);
+        assert_eq!(run.stats.rate_probes > 0, looked);
     }
 }
 

@@ -69,6 +69,8 @@ pub(crate) struct Reserve {
     waste_ratio_goal: f64,
     /// Logarithm of the price of a symbol in vain, less what follows from the loss ratio.
     price_log: f64,
+    /// Frames that could have come of late, and nobody wanted to send.
+    spare: f64,
 }
 
 /// Share of the capacity that may be spent in vain.
@@ -81,6 +83,9 @@ const GAIN: f64 = 0.03;
 const PRICE_LOG: core::ops::RangeInclusive<f64> = -1.0..=7.0;
 /// The same before any feedback.
 const PRICE_LOG_FIRST: f64 = 3.5;
+/// Round trips after which what was spare counts a third. Feedback about what filled it takes one;
+/// and a flow must not pay for an empty beginning with repair in vain while it fills the air.
+const SPARE_ROUND_TRIPS: f64 = 10.0;
 /// Least price: losses that are rare enough are waited for.
 const PRICE_MIN: f64 = 0.05;
 
@@ -90,7 +95,7 @@ impl Reserve {
             Goal::Throughput => WASTE_RATIO_THROUGHPUT,
             Goal::LowDelay => WASTE_RATIO_LOW_DELAY,
         };
-        Reserve { waste_ratio_goal, price_log: PRICE_LOG_FIRST }
+        Reserve { waste_ratio_goal, price_log: PRICE_LOG_FIRST, spare: 0.0 }
     }
 
     /// Whether a repair symbol is to go before the next source symbol.
@@ -105,14 +110,22 @@ impl Reserve {
         (self.price_log.exp() * odds * odds).max(PRICE_MIN)
     }
 
-    /// Feedback tells that of `received` more frames, `useless` brought nothing; `spare` more could
-    /// have come, and nobody wanted to send them. What is in vain then takes nothing from anybody:
-    /// a flow that does not fill the air is repaired ahead of need, so that what it waits for, its
-    /// own acknowledgements above all, comes evenly.
-    pub(crate) fn note(&mut self, received: f64, spare: f64, useless: u16) {
-        let allowed = self.waste_ratio_goal * received + spare;
+    /// Feedback tells, so many round trips after the last one, that of `received` more frames,
+    /// `useless` brought nothing; `spare` more could have come, and nobody wanted to send them.
+    /// What is in vain then takes nothing from anybody: a flow that does not fill the air is
+    /// repaired ahead of need, so that what it waits for, its own acknowledgements above all, comes
+    /// evenly.
+    pub(crate) fn note(&mut self, round_trips: f64, received: f64, spare: f64, useless: u16) {
+        let faded = round_trips / SPARE_ROUND_TRIPS;
+        // As if it had come evenly since then; a long pause is told of at once.
+        let left = if faded > 0.0 { -(-faded).exp_m1() / faded } else { 1.0 };
+        self.spare = self.spare * (-faded).exp() + left * spare;
+        let useless = f64::from(useless);
+        let free = useless.min(self.spare);
+        self.spare -= free;
+        let allowed = self.waste_ratio_goal * received;
         // What is out of bounds must not have to come all the way back.
-        self.price_log = (self.price_log + GAIN * (f64::from(useless) - allowed))
+        self.price_log = (self.price_log + GAIN * (useless - free - allowed))
             .clamp(*PRICE_LOG.start(), *PRICE_LOG.end());
     }
 }

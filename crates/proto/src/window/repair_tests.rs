@@ -73,13 +73,24 @@ fn losses_on_a_short_way_are_waited_for_rather_than_foreseen() {
 }
 
 #[test]
-fn where_air_is_spare_repair_runs_ahead_of_need() {
-    let (busy, mut spare) = (Reserve::new(Goal::Throughput), Reserve::new(Goal::Throughput));
-    let mut frames = sources(60);
-    frames.extend([What::Coded; 10]);
-    let now = stakes(0, &frames, 0.1);
-    (0..100).for_each(|_| spare.note(5.0, 5.0, 0));
-    assert!(!busy.wants_repair(now, 0.1) && spare.wants_repair(now, 0.1));
+fn repair_in_vain_costs_nothing_where_as_much_air_was_spare_of_late() {
+    let now = stakes(0, &sources(12), 0.3);
+    let wants = |notes: &[(f64, f64, u16)]| {
+        let mut reserve = Reserve::new(Goal::Throughput);
+        assert!(reserve.wants_repair(now, 0.3));
+        for &(round_trips, spare, useless) in notes {
+            reserve.note(round_trips, 5.0, spare, useless);
+        }
+        reserve.wants_repair(now, 0.3)
+    };
+    assert!(!wants(&[(1.0, 0.0, 4); 50]), "what is in vain has its price");
+    assert!(wants(&[(1.0, 4.0, 4); 50]), "but not if the air was spare");
+    assert!(wants(&[(1.0, 200.0, 0), (1.0, 0.0, 150)]), "nor a round trip later");
+    assert!(!wants(&[(1.0, 200.0, 0), (100.0, 0.0, 150)]), "that does not last for ever");
+    assert!(
+        !wants(&[(1.0, 200.0, 0), (1.0, 0.0, 150), (1.0, 0.0, 150)]),
+        "and does not count twice"
+    );
 }
 
 /// How many repair symbols go ahead of so many packets that wait.
@@ -197,14 +208,14 @@ proptest! {
     #[test]
     fn no_waste_ever_ends_repair(
         notes in proptest::collection::vec(
-            (0u32..300, 0u32..300, any::<u16>()),
+            (0.0..100.0f64, 0u32..300, 0u32..300, any::<u16>()),
             0..60,
         ),
     ) {
         for goal in [Goal::Throughput, Goal::LowDelay] {
             let mut reserve = Reserve::new(goal);
-            for &(received, spare, useless) in &notes {
-                reserve.note(f64::from(received), f64::from(spare), useless);
+            for &(round_trips, received, spare, useless) in &notes {
+                reserve.note(round_trips, f64::from(received), f64::from(spare), useless);
             }
             prop_assert!(reserve.wants_repair(stakes(2, &[], 0.0), 0.0));
             prop_assert!(reserve.wants_repair(stakes(40, &sources(100), 0.3), 0.3));
@@ -245,7 +256,7 @@ fn waste(goal: Goal, loss_ratio: f64, ahead: usize) -> f64 {
         }
         received += 1.0 - loss_ratio;
         if frame % 5 == 0 {
-            reserve.note(received - told.1, 0.0, useless.wrapping_sub(told.0));
+            reserve.note(0.0, received - told.1, 0.0, useless.wrapping_sub(told.0));
             told = (useless, received);
             let frames = log.iter().map(|(sent, _)| sent);
             belief.restart((deficit, since), frames, loss_ratio, at(frame));

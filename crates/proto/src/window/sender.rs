@@ -124,6 +124,8 @@ pub(crate) struct WindowSender {
     idle_since: Option<Time>,
     /// Time without anything to send since feedback was taken last.
     idle: Duration,
+    /// Until when a pause is no air that could have been used.
+    made_up_until: Time,
     bulk: Bulk,
     spare: SpareAir,
     rtt: RttEstimator,
@@ -180,6 +182,7 @@ impl WindowSender {
             told_useless: None,
             idle_since: None,
             idle: Duration::ZERO,
+            made_up_until: now,
             bulk: Bulk::new(now),
             spare: SpareAir::new(now),
             rtt: RttEstimator::new(),
@@ -221,8 +224,10 @@ impl WindowSender {
         let sent = self.poll_symbol(now, counter, ingress, body, stats);
         if sent {
             self.end_idle(now);
-        } else {
-            self.idle_since.get_or_insert(now);
+        } else if self.idle_since.is_none() {
+            self.idle_since = Some(now);
+            // The frame before has its own time, and pauses that are short are made up for.
+            self.made_up_until = now + self.frame_time().max(PACE_BURST);
         }
         sent
     }
@@ -238,8 +243,7 @@ impl WindowSender {
         let Some(since) = self.idle_since.take() else { return };
         self.idle += now - since;
         self.bulk.note_empty(since, now - since, self.rtt.timeout());
-        // The frame before had its own time, and pauses that are short are made up for.
-        let lost = (now - since).saturating_sub(self.frame_time().max(PACE_BURST));
+        let lost = now - since.max(self.made_up_until.min(now));
         let round_trip = self.smoothed_round_trip();
         let frames = lost.min(round_trip).as_secs_f64() * self.rate.through_per_s();
         self.spare.note(now, round_trip, frames);
@@ -470,9 +474,9 @@ impl WindowSender {
             return; // Of this station's last run, or overtaken by newer feedback.
         }
         self.note_wait(now, ack);
-        self.last_ack_at = now;
+        let passed = now - core::mem::replace(&mut self.last_ack_at, now);
         self.timeouts_in_row = 0;
-        let idle = self.note_waste(now, ack);
+        let idle = self.note_waste(now, passed, ack);
         let all = self.told_counter.map_or(0, |told| ack.counter - told);
         self.told_counter = Some(ack.counter);
         self.follow_loss(ack.loss_ratio.clamp(0.0, LOSS_RATIO_MAX), all);
@@ -499,7 +503,7 @@ impl WindowSender {
         let (received_at_us, symbols) = (ack.received_at_us, told);
         let others = all.saturating_sub(symbols);
         let crossed = Crossed { received_at_us, peer_counter, symbols, others, idle };
-        self.note_sharing(crossed, ack.shares_air);
+        self.note_sharing(now, crossed, ack.shares_air);
         stats.shares_air = self.shares_air;
         self.told_frames = Some(ack.frames);
         self.read_bitmap(next, ack);
@@ -523,9 +527,9 @@ impl WindowSender {
         }
     }
 
-    /// Lets the reserve follow what was sent in vain. Returns how long there was nothing to send
-    /// since the feedback before.
-    fn note_waste(&mut self, now: Time, ack: &WindowAck) -> Duration {
+    /// Lets the reserve follow what was sent in vain since the feedback before, which is so long
+    /// ago. Returns how long there was nothing to send since then.
+    fn note_waste(&mut self, now: Time, passed: Duration, ack: &WindowAck) -> Duration {
         if self.idle_since.is_some() {
             self.end_idle(now);
             self.idle_since = Some(now);
@@ -538,14 +542,19 @@ impl WindowSender {
             let shared = if self.shares_air { 0.0 } else { 1.0 };
             let spare = shared * idle.as_secs_f64() * self.rate.through_per_s();
             let useless = ack.useless.wrapping_sub(told);
-            self.reserve.note(came * f64::from(frames), came * spare, useless);
+            let round_trips = passed.div_duration_f64(self.smoothed_round_trip());
+            self.reserve.note(round_trips, came * f64::from(frames), came * spare, useless);
         }
         self.told_useless = Some(ack.useless);
         idle
     }
 
     /// Learns whether both ways share the air, unless it was told; the peer may know better.
-    fn note_sharing(&mut self, crossed: Crossed, peer_says: bool) {
+    fn note_sharing(&mut self, now: Time, crossed: Crossed, peer_says: bool) {
+        if self.rate.tells_of_few(now) {
+            // What comes less then is this station's own doing, and hides what the peer's does.
+            self.sharing.restart();
+        }
         self.sharing.note(crossed, self.rtt.timeout());
         let found = self.sharing.is_shared() || peer_says;
         self.shares_air = self.params.half_duplex.unwrap_or(found);
@@ -586,6 +595,7 @@ impl WindowSender {
             }),
             lost: told.saturating_sub(came) as usize,
             limited,
+            shares_air: self.shares_air,
         };
         self.told_at_us = Some(ack.received_at_us);
         self.rate.note(now, sample, stats);
@@ -657,6 +667,7 @@ impl WindowSender {
         }
         self.told_end = self.coder.base();
         self.told_deficit = 0;
+        self.told_useless = None;
         self.lost_beyond.set(None);
         self.has_news = true;
         self.timeouts_in_row = 0;

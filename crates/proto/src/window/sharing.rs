@@ -84,7 +84,7 @@ impl Sharing {
         self.shared
     }
 
-    /// Counters start anew: what was begun to be counted is forgotten.
+    /// What was begun to be counted is forgotten: counters start anew, or say nothing.
     pub(crate) fn restart(&mut self) {
         self.interval = None;
     }

@@ -1,0 +1,141 @@
+//! What a sender makes of air that was spare: bursts of packets with pauses between them, a frame
+//! each millisecond, a round trip of 40 ms.
+
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use corridor_base::rand::{Rng, SeedableRng};
+use corridor_base::{Stream, Time};
+
+use super::receiver::WindowReceiver;
+use super::sender::WindowSender;
+use crate::config::CodingParams;
+use crate::egress::EgressQueue;
+use crate::ingress::IngressQueue;
+use crate::stats::Stats;
+use crate::wire::{WindowAck, WindowForm, WindowSymbol};
+
+const WAY: Duration = Duration::from_millis(20);
+const SYMBOL_SIZE_MAX: usize = 1_400;
+const BURSTS: usize = 40;
+
+struct Link {
+    sender: WindowSender,
+    receiver: WindowReceiver,
+    ingress: IngressQueue,
+    egress: EgressQueue,
+    stats: Stats,
+    now: Time,
+    counter: u32,
+    loss_ratio: f64,
+    draws: Stream,
+    frames: VecDeque<(Time, u32, Vec<u8>)>,
+    feedback: VecDeque<(Time, WindowAck)>,
+    /// The next source symbol that was not sent yet.
+    next: Option<u32>,
+}
+
+impl Link {
+    fn new(loss_ratio: f64, half_duplex: bool) -> Self {
+        let params = CodingParams { half_duplex: Some(half_duplex), ..CodingParams::window() };
+        let rng = Stream::from_seed([1; 32]);
+        let sender = WindowSender::new(params, SYMBOL_SIZE_MAX, rng, Time::ZERO).unwrap();
+        let (field, deadline) = (params.field, params.delivery_deadline);
+        let (window_size, interval) = (params.window_size, params.ack_interval);
+        let base = sender.base();
+        let receiver =
+            WindowReceiver::new(field, window_size, base, SYMBOL_SIZE_MAX, deadline, interval);
+        Link {
+            sender,
+            receiver: receiver.unwrap(),
+            ingress: IngressQueue::fifo(1_000),
+            egress: EgressQueue::default(),
+            stats: Stats::default(),
+            now: Time::ZERO,
+            counter: 0,
+            loss_ratio,
+            draws: Stream::from_seed([2; 32]),
+            frames: VecDeque::new(),
+            feedback: VecDeque::new(),
+            next: None,
+        }
+    }
+
+    /// Whether a frame went in the next millisecond, and if so, whether it was repair.
+    fn step(&mut self) -> Option<bool> {
+        self.now += Duration::from_millis(1);
+        while let Some((_, counter, body)) = self.frames.pop_front_if(|(at, ..)| *at <= self.now) {
+            let symbol = WindowSymbol::parse(&body).unwrap();
+            let (egress, stats) = (&mut self.egress, &mut self.stats);
+            self.receiver.handle_symbol(self.now, counter, &symbol, egress, stats);
+        }
+        if self.receiver.ack_due().is_some_and(|due| due <= self.now)
+            && let Some(ack) = self.receiver.take_ack(self.now, self.loss_ratio, false)
+        {
+            self.feedback.push_back((self.now + WAY, ack));
+        }
+        while let Some((_, ack)) = self.feedback.pop_front_if(|(at, _)| *at <= self.now) {
+            self.sender.handle_ack(self.now, 0, &ack, &mut self.stats);
+        }
+        self.sender.handle_timeout(self.now, &mut self.stats);
+        let mut body = Vec::new();
+        let (ingress, stats) = (&mut self.ingress, &mut self.stats);
+        if !self.sender.poll(self.now, (self.counter, false), ingress, &mut body, stats) {
+            return None;
+        }
+        let is_repair = match WindowSymbol::parse(&body).unwrap().form {
+            WindowForm::Source { id, .. } if self.next.is_none_or(|next| next == id) => {
+                self.next = Some(id.wrapping_add(1));
+                false
+            }
+            WindowForm::Source { .. } | WindowForm::Coded { .. } => true,
+        };
+        if f64::from(self.draws.next_u32()) / 2f64.powi(32) >= self.loss_ratio {
+            self.frames.push_back((self.now + WAY, self.counter, body));
+        }
+        self.counter += 1;
+        Some(is_repair)
+    }
+
+    /// Repair that goes while packets of a burst wait, in its first four frames, per burst.
+    fn ahead(mut self, packets: usize) -> f64 {
+        let mut ahead = 0;
+        for _ in 0..BURSTS {
+            for _ in 0..packets {
+                assert!(self.ingress.push(self.now, &[0; 1_000], &mut self.stats));
+            }
+            for _ in 0..4 {
+                let waits = !self.ingress.is_empty();
+                ahead += usize::from(self.step() == Some(true) && waits);
+            }
+            (0..2 * packets + 100).for_each(|_| {
+                self.step();
+            });
+        }
+        f64::from(ahead as u32) / BURSTS as f64
+    }
+}
+
+#[test]
+fn repair_goes_ahead_of_a_short_burst_after_a_pause() {
+    let ahead = Link::new(0.3, false).ahead(8);
+    assert!(ahead > 0.8, "{ahead} per burst");
+}
+
+#[test]
+fn where_nothing_is_lost_none_does() {
+    assert_eq!(Link::new(0.0, false).ahead(8), 0.0);
+}
+
+#[test]
+fn on_shared_air_none_does_either() {
+    let (shared, separate) = (Link::new(0.3, true).ahead(8), Link::new(0.3, false).ahead(8));
+    assert!(shared < separate / 4.0, "{shared} and {separate} per burst");
+}
+
+#[test]
+fn a_long_burst_takes_the_air_itself() {
+    let (long, short) = (Link::new(0.3, false).ahead(400), Link::new(0.3, false).ahead(8));
+    // Some is wanted whatever waits.
+    assert!(long < 0.7 * short, "{long} and {short} per burst");
+}
