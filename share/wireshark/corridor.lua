@@ -180,8 +180,8 @@ field("window_ack_useless", uint16, "window.ack.useless", "Symbols so far that b
 field("window_ack_shares_air", uint8, "window.ack.shares_air", "Both ways share the air", base.DEC,
   nil, 0x80)
 field("window_ack_length", uint8, "window.ack.length", "Length of the bitmap", base.DEC, nil, 0x7f)
-field("window_ack_bitmap", bytes, "window.ack.bitmap", "Bitmap of missing symbols, lowest bit first")
-field("window_ack_missing", uint16, "window.ack.missing", "Symbols said to be missing")
+field("window_ack_bitmap", bytes, "window.ack.bitmap", "Bitmap of needed symbols, lowest bit first")
+field("window_ack_needed", uint16, "window.ack.needed", "Symbols said to be needed")
 
 -- REPORT.
 field("report_count", uint8, "report.count", "Encoders heard")
@@ -865,16 +865,16 @@ local function dissect_window_ack_fields(c, tree)
   elseif deficit > span then
     return nil, "says that " .. deficit .. " of " .. span .. " symbols are lacking"
   end
-  local missing = 0
+  local needed = 0
   if length > 0 then
     local bitmap = take(c, length)
     if bitmap == nil then
       return nil, "ends early"
     end
     tree:add(F.window_ack_bitmap, bitmap)
-    missing = bits_set_before(bitmap, span)
+    needed = bits_set_before(bitmap, span)
   end
-  generated(tree, "window_ack_missing", missing)
+  generated(tree, "window_ack_needed", needed)
   return string.format("next %.0f deficit %d loss %.0f %%", first, deficit, 100 * loss)
 end
 

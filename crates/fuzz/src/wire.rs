@@ -78,11 +78,11 @@ fn window_ack(bytes: &[u8]) {
     let Some((ack, rest)) = WindowAck::parse(bytes) else { return };
     let mut written = Vec::new();
     ack.write(&mut written);
-    assert_eq!(written.len(), WINDOW_ACK_LEN + ack.missing.len());
+    assert_eq!(written.len(), WINDOW_ACK_LEN + ack.needed.len());
     written.extend_from_slice(rest);
     assert_eq!(written, bytes);
-    let told = usize::from(ack.span).min(8 * ack.missing.len());
+    let told = usize::from(ack.span).min(8 * ack.needed.len());
     for ahead in [0, 1, told / 2, told.saturating_sub(1), told, told + 1, usize::MAX] {
-        assert_eq!(ack.is_missing(ahead).is_some(), ahead < told);
+        assert_eq!(ack.is_needed(ahead).is_some(), ahead < told);
     }
 }

@@ -1,7 +1,7 @@
 //! Window mode: a systematic sliding window between two endpoints on one hop.
 //!
 //! Packets leave uncoded at once; what gets lost is repaired, by copies where feedback says what is
-//! missing, by coded symbols where it cannot know yet. [`sender`] is step 2 of a packet's way,
+//! needed, by coded symbols where it cannot know yet. [`sender`] is step 2 of a packet's way,
 //! [`receiver`] step 5.
 
 mod belief;
@@ -9,6 +9,8 @@ mod bulk;
 pub(crate) mod headers;
 #[cfg(test)]
 mod headers_tests;
+mod needs;
+mod prefix;
 mod rate;
 #[cfg(test)]
 mod rate_tests;
@@ -21,3 +23,4 @@ pub(crate) mod sender;
 mod sender_tests;
 mod sent;
 mod sharing;
+mod sources;

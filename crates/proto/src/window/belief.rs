@@ -9,6 +9,7 @@ use core::time::Duration;
 
 use corridor_base::Time;
 
+use super::prefix::Prefix;
 use super::sent::{Sent, What};
 
 /// A deficit less likely than this is left out.
@@ -44,24 +45,31 @@ pub(crate) struct Belief {
     /// Deficits from `first` on.
     cases: Vec<Case>,
     first: usize,
+    /// What was needed of what feedback told of.
+    prefix: Prefix,
     origin: Time,
     credit: usize,
 }
 
+/// What a wait weighs, which is given in round trips.
+pub(crate) type Weigh = fn(f64) -> f64;
+
 /// What is at stake with a repair symbol that is sent now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Stakes {
-    /// Mean square of the time that the receiver will have waited, in round trips, which is none
-    /// where it lacks nothing. All that came in that time waits: it is what all of it has waited.
+    /// Mean weight of the time that the receiver will have waited, none where it lacks nothing.
     pub(crate) waiting: f64,
     /// Probability that it lacks nothing, and the repair is in vain.
     pub(crate) vain: f64,
+    /// Probability that a copy of the first symbol that was needed, and is not on its way again, is
+    /// in vain: that symbol was decoded meanwhile.
+    pub(crate) vain_copy: f64,
 }
 
 impl Belief {
     pub(crate) fn new(now: Time) -> Self {
         let none = Case { probability: 1.0, since: 0.0 };
-        Belief { cases: vec![none], first: 0, origin: now, credit: 0 }
+        Belief { cases: vec![none], first: 0, prefix: Prefix::new(0), origin: now, credit: 0 }
     }
 
     /// Begins anew: the receiver lacked so many, has waited for the oldest since then, and these
@@ -77,6 +85,7 @@ impl Belief {
         self.first = deficit;
         self.cases.clear();
         self.cases.push(Case { probability: 1.0, since: self.seconds(since) });
+        self.prefix.restart(deficit);
         frames.for_each(|sent| self.add(sent, loss_ratio));
         self.credit = 0;
     }
@@ -89,32 +98,43 @@ impl Belief {
     /// there are very many, it is not done for each feedback.
     pub(crate) fn affords(&mut self, frames: usize) -> bool {
         self.credit = self.credit.saturating_add(STEPS);
-        self.credit >= frames * self.cases.len()
+        self.credit >= frames * (self.cases.len() + self.prefix.len())
     }
 
     /// A frame goes.
     pub(crate) fn add(&mut self, sent: &Sent, loss_ratio: f64) {
         self.credit = self.credit.saturating_add(STEPS);
-        if !matches!(sent.what, What::Source(_)) {
-            return self.add_repair(loss_ratio);
+        match sent.what {
+            What::Source(_) => {
+                if self.first == 0 {
+                    // Whoever lacks nothing begins to wait with this one.
+                    self.cases[0].since = self.cases[0].probability * self.seconds(sent.at);
+                }
+                self.prefix.add_source(loss_ratio);
+                self.shift(loss_ratio);
+            }
+            What::Coded => {
+                self.prefix.add_coded(loss_ratio);
+                self.add_repair(1.0 - loss_ratio);
+            }
+            What::Copy => {
+                let needed = 1.0 - self.prefix.decoded();
+                self.prefix.add_copy(loss_ratio);
+                self.add_repair((1.0 - loss_ratio) * needed);
+            }
         }
-        if self.first == 0 {
-            // Whoever lacks nothing begins to wait with this one.
-            self.cases[0].since = self.cases[0].probability * self.seconds(sent.at);
-        }
-        self.shift(loss_ratio);
     }
 
-    /// Repair lowers what is lacking; where nothing is, it changes nothing.
-    fn add_repair(&mut self, loss_ratio: f64) {
+    /// Repair lowers what is lacking with this probability; where nothing is, it changes nothing.
+    fn add_repair(&mut self, probability: f64) {
         if self.first > 0 {
             self.first -= 1;
-            return self.shift(loss_ratio);
+            return self.shift(1.0 - probability);
         }
         for at in 0..self.cases.len() {
             let more = self.cases.get(at + 1).copied().unwrap_or_default();
-            let kept = if at == 0 { 1.0 } else { loss_ratio };
-            self.cases[at] = self.cases[at].mixed(kept, more, 1.0 - loss_ratio);
+            let kept = if at == 0 { 1.0 } else { 1.0 - probability };
+            self.cases[at] = self.cases[at].mixed(kept, more, probability);
         }
         self.trim();
     }
@@ -142,15 +162,15 @@ impl Belief {
     }
 
     /// What is at stake now.
-    pub(crate) fn stakes(&self, now: Time, round_trip: Duration) -> Stakes {
+    pub(crate) fn stakes(&self, now: Time, round_trip: Duration, weigh: Weigh) -> Stakes {
         let now = self.seconds(now);
         let lacking = usize::from(self.first == 0);
         let likely = |case: &&Case| case.probability >= NEGLIGIBLE;
         let waiting = self.cases.iter().skip(lacking).filter(likely).map(|case| {
             let waited = (now - case.since / case.probability) / round_trip.as_secs_f64();
-            case.probability * waited.max(WAIT_MIN).powi(2)
+            case.probability * weigh(waited.max(WAIT_MIN))
         });
         let vain = if self.first == 0 { self.cases[0].probability } else { 0.0 };
-        Stakes { waiting: waiting.sum(), vain }
+        Stakes { waiting: waiting.sum(), vain, vain_copy: self.prefix.decoded() }
     }
 }

@@ -13,6 +13,7 @@ use corridor_base::Time;
 use corridor_codec::{CodecError, Coefficients, Field, WindowDecoder, WindowOutcome, widen_id};
 
 use super::headers::Contexts;
+use super::needs::Held;
 use crate::bounds::{WINDOW_ACK_INTERVAL_MIN, WINDOW_GAPS_MAX};
 use crate::egress::EgressQueue;
 use crate::stats::Stats;
@@ -51,6 +52,10 @@ pub(crate) struct WindowReceiver {
     in_order: InOrder,
     /// When the ids up to each of these ends were first heard of.
     noted: VecDeque<(u64, Time)>,
+    /// Coded symbols that are not used up: at most as many as the window has symbols.
+    held: Held,
+    /// Symbols that have to come once more, as told last.
+    needed: Vec<u64>,
     /// Newest frame with a symbol, and when it came.
     heard: Option<(u32, Time)>,
     frames: u32,
@@ -85,6 +90,8 @@ impl WindowReceiver {
             next,
             in_order: InOrder::new(symbol_size_max),
             noted: VecDeque::new(),
+            held: Held::default(),
+            needed: Vec::new(),
             heard: None,
             frames: 0,
             frames_told: 0,
@@ -114,7 +121,12 @@ impl WindowReceiver {
         let end_before = self.decoder.end();
         let useless_before = self.useless;
         match self.add(counter, received, egress, stats) {
-            Ok(WindowOutcome::Innovative) => stats.symbols_innovative += 1,
+            Ok(WindowOutcome::Innovative) => {
+                stats.symbols_innovative += 1;
+                if let WindowForm::Coded { first, count } = received.form {
+                    self.held.add(widen_id(first, end_before) + u64::from(count.get()));
+                }
+            }
             Ok(WindowOutcome::Dependent) => {
                 stats.symbols_dependent += 1;
                 self.useless = self.useless.wrapping_add(1);
@@ -132,6 +144,7 @@ impl WindowReceiver {
             self.note_end(now);
         }
         self.deliver(egress, stats);
+        self.forget_used_up();
         self.schedule_ack(now, self.useless != useless_before);
     }
 
@@ -191,6 +204,11 @@ impl WindowReceiver {
         }
     }
 
+    /// Coded symbols are used up where all that they are about is decoded, or let go of.
+    fn forget_used_up(&mut self) {
+        self.held.retain_newest(self.decoder.missing_count() - self.decoder.deficit());
+    }
+
     /// Delivers in order what there is before `until`, and counts what there is not.
     fn pass_over(&mut self, until: u64, egress: &mut EgressQueue, stats: &mut Stats) {
         self.deliver(egress, stats);
@@ -205,6 +223,7 @@ impl WindowReceiver {
         self.in_order.give_up(until.saturating_sub(self.next), stats);
         self.next = self.next.max(until);
         self.decoder.advance_to(until);
+        self.forget_used_up();
         self.deliver(egress, stats);
     }
 
@@ -299,10 +318,12 @@ impl WindowReceiver {
         self.frames_told = self.frames;
         let span = self.decoder.end().saturating_sub(self.next) as u16;
         let len = self.ack_len() - WINDOW_ACK_LEN;
-        let mut missing: ArrayVec<u8, WINDOW_BITMAP_LEN_MAX> = (0..len).map(|_| 0).collect();
-        for ahead in 0..usize::from(span).min(8 * WINDOW_BITMAP_LEN_MAX) {
-            if !self.decoder.is_decoded(self.next + ahead as u64) {
-                missing[ahead / 8] |= 1 << (ahead % 8);
+        let missing = (self.next..self.decoder.end()).filter(|&id| !self.decoder.is_decoded(id));
+        self.held.needed(missing, &mut self.needed);
+        let mut needed: ArrayVec<u8, WINDOW_BITMAP_LEN_MAX> = (0..len).map(|_| 0).collect();
+        for ahead in self.needed.iter().map(|id| (id - self.next) as usize) {
+            if let Some(byte) = needed.get_mut(ahead / 8) {
+                *byte |= 1 << (ahead % 8);
             }
         }
         Some(WindowAck {
@@ -316,7 +337,7 @@ impl WindowReceiver {
             deficit: (self.decoder.deficit() as u16).min(span),
             useless: self.useless,
             shares_air,
-            missing,
+            needed,
         })
     }
 

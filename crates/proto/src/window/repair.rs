@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use corridor_base::Time;
 
-use super::belief::Stakes;
+use super::belief::{Stakes, Weigh};
 use crate::config::Goal;
 
 /// What is known and what is expected of the receiver.
@@ -52,12 +52,6 @@ impl Outlook {
     pub(crate) fn welcomes_repair(&self) -> bool {
         self.expected_deficit() + DEVIATIONS_IDLE * self.deviation() >= NEEDED
     }
-
-    /// Whether a copy of a missing symbol that has none on its way serves better than a coded
-    /// symbol: where more is missing than can come, it is of use by itself.
-    pub(crate) fn prefers_copy(&self) -> bool {
-        self.deficit > self.repairs
-    }
 }
 
 /// Holds back repair so that no more than a set share of the capacity is spent on symbols that
@@ -67,6 +61,8 @@ impl Outlook {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reserve {
     waste_ratio_goal: f64,
+    weigh: Weigh,
+    copy_worth: f64,
     /// Logarithm of the price of a symbol in vain, less what follows from the loss ratio.
     price_log: f64,
     /// Frames that could have come of late, and nobody wanted to send.
@@ -77,6 +73,10 @@ pub(crate) struct Reserve {
 const WASTE_RATIO_THROUGHPUT: f64 = 0.032;
 /// The same where delay matters more.
 const WASTE_RATIO_LOW_DELAY: f64 = 0.095;
+/// What a copy that is of use is worth, in coded symbols that are: it delivers something at once.
+const COPY_WORTH_THROUGHPUT: f64 = 3.0;
+/// The same where delay matters more.
+const COPY_WORTH_LOW_DELAY: f64 = 2.0;
 /// What a symbol in vain adds to the logarithm of the price.
 const GAIN: f64 = 0.03;
 /// Bounds of that logarithm.
@@ -89,18 +89,52 @@ const SPARE_ROUND_TRIPS: f64 = 10.0;
 /// Least price: losses that are rare enough are waited for.
 const PRICE_MIN: f64 = 0.05;
 
+/// A wait to the power of 1.5.
+fn weigh_throughput(round_trips: f64) -> f64 {
+    round_trips * round_trips.sqrt()
+}
+
 impl Reserve {
     pub(crate) fn new(goal: Goal) -> Self {
-        let waste_ratio_goal = match goal {
-            Goal::Throughput => WASTE_RATIO_THROUGHPUT,
-            Goal::LowDelay => WASTE_RATIO_LOW_DELAY,
-        };
-        Reserve { waste_ratio_goal, price_log: PRICE_LOG_FIRST, spare: 0.0 }
+        let price_log = PRICE_LOG_FIRST;
+        match goal {
+            Goal::Throughput => Reserve {
+                waste_ratio_goal: WASTE_RATIO_THROUGHPUT,
+                weigh: weigh_throughput,
+                copy_worth: COPY_WORTH_THROUGHPUT,
+                price_log,
+                spare: 0.0,
+            },
+            Goal::LowDelay => Reserve {
+                waste_ratio_goal: WASTE_RATIO_LOW_DELAY,
+                weigh: f64::sqrt,
+                copy_worth: COPY_WORTH_LOW_DELAY,
+                price_log,
+                spare: 0.0,
+            },
+        }
+    }
+
+    /// What waits weigh: more than in proportion where the longest count, less where the usual ones
+    /// do.
+    pub(crate) fn weigh(&self) -> Weigh {
+        self.weigh
     }
 
     /// Whether a repair symbol is to go before the next source symbol.
     pub(crate) fn wants_repair(&self, stakes: Stakes, loss_ratio: f64) -> bool {
         stakes.waiting > self.price(loss_ratio) * stakes.vain
+    }
+
+    /// Whether repair is to be a copy of the first symbol that is needed and not on its way again,
+    /// rather than a coded symbol. The copy is in vain as soon as what was needed is decoded, while
+    /// a coded symbol may be of use for what was lost since. But one that is of use lets everything
+    /// before the next needed symbol be delivered; a coded symbol nothing until nothing is lacking.
+    pub(crate) fn prefers_copy(&self, stakes: Stakes, loss_ratio: f64) -> bool {
+        let waiting = stakes.waiting / (1.0 - stakes.vain).max(f64::MIN_POSITIVE);
+        let price = self.price(loss_ratio);
+        let value = |worth: f64, vain: f64| worth * waiting * (1.0 - vain) - price * vain;
+        value(self.copy_worth, stakes.vain_copy) > value(1.0, stakes.vain)
     }
 
     /// Repair that is needed often is in vain often: the price at which a set share of the capacity

@@ -29,7 +29,7 @@ fn stakes(deficit: usize, frames: &[What], loss_ratio: f64) -> Stakes {
         .collect();
     let mut belief = Belief::new(Time::ZERO);
     belief.restart((deficit, at(round_trip)), log.iter(), loss_ratio, at(2 * round_trip));
-    belief.stakes(at(2 * round_trip), Duration::from_millis(round_trip as u64))
+    belief.stakes(at(2 * round_trip), Duration::from_millis(round_trip as u64), |wait| wait * wait)
 }
 
 fn sources(count: u64) -> Vec<What> {
@@ -43,7 +43,7 @@ fn nothing_is_repaired_where_nothing_is_lost() {
         for count in [0, 1, 10, 1_000] {
             assert!(!reserve.wants_repair(stakes(0, &sources(count), 0.0), 0.0));
             let clean = outlook(0, count as usize, 0, 0.0);
-            assert!(!clean.welcomes_repair() && !clean.prefers_copy());
+            assert!(!clean.welcomes_repair());
         }
     }
 }
@@ -52,9 +52,23 @@ fn nothing_is_repaired_where_nothing_is_lost() {
 fn what_is_known_to_be_missing_is_sent_again_once() {
     let reserve = Reserve::new(Goal::Throughput);
     assert!(reserve.wants_repair(stakes(1, &[], 0.1), 0.1));
-    assert!(outlook(1, 0, 0, 0.1).prefers_copy());
+    assert!(reserve.prefers_copy(stakes(1, &[], 0.1), 0.1));
     assert!(!reserve.wants_repair(stakes(1, &[What::Copy], 0.1), 0.1));
-    assert!(!outlook(1, 0, 1, 0.1).prefers_copy());
+}
+
+#[test]
+fn a_copy_goes_where_hardly_anything_can_have_made_it_useless() {
+    let reserve = Reserve::new(Goal::Throughput);
+    let prefers = |deficit, repairs: usize| {
+        let mut frames = sources(60);
+        frames.splice(0..0, vec![What::Coded; repairs]);
+        reserve.prefers_copy(stakes(deficit, &frames, 0.3), 0.3)
+    };
+    // Nothing was known to be lacking: there is nothing to copy.
+    assert!(!prefers(0, 0));
+    assert!(prefers(1, 0) && prefers(5, 3) && prefers(5, 5) && prefers(20, 25));
+    // Where as much repair is on its way as would do, all of it may have been decoded meanwhile.
+    assert!(!prefers(1, 8) && !prefers(5, 20) && !prefers(20, 60));
 }
 
 #[test]
@@ -138,7 +152,7 @@ fn what_was_spare_is_forgotten_however_often_it_is_looked_at() {
 #[test]
 fn beliefs_are_what_all_outcomes_together_give() {
     let loss_ratio: f64 = 0.3;
-    let frames = [What::Source(0), What::Coded, What::Source(1), What::Source(2), What::Copy];
+    let frames = [What::Source(0), What::Coded, What::Source(1), What::Source(2), What::Coded];
     for deficit in 0..4usize {
         let (mut vain, mut waiting) = (0.0, 0.0);
         // Probability and sum of the beginnings by deficit in the end, in frames before now.
@@ -153,7 +167,7 @@ fn beliefs_are_what_all_outcomes_together_give() {
                         since = if lacks == 0 { 5.0 - at as f64 } else { since };
                         lacks += 1;
                     }
-                    (What::Copy | What::Coded, false) => lacks = lacks.saturating_sub(1),
+                    (What::Coded, false) => lacks = lacks.saturating_sub(1),
                     _ => {}
                 }
             }
@@ -235,7 +249,8 @@ fn waste(goal: Goal, loss_ratio: f64, ahead: usize) -> f64 {
     let round_trip = Duration::from_millis(ahead as u64 + 1);
     let (mut belief, mut since) = (Belief::new(Time::ZERO), Time::ZERO);
     for frame in 0..100_000u32 {
-        let repair = reserve.wants_repair(belief.stakes(at(frame), round_trip), loss_ratio);
+        let repair =
+            reserve.wants_repair(belief.stakes(at(frame), round_trip, reserve.weigh()), loss_ratio);
         let what = if repair { What::Coded } else { What::Source(0) };
         let sent = Sent { counter: frame, at: at(frame), what, held: false, len: 1_000 };
         belief.add(&sent, loss_ratio);

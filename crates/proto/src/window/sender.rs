@@ -1,7 +1,7 @@
 //! The way of a packet, step 2 in window mode: from packets to source symbols to frames.
 //!
 //! 1. A repair symbol goes first where the receiver's waiting is worth the risk that it comes in
-//!    vain ([`Reserve`]): a copy of the oldest symbol known to be missing, or a coded symbol over
+//!    vain ([`Reserve`]): a copy of the oldest symbol known to be needed, or a coded symbol over
 //!    all that is unacknowledged.
 //! 2. Otherwise the next packets from the ingress queue become a source symbol, sent uncoded.
 //! 3. With no packets waiting, the free air takes repair symbols that may be needed.
@@ -24,6 +24,7 @@ use super::receiver::ack_interval;
 use super::repair::{Outlook, Reserve, SpareAir};
 use super::sent::{Sent, SentLog, What};
 use super::sharing::{Crossed, Sharing};
+use super::sources::{Fate, Source};
 use crate::bounds::{
     PACE_BURST, WINDOW_ACK_INTERVAL_MIN, WINDOW_SILENCE_MAX, WINDOW_TIMEOUT_MAX, WINDOW_TIMEOUT_MIN,
 };
@@ -75,26 +76,6 @@ const LONG_DIVISOR: usize = 2;
 const LONG_LEN_PARTS: f64 = 64.0;
 /// The sender gives a symbol up after so many of the receiver's deadlines: the receiver goes first.
 const DEADLINES_TO_GIVE_UP: u32 = 2;
-
-/// A source symbol that is not acknowledged.
-struct Source {
-    added_at: Time,
-    /// Frame that carried it last; `None`: none of this session.
-    counter: Option<u32>,
-    packets: u16,
-    fate: Fate,
-}
-
-/// What is known of a source symbol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    /// On its way, or told of too vaguely.
-    Unknown,
-    /// The receiver said that it lacks it, or silence does.
-    Missing,
-    /// The receiver has it.
-    Received,
-}
 
 /// Sends one flow: this station's packets to its peer.
 pub(crate) struct WindowSender {
@@ -262,10 +243,7 @@ impl WindowSender {
             if ingress.is_empty() {
                 self.note_spare(now);
             }
-            match self.lying_still() {
-                Some(at) => self.emit_copy(now, counter, at, body, stats),
-                None => self.emit_coded(now, counter, body, stats),
-            }
+            self.emit_repair(now, counter, self.lying_still(), body, stats);
             return true;
         }
         // When all that could be asked with was given up, a new symbol asks.
@@ -286,11 +264,7 @@ impl WindowSender {
             } else if !wanted {
                 self.note_spare(now);
             }
-            let copy = if outlook.prefers_copy() { self.lying_still() } else { None };
-            match copy {
-                Some(at) => self.emit_copy(now, counter, at, body, stats),
-                None => self.emit_coded(now, counter, body, stats),
-            }
+            self.emit_repair(now, counter, self.copy_at(stakes), body, stats);
             return true;
         }
         has_new && self.emit_source(now, counter, ingress, body, stats)
@@ -340,7 +314,7 @@ impl WindowSender {
             self.belief.restart(known, self.log.frames(), self.loss_ratio, now);
         }
         let rtt = self.rtt.timeout().max(WINDOW_ACK_INTERVAL_MIN);
-        self.belief.stakes(now, rtt)
+        self.belief.stakes(now, rtt, self.reserve.weigh())
     }
 
     fn outlook(&self) -> Outlook {
@@ -356,8 +330,8 @@ impl WindowSender {
     fn deficit(&self) -> usize {
         let count = || {
             let beyond = self.told_end.saturating_sub(self.coder.base()) as usize;
-            let missing = |source: &&Source| source.fate == Fate::Missing;
-            self.sources.iter().skip(beyond).filter(missing).count()
+            let needed = |source: &&Source| source.fate == Fate::Needed;
+            self.sources.iter().skip(beyond).filter(needed).count()
         };
         let lost_beyond = self.lost_beyond.get().unwrap_or_else(count);
         debug_assert_eq!(lost_beyond, count(), "it is forgotten with every change");
@@ -397,33 +371,43 @@ impl WindowSender {
         true
     }
 
-    /// Position of the oldest symbol that is known to be missing and has no copy on its way.
+    /// Position of the symbol to copy, where that serves better than a coded symbol.
+    fn copy_at(&self, stakes: Stakes) -> Option<usize> {
+        let copies = self.reserve.prefers_copy(stakes, self.loss_ratio);
+        if copies { self.lying_still() } else { None }
+    }
+
+    /// Position of the oldest symbol that is known to be needed and has no copy on its way.
     fn lying_still(&self) -> Option<usize> {
         let told = self.told_counter;
         self.sources.iter().position(|source| {
-            source.fate == Fate::Missing && (source.counter.is_none() || source.counter <= told)
+            source.fate == Fate::Needed && (source.counter.is_none() || source.counter <= told)
         })
     }
 
-    fn emit_copy(
+    /// A copy of the symbol at this position, or a coded symbol over all that is unacknowledged.
+    fn emit_repair(
         &mut self,
         now: Time,
         counter: u32,
-        at: usize,
+        copy: Option<usize>,
         body: &mut Vec<u8>,
         stats: &mut Stats,
     ) {
-        self.sources[at].counter = Some(counter);
-        self.write_source(self.coder.base() + at as u64, body);
-        stats.copies_sent += 1;
-        self.note_sent(now, counter, What::Copy, body.len());
-    }
-
-    /// A coded symbol over all that is unacknowledged.
-    fn emit_coded(&mut self, now: Time, counter: u32, body: &mut Vec<u8>, stats: &mut Stats) {
-        self.write_coded(counter, body);
-        stats.coded_frames_sent += 1;
-        self.note_sent(now, counter, What::Coded, body.len());
+        let what = match copy {
+            Some(at) => {
+                self.sources[at].counter = Some(counter);
+                self.write_source(self.coder.base() + at as u64, body);
+                stats.copies_sent += 1;
+                What::Copy
+            }
+            None => {
+                self.write_coded(counter, body);
+                stats.coded_frames_sent += 1;
+                What::Coded
+            }
+        };
+        self.note_sent(now, counter, what, body.len());
     }
 
     fn write_source(&self, id: u64, body: &mut Vec<u8>) {
@@ -630,8 +614,10 @@ impl WindowSender {
         self.lost_beyond.set(None);
         self.has_news = true;
         for (at, source) in self.sources.iter_mut().enumerate() {
-            match ack.is_missing(at + skip) {
-                Some(true) => source.fate = Fate::Missing,
+            match ack.is_needed(at + skip) {
+                Some(true) => source.fate = Fate::Needed,
+                // What stands for it may be about symbols that were given up here.
+                Some(false) if skip > 0 => source.fate = Fate::Doubtful,
                 Some(false) => source.fate = Fate::Received,
                 None => break,
             }
@@ -651,7 +637,7 @@ impl WindowSender {
         if let Some(source) = at.and_then(|at| self.sources.get_mut(at as usize))
             && source.fate == Fate::Unknown
         {
-            source.fate = Fate::Missing;
+            source.fate = Fate::Needed;
             self.lost_beyond.set(None);
             self.has_news = true;
         }
@@ -662,7 +648,7 @@ impl WindowSender {
         self.restart_session();
         self.contexts.clear();
         for source in &mut self.sources {
-            source.fate = Fate::Missing;
+            source.fate = Fate::Needed;
             source.added_at = now;
         }
         self.told_end = self.coder.base();
@@ -684,7 +670,7 @@ impl WindowSender {
         for source in &mut self.sources {
             source.counter = None;
             if source.fate == Fate::Unknown {
-                source.fate = Fate::Missing;
+                source.fate = Fate::Needed;
             }
         }
     }
@@ -769,20 +755,26 @@ impl WindowSender {
     fn give_up_overdue(&mut self, now: Time, stats: &mut Stats) {
         let patience = self.patience();
         while let Some(source) = self.sources.front() {
-            if source.fate != Fate::Received && source.added_at + patience > now {
+            if source.added_at + patience > now {
                 return;
             }
+            let next = self.coder.base() + 1;
             if source.fate != Fate::Received {
                 stats.packets_given_up += u64::from(source.packets);
-                // The receiver passes over it, if it has not, and forgets all headers.
-                self.contexts.clear();
+                let told = next <= self.told_end && source.fate != Fate::Doubtful;
+                self.told_deficit = self.told_deficit.saturating_sub(usize::from(told));
+                self.forget_with_given_up();
             }
-            let next = self.coder.base() + 1;
-            self.told_deficit = self.told_deficit.saturating_sub(usize::from(
-                self.coder.base() < self.told_end && source.fate != Fate::Received,
-            ));
             self.advance(next);
         }
+    }
+
+    /// The receiver passes over what is given up, if it has not, and forgets all headers. Coded
+    /// symbols that it holds may be about that, and stand for nothing any more.
+    fn forget_with_given_up(&mut self) {
+        self.contexts.clear();
+        let received = self.sources.iter_mut().filter(|source| source.fate == Fate::Received);
+        received.for_each(|source| source.fate = Fate::Doubtful);
     }
 
     /// When `handle_timeout` has something to do.

@@ -14,7 +14,7 @@ use super::{Reader, write_ratio};
 
 /// Bytes of a body before the symbol.
 pub const WINDOW_SYMBOL_LEN: usize = 6;
-/// Most bytes of the bitmap in a [`WindowAck`]: symbols of which it tells apart what is missing.
+/// Most bytes of the bitmap in a [`WindowAck`]: symbols of which it tells apart what is needed.
 pub const WINDOW_BITMAP_LEN_MAX: usize = 64;
 /// Bytes of a [`WindowAck`] before the bitmap.
 pub const WINDOW_ACK_LEN: usize = 27;
@@ -104,9 +104,11 @@ pub struct WindowAck {
     pub useless: u16,
     /// Both ways share the air, as far as this station can tell from its own frames.
     pub shares_air: bool,
-    /// One bit for each id from `next` on, lowest bit first: missing. What is beyond is not told;
-    /// at most [`WINDOW_BITMAP_LEN_MAX`] bytes.
-    pub missing: ArrayVec<u8, WINDOW_BITMAP_LEN_MAX>,
+    /// One bit for each id from `next` on, lowest bit first: needed, which is to be missing while
+    /// no coded symbol held stands for it. Each of the latter stands for the newest missing symbol
+    /// that it is about, so with the first needed one everything before the second can be decoded.
+    /// What is beyond is not told; at most [`WINDOW_BITMAP_LEN_MAX`] bytes.
+    pub needed: ArrayVec<u8, WINDOW_BITMAP_LEN_MAX>,
 }
 
 impl WindowAck {
@@ -123,8 +125,8 @@ impl WindowAck {
         out.extend_from_slice(&self.deficit.to_be_bytes());
         out.extend_from_slice(&self.useless.to_be_bytes());
         let shares_air = if self.shares_air { SHARES_AIR } else { 0 };
-        out.push(self.missing.len() as u8 | shares_air);
-        out.extend_from_slice(&self.missing);
+        out.push(self.needed.len() as u8 | shares_air);
+        out.extend_from_slice(&self.needed);
     }
 
     /// Reads a body; returns it and what follows it.
@@ -141,7 +143,7 @@ impl WindowAck {
             deficit: read.u16()?,
             useless: read.u16()?,
             shares_air: false,
-            missing: ArrayVec::new(),
+            needed: ArrayVec::new(),
         };
         let len = read.u8()?;
         ack.shares_air = len & SHARES_AIR != 0;
@@ -149,16 +151,16 @@ impl WindowAck {
         if ack.deficit > ack.span {
             return None;
         }
-        ack.missing.try_extend_from_slice(read.take(len)?).ok()?;
+        ack.needed.try_extend_from_slice(read.take(len)?).ok()?;
         Some((ack, read.0))
     }
 
-    /// Whether the symbol `ahead` ids after `next` is missing; `None` if the bitmap does not tell.
-    pub fn is_missing(&self, ahead: usize) -> Option<bool> {
+    /// Whether the symbol `ahead` ids after `next` is needed; `None` if the bitmap does not tell.
+    pub fn is_needed(&self, ahead: usize) -> Option<bool> {
         if ahead >= usize::from(self.span) {
             return None;
         }
-        self.missing.get(ahead / 8).map(|byte| byte >> (ahead % 8) & 1 == 1)
+        self.needed.get(ahead / 8).map(|byte| byte >> (ahead % 8) & 1 == 1)
     }
 }
 
@@ -189,18 +191,18 @@ mod tests {
         fn feedback_survives_the_wire(
             next: u32, counter: u32, units: u16, received_at_us: u32, span: u16, deficit: u16,
             useless: u16, frames: u32, shares_air: bool,
-            missing in proptest::collection::vec(any::<u8>(), 0..WINDOW_BITMAP_LEN_MAX),
+            needed in proptest::collection::vec(any::<u8>(), 0..WINDOW_BITMAP_LEN_MAX),
         ) {
             let delay = Duration::from_nanos(u64::from(units) * DELAY_UNIT_NS);
             let (loss_ratio, deficit) = (1.0, deficit.min(span));
-            let missing = missing.into_iter().collect();
+            let needed = needed.into_iter().collect();
             let ack = WindowAck {
                 next, span, counter, delay, received_at_us, frames, loss_ratio, deficit, useless,
-                shares_air, missing,
+                shares_air, needed,
             };
             let mut bytes = Vec::new();
             ack.write(&mut bytes);
-            prop_assert_eq!(bytes.len(), WINDOW_ACK_LEN + ack.missing.len());
+            prop_assert_eq!(bytes.len(), WINDOW_ACK_LEN + ack.needed.len());
             for len in 0..bytes.len() {
                 prop_assert_eq!(WindowAck::parse(&bytes[..len]), None);
             }
@@ -212,7 +214,7 @@ mod tests {
         fn no_parser_panics(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
             let _ = WindowSymbol::parse(&bytes);
             if let Some((ack, _)) = WindowAck::parse(&bytes) {
-                (0..2_000).for_each(|ahead| { let _ = ack.is_missing(ahead); });
+                (0..2_000).for_each(|ahead| { let _ = ack.is_needed(ahead); });
             }
         }
     }

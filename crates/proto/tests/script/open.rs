@@ -150,8 +150,8 @@ impl Eavesdropper {
         let next = self.symbol_number(3 - sender, ack.next);
         let mut text = format!("WINACK next {next}");
         if ack.span > 0 {
-            let is_missing = |ahead| ack.is_missing(usize::from(ahead)).expect("a short window");
-            let bit = |ahead| if is_missing(ahead) { '0' } else { '1' };
+            let is_needed = |ahead| ack.is_needed(usize::from(ahead)).expect("a short window");
+            let bit = |ahead| if is_needed(ahead) { '0' } else { '1' };
             let bits: String = (0..ack.span).map(bit).collect();
             text += &format!(" [{bits}] lacks {}", ack.deficit);
         }

@@ -331,7 +331,7 @@ fn write_window_ack(dice: &mut Dice, base: u32, counter: u32, out: &mut Vec<u8>)
         loss_ratio: dice.pick(&[0.0, 0.5, 1.0]),
         deficit: dice.pick(&[0, 1, span / 2, span]).min(span),
         useless: dice.pick(&[0, 1, u16::MAX, anywhere as u16]),
-        missing: std::iter::repeat_n(dice.pick(&[0, 0x11, 0xff]), len).collect(),
+        needed: std::iter::repeat_n(dice.pick(&[0, 0x11, 0xff]), len).collect(),
     };
     ack.write(out);
 }

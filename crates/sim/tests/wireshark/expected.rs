@@ -67,7 +67,7 @@ pub const FIELDS: [&str; 86] = [
     "corridor.window.ack.deficit",
     "corridor.window.ack.useless",
     "corridor.window.ack.bitmap",
-    "corridor.window.ack.missing",
+    "corridor.window.ack.needed",
     "corridor.ack.flow",
     "corridor.ack.base",
     "corridor.ack.encoder_counter",
@@ -322,12 +322,12 @@ fn read_window_ack(ack: &WindowAck, values: &mut Values) {
     values.add("corridor.window.ack.loss", ack.loss_ratio);
     values.add("corridor.window.ack.deficit", ack.deficit);
     values.add("corridor.window.ack.useless", ack.useless);
-    if !ack.missing.is_empty() {
-        values.add("corridor.window.ack.bitmap", hex(&ack.missing));
+    if !ack.needed.is_empty() {
+        values.add("corridor.window.ack.bitmap", hex(&ack.needed));
     }
     let told = 0..usize::from(ack.span);
-    let missing = told.filter(|&ahead| ack.is_missing(ahead) == Some(true)).count();
-    values.add("corridor.window.ack.missing", missing);
+    let needed = told.filter(|&ahead| ack.is_needed(ahead) == Some(true)).count();
+    values.add("corridor.window.ack.needed", needed);
 }
 
 /// Returns the form's number.

@@ -305,7 +305,7 @@ fn symbols_of_a_window_and_feedback_are_told_in_the_info_column() {
         deficit: 2,
         useless: 5,
         // Beyond the span nothing is said.
-        missing: [0b0000_0101, 0xf0].into_iter().collect(),
+        needed: [0b0000_0101, 0xf0].into_iter().collect(),
     };
     let source = WindowForm::Source { id: 1_234, distance: 12 };
     let count = 35.try_into().expect("some");
@@ -338,7 +338,7 @@ fn symbols_of_a_window_and_feedback_are_told_in_the_info_column() {
         "WIN coded 4294967291..29",
     ];
     assert_eq!(info.lines().collect::<Vec<_>>(), wanted);
-    let names = ["packet.no_order", "packet.length", "window.ack.missing", "window.ack.delay"];
+    let names = ["packet.no_order", "packet.length", "window.ack.needed", "window.ack.delay"];
     let names = names.map(|name| format!("corridor.{name}"));
     let mut fields = vec!["-T", "fields"];
     names.iter().for_each(|name| fields.extend(["-e", name]));
