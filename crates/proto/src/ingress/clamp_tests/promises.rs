@@ -92,6 +92,8 @@ struct World {
     far_sent: u64,
     last: Option<Vec<u8>>,
     older: Option<Vec<u8>>,
+    /// First segments in the queue, which are no data, or some that were since it was empty.
+    firsts_waiting: usize,
     /// The end of the window as the near host knows it, and whether it was ever written anew.
     edge: u64,
     touched: bool,
@@ -110,6 +112,7 @@ impl World {
             far_sent: 1,
             last: None,
             older: None,
+            firsts_waiting: 0,
             edge: 1 + 65_535,
             touched: false,
         };
@@ -129,8 +132,8 @@ impl World {
         world
     }
 
-    fn push(&mut self, packet: &[u8]) {
-        self.queue.push(self.now, packet, &mut self.stats);
+    fn push(&mut self, packet: &[u8]) -> bool {
+        self.queue.push(self.now, packet, &mut self.stats)
     }
 
     fn leave(&mut self, packets: usize) {
@@ -138,6 +141,9 @@ impl World {
             if self.queue.front(self.now, &mut self.stats).is_some() {
                 self.queue.pop();
             }
+        }
+        if self.queue.is_empty() {
+            self.firsts_waiting = 0;
         }
     }
 
@@ -170,7 +176,11 @@ impl World {
             Event::Overtaken => self.older.clone().into_iter().for_each(|old| self.deliver(old)),
             Event::First { host } if self.setup.seen[host] => {
                 let first = self.setup.first(host);
-                if host == 0 { self.push(&first) } else { self.deliver(first) }
+                if host == 0 {
+                    self.firsts_waiting += usize::from(self.push(&first));
+                } else {
+                    self.deliver(first);
+                }
             }
             Event::First { .. } => {}
             Event::Tell => self.tell(),
@@ -259,7 +269,8 @@ impl World {
             // Less than a segment is news to a sender at rest. The first one may take back what
             // was not used.
             let (segment, longest) = (u64::from(MSS) - 12, u64::from(MSS));
-            let is_short = self.queue.is_empty() && self.edge < self.sent + 2 * longest;
+            let waits = self.queue.len() > self.firsts_waiting;
+            let is_short = !waits && self.edge < self.sent + 2 * longest;
             let news = edge >= self.edge + if is_short { 1 } else { segment };
             assert!(news || !self.touched, "from {} to {edge} is no news", self.edge);
             (self.edge, self.touched) = (edge, true);
