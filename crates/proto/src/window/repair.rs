@@ -62,7 +62,6 @@ impl Outlook {
 pub(crate) struct Reserve {
     waste_ratio_goal: f64,
     weigh: Weigh,
-    copy_worth: f64,
     /// Logarithm of the price of a symbol in vain, less what follows from the loss ratio.
     price_log: f64,
     /// Frames that could have come of late, and nobody wanted to send.
@@ -74,9 +73,7 @@ const WASTE_RATIO_THROUGHPUT: f64 = 0.032;
 /// The same where delay matters more.
 const WASTE_RATIO_LOW_DELAY: f64 = 0.095;
 /// What a copy that is of use is worth, in coded symbols that are: it delivers something at once.
-const COPY_WORTH_THROUGHPUT: f64 = 3.0;
-/// The same where delay matters more.
-const COPY_WORTH_LOW_DELAY: f64 = 2.0;
+const COPY_WORTH: f64 = 2.0;
 /// What a symbol in vain adds to the logarithm of the price.
 const GAIN: f64 = 0.03;
 /// Bounds of that logarithm.
@@ -89,30 +86,18 @@ const SPARE_ROUND_TRIPS: f64 = 10.0;
 /// Least price: losses that are rare enough are waited for.
 const PRICE_MIN: f64 = 0.05;
 
-/// A wait to the power of 1.5.
-fn weigh_throughput(round_trips: f64) -> f64 {
-    round_trips * round_trips.sqrt()
+/// All that came during a wait waits: its square is what all of it has waited.
+fn weigh_all(round_trips: f64) -> f64 {
+    round_trips * round_trips
 }
 
 impl Reserve {
     pub(crate) fn new(goal: Goal) -> Self {
-        let price_log = PRICE_LOG_FIRST;
-        match goal {
-            Goal::Throughput => Reserve {
-                waste_ratio_goal: WASTE_RATIO_THROUGHPUT,
-                weigh: weigh_throughput,
-                copy_worth: COPY_WORTH_THROUGHPUT,
-                price_log,
-                spare: 0.0,
-            },
-            Goal::LowDelay => Reserve {
-                waste_ratio_goal: WASTE_RATIO_LOW_DELAY,
-                weigh: f64::sqrt,
-                copy_worth: COPY_WORTH_LOW_DELAY,
-                price_log,
-                spare: 0.0,
-            },
-        }
+        let (waste_ratio_goal, weigh) = match goal {
+            Goal::Throughput => (WASTE_RATIO_THROUGHPUT, weigh_all as Weigh),
+            Goal::LowDelay => (WASTE_RATIO_LOW_DELAY, f64::sqrt as Weigh),
+        };
+        Reserve { waste_ratio_goal, weigh, price_log: PRICE_LOG_FIRST, spare: 0.0 }
     }
 
     /// What waits weigh: more than in proportion where the longest count, less where the usual ones
@@ -134,7 +119,7 @@ impl Reserve {
         let waiting = stakes.waiting / (1.0 - stakes.vain).max(f64::MIN_POSITIVE);
         let price = self.price(loss_ratio);
         let value = |worth: f64, vain: f64| worth * waiting * (1.0 - vain) - price * vain;
-        value(self.copy_worth, stakes.vain_copy) > value(1.0, stakes.vain)
+        value(COPY_WORTH, stakes.vain_copy) > value(1.0, stakes.vain)
     }
 
     /// Repair that is needed often is in vain often: the price at which a set share of the capacity
