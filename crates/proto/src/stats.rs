@@ -36,7 +36,8 @@ pub struct Stats {
     pub packets_delivered: u64,
     /// Bytes of those packets.
     pub bytes_delivered: u64,
-    /// Sender side: packets in blocks given up before the decoder had them.
+    /// Sender side: packets in blocks given up before the decoder had them; in window mode, in
+    /// symbols let go of that were not known to have come.
     pub packets_given_up: u64,
     /// Receiver side: source symbols passed over because their deadline ran out.
     pub symbols_given_up: u64,

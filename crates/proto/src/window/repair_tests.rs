@@ -66,7 +66,7 @@ fn a_copy_goes_where_hardly_anything_can_have_made_it_useless() {
     };
     // Nothing was known to be lacking: there is nothing to copy.
     assert!(!prefers(0, 0));
-    assert!(prefers(1, 0) && prefers(5, 3) && prefers(5, 5) && prefers(20, 25));
+    assert!(prefers(1, 0) && prefers(5, 3) && prefers(5, 4) && prefers(20, 20));
     // Where as much repair is on its way as would do, all of it may have been decoded meanwhile.
     assert!(!prefers(1, 8) && !prefers(5, 20) && !prefers(20, 60));
 }
