@@ -73,7 +73,7 @@ const WASTE_RATIO_THROUGHPUT: f64 = 0.032;
 /// The same where delay matters more.
 const WASTE_RATIO_LOW_DELAY: f64 = 0.095;
 /// What a copy that is of use is worth, in coded symbols that are: it delivers something at once.
-const COPY_WORTH: f64 = 2.5;
+const COPY_WORTH: f64 = 2.25;
 /// What a symbol in vain adds to the logarithm of the price.
 const GAIN: f64 = 0.03;
 /// Bounds of that logarithm.
