@@ -12,8 +12,8 @@ use corridor_base::Time;
 use super::prefix::Prefix;
 use super::sent::{Sent, What};
 
-/// A deficit less likely than this is left out.
-const NEGLIGIBLE: f64 = 1e-7;
+/// What is less likely than this is left out.
+pub(super) const NEGLIGIBLE: f64 = 1e-7;
 /// Steps of calculation that a frame sent, and feedback, allow for going through the frames on
 /// their way again: far fewer than coding over as many symbols takes.
 const STEPS: usize = 4_096;

@@ -4,8 +4,7 @@
 //! come until everything up to there is decoded, whatever was lost since. A coded symbol does so
 //! too, but only when it is not taken up by what was lost since: what is lacking beyond.
 
-/// A probability less than this is left out.
-const NEGLIGIBLE: f64 = 1e-7;
+use super::belief::NEGLIGIBLE;
 
 /// How likely it is that so many of what was needed have been made up for.
 #[derive(Clone, Debug)]

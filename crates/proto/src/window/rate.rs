@@ -51,8 +51,11 @@ const COMPETE_WINDOW_MAX: f64 = 100_000.0;
 const PEAK_MEMORY: Duration = Duration::from_secs(20);
 /// How long after a long frame short ones say nothing of delay.
 const SHORT_AFTER: Duration = Duration::from_secs(1);
-/// How long the least delay is remembered.
+/// How long the least delay is remembered: clocks drift.
 const BASE_MEMORY: Duration = Duration::from_secs(20);
+/// How long the queue may stand as it is aimed at before it is emptied for a moment: else the least
+/// delay would come to be with that much of a queue, and the queue would creep up for ever.
+const STANDING_MAX: Duration = Duration::from_secs(9);
 /// Round trips in which a queue of ours alone has drained at least once.
 const DRAIN_ROUND_TRIPS: u32 = 5;
 /// And at least this long.
@@ -137,6 +140,8 @@ enum Phase {
         /// How often it has.
         told: u32,
     },
+    /// Sends little for a moment, to see how long a frame takes without a queue.
+    Empty { until: Time },
     /// Sends little, to see whether a short queue that stands is one.
     Probe {
         until: Time,
@@ -185,6 +190,8 @@ pub(crate) struct RateControl {
     /// When the queue was drained last, and when it was not.
     drained_at: Time,
     filled_at: Time,
+    /// When nothing of it was ours last.
+    emptied_at: Time,
     /// The shortest and the longest queue since it has been long for a while.
     stood_least: Duration,
     stood_most: Duration,
@@ -225,6 +232,7 @@ impl RateControl {
             probe_told_until: now,
             drained_at: now,
             filled_at: now,
+            emptied_at: now,
             stood_least: Duration::ZERO,
             stood_most: Duration::ZERO,
             excess_round_trips: 0,
@@ -250,7 +258,7 @@ impl RateControl {
 
     /// Whether little is sent, to see what becomes of a queue.
     fn is_lowered(&self) -> bool {
-        matches!(self.phase, Phase::Drain { .. } | Phase::Probe { .. })
+        matches!(self.phase, Phase::Drain { .. } | Phase::Empty { .. } | Phase::Probe { .. })
     }
 
     /// Frames a second that came through of late.
@@ -274,14 +282,16 @@ impl RateControl {
             // Nothing is known of a pause.
             (self.drained_at, self.filled_at) = (now, now);
         }
-        let share = (passed.as_secs_f64() / round_trip.as_secs_f64()).min(1.0);
         if self.is_lowered() {
             self.lowered_told_until = now + round_trip;
         }
-        if let Phase::Probe { .. } = self.phase {
+        if let Phase::Probe { .. } | Phase::Empty { .. } = self.phase {
             self.probe_told_until = now + round_trip;
         }
-        self.note_through(sample, share, now <= self.probe_told_until);
+        if !sample.limited && self.leaves_gap(&sample) {
+            self.emptied_at = now;
+        }
+        self.note_through(sample, round_trip, now <= self.probe_told_until);
         self.fade_peak(passed);
         let queueing = self.queueing();
         self.longest = self.longest.max(queueing);
@@ -343,12 +353,17 @@ impl RateControl {
     /// What comes through says what the path takes only where it was kept busy, and not as long as
     /// feedback tells of a probe. After a queue was drained the rate begins low: if it was of
     /// others, they have taken what was left.
-    fn note_through(&mut self, sample: Sample, share: f64, probed: bool) {
-        if sample.span.is_zero() {
+    ///
+    /// Rates count by the spans they are about, so that a frame that comes late, and the next one
+    /// that follows at once, are together what they should be. A mean of the rates themselves is too
+    /// high wherever spans vary, the more the shorter they are.
+    fn note_through(&mut self, sample: Sample, round_trip: Duration, probed: bool) {
+        if sample.span.is_zero() || probed {
             return;
         }
         let rate = (sample.told / sample.span.as_secs_f64()).min(FRAMES_PER_S_MAX);
-        if (sample.limited && !probed) || rate > self.through_per_s {
+        let share = sample.span.div_duration_f64(round_trip).min(1.0);
+        if sample.limited || rate > self.through_per_s {
             self.through_per_s += share * (rate - self.through_per_s);
         }
     }
@@ -374,6 +389,12 @@ impl RateControl {
         }
     }
 
+    /// Whether frames came so far apart that nothing of ours was queued between.
+    fn leaves_gap(&self, sample: &Sample) -> bool {
+        let takes = Duration::from_secs_f64(sample.told / self.through_per_s);
+        sample.span > takes + self.queueing() + self.noise()
+    }
+
     fn drained_below(&self) -> Duration {
         DRAINED.max(Duration::from_secs_f64(DRAINED_FRAMES / self.peak_per_s))
     }
@@ -397,6 +418,12 @@ impl RateControl {
                 self.prepare_to_compete(now, queueing, sample);
                 drain
             }
+            Phase::Follow if now - self.emptied_at > STANDING_MAX => {
+                self.emptied_at = now;
+                let frees = (queueing + self.noise()).div_f64(1.0 - DRAIN_RATIO);
+                Phase::Empty { until: now + frees }
+            }
+            Phase::Empty { until } if now > until => Phase::Follow,
             Phase::Drain { .. } if drained => Phase::Follow,
             Phase::Drain { until, told, .. } if now > until => {
                 if told >= DRAIN_TOLD_MIN && self.stood_most - self.stood_least <= self.noise() {
@@ -480,7 +507,7 @@ impl RateControl {
     /// rate would fall until the least delay is forgotten. But a queue becomes shorter where less
     /// is sent at once; beside one that a filler holds constant too, as it grows slowly.
     fn note_excess(&mut self, now: Time, queueing: Duration, round_trip: Duration) {
-        if let Phase::Probe { .. } = self.phase {
+        if let Phase::Probe { .. } | Phase::Empty { .. } = self.phase {
             return;
         }
         let stands = queueing > self.noise() && queueing < self.drained_below();
@@ -545,7 +572,7 @@ impl RateControl {
     fn adjust(&mut self, queueing: Duration, sample: Sample) {
         let limited = sample.limited;
         let round_trip = sample.round_trip.max(ROUND_TRIP_MIN);
-        if let Phase::Probe { .. } = self.phase {
+        if let Phase::Probe { .. } | Phase::Empty { .. } = self.phase {
             return;
         }
         if let Phase::Compete { .. } = self.phase {

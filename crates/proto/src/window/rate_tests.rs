@@ -64,6 +64,8 @@ struct Path {
     /// No more frames a second than that are there to be sent.
     wanted_per_s: f64,
     feedback_interval: Duration,
+    /// Whoever hears a frame sees it late, by up to so much.
+    late_by: Duration,
 }
 
 impl Path {
@@ -80,6 +82,7 @@ impl Path {
             shares_air: false,
             wanted_per_s: f64::INFINITY,
             feedback_interval: FEEDBACK_INTERVAL,
+            late_by: Duration::ZERO,
         }
     }
 }
@@ -108,6 +111,8 @@ struct Run<'a> {
     sequence: u64,
     draws: Stream,
     free_at: Time,
+    /// When the receiver, and the sender, saw the last frame.
+    looked_at: [Time; 2],
     seen: Seen,
     control: RateControl,
     stats: Stats,
@@ -129,6 +134,7 @@ impl<'a> Run<'a> {
             sequence: 0,
             draws: Stream::from_seed([3; 32]),
             free_at: Time::ZERO,
+            looked_at: [Time::ZERO; 2],
             seen: Seen::default(),
             control: RateControl::new(Time::ZERO),
             stats: Stats::default(),
@@ -197,12 +203,20 @@ impl<'a> Run<'a> {
             }
         }
         let lost = lost || (flow == Flow::Ours && draw < self.path.loss_ratio);
-        let at = begin.max(self.now) + per_frame + self.path.delay;
+        let at = self.look(0, begin + per_frame + self.path.delay);
         self.at(at, Event::Arrival { flow, counter, sent_at: self.now, lost });
     }
 
+    /// When a frame is seen that came then: one that is seen late holds up those behind it.
+    fn look(&mut self, end: usize, came_at: Time) -> Time {
+        let draw = f64::from(self.draws.next_u32()) / 2f64.powi(32);
+        let at = self.looked_at[end].max(came_at + self.path.late_by.mul_f64(draw));
+        self.looked_at[end] = at;
+        at
+    }
+
     fn arrive(&mut self, flow: Flow, counter: u32, sent_at: Time, lost: bool) {
-        let back = self.now + self.path.delay;
+        let back = self.look(1, self.now + self.path.delay);
         if flow == Flow::Filler {
             return self.at(back, Event::FillerAck { lost });
         } else if lost {
@@ -270,6 +284,37 @@ fn a_path_is_filled_and_hardly_a_frame_is_queued() {
         // A millisecond counts as noise, and some frames are aimed at.
         let noise = path.frames_per_s / 1_000.0;
         assert!(seen.queue() < 6.0 + 2.0 * noise, "{name}");
+    }
+}
+
+#[test]
+fn a_path_that_is_always_filled_is_left_with_as_short_a_queue_for_ever() {
+    for (mbit_per_s, round_trip_ms) in [(12.0, 4), (20.0, 40), (12.0, 100)] {
+        let path = Path::new(mbit_per_s, round_trip_ms);
+        let mut run = Run::new(&path);
+        run.until(10);
+        let first = run.until(30).queue();
+        run.until(280);
+        let seen = run.until(300);
+        let name = format!("{mbit_per_s} Mbit/s, {round_trip_ms} ms: {first} frames, {seen:?}");
+        assert!(seen.queue() < first + 0.5, "{} frames queued, {name}", seen.queue());
+        assert!(seen.ours > 0.995 * 20.0 * path.frames_per_s, "{name}");
+    }
+}
+
+#[test]
+fn frames_and_feedback_that_are_seen_late_do_not_make_the_path_look_faster() {
+    for (late_ms, round_trip_ms) in [(1, 20), (2, 20), (2, 100), (4, 100)] {
+        let late_by = Duration::from_millis(late_ms);
+        let path = Path { late_by, ..Path::new(12.0, round_trip_ms) };
+        let mut run = Run::new(&path);
+        run.until(10);
+        let drains = run.stats.rate_drains;
+        let seen = run.until(70);
+        let name = format!("up to {late_ms} ms late, round trip {round_trip_ms} ms: {seen:?}");
+        assert!(seen.ours > 0.985 * 60.0 * path.frames_per_s, "{name}");
+        assert!(seen.queue() < 3.0, "{} frames queued, {name}", seen.queue());
+        assert_eq!(run.stats.rate_drains, drains, "{name}");
     }
 }
 
