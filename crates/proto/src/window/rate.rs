@@ -355,8 +355,8 @@ impl RateControl {
     /// others, they have taken what was left.
     ///
     /// Rates count by the spans they are about, so that a frame that comes late, and the next one
-    /// that follows at once, are together what they should be. A mean of the rates themselves is too
-    /// high wherever spans vary, the more the shorter they are.
+    /// that follows at once, are together what they should be. A mean of the rates themselves is
+    /// too high wherever spans vary, the more the shorter they are.
     fn note_through(&mut self, sample: Sample, round_trip: Duration, probed: bool) {
         if sample.span.is_zero() || probed {
             return;
