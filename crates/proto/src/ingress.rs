@@ -88,6 +88,28 @@ impl IngressQueue {
         }
     }
 
+    /// What comes next comes at this time.
+    pub(crate) fn set_now(&mut self, now: Time) {
+        if let IngressQueue::Fair(fair) = self {
+            fair.0.set_now(now);
+        }
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is to be called, if nothing comes in before.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        match self {
+            IngressQueue::Fifo(_) => None,
+            IngressQueue::Fair(fair) => fair.0.poll_timeout(),
+        }
+    }
+
+    /// Looks whether a sender that may go on has to be told once more.
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        if let IngressQueue::Fair(fair) = self {
+            fair.0.handle_timeout(now);
+        }
+    }
+
     /// The packet that goes next.
     pub(crate) fn front(&mut self, now: Time, stats: &mut Stats) -> Option<&[u8]> {
         match self {

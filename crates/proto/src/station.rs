@@ -274,6 +274,7 @@ impl Station {
     /// Takes a frame from the underlay.
     pub fn handle_frame(&mut self, now: Time, frame: &[u8]) -> FrameOutcome {
         let shared = &mut self.shared;
+        shared.ingress.set_now(now);
         let mut body = core::mem::take(&mut shared.body);
         let outcome = match shared.group.open(now, frame, &mut body) {
             Opening::Frame(opened) => {
@@ -329,6 +330,7 @@ impl Station {
         while let Some(peer) = shared.group.newly_silent(now) {
             shared.push_event(Event::PeerSilent { peer });
         }
+        shared.ingress.handle_timeout(now);
         match &mut self.role {
             RoleState::Endpoint(role) => role.handle_timeout(shared, now),
             RoleState::Helper(role) => role.handle_timeout(now),
@@ -412,10 +414,8 @@ impl Station {
             RoleState::Window(role) => role.poll_timeout(shared),
             RoleState::Plain(_) => None,
         };
-        [Some(shared.group.hello_due()), role, shared.pacer.poll_timeout()]
-            .into_iter()
-            .flatten()
-            .min()
+        let (hello, pace) = (shared.group.hello_due(), shared.pacer.poll_timeout());
+        [Some(hello), role, pace, shared.ingress.poll_timeout()].into_iter().flatten().min()
     }
 
     /// Counters since the start.

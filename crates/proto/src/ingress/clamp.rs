@@ -25,6 +25,12 @@ const BURST: Duration = Duration::from_millis(5);
 /// A sender that was silent for so long begins anew: what it sends next is not held back before a
 /// queue stands again.
 const IDLE: Duration = Duration::from_secs(1);
+/// A sender that does not take what it may for so long is told of more, if no more wait than that.
+/// TCP puts off a piece of what it would like to send at once, in the hope of an acknowledgement
+/// that lets it send more, and has no timer for it: where the other end waits for repair, none
+/// comes. Linux does not put off what comes a millisecond after its last segment.
+const PUT_OFF: Duration = Duration::from_micros(1_200);
+const PUT_OFF_QUEUED: u32 = 1;
 /// Part of what a sender may be ahead that is left when it is told of more.
 const TELL_DIVISOR: u32 = 2;
 /// How far the receiver's sequence may be from what the sender has acknowledged; farther if that
@@ -75,6 +81,7 @@ struct Told {
     /// The end of the window as the sender knows it, and as the receiver meant it.
     edge: u32,
     own_edge: u32,
+    at: Time,
 }
 
 /// A connection of TCP whose sender is behind the ingress queue.
@@ -96,6 +103,8 @@ pub(super) struct Clamp {
     /// Segments with data that are in the queue.
     queued: u32,
     sent_at: Time,
+    /// It was told of more since then although it has not taken all.
+    is_reminded: bool,
     is_closed: bool,
     told: Option<Told>,
     /// As far as which the sender has ever been told that it may go.
@@ -122,6 +131,7 @@ impl Clamp {
             segment_len: 0,
             queued: 0,
             sent_at: now,
+            is_reminded: false,
             is_closed: false,
             told: None,
             edge_max: 0,
@@ -175,6 +185,7 @@ impl Clamp {
             self.disengage();
         }
         self.sent_at = now;
+        self.is_reminded = false;
         self.queued += 1;
         self.sent_end = later(self.sent_end, view.sequence_end());
         self.segment_len = self.segment_len.max(view.data_len() as u32);
@@ -245,7 +256,13 @@ impl Clamp {
 
     /// A packet for the sender is about to be delivered; its window is written anew, if it has to
     /// be. Whether it was.
-    pub(super) fn rewrite(&mut self, view: &TcpView, packet: &mut [u8], pace: Pace) -> bool {
+    pub(super) fn rewrite(
+        &mut self,
+        now: Time,
+        view: &TcpView,
+        packet: &mut [u8],
+        pace: Pace,
+    ) -> bool {
         if view.is_syn() {
             self.note_answered(view);
             return false;
@@ -280,7 +297,8 @@ impl Clamp {
                 latest(told.timestamps, view.options().timestamps),
             ),
         };
-        self.told = Some(Told { sequence, ack: view.ack, window, timestamps, edge, own_edge });
+        let (ack, at) = (view.ack, now);
+        self.told = Some(Told { sequence, ack, window, timestamps, edge, own_edge, at });
         window < view.window
     }
 
@@ -311,24 +329,45 @@ impl Clamp {
             return false;
         }
         let own = distance(told.ack, told.own_edge) >> shift;
-        let window = self.window(told.ack, told.edge, pace, shift).min(own.min(0xffff) as u16);
+        let mut window = self.window(told.ack, told.edge, pace, shift);
+        let reminds = self.reminder_due(pace).is_some_and(|due| due <= now);
+        if reminds {
+            let segment = self.mss().div_ceil(1 << shift).min(0xffff) as u16;
+            window = window.max(told.window.saturating_add(segment));
+        }
+        let window = window.min(own.min(0xffff) as u16);
         let edge = told.ack.wrapping_add(u32::from(window) << shift);
         let left = distance(self.sent_end, told.edge);
         let enough = self.queued + left / self.mss() > self.ahead(pace) / TELL_DIVISOR;
         // A segment is worth telling; so is less to a sender that waits for nothing else.
         let is_at_rest = self.queued == 0 && left < AHEAD_MIN * self.mss();
         let worth = if is_at_rest { 1 } else { self.mss() };
-        if enough || distance(told.edge, edge) < worth {
+        // Once, even if it cannot be done.
+        self.is_reminded |= reminds;
+        if distance(told.edge, edge) < worth || (enough && !reminds) {
             return false;
         }
-        self.answers.ask(now, later(self.edge_max, self.sent_end));
+        if !reminds {
+            // Who has room left answers with that first.
+            self.answers.ask(now, later(self.edge_max, self.sent_end));
+        }
         self.edge_max = later(self.edge_max, edge);
-        self.told = Some(Told { edge, window, ..told });
+        self.told = Some(Told { edge, window, at: now, ..told });
         let (to, from) = self.flow;
         let sequence = later(told.sequence, self.sender_ack);
         let Told { ack, timestamps, .. } = told;
         PureAck { from, to, sequence, ack, window, timestamps }.write(out);
         true
+    }
+
+    /// When a sender that does not take what it may is to be told of more, once.
+    pub(super) fn reminder_due(&self, pace: Pace) -> Option<Time> {
+        let told = self.told.filter(|_| self.engaged && !self.is_closed && !self.is_reminded)?;
+        let left = distance(self.sent_end, told.edge);
+        let is_short = self.queued <= PUT_OFF_QUEUED && left <= self.ahead(pace) * self.mss();
+        let may_go_on = left >= self.mss() && is_after(told.own_edge, told.edge);
+        (is_short && may_go_on)
+            .then(|| self.sent_at.max(told.at) + PUT_OFF + self.answers.soonest())
     }
 
     /// The window in a header that acknowledges up to `ack`, where the sender may go up to `known`

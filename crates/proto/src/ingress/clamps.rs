@@ -29,6 +29,8 @@ struct Slot {
     clamp: Clamp,
     /// It is among those whose sender may have to be told of room.
     is_freed: bool,
+    /// It is among those whose sender may have to be reminded.
+    is_resting: bool,
 }
 
 /// Clamped windows of TCP.
@@ -40,6 +42,9 @@ pub(super) struct Clamps {
     pace: Pace,
     /// Those whose sender may have to be told of room; each at most once.
     freed: VecDeque<Place>,
+    /// Those whose sender does not take what it may, and when it is to be reminded; each at most
+    /// once.
+    resting: VecDeque<(Time, Place)>,
     /// When anything happened last.
     now: Time,
 }
@@ -48,8 +53,15 @@ impl Clamps {
     pub(super) fn new(seed: u64) -> Self {
         let mut sets = Vec::new();
         sets.resize_with(CLAMP_SETS, Vec::new);
-        let (pace, freed) = (Pace::default(), VecDeque::new());
-        Clamps { sets, seed, next_id: 0, pace, freed, now: Time::ZERO }
+        Clamps {
+            sets,
+            seed,
+            next_id: 0,
+            pace: Pace::default(),
+            freed: VecDeque::new(),
+            resting: VecDeque::new(),
+            now: Time::ZERO,
+        }
     }
 
     /// So many packets leave the queue in a second.
@@ -59,6 +71,27 @@ impl Clamps {
 
     pub(super) fn set_now(&mut self, now: Time) {
         self.now = now;
+    }
+
+    /// When a sender may have to be reminded that it may go on.
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        self.resting.front().map(|&(due, _)| due)
+    }
+
+    /// Looks after those that are to be reminded.
+    pub(super) fn handle_timeout(&mut self, now: Time) {
+        self.now = now;
+        while let Some(&(_, place)) = self.resting.front().filter(|&&(due, _)| due <= now) {
+            self.resting.pop_front();
+            let Some(at) = self.position(place) else { continue };
+            let slot = &mut self.sets[place.set][at];
+            slot.is_resting = false;
+            match slot.clamp.reminder_due(self.pace) {
+                Some(due) if due <= now => self.free(place.set, at),
+                Some(_) => self.rest(place.set, at),
+                None => {}
+            }
+        }
     }
 
     /// A packet of the host has come to the queue; `hash`: its flow's number. The place of its
@@ -105,8 +138,8 @@ impl Clamps {
             None if view.is_syn() => self.insert(set, Clamp::new(flow, self.now)),
             None => None,
         };
-        let (Some(at), pace) = (at, self.pace) else { return };
-        if self.change(set, at, |clamp| clamp.rewrite(&view, packet, pace)) {
+        let (Some(at), pace, now) = (at, self.pace, self.now) else { return };
+        if self.change(set, at, |clamp| clamp.rewrite(now, &view, packet, pace)) {
             stats.windows_clamped += 1;
         }
         self.free(set, at);
@@ -118,7 +151,9 @@ impl Clamps {
             let Some(at) = self.position(place) else { continue };
             let slot = &mut self.sets[place.set][at];
             slot.is_freed = false;
-            if slot.clamp.update(self.now, self.pace, out) {
+            let tells = slot.clamp.update(self.now, self.pace, out);
+            self.rest(place.set, at);
+            if tells {
                 stats.window_updates_sent += 1;
                 return true;
             }
@@ -168,6 +203,17 @@ impl Clamps {
         }
     }
 
+    /// Its sender may have to be reminded.
+    fn rest(&mut self, set: usize, at: usize) {
+        let slot = &mut self.sets[set][at];
+        if let Some(due) = slot.clamp.reminder_due(self.pace).filter(|_| !slot.is_resting) {
+            slot.is_resting = true;
+            // Those before it come first: a little late for whoever answers sooner.
+            let due = self.resting.back().map_or(due, |&(last, _)| last.max(due));
+            self.resting.push_back((due, Place { set, id: slot.id }));
+        }
+    }
+
     /// Puts a connection into its set, in the place of the one that was silent for longest if there
     /// is no other; not of one that is clamped and in use.
     fn insert(&mut self, set: usize, clamp: Clamp) -> Option<usize> {
@@ -180,7 +226,7 @@ impl Clamps {
         }
         let id = self.next_id;
         self.next_id += 1;
-        self.sets[set].push(Slot { id, clamp, is_freed: false });
+        self.sets[set].push(Slot { id, clamp, is_freed: false, is_resting: false });
         Some(self.sets[set].len() - 1)
     }
 

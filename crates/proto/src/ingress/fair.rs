@@ -100,6 +100,20 @@ impl FairQueue {
         self.clamps.as_mut().is_some_and(|clamps| clamps.update(out, stats))
     }
 
+    /// When a sender may have to be reminded that it may go on.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        self.clamps.as_ref().and_then(Clamps::poll_timeout)
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        self.clamps.iter_mut().for_each(|clamps| clamps.handle_timeout(now));
+    }
+
+    /// Something is about to happen then.
+    pub(crate) fn set_now(&mut self, now: Time) {
+        self.clamps.iter_mut().for_each(|clamps| clamps.set_now(now));
+    }
+
     pub(crate) fn set_params(&mut self, params: CodelParams) {
         self.params = params;
     }

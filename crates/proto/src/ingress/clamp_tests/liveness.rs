@@ -124,7 +124,7 @@ impl World {
             }
             Event::Repeat => self.acknowledge(),
             Event::Tell { is_lost } => self.tell(is_lost),
-            Event::Wait { ms } => self.scene.now += Duration::from_millis(ms),
+            Event::Wait { ms } => self.scene.wait(Duration::from_millis(ms)),
             Event::Pace { packets_per_s } => set_pace(&mut self.scene.queue, packets_per_s),
             Event::Foreign { packets } => {
                 (0..packets).for_each(|_| self.scene.push(&self.foreign));

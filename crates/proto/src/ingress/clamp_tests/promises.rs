@@ -185,7 +185,10 @@ impl World {
             Event::First { .. } => {}
             Event::Tell => self.tell(),
             Event::Pace { packets_per_s } => set_pace(&mut self.queue, packets_per_s.into()),
-            Event::Wait { ms } => self.now += Duration::from_millis(ms.into()),
+            Event::Wait { ms } => {
+                self.now += Duration::from_millis(ms.into());
+                self.queue.handle_timeout(self.now);
+            }
         }
     }
 

@@ -149,6 +149,20 @@ impl Scene {
         ack + (u64::from(told.window) << self.setup.shift())
     }
 
+    /// Time passes, and timers fire when they are due.
+    pub(super) fn wait(&mut self, time: Duration) {
+        let until = self.now + time;
+        for _ in 0..100 {
+            let Some(due) = self.queue.poll_timeout().filter(|&due| due <= until) else {
+                self.now = until;
+                return;
+            };
+            self.now = self.now.max(due);
+            self.queue.handle_timeout(self.now);
+        }
+        panic!("timers fire for ever");
+    }
+
     /// What the near host is told without an acknowledgement of the far one.
     pub(super) fn update(&mut self) -> Option<TcpView> {
         let mut packet = Vec::new();

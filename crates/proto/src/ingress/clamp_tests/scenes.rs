@@ -41,6 +41,58 @@ fn after_a_pause_of_any_length_there_is_room() {
     }
 }
 
+/// TCP puts off short pieces of what it may send until it hears something. Once it is told of more;
+/// who has nothing to send needs no more reminders, and is not let farther and farther ahead.
+#[test]
+fn who_puts_off_what_may_be_sent_hears_of_more_once() {
+    let soon = Duration::from_millis(1);
+    let mut scene = Scene::clamped(Setup::usual(), PACE);
+    assert!(room_at_rest(&mut scene) >= 2);
+    let mut reminders = 0;
+    for round in 0..20 {
+        scene.send(3);
+        scene.leave(3);
+        scene.updates();
+        scene.wait(soon);
+        assert_eq!(scene.updates(), None, "it may be about to send, round {round}");
+        scene.wait(9 * soon);
+        if let Some(told) = scene.update() {
+            let room = (scene.edge(&told) - scene.sent) / scene.data_len();
+            assert!((2..=AHEAD + 1).contains(&room), "{room} segments, round {round}");
+            reminders += 1;
+        }
+        assert_eq!(scene.updates(), None, "it was told once, round {round}");
+    }
+    assert!(reminders > 10, "{reminders} reminders");
+    scene.send(3);
+    scene.leave(3);
+    scene.updates();
+    let told = (0..100).filter(|_| {
+        scene.wait(soon);
+        scene.updates().is_some()
+    });
+    assert!(told.count() <= 1);
+}
+
+/// Where enough waits, or the receiver itself lets nobody go on, there is nothing to remind of.
+#[test]
+fn nobody_is_reminded_in_vain() {
+    let mut scene = Scene::clamped(Setup::usual(), PACE);
+    scene.leave_all();
+    let told = scene.acknowledge(scene.sent);
+    scene.updates();
+    scene.send(2);
+    scene.wait(Duration::from_millis(50));
+    assert_eq!((scene.queue.len(), scene.updates()), (2, None), "{told}");
+    scene.leave_all();
+    scene.updates();
+    let flags = Flags { ack: true, ..Flags::default() };
+    let shut = scene.far(scene.sent, flags, 0, 0);
+    scene.deliver(shut);
+    scene.wait(Duration::from_millis(50));
+    assert_eq!(scene.updates(), None);
+}
+
 /// What is sent first after a pause is not held back: there is no queue yet.
 #[test]
 fn a_pause_ends_clamping() {
