@@ -9,6 +9,7 @@ mod bulk;
 pub(crate) mod headers;
 #[cfg(test)]
 mod headers_tests;
+mod losses;
 mod needs;
 mod prefix;
 mod rate;

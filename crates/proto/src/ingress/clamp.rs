@@ -25,7 +25,8 @@ const BURST: Duration = Duration::from_millis(5);
 /// A sender that was silent for so long begins anew: what it sends next is not held back before a
 /// queue stands again.
 const IDLE: Duration = Duration::from_secs(1);
-/// A sender that does not take what it may for so long is told of more, if no more wait than that.
+/// A sender that does not take what it may for so long, and as long as it takes to answer, is told
+/// of more, if no more wait than that.
 /// TCP puts off a piece of what it would like to send at once, in the hope of an acknowledgement
 /// that lets it send more, and has no timer for it: where the other end waits for repair, none
 /// comes. Linux does not put off what comes a millisecond after its last segment.
@@ -364,7 +365,9 @@ impl Clamp {
     pub(super) fn reminder_due(&self, pace: Pace) -> Option<Time> {
         let told = self.told.filter(|_| self.engaged && !self.is_closed && !self.is_reminded)?;
         let left = distance(self.sent_end, told.edge);
-        let is_short = self.queued <= PUT_OFF_QUEUED && left <= self.ahead(pace) * self.mss();
+        // Windows end at units of the scale, which may be longer than a segment.
+        let most = self.ahead(pace) * self.mss() + (2 << self.shift()?);
+        let is_short = self.queued <= PUT_OFF_QUEUED && left <= most;
         let may_go_on = left >= self.mss() && is_after(told.own_edge, told.edge);
         (is_short && may_go_on)
             .then(|| self.sent_at.max(told.at) + PUT_OFF + self.answers.soonest())

@@ -1,7 +1,8 @@
 //! Which connections' windows are clamped: a bounded table, by flow.
 
+use core::cmp::Reverse;
 use core::time::Duration;
-use std::collections::VecDeque;
+use std::collections::{BinaryHeap, VecDeque};
 
 use corridor_base::Time;
 
@@ -17,7 +18,7 @@ use crate::tcp::TcpView;
 const KEPT: Duration = Duration::from_secs(10);
 
 /// A place in the table, and who has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     set: usize,
     id: u64,
@@ -44,7 +45,7 @@ pub(super) struct Clamps {
     freed: VecDeque<Place>,
     /// Those whose sender does not take what it may, and when it is to be reminded; each at most
     /// once.
-    resting: VecDeque<(Time, Place)>,
+    resting: BinaryHeap<Reverse<(Time, Place)>>,
     /// When anything happened last.
     now: Time,
 }
@@ -59,7 +60,7 @@ impl Clamps {
             next_id: 0,
             pace: Pace::default(),
             freed: VecDeque::new(),
-            resting: VecDeque::new(),
+            resting: BinaryHeap::new(),
             now: Time::ZERO,
         }
     }
@@ -75,14 +76,16 @@ impl Clamps {
 
     /// When a sender may have to be reminded that it may go on.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
-        self.resting.front().map(|&(due, _)| due)
+        self.resting.peek().map(|&Reverse((due, _))| due)
     }
 
     /// Looks after those that are to be reminded.
     pub(super) fn handle_timeout(&mut self, now: Time) {
         self.now = now;
-        while let Some(&(_, place)) = self.resting.front().filter(|&&(due, _)| due <= now) {
-            self.resting.pop_front();
+        while let Some(&Reverse((_, place))) =
+            self.resting.peek().filter(|&&Reverse((due, _))| due <= now)
+        {
+            self.resting.pop();
             let Some(at) = self.position(place) else { continue };
             let slot = &mut self.sets[place.set][at];
             slot.is_resting = false;
@@ -208,9 +211,7 @@ impl Clamps {
         let slot = &mut self.sets[set][at];
         if let Some(due) = slot.clamp.reminder_due(self.pace).filter(|_| !slot.is_resting) {
             slot.is_resting = true;
-            // Those before it come first: a little late for whoever answers sooner.
-            let due = self.resting.back().map_or(due, |&(last, _)| last.max(due));
-            self.resting.push_back((due, Place { set, id: slot.id }));
+            self.resting.push(Reverse((due, Place { set, id: slot.id })));
         }
     }
 

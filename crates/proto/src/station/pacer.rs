@@ -46,6 +46,11 @@ impl Pacer {
         self.next_at = (self.next_at.max(earliest) + takes).min(latest);
     }
 
+    /// Nothing goes for so long.
+    pub(crate) fn pause(&mut self, now: Time, pause: Duration) {
+        self.next_at = self.next_at.max(now) + pause.min(PACE_DEBT_MAX);
+    }
+
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         self.waiting.then_some(self.next_at)
     }

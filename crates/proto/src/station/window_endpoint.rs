@@ -144,6 +144,9 @@ impl WindowEndpoint {
             let rate_bps = (8.0 * self.sender.bytes_per_s()) as u64;
             shared.pacer.set_rate(rate_bps);
             shared.stats.rate_bps = Some(rate_bps);
+            if let Some(pause) = self.sender.take_pause() {
+                shared.pacer.pause(now, pause);
+            }
         }
     }
 

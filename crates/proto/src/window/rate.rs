@@ -118,7 +118,7 @@ pub(crate) struct Sample {
     pub(crate) span: Duration,
     /// How many of them are lost.
     pub(crate) lost: usize,
-    /// The rate has held frames back since the last feedback.
+    /// The rate has held most of these frames back, and none came after a gap in what was sent.
     pub(crate) limited: bool,
     /// Both ways share the air.
     pub(crate) shares_air: bool,
@@ -140,8 +140,6 @@ enum Phase {
         /// How often it has.
         told: u32,
     },
-    /// Sends little for a moment, to see how long a frame takes without a queue.
-    Empty { until: Time },
     /// Sends little, to see whether a short queue that stands is one.
     Probe {
         until: Time,
@@ -190,8 +188,9 @@ pub(crate) struct RateControl {
     /// When the queue was drained last, and when it was not.
     drained_at: Time,
     filled_at: Time,
-    /// When nothing of it was ours last.
+    /// When nothing of it was ours last, and for how long nothing is to be sent so that it is so.
     emptied_at: Time,
+    pause: Option<Duration>,
     /// The shortest and the longest queue since it has been long for a while.
     stood_least: Duration,
     stood_most: Duration,
@@ -233,6 +232,7 @@ impl RateControl {
             drained_at: now,
             filled_at: now,
             emptied_at: now,
+            pause: None,
             stood_least: Duration::ZERO,
             stood_most: Duration::ZERO,
             excess_round_trips: 0,
@@ -251,6 +251,12 @@ impl RateControl {
         if self.is_lowered() { DRAIN_RATIO * self.frames_per_s } else { self.frames_per_s }
     }
 
+    /// How long nothing is to be sent, if a queue of ours is to be emptied; told once. What comes
+    /// behind that gap says nothing of the path's rate.
+    pub(crate) fn take_pause(&mut self) -> Option<Duration> {
+        self.pause.take()
+    }
+
     /// Whether feedback tells of frames that were few on purpose.
     pub(crate) fn tells_of_few(&self, now: Time) -> bool {
         now <= self.lowered_told_until
@@ -258,7 +264,7 @@ impl RateControl {
 
     /// Whether little is sent, to see what becomes of a queue.
     fn is_lowered(&self) -> bool {
-        matches!(self.phase, Phase::Drain { .. } | Phase::Empty { .. } | Phase::Probe { .. })
+        matches!(self.phase, Phase::Drain { .. } | Phase::Probe { .. })
     }
 
     /// Frames a second that came through of late.
@@ -280,12 +286,12 @@ impl RateControl {
         self.adjusted_at = now;
         if passed > patience(round_trip) {
             // Nothing is known of a pause.
-            (self.drained_at, self.filled_at) = (now, now);
+            (self.drained_at, self.filled_at, self.emptied_at) = (now, now, now);
         }
         if self.is_lowered() {
             self.lowered_told_until = now + round_trip;
         }
-        if let Phase::Probe { .. } | Phase::Empty { .. } = self.phase {
+        if let Phase::Probe { .. } = self.phase {
             self.probe_told_until = now + round_trip;
         }
         if !sample.limited && self.leaves_gap(&sample) {
@@ -319,6 +325,10 @@ impl RateControl {
                 self.note_excess(now, queueing, round_trip);
             }
             self.round_trip_ends = now + round_trip;
+        }
+        if self.phase == Phase::Follow && now - self.emptied_at > STANDING_MAX {
+            self.emptied_at = now;
+            self.pause = Some(queueing + self.noise());
         }
         self.count_phase(before, stats);
         self.adjust(self.queueing(), sample);
@@ -418,12 +428,6 @@ impl RateControl {
                 self.prepare_to_compete(now, queueing, sample);
                 drain
             }
-            Phase::Follow if now - self.emptied_at > STANDING_MAX => {
-                self.emptied_at = now;
-                let frees = (queueing + self.noise()).div_f64(1.0 - DRAIN_RATIO);
-                Phase::Empty { until: now + frees }
-            }
-            Phase::Empty { until } if now > until => Phase::Follow,
             Phase::Drain { .. } if drained => Phase::Follow,
             Phase::Drain { until, told, .. } if now > until => {
                 if told >= DRAIN_TOLD_MIN && self.stood_most - self.stood_least <= self.noise() {
@@ -507,7 +511,7 @@ impl RateControl {
     /// rate would fall until the least delay is forgotten. But a queue becomes shorter where less
     /// is sent at once; beside one that a filler holds constant too, as it grows slowly.
     fn note_excess(&mut self, now: Time, queueing: Duration, round_trip: Duration) {
-        if let Phase::Probe { .. } | Phase::Empty { .. } = self.phase {
+        if let Phase::Probe { .. } = self.phase {
             return;
         }
         let stands = queueing > self.noise() && queueing < self.drained_below();
@@ -572,7 +576,7 @@ impl RateControl {
     fn adjust(&mut self, queueing: Duration, sample: Sample) {
         let limited = sample.limited;
         let round_trip = sample.round_trip.max(ROUND_TRIP_MIN);
-        if let Phase::Probe { .. } | Phase::Empty { .. } = self.phase {
+        if let Phase::Probe { .. } = self.phase {
             return;
         }
         if let Phase::Compete { .. } = self.phase {

@@ -113,6 +113,9 @@ struct Run<'a> {
     free_at: Time,
     /// When the receiver, and the sender, saw the last frame.
     looked_at: [Time; 2],
+    /// Nothing is to be sent for so long behind the next frame; how many went before.
+    pause: Duration,
+    paused_at: u32,
     seen: Seen,
     control: RateControl,
     stats: Stats,
@@ -135,6 +138,8 @@ impl<'a> Run<'a> {
             draws: Stream::from_seed([3; 32]),
             free_at: Time::ZERO,
             looked_at: [Time::ZERO; 2],
+            pause: Duration::ZERO,
+            paused_at: u32::MAX,
             seen: Seen::default(),
             control: RateControl::new(Time::ZERO),
             stats: Stats::default(),
@@ -169,7 +174,8 @@ impl<'a> Run<'a> {
                     self.counter += 1;
                     self.send(Flow::Ours, self.counter);
                     let frames_per_s = self.control.frames_per_s().min(self.path.wanted_per_s);
-                    let gap = Duration::from_secs_f64(1.0 / frames_per_s);
+                    let gap = Duration::from_secs_f64(1.0 / frames_per_s)
+                        + core::mem::take(&mut self.pause);
                     self.at(self.now + gap, Event::Send);
                 }
                 Event::Arrival { flow, counter, sent_at, lost } => {
@@ -250,10 +256,14 @@ impl<'a> Run<'a> {
             told: f64::from(told),
             span: came_at - told_at,
             lost: told.saturating_sub(came) as usize,
-            limited: self.control.frames_per_s() < self.path.wanted_per_s,
+            limited: self.control.frames_per_s() < self.path.wanted_per_s
+                && !(counter - told..counter).contains(&self.paused_at),
             shares_air: self.path.shares_air,
         };
         self.control.note(self.now, sample, &mut self.stats);
+        if let Some(pause) = self.control.take_pause() {
+            (self.pause, self.paused_at) = (pause, self.counter + 1);
+        }
     }
 
     fn ack_filler(&mut self, lost: bool) {

@@ -19,6 +19,7 @@ use corridor_codec::{Coefficients, WindowEncoder, widen_id};
 use super::belief::{Belief, Stakes};
 use super::bulk::Bulk;
 use super::headers::Contexts;
+use super::losses;
 use super::rate::{RateControl, Sample};
 use super::receiver::ack_interval;
 use super::repair::{Outlook, Reserve, SpareAir};
@@ -61,11 +62,6 @@ const SPAN_US_MAX: u32 = 10_000_000;
 /// How long acknowledgements of TCP inside wait for more where both ways share the air: one frame
 /// for several leaves more of it to the data.
 const ACKS_HELD: Duration = Duration::from_millis(10);
-/// Frames that an estimate of losses is about, and how many standard errors are taken for chance.
-const LOSS_FRAMES: f64 = 1_024.0;
-const LOSS_DEVIATIONS: f64 = 3.0;
-/// Frames over which estimates are averaged that differ by chance.
-const LOSS_FRAMES_SMOOTH: f64 = 8_192.0;
 /// Loss ratio beyond which estimates are not followed: some frame must get through.
 const LOSS_RATIO_MAX: f64 = 0.95;
 /// Bytes of a frame besides its body.
@@ -132,6 +128,8 @@ pub(crate) struct WindowSender {
     long_len: f64,
     /// The rate holds back what is sent next.
     held: bool,
+    /// What is sent next comes after a gap.
+    after_gap: bool,
     symbol: Vec<u8>,
 }
 
@@ -180,6 +178,7 @@ impl WindowSender {
             told_at_us: None,
             long_len: symbol_size_max as f64,
             held: false,
+            after_gap: false,
             symbol: Vec::new(),
         })
     }
@@ -202,6 +201,8 @@ impl WindowSender {
         stats: &mut Stats,
     ) -> bool {
         self.hold_acknowledgements(now, ack_due, ingress);
+        let after_gap = self.idle_since.is_some() && now > self.made_up_until;
+        self.after_gap |= after_gap;
         let sent = self.poll_symbol(now, counter, ingress, body, stats);
         if sent {
             self.end_idle(now);
@@ -435,7 +436,8 @@ impl WindowSender {
         if self.is_long(len) {
             self.long_len += (len as f64 - self.long_len) / LONG_LEN_PARTS;
         }
-        let sent = Sent { counter, at: now, what, held, len: len as u16 };
+        let after_gap = core::mem::take(&mut self.after_gap);
+        let sent = Sent { counter, at: now, what, held, after_gap, len: len as u16 };
         self.belief.add(&sent, self.loss_ratio);
         if let Some(lost) = self.log.push(sent) {
             self.take_for_lost(lost);
@@ -463,7 +465,8 @@ impl WindowSender {
         let idle = self.note_waste(now, passed, ack);
         let all = self.told_counter.map_or(0, |told| ack.counter - told);
         self.told_counter = Some(ack.counter);
-        self.follow_loss(ack.loss_ratio.clamp(0.0, LOSS_RATIO_MAX), all);
+        let told = ack.loss_ratio.clamp(0.0, LOSS_RATIO_MAX);
+        self.loss_ratio = losses::follow(self.loss_ratio, told, all);
         if self.loss_ratio > 0.0 {
             // Silence was the work of losses, and what was lost is weighed with what is told now.
             self.probes = 0;
@@ -473,16 +476,19 @@ impl WindowSender {
         self.told_end = told_end.min(self.coder.end()).max(self.told_end);
         self.told_deficit = usize::from(ack.deficit);
         let (mut told, mut newest, mut held, mut told_len) = (0, None, 0, 0.0);
+        let mut has_gap = false;
         while let Some(sent) = self.log.pop_until(ack.counter) {
             told += 1;
             told_len += FRAME_OVERHEAD + f64::from(sent.len);
             held += u32::from(sent.held);
+            has_gap |= sent.after_gap;
             newest = Some(sent);
             self.take_for_lost_beyond(sent, told_end);
         }
         if let Some(sent) = newest.filter(|sent| sent.counter == ack.counter) {
             self.rtt.sample((now - sent.at).saturating_sub(ack.delay));
-            self.note_delay(now, sent, (told, told_len, 2 * held >= told), ack, stats);
+            let limited = 2 * held >= told && !has_gap;
+            self.note_delay(now, sent, (told, told_len, limited), ack, stats);
         }
         let (received_at_us, symbols) = (ack.received_at_us, told);
         let others = all.saturating_sub(symbols);
@@ -492,15 +498,6 @@ impl WindowSender {
         self.told_frames = Some(ack.frames);
         self.read_bitmap(next, ack);
         stats.erasure_ratio_e3 = ack.loss_ratio.clamp(0.0, LOSS_RATIO_MAX);
-    }
-
-    /// Follows what is told of losses: at once where it cannot be chance, else over so many frames
-    /// that chance hardly matters.
-    fn follow_loss(&mut self, told: f64, frames: u32) {
-        let error = told - self.loss_ratio;
-        let chance = LOSS_DEVIATIONS * (told * (1.0 - told) / LOSS_FRAMES).sqrt();
-        let weight = (f64::from(frames) / LOSS_FRAMES_SMOOTH).min(1.0);
-        self.loss_ratio += if error.abs() > chance { error } else { weight * error };
     }
 
     /// Learns how long feedback about a frame takes, from the oldest that this tells of.
@@ -590,6 +587,13 @@ impl WindowSender {
         self.held = true;
     }
 
+    /// How long nothing is to be sent, if that serves the rate; told once.
+    pub(crate) fn take_pause(&mut self) -> Option<Duration> {
+        let pause = self.rate.take_pause();
+        self.after_gap |= pause.is_some();
+        pause
+    }
+
     /// Bytes a second that the path takes, without the headers of the layers below.
     pub(crate) fn bytes_per_s(&self) -> f64 {
         self.rate.frames_per_s() * (FRAME_OVERHEAD + self.long_len)
@@ -654,6 +658,7 @@ impl WindowSender {
         self.told_end = self.coder.base();
         self.told_deficit = 0;
         self.told_useless = None;
+        (self.told_frames, self.told_at_us) = (None, None);
         self.lost_beyond.set(None);
         self.has_news = true;
         self.timeouts_in_row = 0;

@@ -139,3 +139,35 @@ fn a_long_burst_takes_the_air_itself() {
     // Some is wanted whatever waits.
     assert!(long < 0.7 * short, "{long} and {short} per burst");
 }
+
+/// The first feedback about a burst may tell of many frames, most of which the rate held back, and
+/// of the pause before them.
+#[test]
+fn a_burst_after_a_pause_does_not_make_the_path_look_slow() {
+    let mut link = Link::new(0.0, false);
+    let mut send = |packets: usize| {
+        for _ in 0..packets {
+            assert!(link.ingress.push(link.now, &[0; 1_000], &mut link.stats));
+            // All but the first of them have to wait.
+            if link.ingress.len() > 1 {
+                link.sender.note_limited();
+            }
+        }
+        (0..1_000).for_each(|_| {
+            if !link.ingress.is_empty() && link.step().is_some() {
+                link.sender.note_limited();
+            } else {
+                link.step();
+            }
+        });
+        link.sender.bytes_per_s()
+    };
+    (0..3).for_each(|_| {
+        send(900);
+    });
+    let before = send(900);
+    for burst in 0..20 {
+        let rate = send(30);
+        assert!(rate > 0.9 * before, "{rate} bytes a second and {before} before, burst {burst}");
+    }
+}

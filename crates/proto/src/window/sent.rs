@@ -25,6 +25,8 @@ pub(crate) struct Sent {
     pub(crate) what: What,
     /// It had to wait for the rate: the time before it was not idle.
     pub(crate) held: bool,
+    /// Before it there was nothing to send for a while, or nothing was sent on purpose.
+    pub(crate) after_gap: bool,
     /// Bytes of its body.
     pub(crate) len: u16,
 }
