@@ -201,8 +201,7 @@ impl WindowSender {
         stats: &mut Stats,
     ) -> bool {
         self.hold_acknowledgements(now, ack_due, ingress);
-        let after_gap = self.idle_since.is_some() && now > self.made_up_until;
-        self.after_gap |= after_gap;
+        self.after_gap |= self.idle_since.is_some() && now > self.made_up_until;
         let sent = self.poll_symbol(now, counter, ingress, body, stats);
         if sent {
             self.end_idle(now);
