@@ -32,6 +32,9 @@ const NOISE_MIN: Duration = Duration::from_micros(400);
 const NOISE_PER_RTT: f64 = 0.05;
 /// See [`JITTER_FACTOR`].
 const NOISE_MAX: Duration = Duration::from_millis(1);
+/// Where delays differ by more than counts as noise, as of a medium that sends again what was lost,
+/// the queue varies by itself, and runs empty unless it is aimed at as much more, up to this.
+const VARIES_MAX: Duration = Duration::from_millis(2);
 /// Weight of the newest difference in the jitter, one part in so many.
 const JITTER_PARTS: f64 = 32.0;
 /// Copa's default delta, and its reciprocal: frames kept queued.
@@ -406,7 +409,7 @@ impl RateControl {
     }
 
     fn drained_below(&self) -> Duration {
-        DRAINED.max(Duration::from_secs_f64(DRAINED_FRAMES / self.peak_per_s))
+        DRAINED.max(Duration::from_secs_f64(DRAINED_FRAMES / self.peak_per_s)) + self.varies()
     }
 
     fn change_phase(&mut self, now: Time, queueing: Duration, sample: Sample) {
@@ -483,7 +486,13 @@ impl RateControl {
         let noise = self.noise();
         // Where delays can be told well, less than a frame will do.
         let queued = QUEUED * noise.div_duration_f64(NOISE_MAX);
-        noise + Duration::from_secs_f64(queued / self.through_per_s)
+        noise + self.varies() + Duration::from_secs_f64(queued / self.through_per_s)
+    }
+
+    /// By how much delays differ beyond what counts as noise.
+    fn varies(&self) -> Duration {
+        let above = self.jitter_ns - NOISE_MAX.as_nanos() as f64 / JITTER_FACTOR;
+        Duration::from_nanos(above.max(0.0) as u64).min(VARIES_MAX)
     }
 
     fn end_round_trip(&mut self, queueing: Duration, limited: bool) {
@@ -514,7 +523,7 @@ impl RateControl {
         if let Phase::Probe { .. } = self.phase {
             return;
         }
-        let stands = queueing > self.noise() && queueing < self.drained_below();
+        let stands = queueing > self.noise() + self.varies() && queueing < self.drained_below();
         if self.phase != Phase::Follow {
             self.excess_round_trips = 0;
             return;

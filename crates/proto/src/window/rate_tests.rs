@@ -66,6 +66,8 @@ struct Path {
     feedback_interval: Duration,
     /// Whoever hears a frame sees it late, by up to so much.
     late_by: Duration,
+    /// The medium sends a frame again that was lost, as often as it takes: this share of them.
+    retry_ratio: f64,
 }
 
 impl Path {
@@ -83,6 +85,7 @@ impl Path {
             wanted_per_s: f64::INFINITY,
             feedback_interval: FEEDBACK_INTERVAL,
             late_by: Duration::ZERO,
+            retry_ratio: 0.0,
         }
     }
 }
@@ -198,8 +201,14 @@ impl<'a> Run<'a> {
         let outage = self.path.outage.contains(&self.now);
         let draw = f64::from(self.draws.next_u32()) / 2f64.powi(32);
         let lost = outage || queued > self.path.queue_frames;
+        let mut takes = per_frame;
+        while self.path.retry_ratio > 0.0
+            && f64::from(self.draws.next_u32()) / 2f64.powi(32) < self.path.retry_ratio
+        {
+            takes += per_frame;
+        }
         if !lost {
-            self.free_at = begin + per_frame;
+            self.free_at = begin + takes;
             match flow {
                 Flow::Ours => {
                     self.seen.ours += 1.0;
@@ -209,7 +218,7 @@ impl<'a> Run<'a> {
             }
         }
         let lost = lost || (flow == Flow::Ours && draw < self.path.loss_ratio);
-        let at = self.look(0, begin + per_frame + self.path.delay);
+        let at = self.look(0, begin + takes + self.path.delay);
         self.at(at, Event::Arrival { flow, counter, sent_at: self.now, lost });
     }
 
@@ -325,6 +334,23 @@ fn frames_and_feedback_that_are_seen_late_do_not_make_the_path_look_faster() {
         assert!(seen.ours > 0.985 * 60.0 * path.frames_per_s, "{name}");
         assert!(seen.queue() < 3.0, "{} frames queued, {name}", seen.queue());
         assert_eq!(run.stats.rate_drains, drains, "{name}");
+    }
+}
+
+#[test]
+fn a_medium_that_sends_again_what_was_lost_is_kept_busy_by_a_queue_that_varies() {
+    for (mbit_per_s, retry_ratio) in [(12.0, 0.1), (12.0, 0.2), (50.0, 0.2), (100.0, 0.3)] {
+        let path = Path { retry_ratio, ..Path::new(mbit_per_s, 4) };
+        let mut run = Run::new(&path);
+        run.until(10);
+        let seen = run.until(110);
+        let per_s = (1.0 - retry_ratio) * path.frames_per_s;
+        let share = seen.ours / (100.0 * per_s);
+        let queue = Duration::from_secs_f64(seen.queue() / per_s);
+        let name = format!("{mbit_per_s} Mbit/s, {retry_ratio} sent again: {share}, {queue:?}");
+        assert!(share > 0.991, "{name}");
+        assert!(queue < Duration::from_millis(5), "{name}");
+        assert_eq!(run.stats.rate_drains, 1, "{name}");
     }
 }
 
