@@ -32,7 +32,7 @@ const NOISE_MIN: Duration = Duration::from_micros(400);
 const NOISE_PER_RTT: f64 = 0.05;
 /// See [`JITTER_FACTOR`].
 const NOISE_MAX: Duration = Duration::from_millis(1);
-/// Where delays differ by more than counts as noise, as of a medium that sends again what was lost,
+/// Where delays differ more than noise allows for, as of a medium that sends again what was lost,
 /// the queue varies by itself, and runs empty unless it is aimed at as much more, up to this.
 const VARIES_MAX: Duration = Duration::from_millis(2);
 /// Weight of the newest difference in the jitter, one part in so many.
@@ -106,8 +106,9 @@ const ROUND_TRIP_MIN: Duration = Duration::from_millis(2);
 /// What feedback tells of delay and loss.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
-    /// One-way delay of the newest frame, on clocks whose difference is constant, nanoseconds.
-    pub(crate) one_way_ns: i64,
+    /// One-way delay of the newest frame, on clocks whose difference is constant and which wrap,
+    /// microseconds.
+    pub(crate) one_way_us: u32,
     /// The frame is one of the longer ones, which take longer themselves.
     pub(crate) is_long: bool,
     /// Round trip as far as it is known, up to when feedback is late.
@@ -170,6 +171,8 @@ pub(crate) struct RateControl {
     usual_per_s: f64,
     best_per_s: f64,
     usual_at: Time,
+    /// The newest one-way delay as it was told, and by how much it is above the first.
+    one_way: Option<(u32, i64)>,
     /// Least one-way delay in the long run, of short and of long frames.
     base: [MinFilter; 2],
     /// What the one-way delay was above that, the least of late: without the noise on top.
@@ -221,6 +224,7 @@ impl RateControl {
             usual_per_s: 0.0,
             best_per_s: 0.0,
             usual_at: now,
+            one_way: None,
             base: Default::default(),
             jitter_ns: 0.0,
             noise_min: NOISE_MAX,
@@ -284,13 +288,14 @@ impl RateControl {
     /// Takes feedback, and adjusts the rate.
     pub(crate) fn note(&mut self, now: Time, sample: Sample, stats: &mut Stats) {
         let round_trip = sample.round_trip.max(ROUND_TRIP_MIN);
-        self.note_one_way(now, &sample, round_trip);
         let passed = now - self.adjusted_at;
         self.adjusted_at = now;
         if passed > patience(round_trip) {
-            // Nothing is known of a pause.
+            // Nothing is known of a pause, and clocks drift in it.
             (self.drained_at, self.filled_at, self.emptied_at) = (now, now, now);
+            self.last_one_way = [None; 2];
         }
+        self.note_one_way(now, &sample, round_trip);
         if self.is_lowered() {
             self.lowered_told_until = now + round_trip;
         }
@@ -340,6 +345,7 @@ impl RateControl {
     fn note_one_way(&mut self, now: Time, sample: &Sample, round_trip: Duration) {
         let per_rtt = sample.round_trip_smoothed.mul_f64(NOISE_PER_RTT);
         self.noise_min = per_rtt.clamp(NOISE_MIN, NOISE_MAX);
+        let one_way_ns = self.one_way_ns(sample.one_way_us);
         let class = usize::from(sample.is_long);
         if sample.is_long {
             self.long_at = Some(now);
@@ -348,19 +354,31 @@ impl RateControl {
             return;
         }
         let base = &mut self.base[class];
-        base.push(now, sample.one_way_ns, BASE_MEMORY);
-        let above = sample.one_way_ns - base.least().unwrap_or(sample.one_way_ns);
+        base.push(now, one_way_ns, BASE_MEMORY);
+        let above = one_way_ns - base.least().unwrap_or(one_way_ns);
         self.standing.push(now, above, (round_trip / 2).max(NOISE_MAX));
         if self.queueing() > round_trip {
             // No queue is longer than the round trip through it: a clock has jumped.
             self.base[class] = MinFilter::default();
-            self.base[class].push(now, sample.one_way_ns, BASE_MEMORY);
+            self.base[class].push(now, one_way_ns, BASE_MEMORY);
             self.standing = MinFilter::default();
         }
-        if let Some(last) = self.last_one_way[class].replace(sample.one_way_ns) {
-            let differs = sample.one_way_ns.abs_diff(last) as f64;
-            self.jitter_ns += (differs - self.jitter_ns) / JITTER_PARTS;
+        if let Some(last) = self.last_one_way[class].replace(one_way_ns) {
+            let differs = Duration::from_nanos(one_way_ns.abs_diff(last));
+            // By more than that only clocks jump.
+            if differs <= round_trip {
+                self.jitter_ns += (differs.as_nanos() as f64 - self.jitter_ns) / JITTER_PARTS;
+            }
         }
+    }
+
+    /// One-way delay above the first: as long as it does not change by more than 35 minutes at a
+    /// time, it does not matter that clocks wrap.
+    fn one_way_ns(&mut self, one_way_us: u32) -> i64 {
+        let (before_us, above_us) = self.one_way.unwrap_or((one_way_us, 0));
+        let above_us = above_us + i64::from(one_way_us.wrapping_sub(before_us) as i32);
+        self.one_way = Some((one_way_us, above_us));
+        1_000 * above_us
     }
 
     /// What comes through says what the path takes only where it was kept busy, and not as long as
@@ -432,7 +450,8 @@ impl RateControl {
                 drain
             }
             Phase::Drain { .. } if drained => Phase::Follow,
-            Phase::Drain { until, told, .. } if now > until => {
+            // It takes a while to tell whether a queue stays as it is.
+            Phase::Drain { until, told, .. } if now > until && now - self.drained_at > patience => {
                 if told >= DRAIN_TOLD_MIN && self.stood_most - self.stood_least <= self.noise() {
                     // It came at once, and has stayed as it was whatever was sent.
                     self.lengthen_way(now, queueing);
@@ -489,7 +508,7 @@ impl RateControl {
         noise + self.varies() + Duration::from_secs_f64(queued / self.through_per_s)
     }
 
-    /// By how much delays differ beyond what counts as noise.
+    /// By how much delays differ beyond what noise allows for at most.
     fn varies(&self) -> Duration {
         let above = self.jitter_ns - NOISE_MAX.as_nanos() as f64 / JITTER_FACTOR;
         Duration::from_nanos(above.max(0.0) as u64).min(VARIES_MAX)
@@ -523,7 +542,10 @@ impl RateControl {
         if let Phase::Probe { .. } = self.phase {
             return;
         }
-        let stands = queueing > self.noise() + self.varies() && queueing < self.drained_below();
+        // One that is about as long as what counts as drained is neither long enough to be drained
+        // nor always short enough, so there is more room above than there is below.
+        let most = self.drained_below() + self.noise();
+        let stands = (self.noise() + self.varies()..most).contains(&queueing);
         if self.phase != Phase::Follow {
             self.excess_round_trips = 0;
             return;
@@ -613,18 +635,18 @@ fn patience(round_trip: Duration) -> Duration {
 
 /// The least of what was pushed of late.
 #[derive(Debug, Default)]
-struct MinFilter {
+pub(super) struct MinFilter {
     /// Rising in both: whatever is larger and older can never be the least again.
     values: VecDeque<(Time, i64)>,
 }
 
 impl MinFilter {
-    fn push(&mut self, now: Time, value: i64, memory: Duration) {
+    pub(super) fn push(&mut self, now: Time, value: i64, memory: Duration) {
         while self.values.back().is_some_and(|&(_, last)| last >= value) {
             self.values.pop_back();
         }
         if self.values.len() == crate::bounds::WINDOW_DELAYS_MAX {
-            self.values.pop_front();
+            self.values.pop_back(); // The least is at the front.
         }
         self.values.push_back((now, value));
         while self.values.len() > 1 && self.values.front().is_some_and(|&(at, _)| at + memory < now)
@@ -633,7 +655,7 @@ impl MinFilter {
         }
     }
 
-    fn least(&self) -> Option<i64> {
+    pub(super) fn least(&self) -> Option<i64> {
         self.values.front().map(|&(_, value)| value)
     }
 }

@@ -1,12 +1,13 @@
 //! The rate controller on a path with a queue, alone and beside a flow that fills it.
 
+use core::ops::Range;
 use core::time::Duration;
 use std::collections::BTreeMap;
 
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
 
-use super::rate::{RateControl, Sample};
+use super::rate::{MinFilter, RateControl, Sample};
 use crate::rtt::RttEstimator;
 use crate::stats::Stats;
 
@@ -53,11 +54,13 @@ struct Path {
     queue_frames: f64,
     loss_ratio: f64,
     /// Frames sent in this span are lost.
-    outage: core::ops::Range<Time>,
+    outage: Range<Time>,
     /// There is a filler from then on, until then.
     filler_from: Option<Time>,
     filler_until: Time,
-    /// The receiver's clock jumps then, by so many nanoseconds.
+    /// The receiver's clock is so many microseconds ahead.
+    clock_us: i64,
+    /// It jumps then, by so many nanoseconds.
     jump: (Time, i64),
     /// Both ways share the air, as the sender knows.
     shares_air: bool,
@@ -80,6 +83,7 @@ impl Path {
             outage: Time::ZERO..Time::ZERO,
             filler_from: None,
             filler_until: Time::MAX,
+            clock_us: -3_600_000_000,
             jump: (Time::MAX, 0),
             shares_air: false,
             wanted_per_s: f64::INFINITY,
@@ -253,12 +257,11 @@ impl<'a> Run<'a> {
         let (told, told_frames, told_at) = self.told;
         self.told = (counter, frames, came_at);
         let (told, came) = (counter - told, frames - told_frames);
-        // The receiver's clock is an hour behind.
         let (jumps_at, by_ns) = self.path.jump;
         let jumped_ns = if came_at >= jumps_at { by_ns } else { 0 };
-        let one_way_ns = (came_at - sent_at).as_nanos() as i64 - 3_600_000_000_000 + jumped_ns;
+        let one_way_ns = (came_at - sent_at).as_nanos() as i64 + jumped_ns;
         let sample = Sample {
-            one_way_ns,
+            one_way_us: (one_way_ns / 1_000 + self.path.clock_us) as u32,
             is_long: true,
             round_trip: self.rtt.timeout(),
             round_trip_smoothed: self.rtt.smoothed(),
@@ -343,9 +346,9 @@ fn a_medium_that_sends_again_what_was_lost_is_kept_busy_by_a_queue_that_varies()
         let path = Path { retry_ratio, ..Path::new(mbit_per_s, 4) };
         let mut run = Run::new(&path);
         run.until(10);
-        let seen = run.until(110);
+        let seen = run.until(310);
         let per_s = (1.0 - retry_ratio) * path.frames_per_s;
-        let share = seen.ours / (100.0 * per_s);
+        let share = seen.ours / (300.0 * per_s);
         let queue = Duration::from_secs_f64(seen.queue() / per_s);
         let name = format!("{mbit_per_s} Mbit/s, {retry_ratio} sent again: {share}, {queue:?}");
         assert!(share > 0.991, "{name}");
@@ -436,18 +439,88 @@ fn the_path_is_taken_again_when_the_filler_has_gone() {
     assert!(share > 0.9, "{share} of the path");
 }
 
+/// Feedback as it comes, with what is queued at each time in microseconds.
+fn feed(
+    control: &mut RateControl,
+    stats: &mut Stats,
+    queue_us: impl Fn(u64) -> u64,
+    ms: Range<u64>,
+) {
+    for ms in ms {
+        let sample = Sample {
+            one_way_us: (5_000 + queue_us(ms)) as u32,
+            is_long: true,
+            round_trip: Duration::from_millis(24),
+            round_trip_smoothed: Duration::from_millis(24),
+            told: 1.0,
+            span: Duration::from_millis(1),
+            lost: 0,
+            limited: true,
+            shares_air: false,
+        };
+        control.note(Time::from_millis(ms), sample, stats);
+    }
+}
+
+#[test]
+fn a_queue_that_was_drained_a_moment_ago_has_not_stood_as_it_is() {
+    let (mut control, mut stats) = (RateControl::new(Time::ZERO), Stats::default());
+    let fills = |ms: u64| (30 * ms.saturating_sub(1_000)).min(15_000);
+    feed(&mut control, &mut stats, fills, 0..4_960);
+    assert_eq!(stats.rate_competitions, 1);
+    // 50 ms before it is looked whose the queue is, it is gone, and grows again, slowly.
+    feed(&mut control, &mut stats, |ms| 30 * (ms - 4_960), 4_960..5_000);
+    let drains = stats.rate_drains;
+    feed(&mut control, &mut stats, |ms| 4_000 + 30 * (ms - 5_000), 5_000..5_230);
+    assert_eq!((stats.rate_drains, stats.rate_competitions), (drains + 1, 2));
+}
+
+#[test]
+fn clocks_that_wrap_between_delays_are_as_good_as_any() {
+    // The difference of the clocks fits 31 bits with a short queue, and not with a longer one.
+    let path = Path { clock_us: (1 << 31) - 11_500, ..Path::new(12.0, 20) };
+    let mut run = Run::new(&path);
+    let usual = Path::new(12.0, 20);
+    let mut beside = Run::new(&usual);
+    let (seen, usual) = (run.until(30), beside.until(30));
+    assert_eq!((seen.ours, seen.found), (usual.ours, usual.found));
+}
+
+#[test]
+fn the_least_of_more_than_can_be_remembered_is_not_forgotten() {
+    let mut filter = MinFilter::default();
+    let last = 2 * crate::bounds::WINDOW_DELAYS_MAX as u64;
+    for value in 0..=last {
+        filter.push(Time::from_millis(value), value as i64, Duration::from_secs(20));
+    }
+    assert_eq!(filter.least(), Some(0));
+    filter.push(Time::from_millis(20_001), 100_000, Duration::from_secs(20));
+    assert_eq!(filter.least(), Some(1));
+}
+
 /// A jump ahead looked like a queue of a second, and the rate fell to its least for 20 s.
 #[test]
 fn a_jump_of_a_clock_is_no_queue() {
-    for by_ms in [-100_000, -50, 50, 1_000, 100_000] {
-        let jump = (Time::from_millis(10_000), 1_000_000 * by_ms);
-        let path = Path { jump, ..Path::new(12.0, 20) };
-        let mut run = Run::new(&path);
-        run.until(10);
-        let seen = run.until(20);
-        let share = seen.ours / (10.0 * path.frames_per_s);
-        assert!(share > 0.9, "{share} of the path after a jump by {by_ms} ms");
-        assert!(seen.queue() < 12.0, "{} frames queued", seen.queue());
+    for feedback_ms in [0, 100] {
+        let feedback_interval = FEEDBACK_INTERVAL.max(Duration::from_millis(feedback_ms));
+        for by_ms in [-100_000, -50, 50, 1_000, 100_000] {
+            let jump = (Time::from_millis(10_000), 1_000_000 * by_ms);
+            let path = Path { jump, feedback_interval, ..Path::new(12.0, 20) };
+            let mut run = Run::new(&path);
+            run.until(10);
+            let seen = run.until(20);
+            let usual = Path { feedback_interval, ..Path::new(12.0, 20) };
+            let mut usual = Run::new(&usual);
+            usual.until(10);
+            let queue = usual.until(20).queue();
+            let share = seen.ours / (10.0 * path.frames_per_s);
+            let name = format!("a jump by {by_ms} ms, feedback every {feedback_ms} ms");
+            assert!(share > 0.9, "{share} of the path: {name}");
+            // What is queued then counts as none until a pause empties it.
+            assert!(seen.queue() < queue + 2.2, "{} frames, usually {queue}: {name}", seen.queue());
+            let later = run.until(30).queue();
+            assert!(later < queue + 1.0, "{later} frames later, usually {queue}: {name}");
+        }
     }
 }
 
@@ -466,6 +539,8 @@ fn a_longer_way_is_no_queue() {
             (1_500, 0.9),
             (1_900, 0.9),
             (3_000, 0.9),
+            (3_100, 0.9),
+            (3_500, 0.9),
             (5_000, 0.7),
             (30_000, 0.7),
         ] {

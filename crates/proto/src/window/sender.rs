@@ -560,11 +560,9 @@ impl WindowSender {
         stats: &mut Stats,
     ) {
         let came = self.told_frames.map_or(told, |before| ack.frames.wrapping_sub(before));
-        // Clocks of microseconds that wrap: right as long as delays change by less than 35 minutes.
         let sent_at_us = (sent.at.as_nanos() / 1_000) as u32;
-        let one_way_us = ack.received_at_us.wrapping_sub(sent_at_us) as i32;
         let sample = Sample {
-            one_way_ns: 1_000 * i64::from(one_way_us),
+            one_way_us: ack.received_at_us.wrapping_sub(sent_at_us),
             is_long: self.is_long(usize::from(sent.len)),
             round_trip: self.rtt.timeout(),
             round_trip_smoothed: self.rtt.smoothed(),
