@@ -12,12 +12,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use ipnet::IpNet;
-use tun_rs::{DeviceBuilder, SyncDevice, VIRTIO_NET_HDR_LEN};
+use tun_rs::{DeviceBuilder, SyncDevice, VIRTIO_NET_HDR_LEN, VirtioNetHdr};
 
 use crate::config::TunConfig;
 use crate::error::{CAP_NET_ADMIN, NodeError};
 use crate::netlink;
-use join::Joiner;
+use join::{Joiner, NEEDS_CHECKSUM};
 
 /// Packets cut from one super-packet, at most.
 const BATCH: usize = 128;
@@ -26,6 +26,11 @@ const PACKET_LEN_MAX: usize = 65_535;
 
 /// Room for a packet at least, bytes: longer ones come only when somebody raises the MTU.
 const BUFFER_LEN_MIN: usize = 2_000;
+
+/// `VIRTIO_NET_HDR_GSO_NONE`: one packet, and no super-packet.
+const GSO_NONE: u8 = 0;
+/// Where the checksum is in a header of UDP.
+const UDP_CHECKSUM_OFFSET: u16 = 6;
 
 /// A TUN device with its addresses and routes. It vanishes with this value, and they with it.
 pub(crate) struct Tun {
@@ -108,7 +113,12 @@ impl Tun {
         let received =
             self.device.recv_multiple(&mut self.whole, &mut self.packets, &mut self.lens, 0);
         match received {
-            Ok(count) => Ok(count),
+            Ok(count) => {
+                if self.joiner.is_some() && count == 1 {
+                    mend_zero_checksum(&self.whole, &mut self.packets[0][..self.lens[0]]);
+                }
+                Ok(count)
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
             // The device is down: nothing comes, and it may be set up again.
@@ -160,6 +170,22 @@ impl Tun {
 
     fn gone(&self, source: io::Error) -> NodeError {
         NodeError::TunGone { name: self.name.clone(), source }
+    }
+}
+
+/// A UDP checksum that comes out as zero is sent as all ones, for zero says that there is none (RFC
+/// 768), and over IPv6 such a datagram is dropped (RFC 8200, Section 8.1). That the kernel left the
+/// checksum to whoever reads, and for one packet, is in the header before the packet; what reads it
+/// here does not mind zero.
+fn mend_zero_checksum(header: &[u8], packet: &mut [u8]) {
+    let Ok(header) = VirtioNetHdr::decode(header) else { return };
+    let is_udp = header.csum_offset == UDP_CHECKSUM_OFFSET;
+    if header.gso_type != GSO_NONE || header.flags & NEEDS_CHECKSUM == 0 || !is_udp {
+        return;
+    }
+    let at = usize::from(header.csum_start) + usize::from(UDP_CHECKSUM_OFFSET);
+    if let Some(sum @ [0, 0]) = packet.get_mut(at..at + 2) {
+        sum.fill(0xff);
     }
 }
 

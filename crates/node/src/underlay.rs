@@ -13,7 +13,7 @@ use corridor_base::Time;
 use corridor_proto::{Destination, StationId};
 use nix::errno::Errno;
 
-use crate::config::{NodeConfig, UNDERLAY_MTU_DEFAULT, UnderlayKind};
+use crate::config::{NodeConfig, UnderlayKind};
 use crate::error::NodeError;
 use crate::netlink;
 use crate::syscalls::Sender;
@@ -93,7 +93,7 @@ impl Underlay {
         match &config.underlay.kind {
             UnderlayKind::Ethernet { interface, .. } => {
                 let mtu = netlink::link(interface).ok().flatten().map(|link| link.mtu);
-                config.underlay.mtu.or(mtu).unwrap_or(UNDERLAY_MTU_DEFAULT)
+                Ethernet::frame_len_max_of(config, mtu)
             }
             UnderlayKind::Udp { .. } => Udp::frame_len_max_of(config),
         }

@@ -79,8 +79,9 @@ pub const REPORT_STALE: Duration = Duration::from_secs(2);
 pub const E1_STALE: Duration = Duration::from_secs(12);
 /// How far a paced sender may run ahead after a pause.
 pub const PACE_BURST: Duration = Duration::from_millis(2);
-/// How long frames that are not held back, as feedback, may hold back others.
-pub const PACE_DEBT_MAX: Duration = Duration::from_secs(1);
+/// How long frames that are not held back, as feedback, may hold back others, however many of them
+/// go on.
+pub const PACE_DEBT_MAX: Duration = Duration::from_millis(200);
 /// Window mode: shortest and longest wait for feedback before what is on its way counts as lost.
 pub const WINDOW_TIMEOUT_MIN: Duration = Duration::from_millis(10);
 /// See [`WINDOW_TIMEOUT_MIN`].

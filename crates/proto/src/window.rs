@@ -12,6 +12,7 @@ mod headers_tests;
 mod losses;
 mod needs;
 mod prefix;
+mod probes;
 mod rate;
 #[cfg(test)]
 mod rate_tests;

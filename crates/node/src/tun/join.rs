@@ -27,7 +27,7 @@ const ACK: u8 = 0x10;
 const PSH: u8 = 0x08;
 const DONT_FRAGMENT: u8 = 0x40;
 /// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum is that of the pseudo-header only.
-const NEEDS_CHECKSUM: u8 = 1;
+pub(super) const NEEDS_CHECKSUM: u8 = 1;
 
 /// Joins packets. Every buffer it hands out begins with a virtio header.
 pub(super) struct Joiner {

@@ -5,6 +5,7 @@ use corridor_base::rand::{Rng, SeedableRng};
 use tun_rs::{VIRTIO_NET_HDR_LEN, VirtioNetHdr, gso_split};
 
 use super::join::Joiner;
+use super::mend_zero_checksum;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -414,5 +415,41 @@ fn no_bytes_make_it_panic_or_change() {
         came.sort();
         sent.sort();
         assert_eq!(came, sent);
+    }
+}
+
+/// What has been read and summed up by the library, whether to zero or not.
+#[test]
+fn a_checksum_of_udp_that_is_zero_is_sent_as_all_ones() {
+    for is_v6 in [false, true] {
+        let fields = Fields { is_v6, protocol: UDP, ..PLAIN };
+        let at = fields.checksum_at();
+        let header = VirtioNetHdr {
+            flags: 1,
+            csum_start: fields.transport() as u16,
+            csum_offset: 6,
+            ..VirtioNetHdr::default()
+        };
+        let mut bytes = [0; VIRTIO_NET_HDR_LEN];
+        header.encode(&mut bytes).unwrap();
+        let mut zeros = 0;
+        for number in 0..=u16::MAX {
+            let by_the_book = fields.packet(&number.to_be_bytes());
+            let mut packet = by_the_book.clone();
+            if packet[at..at + 2] == [0xff, 0xff] {
+                packet[at..at + 2].fill(0);
+                zeros += 1;
+            }
+            mend_zero_checksum(&bytes, &mut packet);
+            assert_eq!(packet, by_the_book, "{number}");
+        }
+        assert!(zeros > 0);
+        // One that its sender left out stays so.
+        let header = VirtioNetHdr { flags: 0, ..header };
+        header.encode(&mut bytes).unwrap();
+        let mut packet = fields.packet(&[]);
+        packet[at..at + 2].fill(0);
+        mend_zero_checksum(&bytes, &mut packet);
+        assert_eq!(packet[at..at + 2], [0, 0]);
     }
 }

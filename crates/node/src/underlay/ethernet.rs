@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use corridor_base::Time;
+use corridor_proto::bounds::FRAME_LEN_MAX;
 use corridor_proto::{Destination, Role};
 use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
@@ -11,7 +12,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use super::outbox::Outbox;
 use super::peers::PeerBook;
 use super::{Busy, Flushed, RECEIVE_BUFFER_BYTES, Refusals, Sent, send_buffer_bytes};
-use crate::config::{Mac, NodeConfig, UnderlayKind};
+use crate::config::{Mac, NodeConfig, UNDERLAY_MTU_DEFAULT, UnderlayKind};
 use crate::error::{CAP_NET_RAW, NodeError};
 use crate::netlink;
 use crate::syscalls::{
@@ -36,6 +37,12 @@ pub(crate) struct Ethernet {
 }
 
 impl Ethernet {
+    /// Longest frame in bytes on an interface of this MTU, as far as it is known.
+    pub(super) fn frame_len_max_of(config: &NodeConfig, interface_mtu: Option<usize>) -> usize {
+        let least = [config.underlay.mtu, interface_mtu].into_iter().flatten().min();
+        least.unwrap_or(UNDERLAY_MTU_DEFAULT).min(FRAME_LEN_MAX)
+    }
+
     /// Opens a socket on the configured interface.
     pub(crate) fn open(config: &NodeConfig) -> Result<Self, NodeError> {
         let UnderlayKind::Ethernet { interface, ethertype, qdisc_bypass } = &config.underlay.kind
@@ -49,7 +56,7 @@ impl Ethernet {
         if !link.up {
             return Err(NodeError::InterfaceDown { name: name.clone() });
         }
-        let frame_len_max = config.underlay.mtu.unwrap_or(link.mtu).min(link.mtu);
+        let frame_len_max = Self::frame_len_max_of(config, Some(link.mtu));
         let overhears = matches!(config.role, Role::Helper { .. });
         let open = || -> io::Result<OwnedFd> {
             // Without a protocol number nothing is heard until the socket is bound to the

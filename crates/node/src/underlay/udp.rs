@@ -114,9 +114,10 @@ impl Udp {
                     }
                     Err(Errno::EINTR) => continue,
                     Err(Errno::EAGAIN) => return Ok(self.busy(now, lost, true)),
-                    // An interface without checksums in hardware; a route with a smaller MTU; a
-                    // kernel that knows nothing of segments.
-                    Err(errno @ (Errno::EIO | Errno::EINVAL | Errno::EOPNOTSUPP)) => {
+                    // An interface without checksums in hardware; a route with a smaller MTU, or a
+                    // kernel that knows nothing of segments. EOPNOTSUPP is none of them: anybody's
+                    // ICMP may leave it behind.
+                    Err(errno @ (Errno::EIO | Errno::EINVAL)) => {
                         self.cuts_segments = false;
                         let why = errno.desc();
                         tracing::info!("UDP segmentation is not to be had here: {why}");

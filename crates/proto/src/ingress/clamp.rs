@@ -276,7 +276,7 @@ impl Clamp {
             return false; // It was overtaken, or is none of this connection's.
         }
         let own_edge = view.ack.wrapping_add(u32::from(view.window) << shift);
-        let mut window = view.window;
+        let (mut window, mut edge_before) = (view.window, None);
         if let Some(told) = self.told.filter(|_| self.engaged) {
             // One that says nothing new may be there to be counted: with the same window (RFC
             // 5681, Section 2). One of ours tells of more.
@@ -284,11 +284,13 @@ impl Clamp {
             let wanted =
                 if repeats { told.window } else { self.window(view.ack, told.edge, pace, shift) };
             window = wanted.min(view.window);
+            // Nor does it promise anew what was taken back since.
+            edge_before = repeats.then_some(told.edge);
         }
         if window < view.window {
             view.set_window(packet, window);
         }
-        let edge = view.ack.wrapping_add(u32::from(window) << shift);
+        let edge = edge_before.unwrap_or_else(|| view.ack.wrapping_add(u32::from(window) << shift));
         self.edge_max = later(self.edge_max, edge);
         self.promised = later(self.promised, own_edge);
         let (sequence, timestamps) = match self.told {
@@ -434,6 +436,6 @@ impl Clamp {
 fn latest(before: Option<(u32, u32)>, now: Option<(u32, u32)>) -> Option<(u32, u32)> {
     match (before, now) {
         (Some(before), Some(now)) if is_after(before.0, now.0) => Some(before),
-        _ => now,
+        (before, now) => now.or(before),
     }
 }

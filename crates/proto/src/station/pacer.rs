@@ -10,13 +10,15 @@ use crate::bounds::{PACE_BURST, PACE_DEBT_MAX};
 pub(crate) struct Pacer {
     rate_bps: Option<u64>,
     next_at: Time,
+    /// Since when a frame would have had to wait.
+    busy_since: Time,
     /// A frame was held back since the last one went.
     waiting: bool,
 }
 
 impl Pacer {
     pub(crate) fn new(rate_bps: Option<u64>) -> Self {
-        Pacer { rate_bps, next_at: Time::ZERO, waiting: false }
+        Pacer { rate_bps, next_at: Time::ZERO, busy_since: Time::ZERO, waiting: false }
     }
 
     /// Follows a rate that was measured, bits per second.
@@ -41,8 +43,11 @@ impl Pacer {
         let earliest =
             Time::from_nanos(now.as_nanos().saturating_sub(PACE_BURST.as_nanos() as u64));
         let takes = Duration::from_nanos(nanos);
+        if self.next_at <= now {
+            self.busy_since = now;
+        }
         // Feedback is not held back, and much of it at a low rate must not silence what is.
-        let latest = now + PACE_DEBT_MAX.max(takes);
+        let latest = self.busy_since + PACE_DEBT_MAX.max(takes);
         self.next_at = (self.next_at.max(earliest) + takes).min(latest);
     }
 
@@ -85,5 +90,18 @@ mod tests {
         // A frame that takes longer than that is waited for.
         pacer.note_sent(now, 12_500);
         assert!(!pacer.allows(now) && pacer.poll_timeout() == Some(now + Duration::from_secs(10)));
+    }
+
+    #[test]
+    fn what_is_not_held_back_does_not_silence_others_by_going_on() {
+        let mut pacer = Pacer::new(Some(10_000));
+        let allowed = (0..10_000).filter(|ms| {
+            let now = Time::from_millis(*ms);
+            let allows = pacer.allows(now);
+            // A frame that has waited goes first; either takes 48 ms.
+            (0..1 + usize::from(allows)).for_each(|_| pacer.note_sent(now, 60));
+            allows
+        });
+        assert!((40..=60).contains(&allowed.count()));
     }
 }

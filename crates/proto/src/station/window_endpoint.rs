@@ -52,7 +52,7 @@ impl WindowEndpoint {
         self.sender.base()
     }
 
-    pub(crate) fn take_joined(&mut self, shared: &Shared, now: Time, joined: &Joined) {
+    pub(crate) fn take_joined(&mut self, shared: &mut Shared, now: Time, joined: &Joined) {
         if joined.peer != self.peer {
             return;
         }
@@ -61,6 +61,9 @@ impl WindowEndpoint {
             self.holds_ack = false;
             self.receiver.iter_mut().for_each(WindowReceiver::restart_session);
             return;
+        }
+        if joined.first {
+            self.set_rate(shared); // Before there is any feedback.
         }
         let coding = &shared.config.coding;
         self.receiver = if joined.mode == Mode::Window {
@@ -82,6 +85,17 @@ impl WindowEndpoint {
         };
         self.holds_ack = false;
         self.sender.restart_peer(now);
+    }
+
+    /// Lets the pace follow the rate, unless it was told.
+    fn set_rate(&self, shared: &mut Shared) -> bool {
+        let follows = shared.config.rate_bps.is_none();
+        if follows {
+            let rate_bps = (8.0 * self.sender.bytes_per_s()) as u64;
+            shared.pacer.set_rate(rate_bps);
+            shared.stats.rate_bps = Some(rate_bps);
+        }
+        follows
     }
 
     /// Whether symbols can be exchanged: the peer is there, and speaks of windows too.
@@ -140,13 +154,10 @@ impl WindowEndpoint {
         self.receiver.iter_mut().for_each(|receiver| receiver.set_shares_air(shares_air));
         let air = self.sender.take_air(now);
         shared.ingress.note_air(self.sender.rtt(), air);
-        if shared.config.rate_bps.is_none() {
-            let rate_bps = (8.0 * self.sender.bytes_per_s()) as u64;
-            shared.pacer.set_rate(rate_bps);
-            shared.stats.rate_bps = Some(rate_bps);
-            if let Some(pause) = self.sender.take_pause() {
-                shared.pacer.pause(now, pause);
-            }
+        if self.set_rate(shared)
+            && let Some(pause) = self.sender.take_pause()
+        {
+            shared.pacer.pause(now, pause);
         }
     }
 

@@ -31,24 +31,31 @@ struct Pair {
 }
 
 impl Pair {
+    /// What this station sends now; whether there was anything.
+    fn exchange(&mut self, from: usize) -> bool {
+        self.stations[from].handle_timeout(self.now);
+        let before = self.frames;
+        while let Some(transmit) = self.stations[from].poll_transmit(self.now) {
+            let frame = transmit.frame.to_vec();
+            self.frames += 1;
+            if !self.frames.is_multiple_of(7) {
+                self.stations[1 - from].handle_frame(self.now, &frame);
+            }
+        }
+        self.frames > before
+    }
+
     fn run(&mut self, ms: u64, mut each: impl FnMut(&mut [Station; 2], Time)) {
         for _ in 0..ms {
             self.now += Duration::from_millis(1);
             each(&mut self.stations, self.now);
-            for from in 0..2 {
-                self.stations[from].handle_timeout(self.now);
-                while let Some(transmit) = self.stations[from].poll_transmit(self.now) {
-                    let frame = transmit.frame.to_vec();
-                    self.frames += 1;
-                    if !self.frames.is_multiple_of(7) {
-                        self.stations[1 - from].handle_frame(self.now, &frame);
-                    }
-                }
-            }
+            while (0..2).any(|from| self.exchange(from)) {}
             for (station, delivered) in self.stations.iter_mut().zip(&mut self.delivered) {
                 while let Some(packet) = station.poll_packet() {
                     delivered.push(u32::from_be_bytes(*packet.first_chunk().unwrap()));
                 }
+                let due = station.poll_timeout();
+                assert!(due.is_none_or(|due| due > self.now), "due at {due:?}, {:?}", self.now);
             }
         }
     }
@@ -88,4 +95,21 @@ fn a_change_of_keys_in_the_middle_of_a_flow_does_no_harm() {
             assert_eq!(station.stats().symbols_given_up + station.stats().packets_given_up, 0);
         }
     }
+}
+
+/// What has waited for the session does not go at once, since nothing is known of the path.
+#[test]
+fn the_first_frames_go_at_the_first_rate() {
+    let stations = [station(1, 2), station(2, 1)];
+    let delivered = [Vec::new(), Vec::new()];
+    let mut pair = Pair { stations, now: Time::ZERO, frames: 0, delivered };
+    for _ in 0..900 {
+        assert_eq!(pair.stations[0].handle_packet(pair.now, &[0; 1_400]), PacketOutcome::Accepted);
+    }
+    let sent = |pair: &Pair| pair.stations[0].stats().symbols_added;
+    while sent(&pair) == 0 {
+        pair.run(1, |_, _| {});
+    }
+    pair.run(1, |_, _| {});
+    assert!(sent(&pair) < 10, "{} symbols in two milliseconds", sent(&pair));
 }

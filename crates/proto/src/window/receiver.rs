@@ -285,9 +285,10 @@ impl WindowReceiver {
         (self.ack_interval_base() / factor).max(WINDOW_ACK_INTERVAL_MIN)
     }
 
-    /// When feedback is due; `None` when there is nothing new to tell.
+    /// When feedback is due; `None` when there is nothing new to tell, or no frame of the session
+    /// to tell it of.
     pub(crate) fn ack_due(&self) -> Option<Time> {
-        self.ack_due
+        self.heard.and(self.ack_due)
     }
 
     /// Whether there is something to tell that is worth the bytes on a symbol of the other way.

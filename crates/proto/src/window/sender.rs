@@ -20,6 +20,7 @@ use super::belief::{Belief, Stakes};
 use super::bulk::Bulk;
 use super::headers::Contexts;
 use super::losses;
+use super::probes;
 use super::rate::{RateControl, Sample};
 use super::receiver::ack_interval;
 use super::repair::{Outlook, Reserve, SpareAir};
@@ -43,20 +44,9 @@ const WAIT_MAX: u32 = 8;
 /// Intervals of feedback beyond a round trip that a timeout waits at most, unless feedback takes
 /// longer as a rule.
 const PROMPT_INTERVALS: u32 = 2;
-/// Bounds of the timeouts in a row that are borne: a few frames in a row do get lost.
-const TIMEOUTS_BORNE: core::ops::RangeInclusive<u32> = 2..=8;
 /// Silence that is borne whatever the losses: they come in bursts, and a burst that is counted in
 /// frames ends the sooner the more are sent.
 const SILENCE_BORNE: Duration = Duration::from_millis(250);
-/// Probability that as many probes and answers are lost although the receiver is there.
-const ALL_LOST: f64 = 0.02;
-/// Probability that all probes of a timeout are lost, and the most of them.
-const PROBES_LOST: f64 = 0.1;
-const PROBES_MAX: u32 = 4;
-/// The most at the first timeout, and at those after it that losses may explain, where so many
-/// symbols are unacknowledged.
-const PROBES_FIRST_MAX: u32 = 8;
-const PROBES_BURST_MAX: u32 = 16;
 /// Longest span between two frames that says something about the path's rate, microseconds.
 const SPAN_US_MAX: u32 = 10_000_000;
 /// How long acknowledgements of TCP inside wait for more where both ways share the air: one frame
@@ -247,7 +237,9 @@ impl WindowSender {
             return true;
         }
         // When all that could be asked with was given up, a new symbol asks.
-        if self.timeouts_in_row > self.timeouts_borne() && !self.sources.is_empty() {
+        if self.timeouts_in_row > probes::timeouts_borne(self.loss_ratio)
+            && !self.sources.is_empty()
+        {
             return false;
         }
         let outlook = self.outlook();
@@ -455,7 +447,7 @@ impl WindowSender {
     ) {
         let (base, end) = (self.coder.base(), self.coder.end());
         let next = widen_id(ack.next, base);
-        if next > end || self.told_counter.is_some_and(|told| ack.counter < told) {
+        if next > end || self.is_overtaken(ack) {
             return; // Of this station's last run, or overtaken by newer feedback.
         }
         self.note_wait(now, ack);
@@ -471,6 +463,9 @@ impl WindowSender {
             self.probes = 0;
         }
         self.advance(next);
+        if self.sources.is_empty() {
+            self.probes = 0; // They are answered.
+        }
         let told_end = next + u64::from(ack.span);
         self.told_end = told_end.min(self.coder.end()).max(self.told_end);
         self.told_deficit = usize::from(ack.deficit);
@@ -485,7 +480,9 @@ impl WindowSender {
             self.take_for_lost_beyond(sent, told_end);
         }
         if let Some(sent) = newest.filter(|sent| sent.counter == ack.counter) {
-            self.rtt.sample((now - sent.at).saturating_sub(ack.delay));
+            if ack.delay < WindowAck::DELAY_MAX {
+                self.rtt.sample((now - sent.at).saturating_sub(ack.delay));
+            }
             let limited = 2 * held >= told && !has_gap;
             self.note_delay(now, sent, (told, told_len, limited), ack, stats);
         }
@@ -497,6 +494,15 @@ impl WindowSender {
         self.told_frames = Some(ack.frames);
         self.read_bitmap(next, ack);
         stats.erasure_ratio_e3 = ack.loss_ratio.clamp(0.0, LOSS_RATIO_MAX);
+    }
+
+    /// Whether newer feedback was taken. What comes after frames that overtook it tells of the same
+    /// newest frame, and of more of them.
+    fn is_overtaken(&self, ack: &WindowAck) -> bool {
+        let fewer = |told: u32| (ack.frames.wrapping_sub(told) as i32) < 0;
+        self.told_counter.is_some_and(|told| {
+            ack.counter < told || (ack.counter == told && self.told_frames.is_some_and(fewer))
+        })
     }
 
     /// Learns how long feedback about a frame takes, from the oldest that this tells of.
@@ -666,7 +672,7 @@ impl WindowSender {
     pub(crate) fn restart_session(&mut self) {
         self.log.clear();
         self.sharing.restart();
-        self.told_counter = None;
+        (self.told_counter, self.told_at_us) = (None, None);
         self.lost_beyond.set(None);
         self.has_news = true;
         for source in &mut self.sources {
@@ -692,7 +698,7 @@ impl WindowSender {
         let once =
             if measured.is_zero() { TIMEOUT_FIRST } else { measured.max(WINDOW_TIMEOUT_MIN) };
         let silence = SILENCE_BORNE.div_duration_f64(once) as u32;
-        let borne = self.timeouts_borne().max(silence);
+        let borne = probes::timeouts_borne(self.loss_ratio).max(silence);
         let stretched = self.timeouts_in_row.saturating_sub(borne).min(6);
         (once * (1 << stretched)).min(WINDOW_TIMEOUT_MAX)
     }
@@ -702,15 +708,9 @@ impl WindowSender {
         ack_interval(self.params.ack_interval, self.shares_air)
     }
 
-    /// Timeouts in a row that may be the work of losses alone.
-    fn timeouts_borne(&self) -> u32 {
-        let unanswered = 1.0 - (1.0 - self.loss_ratio).powi(2);
-        tries(unanswered, ALL_LOST).clamp(*TIMEOUTS_BORNE.start(), *TIMEOUTS_BORNE.end())
-    }
-
     /// Something came from the peer: it is there, whatever became of our frames and its feedback.
     pub(crate) fn note_heard(&mut self) {
-        self.timeouts_in_row = self.timeouts_in_row.min(self.timeouts_borne());
+        self.timeouts_in_row = self.timeouts_in_row.min(probes::timeouts_borne(self.loss_ratio));
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Time, stats: &mut Stats) {
@@ -723,20 +723,8 @@ impl WindowSender {
         stats.encoder_timeouts += 1;
         self.timeouts_in_row += 1;
         self.asked_at = now;
-        self.probes = self.probes_wanted();
-    }
-
-    /// A burst of losses that is counted in frames ends the sooner the more are sent, and where it
-    /// took all that was on its way, as many are needed anyway.
-    fn probes_wanted(&self) -> u32 {
         let held = self.sources.len() as u32;
-        match self.timeouts_in_row {
-            1 => tries(self.loss_ratio, PROBES_LOST)
-                .clamp(1, PROBES_MAX)
-                .max((held / 2).min(PROBES_FIRST_MAX)),
-            row if row <= self.timeouts_borne() => held.clamp(PROBES_MAX, PROBES_BURST_MAX),
-            _ => PROBES_MAX,
-        }
+        self.probes = probes::wanted(self.timeouts_in_row, held, self.loss_ratio);
     }
 
     /// Feedback that does not come: after the oldest frame on its way, or, with none on its way,
@@ -784,9 +772,4 @@ impl WindowSender {
         let give_up = self.sources.front().map(|source| source.added_at + self.patience());
         self.timeout_due().into_iter().chain(give_up).chain(self.held_until).min()
     }
-}
-
-/// Tries after which all have failed with no more than this probability.
-fn tries(failing: f64, all_failed: f64) -> u32 {
-    if failing > 0.0 { (all_failed.ln() / failing.ln()).ceil() as u32 } else { 1 }
 }

@@ -33,6 +33,8 @@ struct Link {
     feedback: VecDeque<(Time, WindowAck)>,
     /// The next source symbol that was not sent yet.
     next: Option<u32>,
+    /// Feedback overtakes some that tells of the same newest frame, and of fewer others.
+    overtakes: bool,
 }
 
 impl Link {
@@ -58,6 +60,7 @@ impl Link {
             frames: VecDeque::new(),
             feedback: VecDeque::new(),
             next: None,
+            overtakes: false,
         }
     }
 
@@ -76,6 +79,11 @@ impl Link {
         }
         while let Some((_, ack)) = self.feedback.pop_front_if(|(at, _)| *at <= self.now) {
             self.sender.handle_ack(self.now, 0, &ack, &mut self.stats);
+            if self.overtakes {
+                let (frames, useless) = (ack.frames.wrapping_sub(1), ack.useless.wrapping_sub(1));
+                let late = WindowAck { frames, useless, deficit: ack.deficit + 1, ..ack };
+                self.sender.handle_ack(self.now, 0, &late, &mut self.stats);
+            }
         }
         self.sender.handle_timeout(self.now, &mut self.stats);
         let mut body = Vec::new();
@@ -120,6 +128,55 @@ impl Link {
 fn repair_goes_ahead_of_a_short_burst_after_a_pause() {
     let ahead = Link::new(0.3, false).ahead(8);
     assert!(ahead > 0.8, "{ahead} per burst");
+}
+
+#[test]
+fn feedback_that_was_overtaken_does_no_harm() {
+    let link = Link { overtakes: true, ..Link::new(0.3, false) };
+    assert_eq!(link.ahead(8), Link::new(0.3, false).ahead(8));
+}
+
+/// Feedback that comes while probes are still to be sent, and tells that everything came.
+#[test]
+fn probes_that_were_answered_are_not_sent() {
+    let mut link = Link::new(0.0, false);
+    for _ in 0..20 {
+        assert!(link.ingress.push(link.now, &[0; 1_000], &mut link.stats));
+    }
+    while link.stats.encoder_timeouts == 0 {
+        link.step();
+        let late = link.now + Duration::from_secs(3);
+        link.feedback.iter_mut().for_each(|(at, _)| *at = late);
+    }
+    let now = link.now;
+    link.feedback.iter_mut().for_each(|(at, _)| *at = now);
+    assert_eq!(link.step(), None);
+    assert_eq!(link.sender.inspect().0, 0, "everything is acknowledged");
+    assert!(link.ingress.push(link.now, &[0; 1_000], &mut link.stats));
+    assert_eq!(link.step(), Some(false));
+    assert_eq!(link.step(), None);
+}
+
+/// The sender has changed keys and is gone before it sent a symbol under the new ones: what is
+/// missing is passed over, there is nothing to tell, and nobody wakes up again and again.
+#[test]
+fn nothing_is_due_about_a_session_that_nothing_was_heard_of() {
+    let mut link = Link::new(0.0, false);
+    for _ in 0..20 {
+        assert!(link.ingress.push(link.now, &[0; 1_000], &mut link.stats));
+    }
+    assert_eq!((link.step(), link.step()), (Some(false), Some(false)));
+    link.frames.pop_front();
+    while !link.frames.is_empty() {
+        link.step();
+    }
+    assert!(link.receiver.poll_timeout().is_some(), "something is missing");
+    link.receiver.restart_session();
+    let now = link.now + Duration::from_secs(60);
+    link.receiver.handle_timeout(now, &mut link.egress, &mut link.stats);
+    assert!(link.stats.symbols_given_up > 0);
+    assert_eq!(link.receiver.ack_due(), None);
+    assert!(link.receiver.poll_timeout().is_none_or(|due| due > now));
 }
 
 #[test]

@@ -112,6 +112,9 @@ pub struct WindowAck {
 }
 
 impl WindowAck {
+    /// The longest delay that can be told: it may have been longer.
+    pub const DELAY_MAX: Duration = Duration::from_nanos(u16::MAX as u64 * DELAY_UNIT_NS);
+
     /// Appends the body to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.next.to_be_bytes());

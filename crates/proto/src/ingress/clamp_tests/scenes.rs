@@ -74,6 +74,38 @@ fn who_puts_off_what_may_be_sent_hears_of_more_once() {
     assert!(told.count() <= 1);
 }
 
+/// A duplicate may be the first that comes once windows are written anew: it has to have the window
+/// of the one before, but what follows goes no farther for that.
+#[test]
+fn a_duplicate_promises_nothing_anew() {
+    for duplicates in [0, 1, 3] {
+        let mut scene = Scene::new(Setup::usual(), PACE);
+        let promised = scene.acknowledge(scene.acked);
+        scene.send(50);
+        scene.wait(Duration::from_millis(20));
+        scene.send(1);
+        for _ in 0..duplicates {
+            assert_eq!(scene.acknowledge(scene.acked), promised);
+        }
+        let edge = scene.acknowledge(scene.acked + 1);
+        let ahead = edge.saturating_sub(scene.sent) / scene.data_len();
+        assert!(ahead <= AHEAD, "{ahead} segments ahead after {duplicates} duplicates");
+    }
+}
+
+/// One segment without timestamps does not end those of a connection that has them.
+#[test]
+fn timestamps_outlast_a_segment_without_them() {
+    let mut scene = Scene::clamped(Setup::usual(), PACE);
+    let unstamped = Setup { timestamps: false, ..scene.setup };
+    let stamped = core::mem::replace(&mut scene.setup, unstamped);
+    scene.acknowledge(scene.acked + 2);
+    scene.setup = stamped;
+    scene.leave_all();
+    let update = scene.update().expect("all has left");
+    assert!(update.options().timestamps.is_some());
+}
+
 /// Where enough waits, or the receiver itself lets nobody go on, there is nothing to remind of.
 #[test]
 fn nobody_is_reminded_in_vain() {
