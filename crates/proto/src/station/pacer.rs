@@ -46,8 +46,9 @@ impl Pacer {
         if self.next_at <= now {
             self.busy_since = now;
         }
-        // Feedback is not held back, and much of it at a low rate must not silence what is.
-        let latest = self.busy_since + PACE_DEBT_MAX.max(takes);
+        // Feedback is not held back, and much of it at a low rate must not silence what is; nor
+        // does it take off what a long frame before it still owes.
+        let latest = self.next_at.max(self.busy_since + PACE_DEBT_MAX.max(takes));
         self.next_at = (self.next_at.max(earliest) + takes).min(latest);
     }
 
@@ -89,6 +90,9 @@ mod tests {
         assert_eq!(pacer.poll_timeout(), Some(now + PACE_DEBT_MAX));
         // A frame that takes longer than that is waited for.
         pacer.note_sent(now, 12_500);
+        assert!(!pacer.allows(now) && pacer.poll_timeout() == Some(now + Duration::from_secs(10)));
+        // Also when feedback goes behind it.
+        pacer.note_sent(now, 50);
         assert!(!pacer.allows(now) && pacer.poll_timeout() == Some(now + Duration::from_secs(10)));
     }
 
