@@ -9,28 +9,34 @@ CORRIDOR := $(TARGET)/release/corridor
 SCENARIOS := crates/cli/scenarios
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test torture bench bench-codec bench-lab bench-sim bench-tunnel bench-models \
-	python study instructions lint build
+.PHONY: help demo test soak torture bench bench-codec bench-lab bench-sim bench-tunnel bench-models \
+	bench-build python study claims instructions lint dist build build-parquet
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: build ## Show in 5 minutes what coding does on a lossy radio: a table, and out/demo.svg
+demo: build ## Show in 2 minutes what coding does on a lossy radio: a table, and out/demo.svg
 	$(CORRIDOR) demo --out $(OUT)
 
 test: ## Run all tests; the last line counts them
 	@$(PYTHON) tools/test.py
 
+# As `make soak SECONDS=3600`; SEED=... begins with that seed.
+SECONDS ?= 600
+soak: ## Run what is random from fresh seeds, 10 minutes: property tests, fuzz, torture
+	@$(PYTHON) tools/soak.py $(SECONDS) $(SEED)
+
 torture: build ## Do the worst to stations in virtual time, 100,000 seeds, minutes
 	$(CORRIDOR) sim torture --seeds 100000
 
-bench: build ## The paper's UDP tests in virtual time, minutes: out/bench/franc-sim
+bench: build-parquet ## The paper's UDP tests in virtual time, minutes: out/bench/franc-sim
 	$(CORRIDOR) sim run $(SCENARIOS)/bench-sim.toml --out $(OUT)/bench/franc-sim
 	$(CORRIDOR) sim show $(OUT)/bench/franc-sim
 
-bench-lab: build ## The paper's tests in real time with the kernel's TCP, hours: out/bench/lab.json
+bench-lab: build ## The paper's tests in real time with the kernel's TCP, an hour: out/bench/lab.json
 	mkdir -p $(OUT)/bench
-	$(CORRIDOR) lab run $(SCENARIOS)/bench-lab.toml --out $(OUT)/bench/lab.json
+	$(CORRIDOR) lab run $(SCENARIOS)/bench-lab.toml --out $(OUT)/bench/lab.jsonl \
+		--checks $(OUT)/bench/lab.json
 
 bench-codec: ## The codec beside its peers and the machine's limits, 3 minutes: out/bench/codec.json
 	$(CARGO) build --profile bench-codec --package corridor-bench --bin bench-codec
@@ -40,6 +46,10 @@ bench-sim: ## What an event costs in the simulator, 2 minutes: out/bench/sim.jso
 	$(CARGO) build --release --package corridor-bench --bin bench-sim
 	$(TARGET)/release/bench-sim --out $(OUT)/bench/sim.json
 
+# As `make bench-build BASE=v1`: also builds that commit, and compares.
+bench-build: ## What builds take and how large they are, half an hour: out/bench/build.json
+	@$(PYTHON) tools/bench_build.py $(if $(BASE),--base $(BASE)) --out $(OUT)/bench/build.json
+
 python: ## Build the Python package and install it in out/python, minutes
 	test -x $(OUT)/python/bin/python || $(PYTHON) -m venv $(OUT)/python
 	$(OUT)/python/bin/python -m pip install --quiet .
@@ -47,11 +57,15 @@ python: ## Build the Python package and install it in out/python, minutes
 study: python ## Repeat the TCP/NC paper's experiments with fewer runs: out/study
 	$(OUT)/python/bin/corridor-study reproduce kim --quick --out $(OUT)/study
 
+claims: python ## Hold the papers' simulated claims, three runs of each point: out/claims
+	$(OUT)/python/bin/corridor-study reproduce franc kim --claims --replications 3 --out $(OUT)/claims
+
 bench-models: python ## How long a million points of the models take
 	$(OUT)/python/bin/python -m corridor.models.bench
 
-# As `make bench-tunnel GATES=--quick`, or GATES='--only cpu'; GATES=--resume goes on after a cut.
-bench-tunnel: build ## What window mode promises, held against the lab, an hour: out/bench/tunnel.json
+# As `make bench-tunnel GATES=--quick`, or GATES='--only cpu'; GATES=--resume goes on after a cut;
+# GATES='--against OLD' holds this program against another one, gate by gate.
+bench-tunnel: build ## What window mode promises, held against the lab, 45 minutes: out/bench/tunnel.json
 	$(CORRIDOR) lab gates $(GATES) --out $(OUT)/bench
 
 instructions: ## Hold the codec's instruction counts (valgrind) against the baseline
@@ -61,8 +75,17 @@ instructions: ## Hold the codec's instruction counts (valgrind) against the base
 lint: ## Check formatting, lints, documentation, and the house's own rules
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
+	$(CARGO) clippy --package corridor --no-default-features --quiet -- -D warnings
+	$(CARGO) clippy --package corridor --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --workspace --no-deps --quiet
 	@$(PYTHON) tools/tidy.py
 
+dist: ## Build the binary for packages: target/dist/corridor, debug information beside it
+	$(CARGO) build --profile dist --package corridor
+	@$(PYTHON) tools/bench_build.py --separate $(TARGET)/dist/corridor
+
 build:
 	@$(CARGO) build --release --package corridor
+
+build-parquet:
+	@$(CARGO) build --release --package corridor --features parquet

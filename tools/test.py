@@ -1,5 +1,7 @@
 """Runs all tests, those of the workspace and of Python, and counts them in one line at the end.
 
+What is random is drawn from fixed seeds, which are printed; `make soak` draws from fresh ones.
+
 Tests that lack rights or tools pass without testing, and print a line that begins with "skipped:".
 What needs another processor, another toolchain or minutes prints "absent:". Both count as skipped.
 With CORRIDOR_REQUIRE_NET=1 the first kind is a failure: rights and tools can be had.
@@ -9,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 import test_python
 
@@ -19,24 +22,44 @@ RESULT = re.compile(
 
 
 def main() -> int:
+    begun = time.monotonic()
     cargo = os.environ.get("CARGO", "cargo")
-    command = [cargo, "test", "--workspace", "--no-fail-fast", *sys.argv[1:], "--", "--show-output"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, errors="replace", bufsize=1
-    ) as cargo:
-        assert cargo.stdout is not None
-        passed, failed, skipped, absent = count(cargo.stdout)
-    if cargo.returncode != 0 and failed == 0:
-        print("cargo test failed without a failed test: see above", file=sys.stderr)
-    # Whoever asks cargo for some tests wants these and no others.
+    seeds = f"seeds: property tests {property_seed()}, Hypothesis {test_python.seed()}"
+    print(seeds, flush=True)
+    # Whoever asks cargo for some tests wants these and no others. Examples are linted, not run: to
+    # link them takes longer than some tests.
+    asked = [sys.argv[1:]] if len(sys.argv) > 1 else [["--lib", "--bins", "--tests"], ["--doc"]]
+    passed = failed = skipped = absent = 0
+    broken = False
+    for targets in asked:
+        command = [cargo, "test", "--workspace", "--no-fail-fast", *targets, "--", "--show-output"]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, errors="replace", bufsize=1
+        ) as running:
+            assert running.stdout is not None
+            counts = count(running.stdout)
+        if running.returncode != 0 and counts[1] == 0:
+            print("cargo test failed without a failed test: see above", file=sys.stderr)
+        broken |= running.returncode != 0
+        passed, failed = passed + counts[0], failed + counts[1]
+        skipped, absent = skipped + counts[2], absent + counts[3]
     if len(sys.argv) == 1:
         python = test_python.run()
         passed, failed, absent = passed + python[0], failed + python[1], absent + python[2]
+    print(f"{seeds}; {time.monotonic() - begun:.0f} s")
     print(f"{passed} passed, {failed} failed, {skipped + absent} skipped", flush=True)
     if skipped > 0 and os.environ.get("CORRIDOR_REQUIRE_NET") == "1":
         print(f"CORRIDOR_REQUIRE_NET=1 forbids the {skipped} skipped tests", file=sys.stderr)
         return 1
-    return 1 if cargo.returncode != 0 or failed > 0 else 0
+    return 1 if broken or failed > 0 else 0
+
+
+def property_seed() -> str:
+    """What `corridor_testing` draws from."""
+    source = (test_python.TOP / "crates/testing/src/lib.rs").read_text()
+    fixed = re.search(r"SEED: u64 = (\d+);", source)
+    assert fixed is not None
+    return os.environ.get("PROPTEST_RNG_SEED") or fixed[1]
 
 
 def count(lines) -> tuple[int, int, int, int]:

@@ -1,7 +1,8 @@
 """Tests the Python package as people get it: built, and installed in an environment of its own.
 
 The environment is under cargo's target directory, and is kept: a second run installs what has
-changed. The extension is built with cargo's profile for tests, whose crates are there already.
+changed. The extension is built with cargo's profile for tests, whose crates are there already: its
+feature `shared-build` sees to it that they are the same.
 """
 
 import hashlib
@@ -10,6 +11,7 @@ import re
 import subprocess
 import sys
 import venv
+from collections.abc import Sequence
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
@@ -22,6 +24,10 @@ SUMMARY = re.compile(r"(\d+) (passed|failed|error|errors|skipped)\b")
 
 
 def main() -> int:
+    """Runs all, or, with arguments, pytest with these alone."""
+    if len(sys.argv) > 1:
+        python = environment()
+        return 1 if python is None or not install(python) else pytest(python, sys.argv[1:])[1]
     passed, failed, absent = run()
     print(f"{passed} passed, {failed} failed, {absent} skipped", flush=True)
     return 1 if failed else 0
@@ -87,21 +93,29 @@ def requirements() -> list[str]:
     ]
 
 
+def seed() -> str:
+    """What Hypothesis draws from, unless told otherwise."""
+    fixed = re.search(r"--hypothesis-seed=(\d+)", (TOP / "pyproject.toml").read_text())
+    assert fixed is not None
+    return fixed[1]
+
+
 def install(python: Path) -> bool:
     """Builds the wheel and installs it."""
     print("python: building and installing the package", flush=True)
     command = [
         python, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation",
-        "--force-reinstall", "--config-settings", "build-args=--profile dev", TOP,
+        "--force-reinstall", "--config-settings",
+        "build-args=--profile dev --features shared-build", TOP,
     ]  # fmt: skip
     return quietly("pip install .", command)
 
 
-def pytest(python: Path) -> tuple[int, int]:
+def pytest(python: Path, more: Sequence[str] = ()) -> tuple[int, int]:
     """Runs the tests, and the examples of the installed package's documentation."""
     command = [
         python, "-m", "pytest", "-c", TOP / "pyproject.toml", "--rootdir", TOP / "python/tests",
-        "-p", "no:cacheprovider", "--doctest-modules", "--pyargs", "corridor", ".",
+        "-p", "no:cacheprovider", "--doctest-modules", *more, "--pyargs", "corridor", ".",
     ]  # fmt: skip
     result = subprocess.run(
         [str(part) for part in command], cwd=TOP / "python" / "tests", env=clean(),

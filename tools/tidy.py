@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import bench_build
+
 LINES_MAX = 800
 COLUMNS_MAX = 100
 TEXT = {".rs", ".py", ".toml", ".md", ".sh", ".yml", ""}
@@ -19,6 +21,28 @@ EXEMPT = {"Cargo.lock", "LICENSE-APACHE", "LICENSE-MIT"}
 PROMISES = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b|\b(to" r"do|unimple" r"mented)!\(")
 # An attribute of Rust is code: `#[...]`, `#![...]`.
 COMMENT = re.compile(r"\s*(//|#(?!!?\[))")
+# Cargo makes a program of each: `tests/it/main.rs` takes in all the others.
+TEST_BINARY = re.compile(r"crates/\w+/tests/\w+\.rs")
+# Code in documentation begins and ends so; cargo runs it as a test.
+FENCE = re.compile(r"\s*//[/!] ```(\w*)")
+# Property tests draw the same cases everywhere: the line after says so.
+PROPERTIES = re.compile(r"\s*(proptest::)?proptest! \{")
+FIXED_SEED = "corridor_testing::cases!("
+# What readers see: the field's words, and decimals with their zero. History keeps its words.
+PUBLIC_TEXT = re.compile(
+    r"(README|GLOSSARY|ARCHITECTURE)\.md|docs/[^/]+\.(md|toml)|examples/.*|crates/(cli|node)/src/.*"
+)
+WORDS = {
+    r"in vai" r"n": "spurious",
+    r"shares? the ai" r"r": "half-duplex, or a shared channel",
+    r"rides? o" r"n": "piggybacked",
+    r"(is|are|was|were|be) told o" r"f": "learns, knows, hears",
+    r"lets? go o" r"f": "sends, forgets, releases",
+    r"whoeve" r"r": "what does it, by name",
+    r"(lossy|long) way" r"s?": "path",
+    r"ways? (to cros" r"s|acros" r"s)": "path, contender",
+}
+BARE_DECIMAL = re.compile(r"(?<![\w.\])])\.\d")
 MACHINE_PATHS = re.compile(r"(?<![\w.~])/(wo" r"rk|ro" r"ot|home/\w+|Users/\w+)/")
 
 
@@ -35,11 +59,38 @@ def main() -> int:
             continue
         if "corpus" in path.parts:
             continue  # Inputs of fuzz targets: bytes, not text.
-        for line, fault in check(path):
+        faulty = [*layout(name), *check(path), *check_words(name, path)]
+        if path.suffix == ".rs":
+            faulty += examples(path)
+        for line, fault in faulty:
             print(f"{name}:{line}: {fault}")
             faults += 1
+    for fault in bench_build.page_faults():
+        print(f"docs/building.md: {fault}")
+        faults += 1
     print(f"tidy: {faults} faults")
     return 1 if faults else 0
+
+
+def layout(name: str):
+    """Yields line number and fault of where a file stands."""
+    if TEST_BINARY.fullmatch(name):
+        yield 1, "a test binary of its own, which takes seconds to link: expected tests/it/"
+
+
+def examples(path: Path):
+    """Yields line number and fault of examples in documentation that cargo is told not to run."""
+    manifest = next((m for m in (up / "Cargo.toml" for up in path.parents) if m.is_file()), None)
+    if manifest is None or "doctest = false" not in manifest.read_text(encoding="utf-8"):
+        return
+    fences = [
+        (number, fence[1])
+        for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1)
+        if (fence := FENCE.match(line))
+    ]
+    for number, language in fences[::2]:
+        if language != "text":
+            yield number, "an example that no test runs: expected no `doctest = false` in Cargo.toml"
 
 
 def check(path: Path):
@@ -56,10 +107,24 @@ def check(path: Path):
         # Code is the formatter's matter, and long strings are nobody's.
         if path.suffix in CODE and COMMENT.match(line) and len(line) > COLUMNS_MAX:
             yield number, f"{len(line)} columns: expected at most {COLUMNS_MAX}"
+        if PROPERTIES.fullmatch(line) and FIXED_SEED not in lines[number]:
+            yield number, f"cases of no fixed seed: expected #![proptest_config({FIXED_SEED}N))]"
         if found := PROMISES.search(line):
             yield number, f"{found[0]}: a promise instead of a deed"
         if found := MACHINE_PATHS.search(line):
             yield number, f"{found[0]}: a path of one machine"
+
+
+def check_words(name: str, path: Path):
+    """Yields line number and fault of what readers see."""
+    if not PUBLIC_TEXT.fullmatch(name):
+        return
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
+        for word, better in WORDS.items():
+            if found := re.search(rf"\b{word}\b", line, re.IGNORECASE):
+                yield number, f"{found[0]}: expected the field's word: {better}"
+        if path.suffix == ".md" and (found := BARE_DECIMAL.search(line)):
+            yield number, f"{found[0]}: expected a zero before the point"
 
 
 if __name__ == "__main__":

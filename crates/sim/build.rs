@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Crates whose code results depend on.
-const CRATES: [&str; 6] = ["base", "codec", "proto", "air", "scenario", "sim"];
+const CRATES: [&str; 7] = ["base", "codec", "proto", "air", "document", "scenario", "sim"];
 /// Commit of a build without a repository.
 const COMMIT_VARIABLE: &str = "CORRIDOR_COMMIT";
 

@@ -11,7 +11,7 @@
 -- No length from a frame is trusted: everything is read through a cursor that refuses to pass the
 -- end. Runs with the Lua of Wireshark 3.6 to 4.x (5.2 to 5.4), hence no operators on bits.
 
-local VERSION = 1
+local VERSION = 2
 local ETHERTYPE_SEALED = 0x88b5
 local ETHERTYPE_CAPTURE = 0x88b6
 local HEADER_LEN = 7
@@ -20,6 +20,7 @@ local CAPTURE_MAGIC = 0x436f7243 -- "CorC"
 local CAPTURE_FIXED_LEN = 24
 local ACK_BLOCKS_MAX = 32
 local PEERS_MAX = 8
+local ECHOES_MAX = 8
 local BLOCK_SIZE_MAX = 1024
 local NO_RANK = 0xffff
 local NO_COUNTER = 0xffffffff
@@ -28,8 +29,9 @@ local WINDOW_BITMAP_LEN_MAX = 64
 local WINDOW_DELAY_UNIT_NS = 16384
 
 local KINDS = { [0] = "ENC", [1] = "ACK", [2] = "REPORT", [3] = "HELLO", [4] = "PLAIN",
-  [5] = "WIN", [6] = "WINACK" }
-local ENC, ACK, REPORT, HELLO, PLAIN, WIN, WINACK = 0, 1, 2, 3, 4, 5, 6
+  [5] = "WIN", [6] = "WINACK", [7] = "PROBE" }
+local ENC, ACK, REPORT, HELLO, PLAIN, WIN, WINACK, PROBE = 0, 1, 2, 3, 4, 5, 6, 7
+local PROBE_BODIES = { [0] = "probe of the path's MTU", [1] = "echoes of such probes" }
 local INSTEAD = { [0] = "coded as the greeting says", [1] = "coded between TCP and IP",
   [2] = "not coded" }
 local MODES = { [0] = "blocks", [1] = "sliding window" }
@@ -164,9 +166,9 @@ field("window_id", uint32, "window.id", "Id of the symbol")
 field("window_first", uint32, "window.first", "Id of the first symbol combined")
 field("window_last", uint32, "window.last", "Id of the last symbol combined")
 
--- WINACK, and what rides on a WIN.
+-- WINACK, and what a WIN piggybacks.
 field("window_ack", ProtoField.none, "window.ack", "Acknowledgement of a window")
-field("window_ack_next", uint32, "window.ack.next", "First symbol not delivered or passed over")
+field("window_ack_next", uint32, "window.ack.next", "First symbol not delivered or skipped")
 field("window_ack_span", uint16, "window.ack.span", "Symbols known from there on")
 field("window_ack_counter", uint32, "window.ack.counter", "Newest counter of a frame with a symbol")
 field("window_ack_delay", uint32, "window.ack.delay", "How long ago that frame came",
@@ -177,7 +179,7 @@ field("window_ack_frames", uint32, "window.ack.frames", "Frames with symbols rec
 field("window_ack_loss", double, "window.ack.loss", "Share of the frames lost on the way there")
 field("window_ack_deficit", uint16, "window.ack.deficit", "Symbols lacking to decode all known")
 field("window_ack_useless", uint16, "window.ack.useless", "Symbols so far that brought nothing")
-field("window_ack_shares_air", uint8, "window.ack.shares_air", "Both ways share the air", base.DEC,
+field("window_ack_half_duplex", uint8, "window.ack.half_duplex", "Both directions share the channel", base.DEC,
   nil, 0x80)
 field("window_ack_length", uint8, "window.ack.length", "Length of the bitmap", base.DEC, nil, 0x7f)
 field("window_ack_bitmap", bytes, "window.ack.bitmap", "Bitmap of needed symbols, lowest bit first")
@@ -187,6 +189,14 @@ field("window_ack_needed", uint16, "window.ack.needed", "Symbols said to be need
 field("report_count", uint8, "report.count", "Encoders heard")
 field("report_flow", uint8, "report.flow", "Encoder")
 field("report_e1", double, "report.e1", "Erasure ratio encoder to helper (e1)")
+
+-- PROBE.
+field("probe_body", uint8, "probe.body", "Body", base.DEC, PROBE_BODIES)
+field("probe_round", uint16, "probe.round", "Round")
+field("probe_before", uint8, "probe.before", "Probes of the round just before")
+field("probe_count", uint8, "probe.count", "Probes echoed")
+field("probe_length", uint16, "probe.length", "Length of the frame that arrived",
+  base.UNIT_STRING, { " bytes" })
 
 -- HELLO.
 field("sender", uint8, "hello.sender", "Sender")
@@ -857,7 +867,7 @@ local function dissect_window_ack_fields(c, tree)
   if word == nil then
     return nil, "ends early"
   end
-  tree:add(F.window_ack_shares_air, word)
+  tree:add(F.window_ack_half_duplex, word)
   tree:add(F.window_ack_length, word)
   local length = uint(word) % 128
   if length > WINDOW_BITMAP_LEN_MAX then
@@ -968,6 +978,34 @@ local function dissect_report(state, c)
   end
 end
 
+local function dissect_probe(state, c)
+  local body = add(c, state.tree, "probe_body", 1)
+  if body == nil then
+    return ran_out(state, "probe")
+  elseif body == 0 then
+    local round, before = add(c, state.tree, "probe_round", 2), add(c, state.tree, "probe_before", 1)
+    if round == nil or before == nil then
+      return ran_out(state, "probe")
+    end
+    return say(state, "round " .. round .. " after " .. before)
+  elseif body ~= 1 then
+    return malformed(state, "neither probe nor echoes")
+  end
+  local count = add(c, state.tree, "probe_count", 1)
+  if count == nil then
+    return ran_out(state, "echoes")
+  elseif count > ECHOES_MAX then
+    return malformed(state, count .. " echoes")
+  end
+  for _ = 1, count do
+    local round, length = add(c, state.tree, "probe_round", 2), add(c, state.tree, "probe_length", 2)
+    if round == nil or length == nil then
+      return ran_out(state, "echoes")
+    end
+    say(state, "round " .. round .. " " .. length .. " bytes arrived")
+  end
+end
+
 local function dissect_hello_to(state, c)
   local tree, close = subtree(c, state.tree, "to")
   if tree == nil then
@@ -1043,6 +1081,8 @@ local function dissect_body(state, c)
     dissect_report(state, c)
   elseif state.kind == HELLO then
     dissect_hello(state, c)
+  elseif state.kind == PROBE then
+    dissect_probe(state, c)
   end
   if left(c) > 0 then
     add(c, state.tree, "padding", left(c))

@@ -27,6 +27,28 @@ pub enum Duplex {
     Full,
 }
 
+/// By how much the delay of a link varies from frame to frame. Frames stay in order: one that is
+/// held up holds up those behind it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Jitter {
+    /// Not at all.
+    #[default]
+    None,
+    /// By exponentially distributed times with this mean, at most [`MAX_SPAN`].
+    Exponential(Duration),
+    /// By times that are uniform from zero to this, at most [`MAX_SPAN`].
+    Uniform(Duration),
+}
+
+impl Jitter {
+    fn span(self) -> Duration {
+        match self {
+            Jitter::None => Duration::ZERO,
+            Jitter::Exponential(span) | Jitter::Uniform(span) => span,
+        }
+    }
+}
+
 /// A directed link: station `to` hears what station `from` sends, whomever it is addressed to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
@@ -53,11 +75,16 @@ pub struct MediumConfig {
     pub overhead: Duration,
     /// Delay between the end of the airtime and the delivery, at most [`MAX_SPAN`].
     pub propagation: Duration,
+    /// What comes on top of that, on each link by itself.
+    pub jitter: Jitter,
     /// Most frames of one station in the medium, waiting or on the air, 1 to [`MAX_QUEUE_FRAMES`].
     ///
     /// With 1, a station can offer its next frame only once the last one is through, so a driver in
     /// real time, which is always a little late, leaves gaps on the air; 2 or more closes them.
     pub queue_frames: usize,
+    /// A full queue is no obstacle to the station, as behind a switch or a modem: it always has
+    /// room, and what finds the queue full is dropped.
+    pub drops_when_full: bool,
     /// Number of stations, 1 to [`MAX_STATIONS`].
     pub stations: usize,
     /// Who hears whom. Without a link a station hears nothing of another. Each pair at most once.
@@ -88,6 +115,9 @@ impl MediumConfig {
         }
         if self.propagation > MAX_SPAN {
             return Err(AirError::Propagation { given: self.propagation });
+        }
+        if self.jitter.span() > MAX_SPAN {
+            return Err(AirError::Jitter { given: self.jitter.span() });
         }
         for (index, link) in self.links.iter().enumerate() {
             self.check_link(index, link)?;

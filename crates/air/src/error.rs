@@ -39,6 +39,12 @@ pub enum AirError {
         /// Delay given.
         given: Duration,
     },
+    /// A jitter that is probably in a wrong unit.
+    #[error("jitter is {given:?}, expected at most {MAX_SPAN:?}")]
+    Jitter {
+        /// Mean or upper end given.
+        given: Duration,
+    },
     /// A link from a station that does not exist.
     #[error("links[{index}].from is {given}, expected a station below {stations}")]
     LinkFrom {

@@ -56,7 +56,7 @@
 //!
 //! ```
 //! use core::time::Duration;
-//! use corridor_air::{Address, Duplex, Link, Medium, MediumConfig};
+//! use corridor_air::{Address, Duplex, Jitter, Link, Medium, MediumConfig};
 //! use corridor_base::Time;
 //!
 //! // Station 0 sends to station 1; station 2 overhears.
@@ -65,7 +65,9 @@
 //!     rate_bps: 1_000_000,
 //!     overhead: Duration::from_micros(100),
 //!     propagation: Duration::from_micros(1),
+//!     jitter: Jitter::None,
 //!     queue_frames: 4,
+//!     drops_when_full: false,
 //!     stations: 3,
 //!     links: vec![
 //!         Link { from: 0, to: 1, erasure: 0.0.into(), retry_limit: 7 },
@@ -101,7 +103,9 @@ mod pipe;
 mod stats;
 mod trace;
 
-pub use config::{Duplex, Link, MAX_QUEUE_FRAMES, MAX_SPAN, MAX_STATIONS, MediumConfig, Station};
+pub use config::{
+    Duplex, Jitter, Link, MAX_QUEUE_FRAMES, MAX_SPAN, MAX_STATIONS, MediumConfig, Station,
+};
 pub use erasure::{ErasureConfig, GilbertElliott};
 pub use error::{AirError, ErasureError, PipeError, QueueFull};
 pub use medium::{Address, Delivery, Frame, MAX_DELIVERIES, Medium, Transmission};

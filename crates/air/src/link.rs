@@ -1,8 +1,9 @@
-//! A directed link at work: its erasure process, its random stream, its counters.
+//! A directed link at work: its erasure process, its jitter, its random streams, its counters.
 
-use corridor_base::{Stream, StreamKey};
+use corridor_base::rand::Rng;
+use corridor_base::{Stream, StreamKey, Time};
 
-use crate::config::{Link, MediumConfig, Station};
+use crate::config::{Jitter, Link, MediumConfig, Station};
 use crate::erasure::Erasure;
 use crate::error::ErasureError;
 use crate::stats::LinkStats;
@@ -15,6 +16,10 @@ pub(crate) struct LinkState {
     pub(crate) stats: LinkStats,
     erasure: Erasure,
     stream: Stream,
+    jitter: Jitter,
+    jitter_stream: Stream,
+    /// When the last frame that was heard arrives: none overtakes it.
+    arrived_at: Time,
 }
 
 impl LinkState {
@@ -28,6 +33,7 @@ impl LinkState {
             purpose: "erasure",
         };
         let mut stream = key.stream();
+        let jitter_key = StreamKey { purpose: "jitter", ..key };
         Ok(LinkState {
             from: link.from,
             to: link.to,
@@ -35,7 +41,26 @@ impl LinkState {
             stats: LinkStats::default(),
             erasure: Erasure::new(&link.erasure, &mut stream)?,
             stream,
+            jitter: config.jitter,
+            jitter_stream: jitter_key.stream(),
+            arrived_at: Time::ZERO,
         })
+    }
+
+    /// When a frame arrives that would arrive at `at` without jitter.
+    pub(crate) fn arrival(&mut self, at: Time) -> Time {
+        let late_by = match self.jitter {
+            Jitter::None => return at,
+            Jitter::Exponential(mean) => mean.mul_f64(-self.draw().ln()),
+            Jitter::Uniform(most) => most.mul_f64(self.draw()),
+        };
+        self.arrived_at = self.arrived_at.max(at + late_by);
+        self.arrived_at
+    }
+
+    /// Uniform in (0, 1].
+    fn draw(&mut self) -> f64 {
+        (f64::from(self.jitter_stream.next_u32()) + 1.0) / 2f64.powi(32)
     }
 
     /// Whether the hearing station hears the sender's next transmission.

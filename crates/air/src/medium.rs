@@ -82,6 +82,7 @@ pub struct Medium {
     overhead: Duration,
     propagation: Duration,
     queue_frames: usize,
+    drops_when_full: bool,
     /// The latest time that the driver named.
     now: Time,
     stations: Vec<StationState>,
@@ -165,6 +166,7 @@ impl Medium {
             overhead: config.overhead,
             propagation: config.propagation,
             queue_frames: config.queue_frames,
+            drops_when_full: config.drops_when_full,
             now: Time::ZERO,
             stations: (0..config.stations).map(station).collect(),
             links,
@@ -207,6 +209,10 @@ impl Medium {
             station.stats.refused += 1;
             return Err(QueueFull { frame });
         }
+        if station.queue.len() >= self.queue_frames {
+            station.stats.dropped += 1;
+            return Ok(());
+        }
         let frame = frame.into();
         let airtime = self.airtime(frame.len());
         let link = match to {
@@ -229,7 +235,10 @@ impl Medium {
     pub fn has_room(&self, station: Station) -> bool {
         self.deliveries.len() < MAX_DELIVERIES
             && self.ended.as_ref().is_none_or(|ended| ended.len() < MAX_DELIVERIES)
-            && self.stations.get(station).is_some_and(|s| s.queue.len() < self.queue_frames)
+            && self
+                .stations
+                .get(station)
+                .is_some_and(|s| self.drops_when_full || s.queue.len() < self.queue_frames)
     }
 
     /// Frames of station `station` in the medium, waiting or on the air; 0 for no such station.
@@ -395,7 +404,6 @@ impl Medium {
     /// Lets every link of station `from` draw for its head frame, and queues the deliveries.
     /// Returns whether the addressed station heard it.
     fn deliver(&mut self, from: Station, end: Time) -> bool {
-        let at = end + self.propagation;
         let links = self.stations[from].links.clone();
         let mut addressed_heard = false;
         self.keep(from, end);
@@ -408,13 +416,15 @@ impl Medium {
             if !heard {
                 continue;
             }
-            let to = link.to;
+            let (to, at) = (link.to, link.arrival(end + self.propagation));
             let Some(head) = self.stations[from].queue.front() else { break };
             let addressed = head.link == Some(index) || head.to == Address::All;
             addressed_heard |= head.link == Some(index);
             let frame = Arc::clone(&head.frame);
             self.stations[to].stats.hear(frame.len(), addressed);
-            self.deliveries.push_back(Delivery { at, from, to, addressed, frame });
+            // Without jitter each arrives behind all before it.
+            let behind = self.deliveries.partition_point(|before| before.at <= at);
+            self.deliveries.insert(behind, Delivery { at, from, to, addressed, frame });
         }
         addressed_heard
     }

@@ -9,6 +9,8 @@ pub struct StationStats {
     pub offered: u64,
     /// Of these, frames refused because there was no room.
     pub refused: u64,
+    /// Of these, frames that found the queue full and were dropped unseen.
+    pub dropped: u64,
     /// Transmissions of the station, retransmissions included.
     pub sent_frames: u64,
     /// Bytes in these transmissions, without overhead.
@@ -31,6 +33,12 @@ pub struct StationStats {
 }
 
 impl StationStats {
+    /// Share of the frames offered that found the queue full and were dropped, 0 to 1; `None`
+    /// before the first.
+    pub fn drop_ratio(&self) -> Option<f64> {
+        (self.offered > 0).then(|| self.dropped as f64 / self.offered as f64)
+    }
+
     pub(crate) fn send(&mut self, len_bytes: usize, airtime: Duration, repeated: bool) {
         self.sent_frames += 1;
         self.sent_bytes += len_bytes as u64;

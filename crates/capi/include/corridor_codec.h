@@ -1,7 +1,7 @@
 /* C interface of corridor-codec: random linear network coding of blocks and of a sliding window.
  *
  * Generated from crates/capi; do not edit. To renew it:
- *   CORRIDOR_BLESS=1 cargo test -p corridor-capi --test header
+ *   CORRIDOR_BLESS=1 cargo test -p corridor-capi --test it header
  *
  * A handle comes from the _new function of its type and is valid until passed to _free; one
  * thread uses it at a time. A pointer with a length points to that many bytes that overlap no

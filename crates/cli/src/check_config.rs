@@ -1,37 +1,64 @@
-//! `corridor check-config`: reads a configuration file, and does nothing else.
+//! `corridor check-config`: reads a configuration file, and does nothing else; or says what one
+//! may hold.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use corridor_node::NodeConfig;
 
-use crate::Exit;
-use crate::up::report;
+use crate::exit::{Exit, print, report_node, warn};
+
+/// What stands before the keys in docs/configuration.md.
+const PREFACE: &str = "\
+# Configuration of a node
+
+`corridor up FILE` reads one TOML file; `corridor check-config FILE` says whether it is sound. This
+page is what `corridor check-config --keys` prints, and [corridor.schema.json](../share/corridor.schema.json)
+what `--schema` prints, for editors that complete and check TOML: both come from the types that read
+the file. [examples](../examples) has whole files.
+
+A file has `[station]`, `[security]`, `[underlay]`, one `[[peer]]` for each other station, and but
+for helpers `[tun]`; the rest can be left out. Rates are bits per second, as `10_000_000` or
+`\"10M\"`. Redundancy needs no tuning: it follows the losses.
+";
 
 /// Arguments of `corridor check-config`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// Configuration file
-    file: PathBuf,
+    #[arg(required_unless_present_any = ["keys", "schema"])]
+    file: Option<PathBuf>,
+    /// Print all keys that a file may have, and what they mean
+    #[arg(long, conflicts_with_all = ["file", "schema"])]
+    keys: bool,
+    /// Print the JSON schema of configuration files, for editors
+    #[arg(long, conflicts_with = "file")]
+    schema: bool,
 }
 
-/// Says whether a configuration file is sound.
+/// Says whether a configuration file is sound, or what one may hold.
 pub fn check_config(arguments: &Arguments) -> Exit {
+    match &arguments.file {
+        Some(file) => check(file),
+        None if arguments.schema => print(&corridor_node::schema().to_string()),
+        None => print(&format!("{PREFACE}{}", corridor_node::schema().markdown())),
+    }
+}
+
+fn check(file: &Path) -> Exit {
     let check = || {
-        let config = NodeConfig::load(&arguments.file)?;
+        let config = NodeConfig::load(file)?;
         let mtu = corridor_node::check(&config)?;
         Ok((config, mtu))
     };
     let (config, mtu) = match check() {
         Ok(sound) => sound,
-        Err(error) => return report(error),
+        Err(error) => return report_node(&error),
     };
-    for warning in &config.warnings {
-        eprintln!("corridor: warning: {warning}");
-    }
-    let file = arguments.file.display();
+    warn(&config.warnings);
     let tun = config.tun.as_ref().map_or("no TUN device".into(), |tun| {
         format!("TUN device {} with an MTU of {mtu} bytes", tun.name)
     });
-    println!("{file}: sound: station {}, {}, {tun}", config.id.0, config.role_name());
+    let (id, role) = (config.id.0, config.role_name());
+    println!("{}: sound: station {id}, {role}, {tun}", file.display());
     Exit::Success
 }

@@ -1,6 +1,6 @@
 //! What carries runs: the lab in real time, or the simulator in virtual time.
 
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -11,10 +11,7 @@ use corridor_scenario::{Engine, Row, Run, Scenario};
 use corridor_sim::SimError;
 use nix::sys::signal::{SigSet, Signal};
 
-use crate::Exit;
-
-/// Exit code after Ctrl-C, as shells have it.
-pub const EXIT_INTERRUPTED: u8 = 130;
+use crate::exit::Exit;
 
 /// Why a run could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -25,17 +22,23 @@ pub enum EngineError {
     /// Not in virtual time.
     #[error(transparent)]
     Sim(#[from] SimError),
+    /// Another program was to have made it.
+    #[error("{} did not measure {what}", by.display())]
+    NotMeasured {
+        /// The other program.
+        by: PathBuf,
+        /// The case.
+        what: String,
+    },
 }
 
 impl EngineError {
     /// The exit code that it stands for.
-    pub fn exit_code(&self) -> ExitCode {
+    pub fn exit(&self) -> Exit {
         match self {
-            EngineError::Lab(LabError::NotPermitted { .. }) => {
-                ExitCode::from(Exit::PermissionDenied as u8)
-            }
-            _ if self.is_interruption() => ExitCode::from(EXIT_INTERRUPTED),
-            _ => ExitCode::FAILURE,
+            EngineError::Lab(LabError::NotPermitted { .. }) => Exit::PermissionDenied,
+            _ if self.is_interruption() => Exit::Interrupted,
+            _ => Exit::Failure,
         }
     }
 
@@ -90,8 +93,25 @@ impl Maker {
     /// # Errors
     /// See [`LabError`] and [`SimError`].
     pub fn make(&self, scenario: &Scenario, run: &Run) -> Result<Row, EngineError> {
+        self.make_with(scenario, run, None)
+    }
+
+    /// Makes a run whose nodes, in the lab, are another program than usual.
+    ///
+    /// # Errors
+    /// See [`LabError`] and [`SimError`].
+    pub fn make_with(
+        &self,
+        scenario: &Scenario,
+        run: &Run,
+        binary: Option<&Path>,
+    ) -> Result<Row, EngineError> {
         match &self.lab {
-            Some(options) => Ok(corridor_lab::run(scenario, run, options, &self.stop)?),
+            Some(usual) => {
+                let other = binary.map(|binary| Options { binary: binary.to_owned() });
+                let options = other.as_ref().unwrap_or(usual);
+                Ok(corridor_lab::run(scenario, run, options, &self.stop)?)
+            }
             None => {
                 self.check()?;
                 Ok(corridor_sim::run_radio(scenario, run)?)
@@ -125,7 +145,7 @@ pub fn stop_on_signals() -> Arc<AtomicBool> {
         thread::spawn(move || {
             while signals.wait().is_ok() {
                 if flag.swap(true, Ordering::Relaxed) {
-                    std::process::exit(i32::from(EXIT_INTERRUPTED));
+                    std::process::exit(Exit::Interrupted as i32);
                 }
             }
         });

@@ -1,27 +1,51 @@
 //! The `corridor` command: reads its arguments, and leaves the rest to the verbs.
 #![forbid(unsafe_code)]
 
+#[cfg(not(feature = "lab"))]
+mod absent;
 mod check_config;
+#[cfg(feature = "lab")]
+mod checks;
+#[cfg(feature = "lab")]
+mod crew;
+#[cfg(feature = "lab")]
 mod demo;
+#[cfg(feature = "lab")]
 mod engine;
+mod exit;
+mod genpsk;
+#[cfg(feature = "lab")]
 mod lab;
+mod manual;
+#[cfg(feature = "lab")]
 mod panel;
+#[cfg(feature = "lab")]
 mod plot;
+#[cfg(feature = "lab")]
 mod progress;
+#[cfg(feature = "lab")]
 mod sim;
+mod status;
 mod up;
+
+#[cfg(not(feature = "lab"))]
+use absent::{demo, lab, sim};
 
 use std::process::ExitCode;
 
-use clap::{ArgAction, Args, Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
+use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Environment variable with a filter for the log, as `debug` or `corridor_node=trace`.
 const LOG_VARIABLE: &str = "CORRIDOR_LOG";
 
 /// Carries IP traffic through lossy wireless links with network coding.
 #[derive(Debug, Parser)]
-#[command(version, propagate_version = true)]
+#[command(version = env!("CORRIDOR_VERSION"), propagate_version = true)]
+#[command(after_help = exit::EXIT_CODES)]
 struct Cli {
     #[command(flatten)]
     log: LogArgs,
@@ -45,25 +69,20 @@ enum Verb {
     Demo(demo::Arguments),
     /// Run a node until SIGTERM or SIGINT
     Up(up::Arguments),
+    /// Show how running nodes are: peers, losses, queue, counters
+    Status(status::Arguments),
     /// Say whether a configuration file is sound, and what is wrong with it
     CheckConfig(check_config::Arguments),
+    /// Make a key for a group, 64 hexadecimal digits
+    Genpsk(genpsk::Arguments),
     /// Measure on an emulated radio between network namespaces, with the kernel's TCP and UDP
     Lab(lab::LabArgs),
     /// Simulate plans in virtual time: needs no rights, gives the same bytes every time
     Sim(sim::SimArgs),
-}
-
-/// How a verb ended. Arguments that cannot be read end with 2 as well.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Exit {
-    /// All went well.
-    Success = 0,
-    /// Something failed.
-    Failure = 1,
-    /// The arguments or the configuration cannot be.
-    Usage = 2,
-    /// The system refused for lack of privileges.
-    PermissionDenied = 77,
+    /// Print what a shell completes
+    Completions(manual::CompletionsArguments),
+    /// Print the manual page, or write all pages into a directory
+    Man(manual::ManArguments),
 }
 
 fn main() -> ExitCode {
@@ -72,11 +91,15 @@ fn main() -> ExitCode {
     let exit = match cli.verb {
         Verb::Demo(arguments) => return demo::run(&arguments),
         Verb::Up(arguments) => up::up(&arguments),
+        Verb::Status(arguments) => status::status(&arguments),
         Verb::CheckConfig(arguments) => check_config::check_config(&arguments),
+        Verb::Genpsk(arguments) => genpsk::genpsk(&arguments),
+        Verb::Completions(arguments) => manual::completions(&arguments, Cli::command()),
+        Verb::Man(arguments) => manual::man(&arguments, Cli::command()),
         Verb::Lab(arguments) => return lab::run(arguments),
         Verb::Sim(arguments) => return sim::run(arguments, cli.log.verbose > 0),
     };
-    ExitCode::from(exit as u8)
+    exit.into()
 }
 
 /// Logs to the standard error output; `CORRIDOR_LOG` goes before `-v` and `-q`.
@@ -93,14 +116,17 @@ fn start_log(args: &LogArgs) {
         "debug" => "warn,corridor=debug,corridor_node=debug,corridor_lab=debug",
         level => level,
     };
-    let filter = EnvFilter::try_from_env(LOG_VARIABLE).unwrap_or_else(|_| EnvFilter::new(default));
+    let asked = std::env::var(LOG_VARIABLE).ok().and_then(|filter| filter.parse().ok());
+    let filter: Targets =
+        asked.unwrap_or_else(|| default.parse().expect("a filter of levels is sound"));
     let colour = std::io::IsTerminal::is_terminal(&std::io::stderr())
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(colour)
         .with_target(false)
         .without_time()
-        .init();
+        // A terminal that is gone must not end a node.
+        .log_internal_errors(false);
+    tracing_subscriber::registry().with(lines.with_filter(filter)).init();
 }

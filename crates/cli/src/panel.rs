@@ -1,4 +1,4 @@
-//! Panels of pictures: a measure over the loss of frames, a curve for each way to cross.
+//! Panels of pictures: a measure over the loss of frames, a curve for each contender.
 
 use crate::plot::{Anchor, Font, Picture, Scale, nice_max, spread};
 
@@ -31,8 +31,12 @@ pub struct Curve {
     pub colour: &'static str,
     pub width: f64,
     pub dash: &'static str,
+    /// Whether its points were measured, each with a dot of its own.
+    pub has_dots: bool,
     /// Ascending by loss.
     pub spots: Vec<Spot>,
+    /// Beyond the last of them.
+    pub beyond: Beyond,
 }
 
 /// A point of a curve.
@@ -42,6 +46,17 @@ pub struct Spot {
     pub value: f64,
     /// The value for people.
     pub words: String,
+    /// Whether it can be trusted; what cannot is drawn hollow.
+    pub valid: bool,
+}
+
+/// What a curve comes to when it ends before the last loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beyond {
+    /// Nothing was measured.
+    Nothing,
+    /// There is something, but it says nothing.
+    Stalled,
 }
 
 /// Goodput in Mbit/s, from nothing up.
@@ -106,21 +121,47 @@ fn draw_curves(picture: &mut Picture, frame: &Frame, losses: &[f64], y: &Scale, 
     for curve in curves {
         let places: Vec<_> =
             curve.spots.iter().map(|spot| (x.at(spot.loss), y.at(spot.value))).collect();
-        picture.curve(&places, curve.width, curve.dash, curve.colour);
+        picture.path(&places, curve.width, curve.dash, curve.colour);
+        for (&place, spot) in places.iter().zip(&curve.spots).filter(|_| curve.has_dots) {
+            picture.dot(place, curve.width + 2.0, spot.valid, curve.colour);
+        }
         if let (Some(&place), Some(spot)) = (places.last(), curve.spots.last()) {
-            ends.push((curve, place, spot));
+            let (label, colour) = (curve.label.as_str(), curve.colour);
+            let words = words_of(curve, spot, losses);
+            ends.push(Ending { place, label, colour, words });
         }
     }
-    let mut places: Vec<f64> = ends.iter().map(|(_, (_, y), _)| *y).collect();
+    draw_endings(picture, frame, &ends);
+}
+
+/// Where a line ends, and what is said there.
+struct Ending<'a> {
+    place: (f64, f64),
+    label: &'a str,
+    colour: &'static str,
+    words: String,
+}
+
+/// The value at the end of a curve, and what there is beyond it.
+fn words_of(curve: &Curve, last: &Spot, losses: &[f64]) -> String {
+    let is_short = losses.last().is_some_and(|&loss| last.loss < loss);
+    let then = match (is_short, curve.beyond) {
+        (false, _) => "",
+        (true, Beyond::Nothing) => ", then nothing",
+        (true, Beyond::Stalled) => ", then stalled",
+    };
+    let doubt = if last.valid { "" } else { ", not valid" };
+    format!("{} at {:.0} %{doubt}{then}", last.words, 100.0 * last.loss)
+}
+
+fn draw_endings(picture: &mut Picture, frame: &Frame, ends: &[Ending<'_>]) {
+    let mut places: Vec<f64> = ends.iter().map(|ending| ending.place.1).collect();
     spread(&mut places, 2.0 * LABEL_GAP, frame.top, frame.bottom - LABEL_GAP);
-    for ((curve, (x, y), spot), &place) in ends.iter().zip(&places) {
+    for (&Ending { place: (x, y), label, colour, ref words }, &place) in ends.iter().zip(&places) {
         let left = frame.right + 22.0;
-        picture.line((x + 7.0, *y), (left - 4.0, place - 3.0), 1.0, LEADER);
-        let font = Font { size: 15.0, bold: true, colour: curve.colour, anchor: Anchor::Start };
-        picture.text((left, place + 2.0), font, &curve.label);
-        let then =
-            if losses.last().is_some_and(|&last| spot.loss < last) { ", then nothing" } else { "" };
-        let at = format!("{} at {:.0} %{then}", spot.words, 100.0 * spot.loss);
-        picture.text((left, place + 19.0), Font { size: 13.0, ..NOTE }, &at);
+        picture.line((x + 7.0, y), (left - 4.0, place - 3.0), 1.0, LEADER);
+        let font = Font { size: 15.0, bold: true, colour, anchor: Anchor::Start };
+        picture.text((left, place + 2.0), font, label);
+        picture.text((left, place + 19.0), Font { size: 13.0, ..NOTE }, words);
     }
 }

@@ -132,6 +132,14 @@ impl Picture {
 
     /// A line through points, with a dot at each.
     pub fn curve(&mut self, points: &[(f64, f64)], width: f64, dash: &str, colour: &str) {
+        self.path(points, width, dash, colour);
+        for &at in points {
+            self.dot(at, width + 2.0, true, colour);
+        }
+    }
+
+    /// A line through points.
+    pub fn path(&mut self, points: &[(f64, f64)], width: f64, dash: &str, colour: &str) {
         let mut path = String::new();
         for (x, y) in points {
             let _ = write!(path, "{x:.1},{y:.1} ");
@@ -141,13 +149,26 @@ impl Picture {
              stroke-linejoin=\"round\" stroke-linecap=\"round\" stroke-dasharray=\"{dash}\"/>",
             path.trim_end()
         ));
-        for (x, y) in points {
-            self.push(&format!(
-                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{:.1}\" fill=\"{colour}\" \
-                 stroke=\"#ffffff\" stroke-width=\"1.5\"/>",
-                width + 2.0
-            ));
-        }
+    }
+
+    /// A dot, or a ring.
+    pub fn dot(&mut self, at: (f64, f64), radius: f64, is_filled: bool, colour: &str) {
+        let (fill, stroke, width) =
+            if is_filled { (colour, "#ffffff", 1.5) } else { ("#ffffff", colour, 2.0) };
+        self.push(&format!(
+            "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"{radius:.1}\" fill=\"{fill}\" \
+             stroke=\"{stroke}\" stroke-width=\"{width}\"/>",
+            at.0, at.1
+        ));
+    }
+
+    /// A rectangle of which there is only the edge.
+    pub fn frame(&mut self, at: (f64, f64), size: (f64, f64), radius: f64, colour: &str) {
+        let ((x, y), (width, height)) = (at, size);
+        self.push(&format!(
+            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
+             rx=\"{radius}\" fill=\"#ffffff\" stroke=\"{colour}\" stroke-width=\"2\"/>"
+        ));
     }
 
     /// A text; `at` is on its base line.

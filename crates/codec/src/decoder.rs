@@ -315,6 +315,24 @@ impl<S: Storage> BlockDecoder<S> {
         self.is_decoded(index).then(|| from.payload(index))
     }
 
+    /// Shows the symbols held to `see`: coding vector over the first
+    /// [`known_count`](Self::known_count) symbols, and payload. A new decoder that takes them in
+    /// with that count has the rank of this one, and decodes what this one does.
+    pub fn each_held(&self, mut see: impl FnMut(&[u8], &[u8])) {
+        let field = self.shape.field;
+        let len = field.vector_len_bytes(self.known_count);
+        for slot in self.tableau.held().iter() {
+            let mut unit = [0; VECTOR_LEN_MAX];
+            let vector = if self.tableau.is_source(slot) {
+                field.set_coefficient(&mut unit, slot, 1);
+                &unit[..]
+            } else {
+                self.tableau.arrived(slot)
+            };
+            see(&vector[..len], self.payloads.payload(slot));
+        }
+    }
+
     /// Forgets the block, for the next one; the memory is kept.
     pub fn reset(&mut self) {
         self.tableau.reset();

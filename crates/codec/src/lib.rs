@@ -153,6 +153,8 @@ mod decoder;
 mod encoder;
 mod error;
 mod field;
+#[cfg(test)]
+mod held_tests;
 mod kernel;
 #[cfg(test)]
 mod naive;

@@ -256,6 +256,19 @@ impl<S: Storage> Recoder<S> {
         self.known_count
     }
 
+    /// Shows the symbols held to `see`, in order of arrival: coding vector over the first
+    /// [`known_count`](Self::known_count) symbols, and payload. A new recoder that takes them in
+    /// with that count recodes as this one does.
+    pub fn each_held(&self, mut see: impl FnMut(&[u8], &[u8])) {
+        let len = self.shape.field.vector_len_bytes(self.known_count);
+        for place in 0..self.rank() {
+            let mut vector = [0; VECTOR_LEN_MAX];
+            let held = self.vectors.payload(place);
+            vector[..held.len()].copy_from_slice(held);
+            see(&vector[..len], self.payloads.payload(place));
+        }
+    }
+
     /// Forgets the block, for the next one; the memory is kept.
     pub fn reset(&mut self) {
         self.tableau.reset();

@@ -205,6 +205,11 @@ impl Tableau {
         !self.coded.contains(index)
     }
 
+    /// The coding vector of the payload of that number, which is held and no source symbol.
+    pub fn arrived(&self, index: usize) -> &[u8] {
+        self.arrived.row(index)
+    }
+
     /// Row `index`: once determined, multipliers of the payloads held.
     #[inline(always)]
     pub fn row(&self, index: usize) -> &[u8] {

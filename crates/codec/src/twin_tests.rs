@@ -322,7 +322,7 @@ fn teach(twin: &mut NaiveDecoder, field: Field, frame: &Frame) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(corridor_testing::cases!(256))]
 
     #[test]
     fn every_step_agrees_with_the_twin(

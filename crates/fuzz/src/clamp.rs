@@ -59,6 +59,8 @@ struct End {
     /// What the host has sent.
     sent: Vec<Vec<u8>>,
     updates: usize,
+    /// Messages that a packet is too long.
+    too_big: usize,
 }
 
 struct Tunnel {
@@ -73,7 +75,7 @@ impl Tunnel {
             let config = StationConfig {
                 id: StationId(id),
                 role: Role::Endpoint { peer: StationId(3 - id), helper: None },
-                psk: [7; 32],
+                psk: [7; 32].into(),
                 coding: CodingParams::window(),
                 link_errors: LinkErrors::Measured,
                 ingress_packets: INGRESS_PACKETS,
@@ -82,7 +84,7 @@ impl Tunnel {
                 rate_bps: None,
             };
             let station = Station::new(config, [id; 32], Time::ZERO).expect("it is sound");
-            End { station, sent: Vec::new(), updates: 0 }
+            End { station, sent: Vec::new(), updates: 0, too_big: 0 }
         };
         let connections = [Connection { next: [u32::MAX - 900; 2], acked: [0; 2] }; CONNECTIONS];
         Tunnel { ends: [end(1), end(2)], connections, now: Time::ZERO }
@@ -210,7 +212,9 @@ impl Tunnel {
             if host == 0 { (&mut near[0], &far[0]) } else { (&mut far[0], &near[0]) };
         while let Some(packet) = own.station.poll_packet() {
             let was_sent = other.sent.iter().rev().any(|sent| is_copy(sent, packet));
-            if !was_sent {
+            if !was_sent && is_too_big(packet, &own.sent) {
+                own.too_big += 1;
+            } else if !was_sent {
                 assert!(is_update(packet, host), "nobody has sent {packet:02x?}");
                 own.updates += 1;
             }
@@ -222,6 +226,7 @@ impl Tunnel {
             let (view, stats) = (end.station.inspect(), end.station.stats());
             assert!(view.ingress_packets <= INGRESS_PACKETS, "{}", view.ingress_packets);
             assert!(view.egress_packets <= EGRESS_PACKETS_MAX, "{}", view.egress_packets);
+            assert!(end.too_big as u64 <= stats.too_big_told, "{stats:?}");
             assert!(end.updates as u64 <= stats.window_updates_sent);
             // When it leaves, and when its sender has put off the next.
             assert!(stats.window_updates_sent <= 2 * end.sent.len() as u64, "two for a packet");
@@ -246,6 +251,19 @@ fn is_copy(sent: &[u8], came: &[u8]) -> bool {
         u16::from_be_bytes([bytes[0], bytes[1]])
     };
     starts.into_iter().any(|start| *last < start + 4 && word(came, start) < word(sent, start))
+}
+
+/// Whether a packet says that one of those a host sent is too long: with ICMP or ICMPv6, to whom
+/// sent it, and quoting it.
+fn is_too_big(packet: &[u8], sent: &[Vec<u8>]) -> bool {
+    let (is_told, quoted, back) = match packet[0] >> 4 {
+        4 => (packet[9] == 1 && packet[20..22] == [3, 4], &packet[28..], &packet[16..20]),
+        _ => (packet[6] == 58 && packet[40..42] == [2, 0], &packet[48..], &packet[24..40]),
+    };
+    let sender = if back.len() == 4 { 12..16 } else { 8..24 };
+    let is_quoted =
+        |sent: &Vec<u8>| sent.starts_with(quoted) && sent.get(sender.clone()) == Some(back);
+    is_told && sent.iter().any(is_quoted)
 }
 
 /// Whether a packet for `host` tells of nothing but a window, and is right.

@@ -1,7 +1,8 @@
 //! The parsers of the wire format: whatever they take is written as it was read.
 
 use corridor_proto::wire::{
-    Ack, Enc, Header, Hello, Report, TAG_LEN, WINDOW_ACK_LEN, WindowAck, WindowForm, WindowSymbol,
+    Ack, Enc, Header, Hello, ProbeBody, Report, TAG_LEN, WINDOW_ACK_LEN, WindowAck, WindowForm,
+    WindowSymbol,
 };
 use corridor_proto::{Field, StationId};
 
@@ -11,14 +12,15 @@ use corridor_proto::{Field, StationId};
 /// When a parser does, or when what it read is not what is read again after it was written.
 pub fn wire(data: &[u8]) {
     let Some((&kind, body)) = data.split_first() else { return };
-    match kind % 7 {
+    match kind % 8 {
         0 => header(body),
         1 => ack(body),
         2 => report(body),
         3 => hello(body),
         4 => enc(body),
         5 => window_symbol(body),
-        _ => window_ack(body),
+        6 => window_ack(body),
+        _ => probe(body),
     }
 }
 
@@ -60,6 +62,13 @@ fn enc(bytes: &[u8]) {
     Enc::write_head(enc.flow, enc.block, enc.form, &mut written);
     written.extend_from_slice(enc.symbol);
     assert_eq!(written, bytes);
+}
+
+fn probe(bytes: &[u8]) {
+    let Some(body) = ProbeBody::parse(bytes) else { return };
+    let mut written = Vec::new();
+    body.write(&mut written);
+    assert!(bytes.starts_with(&written));
 }
 
 fn window_symbol(bytes: &[u8]) {

@@ -9,9 +9,9 @@
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use corridor_air::{Address, Medium, MediumConfig, StationStats};
@@ -21,17 +21,15 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::prctl::set_timerslack;
 use nix::sys::time::TimeSpec;
+use nix::unistd::{Pid, gettid};
 
 use crate::clock;
 use crate::error::{Context, LabError};
+use crate::priority;
 use crate::station::station_of;
-use crate::sys;
 
 /// Longest frame that is carried: an Ethernet header and the largest IP packet.
 const FRAME_LEN_MAX: usize = 14 + 65_535;
-/// Real-time priority: above all ordinary threads, below the kernel's own.
-const PRIORITY: i32 = 10;
-
 /// What the emulator is told while it runs. Times are [`clock::now`]'s nanoseconds.
 struct Control {
     stop: AtomicBool,
@@ -44,6 +42,7 @@ struct Control {
 pub(crate) struct Emulator {
     control: Arc<Control>,
     thread: Option<JoinHandle<Result<Report, LabError>>>,
+    thread_id: Pid,
 }
 
 /// What happened on the air in the measured interval.
@@ -77,6 +76,15 @@ impl Report {
         self.sum(|station| station.sent_bytes)
     }
 
+    /// Share of the frames that a full queue dropped; of the stations the highest.
+    pub(crate) fn drop_ratio(&self) -> Option<f64> {
+        let ratios = self.stations.iter().filter_map(|(from, until)| {
+            let (offered, dropped) = (until.offered - from.offered, until.dropped - from.dropped);
+            (offered > 0).then(|| dropped as f64 / offered as f64)
+        });
+        ratios.reduce(f64::max)
+    }
+
     /// Share of the time that the channel was busy; the busiest channel's.
     pub(crate) fn utilisation(&self) -> f64 {
         let shares = self
@@ -101,11 +109,22 @@ impl Emulator {
             wake: wake.what("make an event descriptor")?,
         });
         let worker = Worker::new(medium, radios, Arc::clone(&control), half_duplex);
-        let thread = thread::Builder::new()
-            .name("lab-air".to_owned())
-            .spawn(move || worker.work())
-            .what("start the emulator's thread")?;
-        Ok(Emulator { control, thread: Some(thread) })
+        let (tell, told) = mpsc::sync_channel(1);
+        let work = move || {
+            // Nobody waits for it when the thread could not be started.
+            let _ = tell.send(gettid());
+            worker.work()
+        };
+        let spawned = thread::Builder::new().name("lab-air".to_owned()).spawn(work);
+        let thread = spawned.what("start the emulator's thread")?;
+        let thread_id = told.recv().map_err(io::Error::other);
+        let thread_id = thread_id.what("start the emulator's thread")?;
+        Ok(Emulator { control, thread: Some(thread), thread_id })
+    }
+
+    /// The kernel's number of its thread.
+    pub(crate) fn thread_id(&self) -> Pid {
+        self.thread_id
     }
 
     /// Names the interval that is reported on.
@@ -181,7 +200,7 @@ impl Worker {
 
     fn work(mut self) -> Result<Report, LabError> {
         let _ = set_timerslack(1);
-        self.report.realtime = sys::schedule_realtime(PRIORITY).is_ok();
+        self.report.realtime = priority::EMULATOR.apply().is_ok();
         self.medium.handle_timeout(clock::now());
         while !self.control.stop.load(Ordering::Relaxed) {
             let now = clock::now();

@@ -25,6 +25,7 @@ mod forwarder;
 mod load;
 mod netns;
 mod node;
+mod priority;
 mod rights;
 mod run;
 mod said;
@@ -32,8 +33,12 @@ mod scratch;
 mod station;
 mod sys;
 mod template;
+mod waiting;
 
 pub use error::LabError;
 pub use external::Tunnel;
+pub use priority::missing_rights;
 pub use rights::prepare;
-pub use run::{LATENESS_MAX, Options, run, run_tunnel, time_needed};
+pub use run::{
+    LATENESS_MAX, Options, WAIT_RATIO_MAX, is_spoilt, run, run_tunnel, spoilage, time_needed,
+};

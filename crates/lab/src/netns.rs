@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use nix::sched::{CloneFlags, setns, unshare};
+use nix::unistd::{Pid, gettid};
 
 use crate::error::{Context, LabError};
 
@@ -44,12 +45,17 @@ impl Namespace {
         work: impl FnOnce() -> Result<T, LabError> + Send + 'static,
     ) -> Result<Inside<T>, LabError> {
         let file = Arc::clone(&self.0);
+        let (tell, told) = mpsc::sync_channel(1);
         let inside = move || {
+            // Nobody waits for it when the thread could not be started.
+            let _ = tell.send(gettid());
             setns(file.as_fd(), CloneFlags::CLONE_NEWNET).what("enter a network namespace")?;
             work()
         };
-        let handle = thread::Builder::new().name(name.to_owned()).spawn(inside);
-        Ok(Inside(handle.what("start a thread")?))
+        let spawned = thread::Builder::new().name(name.to_owned()).spawn(inside);
+        let handle = spawned.what("start a thread")?;
+        let id = told.recv().map_err(io::Error::other).what("start a thread")?;
+        Ok(Inside { handle, id })
     }
 
     /// The same, and waits for it.
@@ -62,12 +68,20 @@ impl Namespace {
 }
 
 /// A thread inside of a namespace.
-pub(crate) struct Inside<T>(JoinHandle<Result<T, LabError>>);
+pub(crate) struct Inside<T> {
+    handle: JoinHandle<Result<T, LabError>>,
+    id: Pid,
+}
 
 impl<T> Inside<T> {
+    /// The kernel's number of it.
+    pub(crate) fn id(&self) -> Pid {
+        self.id
+    }
+
     /// Waits for its result.
     pub(crate) fn join(self) -> Result<T, LabError> {
-        match self.0.join() {
+        match self.handle.join() {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
         }

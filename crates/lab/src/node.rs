@@ -24,6 +24,7 @@ use crate::said::tail;
 use crate::scratch::Scratch;
 use crate::station::{self, RADIO, Station};
 use crate::sys;
+use crate::waiting::Watched;
 
 /// First bytes of the addresses inside of the tunnel (for the kernel path: of the radios).
 pub(crate) const INNER_SUBNET: [u8; 3] = [10, 77, 0];
@@ -150,7 +151,7 @@ fn node_file(
     };
     let mut addresses = vec![format!("{}/24", station::address(INNER_SUBNET, index))];
     // 0 stands for what fills the frames.
-    let symbol_size = run.coding.resolve().symbol_size;
+    let symbol_size = run.coding_params().symbol_size;
     if !run.path.is_coded() || symbol_size == 0 || symbol_size >= SYMBOL_SIZE_MIN_IPV6 {
         addresses.push(format!("fd77::{}/64", index + 1));
     }
@@ -230,7 +231,7 @@ impl Nodes {
         let patience = TUNNEL_UP_MAX.div_f64(heard_ratio).min(TUNNEL_UP_MAX_LOSSY);
         let mut nodes = Nodes { children: Vec::new(), patience, scratch: Scratch::new()? };
         for station in stations {
-            let packets = scenario.ingress_packets_for(&run.coding.resolve());
+            let packets = scenario.ingress_packets_for(&run.coding_params());
             let setting = (packets, scenario.seed);
             let text = node_file(run, setting, station.index, &psk)?;
             let child = nodes.start_one(binary, station, &text)?;
@@ -247,6 +248,8 @@ impl Nodes {
         let mut command = Command::new(binary);
         command.arg("up").arg(&config).arg("--stats-file").arg(&stats);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        // Control sockets of runs side by side would have the same names.
+        command.env("RUNTIME_DIRECTORY", config.parent().unwrap_or(Path::new("/")));
         // A Ctrl-C of the terminal is for the lab, which stops its nodes itself.
         command.process_group(0);
         sys::confine(&mut command, station.namespace.descriptor()?);
@@ -324,6 +327,15 @@ impl Nodes {
             }
         }
         Ok(())
+    }
+
+    /// Their threads.
+    pub(crate) fn watched(&self) -> Watched {
+        let mut watched = Watched::default();
+        for child in &self.children {
+            watched.add_process(child.name, child.pid);
+        }
+        watched
     }
 
     fn no_tunnel(&self, missing: &str) -> LabError {

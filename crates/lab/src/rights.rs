@@ -8,12 +8,15 @@ use nix::unistd::{getegid, geteuid};
 
 use crate::error::LabError;
 use crate::netns::Namespace;
+use crate::priority;
 use crate::sys;
 
 /// Bits of the capabilities that are needed, as in `linux/capability.h`.
 const CAP_NET_ADMIN: u32 = 12;
 const CAP_NET_RAW: u32 = 13;
 const CAP_SYS_ADMIN: u32 = 21;
+/// Needed to lock memory without a limit.
+pub(crate) const CAP_IPC_LOCK: u32 = 14;
 
 const HELP_NAMESPACE: &str = "Run it as root, or allow user namespaces \
     (kernel.unprivileged_userns_clone = 1, kernel.apparmor_restrict_unprivileged_userns = 0, \
@@ -23,7 +26,8 @@ const HELP_TAP: &str = "TAP interfaces need the tun module (modprobe tun), and a
     that this user may read and write (chmod 666 /dev/net/tun; in a container: --device \
     /dev/net/tun). The simulator needs no rights.";
 
-/// Makes sure that this process may make network namespaces and TAP interfaces.
+/// Makes sure that this process may make network namespaces and TAP interfaces, and locks its
+/// memory where it may.
 ///
 /// A process without the capabilities moves into a user namespace where it has them; that must
 /// happen before it starts its first thread, so a program calls this first.
@@ -40,7 +44,10 @@ pub fn prepare() -> Result<(), LabError> {
             .map(drop)
             .map_err(|source| LabError::System { what: "make a TAP interface".into(), source })
     });
-    probe.map_err(|error| not_permitted(error, HELP_TAP))
+    probe.map_err(|error| not_permitted(error, HELP_TAP))?;
+    // What is refused here spoils nothing by itself; `missing_rights` tells of it.
+    let _ = priority::lock_memory();
+    Ok(())
 }
 
 fn not_permitted(error: LabError, help: &'static str) -> LabError {
@@ -59,13 +66,27 @@ fn not_permitted(error: LabError, help: &'static str) -> LabError {
 
 fn is_capable() -> bool {
     let needed = 1u64 << CAP_NET_ADMIN | 1 << CAP_NET_RAW | 1 << CAP_SYS_ADMIN;
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let effective = status
-        .lines()
-        .find_map(|line| line.strip_prefix("CapEff:"))
-        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     // Without /proc there is nothing to go by; trying tells.
-    effective.is_none_or(|mask| mask & needed == needed)
+    effective().is_none_or(|mask| mask & needed == needed)
+}
+
+/// The capabilities in effect, a bit for each; `None` without `/proc`.
+fn effective() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
+    u64::from_str_radix(mask.trim(), 16).ok()
+}
+
+/// Whether a capability is in effect, and one of the machine's: that of a user namespace of its own
+/// does not reach beyond the namespace.
+pub(crate) fn has_capability_of_machine(capability: u32) -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    effective().is_some_and(|mask| mask >> capability & 1 == 1) && is_whole(&map)
+}
+
+/// Whether a map of users is that of the first namespace: all to themselves.
+fn is_whole(map: &str) -> bool {
+    map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 fn enter_user_namespace() -> Result<(), LabError> {
@@ -81,4 +102,21 @@ fn enter_user_namespace() -> Result<(), LabError> {
     fs::write("/proc/self/setgroups", "deny").map_err(refused)?;
     fs::write("/proc/self/uid_map", format!("0 {uid} 1")).map_err(refused)?;
     fs::write("/proc/self/gid_map", format!("0 {gid} 1")).map_err(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_user_namespace_is_told_from_others() {
+        for (map, expected) in [
+            ("         0          0 4294967295\n", true),
+            ("         0       1000          1\n", false),
+            ("0 0 1000\n1000 1000 4294966295\n", false),
+            ("", false),
+        ] {
+            assert_eq!(is_whole(map), expected, "{map}");
+        }
+    }
 }

@@ -16,12 +16,36 @@ use crate::external::{Running, Tunnel};
 use crate::forwarder::Forwarder;
 use crate::load::{self, Course, End, Outcome};
 use crate::node::{INNER_SUBNET, NodeReport, Nodes, OUTER_SUBNET, counts_of};
+use crate::priority;
 use crate::station::{self, NAMES, QueueSplit, RadioConfig, Station};
+use crate::waiting::Watched;
 
 /// A run whose emulator is later than this at the 99th percentile is not valid.
 pub const LATENESS_MAX: Duration = Duration::from_millis(1);
+/// Nodes and load that waited for processors for a larger share of the measured interval than this
+/// make a run not valid: about as long as they ran (docs/decisions/0013-lab-gates.md).
+pub const WAIT_RATIO_MAX: f64 = 0.1;
+/// From this share on, what a hypervisor takes of the processors explains why a run was late.
+const STOLEN_RATIO_TOLD: f64 = 0.005;
+/// What the emulator's thread is called where processor time is counted.
+const AIR: &str = "air";
 /// Environment variable that names another program to run as a node.
 const BINARY_VARIABLE: &str = "CORRIDOR_BIN";
+
+/// How much the machine spoilt a run: how late the medium was, or how long a station waited for a
+/// processor, over what is allowed. More than 1 is not valid.
+pub fn spoilage(row: &Row) -> f64 {
+    // Without a medium processors are the measure, and waiting for them is part of it.
+    let Some(late_s) = row.lateness_p99_s else { return 0.0 };
+    let wait_s = row.wait_s.values().copied().fold(0.0, f64::max);
+    (late_s / LATENESS_MAX.as_secs_f64()).max(wait_s / (WAIT_RATIO_MAX * row.duration_s))
+}
+
+/// Whether a run did not get its processors in time, so that it may come right when it is made
+/// again.
+pub fn is_spoilt(row: &Row) -> bool {
+    spoilage(row) > 1.0
+}
 
 /// How runs are made.
 #[derive(Clone, Debug)]
@@ -102,7 +126,8 @@ enum Way<'a> {
 }
 
 fn carry(scenario: &Scenario, run: &Run, way: Way<'_>, stop: &AtomicBool) -> Result<Row, LabError> {
-    let split = QueueSplit::of(scenario.medium.queue_frames);
+    let _raised = priority::raise_stations(run.lab.wire);
+    let split = QueueSplit::of(&scenario.medium);
     let subnet = match (way, run.path, run.underlay) {
         (Way::External(_), ..) => Some(OUTER_SUBNET),
         (_, Path::Kernel, _) => Some(INNER_SUBNET),
@@ -142,8 +167,9 @@ fn carry(scenario: &Scenario, run: &Run, way: Way<'_>, stop: &AtomicBool) -> Res
         ends: [end(SOURCE), end(DESTINATION)],
         proxy: tunnel.as_ref().and_then(|(external, _)| external.receiver()),
         outer: station::address(subnet.unwrap_or(OUTER_SUBNET), DESTINATION),
+        carriers: watched(nodes.as_ref(), emulator.as_ref()),
     };
-    let outcome = load::carry(run, &course, emulator.as_ref(), stop)?;
+    let outcome = load::carry(run, course, emulator.as_ref(), stop)?;
     if let Some((_, running)) = &tunnel {
         running.check_alive()?;
     }
@@ -154,6 +180,7 @@ fn carry(scenario: &Scenario, run: &Run, way: Way<'_>, stop: &AtomicBool) -> Res
 
     let mut row = Row::new(scenario, run, Engine::Lab);
     describe_load(&mut row, &outcome);
+    describe_processors(&mut row, run, &outcome);
     if let Some(report) = &report {
         describe_air(&mut row, report, &outcome);
     }
@@ -165,7 +192,24 @@ fn carry(scenario: &Scenario, run: &Run, way: Way<'_>, stop: &AtomicBool) -> Res
             row.ingress_drops = Some(source? + back);
         }
     }
+    if let Some(stolen) = row.stolen_ratio.filter(|&ratio| ratio >= STOLEN_RATIO_TOLD)
+        && is_spoilt(&row)
+    {
+        row.notes.push(format!(
+            "the hypervisor gave {:.1} % of the processors' time to others",
+            100.0 * stolen
+        ));
+    }
     Ok(row)
+}
+
+/// The threads that carry the load.
+fn watched(nodes: Option<&Nodes>, emulator: Option<&Emulator>) -> Watched {
+    let mut watched = nodes.map(Nodes::watched).unwrap_or_default();
+    if let Some(emulator) = emulator {
+        watched.add_thread(AIR, emulator.thread_id());
+    }
+    watched
 }
 
 fn make_stations(run: &Run, radio: RadioConfig) -> Result<Vec<Station>, LabError> {
@@ -213,9 +257,34 @@ fn describe_load(row: &mut Row, outcome: &Outcome) {
     }
 }
 
+/// Who had, and who waited for, processors.
+fn describe_processors(row: &mut Row, run: &Run, outcome: &Outcome) {
+    let seconds = |time: Duration| time.as_secs_f64();
+    let ran: f64 = outcome.spent.values().map(|spent| seconds(spent.ran)).sum();
+    row.processors = Some(ran / run.duration_s);
+    let stations = outcome.spent.iter().filter(|(name, _)| **name != AIR);
+    row.wait_s =
+        stations.map(|(name, spent)| ((*name).to_owned(), seconds(spent.waited))).collect();
+    row.stolen_ratio = outcome.stolen_ratio;
+    // Where processors are the measure, those who wait for each other are part of it.
+    let most = row.wait_s.iter().max_by(|a, b| a.1.total_cmp(b.1));
+    if let Some((name, wait_s)) = most
+        && run.lab.wire == Wire::Radio
+        && *wait_s > WAIT_RATIO_MAX * run.duration_s
+    {
+        let what = if name == "load" { "the load".to_owned() } else { format!("node {name}") };
+        let share = 100.0 * wait_s / run.duration_s;
+        let most = 100.0 * WAIT_RATIO_MAX;
+        row.distrust(format!(
+            "{what} waited for a processor {share:.1} % of the time, more than {most:.0} %"
+        ));
+    }
+}
+
 fn describe_air(row: &mut Row, report: &Report, outcome: &Outcome) {
     row.realtime = Some(report.realtime);
     row.air_utilisation = Some(report.utilisation());
+    row.air_drop_ratio = report.drop_ratio();
     if outcome.payload_bytes > 0.0 {
         row.air_bytes_per_byte = Some(report.bytes() as f64 / outcome.payload_bytes);
     }
@@ -233,7 +302,10 @@ fn describe_air(row: &mut Row, report: &Report, outcome: &Outcome) {
     if report.lateness.is_empty() {
         return;
     }
-    let late = Duration::from_nanos(report.lateness.value_at_quantile(0.99));
+    let late = |quantile| Duration::from_nanos(report.lateness.value_at_quantile(quantile));
+    row.lateness_p50_s = Some(late(0.5).as_secs_f64());
+    row.lateness_max_s = Some(late(1.0).as_secs_f64());
+    let late = late(0.99);
     row.lateness_p99_s = Some(late.as_secs_f64());
     if late > LATENESS_MAX {
         row.distrust(format!(
@@ -257,5 +329,31 @@ fn describe_nodes(row: &mut Row, run: &Run, reports: &[NodeReport]) {
     };
     let encoders: Vec<_> = ends.iter().filter_map(|&end| counts_of(reports, NAMES[end])).collect();
     let helper = counts_of(reports, NAMES[HELPER]);
-    row.set_coding(&encoders, helper.as_ref(), run.coding.resolve().block_size);
+    row.set_coding(&encoders, helper.as_ref(), run.coding_params().block_size);
+}
+
+#[cfg(test)]
+mod tests {
+    use corridor_scenario::expand;
+
+    use super::*;
+
+    #[test]
+    fn a_run_is_spoilt_by_a_late_medium_and_by_stations_that_wait() {
+        let text = "name = 't'\nseed = 1\n[medium]\nduplex = 'half'\nrate_bps = 12000000\n\
+                    rtt_ms = 4\nqueue_frames = 50\n[[run]]\npath = 'kernel'\ntransport = 'tcp'\n\
+                    e3 = 0\nduration_s = 8\n";
+        let scenario = Scenario::parse(text).unwrap();
+        let run = expand(&scenario).unwrap().remove(0);
+        let mut row = Row::new(&scenario, &run, Engine::Lab);
+        row.wait_s.insert("S".to_owned(), 2.0);
+        // There was no medium: waiting is part of what is measured.
+        assert_eq!(spoilage(&row), 0.0);
+        row.lateness_p99_s = Some(0.000_5);
+        assert!((spoilage(&row) - 2.5).abs() < 1e-9 && is_spoilt(&row));
+        row.wait_s.insert("S".to_owned(), 0.08);
+        assert!((spoilage(&row) - 0.5).abs() < 1e-9 && !is_spoilt(&row));
+        row.lateness_p99_s = Some(0.001_1);
+        assert!(is_spoilt(&row));
+    }
 }

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use corridor_scenario::DESTINATION;
+use corridor_scenario::{DESTINATION, MediumTable};
 use futures_util::StreamExt;
 use rtnetlink::packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
@@ -38,7 +38,12 @@ pub(crate) struct QueueSplit {
 }
 
 impl QueueSplit {
-    pub(crate) fn of(queue_frames: usize) -> Self {
+    pub(crate) fn of(table: &MediumTable) -> Self {
+        let queue_frames = table.queue_frames;
+        if table.drops_when_full {
+            // The medium takes all at once, and keeps the whole queue itself.
+            return QueueSplit { ring: RING_FRAMES_MAX, medium: queue_frames };
+        }
         let ring = queue_frames.saturating_sub(2).clamp(1, RING_FRAMES_MAX);
         QueueSplit { ring, medium: queue_frames.saturating_sub(ring).max(2) }
     }
@@ -310,13 +315,20 @@ mod tests {
 
     #[test]
     fn the_queue_is_split_without_loss() {
+        let of = |queue_frames, drops| {
+            let lines = "duplex = 'full'\nrate_bps = 1_000_000\nrtt_ms = 4\ndrops_when_full";
+            let lines = format!("{lines} = {drops}\nqueue_frames = {queue_frames}");
+            QueueSplit::of(&toml::from_str(&lines).unwrap())
+        };
         for queue_frames in 3..200 {
-            let QueueSplit { ring, medium } = QueueSplit::of(queue_frames);
+            let QueueSplit { ring, medium } = of(queue_frames, false);
             assert_eq!(ring + medium, queue_frames);
             assert!(ring <= RING_FRAMES_MAX && medium >= 2);
         }
         // The least that works: one in the ring, two in the medium.
-        assert_eq!(QueueSplit::of(1), QueueSplit { ring: 1, medium: 2 });
+        assert_eq!(of(1, false), QueueSplit { ring: 1, medium: 2 });
+        // What is dropped is dropped by the medium.
+        assert_eq!(of(3, true), QueueSplit { ring: RING_FRAMES_MAX, medium: 3 });
     }
 
     #[test]

@@ -31,14 +31,58 @@ pub(crate) fn make_tap(name: &str) -> io::Result<File> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(file) }
 }
 
-/// Gives the calling thread real-time scheduling (SCHED_FIFO) at a low real-time priority.
-pub(crate) fn schedule_realtime(priority: i32) -> io::Result<()> {
-    let parameter = libc::sched_param { sched_priority: priority };
-    // SAFETY: the parameter outlives the call; 0 is the calling thread.
-    let result = unsafe {
-        libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &parameter)
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+/// How a thread is scheduled: a policy of the kernel's, and the priority within it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Schedule {
+    policy: libc::c_int,
+    priority: libc::c_int,
+}
+
+impl Schedule {
+    /// Until it waits, before all of a lower real-time priority (SCHED_FIFO).
+    pub(crate) const fn fifo(priority: i32) -> Self {
+        Schedule { policy: libc::SCHED_FIFO, priority }
+    }
+
+    /// The same, in turns with others of its priority (SCHED_RR).
+    pub(crate) const fn round_robin(priority: i32) -> Self {
+        Schedule { policy: libc::SCHED_RR, priority }
+    }
+
+    /// That of the calling thread.
+    pub(crate) fn current() -> io::Result<Self> {
+        let mut parameter = libc::sched_param { sched_priority: 0 };
+        // SAFETY: the parameter is alive and of the right type; 0 is the calling thread.
+        let policy = unsafe {
+            match libc::sched_getparam(0, &mut parameter) {
+                0 => libc::sched_getscheduler(0),
+                refused => refused,
+            }
+        };
+        match policy {
+            0.. => Ok(Schedule { policy, priority: parameter.sched_priority }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Gives it to the calling thread. Threads and processes that this starts inherit it.
+    pub(crate) fn apply(self) -> io::Result<()> {
+        let parameter = libc::sched_param { sched_priority: self.priority };
+        // SAFETY: the parameter outlives the call; 0 is the calling thread.
+        match unsafe { libc::sched_setscheduler(0, self.policy, &parameter) } {
+            0.. => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Keeps all memory of this process where it is, also what it gets later.
+pub(crate) fn lock_memory() -> io::Result<()> {
+    // SAFETY: the call takes no pointers.
+    match unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } {
+        0.. => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Lets a command run in another network namespace, and die when the calling thread dies.

@@ -1,31 +1,30 @@
 //! The configuration file of a node.
 //!
-//! Three steps: names are checked against `keys.rs`, serde reads the values, and `check` finds what
-//! cannot be although every value is of its type. All errors point at the place in the file.
+//! Three steps: names are checked against those that `file.rs` has, serde reads the values, and
+//! `check` finds what cannot be although every value is of its type. All errors point at the place
+//! in the file.
 
 mod check;
-mod diagnose;
-mod keys;
+mod file;
+mod secret;
 #[cfg(test)]
 mod tests;
 
-use std::fs;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::str::FromStr;
 
 use corridor_base::Time;
+use corridor_document::{Diagnostic, Document, Problem, Schema};
 use corridor_proto::{
-    CodingParams, CodingTable, LinkErrors, Role, Station, StationConfig, StationId,
+    CodingParams, ConfigError, LinkErrors, Psk, Role, Station, StationConfig, StationId,
 };
 use ipnet::IpNet;
-use serde::{Deserialize, Deserializer};
-
-pub use diagnose::ConfigDiagnostic;
-use diagnose::{Document, Problem};
 
 use crate::error::NodeError;
+use crate::names::Endpoint;
+use file::File;
+pub use secret::generate as generate_psk;
 
 /// Protocol number of our frames: the first of the two that IEEE 802 leaves for local experiments.
 pub const ETHERTYPE_DEFAULT: u16 = 0x88B5;
@@ -60,8 +59,11 @@ pub struct NodeConfig {
     pub peers: Vec<PeerConfig>,
     /// Losses made at reception, for experiments.
     pub synthetic_loss: SyntheticLossConfig,
+    /// Name of the group that may ask how the node is, beside root; `None`: `corridor`, if there is
+    /// such a group.
+    pub control_group: Option<String>,
     /// What is no error, but should be looked at.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Diagnostic>,
     document: Document,
 }
 
@@ -81,6 +83,12 @@ pub struct TunConfig {
 }
 
 impl TunConfig {
+    /// Those of its routes that lead everything, or everything but those.
+    pub(crate) fn routes_of(&self, default: bool) -> Vec<IpNet> {
+        let wanted = |route: &&IpNet| (route.prefix_len() == 0) == default;
+        self.routes.iter().filter(wanted).copied().collect()
+    }
+
     /// Where in the file IPv6 comes in, if it does.
     fn first_ipv6(&self) -> Option<String> {
         let find = |networks: &[IpNet]| networks.iter().position(|net| net.addr().is_ipv6());
@@ -126,8 +134,8 @@ pub struct PeerConfig {
     pub id: StationId,
     /// Its Ethernet address, if it was told.
     pub mac: Option<Mac>,
-    /// Its UDP address, if it was told.
-    pub endpoint: Option<SocketAddr>,
+    /// Where it is to be found over UDP, if it was told.
+    pub endpoint: Option<Endpoint>,
 }
 
 /// Losses made at reception.
@@ -145,13 +153,11 @@ impl NodeConfig {
     /// # Errors
     /// The file, or the `psk_file` it names, cannot be read; or what it says cannot be.
     pub fn load(path: &Path) -> Result<Self, NodeError> {
-        let text = read(path)?;
-        let document = Document { name: path.display().to_string(), text };
+        let document = secret::read(path)?;
         let file: File = document.read()?;
-        let mut warnings = Vec::new();
-        let psk = load_psk(&file.security, path, &document, &mut warnings)?;
-        let config = check::check(file, psk, warnings, &document)?;
-        Ok(config)
+        let psk = secret::load(&file.security, path, &document)?;
+        // From here on nothing needs the text of the key.
+        Ok(check::check(file, psk, &document.without_secrets())?)
     }
 
     /// What the station is told, on an underlay with these lengths of frames in bytes.
@@ -159,7 +165,7 @@ impl NodeConfig {
         StationConfig {
             id: self.id,
             role: self.role,
-            psk: self.psk.0,
+            psk: self.psk.clone(),
             coding: self.coding,
             link_errors: self.link_errors,
             ingress_packets: self.ingress_packets,
@@ -179,10 +185,10 @@ impl NodeConfig {
         frame_len_min: usize,
         entropy: [u8; 32],
         now: Time,
-    ) -> Result<(Station, usize), Box<ConfigDiagnostic>> {
+    ) -> Result<(Station, usize), Box<Diagnostic>> {
         let config = self.station_config(frame_len_max, frame_len_min);
-        let station = Station::new(config, entropy, now)
-            .map_err(|error| self.document.locate_config_error(&error))?;
+        let station =
+            Station::new(config, entropy, now).map_err(|error| locate(&self.document, &error))?;
         let mtu = self.tunnel_mtu(station.tunnel_mtu())?;
         Ok((station, mtu))
     }
@@ -192,9 +198,28 @@ impl NodeConfig {
     ///
     /// # Errors
     /// A value that cannot be, at its place in the file.
-    pub fn check(&self, frame_len_max: usize) -> Result<usize, Box<ConfigDiagnostic>> {
+    pub fn check(&self, frame_len_max: usize) -> Result<usize, Box<Diagnostic>> {
         // This station never runs, so nothing it seals is ever sent.
         self.station(frame_len_max, 0, [0; 32], Time::ZERO).map(|(_, mtu)| mtu)
+    }
+
+    /// Whether another configuration has the same key.
+    pub(crate) fn has_key_of(&self, other: &NodeConfig) -> bool {
+        self.psk == other.psk
+    }
+
+    /// The MTU to give the TUN device when the station carries packets of so many bytes. IPv6 is
+    /// not to be had with less than it needs: then longer packets are refused one by one.
+    pub(crate) fn device_mtu(&self, carried: usize) -> usize {
+        let Some(tun) = &self.tun else { return 0 };
+        let mtu = tun.mtu.unwrap_or(carried).min(carried);
+        if tun.first_ipv6().is_some() { mtu.max(IPV6_MTU_MIN) } else { mtu }
+    }
+
+    /// Shortest frame that carries what the TUN device must be able to carry, bytes.
+    pub(crate) fn frame_len_needed(&self, station: &Station) -> usize {
+        let v6 = self.tun.as_ref().and_then(TunConfig::first_ipv6);
+        v6.and_then(|_| station.frame_len_for(IPV6_MTU_MIN)).unwrap_or(0)
     }
 
     /// Name of the role, as the file spells it.
@@ -207,7 +232,7 @@ impl NodeConfig {
     }
 
     /// The MTU of the TUN device when the station could carry `most` bytes.
-    fn tunnel_mtu(&self, most: usize) -> Result<usize, Box<ConfigDiagnostic>> {
+    fn tunnel_mtu(&self, most: usize) -> Result<usize, Box<Diagnostic>> {
         let Some(tun) = &self.tun else { return Ok(0) };
         let mtu = tun.mtu.unwrap_or(most);
         let problem = if mtu > most || mtu < IPV4_MTU_MIN {
@@ -225,182 +250,6 @@ impl NodeConfig {
             return Ok(mtu);
         };
         Err(self.document.locate(problem))
-    }
-}
-
-/// The file as it is written.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    station: StationTable,
-    security: SecurityTable,
-    tun: Option<TunTable>,
-    underlay: UnderlayTable,
-    peer: Vec<PeerTable>,
-    #[serde(default)]
-    coding: CodingTable,
-    #[serde(default)]
-    link_errors: LinkErrorsTable,
-    #[serde(default)]
-    synthetic_loss: SyntheticLossTable,
-    #[serde(default)]
-    limits: LimitsTable,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StationTable {
-    id: u8,
-    role: RoleName,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum RoleName {
-    Endpoint,
-    Helper,
-    Plain,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SecurityTable {
-    psk: Option<Psk>,
-    psk_file: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TunTable {
-    #[serde(default = "tun_name")]
-    name: InterfaceName,
-    #[serde(default)]
-    addresses: Vec<IpNet>,
-    #[serde(default)]
-    routes: Vec<IpNet>,
-    mtu: Option<u16>,
-    #[serde(default = "tun_offload")]
-    offload: bool,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct UnderlayTable {
-    kind: KindName,
-    interface: Option<InterfaceName>,
-    ethertype: Option<u16>,
-    qdisc_bypass: Option<bool>,
-    listen: Option<SocketAddr>,
-    mtu: Option<u16>,
-    rate_bps: Option<u64>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum KindName {
-    Ethernet,
-    Udp,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PeerTable {
-    id: u8,
-    role: RoleName,
-    mac: Option<Mac>,
-    endpoint: Option<SocketAddr>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LinkErrorsTable {
-    mode: Option<ModeName>,
-    e1: Option<f64>,
-    e2: Option<f64>,
-    e3: Option<f64>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum ModeName {
-    Measured,
-    Fixed,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SyntheticLossTable {
-    #[serde(default)]
-    seed: u64,
-    #[serde(default)]
-    link: Vec<LossLinkTable>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LossLinkTable {
-    from: u8,
-    ratio: f64,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LimitsTable {
-    ingress_packets: Option<usize>,
-}
-
-fn tun_offload() -> bool {
-    true
-}
-
-fn tun_name() -> InterfaceName {
-    InterfaceName("corridor0".into())
-}
-
-/// The secret of the group. Never shown.
-#[derive(Clone, PartialEq, Eq)]
-struct Psk([u8; 32]);
-
-impl std::fmt::Debug for Psk {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Psk(..)")
-    }
-}
-
-impl FromStr for Psk {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const EXPECTED: &str = "expected 64 hexadecimal digits";
-        let digits = text.trim().as_bytes();
-        let mut key = [0; 32];
-        if digits.len() != 2 * key.len() {
-            return Err(EXPECTED);
-        }
-        for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
-            let digit = |at: usize| char::from(pair[at]).to_digit(16).ok_or(EXPECTED);
-            *byte = (digit(0)? << 4 | digit(1)?) as u8;
-        }
-        Ok(Psk(key))
-    }
-}
-
-/// The name of a network interface, as the kernel would take it.
-#[derive(Debug)]
-struct InterfaceName(String);
-
-impl FromStr for InterfaceName {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        // The kernel reads "%d" as a pattern to number interfaces by.
-        let plain = |char: char| char.is_ascii_graphic() && !matches!(char, '/' | ':' | '%');
-        let known = (1..=15).contains(&text.len()) && !matches!(text, "." | "..");
-        if known && text.chars().all(plain) {
-            Ok(InterfaceName(text.to_owned()))
-        } else {
-            Err("expected an interface name of 1 to 15 characters")
-        }
     }
 }
 
@@ -442,64 +291,24 @@ impl FromStr for Mac {
     }
 }
 
-/// Reads what is written as a string in the file by its [`FromStr`].
-macro_rules! deserialize_from_str {
-    ($($type:ty),*) => {$(
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = String::deserialize(deserializer)?;
-                text.parse().map_err(serde::de::Error::custom)
-            }
-        }
-    )*};
+/// What a configuration file may hold, as the types that read it say.
+pub fn schema() -> Schema {
+    Schema::of::<File>()
 }
 
-deserialize_from_str!(Psk, InterfaceName, Mac);
-
-fn read(path: &Path) -> Result<String, NodeError> {
-    fs::read_to_string(path)
-        .map_err(|source| NodeError::ReadConfig { path: path.to_owned(), source })
-}
-
-/// The key, from the configuration itself or from the file it names (relative to its own place).
-fn load_psk(
-    table: &SecurityTable,
-    config: &Path,
-    document: &Document,
-    warnings: &mut Vec<String>,
-) -> Result<Psk, NodeError> {
-    let problem = match (&table.psk, &table.psk_file) {
-        (Some(psk), None) => {
-            warn_if_readable(config, warnings);
-            return Ok(psk.clone());
-        }
-        (None, Some(file)) => {
-            let path = config.parent().unwrap_or(Path::new("")).join(file);
-            let text = read(&path)?;
-            warn_if_readable(&path, warnings);
-            match text.parse() {
-                Ok(psk) => return Ok(psk),
-                Err(expected) => Problem::new(
-                    "security.psk_file",
-                    format!("security.psk_file: {} is not a key: {expected}", path.display()),
-                ),
-            }
-        }
-        (Some(_), Some(_)) => Problem::new(
-            "security.psk_file",
-            "security has both psk and psk_file: expected one of them",
-        ),
-        (None, None) => {
-            Problem::new("security", "security has neither psk nor psk_file: expected one of them")
-        }
+/// An error of the station's own check, at its place.
+fn locate(document: &Document, error: &ConfigError) -> Box<Diagnostic> {
+    let path = match error.field {
+        // Of two peers with one number the second is the one that is wrong.
+        "peer.id" => (0..)
+            .map(|index| format!("peer.{index}.id"))
+            .take_while(|path| document.given(path).is_some())
+            .filter(|path| document.given(path) == Some(&error.given))
+            .last()
+            .unwrap_or_else(|| "peer".into()),
+        "underlay MTU" if document.given("underlay.mtu").is_some() => "underlay.mtu".into(),
+        "underlay MTU" => "underlay".into(),
+        field => field.to_owned(),
     };
-    Err(document.locate(problem).into())
-}
-
-fn warn_if_readable(path: &Path, warnings: &mut Vec<String>) {
-    let others = fs::metadata(path).is_ok_and(|meta| meta.permissions().mode() & 0o004 != 0);
-    if others {
-        let path = path.display();
-        warnings.push(format!("{path} holds a key, and all users can read it: chmod 600 {path}"));
-    }
+    document.locate(Problem::new(path, error.to_string()))
 }

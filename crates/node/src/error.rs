@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::config::ConfigDiagnostic;
+use corridor_document::Diagnostic;
 
 /// Why a node does not start, or stopped on its own.
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +18,7 @@ pub enum NodeError {
     },
     /// The configuration says something that cannot be; points at the line.
     #[error("{0}")]
-    Config(Box<ConfigDiagnostic>),
+    Config(Box<Diagnostic>),
     /// The statistics file lies where no file can be made.
     #[error("--stats-file {}: {} is not a directory", path.display(), directory.display())]
     StatsDirectory {
@@ -63,31 +63,11 @@ pub enum NodeError {
         /// What the system says.
         source: io::Error,
     },
-    /// There is no such interface to send on.
-    #[error("there is no network interface {name}")]
-    InterfaceMissing {
-        /// The name.
-        name: String,
-    },
-    /// The interface to send on is down.
-    #[error("the interface {name} is down: set it up first (ip link set {name} up)")]
-    InterfaceDown {
-        /// The name.
-        name: String,
-    },
     /// The interface to send on is not an Ethernet one.
     #[error("the interface {name} has no Ethernet address: the ethernet underlay needs one")]
     InterfaceNotEthernet {
         /// The name.
         name: String,
-    },
-    /// The interface to send on was taken away, or down, while the node ran.
-    #[error("the interface {name} has vanished or was set down: {source}")]
-    InterfaceGone {
-        /// The name.
-        name: String,
-        /// What the system says.
-        source: io::Error,
     },
     /// The kernel refused to change an address, a route or a link.
     #[error("cannot {action}: {reason}")]
@@ -122,8 +102,8 @@ impl NodeError {
     }
 }
 
-impl From<Box<ConfigDiagnostic>> for NodeError {
-    fn from(diagnostic: Box<ConfigDiagnostic>) -> Self {
+impl From<Box<Diagnostic>> for NodeError {
+    fn from(diagnostic: Box<Diagnostic>) -> Self {
         NodeError::Config(diagnostic)
     }
 }

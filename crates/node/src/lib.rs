@@ -5,18 +5,28 @@
 //! and to whom is the station's affair.
 
 pub mod config;
+mod control;
+mod default_route;
+mod diagnosis;
 mod error;
 mod loss;
+mod names;
 mod netlink;
+mod reload;
 mod run;
 mod stats_file;
+mod status;
 mod syscalls;
 mod tun;
 mod underlay;
 
-pub use config::{ConfigDiagnostic, NodeConfig};
+pub use config::{NodeConfig, generate_psk, schema};
+pub use control::{Answer, CONTROL_VERSION, Request, control_directory, control_socket};
+pub use corridor_document::Diagnostic;
 pub use error::NodeError;
+pub use names::Endpoint;
 pub use run::{RunOptions, run};
+pub use status::{Counter, OverheadStatus, PeerStatus, QueueStatus, RepairStatus, Status};
 
 /// Whether a configuration would hold on this machine: the MTU of its TUN device in bytes (0 for
 /// a helper), on the underlay as it is now. An interface that is not there counts as one with an

@@ -1,7 +1,7 @@
 //! Links, addresses and routes over netlink.
 //!
-//! Netlink is spoken only before the first packet and after the last one, so each call runs on a
-//! runtime of its own that ends with it; the run loop never sees it.
+//! Netlink is spoken before the first packet, after the last one, and while an interface is gone,
+//! so each call runs on a runtime of its own that ends with it; the run loop never sees it.
 
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,8 +9,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use futures_util::TryStreamExt;
 use ipnet::IpNet;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType};
-use rtnetlink::packet_route::route::{RouteMessage, RouteScope};
-use rtnetlink::{Handle, LinkUnspec, RouteMessageBuilder};
+use rtnetlink::packet_route::route::{RouteAttribute, RouteMessage, RouteProtocol, RouteScope};
+use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RuleMessage};
+use rtnetlink::{Handle, IpVersion, LinkUnspec, RouteMessageBuilder};
 
 use crate::config::Mac;
 use crate::error::{CAP_NET_ADMIN, NodeError};
@@ -98,6 +99,87 @@ pub(crate) fn delete_route(index: u32, name: &str, network: IpNet) -> Result<(),
     run(&format!("delete the route {network} through {name}"), async |handle| {
         handle.route().del(route(index, network)).execute().await
     })
+}
+
+/// Adds a route through an interface to a table of its own.
+pub(crate) fn add_route_to(
+    index: u32,
+    name: &str,
+    network: IpNet,
+    table: u32,
+) -> Result<(), NodeError> {
+    let mut message = route(index, network);
+    message.header.table = 0;
+    message.attributes.push(RouteAttribute::Table(table));
+    run(&format!("add the route {network} through {name}"), async |handle| {
+        handle.route().add(message.clone()).execute().await
+    })
+}
+
+/// Whose rules are ours: "C". Numbers that others use are in `/etc/iproute2/rt_protos`.
+const RULE_PROTOCOL: u8 = 67;
+
+/// A rule about where routes are looked up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Rule {
+    /// What does not bear the mark of this number: in the table of this number.
+    ToTunnel {
+        /// The table, and the mark.
+        table: u32,
+        /// Rules with lower numbers go first.
+        priority: u32,
+    },
+    /// In the main table, except for its default route.
+    MainFirst {
+        /// The table that it goes before, which tells whose rule it is.
+        table: u32,
+        /// Rules with lower numbers go first.
+        priority: u32,
+    },
+}
+
+/// Adds a rule for IPv4 or IPv6.
+pub(crate) fn add_rule(rule: Rule, is_v6: bool) -> Result<(), NodeError> {
+    let action = "add a rule for the default route";
+    run(action, async |handle| {
+        let mut request = handle.rule().add().action(RuleAction::ToTable);
+        let protocol = RouteProtocol::Other(RULE_PROTOCOL);
+        request.message_mut().attributes.push(RuleAttribute::Protocol(protocol));
+        match rule {
+            Rule::ToTunnel { table, priority } => {
+                request.message_mut().header.table = 0;
+                request.message_mut().header.flags |= RuleFlags::Invert;
+                request = request.priority(priority).fw_mark(table).table_id(table);
+            }
+            // The mark says nothing here, as no bit of it is looked at, but whose rule it is.
+            Rule::MainFirst { table, priority } => {
+                let more = [RuleAttribute::SuppressPrefixLen(0), RuleAttribute::FwMask(0)];
+                request.message_mut().attributes.extend(more);
+                request = request.priority(priority).fw_mark(table);
+            }
+        }
+        if is_v6 { request.v6().execute().await } else { request.v4().execute().await }
+    })
+}
+
+/// Deletes the rules that were added for this table. How many there were.
+pub(crate) fn delete_rules(table: u32, is_v6: bool) -> Result<usize, NodeError> {
+    run("delete the rules of the default route", async |handle| {
+        let version = if is_v6 { IpVersion::V6 } else { IpVersion::V4 };
+        let rules: Vec<RuleMessage> = handle.rule().get(version).execute().try_collect().await?;
+        let mut deleted = 0;
+        for rule in rules.into_iter().filter(|rule| is_of(rule, table)) {
+            handle.rule().del(rule).execute().await?;
+            deleted += 1;
+        }
+        Ok(deleted)
+    })
+}
+
+fn is_of(rule: &RuleMessage, table: u32) -> bool {
+    let has = |wanted: RuleAttribute| rule.attributes.contains(&wanted);
+    has(RuleAttribute::Protocol(RouteProtocol::Other(RULE_PROTOCOL)))
+        && (has(RuleAttribute::Table(table)) || has(RuleAttribute::FwMark(table)))
 }
 
 fn route(index: u32, network: IpNet) -> RouteMessage {

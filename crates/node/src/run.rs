@@ -1,4 +1,5 @@
-//! The run loop: one thread, which waits for the host, the underlay, a signal, or time.
+//! The run loop: one thread, which waits for the host, the underlay, a signal, a client of the
+//! control socket, or time.
 //!
 //! 1. Fire what is due.
 //! 2. Hand decoded packets to the host, tell events.
@@ -12,11 +13,11 @@
 //! seen and managed. A batch is of one frame where that happens (`underlay/outbox.rs`).
 
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use corridor_base::Time;
-use corridor_proto::{Event, FrameOutcome, Station};
+use corridor_proto::{Event, FrameLens, FrameOutcome, Station, StationId};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -26,14 +27,16 @@ use nix::sys::time::{TimeSpec, TimeValLike};
 use nix::time::{ClockId, clock_gettime};
 
 use crate::config::NodeConfig;
+use crate::control::{CLIENTS_MAX, Control, control_socket};
+use crate::diagnosis::Diagnosis;
 use crate::error::NodeError;
 use crate::loss::SyntheticLoss;
+use crate::reload::{self, Changes};
 use crate::stats_file::{self, IoStats, PeerReport, Report};
+use crate::status::{Sources, Status};
 use crate::tun::Tun;
-use crate::underlay::{Busy, Certainty, Underlay};
+use crate::underlay::{Busy, Certainty, News, Underlay};
 
-/// How long a frame waits that the underlay had no room for, where the kernel does not tell.
-const BUSY_RETRY: Duration = Duration::from_micros(200);
 /// Frames made in a row before what came in is looked at.
 const TRANSMIT_BATCH: usize = 64;
 /// Packets taken from the host before what came from the underlay is looked at: feedback that
@@ -42,14 +45,23 @@ const PACKETS_IN_A_ROW: usize = 128;
 /// Reads from the host in a row; each brings a packet or a super-packet.
 const TUN_READS: usize = 8;
 
+/// Descriptors that are always waited on, signals first.
+const FDS_FIXED: usize = 3;
+/// The same with those of the control socket.
+const FDS_MAX: usize = FDS_FIXED + 1 + CLIENTS_MAX;
+
 /// What a run is told beside its configuration.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// Where to write statistics on SIGUSR1 and at the end.
     pub stats_file: Option<PathBuf>,
+    /// The file that the configuration was read from: SIGHUP reads it again, and its stem names
+    /// the control socket. `None`: there is neither.
+    pub config_file: Option<PathBuf>,
 }
 
-/// Runs a node until SIGTERM or SIGINT; a second one ends the process at once.
+/// Runs a node until SIGTERM or SIGINT; a second one ends the process at once. SIGHUP reads the
+/// configuration again, and never ends it.
 ///
 /// The calling thread must be the only one, or the others must have these signals and SIGUSR1
 /// blocked.
@@ -66,7 +78,7 @@ pub fn run(config: &NodeConfig, options: &RunOptions) -> Result<(), NodeError> {
     }
     // From here on a signal waits until the loop looks at it.
     let signals = Signals::block()?;
-    let mut driver = Driver::start(config)?;
+    let mut driver = Driver::start(config.clone(), options)?;
     let ended = driver.run(&signals, options);
     if ended.is_ok() {
         signals.unblock();
@@ -77,13 +89,20 @@ pub fn run(config: &NodeConfig, options: &RunOptions) -> Result<(), NodeError> {
 }
 
 /// A station, and what it is connected to.
-struct Driver<'a> {
-    config: &'a NodeConfig,
+struct Driver {
+    /// What is in force: as it was read first, and what was taken over since.
+    config: NodeConfig,
+    /// Stem of the configuration file's name.
+    name: String,
+    control: Option<Control>,
+    /// The MTU of the TUN device, bytes.
+    mtu: usize,
     station: Station,
     underlay: Underlay,
     tun: Option<Tun>,
     loss: SyntheticLoss,
     clock: Clock,
+    diagnosis: Diagnosis,
     /// The underlay had no room for a frame.
     waiting: Option<Waiting>,
     io: IoStats,
@@ -100,20 +119,26 @@ struct Ready {
     signal: bool,
     tun: bool,
     underlay: bool,
+    control: bool,
 }
 
-impl<'a> Driver<'a> {
-    fn start(config: &'a NodeConfig) -> Result<Self, NodeError> {
+impl Driver {
+    fn start(config: NodeConfig, options: &RunOptions) -> Result<Self, NodeError> {
         let clock = Clock::start()?;
-        let underlay = Underlay::open(config)?;
+        let underlay = Underlay::open(&config, clock.now())?;
         let mut entropy = [0; 32];
         getrandom::fill(&mut entropy).map_err(|error| NodeError::System {
             action: "get random bytes".into(),
             source: error.into(),
         })?;
         let (longest, shortest) = (underlay.frame_len_max(), underlay.frame_len_min());
-        let (station, mtu) = config.station(longest, shortest, entropy, clock.now())?;
-        let tun = config.tun.as_ref().map(|tun| Tun::open(tun, mtu)).transpose()?;
+        let (mut station, mtu_max) = config.station(longest, shortest, entropy, clock.now())?;
+        if let Some(lens) = underlay.frame_lens() {
+            let base = lens.base.max(config.frame_len_needed(&station));
+            station.find_path_mtu(clock.now(), FrameLens { base, ..lens });
+        }
+        let mtu = config.device_mtu(station.tunnel_mtu());
+        let tun = config.tun.as_ref().map(|tun| Tun::open(tun, mtu, mtu_max)).transpose()?;
         // Without this the kernel may wake us 50 us late, to save power.
         let _ = nix::sys::prctl::set_timerslack(1);
         tracing::info!(
@@ -125,12 +150,18 @@ impl<'a> Driver<'a> {
             }),
             underlay.describe(),
         );
+        let name = options.config_file.as_deref().and_then(Path::file_stem);
+        let name = name.unwrap_or_default().to_string_lossy().into_owned();
         Ok(Driver {
+            control: open_control(&name, &config),
+            diagnosis: Diagnosis::new(&config, &station, clock.now()),
+            loss: SyntheticLoss::new(&config.synthetic_loss, config.id),
             config,
+            name,
+            mtu,
             station,
             underlay,
             tun,
-            loss: SyntheticLoss::new(&config.synthetic_loss, config.id),
             clock,
             waiting: None,
             io: IoStats::default(),
@@ -143,8 +174,11 @@ impl<'a> Driver<'a> {
             if self.station.poll_timeout().is_some_and(|due| due <= now) {
                 self.station.handle_timeout(now);
             }
+            self.underlay.handle_timeout(now)?;
+            self.hear_news(now);
             self.deliver()?;
-            self.tell_events();
+            self.tell_events()?;
+            self.diagnosis.check(now, &self.station, &mut self.underlay);
             let more = self.transmit()?;
             // What has left may be news for the host's TCP.
             self.deliver()?;
@@ -152,6 +186,7 @@ impl<'a> Driver<'a> {
             if ready.signal {
                 match signals.next()? {
                     Some(Signal::SIGUSR1) => self.report_stats(options),
+                    Some(Signal::SIGHUP) => self.reload(options),
                     Some(signal) => {
                         tracing::info!("{signal}: stopping");
                         return Ok(());
@@ -164,6 +199,9 @@ impl<'a> Driver<'a> {
             }
             if ready.tun {
                 self.take_packets()?;
+            }
+            if ready.control {
+                self.serve();
             }
         }
     }
@@ -182,7 +220,42 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    fn tell_events(&mut self) {
+    /// Tells the station what the underlay has found out about the path.
+    fn hear_news(&mut self, now: Time) {
+        while let Some(news) = self.underlay.news() {
+            match news {
+                News::Limit(len) => self.station.limit_frames(now, len),
+                News::TooLong => self.station.note_too_long(now),
+                News::Path => self.station.note_path_changed(now),
+            }
+        }
+    }
+
+    /// Lets the TUN device follow what the path carries.
+    fn follow_path(
+        &mut self,
+        peer: StationId,
+        frame_len: usize,
+        tunnel_mtu: usize,
+    ) -> Result<(), NodeError> {
+        let (Some(tun), Some(device)) = (&self.config.tun, &self.tun) else { return Ok(()) };
+        let (mtu, name) = (self.config.device_mtu(tunnel_mtu), &tun.name);
+        tracing::info!(
+            "the path to station {} carries frames of {frame_len} bytes: {name} has an MTU of {mtu}",
+            peer.0
+        );
+        if mtu > tunnel_mtu {
+            tracing::warn!(
+                "{name} keeps an MTU of {mtu} bytes, which IPv6 needs: longer packets than \
+                 {tunnel_mtu} bytes do not cross"
+            );
+        }
+        device.set_mtu(mtu)?;
+        self.mtu = mtu;
+        Ok(())
+    }
+
+    fn tell_events(&mut self) -> Result<(), NodeError> {
         while let Some(event) = self.station.poll_event() {
             match event {
                 Event::SessionUp { peer, restarted: false } => {
@@ -191,18 +264,16 @@ impl<'a> Driver<'a> {
                 Event::SessionUp { peer, restarted: true } => {
                     tracing::info!("session with station {} is up again: it was restarted", peer.0);
                 }
-                Event::ModeDiffers { peer, theirs, ours } => {
-                    tracing::warn!(
-                        "nothing crosses: station {} has {theirs} and this one {ours}; expected \
-                         the same coding.preset and roles on both",
-                        peer.0
-                    );
+                Event::ModeDiffers { .. } => self.diagnosis.hurry(),
+                Event::PathMtu { peer, frame_len, tunnel_mtu } => {
+                    self.follow_path(peer, frame_len, tunnel_mtu)?;
                 }
                 Event::PeerSilent { peer } => {
                     tracing::warn!("station {} has fallen silent", peer.0);
                 }
             }
         }
+        Ok(())
     }
 
     /// Makes frames as long as the underlay takes them. Whether there may be more at once.
@@ -216,7 +287,7 @@ impl<'a> Driver<'a> {
                 self.flush(now)?;
                 return Ok(false);
             };
-            self.underlay.push(transmit.to, transmit.frame);
+            self.underlay.push(&transmit);
             if self.underlay.is_full() && !self.flush(now)? {
                 return Ok(false);
             }
@@ -229,30 +300,43 @@ impl<'a> Driver<'a> {
         let flushed = self.underlay.flush(now)?;
         self.io.frames_refused += flushed.lost;
         self.io.underlay_busy += u64::from(flushed.busy.is_some());
-        let wait = |busy: Busy| Waiting { again_at: now + BUSY_RETRY, wakes: busy.wakes };
+        let wait = |busy: Busy| Waiting { again_at: now + busy.retry, wakes: busy.wakes };
         self.waiting = flushed.busy.map(wait);
         Ok(flushed.busy.is_none())
     }
 
     /// Waits until something can be done. While a frame waits for the underlay, what is due in
-    /// the station waits with it, for no longer than [`BUSY_RETRY`].
+    /// the station waits with it.
     fn wait(&mut self, signals: &Signals, more: bool) -> Result<Ready, NodeError> {
         self.io.wakeups += 1;
         let until = match &self.waiting {
             Some(waiting) => Some(waiting.again_at),
-            None => self.station.poll_timeout(),
+            None => [
+                self.station.poll_timeout(),
+                self.underlay.poll_timeout(),
+                self.diagnosis.poll_timeout(),
+            ]
+            .into_iter()
+            .flatten()
+            .min(),
         };
         let now = self.clock.now();
         let timeout = if more { Some(Duration::ZERO) } else { until.map(|until| until.since(now)) };
         let wakes = self.waiting.as_ref().is_some_and(|waiting| waiting.wakes);
         let underlay =
             if wakes { PollFlags::POLLIN | PollFlags::POLLOUT } else { PollFlags::POLLIN };
-        let mut fds = [
-            PollFd::new(signals.0.as_fd(), PollFlags::POLLIN),
-            PollFd::new(self.underlay.fd(), underlay),
-            PollFd::new(self.tun.as_ref().map_or(signals.0.as_fd(), Tun::fd), PollFlags::POLLIN),
-        ];
-        match ppoll(&mut fds, timeout.map(TimeSpec::from_duration), None) {
+        let signal_fd = signals.0.as_fd();
+        let mut fds: [PollFd<'_>; FDS_MAX] =
+            std::array::from_fn(|_| PollFd::new(signal_fd, PollFlags::POLLIN));
+        fds[1] = PollFd::new(self.underlay.fd().unwrap_or(signal_fd), underlay);
+        fds[2] = PollFd::new(self.tun.as_ref().map_or(signal_fd, Tun::fd), PollFlags::POLLIN);
+        let mut count = FDS_FIXED;
+        for (fd, reads) in self.control.iter().flat_map(Control::fds) {
+            let flags = if reads { PollFlags::POLLIN } else { PollFlags::POLLOUT };
+            fds[count] = PollFd::new(fd, flags);
+            count += 1;
+        }
+        match ppoll(&mut fds[..count], timeout.map(TimeSpec::from_duration), None) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => {
                 return Err(NodeError::System { action: "wait".into(), source: errno.into() });
@@ -263,13 +347,18 @@ impl<'a> Driver<'a> {
             let events = fds[index].revents().unwrap_or(PollFlags::empty());
             !(events - PollFlags::POLLOUT).is_empty()
         };
-        Ok(Ready { signal: ready(0), underlay: ready(1), tun: self.tun.is_some() && ready(2) })
+        let control = fds[FDS_FIXED..count]
+            .iter()
+            .any(|fd| fd.revents().is_some_and(|events| !events.is_empty()));
+        let tun = self.tun.is_some() && ready(2);
+        let underlay = self.underlay.fd().is_some() && ready(1);
+        Ok(Ready { signal: ready(0), underlay, tun, control })
     }
 
     /// Takes a batch of frames of the underlay. If more wait, feedback goes first.
     fn receive(&mut self) -> Result<(), NodeError> {
-        let count = self.underlay.receive()?;
         let now = self.clock.now();
+        let count = self.underlay.receive(now)?;
         for index in 0..count {
             self.handle_frame(now, index);
         }
@@ -285,14 +374,18 @@ impl<'a> Driver<'a> {
             self.io.frames_lost_synthetic += 1;
             return;
         }
+        let len_bytes = frame.len();
         match self.station.handle_frame(now, frame) {
             FrameOutcome::Accepted { from } => {
-                self.underlay.learn(from, sender, Certainty::Session);
+                self.underlay.learn(from, sender, Certainty::Session, len_bytes);
             }
             FrameOutcome::Handshake { from } => {
-                self.underlay.learn(from, sender, Certainty::Handshake);
+                self.underlay.learn(from, sender, Certainty::Handshake, len_bytes);
             }
-            FrameOutcome::Rejected(_) => {}
+            FrameOutcome::Rejected(rejection) => {
+                let (station, underlay) = (&self.station, &self.underlay);
+                self.diagnosis.note_rejected(station, underlay, (sender, frame), rejection);
+            }
         }
     }
 
@@ -321,6 +414,103 @@ impl<'a> Driver<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Answers on the control socket.
+    fn serve(&mut self) {
+        // Apart from the rest while its clients look at the rest.
+        let Some(mut control) = self.control.take() else { return };
+        control.serve(|| self.status());
+        self.control = Some(control);
+    }
+
+    fn status(&self) -> Status {
+        let sources = Sources {
+            name: &self.name,
+            config: &self.config,
+            station: &self.station,
+            underlay: &self.underlay,
+            mtu: self.mtu,
+            io: &self.io,
+            problem: &|peer| self.diagnosis.problem(peer),
+            now: self.clock.now(),
+        };
+        sources.status()
+    }
+
+    /// Reads the configuration again and takes over what can be. Whatever is wrong with it is told,
+    /// and the node goes on.
+    fn reload(&mut self, options: &RunOptions) {
+        let Some(path) = &options.config_file else {
+            return tracing::warn!("SIGHUP: there is no configuration file to read again");
+        };
+        let frame_len_max = self.underlay.frame_len_max();
+        let read = NodeConfig::load(path).and_then(|new| {
+            new.check(frame_len_max)?;
+            Ok(new)
+        });
+        let file = path.display();
+        let new = match read {
+            Ok(new) => new,
+            Err(error) => {
+                return tracing::error!("SIGHUP: {error}; the configuration stays as it was");
+            }
+        };
+        for warning in &new.warnings {
+            tracing::warn!("{warning}");
+        }
+        let changes = Changes::between(&self.config, &new);
+        let mut taken: Vec<_> = changes.live.clone();
+        taken.retain(|name| self.take_over(name, &new));
+        if !taken.is_empty() {
+            tracing::info!("SIGHUP: {file} was read again, taken over: {}", taken.join(", "));
+        }
+        if !changes.restart.is_empty() {
+            let restart = changes.restart.join(", ");
+            tracing::warn!("SIGHUP: {file}: a restart is needed for changes in: {restart}");
+        }
+        if changes == Changes::default() {
+            tracing::info!("SIGHUP: {file} was read again, nothing has changed");
+        }
+    }
+
+    /// Takes over one part of another configuration. Whether all of it could be.
+    fn take_over(&mut self, part: &str, new: &NodeConfig) -> bool {
+        match part {
+            reload::ENDPOINTS | reload::MACS => {
+                let now = self.clock.now();
+                self.underlay.configure(now, &self.config.peers, &new.peers);
+                self.config.peers.clone_from(&new.peers);
+                self.station.greet(now);
+                true
+            }
+            reload::ROUTES => {
+                let (Some(tun), Some(of)) = (&mut self.tun, &mut self.config.tun) else {
+                    return false;
+                };
+                let routes = new.tun.as_ref().map_or(Vec::new(), |tun| tun.routes_of(false));
+                let done = tun.set_routes(&routes);
+                of.routes = [tun.routes(), &of.routes_of(true)].concat();
+                done
+            }
+            reload::RATE => {
+                self.config.underlay.rate_bps = new.underlay.rate_bps;
+                self.station.set_rate_bps(new.underlay.rate_bps);
+                true
+            }
+            reload::CONTROL => {
+                self.config.control_group.clone_from(&new.control_group);
+                self.control = None;
+                self.control = open_control(&self.name, &self.config);
+                self.control.is_some()
+            }
+            reload::LOSS => {
+                self.config.synthetic_loss = new.synthetic_loss.clone();
+                self.loss = SyntheticLoss::new(&new.synthetic_loss, self.config.id);
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Writes the statistics while running: what goes wrong is told, and the node goes on.
@@ -353,6 +543,16 @@ impl<'a> Driver<'a> {
             tun.close();
         }
     }
+}
+
+/// The control socket of a node of this name. A node does its work without one as well.
+fn open_control(name: &str, config: &NodeConfig) -> Option<Control> {
+    if name.is_empty() {
+        return None;
+    }
+    Control::open(&control_socket(name), config.control_group.as_deref())
+        .inspect_err(|error| tracing::warn!("no control socket, so no corridor status: {error}"))
+        .ok()
 }
 
 /// Time since the start of the run, from a clock that nobody sets.
@@ -399,7 +599,7 @@ impl Signals {
             source: errno.into(),
         };
         let mut set = SigSet::empty();
-        for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGUSR1] {
+        for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGUSR1, Signal::SIGHUP] {
             set.add(signal);
         }
         set.thread_block().map_err(source)?;

@@ -58,19 +58,21 @@ impl PeerReport {
     }
 }
 
-/// What happened between the station and the kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct IoStats {
-    /// Times the underlay had no room for a frame; it was offered again.
-    pub(crate) underlay_busy: u64,
-    /// Frames that the underlay refused for good.
-    pub(crate) frames_refused: u64,
-    /// Frames lost on purpose (`[synthetic_loss]`).
-    pub(crate) frames_lost_synthetic: u64,
-    /// Batches of packets of which the host did not take all.
-    pub(crate) packets_untaken: u64,
-    /// Waits for something to happen.
-    pub(crate) wakeups: u64,
+corridor_proto::counters! {
+    /// What happened between the station and the kernel.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    pub(crate) struct IoStats {
+        /// Times the underlay had no room for a frame; it was offered again.
+        pub(crate) underlay_busy: u64,
+        /// Frames that the underlay refused for good.
+        pub(crate) frames_refused: u64,
+        /// Frames lost on purpose (`[synthetic_loss]`).
+        pub(crate) frames_lost_synthetic: u64,
+        /// Batches of packets of which the host did not take all.
+        pub(crate) packets_untaken: u64,
+        /// Waits for something to happen.
+        pub(crate) wakeups: u64,
+    }
 }
 
 /// Finds out before the start whether the file could be written at all.

@@ -161,7 +161,7 @@ impl ReceiveBatch {
         }
         // SAFETY: every header points at one vector, one address and one control buffer, each
         // vector at one buffer, all with their lengths; all of them live through the call, and
-        // nothing else refers to them. There are as many headers as are told of, or more.
+        // nothing else refers to them. There are as many headers as the count says, or more.
         let count = unsafe {
             libc::recvmmsg(
                 socket.as_fd().as_raw_fd(),

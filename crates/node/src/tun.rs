@@ -15,6 +15,7 @@ use ipnet::IpNet;
 use tun_rs::{DeviceBuilder, SyncDevice, VIRTIO_NET_HDR_LEN, VirtioNetHdr};
 
 use crate::config::TunConfig;
+use crate::default_route::DefaultRoute;
 use crate::error::{CAP_NET_ADMIN, NodeError};
 use crate::netlink;
 use join::{Joiner, NEEDS_CHECKSUM};
@@ -38,6 +39,8 @@ pub(crate) struct Tun {
     name: String,
     index: u32,
     routes: Vec<IpNet>,
+    /// What leads everything else into the device, where it is the default route.
+    default_route: Option<DefaultRoute>,
     /// A super-packet as the kernel hands it over.
     whole: Vec<u8>,
     /// What it was cut into.
@@ -50,8 +53,9 @@ pub(crate) struct Tun {
 }
 
 impl Tun {
-    /// Makes the device, and gives it its MTU (bytes), addresses and routes.
-    pub(crate) fn open(config: &TunConfig, mtu: usize) -> Result<Self, NodeError> {
+    /// Makes the device, and gives it its MTU, addresses and routes; `mtu_max` is the longest MTU
+    /// that it may be given later ([`Tun::set_mtu`]), bytes.
+    pub(crate) fn open(config: &TunConfig, mtu: usize, mtu_max: usize) -> Result<Self, NodeError> {
         let name = &config.name;
         if !Path::new("/dev/net/tun").exists() {
             return Err(NodeError::TunMissing);
@@ -75,9 +79,10 @@ impl Tun {
             name: name.clone(),
             index,
             routes: Vec::new(),
+            default_route: None,
             whole: vec![0; VIRTIO_NET_HDR_LEN + PACKET_LEN_MAX],
             // No longer than packets are, so that all of them stay in the processor's cache.
-            packets: vec![vec![0; mtu.max(BUFFER_LEN_MIN)]; BATCH],
+            packets: vec![vec![0; mtu_max.max(BUFFER_LEN_MIN)]; BATCH],
             lens: vec![0; BATCH],
             joiner,
             refusal: None,
@@ -91,11 +96,51 @@ impl Tun {
             netlink::add_address(self.index, &self.name, address)?;
         }
         netlink::set_up(self.index, &self.name, mtu, BATCH as u32)?;
-        for &route in &config.routes {
+        for route in config.routes_of(false) {
             netlink::add_route(self.index, &self.name, route)?;
             self.routes.push(route);
         }
+        self.default_route = DefaultRoute::add(self.index, &self.name, config.routes_of(true))?;
         Ok(())
+    }
+
+    /// Networks that are led through the device, without a default route.
+    pub(crate) fn routes(&self) -> &[IpNet] {
+        &self.routes
+    }
+
+    /// Leads these networks through the device from now on, and no others but by a default route,
+    /// which stays as it is. Whether all of that could be done; what could not is only told.
+    pub(crate) fn set_routes(&mut self, routes: &[IpNet]) -> bool {
+        let (index, name) = (self.index, &self.name);
+        let mut in_force = Vec::new();
+        let mut done = true;
+        let tell = |changed: Result<(), NodeError>| {
+            changed.inspect_err(|error| tracing::error!("{error}")).is_ok()
+        };
+        for &route in &self.routes {
+            let stays = routes.contains(&route);
+            if stays || !tell(netlink::delete_route(index, name, route)) {
+                in_force.push(route);
+                done &= stays;
+            }
+        }
+        for &route in routes.iter().filter(|route| !self.routes.contains(route)) {
+            let added = tell(netlink::add_route(index, name, route));
+            in_force.extend(added.then_some(route));
+            done &= added;
+        }
+        self.routes = in_force;
+        done
+    }
+
+    /// Gives the device another MTU, bytes.
+    pub(crate) fn set_mtu(&self, mtu: usize) -> Result<(), NodeError> {
+        let value = u16::try_from(mtu).unwrap_or(u16::MAX);
+        self.device.set_mtu(value).map_err(|source| {
+            let action = format!("give {} an MTU of {mtu} bytes", self.name);
+            NodeError::system(action, CAP_NET_ADMIN, source)
+        })
     }
 
     /// Takes the routes down. What fails is only told: the device vanishes anyway.
@@ -175,7 +220,7 @@ impl Tun {
 
 /// A UDP checksum that comes out as zero is sent as all ones, for zero says that there is none (RFC
 /// 768), and over IPv6 such a datagram is dropped (RFC 8200, Section 8.1). That the kernel left the
-/// checksum to whoever reads, and for one packet, is in the header before the packet; what reads it
+/// checksum to the reader, and for one packet, is in the header before the packet; what reads it
 /// here does not mind zero.
 fn mend_zero_checksum(header: &[u8], packet: &mut [u8]) {
     let Ok(header) = VirtioNetHdr::decode(header) else { return };

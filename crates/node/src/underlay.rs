@@ -5,15 +5,17 @@ mod outbox;
 mod peers;
 mod udp;
 
-use std::cell::Cell;
-use std::fmt::Display;
+use std::cell::{Cell, RefCell};
+use std::fmt::{self, Display};
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use corridor_base::Time;
-use corridor_proto::{Destination, StationId};
+use corridor_proto::{FrameLens, StationId, Transmit};
 use nix::errno::Errno;
 
-use crate::config::{NodeConfig, UnderlayKind};
+use crate::config::{Mac, NodeConfig, PeerConfig, UnderlayKind};
 use crate::error::NodeError;
 use crate::netlink;
 use crate::syscalls::Sender;
@@ -27,6 +29,9 @@ const SEND_BUFFER_FRAMES: usize = 6;
 const SEND_BUFFER_OVERHEAD: usize = 1024;
 /// Bytes the kernel keeps of frames that came while this process slept.
 const RECEIVE_BUFFER_BYTES: usize = 2 << 20;
+
+/// Refusals of different frames that are kept in mind.
+const REFUSALS_MAX: usize = 16;
 
 /// Of refused frames the first is told, and then one of so many.
 const TELL_EVERY: u64 = 1000;
@@ -45,6 +50,49 @@ pub(crate) struct Flushed {
 pub(crate) struct Busy {
     /// Whether the descriptor becomes writable when there is room.
     pub(crate) wakes: bool,
+    /// How long to wait before the same frame is offered again.
+    pub(crate) retry: Duration,
+}
+
+/// What the underlay has found out about the path by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// The interface takes frames up to this many bytes, and refuses longer ones.
+    Limit(usize),
+    /// A router says that frames are too long. Anyone can say so.
+    TooLong,
+    /// Frames take another path from here on.
+    Path,
+}
+
+/// News that wait to be told. Each replaces an older one of its kind.
+#[derive(Debug, Default)]
+struct Newsbox {
+    limit: Cell<Option<usize>>,
+    too_long: Cell<bool>,
+    path: Cell<bool>,
+}
+
+impl Newsbox {
+    fn put(&self, news: News) {
+        match news {
+            News::Limit(len) => self.limit.set(Some(len)),
+            News::TooLong => self.too_long.set(true),
+            News::Path => self.path.set(true),
+        }
+    }
+
+    fn has_limit(&self) -> bool {
+        self.limit.get().is_some()
+    }
+
+    fn take(&self) -> Option<News> {
+        if let Some(len) = self.limit.take() {
+            return Some(News::Limit(len));
+        }
+        let is_path = self.path.take().then_some(News::Path);
+        is_path.or_else(|| self.too_long.take().then_some(News::TooLong))
+    }
 }
 
 /// What became of a frame handed to the kernel.
@@ -59,6 +107,44 @@ enum Sent {
         /// See [`Busy::wakes`].
         wakes: bool,
     },
+}
+
+/// An address on an underlay of either kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Address {
+    /// Of an Ethernet interface.
+    Mac(Mac),
+    /// Of a UDP socket.
+    Internet(SocketAddr),
+}
+
+impl Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Mac(mac) => mac.fmt(f),
+            Address::Internet(address) => address.fmt(f),
+        }
+    }
+}
+
+impl From<Sender> for Address {
+    fn from(sender: Sender) -> Self {
+        match sender {
+            Sender::Packet { mac, .. } => Address::Mac(mac),
+            Sender::Internet(address) => Address::Internet(address),
+        }
+    }
+}
+
+/// Frames to one address that this host refused, or that the network could not deliver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    /// Where they were to go; `None`: wherever the interface leads.
+    pub(crate) to: Option<Address>,
+    /// Why.
+    pub(crate) why: Errno,
+    /// How many.
+    pub(crate) frames: u64,
 }
 
 /// How sure it is that a frame's sender is at the address it came from.
@@ -80,10 +166,10 @@ pub(crate) enum Underlay {
 
 impl Underlay {
     /// Opens what the configuration asks for.
-    pub(crate) fn open(config: &NodeConfig) -> Result<Self, NodeError> {
+    pub(crate) fn open(config: &NodeConfig, now: Time) -> Result<Self, NodeError> {
         match &config.underlay.kind {
-            UnderlayKind::Ethernet { .. } => Ethernet::open(config).map(Underlay::Ethernet),
-            UnderlayKind::Udp { listen } => Udp::open(config, *listen).map(Underlay::Udp),
+            UnderlayKind::Ethernet { .. } => Ethernet::open(config, now).map(Underlay::Ethernet),
+            UnderlayKind::Udp { listen } => Udp::open(config, *listen, now).map(Underlay::Udp),
         }
     }
 
@@ -96,6 +182,42 @@ impl Underlay {
                 Ethernet::frame_len_max_of(config, mtu)
             }
             UnderlayKind::Udp { .. } => Udp::frame_len_max_of(config),
+        }
+    }
+
+    /// What it has found out since this was asked last.
+    pub(crate) fn news(&self) -> Option<News> {
+        match self {
+            Underlay::Ethernet(ethernet) => ethernet.news.take(),
+            Underlay::Udp(udp) => udp.news.take(),
+        }
+    }
+
+    /// Does what is due: looks for an interface that is gone, or for the address of a name.
+    pub(crate) fn handle_timeout(&mut self, now: Time) -> Result<(), NodeError> {
+        match self {
+            Underlay::Ethernet(ethernet) => ethernet.handle_timeout(now),
+            Underlay::Udp(udp) => {
+                udp.handle_timeout(now);
+                Ok(())
+            }
+        }
+    }
+
+    /// When `handle_timeout` has something to do.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        match self {
+            Underlay::Ethernet(ethernet) => ethernet.poll_timeout(),
+            Underlay::Udp(udp) => udp.poll_timeout(),
+        }
+    }
+
+    /// Lengths of frames between which the longest that passes is to be found; none where frames
+    /// cross one wire, whose interface says what it takes. Headers are taken to be those of IPv6.
+    pub(crate) fn frame_lens(&self) -> Option<FrameLens> {
+        match self {
+            Underlay::Ethernet(_) => None,
+            Underlay::Udp(udp) => Some(udp.frame_lens()),
         }
     }
 
@@ -116,10 +238,13 @@ impl Underlay {
     }
 
     /// Puts a frame into the batch, which has room for it ([`Underlay::is_full`]).
-    pub(crate) fn push(&mut self, to: Destination, frame: &[u8]) {
+    pub(crate) fn push(&mut self, transmit: &Transmit<'_>) {
+        let Transmit { to, frame, probes } = *transmit;
         match self {
             Underlay::Ethernet(ethernet) => ethernet.push(to, frame),
-            Underlay::Udp(udp) => udp.push(to, frame),
+            // As a segment of a longer datagram a probe would show nothing: virtual interfaces pass
+            // such a datagram on as a whole, whatever their MTU.
+            Underlay::Udp(udp) => udp.push(to, frame, probes),
         }
     }
 
@@ -140,9 +265,9 @@ impl Underlay {
     }
 
     /// Takes a batch of frames from the kernel. How many there are.
-    pub(crate) fn receive(&mut self) -> Result<usize, NodeError> {
+    pub(crate) fn receive(&mut self, now: Time) -> Result<usize, NodeError> {
         match self {
-            Underlay::Ethernet(ethernet) => ethernet.receive(),
+            Underlay::Ethernet(ethernet) => ethernet.receive(now),
             Underlay::Udp(udp) => udp.receive(),
         }
     }
@@ -166,24 +291,58 @@ impl Underlay {
         }
     }
 
-    /// Notes that a frame of this station came from this address.
-    pub(crate) fn learn(&mut self, station: StationId, at: Sender, certainty: Certainty) {
+    /// Notes that a frame of this station, of so many bytes, came from this address.
+    pub(crate) fn learn(
+        &mut self,
+        station: StationId,
+        at: Sender,
+        certainty: Certainty,
+        len_bytes: usize,
+    ) {
         match (self, at) {
             (Underlay::Ethernet(ethernet), Sender::Packet { mac, .. }) => {
-                ethernet.peers.learn(station, mac, certainty);
+                ethernet.peers.learn(station, mac, certainty, len_bytes);
             }
             (Underlay::Udp(udp), Sender::Internet(address)) => {
-                udp.peers.learn(station, address, certainty);
+                udp.learn(station, address, certainty, len_bytes);
             }
             _ => {}
         }
     }
 
-    /// What to wait on.
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+    /// Where a station is taken to be.
+    pub(crate) fn address(&self, station: StationId) -> Option<Address> {
+        match self {
+            Underlay::Ethernet(ethernet) => ethernet.peers.address(station).map(Address::Mac),
+            Underlay::Udp(udp) => udp.peers.address(station).map(Address::Internet),
+        }
+    }
+
+    /// Takes over where the configuration says that the peers are, of those of which it says
+    /// something else than before.
+    pub(crate) fn configure(&mut self, now: Time, before: &[PeerConfig], peers: &[PeerConfig]) {
+        for (was, is) in before.iter().zip(peers).filter(|(was, is)| was != is) {
+            debug_assert_eq!(was.id, is.id, "only a restart changes who the peers are");
+            match self {
+                Underlay::Ethernet(ethernet) => ethernet.peers.configure(is.id, is.mac),
+                Underlay::Udp(udp) => udp.configure(now, is.id, is.endpoint.clone()),
+            }
+        }
+    }
+
+    /// Frames that came to nothing since this was asked last, of the first reasons and addresses.
+    pub(crate) fn take_refused(&mut self) -> Vec<Refused> {
+        match self {
+            Underlay::Ethernet(ethernet) => ethernet.refusals.take(),
+            Underlay::Udp(udp) => udp.refusals.take(),
+        }
+    }
+
+    /// What to wait on; nothing while the interface is not there.
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Underlay::Ethernet(ethernet) => ethernet.fd(),
-            Underlay::Udp(udp) => udp.fd(),
+            Underlay::Udp(udp) => Some(udp.fd()),
         }
     }
 
@@ -205,14 +364,41 @@ fn send_buffer_bytes(frame_len_max: usize) -> usize {
 /// Frames that were refused for good. A network that refuses one mostly refuses all that follow,
 /// and a line for each would fill the log.
 #[derive(Default)]
-struct Refusals(Cell<u64>);
+struct Refusals {
+    /// How many there were.
+    count: Cell<u64>,
+    /// What nobody has asked for yet.
+    noted: RefCell<Vec<Refused>>,
+}
 
 impl Refusals {
+    /// Frames to an address came to nothing.
+    fn note(&self, to: Option<Address>, why: Errno) {
+        let mut noted = self.noted.borrow_mut();
+        let same = |refused: &&mut Refused| (refused.to, refused.why) == (to, why);
+        if let Some(refused) = noted.iter_mut().find(same) {
+            refused.frames = refused.frames.saturating_add(1);
+        } else if noted.len() < REFUSALS_MAX {
+            noted.push(Refused { to, why, frames: 1 });
+        }
+    }
+
+    fn take(&self) -> Vec<Refused> {
+        self.noted.take()
+    }
+
     fn tell(&self, len: usize, to: &impl Display, why: Errno) {
-        let before = self.0.replace(self.0.get() + 1);
+        let before = self.count.replace(self.count.get() + 1);
         if before.is_multiple_of(TELL_EVERY) {
-            let why = why.desc();
-            tracing::warn!("a frame of {len} bytes to {to} was refused: {why} ({before} before)");
+            let told = why.desc();
+            // Probes of the path's MTU are meant to find out what is refused.
+            if why == Errno::EMSGSIZE {
+                tracing::debug!("a frame of {len} bytes to {to} was refused: {told}");
+            } else {
+                tracing::warn!(
+                    "a frame of {len} bytes to {to} was refused: {told} ({before} before)"
+                );
+            }
         }
     }
 }

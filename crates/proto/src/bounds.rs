@@ -42,10 +42,15 @@ pub const PENDING_SESSION_AGE_MAX: Duration = Duration::from_secs(5);
 pub const REPLAY_WINDOW: u32 = 1024;
 /// Frames a session seals before a new one takes over; below 2^32, so that no nonce repeats.
 pub const SESSION_FRAMES_MAX: u32 = u32::MAX - (1 << 20);
+/// Bytes that go to an address for each byte that came from it, as long as nobody has proved to be
+/// there (RFC 9000, Section 8.1): recorded handshakes must not flood whoever they name as sender.
+pub const UNPROVEN_ADDRESS_FACTOR: usize = 3;
 /// Shortest bound a source symbol may have; no frame is padded beyond it.
 pub const SYMBOL_SIZE_MIN: usize = 64;
 /// Longest frame any underlay is allowed to carry.
 pub const FRAME_LEN_MAX: usize = 9_216;
+/// Shortest frame that an interface is asked to carry, whatever it says of its MTU.
+pub const FRAME_LEN_MIN: usize = 256;
 
 /// Interval between two handshake frames when the search for a peer begins; an answer to one may
 /// come after a quarter of it.
@@ -94,3 +99,21 @@ pub const WINDOW_GAPS_MAX: usize = corridor_codec::MAX_WINDOW_SIZE;
 pub const WINDOW_ACK_INTERVAL_MIN: Duration = Duration::from_micros(500);
 /// Window mode: delays that a rate controller remembers for their minimum.
 pub const WINDOW_DELAYS_MAX: usize = 1_024;
+/// Path MTU: lengths tried in one round, beside the one that is known to pass.
+pub const MTU_CANDIDATES_MAX: usize = 3;
+/// Path MTU: rounds whose echoes may still come.
+pub const MTU_ROUNDS_KEPT: usize = 8;
+/// Path MTU: probes that wait to be echoed; the oldest is forgotten first.
+pub const MTU_ECHOES_MAX: usize = 8;
+/// Path MTU: shortest and longest time of a round.
+pub const MTU_ROUND_MIN: Duration = Duration::from_millis(10);
+/// See [`MTU_ROUND_MIN`].
+pub const MTU_ROUND_MAX: Duration = Duration::from_secs(30);
+/// Path MTU: how often the length in use is confirmed.
+pub const MTU_CONFIRM_INTERVAL: Duration = Duration::from_secs(15);
+/// Path MTU: how often a longer one is looked for (RFC 8899, Section 5.1.1: 600 s).
+pub const MTU_RAISE_INTERVAL: Duration = Duration::from_secs(600);
+/// Path MTU: how often a router's word that the path is shorter is looked into.
+pub const MTU_HINT_INTERVAL: Duration = Duration::from_secs(1);
+/// Least time between two messages to the host that a packet is too long.
+pub const TOO_BIG_INTERVAL: Duration = Duration::from_millis(10);

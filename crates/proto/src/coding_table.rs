@@ -2,36 +2,42 @@
 
 use core::time::Duration;
 
-use corridor_codec::Field;
+use corridor_codec::{Field, MAX_BLOCK_SIZE, MAX_WINDOW_SIZE};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::BLOCKS_IN_FLIGHT_MAX;
 use crate::config::{CodingParams, Delivery, Goal, Order, Policy};
 use crate::tcpnc::Redundancy;
 
 /// The `[coding]` table of a configuration or scenario file. The preset gives the rest.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CodingTable {
-    /// Where to start from.
-    #[serde(default)]
-    pub preset: Preset,
+    /// Where to start from, the same at both ends. Left out: `window` for two ends without a
+    /// helper, `block` with one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<Preset>,
     /// Field of the coding coefficients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<FieldName>,
-    /// Order in which symbols leave the encoder.
+    /// Blocks: the order in which symbols leave the encoder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<OrderName>,
     /// TCP/NC: combinations for each segment of TCP's; adaptive: the most of them, in the long run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10))]
     pub redundancy: Option<f64>,
     /// TCP/NC: send as many combinations as are missing, not a fixed factor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adaptive: Option<bool>,
-    /// Source symbols in a block.
+    /// Blocks: source symbols in a block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = MAX_BLOCK_SIZE))]
     pub block_size: Option<u16>,
     /// Window mode: symbols unacknowledged at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = MAX_WINDOW_SIZE))]
     pub window_size: Option<u16>,
     /// Window mode: what matters more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,52 +45,83 @@ pub struct CodingTable {
     /// Window mode: which packets wait for those before them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<DeliveryName>,
-    /// Window mode: whether both ways share the air; found out unless told.
+    /// Window mode: whether the channel is half-duplex, shared by both directions as on Wi-Fi.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-expected" = "true, false or \"auto\", which finds out"))]
     pub half_duplex: Option<HalfDuplex>,
     /// Window mode: make the windows of TCP's receivers shorter rather than let a queue stand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clamp_windows: Option<bool>,
-    /// Longest source symbol, bytes.
+    /// Longest source symbol, bytes; 0 for what the underlay fits. It bounds the tunnel's MTU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-expected" = "a number of bytes, or 0 for what the underlay fits"))]
     pub symbol_size: Option<u16>,
-    /// Wait for an acknowledgement, milliseconds.
+    /// Blocks: wait for an acknowledgement, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 60_000))]
     pub encoder_timeout_ms: Option<f64>,
-    /// Factor on the encoder's budget.
+    /// Blocks, policy playncool: factor on the helper's maximum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10))]
+    pub helper_overshoot: Option<f64>,
+    /// Blocks: factor on the encoder's budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10))]
     pub overshoot: Option<f64>,
-    /// Which budgets.
+    /// Blocks: which budgets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyName>,
-    /// Blocks unacknowledged at once.
+    /// Blocks, policy playncool: repair with a margin, so that one round is mostly enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repair_margin: Option<bool>,
+    /// Blocks: several packets to a source symbol.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<bool>,
+    /// Blocks: how many may be unacknowledged at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = BLOCKS_IN_FLIGHT_MAX))]
     pub blocks_in_flight: Option<u16>,
-    /// Bound of in-order delivery, milliseconds.
+    /// Blocks and window mode: bound of in-order delivery, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 60_000))]
     pub delivery_deadline_ms: Option<f64>,
-    /// Least time between two partial acknowledgements, milliseconds.
+    /// Blocks and window mode: least time between two acknowledgements that complete nothing,
+    /// milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 60_000))]
     pub ack_interval_ms: Option<f64>,
 }
 
 /// Named sets of coding parameters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
-    /// [`CodingParams::paper`].
-    Paper,
-    /// [`CodingParams::default`].
-    #[default]
-    Default,
-    /// [`CodingParams::tcp_nc`].
-    TcpNc,
-    /// [`CodingParams::window`].
+    /// A sliding window between two ends: low delay, any loss, no parameter to set.
     Window,
+    /// Blocks over GF(2^8), systematic, several in flight; a helper can recode them.
+    // The name it had while it was the default.
+    #[serde(alias = "default")]
+    Block,
+    /// Blocks with the parameters of the FRANC paper's tests.
+    Paper,
+    /// TCP/NC, under each TCP connection by itself.
+    TcpNc,
 }
 
-/// Spelling of whether both ways share the air: `"auto"`, `true` or `false`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+impl core::fmt::Display for Preset {
+    /// As files spell it.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.pad(match self {
+            Preset::Window => "window",
+            Preset::Block => "block",
+            Preset::Paper => "paper",
+            Preset::TcpNc => "tcp-nc",
+        })
+    }
+}
+
+/// Spelling of whether the channel is half-duplex: `"auto"`, `true` or `false`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected \"auto\", true or false")]
 pub enum HalfDuplex {
     /// It is as told.
@@ -94,37 +131,37 @@ pub enum HalfDuplex {
 }
 
 /// The word `"auto"`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Auto {
-    /// `"auto"`.
+    /// It is found out.
     Auto,
 }
 
 /// Spelling of a [`Goal`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GoalName {
-    /// [`Goal::Throughput`].
+    /// Nearly all of the capacity carries packets; losses are repaired once they are known.
     Throughput,
-    /// [`Goal::LowDelay`].
+    /// A share of the capacity goes into repair symbols ahead of need.
     LowDelay,
 }
 
 /// Spelling of a [`Delivery`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeliveryName {
-    /// [`Delivery::Auto`].
+    /// TCP and what is not known in order, UDP and ICMP at once.
     Auto,
-    /// [`Delivery::InOrder`].
+    /// All packets in order.
     InOrder,
-    /// [`Delivery::Immediate`].
+    /// Each packet as soon as it is there.
     Immediate,
 }
 
 /// Spelling of a [`Field`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FieldName {
     /// GF(2).
@@ -146,33 +183,67 @@ impl From<FieldName> for Field {
 }
 
 /// Spelling of an [`Order`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OrderName {
-    /// [`Order::Systematic`].
+    /// Source symbols uncoded as they are added, then coded symbols.
     Systematic,
-    /// [`Order::Dense`].
+    /// Coded symbols only, over the whole block.
     Dense,
-    /// [`Order::OnTheFly`].
+    /// Coded symbols only, each over what has been added so far.
     OnTheFly,
 }
 
 /// Spelling of a [`Policy`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PolicyName {
-    /// [`Policy::PlayNCool`].
+    /// The budgets of PlayNCool, as the FRANC paper uses them.
     Playncool,
-    /// [`Policy::Credit`].
+    /// Credits from the transmission optimum, repair as feedback shows what is missing.
     Credit,
 }
 
 impl CodingTable {
+    /// The preset, given or not: a window for two ends, blocks where a helper recodes.
+    pub fn preset_for(&self, has_helper: bool) -> Preset {
+        self.preset.unwrap_or(if has_helper { Preset::Block } else { Preset::Window })
+    }
+
+    /// Keys that are given, and have no effect under the preset.
+    pub fn without_effect(&self, has_helper: bool) -> Vec<&'static str> {
+        let preset = self.preset_for(has_helper);
+        let (window, tcp_nc) = (preset == Preset::Window, preset == Preset::TcpNc);
+        let block = !window && !tcp_nc;
+        let keys = [
+            ("order", block, self.order.is_some()),
+            ("redundancy", tcp_nc, self.redundancy.is_some()),
+            ("adaptive", tcp_nc, self.adaptive.is_some()),
+            ("block_size", block, self.block_size.is_some()),
+            ("window_size", window, self.window_size.is_some()),
+            ("goal", window, self.goal.is_some()),
+            ("delivery", window, self.delivery.is_some()),
+            ("half_duplex", window, self.half_duplex.is_some()),
+            ("clamp_windows", window, self.clamp_windows.is_some()),
+            ("symbol_size", !tcp_nc, self.symbol_size.is_some()),
+            ("encoder_timeout_ms", block, self.encoder_timeout_ms.is_some()),
+            ("overshoot", block, self.overshoot.is_some()),
+            ("policy", block, self.policy.is_some()),
+            ("repair_margin", block, self.repair_margin.is_some()),
+            ("bundle", block, self.bundle.is_some()),
+            ("blocks_in_flight", block, self.blocks_in_flight.is_some()),
+            ("delivery_deadline_ms", !tcp_nc, self.delivery_deadline_ms.is_some()),
+            ("ack_interval_ms", !tcp_nc, self.ack_interval_ms.is_some()),
+        ];
+        let idle = keys.into_iter().filter(|(_, has_effect, is_given)| *is_given && !has_effect);
+        idle.map(|(name, ..)| name).collect()
+    }
+
     /// The parameters this table stands for. Ranges are checked by `StationConfig::check`.
-    pub fn resolve(&self) -> CodingParams {
-        let base = match self.preset {
+    pub fn resolve(&self, has_helper: bool) -> CodingParams {
+        let base = match self.preset_for(has_helper) {
             Preset::Paper => CodingParams::paper(),
-            Preset::Default => CodingParams::default(),
+            Preset::Block => CodingParams::default(),
             Preset::TcpNc => CodingParams::tcp_nc(),
             Preset::Window => CodingParams::window(),
         };
@@ -211,10 +282,13 @@ impl CodingTable {
             symbol_size: self.symbol_size.unwrap_or(base.symbol_size),
             encoder_timeout: span(self.encoder_timeout_ms, base.encoder_timeout),
             overshoot: self.overshoot.unwrap_or(base.overshoot),
+            helper_overshoot: self.helper_overshoot.unwrap_or(base.helper_overshoot),
             policy: self.policy.map_or(base.policy, |name| match name {
                 PolicyName::Playncool => Policy::PlayNCool,
                 PolicyName::Credit => Policy::Credit,
             }),
+            repair_margin: self.repair_margin.unwrap_or(base.repair_margin),
+            bundle: self.bundle.unwrap_or(base.bundle),
             blocks_in_flight: self.blocks_in_flight.unwrap_or(base.blocks_in_flight),
             delivery_deadline: span(self.delivery_deadline_ms, base.delivery_deadline),
             ack_interval: span(self.ack_interval_ms, base.ack_interval),

@@ -5,6 +5,7 @@ use core::time::Duration;
 use corridor_codec::Field;
 
 use crate::error::ConfigError;
+use crate::psk::Psk;
 use crate::tcpnc::Redundancy;
 
 /// Bound of the ingress queue where nothing but the bound keeps it short.
@@ -146,8 +147,8 @@ pub struct CodingParams {
     pub goal: Goal,
     /// Which packets wait for those before them.
     pub delivery: Delivery,
-    /// Both ways share the air, as on Wi-Fi: what is not sent here the other station may send, and
-    /// feedback takes air from what it is about. `None`: it is found out.
+    /// The channel is half-duplex, as on Wi-Fi: what is not sent here the other station may send,
+    /// and feedback takes air from what it is about. `None`: it is found out.
     pub half_duplex: Option<bool>,
     /// The windows that TCP's receivers offer are made shorter where more would only stand in the
     /// ingress queue.
@@ -158,8 +159,15 @@ pub struct CodingParams {
     pub encoder_timeout: Duration,
     /// Factor on the encoder's budget, 1 or more (the paper: 1.05).
     pub overshoot: f64,
+    /// PlayNCool: factor on the most that the helper sends for a block, 1 or more (the paper: 1).
+    pub helper_overshoot: f64,
     /// Which budgets.
     pub policy: Policy,
+    /// PlayNCool: repair sends a margin of one standard deviation of the losses, and over GF(2) two
+    /// symbols, beyond what is missing on average ([`crate::budget::repair_at_once`]).
+    pub repair_margin: bool,
+    /// Several packets share a source symbol where they fit; otherwise each has its own.
+    pub bundle: bool,
     /// Blocks the encoder may have unacknowledged at once, 1 (the paper) to
     /// [`crate::bounds::BLOCKS_IN_FLIGHT_MAX`].
     pub blocks_in_flight: u16,
@@ -196,7 +204,10 @@ impl CodingParams {
             symbol_size: 1450,
             encoder_timeout: Duration::from_millis(20),
             overshoot: 1.05,
+            helper_overshoot: 1.0,
             policy: Policy::PlayNCool,
+            repair_margin: true,
+            bundle: true,
             blocks_in_flight: 1,
             delivery_deadline: Duration::from_secs(2),
             ack_interval: Duration::from_millis(30),
@@ -235,7 +246,10 @@ impl Default for CodingParams {
             symbol_size: 0,
             encoder_timeout: Duration::from_millis(20),
             overshoot: 1.0,
+            helper_overshoot: 1.0,
             policy: Policy::Credit,
+            repair_margin: true,
+            bundle: true,
             blocks_in_flight: 8,
             delivery_deadline: Duration::from_secs(1),
             ack_interval: Duration::from_millis(20),
@@ -270,8 +284,8 @@ pub struct StationConfig {
     pub id: StationId,
     /// What it does.
     pub role: Role,
-    /// The secret of the group, 32 bytes.
-    pub psk: [u8; 32],
+    /// The secret of the group.
+    pub psk: Psk,
     /// Coding parameters; all stations of a group must have the same field, block and symbol size.
     pub coding: CodingParams,
     /// Erasure ratios.

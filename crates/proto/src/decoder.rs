@@ -148,7 +148,11 @@ impl Decoder {
         }
         let base_before = self.base;
         match self.add(now, ahead as usize, enc) {
-            Some(Outcome::Innovative) => stats.symbols_innovative += 1,
+            Some(Outcome::Innovative) => {
+                stats.symbols_innovative += 1;
+                let is_repair = !matches!(enc.form, Form::Source { .. });
+                stats.symbols_repaired += u64::from(is_repair);
+            }
             Some(Outcome::Dependent) => stats.symbols_dependent += 1,
             None => {
                 stats.symbols_refused += 1;

@@ -38,6 +38,8 @@ pub(crate) struct Encoder {
     params: CodingParams,
     flow: StationId,
     symbol_size_max: usize,
+    /// Longest symbol that the path carries at present.
+    symbol_len_max: usize,
     rng: Stream,
     blocks: VecDeque<Block>,
     spare: Vec<Block>,
@@ -69,6 +71,7 @@ impl Encoder {
             params,
             flow,
             symbol_size_max,
+            symbol_len_max: symbol_size_max,
             rng,
             blocks: VecDeque::new(),
             spare: Vec::new(),
@@ -94,6 +97,11 @@ impl Encoder {
     pub(crate) fn set_links(&mut self, ratios: ErasureRatios, helper: bool) {
         self.ratios = ratios.bounded();
         self.helper = helper;
+    }
+
+    /// The round trip, as acknowledgements of blocks tell it.
+    pub(crate) fn rtt(&self) -> &RttEstimator {
+        &self.rtt
     }
 
     pub(crate) fn inspect(&self) -> EncoderView {
@@ -130,6 +138,12 @@ impl Encoder {
         }
     }
 
+    /// Source symbols are no longer than this from here on, bytes. Blocks that hold longer ones are
+    /// given up when their time has run out.
+    pub(crate) fn limit_symbols(&mut self, len: usize) {
+        self.symbol_len_max = len.min(self.symbol_size_max);
+    }
+
     /// Whether a block has something to send; `more`: packets wait to become source symbols.
     fn can_send(&self, now: Time, block: &Block, more: bool) -> bool {
         block.state == State::Enc && block.budget >= 1.0 && self.may_go(now, block, more)
@@ -163,17 +177,14 @@ impl Encoder {
             }
             let Some(at) = self.open_block(now, stats) else { return };
             self.symbol.clear();
-            let len_max = self.symbol_size_max;
+            let packets_max = if self.params.bundle { u16::MAX } else { 1 };
+            let room = symbol::Room { len_max: self.symbol_len_max, packets_max };
             // A block is delivered in order, all of it.
-            let packets = symbol::fill(
-                now,
-                ingress,
-                len_max,
-                Delivery::InOrder,
-                None,
-                &mut self.symbol,
-                stats,
-            );
+            let packets =
+                symbol::fill(now, ingress, room, Delivery::InOrder, None, &mut self.symbol, stats);
+            if packets == 0 {
+                return; // All that waited had become too long.
+            }
             let credit = budget::encoder_credit(
                 self.params.policy,
                 f64::from(self.params.block_size),
@@ -295,13 +306,12 @@ impl Encoder {
         let count_on_helper = self.helper && !(late && self.idle);
         let missing = self.missing(&self.blocks[at], count_on_helper);
         let (policy, field) = (self.params.policy, self.params.field);
-        let ratio = self.repair_erasure(count_on_helper);
+        let (ratio, repair) = (self.repair_erasure(count_on_helper), self.repair());
         let block = &mut self.blocks[at];
-        let budget = match policy {
-            Policy::PlayNCool if block.in_flight_count() > 0 => return,
-            Policy::PlayNCool => budget::repair_at_once(missing, ratio, field),
-            Policy::Credit => budget::repair(missing, ratio, field),
-        };
+        if policy == Policy::PlayNCool && block.in_flight_count() > 0 {
+            return;
+        }
+        let budget = repair(missing, ratio, field);
         if missing >= DEFICIT_TO_REPAIR && block.sent_count > 0 {
             block.state = block.state.after(Cause::AckShowsDeficit);
             block.budget = budget.max(1.0);
@@ -320,6 +330,14 @@ impl Encoder {
         };
         let helper_share = (helper_rank - block.rank as f64).clamp(0.0, deficit);
         deficit - helper_share - arriving
+    }
+
+    /// Transmissions that repair so many dimensions over a link of some erasure ratio.
+    fn repair(&self) -> fn(f64, f64, Field) -> f64 {
+        match self.params.policy {
+            Policy::PlayNCool if self.params.repair_margin => budget::repair_at_once,
+            Policy::PlayNCool | Policy::Credit => budget::repair,
+        }
     }
 
     fn helper_is_used(&self) -> bool {
@@ -410,10 +428,7 @@ impl Encoder {
         let wait_until = now + self.timeout(now);
         let least = if count_on_helper && self.params.policy == Policy::Credit { 0.0 } else { 1.0 };
         let (ratio, field) = (self.repair_erasure(count_on_helper), self.params.field);
-        let repair = match self.params.policy {
-            Policy::PlayNCool => budget::repair_at_once,
-            Policy::Credit => budget::repair,
-        };
+        let repair = self.repair();
         self.blocks[at].timeouts_in_row += 1;
         // A decoder that has gone is asked after with one symbol at a time, of the oldest block.
         let granted = match (self.is_decoder_gone(now), at) {
@@ -485,4 +500,41 @@ fn write_coded(
         .and_then(|()| coder.encode(vector, count, &mut body[start..]));
     debug_assert!(len.is_ok(), "vector and buffer were made to fit: {len:?}");
     body.truncate(start + len.unwrap_or(0));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corridor_base::rand::SeedableRng;
+
+    /// A dimension over GF(2) takes 1 + 1.6 symbols on average; the margin is two more
+    /// (docs/errata.md, 11).
+    #[test]
+    fn the_margin_of_repair_can_be_left_out() {
+        for (repair_margin, symbols) in [(true, 4.607), (false, 2.607)] {
+            let params = CodingParams { repair_margin, ..CodingParams::paper() };
+            let rng = Stream::from_seed([1; 32]);
+            let encoder = Encoder::new(params, StationId(1), 64, rng, Time::ZERO);
+            let budget = encoder.repair()(1.0, 0.0, params.field);
+            assert!((budget - symbols).abs() < 0.001, "repair_margin = {repair_margin}: {budget}");
+        }
+    }
+
+    #[test]
+    fn packets_share_a_symbol_unless_each_is_to_have_its_own() {
+        for (bundle, symbols) in [(true, 1), (false, 3)] {
+            let params = CodingParams { bundle, symbol_size: 64, ..CodingParams::paper() };
+            let rng = Stream::from_seed([1; 32]);
+            let mut encoder = Encoder::new(params, StationId(1), 64, rng, Time::ZERO);
+            let (mut ingress, mut stats) = (IngressQueue::fifo(8), Stats::default());
+            for _ in 0..3 {
+                assert!(ingress.push(Time::ZERO, &[1; 10], &mut stats));
+            }
+            let mut body = Vec::new();
+            while encoder.poll(Time::ZERO, 0, &mut ingress, &mut body, &mut stats) {
+                body.clear();
+            }
+            assert_eq!(stats.symbols_added, symbols, "bundle = {bundle}");
+        }
+    }
 }

@@ -102,12 +102,14 @@ fn check_coding(config: &StationConfig) -> Result<(), ConfigError> {
             format!("1 to {MAX_BLOCK_SIZE} symbols"),
         ));
     }
-    if !(1.0..=10.0).contains(&coding.overshoot) {
-        return Err(ConfigError::new(
-            "coding.overshoot",
-            coding.overshoot,
-            "a factor from 1 to 10",
-        ));
+    let factors = [
+        ("coding.overshoot", coding.overshoot),
+        ("coding.helper_overshoot", coding.helper_overshoot),
+    ];
+    for (field, factor) in factors {
+        if !(1.0..=10.0).contains(&factor) {
+            return Err(ConfigError::new(field, factor, "a factor from 1 to 10"));
+        }
     }
     if !(1..=BLOCKS_IN_FLIGHT_MAX).contains(&coding.blocks_in_flight) {
         return Err(ConfigError::new(

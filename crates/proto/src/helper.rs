@@ -263,7 +263,7 @@ impl Helper {
                 let budgets = budget::playncool(f64::from(self.block_size), self.ratios);
                 if block.recoder.rank() as f64 >= budgets.helper_threshold {
                     block.state = block.state.after(Cause::ThresholdReached);
-                    let most = self.params.overshoot * budgets.helper_budget;
+                    let most = self.params.helper_overshoot * budgets.helper_budget;
                     // The first symbol stands for its own transmission, each later one also for
                     // those before it that were not heard.
                     let credit = if block.earned == 0.0 { 1.0 } else { credit };

@@ -22,6 +22,7 @@ use std::collections::VecDeque;
 use corridor_base::Time;
 
 use crate::config::CodingParams;
+use crate::inspect::QueueView;
 use crate::rtt::RttEstimator;
 use crate::stats::Stats;
 use fair::FairQueue;
@@ -67,7 +68,7 @@ impl IngressQueue {
     /// Takes a packet unless there is no room for it.
     pub(crate) fn push(&mut self, now: Time, packet: &[u8], stats: &mut Stats) -> bool {
         match self {
-            IngressQueue::Fifo(queue) => queue.push(packet),
+            IngressQueue::Fifo(queue) => queue.push(now, packet),
             IngressQueue::Fair(fair) => fair.0.push(now, packet, stats),
         }
     }
@@ -113,7 +114,7 @@ impl IngressQueue {
     /// The packet that goes next.
     pub(crate) fn front(&mut self, now: Time, stats: &mut Stats) -> Option<&[u8]> {
         match self {
-            IngressQueue::Fifo(queue) => queue.packets.front().map(Vec::as_slice),
+            IngressQueue::Fifo(queue) => queue.packets.front().map(|(_, packet)| packet.as_slice()),
             IngressQueue::Fair(fair) => fair.0.front(now, stats),
         }
     }
@@ -143,6 +144,17 @@ impl IngressQueue {
         }
     }
 
+    /// What waits, counted now: for those who ask now and then, not for the packet path.
+    pub(crate) fn view(&self, now: Time) -> QueueView {
+        match self {
+            IngressQueue::Fifo(queue) => {
+                let waiting = queue.packets.iter().map(|(since, packet)| (*since, packet.len()));
+                view(now, queue.packets_max, waiting)
+            }
+            IngressQueue::Fair(fair) => view(now, fair.0.packets_max(), fair.0.waiting()),
+        }
+    }
+
     /// Whether no packet waits. One that waits may still be dropped when its turn comes.
     pub(crate) fn is_empty(&self) -> bool {
         match self {
@@ -152,28 +164,40 @@ impl IngressQueue {
     }
 }
 
+/// A queue of packets that came at these times and have these lengths in bytes.
+fn view(now: Time, packets_max: usize, waiting: impl Iterator<Item = (Time, usize)>) -> QueueView {
+    let empty = QueueView { packets_max, ..QueueView::default() };
+    waiting.fold(empty, |view, (since, len)| QueueView {
+        packets: view.packets + 1,
+        bytes: view.bytes + len,
+        delay: view.delay.max(now - since),
+        ..view
+    })
+}
+
 /// First in, first out; what finds it full is dropped.
 #[derive(Debug)]
 pub(crate) struct Fifo {
-    packets: VecDeque<Vec<u8>>,
+    /// Each with the time at which it came.
+    packets: VecDeque<(Time, Vec<u8>)>,
     packets_max: usize,
     /// Buffers of packets that have gone, used again.
     spare: Vec<Vec<u8>>,
 }
 
 impl Fifo {
-    fn push(&mut self, packet: &[u8]) -> bool {
+    fn push(&mut self, now: Time, packet: &[u8]) -> bool {
         if self.packets.len() >= self.packets_max {
             return false;
         }
         let mut buffer = self.spare.pop().unwrap_or_default();
         buffer.extend_from_slice(packet);
-        self.packets.push_back(buffer);
+        self.packets.push_back((now, buffer));
         true
     }
 
     fn pop(&mut self) {
-        if let Some(mut buffer) = self.packets.pop_front() {
+        if let Some((_, mut buffer)) = self.packets.pop_front() {
             buffer.clear();
             self.spare.push(buffer);
         }
@@ -203,6 +227,21 @@ mod tests {
         queue.pop();
         queue.pop();
         assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn a_queue_is_seen_as_it_is() {
+        for mut queue in [IngressQueue::fifo(9), IngressQueue::fair(9, &CodingParams::window(), 1)]
+        {
+            let mut stats = Stats::default();
+            let empty = QueueView { packets_max: 9, ..QueueView::default() };
+            assert_eq!(queue.view(Time::from_millis(7)), empty);
+            queue.push(Time::from_millis(1), &udp(1, 100, 0), &mut stats);
+            queue.push(Time::from_millis(3), &udp(2, 50, 0), &mut stats);
+            let delay = Duration::from_millis(6);
+            let two = QueueView { packets: 2, packets_max: 9, bytes: 150, delay };
+            assert_eq!(queue.view(Time::from_millis(7)), two);
+        }
     }
 
     /// A bare acknowledgement of TCP.

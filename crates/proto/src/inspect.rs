@@ -3,6 +3,10 @@
 //! The state machines never look at it. The simulator's torture checks after every event that what
 //! it sees here keeps to [`crate::bounds`].
 
+use core::time::Duration;
+
+use corridor_base::Time;
+
 use crate::config::{Crossing, StationId};
 
 /// The state of a station at one moment.
@@ -29,7 +33,7 @@ pub struct Inspection {
 }
 
 /// A neighbour.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PeerView {
     /// Its number.
     pub id: StationId,
@@ -39,6 +43,41 @@ pub struct PeerView {
     pub crossing: Option<Crossing>,
     /// Sessions of it that have not answered their challenge.
     pub pending_sessions: usize,
+    /// Both sides have accepted each other.
+    pub is_up: bool,
+    /// It has not been heard for [`crate::bounds::PEER_SILENT`].
+    pub is_silent: bool,
+    /// Authentic HELLOs heard from it.
+    pub hellos: u64,
+    /// When one of those last spoke to this station, which it had to hear first.
+    pub answered_at: Option<Time>,
+    /// When it was last heard, with an authentic HELLO or under an accepted session.
+    pub last_heard: Option<Time>,
+    /// Share of its frames that get lost on their way here, 0 to 1, once there is a session.
+    pub loss_ratio: Option<f64>,
+}
+
+/// What an operator asks about a station beside its counters and its peers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathView {
+    /// The ingress queue.
+    pub queue: QueueView,
+    /// The round trip through the tunnel, smoothed as in RFC 6298; none before it was measured,
+    /// or where nothing measures it (TCP/NC, plain, a helper).
+    pub round_trip: Option<Duration>,
+}
+
+/// An ingress queue at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueView {
+    /// Packets that wait.
+    pub packets: usize,
+    /// Packets that may wait.
+    pub packets_max: usize,
+    /// Bytes that wait.
+    pub bytes: usize,
+    /// How long the one has waited that waits longest.
+    pub delay: Duration,
 }
 
 /// An encoder.

@@ -20,7 +20,7 @@
 //! let config = |id, peer| StationConfig {
 //!     id: StationId(id),
 //!     role: Role::Endpoint { peer: StationId(peer), helper: None },
-//!     psk: [7; 32],
+//!     psk: [7; 32].into(),
 //!     coding: CodingParams::default(),
 //!     link_errors: LinkErrors::Measured,
 //!     ingress_packets: 100,
@@ -57,6 +57,7 @@ pub mod budget;
 mod coding_table;
 pub mod config;
 mod decoder;
+pub mod diagnosis;
 mod egress;
 mod encoder;
 mod error;
@@ -64,6 +65,8 @@ mod helper;
 mod ingress;
 pub mod inspect;
 mod link;
+mod path_mtu;
+mod psk;
 mod replay;
 mod rtt;
 mod seal;
@@ -73,6 +76,7 @@ mod stats;
 mod symbol;
 mod tcp;
 pub mod tcpnc;
+mod too_big;
 mod unseal;
 mod window;
 pub mod wire;
@@ -86,6 +90,8 @@ pub use config::{
 };
 pub use corridor_codec::Field;
 pub use error::ConfigError;
+pub use path_mtu::FrameLens;
+pub use psk::{PSK_LEN, Psk};
 pub use station::{Destination, Event, FrameOutcome, PacketOutcome, Rejection, Station, Transmit};
 pub use stats::Stats;
 pub use unseal::Unsealer;

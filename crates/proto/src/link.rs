@@ -37,14 +37,23 @@ impl LossEstimator {
 
     /// Takes note of a frame heard for the first time. A frame that comes late counts as received
     /// in the batch it comes in, so that reordering cancels out.
-    pub(crate) fn note(&mut self, counter: u32) {
+    #[cfg(test)]
+    fn note(&mut self, counter: u32) {
+        self.note_behind(counter, 0);
+    }
+
+    /// The same of a frame just before which so many were sent that do not count if they were
+    /// lost: probes of the path's MTU, which may have been too long (RFC 8899, Section 3, item 7).
+    pub(crate) fn note_behind(&mut self, counter: u32, probes: u8) {
         match self.highest {
             None => {
                 self.highest = Some(counter);
                 return;
             }
             Some(highest) if counter > highest => {
-                self.batch_expected = self.batch_expected.saturating_add(counter - highest);
+                let missing = counter - highest - 1;
+                let counted = missing - missing.min(u32::from(probes));
+                self.batch_expected = self.batch_expected.saturating_add(counted + 1);
                 self.highest = Some(counter);
             }
             Some(_) => {}
@@ -116,6 +125,20 @@ mod tests {
         (0..2_000).for_each(|counter| estimator.note(counter));
         (12_000..12_500).for_each(|counter| estimator.note(counter));
         assert!(estimator.ratio() < 0.1, "{}", estimator.ratio());
+    }
+
+    #[test]
+    fn probes_that_were_too_long_are_no_losses() {
+        let mut estimator = LossEstimator::new();
+        for counter in (0..4_000).step_by(4) {
+            estimator.note_behind(counter + 3, 3);
+        }
+        assert!(estimator.ratio() < 0.01, "{}", estimator.ratio());
+        // What was lost besides counts.
+        for counter in (4_000..8_000).step_by(4) {
+            estimator.note_behind(counter + 3, 2);
+        }
+        assert!((0.4..0.6).contains(&estimator.ratio()), "{}", estimator.ratio());
     }
 
     #[test]

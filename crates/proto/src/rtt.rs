@@ -21,6 +21,11 @@ impl RttEstimator {
         });
     }
 
+    /// SRTT, once there was a sample.
+    pub(crate) fn measured(&self) -> Option<Duration> {
+        self.smoothed.map(|(srtt, _)| srtt)
+    }
+
     /// SRTT; zero before the first sample.
     pub(crate) fn smoothed(&self) -> Duration {
         self.smoothed.map_or(Duration::ZERO, |(srtt, _)| srtt)

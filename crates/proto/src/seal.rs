@@ -4,11 +4,15 @@
 //! The key is HKDF-SHA256(pre-shared key, sender, session id) and the nonce the frame counter,
 //! which starts from zero with a session id of 128 fresh random bits: no restart repeats a nonce.
 
-use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
-use aws_lc_rs::hmac;
+use core::hint::black_box;
+
+use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
+use ring::hmac;
+use zeroize::Zeroizing;
 
 use crate::config::StationId;
+use crate::psk::Psk;
 use crate::wire::{Random128, TAG_LEN};
 
 const SALT: &[u8] = b"corridor wire 1";
@@ -16,27 +20,29 @@ const SALT: &[u8] = b"corridor wire 1";
 /// The key of one session of one sender.
 pub(crate) struct SessionKey(LessSafeKey);
 
+/// Bytes of an AES-128 key.
+const KEY_LEN: usize = 16;
+
 struct KeyLen;
 
 impl KeyType for KeyLen {
     fn len(&self) -> usize {
-        16
+        KEY_LEN
     }
 }
 
 impl SessionKey {
     /// Derives the key of `sender`'s session from the secret of the group.
-    pub(crate) fn derive(psk: &[u8; 32], sender: StationId, session: &Random128) -> Self {
+    pub(crate) fn derive(psk: &Psk, sender: StationId, session: &Random128) -> Self {
         let info: [&[u8]; 3] = [b"session", &[sender.0], session];
-        let mut key = [0; 16];
+        let mut key = Zeroizing::new([0; KEY_LEN]);
         let filled = Salt::new(HKDF_SHA256, SALT)
-            .extract(psk)
+            .extract(psk.as_bytes())
             .expand(&info, KeyLen)
-            .and_then(|okm| okm.fill(&mut key));
-        // HKDF fails only for outputs over 255 hashes, AES-128 only for keys not 16 bytes long.
+            .and_then(|okm| okm.fill(&mut key[..]));
+        // HKDF fails only for outputs over 255 hashes.
         filled.expect("16 bytes are within HKDF's range");
-        let key = UnboundKey::new(&AES_128_GCM, &key).expect("16 bytes are AES-128's key length");
-        SessionKey(LessSafeKey::new(key))
+        SessionKey(aead_key(&key))
     }
 
     /// Seals `frame[clear..]` in place, authenticates `frame[..clear]` with it, appends the tag.
@@ -50,7 +56,7 @@ impl SessionKey {
     }
 
     /// Opens `frame` into `body` (replaced); `false` when it was not sealed under this key, or
-    /// changed since.
+    /// changed since, and then nothing is left in `body`.
     pub(crate) fn open(
         &self,
         counter: u32,
@@ -58,22 +64,30 @@ impl SessionKey {
         clear: usize,
         body: &mut Vec<u8>,
     ) -> bool {
-        let sealed_len = frame.len().saturating_sub(clear);
-        let Some(len) = sealed_len.checked_sub(TAG_LEN) else {
-            body.clear();
+        body.clear();
+        if frame.len() < clear + TAG_LEN {
             return false;
-        };
-        let (head, sealed) = frame.split_at(clear);
-        let (sealed, tag) = sealed.split_at(len);
-        // What is there of the body before is overwritten, not cleared first.
-        body.resize(len, 0);
-        let opened =
-            self.0.open_separate_gather(nonce(counter), Aad::from(head), sealed, tag, body);
-        if opened.is_err() {
-            body.clear();
         }
-        opened.is_ok()
+        let (head, sealed) = frame.split_at(clear);
+        body.extend_from_slice(sealed);
+        let opened = self.0.open_in_place(nonce(counter), Aad::from(head), body);
+        let len = opened.map(|opened| opened.len()).ok();
+        body.truncate(len.unwrap_or(0));
+        len.is_some()
     }
+}
+
+impl Drop for SessionKey {
+    /// Overwrites the key, which the library does not do by itself.
+    fn drop(&mut self) {
+        self.0 = aead_key(&[0; KEY_LEN]);
+        // Or the compiler would leave out what nobody reads.
+        black_box(&self.0);
+    }
+}
+
+fn aead_key(key: &[u8; KEY_LEN]) -> LessSafeKey {
+    LessSafeKey::new(UnboundKey::new(&AES_128_GCM, key).expect("the length of AES-128's keys"))
 }
 
 /// Makes the challenges of one run of a station: the same one for the same session of a peer, until
@@ -115,7 +129,7 @@ mod tests {
 
     #[test]
     fn what_was_sealed_opens_and_a_flipped_bit_anywhere_does_not() {
-        let key = SessionKey::derive(&[7; 32], StationId(1), &[9; 16]);
+        let key = SessionKey::derive(&[7; 32].into(), StationId(1), &[9; 16]);
         let mut frame = b"clearsecret".to_vec();
         key.seal(5, &mut frame, 5);
         let mut body = Vec::new();
@@ -130,13 +144,26 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_shorter_than_a_tag_does_not_open_and_an_empty_body_does() {
+        let key = SessionKey::derive(&[7; 32].into(), StationId(1), &[9; 16]);
+        let mut frame = b"clear".to_vec();
+        key.seal(5, &mut frame, 5);
+        let mut body = b"left from before".to_vec();
+        assert!(key.open(5, &frame, 5, &mut body) && body.is_empty());
+        for len in 0..frame.len() {
+            body.push(1);
+            assert!(!key.open(5, &frame[..len], 5, &mut body) && body.is_empty(), "{len} bytes");
+        }
+    }
+
+    #[test]
     fn keys_differ_by_secret_sender_and_session() {
         let mut frame = b"clearsecret".to_vec();
-        SessionKey::derive(&[7; 32], StationId(1), &[9; 16]).seal(5, &mut frame, 5);
+        SessionKey::derive(&[7; 32].into(), StationId(1), &[9; 16]).seal(5, &mut frame, 5);
         let others = [
-            SessionKey::derive(&[8; 32], StationId(1), &[9; 16]),
-            SessionKey::derive(&[7; 32], StationId(2), &[9; 16]),
-            SessionKey::derive(&[7; 32], StationId(1), &[8; 16]),
+            SessionKey::derive(&[8; 32].into(), StationId(1), &[9; 16]),
+            SessionKey::derive(&[7; 32].into(), StationId(2), &[9; 16]),
+            SessionKey::derive(&[7; 32].into(), StationId(1), &[8; 16]),
         ];
         for other in others {
             assert!(!other.open(5, &frame, 5, &mut Vec::new()));

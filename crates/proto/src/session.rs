@@ -10,6 +10,8 @@
 //!
 //! One HELLO serves all neighbours at once: it lists what it has to say to each.
 
+mod examine;
+
 use core::time::Duration;
 
 use corridor_base::rand::Rng;
@@ -20,16 +22,18 @@ use crate::bounds::*;
 use crate::config::{CodingParams, Crossing, Mode, StationId};
 use crate::inspect::PeerView;
 use crate::link::LossEstimator;
+use crate::psk::Psk;
 use crate::replay::ReplayWindow;
 use crate::seal::{ChallengeKey, SessionKey};
 use crate::wire::{
-    HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Instead, Kind, Random128, Reader, TAG_LEN,
+    HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Instead, Kind, ProbeBody, Random128,
+    Reader, TAG_LEN,
 };
 
 /// The station's own session, and those of its peers.
 pub(crate) struct Group {
     me: StationId,
-    psk: [u8; 32],
+    psk: Psk,
     rng: Stream,
     instance: u64,
     coding: CodingParams,
@@ -64,6 +68,10 @@ pub(crate) struct Peer {
     last_heard: Time,
     /// When it last said an authentic HELLO, under whatever session.
     hello_at: Option<Time>,
+    /// How many it said so far.
+    hellos: u64,
+    /// When one last said something to this station, which it had to hear first.
+    answered_at: Option<Time>,
     silent: bool,
 }
 
@@ -131,7 +139,7 @@ pub(crate) struct Joined {
 impl Group {
     pub(crate) fn new(
         me: StationId,
-        psk: [u8; 32],
+        psk: Psk,
         peers: &[StationId],
         (coding, crossing): (CodingParams, Crossing),
         mut rng: Stream,
@@ -183,6 +191,12 @@ impl Group {
             instance: peer.session.as_ref().map(|session| session.instance),
             crossing: peer.crossing,
             pending_sessions: peer.pending.len(),
+            is_up: peer.accepts_us && peer.session.is_some(),
+            is_silent: peer.silent,
+            hellos: peer.hellos,
+            answered_at: peer.answered_at,
+            last_heard: peer.hello_at.max(peer.session.as_ref().map(|_| peer.last_heard)),
+            loss_ratio: peer.session.as_ref().map(|_| peer.link.ratio()),
         };
         self.peers.iter().map(view).collect()
     }
@@ -278,7 +292,7 @@ impl Group {
     }
 
     /// Something was heard that wants an answer soon.
-    fn hurry_hello(&mut self, now: Time) {
+    pub(crate) fn hurry_hello(&mut self, now: Time) {
         self.hello_interval = HELLO_INTERVAL_FAST;
         self.hello_due = self.hello_due.min(now + HELLO_INTERVAL_FAST / 4);
     }
@@ -315,7 +329,11 @@ impl Group {
             if !session.replay.accept(header.counter) {
                 return Opening::Replayed;
             }
-            peer.note(now, header.counter);
+            let probes = match header.kind {
+                Kind::Probe => ProbeBody::probes_before(body),
+                _ => 0,
+            };
+            peer.note(now, header.counter, probes);
             return Opening::Frame(Opened { from: peer.id, header });
         }
         if known_tag {
@@ -380,7 +398,7 @@ impl Group {
             if !peer.session.as_mut().is_some_and(|session| session.replay.accept(counter)) {
                 return Opening::Replayed;
             }
-            peer.note(now, counter);
+            peer.note(now, counter, 0);
             // Between these two sessions it is for good; an overtaken HELLO does not undo it.
             peer.accepts_us |= said.is_some_and(|said| said.accepted);
             if let (Some(session), Some(said)) = (&mut peer.session, said) {
@@ -394,7 +412,7 @@ impl Group {
             pending.newest_counter = Some(counter);
             joined = self.take_hello_of_pending(now, at, id, counter, hello, said);
         }
-        self.peers[at].hello_at = Some(now);
+        self.peers[at].note_hello(now, said.is_some());
         // Answer soon while the two of us are not done with each other.
         if !self.peers[at].settled() || said.is_none_or(|said| said.asks) {
             self.hurry_hello(now);
@@ -488,7 +506,7 @@ impl Group {
         });
         peer.accepts_us = accepts_us;
         peer.link.restart_counting();
-        peer.note(now, counter);
+        peer.note(now, counter, 0);
         Joined {
             peer: peer.id,
             new_instance: before != Some(hello.instance),
@@ -504,7 +522,7 @@ impl Group {
 }
 
 impl OwnSession {
-    fn new(psk: &[u8; 32], me: StationId, rng: &mut Stream) -> Self {
+    fn new(psk: &Psk, me: StationId, rng: &mut Stream) -> Self {
         let id = random128(rng);
         OwnSession { id, key: SessionKey::derive(psk, me, &id), next_counter: 0 }
     }
@@ -522,14 +540,26 @@ impl Peer {
             pending: Vec::new(),
             last_heard: now,
             hello_at: None,
+            hellos: 0,
+            answered_at: None,
             silent: false,
         }
     }
 
-    fn note(&mut self, now: Time, counter: u32) {
-        self.link.note(counter);
+    /// Something was heard, just behind so many probes of the path's MTU.
+    fn note(&mut self, now: Time, counter: u32, probes: u8) {
+        self.link.note_behind(counter, probes);
         self.last_heard = now;
         self.silent = false;
+    }
+
+    /// An authentic HELLO of it was heard; `answers`: it has something to say to this station.
+    fn note_hello(&mut self, now: Time, answers: bool) {
+        self.hello_at = Some(now);
+        self.hellos = self.hellos.saturating_add(1);
+        if answers {
+            self.answered_at = Some(now);
+        }
     }
 
     /// The erasure ratio of the link from it; 1 when it has not been heard for `stale`.
@@ -599,7 +629,7 @@ mod tests {
         let peers: Vec<_> = peers.iter().map(|&id| StationId(id)).collect();
         let rng = Stream::from_seed([seed; 32]);
         let setting = (coding(), Crossing::Block);
-        Group::new(StationId(me), [1; 32], &peers, setting, rng, Time::ZERO)
+        Group::new(StationId(me), [1; 32].into(), &peers, setting, rng, Time::ZERO)
     }
 
     fn hello(group: &mut Group, now: Time) -> Vec<u8> {
@@ -756,7 +786,7 @@ mod tests {
         let rng = Stream::from_seed([5; 32]);
         let setting = (coding(), Crossing::Block);
         let mut theirs =
-            Group::new(StationId(2), [2; 32], &[StationId(1)], setting, rng, Time::ZERO);
+            Group::new(StationId(2), [2; 32].into(), &[StationId(1)], setting, rng, Time::ZERO);
         let frame = hello(&mut theirs, Time::ZERO);
         assert_eq!(ours.open(Time::ZERO, &frame, &mut Vec::new()), Opening::NotAuthentic);
     }

@@ -8,6 +8,9 @@
 mod endpoint;
 mod helper_station;
 mod pacer;
+mod path;
+#[cfg(test)]
+mod path_tests;
 mod plain;
 mod tcpnc_endpoint;
 mod window_endpoint;
@@ -19,18 +22,21 @@ use std::collections::VecDeque;
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
 
-use crate::bounds::EVENTS_MAX;
+use crate::bounds::{EVENTS_MAX, FRAME_LEN_MIN};
 use crate::config::{Crossing, Mode, Role, StationConfig, StationId};
+use crate::diagnosis::Unopened;
 use crate::egress::EgressQueue;
 use crate::error::ConfigError;
 use crate::ingress::IngressQueue;
-use crate::inspect::Inspection;
+use crate::inspect::{Inspection, PathView, PeerView};
+use crate::path_mtu::FrameLens;
 use crate::session::{Group, Joined, Opening};
 use crate::stats::Stats;
-use crate::wire;
+use crate::wire::{self, Kind};
 use endpoint::Endpoint;
 use helper_station::HelperStation;
 use pacer::Pacer;
+use path::Path;
 use plain::Plain;
 use tcpnc_endpoint::TcpNcEndpoint;
 use window_endpoint::WindowEndpoint;
@@ -103,6 +109,8 @@ pub struct Transmit<'a> {
     pub to: Destination,
     /// Its bytes, sealed.
     pub frame: &'a [u8],
+    /// It is to show whether a frame of its length passes, and must not be cut from a longer one.
+    pub probes: bool,
 }
 
 /// Something an operator wants to know.
@@ -125,6 +133,15 @@ pub enum Event {
         /// And here.
         ours: Crossing,
     },
+    /// Frames to the peer may be longer than before, or have to be shorter.
+    PathMtu {
+        /// The peer.
+        peer: StationId,
+        /// Longest frame, bytes.
+        frame_len: usize,
+        /// What [`Station::tunnel_mtu`] has become, bytes.
+        tunnel_mtu: usize,
+    },
     /// A peer has not been heard for [`crate::bounds::PEER_SILENT`].
     PeerSilent {
         /// The peer.
@@ -146,6 +163,7 @@ pub(crate) struct Shared {
     pub(crate) egress: EgressQueue,
     pub(crate) stats: Stats,
     pub(crate) pacer: Pacer,
+    pub(crate) path: Path,
     events: VecDeque<Event>,
     /// The frame being made, and the body of the frame being read.
     pub(crate) frame: Vec<u8>,
@@ -192,7 +210,7 @@ impl Station {
             _ => IngressQueue::fifo(config.ingress_packets),
         };
         let setting = (config.coding, config.crossing());
-        let group = Group::new(config.id, config.psk, &peers, setting, fork(), now);
+        let group = Group::new(config.id, config.psk.clone(), &peers, setting, fork(), now);
         let role = match config.role {
             Role::Endpoint { peer, .. } if config.coding.tcp_nc.is_some() => {
                 RoleState::TcpNc(Box::new(TcpNcEndpoint::new(&config, peer, fork())?))
@@ -215,6 +233,7 @@ impl Station {
             egress: EgressQueue::default(),
             stats: Stats::default(),
             pacer: Pacer::new(config.rate_bps),
+            path: Path::new(&config),
             events: VecDeque::new(),
             frame: Vec::new(),
             body: Vec::new(),
@@ -223,23 +242,92 @@ impl Station {
         Ok(Station { shared, role })
     }
 
-    /// The MTU to set on the TUN device, in bytes; 0 for a helper, which has none.
+    /// The MTU to set on the TUN device, in bytes; 0 for a helper, which has none. It changes with
+    /// [`Event::PathMtu`].
     pub fn tunnel_mtu(&self) -> usize {
-        let config = &self.shared.config;
-        match config.role {
-            Role::Endpoint { .. } if config.coding.tcp_nc.is_some() => {
-                TcpNcEndpoint::packet_len_max(config.frame_len_max)
+        self.tunnel_mtu_of(self.frame_len())
+    }
+
+    /// Shortest frame, in bytes, that carries a packet of this length; `None` if none does.
+    pub fn frame_len_for(&self, packet_len: usize) -> Option<usize> {
+        let longest = self.shared.config.frame_len_max;
+        (FRAME_LEN_MIN..=longest).find(|&len| self.tunnel_mtu_of(len) >= packet_len)
+    }
+
+    /// The tunnel's MTU with frames of this length.
+    fn tunnel_mtu_of(&self, frame_len: usize) -> usize {
+        let coding = &self.shared.config.coding;
+        match self.shared.config.role {
+            Role::Endpoint { .. } if coding.tcp_nc.is_some() => {
+                TcpNcEndpoint::packet_len_max(frame_len)
             }
             Role::Endpoint { .. } => {
                 // Nobody recodes a window: the frame's own tag is all that is needed.
-                let tag = match config.coding.mode {
+                let tag = match coding.mode {
                     Mode::Block => wire::END_TO_END_TAG_LEN,
                     Mode::Window => 0,
                 };
-                usize::from(config.coding.symbol_size) - wire::PACKET_PREFIX_LEN - tag
+                let symbol_len = self.shared.symbol_len_max(frame_len);
+                symbol_len.saturating_sub(wire::PACKET_PREFIX_LEN + tag)
             }
-            Role::Plain { .. } => Plain::packet_len_max(config.frame_len_max),
+            Role::Plain { .. } => Plain::packet_len_max(frame_len),
             Role::Helper { .. } => 0,
+        }
+    }
+
+    // ---- the path's MTU -----------------------------------------------------------------------
+
+    /// Looks for the longest frame that the path to the peer carries, by probes. Until it is found,
+    /// frames are no longer than `lens.base`. Not for a helper.
+    pub fn find_path_mtu(&mut self, now: Time, lens: FrameLens) {
+        if !matches!(self.role, RoleState::Helper(_)) {
+            self.shared.path.search(lens);
+            if self.shared.path.update() {
+                self.limit_symbols(now);
+            }
+        }
+    }
+
+    /// Frames longer than this many bytes are refused by the interface, or no longer are.
+    pub fn limit_frames(&mut self, now: Time, len: usize) {
+        self.shared.path.limit(now, len.min(self.shared.config.frame_len_max));
+        self.follow_path(now);
+    }
+
+    /// Frames take another path from here on: what was found out about its MTU is looked into.
+    pub fn note_path_changed(&mut self, now: Time) {
+        self.shared.path.restart(now);
+        self.shared.group.hurry_hello(now);
+    }
+
+    /// A router says that frames are too long for the path. That is looked into, not believed.
+    pub fn note_too_long(&mut self, now: Time) {
+        self.shared.path.hint(now);
+    }
+
+    /// Longest frame to be sent to the peer, bytes.
+    pub fn frame_len(&self) -> usize {
+        self.shared.path.frame_len()
+    }
+
+    /// Lets everybody know what has been found out about the path.
+    fn follow_path(&mut self, now: Time) {
+        if self.shared.path.update() {
+            self.limit_symbols(now);
+            let (peer, frame_len) = (self.shared.path.peer, self.shared.path.frame_len());
+            let tunnel_mtu = self.tunnel_mtu();
+            self.shared.push_event(Event::PathMtu { peer, frame_len, tunnel_mtu });
+        }
+    }
+
+    /// Source symbols are as long from here on as a frame has room for.
+    fn limit_symbols(&mut self, now: Time) {
+        let shared = &mut self.shared;
+        let symbol_len_max = shared.symbol_len_max(shared.path.frame_len());
+        match &mut self.role {
+            RoleState::Endpoint(role) => role.limit_symbols(symbol_len_max),
+            RoleState::Window(role) => role.limit_symbols(shared, now, symbol_len_max),
+            RoleState::Plain(_) | RoleState::TcpNc(_) | RoleState::Helper(_) => {}
         }
     }
 
@@ -253,6 +341,7 @@ impl Station {
         if packet.is_empty() || len > max {
             shared.stats.packets_refused += 1;
             return if len > max {
+                shared.tell_too_big(now, packet, max);
                 PacketOutcome::TooLong { len, max }
             } else {
                 PacketOutcome::Empty
@@ -260,14 +349,14 @@ impl Station {
         }
         if let RoleState::TcpNc(role) = &mut self.role {
             role.handle_packet(shared, now, packet);
-            shared.stats.packets_accepted += 1;
+            shared.stats.note_accepted(len);
             return PacketOutcome::Accepted;
         }
         if !shared.ingress.push(now, packet, &mut shared.stats) {
             shared.stats.packets_dropped_ingress += 1;
             return PacketOutcome::QueueFull;
         }
-        shared.stats.packets_accepted += 1;
+        shared.stats.note_accepted(len);
         PacketOutcome::Accepted
     }
 
@@ -280,6 +369,9 @@ impl Station {
             Opening::Frame(opened) => {
                 shared.stats.frames_accepted += 1;
                 let understood = match &mut self.role {
+                    _ if opened.header.kind == Kind::Probe => {
+                        shared.path.handle_body(now, opened, &body, frame.len())
+                    }
                     RoleState::Endpoint(role) => role.handle_body(shared, now, opened, &body),
                     RoleState::Helper(role) => role.handle_body(shared, now, opened, &body),
                     RoleState::Plain(role) => role.handle_body(shared, opened, &body),
@@ -308,6 +400,7 @@ impl Station {
             refused => FrameOutcome::Rejected(self.shared.count_refused(&refused)),
         };
         self.shared.body = body;
+        self.follow_path(now);
         outcome
     }
 
@@ -331,6 +424,7 @@ impl Station {
             shared.push_event(Event::PeerSilent { peer });
         }
         shared.ingress.handle_timeout(now);
+        shared.path.handle_timeout(now);
         match &mut self.role {
             RoleState::Endpoint(role) => role.handle_timeout(shared, now),
             RoleState::Helper(role) => role.handle_timeout(now),
@@ -338,6 +432,7 @@ impl Station {
             RoleState::Window(role) => role.handle_timeout(shared, now),
             RoleState::Plain(_) => {}
         }
+        self.follow_path(now);
     }
 
     /// The next frame, made now; `None` when there is nothing to send before the next input or
@@ -345,9 +440,15 @@ impl Station {
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit<'_>> {
         let shared = &mut self.shared;
         shared.pacer.begin_poll();
+        let mut probes = false;
         let to = if shared.group.hello_due() <= now {
             self.write_hello(now);
             Destination::All
+        } else if shared.poll_path(now) {
+            let peer = shared.path.peer;
+            probes = true;
+            self.restart_session_if_new();
+            Destination::Station(peer)
         } else {
             match &mut self.role {
                 RoleState::Endpoint(role) => role.poll_transmit(shared, now)?,
@@ -361,7 +462,7 @@ impl Station {
         shared.stats.frames_sent += 1;
         shared.stats.bytes_sent += shared.frame.len() as u64;
         shared.pacer.note_sent(now, shared.frame.len());
-        Some(Transmit { to, frame: &shared.frame })
+        Some(Transmit { to, frame: &shared.frame, probes })
     }
 
     fn write_hello(&mut self, now: Time) {
@@ -373,7 +474,12 @@ impl Station {
         let shared = &mut self.shared;
         shared.group.write_hello(now, base, &mut shared.frame, shared.config.frame_len_min);
         shared.stats.control_frames_sent += 1;
-        if shared.group.next_counter() == 0 {
+        self.restart_session_if_new();
+    }
+
+    /// Frames are counted anew if the last one was the last of its session.
+    fn restart_session_if_new(&mut self) {
+        if self.shared.group.next_counter() == 0 {
             match &mut self.role {
                 RoleState::Endpoint(role) => role.restart_session(),
                 RoleState::Window(role) => role.restart_session(),
@@ -415,7 +521,8 @@ impl Station {
             RoleState::Plain(_) => None,
         };
         let (hello, pace) = (shared.group.hello_due(), shared.pacer.poll_timeout());
-        [Some(hello), role, pace, shared.ingress.poll_timeout()].into_iter().flatten().min()
+        let path = shared.path.poll_timeout().filter(|_| shared.group.is_up(shared.path.peer));
+        [Some(hello), role, pace, path, shared.ingress.poll_timeout()].into_iter().flatten().min()
     }
 
     /// Counters since the start.
@@ -451,6 +558,44 @@ impl Station {
         view
     }
 
+    /// The neighbours, in the order of the configuration's role.
+    pub fn peers(&self) -> Vec<PeerView> {
+        self.shared.group.inspect()
+    }
+
+    /// The queue and the round trip of this station's own flow, for those who ask now and then.
+    pub fn path(&self, now: Time) -> PathView {
+        let round_trip = match &self.role {
+            RoleState::Endpoint(role) => role.round_trip(),
+            RoleState::Window(role) => role.round_trip(),
+            RoleState::Helper(_) | RoleState::Plain(_) | RoleState::TcpNc(_) => None,
+        };
+        PathView { queue: self.shared.ingress.view(now), round_trip }
+    }
+
+    /// What a frame that was rejected shows all the same. It derives a key for a HELLO, so ask for
+    /// few of them.
+    pub fn examine(&self, frame: &[u8]) -> Unopened {
+        self.shared.group.examine(frame)
+    }
+
+    /// Paces frames from here on at so many bits per second; `None`: as the mode finds out, or as
+    /// fast as the underlay takes them.
+    pub fn set_rate_bps(&mut self, rate_bps: Option<u64>) {
+        let shared = &mut self.shared;
+        shared.config.rate_bps = rate_bps;
+        shared.stats.rate_bps = None;
+        shared.pacer.set_configured(rate_bps);
+        if let RoleState::Window(role) = &self.role {
+            role.set_rate(shared);
+        }
+    }
+
+    /// Says HELLO soon, whatever the peers have heard: one of them may be elsewhere now.
+    pub fn greet(&mut self, now: Time) {
+        self.shared.group.hurry_hello(now);
+    }
+
     /// Whether frames can be exchanged with this peer.
     pub fn is_up(&self, peer: StationId) -> bool {
         self.shared.group.is_up(peer)
@@ -472,6 +617,13 @@ impl Shared {
         };
         *counter += 1;
         rejection
+    }
+
+    /// Longest source symbol that a frame of this length has room for, bytes.
+    fn symbol_len_max(&self, frame_len: usize) -> usize {
+        let (coding, recoded) = (&self.config.coding, self.config.role.is_recoded());
+        let fits = wire::symbol_size_max(frame_len, coding, recoded);
+        fits.min(usize::from(coding.symbol_size))
     }
 
     fn push_event(&mut self, event: Event) {

@@ -1,102 +1,168 @@
 //! Counters of a station: what operators watch and experiments record.
 
-use serde::Serialize;
+/// A struct of counters, and a list of their names with what their comments say: whoever shows a
+/// counter shows its description, and there is one home for both.
+#[macro_export]
+macro_rules! counters {
+    (
+        $(#[$outer:meta])*
+        $visibility:vis struct $name:ident {
+            $($(#[doc = $doc:literal])+ $field_visibility:vis $field:ident: $type:ty,)*
+        }
+    ) => {
+        $(#[$outer])*
+        $visibility struct $name {
+            $($(#[doc = $doc])+ $field_visibility $field: $type,)*
+        }
 
-/// Counters since the station started. Frames are what the underlay carries, packets what the
-/// hosts send, symbols what the code combines.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Stats {
-    /// Packets taken from the host.
-    pub packets_accepted: u64,
-    /// Packets refused because the ingress queue was full.
-    pub packets_dropped_ingress: u64,
-    /// Packets dropped at ingress to tell their flow of congestion.
-    pub packets_dropped_codel: u64,
-    /// Packets marked at ingress to tell their flow of congestion.
-    pub packets_marked: u64,
-    /// Acknowledgements of TCP delivered with a shorter window, in window mode.
-    pub windows_clamped: u64,
-    /// Acknowledgements made to tell a sender of a longer window.
-    pub window_updates_sent: u64,
-    /// Times the rate was lowered to see whether the queue on the way is this station's own.
-    pub rate_drains: u64,
-    /// Times it was somebody else's, so that the rate began, or went on, to hold its share beside
-    /// whoever fills it.
-    pub rate_competitions: u64,
-    /// Times the rate was lowered to see whether a short queue is one, or the way has become
-    /// longer.
-    pub rate_probes: u64,
-    /// Packets refused because they are longer than the tunnel's MTU, or empty.
-    pub packets_refused: u64,
-    /// Packets sent with their headers as differences, in window mode.
-    pub packets_compressed: u64,
-    /// Such packets received that could not be made whole: what they differ from was given up.
-    pub packets_not_expanded: u64,
-    /// Packets handed to the host.
-    pub packets_delivered: u64,
-    /// Bytes of those packets.
-    pub bytes_delivered: u64,
-    /// Sender side: packets in blocks given up before the decoder had them; in window mode, in
-    /// symbols let go of that were not known to have come.
-    pub packets_given_up: u64,
-    /// Receiver side: source symbols passed over because their deadline ran out.
-    pub symbols_given_up: u64,
-    /// Blocks opened by the encoder.
-    pub blocks_opened: u64,
-    /// Blocks the decoder acknowledged in full.
-    pub blocks_acknowledged: u64,
-    /// Blocks the encoder gave up.
-    pub blocks_given_up: u64,
-    /// Source symbols added to blocks by the encoder.
-    pub symbols_added: u64,
-    /// Source symbols sent uncoded.
-    pub source_frames_sent: u64,
-    /// Source symbols sent again, in window mode.
-    pub copies_sent: u64,
-    /// Coded symbols sent by the encoder.
-    pub coded_frames_sent: u64,
-    /// Recoded symbols sent by the helper.
-    pub recoded_frames_sent: u64,
-    /// Times the encoder waited for an acknowledgement in vain.
-    pub encoder_timeouts: u64,
-    /// Acknowledgement frames sent on their own.
-    pub ack_frames_sent: u64,
-    /// Acknowledgements sent at the end of another frame.
-    pub acks_piggybacked: u64,
-    /// Handshake and report frames sent.
-    pub control_frames_sent: u64,
-    /// All frames sent.
-    pub frames_sent: u64,
-    /// Bytes of all frames sent.
-    pub bytes_sent: u64,
-    /// Frames that opened.
-    pub frames_accepted: u64,
-    /// Symbols received that raised a rank.
-    pub symbols_innovative: u64,
-    /// Symbols received that did not.
-    pub symbols_dependent: u64,
-    /// Symbols received for blocks that were already finished.
-    pub symbols_late: u64,
-    /// Symbols whose index or length cannot be: the peer has other parameters than it said.
-    pub symbols_refused: u64,
-    /// Frames that did not open: garbage, a wrong key, bit errors, another wire version.
-    pub frames_rejected: u64,
-    /// Frames that opened but were heard before.
-    pub frames_replayed: u64,
-    /// Frames under a session that has not answered a challenge.
-    pub frames_unknown_session: u64,
-    /// Sessions accepted from peers.
-    pub sessions_accepted: u64,
-    /// Window mode: rate at which frames may go as of the last feedback, low while a queue is
-    /// looked at, bits per second of frame bytes; `None` before feedback, or with a rate of its own
-    /// in the configuration.
-    pub rate_bps: Option<u64>,
-    /// Window mode: both ways share the air, as told or found out.
-    pub shares_air: bool,
-    /// Latest estimate of e1, e2, e3 for what this station sends (a helper: for either flow).
-    pub erasure_ratio_e1: f64,
-    /// See `erasure_ratio_e1`.
-    pub erasure_ratio_e2: f64,
-    /// See `erasure_ratio_e1`.
-    pub erasure_ratio_e3: f64,
+        impl $name {
+            /// Name and description of each counter, in the order of the fields.
+            pub const DESCRIPTIONS: &'static [(&'static str, &'static str)] =
+                &[$((stringify!($field), concat!($($doc),+).trim_ascii()),)*];
+        }
+    };
+}
+
+counters! {
+    /// Counters since the station started. Frames are what the underlay carries, packets what the
+    /// hosts send, symbols what the code combines.
+    #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+    pub struct Stats {
+        /// Packets taken from the host.
+        pub packets_accepted: u64,
+        /// Bytes of the packets taken from the host.
+        pub bytes_accepted: u64,
+        /// Packets refused because the ingress queue was full.
+        pub packets_dropped_ingress: u64,
+        /// Packets dropped at ingress to signal congestion to their flow.
+        pub packets_dropped_codel: u64,
+        /// Packets marked at ingress (ECN) to signal congestion to their flow.
+        pub packets_marked: u64,
+        /// Window mode: acknowledgements of TCP delivered with a shorter receive window.
+        pub windows_clamped: u64,
+        /// Acknowledgements made to offer a TCP sender a longer window.
+        pub window_updates_sent: u64,
+        /// Times the rate was lowered to see whether the queue on the path is this station's own.
+        pub rate_drains: u64,
+        /// Times another flow filled the queue on the path, so that the rate entered, or stayed in,
+        /// competitive mode.
+        pub rate_competitions: u64,
+        /// Times the rate was lowered to see whether there is a short queue, or the path has become
+        /// longer.
+        pub rate_probes: u64,
+        /// Packets refused because they are longer than the tunnel's MTU, or empty.
+        pub packets_refused: u64,
+        /// Window mode: packets sent with compressed headers.
+        pub packets_compressed: u64,
+        /// Packets received with compressed headers that could not be restored: the packet that
+        /// they refer to was given up.
+        pub packets_not_expanded: u64,
+        /// Packets handed to the host.
+        pub packets_delivered: u64,
+        /// Bytes of the packets handed to the host.
+        pub bytes_delivered: u64,
+        /// Sender: packets in blocks given up before the decoder had them; in window mode, in
+        /// symbols dropped before they were acknowledged.
+        pub packets_given_up: u64,
+        /// Receiver: source symbols skipped because their deadline ran out, or because the sender
+        /// gave them up.
+        pub symbols_given_up: u64,
+        /// Receiver: losses repaired, which are innovative symbols that came as coded or recoded
+        /// ones or, in window mode, behind later ones.
+        pub symbols_repaired: u64,
+        /// Blocks opened by the encoder.
+        pub blocks_opened: u64,
+        /// Blocks the decoder acknowledged in full.
+        pub blocks_acknowledged: u64,
+        /// Blocks the encoder gave up.
+        pub blocks_given_up: u64,
+        /// Source symbols added to blocks by the encoder.
+        pub symbols_added: u64,
+        /// Source symbols sent uncoded, for the first time.
+        pub source_frames_sent: u64,
+        /// Window mode: source symbols sent again.
+        pub copies_sent: u64,
+        /// Coded symbols sent by the encoder.
+        pub coded_frames_sent: u64,
+        /// Recoded symbols sent by the helper.
+        pub recoded_frames_sent: u64,
+        /// Window mode: symbols sent that the receiver reported as spurious: it lacked nothing that
+        /// they could have repaired.
+        pub repairs_spurious: u64,
+        /// Times the encoder's timer for an acknowledgement expired.
+        pub encoder_timeouts: u64,
+        /// Acknowledgement frames sent on their own.
+        pub ack_frames_sent: u64,
+        /// Acknowledgements piggybacked on other frames.
+        pub acks_piggybacked: u64,
+        /// Handshake and report frames sent.
+        pub control_frames_sent: u64,
+        /// Probes of the path's MTU sent.
+        pub path_probes_sent: u64,
+        /// Messages to the host that a packet is longer than the tunnel's MTU.
+        pub too_big_told: u64,
+        /// All frames sent.
+        pub frames_sent: u64,
+        /// Bytes of all frames sent, without the underlay's headers.
+        pub bytes_sent: u64,
+        /// Frames that opened.
+        pub frames_accepted: u64,
+        /// Symbols received that raised a rank.
+        pub symbols_innovative: u64,
+        /// Symbols received that did not raise a rank.
+        pub symbols_dependent: u64,
+        /// Symbols received for blocks that were already finished.
+        pub symbols_late: u64,
+        /// Symbols whose index or length cannot be: the peer has other parameters than it
+        /// announced.
+        pub symbols_refused: u64,
+        /// Frames that did not open: garbage, another key, bit errors, another wire version.
+        pub frames_rejected: u64,
+        /// Frames that opened but were heard before.
+        pub frames_replayed: u64,
+        /// Frames under a session that has not answered a challenge.
+        pub frames_unknown_session: u64,
+        /// Sessions accepted from peers.
+        pub sessions_accepted: u64,
+        /// Window mode: rate at which frames may go as of the last feedback, low while a queue is
+        /// looked at, bits per second of frame bytes; none before feedback, or with a rate of its
+        /// own in the configuration.
+        pub rate_bps: Option<u64>,
+        /// Window mode: both directions share the channel, as configured or found out.
+        pub half_duplex: bool,
+        /// Latest estimate of e1, the erasure ratio encoder to helper, for what this station sends
+        /// (a helper: for either flow).
+        pub erasure_ratio_e1: f64,
+        /// The same of e2, helper to decoder.
+        pub erasure_ratio_e2: f64,
+        /// The same of e3, encoder to decoder.
+        pub erasure_ratio_e3: f64,
+    }
+}
+
+impl Stats {
+    /// A packet of so many bytes was taken from the host.
+    pub(crate) fn note_accepted(&mut self, len: usize) {
+        self.packets_accepted += 1;
+        self.bytes_accepted += len as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counter_has_a_description_of_its_own() {
+        let debug = format!("{:?}", Stats::default());
+        for (name, text) in Stats::DESCRIPTIONS {
+            assert!(debug.contains(&format!("{name}: ")), "{name}");
+            assert!(
+                text.len() > 10 && text.ends_with('.') && !text.contains("  "),
+                "{name}: {text}"
+            );
+        }
+        let fields = debug.matches(": ").count();
+        assert_eq!(Stats::DESCRIPTIONS.len(), fields);
+    }
 }

@@ -49,23 +49,40 @@ pub(crate) fn packet_len_in_symbol(packet: &[u8]) -> usize {
     PACKET_PREFIX_LEN + packet.len()
 }
 
-/// Moves packets from the queue into `symbol`, one at least if there is one, and as many as fit
-/// into `len_max` bytes as they are; returns how many. With `contexts`, headers of what goes in
+/// How much a symbol may hold.
+#[derive(Clone, Copy)]
+pub(crate) struct Room {
+    /// Bytes of the symbol.
+    pub(crate) len_max: usize,
+    /// Packets.
+    pub(crate) packets_max: u16,
+}
+
+/// Moves packets from the queue into `symbol`, as many as there is room for as they are;
+/// returns how many. One that does not fit by itself was taken before the path became shorter, and
+/// is dropped. With `contexts`, headers of what goes in
 /// order are sent as differences where that serves.
 pub(crate) fn fill(
     now: Time,
     ingress: &mut IngressQueue,
-    len_max: usize,
+    room: Room,
     delivery: Delivery,
     mut contexts: Option<&mut Contexts>,
     symbol: &mut Vec<u8>,
     stats: &mut Stats,
 ) -> u16 {
     let mut packets = 0;
-    while let Some(bytes) = ingress.front(now, stats) {
+    while packets < room.packets_max
+        && let Some(bytes) = ingress.front(now, stats)
+    {
         let len = symbol.len() + packet_len_in_symbol(bytes);
-        if packets > 0 && len > len_max {
-            break;
+        if len > room.len_max {
+            if packets > 0 {
+                break;
+            }
+            ingress.pop();
+            stats.packets_refused += 1;
+            continue;
         }
         let packet = Packet::verbatim(bytes, needs_order(bytes, delivery));
         match contexts.as_deref_mut().filter(|_| packet.in_order) {
@@ -183,6 +200,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(corridor_testing::cases!(256))]
+
         #[test]
         fn packets_come_back_whatever_zeros_follow(
             sent in proptest::collection::vec(

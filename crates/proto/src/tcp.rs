@@ -352,12 +352,12 @@ fn write_checksum(tcp: &mut [u8], from: IpAddr, to: IpAddr) {
 }
 
 /// The sum of the 16-bit words of RFC 1071, not yet folded.
-fn sum(bytes: &[u8]) -> u64 {
+pub(crate) fn sum(bytes: &[u8]) -> u64 {
     let words = bytes.chunks(2);
     words.map(|word| u64::from(word[0]) << 8 | u64::from(*word.get(1).unwrap_or(&0))).sum()
 }
 
-fn folded(mut sum: u64) -> u16 {
+pub(crate) fn folded(mut sum: u64) -> u16 {
     while sum > 0xFFFF {
         sum = (sum & 0xFFFF) + (sum >> 16);
     }
@@ -385,6 +385,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(corridor_testing::cases!(256))]
+
         #[test]
         fn packets_are_read_as_others_read_them(
             v6: bool,

@@ -6,6 +6,7 @@ use corridor_codec::Field;
 
 use crate::bounds::UNSEALER_SESSIONS_MAX;
 use crate::config::StationId;
+use crate::psk::Psk;
 use crate::seal::SessionKey;
 use crate::wire::{HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, Kind, Random128, Reader, TAG_LEN};
 
@@ -14,7 +15,7 @@ use crate::wire::{HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, Kind, Random128, R
 /// Unlike a station it takes no part: it accepts every session that it hears greet, has no replay
 /// window, and changes nothing. A frame of a session whose HELLO it has not heard stays sealed.
 pub struct Unsealer {
-    psk: [u8; 32],
+    psk: Psk,
     /// The newest first.
     sessions: VecDeque<Session>,
     body: Vec<u8>,
@@ -30,8 +31,8 @@ struct Session {
 
 impl Unsealer {
     /// For frames sealed under this group's secret.
-    pub fn new(psk: [u8; 32]) -> Self {
-        Unsealer { psk, sessions: VecDeque::new(), body: Vec::new() }
+    pub fn new(psk: impl Into<Psk>) -> Self {
+        Unsealer { psk: psk.into(), sessions: VecDeque::new(), body: Vec::new() }
     }
 
     /// Opens a frame into `out` (replaced): the same bytes at the same places, the body in clear,
@@ -102,7 +103,7 @@ mod tests {
             let config = StationConfig {
                 id: StationId(id),
                 role: Role::Endpoint { peer: StationId(peer), helper: None },
-                psk: [7; 32],
+                psk: [7; 32].into(),
                 coding: CodingParams::default(),
                 link_errors: LinkErrors::Measured,
                 ingress_packets: 100,

@@ -6,14 +6,18 @@
 
 mod belief;
 mod bulk;
+mod delivered;
 pub(crate) mod headers;
 #[cfg(test)]
 mod headers_tests;
 mod losses;
+mod min_filter;
 mod needs;
 mod prefix;
 mod probes;
 mod rate;
+#[cfg(test)]
+mod rate_study;
 #[cfg(test)]
 mod rate_tests;
 pub(crate) mod receiver;
@@ -26,3 +30,4 @@ mod sender_tests;
 mod sent;
 mod sharing;
 mod sources;
+mod spread;

@@ -1,4 +1,4 @@
-//! The wire format, version 1: what a frame looks like, in bytes.
+//! The wire format, version 2: what a frame looks like, in bytes.
 //!
 //! ```text
 //!  0        1        3            7                                             len-16    len
@@ -17,12 +17,14 @@
 //! symbol holds packets, each behind its length (2), and, when sealed end to end,
 //! [`END_TO_END_TAG_LEN`] bytes of tag: 38 bytes in all beyond the Ethernet header.
 
+mod probe;
 mod window;
 
 use core::num::NonZeroU16;
 
 use corridor_codec::Field;
 
+pub use probe::{Echo, ProbeBody};
 pub use window::{
     WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WINDOW_SYMBOL_LEN, WindowAck, WindowForm, WindowSymbol,
 };
@@ -31,7 +33,7 @@ use crate::bounds::{ACK_BLOCKS_MAX, FRAME_LEN_MAX, PEERS_MAX, SYMBOL_SIZE_MIN};
 use crate::config::{CodingParams, Crossing, Mode, StationId};
 
 /// Version of everything on this page.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// Bytes of the header in clear.
 pub const HEADER_LEN: usize = 7;
 /// Bytes of the AEAD tag at the end of every frame.
@@ -75,6 +77,8 @@ pub enum Kind {
     Window,
     /// Feedback about a sliding window.
     WindowAck,
+    /// A probe of the path's MTU, or echoes of such probes.
+    Probe,
 }
 
 impl Kind {
@@ -87,6 +91,7 @@ impl Kind {
             Kind::Plain => 4,
             Kind::Window => 5,
             Kind::WindowAck => 6,
+            Kind::Probe => 7,
         }
     }
 
@@ -99,6 +104,7 @@ impl Kind {
             Kind::Plain,
             Kind::Window,
             Kind::WindowAck,
+            Kind::Probe,
         ]
         .into_iter()
         .find(|kind| kind.code() == code)
@@ -121,6 +127,11 @@ pub struct Header {
     pub session_tag: u16,
     /// Number of the frame within the session, from 0.
     pub counter: u32,
+}
+
+/// The version that a frame says it is of, 0 to 15; `None` if it is too short for any version.
+pub fn version(frame: &[u8]) -> Option<u8> {
+    frame.first().filter(|_| frame.len() >= HEADER_LEN + TAG_LEN).map(|first| first >> 4)
 }
 
 impl Header {
@@ -603,7 +614,7 @@ mod tests {
 
     #[test]
     fn feedback_rides_on_symbols_and_on_nothing_else() {
-        for code in 0..7 {
+        for code in 0..8 {
             let kind = Kind::from_code(code).unwrap();
             let header = Header { kind, has_ack: true, session_tag: 1, counter: 2 };
             let mut frame = Vec::new();
@@ -677,12 +688,15 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(corridor_testing::cases!(256))]
+
         #[test]
         fn no_parser_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = Header::parse(&bytes);
             let _ = Ack::parse(&bytes);
             let _ = Report::parse(&bytes);
             let _ = Hello::parse(&bytes);
+            let _ = ProbeBody::parse(&bytes);
             let _ = Enc::parse(&bytes, |_| Some(Field::Gf256));
         }
 

@@ -4,6 +4,7 @@ use corridor_codec::{self as codec, Field, Outcome};
 use numpy::{PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray2};
 use numpy::{PyReadwriteArray1, PyUntypedArrayMethods};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -43,6 +44,47 @@ pub(crate) fn same_rows(name: &str, given: usize, expected: usize) -> PyResult<(
         return Ok(());
     }
     Err(value(name, format!("{given} rows"), format!("{expected}, one for each of the others")))
+}
+
+/// What a coder holds, to be given to another: coding vectors, and payloads, a row for each.
+pub(crate) type Held<'py> = (Bound<'py, PyArray2<u8>>, Bound<'py, PyArray2<u8>>);
+/// Where a keystream is: its seed, and the number of its next word.
+pub(crate) type Keystream<'py> = (Bound<'py, PyBytes>, u128);
+
+/// Arrays of `rows` of these widths; `each` calls what it is given with every vector and payload.
+pub(crate) fn held<'py>(
+    py: Python<'py>,
+    rows: usize,
+    (vector_bytes, symbol_bytes): (usize, usize),
+    each: impl FnOnce(&mut dyn FnMut(&[u8], &[u8])),
+) -> PyResult<Held<'py>> {
+    // Chunks of an empty array have to have a length all the same.
+    let (vectors, payloads) = (
+        PyArray2::zeros(py, [rows, vector_bytes.max(1)], false),
+        PyArray2::zeros(py, [rows, symbol_bytes], false),
+    );
+    let (mut to_vectors, mut to_payloads) = (vectors.readwrite(), payloads.readwrite());
+    let mut places = bytes_mut("vectors", &mut to_vectors)?
+        .chunks_exact_mut(vector_bytes.max(1))
+        .zip(bytes_mut("payloads", &mut to_payloads)?.chunks_exact_mut(symbol_bytes));
+    each(&mut |vector, payload| {
+        if let Some((to_vector, to_payload)) = places.next() {
+            to_vector.copy_from_slice(vector);
+            to_payload[..payload.len()].copy_from_slice(payload);
+        }
+    });
+    drop((to_vectors, to_payloads));
+    Ok((vectors, payloads))
+}
+
+pub(crate) fn keystream<'py>(py: Python<'py>, rng: &ChaCha8Rng) -> Keystream<'py> {
+    (PyBytes::new(py, &rng.get_seed()), rng.get_word_pos())
+}
+
+pub(crate) fn keystream_at(seed: [u8; 32], position: u128) -> ChaCha8Rng {
+    let mut rng = ChaCha8Rng::from_seed(seed);
+    rng.set_word_pos(position);
+    rng
 }
 
 /// Bytes of a coding vector over `count` symbols.
@@ -109,6 +151,11 @@ impl BlockEncoder {
         Ok(())
     }
 
+    /// Source symbol `index`, if there is one.
+    fn symbol<'py>(&self, py: Python<'py>, index: usize) -> Option<Bound<'py, PyBytes>> {
+        self.0.symbol(index).map(|symbol| PyBytes::new(py, symbol))
+    }
+
     #[getter]
     fn count(&self) -> usize {
         self.0.count()
@@ -159,6 +206,27 @@ impl Recoder {
         let recoded = recoded.ok_or_else(|| value("rank", self.inner.rank(), "1 or more"))?;
         rows.iter_mut().for_each(|row| row[recoded.len..].fill(0));
         Ok(())
+    }
+
+    /// What is held, in order of arrival; vectors cover `known_count` symbols.
+    fn held<'py>(&self, py: Python<'py>) -> PyResult<Held<'py>> {
+        let vector_bytes = self.inner.field().vector_len_bytes(self.inner.known_count());
+        let widths = (vector_bytes, self.inner.symbol_size_max());
+        held(py, self.inner.rank(), widths, |see| self.inner.each_held(see))
+    }
+
+    /// Where the keystream of combinations is.
+    fn keystream<'py>(&self, py: Python<'py>) -> Keystream<'py> {
+        keystream(py, &self.rng)
+    }
+
+    fn seek_keystream(&mut self, seed: [u8; 32], position: u128) {
+        self.rng = keystream_at(seed, position);
+    }
+
+    /// Combinations are drawn from another keystream from now on.
+    fn reseed(&mut self, seed: u64) {
+        self.rng = ChaCha8Rng::seed_from_u64(seed);
     }
 
     #[getter]
@@ -232,6 +300,28 @@ impl BlockDecoder {
             rest.fill(0);
         }
         Ok(())
+    }
+
+    /// Source symbol `index`, once decoded; it may lack zeros at its end.
+    fn symbol<'py>(&self, py: Python<'py>, index: usize) -> Option<Bound<'py, PyBytes>> {
+        self.0.symbol(index).map(|symbol| PyBytes::new(py, symbol))
+    }
+
+    /// What is held; vectors cover `known_count` symbols.
+    fn held<'py>(&self, py: Python<'py>) -> PyResult<Held<'py>> {
+        let vector_bytes = self.0.field().vector_len_bytes(self.0.known_count());
+        let widths = (vector_bytes, self.0.symbol_size_max());
+        held(py, self.0.rank(), widths, |see| self.0.each_held(see))
+    }
+
+    #[getter]
+    fn known_count(&self) -> usize {
+        self.0.known_count()
+    }
+
+    #[getter]
+    fn decoded_count(&self) -> usize {
+        self.0.decoded_count()
     }
 
     #[getter]

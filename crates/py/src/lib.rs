@@ -1,8 +1,8 @@
 //! What the Python package `corridor` calls: conversion only.
 //!
-//! Arrays are numpy's own memory on both sides of the border, never lists or `bytes`. Shapes and
-//! defaults are the package's matter; what is wrong all the same is a `ValueError` that says which
-//! argument, what it is, and what was expected.
+//! Arrays are numpy's own memory on both sides of the border, never lists; single symbols come out
+//! as `bytes`. Shapes and defaults are the package's matter; what is wrong all the same is a
+//! `ValueError` that says which argument, what it is, and what was expected.
 
 mod budget;
 mod codec;
@@ -22,6 +22,9 @@ mod _native {
     #[pymodule_export]
     use super::window::{WindowDecoder, WindowEncoder, expand_repair_keys, expand_seeds};
 
+    /// Version of the package, which is that of the workspace.
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
     /// Hash of the simulator's sources: equal hashes, equal results.
     #[pymodule_export]
     const CODE_VERSION: &str = corridor_sim::CODE_VERSION;

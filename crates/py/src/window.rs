@@ -4,10 +4,12 @@ use corridor_codec::{self as codec, Coefficients, Density, Field, WindowOutcome}
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadwriteArray1};
 use numpy::{PyReadwriteArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-use crate::codec::{Flags, Rows, RowsMut, bytes, bytes_mut, field, same_rows, width};
+use crate::codec::{Flags, Held, Keystream, Rows, RowsMut};
+use crate::codec::{bytes, bytes_mut, field, held, keystream, keystream_at, same_rows, width};
 use crate::error::{refused, value};
 
 type Ids<'py> = PyReadonlyArray1<'py, u64>;
@@ -126,6 +128,11 @@ impl WindowEncoder {
 
     fn advance_to(&mut self, to: u64) {
         self.0.advance_to(to);
+    }
+
+    /// Source symbol of that id, if the window has it.
+    fn symbol<'py>(&self, py: Python<'py>, symbol_id: u64) -> Option<Bound<'py, PyBytes>> {
+        self.0.symbol(symbol_id).map(|symbol| PyBytes::new(py, symbol))
     }
 
     #[getter]
@@ -260,8 +267,41 @@ impl WindowDecoder {
         PyArray1::from_iter(py, core::iter::from_fn(|| self.inner.poll_decoded()))
     }
 
+    /// The same without asking for them.
+    fn unpolled<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
+        let mut copy = self.inner.clone();
+        PyArray1::from_iter(py, core::iter::from_fn(|| copy.poll_decoded()))
+    }
+
     fn advance_to(&mut self, to: u64) -> u64 {
         self.inner.advance_to(to)
+    }
+
+    /// Source symbol of that id, once decoded and in the window; it may lack zeros at its end.
+    fn symbol<'py>(&self, py: Python<'py>, symbol_id: u64) -> Option<Bound<'py, PyBytes>> {
+        self.inner.symbol(symbol_id).map(|symbol| PyBytes::new(py, symbol))
+    }
+
+    /// Coded symbols that are not used up; vectors cover the window.
+    fn held<'py>(&self, py: Python<'py>) -> PyResult<Held<'py>> {
+        let count = (self.inner.end() - self.inner.base()) as usize;
+        let rows = self.inner.rank() - self.inner.decoded_count();
+        let widths = (self.inner.field().vector_len_bytes(count), self.inner.symbol_size_max());
+        held(py, rows, widths, |see| self.inner.each_coded(see))
+    }
+
+    /// Where the keystream of combinations is.
+    fn keystream<'py>(&self, py: Python<'py>) -> Keystream<'py> {
+        keystream(py, &self.rng)
+    }
+
+    fn seek_keystream(&mut self, seed: [u8; 32], position: u128) {
+        self.rng = keystream_at(seed, position);
+    }
+
+    /// Combinations are drawn from another keystream from now on.
+    fn reseed(&mut self, seed: u64) {
+        self.rng = ChaCha8Rng::seed_from_u64(seed);
     }
 
     #[getter]

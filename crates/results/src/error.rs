@@ -22,6 +22,18 @@ pub enum ResultsError {
         /// The journal.
         path: PathBuf,
     },
+    /// Parquet is left out of this build.
+    #[error(
+        "cannot {verb} {}: this build has no Parquet: \
+         expected one by `cargo build --release --package corridor --features parquet`",
+        path.display()
+    )]
+    NoParquet {
+        /// Read or write.
+        verb: &'static str,
+        /// The file.
+        path: PathBuf,
+    },
     /// Not a file of results.
     #[error("{}: expected results of `corridor sim run`: {what}", path.display())]
     Format {

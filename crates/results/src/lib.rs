@@ -4,6 +4,7 @@
 //! - [`Schedule`] says which replication of which point is next, and when a point has enough.
 //! - [`Journal`] keeps every finished replication, so that an interruption loses none.
 //! - [`write_parquet`] and [`read_parquet`]: one row for each replication, units with the columns.
+//!   They take the feature `parquet`, most of what this crate takes to build.
 //! - [`summarise`]: means with confidence intervals.
 //!
 //! Nothing here runs anything, and nothing depends on the order in which replications finish.
@@ -12,13 +13,24 @@
 mod error;
 mod estimate;
 mod journal;
+#[cfg(feature = "parquet")]
 mod parquet;
+#[cfg(not(feature = "parquet"))]
+#[path = "no_parquet.rs"]
+mod parquet;
+mod results;
 mod schedule;
 mod summary;
 
 pub use error::ResultsError;
 pub use estimate::Estimate;
 pub use journal::{JOURNAL_LINE_BYTES_MAX, Journal, Key, PointKey};
-pub use parquet::{Provenance, RESULT_BYTES_MAX, Results, read_parquet, write_parquet};
+#[cfg(feature = "parquet")]
+pub use parquet::RESULT_BYTES_MAX;
+pub use parquet::{read_parquet, write_parquet};
+pub use results::{Provenance, Results};
 pub use schedule::{Finished, Schedule, Task};
 pub use summary::{Group, Summary, summarise};
+
+/// Whether files of results can be written and read here: the feature `parquet`.
+pub const PARQUET: bool = cfg!(feature = "parquet");

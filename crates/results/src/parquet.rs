@@ -13,7 +13,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
-use corridor_scenario::{Column, Kind, Plan, Record, Role, SCHEMA_VERSION, Value};
+use corridor_scenario::{Column, Kind, Record, Role, Value};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
@@ -21,68 +21,12 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
 use crate::error::ResultsError;
+use crate::results::Results;
 
 /// Largest file of results that is read, bytes.
 pub const RESULT_BYTES_MAX: u64 = 4 << 30;
 /// Rows that are read at once.
 const BATCH_ROWS: usize = 8_192;
-
-/// Where results come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Provenance {
-    /// Commit of the code, or "unknown".
-    pub commit: String,
-    /// Hash of the sources that results depend on.
-    pub code_version: String,
-    /// Whether every point has the replications that the plan asks for.
-    pub complete: bool,
-}
-
-/// Results, as a file holds them.
-#[derive(Clone, Debug)]
-pub struct Results {
-    /// What a record holds.
-    pub columns: Vec<Column>,
-    /// Rows, by point and replication.
-    pub records: Vec<Record>,
-    /// Where they come from: names begin with `corridor.`.
-    pub metadata: Vec<(String, String)>,
-}
-
-impl Results {
-    /// Results of a plan.
-    pub fn new(plan: &Plan, records: Vec<Record>, provenance: &Provenance) -> Self {
-        let metadata = [
-            ("plan_name", plan.name.clone()),
-            ("plan", plan.text.clone()),
-            ("seed", plan.seed.to_string()),
-            ("commit", provenance.commit.clone()),
-            ("code_version", provenance.code_version.clone()),
-            ("schema_version", SCHEMA_VERSION.to_string()),
-            ("points", plan.points.len().to_string()),
-            ("replications", replications(plan)),
-            ("complete", provenance.complete.to_string()),
-        ];
-        let metadata = metadata.map(|(name, value)| (format!("corridor.{name}"), value)).into();
-        Results { columns: plan.columns().to_vec(), records, metadata }
-    }
-
-    /// A value of the metadata; the name goes without `corridor.`.
-    pub fn metadata(&self, name: &str) -> Option<&str> {
-        let mut all = self.metadata.iter();
-        all.find(|(key, _)| key.strip_prefix("corridor.") == Some(name)).map(|(_, v)| &v[..])
-    }
-}
-
-fn replications(plan: &Plan) -> String {
-    match &plan.replications {
-        corridor_scenario::Replications::Fixed(count) => count.to_string(),
-        corridor_scenario::Replications::Until(rule) => format!(
-            "{} to {}, until ci95_ratio of {} is at most {}",
-            rule.replications_min, rule.replications_max, rule.metric, rule.ci95_ratio
-        ),
-    }
-}
 
 /// Writes results; the file is there as a whole, or as it was before.
 ///
@@ -248,7 +192,9 @@ fn record(batch: &RecordBatch, columns: &[Column], row: usize) -> Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use corridor_scenario::Measures;
+    use corridor_scenario::{Measures, Plan};
+
+    use crate::results::Provenance;
 
     fn results() -> Results {
         let text = "name = 't'\nseed = 1\nmedium = { duplex = 'half', rate_bps = 12000000, \

@@ -6,7 +6,7 @@ use corridor_scenario::{Column, Role, Value, matches};
 
 use crate::error::ResultsError;
 use crate::estimate::Estimate;
-use crate::parquet::Results;
+use crate::results::Results;
 
 /// Means of some metrics, for each group of rows.
 #[derive(Clone, Debug)]

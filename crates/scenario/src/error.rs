@@ -1,21 +1,17 @@
-//! What can be wrong with a scenario file.
+//! What can be wrong with a scenario or a plan.
 
 use std::io;
 use std::path::PathBuf;
 
+use corridor_document::{Diagnostic, Document, Problem};
 use corridor_proto::ConfigError;
 
 /// A scenario that cannot be run: which field, what was given, what is expected.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// Not TOML, or not the fields of a scenario; `message` shows the place in the file.
-    #[error("{message}")]
-    Syntax {
-        /// Line of the file, from 1; `None` when the fault has no place (a field is missing).
-        line: Option<usize>,
-        /// What is wrong, several lines, with an excerpt of the file.
-        message: String,
-    },
+    /// Something in the file cannot be; says where.
+    #[error(transparent)]
+    File(Box<Diagnostic>),
     /// A value out of its range.
     #[error("{field} = {given}: expected {expected}")]
     Value {
@@ -26,10 +22,18 @@ pub enum ScenarioError {
         /// What would have been accepted.
         expected: String,
     },
+    /// A value that is not there.
+    #[error("{field} is missing: expected {expected}")]
+    Missing {
+        /// The field as the file spells it, runs counted from 0: `run[2].duration_s`.
+        field: String,
+        /// What would have been accepted.
+        expected: String,
+    },
     /// Coding parameters that the protocol refuses.
     #[error("run[{run}].{source}")]
     Coding {
-        /// The run, counted from 0.
+        /// The `[[run]]` table, counted from 0.
         run: usize,
         /// What the protocol says.
         source: ConfigError,
@@ -73,13 +77,64 @@ impl ScenarioError {
         }
     }
 
-    pub(crate) fn syntax(error: &toml::de::Error, text: &str) -> Self {
-        let line = error.span().map(|span| {
-            1 + text.as_bytes()[..span.start.min(text.len())]
-                .iter()
-                .filter(|&&b| b == b'\n')
-                .count()
-        });
-        ScenarioError::Syntax { line, message: error.to_string().trim_end().to_owned() }
+    pub(crate) fn missing(field: impl Into<String>, expected: impl Into<String>) -> Self {
+        ScenarioError::Missing { field: field.into(), expected: expected.into() }
     }
+
+    /// The same error with its place in the file, so far as it has none yet.
+    pub fn at(self, document: &Document) -> Self {
+        let problem = match self {
+            ScenarioError::File(_) | ScenarioError::Read { .. } => return self,
+            ScenarioError::Value { field, given, expected } => {
+                let path = place(document, &field, &given);
+                let spelled = document.given(&path).filter(|text| unquoted(text) == given);
+                let given = spelled.unwrap_or(&given);
+                Problem::new(path.clone(), format!("{field} = {given}: expected {expected}"))
+            }
+            ScenarioError::Missing { field, expected } => {
+                let path = place(document, &field, "");
+                Problem::new(path, format!("{field} is missing: expected {expected}"))
+            }
+            ScenarioError::Coding { run, source } => {
+                let path = place(document, &format!("run[{run}].{}", source.field), &source.given);
+                Problem::new(path, format!("run[{run}].{source}"))
+            }
+            other => Problem::new("", other.to_string()),
+        };
+        ScenarioError::File(document.locate(problem))
+    }
+}
+
+impl From<Box<Diagnostic>> for ScenarioError {
+    fn from(diagnostic: Box<Diagnostic>) -> Self {
+        ScenarioError::File(diagnostic)
+    }
+}
+
+/// The dotted path to where the file gives a field: in the lists of a sweep, in a list of its own,
+/// or as it is.
+fn place(document: &Document, field: &str, given: &str) -> String {
+    let swept = field.strip_prefix("sweep \"").and_then(|path| path.strip_suffix('"'));
+    let dotted = swept.unwrap_or(field).replace('[', ".").replace([']', '"'], "");
+    let is_given = |path: &String| document.given(path).is_some();
+    let sweeps = (0..).map(|index| format!("sweep.{index}")).take_while(is_given);
+    let in_sweep = sweeps.map(|sweep| format!("{sweep}.{dotted}")).find(is_given);
+    let path = in_sweep.unwrap_or(dotted);
+    let items = (0..).map(|index| format!("{path}.{index}")).take_while(is_given);
+    let is_it =
+        |item: &String| document.given(item).is_some_and(|text| is_same(unquoted(text), given));
+    items.into_iter().find(is_it).unwrap_or(path)
+}
+
+fn unquoted(text: &str) -> &str {
+    text.trim_matches(['"', '\''])
+}
+
+/// Whether the file's spelling of a value is that of a message: `0.50` and `nan` are `0.5`, `NaN`.
+fn is_same(spelled: &str, given: &str) -> bool {
+    spelled == unquoted(given)
+        || match (spelled.replace('_', "").parse::<f64>(), given.parse::<f64>()) {
+            (Ok(a), Ok(b)) => a == b || (a.is_nan() && b.is_nan()),
+            _ => false,
+        }
 }

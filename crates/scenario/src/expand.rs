@@ -2,13 +2,16 @@
 
 use core::time::Duration;
 
-use corridor_air::{Duplex as AirDuplex, ErasureConfig, GilbertElliott, Link, MediumConfig};
+use corridor_air::{
+    Duplex as AirDuplex, ErasureConfig, GilbertElliott, Jitter, Link, MediumConfig,
+};
 use corridor_proto::{
-    CodingTable, ErasureRatios, LinkErrors, Role, StationConfig, StationId, bounds,
+    CodingParams, CodingTable, ErasureRatios, LinkErrors, Role, StationConfig, StationId, bounds,
 };
 
 use crate::error::ScenarioError;
 use crate::file::*;
+use crate::row::policy;
 
 /// Most runs of a scenario, repeats included.
 pub const RUNS_MAX: usize = 100_000;
@@ -108,7 +111,13 @@ impl Run {
         if self.path == Path::CodedHelper { 3 } else { 2 }
     }
 
-    /// A few words for progress lines: path, load, losses.
+    /// The coding parameters, where the path has coding.
+    pub fn coding_params(&self) -> CodingParams {
+        // The unreliable forwarder has the queue of blocks: first in, first out.
+        self.coding.resolve(self.path != Path::Coded)
+    }
+
+    /// A few words for progress lines: path with its coding preset, load, losses.
     pub fn title(&self) -> String {
         let load = match (self.transport, self.congestion, self.offered_bps) {
             (Transport::Tcp, Some(congestion), None) => format!("tcp {congestion}"),
@@ -122,7 +131,11 @@ impl Run {
         let bursts =
             self.burst_frames.map_or(String::new(), |frames| format!(" in bursts of {frames}"));
         let lost = 100.0 * self.erasures.e3;
-        format!("{}, {load}{both}{ecn}, e3 {lost:.1} %{bursts}", self.path)
+        let coding = match self.path.is_coded() {
+            true => format!(" {}", policy(&self.coding)),
+            false => String::new(),
+        };
+        format!("{}{coding}, {load}{both}{ecn}, e3 {lost:.1} %{bursts}", self.path)
     }
 }
 
@@ -188,7 +201,13 @@ pub fn medium_config(scenario: &Scenario, run: &Run, seed: u64) -> MediumConfig 
         rate_bps: table.rate_bps,
         overhead: span(table.overhead_us / 1e6),
         propagation: span(table.rtt_ms / 2e3),
+        jitter: match (table.jitter_shape, span(table.jitter_ms / 1e3)) {
+            (_, Duration::ZERO) => Jitter::None,
+            (JitterShape::Exponential, mean) => Jitter::Exponential(mean),
+            (JitterShape::Uniform, most) => Jitter::Uniform(most),
+        },
         queue_frames: table.queue_frames,
+        drops_when_full: table.drops_when_full,
         stations: run.stations().max(2 * table.hops),
         links: pairs.into_iter().flat_map(both_ways).collect(),
         seed,
@@ -240,11 +259,19 @@ fn expand_table(index: usize, table: &RunTable, runs: &mut Vec<Run>) -> Result<(
         .collect();
     let duration_s = table.duration_s.unwrap_or_default();
     for &path in table.path.iter() {
-        let codings = if path.is_coded() { &codings[..] } else { &[CodingTable::default()][..] };
+        // Rows and daemons are to say which preset it was, whatever is left out by default.
+        let with_preset = |coding: &CodingTable| CodingTable {
+            preset: Some(coding.preset_for(path == Path::CodedHelper)),
+            ..coding.clone()
+        };
+        let codings: Vec<CodingTable> = match path.is_coded() {
+            true => codings.iter().map(with_preset).collect(),
+            false => vec![CodingTable::default()],
+        };
         for &congestion in &congestions {
             for &offered_bps in &offers {
                 for &(e3, burst_frames, ecn) in &conditions {
-                    for coding in codings {
+                    for coding in &codings {
                         runs.push(Run {
                             // The table for now: `expand` numbers the points when it has them all.
                             point: index,
@@ -320,6 +347,10 @@ fn check_medium(medium: &MediumTable) -> Result<(), ScenarioError> {
         let expected = format!("0 to {} ms", 2.0 * span_us_max / 1e3);
         return Err(ScenarioError::value("medium.rtt_ms", medium.rtt_ms, expected));
     }
+    if !(0.0..=span_us_max / 1e3).contains(&medium.jitter_ms) {
+        let expected = format!("0 to {} ms", span_us_max / 1e3);
+        return Err(ScenarioError::value("medium.jitter_ms", medium.jitter_ms, expected));
+    }
     if !(1..=corridor_air::MAX_QUEUE_FRAMES).contains(&medium.queue_frames) {
         let expected = format!("1 to {} frames", corridor_air::MAX_QUEUE_FRAMES);
         return Err(ScenarioError::value("medium.queue_frames", medium.queue_frames, expected));
@@ -374,7 +405,7 @@ fn check_table(index: usize, table: &RunTable) -> Result<(), ScenarioError> {
     }
     let expected = format!("more than 0, at most {DURATION_S_MAX} s");
     match table.duration_s {
-        None => return Err(ScenarioError::value(field("duration_s"), "nothing", expected)),
+        None => return Err(ScenarioError::missing(field("duration_s"), expected)),
         Some(duration_s) if !(duration_s > 0.0 && duration_s <= DURATION_S_MAX) => {
             return Err(ScenarioError::value(field("duration_s"), duration_s, expected));
         }
@@ -490,7 +521,7 @@ fn check_load(index: usize, table: &RunTable) -> Result<(), ScenarioError> {
     match &table.offered_bps {
         None if table.transport == Transport::Udp => {
             let expected = "the bits of payload per second that UDP sends";
-            return Err(ScenarioError::value(field("offered_bps"), "nothing", expected));
+            return Err(ScenarioError::missing(field("offered_bps"), expected));
         }
         Some(offers) if offers.is_empty() => return Err(empty("offered_bps")),
         Some(offers) => {
@@ -529,10 +560,10 @@ fn check_coding(scenario: &Scenario, index: usize, run: &Run) -> Result<(), Scen
     let config = StationConfig {
         id: StationId(SOURCE as u8 + 1),
         role: Role::Endpoint { peer: StationId(DESTINATION as u8 + 1), helper },
-        psk: [0; 32],
-        coding: run.coding.resolve(),
+        psk: [0; 32].into(),
+        coding: run.coding_params(),
         link_errors: LinkErrors::Measured,
-        ingress_packets: scenario.ingress_packets_for(&run.coding.resolve()),
+        ingress_packets: scenario.ingress_packets_for(&run.coding_params()),
         frame_len_max,
         frame_len_min,
         rate_bps: None,

@@ -136,7 +136,7 @@ fn a_refused_value_is_named_with_what_is_expected() {
         ("offered_bps = 0", "run[0].offered_bps = 0: expected 1 to 100000000000 bit/s"),
         (
             "transport = \"udp\"",
-            "run[0].offered_bps = nothing: expected the bits of payload per second that UDP sends",
+            "run[0].offered_bps is missing: expected the bits of payload per second that UDP sends",
         ),
     ];
     for (line, expected) in cases {
@@ -151,21 +151,45 @@ fn a_refused_value_is_named_with_what_is_expected() {
 }
 
 #[test]
-fn a_syntax_error_names_its_line() {
-    let error = expanded(&with("e3 = \"much\"")).unwrap_err();
-    let ScenarioError::Syntax { line, message } = error else { panic!("{error}") };
-    assert_eq!(line, Some(HEAD.lines().count() + RUN.lines().count()), "{message}");
-    assert!(message.contains("much"), "{message}");
-
-    for (line, word) in [
-        ("colour = 1", "colour"),
-        ("path = [\"kernel\", \"tunnel\"]", "tunnel"),
-        ("coding = { blocksize = 3 }", "blocksize"),
-        ("congestion = 3", "congestion"),
+fn the_usual_mistakes_have_a_place_and_what_was_expected() {
+    let last = HEAD.lines().count() + RUN.lines().count();
+    let said = |line: &str| {
+        let document = corridor_document::Document::new("s.toml", format!("{HEAD}{}", with(line)));
+        let scenario = Scenario::read(&document);
+        let runs = scenario.and_then(|s| expand(&s).map_err(|error| error.at(&document)));
+        runs.expect_err("is not valid").to_string()
+    };
+    for (line, expected) in [
+        (
+            "e3 = \"much\"",
+            ":6: run.e3 = \"much\": expected a number or a list of values, each a number",
+        ),
+        ("e3 = 1.50", ":6: run[0].e3 = 1.5: expected an erasure ratio from 0 to 1"),
+        (
+            "path = \"kernle\"",
+            ":8: run.path = \"kernle\": expected \"kernel\", \"plain\", \"coded\" or \"coded+helper\" (did \
+             you mean \"kernel\"?)",
+        ),
+        (
+            "underlay = \"udb\"",
+            ":12: run.underlay = \"udb\": expected \"ethernet\" or \"udp\" (did you mean \"udp\"?)",
+        ),
     ] {
-        let message = refusal(&with(line));
-        assert!(message.contains(word) && message.contains("line"), "{message}");
+        let line_number = if line.starts_with("underlay") { last + 1 } else { last };
+        assert_eq!(said(line), format!("s.toml:{line_number}{expected}"));
     }
+    let unknown = said("coding = { blocksize = 3 }");
+    assert!(
+        unknown.ends_with("`blocksize` is not known in [run.coding] (did you mean `block_size`?)"),
+        "{unknown}"
+    );
+    let unknown = said("colour = 1");
+    assert!(unknown.contains("`colour` is not known in [run]"), "{unknown}");
+    let coding = said("path = \"coded\"\ncoding = { block_size = 0 }");
+    assert!(
+        coding.ends_with("run[0].coding.block_size = 0: expected 1 to 1024 symbols"),
+        "{coding}"
+    );
 }
 
 #[test]

@@ -2,8 +2,13 @@
 
 use core::fmt;
 use core::marker::PhantomData;
+use std::fs;
+use std::path::Path as FilePath;
 
+use corridor_document::rate::{self, Rate};
+use corridor_document::{Diagnostic, Document, Problem};
 use corridor_proto::{CodingParams, CodingTable};
+use schemars::JsonSchema;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserializer, IntoDeserializer, Visitor};
 use serde::{Deserialize, Serialize};
@@ -11,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::ScenarioError;
 
 /// A scenario file.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     /// Name, for tables and file names.
@@ -26,6 +31,10 @@ pub struct Scenario {
     pub repeats: u32,
     /// The radio.
     pub medium: MediumTable,
+    /// Where stations have the erasure ratios of links from. Only a plan says it, for the
+    /// simulator.
+    #[serde(skip)]
+    pub link_errors: LinkErrorsKind,
     /// Packets the ingress queue of a station holds; by default what suits its coding.
     #[serde(default)]
     pub ingress_packets: Option<usize>,
@@ -34,12 +43,37 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Reads a scenario from the text of its file. Values are checked by [`crate::expand`].
+    /// Reads a file, and the scenario in it.
     ///
     /// # Errors
-    /// [`ScenarioError::Syntax`]: not TOML, an unknown or missing field, a value of a wrong type.
+    /// [`ScenarioError::Read`], and those of [`read`](Self::read).
+    pub fn load(path: &FilePath) -> Result<(Document, Self), ScenarioError> {
+        let unreadable = |source| ScenarioError::Read { path: path.to_owned(), source };
+        let text = fs::read_to_string(path).map_err(unreadable)?;
+        let document = Document::new(path.display().to_string(), text);
+        let scenario = Scenario::read(&document)?;
+        Ok((document, scenario))
+    }
+
+    /// Reads a scenario from its file. Values are checked by [`crate::expand`].
+    ///
+    /// # Errors
+    /// [`ScenarioError::File`]: not TOML, an unknown or missing field, a value of a wrong type.
+    pub fn read(document: &Document) -> Result<Self, ScenarioError> {
+        Ok(document.read()?)
+    }
+
+    /// Reads a scenario from the text of its file.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
-        toml::from_str(text).map_err(|error| ScenarioError::syntax(&error, text))
+        Scenario::read(&Document::new("scenario", text))
+    }
+
+    /// Keys that are given, and change nothing.
+    pub fn warnings(&self, document: &Document) -> Vec<Diagnostic> {
+        warnings(&self.run, document)
     }
 
     /// Packets the ingress queue of a station holds that codes by these parameters.
@@ -52,13 +86,78 @@ fn one() -> u32 {
     1
 }
 
+/// Coding keys of these runs that are given, and change nothing; and old names.
+pub(crate) fn warnings(runs: &[RunTable], document: &Document) -> Vec<Diagnostic> {
+    let mut problems = Vec::new();
+    for (index, run) in runs.iter().enumerate() {
+        let Some(codings) = &run.coding else { continue };
+        let coded: Vec<Path> = run.path.iter().copied().filter(|path| path.is_coded()).collect();
+        if coded.is_empty() {
+            let message = format!("run[{index}].coding has no effect: its path has no coded one");
+            problems.push(Problem::new(format!("run.{index}.coding"), message));
+            continue;
+        }
+        for (place, coding) in codings.iter().enumerate() {
+            let table = match codings {
+                OneOrMany::One(_) => format!("run.{index}.coding"),
+                OneOrMany::Many(_) => format!("run.{index}.coding.{place}"),
+            };
+            problems.extend(idle_keys(coding, &coded, index, &table));
+            let name = document.given(&format!("{table}.preset"));
+            if name.is_some_and(|name| name.contains("default")) {
+                let message = format!(
+                    "run[{index}].coding.preset = \"default\" is an old name: expected \"block\""
+                );
+                problems.push(Problem::new(format!("{table}.preset"), message));
+            }
+        }
+    }
+    problems.into_iter().map(|problem| *document.warn(problem)).collect()
+}
+
+/// Keys of a coding table that change nothing on any of these paths.
+fn idle_keys(coding: &CodingTable, paths: &[Path], run: usize, table: &str) -> Vec<Problem> {
+    let has_helper = |path: &Path| *path == Path::CodedHelper;
+    let without = |path: &Path| coding.without_effect(has_helper(path));
+    let first = paths.first().map(&without).unwrap_or_default();
+    let idle = first.into_iter().filter(|key| paths.iter().all(|path| without(path).contains(key)));
+    idle.map(|key| {
+        let mut presets = paths.iter().map(|path| coding.preset_for(has_helper(path)).to_string());
+        let preset = presets.next_back().unwrap_or_default();
+        let message = format!("run[{run}].coding.{key} has no effect: the preset is \"{preset}\"");
+        Problem::new(format!("{table}.{key}"), message)
+    })
+    .collect()
+}
+
+/// Rates of which there may be several.
+fn rates<'de, D: Deserializer<'de>>(d: D) -> Result<Option<OneOrMany<f64>>, D::Error> {
+    Ok(Some(match OneOrMany::<Rate>::deserialize(d)? {
+        OneOrMany::One(rate) => OneOrMany::One(rate.0),
+        OneOrMany::Many(rates) => OneOrMany::Many(rates.iter().map(|rate| rate.0).collect()),
+    }))
+}
+
+/// Where stations have the erasure ratios of links from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LinkErrorsKind {
+    /// They count what is missing.
+    #[default]
+    Measured,
+    /// They are told the run's e1, e2 and e3 before it begins.
+    Fixed,
+}
+
 /// The `[medium]` table.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MediumTable {
     /// One channel for all, or one for each station.
     pub duplex: Duplex,
     /// PHY rate, bits per second.
+    #[serde(deserialize_with = "rate::whole")]
+    #[schemars(with = "Rate")]
     pub rate_bps: u64,
     /// Time a frame takes beyond its bits, microseconds.
     #[serde(default)]
@@ -67,6 +166,17 @@ pub struct MediumTable {
     pub rtt_ms: f64,
     /// Frames a station's interface holds.
     pub queue_frames: usize,
+    /// What finds the queue full is dropped, as behind a switch or a modem, and the station does
+    /// not see it; else it is pushed back.
+    #[serde(default)]
+    pub drops_when_full: bool,
+    /// Time that comes on top of a frame's propagation, milliseconds: its mean, or its most where
+    /// it is uniform. Frames stay in order.
+    #[serde(default)]
+    pub jitter_ms: f64,
+    /// How that time is distributed.
+    #[serde(default)]
+    pub jitter_shape: JitterShape,
     /// Retransmissions by the MAC when the addressed station did not hear.
     #[serde(default)]
     pub retry_limit: u32,
@@ -81,8 +191,19 @@ fn one_hop() -> usize {
     1
 }
 
+/// How jitter is distributed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum JitterShape {
+    /// Exponentially.
+    #[default]
+    Exponential,
+    /// Uniformly, from zero.
+    Uniform,
+}
+
 /// Who may speak at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Duplex {
     /// One channel shared by all.
@@ -119,6 +240,21 @@ impl<T> OneOrMany<T> {
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(OneOrManyVisitor(PhantomData))
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        format!("OneOrMany_{}", T::schema_name()).into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let one = generator.subschema_for::<T>();
+        schemars::json_schema!({ "anyOf": [one, { "type": "array", "items": one }] })
     }
 }
 
@@ -161,7 +297,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrManyVisitor<T> {
 }
 
 /// A `[[run]]` table: source S, destination D, and where the path says so a helper H.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunTable {
     /// How packets cross.
@@ -172,7 +308,8 @@ pub struct RunTable {
     #[serde(default)]
     pub congestion: Option<OneOrMany<Congestion>>,
     /// UDP: offered bits of payload per second. TCP: the application's rate; none = all it can.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "rates")]
+    #[schemars(with = "Option<OneOrMany<Rate>>")]
     pub offered_bps: Option<OneOrMany<f64>>,
     /// UDP payload bytes per datagram; none = what fills the tunnel's MTU.
     #[serde(default)]
@@ -224,7 +361,7 @@ pub struct RunTable {
 }
 
 /// What lies between S and D.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Wire {
     /// The emulated radio.
@@ -236,7 +373,7 @@ pub enum Wire {
 }
 
 /// How packets cross.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Path {
     /// The kernel's own interface, no Corridor at all.
     #[serde(rename = "kernel")]
@@ -271,7 +408,7 @@ impl fmt::Display for Path {
 }
 
 /// What loads the path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
     /// One TCP connection.
@@ -281,7 +418,7 @@ pub enum Transport {
 }
 
 /// Congestion control of a TCP sender. The lab has what the kernel has, the simulator all but BBR.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
 pub enum Congestion {
@@ -310,7 +447,7 @@ impl fmt::Display for Congestion {
 }
 
 /// Which way the load goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// S to D.
@@ -321,7 +458,7 @@ pub enum Direction {
 }
 
 /// What the nodes send over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum UnderlayKind {
     /// Raw Ethernet frames.

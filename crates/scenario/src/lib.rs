@@ -25,8 +25,8 @@ pub use expand::{
     HOPS_MAX, LabRun, RUNS_MAX, Run, SOURCE, WARM_UP_S_MAX, expand, medium_config,
 };
 pub use file::{
-    Congestion, Direction, Duplex, MediumTable, OneOrMany, Path, RunTable, Scenario, Transport,
-    UnderlayKind, Wire,
+    Congestion, Direction, Duplex, JitterShape, LinkErrorsKind, MediumTable, OneOrMany, Path,
+    RunTable, Scenario, Transport, UnderlayKind, Wire,
 };
 pub use metrics::{Measures, matches};
 pub use network::{
@@ -35,7 +35,7 @@ pub use network::{
     TcpVariant,
 };
 pub use plan::{
-    Load, PLAN_BYTES_MAX, Plan, Point, REPLICATIONS_MAX, Radio, Replications, StopRule,
+    Load, PLAN_BYTES_MAX, Plan, Point, REPLICATIONS_MAX, Radio, Replications, StopRule, schema,
 };
 pub use record::{Column, Kind, Record, Role, Value};
 pub use row::{CodingCounts, Delays, Engine, Pings, Row, Side, policy};

@@ -104,7 +104,7 @@ const TCP_RETRANSMITS: Metric = count("tcp_retransmits", "packets", "segments th
 const SILENCE: Metric = real("silence_max_s", "s", "longest time without a delivery");
 const TCP_TIMEOUTS: Metric = count("tcp_timeouts", "1", "expiries of TCP's retransmission timer");
 
-const ROW: [FromRow<Row>; 30] = [
+const ROW: [FromRow<Row>; 31] = [
     (GOODPUT.headline(), |row| row.goodput_bps.into()),
     (DELAY_P50.headline(), |row| row.delays.delay_p50_s.into()),
     (DELAY_P95.headline(), |row| row.delays.delay_p95_s.into()),
@@ -132,7 +132,7 @@ const ROW: [FromRow<Row>; 30] = [
     (real("helper_transmissions_per_block", "1", "of these, the helper's"), |row| {
         row.helper_transmissions_per_block.into()
     }),
-    (real("timeouts_per_block", "1", "acknowledgements waited for in vain, per block"), |row| {
+    (real("timeouts_per_block", "1", "expired timers for an acknowledgement, per block"), |row| {
         row.timeouts_per_block.into()
     }),
     (real("air_frames_per_packet", "1", "frames on the air per packet received"), |row| {
@@ -141,6 +141,10 @@ const ROW: [FromRow<Row>; 30] = [
     (
         real("air_bytes_per_byte", "1", "bytes on the air per byte of data received").headline(),
         |row| row.air_bytes_per_byte.into(),
+    ),
+    (
+        real("air_drop_ratio", "1", "share of the frames dropped by full queues of the medium"),
+        |row| row.air_drop_ratio.into(),
     ),
     (real("air_utilisation", "1", "share of time that the channel was busy"), |row| {
         row.air_utilisation.into()

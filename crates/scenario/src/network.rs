@@ -1,11 +1,13 @@
 //! Networks of point-to-point links and the flows across them, as a plan's file spells them.
 
+use corridor_document::rate::{self, Rate};
 use corridor_proto::FieldName;
 use corridor_proto::tcpnc::{BUFFER_SEGMENTS_MAX, NcParams, Redundancy};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The `[network]` table.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkTable {
     /// Which shape.
@@ -31,7 +33,7 @@ pub struct NetworkTable {
 }
 
 /// Shapes of networks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Shape {
     /// Nodes 0 to `links.count` in a row.
@@ -43,7 +45,7 @@ pub enum Shape {
 }
 
 /// A link, or several alike.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkTable {
     /// Chain: how many of them.
@@ -53,6 +55,8 @@ pub struct LinkTable {
     #[serde(default)]
     pub between: Option<[usize; 2]>,
     /// Bits per second.
+    #[serde(deserialize_with = "rate::whole")]
+    #[schemars(with = "Rate")]
     pub rate_bps: u64,
     /// Propagation one way, milliseconds.
     pub delay_ms: f64,
@@ -73,11 +77,12 @@ pub struct LinkTable {
 }
 
 /// What is different in one direction of a link.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DirectionTable {
     /// See [`LinkTable::rate_bps`].
-    #[serde(default)]
+    #[serde(default, deserialize_with = "rate::whole_option")]
+    #[schemars(with = "Option<Rate>")]
     pub rate_bps: Option<u64>,
     /// See [`LinkTable::delay_ms`].
     #[serde(default)]
@@ -94,7 +99,7 @@ pub struct DirectionTable {
 }
 
 /// How packets are lost.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ErasureTable {
     /// Which process.
@@ -118,7 +123,7 @@ pub struct ErasureTable {
 }
 
 /// Erasure processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErasureKind {
     /// Independent losses.
@@ -130,7 +135,7 @@ pub enum ErasureKind {
 }
 
 /// A `[[flow]]` table.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlowTable {
     /// Node of the sender.
@@ -160,7 +165,7 @@ pub struct FlowTable {
 }
 
 /// What an application sends.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SourceTable {
     /// Which kind.
@@ -169,12 +174,13 @@ pub struct SourceTable {
     #[serde(default)]
     pub packets: Option<u64>,
     /// Rate, cbr: bits of data per second.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "rate::real_option")]
+    #[schemars(with = "Option<Rate>")]
     pub rate_bps: Option<f64>,
 }
 
 /// Kinds of applications.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SourceKind {
     /// TCP, all that it can.
@@ -188,7 +194,7 @@ pub enum SourceKind {
 }
 
 /// A flow's `tcp` table: a preset, and what is different from it.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpTable {
     /// Where the defaults come from.
@@ -257,7 +263,7 @@ pub struct TcpTable {
 }
 
 /// A flow's `tcp_nc` table: TCP/NC of network-coded-tcp-2012.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpNcTable {
     /// Redundancy factor R, combinations for each segment of TCP's; adaptive: the most of them, in
@@ -279,7 +285,7 @@ pub struct TcpNcTable {
 }
 
 /// Where a flow's defaults come from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TcpPreset {
     /// The agents of ns-2.35.
@@ -292,7 +298,7 @@ pub enum TcpPreset {
 }
 
 /// Congestion control of a simulated sender.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
 pub enum TcpVariant {
@@ -313,7 +319,7 @@ impl TcpVariant {
 }
 
 /// What a receiver does with packets beyond a gap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Beyond {
     /// Keeps them.
@@ -323,7 +329,7 @@ pub enum Beyond {
 }
 
 /// What an acknowledgement confirms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AckKind {
     /// All that has arrived in order.
@@ -333,7 +339,7 @@ pub enum AckKind {
 }
 
 /// What is halved on loss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ReductionKind {
     /// The window (ns-2).
@@ -343,7 +349,7 @@ pub enum ReductionKind {
 }
 
 /// Which round-trip times are measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SamplingKind {
     /// One packet at a time.

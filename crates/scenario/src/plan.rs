@@ -3,17 +3,20 @@
 //! A plan is a scenario file, or a network with flows, with what a study of it needs: sweeps,
 //! replications or a stop rule, a choice of outputs.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path as FilePath;
 use std::sync::Arc;
 
+use corridor_document::{Diagnostic, Document, Schema, without_indices};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use toml::{Table, Value as Toml};
 
 use crate::error::ScenarioError;
 use crate::expand::{RUNS_MAX, Run, expand};
-use crate::file::{MediumTable, RunTable, Scenario, Wire};
+use crate::file::{LinkErrorsKind, MediumTable, RunTable, Scenario, Wire};
 use crate::metrics::{self, Measures};
 use crate::network::{FlowTable, NetworkTable};
 use crate::record::{Column, Kind, Record, Role, Value};
@@ -48,6 +51,8 @@ pub struct Plan {
     pub replications: Replications,
     /// What is run.
     pub points: Vec<Point>,
+    /// What in the file changes nothing.
+    pub warnings: Vec<Diagnostic>,
     /// What a record holds.
     columns: Vec<Column>,
 }
@@ -72,7 +77,7 @@ impl Replications {
 }
 
 /// The `[stop]` table.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StopRule {
     /// Name of the metric whose mean is to be known.
@@ -142,43 +147,69 @@ pub struct Radio {
     pub warm_up_s: f64,
 }
 
-/// The file, as written.
-#[derive(Clone, Debug, Deserialize)]
+/// What a plan or a scenario may hold, as the types that read it say.
+pub fn schema() -> Schema {
+    Schema::of::<PlanFile>()
+}
+
+/// A plan, or a scenario.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[schemars(title = "Corridor plan")]
 #[serde(deny_unknown_fields)]
 struct PlanFile {
+    /// Name, for tables and file names.
     name: String,
+    /// One sentence for people.
     #[serde(default)]
     description: String,
+    /// Seed of all random streams.
     seed: u64,
+    /// Scenarios: times every run is repeated; left out: once.
     #[serde(default)]
     repeats: Option<u64>,
+    /// Plans: how often each point is run; left out: once.
     #[serde(default)]
     replications: Option<u64>,
+    /// Plans: run each point until a mean is known well enough.
     #[serde(default)]
     stop: Option<StopRule>,
-    /// Applied before this is read.
+    /// Plans: lists of values for paths, as `medium.rtt_ms = [4, 8]`. Lists of one table go side by
+    /// side, tables are crossed.
+    // Applied before this is read.
     #[serde(default, rename = "sweep")]
+    #[schemars(with = "Vec<BTreeMap<String, serde_json::Value>>")]
     _sweep: IgnoredAny,
+    /// Plans: what is kept of the results.
     #[serde(default)]
     output: Output,
+    /// Seconds that are measured; networks need it, runs may say it themselves.
     #[serde(default)]
     duration_s: Option<f64>,
+    /// Plans: seconds of load before the measured interval; left out: 1 on a radio, 0 in networks.
     #[serde(default)]
     warm_up_s: Option<f64>,
+    /// The radio, on which `[[run]]` tables run.
     #[serde(default)]
     medium: Option<MediumTable>,
+    /// Packets the ingress queue of a station holds; left out: what suits its coding.
     #[serde(default)]
     ingress_packets: Option<usize>,
+    /// Plans: where stations on a radio have erasure ratios from; left out: measured.
+    #[serde(default)]
+    link_errors: Option<LinkErrorsKind>,
+    /// Runs on the radio. A key with a list stands for a run with each of its values.
     #[serde(default)]
     run: Vec<RunTable>,
+    /// Point-to-point links, across which `[[flow]]` tables flow. The simulator's alone.
     #[serde(default)]
     network: Option<NetworkTable>,
+    /// Flows across the network.
     #[serde(default)]
     flow: Vec<FlowTable>,
 }
 
 /// The `[output]` table.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Output {
     /// Metrics that are kept; none = all. `flow.*.name` is that of every flow.
@@ -199,7 +230,8 @@ impl Plan {
             return Err(ScenarioError::value("plan", format!("{len} bytes"), expected));
         }
         let text = fs::read_to_string(path).map_err(unreadable)?;
-        Plan::parse(&text, path.parent().unwrap_or(FilePath::new(".")))
+        let document = Document::new(path.display().to_string(), text);
+        Plan::from_document(&document, path.parent().unwrap_or(FilePath::new(".")))
     }
 
     /// Reads a plan, or a scenario, from the text of its file; traces are looked for in
@@ -208,7 +240,16 @@ impl Plan {
     /// # Errors
     /// The first place that cannot be understood, or value that cannot be.
     pub fn parse(text: &str, directory: &FilePath) -> Result<Self, ScenarioError> {
-        let tree: Table = toml::from_str(text).map_err(|e| ScenarioError::syntax(&e, text))?;
+        Plan::from_document(&Document::new("plan", text), directory)
+    }
+
+    fn from_document(document: &Document, directory: &FilePath) -> Result<Self, ScenarioError> {
+        Plan::read_document(document, directory).map_err(|error| error.at(document))
+    }
+
+    fn read_document(document: &Document, directory: &FilePath) -> Result<Self, ScenarioError> {
+        // What is no TOML is told of when the whole is read.
+        let tree: Table = toml::from_str(document.text()).unwrap_or_default();
         let sweeps = match tree.get("sweep").cloned().map(Toml::try_into::<Vec<Table>>) {
             None => Vec::new(),
             Some(Ok(sweeps)) => sweeps,
@@ -219,22 +260,23 @@ impl Plan {
         };
         let settings = sweep::settings(&sweeps)?;
         // Read as it stands, the file has lines to point at. What a sweep gives may be missing.
-        let file = match toml::from_str::<PlanFile>(text) {
+        let file = match document.read::<PlanFile>() {
             Ok(file) => file,
-            Err(error) => resolve(&tree, &settings[0])
-                .ok()
-                .filter(|_| !sweeps.is_empty())
-                .ok_or_else(|| ScenarioError::syntax(&error, text))?,
+            Err(error) => {
+                resolve(&tree, &settings[0]).ok().filter(|_| !sweeps.is_empty()).ok_or(error)?
+            }
         };
+        let warnings = crate::file::warnings(&file.run, document);
         let replications = file.replications()?;
         let (points, columns) = points(&tree, &settings, directory)?;
         let mut plan = Plan {
             name: file.name,
             description: file.description,
             seed: file.seed,
-            text: text.to_owned(),
+            text: document.text().to_owned(),
             replications,
             points,
+            warnings,
             columns,
         };
         plan.check_replications()?;
@@ -352,7 +394,7 @@ impl PlanFile {
             (None, Some(medium)) => self.radio_loads(medium),
             (None, None) => {
                 let expected = "[medium] with [[run]], or [network] with [[flow]]";
-                Err(ScenarioError::value("medium", "nothing", expected))
+                Err(ScenarioError::missing("medium", expected))
             }
             (Some(_), Some(_)) => {
                 Err(ScenarioError::value("medium", "a table", "nothing beside [network]"))
@@ -372,8 +414,12 @@ impl PlanFile {
             let expected = "nothing: links of networks have `queue_packets`";
             return Err(ScenarioError::value("ingress_packets", packets, expected));
         }
+        if self.link_errors.is_some() {
+            let expected = "nothing: [medium] has stations that know of links";
+            return Err(ScenarioError::value("link_errors", "a word", expected));
+        }
         let Some(duration_s) = self.duration_s else {
-            return Err(ScenarioError::value("duration_s", "nothing", "simulated seconds"));
+            return Err(ScenarioError::missing("duration_s", "simulated seconds"));
         };
         let times = (duration_s, self.warm_up_s.unwrap_or(0.0));
         let network = network(table, &self.flow, times, directory)?;
@@ -400,6 +446,7 @@ impl PlanFile {
             seed: self.seed,
             repeats: 1,
             medium: medium.clone(),
+            link_errors: self.link_errors.unwrap_or_default(),
             ingress_packets: self.ingress_packets,
             run: runs.collect(),
         };
@@ -451,7 +498,13 @@ fn resolve(tree: &Table, setting: &[(String, Toml)]) -> Result<PlanFile, Scenari
         let paths: Vec<String> = setting.iter().map(|(path, _)| format!("\"{path}\"")).collect();
         let field = format!("sweep {}", paths.join(", "));
         let said = error.to_string().trim().replace('\n', " ");
-        ScenarioError::value(field, given.join(", "), format!("what fits there: {said}"))
+        let schema = Schema::of::<PlanFile>();
+        let known = match setting {
+            [(path, _)] => schema.key(&without_indices(path)).map(|key| key.expected.clone()),
+            _ => None,
+        };
+        let expected = known.unwrap_or_else(|| format!("what fits there: {said}"));
+        ScenarioError::value(field, given.join(", "), expected)
     })
 }
 

@@ -31,8 +31,20 @@ fn parse(text: &str) -> Result<Plan, ScenarioError> {
     Plan::parse(text, FilePath::new("."))
 }
 
+/// What is said of a plan, without its place.
 fn refusal(text: &str) -> String {
-    parse(text).expect_err("is not valid").to_string()
+    message(&parse(text).expect_err("is not valid"))
+}
+
+fn message(error: &ScenarioError) -> String {
+    let ScenarioError::File(said) = error else { panic!("{error}") };
+    assert!(said.render().starts_with("error: plan"), "{}", said.render());
+    said.message().to_owned()
+}
+
+/// What is said of a plan, with its place.
+fn complaint(text: &str) -> String {
+    parse(text).map_or_else(|error| error.to_string(), |_| "sound".to_owned())
 }
 
 fn network_of(plan: &Plan, point: usize) -> &Network {
@@ -135,7 +147,7 @@ fn bursts_and_traces_are_read_and_checked() {
     );
     assert_eq!(
         refusal(&with("{ kind = 'bernoulli' }")),
-        format!("{field}.loss_ratio = nothing: expected a value, for this kind of erasures")
+        format!("{field}.loss_ratio is missing: expected a value for this kind of erasures")
     );
     let directory = std::env::temp_dir().join(format!("corridor-plan-{}", std::process::id()));
     fs::create_dir_all(&directory).unwrap();
@@ -159,11 +171,11 @@ fn a_refused_value_is_named_with_what_is_expected() {
         ("delay_ms = 100", "delay_ms = -1", "network.links.delay_ms = -1: expected 0 to 60000 ms"),
         ("to = 2", "to = 3", "flow[0].to = 3: expected a node from 0 to 2"),
         ("to = 2", "to = 0", "flow[0].to = 0: expected another node than `from`"),
-        ("duration_s = 10", "", "duration_s = nothing: expected simulated seconds"),
+        ("duration_s = 10", "", "duration_s is missing: expected simulated seconds"),
         (
             "\"ftp\"",
             "\"fixed\"",
-            "flow[0].source.packets = nothing: expected a value, for this kind of source",
+            "flow[0].source.packets is missing: expected a value for this kind of source",
         ),
         (
             "\"ftp\" }",
@@ -216,18 +228,120 @@ fn a_swept_value_that_does_not_fit_is_named_by_its_path() {
 #[test]
 fn a_value_that_only_sweeps_give_may_be_missing_elsewhere() {
     let text = NETWORK.replace("delay_ms = 100, ", "");
-    assert!(refusal(&text).contains("delay_ms"));
+    assert!(refusal(&text).contains("delay_ms is missing"));
     let plan = parse(&format!("{text}[[sweep]]\nnetwork.links.delay_ms = [10, 20]")).unwrap();
     assert_eq!(plan.points.len(), 2);
     assert_eq!(network_of(&plan, 1).links[0].pipe.delay.as_millis(), 20);
 }
 
 #[test]
-fn a_syntax_error_names_its_line() {
-    let error = parse(&NETWORK.replace("to = 2", "too = 2")).unwrap_err();
-    let ScenarioError::Syntax { line, message } = error else { panic!("{error}") };
-    assert!(message.contains("too"), "{message}");
-    assert_eq!(line, Some(10), "{message}");
+fn the_usual_mistakes_have_a_place_and_what_was_expected() {
+    for (from, to, said) in [
+        ("to = 2", "too = 2", "plan:10:1: `too` is not known in [flow] (did you mean `to`?)"),
+        (
+            "kind = \"chain\"",
+            "kind = \"chian\"",
+            "plan:6:8: network.kind = \"chian\": expected \"chain\", \"dumbbell\" or \"explicit\" (did \
+             you mean \"chain\"?)",
+        ),
+        ("count = 2", "count = 0", "plan:7:19: network.links.count = 0: expected 1 to 9999"),
+        (
+            "delay_ms = 100",
+            "delay_ms = \"long\"",
+            "plan:7:55: network.links.delay_ms = \"long\": expected a number",
+        ),
+        (
+            "2_000_000",
+            "\"2 Mbit\"",
+            "plan:7:33: network.links.rate_bps = \"2 Mbit\": expected bits per second, as 10000000, \
+             \"10M\", \"1.5G\" or \"500k\"",
+        ),
+        ("seed = 3\n", "", "plan: seed is missing: expected a whole number, 0 or more"),
+        (
+            "seed = 3",
+            "seed = ",
+            "plan:3:8: not TOML: string values must be quoted, expected literal string",
+        ),
+        (
+            "source = { kind = \"ftp\" }\n",
+            "",
+            "plan:8:1: flow.source is missing: expected a table: [flow.source]",
+        ),
+        (
+            "\"ftp\"",
+            "\"cbr\"",
+            "plan:11:10: flow[0].source.rate_bps is missing: expected a value for this kind of source",
+        ),
+    ] {
+        assert!(NETWORK.contains(from), "{from}");
+        assert_eq!(complaint(&NETWORK.replace(from, to)), said);
+    }
+    let swept = |sweep: &str| complaint(&format!("{NETWORK}[[sweep]]\n{sweep}"));
+    assert_eq!(
+        swept("'network.links.erasure_ratio' = [0.1, 1.5]"),
+        "plan:13:39: network.links.erasure_ratio = 1.5: expected an erasure ratio from 0 to 1"
+    );
+    assert_eq!(
+        swept("flow.0.tcp.variant = ['reno', 'remo']"),
+        "plan:13:31: sweep \"flow.0.tcp.variant\" = \"remo\": expected \"tahoe\", \"reno\", \"newreno\", \
+         \"sack\", \"cubic\" or \"vegas\""
+    );
+    assert_eq!(
+        complaint(&RADIO.replace("[0.1, 0.2]", "[0.1, 2.0]")),
+        "plan:10:12: run[0].e3 = 2: expected an erasure ratio from 0 to 1"
+    );
+}
+
+#[test]
+fn rates_have_units_wherever_there_are_rates() {
+    let text = NETWORK.replace("2_000_000", "\"2M\"");
+    assert_eq!(network_of(&parse(&text).unwrap(), 0).links[0].pipe.rate_bps, 2_000_000);
+    let sweep = "[[sweep]]\nnetwork.links.rate_bps = [\"500k\", 1_000_000]\n";
+    let plan = parse(&format!("{text}{sweep}")).unwrap();
+    assert_eq!(network_of(&plan, 0).links[0].pipe.rate_bps, 500_000);
+    let column = plan.columns().iter().find(|column| column.name == "network.links.rate_bps");
+    assert_eq!(column.unwrap().kind, Kind::Integer);
+    let source = "source = { kind = \"rate\", rate_bps = \"1.5M\" }";
+    let plan = parse(&NETWORK.replace("source = { kind = \"ftp\" }", source)).unwrap();
+    assert_eq!(network_of(&plan, 0).flows[0].source.rate_bps, Some(1.5e6));
+    let text = RADIO.replace("1e6", "[\"1M\", 2e6]").replace("12_000_000", "\"12M\"");
+    let plan = parse(&text).unwrap();
+    let Load::Radio(radio) = &plan.points[0].load else { panic!("a network") };
+    assert_eq!((radio.scenario.medium.rate_bps, radio.run.offered_bps), (12_000_000, Some(1e6)));
+}
+
+#[test]
+fn coding_keys_that_change_nothing_are_warned_of() {
+    let warnings = |coding: &str| -> Vec<String> {
+        let plan = parse(&RADIO.replace("transport", &format!("coding = {coding}\ntransport")));
+        plan.unwrap().warnings.iter().map(ToString::to_string).collect()
+    };
+    assert!(warnings("[{ preset = 'paper', block_size = 9 }, { window_size = 9 }]").is_empty());
+    assert_eq!(
+        warnings("[{ preset = 'paper', goal = 'low-delay' }, { preset = 'default' }]"),
+        [
+            "plan:8:38: run[0].coding.goal has no effect: the preset is \"paper\"",
+            "plan:8:64: run[0].coding.preset = \"default\" is an old name: expected \"block\"",
+        ]
+    );
+    assert_eq!(
+        warnings("{ block_size = 9 }"),
+        ["plan:8:25: run[0].coding.block_size has no effect: the preset is \"window\""]
+    );
+    let plan = parse(&RADIO.replace("[\"plain\", \"coded\"]", "'plain'\ncoding = {}")).unwrap();
+    assert!(plan.warnings[0].message().contains("has no coded one"), "{:?}", plan.warnings);
+}
+
+#[test]
+fn what_is_left_out_is_a_window_without_a_helper_and_blocks_with_one() {
+    let text = RADIO.replace("\"plain\", \"coded\"", "\"coded\", \"coded+helper\"");
+    let plan = parse(&text.replace("[0.1, 0.2]", "0.1")).unwrap();
+    let presets = plan.points.iter().map(|point| match &point.load {
+        Load::Radio(radio) => radio.run.coding.preset,
+        Load::Network(_) => None,
+    });
+    let presets: Vec<_> = presets.map(|preset| preset.map(|p| p.to_string())).collect();
+    assert_eq!(presets, [Some("window".to_owned()), Some("block".to_owned())]);
 }
 
 #[test]
@@ -249,7 +363,7 @@ fn outputs_are_chosen_by_name() {
 
     let refused = refusal(&format!("output = {{ metrics = ['godput'] }}\n{NETWORK}"));
     assert!(
-        refused.starts_with("output.metrics = godput: expected one of goodput_bps"),
+        refused.starts_with("output.metrics = 'godput': expected one of goodput_bps"),
         "{refused}"
     );
     assert!(refused.contains("flow.*.srtt_s"), "{refused}");

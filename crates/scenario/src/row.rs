@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use corridor_proto::{CodingTable, Preset, Stats};
+use corridor_proto::{CodingTable, Stats};
 use serde::{Deserialize, Serialize};
 
 use crate::expand::Run;
@@ -176,7 +176,7 @@ pub struct Row {
     pub encoder_transmissions_per_block: Option<f64>,
     /// Of these, the helper's.
     pub helper_transmissions_per_block: Option<f64>,
-    /// Times an encoder waited for an acknowledgement in vain, per block.
+    /// Times an encoder's timer for an acknowledgement expired, per block.
     pub timeouts_per_block: Option<f64>,
     /// UDP: frames of all stations on the air per datagram received.
     pub air_frames_per_packet: Option<f64>,
@@ -185,6 +185,9 @@ pub struct Row {
     /// Share of the measured interval that the channel was busy; with a channel for each station,
     /// the busiest one's.
     pub air_utilisation: Option<f64>,
+    /// Share of the frames that found the medium's queue full and were dropped; of the stations the
+    /// highest.
+    pub air_drop_ratio: Option<f64>,
     /// Packets dropped at the sender because its queue was full: the nodes' ingress queue, or
     /// without nodes the interface's.
     pub ingress_drops: Option<u64>,
@@ -212,7 +215,7 @@ pub struct Row {
     pub rate_bps: Option<u64>,
     /// Whether a node takes the air for shared by both ways at the end, in window mode.
     #[serde(default)]
-    pub shares_air: Option<bool>,
+    pub half_duplex: Option<bool>,
     /// See [`Side::tcp_retransmits`].
     pub tcp_retransmits: Option<u64>,
     /// See [`Side::tcp_rtt_s`]; the larger one of two directions.
@@ -228,8 +231,26 @@ pub struct Row {
     pub silence_max_s: Option<f64>,
     /// Processor time of each node, seconds, by station name (S, D, H).
     pub cpu_s: BTreeMap<String, f64>,
-    /// How late the emulator handled the medium's events, 99th percentile, seconds.
+    /// Processors that the run took in the measured interval, on average: nodes, load and emulator;
+    /// `None` in the simulator.
+    #[serde(default)]
+    pub processors: Option<f64>,
+    /// Time that each node waited for a processor although it had something to do, in the measured
+    /// interval, by station name, and that the threads of the load did (`load`), seconds.
+    #[serde(default)]
+    pub wait_s: BTreeMap<String, f64>,
+    /// Share of the processors' time that a hypervisor gave to others in the measured interval;
+    /// `None` in the simulator.
+    #[serde(default)]
+    pub stolen_ratio: Option<f64>,
+    /// How late the emulator wrote frames to the radios that heard them, median, seconds.
+    #[serde(default)]
+    pub lateness_p50_s: Option<f64>,
+    /// The same, 99th percentile.
     pub lateness_p99_s: Option<f64>,
+    /// The same, largest.
+    #[serde(default)]
+    pub lateness_max_s: Option<f64>,
     /// Whether the emulator had real-time scheduling; `None` in the simulator.
     pub realtime: Option<bool>,
     /// Whether the numbers can be trusted; if not, `notes` says why.
@@ -283,6 +304,7 @@ impl Row {
             air_frames_per_packet: None,
             air_bytes_per_byte: None,
             air_utilisation: None,
+            air_drop_ratio: None,
             ingress_drops: None,
             codel_drops: None,
             codel_marks: None,
@@ -291,14 +313,19 @@ impl Row {
             rate_probes: None,
             rate_drains: None,
             rate_bps: None,
-            shares_air: None,
+            half_duplex: None,
             tcp_retransmits: None,
             tcp_rtt_s: None,
             tcp_timeouts: None,
             tcp_cwnd_packets: None,
             silence_max_s: None,
             cpu_s: BTreeMap::new(),
+            processors: None,
+            wait_s: BTreeMap::new(),
+            stolen_ratio: None,
+            lateness_p50_s: None,
             lateness_p99_s: None,
+            lateness_max_s: None,
             realtime: None,
             valid: true,
             notes: Vec::new(),
@@ -347,7 +374,7 @@ impl Row {
         self.rate_probes = Some(sum(|counts| counts.rate_probes) as u64);
         self.rate_drains = Some(sum(|counts| counts.rate_drains) as u64);
         self.rate_bps = encoders.iter().filter_map(|counts| counts.rate_bps).min();
-        self.shares_air = Some(encoders.iter().any(|counts| counts.shares_air));
+        self.half_duplex = Some(encoders.iter().any(|counts| counts.half_duplex));
         let blocks = sum(|counts| counts.symbols_added) / f64::from(block_size);
         if !self.path.is_coded() || blocks <= 0.0 {
             return;
@@ -386,7 +413,9 @@ pub struct CodingCounts {
     pub rate_probes: u64,
     pub rate_drains: u64,
     pub rate_bps: Option<u64>,
-    pub shares_air: bool,
+    /// Older nodes, which newer ones are held against, call it by its second name.
+    #[serde(alias = "shares_air")]
+    pub half_duplex: bool,
     pub symbols_added: u64,
     pub source_frames_sent: u64,
     pub coded_frames_sent: u64,
@@ -405,7 +434,7 @@ impl From<&Stats> for CodingCounts {
             rate_probes: stats.rate_probes,
             rate_drains: stats.rate_drains,
             rate_bps: stats.rate_bps,
-            shares_air: stats.shares_air,
+            half_duplex: stats.half_duplex,
             symbols_added: stats.symbols_added,
             source_frames_sent: stats.source_frames_sent,
             coded_frames_sent: stats.coded_frames_sent,
@@ -415,15 +444,9 @@ impl From<&Stats> for CodingCounts {
     }
 }
 
-/// `paper`, or `default policy=playncool block_size=64`: the preset, and what differs from it.
+/// `paper`, or `block policy=playncool block_size=64`: the preset, and what differs from it.
 pub fn policy(coding: &CodingTable) -> String {
-    let preset = match coding.preset {
-        Preset::Paper => "paper",
-        Preset::Default => "default",
-        Preset::TcpNc => "tcp-nc",
-        Preset::Window => "window",
-    };
-    let mut words = vec![preset.to_owned()];
+    let mut words: Vec<String> = coding.preset.iter().map(ToString::to_string).collect();
     if let Ok(toml::Value::Table(table)) = toml::Value::try_from(coding) {
         let differing = table.iter().filter(|(key, _)| *key != "preset");
         words.extend(differing.map(|(key, value)| match value {

@@ -1,5 +1,6 @@
 //! Sweeps: which values of which fields are tried, and how they get into the file's tables.
 
+use corridor_document::rate::Rate;
 use toml::{Table, Value as Toml};
 
 use crate::error::ScenarioError;
@@ -71,17 +72,27 @@ fn steps(index: usize, sweep: &[(String, Toml)]) -> Result<Vec<Setting>, Scenari
             return Err(refused(index, path, format!("{} values", values.len()), expected));
         }
         for (step, value) in steps.iter_mut().zip(values) {
-            step.push((path.clone(), value.clone()));
+            step.push((path.clone(), number_of_rate(path, value)));
         }
     }
     if steps.is_empty() {
         return Err(ScenarioError::value(
             format!("sweep[{index}]"),
-            "nothing",
+            "{}",
             "a list of values for a path, as medium.rtt_ms = [4, 8]",
         ));
     }
     Ok(steps)
+}
+
+/// A rate as its number, so that its column is one of numbers however the plan spells it.
+fn number_of_rate(path: &str, value: &Toml) -> Toml {
+    let rate = value.as_str().filter(|_| path.ends_with("_bps")).and_then(Rate::parse);
+    match rate {
+        Some(Rate(bps)) if bps.fract() == 0.0 => Toml::Integer(bps as i64),
+        Some(Rate(bps)) => Toml::Float(bps),
+        None => value.clone(),
+    }
 }
 
 /// The paths of a sweep and what stands there; TOML makes tables of dots without quotes.
@@ -198,7 +209,7 @@ mod tests {
             refusal("[[sweep]]\na = []"),
             "sweep[0].\"a\" = []: expected a list of one value or more"
         );
-        assert!(refusal("[[sweep]]").contains("sweep[0] = nothing: expected a list"));
+        assert!(refusal("[[sweep]]").contains("sweep[0] = {}: expected a list"));
         assert!(refusal("[[sweep]]\nrepeats = [1]").contains("what is simulated"));
         assert!(
             refusal("[[sweep]]\na = [1]\n[[sweep]]\n'a.b' = [1]").contains("a path of its own")

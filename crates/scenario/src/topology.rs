@@ -193,7 +193,7 @@ fn both_ways(
         erasure: link.erasure.clone(),
     };
     check_direction(field, &common)?;
-    let way = |name: &str, own: &Option<DirectionTable>| {
+    let way = |name: &str, own: &Option<DirectionTable>| -> Result<PipeConfig, ScenarioError> {
         let field = format!("{field}.{name}");
         let own = own.clone().unwrap_or_default();
         check_direction(&field, &own)?;
@@ -293,12 +293,13 @@ fn check_fields(table: &ErasureTable, field: impl Fn(&str) -> String) -> Result<
         ("path", is_trace, is_trace, table.path.is_some()),
     ];
     for (name, is_needed, is_allowed, is_given) in given {
-        let (given, expected) = match (is_needed && !is_given, is_given && !is_allowed) {
-            (true, _) => ("nothing", "a value, for this kind of erasures"),
-            (_, true) => ("a value", "nothing, for this kind of erasures"),
-            (false, false) => continue,
-        };
-        return Err(ScenarioError::value(field(name), given, expected));
+        if is_needed && !is_given {
+            return Err(ScenarioError::missing(field(name), "a value for this kind of erasures"));
+        }
+        if is_given && !is_allowed {
+            let expected = "nothing, for this kind of erasures";
+            return Err(ScenarioError::value(field(name), "a value", expected));
+        }
     }
     Ok(())
 }
@@ -372,12 +373,12 @@ fn check_source(index: usize, flow: &FlowTable) -> Result<(), ScenarioError> {
         ("source.rate_bps", wants_rate, source.rate_bps.is_some()),
     ];
     for (name, needed, given) in given {
-        if needed != given {
-            let (given, expected) = match needed {
-                true => ("nothing", "a value, for this kind of source"),
-                false => ("a value", "nothing, for this kind of source"),
-            };
-            return Err(ScenarioError::value(field(name), given, expected));
+        if needed && !given {
+            return Err(ScenarioError::missing(field(name), "a value for this kind of source"));
+        }
+        if given && !needed {
+            let expected = "nothing, for this kind of source";
+            return Err(ScenarioError::value(field(name), "a value", expected));
         }
     }
     if source.packets == Some(0) {
@@ -439,5 +440,5 @@ fn span(seconds: f64) -> Duration {
 }
 
 fn required<T: Clone>(given: &Option<T>, field: &str, what: &str) -> Result<T, ScenarioError> {
-    given.clone().ok_or_else(|| ScenarioError::value(field, "nothing", what))
+    given.clone().ok_or_else(|| ScenarioError::missing(field, what))
 }

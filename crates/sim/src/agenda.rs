@@ -253,6 +253,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(corridor_testing::cases!(256))]
+
         #[test]
         fn does_what_its_naive_twin_does(steps in steps(), before_end in 0_u32..300) {
             let mut agenda = Agenda::new(ENTITIES);

@@ -8,7 +8,7 @@ use core::time::Duration;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use corridor_air::{Duplex, Link, Medium, MediumConfig};
+use corridor_air::{Duplex, Jitter, Link, Medium, MediumConfig};
 use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
 use corridor_proto::{
@@ -141,7 +141,9 @@ impl Hop {
             rate_bps: RATE_BPS,
             overhead: Duration::ZERO,
             propagation: self.rtt / 2,
+            jitter: Jitter::None,
             queue_frames: self.queue_frames,
+            drops_when_full: false,
             stations: 2,
             links: vec![link(0, 1), link(1, 0)],
             seed: self.seed,
@@ -158,7 +160,7 @@ impl Hop {
         let config = StationConfig {
             id: StationId(index + 1),
             role: Role::Endpoint { peer: StationId(2 - index), helper: None },
-            psk: PSK,
+            psk: PSK.into(),
             coding: CodingParams { goal: self.goal, ..CodingParams::window() },
             link_errors: LinkErrors::Measured,
             ingress_packets: 4,

@@ -32,7 +32,8 @@ use crate::tcp::{
     VegasConfig,
 };
 use crate::udp::{
-    SimError, WARM_UP, air_shares, check_run, delay_histogram, delays, radio_medium, station,
+    SimError, WARM_UP, air_shares, check_run, delay_histogram, delays, drop_ratio, meet,
+    radio_medium, station,
 };
 use crate::watch::Watcher;
 use crate::world::{Node, World};
@@ -90,6 +91,8 @@ struct Hosts {
     flows: Vec<Flow>,
     inboxes: [Inbox; 2],
     packet: Vec<u8>,
+    /// When the stations had met.
+    met_at: Time,
     /// Load that is not measured, and load that is.
     warm_up: Duration,
     duration: Duration,
@@ -116,13 +119,23 @@ impl Hosts {
         };
         let flows = directions.iter().map(|&ends| Flow::new(run, ends, mtu));
         let flows = flows.collect::<Result<Vec<_>, _>>()?;
-        Ok(Hosts { world, flows, inboxes, packet: Vec::new(), warm_up, duration })
+        Ok(Hosts {
+            world,
+            flows,
+            inboxes,
+            packet: Vec::new(),
+            met_at: Time::ZERO,
+            warm_up,
+            duration,
+        })
     }
 
     fn run(&mut self) {
+        self.met_at = meet(&mut self.world);
+        self.flows.iter_mut().for_each(|flow| flow.opening = Opening::new(self.met_at));
         self.work();
         let is_open = |hosts: &Self| hosts.flows.iter().all(|flow| flow.opening.is_over());
-        self.run_until(Time::ZERO + CONNECT_MAX, is_open);
+        self.run_until(self.met_at + CONNECT_MAX, is_open);
         let begin = self.world.now();
         let start = begin + self.warm_up;
         let end = start + self.duration;
@@ -214,11 +227,12 @@ impl Hosts {
         let counts = |index: usize| CodingCounts::from(self.world.nodes()[index].station.stats());
         let encoders: Vec<_> = self.flows.iter().map(|flow| counts(flow.from)).collect();
         let helper = (run.path == Path::CodedHelper).then(|| counts(2));
-        row.set_coding(&encoders, helper.as_ref(), run.coding.resolve().block_size);
-        let (bytes, utilisation) = air_shares(&self.world);
+        row.set_coding(&encoders, helper.as_ref(), run.coding_params().block_size);
+        let (bytes, utilisation) = air_shares(&self.world, self.met_at);
         let payload: u64 = self.flows.iter().map(Flow::bytes_delivered).sum();
         row.air_bytes_per_byte = (payload > 0).then(|| bytes / payload as f64);
         row.air_utilisation = Some(utilisation);
+        row.air_drop_ratio = drop_ratio(&self.world);
         row
     }
 }

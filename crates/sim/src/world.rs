@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use corridor_air::{Address, Delivery, Medium};
 use corridor_base::Time;
-use corridor_proto::{Destination, Station, StationId};
+use corridor_proto::{Destination, Role, Station, StationId};
 
 use crate::agenda::Agenda;
 use crate::watch::{Reception, SymbolCounts, Watcher};
@@ -151,6 +151,30 @@ impl World {
             self.step(at);
         }
         self.now = self.now.max(until);
+    }
+
+    /// Advances until every station has met all that it exchanges frames with, to `until` at most,
+    /// or until the watcher has seen enough. A load that begins before would measure handshakes.
+    pub fn run_until_met(&mut self, until: Time) {
+        self.settle();
+        while !self.has_everybody_met() && !self.is_watched_enough() {
+            let Some(at) = self.next_event().filter(|&at| at <= until) else {
+                self.now = self.now.max(until);
+                return;
+            };
+            self.step(at);
+        }
+    }
+
+    fn has_everybody_met(&self) -> bool {
+        let has_met = |station: &Station| match station.config().role {
+            Role::Endpoint { peer, helper } => {
+                station.is_up(peer) && helper.is_none_or(|helper| station.is_up(helper))
+            }
+            Role::Helper { between: (a, b) } => station.is_up(a) && station.is_up(b),
+            Role::Plain { peer } => station.is_up(peer),
+        };
+        self.nodes.iter().all(|node| has_met(&node.station))
     }
 
     /// Handles all that happens at `at`: the stations' timers first, then the medium.

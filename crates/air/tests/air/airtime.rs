@@ -20,6 +20,8 @@ fn airtime_is_overhead_plus_bits_at_the_rate() {
 }
 
 proptest::proptest! {
+    #![proptest_config(corridor_testing::cases!(256))]
+
     /// Rounded up to the next nanosecond: never short of the bits, never a nanosecond too long.
     #[test]
     fn airtime_is_the_smallest_that_fits_the_bits(

@@ -61,6 +61,8 @@ fn late(config: MediumConfig, offers: &[Offer]) -> (Vec<bool>, Vec<Delivery>) {
 }
 
 proptest! {
+    #![proptest_config(corridor_testing::cases!(256))]
+
     #[test]
     fn a_late_driver_changes_nothing(
         offers in offers(), full in any::<bool>(), propagation_us in 0_u64..1000, seed: u64,

@@ -13,7 +13,7 @@ mod retry;
 
 use core::time::Duration;
 
-use corridor_air::{Address, Delivery, Duplex, Link, Medium, MediumConfig, Station};
+use corridor_air::{Address, Delivery, Duplex, Jitter, Link, Medium, MediumConfig, Station};
 use corridor_base::Time;
 
 const SEED: u64 = 1;
@@ -32,7 +32,9 @@ fn config(mode: Duplex, stations: usize) -> MediumConfig {
         rate_bps: RATE_BPS,
         overhead: Duration::from_micros(200),
         propagation: Duration::ZERO,
+        jitter: Jitter::None,
         queue_frames: 8,
+        drops_when_full: false,
         stations,
         links: Vec::new(),
         seed: SEED,

@@ -132,6 +132,8 @@ fn twin(offers: &[(u64, u32)], config: &PipeConfig) -> (Vec<bool>, Vec<(Time, u6
 }
 
 proptest! {
+    #![proptest_config(corridor_testing::cases!(256))]
+
     #[test]
     fn does_what_its_twin_does(
         gaps in prop::collection::vec((0_u64..3_000_000, 0_u32..1500), 1..80),

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use corridor_air::{Duplex, Link, Medium, MediumConfig};
+use corridor_air::{Duplex, Jitter, Link, Medium, MediumConfig};
 use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
 use corridor_proto::{CodingParams, LinkErrors, Role, Station, StationConfig, StationId};
@@ -49,7 +49,9 @@ fn world(nodes: usize, delivered: &Rc<Cell<u64>>) -> World {
         rate_bps: 10_000_000,
         overhead: Duration::from_micros(100),
         propagation: Duration::from_millis(1),
+        jitter: Jitter::None,
         queue_frames: 2,
+        drops_when_full: false,
         stations: nodes,
         links: (0..nodes).map(link).collect(),
         seed: 1,
@@ -69,7 +71,7 @@ fn station(index: usize) -> Station {
     let config = StationConfig {
         id: id(index),
         role: Role::Endpoint { peer: id(index ^ 1), helper: None },
-        psk: [0x5a; 32],
+        psk: [0x5a; 32].into(),
         coding: CodingParams::default(),
         link_errors: LinkErrors::Measured,
         ingress_packets: 100,

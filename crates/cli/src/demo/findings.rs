@@ -1,69 +1,132 @@
 //! What the rows say, in words: what a path is called, a rate and a ratio for people, the headline.
 
 use corridor_proto::Preset;
-use corridor_scenario::{Congestion, Path, Row, Transport};
+use corridor_scenario::{Congestion, Path, Row, Scenario, Transport};
 
-/// Below this, a transfer counts as stalled, bits per second.
-const STALLED_BPS: f64 = 1e3;
+/// Below this, nothing was carried, bits per second.
+const NOTHING_BPS: f64 = 1e3;
+/// A transfer below this share of what the losses leave has stalled: the few segments that it
+/// sends wait for nothing, and their delay says nothing of the path.
+const STALLED_RATIO: f64 = 0.1;
+/// Payload of a full segment, and bytes of its frame: Ethernet, IPv4, TCP with timestamps.
+const SEGMENT_BYTES: f64 = 1448.0;
+const FRAME_BYTES: f64 = 1514.0;
 /// The loss ratio that the headline is about.
 const HEADLINE_LOSS: f64 = 0.2;
 
-/// One line of a picture, one kind of row in the table.
+/// How packets cross: one colour of the picture, whatever loads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// TCP cubic over the unreliable forwarder.
-    PlainCubic,
-    /// TCP BBR over the unreliable forwarder.
+pub enum Crossing {
+    /// The unreliable forwarder.
+    Plain,
+    /// The same under BBR: another congestion control, not another contender.
     PlainBbr,
-    /// TCP cubic over the coded link, with the parameters of the paper.
-    CodedPaper,
-    /// TCP cubic over the coded link, in blocks, with ours.
-    CodedDefault,
-    /// TCP cubic over the coded link, in window mode.
+    /// Coded with the parameters of the paper.
+    Paper,
+    /// Coded in blocks, with ours.
+    Blocks,
+    /// Coded in window mode.
     Window,
-    /// UDP over the unreliable forwarder.
-    UdpPlain,
-    /// UDP over the coded link.
-    UdpCoded,
-    /// UDP over the coded link with a helper.
-    UdpHelper,
+    /// Coded in blocks, with a helper.
+    Helper,
+}
+
+/// One line of a picture, one kind of row in the table: how packets cross, and what loads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind {
+    pub crossing: Crossing,
+    pub transport: Transport,
+}
+
+const fn tcp(crossing: Crossing) -> Kind {
+    Kind { crossing, transport: Transport::Tcp }
+}
+
+const fn udp(crossing: Crossing) -> Kind {
+    Kind { crossing, transport: Transport::Udp }
 }
 
 impl Kind {
+    /// The kind that all others are held against.
+    pub const PLAIN: Kind = tcp(Crossing::Plain);
+    /// The kind that the headline is about.
+    pub const WINDOW: Kind = tcp(Crossing::Window);
     /// The TCP kinds, baseline first.
-    pub const TCP: [Kind; 5] =
-        [Kind::PlainCubic, Kind::PlainBbr, Kind::CodedPaper, Kind::CodedDefault, Kind::Window];
+    pub const TCP: [Kind; 5] = [
+        Kind::PLAIN,
+        tcp(Crossing::PlainBbr),
+        tcp(Crossing::Paper),
+        tcp(Crossing::Blocks),
+        Kind::WINDOW,
+    ];
     /// The UDP kinds, baseline first.
-    pub const UDP: [Kind; 3] = [Kind::UdpPlain, Kind::UdpCoded, Kind::UdpHelper];
+    pub const UDP: [Kind; 4] =
+        [udp(Crossing::Plain), udp(Crossing::Blocks), udp(Crossing::Helper), udp(Crossing::Window)];
 
     /// The kind of a row of the demo's scenario.
     pub fn of(row: &Row) -> Option<Kind> {
-        let preset = row.coding.as_ref().map(|coding| coding.preset);
-        match (row.transport, row.path, row.congestion, preset) {
-            (Transport::Tcp, Path::Plain, Some(Congestion::Cubic), _) => Some(Kind::PlainCubic),
-            (Transport::Tcp, Path::Plain, Some(Congestion::Bbr), _) => Some(Kind::PlainBbr),
-            (Transport::Tcp, Path::Coded, _, Some(Preset::Paper)) => Some(Kind::CodedPaper),
-            (Transport::Tcp, Path::Coded, _, Some(Preset::Default)) => Some(Kind::CodedDefault),
-            (Transport::Tcp, Path::Coded, _, Some(Preset::Window)) => Some(Kind::Window),
-            (Transport::Udp, Path::Plain, ..) => Some(Kind::UdpPlain),
-            (Transport::Udp, Path::Coded, ..) => Some(Kind::UdpCoded),
-            (Transport::Udp, Path::CodedHelper, ..) => Some(Kind::UdpHelper),
-            _ => None,
-        }
+        let preset = row.coding.as_ref().and_then(|coding| coding.preset);
+        let crossing = match (row.path, row.congestion, preset) {
+            (Path::Plain, Some(Congestion::Bbr), _) => Crossing::PlainBbr,
+            (Path::Plain, ..) => Crossing::Plain,
+            (Path::Coded, _, Some(Preset::Paper)) => Crossing::Paper,
+            (Path::Coded, _, Some(Preset::Block)) => Crossing::Blocks,
+            (Path::Coded, _, Some(Preset::Window)) => Crossing::Window,
+            (Path::CodedHelper, _, Some(Preset::Block)) => Crossing::Helper,
+            _ => return None,
+        };
+        Some(Kind { crossing, transport: row.transport })
     }
 
     /// What it is called.
     pub fn label(self) -> &'static str {
-        match self {
-            Kind::PlainCubic => "plain, TCP cubic",
-            Kind::PlainBbr => "plain, TCP BBR",
-            Kind::CodedPaper => "coded as in the paper",
-            Kind::CodedDefault => "coded, our blocks",
-            Kind::Window => "coded, window mode",
-            Kind::UdpPlain => "plain",
-            Kind::UdpCoded => "coded",
-            Kind::UdpHelper => "coded + helper",
+        match (self.crossing, self.transport) {
+            (Crossing::Plain, Transport::Tcp) => "plain, TCP cubic",
+            (Crossing::Plain, Transport::Udp) => "plain",
+            (Crossing::PlainBbr, _) => "plain, TCP BBR",
+            (Crossing::Paper, _) => "coded as in the paper",
+            (Crossing::Blocks, _) => "coded, our blocks",
+            (Crossing::Window, _) => "coded, window mode",
+            (Crossing::Helper, _) => "coded, with a helper",
         }
+    }
+}
+
+/// What the losses leave of the radio's capacity, bits of payload per second: full frames of one
+/// station back to back, and the share of them that arrives.
+pub fn left_bps(scenario: &Scenario, loss_ratio: f64) -> f64 {
+    let medium = &scenario.medium;
+    let airtime_s = medium.overhead_us / 1e6 + 8.0 * FRAME_BYTES / medium.rate_bps as f64;
+    (1.0 - loss_ratio) * 8.0 * SEGMENT_BYTES / airtime_s
+}
+
+/// Whether a TCP transfer has come to a standstill, or nearly so.
+pub fn is_stalled(scenario: &Scenario, row: &Row) -> bool {
+    row.transport == Transport::Tcp
+        && row.goodput_bps < STALLED_RATIO * left_bps(scenario, row.loss_ratio)
+}
+
+/// Share of the datagrams sent that never came.
+pub fn never_arrived(row: &Row) -> Option<f64> {
+    let (sent, received) = (row.packets_sent?, row.packets_received?);
+    (sent > 0).then(|| 1.0 - received as f64 / sent as f64)
+}
+
+/// `50.2 %`, `0.03 %`, `none`.
+pub fn share(ratio: f64) -> String {
+    match 100.0 * ratio {
+        ..=0.0 => "none".to_owned(),
+        percent @ ..1.0 => format!("{percent:.2} %"),
+        percent => format!("{percent:.1} %"),
+    }
+}
+
+/// `2 of 25 points are not valid`; `None` if all are.
+pub fn doubt(rows: &[Row]) -> Option<String> {
+    match (rows.iter().filter(|row| !row.valid).count(), rows.len()) {
+        (0, _) => None,
+        (1, count) => Some(format!("1 of {count} points is not valid")),
+        (doubtful, count) => Some(format!("{doubtful} of {count} points are not valid")),
     }
 }
 
@@ -84,7 +147,7 @@ pub fn tcp_losses(rows: &[Row]) -> Vec<f64> {
 /// `6.81 Mbit/s`, `24 kbit/s`, `nothing`.
 pub fn rate(bps: f64) -> String {
     match bps {
-        ..STALLED_BPS => "nothing".to_owned(),
+        ..NOTHING_BPS => "nothing".to_owned(),
         ..1e5 => format!("{:.0} kbit/s", bps / 1e3),
         _ => format!("{:.2} Mbit/s", bps / 1e6),
     }
@@ -101,7 +164,7 @@ pub fn delay(seconds: Option<f64>) -> String {
 
 /// `x 1.3`, `x 140`; `-` where the baseline stalled.
 pub fn ratio(value: f64, baseline: f64) -> String {
-    if baseline < STALLED_BPS {
+    if baseline < NOTHING_BPS {
         return "-".to_owned();
     }
     match value / baseline {
@@ -110,30 +173,44 @@ pub fn ratio(value: f64, baseline: f64) -> String {
     }
 }
 
+/// The finding, and how many points are not valid.
+pub fn headline(scenario: &Scenario, rows: &[Row]) -> String {
+    let finding = finding(scenario, rows);
+    match doubt(rows) {
+        Some(doubt) => format!("{finding} ({doubt})"),
+        None => finding,
+    }
+}
+
 /// What a newcomer should take home, from the numbers as they are.
-pub fn headline(rows: &[Row]) -> String {
-    let goodput = |kind, loss| find(rows, kind, loss).map(|row| row.goodput_bps);
-    let tcp = (goodput(Kind::PlainCubic, HEADLINE_LOSS), goodput(Kind::Window, HEADLINE_LOSS));
+pub fn finding(scenario: &Scenario, rows: &[Row]) -> String {
+    let tcp = (find(rows, Kind::PLAIN, HEADLINE_LOSS), find(rows, Kind::WINDOW, HEADLINE_LOSS));
     if let (Some(plain), Some(coded)) = tcp {
         let place = format!("At {:.0} % frame loss", 100.0 * HEADLINE_LOSS);
-        let (plain_rate, coded_rate) = (rate(plain), rate(coded));
-        return if coded <= plain {
+        if !plain.valid || !coded.valid {
+            return format!("{place}, the machine spoilt the comparison");
+        }
+        let (plain_rate, coded_rate) = (rate(plain.goodput_bps), rate(coded.goodput_bps));
+        return if coded.goodput_bps <= plain.goodput_bps {
             format!("{place}, coding did not help TCP cubic: {coded_rate} against {plain_rate}")
-        } else if plain < STALLED_BPS {
+        } else if plain.goodput_bps < NOTHING_BPS {
             format!("{place}, TCP cubic carries nothing; coded, it carries {coded_rate}")
-        } else if plain < coded / 10.0 {
+        } else if is_stalled(scenario, plain) {
             format!("{place}, TCP cubic stalls at {plain_rate}; coded, it carries {coded_rate}")
         } else {
             format!("{place}, TCP cubic carries {coded_rate} coded and {plain_rate} plain")
         };
     }
-    let udp = |kind| rows.iter().find(|row| Kind::of(row) == Some(kind));
-    match (udp(Kind::UdpPlain), udp(Kind::UdpHelper)) {
-        (Some(plain), Some(helped)) => format!(
-            "With {:.0} % of frames lost, coding with a helper delivers {}; the plain link, {}",
-            100.0 * plain.loss_ratio,
-            rate(helped.goodput_bps),
-            rate(plain.goodput_bps)
+    let lost = |crossing| {
+        let row = rows.iter().find(|row| Kind::of(row) == Some(udp(crossing)))?;
+        Some((row.loss_ratio, never_arrived(row)?))
+    };
+    match (lost(Crossing::Plain), lost(Crossing::Window)) {
+        (Some((ratio, plain)), Some((_, coded))) => format!(
+            "With {:.0} % of frames lost, {} of the packets never arrive; coded, {}",
+            100.0 * ratio,
+            share(plain),
+            share(coded)
         ),
         _ => "Network coding on a lossy radio link".to_owned(),
     }

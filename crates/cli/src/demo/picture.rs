@@ -2,9 +2,12 @@
 
 use corridor_scenario::{Row, Scenario};
 
-use super::findings::{Kind, delay, find, headline, rate, tcp_losses};
+use super::findings::{
+    Crossing, Kind, delay, doubt, find, headline, is_stalled, left_bps, never_arrived, rate, share,
+    tcp_losses,
+};
 use super::table::{setting, udp_title};
-use crate::panel::{self, Curve, Frame, INK, NOTE, PANEL, Spot, TITLE};
+use crate::panel::{self, Beyond, Curve, FAINT_INK, Frame, INK, NOTE, PANEL, Spot, TITLE};
 use crate::plot::{Anchor, Font, Picture, Scale};
 
 const WIDTH: f64 = 1200.0;
@@ -14,8 +17,8 @@ const HEADER: f64 = 112.0;
 /// Height of the panels of TCP, titles and axes included.
 const CURVES: f64 = 428.0;
 /// Height of the panel of UDP.
-const BARS: f64 = 212.0;
-const FOOTER: f64 = 40.0;
+const BARS: f64 = 244.0;
+const FOOTER: f64 = 52.0;
 
 /// Draws the picture as SVG.
 pub fn draw(scenario: &Scenario, rows: &[Row]) -> String {
@@ -26,11 +29,12 @@ pub fn draw(scenario: &Scenario, rows: &[Row]) -> String {
         .filter_map(|kind| Some((kind, rows.iter().find(|row| Kind::of(row) == Some(kind))?)))
         .collect();
     let bars = if udp.is_empty() { 0.0 } else { BARS };
-    let mut picture = Picture::new(WIDTH, HEADER + curves + bars + FOOTER, &headline(rows));
+    let mut picture =
+        Picture::new(WIDTH, HEADER + curves + bars + FOOTER, &headline(scenario, rows));
     draw_header(&mut picture, scenario, rows);
     if !losses.is_empty() {
-        draw_goodput(&mut picture, rows, &losses);
-        draw_delay(&mut picture, rows, &losses);
+        draw_goodput(&mut picture, scenario, rows, &losses);
+        draw_delay(&mut picture, scenario, rows, &losses);
     }
     if !udp.is_empty() {
         draw_udp(&mut picture, HEADER + curves, rows, &udp);
@@ -40,7 +44,7 @@ pub fn draw(scenario: &Scenario, rows: &[Row]) -> String {
 }
 
 fn draw_header(picture: &mut Picture, scenario: &Scenario, rows: &[Row]) {
-    let headline = headline(rows);
+    let headline = headline(scenario, rows);
     // A bold letter is about this wide, in the widest of the fonts.
     let most = (WIDTH - 2.0 * MARGIN) / (0.55 * headline.chars().count() as f64);
     picture.text((MARGIN, 52.0), Font { size: TITLE.size.min(most).floor(), ..TITLE }, &headline);
@@ -48,30 +52,30 @@ fn draw_header(picture: &mut Picture, scenario: &Scenario, rows: &[Row]) {
     picture.text((MARGIN, 80.0), Font { size: 15.0, ..NOTE }, &setting);
 }
 
-/// Colours of Okabe and Ito, which people with any colour vision tell apart; what is not coded is
-/// grey and thin.
-fn colour(kind: Kind) -> &'static str {
-    match kind {
-        Kind::PlainCubic | Kind::UdpPlain => "#7b8794",
-        Kind::PlainBbr => "#b86e00",
-        Kind::CodedPaper => "#3d9bd1",
-        Kind::CodedDefault => "#9a4f86",
-        Kind::Window | Kind::UdpCoded => "#005a9c",
-        Kind::UdpHelper => "#00805c",
+/// Colours of Okabe and Ito, which people with any colour vision tell apart; one for each way to
+/// cross, the same in all panels. What is not coded is grey and orange.
+fn colour(crossing: Crossing) -> &'static str {
+    match crossing {
+        Crossing::Plain => "#7b8794",
+        Crossing::PlainBbr => "#b86e00",
+        Crossing::Paper => "#3d9bd1",
+        Crossing::Blocks => "#9a4f86",
+        Crossing::Window => "#005a9c",
+        Crossing::Helper => "#00805c",
     }
 }
 
-fn width(kind: Kind) -> f64 {
-    match kind {
-        Kind::Window => 4.0,
+fn width(crossing: Crossing) -> f64 {
+    match crossing {
+        Crossing::Window => 4.0,
         _ => 2.5,
     }
 }
 
-fn dash(kind: Kind) -> &'static str {
-    match kind {
-        Kind::CodedPaper => "9 6",
-        Kind::PlainBbr => "2 6",
+fn dash(crossing: Crossing) -> &'static str {
+    match crossing {
+        Crossing::Paper => "9 6",
+        Crossing::PlainBbr => "2 6",
         _ => "none",
     }
 }
@@ -81,98 +85,134 @@ const fn frame(left: f64, right: f64) -> Frame {
     Frame { left, right, top: HEADER + 70.0, bottom: HEADER + CURVES - 74.0 }
 }
 
-fn draw_goodput(picture: &mut Picture, rows: &[Row], losses: &[f64]) {
-    let value = |row: &Row| Some(row.goodput_bps / 1e6);
-    let curves = curves(rows, losses, &value, &|row| rate(row.goodput_bps));
+fn draw_goodput(picture: &mut Picture, scenario: &Scenario, rows: &[Row], losses: &[f64]) {
+    let value = |row: &Row| Some((row.goodput_bps / 1e6, rate(row.goodput_bps)));
+    let mut curves = curves(rows, losses, Beyond::Nothing, &value);
+    curves.insert(0, left(scenario, losses));
     let frame = frame(MARGIN + 34.0, 444.0);
     panel::draw_goodput(picture, &frame, "TCP goodput, Mbit/s", losses, &curves);
 }
 
-fn draw_delay(picture: &mut Picture, rows: &[Row], losses: &[f64]) {
-    let value = |row: &Row| row.delays.delay_p95_s;
-    let curves = curves(rows, losses, &value, &|row| delay(row.delays.delay_p95_s));
+/// What the losses leave of the radio, which no curve can cross.
+fn left(scenario: &Scenario, losses: &[f64]) -> Curve {
+    let spot = |&loss: &f64| {
+        let bps = left_bps(scenario, loss);
+        Spot { loss, value: bps / 1e6, words: rate(bps), valid: true }
+    };
+    Curve {
+        label: "what the losses leave".to_owned(),
+        colour: FAINT_INK,
+        width: 1.5,
+        dash: "1 5",
+        has_dots: false,
+        spots: losses.iter().map(spot).collect(),
+        beyond: Beyond::Nothing,
+    }
+}
+
+fn draw_delay(picture: &mut Picture, scenario: &Scenario, rows: &[Row], losses: &[f64]) {
+    let value = |row: &Row| {
+        let seconds = row.delays.delay_p95_s.filter(|_| !is_stalled(scenario, row))?;
+        Some((seconds, delay(Some(seconds))))
+    };
+    let curves = curves(rows, losses, Beyond::Stalled, &value);
     let title = "TCP delay, one way and in order";
     panel::draw_delay(picture, &frame(726.0, 966.0), title, losses, &curves);
 }
 
+/// A curve for each kind, from the rows that have a value, which comes in words too.
 fn curves(
     rows: &[Row],
     losses: &[f64],
-    value: &dyn Fn(&Row) -> Option<f64>,
-    words: &dyn Fn(&Row) -> String,
+    beyond: Beyond,
+    value: &dyn Fn(&Row) -> Option<(f64, String)>,
 ) -> Vec<Curve> {
     let spots = |kind| {
         let found = losses.iter().filter_map(|&loss| find(rows, kind, loss));
-        let spot =
-            |row: &Row| Some(Spot { loss: row.loss_ratio, value: value(row)?, words: words(row) });
+        let spot = |row: &Row| {
+            let (value, words) = value(row)?;
+            Some(Spot { loss: row.loss_ratio, value, words, valid: row.valid })
+        };
         found.filter_map(spot).collect()
     };
     let curve = |kind: Kind| Curve {
         label: kind.label().to_owned(),
-        colour: colour(kind),
-        width: width(kind),
-        dash: dash(kind),
+        colour: colour(kind.crossing),
+        width: width(kind.crossing),
+        dash: dash(kind.crossing),
+        has_dots: true,
         spots: spots(kind),
+        beyond,
     };
     Kind::TCP.map(curve).into()
 }
 
-/// Three measures side by side, one bar for each path.
+/// A measure of UDP: what it is called, its value, and the value in words.
+type Measure = (&'static str, fn(&Row) -> Option<f64>, fn(f64) -> String);
+
+const MEASURES: [Measure; 4] = [
+    ("packets that never arrived", never_arrived, share),
+    ("goodput", |row| Some(row.goodput_bps), rate),
+    ("delay, 95 % arrive within", |row| row.delays.delay_p95_s, |s| delay(Some(s))),
+    ("frames on the air per packet", |row| row.air_frames_per_packet, |n| format!("{n:.2}")),
+];
+
+/// Where the bars of the first measure begin, and how far it is from one to the next.
+const BARS_LEFT: f64 = 244.0;
+const BARS_STEP: f64 = 238.0;
+/// Longest bar.
+const BAR: f64 = 120.0;
+
+/// Measures side by side, one bar for each contender.
 fn draw_udp(picture: &mut Picture, top: f64, rows: &[Row], udp: &[(Kind, &Row)]) {
     picture.text((MARGIN, top + 14.0), PANEL, &udp_title(udp[0].1, rows));
-    let note = "plain: what is lost stays lost; coded: what is lost is recovered";
+    let note = "What is lost stays lost on the plain link; coding brings it back, for some delay and \
+                frames. Window mode fills idle air with repair. Less is better, but for goodput.";
     picture.text((MARGIN, top + 36.0), NOTE, note);
-    let measures: [Measure; 3] = [
-        ("goodput (more is better)", 190.0, |row| Some(row.goodput_bps), rate),
-        (
-            "frames on the air per packet delivered (less)",
-            545.0,
-            |row| row.air_frames_per_packet,
-            |frames| format!("{frames:.2}"),
-        ),
-        (
-            "delay, 95 % arrive within (less)",
-            900.0,
-            |row| row.delays.delay_p95_s,
-            |s| delay(Some(s)),
-        ),
-    ];
-    for (place, (kind, _)) in udp.iter().enumerate() {
-        let font = Font { size: 15.0, bold: true, colour: colour(*kind), anchor: Anchor::End };
-        picture.text((172.0, bar_top(top, place) + 18.0), font, kind.label());
+    for (place, (kind, row)) in udp.iter().enumerate() {
+        let colour = colour(kind.crossing);
+        let font = Font { size: 15.0, bold: true, colour, anchor: Anchor::End };
+        let (right, top) = (BARS_LEFT - 18.0, bar_top(top, place));
+        picture.text((right, top + if row.valid { 17.0 } else { 11.0 }), font, kind.label());
+        if !row.valid {
+            let font = Font { size: 12.0, anchor: Anchor::End, ..NOTE };
+            picture.text((right, top + 25.0), font, "not valid");
+        }
     }
-    for (name, left, measure, words) in measures {
+    for (index, (name, measure, words)) in MEASURES.into_iter().enumerate() {
+        let left = BARS_LEFT + BARS_STEP * index as f64;
         picture.text((left, top + 72.0), NOTE, name);
         let most = udp.iter().filter_map(|(_, row)| measure(row)).fold(0.0, f64::max);
-        let x = Scale::linear((0.0, most.max(f64::MIN_POSITIVE)), (0.0, 150.0));
+        let x = Scale::linear((0.0, most.max(f64::MIN_POSITIVE)), (0.0, BAR));
         for (place, (kind, row)) in udp.iter().enumerate() {
             let Some(value) = measure(row) else { continue };
-            let y = bar_top(top, place);
-            picture.rect((left, y), (x.at(value).max(1.0), 26.0), 2.0, colour(*kind));
+            let (at, size) = ((left, bar_top(top, place)), (x.at(value).max(1.5), 24.0));
+            match row.valid {
+                true => picture.rect(at, size, 2.0, colour(kind.crossing)),
+                false => picture.frame(at, size, 2.0, colour(kind.crossing)),
+            }
             let font = Font { size: 15.0, colour: INK, ..NOTE };
-            picture.text((left + x.at(value) + 10.0, y + 18.0), font, &words(value));
+            picture.text((left + size.0 + 9.0, at.1 + 17.0), font, &words(value));
         }
     }
 }
 
-/// What it is called, where its bars begin, its value, and the value in words.
-type Measure = (&'static str, f64, fn(&Row) -> Option<f64>, fn(f64) -> String);
-
 fn bar_top(top: f64, place: usize) -> f64 {
-    top + 86.0 + 36.0 * place as f64
+    top + 86.0 + 35.0 * place as f64
 }
 
 fn draw_footer(picture: &mut Picture, top: f64, scenario: &Scenario, rows: &[Row]) {
     let seconds = rows.first().map_or(0.0, |row| row.duration_s);
-    let doubtful = rows.iter().filter(|row| !row.valid).count();
-    let doubt = match doubtful {
-        0 => String::new(),
-        1 => " One run was disturbed by the machine (see demo.json).".to_owned(),
-        more => format!(" {more} runs were disturbed by the machine (see demo.json)."),
-    };
     let words = format!(
-        "Each point is one run of {seconds:.0} s, seed {}. Goodput counts payload only.{doubt}",
+        "Each point is one run of {seconds:.0} s, seed {}. Goodput counts payload only. What the losses \
+         leave: of full frames back to back, without acknowledgements of TCP.",
         scenario.seed
     );
-    picture.text((MARGIN, top + 16.0), Font { size: 13.0, ..NOTE }, &words);
+    let font = Font { size: 13.0, ..NOTE };
+    picture.text((MARGIN, top + 12.0), font, &words);
+    if let Some(doubt) = doubt(rows) {
+        let words =
+            format!("{doubt}, and drawn hollow: the machine spoilt them (demo.json says how).");
+        picture.text((MARGIN, top + 31.0), Font { bold: true, colour: INK, ..font }, &words);
+    }
 }

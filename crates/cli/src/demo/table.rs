@@ -4,30 +4,43 @@ use std::io::{self, Write};
 
 use corridor_scenario::{Engine, Row, Scenario, Transport};
 
-use super::findings::{Kind, delay, find, headline, rate, ratio, tcp_losses};
+use super::findings::{
+    Kind, delay, doubt, find, finding, is_stalled, left_bps, never_arrived, rate, ratio, share,
+    tcp_losses,
+};
 
-/// Writes headline, table and legend.
+/// Writes the finding, with how many points are not valid, table and legend.
 pub fn write(out: &mut impl Write, scenario: &Scenario, rows: &[Row]) -> io::Result<()> {
-    writeln!(out, "{}", headline(rows))?;
+    writeln!(out, "{}", finding(scenario, rows))?;
+    if let Some(doubt) = doubt(rows) {
+        writeln!(out, "({doubt})")?;
+    }
     writeln!(out)?;
     for line in setting(scenario, rows) {
         writeln!(out, "{line}")?;
     }
     for loss in tcp_losses(rows) {
         writeln!(out)?;
-        let title = format!("TCP bulk transfer, {:.0} % of frames lost", 100.0 * loss);
+        let left = rate(left_bps(scenario, loss));
+        let title = format!(
+            "TCP bulk transfer, {:.0} % of frames lost, which leaves {left} of the radio",
+            100.0 * loss
+        );
         let kinds = Kind::TCP.map(|kind| (kind, find(rows, kind, loss)));
-        write_group(out, &title, "vs cubic", &kinds)?;
+        write_group(out, &title, "vs cubic", scenario, &kinds)?;
     }
     let udp = Kind::UDP.map(|kind| (kind, rows.iter().find(|row| Kind::of(row) == Some(kind))));
     if let Some(title) = udp.iter().find_map(|(_, row)| row.map(|row| udp_title(row, rows))) {
         writeln!(out)?;
-        write_group(out, &title, "vs plain", &udp)?;
+        write_group(out, &title, "never came", scenario, &udp)?;
     }
     writeln!(out)?;
     writeln!(out, "Delay: one way and in order; 95 % of what arrived was at most so late.")?;
+    if rows.iter().any(|row| is_stalled(scenario, row)) {
+        writeln!(out, "Stalled: so little gets through that its delay says nothing of the path.")?;
+    }
     if rows.iter().any(|row| !row.valid) {
-        writeln!(out, "(!) These numbers cannot be trusted; demo.json says why (\"notes\").")?;
+        writeln!(out, "Not valid: the machine spoilt the run; demo.json says how (\"notes\").")?;
     }
     Ok(())
 }
@@ -63,35 +76,38 @@ pub fn udp_title(row: &Row, rows: &[Row]) -> String {
     format!("UDP at {offered:.0} Mbit/s, {lost:.0} % of frames lost{helper}")
 }
 
+/// Widths of the table's columns.
+fn line(cells: [&str; 5]) -> String {
+    let [name, goodput, beside, median, p95] = cells;
+    format!("  {name:<22} {goodput:>12} {beside:>11} {median:>13} {p95:>11}")
+}
+
 fn write_group(
     out: &mut impl Write,
     title: &str,
-    baseline: &str,
+    beside: &str,
+    scenario: &Scenario,
     kinds: &[(Kind, Option<&Row>)],
 ) -> io::Result<()> {
     writeln!(out, "{title}")?;
     let first = kinds.first().and_then(|(_, row)| *row).map_or(0.0, |row| row.goodput_bps);
-    let head = ["", "goodput", baseline, "delay median", "delay 95 %"];
-    writeln!(
-        out,
-        "  {:<22} {:>12} {:>11} {:>13} {:>11}",
-        head[0], head[1], head[2], head[3], head[4]
-    )?;
+    writeln!(out, "{}", line(["", "goodput", beside, "delay median", "delay 95 %"]))?;
     for (kind, row) in kinds {
         let Some(row) = row else {
-            writeln!(out, "  {:<22} {:>12}", kind.label(), "not measured")?;
+            writeln!(out, "{}", line([kind.label(), "not measured", "", "", ""]).trim_end())?;
             continue;
         };
-        let mark = if row.valid { "" } else { "  (!)" };
-        writeln!(
-            out,
-            "  {:<22} {:>12} {:>11} {:>13} {:>11}{mark}",
-            kind.label(),
-            rate(row.goodput_bps),
-            ratio(row.goodput_bps, first),
-            delay(row.delays.delay_p50_s),
-            delay(row.delays.delay_p95_s),
-        )?;
+        let beside = match row.transport {
+            Transport::Tcp => ratio(row.goodput_bps, first),
+            Transport::Udp => never_arrived(row).map_or("-".to_owned(), share),
+        };
+        let [median, p95] = match is_stalled(scenario, row) {
+            true => ["stalled".to_owned(), "stalled".to_owned()],
+            false => [row.delays.delay_p50_s, row.delays.delay_p95_s].map(delay),
+        };
+        let cells: [&str; 5] = [kind.label(), &rate(row.goodput_bps), &beside, &median, &p95];
+        let mark = if row.valid { "" } else { "  not valid" };
+        writeln!(out, "{}{mark}", line(cells))?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `corridor lab compare`: every way to cross through the same conditions, in turns.
+//! `corridor lab compare`: every contender through the same conditions, in turns.
 
 mod contest;
 mod picture;
@@ -14,7 +14,7 @@ use corridor_scenario::{Engine, Row, Run, Scenario};
 use serde::Serialize;
 
 use self::contest::{Contest, Entry, contest};
-use super::{FAILED_IN_A_ROW_MAX, Failure, is_one_run_only};
+use super::{FAILED_IN_A_ROW_MAX, Failure, is_one_run_only, tell_missing_rights};
 use crate::engine::{EngineError, Maker};
 use crate::progress::Progress;
 
@@ -62,8 +62,8 @@ pub(super) struct CompareArgs {
     /// Compare this external tunnel too; may be given several times
     #[arg(long = "tunnel", value_name = "NAME='COMMAND'", value_parser = Tunnel::parse)]
     tunnels: Vec<Tunnel>,
-    /// Only ways whose names have this in them; may be given several times. What shares are counted
-    /// from is measured all the same
+    /// Only contenders whose names have this in them; may be given several times. What shares are
+    /// counted from is measured all the same
     #[arg(long, value_name = "PATTERN")]
     only: Vec<String>,
     /// Write a row for each run to standard output, as JSON lines, instead of a table at the end
@@ -80,7 +80,7 @@ pub(super) struct CompareArgs {
 /// A row, and whose it is.
 #[derive(Clone, Debug, Serialize)]
 struct Compared {
-    /// Name of the way to cross.
+    /// Name of the contender.
     way: String,
     /// The radio, in one line.
     medium: String,
@@ -118,6 +118,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<(), Failure> {
     let contest = contest(args)?;
     // Before the first thread: see `corridor_lab::prepare`.
     corridor_lab::prepare().map_err(EngineError::from)?;
+    tell_missing_rights();
     if let Some(out) = &args.out {
         fs::create_dir_all(out)
             .and_then(|()| tempfile::tempfile_in(out).map(drop))

@@ -1,5 +1,6 @@
 //! `corridor lab gates`: what window mode and TCP/NC promise, measured and judged.
 
+mod against;
 mod frontier;
 mod judge;
 mod list;
@@ -16,19 +17,20 @@ use clap::Args;
 use corridor_lab::Options;
 use corridor_scenario::{Engine, Row, Run};
 
+use self::against::Old;
 use self::judge::{Rule, judge, write_table};
-use self::list::{Case, Company, Gate, cases, gates};
-use self::measure::{Plan, measure, processors};
+use self::list::{Case, Company, Gate, Side, cases, gates};
+use self::measure::{Plan, measure};
 use self::report::Settings;
-use super::Failure;
+use super::{Failure, tell_missing_rights};
+use crate::checks;
+use crate::crew::Jobs;
 use crate::engine::{EngineError, Maker};
 
 /// Repeats of everything.
 const REPEATS: u64 = 10;
 /// The same with `--quick`.
 const REPEATS_QUICK: u64 = 2;
-/// Cases at once, for each processor. Measured: docs/decisions/0013-lab-gates.md.
-const JOBS_PER_PROCESSOR: usize = 2;
 
 /// Arguments of `corridor lab gates`.
 #[derive(Debug, Args)]
@@ -51,14 +53,19 @@ pub(super) struct GatesArgs {
     /// Make all repeats, also of gates that fewer have decided
     #[arg(long)]
     all_repeats: bool,
-    /// Measure so many cases at once, two for each processor if not given; those that bear no
-    /// company are measured alone all the same
+    /// Measure so many cases at once; if not given, two for each processor at first, then as many
+    /// as fit by the processor time that they took. Those that bear no company are measured alone
+    /// all the same
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     jobs: Option<u16>,
     /// Go on from the tunnel.json of a measurement that was cut; it must have been made by the same
     /// build with the same arguments
     #[arg(long)]
     resume: bool,
+    /// Measure nodes of this other `corridor` program too, in turns with this one's, and judge by
+    /// how much this one is worse: no gate by more than 2 %, corrected for their number
+    #[arg(long, value_name = "OLD")]
+    against: Option<PathBuf>,
 }
 
 impl GatesArgs {
@@ -66,15 +73,13 @@ impl GatesArgs {
         self.repeats.unwrap_or(if self.quick { REPEATS_QUICK } else { REPEATS })
     }
 
-    fn jobs(&self) -> usize {
-        self.jobs.map_or(JOBS_PER_PROCESSOR * processors(), usize::from)
-    }
-
-    fn rule(&self) -> Rule {
+    fn rule(&self, gates: usize) -> Rule {
+        let repeats = usize::try_from(self.repeats()).unwrap_or(usize::MAX);
         match self {
+            _ if self.against.is_some() => Rule::Paired { repeats, family: gates },
             _ if self.quick => Rule::Mean,
             _ if self.all_repeats => Rule::Interval,
-            _ => Rule::Early { repeats: usize::try_from(self.repeats()).unwrap_or(usize::MAX) },
+            _ => Rule::Early { repeats },
         }
     }
 
@@ -87,13 +92,18 @@ impl GatesArgs {
         }
         let build = report::fingerprint(&programs)
             .map_err(|source| Failure::Read { path: options.binary.clone(), source })?;
+        let of_old = |path: &PathBuf| {
+            report::fingerprint(&[path.as_path()])
+                .map_err(|source| Failure::Old { path: path.clone(), source })
+        };
         Ok(Settings {
             build,
             quick: self.quick,
             repeats: self.repeats(),
             all_repeats: self.all_repeats,
             only: self.only.clone(),
-            jobs: self.jobs(),
+            jobs: self.jobs,
+            against: self.against.as_ref().map(of_old).transpose()?,
         })
     }
 }
@@ -106,15 +116,18 @@ pub(super) fn run(args: &GatesArgs) -> Result<(), Failure> {
     let chosen = |gate: &Gate| {
         args.only.is_empty() || args.only.iter().any(|pattern| gate.name.contains(pattern.as_str()))
     };
-    let gates: Vec<Gate> = gates().into_iter().filter(chosen).collect();
+    let mut gates: Vec<Gate> = gates().into_iter().filter(chosen).collect();
     if gates.is_empty() {
         return Err(Failure::Nobody { given: args.only.join(", ") });
     }
-    let cases: Vec<Case> = cases(args.quick)
+    let mut cases: Vec<Case> = cases(args.quick)
         .into_iter()
         .filter(|case| gates.iter().any(|gate| gate.needs.contains(&case.name)))
         .collect();
-    let (repeats, rule, jobs) = (args.repeats(), args.rule(), args.jobs());
+    if args.against.is_some() {
+        (gates, cases) = against::paired(gates, cases);
+    }
+    let (repeats, rule, jobs) = (args.repeats(), args.rule(gates.len()), Jobs::of(args.jobs));
     let plan = Plan { gates: &gates, cases: &cases, repeats, rule, jobs };
     if args.list {
         return write_list(&mut io::stdout().lock(), &plan).map_err(Failure::Output);
@@ -122,6 +135,7 @@ pub(super) fn run(args: &GatesArgs) -> Result<(), Failure> {
     if cases.iter().any(|case| !matches!(case.company, Company::Simulated(_))) {
         // Before the first thread: see `corridor_lab::prepare`.
         corridor_lab::prepare().map_err(EngineError::from)?;
+        tell_missing_rights();
     }
     carry_out(args, &plan)
 }
@@ -141,21 +155,33 @@ fn carry_out(args: &GatesArgs, plan: &Plan<'_>) -> Result<(), Failure> {
         }
     }
     let maker = Maker::new(Engine::Lab)?;
-    let make = |case: &Case, replication: u64| match &case.company {
-        Company::Simulated(best) => {
-            maker.check()?;
-            Ok(frontier::make(case, best, replication)?)
-        }
-        Company::Shared | Company::Alone => {
-            maker.make(&case.scenario, &Run { replication, ..case.run.clone() })
+    let old = args.against.as_ref();
+    let old = old.map(|old| Old::new(old, plan.cases, args.quick, plan.repeats)).transpose()?;
+    let make = |case: &Case, replication: u64| {
+        let old = old.as_ref().filter(|_| case.side == Side::Old);
+        match (&case.company, old) {
+            (Company::Simulated(_), Some(old)) => old.frontier_row(case, replication),
+            (Company::Simulated(best), None) => {
+                maker.check()?;
+                Ok(frontier::make(case, best, replication)?)
+            }
+            (Company::Shared | Company::Alone, old) => {
+                let run = Run { replication, ..case.run.clone() };
+                maker.make_with(&case.scenario, &run, old.map(|old| old.binary.as_path()))
+            }
         }
     };
+    let mut judged = judge(plan.gates, &rows, plan.rule);
     let made = measure(plan, &make, &mut rows, |rows| {
-        report::write(out, &settings, &judge(plan.gates, rows, plan.rule), rows)
+        judged = judge(plan.gates, rows, plan.rule);
+        report::write(out, &settings, &judged, rows)
     });
-    write_table(&mut io::stdout().lock(), &judge(plan.gates, &rows, plan.rule))
-        .map_err(Failure::Output)?;
-    made
+    write_table(&mut io::stdout().lock(), &judged).map_err(Failure::Output)?;
+    made?;
+    match checks::broken(&judge::checks(&judged)) {
+        0 => Ok(()),
+        broken => Err(Failure::Checks { broken, count: judged.len() }),
+    }
 }
 
 fn write_list(out: &mut impl Write, plan: &Plan<'_>) -> io::Result<()> {
@@ -172,7 +198,7 @@ fn write_list(out: &mut impl Write, plan: &Plan<'_>) -> io::Result<()> {
         writeln!(out, "case {}: {:.1} s{company}", case.name, case.time_needed().as_secs_f64())?;
     }
     let early = match plan.rule {
-        Rule::Early { .. } => "at most ",
+        Rule::Early { .. } | Rule::Paired { .. } => "at most ",
         Rule::Mean | Rule::Interval => "",
     };
     writeln!(
@@ -181,7 +207,7 @@ fn write_list(out: &mut impl Write, plan: &Plan<'_>) -> io::Result<()> {
         plan.gates.len(),
         plan.cases.len(),
         plan.repeats,
-        plan.jobs,
+        plan.jobs.at_first(),
         plan.time_needed().as_secs_f64() / 60.0
     )
 }
@@ -215,7 +241,7 @@ mod tests {
     fn the_list_marks_cases_that_bear_no_company() {
         let (gates, cases) = (gates(), cases(false));
         let list = |jobs: usize| {
-            let rule = Rule::Interval;
+            let (rule, jobs) = (Rule::Interval, Jobs::Fixed(jobs));
             let plan = Plan { gates: &gates, cases: &cases, repeats: 1, rule, jobs };
             let mut out = Vec::new();
             write_list(&mut out, &plan).unwrap();
@@ -223,7 +249,7 @@ mod tests {
         };
         let text = list(1);
         let line = |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap();
-        for name in ["window-cpu", "window-cpu-p10", "kernel-retries", "window-retries-udp"] {
+        for name in ["window-cpu", "window-cpu-p10"] {
             assert!(line(&format!("case {name}:")).ends_with(" s, alone"), "{text}");
         }
         assert!(line("case window-rtt4-p10:").ends_with(" s"), "{text}");

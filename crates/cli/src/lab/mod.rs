@@ -11,13 +11,17 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clap::{Args, Subcommand};
 use corridor_lab::LabError;
-use corridor_scenario::{Engine, Row, Run, Scenario, ScenarioError, Transport, expand};
+use corridor_scenario::{Engine, Row, Run, Scenario, ScenarioError, Transport, Wire, expand};
 use tempfile::NamedTempFile;
 
+use crate::checks::{self, Check, Sense};
+use crate::crew::{Crew, Jobs};
 use crate::engine::{EngineError, Maker};
+use crate::exit::{self, Exit};
 use crate::progress::Progress;
 
 /// Runs that may fail one after the other, before the rest is not tried.
@@ -58,6 +62,15 @@ struct RunArgs {
     /// Repeat every run this often, whatever the scenario says
     #[arg(long, value_name = "N")]
     repeats: Option<u32>,
+    /// Make so many runs at once; if not given, two for each processor at first, then as many as
+    /// fit by the processor time that they took. What was late in company is made again alone; runs
+    /// whose measure is what processors can do are made alone from the start
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    jobs: Option<u16>,
+    /// Hold the runs against what makes them worth reading (none failed, none not valid, the medium
+    /// in time), write these checks to this file as JSON, and fail if one does not hold
+    #[arg(long, value_name = "FILE")]
+    checks: Option<PathBuf>,
 }
 
 /// Why the command failed.
@@ -65,16 +78,18 @@ struct RunArgs {
 enum Failure {
     #[error("cannot read {}: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("{}: {source}", path.display())]
-    Scenario { path: PathBuf, source: ScenarioError },
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
     #[error("--only {given}: expected 0 to {max}, the places of the runs in this scenario")]
     Only { given: usize, max: usize },
-    #[error("--only {given}: expected a part of the name of a way to cross, as in \"window\"")]
+    #[error("--only {given}: expected a part of the name of a contender, as in \"window\"")]
     Nobody { given: String },
     #[error("{}: {field} = {given}: expected {expected}, as now, to go on from it", path.display())]
     Settings { path: PathBuf, field: String, given: String, expected: String },
     #[error("{}: {source}", path.display())]
     Report { path: PathBuf, source: serde_json::Error },
+    #[error("cannot measure against {}: {source}", path.display())]
+    Old { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Engine(#[from] EngineError),
     #[error("cannot write {}: {source}", path.display())]
@@ -83,18 +98,28 @@ enum Failure {
     Output(io::Error),
     #[error("{failed} of {count} runs failed")]
     Runs { failed: usize, count: usize },
+    #[error("{broken} of {count} checks do not hold")]
+    Checks { broken: usize, count: usize },
 }
 
 impl Failure {
-    fn exit_code(&self) -> ExitCode {
+    fn exit(&self) -> Exit {
         match self {
-            Failure::Scenario { .. }
-            | Failure::Only { .. }
+            Failure::Scenario(error) => error.into(),
+            Failure::Only { .. }
             | Failure::Nobody { .. }
             | Failure::Settings { .. }
-            | Failure::Report { .. } => ExitCode::from(2),
-            Failure::Engine(error) => error.exit_code(),
-            _ => ExitCode::FAILURE,
+            | Failure::Report { .. } => Exit::Usage,
+            Failure::Engine(error) => error.exit(),
+            _ => Exit::Failure,
+        }
+    }
+
+    /// What is printed of it.
+    fn rendered(&self) -> String {
+        match self {
+            Failure::Scenario(error) => exit::rendered(error),
+            other => format!("error: {other}"),
         }
     }
 }
@@ -110,8 +135,8 @@ pub fn run(args: LabArgs) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("error: {failure}");
-            failure.exit_code()
+            eprintln!("{}", failure.rendered());
+            failure.exit().into()
         }
     }
 }
@@ -120,10 +145,11 @@ fn run_scenario(args: &RunArgs) -> Result<(), Failure> {
     let (scenario, runs) = read_scenario(args)?;
     // Before the first thread: see `corridor_lab::prepare`.
     corridor_lab::prepare().map_err(EngineError::from)?;
+    tell_missing_rights();
     let out = args.out.as_deref().map(OutFile::create).transpose()?;
     let maker = Maker::new(Engine::Lab)?;
-    let mut rows = Vec::new();
-    let result = make_runs(args, &scenario, &runs, &maker, out.as_ref(), &mut rows);
+    let making = Making::new(args, &scenario, &runs, &maker, out.as_ref());
+    let (rows, result) = making.make_all();
     // What is finished is shown even when the rest failed.
     if !args.json && !rows.is_empty() {
         write_table(&mut io::stdout().lock(), &rows).map_err(Failure::Output)?;
@@ -131,19 +157,56 @@ fn run_scenario(args: &RunArgs) -> Result<(), Failure> {
     if let (Err(Failure::Engine(_)), Some(out), false) = (&result, &out, rows.is_empty()) {
         eprintln!("{} of {} runs are in {}", rows.len(), runs.len(), out.path.display());
     }
-    result
+    let held = args.checks.as_ref().map_or(Ok(()), |path| hold(path, &runs, &rows));
+    result.and(held)
+}
+
+/// Says on standard error what keeps the lab from being in time on a busy machine.
+fn tell_missing_rights() {
+    for missing in corridor_lab::missing_rights() {
+        eprintln!("warning: {missing}");
+    }
+}
+
+/// What makes rows worth reading.
+fn checks_of(runs: &[Run], rows: &[Row]) -> Vec<Check> {
+    let at_most = |name: &str, value: Option<f64>, limit: f64, unit: &'static str| Check {
+        name: name.to_owned(),
+        value,
+        unit,
+        sense: Sense::AtMost,
+        limit,
+        holds: value.is_some_and(|value| value <= limit),
+    };
+    let failed = runs.len() - rows.len();
+    let doubtful = rows.iter().filter(|row| !row.valid).count();
+    let late = rows.iter().filter_map(|row| row.lateness_p99_s).reduce(f64::max);
+    let limit_ms = 1e3 * corridor_lab::LATENESS_MAX.as_secs_f64();
+    vec![
+        at_most("runs that failed", Some(failed as f64), 0.0, "runs"),
+        at_most("runs that are not valid", Some(doubtful as f64), 0.0, "runs"),
+        at_most("lateness of the medium, 99th percentile", late.map(|s| 1e3 * s), limit_ms, "ms"),
+    ]
+}
+
+fn hold(path: &Path, runs: &[Run], rows: &[Row]) -> Result<(), Failure> {
+    let checks = checks_of(runs, rows);
+    let json = serde_json::json!({ "runs": runs.len(), "checks": checks });
+    crate::demo::replace(path, &format!("{json:#}\n"))
+        .map_err(|source| Failure::Write { path: path.to_owned(), source })?;
+    match checks::broken(&checks) {
+        0 => Ok(()),
+        broken => Err(Failure::Checks { broken, count: checks.len() }),
+    }
 }
 
 fn read_scenario(args: &RunArgs) -> Result<(Scenario, Vec<Run>), Failure> {
-    let path = &args.scenario;
-    let text =
-        fs::read_to_string(path).map_err(|source| Failure::Read { path: path.clone(), source })?;
-    let refused = |source| Failure::Scenario { path: path.clone(), source };
-    let mut scenario = Scenario::parse(&text).map_err(refused)?;
+    let (document, mut scenario) = Scenario::load(&args.scenario)?;
+    exit::warn(&scenario.warnings(&document));
     if let Some(repeats) = args.repeats {
         scenario.repeats = repeats;
     }
-    let mut runs = expand(&scenario).map_err(refused)?;
+    let mut runs = expand(&scenario).map_err(|error| error.at(&document))?;
     if let Some(given) = args.only {
         let max = runs.iter().map(|run| run.point).max().unwrap_or(0);
         runs.retain(|run| run.point == given);
@@ -154,43 +217,112 @@ fn read_scenario(args: &RunArgs) -> Result<(Scenario, Vec<Run>), Failure> {
     Ok((scenario, runs))
 }
 
-fn make_runs(
-    args: &RunArgs,
-    scenario: &Scenario,
-    runs: &[Run],
-    maker: &Maker,
-    out: Option<&OutFile>,
-    rows: &mut Vec<Row>,
-) -> Result<(), Failure> {
-    let progress = Progress::new(runs, |run| maker.time_needed(run));
-    let (mut failed, mut failed_in_a_row) = (0, 0);
-    for (index, run) in runs.iter().enumerate() {
-        progress.begin(index, run);
-        let row = match maker.make(scenario, run) {
-            Ok(row) => row,
-            Err(error) if is_one_run_only(&error) && failed_in_a_row < FAILED_IN_A_ROW_MAX => {
-                progress.fail(index, &run.title(), &error);
-                (failed, failed_in_a_row) = (failed + 1, failed_in_a_row + 1);
-                continue;
-            }
-            Err(error) => return Err(error.into()),
+/// A scenario's runs, being made side by side.
+struct Making<'a> {
+    args: &'a RunArgs,
+    scenario: &'a Scenario,
+    runs: &'a [Run],
+    maker: &'a Maker,
+    out: Option<&'a OutFile>,
+    progress: Progress,
+    state: Mutex<Made>,
+}
+
+/// What came of them.
+#[derive(Default)]
+struct Made {
+    /// By their places.
+    rows: BTreeMap<usize, Row>,
+    /// Those that did not get their processors in time in company.
+    again: Vec<usize>,
+    failed: usize,
+    failed_in_a_row: usize,
+    /// Why it is no use to go on.
+    failure: Option<Failure>,
+}
+
+impl<'a> Making<'a> {
+    fn new(
+        args: &'a RunArgs,
+        scenario: &'a Scenario,
+        runs: &'a [Run],
+        maker: &'a Maker,
+        out: Option<&'a OutFile>,
+    ) -> Self {
+        let progress = Progress::new(runs, |run| maker.time_needed(run));
+        Making { args, scenario, runs, maker, out, progress, state: Mutex::default() }
+    }
+
+    /// Makes them all. Returns the rows in the order of the runs, and whether all went well.
+    fn make_all(self) -> (Vec<Row>, Result<(), Failure>) {
+        let is_alone = |&place: &usize| self.runs[place].lab.wire == Wire::Veth;
+        let (mut alone, shared): (Vec<usize>, Vec<usize>) =
+            (0..self.runs.len()).partition(is_alone);
+        Crew::new(Jobs::of(self.args.jobs)).work(&shared, |place, alone| self.make(place, alone));
+        alone.append(&mut self.state().again);
+        Crew::new(Jobs::Fixed(1)).work(&alone, |place, _| self.make(place, true));
+        let count = self.runs.len();
+        let made = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let result = match (made.failure, made.failed) {
+            (Some(failure), _) => Err(failure),
+            (None, 0) => Ok(()),
+            (None, failed) => Err(Failure::Runs { failed, count }),
         };
-        failed_in_a_row = 0;
-        progress.finish(index, run, &row);
-        if args.json {
+        (made.rows.into_values().collect(), result)
+    }
+
+    /// Makes a run, unless it is no use to go on. Returns the processors that it needed.
+    fn make(&self, place: usize, is_alone: bool) -> Option<f64> {
+        if self.state().failure.is_some() {
+            return None;
+        }
+        let run = &self.runs[place];
+        self.progress.begin(place, run);
+        let made = self.maker.make(self.scenario, run);
+        let needed = made.as_ref().ok().and_then(|row| row.processors);
+        let mut state = self.state();
+        match made {
+            Ok(row) if !is_alone && corridor_lab::is_spoilt(&row) => {
+                self.progress.put_off(place);
+                let why = row.notes.join("; ");
+                self.progress.say(&format!("{}: to be made again alone: {why}", run.title()));
+                state.again.push(place);
+            }
+            Ok(row) => {
+                state.failed_in_a_row = 0;
+                self.progress.finish(place, run, &row);
+                state.failure = self.tell(&mut state.rows, place, row).err();
+            }
+            Err(error)
+                if is_one_run_only(&error) && state.failed_in_a_row < FAILED_IN_A_ROW_MAX =>
+            {
+                self.progress.fail(place, &run.title(), &error);
+                state.failed += 1;
+                state.failed_in_a_row += 1;
+            }
+            Err(error) => {
+                state.failure.get_or_insert(error.into());
+            }
+        }
+        needed
+    }
+
+    /// Writes what came of a run.
+    fn tell(&self, rows: &mut BTreeMap<usize, Row>, place: usize, row: Row) -> Result<(), Failure> {
+        if self.args.json {
             let mut stdout = io::stdout().lock();
             let line = json(&row) + "\n";
             stdout.write_all(line.as_bytes()).map_err(Failure::Output)?;
             stdout.flush().map_err(Failure::Output)?;
         }
-        rows.push(row);
-        if let Some(out) = out {
-            out.write(rows)?;
-        }
+        let newest = json(&row);
+        rows.insert(place, row);
+        self.out.map_or(Ok(()), |out| out.write(rows.values(), &newest))
     }
-    match failed {
-        0 => Ok(()),
-        _ => Err(Failure::Runs { failed, count: runs.len() }),
+
+    fn state(&self) -> MutexGuard<'_, Made> {
+        // A worker that panics ends all of it: its scope panics too.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -227,17 +359,15 @@ impl OutFile {
         Ok(out)
     }
 
-    fn write(&self, rows: &[Row]) -> Result<(), Failure> {
-        self.try_write(rows).map_err(|source| self.failed(source))
+    /// Writes all rows; what cannot be replaced gets the newest one's text only.
+    fn write<'a>(&self, rows: impl Iterator<Item = &'a Row>, newest: &str) -> Result<(), Failure> {
+        self.try_write(rows, newest).map_err(|source| self.failed(source))
     }
 
-    fn try_write(&self, rows: &[Row]) -> io::Result<()> {
+    fn try_write<'a>(&self, rows: impl Iterator<Item = &'a Row>, newest: &str) -> io::Result<()> {
         if self.is_special {
-            let newest = rows.last().map(json).unwrap_or_default() + "\n";
-            return fs::OpenOptions::new()
-                .write(true)
-                .open(&self.path)?
-                .write_all(newest.as_bytes());
+            let line = format!("{newest}\n");
+            return fs::OpenOptions::new().write(true).open(&self.path)?.write_all(line.as_bytes());
         }
         let mut file = self.temporary()?;
         for row in rows {
@@ -409,7 +539,7 @@ mod tests {
         assert!(!path.exists());
         let rows = rows();
         for count in 1..=rows.len() {
-            out.write(&rows[..count]).unwrap();
+            out.write(rows[..count].iter(), &json(&rows[count - 1])).unwrap();
             let text = fs::read_to_string(&path).unwrap();
             let read: Vec<Row> =
                 text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -422,8 +552,37 @@ mod tests {
     #[test]
     fn a_full_disk_is_an_error_and_the_device_stays() {
         let out = OutFile::create(Path::new("/dev/full")).unwrap();
-        let failure = out.write(&rows()).unwrap_err();
+        let failure = out.write(rows().iter(), "{}").unwrap_err();
         assert!(failure.to_string().contains("No space left"), "{failure}");
         assert!(!fs::metadata("/dev/full").unwrap().is_file());
+    }
+
+    #[test]
+    fn the_checks_say_whether_rows_are_worth_reading() {
+        let scenario = Scenario::parse(SCENARIO).unwrap();
+        let runs = expand(&scenario).unwrap();
+        let mut rows = rows();
+        rows.iter_mut().for_each(|row| row.lateness_p99_s = Some(0.000_5));
+        let holds = |rows: &[Row]| {
+            checks_of(&runs, rows).iter().map(|check| check.holds).collect::<Vec<_>>()
+        };
+        assert_eq!(holds(&rows), [true, true, true]);
+        rows[0].lateness_p99_s = Some(0.001_2);
+        rows[0].distrust("late");
+        assert_eq!(holds(&rows), [true, false, false]);
+        assert_eq!(holds(&rows[1..]), [false, true, true]);
+        // Without a medium there is nothing to say of it, and nothing to hold.
+        assert_eq!(holds(&[]), [false, true, false]);
+
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lab.json");
+        let failure = hold(&path, &runs, &rows).unwrap_err();
+        assert_eq!(failure.to_string(), "2 of 3 checks do not hold");
+        let written: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let check = &written["checks"][1];
+        assert_eq!(check["name"], "runs that are not valid");
+        assert_eq!((&check["value"], &check["limit"]), (&1.0.into(), &0.0.into()));
+        assert_eq!(check["holds"], false);
     }
 }

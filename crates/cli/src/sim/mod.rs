@@ -1,5 +1,6 @@
 //! `corridor sim`: what happens in virtual time.
 
+mod keys;
 mod progress;
 mod run;
 mod show;
@@ -15,8 +16,7 @@ use corridor_results::ResultsError;
 use corridor_scenario::ScenarioError;
 use corridor_sim::SimError;
 
-use crate::Exit;
-use crate::engine::EXIT_INTERRUPTED;
+use crate::exit::{self, Exit};
 
 /// Arguments of `corridor sim`.
 #[derive(Debug, Args)]
@@ -33,6 +33,8 @@ enum SimVerb {
     Show(show::Arguments),
     /// Capture everything on the air in one replication, unsealed, for Wireshark
     Trace(trace::Arguments),
+    /// Print all keys that a plan or a scenario may have, and what they mean
+    Keys(keys::Arguments),
     /// Do the worst to stations, seed by seed, and check what must hold all the same
     Torture(torture::Arguments),
 }
@@ -42,14 +44,15 @@ pub fn run(args: SimArgs, verbose: bool) -> ExitCode {
     let result = match args.verb {
         SimVerb::Run(arguments) => run::run(&arguments),
         SimVerb::Show(arguments) => show::show(&arguments),
+        SimVerb::Keys(arguments) => return keys::keys(&arguments).into(),
         SimVerb::Trace(arguments) => return trace::run(&arguments),
         SimVerb::Torture(arguments) => return torture::run(&arguments, verbose),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("{}{failure}", failure.prefix());
-            failure.exit_code()
+            eprintln!("{}", failure.rendered());
+            failure.exit().into()
         }
     }
 }
@@ -57,11 +60,8 @@ pub fn run(args: SimArgs, verbose: bool) -> ExitCode {
 /// Why a verb failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    #[error("{}: {source}", path.display())]
-    Plan { path: PathBuf, source: ScenarioError },
-    /// An error that names the file by itself.
     #[error(transparent)]
-    Unreadable(ScenarioError),
+    Plan(#[from] ScenarioError),
     #[error("--only {given}: expected 0 to {max}, the points of this plan")]
     Only { given: usize, max: usize },
     #[error("--jobs {given}: expected 1 to {max}")]
@@ -88,22 +88,27 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// An interruption is what somebody wanted.
-    fn prefix(&self) -> &'static str {
-        if matches!(self, Failure::Interrupted { .. }) { "" } else { "error: " }
+    /// What is printed of it.
+    fn rendered(&self) -> String {
+        match self {
+            Failure::Plan(error) => exit::rendered(error),
+            // Somebody wanted it.
+            Failure::Interrupted { .. } => self.to_string(),
+            other => format!("error: {other}"),
+        }
     }
 
-    fn exit_code(&self) -> ExitCode {
-        ExitCode::from(match self {
-            Failure::Plan { .. }
-            | Failure::Only { .. }
+    fn exit(&self) -> Exit {
+        match self {
+            Failure::Plan(error) => error.into(),
+            Failure::Only { .. }
             | Failure::Jobs { .. }
             | Failure::OutIsFile { .. }
             | Failure::OtherPlan { .. }
-            | Failure::Results(ResultsError::Column { .. })
-            | Failure::Point { .. } => Exit::Usage as u8,
-            Failure::Interrupted { .. } => EXIT_INTERRUPTED,
-            _ => Exit::Failure as u8,
-        })
+            | Failure::Results(ResultsError::Column { .. } | ResultsError::NoParquet { .. })
+            | Failure::Point { .. } => Exit::Usage,
+            Failure::Interrupted { .. } => Exit::Interrupted,
+            _ => Exit::Failure,
+        }
     }
 }

@@ -15,15 +15,16 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use corridor_results::{
-    Finished, Journal, PointKey, Provenance, Results, Schedule, Task, read_parquet, summarise,
-    write_parquet,
+    Finished, Journal, PARQUET, PointKey, Provenance, Results, ResultsError, Schedule, Task,
+    read_parquet, summarise, write_parquet,
 };
-use corridor_scenario::{Measures, Plan, ScenarioError};
+use corridor_scenario::{Measures, Plan};
 
 use super::Failure;
 use super::progress::RunProgress;
 use super::table;
 use crate::engine::stop_on_signals;
+use crate::exit;
 
 /// Most threads.
 const JOBS_MAX: usize = 1_024;
@@ -53,7 +54,7 @@ pub struct Arguments {
     #[arg(long, short, value_name = "N")]
     jobs: Option<usize>,
     /// Leave results in this directory: results.parquet, plan.toml, and a journal of what is done;
-    /// what is there already is not run again
+    /// what is there already is not run again (takes a build with the feature `parquet`)
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Write a row for each replication to standard output, as JSON lines, instead of a table
@@ -96,9 +97,7 @@ A plan:
   source = { kind = \"ftp\" }          # or \"fixed\", \"rate\", \"cbr\"
   tcp = { preset = \"ns2\", variant = \"reno\", window_packets_max = 50 }
   [[sweep]]                          # lists of one table go side by side, tables are crossed
-  network.links.erasure_ratio = [0, 0.005, 0.015]
-
-Exit codes: 0 all is done, 1 something failed, 2 the plan or the arguments cannot be, 130 interrupted.";
+  network.links.erasure_ratio = [0, 0.005, 0.015]";
 
 /// Runs `corridor sim run`.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -144,14 +143,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn read_plan(arguments: &Arguments) -> Result<Plan, Failure> {
-    let path = &arguments.plan;
-    let refused = |source| match source {
-        ScenarioError::Read { .. } => Failure::Unreadable(source),
-        source => Failure::Plan { path: path.clone(), source },
-    };
-    let mut plan = Plan::read(path).map_err(refused)?;
+    let mut plan = Plan::read(&arguments.plan)?;
+    exit::warn(&plan.warnings);
     if let Some(count) = arguments.replications {
-        plan = plan.with_replications(count).map_err(refused)?;
+        plan = plan.with_replications(count)?;
     }
     match corridor_sim::check_plan(&plan) {
         Ok(()) => Ok(plan),
@@ -395,6 +390,10 @@ struct Out {
 impl Out {
     /// Opens the directory, and finds out now what cannot be written.
     fn open(directory: &Path, plan: &Plan, force: bool) -> Result<Self, Failure> {
+        if !PARQUET {
+            let path = directory.join(RESULTS_FILE);
+            return Err(ResultsError::NoParquet { verb: "write", path }.into());
+        }
         if fs::metadata(directory).is_ok_and(|metadata| !metadata.is_dir()) {
             return Err(Failure::OutIsFile { path: directory.into() });
         }

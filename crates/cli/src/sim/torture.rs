@@ -16,7 +16,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use nix::time::ClockId;
 use serde_json::{Value, json};
 
-use crate::engine::{EXIT_INTERRUPTED, stop_on_signals};
+use crate::engine::stop_on_signals;
+use crate::exit::Exit;
 
 /// Failures that are shrunk, each of another kind.
 const SHRUNK_MAX: usize = 3;
@@ -93,7 +94,7 @@ pub fn run(arguments: &Arguments, verbose: bool) -> ExitCode {
             ExitCode::FAILURE
         }
         Ok(()) if results.tally.failed > 0 => ExitCode::FAILURE,
-        Ok(()) if stop.load(Ordering::Relaxed) => ExitCode::from(EXIT_INTERRUPTED),
+        Ok(()) if stop.load(Ordering::Relaxed) => Exit::Interrupted.into(),
         Ok(()) => ExitCode::SUCCESS,
     }
 }

@@ -10,7 +10,7 @@ use corridor_base::Time;
 use corridor_scenario::{Plan, REPLICATIONS_MAX, ScenarioError};
 use corridor_sim::{CaptureCounts, CaptureError, CaptureLimits, SimError, capture_point};
 
-use crate::Exit;
+use crate::exit::{self, Exit};
 
 /// Arguments of `corridor sim trace`.
 #[derive(Debug, Args)]
@@ -45,8 +45,8 @@ pub struct Arguments {
 /// Why there is no capture.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
-    #[error("{}: {source}", path.display())]
-    Plan { path: PathBuf, source: ScenarioError },
+    #[error(transparent)]
+    Plan(#[from] ScenarioError),
     #[error("--only {given}: expected 0 to {max}, the points of this plan")]
     Only { given: usize, max: usize },
     #[error("--until {until_s}: expected a time after --from {from_s}")]
@@ -58,12 +58,19 @@ enum Failure {
 }
 
 impl Failure {
-    fn exit_code(&self) -> ExitCode {
+    fn exit(&self) -> Exit {
         match self {
-            Failure::Plan { .. } | Failure::Only { .. } | Failure::Until { .. } => {
-                ExitCode::from(Exit::Usage as u8)
-            }
-            _ => ExitCode::FAILURE,
+            Failure::Plan(error) => error.into(),
+            Failure::Only { .. } | Failure::Until { .. } => Exit::Usage,
+            _ => Exit::Failure,
+        }
+    }
+
+    /// What is printed of it.
+    fn rendered(&self) -> String {
+        match self {
+            Failure::Plan(error) => exit::rendered(error),
+            other => format!("error: {other}"),
         }
     }
 }
@@ -79,8 +86,8 @@ pub fn run(arguments: &Arguments) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(failure) => {
-            eprintln!("error: {failure}");
-            failure.exit_code()
+            eprintln!("{}", failure.rendered());
+            failure.exit().into()
         }
     }
 }
@@ -95,8 +102,8 @@ fn trace(arguments: &Arguments) -> Result<(PathBuf, CaptureCounts), Failure> {
         let (from_s, until_s) = (limits.from.as_secs_f64(), limits.until.as_secs_f64());
         return Err(Failure::Until { from_s, until_s });
     }
-    let plan = Plan::read(&arguments.plan)
-        .map_err(|source| Failure::Plan { path: arguments.plan.clone(), source })?;
+    let plan = Plan::read(&arguments.plan)?;
+    exit::warn(&plan.warnings);
     let (given, max) = (arguments.only, plan.points.len() - 1);
     let point = plan.points.get(given).ok_or(Failure::Only { given, max })?;
     let path = arguments.out.clone().unwrap_or_else(|| {

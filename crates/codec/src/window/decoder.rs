@@ -443,6 +443,20 @@ impl<S: Storage> WindowDecoder<S> {
         self.decoded.contains(slot).then(|| self.equations.payload(slot))
     }
 
+    /// Shows the coded symbols held, which are not used up, to `see`: coding vector over the whole
+    /// window, and payload. A new decoder whose window begins with the same id, and that takes in
+    /// the symbols decoded and then these, holds and recodes what this one does.
+    pub fn each_coded(&self, mut see: impl FnMut(&[u8], &[u8])) {
+        let (field, count) = (self.shape.field, self.known());
+        for slot in self.pivots.iter(self.start, count) {
+            let mut vector = [0; MAX_BLOCK_SIZE];
+            let vector = &mut vector[..field.vector_len_bytes(count)];
+            self.ring.unwrap_vector(field, self.equations.arrived(slot), self.start, vector);
+            field.mask_unused(vector, count);
+            see(vector, self.equations.payload(slot));
+        }
+    }
+
     /// Forgets everything; the window begins with `first`. The memory is kept.
     pub fn reset(&mut self, first: u64) {
         self.equations.reset();

@@ -131,6 +131,11 @@ impl<S: Storage> Equations<S> {
         self.payloads.payload(slot)
     }
 
+    /// Around the ring, the coding vector of the coded symbol that a pivot's slot has.
+    pub fn arrived(&self, slot: usize) -> &[u8] {
+        self.arrived.row(slot)
+    }
+
     /// Length of the combination of payloads that a row has.
     pub fn row_len(&self, row: usize) -> usize {
         let mut held = [0; MAX_BLOCK_SIZE];

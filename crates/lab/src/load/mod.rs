@@ -12,6 +12,7 @@ mod udp;
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ use crate::clock;
 use crate::emulator::Emulator;
 use crate::error::LabError;
 use crate::netns::{Inside, Namespace};
+use crate::waiting::{Machine, Spent, Watched};
 use departures::{Departures, Watch};
 use ping::Pinger;
 
@@ -38,6 +40,8 @@ const TICK: Duration = Duration::from_millis(20);
 const HEADER_BYTES: usize = 16;
 /// Port of the first direction's receiver; the other direction's is the next.
 pub(crate) const PORT: u16 = 7700;
+/// What the threads of the load are called together.
+const LOAD: &str = "load";
 /// Port of the flow beside the load.
 const PORT_BESIDE: u16 = 7705;
 
@@ -57,6 +61,8 @@ pub(crate) struct Course {
     pub(crate) proxy: Option<SocketAddrV4>,
     /// D's address past the nodes, for the flow beside.
     pub(crate) outer: Ipv4Addr,
+    /// What carries the load.
+    pub(crate) carriers: Watched,
 }
 
 /// What the load measured.
@@ -71,6 +77,11 @@ pub(crate) struct Outcome {
     pub(crate) beside: Option<Side>,
     /// The echo beside.
     pub(crate) pings: Option<Pings>,
+    /// What the threads that carry the load, and those of the load itself, had of the processors in
+    /// the measured interval.
+    pub(crate) spent: BTreeMap<&'static str, Spent>,
+    /// Share of the processors' time that a hypervisor gave to others meanwhile.
+    pub(crate) stolen_ratio: Option<f64>,
     /// What there is to say about it.
     pub(crate) notes: Vec<String>,
     /// Payload that came out differs from what went in.
@@ -83,10 +94,12 @@ pub(crate) struct Outcome {
 /// [`DRAIN_MAX`].
 pub(crate) fn carry(
     run: &Run,
-    course: &Course,
+    mut course: Course,
     emulator: Option<&Emulator>,
     stop: &AtomicBool,
 ) -> Result<Outcome, LabError> {
+    let mut watched = core::mem::take(&mut course.carriers);
+    let course = &course;
     let shared = Arc::new(Shared::default());
     // However this function is left, the threads end.
     let _guard = StopOnDrop(Arc::clone(&shared));
@@ -106,11 +119,23 @@ pub(crate) fn carry(
         pause(stop)?;
     }
     let from = clock::now() + run.lab.warm_up;
-    let until = from + Duration::from_secs_f64(run.duration_s);
+    let span = Duration::from_secs_f64(run.duration_s);
+    let until = from + span;
     shared.begin(from, until);
     if let Some(emulator) = emulator {
         emulator.measure(from, until);
     }
+    for flow in flows.iter().chain(&beside) {
+        watched.add_thread(LOAD, flow.sender.id());
+        watched.add_thread(LOAD, flow.receiver.id());
+    }
+    wait_until(from, stop)?;
+    let (before, machine_before) = (watched.read(), Machine::read());
+    // A little early, while all threads are there: they end with the interval.
+    wait_until(from + span.saturating_sub(TICK), stop)?;
+    let spent = watched.read().since(&before);
+    let machine = Machine::read().zip(machine_before);
+    let stolen_ratio = machine.and_then(|(now, before)| now.stolen_since(before));
     wait_until(until, stop)?;
     let mut results = Vec::new();
     for flow in flows {
@@ -118,6 +143,7 @@ pub(crate) fn carry(
     }
     let beside = beside.map(Flow::finish).transpose()?;
     let mut outcome = outcome(results, until - from);
+    (outcome.spent, outcome.stolen_ratio) = (spent, stolen_ratio);
     outcome.pings = pinger.map(Pinger::finish).transpose()?;
     outcome.beside = beside.map(|mut beside| {
         outcome.notes.append(&mut beside.notes);
@@ -199,6 +225,8 @@ fn outcome(results: Vec<FlowResult>, span: Duration) -> Outcome {
         payload_bytes: 0.0,
         beside: None,
         pings: None,
+        spent: BTreeMap::new(),
+        stolen_ratio: None,
         notes: Vec::new(),
         corrupted: false,
     };

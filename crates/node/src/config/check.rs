@@ -2,12 +2,15 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use corridor_proto::{ErasureRatios, LinkErrors, Role, StationId};
+use corridor_document::{Diagnostic, Document, Problem};
+use corridor_proto::{ErasureRatios, LinkErrors, Preset, Psk, Role, StationId};
 
-use super::diagnose::{ConfigDiagnostic, Document, Problem};
+use crate::names::Endpoint;
+
+use super::file::{File, KindName, LinkErrorsTable, ModeName, PeerTable, RoleName};
 use super::{
-    ETHERTYPE_DEFAULT, File, KindName, LinkErrorsTable, ModeName, NodeConfig, PeerConfig,
-    PeerTable, Psk, RoleName, SyntheticLossConfig, TunConfig, UnderlayConfig, UnderlayKind,
+    ETHERTYPE_DEFAULT, NodeConfig, PeerConfig, SyntheticLossConfig, TunConfig, UnderlayConfig,
+    UnderlayKind,
 };
 
 /// Least protocol number of an Ethernet frame; below are lengths (IEEE 802.3, Clause 3.2.6).
@@ -16,13 +19,14 @@ const ETHERTYPE_MIN: u16 = 0x600;
 pub(super) fn check(
     file: File,
     psk: Psk,
-    warnings: Vec<String>,
     document: &Document,
-) -> Result<NodeConfig, Box<ConfigDiagnostic>> {
+) -> Result<NodeConfig, Box<Diagnostic>> {
     let sound = || -> Result<NodeConfig, Problem> {
         let role = role(&file)?;
         let underlay = underlay(&file)?;
-        let (coding, limit) = (file.coding.resolve(), file.limits.ingress_packets);
+        let coding = file.coding.resolve(defaults_to_blocks(role));
+        let limit = file.limits.ingress_packets;
+        let warnings = without_effect(&file, role, document);
         Ok(NodeConfig {
             id: StationId(file.station.id),
             role,
@@ -34,11 +38,59 @@ pub(super) fn check(
             peers: peers(&file, &underlay.kind)?,
             underlay,
             synthetic_loss: synthetic_loss(&file)?,
-            warnings,
+            control_group: file.control.group.clone(),
+            warnings: warnings.into_iter().map(|problem| *document.warn(problem)).collect(),
             document: document.clone(),
         })
     };
     sound().map_err(|problem| document.locate(problem))
+}
+
+/// Whether blocks are the default: symbols may be recoded between the ends, or nothing is coded,
+/// and the queue is that of blocks.
+fn defaults_to_blocks(role: Role) -> bool {
+    matches!(
+        role,
+        Role::Plain { .. } | Role::Helper { .. } | Role::Endpoint { helper: Some(_), .. }
+    )
+}
+
+/// Keys that are given, and change nothing; and old names.
+fn without_effect(file: &File, role: Role, document: &Document) -> Vec<Problem> {
+    let is_given = |path: &str| document.given(path).is_some();
+    let idle = |path: &str, why: &str| {
+        is_given(path).then(|| Problem::new(path, format!("{path} has no effect: {why}")))
+    };
+    if let Role::Plain { .. } = role {
+        let why = "a plain station does not code";
+        return [idle("coding", why), idle("link_errors", why)].into_iter().flatten().collect();
+    }
+    let preset = file.coding.preset_for(defaults_to_blocks(role));
+    let why = match file.coding.preset {
+        Some(preset) => format!("coding.preset is \"{preset}\""),
+        None => format!("coding.preset is left out, which is \"{preset}\" here"),
+    };
+    let coding = file.coding.without_effect(defaults_to_blocks(role)).into_iter();
+    let mut problems: Vec<Problem> =
+        coding.filter_map(|key| idle(&format!("coding.{key}"), &why)).collect();
+    if document.given("coding.preset").is_some_and(|name| name.contains("default")) {
+        let message = "coding.preset = \"default\" is an old name: expected \"block\"";
+        problems.push(Problem::new("coding.preset", message));
+    }
+    if preset == Preset::TcpNc {
+        problems.extend(idle("link_errors", &why));
+    } else if let Role::Endpoint { helper: None, .. } = role {
+        let why = "there is no helper";
+        problems.extend(["e1", "e2"].iter().filter_map(|e| idle(&format!("link_errors.{e}"), why)));
+    }
+    if file.synthetic_loss.link.is_empty() {
+        problems.extend(idle("synthetic_loss.seed", "no [[synthetic_loss.link]] loses anything"));
+    }
+    if let Role::Helper { .. } = role {
+        let why = "a helper carries no packets of its own host";
+        problems.extend(idle("limits.ingress_packets", why));
+    }
+    problems
 }
 
 /// The role, with the peers that it needs.
@@ -236,7 +288,9 @@ fn udp(file: &File) -> Result<UnderlayKind, Problem> {
 
 /// Where to listen when every peer's address is known: any port, of the family they are in.
 fn any_port(peers: &[PeerTable]) -> SocketAddr {
-    let v6 = peers.iter().filter_map(|peer| peer.endpoint).any(|endpoint| endpoint.is_ipv6());
+    // A name may lead to either family, and a socket of both reaches both.
+    let may_be_v6 = |endpoint: &Endpoint| endpoint.address().is_none_or(|at| at.is_ipv6());
+    let v6 = peers.iter().filter_map(|peer| peer.endpoint.as_ref()).any(may_be_v6);
     let address = if v6 { IpAddr::V6([0; 16].into()) } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) };
     SocketAddr::new(address, 0)
 }
@@ -244,7 +298,7 @@ fn any_port(peers: &[PeerTable]) -> SocketAddr {
 fn peers(file: &File, underlay: &UnderlayKind) -> Result<Vec<PeerConfig>, Problem> {
     for (index, peer) in file.peer.iter().enumerate() {
         let before = &file.peer[..index];
-        match (underlay, peer.mac, peer.endpoint) {
+        match (underlay, peer.mac, &peer.endpoint) {
             (UnderlayKind::Ethernet { .. }, _, Some(_)) => {
                 return Err(Problem::new(
                     format!("peer.{index}.endpoint"),
@@ -266,8 +320,10 @@ fn peers(file: &File, underlay: &UnderlayKind) -> Result<Vec<PeerConfig>, Proble
                 }
             }
             (UnderlayKind::Udp { listen }, None, Some(endpoint)) => {
-                check_endpoint(index, *listen, endpoint)?;
-                if before.iter().any(|other| other.endpoint == Some(endpoint)) {
+                if let Some(address) = endpoint.address() {
+                    check_endpoint(index, *listen, address)?;
+                }
+                if before.iter().any(|other| other.endpoint.as_ref() == Some(endpoint)) {
                     return Err(Problem::new(
                         format!("peer.{index}.endpoint"),
                         format!("peer.endpoint = {endpoint}: another peer has it already"),
@@ -280,7 +336,7 @@ fn peers(file: &File, underlay: &UnderlayKind) -> Result<Vec<PeerConfig>, Proble
     let peer = |peer: &PeerTable| PeerConfig {
         id: StationId(peer.id),
         mac: peer.mac,
-        endpoint: peer.endpoint,
+        endpoint: peer.endpoint.clone(),
     };
     Ok(file.peer.iter().map(peer).collect())
 }

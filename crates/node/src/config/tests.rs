@@ -1,7 +1,10 @@
 //! Files that are sound, and files that are not: what is said about them, and where it points.
 
+use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 
+use super::file::PskText;
 use super::*;
 
 const PSK: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
@@ -28,11 +31,11 @@ role = "helper"
 mac = "02:00:00:00:00:03"
 "#;
 
-fn parse(text: &str) -> Result<NodeConfig, Box<ConfigDiagnostic>> {
-    let document = Document { name: "node.toml".into(), text: text.into() };
+fn parse(text: &str) -> Result<NodeConfig, Box<Diagnostic>> {
+    let document = Document::new("node.toml", text);
     let file: File = document.read()?;
-    let psk = file.security.psk.clone().unwrap_or(Psk([0; 32]));
-    check::check(file, psk, Vec::new(), &document)
+    let psk = file.security.psk.clone().unwrap_or(PskText([0; 32].into()));
+    check::check(file, psk.0, &document)
 }
 
 /// What is said about a file, in one line: place, message, help.
@@ -41,8 +44,7 @@ fn complaint(text: &str) -> String {
         Ok(_) => return "sound".into(),
         Err(said) => said,
     };
-    let help = miette::Diagnostic::help(&*said).map_or(String::new(), |help| format!(" ({help})"));
-    format!("{}:{}: {said}{help}", said.line(), said.column())
+    said.to_string().replacen("node.toml:", "", 1)
 }
 
 /// What is said about the sound file with this text in place of that.
@@ -55,7 +57,7 @@ fn changed(from: &str, to: &str) -> String {
 fn a_sound_file_is_read() {
     let config = parse(SOUND).unwrap();
     assert_eq!(config.role, Role::Endpoint { peer: StationId(2), helper: Some(StationId(3)) });
-    assert_eq!(config.psk.0[31], 0x1f);
+    assert_eq!(config.psk.as_bytes()[31], 0x1f);
     assert_eq!(config.coding, CodingParams::default());
     assert_eq!(config.link_errors, LinkErrors::Measured);
     assert_eq!(config.ingress_packets, 100);
@@ -138,10 +140,7 @@ fn what_is_missing_is_told_at_its_table() {
         "10:1: underlay.interface is missing: expected an interface name, as \"wlan0\""
     );
     let (before, _) = SOUND.split_once("[[peer]]").unwrap();
-    assert_eq!(
-        complaint(before),
-        "1:1: peer is missing: expected one table for each peer: [[peer]]"
-    );
+    assert_eq!(complaint(before), " peer is missing: expected one table for each peer: [[peer]]");
     assert_eq!(
         complaint(&SOUND.replace("[tun]\nname = \"corridor0\"\n", "").replace(
             "addresses = [\"10.9.0.1/24\", \"fd00:9::1/64\"]\nroutes = [\"10.8.0.0/16\"]\n",
@@ -155,7 +154,7 @@ fn what_is_missing_is_told_at_its_table() {
 fn broken_syntax_is_told_where_it_breaks() {
     assert_eq!(
         changed("id = 1", "id = "),
-        "2:6: string values must be quoted, expected literal string"
+        "2:6: not TOML: string values must be quoted, expected literal string"
     );
 }
 
@@ -237,9 +236,11 @@ fn over_udp_one_side_must_know_the_other() {
     );
     assert_eq!(
         complaint(&udp("", &format!("{endpoint}\nendpoint = \"192.0.2.1\""))),
-        "16:12: peer.endpoint = \"192.0.2.1\": expected an address and port, as \
-         \"192.0.2.1:4242\" or \"[2001:db8::1]:4242\""
+        "16:12: peer.endpoint = \"192.0.2.1\": expected an address or name, and a port, as \
+         \"192.0.2.1:4242\", \"[2001:db8::1]:4242\" or \"peer.example.org:4242\""
     );
+    let named = format!("{endpoint}\nendpoint = \"peer.example.org:4242\"");
+    assert_eq!(complaint(&udp("", &named)), "sound");
 }
 
 #[test]
@@ -369,10 +370,11 @@ fn a_key_is_never_shown() {
     ] {
         let said = parse(&text).unwrap_err();
         let message = said.to_string();
-        let shown = format!("{message}{:?}", miette::Report::new(*said));
+        let shown = format!("{message}{said:?}{}", said.render());
         assert!(!shown.contains("0405060708"), "{shown}");
     }
-    assert!(!format!("{:?}", parse(SOUND).unwrap().psk).contains('0'));
+    let config = format!("{:?}", parse(SOUND).unwrap());
+    assert!(config.contains("psk: Psk(..)") && !config.contains("0001020304"), "{config}");
 }
 
 #[test]
@@ -389,12 +391,20 @@ fn a_key_is_found_and_checked() -> io::Result<()> {
             Ok(NodeConfig::load(&config))
         };
     let sound = load("psk_file = \"key\"", &format!(" {PSK}\n"), 0o600)?.unwrap();
-    assert_eq!((sound.psk.0[31], sound.warnings.len()), (0x1f, 0));
-    let open = load("psk_file = \"key\"", PSK, 0o644)?.unwrap();
-    assert!(open.warnings[0].ends_with(&format!("chmod 600 {}", key.display())), "{open:?}");
+    assert_eq!((sound.psk.as_bytes()[31], sound.warnings.len()), (0x1f, 0));
     let said = |result: Result<NodeConfig, NodeError>| result.unwrap_err().to_string();
+    let open = said(load("psk_file = \"key\"", PSK, 0o644)?);
+    assert!(open.contains("node.toml:5:12: security.psk_file: "), "{open}");
+    assert!(open.ends_with(&format!("(chmod 600 {})", key.display())), "{open}");
+    let inline = format!("psk = \"{PSK}\"");
+    assert!(load(&inline, PSK, 0o600)?.is_ok());
+    fs::set_permissions(&config, fs::Permissions::from_mode(0o604))?;
+    let open = said(NodeConfig::load(&config));
+    assert!(open.contains("mode 604"), "{open}");
+    assert!(open.ends_with(&format!("(chmod 600 {})", config.display())), "{open}");
     assert!(
-        said(load("psk_file = \"key\"", "abc", 0o600)?).contains("key is not a key: expected 64")
+        said(load("psk_file = \"key\"", "abc", 0o600)?)
+            .contains("key is not a key: expected 64 hexadecimal digits (`corridor genpsk`")
     );
     assert!(said(load("psk_file = \"none\"", "", 0o600)?).contains("none: No such file"));
     assert!(said(load("", "", 0o600)?).contains("neither psk nor psk_file"));
@@ -403,24 +413,94 @@ fn a_key_is_found_and_checked() -> io::Result<()> {
     fs::remove_dir_all(&place)
 }
 
+fn warnings(text: &str) -> Vec<String> {
+    let config = parse(text).unwrap_or_else(|said| panic!("{said}"));
+    config.warnings.iter().map(ToString::to_string).collect()
+}
+
 #[test]
-fn every_key_is_known_to_serde_and_no_other() {
-    // Serde names the keys it knows when it meets one it does not.
-    let known = |table: &keys::Table| -> Vec<String> {
-        let header = match table.name {
-            "" => "zzz = 1".to_owned(),
-            "peer" | "synthetic_loss.link" => format!("[[{}]]\nzzz = 1", table.name),
-            name => format!("[{name}]\nzzz = 1"),
-        };
-        let said = toml::from_str::<File>(&header).unwrap_err().to_string();
-        let (_, names) = said.split_once("expected ").unwrap_or_else(|| panic!("{said}"));
-        let mut names: Vec<_> = names.split('`').skip(1).step_by(2).map(str::to_owned).collect();
-        names.sort();
-        names
+fn two_ends_have_a_window_and_a_helper_has_blocks() {
+    assert_eq!(parse(SOUND).unwrap().coding, CodingParams::default());
+    let (two, _) = SOUND.rsplit_once("[[peer]]").unwrap();
+    let config = parse(two).unwrap();
+    assert_eq!(config.coding, CodingParams::window());
+    assert_eq!(config.ingress_packets, 1_000);
+    let block = parse(&format!("{two}[coding]\npreset = \"block\"\n")).unwrap();
+    assert_eq!((block.coding, block.warnings.len()), (CodingParams::default(), 0));
+    let old = format!("{two}[coding]\npreset = \"default\"\n");
+    assert_eq!(parse(&old).unwrap().coding, CodingParams::default());
+    assert_eq!(
+        warnings(&old),
+        ["node.toml:17:10: coding.preset = \"default\" is an old name: expected \"block\""]
+    );
+}
+
+#[test]
+fn keys_that_change_nothing_are_warned_of() {
+    let (two, _) = SOUND.rsplit_once("[[peer]]").unwrap();
+    assert_eq!(
+        warnings(&format!("{two}[coding]\nblock_size = 3\n[synthetic_loss]\nseed = 1\n")),
+        [
+            "node.toml:17:14: coding.block_size has no effect: coding.preset is left out, which is \
+             \"window\" here",
+            "node.toml:19:8: synthetic_loss.seed has no effect: no [[synthetic_loss.link]] loses \
+             anything",
+        ]
+    );
+    assert_eq!(
+        warnings(&format!("{SOUND}[coding]\npreset = \"paper\"\ngoal = \"low-delay\"\n")),
+        ["node.toml:22:8: coding.goal has no effect: coding.preset is \"paper\""]
+    );
+    let fixed = "[link_errors]\nmode = \"fixed\"\ne1 = 0.1\ne2 = 0.1\ne3 = 0.3\n";
+    assert_eq!(warnings(&format!("{SOUND}{fixed}")).len(), 0);
+    let said = warnings(&format!("{two}{fixed}"));
+    assert_eq!(said[0], "node.toml:18:6: link_errors.e1 has no effect: there is no helper");
+    let plain = two.replace("\"endpoint\"", "\"plain\"");
+    let said = warnings(&format!("{plain}[coding]\npreset = \"block\"\n"));
+    assert_eq!(said, ["node.toml:16:1: coding has no effect: a plain station does not code"]);
+}
+
+#[test]
+fn rates_have_units() {
+    let rate = |text: &str| changed("kind =", &format!("rate_bps = {text}\nkind ="));
+    for sound in ["10_000_000", "\"10M\"", "\"1.5G\"", "\"500k\""] {
+        assert_eq!(rate(sound), "sound");
+    }
+    let fast = parse(&SOUND.replace("kind =", "rate_bps = \"1.5M\"\nkind =")).unwrap();
+    assert_eq!(fast.underlay.rate_bps, Some(1_500_000));
+    assert_eq!(
+        rate("\"10 Mbit\""),
+        "11:12: underlay.rate_bps = \"10 Mbit\": expected bits per second, as 10000000, \"10M\", \
+         \"1.5G\" or \"500k\""
+    );
+    assert_eq!(rate("10"), "11:12: underlay.rate_bps = 10: expected at least 1000 bit/s");
+}
+
+/// What the types say of ranges, for people and editors, is what the protocol's check says.
+#[test]
+fn ranges_are_those_of_the_check() {
+    let schema = schema();
+    // Long coding vectors leave too little of a frame for IPv6.
+    let sound = SOUND.replace(", \"fd00:9::1/64\"", "");
+    let of = |key: &str, bound: &str| {
+        let coding = &schema.json()["properties"]["coding"]["properties"];
+        coding[key][bound].as_f64().unwrap_or_else(|| panic!("{key}: {coding}"))
     };
-    for table in keys::TABLES {
-        let mut names: Vec<_> = table.keys.iter().map(|key| key.name.to_owned()).collect();
-        names.sort();
-        assert_eq!(known(table), names, "[{}]", table.name);
+    for key in ["block_size", "blocks_in_flight", "encoder_timeout_ms", "overshoot", "window_size"]
+    {
+        let said = |value: f64| {
+            let spelled = if key.ends_with("_ms") || key == "overshoot" {
+                format!("{value:?}")
+            } else {
+                format!("{value}")
+            };
+            complaint(&format!("{sound}[coding]\n{key} = {spelled}\n"))
+        };
+        for value in [of(key, "minimum"), of(key, "maximum")] {
+            assert_eq!(said(value), "sound", "{key} = {value}");
+        }
+        for value in [of(key, "minimum") - 1.0, of(key, "maximum") + 1.0] {
+            assert!(said(value).contains(": expected "), "{key} = {value}: {}", said(value));
+        }
     }
 }

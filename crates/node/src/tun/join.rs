@@ -1,7 +1,7 @@
 //! Packets of one flow that came in a row become one super-packet for the host (GRO).
 //!
 //! The host's network stack costs about as much for a super-packet as for a packet. Joined is only
-//! what the host, or whoever it forwards to, can cut again into the very same packets: the same
+//! what the host, or a host it forwards to, can cut again into the very same packets: the same
 //! headers, sequence numbers without a gap, equal lengths but for a shorter one at the end, right
 //! checksums. A mark of congestion, or any other word of a packet's own, ends a super-packet.
 

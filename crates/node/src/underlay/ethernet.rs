@@ -1,7 +1,11 @@
 //! Frames of our own protocol number on an Ethernet-like interface (Ethernet, Wi-Fi, a TAP).
+//!
+//! An interface that is down, or gone, is waited for: it may be made later, be another one of the
+//! same name, and have another MTU and address.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use corridor_base::Time;
 use corridor_proto::bounds::FRAME_LEN_MAX;
@@ -11,7 +15,9 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 use super::outbox::Outbox;
 use super::peers::PeerBook;
-use super::{Busy, Flushed, RECEIVE_BUFFER_BYTES, Refusals, Sent, send_buffer_bytes};
+use super::{
+    Busy, Flushed, News, Newsbox, RECEIVE_BUFFER_BYTES, Refusals, Sent, send_buffer_bytes,
+};
 use crate::config::{Mac, NodeConfig, UNDERLAY_MTU_DEFAULT, UnderlayKind};
 use crate::error::{CAP_NET_RAW, NodeError};
 use crate::netlink;
@@ -21,19 +27,52 @@ use crate::syscalls::{
 
 /// Destination, source, protocol number.
 const HEADER_LEN: usize = 14;
+/// How soon an interface that went is looked for.
+const LOOK_FIRST: Duration = Duration::from_millis(100);
+/// And how often at least, as long as it is not there.
+const LOOK_MAX: Duration = Duration::from_secs(1);
 
 /// A packet socket on one interface.
 pub(crate) struct Ethernet {
-    socket: OwnedFd,
     interface: String,
-    mac: Mac,
     ethertype: u16,
-    frame_len_max: usize,
+    qdisc_bypass: bool,
     overhears: bool,
+    /// What the configuration says of the MTU.
+    mtu: Option<usize>,
+    state: State,
+    frame_len_max: usize,
     pub(super) peers: PeerBook<Mac>,
-    received: ReceiveBatch,
     outbox: Outbox<()>,
-    refusals: Refusals,
+    pub(super) refusals: Refusals,
+    pub(super) news: Newsbox,
+}
+
+enum State {
+    Open(Port),
+    Waits(Wait),
+}
+
+/// An interface that is there.
+struct Port {
+    socket: OwnedFd,
+    mac: Mac,
+    frame_len_max: usize,
+    received: ReceiveBatch,
+}
+
+/// An interface that is not there.
+#[derive(Clone, Copy)]
+struct Wait {
+    look_at: Time,
+    pause: Duration,
+}
+
+/// Why there is no port.
+enum Absent {
+    /// It may come.
+    Later(&'static str),
+    Never(NodeError),
 }
 
 impl Ethernet {
@@ -43,53 +82,123 @@ impl Ethernet {
         least.unwrap_or(UNDERLAY_MTU_DEFAULT).min(FRAME_LEN_MAX)
     }
 
-    /// Opens a socket on the configured interface.
-    pub(crate) fn open(config: &NodeConfig) -> Result<Self, NodeError> {
+    /// Opens a socket on the configured interface, or waits for it.
+    pub(crate) fn open(config: &NodeConfig, now: Time) -> Result<Self, NodeError> {
         let UnderlayKind::Ethernet { interface, ethertype, qdisc_bypass } = &config.underlay.kind
         else {
             unreachable!("the caller matched the kind")
         };
-        let name = interface;
-        let link = netlink::link(name)?
-            .ok_or_else(|| NodeError::InterfaceMissing { name: name.clone() })?;
-        let mac = link.mac.ok_or_else(|| NodeError::InterfaceNotEthernet { name: name.clone() })?;
-        if !link.up {
-            return Err(NodeError::InterfaceDown { name: name.clone() });
+        let addresses = config.peers.iter().map(|peer| (peer.id, peer.mac));
+        let mut ethernet = Ethernet {
+            interface: interface.clone(),
+            ethertype: *ethertype,
+            qdisc_bypass: *qdisc_bypass,
+            overhears: matches!(config.role, Role::Helper { .. }),
+            mtu: config.underlay.mtu,
+            state: State::Waits(Wait { look_at: now, pause: LOOK_FIRST }),
+            frame_len_max: Self::frame_len_max_of(config, None),
+            peers: PeerBook::new(addresses, false),
+            outbox: Outbox::new(),
+            refusals: Refusals::default(),
+            news: Newsbox::default(),
+        };
+        match ethernet.open_port() {
+            Ok(port) => {
+                ethernet.frame_len_max = port.frame_len_max;
+                ethernet.state = State::Open(port);
+            }
+            Err(Absent::Later(why)) => tracing::warn!("{interface} {why}: waiting for it"),
+            Err(Absent::Never(error)) => return Err(error),
         }
-        let frame_len_max = Self::frame_len_max_of(config, Some(link.mtu));
-        let overhears = matches!(config.role, Role::Helper { .. });
+        Ok(ethernet)
+    }
+
+    fn open_port(&self) -> Result<Port, Absent> {
+        let name = &self.interface;
+        let Some(link) = netlink::link(name).map_err(Absent::Never)? else {
+            return Err(Absent::Later("is not there"));
+        };
+        let not_ethernet = || NodeError::InterfaceNotEthernet { name: name.clone() };
+        let mac = link.mac.ok_or_else(not_ethernet).map_err(Absent::Never)?;
+        if !link.up {
+            return Err(Absent::Later("is down"));
+        }
+        let most = self.mtu.unwrap_or(link.mtu).min(link.mtu).min(FRAME_LEN_MAX);
         let open = || -> io::Result<OwnedFd> {
             // Without a protocol number nothing is heard until the socket is bound to the
             // interface: no frame of another interface slips in.
             let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
             let socket = socket(AddressFamily::Packet, SockType::Raw, flags, None)?;
-            set_buffers(&socket, HEADER_LEN + frame_len_max)?;
-            if *qdisc_bypass {
+            set_buffers(&socket, HEADER_LEN + most)?;
+            if self.qdisc_bypass {
                 set_number(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)?;
             }
-            bind_packet(&socket, link.index, *ethertype)?;
-            if overhears {
+            bind_packet(&socket, link.index, self.ethertype)?;
+            if self.overhears {
                 join_promiscuous(&socket, link.index)?;
             }
             Ok(socket)
         };
-        let socket = open().map_err(|source| {
-            NodeError::system(format!("open a raw socket on {name}"), CAP_NET_RAW, source)
-        })?;
-        let addresses = config.peers.iter().map(|peer| (peer.id, peer.mac));
-        Ok(Ethernet {
-            socket,
-            interface: name.clone(),
-            mac,
-            ethertype: *ethertype,
-            frame_len_max,
-            overhears,
-            peers: PeerBook::new(addresses, false),
-            received: ReceiveBatch::new(None, HEADER_LEN + link.mtu),
-            outbox: Outbox::new(),
-            refusals: Refusals::default(),
-        })
+        let socket =
+            open().map_err(|source| match Errno::from_raw(source.raw_os_error().unwrap_or(0)) {
+                Errno::ENODEV | Errno::ENXIO | Errno::ENETDOWN => Absent::Later("is not there"),
+                _ => {
+                    let action = format!("open a raw socket on {name}");
+                    Absent::Never(NodeError::system(action, CAP_NET_RAW, source))
+                }
+            })?;
+        let received = ReceiveBatch::new(None, HEADER_LEN + link.mtu);
+        Ok(Port { socket, mac, frame_len_max: most, received })
     }
+
+    // ---- an interface that goes and comes back ------------------------------------------------
+
+    /// The interface has gone: what waited is lost.
+    fn close(&mut self, now: Time, why: Errno) -> Flushed {
+        tracing::warn!("{} is gone ({}): waiting for it", self.interface, why.desc());
+        self.state = State::Waits(Wait { look_at: now + LOOK_FIRST, pause: LOOK_FIRST });
+        self.absent(now)
+    }
+
+    /// What becomes of frames while the interface is not there.
+    fn absent(&mut self, now: Time) -> Flushed {
+        let lost = self.outbox.drop_all() as u64;
+        let look_at = self.poll_timeout().unwrap_or(now);
+        let retry = look_at.since(now).max(Duration::from_millis(1));
+        Flushed { lost, busy: Some(Busy { wakes: false, retry }) }
+    }
+
+    /// When the interface is looked for next.
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        match self.state {
+            State::Open(_) => None,
+            State::Waits(wait) => Some(wait.look_at),
+        }
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Time) -> Result<(), NodeError> {
+        let State::Waits(wait) = self.state else { return Ok(()) };
+        if now < wait.look_at {
+            return Ok(());
+        }
+        match self.open_port() {
+            Ok(port) => {
+                let (name, len) = (&self.interface, port.frame_len_max);
+                tracing::info!("{name} is back: {}, frames of up to {len} bytes", port.mac);
+                self.news.put(News::Limit(len));
+                self.news.put(News::Path);
+                self.state = State::Open(port);
+            }
+            Err(Absent::Later(_)) => {
+                let pause = (2 * wait.pause).min(LOOK_MAX);
+                self.state = State::Waits(Wait { look_at: now + pause, pause });
+            }
+            Err(Absent::Never(error)) => return Err(error),
+        }
+        Ok(())
+    }
+
+    // ---- frames -------------------------------------------------------------------------------
 
     pub(super) fn frame_len_max(&self) -> usize {
         self.frame_len_max
@@ -98,7 +207,7 @@ impl Ethernet {
     /// Puts a frame into the batch.
     pub(super) fn push(&mut self, to: Destination, frame: &[u8]) {
         let header = self.header(self.address(to));
-        self.outbox.push([()], &header, frame);
+        self.outbox.push([()], (&header, frame), false);
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -106,22 +215,36 @@ impl Ethernet {
     }
 
     pub(super) fn flush(&mut self, now: Time) -> Result<Flushed, NodeError> {
+        let State::Open(port) = &self.state else { return Ok(self.absent(now)) };
         let mut lost = 0;
         while let Some(((), front)) = self.outbox.front() {
             let frames = self.outbox.iter().map(|((), frame)| (None, frame));
-            match send_batch(&self.socket, frames) {
-                Ok(count) => self.outbox.note_taken(now, count),
-                Err(error) => match self.refused(front.len() - HEADER_LEN, error)? {
-                    Sent::Taken => {}
-                    Sent::Lost => {
-                        lost += 1;
-                        self.outbox.drop_front();
-                    }
-                    Sent::Busy { wakes } => {
-                        self.outbox.note_busy(now);
-                        return Ok(Flushed { lost, busy: Some(Busy { wakes }) });
-                    }
-                },
+            let error = match send_batch(&port.socket, frames) {
+                Ok(count) => {
+                    self.outbox.note_taken(now, count);
+                    continue;
+                }
+                Err(error) => error,
+            };
+            let errno = Errno::from_raw(error.raw_os_error().unwrap_or(0));
+            if is_gone(errno) {
+                let flushed = self.close(now, errno);
+                return Ok(Flushed { lost: lost + flushed.lost, ..flushed });
+            }
+            match self.refused(front.len() - HEADER_LEN, error)? {
+                Sent::Taken => {}
+                Sent::Lost => {
+                    lost += 1;
+                    self.outbox.drop_front();
+                }
+                Sent::Busy { wakes: false } if self.outbox.gives_up(now) => {
+                    lost += 1;
+                    self.outbox.drop_front();
+                }
+                Sent::Busy { wakes } => {
+                    let retry = self.outbox.note_busy(now);
+                    return Ok(Flushed { lost, busy: Some(Busy { wakes, retry }) });
+                }
             }
         }
         Ok(Flushed { lost, busy: None })
@@ -135,10 +258,13 @@ impl Ethernet {
             // The driver's or the interface's queue is full: nobody tells.
             Errno::ENOBUFS | Errno::ENOMEM => Ok(Sent::Busy { wakes: false }),
             Errno::EINTR => Ok(Sent::Busy { wakes: true }),
-            Errno::ENETDOWN | Errno::ENODEV | Errno::ENXIO => Err(self.gone(error)),
             // The interface's MTU was lowered.
             Errno::EMSGSIZE => {
+                self.refusals.note(None, errno);
                 self.refusals.tell(len, &self.interface, errno);
+                let link = netlink::link(&self.interface).ok().flatten();
+                let mtu = link.map_or(len - 1, |link| link.mtu);
+                self.news.put(News::Limit(mtu.min(len - 1)));
                 Ok(Sent::Lost)
             }
             errno => {
@@ -148,12 +274,16 @@ impl Ethernet {
         }
     }
 
-    pub(super) fn receive(&mut self) -> Result<usize, NodeError> {
-        match self.received.receive(&self.socket) {
+    pub(super) fn receive(&mut self, now: Time) -> Result<usize, NodeError> {
+        let State::Open(port) = &mut self.state else { return Ok(0) };
+        match port.received.receive(&port.socket) {
             Ok(count) => Ok(count),
-            Err(error) => match error.raw_os_error().map(Errno::from_raw) {
-                Some(Errno::EAGAIN | Errno::EINTR | Errno::ENOBUFS) => Ok(0),
-                Some(Errno::ENETDOWN | Errno::ENODEV | Errno::ENXIO) => Err(self.gone(error)),
+            Err(error) => match Errno::from_raw(error.raw_os_error().unwrap_or(0)) {
+                Errno::EAGAIN | Errno::EINTR | Errno::ENOBUFS => Ok(0),
+                errno if is_gone(errno) => {
+                    self.close(now, errno);
+                    Ok(0)
+                }
                 _ => {
                     let action = format!("receive on {}", self.interface);
                     Err(NodeError::system(action, CAP_NET_RAW, error))
@@ -163,7 +293,8 @@ impl Ethernet {
     }
 
     pub(super) fn frame(&self, index: usize) -> Option<(Sender, &[u8])> {
-        let (sender, frame) = self.received.frame(index)?;
+        let State::Open(port) = &self.state else { return None };
+        let (sender, frame) = port.received.frame(index)?;
         let Sender::Packet { mac, kind } = sender else { return None };
         let for_us = match kind {
             libc::PACKET_HOST | libc::PACKET_BROADCAST | libc::PACKET_MULTICAST => true,
@@ -171,18 +302,28 @@ impl Ethernet {
             // PACKET_OUTGOING: what we sent ourselves.
             _ => false,
         };
-        (for_us && mac != self.mac).then_some((sender, frame.get(HEADER_LEN..)?))
+        (for_us && mac != port.mac).then_some((sender, frame.get(HEADER_LEN..)?))
     }
 
-    pub(super) fn fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+    pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        match &self.state {
+            State::Open(port) => Some(port.socket.as_fd()),
+            State::Waits(_) => None,
+        }
     }
 
     pub(super) fn describe(&self) -> String {
-        format!("ethernet on {} ({}, {:#06x})", self.interface, self.mac, self.ethertype)
+        match &self.state {
+            State::Open(port) => {
+                format!("ethernet on {} ({}, {:#06x})", self.interface, port.mac, self.ethertype)
+            }
+            State::Waits(_) => {
+                format!("ethernet on {} once it is there ({:#06x})", self.interface, self.ethertype)
+            }
+        }
     }
 
-    /// Where a frame goes. Whoever is nowhere yet hears it among all others.
+    /// Where a frame goes. A station whose address is not known yet hears it among all others.
     fn address(&self, to: Destination) -> Mac {
         let known = match to {
             Destination::All => None,
@@ -194,14 +335,17 @@ impl Ethernet {
     fn header(&self, to: Mac) -> [u8; HEADER_LEN] {
         let mut header = [0; HEADER_LEN];
         header[..6].copy_from_slice(&to.0);
-        header[6..12].copy_from_slice(&self.mac.0);
+        if let State::Open(port) = &self.state {
+            header[6..12].copy_from_slice(&port.mac.0);
+        }
         header[12..].copy_from_slice(&self.ethertype.to_be_bytes());
         header
     }
+}
 
-    fn gone(&self, source: io::Error) -> NodeError {
-        NodeError::InterfaceGone { name: self.interface.clone(), source }
-    }
+/// Whether an error says that the interface is down, or not there any more.
+fn is_gone(errno: Errno) -> bool {
+    matches!(errno, Errno::ENETDOWN | Errno::ENODEV | Errno::ENXIO)
 }
 
 /// A short queue towards the air, a long one from it.

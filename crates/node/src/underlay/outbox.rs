@@ -17,11 +17,25 @@ const BATCH_BYTES_MAX: usize = 64_000;
 /// has been on its way within about as much.
 const BUSY_LONG: Duration = Duration::from_millis(1);
 
+/// How soon a frame is offered again for which there was no room, where the kernel does not tell.
+const RETRY_MIN: Duration = Duration::from_micros(200);
+/// And how late: an interface without a carrier takes nothing for hours.
+const RETRY_MAX: Duration = Duration::from_millis(50);
+/// In between, this part of the time for which there has been no room: a frame waits longer by no
+/// more than that.
+const RETRY_DIVISOR: u32 = 16;
+
+/// A frame for which there was no room for so long is dropped: it is of no use any more, and there
+/// are interfaces that refuse long frames so, and would keep all others waiting behind one.
+const HELD_MAX: Duration = Duration::from_secs(5);
+
 /// A frame, and where it goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Queued<A> {
     to: A,
     bytes: Range<usize>,
+    /// It is to be a datagram of its own from the start.
+    alone: bool,
 }
 
 /// Frames in the order they were made in.
@@ -44,8 +58,13 @@ impl<A: Copy + PartialEq> Outbox<A> {
     }
 
     /// Appends a frame, in two parts; `to` whom: nobody, one, or several. The caller has looked at
-    /// [`Outbox::is_full`].
-    pub(super) fn push(&mut self, to: impl IntoIterator<Item = A>, head: &[u8], frame: &[u8]) {
+    /// [`Outbox::is_full`]. Those that go `alone` are no segments of a longer datagram.
+    pub(super) fn push(
+        &mut self,
+        to: impl IntoIterator<Item = A>,
+        (head, frame): (&[u8], &[u8]),
+        alone: bool,
+    ) {
         if self.is_empty() {
             self.clear();
         }
@@ -53,7 +72,8 @@ impl<A: Copy + PartialEq> Outbox<A> {
         self.bytes.extend_from_slice(head);
         self.bytes.extend_from_slice(frame);
         let bytes = start..self.bytes.len();
-        self.frames.extend(to.into_iter().map(|to| Queued { to, bytes: bytes.clone() }));
+        let queued = |to| Queued { to, bytes: bytes.clone(), alone };
+        self.frames.extend(to.into_iter().map(queued));
     }
 
     /// Whether the batch is to go before another frame is made, none of them longer than this.
@@ -91,7 +111,8 @@ impl<A: Copy + PartialEq> Outbox<A> {
         let len = first.bytes.len();
         let (mut count, mut end) = (1, first.bytes.end);
         for next in &waiting[1..waiting.len().min(BATCH_FRAMES_MAX)] {
-            if next.to != first.to || next.bytes.start != end || next.bytes.len() > len {
+            let alone = first.alone || next.alone;
+            if alone || next.to != first.to || next.bytes.start != end || next.bytes.len() > len {
                 break;
             }
             (count, end) = (count + 1, next.bytes.end);
@@ -118,11 +139,27 @@ impl<A: Copy + PartialEq> Outbox<A> {
     /// The frame at the front is lost.
     pub(super) fn drop_front(&mut self) {
         self.done += 1;
+        self.busy_since = None;
     }
 
-    /// The kernel has no room.
-    pub(super) fn note_busy(&mut self, now: Time) {
-        self.busy_since.get_or_insert(now);
+    /// The kernel has no room. How long to wait before the same is offered again.
+    pub(super) fn note_busy(&mut self, now: Time) -> Duration {
+        let since = *self.busy_since.get_or_insert(now);
+        ((now - since) / RETRY_DIVISOR).clamp(RETRY_MIN, RETRY_MAX)
+    }
+
+    /// Whether the frame at the front is not to be offered again, after the kernel had no room for
+    /// it: a probe of the path's MTU does not wait, for it may never be taken.
+    pub(super) fn gives_up(&self, now: Time) -> bool {
+        let alone = self.frames.get(self.done).is_some_and(|front| front.alone);
+        alone || self.busy_since.is_some_and(|since| now - since > HELD_MAX)
+    }
+
+    /// All that waits is lost. How many frames that were.
+    pub(super) fn drop_all(&mut self) -> usize {
+        let lost = self.waiting();
+        self.clear();
+        lost
     }
 
     fn clear(&mut self) {
@@ -151,7 +188,7 @@ mod tests {
     fn outbox(frames: &[(&[u8], &[u8])]) -> Outbox<u8> {
         let mut outbox = Outbox::new();
         for (to, frame) in frames {
-            outbox.push(to.iter().copied(), b"", frame);
+            outbox.push(to.iter().copied(), (b"", frame), false);
         }
         outbox
     }
@@ -181,6 +218,15 @@ mod tests {
     }
 
     #[test]
+    fn what_goes_alone_is_no_segment() {
+        let mut outbox = Outbox::new();
+        for (frame, alone) in [(b"aa", false), (b"bb", true), (b"cc", true), (b"dd", false)] {
+            outbox.push([A], (b"", frame), alone);
+        }
+        assert!(runs(&mut outbox).iter().all(|(_, segments)| segments.len() == 1));
+    }
+
+    #[test]
     fn other_receivers_and_frames_to_several_end_a_run() {
         let frames: [(&[u8], &[u8]); 5] =
             [(&[A], b"1"), (&[B], b"2"), (&[A, B], b"3"), (&[], b"4"), (&[B], b"5")];
@@ -205,7 +251,7 @@ mod tests {
             let mut outbox = Outbox::new();
             let mut sent = Vec::new();
             for (at, frame) in frames.iter().enumerate() {
-                outbox.push([A], b"", frame);
+                outbox.push([A], (b"", frame), false);
                 if (at + seed).is_multiple_of(17) {
                     sent.extend(runs(&mut outbox).into_iter().flat_map(|(_, segments)| segments));
                 }
@@ -220,7 +266,7 @@ mod tests {
         let mut sizes = Vec::new();
         for _ in 0..times {
             while !outbox.is_full(100) {
-                outbox.push([A], b"head", &[0; 96]);
+                outbox.push([A], (b"head", &[0; 96]), false);
             }
             sizes.push(outbox.waiting());
             outbox.note_taken(now, outbox.waiting());
@@ -235,7 +281,7 @@ mod tests {
         // Frames that are made one by one are no reason for more.
         let mut outbox = Outbox::new();
         for _ in 0..100 {
-            outbox.push([A], b"", b"frame");
+            outbox.push([A], (b"", b"frame"), false);
             outbox.note_taken(Time::ZERO, 1);
         }
         assert_eq!(outbox.limit, 2);
@@ -247,7 +293,7 @@ mod tests {
         fill_and_send(&mut outbox, Time::ZERO, 5);
         for (busy, limit) in [(Duration::from_micros(300), 64), (Duration::from_millis(3), 1)] {
             while !outbox.is_full(100) {
-                outbox.push([A], b"", &[0; 100]);
+                outbox.push([A], (b"", &[0; 100]), false);
             }
             outbox.note_busy(Time::ZERO);
             outbox.note_busy(Time::ZERO + busy / 2);
@@ -257,11 +303,43 @@ mod tests {
     }
 
     #[test]
+    fn an_interface_that_takes_nothing_is_asked_less_and_less() {
+        let mut outbox = outbox(&[(&[A], b"frame")]);
+        let (mut now, mut asked) = (Time::ZERO, 0);
+        let mut asked_by = |until: Duration| {
+            while now - Time::ZERO < until {
+                now += outbox.note_busy(now);
+                asked += 1;
+            }
+            asked
+        };
+        // A frame of a slow radio is on the air for a few milliseconds.
+        assert!((15..=25).contains(&asked_by(Duration::from_millis(4))));
+        assert!(asked_by(Duration::from_secs(1)) < 150);
+        assert!(asked_by(Duration::from_secs(60)) < 1_400);
+    }
+
+    #[test]
+    fn a_frame_that_is_never_taken_does_not_hold_up_the_others_for_ever() {
+        let mut outbox = outbox(&[(&[A], b"long"), (&[A], b"short")]);
+        outbox.note_busy(Time::ZERO);
+        assert!(!outbox.gives_up(Time::ZERO + HELD_MAX));
+        let late = Time::ZERO + HELD_MAX + Duration::from_nanos(1);
+        assert!(outbox.gives_up(late));
+        outbox.drop_front();
+        outbox.note_busy(late);
+        assert!(!outbox.gives_up(late), "the next one has its own time");
+        outbox.push([A], (b"", b"probe"), true);
+        outbox.note_taken(late, 1);
+        assert!(outbox.gives_up(late));
+    }
+
+    #[test]
     fn a_batch_is_no_longer_than_a_datagram() {
         let mut outbox = Outbox::new();
         for _ in 0..20 {
             while !outbox.is_full(9_000) {
-                outbox.push([A], b"", &[0; 9_000]);
+                outbox.push([A], (b"", &[0; 9_000]), false);
             }
             assert!(outbox.bytes.len() <= BATCH_BYTES_MAX);
             outbox.note_taken(Time::ZERO, outbox.waiting());

@@ -1,28 +1,43 @@
 //! Frames as UDP datagrams.
 
-use std::cell::Cell;
 use std::io::{self, IoSlice};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use corridor_base::Time;
-use corridor_proto::Destination;
 use corridor_proto::bounds::FRAME_LEN_MAX;
+use corridor_proto::{Destination, FrameLens, StationId};
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType,
+    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, SockaddrIn6,
     SockaddrStorage, bind, connect, getsockname, recvmsg, sendmsg, sendto, socket,
 };
 
 use super::outbox::{Outbox, Run};
 use super::peers::PeerBook;
-use super::{Busy, Flushed, RECEIVE_BUFFER_BYTES, Refusals, Sent, send_buffer_bytes};
+use super::{
+    Address, Busy, Certainty, Flushed, News, Newsbox, RECEIVE_BUFFER_BYTES, Refusals, Sent,
+    send_buffer_bytes,
+};
 use crate::config::{NodeConfig, UNDERLAY_MTU_DEFAULT};
-use crate::error::NodeError;
+use crate::default_route;
+use crate::error::{CAP_NET_ADMIN, NodeError};
+use crate::names::{self, Endpoint, Family, Names};
 use crate::syscalls::{ReceiveBatch, Sender, number, send_batch, set_number};
 
 /// IPv6 header without extensions, and UDP header, bytes.
 const HEADERS: usize = 40 + 8;
+/// IPv4 header without options, and UDP header, bytes.
+const HEADERS_V4: usize = 20 + 8;
+/// Longest packet that every host takes over IPv4 (RFC 791, Section 3.1), and that every path
+/// carries as far as anybody knows, bytes.
+const IPV4_PACKET_LEN: usize = 576;
+/// Longest packet that every path carries over IPv6 (RFC 8200, Section 5), bytes.
+const IPV6_MTU_MIN: usize = 1_280;
+/// Where to listen when the peer is to be found by a name, and nothing was told.
+const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0);
+/// The same where there is no IPv6.
+const ANY_PORT_V4: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 /// Longest datagram there is, bytes.
 const DATAGRAM_LEN_MAX: usize = 65_535;
 /// Errors in a row that are taken from the socket before a frame counts as lost.
@@ -38,27 +53,56 @@ pub(crate) struct Udp {
     outbox: Outbox<SocketAddr>,
     /// The kernel cuts frames from longer datagrams.
     cuts_segments: bool,
-    refusals: Refusals,
-    /// The path's MTU that was told last, bytes; 0 for none.
-    mtu_told: Cell<u32>,
+    pub(super) refusals: Refusals,
+    names: Names,
+    pub(super) news: Newsbox,
 }
 
 impl Udp {
     /// Opens a socket that listens there.
-    pub(crate) fn open(config: &NodeConfig, listen: SocketAddr) -> Result<Self, NodeError> {
+    pub(crate) fn open(
+        config: &NodeConfig,
+        listen: SocketAddr,
+        now: Time,
+    ) -> Result<Self, NodeError> {
         let frame_len_max = Udp::frame_len_max_of(config);
         let action = || format!("listen on UDP {listen}");
         // Ports below 1024 are the privileged ones.
         let failed =
             |source: io::Error| NodeError::system(action(), "CAP_NET_BIND_SERVICE", source);
-        let socket = open_socket(listen, frame_len_max).map_err(failed)?;
+        let socket = open_socket(listen, frame_len_max)
+            .or_else(|error| match error.raw_os_error() {
+                // A host without IPv6 has no socket of both families either.
+                Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL) if listen == ANY_PORT => {
+                    open_socket(ANY_PORT_V4, frame_len_max)
+                }
+                _ => Err(error),
+            })
+            .map_err(failed)?;
+        let mark = config.tun.as_ref().and_then(default_route::mark);
+        if let Some(mark) = mark {
+            let action = "mark what goes outside the tunnel";
+            set_number(&socket, libc::SOL_SOCKET, libc::SO_MARK, mark.cast_signed())
+                .map_err(|source| NodeError::system(action, CAP_NET_ADMIN, source))?;
+        }
         let local = local_address(&socket).map_err(failed)?;
         // The kernel hands over datagrams of one sender that came together as one.
         let joins = set_number(&socket, libc::SOL_UDP, libc::UDP_GRO, 1);
         if let Err(error) = &joins {
             tracing::info!("UDP datagrams are received one by one: {error}");
         }
-        let addresses = config.peers.iter().map(|peer| (peer.id, peer.endpoint));
+        let address = |endpoint: &Endpoint| endpoint.address();
+        let addresses =
+            config.peers.iter().map(|peer| (peer.id, peer.endpoint.as_ref().and_then(address)));
+        let family = match (local.is_ipv6(), local.ip().is_unspecified()) {
+            (false, _) => Family::V4,
+            (true, true) => Family::Both,
+            (true, false) => Family::V6,
+        };
+        let mut names = Names::new(family, names::lookup(mark));
+        for peer in &config.peers {
+            names.set(now, peer.id, peer.endpoint.clone());
+        }
         Ok(Udp {
             socket,
             local,
@@ -68,8 +112,55 @@ impl Udp {
             outbox: Outbox::new(),
             cuts_segments: true,
             refusals: Refusals::default(),
-            mtu_told: Cell::new(0),
+            names,
+            news: Newsbox::default(),
         })
+    }
+
+    /// Lengths of frames between which the longest that passes is to be found.
+    pub(super) fn frame_lens(&self) -> FrameLens {
+        FrameLens {
+            min: IPV4_PACKET_LEN - HEADERS,
+            base: IPV6_MTU_MIN - HEADERS,
+            max: self.frame_len_max,
+        }
+    }
+
+    /// Notes where a frame of a station came from.
+    pub(super) fn learn(
+        &mut self,
+        station: StationId,
+        at: SocketAddr,
+        certainty: Certainty,
+        len_bytes: usize,
+    ) {
+        if self.peers.learn(station, at, certainty, len_bytes) {
+            self.news.put(News::Path);
+        }
+        if certainty == Certainty::Session {
+            self.names.note_heard(station);
+        }
+    }
+
+    /// Takes over where the configuration says that a peer is.
+    pub(super) fn configure(&mut self, now: Time, station: StationId, at: Option<Endpoint>) {
+        self.peers.configure(station, at.as_ref().and_then(Endpoint::address));
+        self.names.set(now, station, at);
+        self.news.put(News::Path);
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        self.names.poll_timeout()
+    }
+
+    /// Takes what a name was found to be.
+    pub(super) fn handle_timeout(&mut self, now: Time) {
+        if let Some((station, address)) = self.names.handle_timeout(now)
+            && self.peers.suggest(station, address)
+        {
+            tracing::info!("station {} may be at {address}", station.0);
+            self.news.put(News::Path);
+        }
     }
 
     /// Longest frame that reaches the configured peers whole, as far as this host knows, bytes.
@@ -77,7 +168,7 @@ impl Udp {
     /// The headers are taken to be those of IPv6 even over IPv4: both ends come to the same
     /// length although only one of them knows which it will be, and a peer may move.
     pub(super) fn frame_len_max_of(config: &NodeConfig) -> usize {
-        let endpoints = config.peers.iter().filter_map(|peer| peer.endpoint);
+        let endpoints = config.peers.iter().filter_map(|peer| peer.endpoint.as_ref()?.address());
         let on_the_way = endpoints.filter_map(|endpoint| path_mtu(endpoint).ok()).min();
         let mtu = config.underlay.mtu.or(on_the_way).unwrap_or(UNDERLAY_MTU_DEFAULT);
         (mtu - HEADERS).min(FRAME_LEN_MAX)
@@ -89,13 +180,15 @@ impl Udp {
 
     /// Puts a frame into the batch. One for a peer whose place is not known yet is as good as lost:
     /// the peer speaks first.
-    pub(super) fn push(&mut self, to: Destination, frame: &[u8]) {
-        let everywhere = (to == Destination::All).then(|| self.peers.addresses());
-        let there = match to {
-            Destination::All => None,
-            Destination::Station(station) => self.peers.address(station),
-        };
-        self.outbox.push(everywhere.into_iter().flatten().chain(there), &[], frame);
+    pub(super) fn push(&mut self, to: Destination, frame: &[u8], alone: bool) {
+        match to {
+            Destination::All => {
+                self.outbox.push(self.peers.addresses(frame.len()), (&[], frame), alone);
+            }
+            Destination::Station(station) => {
+                self.outbox.push(self.peers.address(station), (&[], frame), alone);
+            }
+        }
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -105,6 +198,7 @@ impl Udp {
     pub(super) fn flush(&mut self, now: Time) -> Result<Flushed, NodeError> {
         let mut lost = 0;
         while let Some(run) = self.outbox.run() {
+            let mut refused_run = None;
             if run.count > 1 && self.cuts_segments {
                 match self.send_run(&run) {
                     Ok(()) => {
@@ -114,14 +208,10 @@ impl Udp {
                     }
                     Err(Errno::EINTR) => continue,
                     Err(Errno::EAGAIN) => return Ok(self.busy(now, lost, true)),
-                    // An interface without checksums in hardware; a route with a smaller MTU, or a
-                    // kernel that knows nothing of segments. EOPNOTSUPP is none of them: anybody's
-                    // ICMP may leave it behind.
-                    Err(errno @ (Errno::EIO | Errno::EINVAL)) => {
-                        self.cuts_segments = false;
-                        let why = errno.desc();
-                        tracing::info!("UDP segmentation is not to be had here: {why}");
-                    }
+                    // An interface without checksums in hardware, or a kernel that knows nothing of
+                    // segments; or they are longer than the route carries, which is told apart by
+                    // a single one. EOPNOTSUPP is none of them: anybody's ICMP may leave it behind.
+                    Err(errno @ (Errno::EIO | Errno::EINVAL)) => refused_run = Some(errno),
                     // What else there is shows with a single frame.
                     Err(_) => {}
                 }
@@ -135,8 +225,19 @@ impl Udp {
             }
             let Some((to, frame)) = self.outbox.front() else { break };
             match self.send_one(to, frame)? {
-                Sent::Taken => self.outbox.note_taken(now, 1),
+                Sent::Taken => {
+                    self.outbox.note_taken(now, 1);
+                    if let Some(errno) = refused_run {
+                        self.cuts_segments = false;
+                        let why = errno.desc();
+                        tracing::info!("UDP segmentation is not to be had here: {why}");
+                    }
+                }
                 Sent::Lost => {
+                    lost += 1;
+                    self.outbox.drop_front();
+                }
+                Sent::Busy { wakes: false } if self.outbox.gives_up(now) => {
                     lost += 1;
                     self.outbox.drop_front();
                 }
@@ -147,8 +248,8 @@ impl Udp {
     }
 
     fn busy(&mut self, now: Time, lost: u64, wakes: bool) -> Flushed {
-        self.outbox.note_busy(now);
-        Flushed { lost, busy: Some(Busy { wakes }) }
+        let retry = self.outbox.note_busy(now);
+        Flushed { lost, busy: Some(Busy { wakes, retry }) }
     }
 
     /// Sends frames as one datagram, from which the kernel, or the network card, cuts them.
@@ -183,6 +284,11 @@ impl Udp {
                 Err(errno) => errno,
             };
             self.drain_errors();
+        }
+        self.refusals.note(Some(Address::Internet(to)), last);
+        if last == Errno::EMSGSIZE && !self.news.has_limit() {
+            // What the interface takes was not told.
+            self.news.put(News::Limit(frame.len() - 1));
         }
         self.refusals.tell(frame.len(), &to, last);
         Ok(Sent::Lost)
@@ -233,6 +339,7 @@ impl Udp {
         let mut space = nix::cmsg_space!([u8; 128], [u8; 128]);
         while let Ok(message) = recvmsg::<SockaddrStorage>(fd, &mut [], Some(&mut space), flags) {
             let address = message.address;
+            let headers = if address.as_ref().is_some_and(is_v4) { HEADERS_V4 } else { HEADERS };
             let Ok(messages) = message.cmsgs() else { continue };
             for message in messages {
                 let (ControlMessageOwned::Ipv4RecvErr(error, _)
@@ -242,19 +349,31 @@ impl Udp {
                 };
                 let to = address.map(|address| address.to_string()).unwrap_or_default();
                 let errno = Errno::from_raw(error.ee_errno.cast_signed());
+                // What this host itself refuses, the call that sends has told already.
+                if error.ee_origin != libc::SO_EE_ORIGIN_LOCAL {
+                    let to = address.as_ref().and_then(internet_address);
+                    self.refusals.note(to.map(Address::Internet), errno);
+                }
+                let mtu = error.ee_info as usize;
                 if errno != Errno::EMSGSIZE {
                     tracing::debug!("a frame to {to} came to nothing: {errno}");
-                } else if self.mtu_told.replace(error.ee_info) != error.ee_info {
-                    let mtu = error.ee_info;
-                    tracing::warn!(
-                        "the path to {to} carries only {mtu} bytes: set underlay.mtu = {mtu}"
-                    );
+                } else if error.ee_origin == libc::SO_EE_ORIGIN_LOCAL {
+                    self.news.put(News::Limit(mtu.saturating_sub(headers)));
+                } else {
+                    tracing::debug!("a router says that the path to {to} carries {mtu} bytes");
+                    self.news.put(News::TooLong);
                 }
             }
         }
         // The last error is kept apart from the queue, and reading it takes it away.
         let _ = number(&self.socket, libc::SOL_SOCKET, libc::SO_ERROR);
     }
+}
+
+/// Whether an address is one of IPv4, however the socket spells it.
+fn is_v4(address: &SockaddrStorage) -> bool {
+    let is_mapped = |address: &SockaddrIn6| address.ip().to_ipv4_mapped().is_some();
+    address.as_sockaddr_in().is_some() || address.as_sockaddr_in6().is_some_and(is_mapped)
 }
 
 fn open_socket(listen: SocketAddr, frame_len_max: usize) -> io::Result<OwnedFd> {
@@ -303,13 +422,24 @@ fn path_mtu(to: SocketAddr) -> io::Result<usize> {
 
 fn local_address(socket: &OwnedFd) -> io::Result<SocketAddr> {
     let address: SockaddrStorage = getsockname(socket.as_raw_fd())?;
+    let any = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0);
+    Ok(plain_address(&address).unwrap_or(any))
+}
+
+/// An address as peers are known by: IPv4 is not spelled as IPv6.
+fn internet_address(address: &SockaddrStorage) -> Option<SocketAddr> {
+    let address = plain_address(address)?;
+    Some(SocketAddr::new(address.ip().to_canonical(), address.port()))
+}
+
+fn plain_address(address: &SockaddrStorage) -> Option<SocketAddr> {
     let v4 = address
         .as_sockaddr_in()
         .map(|address| SocketAddr::new(IpAddr::V4(address.ip()), address.port()));
     let v6 = address
         .as_sockaddr_in6()
         .map(|address| SocketAddr::new(IpAddr::V6(address.ip()), address.port()));
-    Ok(v4.or(v6).unwrap_or_else(|| SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0)))
+    v4.or(v6)
 }
 
 #[cfg(test)]
@@ -333,14 +463,15 @@ mod tests {
             outbox: Outbox::new(),
             cuts_segments,
             refusals: Refusals::default(),
-            mtu_told: Cell::new(0),
+            names: Names::new(Family::V4, names::lookup(None)),
+            news: Newsbox::default(),
         }
     }
 
     /// Hands over batches as the run loop does, and takes what arrives in between.
     fn send_all(from: &mut Udp, to: Destination, frames: &[Vec<u8>], hearers: &mut [Hearer]) {
         for frame in frames {
-            from.push(to, frame);
+            from.push(to, frame, false);
             if from.is_full() {
                 let flushed = from.flush(Time::ZERO).unwrap();
                 assert_eq!(flushed, Flushed { lost: 0, busy: None });
@@ -408,7 +539,7 @@ mod tests {
         let mut hearers = [Hearer::new()];
         let nowhere = "255.255.255.255:9".parse().unwrap();
         let mut from = udp(&[(2, nowhere), (3, hearers[0].udp.local)], true);
-        from.push(Destination::All, b"frame");
+        from.push(Destination::All, b"frame", false);
         assert_eq!(from.flush(Time::ZERO).unwrap(), Flushed { lost: 1, busy: None });
         hearers[0].take();
         assert_eq!(hearers[0].heard, [b"frame".to_vec()]);

@@ -144,6 +144,8 @@ fn a_small_flow_pays_nothing_for_a_large_one() {
 }
 
 proptest! {
+    #![proptest_config(corridor_testing::cases!(256))]
+
     /// Whatever comes and goes: no more than fits, none lost uncounted, flows each in order, and no
     /// backlogged flow a quantum and a packet behind another.
     #[test]

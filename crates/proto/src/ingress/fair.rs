@@ -130,6 +130,16 @@ impl FairQueue {
         self.len
     }
 
+    pub(crate) fn packets_max(&self) -> usize {
+        self.packets_max
+    }
+
+    /// When each packet that waits came, and its length in bytes.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = (Time, usize)> {
+        let packets = self.queues.iter().flat_map(|queue| &queue.packets);
+        packets.map(|queued| (queued.since, queued.bytes.len()))
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }

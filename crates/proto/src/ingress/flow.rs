@@ -135,6 +135,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(corridor_testing::cases!(256))]
+
         #[test]
         fn nothing_panics(packet in proptest::collection::vec(any::<u8>(), 0..60), first: u8) {
             let mut packet = packet;

@@ -1,5 +1,7 @@
 //! One end of a coded link: encodes what its own host sends, decodes what the peer sends.
 
+use core::time::Duration;
+
 use corridor_base::{Stream, Time};
 
 use super::{Destination, Shared};
@@ -56,6 +58,11 @@ impl Endpoint {
         self.encoder.base()
     }
 
+    /// The round trip through the tunnel, once measured.
+    pub(crate) fn round_trip(&self) -> Option<Duration> {
+        self.encoder.rtt().measured()
+    }
+
     pub(crate) fn inspect(&self) -> (EncoderView, Option<DecoderView>) {
         (self.encoder.inspect(), self.decoder.as_ref().map(Decoder::inspect))
     }
@@ -77,6 +84,11 @@ impl Endpoint {
         ));
         self.held_ack = None;
         self.encoder.restart_peer(now);
+    }
+
+    /// Source symbols are no longer than this, bytes.
+    pub(crate) fn limit_symbols(&mut self, len: usize) {
+        self.encoder.limit_symbols(len);
     }
 
     // ---- receiving ----------------------------------------------------------------------------
@@ -103,7 +115,12 @@ impl Endpoint {
                 self.handle_report(shared, now, &Report::parse(body)?);
                 Some(())
             }
-            Kind::Report | Kind::Hello | Kind::Plain | Kind::Window | Kind::WindowAck => None,
+            Kind::Report
+            | Kind::Hello
+            | Kind::Plain
+            | Kind::Window
+            | Kind::WindowAck
+            | Kind::Probe => None,
         }
     }
 
@@ -188,7 +205,8 @@ impl Endpoint {
     }
 
     fn send_enc(&mut self, shared: &mut Shared, now: Time, ack_due: bool) {
-        let room = shared.config.frame_len_max - HEADER_LEN - TAG_LEN - self.body.len();
+        let taken = HEADER_LEN + TAG_LEN + self.body.len();
+        let room = shared.path.frame_len().saturating_sub(taken);
         let pending = self.decoder.as_ref().is_some_and(|decoder| decoder.ack_due().is_some());
         let fits = |decoder: &Decoder| Ack::len_bytes_max(decoder.blocks_to_tell()) <= room;
         let mut piggyback = None;
@@ -220,7 +238,7 @@ impl Endpoint {
         let e2 =
             |id| shared.group.peer(id).map_or(1.0, |peer| peer.erasure_ratio(now, REPORT_STALE));
         let e3 = |id| shared.group.peer(id).map_or(0.0, |peer| peer.link.ratio());
-        let room = shared.config.frame_len_max - HEADER_LEN - TAG_LEN;
+        let room = shared.path.frame_len() - HEADER_LEN - TAG_LEN;
         let helper_counter = self.helper.and_then(|id| shared.group.highest_counter(id));
         let (base, blocks) = self.decoder.as_mut()?.take_ack(now, room);
         let ack = Ack {

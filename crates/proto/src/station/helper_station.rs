@@ -87,7 +87,12 @@ impl HelperStation {
                 Some(())
             }
             Kind::Ack => Some(()),
-            Kind::Report | Kind::Hello | Kind::Plain | Kind::Window | Kind::WindowAck => None,
+            Kind::Report
+            | Kind::Hello
+            | Kind::Plain
+            | Kind::Window
+            | Kind::WindowAck
+            | Kind::Probe => None,
         }
     }
 

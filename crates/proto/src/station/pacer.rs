@@ -21,6 +21,12 @@ impl Pacer {
         Pacer { rate_bps, next_at: Time::ZERO, busy_since: Time::ZERO, waiting: false }
     }
 
+    /// Keeps to another configured rate from now on, bits per second; `None`: to none.
+    pub(crate) fn set_configured(&mut self, rate_bps: Option<u64>) {
+        self.rate_bps = rate_bps;
+        self.next_at = Time::ZERO;
+    }
+
     /// Follows a rate that was measured, bits per second.
     pub(crate) fn set_rate(&mut self, rate_bps: u64) {
         self.rate_bps = Some(rate_bps);

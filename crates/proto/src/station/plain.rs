@@ -44,9 +44,18 @@ impl Plain {
         {
             return None;
         }
-        shared.group.begin(Kind::Plain, false, &mut shared.frame);
-        let bytes = shared.ingress.front(now, &mut shared.stats)?;
-        symbol::append_packet(Packet::verbatim(bytes, true), &mut shared.frame);
+        let longest = Plain::packet_len_max(shared.path.frame_len());
+        loop {
+            let bytes = shared.ingress.front(now, &mut shared.stats)?;
+            if bytes.len() <= longest {
+                shared.group.begin(Kind::Plain, false, &mut shared.frame);
+                symbol::append_packet(Packet::verbatim(bytes, true), &mut shared.frame);
+                break;
+            }
+            // It was taken before the path became shorter.
+            shared.ingress.pop();
+            shared.stats.packets_refused += 1;
+        }
         shared.ingress.pop();
         shared.stats.source_frames_sent += 1;
         shared.seal();

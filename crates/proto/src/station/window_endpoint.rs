@@ -1,5 +1,7 @@
 //! One end of a link in window mode: sends what its own host sends, receives what the peer sends.
 
+use core::time::Duration;
+
 use corridor_base::{Stream, Time};
 
 use super::{Destination, Shared};
@@ -88,7 +90,7 @@ impl WindowEndpoint {
     }
 
     /// Lets the pace follow the rate, unless it was told.
-    fn set_rate(&self, shared: &mut Shared) -> bool {
+    pub(crate) fn set_rate(&self, shared: &mut Shared) -> bool {
         let follows = shared.config.rate_bps.is_none();
         if follows {
             let rate_bps = (8.0 * self.sender.bytes_per_s()) as u64;
@@ -101,6 +103,11 @@ impl WindowEndpoint {
     /// Whether symbols can be exchanged: the peer is there, and speaks of windows too.
     fn is_up(&self, shared: &Shared) -> bool {
         self.receiver.is_some() && shared.group.is_up(self.peer)
+    }
+
+    /// Source symbols are no longer than this, bytes.
+    pub(crate) fn limit_symbols(&mut self, shared: &mut Shared, now: Time, len: usize) {
+        self.sender.limit_symbols(now, len, &mut shared.stats);
     }
 
     // ---- receiving ----------------------------------------------------------------------------
@@ -132,7 +139,7 @@ impl WindowEndpoint {
                 Some(())
             }
             Kind::WindowAck => Some(()),
-            Kind::Enc | Kind::Ack | Kind::Report | Kind::Hello | Kind::Plain => None,
+            Kind::Enc | Kind::Ack | Kind::Report | Kind::Hello | Kind::Plain | Kind::Probe => None,
         }
     }
 
@@ -213,7 +220,8 @@ impl WindowEndpoint {
     }
 
     fn send_symbol(&mut self, shared: &mut Shared, now: Time, ack_due: bool, has_news: bool) {
-        let room = shared.config.frame_len_max - HEADER_LEN - TAG_LEN - self.body.len();
+        let taken = HEADER_LEN + TAG_LEN + self.body.len();
+        let room = shared.path.frame_len().saturating_sub(taken);
         // News wait for a symbol with room, rather than take a frame of their own; what is due does
         // not wait for long.
         let fits = self.receiver.as_ref().is_some_and(|receiver| receiver.ack_len() <= room);
@@ -267,6 +275,11 @@ impl WindowEndpoint {
     /// Our own frames are counted anew: the last one was the last of its session.
     pub(crate) fn restart_session(&mut self) {
         self.sender.restart_session();
+    }
+
+    /// The round trip through the tunnel, once measured.
+    pub(crate) fn round_trip(&self) -> Option<Duration> {
+        self.sender.rtt().measured()
     }
 
     /// What is inside, to be watched.

@@ -366,6 +366,8 @@ fn what_is_no_tcp_passes_and_so_do_connections_beyond_the_last() {
 }
 
 proptest! {
+    #![proptest_config(corridor_testing::cases!(256))]
+
     /// Coded packets and acknowledgements are lost at random, the other way too. TCP is somebody
     /// with eight segments under way who sends the oldest again now and then.
     #[test]

@@ -349,7 +349,7 @@ fn redundancies() -> impl Strategy<Value = Redundancy> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(corridor_testing::cases!(64))]
 
     /// Packets are lost, repeated and reordered, acknowledgements are lost, and TCP is no more
     /// than somebody who sends the oldest segment again now and then: everything comes, once, in

@@ -195,6 +195,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(corridor_testing::cases!(256))]
+
         #[test]
         fn whatever_is_read_can_be_written(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
             let bytes = [&[CODED][..], &bytes].concat();

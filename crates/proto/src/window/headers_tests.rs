@@ -273,6 +273,8 @@ fn segments() -> impl Strategy<Value = Vec<Segment>> {
 }
 
 proptest! {
+    #![proptest_config(corridor_testing::cases!(256))]
+
     #[test]
     fn all_come_out_as_they_went_in(segments in segments()) {
         let mut pair = Pair::new();

@@ -8,14 +8,17 @@
 //! stays as it is whatever is sent, is none: the way has become longer.
 //!
 //! Different from Copa: the rate is controlled, not a window of frames; delay is that of one way,
-//! so that feedback may wait for data to ride on; and delays that cannot be told from jitter count
-//! as none.
+//! so that feedback may wait for data to be sent with; delays that cannot be told from jitter count
+//! as none, however much that is ([`Spread`]); and what is delivered bounds the rate where no queue
+//! can show ([`Delivered`]).
 
 use core::time::Duration;
-use std::collections::VecDeque;
 
 use corridor_base::Time;
 
+use super::delivered::Delivered;
+use super::min_filter::MinFilter;
+use super::spread::Spread;
 use crate::stats::Stats;
 
 /// Frames a second before anything was measured.
@@ -120,7 +123,9 @@ pub(crate) struct Sample {
     pub(crate) told: f64,
     /// See `told`; zero if it is not known.
     pub(crate) span: Duration,
-    /// How many of them are lost.
+    /// How many frames these were, and how many of them are lost.
+    pub(crate) frames: usize,
+    /// See `frames`.
     pub(crate) lost: usize,
     /// The rate has held most of these frames back, and none came after a gap in what was sent.
     pub(crate) limited: bool,
@@ -179,6 +184,11 @@ pub(crate) struct RateControl {
     standing: MinFilter,
     /// How much delays differ from one sample to the next, on average, nanoseconds.
     jitter_ns: f64,
+    /// How much the least delays of half a round trip differ, and how long that is.
+    spread: Spread,
+    span: Duration,
+    round_trip: Duration,
+    delivered: Delivered,
     /// Less is never told from noise: of a long way it is not worth the risk.
     noise_min: Duration,
     /// When a long frame was told of last.
@@ -227,6 +237,10 @@ impl RateControl {
             one_way: None,
             base: Default::default(),
             jitter_ns: 0.0,
+            spread: Spread::default(),
+            span: NOISE_MAX,
+            round_trip: ROUND_TRIP_MIN,
+            delivered: Delivered::default(),
             noise_min: NOISE_MAX,
             long_at: None,
             last_one_way: [None; 2],
@@ -294,6 +308,9 @@ impl RateControl {
             // Nothing is known of a pause, and clocks drift in it.
             (self.drained_at, self.filled_at, self.emptied_at) = (now, now, now);
             self.last_one_way = [None; 2];
+            self.delivered.restart();
+        } else {
+            self.delivered.note(now, &sample, round_trip);
         }
         self.note_one_way(now, &sample, round_trip);
         if self.is_lowered() {
@@ -356,7 +373,14 @@ impl RateControl {
         let base = &mut self.base[class];
         base.push(now, one_way_ns, BASE_MEMORY);
         let above = one_way_ns - base.least().unwrap_or(one_way_ns);
-        self.standing.push(now, above, (round_trip / 2).max(NOISE_MAX));
+        self.span = (round_trip / 2).max(NOISE_MAX);
+        self.round_trip = sample.round_trip_smoothed;
+        self.standing.push(now, above, self.span);
+        if matches!(self.phase, Phase::Follow | Phase::Compete { .. }) {
+            self.spread.note(now, one_way_ns, self.span);
+        } else {
+            self.spread.restart();
+        }
         if self.queueing() > round_trip {
             // No queue is longer than the round trip through it: a clock has jumped.
             self.base[class] = MinFilter::default();
@@ -445,6 +469,12 @@ impl RateControl {
                 Phase::Follow
             }
             Phase::Start if queueing > self.aim() => drain,
+            // No queue has shown so far, and a short buffer may drop what is too much.
+            Phase::Start
+                if self.delivered.look_at_first_losses() || self.delivered.is_excessive() =>
+            {
+                Phase::Follow
+            }
             Phase::Follow if now - self.drained_at > patience => {
                 self.prepare_to_compete(now, queueing, sample);
                 drain
@@ -508,10 +538,19 @@ impl RateControl {
         noise + self.varies() + Duration::from_secs_f64(queued / self.through_per_s)
     }
 
-    /// By how much delays differ beyond what noise allows for at most.
+    /// By how much delays differ beyond what noise allows for.
     fn varies(&self) -> Duration {
         let above = self.jitter_ns - NOISE_MAX.as_nanos() as f64 / JITTER_FACTOR;
-        Duration::from_nanos(above.max(0.0) as u64).min(VARIES_MAX)
+        let above = Duration::from_nanos(above.max(0.0) as u64).min(VARIES_MAX);
+        above.max(self.jitter())
+    }
+
+    /// By how much the least delays of half a round trip are above the least of all without a
+    /// queue, beyond what noise allows for and another frame that is on the air.
+    fn jitter(&self) -> Duration {
+        let frame = Duration::from_secs_f64(1.0 / self.peak_per_s.max(FRAMES_PER_S_MIN));
+        let spread = self.spread.above_least(self.span, BASE_MEMORY);
+        spread.saturating_sub(self.noise() + frame).min(self.round_trip / 2)
     }
 
     fn end_round_trip(&mut self, queueing: Duration, limited: bool) {
@@ -613,49 +652,38 @@ impl RateControl {
         if let Phase::Compete { .. } = self.phase {
             let round_trip = sample.round_trip_smoothed.max(ROUND_TRIP_MIN);
             let rate = self.window / round_trip.as_secs_f64();
-            self.frames_per_s = rate.clamp(FRAMES_PER_S_MIN, FRAMES_PER_S_MAX);
+            self.set_rate(rate);
             return;
         }
         let want = self.aim().as_secs_f64() - queueing.as_secs_f64();
         let gain = want / (SETTLE_ROUND_TRIPS * round_trip.as_secs_f64());
         let gain = if queueing < self.noise() { gain.max(self.gain) } else { gain };
         if gain > 0.0 && !limited {
-            return; // More could go, and nobody wants it.
+            // More could go, and nobody wants it.
+            if self.delivered.is_excessive() {
+                self.set_rate(self.frames_per_s);
+            }
+            return;
         }
         let most = if self.phase == Phase::Start { GAIN_START } else { GAIN_MAX };
         let next = self.through_per_s * (1.0 + gain.clamp(GAIN_MIN, most));
-        self.frames_per_s = next.clamp(FRAMES_PER_S_MIN, FRAMES_PER_S_MAX);
+        // What comes through in a round trip varies with delays, and a rate that follows each of
+        // its lows ends low: while no queue stands, as much as was sent may be sent again.
+        let is_kept = limited && queueing < self.aim() && !self.jitter().is_zero();
+        self.set_rate(if is_kept { next.max(self.frames_per_s) } else { next });
+    }
+
+    fn set_rate(&mut self, frames_per_s: f64) {
+        // At the start the rate doubles while nothing is lost, a round trip ahead of what is told.
+        let most = match self.phase {
+            Phase::Start => FRAMES_PER_S_MAX,
+            _ => self.delivered.limit_per_s().min(FRAMES_PER_S_MAX),
+        };
+        self.frames_per_s = frames_per_s.min(most).max(FRAMES_PER_S_MIN);
     }
 }
 
 /// How long a queue of ours alone may take to drain.
 fn patience(round_trip: Duration) -> Duration {
     (DRAIN_ROUND_TRIPS * round_trip).max(DRAIN_PATIENCE_MIN)
-}
-
-/// The least of what was pushed of late.
-#[derive(Debug, Default)]
-pub(super) struct MinFilter {
-    /// Rising in both: whatever is larger and older can never be the least again.
-    values: VecDeque<(Time, i64)>,
-}
-
-impl MinFilter {
-    pub(super) fn push(&mut self, now: Time, value: i64, memory: Duration) {
-        while self.values.back().is_some_and(|&(_, last)| last >= value) {
-            self.values.pop_back();
-        }
-        if self.values.len() == crate::bounds::WINDOW_DELAYS_MAX {
-            self.values.pop_back(); // The least is at the front.
-        }
-        self.values.push_back((now, value));
-        while self.values.len() > 1 && self.values.front().is_some_and(|&(at, _)| at + memory < now)
-        {
-            self.values.pop_front();
-        }
-    }
-
-    pub(super) fn least(&self) -> Option<i64> {
-        self.values.front().map(|&(_, value)| value)
-    }
 }

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
 
-use super::rate::{MinFilter, RateControl, Sample};
+use super::min_filter::MinFilter;
+use super::rate::{RateControl, Sample};
 use crate::rtt::RttEstimator;
 use crate::stats::Stats;
 
@@ -47,34 +48,36 @@ enum Event {
 }
 
 /// A path with one queue in front of its slowest part.
-struct Path {
-    frames_per_s: f64,
+pub(super) struct Path {
+    pub(super) frames_per_s: f64,
     /// One way.
-    delay: Duration,
-    queue_frames: f64,
-    loss_ratio: f64,
+    pub(super) delay: Duration,
+    pub(super) queue_frames: f64,
+    pub(super) loss_ratio: f64,
     /// Frames sent in this span are lost.
-    outage: Range<Time>,
+    pub(super) outage: Range<Time>,
     /// There is a filler from then on, until then.
-    filler_from: Option<Time>,
-    filler_until: Time,
+    pub(super) filler_from: Option<Time>,
+    pub(super) filler_until: Time,
     /// The receiver's clock is so many microseconds ahead.
-    clock_us: i64,
+    pub(super) clock_us: i64,
     /// It jumps then, by so many nanoseconds.
-    jump: (Time, i64),
+    pub(super) jump: (Time, i64),
     /// Both ways share the air, as the sender knows.
-    shares_air: bool,
+    pub(super) shares_air: bool,
     /// No more frames a second than that are there to be sent.
-    wanted_per_s: f64,
-    feedback_interval: Duration,
+    pub(super) wanted_per_s: f64,
+    pub(super) feedback_interval: Duration,
     /// Whoever hears a frame sees it late, by up to so much.
-    late_by: Duration,
+    pub(super) late_by: Duration,
+    /// The same by exponentially distributed times with this mean.
+    pub(super) jitter: Duration,
     /// The medium sends a frame again that was lost, as often as it takes: this share of them.
-    retry_ratio: f64,
+    pub(super) retry_ratio: f64,
 }
 
 impl Path {
-    fn new(mbit_per_s: f64, round_trip_ms: u64) -> Self {
+    pub(super) fn new(mbit_per_s: f64, round_trip_ms: u64) -> Self {
         Path {
             frames_per_s: mbit_per_s * 1e6 / (8.0 * 1_500.0),
             delay: Duration::from_millis(round_trip_ms) / 2,
@@ -89,6 +92,7 @@ impl Path {
             wanted_per_s: f64::INFINITY,
             feedback_interval: FEEDBACK_INTERVAL,
             late_by: Duration::ZERO,
+            jitter: Duration::ZERO,
             retry_ratio: 0.0,
         }
     }
@@ -96,22 +100,24 @@ impl Path {
 
 /// What was seen of a span of a run.
 #[derive(Debug, Default)]
-struct Seen {
+pub(super) struct Seen {
     /// Frames of ours, and of the filler's, that left the queue.
-    ours: f64,
+    pub(super) ours: f64,
     filler: f64,
     /// Frames that ours found in the queue, summed.
     found: f64,
+    /// Frames of ours that found it full.
+    pub(super) dropped: f64,
 }
 
 impl Seen {
     /// Frames that a frame finds in the queue.
-    fn queue(&self) -> f64 {
+    pub(super) fn queue(&self) -> f64 {
         self.found / self.ours
     }
 }
 
-struct Run<'a> {
+pub(super) struct Run<'a> {
     path: &'a Path,
     now: Time,
     events: BTreeMap<(Time, u64), Event>,
@@ -136,7 +142,7 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(path: &'a Path) -> Self {
+    pub(super) fn new(path: &'a Path) -> Self {
         let mut run = Run {
             path,
             now: Time::ZERO,
@@ -172,7 +178,7 @@ impl<'a> Run<'a> {
     }
 
     /// Runs until then; returns what was seen since the last call.
-    fn until(&mut self, seconds: u64) -> Seen {
+    pub(super) fn until(&mut self, seconds: u64) -> Seen {
         let end = Time::from_millis(1_000 * seconds);
         while let Some(entry) = self.events.first_entry().filter(|entry| entry.key().0 < end) {
             self.now = entry.key().0;
@@ -204,7 +210,9 @@ impl<'a> Run<'a> {
         let queued = (begin - self.now).as_secs_f64() * self.path.frames_per_s;
         let outage = self.path.outage.contains(&self.now);
         let draw = f64::from(self.draws.next_u32()) / 2f64.powi(32);
-        let lost = outage || queued > self.path.queue_frames;
+        let full = queued > self.path.queue_frames;
+        let lost = outage || full;
+        self.seen.dropped += f64::from(u8::from(full && flow == Flow::Ours));
         let mut takes = per_frame;
         while self.path.retry_ratio > 0.0
             && f64::from(self.draws.next_u32()) / 2f64.powi(32) < self.path.retry_ratio
@@ -229,7 +237,9 @@ impl<'a> Run<'a> {
     /// When a frame is seen that came then: one that is seen late holds up those behind it.
     fn look(&mut self, end: usize, came_at: Time) -> Time {
         let draw = f64::from(self.draws.next_u32()) / 2f64.powi(32);
-        let at = self.looked_at[end].max(came_at + self.path.late_by.mul_f64(draw));
+        let late_by =
+            self.path.late_by.mul_f64(draw) + self.path.jitter.mul_f64(-(1.0 - draw).ln());
+        let at = self.looked_at[end].max(came_at + late_by);
         self.looked_at[end] = at;
         at
     }
@@ -267,6 +277,7 @@ impl<'a> Run<'a> {
             round_trip_smoothed: self.rtt.smoothed(),
             told: f64::from(told),
             span: came_at - told_at,
+            frames: told as usize,
             lost: told.saturating_sub(came) as usize,
             limited: self.control.frames_per_s() < self.path.wanted_per_s
                 && !(counter - told..counter).contains(&self.paused_at),
@@ -454,6 +465,7 @@ fn feed(
             round_trip_smoothed: Duration::from_millis(24),
             told: 1.0,
             span: Duration::from_millis(1),
+            frames: 1,
             lost: 0,
             limited: true,
             shares_air: false,

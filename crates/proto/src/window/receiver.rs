@@ -123,8 +123,15 @@ impl WindowReceiver {
         match self.add(counter, received, egress, stats) {
             Ok(WindowOutcome::Innovative) => {
                 stats.symbols_innovative += 1;
-                if let WindowForm::Coded { first, count } = received.form {
-                    self.held.add(widen_id(first, end_before) + u64::from(count.get()));
+                match received.form {
+                    WindowForm::Coded { first, count } => {
+                        stats.symbols_repaired += 1;
+                        self.held.add(widen_id(first, end_before) + u64::from(count.get()));
+                    }
+                    WindowForm::Source { id, .. } => {
+                        let is_behind = widen_id(id, end_before) < end_before;
+                        stats.symbols_repaired += u64::from(is_behind);
+                    }
                 }
             }
             Ok(WindowOutcome::Dependent) => {
@@ -337,7 +344,7 @@ impl WindowReceiver {
             loss_ratio,
             deficit: (self.decoder.deficit() as u16).min(span),
             useless: self.useless,
-            shares_air,
+            half_duplex: shares_air,
             needed,
         })
     }

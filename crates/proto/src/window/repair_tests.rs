@@ -203,6 +203,8 @@ fn very_many_frames_are_gone_through_only_as_often_as_is_cheap() {
 }
 
 proptest! {
+    #![proptest_config(corridor_testing::cases!(256))]
+
     /// More missing or more on its way that may get lost never means less repair, and more repair
     /// on its way never means more of it.
     #[test]

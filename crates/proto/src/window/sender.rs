@@ -7,6 +7,8 @@
 //! 3. With no packets waiting, the free air takes repair symbols that may be needed.
 //! 4. Feedback tells what arrived; what it does not tell of for long counts as lost.
 
+mod lengths;
+
 use core::cell::Cell;
 use core::num::NonZeroU16;
 use core::time::Duration;
@@ -67,6 +69,8 @@ const DEADLINES_TO_GIVE_UP: u32 = 2;
 pub(crate) struct WindowSender {
     params: CodingParams,
     coder: WindowEncoder,
+    /// Longest symbol that the path carries at present.
+    symbol_len_max: usize,
     /// Symbols from `coder.base()` on.
     sources: VecDeque<Source>,
     /// Headers of TCP as the receiver knows them.
@@ -136,6 +140,7 @@ impl WindowSender {
         coder.reset(u64::from(rng.next_u32()));
         Ok(WindowSender {
             told_end: coder.base(),
+            symbol_len_max: symbol_size_max,
             params,
             coder,
             sources: VecDeque::new(),
@@ -340,9 +345,10 @@ impl WindowSender {
         stats: &mut Stats,
     ) -> bool {
         self.symbol.clear();
-        let most = self.coder.symbol_size_max();
+        let most = self.symbol_len_max;
         let (delivery, contexts) = (self.params.delivery, Some(&mut self.contexts));
-        let packets = symbol::fill(now, ingress, most, delivery, contexts, &mut self.symbol, stats);
+        let room = symbol::Room { len_max: most, packets_max: u16::MAX };
+        let packets = symbol::fill(now, ingress, room, delivery, contexts, &mut self.symbol, stats);
         if packets == 0 {
             return false; // All that waited was dropped to tell of congestion.
         }
@@ -453,7 +459,7 @@ impl WindowSender {
         self.note_wait(now, ack);
         let passed = now - core::mem::replace(&mut self.last_ack_at, now);
         self.timeouts_in_row = 0;
-        let idle = self.note_waste(now, passed, ack);
+        let idle = self.note_waste(now, passed, ack, stats);
         let all = self.told_counter.map_or(0, |told| ack.counter - told);
         self.told_counter = Some(ack.counter);
         let told = ack.loss_ratio.clamp(0.0, LOSS_RATIO_MAX);
@@ -489,8 +495,8 @@ impl WindowSender {
         let (received_at_us, symbols) = (ack.received_at_us, told);
         let others = all.saturating_sub(symbols);
         let crossed = Crossed { received_at_us, peer_counter, symbols, others, idle };
-        self.note_sharing(now, crossed, ack.shares_air);
-        stats.shares_air = self.shares_air;
+        self.note_sharing(now, crossed, ack.half_duplex);
+        stats.half_duplex = self.shares_air;
         self.told_frames = Some(ack.frames);
         self.read_bitmap(next, ack);
         stats.erasure_ratio_e3 = ack.loss_ratio.clamp(0.0, LOSS_RATIO_MAX);
@@ -515,7 +521,13 @@ impl WindowSender {
 
     /// Lets the reserve follow what was sent in vain since the feedback before, which is so long
     /// ago. Returns how long there was nothing to send since then.
-    fn note_waste(&mut self, now: Time, passed: Duration, ack: &WindowAck) -> Duration {
+    fn note_waste(
+        &mut self,
+        now: Time,
+        passed: Duration,
+        ack: &WindowAck,
+        stats: &mut Stats,
+    ) -> Duration {
         if self.idle_since.is_some() {
             self.end_idle(now);
             self.idle_since = Some(now);
@@ -528,6 +540,7 @@ impl WindowSender {
             let shared = if self.shares_air { 0.0 } else { 1.0 };
             let spare = shared * idle.as_secs_f64() * self.rate.through_per_s();
             let useless = ack.useless.wrapping_sub(told);
+            stats.repairs_spurious += u64::from(useless);
             let round_trips = passed.div_duration_f64(self.smoothed_round_trip());
             self.reserve.note(round_trips, came * f64::from(frames), came * spare, useless);
         }
@@ -577,6 +590,7 @@ impl WindowSender {
                 let span_us = ack.received_at_us.wrapping_sub(before);
                 Duration::from_micros(u64::from(span_us.min(SPAN_US_MAX)))
             }),
+            frames: told as usize,
             lost: told.saturating_sub(came) as usize,
             limited,
             shares_air: self.shares_air,
@@ -748,15 +762,20 @@ impl WindowSender {
             if source.added_at + patience > now {
                 return;
             }
-            let next = self.coder.base() + 1;
-            if source.fate != Fate::Received {
-                stats.packets_given_up += u64::from(source.packets);
-                let told = next <= self.told_end && source.fate != Fate::Doubtful;
-                self.told_deficit = self.told_deficit.saturating_sub(usize::from(told));
-                self.forget_with_given_up();
-            }
-            self.advance(next);
+            self.give_up_oldest(stats);
         }
+    }
+
+    fn give_up_oldest(&mut self, stats: &mut Stats) {
+        let Some(source) = self.sources.front() else { return };
+        let next = self.coder.base() + 1;
+        if source.fate != Fate::Received {
+            stats.packets_given_up += u64::from(source.packets);
+            let told = next <= self.told_end && source.fate != Fate::Doubtful;
+            self.told_deficit = self.told_deficit.saturating_sub(usize::from(told));
+            self.forget_with_given_up();
+        }
+        self.advance(next);
     }
 
     /// The receiver passes over what is given up, if it has not, and forgets all headers. Coded

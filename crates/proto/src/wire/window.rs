@@ -21,8 +21,8 @@ pub const WINDOW_ACK_LEN: usize = 27;
 /// Unit of the delay in a [`WindowAck`].
 const DELAY_UNIT_NS: u64 = 16_384;
 
-/// Set in the length of the bitmap: both ways share the air.
-const SHARES_AIR: u8 = 1 << 7;
+/// Set in the length of the bitmap: both directions share the channel.
+const HALF_DUPLEX: u8 = 1 << 7;
 
 const FORM_SHIFT: u32 = 14;
 const NUMBER_MASK: u16 = (1 << FORM_SHIFT) - 1;
@@ -102,8 +102,8 @@ pub struct WindowAck {
     pub deficit: u16,
     /// Symbols received so far that brought nothing, modulo 2^16: what repair wastes.
     pub useless: u16,
-    /// Both ways share the air, as far as this station can tell from its own frames.
-    pub shares_air: bool,
+    /// Both directions share the channel, as far as this station can tell from its own frames.
+    pub half_duplex: bool,
     /// One bit for each id from `next` on, lowest bit first: needed, which is to be missing while
     /// no coded symbol held stands for it. Each of the latter stands for the newest missing symbol
     /// that it is about, so with the first needed one everything before the second can be decoded.
@@ -127,8 +127,8 @@ impl WindowAck {
         write_ratio(self.loss_ratio, out);
         out.extend_from_slice(&self.deficit.to_be_bytes());
         out.extend_from_slice(&self.useless.to_be_bytes());
-        let shares_air = if self.shares_air { SHARES_AIR } else { 0 };
-        out.push(self.needed.len() as u8 | shares_air);
+        let half_duplex = if self.half_duplex { HALF_DUPLEX } else { 0 };
+        out.push(self.needed.len() as u8 | half_duplex);
         out.extend_from_slice(&self.needed);
     }
 
@@ -145,12 +145,12 @@ impl WindowAck {
             loss_ratio: read.ratio()?,
             deficit: read.u16()?,
             useless: read.u16()?,
-            shares_air: false,
+            half_duplex: false,
             needed: ArrayVec::new(),
         };
         let len = read.u8()?;
-        ack.shares_air = len & SHARES_AIR != 0;
-        let len = usize::from(len & !SHARES_AIR);
+        ack.half_duplex = len & HALF_DUPLEX != 0;
+        let len = usize::from(len & !HALF_DUPLEX);
         if ack.deficit > ack.span {
             return None;
         }
@@ -173,6 +173,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(corridor_testing::cases!(256))]
+
         #[test]
         fn symbols_survive_the_wire(
             coded: bool, id: u32, number in 1u16..=NUMBER_MASK,
@@ -193,7 +195,7 @@ mod tests {
         #[test]
         fn feedback_survives_the_wire(
             next: u32, counter: u32, units: u16, received_at_us: u32, span: u16, deficit: u16,
-            useless: u16, frames: u32, shares_air: bool,
+            useless: u16, frames: u32, half_duplex: bool,
             needed in proptest::collection::vec(any::<u8>(), 0..WINDOW_BITMAP_LEN_MAX),
         ) {
             let delay = Duration::from_nanos(u64::from(units) * DELAY_UNIT_NS);
@@ -201,7 +203,7 @@ mod tests {
             let needed = needed.into_iter().collect();
             let ack = WindowAck {
                 next, span, counter, delay, received_at_us, frames, loss_ratio, deficit, useless,
-                shares_air, needed,
+                half_duplex, needed,
             };
             let mut bytes = Vec::new();
             ack.write(&mut bytes);

@@ -248,6 +248,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(corridor_testing::cases!(256))]
+
         #[test]
         fn gives_the_entries_in_order(steps in steps(), start_ns in prop_oneof![
             Just(0), 0_u64..1 << 40, Just(u64::MAX - 100)])

@@ -5,15 +5,16 @@ use core::num::NonZeroU16;
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
 use corridor_base::Time;
 use corridor_base::rand::Rng;
+use corridor_proto::bounds::MTU_ECHOES_MAX;
 use corridor_proto::wire::{
-    Ack, BlockAck, Enc, Form, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Kind, Random128,
-    Report, WINDOW_BITMAP_LEN_MAX, WindowAck, WindowForm, WindowSymbol,
+    Ack, BlockAck, Echo, Enc, Form, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Kind,
+    ProbeBody, Random128, Report, WINDOW_BITMAP_LEN_MAX, WindowAck, WindowForm, WindowSymbol,
 };
 use corridor_proto::{Field, Mode, Station, StationConfig, StationId};
+use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
 
 use super::draw::Dice;
 use super::scenario::Forgery;
@@ -35,7 +36,7 @@ impl Stranger {
         let pretender = |(at, config): (usize, &StationConfig)| {
             let mut entropy = [0; 32];
             Dice::new(seed, at as u64, "torture pretender").0.fill_bytes(&mut entropy);
-            let config = StationConfig { psk: [0x99; 32], ..config.clone() };
+            let config = StationConfig { psk: [0x99; 32].into(), ..config.clone() };
             Station::new(config, entropy, Time::ZERO).ok()
         };
         let pretenders = configs.iter().enumerate().filter_map(pretender).collect();
@@ -180,6 +181,7 @@ impl Insider {
             Kind::Plain,
             Kind::Window,
             Kind::WindowAck,
+            Kind::Probe,
         ];
         let kind = self.dice.pick(&kinds);
         let carries = matches!(kind, Kind::Enc | Kind::Window);
@@ -288,9 +290,24 @@ impl Insider {
             }
             Kind::Window => write_window(dice, own_base, out),
             Kind::WindowAck => write_window_ack(dice, other_base, other_counter, out),
+            Kind::Probe => write_probe(dice, out),
             Kind::Plain => out.extend_from_slice(&[0, 3, 1, 2, 3, 0xff, 0xff, 9]),
         }
     }
+}
+
+/// A probe of the path's MTU, or echoes of some.
+fn write_probe(dice: &mut Dice, out: &mut Vec<u8>) {
+    let number = |dice: &mut Dice| dice.0.next_u32() as u16;
+    let body = if dice.below(2) == 0 {
+        ProbeBody::Probe { round: number(dice), before: number(dice) as u8 }
+    } else {
+        let count = dice.below(MTU_ECHOES_MAX as u64 + 1);
+        let echo = |_| Echo { round: dice.below(8) as u16, len: number(dice) };
+        ProbeBody::Echoes((0..count).map(echo).collect())
+    };
+    body.write(out);
+    out.resize(out.len() + dice.below(300) as usize, 0);
 }
 
 /// A number near `base`, as far from it as can be, or anywhere.
@@ -321,7 +338,7 @@ fn write_window_ack(dice: &mut Dice, base: u32, counter: u32, out: &mut Vec<u8>)
     let anywhere = word(dice);
     let len = dice.below(WINDOW_BITMAP_LEN_MAX as u64 + 1) as usize;
     let ack = WindowAck {
-        shares_air: false,
+        half_duplex: false,
         next: near(dice, base),
         span,
         counter: dice.pick(&[0, 1, near_counter, near_counter, near_counter, u32::MAX, anywhere]),

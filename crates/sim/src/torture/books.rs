@@ -87,7 +87,8 @@ impl Books {
         };
         let first_of = |pair: usize| places.iter().find(|place| place.pair == pair);
         let keys = (0..scenario.pairs.len()).filter_map(first_of);
-        let witnesses = keys.map(|&place| Unsealer::new(scenario.config(place).psk)).collect();
+        let witnesses =
+            keys.map(|&place| Unsealer::new(scenario.config(place).psk.clone())).collect();
         let flows = places.iter().enumerate().filter_map(flow).collect();
         let network = &scenario.network;
         Books {

@@ -5,8 +5,8 @@ use core::time::Duration;
 
 use corridor_proto::{
     CodingParams, CodingTable, ConfigError, DeliveryName, ErasureRatios, Field, FieldName,
-    GoalName, LinkErrors, Mode, Order, OrderName, Policy, PolicyName, Role, Station, StationConfig,
-    StationId,
+    GoalName, LinkErrors, Mode, Order, OrderName, Policy, PolicyName, Preset, Role, Station,
+    StationConfig, StationId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -272,6 +272,7 @@ impl Coding {
     /// As stations are told it.
     pub fn params(&self) -> CodingParams {
         let table = CodingTable {
+            preset: Some(Preset::Block),
             window_size: self.window.map(|window| window.window_size),
             goal: self.window.map(|window| window.goal),
             delivery: self.window.map(|window| window.delivery),
@@ -301,7 +302,7 @@ impl Coding {
             encoder_timeout: Duration::from_millis(self.encoder_timeout_ms.into()),
             delivery_deadline: Duration::from_millis(self.delivery_deadline_ms.into()),
             ack_interval: Duration::from_millis(self.ack_interval_ms.into()),
-            ..table.resolve()
+            ..table.resolve(false)
         }
     }
 }
@@ -347,7 +348,7 @@ impl Scenario {
         StationConfig {
             id: place.id,
             role,
-            psk: [if self.same_numbers { 0x42 + place.pair as u8 } else { 0x42 }; 32],
+            psk: [if self.same_numbers { 0x42 + place.pair as u8 } else { 0x42 }; 32].into(),
             coding: end.coding.params(),
             link_errors: match end.link_errors_ppm.map(|ppm| ppm.map(ratio)) {
                 Some([e1, e2, e3]) => LinkErrors::Fixed(ErasureRatios { e1, e2, e3 }),

@@ -1,17 +1,16 @@
 //! Who takes part in a comparison, and the runs that it takes.
 
-use std::fs;
-
 use corridor_lab::Tunnel;
 use corridor_proto::{CodingTable, Preset};
 use corridor_scenario::{
-    Congestion, OneOrMany, Path as Crossing, Run, RunTable, Scenario, Transport, expand,
+    Congestion, OneOrMany, Path as Crossing, Run, RunTable, Scenario, ScenarioError, Transport,
+    expand,
 };
 
 use super::super::Failure;
 use super::CompareArgs;
 
-/// A way to cross.
+/// Kernel TCP, a coding, or a tunnel.
 #[derive(Clone, Debug)]
 pub(super) struct Contender {
     pub(super) name: String,
@@ -41,10 +40,9 @@ pub(super) struct Contest {
 pub(super) fn contest(args: &CompareArgs) -> Result<Contest, Failure> {
     let (mut scenarios, mut contenders, mut points) = (Vec::new(), Vec::new(), Vec::new());
     for path in &args.scenarios {
-        let read = fs::read_to_string(path);
-        let text = read.map_err(|source| Failure::Read { path: path.clone(), source })?;
-        let refused = |source| Failure::Scenario { path: path.clone(), source };
-        let mut scenario = Scenario::parse(&text).map_err(refused)?;
+        let (document, mut scenario) = Scenario::load(path)?;
+        crate::exit::warn(&scenario.warnings(&document));
+        let refused = |error: ScenarioError| Failure::Scenario(error.at(&document));
         if let Some(repeats) = args.repeats {
             scenario.repeats = repeats;
         }
@@ -147,8 +145,8 @@ fn contenders_of(table: &RunTable, tunnels: &[Tunnel]) -> Vec<Contender> {
             codings.iter().map(|coding| coded(corridor_scenario::policy(coding), coding.clone())),
         ),
         None => {
-            for (name, preset) in [("block", Preset::Default), ("window", Preset::Window)] {
-                let coding = CodingTable { preset, ..CodingTable::default() };
+            for (name, preset) in [("block", Preset::Block), ("window", Preset::Window)] {
+                let coding = CodingTable { preset: Some(preset), ..CodingTable::default() };
                 contenders.push(coded(name.to_owned(), coding));
             }
         }

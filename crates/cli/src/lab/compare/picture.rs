@@ -1,8 +1,8 @@
-//! The picture of a comparison: goodput and delay over losses, a curve for each way to cross.
+//! The picture of a comparison: goodput and delay over losses, a curve for each contender.
 
 use super::table::Line;
 use crate::demo::{delay, rate};
-use crate::panel::{self, Curve, FAINT_INK, Frame, NOTE, PANEL, Spot, TITLE};
+use crate::panel::{self, Beyond, Curve, FAINT_INK, Frame, NOTE, PANEL, Spot, TITLE};
 use crate::plot::{Font, Picture};
 
 const WIDTH: f64 = 1320.0;
@@ -42,7 +42,7 @@ pub(super) fn draw(lines: &[Line]) -> String {
     let data = DATA.max(LABEL * (ways.len() + 1) as f64);
     let panels = ABOVE + data + BELOW;
     let height = HEADER + panels * groups.len() as f64 + FOOTER;
-    let title = "Ways across a lossy link";
+    let title = "Contenders on a lossy link";
     let mut picture = Picture::new(WIDTH, height, title);
     picture.text((MARGIN, 54.0), TITLE, title);
     for (index, (medium, load)) in groups.iter().enumerate() {
@@ -100,18 +100,20 @@ fn limit(losses: &[f64], lines: &[&Line]) -> Curve {
         let mine = lines.iter().filter(|line| line.loss_ratio == loss);
         let known = mine.filter_map(|line| Some((line.goodput_bps?, line.share?)));
         let bps = known.filter(|&(_, share)| share > 0.0).map(|(bps, share)| bps / share).next()?;
-        Some(Spot { loss, value: bps / 1e6, words: rate(bps) })
+        Some(Spot { loss, value: bps / 1e6, words: rate(bps), valid: true })
     };
     Curve {
         label: "what the link lets through".to_owned(),
         colour: FAINT_INK,
         width: 1.5,
         dash: "2 6",
+        has_dots: false,
+        beyond: Beyond::Nothing,
         spots: losses.iter().filter_map(spot).collect(),
     }
 }
 
-/// A curve for each way, in the same colour in all panels.
+/// A curve for each contender, in the same colour in all panels.
 fn curves(
     ways: &[&str],
     lines: &[&Line],
@@ -121,7 +123,7 @@ fn curves(
         let mine = lines.iter().filter(|line| line.way == *way);
         let spot = |line: &&Line| {
             let (value, words) = value(line)?;
-            Some(Spot { loss: line.loss_ratio, value, words })
+            Some(Spot { loss: line.loss_ratio, value, words, valid: line.valid > 0 })
         };
         let mut spots: Vec<Spot> = mine.filter_map(spot).collect();
         spots.sort_by(|a, b| a.loss.total_cmp(&b.loss));
@@ -130,6 +132,8 @@ fn curves(
             colour: COLOURS[index % COLOURS.len()],
             width: 3.0,
             dash: DASHES[index / COLOURS.len() % DASHES.len()],
+            has_dots: true,
+            beyond: Beyond::Nothing,
             spots,
         }
     };

@@ -1,4 +1,4 @@
-//! The table of a comparison: a group for each condition, a line for each way to cross.
+//! The table of a comparison: a group for each condition, a line for each contender.
 
 use std::io::{self, Write};
 

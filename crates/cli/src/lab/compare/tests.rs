@@ -64,7 +64,7 @@ fn every_way_meets_every_condition_in_turns() {
         assert_eq!((entry.run.erasures.e3, entry.run.lab.ecn), (0.1, false));
     }
     assert!((first[7].run.lab.ecn, first[12].run.erasures.e3) == (true, 0.2));
-    assert_eq!(first[5].run.coding.preset, Preset::Window);
+    assert_eq!(first[5].run.coding.preset, Some(Preset::Window));
     assert_eq!(first[3].run.congestion, Some(Congestion::Bbr));
 }
 

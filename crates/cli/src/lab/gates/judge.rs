@@ -7,13 +7,14 @@ use corridor_scenario::Row;
 use serde::Serialize;
 
 use super::Rows;
-use super::list::{Gate, Sense};
+use super::list::Gate;
+use crate::checks::{Check, Sense};
 
 /// Probability that an interval holds the true mean.
 const CONFIDENCE: f64 = 0.95;
 /// The same of intervals that decide before all repeats are made. Looking often finds more that
 /// is due to chance, so less is left to it: with a look after each of six repeats, a gate that is
-/// right on its limit is decided early in less than .6 % of all measurements.
+/// right on its limit is decided early in less than 0.6 % of all measurements.
 const CONFIDENCE_EARLY: f64 = 0.999;
 /// Repeats before anything is decided early: fewer do not tell how much they vary.
 const REPEATS_EARLY_MIN: usize = 4;
@@ -34,6 +35,25 @@ pub(super) enum Rule {
         /// All repeats.
         repeats: usize,
     },
+    /// Values are differences between two programs. One fails where its interval lies wholly beyond
+    /// the limit, with the confidence that all gates together have 95 % (Bonferroni's correction).
+    /// That it holds is decided early as in `Early`.
+    Paired {
+        /// All repeats.
+        repeats: usize,
+        /// Gates that are judged.
+        family: usize,
+    },
+}
+
+impl Rule {
+    /// All repeats, if fewer may be enough.
+    fn repeats_at_most(self) -> Option<usize> {
+        match self {
+            Rule::Early { repeats } | Rule::Paired { repeats, .. } => Some(repeats),
+            Rule::Mean | Rule::Interval => None,
+        }
+    }
 }
 
 /// A gate, judged.
@@ -65,16 +85,21 @@ pub(super) fn judge(gates: &[Gate], rows: &[Rows], rule: Rule) -> Vec<Judged> {
 
 fn judge_one(gate: &Gate, rows: &[Rows], rule: Rule) -> Judged {
     let values = values_of(gate, rows);
-    let early = match rule {
-        Rule::Early { repeats } => decided_after(gate, &values, repeats),
-        Rule::Mean | Rule::Interval => None,
+    let early = decided_after(gate, &values, rule);
+    let confidence = match rule {
+        _ if early.is_some() => CONFIDENCE_EARLY,
+        // Both ends leave out as much: one of them is what fails a gate.
+        Rule::Paired { family, .. } => 1.0 - 2.0 * (1.0 - CONFIDENCE) / family.max(1) as f64,
+        _ => CONFIDENCE,
     };
-    let confidence = if early.is_some() { CONFIDENCE_EARLY } else { CONFIDENCE };
     let values = &values[..early.unwrap_or(values.len())];
     let estimate = Estimate::of(values);
     let interval = estimate.and_then(|estimate| interval(&estimate, confidence));
     let mean = estimate.map(|estimate| estimate.mean);
     let judged = match (gate.sense, interval) {
+        // How much worse a program is: the end that is farther from the limit. Of a single repeat
+        // nothing is known.
+        (Sense::AtMost, ends) if matches!(rule, Rule::Paired { .. }) => ends.map(|[low, _]| low),
         (Sense::AtLeast, Some([low, _])) if rule != Rule::Mean => Some(low),
         (Sense::AtMost, Some([_, high])) if rule != Rule::Mean => Some(high),
         _ => mean,
@@ -114,23 +139,37 @@ fn interval(estimate: &Estimate, confidence: f64) -> Option<[f64; 2]> {
 /// After how many of the values the rest cannot be expected to change the verdict, if that is
 /// before all are there. Values that are all alike, but for rounding, say nothing of how much
 /// others will vary.
-fn decided_after(gate: &Gate, values: &[f64], repeats: usize) -> Option<usize> {
+fn decided_after(gate: &Gate, values: &[f64], rule: Rule) -> Option<usize> {
+    // That one program is worse than another takes the confidence of all gates together.
+    let may_fail = !matches!(rule, Rule::Paired { .. });
+    let repeats = rule.repeats_at_most()?;
     (REPEATS_EARLY_MIN..repeats.min(values.len() + 1)).find(|&count| {
         let estimate = Estimate::of(&values[..count]);
         let ends = estimate.and_then(|estimate| interval(&estimate, CONFIDENCE_EARLY));
         ends.is_some_and(|[low, high]| {
             let [low_holds, high_holds] = [low, high].map(|end| gate.sense.holds(end, gate.limit));
-            high - low > SPREAD_MIN * high.abs() && low_holds == high_holds
+            let varies = high - low > SPREAD_MIN * high.abs();
+            varies && low_holds == high_holds && (low_holds || may_fail)
         })
     })
 }
 
 /// Whether further repeats are of no use to a gate.
 pub(super) fn is_decided(gate: &Gate, rows: &[Rows], rule: Rule) -> bool {
-    match rule {
-        Rule::Early { repeats } => decided_after(gate, &values_of(gate, rows), repeats).is_some(),
-        Rule::Mean | Rule::Interval => false,
-    }
+    decided_after(gate, &values_of(gate, rows), rule).is_some()
+}
+
+/// The same for machines.
+pub(super) fn checks(judged: &[Judged]) -> Vec<Check> {
+    let check = |judged: &Judged| Check {
+        name: judged.gate.clone(),
+        value: judged.value,
+        unit: judged.unit,
+        sense: judged.sense,
+        limit: judged.limit,
+        holds: judged.pass == Some(true),
+    };
+    judged.iter().map(check).collect()
 }
 
 pub(super) fn write_table(out: &mut impl Write, judged: &[Judged]) -> io::Result<()> {

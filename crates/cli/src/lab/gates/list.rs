@@ -5,56 +5,58 @@ use core::time::Duration;
 use corridor_lab::time_needed;
 use corridor_scenario::{Row, Run, Scenario, expand};
 use corridor_sim::frontier::Best;
-use serde::Serialize;
 
 use super::frontier;
+use crate::checks::Sense;
 
-/// Which side of the limit is good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(super) enum Sense {
-    #[serde(rename = "at least")]
-    AtLeast,
-    #[serde(rename = "at most")]
-    AtMost,
+/// Whose nodes a case has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// This program's, or those of `CORRIDOR_BIN`.
+    New,
+    /// Those of the program that it is held against.
+    Old,
 }
 
-impl Sense {
-    pub(super) fn words(self) -> &'static str {
-        match self {
-            Sense::AtLeast => "at least",
-            Sense::AtMost => "at most",
-        }
-    }
-
-    pub(super) fn holds(self, value: f64, limit: f64) -> bool {
-        match self {
-            Sense::AtLeast => value >= limit,
-            Sense::AtMost => value <= limit,
-        }
-    }
+/// What a difference between two programs is a share of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scale {
+    /// The older value.
+    Value,
+    /// The limit, where values are near nothing: differences, and shares of what is rare.
+    Limit,
 }
+
+/// Units of values that may be next to nothing.
+const NEAR_NOTHING: [&str; 3] = ["ms above base", "ms above plain", "missed"];
 
 /// What else may be under way while a case is measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Company {
     /// Other cases of the lab: the medium leaves the processors idle most of the time.
     Shared,
-    /// Nothing: what is judged is the processors themselves, or less than what others may change.
+    /// Nothing: what is judged is the processors themselves.
     Alone,
     /// It is a line of the frontier, measured in virtual time.
     Simulated(Best),
 }
 
 /// A run that gates look at.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Case {
     pub(super) name: String,
+    pub(super) side: Side,
     pub(super) company: Company,
     pub(super) scenario: Scenario,
     pub(super) run: Run,
 }
 
 impl Case {
+    /// The same with nodes of the old program, under another name.
+    pub(super) fn of_old(&self, name: String) -> Self {
+        Case { name, side: Side::Old, ..self.clone() }
+    }
+
     /// About how long it takes.
     pub(super) fn time_needed(&self) -> Duration {
         match self.company {
@@ -71,6 +73,7 @@ pub(super) struct Gate {
     pub(super) unit: &'static str,
     pub(super) sense: Sense,
     pub(super) limit: f64,
+    pub(super) scale: Scale,
     /// Names of cases.
     pub(super) needs: Vec<String>,
     /// From their rows, in that order.
@@ -129,7 +132,8 @@ impl Cases {
         );
         let scenario = Scenario::parse(&text).expect("a test reads all cases");
         let run = expand(&scenario).expect("a test expands all cases").remove(0);
-        self.cases.push(Case { name: name.to_owned(), company, scenario, run });
+        let (name, side) = (name.to_owned(), Side::New);
+        self.cases.push(Case { name, side, company, scenario, run });
     }
 }
 
@@ -154,12 +158,12 @@ pub(super) fn cases(quick: bool) -> Vec<Case> {
         }
     }
     let near = full_duplex(4, QUEUE_FRAMES);
-    all.add("window-lossless", Alone, &near, &[WINDOW, TCP, "e3 = 0"]);
-    all.add("window-lossless-udp", Alone, &near, &[WINDOW, TCP, "e3 = 0\nunderlay = 'udp'"]);
+    all.add("window-lossless", Shared, &near, &[WINDOW, TCP, "e3 = 0"]);
+    all.add("window-lossless-udp", Shared, &near, &[WINDOW, TCP, "e3 = 0\nunderlay = 'udp'"]);
     let retries = format!("{near}\nretry_limit = 7");
-    all.add("kernel-retries", Alone, &retries, &[KERNEL, TCP, &loss(20)]);
-    all.add("window-retries", Alone, &retries, &[WINDOW, TCP, &loss(20)]);
-    all.add("window-retries-udp", Alone, &retries, &[WINDOW, TCP, &loss(20), "underlay = 'udp'"]);
+    all.add("kernel-retries", Shared, &retries, &[KERNEL, TCP, &loss(20)]);
+    all.add("window-retries", Shared, &retries, &[WINDOW, TCP, &loss(20)]);
+    all.add("window-retries-udp", Shared, &retries, &[WINDOW, TCP, &loss(20), "underlay = 'udp'"]);
     for percent in [10, 20] {
         let name = format!("window-paper-p{percent}");
         all.add(&name, Shared, PAPER, &[WINDOW, TCP, &loss(percent)]);
@@ -224,7 +228,8 @@ impl Gates {
     ) {
         let needs = needs.iter().map(|&name| name.to_owned()).collect();
         let conditions = conditions.to_owned();
-        self.0.push(Gate { name, conditions, unit, sense, limit, needs, measure });
+        let scale = if NEAR_NOTHING.contains(&unit) { Scale::Limit } else { Scale::Value };
+        self.0.push(Gate { name, conditions, unit, sense, limit, scale, needs, measure });
     }
 
     /// Median and 95th percentile of one case.

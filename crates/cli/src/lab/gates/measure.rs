@@ -6,22 +6,21 @@
 //! 2. cases that bear company are measured, so many at once, the longest first;
 //! 3. the others are, one by one, and with them what was late in company.
 
-use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
 
-use corridor_lab::LATENESS_MAX;
+use corridor_lab::is_spoilt;
 use corridor_scenario::Row;
 
 use super::super::{FAILED_IN_A_ROW_MAX, Failure, is_one_run_only};
 use super::Rows;
 use super::judge::{Rule, is_decided};
 use super::list::{Case, Company, Gate};
+use crate::crew::{Crew, Jobs, processors};
 use crate::engine::EngineError;
 use crate::progress::Progress;
 
-/// Times a run is made until its emulator was in time.
+/// Times a run is made until the machine left it alone.
 const ATTEMPTS: u32 = 3;
 
 /// Makes one run of a case: which repeat.
@@ -33,8 +32,8 @@ pub(super) struct Plan<'a> {
     pub(super) cases: &'a [Case],
     pub(super) repeats: u64,
     pub(super) rule: Rule,
-    /// Cases of the lab at once, from 1.
-    pub(super) jobs: usize,
+    /// Cases of the lab at once.
+    pub(super) jobs: Jobs,
 }
 
 /// Runs that failed.
@@ -53,7 +52,7 @@ impl Failures {
 impl Plan<'_> {
     /// At most so long all of it takes.
     pub(super) fn time_needed(&self) -> Duration {
-        let mut workers = vec![Duration::ZERO; self.jobs];
+        let mut workers = vec![Duration::ZERO; self.jobs.at_first()];
         for case in self.queue(|company| *company == Company::Shared) {
             if let Some(first) = workers.iter_mut().min() {
                 *first += self.cases[case].time_needed();
@@ -68,7 +67,7 @@ impl Plan<'_> {
     /// By how much a case makes a repeat longer.
     fn share_of_time(&self, case: &Case) -> Duration {
         let at_once = match case.company {
-            Company::Shared => self.jobs,
+            Company::Shared => self.jobs.at_first(),
             Company::Alone => 1,
             Company::Simulated(_) => processors(),
         };
@@ -77,13 +76,13 @@ impl Plan<'_> {
 
     /// Cases of some company; with several at once the longest first, so that none is waited for
     /// at the end.
-    fn queue(&self, is_wanted: impl Fn(&Company) -> bool) -> VecDeque<usize> {
+    fn queue(&self, is_wanted: impl Fn(&Company) -> bool) -> Vec<usize> {
         let wanted = |&index: &usize| is_wanted(&self.cases[index].company);
         let mut queue: Vec<usize> = (0..self.cases.len()).filter(wanted).collect();
-        if self.jobs > 1 {
+        if self.jobs != Jobs::Fixed(1) {
             queue.sort_by_key(|&index| std::cmp::Reverse(self.cases[index].time_needed()));
         }
-        queue.into()
+        queue
     }
 
     /// Whether a case is of use to a gate that is not decided by these rows.
@@ -112,6 +111,8 @@ pub(super) fn measure(
     let needed: Vec<Duration> = needed.collect();
     let progress = Progress::of(needed.repeat(repeats));
     let mut failures = Failures::default();
+    // It learns from repeat to repeat what cases need.
+    let shared = Crew::new(plan.jobs);
     for place in 0..repeats {
         let needed = plan.needed_after(&rows[..place.min(rows.len())]);
         let is_open = |index: usize| {
@@ -127,20 +128,20 @@ pub(super) fn measure(
         }
         rows.resize_with(rows.len().max(place + 1), Rows::new);
         let replication = place as u64;
-        let crew = Crew {
+        let repeat = Repeat {
             plan,
             make,
             progress: &progress,
+            shared: &shared,
             replication,
             state: Mutex::new(State {
-                queue: VecDeque::new(),
                 rows: &mut rows[place],
                 again: Vec::new(),
                 failures: &mut failures,
                 error: None,
             }),
         };
-        let made = crew.repeat(&open);
+        let made = repeat.make_all(&open);
         write(rows)?;
         made?;
     }
@@ -150,70 +151,59 @@ pub(super) fn measure(
     }
 }
 
-/// Workers on one repeat.
-struct Crew<'a> {
+/// One repeat, being made.
+struct Repeat<'a> {
     plan: &'a Plan<'a>,
     make: &'a Make<'a>,
     progress: &'a Progress,
+    /// Makes the cases that bear company.
+    shared: &'a Crew,
     replication: u64,
     state: Mutex<State<'a>>,
 }
 
 /// What the workers have in common.
 struct State<'a> {
-    /// Places of the cases that are still to be measured.
-    queue: VecDeque<usize>,
     rows: &'a mut Rows,
-    /// Those whose emulator was late in company.
+    /// Those that did not get their processors in time in company.
     again: Vec<usize>,
     failures: &'a mut Failures,
     /// Why it is no use to go on.
     error: Option<EngineError>,
 }
 
-impl<'a> Crew<'a> {
+impl<'a> Repeat<'a> {
     /// Measures the cases that are open.
-    fn repeat(self, open: &[bool]) -> Result<(), EngineError> {
+    fn make_all(self, open: &[bool]) -> Result<(), EngineError> {
         let queue = |is_wanted: &dyn Fn(&Company) -> bool| {
             let mut queue = self.plan.queue(is_wanted);
             queue.retain(|&index| open[index]);
             queue
         };
-        self.work(queue(&|company| matches!(company, Company::Simulated(_))), processors());
-        self.work(queue(&|company| *company == Company::Shared), self.plan.jobs);
+        let step = |index, is_alone| self.step(index, is_alone);
+        let simulators = Crew::new(Jobs::Fixed(processors()));
+        simulators.work(&queue(&|company| matches!(company, Company::Simulated(_))), step);
+        self.shared.work(&queue(&|company| *company == Company::Shared), step);
         let mut alone = queue(&|company| *company == Company::Alone);
-        alone.extend(self.state().again.drain(..));
-        self.work(alone, 1);
+        alone.append(&mut self.state().again);
+        Crew::new(Jobs::Fixed(1)).work(&alone, step);
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         state.error.map_or(Ok(()), Err)
     }
 
-    /// Measures some cases, so many at once.
-    fn work(&self, queue: VecDeque<usize>, at_once: usize) {
-        let workers = at_once.min(queue.len());
-        self.state().queue = queue;
-        // Nodes die with the thread that started them: each worker stays until it has no more.
-        thread::scope(|scope| {
-            for _ in 0..workers {
-                scope.spawn(|| while self.step(workers == 1) {});
-            }
-        });
-    }
-
-    /// Measures the next case. Returns whether there may be another.
-    fn step(&self, is_alone: bool) -> bool {
-        let next = {
-            let mut state = self.state();
-            if state.error.is_some() { None } else { state.queue.pop_front() }
-        };
-        let Some(index) = next else { return false };
+    /// Measures a case, unless it is no use to go on. Returns the processors that it needed.
+    fn step(&self, index: usize, is_alone: bool) -> Option<f64> {
+        if self.state().error.is_some() {
+            return None;
+        }
         let case = &self.plan.cases[index];
         let place = self.replication as usize * self.plan.cases.len() + index;
         self.progress.begin_as(place, &case.name);
         let made = self.make(case, if is_alone { ATTEMPTS } else { 1 });
+        let needed = made.as_ref().ok().and_then(|row| row.processors);
         let mut state = self.state();
         match made {
-            Ok(row) if is_late(&row) && !is_alone => {
+            Ok(row) if is_spoilt(&row) && !is_alone => {
                 self.progress.put_off(place);
                 self.progress.say(&format!("{}: late, to be made again alone", case.name));
                 state.again.push(index);
@@ -232,14 +222,15 @@ impl<'a> Crew<'a> {
                 state.error.get_or_insert(error);
             }
         }
-        true
+        needed
     }
 
-    /// A run, made again when the emulator was late: that is the machine's fault, not the run's.
+    /// A run, made again when it did not get its processors in time: that is the machine's fault,
+    /// not the run's.
     fn make(&self, case: &Case, attempts: u32) -> Result<Row, EngineError> {
         let mut row = (self.make)(case, self.replication)?;
         for _ in 1..attempts {
-            if !is_late(&row) {
+            if !is_spoilt(&row) {
                 break;
             }
             row = (self.make)(case, self.replication)?;
@@ -251,15 +242,6 @@ impl<'a> Crew<'a> {
         // A worker that panics ends the measurement: its scope panics too.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn is_late(row: &Row) -> bool {
-    row.lateness_p99_s.is_some_and(|lateness| lateness > LATENESS_MAX.as_secs_f64())
-}
-
-/// Processors of this machine.
-pub(super) fn processors() -> usize {
-    thread::available_parallelism().map_or(1, usize::from)
 }
 
 #[cfg(test)]

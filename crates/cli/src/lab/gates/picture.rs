@@ -1,7 +1,7 @@
 //! The picture of the gates: how far each value is from its limit.
 
 use super::judge::{Judged, number};
-use super::list::Sense;
+use crate::checks::Sense;
 use crate::panel::{INK, NOTE, TITLE};
 use crate::plot::{Anchor, Font, Picture, Scale};
 

@@ -7,8 +7,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::judge::Judged;
+use super::judge::{Judged, checks};
 use super::{Failure, Rows, picture};
+use crate::checks::Check;
 
 /// Name of the file with all that was measured.
 pub(super) const NAME: &str = "tunnel.json";
@@ -25,8 +26,10 @@ pub(super) struct Settings {
     pub(super) all_repeats: bool,
     /// Which gates were chosen; none: all.
     pub(super) only: Vec<String>,
-    /// Cases at once.
-    pub(super) jobs: usize,
+    /// Cases at once; `None`: by what they need.
+    pub(super) jobs: Option<u16>,
+    /// Fingerprint of the program that it is held against.
+    pub(super) against: Option<String>,
 }
 
 /// What tunnel.json holds.
@@ -34,6 +37,7 @@ pub(super) struct Settings {
 struct Report<'a> {
     #[serde(flatten)]
     settings: &'a Settings,
+    checks: Vec<Check>,
     gates: &'a [Judged],
     rows: &'a [Rows],
 }
@@ -65,7 +69,7 @@ pub(super) fn write(
     gates: &[Judged],
     rows: &[Rows],
 ) -> Result<(), Failure> {
-    let report = Report { settings, gates, rows };
+    let report = Report { settings, checks: checks(gates), gates, rows };
     // It is a structure of numbers, strings and lists: it always has a JSON text.
     let json = serde_json::to_string_pretty(&report).unwrap_or_default();
     for (name, text) in [(NAME, json), (PICTURE_NAME, picture::draw(gates))] {
@@ -115,7 +119,8 @@ mod tests {
             repeats: 3,
             all_repeats: false,
             only: vec!["cpu".to_owned()],
-            jobs: 2,
+            jobs: Some(2),
+            against: None,
         }
     }
 

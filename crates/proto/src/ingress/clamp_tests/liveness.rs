@@ -242,7 +242,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2_000) })]
+    #![proptest_config(corridor_testing::cases!(2_000))]
 
     #[test]
     fn a_sender_at_rest_can_go_on(

@@ -284,7 +284,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2_000) })]
+    #![proptest_config(corridor_testing::cases!(2_000))]
 
     #[test]
     fn windows_are_what_the_receiver_promised_or_less(

@@ -73,12 +73,12 @@ fn row(case: &Case, replication: u64, share: f64) -> Row {
 
 fn plan<'a>(gates: &'a [Gate], cases: &'a [Case], repeats: u64, jobs: usize) -> Plan<'a> {
     let rule = Rule::Early { repeats: usize::try_from(repeats).unwrap() };
-    Plan { gates, cases, repeats, rule, jobs }
+    Plan { gates, cases, repeats, rule, jobs: Jobs::Fixed(jobs) }
 }
 
 #[test]
 fn several_are_measured_at_once_but_those_that_bear_no_company() {
-    let (gates, cases) = chosen(&["goodput-rtt4-p", "retries"]);
+    let (gates, cases) = chosen(&["goodput-rtt4-p", "cpu"]);
     let (log, late) = (Log::default(), "window-rtt4-p20");
     let make = |case: &Case, replication: u64| {
         log.begin(case, replication, 3);

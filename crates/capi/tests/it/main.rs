@@ -1,0 +1,6 @@
+//! The C interface from outside: in Rust, in C, and its header.
+
+mod batch;
+mod c_example;
+mod header;
+mod interface;

@@ -1,0 +1,61 @@
+//! `corridor genpsk`: makes a key for a group.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::exit::{Exit, report_node};
+
+/// Arguments of `corridor genpsk`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Write it to a new file that only its owner can read, not to standard output
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// Makes a key of 32 random bytes, as 64 hexadecimal digits.
+pub fn genpsk(arguments: &Arguments) -> Exit {
+    let key = match corridor_node::generate_psk() {
+        Ok(key) => key,
+        Err(error) => return report_node(&error),
+    };
+    let written = match &arguments.out {
+        Some(path) => create(path, key.as_bytes()),
+        None => print(key.as_bytes()),
+    };
+    match written {
+        Ok(()) => Exit::Success,
+        Err(error) => {
+            let place = arguments
+                .out
+                .as_ref()
+                .map_or("standard output".into(), |p| p.display().to_string());
+            eprintln!("error: cannot write {place}: {error}");
+            Exit::Failure
+        }
+    }
+}
+
+/// A file that exists is somebody's key: it stays.
+fn create(path: &Path, key: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(key)?;
+    file.write_all(b"\n")
+}
+
+fn print(key: &[u8]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(key)?;
+    stdout.write_all(b"\n")?;
+    stdout.flush()?;
+    // A shell that redirected it made a file that `corridor up` would refuse.
+    if let Ok(file) = std::fs::metadata("/proc/self/fd/1")
+        && file.is_file()
+        && file.mode() & 0o007 != 0
+    {
+        eprintln!("warning: all users can read the file: chmod 600 it, or use --out FILE");
+    }
+    Ok(())
+}

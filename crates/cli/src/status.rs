@@ -1,0 +1,219 @@
+//! `corridor status`: asks running nodes how they are.
+
+mod layout;
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, ErrorKind, IsTerminal, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use corridor_node::{Answer, CONTROL_VERSION, Request, Status, control_directory, control_socket};
+use serde_json::Value;
+
+use crate::exit::Exit;
+use layout::{Layout, Traffic};
+
+/// Time between two looks.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// How long a node may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Longest answer that is read, bytes.
+const ANSWER_LEN_MAX: u64 = 1 << 20;
+/// Moves to the upper left corner; erases what is left of a line; erases what is below.
+const HOME: &str = "\x1b[H";
+const END_LINE: &str = "\x1b[K\n";
+const END_SCREEN: &str = "\x1b[J";
+
+/// Arguments of `corridor status`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Name of a node: that of its configuration file without the extension [default: all that run]
+    name: Option<String>,
+    /// Print JSON: an object for a node, an array without NAME; numbers in SI units
+    #[arg(long)]
+    json: bool,
+    /// Look again every second, until Ctrl-C; with --json a line each time
+    #[arg(long)]
+    watch: bool,
+    /// Show all counters too, with what they count
+    #[arg(long, conflicts_with = "json")]
+    counters: bool,
+}
+
+/// Why a node does not say how it is.
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    #[error("{name} is not running: nothing listens on {}", control_socket(name).display())]
+    NotRunning { name: String },
+    #[error("no node is running: there is no control socket in {}", control_directory().display())]
+    NoneRunning,
+    #[error(
+        "no permission to ask {what}: only root and the group of the socket may",
+        what = what.display()
+    )]
+    Permission { what: std::path::PathBuf },
+    #[error("{name} does not answer: {why}")]
+    NoAnswer { name: String, why: String },
+    /// Nobody reads any more what is printed.
+    #[error("cannot print: {0}")]
+    Print(io::Error),
+}
+
+impl Trouble {
+    fn exit(&self) -> Exit {
+        match self {
+            Trouble::NotRunning { .. } | Trouble::NoneRunning => Exit::NotRunning,
+            Trouble::Permission { .. } => Exit::PermissionDenied,
+            // As `corridor status --watch | head` ends it.
+            Trouble::Print(error) if error.kind() == ErrorKind::BrokenPipe => Exit::Success,
+            Trouble::NoAnswer { .. } | Trouble::Print(_) => Exit::Failure,
+        }
+    }
+}
+
+/// Shows how nodes are.
+pub fn status(arguments: &Arguments) -> Exit {
+    let shown = if arguments.watch { watch(arguments) } else { show_once(arguments) };
+    match shown {
+        Ok(()) => Exit::Success,
+        Err(trouble) => {
+            let exit = trouble.exit();
+            if exit != Exit::Success {
+                eprintln!("corridor: {trouble}");
+            }
+            exit
+        }
+    }
+}
+
+fn show_once(arguments: &Arguments) -> Result<(), Trouble> {
+    let answers = ask_all(arguments.name.as_deref())?;
+    let text = if arguments.json {
+        let json = to_json(arguments, &answers);
+        format!("{json:#}\n")
+    } else {
+        to_text(arguments, &answers, &[])?
+    };
+    print(&text)
+}
+
+fn watch(arguments: &Arguments) -> Result<(), Trouble> {
+    let screen = io::stdout().is_terminal();
+    if screen && !arguments.json {
+        print("\x1b[2J")?;
+    }
+    let mut before: Vec<(Instant, Status)> = Vec::new();
+    loop {
+        let asked_at = Instant::now();
+        let answers = ask_all(arguments.name.as_deref())?;
+        if arguments.json {
+            print(&format!("{}\n", to_json(arguments, &answers)))?;
+        } else {
+            let text = to_text(arguments, &answers, &before)?;
+            if screen {
+                print(&format!("{HOME}{}{END_SCREEN}", text.replace('\n', END_LINE)))?;
+            } else {
+                print(&format!("{text}\n"))?;
+            }
+            before = parse_all(&answers)?.into_iter().map(|status| (asked_at, status)).collect();
+        }
+        sleep(INTERVAL.saturating_sub(asked_at.elapsed()));
+    }
+}
+
+fn to_json(arguments: &Arguments, answers: &[(String, Value)]) -> Value {
+    match (&arguments.name, answers) {
+        (Some(_), [(_, status)]) => status.clone(),
+        _ => answers.iter().map(|(_, status)| status.clone()).collect(),
+    }
+}
+
+/// The answers for people; `before`: what was answered when, when this was asked last.
+fn to_text(
+    arguments: &Arguments,
+    answers: &[(String, Value)],
+    before: &[(Instant, Status)],
+) -> Result<String, Trouble> {
+    let layout = Layout::for_stdout(arguments.counters);
+    let nodes = parse_all(answers)?;
+    let texts = nodes.iter().map(|status| {
+        let earlier = before.iter().find(|(_, earlier)| earlier.pid == status.pid);
+        layout.text(status, Traffic::of(status, earlier.map(|(_, status)| status)))
+    });
+    Ok(texts.collect::<Vec<_>>().join("\n"))
+}
+
+fn parse_all(answers: &[(String, Value)]) -> Result<Vec<Status>, Trouble> {
+    let parse = |(name, status): &(String, Value)| {
+        serde_json::from_value(status.clone())
+            .map_err(|error| Trouble::NoAnswer { name: name.clone(), why: error.to_string() })
+    };
+    answers.iter().map(parse).collect()
+}
+
+fn print(text: &str) -> Result<(), Trouble> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Trouble::Print)
+}
+
+/// Asks the node of this name, or all that run. Their names, and their statuses as they gave them.
+fn ask_all(name: Option<&str>) -> Result<Vec<(String, Value)>, Trouble> {
+    if let Some(name) = name {
+        return Ok(vec![(name.to_owned(), ask(name)?)]);
+    }
+    let mut answers = Vec::new();
+    for name in names()? {
+        match ask(&name) {
+            Ok(status) => answers.push((name, status)),
+            // Left behind, or ended just now.
+            Err(Trouble::NotRunning { .. }) => {}
+            Err(trouble) => return Err(trouble),
+        }
+    }
+    if answers.is_empty() { Err(Trouble::NoneRunning) } else { Ok(answers) }
+}
+
+/// Names of all control sockets, sorted.
+fn names() -> Result<Vec<String>, Trouble> {
+    let directory = control_directory();
+    let entries = fs::read_dir(&directory).map_err(|error| match error.kind() {
+        ErrorKind::PermissionDenied => Trouble::Permission { what: directory },
+        _ => Trouble::NoneRunning,
+    })?;
+    let stem = |path: &Path| {
+        let is_socket = path.extension().is_some_and(|extension| extension == "sock");
+        path.file_stem().filter(|_| is_socket).map(|stem| stem.to_string_lossy().into_owned())
+    };
+    let mut names: Vec<_> = entries.flatten().filter_map(|entry| stem(&entry.path())).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// Asks a node for its status.
+fn ask(name: &str) -> Result<Value, Trouble> {
+    let failed = |error: io::Error| match error.kind() {
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+            Trouble::NotRunning { name: name.to_owned() }
+        }
+        ErrorKind::PermissionDenied => Trouble::Permission { what: control_socket(name) },
+        _ => Trouble::NoAnswer { name: name.to_owned(), why: error.to_string() },
+    };
+    let no_answer = |why: String| Trouble::NoAnswer { name: name.to_owned(), why };
+    let mut stream = UnixStream::connect(control_socket(name)).map_err(failed)?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    let request = Request { version: CONTROL_VERSION, request: "status".into() };
+    let mut request = serde_json::to_vec(&request).map_err(|error| no_answer(error.to_string()))?;
+    request.push(b'\n');
+    stream.write_all(&request).map_err(failed)?;
+    let mut line = Vec::new();
+    BufReader::new(stream.take(ANSWER_LEN_MAX)).read_until(b'\n', &mut line).map_err(failed)?;
+    let answer: Value =
+        serde_json::from_slice(&line).map_err(|error| no_answer(error.to_string()))?;
+    if let Some(status) = answer.get("status") {
+        return Ok(status.clone());
+    }
+    let said: Option<Answer> = serde_json::from_value(answer).ok();
+    Err(no_answer(said.and_then(|answer| answer.error).unwrap_or_else(|| "no status".into())))
+}

@@ -1,0 +1,452 @@
+//! Statuses for people.
+
+use std::fmt::Write;
+use std::io::{self, IsTerminal};
+
+use corridor_node::{PeerStatus, Status};
+
+/// Columns of the labels.
+const LABEL: usize = 11;
+/// Columns of the whole, unless `COLUMNS` says otherwise.
+const WIDTH: usize = 100;
+
+/// How statuses are shown.
+pub struct Layout {
+    colour: bool,
+    counters: bool,
+    width: usize,
+}
+
+/// What has crossed the tunnel: since the start, or a second while somebody watches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Traffic {
+    /// Bytes of packets so far.
+    Bytes { received: u64, sent: u64 },
+    /// Bits of packets a second.
+    Rate { received_bps: f64, sent_bps: f64 },
+}
+
+impl Traffic {
+    /// Of a node; `earlier`: the same, some time ago.
+    pub fn of(status: &Status, earlier: Option<&Status>) -> Self {
+        let bytes = |status, name| counter(status, name).unwrap_or(0);
+        let (received, sent) = (bytes(status, "bytes_delivered"), bytes(status, "bytes_accepted"));
+        match earlier {
+            Some(earlier) if status.uptime_s > earlier.uptime_s => {
+                let per_s = |now: u64, name| {
+                    let bytes = now.saturating_sub(bytes(earlier, name));
+                    8.0 * bytes as f64 / (status.uptime_s - earlier.uptime_s)
+                };
+                Traffic::Rate {
+                    received_bps: per_s(received, "bytes_delivered"),
+                    sent_bps: per_s(sent, "bytes_accepted"),
+                }
+            }
+            _ => Traffic::Bytes { received, sent },
+        }
+    }
+}
+
+fn counter(status: &Status, name: &str) -> Option<u64> {
+    status.counters.iter().find(|counter| counter.name == name)?.value.as_u64()
+}
+
+#[derive(Clone, Copy)]
+enum Paint {
+    Node,
+    Peer,
+    Label,
+    Problem,
+}
+
+impl Layout {
+    /// For the standard output: in colours on a terminal, unless `NO_COLOR` is set.
+    pub fn for_stdout(counters: bool) -> Self {
+        let colour = io::stdout().is_terminal()
+            && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        Layout { colour, counters, width: columns.unwrap_or(WIDTH).max(60) }
+    }
+
+    /// A node, its peers, and its counters if they are wanted.
+    pub fn text(&self, status: &Status, traffic: Traffic) -> String {
+        let mut out = String::new();
+        self.title(&mut out, Paint::Node, "node", &status.name);
+        for (label, value) in node_lines(status, traffic) {
+            self.line(&mut out, label, &value);
+        }
+        for peer in &status.peers {
+            out.push('\n');
+            self.title(&mut out, Paint::Peer, "peer", &format!("station {}", peer.station));
+            for (label, value) in peer_lines(status, peer) {
+                self.line(&mut out, label, &value);
+            }
+            if let Some(problem) = &peer.problem {
+                let label = self.paint(Paint::Problem, &format!("{:LABEL$}", "problem"));
+                let room = self.width.saturating_sub(LABEL + 4);
+                for (index, line) in wrap(problem, room).into_iter().enumerate() {
+                    let label = if index == 0 { label.clone() } else { " ".repeat(LABEL) };
+                    let _ = writeln!(out, "  {label}  {line}");
+                }
+            }
+        }
+        if self.counters {
+            out.push('\n');
+            self.counters(&mut out, status);
+        }
+        out
+    }
+
+    fn title(&self, out: &mut String, paint: Paint, kind: &str, name: &str) {
+        let _ = writeln!(out, "{}: {name}", self.paint(paint, kind));
+    }
+
+    fn line(&self, out: &mut String, label: &str, value: &str) {
+        let label = self.paint(Paint::Label, &format!("{label:LABEL$}"));
+        let _ = writeln!(out, "  {label}  {value}");
+    }
+
+    fn counters(&self, out: &mut String, status: &Status) {
+        let value = |counter: &corridor_node::Counter| match &counter.value {
+            serde_json::Value::Null => "-".to_owned(),
+            serde_json::Value::Number(number) if number.is_f64() => {
+                format!("{:.4}", number.as_f64().unwrap_or_default())
+            }
+            value => value.to_string(),
+        };
+        let widest = |of: &dyn Fn(&corridor_node::Counter) -> usize| {
+            status.counters.iter().map(of).max().unwrap_or(0)
+        };
+        let names = widest(&|counter| counter.name.len());
+        let values = widest(&|counter| value(counter).len());
+        let room = self.width.saturating_sub(names + values + 6).max(24);
+        for counter in &status.counters {
+            let name = self.paint(Paint::Label, &format!("{:names$}", counter.name));
+            for (index, line) in wrap(&counter.description, room).into_iter().enumerate() {
+                let _ = if index == 0 {
+                    writeln!(out, "  {name}  {:>values$}  {line}", value(counter))
+                } else {
+                    writeln!(out, "  {:names$}  {:values$}  {line}", "", "")
+                };
+            }
+        }
+    }
+
+    fn paint(&self, paint: Paint, text: &str) -> String {
+        let code = match paint {
+            Paint::Node => "1;32",
+            Paint::Peer => "1;33",
+            Paint::Label => "1",
+            Paint::Problem => "1;31",
+        };
+        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+fn node_lines(status: &Status, traffic: Traffic) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    let uptime = span(status.uptime_s);
+    lines.push((
+        "station",
+        format!("{}, {}, {} mode, up {uptime}", status.station, status.role, status.mode),
+    ));
+    if let (Some(interface), Some(mtu)) = (&status.interface, status.mtu_bytes) {
+        lines.push(("interface", format!("{interface}, MTU {mtu} bytes")));
+    }
+    let frame_len_max = status.frame_len_max_bytes;
+    lines.push(("underlay", format!("{}, frames up to {frame_len_max} bytes", status.underlay)));
+    if status.interface.is_some() {
+        lines.push(("transfer", transfer(traffic)));
+    }
+    let rate = status.rate_bps.map_or("as the underlay takes it".into(), |rate| bits(rate as f64));
+    let duplex = if status.half_duplex { ", half-duplex" } else { "" };
+    lines.push(("rate", format!("{rate}{duplex}")));
+    let queue = &status.queue;
+    let waiting = match queue.packets {
+        0 => String::new(),
+        _ => format!(", {}, {} old", bytes(queue.bytes as f64), span(queue.delay_s)),
+    };
+    lines.push(("queue", format!("{} of {} packets{waiting}", queue.packets, queue.packets_max)));
+    let repair = &status.repair;
+    lines.push((
+        "repaired",
+        format!(
+            "{}, {} not repaired",
+            plural(repair.repaired_symbols, "lost symbol"),
+            repair.given_up_symbols
+        ),
+    ));
+    lines.push((
+        "repair",
+        format!(
+            "{} sent, {} spurious; {} given up",
+            plural(repair.sent_symbols, "symbol"),
+            repair.spurious_symbols,
+            plural(repair.given_up_packets, "packet")
+        ),
+    ));
+    let ratio = |ratio: Option<f64>| ratio.map_or("-".into(), percent);
+    let overhead = &status.overhead;
+    lines.push((
+        "overhead",
+        format!(
+            "{} of the frames, {} of the packets' bytes",
+            ratio(overhead.frames_ratio),
+            ratio(overhead.bytes_ratio)
+        ),
+    ));
+    lines
+}
+
+fn peer_lines(status: &Status, peer: &PeerStatus) -> Vec<(&'static str, String)> {
+    let endpoint = peer.endpoint.clone().unwrap_or_else(|| "not known yet".into());
+    let heard = peer.last_heard_s.map_or("never".into(), |ago| format!("{} ago", span(ago)));
+    let session = if peer.up { "up" } else { "none" };
+    let mut lines =
+        vec![("endpoint", endpoint), ("session", session.into()), ("last heard", heard)];
+    if let Some(round_trip_s) = peer.round_trip_s {
+        lines.push(("round trip", span(round_trip_s)));
+    }
+    let loss = |to: &str, ratio: Option<f64>| ratio.map(|ratio| format!("{} {to}", percent(ratio)));
+    let losses: Vec<_> = [loss("to it", peer.loss_ratio_to), loss("from it", peer.loss_ratio_from)]
+        .into_iter()
+        .flatten()
+        .collect();
+    if !losses.is_empty() {
+        lines.push(("loss", losses.join(", ")));
+    }
+    if let Some(mode) = peer.mode.as_ref().filter(|&mode| *mode != status.mode) {
+        lines.push(("mode", format!("{mode}, here {}", status.mode)));
+    }
+    lines
+}
+
+fn transfer(traffic: Traffic) -> String {
+    match traffic {
+        Traffic::Bytes { received, sent } => {
+            format!("{} received, {} sent", bytes(received as f64), bytes(sent as f64))
+        }
+        Traffic::Rate { received_bps, sent_bps } => {
+            format!("{} received, {} sent", bits(received_bps), bits(sent_bps))
+        }
+    }
+}
+
+fn plural(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn percent(ratio: f64) -> String {
+    format!("{:.1} %", 100.0 * ratio)
+}
+
+fn bytes(bytes: f64) -> String {
+    scaled(bytes, &["B", "kB", "MB", "GB", "TB"])
+}
+
+fn bits(bits_per_s: f64) -> String {
+    scaled(bits_per_s, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s"])
+}
+
+/// Three digits and the unit that fits, each a thousand times the one before.
+fn scaled(mut value: f64, units: &[&str]) -> String {
+    let mut at = 0;
+    while value >= 999.5 && at + 1 < units.len() {
+        value /= 1000.0;
+        at += 1;
+    }
+    format!("{} {}", digits(value, at == 0), units[at])
+}
+
+fn digits(value: f64, whole: bool) -> String {
+    let places = if whole || value >= 99.95 {
+        0
+    } else if value >= 9.995 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.places$}")
+}
+
+/// A time in the unit, or two, that fit.
+fn span(seconds: f64) -> String {
+    let whole = seconds as u64;
+    match seconds {
+        ..0.0005 => format!("{:.0} us", seconds * 1e6),
+        ..1.0 => format!("{} ms", digits(seconds * 1e3, false)),
+        ..60.0 => format!("{seconds:.1} s"),
+        ..3600.0 => format!("{} min {} s", whole / 60, whole % 60),
+        ..86400.0 => format!("{} h {} min", whole / 3600, whole / 60 % 60),
+        _ => format!("{} d {} h", whole / 86400, whole / 3600 % 24),
+    }
+}
+
+/// Breaks a text into lines of at most so many columns, at blanks.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let fits = lines.last().is_some_and(|line| {
+            line.is_empty() || line.chars().count() + 1 + word.chars().count() <= width
+        });
+        if !fits {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corridor_node::{Counter, OverheadStatus, QueueStatus, RepairStatus};
+
+    fn status() -> Status {
+        let counter = |name: &str, value: u64, description: &str| Counter {
+            name: name.into(),
+            value: value.into(),
+            description: description.into(),
+        };
+        Status {
+            name: "home".into(),
+            pid: 7,
+            uptime_s: 11_530.0,
+            station: 1,
+            role: "endpoint".into(),
+            mode: "window".into(),
+            interface: Some("corridor0".into()),
+            mtu_bytes: Some(1422),
+            underlay: "udp on 0.0.0.0:4242".into(),
+            frame_len_max_bytes: 1452,
+            rate_bps: Some(11_910_000),
+            half_duplex: true,
+            queue: QueueStatus { packets: 12, packets_max: 1000, bytes: 16_800, delay_s: 0.0041 },
+            repair: RepairStatus {
+                repaired_symbols: 1234,
+                given_up_symbols: 3,
+                sent_symbols: 1301,
+                spurious_symbols: 52,
+                given_up_packets: 1,
+            },
+            overhead: OverheadStatus { frames_ratio: Some(0.061), bytes_ratio: None },
+            peers: vec![PeerStatus {
+                station: 2,
+                up: true,
+                endpoint: Some("192.0.2.2:4242".into()),
+                last_heard_s: Some(0.012),
+                mode: Some("window".into()),
+                round_trip_s: Some(0.0042),
+                loss_ratio_to: Some(0.101),
+                loss_ratio_from: Some(0.0),
+                problem: None,
+            }],
+            counters: vec![
+                counter("bytes_accepted", 4_500_000, "Bytes of the packets taken from the host."),
+                counter("bytes_delivered", 12_345_678, "Bytes of the packets handed to the host."),
+            ],
+        }
+    }
+
+    fn plain(counters: bool) -> Layout {
+        Layout { colour: false, counters, width: 72 }
+    }
+
+    #[test]
+    fn a_node_is_shown_in_aligned_lines() {
+        let expected = "\
+node: home
+  station      1, endpoint, window mode, up 3 h 12 min
+  interface    corridor0, MTU 1422 bytes
+  underlay     udp on 0.0.0.0:4242, frames up to 1452 bytes
+  transfer     12.3 MB received, 4.50 MB sent
+  rate         11.9 Mbit/s, half-duplex
+  queue        12 of 1000 packets, 16.8 kB, 4.10 ms old
+  repaired     1234 lost symbols, 3 not repaired
+  repair       1301 symbols sent, 52 spurious; 1 packet given up
+  overhead     6.1 % of the frames, - of the packets' bytes
+
+peer: station 2
+  endpoint     192.0.2.2:4242
+  session      up
+  last heard   12.0 ms ago
+  round trip   4.20 ms
+  loss         10.1 % to it, 0.0 % from it
+";
+        let status = status();
+        assert_eq!(plain(false).text(&status, Traffic::of(&status, None)), expected);
+    }
+
+    #[test]
+    fn a_peer_out_of_reach_is_shown_with_the_reason() {
+        let mut status = status();
+        status.peers[0] = PeerStatus {
+            station: 2,
+            problem: Some(
+                "no session with station 2 for 5 s: nothing is heard of it, and its address is \
+                 not known"
+                    .into(),
+            ),
+            ..PeerStatus::default()
+        };
+        let text = plain(false).text(&status, Traffic::of(&status, None));
+        let expected = "
+peer: station 2
+  endpoint     not known yet
+  session      none
+  last heard   never
+  problem      no session with station 2 for 5 s: nothing is heard of
+               it, and its address is not known
+";
+        assert!(text.ends_with(expected), "{text}");
+    }
+
+    #[test]
+    fn counters_come_with_their_descriptions_within_the_width() {
+        let status = status();
+        let text = plain(true).text(&status, Traffic::of(&status, None));
+        let expected = "
+  bytes_accepted    4500000  Bytes of the packets taken from the host.
+  bytes_delivered  12345678  Bytes of the packets handed to the host.
+";
+        assert!(text.ends_with(expected), "{text}");
+        assert!(text.lines().all(|line| line.len() <= 72), "{text}");
+    }
+
+    #[test]
+    fn while_somebody_watches_traffic_is_a_rate() {
+        let (earlier, mut now) = (status(), status());
+        now.uptime_s += 2.0;
+        now.counters[1].value = (12_345_678 + 2_500_000).into();
+        let traffic = Traffic::of(&now, Some(&earlier));
+        assert_eq!(traffic, Traffic::Rate { received_bps: 10e6, sent_bps: 0.0 });
+        assert_eq!(transfer(traffic), "10.0 Mbit/s received, 0 bit/s sent");
+    }
+
+    #[test]
+    fn numbers_have_three_digits_and_a_unit() {
+        let spans = [0.0, 0.00025, 0.0421, 0.99951, 59.94, 61.0, 3_600.0, 90_000.0];
+        assert_eq!(
+            spans.map(span),
+            ["0 us", "250 us", "42.1 ms", "1000 ms", "59.9 s", "1 min 1 s", "1 h 0 min", "1 d 1 h"]
+        );
+        assert_eq!(
+            [0.0, 999.0, 1000.0, 99_960.0, 12e9].map(bytes),
+            ["0 B", "999 B", "1.00 kB", "100 kB", "12.0 GB"]
+        );
+    }
+
+    #[test]
+    fn colours_take_no_columns() {
+        let layout = Layout { colour: true, ..plain(false) };
+        let status = status();
+        let text = layout.text(&status, Traffic::of(&status, None));
+        assert!(text.contains("\x1b[1;32mnode\x1b[0m: home"));
+        assert!(text.contains("  \x1b[1mstation    \x1b[0m  1, endpoint"));
+    }
+}

@@ -1,0 +1,17 @@
+//! The command `corridor` from outside.
+
+mod compare;
+mod diagnosis;
+mod examples;
+mod gates;
+mod modes;
+mod paths;
+mod reload;
+mod sim;
+mod status;
+mod support;
+mod torture;
+mod trace;
+mod underlay;
+mod up;
+mod verbs;

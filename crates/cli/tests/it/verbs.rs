@@ -1,0 +1,121 @@
+//! The small verbs, and what all verbs have in common: errors, exit codes, help; and README, whose
+//! commands are run as they stand.
+
+mod errors;
+mod keys;
+mod readme;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Top of the repository.
+fn top() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Runs `corridor` with these words in a directory.
+fn corridor(directory: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_corridor"));
+    command.current_dir(directory).env_remove("CORRIDOR_LOG").args(words);
+    command.output().expect("corridor starts")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_key_is_fresh_and_its_owner_s_alone() {
+    let place = tempfile::tempdir().expect("a place");
+    let keys = [0, 1].map(|_| stdout(&corridor(place.path(), &["genpsk"])));
+    assert_ne!(keys[0], keys[1]);
+    for key in &keys {
+        let digits = key.strip_suffix('\n').expect("a line");
+        assert!(digits.len() == 64 && digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+    }
+    let made = corridor(place.path(), &["genpsk", "--out", "corridor.key"]);
+    assert!(made.status.success() && made.stdout.is_empty(), "{}", stderr(&made));
+    let file = place.path().join("corridor.key");
+    let key = fs::read_to_string(&file).expect("the key");
+    assert_eq!(key.trim_end().len(), 64);
+    assert_eq!(fs::metadata(&file).expect("the key").permissions().mode() & 0o777, 0o600);
+    // A key that exists stays.
+    let again = corridor(place.path(), &["genpsk", "--out", "corridor.key"]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(stderr(&again).contains("cannot write corridor.key: File exists"));
+    assert_eq!(fs::read_to_string(&file).expect("the key"), key);
+}
+
+#[test]
+fn a_key_in_a_file_that_all_can_read_is_warned_of() {
+    let place = tempfile::tempdir().expect("a place");
+    for (mode, is_warned) in [(0o644, true), (0o600, false)] {
+        let file = fs::File::create(place.path().join("key")).expect("a file");
+        file.set_permissions(fs::Permissions::from_mode(mode)).expect("permissions");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_corridor"));
+        let made = command.arg("genpsk").stdout(file).output().expect("corridor starts");
+        assert_eq!(stderr(&made).contains("chmod 600"), is_warned, "{}", stderr(&made));
+    }
+}
+
+#[test]
+fn completions_are_ones_that_shells_take() {
+    let place = tempfile::tempdir().expect("a place");
+    for shell in ["bash", "zsh", "fish"] {
+        let text = stdout(&corridor(place.path(), &["completions", shell]));
+        assert!(text.contains("check-config") && text.contains("stats-file"), "{shell}: {text}");
+        let file = place.path().join(shell);
+        fs::write(&file, &text).expect("a file");
+        // Where the shell is at hand, it says whether it can read this.
+        if let Ok(read) = Command::new(shell).arg("-n").arg(&file).output() {
+            assert!(read.status.success(), "{shell}: {}", stderr(&read));
+        }
+    }
+}
+
+#[test]
+fn every_verb_has_a_page_of_the_manual() {
+    let place = tempfile::tempdir().expect("a place");
+    let written = corridor(place.path(), &["man", "--out", "man1"]);
+    assert!(written.status.success(), "{}", stderr(&written));
+    let page = |name: &str| {
+        fs::read_to_string(place.path().join("man1").join(format!("{name}.1"))).expect(name)
+    };
+    let whole = page("corridor");
+    assert_eq!(stdout(&corridor(place.path(), &["man"])), whole);
+    assert!(whole.contains(".TH corridor 1") && whole.contains("Exit codes"), "{whole}");
+    let help = stdout(&corridor(place.path(), &["help"]));
+    let (_, verbs) = help.split_once("Commands:\n").expect("verbs");
+    let verbs = verbs.lines().take_while(|line| !line.is_empty());
+    // What a verb is about may take several lines.
+    let verbs = verbs.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let verbs: Vec<&str> = verbs.filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(verbs.contains(&"up") && verbs.contains(&"genpsk"), "{help}");
+    for verb in verbs.iter().filter(|verb| **verb != "help") {
+        assert!(page(&format!("corridor-{verb}")).contains(".SH SYNOPSIS"), "{verb}");
+    }
+    assert!(page("corridor-up").contains("stats\\-file"));
+    assert!(page("corridor-sim-run").contains("PLAN.toml"));
+}
+
+#[test]
+fn the_version_names_the_commit() {
+    let said = stdout(&corridor(&top(), &["--version"]));
+    let version = said.strip_prefix("corridor ").expect("its name").trim_end();
+    let head = Command::new("git").current_dir(top()).args(["rev-parse", "HEAD"]).output();
+    let head = head.ok().filter(|output| output.status.success()).map(|head| stdout(&head));
+    let commit = std::env::var("CORRIDOR_COMMIT").ok().or(head);
+    match commit {
+        None => assert_eq!(version, env!("CARGO_PKG_VERSION")),
+        Some(commit) => {
+            let short: String = commit.trim().chars().take(12).collect();
+            assert_eq!(version, format!("{} ({short})", env!("CARGO_PKG_VERSION")));
+        }
+    }
+}

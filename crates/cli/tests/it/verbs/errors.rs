@@ -1,0 +1,212 @@
+//! Daemon files, scenarios and plans: errors look alike, and end with the same exit codes.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use super::{corridor, stderr};
+
+const NODE: &str = "[station]
+id = 1
+role = \"endpoint\"
+[security]
+psk = \"000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\"
+[tun]
+addresses = [\"10.9.0.1/24\"]
+[underlay]
+kind = \"udp\"
+listen = \"0.0.0.0:4242\"
+rate_bps = \"10M\"
+[[peer]]
+id = 2
+role = \"endpoint\"
+";
+
+const SCENARIO: &str = "name = \"t\"
+seed = 7
+[medium]
+duplex = \"half\"
+rate_bps = \"12M\"
+rtt_ms = 4
+queue_frames = 4
+[[run]]
+path = \"coded\"
+transport = \"udp\"
+offered_bps = \"1M\"
+e3 = 0.2
+duration_s = 0.2
+";
+
+const PLAN: &str = "name = \"n\"
+seed = 3
+duration_s = 1
+[network]
+kind = \"chain\"
+links = { count = 2, rate_bps = \"2M\", delay_ms = 10, queue_packets = 20 }
+[[flow]]
+from = 0
+to = 2
+source = { kind = \"ftp\" }
+";
+
+/// A kind of file, and the verbs that read it.
+struct Kind {
+    text: &'static str,
+    verbs: &'static [&'static [&'static str]],
+}
+
+const KINDS: [Kind; 3] = [
+    Kind { text: NODE, verbs: &[&["check-config"], &["up"]] },
+    Kind { text: SCENARIO, verbs: &[&["lab", "run"], &["lab", "compare"], &["sim", "run"]] },
+    Kind { text: PLAN, verbs: &[&["sim", "run"], &["sim", "trace"]] },
+];
+
+/// What every verb says of this file, which must be the same of all.
+fn said(kind: &Kind, text: &str, place: &Path) -> String {
+    let file = place.join("file.toml");
+    fs::write(&file, text).expect("a file");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("permissions");
+    let all: Vec<String> = kind
+        .verbs
+        .iter()
+        .map(|verb| {
+            let output = corridor(place, &[verb, &["file.toml"][..]].concat());
+            assert_eq!(output.status.code(), Some(2), "{verb:?}: {}", stderr(&output));
+            stderr(&output)
+        })
+        .collect();
+    assert!(all.iter().all(|one| *one == all[0]), "{all:#?}");
+    all[0].clone()
+}
+
+#[test]
+fn mistakes_are_told_alike_in_all_files() {
+    let place = tempfile::tempdir().expect("a place");
+    let [node, scenario, plan] = &KINDS;
+    let rate = "expected bits per second, as 10000000, \"10M\", \"1.5G\" or \"500k\"";
+    let cases: [(&Kind, &str, &str, &str); 15] = [
+        (
+            node,
+            "listen",
+            "lisen",
+            "file.toml:10:1: `lisen` is not known in [underlay]\n  10 | lisen = \"0.0.0.0:4242\"\n\
+             \x20    | ^^^^^\n  help: did you mean `listen`?\n",
+        ),
+        (
+            scenario,
+            "rtt_ms",
+            "rtt_sm",
+            "file.toml:6:1: `rtt_sm` is not known in [medium]\n  6 | rtt_sm = 4\n    | ^^^^^^\n  help: \
+             did you mean `rtt_ms`?\n",
+        ),
+        (
+            plan,
+            "to = 2",
+            "too = 2",
+            "file.toml:9:1: `too` is not known in [flow]\n  9 | too = 2\n    | ^^^\n  help: did you mean \
+             `to`?\n",
+        ),
+        (
+            node,
+            "id = 1",
+            "id = \"one\"",
+            "file.toml:2:6: station.id = \"one\": expected a station number from 1 to 254\n",
+        ),
+        (
+            scenario,
+            "rtt_ms = 4",
+            "rtt_ms = true",
+            "file.toml:6:10: medium.rtt_ms = true: expected ",
+        ),
+        (plan, "to = 2", "to = 2.5", "file.toml:9:6: flow.to = 2.5: expected a whole number"),
+        (node, "\"10M\"", "\"10 Mbit\"", rate),
+        (scenario, "\"12M\"", "\"12 Mbit\"", rate),
+        (plan, "\"2M\"", "\"2 Mbit\"", rate),
+        (
+            node,
+            "\"udp\"",
+            "\"upd\"",
+            "file.toml:9:8: underlay.kind = \"upd\": expected \"ethernet\" or \"udp\"\n",
+        ),
+        (
+            scenario,
+            "\"udp\"",
+            "\"upd\"",
+            "file.toml:10:13: run.transport = \"upd\": expected \"tcp\" or \"udp\"\n",
+        ),
+        (
+            plan,
+            "\"chain\"",
+            "\"chian\"",
+            "file.toml:5:8: network.kind = \"chian\": expected \"chain\", \"dumbbell\" or \"explicit\"\n",
+        ),
+        (node, "id = 2\n", "", "file.toml:12:1: peer.id is missing: expected a station number"),
+        (
+            scenario,
+            "rtt_ms = 4\n",
+            "",
+            "file.toml:3:1: medium.rtt_ms is missing: expected a number",
+        ),
+        (plan, "to = 2\n", "", "file.toml:7:1: flow.to is missing: expected a whole number"),
+    ];
+    for (kind, from, to, expected) in cases {
+        assert!(kind.text.contains(from), "{from}");
+        let said = said(kind, &kind.text.replacen(from, to, 1), place.path());
+        assert!(said.starts_with("error: file.toml:"), "{said}");
+        assert!(said.contains(expected), "{said}");
+    }
+}
+
+#[test]
+fn values_out_of_range_are_told_alike_in_all_files() {
+    let place = tempfile::tempdir().expect("a place");
+    let [node, scenario, plan] = &KINDS;
+    for (kind, from, to, expected) in [
+        (node, "\"10M\"", "10", "file.toml:11:12: underlay.rate_bps = 10: expected at least 1000"),
+        (
+            scenario,
+            "e3 = 0.2",
+            "e3 = 1.2",
+            "file.toml:12:6: run[0].e3 = 1.2: expected an erasure ratio",
+        ),
+        (plan, "to = 2", "to = 9", "file.toml:9:6: flow[0].to = 9: expected a node from 0 to 2"),
+    ] {
+        let said = said(kind, &kind.text.replacen(from, to, 1), place.path());
+        assert!(said.starts_with(&format!("error: {expected}")), "{said}");
+        assert!(said.contains("\n  ") && said.contains('^'), "{said}");
+    }
+}
+
+#[test]
+fn files_that_cannot_be_read_end_with_the_same_code() {
+    let place = tempfile::tempdir().expect("a place");
+    for verb in KINDS.iter().flat_map(|kind| kind.verbs) {
+        let output = corridor(place.path(), &[verb, &["none.toml"][..]].concat());
+        assert_eq!(output.status.code(), Some(2), "{verb:?}");
+        let said = stderr(&output);
+        assert_eq!(said, "error: cannot read none.toml: No such file or directory (os error 2)\n");
+    }
+}
+
+#[test]
+fn keys_without_effect_are_warned_of_in_all_files() {
+    let place = tempfile::tempdir().expect("a place");
+    let node = format!("{NODE}[coding]\nblock_size = 3\n");
+    let file = place.path().join("file.toml");
+    fs::write(&file, node).expect("a file");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("permissions");
+    let output = corridor(place.path(), &["check-config", "file.toml"]);
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.starts_with("warning: file.toml:16:14: coding.block_size has no effect"),
+        "{said}"
+    );
+    fs::write(&file, SCENARIO.replace("e3 =", "coding = { block_size = 3 }\ne3 ="))
+        .expect("a file");
+    let output = corridor(place.path(), &["sim", "run", "file.toml", "--json"]);
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    let expected = "warning: file.toml:12:25: run[0].coding.block_size has no effect: the preset is \"window\"";
+    assert!(said.contains(expected), "{said}");
+}

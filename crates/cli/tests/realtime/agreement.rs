@@ -1,0 +1,110 @@
+//! The same scenario in the lab and in the simulator: UDP goodput within 5 %, transmissions per
+//! block within 3 %. The lab runs the daemon in network namespaces; without the right to make them
+//! these tests are skipped, unless `CORRIDOR_REQUIRE_NET=1` says that they must run.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use corridor_lab::Options;
+use corridor_scenario::{Row, Run, Scenario, expand};
+
+use crate::support::alone;
+
+/// Times a measurement is repeated before it counts as wrong: what a busy machine spoils comes
+/// right when it is measured again.
+const ATTEMPTS: u32 = 4;
+/// Repeats of the simulation, whose mean the lab's run is held against.
+const SIMULATED: u64 = 8;
+const GOODPUT_TOLERANCE: f64 = 0.05;
+const TRANSMISSIONS_TOLERANCE: f64 = 0.03;
+
+fn can_run() -> bool {
+    match corridor_lab::prepare() {
+        Ok(()) => true,
+        Err(reason) => {
+            let required = std::env::var_os("CORRIDOR_REQUIRE_NET").is_some_and(|v| v == "1");
+            assert!(!required, "CORRIDOR_REQUIRE_NET=1, but {reason}");
+            println!("skipped: {reason}");
+            false
+        }
+    }
+}
+
+fn scenario(run: &str) -> Scenario {
+    let text = format!(
+        "name = 'agreement'\nseed = 2014\n[medium]\nduplex = 'half'\nrate_bps = 12_000_000\n\
+         overhead_us = 400\nrtt_ms = 4\nqueue_frames = 4\n[[run]]\ntransport = 'udp'\n\
+         offered_bps = 10e6\ndatagram_bytes = 1400\ne3 = 0.2\nduration_s = 5\n{run}\n"
+    );
+    Scenario::parse(&text).expect("a test's scenario is sound")
+}
+
+/// A column's name, how far it may be off, and where it stands in a row.
+type Column = (&'static str, f64, fn(&Row) -> f64);
+
+/// Mean of a column over simulated repeats.
+fn simulated(scenario: &Scenario, run: &Run, column: impl Fn(&Row) -> f64) -> f64 {
+    let rows = (0..SIMULATED).map(|replication| {
+        let run = Run { replication, ..run.clone() };
+        corridor_sim::run_radio(scenario, &run).expect("it can be simulated")
+    });
+    rows.map(|row| column(&row)).sum::<f64>() / SIMULATED as f64
+}
+
+/// What of the lab's row is too far from the simulator's, if anything.
+fn disagreement(scenario: &Scenario) -> Option<String> {
+    let run = expand(scenario).expect("a test's scenario is sound").remove(0);
+    let options = Options { binary: PathBuf::from(env!("CARGO_BIN_EXE_corridor")) };
+    let lab = corridor_lab::run(scenario, &run, &options, &AtomicBool::new(false));
+    let lab = lab.expect("the lab runs");
+    let mut columns: Vec<Column> = vec![("goodput_bps", GOODPUT_TOLERANCE, |row| row.goodput_bps)];
+    if run.path.is_coded() {
+        columns.push(("transmissions_per_block", TRANSMISSIONS_TOLERANCE, |row| {
+            row.transmissions_per_block.expect("blocks were sent")
+        }));
+    }
+    columns.into_iter().find_map(|(name, tolerance, column)| {
+        let (real, virtual_) = (column(&lab), simulated(scenario, &run, column));
+        let difference = real / virtual_ - 1.0;
+        let (path, percent) = (run.path, 100.0 * difference);
+        println!("{path}: {name} lab {real:.1} simulator {virtual_:.1} ({percent:+.1} %)");
+        (difference.abs() > tolerance).then(|| format!("{name} differs by {percent:.1} %: {lab:?}"))
+    })
+}
+
+fn agrees(run: &str) {
+    if !can_run() {
+        return;
+    }
+    let _alone = alone();
+    let scenario = scenario(run);
+    for attempt in 1..ATTEMPTS {
+        match disagreement(&scenario) {
+            None => return,
+            Some(what) => println!("attempt {attempt}, perhaps on a busy machine: {what}"),
+        }
+    }
+    if let Some(what) = disagreement(&scenario) {
+        panic!("{what}");
+    }
+}
+
+#[test]
+fn the_unreliable_link() {
+    agrees("path = 'plain'");
+}
+
+#[test]
+fn a_coded_link() {
+    agrees("path = 'coded'\ncoding = { preset = 'block' }");
+}
+
+#[test]
+fn a_coded_link_with_the_papers_parameters() {
+    agrees("path = 'coded'\ncoding = { preset = 'paper' }");
+}
+
+#[test]
+fn a_coded_link_with_a_helper() {
+    agrees("path = 'coded+helper'\ncoding = { preset = 'block' }");
+}

@@ -1,0 +1,6 @@
+//! Measurements in real time: a program of its own, so that cargo runs no other tests beside them.
+
+mod agreement;
+mod hops;
+#[path = "../it/support/mod.rs"]
+mod support;

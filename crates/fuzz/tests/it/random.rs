@@ -1,0 +1,57 @@
+//! The fuzz targets on random bytes: what `cargo fuzz` does, without its guidance.
+
+use proptest::collection::vec as vec_of;
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(corridor_testing::cases!(1500))]
+
+    #[test]
+    fn block_coders_agree_with_their_twins(data in vec_of(any::<u8>(), 0..700)) {
+        corridor_fuzz::block(&data);
+    }
+
+    #[test]
+    fn what_is_parsed_is_written_as_it_was(kind: u8, data in vec_of(any::<u8>(), 0..200)) {
+        corridor_fuzz::wire(&[&[kind], &data[..]].concat());
+        // Numbers in frames are small more often than not.
+        let small: Vec<u8> = data.iter().map(|&byte| if byte < 160 { byte % 3 } else { byte }).collect();
+        corridor_fuzz::wire(&[&[kind], &small[..]].concat());
+    }
+
+    #[test]
+    fn headers_come_out_as_they_went_in(data in vec_of(any::<u8>(), 0..1500), steady: bool) {
+        corridor_fuzz::headers(&data);
+        // Of a flow at work, few fields change.
+        let calm = |&byte: &u8| if steady && byte % 5 > 0 { byte % 8 } else { byte };
+        corridor_fuzz::headers(&data.iter().map(calm).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn nothing_but_windows_changes(data in vec_of(any::<u8>(), 0..600)) {
+        corridor_fuzz::clamp(&data);
+    }
+
+    #[test]
+    fn window_coders_agree_with_their_twins(data in vec_of(any::<u8>(), 0..700)) {
+        corridor_fuzz::window(&data);
+    }
+}
+
+/// Random bytes get so far that windows are written anew and updates are made.
+#[test]
+fn windows_do_change() {
+    let mut state = 1u64;
+    let mut byte = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 40) as u8
+    };
+    let (mut clamped, mut updates) = (0, 0);
+    for _ in 0..60 {
+        let data: Vec<u8> = (0..600).map(|_| byte()).collect();
+        let (more_clamped, more_updates) = corridor_fuzz::clamp(&data);
+        (clamped, updates) = (clamped + more_clamped, updates + more_updates);
+    }
+    println!("{clamped} windows clamped, {updates} updates");
+    assert!(clamped > 0 && updates > 0, "{clamped} and {updates}");
+}

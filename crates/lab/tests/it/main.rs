@@ -1,0 +1,6 @@
+//! The lab in real time, between network namespaces.
+
+mod beside;
+mod hops;
+mod radio;
+mod support;

@@ -1,0 +1,77 @@
+//! Which changes of a configuration a running node takes over, and which need a restart.
+
+use crate::config::{NodeConfig, TunConfig};
+
+/// What a node makes of a configuration that was read again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    /// Names of what has changed and can be taken over while the node runs.
+    pub(crate) live: Vec<&'static str>,
+    /// Names of what has changed and stays as it was until the node is restarted.
+    pub(crate) restart: Vec<&'static str>,
+}
+
+/// Where peers are over UDP.
+pub(crate) const ENDPOINTS: &str = "peer.endpoint";
+/// Where peers are over Ethernet.
+pub(crate) const MACS: &str = "peer.mac";
+/// Networks reached through the tunnel.
+pub(crate) const ROUTES: &str = "tun.routes";
+/// The configured pace.
+pub(crate) const RATE: &str = "underlay.rate_bps";
+/// Who may ask how the node is.
+pub(crate) const CONTROL: &str = "control";
+/// Losses made on purpose.
+pub(crate) const LOSS: &str = "synthetic_loss";
+
+impl Changes {
+    /// From the configuration in force to one that was read again.
+    ///
+    /// A session, its coding state and the lengths of its frames hang on all of the rest, and both
+    /// ends would have to change it at the same moment.
+    pub(crate) fn between(old: &NodeConfig, new: &NodeConfig) -> Self {
+        let tun =
+            |config: &NodeConfig, part: fn(&TunConfig) -> TunConfig| config.tun.as_ref().map(part);
+        // What goes outside a default route is marked from the start.
+        let without_routes =
+            |config| tun(config, |tun| TunConfig { routes: tun.routes_of(true), ..tun.clone() });
+        // Their order does not matter, and is not kept.
+        let routes = |config: &NodeConfig| {
+            let mut routes = config.tun.as_ref().map(|tun| tun.routes_of(false));
+            routes.iter_mut().for_each(|routes| routes.sort());
+            routes
+        };
+        let endpoints = |config: &NodeConfig| -> Vec<_> {
+            config.peers.iter().map(|peer| peer.endpoint.clone()).collect()
+        };
+        let macs =
+            |config: &NodeConfig| -> Vec<_> { config.peers.iter().map(|peer| peer.mac).collect() };
+        let peers =
+            |config: &NodeConfig| -> Vec<_> { config.peers.iter().map(|peer| peer.id).collect() };
+        let (was, is) = (&old.underlay, &new.underlay);
+        let same_peers = peers(old) == peers(new);
+        let same_tun = old.tun.is_some() == new.tun.is_some();
+        let live = [
+            (ENDPOINTS, same_peers && endpoints(old) != endpoints(new)),
+            (MACS, same_peers && macs(old) != macs(new)),
+            (ROUTES, same_tun && routes(old) != routes(new)),
+            (RATE, was.rate_bps != is.rate_bps),
+            (CONTROL, old.control_group != new.control_group),
+            (LOSS, old.synthetic_loss != new.synthetic_loss),
+        ];
+        let restart = [
+            ("station", (old.id, old.role) != (new.id, new.role)),
+            ("security", !old.has_key_of(new)),
+            ("tun", without_routes(old) != without_routes(new)),
+            ("underlay", (&was.kind, was.mtu) != (&is.kind, is.mtu)),
+            ("peer", !same_peers),
+            ("coding", old.coding != new.coding),
+            ("link_errors", old.link_errors != new.link_errors),
+            ("limits", old.ingress_packets != new.ingress_packets),
+        ];
+        let changed = |list: &[(&'static str, bool)]| {
+            list.iter().filter(|(_, changed)| *changed).map(|(name, _)| *name).collect()
+        };
+        Changes { live: changed(&live), restart: changed(&restart) }
+    }
+}

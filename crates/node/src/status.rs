@@ -1,0 +1,285 @@
+//! How a node is, for those who ask: the counters of its station, and what follows from them.
+//!
+//! All values are in SI units, with the unit at the end of the name; ratios are from 0 to 1.
+
+use corridor_base::Time;
+use corridor_proto::inspect::PeerView;
+use corridor_proto::{Role, Station, StationId, Stats};
+use serde::{Deserialize, Serialize};
+
+use crate::config::NodeConfig;
+use crate::stats_file::IoStats;
+use crate::underlay::Underlay;
+
+/// How a node is.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub struct Status {
+    /// Stem of its configuration file's name.
+    pub name: String,
+    /// Its process.
+    pub pid: u32,
+    /// Time since it started, seconds.
+    pub uptime_s: f64,
+    /// Number of its station.
+    pub station: u8,
+    /// Role of its station: "endpoint", "helper" or "plain".
+    pub role: String,
+    /// How packets cross: "block", "window", "tcp-nc" or "plain".
+    pub mode: String,
+    /// Its TUN device; a helper has none.
+    pub interface: Option<String>,
+    /// The MTU of that device, bytes.
+    pub mtu_bytes: Option<usize>,
+    /// What carries the frames, in words.
+    pub underlay: String,
+    /// Longest frame, bytes.
+    pub frame_len_max_bytes: usize,
+    /// Pace of the frames, bits per second of frame bytes: as configured, or as window mode found
+    /// out; none: as fast as the underlay takes them.
+    pub rate_bps: Option<u64>,
+    /// Both directions share the channel, as configured or found out (window mode).
+    pub half_duplex: bool,
+    /// Packets of the host that wait.
+    pub queue: QueueStatus,
+    /// Losses repaired, and losses that were not.
+    pub repair: RepairStatus,
+    /// What is sent beyond the packets themselves.
+    pub overhead: OverheadStatus,
+    /// The configured peers.
+    pub peers: Vec<PeerStatus>,
+    /// All counters, with what they count.
+    pub counters: Vec<Counter>,
+}
+
+/// The ingress queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub struct QueueStatus {
+    /// Packets that wait.
+    pub packets: usize,
+    /// Packets that may wait.
+    pub packets_max: usize,
+    /// Bytes that wait.
+    pub bytes: usize,
+    /// How long the one has waited that waits longest, seconds.
+    pub delay_s: f64,
+}
+
+/// Repair, in symbols.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub struct RepairStatus {
+    /// Received: losses repaired.
+    pub repaired_symbols: u64,
+    /// Received: losses that were not repaired in time.
+    pub given_up_symbols: u64,
+    /// Sent: repair symbols, coded or copied.
+    pub sent_symbols: u64,
+    /// Sent: those that the receiver reported as spurious (window mode).
+    pub spurious_symbols: u64,
+    /// Sent: packets that were given up before they were acknowledged.
+    pub given_up_packets: u64,
+}
+
+/// What is sent beyond the packets themselves, since the start; none before anything was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub struct OverheadStatus {
+    /// In the air: share of the frames that are not a source symbol sent for the first time.
+    pub frames_ratio: Option<f64>,
+    /// In bytes: bytes of all frames over bytes of the packets of the host, less 1. Below 0 where
+    /// compressed headers save more than coding costs.
+    pub bytes_ratio: Option<f64>,
+}
+
+/// A peer.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub struct PeerStatus {
+    /// Number of the station.
+    pub station: u8,
+    /// Frames can be exchanged with it.
+    pub up: bool,
+    /// Where it is taken to be: a UDP address, or an Ethernet one.
+    pub endpoint: Option<String>,
+    /// How long ago it was heard, seconds.
+    pub last_heard_s: Option<f64>,
+    /// How packets cross there; none before it has said so.
+    pub mode: Option<String>,
+    /// Round trip through the tunnel, smoothed, seconds; only the peer at the other end has one.
+    pub round_trip_s: Option<f64>,
+    /// Share of the frames to it that get lost, as it reports.
+    pub loss_ratio_to: Option<f64>,
+    /// Share of its frames that get lost on their way here.
+    pub loss_ratio_from: Option<f64>,
+    /// Why nothing crosses, as the log has it; none if something does.
+    pub problem: Option<String>,
+}
+
+/// A counter, or a value that was measured last.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct Counter {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: serde_json::Value,
+    /// What it counts.
+    pub description: String,
+}
+
+/// What a status is made of.
+pub(crate) struct Sources<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) config: &'a NodeConfig,
+    pub(crate) station: &'a Station,
+    pub(crate) underlay: &'a Underlay,
+    /// The MTU of the TUN device, bytes.
+    pub(crate) mtu: usize,
+    pub(crate) io: &'a IoStats,
+    /// Why a peer cannot be reached, if that is so.
+    pub(crate) problem: &'a dyn Fn(StationId) -> Option<String>,
+    pub(crate) now: Time,
+}
+
+impl Sources<'_> {
+    pub(crate) fn status(&self) -> Status {
+        let (config, station) = (self.config, self.station);
+        let (stats, queue) = (station.stats(), station.path(self.now).queue);
+        let tun = config.tun.as_ref();
+        Status {
+            name: self.name.to_owned(),
+            pid: std::process::id(),
+            uptime_s: self.now.as_secs_f64(),
+            station: config.id.0,
+            role: config.role_name().to_owned(),
+            mode: station.config().crossing().to_string(),
+            interface: tun.map(|tun| tun.name.clone()),
+            mtu_bytes: tun.map(|_| self.mtu),
+            underlay: self.underlay.describe(),
+            frame_len_max_bytes: self.station.frame_len(),
+            rate_bps: station.config().rate_bps.or(stats.rate_bps),
+            half_duplex: stats.half_duplex,
+            queue: QueueStatus {
+                packets: queue.packets,
+                packets_max: queue.packets_max,
+                bytes: queue.bytes,
+                delay_s: queue.delay.as_secs_f64(),
+            },
+            repair: RepairStatus::of(stats),
+            overhead: OverheadStatus::of(stats),
+            peers: station.peers().iter().map(|peer| self.peer(peer)).collect(),
+            counters: counters(stats, Stats::DESCRIPTIONS)
+                .chain(counters(self.io, IoStats::DESCRIPTIONS))
+                .collect(),
+        }
+    }
+
+    fn peer(&self, peer: &PeerView) -> PeerStatus {
+        let stats = self.station.stats();
+        let round_trip = self.station.path(self.now).round_trip.filter(|_| peer.is_up);
+        // Feedback brings the round trip, and the losses with it.
+        let measured = |ratio: f64| round_trip.map(|_| ratio);
+        let (is_other_end, loss_ratio_to) = match self.config.role {
+            Role::Endpoint { peer: other, .. } if other == peer.id => {
+                (true, measured(stats.erasure_ratio_e3))
+            }
+            Role::Endpoint { .. } => (false, measured(stats.erasure_ratio_e1)),
+            Role::Helper { .. } | Role::Plain { .. } => (false, None),
+        };
+        PeerStatus {
+            station: peer.id.0,
+            up: peer.is_up && !peer.is_silent,
+            endpoint: self.underlay.address(peer.id).map(|address| address.to_string()),
+            last_heard_s: peer.last_heard.map(|at| self.now.since(at).as_secs_f64()),
+            mode: peer.crossing.map(|crossing| crossing.to_string()),
+            round_trip_s: round_trip.filter(|_| is_other_end).map(|time| time.as_secs_f64()),
+            loss_ratio_to,
+            loss_ratio_from: peer.loss_ratio,
+            problem: (self.problem)(peer.id),
+        }
+    }
+}
+
+impl RepairStatus {
+    fn of(stats: &Stats) -> Self {
+        let coded = stats.coded_frames_sent + stats.recoded_frames_sent + stats.copies_sent;
+        RepairStatus {
+            repaired_symbols: stats.symbols_repaired,
+            given_up_symbols: stats.symbols_given_up,
+            sent_symbols: (stats.source_frames_sent + coded).saturating_sub(needed(stats)),
+            spurious_symbols: stats.repairs_spurious,
+            given_up_packets: stats.packets_given_up,
+        }
+    }
+}
+
+impl OverheadStatus {
+    fn of(stats: &Stats) -> Self {
+        let ratio = |part: f64, whole: u64| (whole > 0).then(|| part / whole as f64);
+        let (frames, bytes) = (stats.frames_sent, stats.bytes_accepted);
+        let extra = frames.saturating_sub(needed(stats)) as f64;
+        let packets = stats.packets_accepted > 0;
+        OverheadStatus {
+            frames_ratio: ratio(extra, frames).filter(|_| packets),
+            bytes_ratio: ratio(stats.bytes_sent as f64 - bytes as f64, bytes),
+        }
+    }
+}
+
+/// Frames that would do without losses: one for each source symbol. Where all symbols are coded,
+/// each stands for one all the same.
+fn needed(stats: &Stats) -> u64 {
+    stats.source_frames_sent.max(stats.symbols_added)
+}
+
+/// The counters of a struct with its descriptions.
+fn counters(
+    values: impl Serialize,
+    descriptions: &[(&str, &str)],
+) -> impl Iterator<Item = Counter> {
+    let values = serde_json::to_value(values).unwrap_or_default();
+    descriptions.iter().map(move |&(name, description)| Counter {
+        name: name.to_owned(),
+        value: values.get(name).cloned().unwrap_or_default(),
+        description: description.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repair_is_what_goes_beyond_one_frame_for_each_source_symbol() {
+        let window = Stats {
+            source_frames_sent: 100,
+            copies_sent: 7,
+            coded_frames_sent: 5,
+            ..Stats::default()
+        };
+        assert_eq!(RepairStatus::of(&window).sent_symbols, 12);
+        let on_the_fly = Stats { symbols_added: 150, coded_frames_sent: 180, ..Stats::default() };
+        assert_eq!(RepairStatus::of(&on_the_fly).sent_symbols, 30);
+    }
+
+    #[test]
+    fn overhead_is_told_once_something_was_sent() {
+        let nothing = Stats { frames_sent: 9, bytes_sent: 900, ..Stats::default() };
+        assert_eq!(OverheadStatus::of(&nothing), OverheadStatus::default());
+        let stats = Stats {
+            packets_accepted: 80,
+            bytes_accepted: 80_000,
+            source_frames_sent: 80,
+            frames_sent: 100,
+            bytes_sent: 96_000,
+            ..Stats::default()
+        };
+        let expected = OverheadStatus { frames_ratio: Some(0.2), bytes_ratio: Some(0.2) };
+        assert_eq!(OverheadStatus::of(&stats), expected);
+    }
+
+    #[test]
+    fn every_counter_comes_with_its_value_and_description() {
+        let stats = Stats { frames_sent: 9, ..Stats::default() };
+        let all: Vec<_> = counters(&stats, Stats::DESCRIPTIONS).collect();
+        let sent = all.iter().find(|counter| counter.name == "frames_sent").unwrap();
+        assert_eq!((&sent.value, &*sent.description), (&9.into(), "All frames sent."));
+        assert!(all.iter().all(|c| c.name == "rate_bps" || !c.value.is_null()));
+    }
+}

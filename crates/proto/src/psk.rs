@@ -1,0 +1,59 @@
+//! The secret of a group, which no log shows and no freed memory keeps.
+
+use core::fmt;
+
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+/// Length of a pre-shared key, bytes.
+pub const PSK_LEN: usize = 32;
+
+/// The pre-shared key of a group. Wiped when it is dropped; never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Psk([u8; PSK_LEN]);
+
+impl Psk {
+    /// The bytes, to derive keys from.
+    pub fn as_bytes(&self) -> &[u8; PSK_LEN] {
+        &self.0
+    }
+}
+
+impl From<[u8; PSK_LEN]> for Psk {
+    fn from(bytes: [u8; PSK_LEN]) -> Self {
+        Psk(bytes)
+    }
+}
+
+impl fmt::Debug for Psk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Psk(..)")
+    }
+}
+
+impl Drop for Psk {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl ZeroizeOnDrop for Psk {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_never_shown() {
+        assert_eq!(format!("{:?}", Psk::from([0xAB; PSK_LEN])), "Psk(..)");
+    }
+
+    #[test]
+    fn a_key_is_wiped() {
+        fn is_wiped<T: ZeroizeOnDrop>() {}
+        is_wiped::<Psk>();
+        // What drop does, seen from where the value still is.
+        let mut psk = Psk::from([0xAB; PSK_LEN]);
+        psk.0.zeroize();
+        assert_eq!(psk.as_bytes(), &[0; PSK_LEN]);
+    }
+}

@@ -1,0 +1,102 @@
+//! What a frame that was rejected shows all the same: its version and kind are in clear, and a
+//! HELLO names its sender.
+
+use super::*;
+use crate::diagnosis::Unopened;
+use crate::wire::{VERSION, version};
+
+impl Group {
+    /// Looks at a frame that [`Group::open`] has rejected. For a HELLO a key is derived.
+    pub(crate) fn examine(&self, frame: &[u8]) -> Unopened {
+        let Some(header) = Header::parse(frame) else {
+            return match version(frame) {
+                Some(version) if version != VERSION && version != 0 => Unopened::Version(version),
+                _ => Unopened::Foreign,
+            };
+        };
+        let mut body = Vec::new();
+        if header.kind != Kind::Hello {
+            let is_own = header.session_tag == session_tag(&self.own.id)
+                && self.own.key.open(header.counter, frame, HEADER_LEN, &mut body);
+            return if is_own { Unopened::Own } else { Unopened::Sealed };
+        }
+        let mut clear = Reader(&frame[HEADER_LEN..]);
+        let (Some(sender), Some(id)) = (clear.u8().map(StationId), clear.array()) else {
+            return Unopened::Foreign;
+        };
+        let key = SessionKey::derive(&self.psk, sender, &id);
+        if !key.open(header.counter, frame, HEADER_LEN + HELLO_CLEAR_LEN, &mut body) {
+            return Unopened::OtherKey { names: sender };
+        }
+        if sender == self.me && id == self.own.id {
+            Unopened::Own
+        } else if self.peer(sender).is_some() {
+            Unopened::Sealed
+        } else {
+            Unopened::Stranger { id: sender }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corridor_base::rand::SeedableRng;
+
+    fn group(me: u8, peer: u8, psk: u8) -> Group {
+        let setting = (CodingParams::default(), Crossing::Block);
+        let rng = Stream::from_seed([me ^ psk; 32]);
+        Group::new(StationId(me), [psk; 32].into(), &[StationId(peer)], setting, rng, Time::ZERO)
+    }
+
+    fn hello(group: &mut Group) -> Vec<u8> {
+        let mut frame = Vec::new();
+        group.write_hello(Time::ZERO, 0, &mut frame, 0);
+        frame
+    }
+
+    fn data(group: &mut Group) -> Vec<u8> {
+        let mut frame = Vec::new();
+        group.begin(Kind::Enc, false, &mut frame);
+        frame.extend_from_slice(b"body");
+        group.seal(&mut frame, 0);
+        frame
+    }
+
+    #[test]
+    fn a_rejected_frame_shows_who_it_names_and_whose_key_it_has() {
+        let mut ours = group(1, 2, 7);
+        let names = |id| Unopened::OtherKey { names: StationId(id) };
+        assert_eq!(ours.examine(&hello(&mut group(2, 1, 8))), names(2));
+        assert_eq!(ours.examine(&hello(&mut group(9, 1, 8))), names(9));
+        let stranger = |id| Unopened::Stranger { id: StationId(id) };
+        assert_eq!(ours.examine(&hello(&mut group(9, 1, 7))), stranger(9));
+        let mut twin = group(1, 2, 7);
+        twin.own.id = [3; 16];
+        twin.own.key = SessionKey::derive(&[7; 32].into(), StationId(1), &[3; 16]);
+        assert_eq!(ours.examine(&hello(&mut twin)), stranger(1));
+        assert_eq!(ours.examine(&data(&mut group(2, 1, 8))), Unopened::Sealed);
+        for frame in [hello(&mut ours), data(&mut ours)] {
+            assert_eq!(ours.examine(&frame), Unopened::Own);
+        }
+    }
+
+    #[test]
+    fn a_version_is_read_from_what_is_long_enough_and_nothing_panics() {
+        let ours = group(1, 2, 7);
+        let mut frame = hello(&mut group(2, 1, 7));
+        frame[0] = 1 << 4 | frame[0] & 0xf;
+        assert_eq!(ours.examine(&frame), Unopened::Version(1));
+        for len in 0..frame.len() {
+            let expected = len >= HEADER_LEN + TAG_LEN;
+            let found = ours.examine(&frame[..len]);
+            assert_eq!(found == Unopened::Version(1), expected, "{len}: {found:?}");
+        }
+        assert_eq!(ours.examine(&[0; 100]), Unopened::Foreign);
+        for first in 0..=u8::MAX {
+            for len in 0..60 {
+                ours.examine(&vec![first; len]);
+            }
+        }
+    }
+}

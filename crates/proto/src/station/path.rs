@@ -1,0 +1,167 @@
+//! The path to the peer, as far as its MTU goes: how long frames may be, and who is told.
+
+use arrayvec::ArrayVec;
+use corridor_base::Time;
+
+use super::Shared;
+use crate::bounds::{FRAME_LEN_MIN, MTU_ECHOES_MAX, TOO_BIG_INTERVAL};
+use crate::config::{Role, StationConfig, StationId};
+use crate::path_mtu::{FrameLens, PathMtu};
+use crate::session::Opened;
+use crate::too_big::write_too_big;
+use crate::wire::{Echo, Kind, ProbeBody, TAG_LEN};
+
+/// How long frames may be, and what is done to find out.
+pub(crate) struct Path {
+    /// The station at the other end; a helper, which has two, looks for nothing.
+    pub(crate) peer: StationId,
+    search: Option<PathMtu>,
+    /// Longest frame that the interface takes.
+    limit: usize,
+    /// What frames keep to. A longer one waits until the search has ended.
+    in_use: usize,
+    /// Probes of the peer that are to be echoed, and to whom.
+    echoes: ArrayVec<Echo, MTU_ECHOES_MAX>,
+    /// When the host was told last that a packet is too long.
+    too_big_at: Option<Time>,
+}
+
+impl Path {
+    pub(crate) fn new(config: &StationConfig) -> Self {
+        let peer = match config.role {
+            Role::Endpoint { peer, .. } | Role::Plain { peer } => peer,
+            Role::Helper { between: (a, _) } => a,
+        };
+        Path {
+            peer,
+            search: None,
+            limit: config.frame_len_max,
+            in_use: config.frame_len_max,
+            echoes: ArrayVec::new(),
+            too_big_at: None,
+        }
+    }
+
+    /// Longest frame to be sent, bytes.
+    pub(crate) fn frame_len(&self) -> usize {
+        self.in_use
+    }
+
+    /// Looks for the longest frame that passes.
+    pub(crate) fn search(&mut self, lens: FrameLens) {
+        self.search = Some(PathMtu::new(FrameLens { max: lens.max.min(self.limit), ..lens }));
+    }
+
+    /// The interface takes frames up to this length.
+    pub(crate) fn limit(&mut self, now: Time, len: usize) {
+        let len = len.max(FRAME_LEN_MIN);
+        match &mut self.search {
+            // It looks for more by and by, should the interface take more again.
+            Some(search) => search.limit(now, len),
+            None => self.limit = len,
+        }
+    }
+
+    pub(crate) fn restart(&mut self, now: Time) {
+        self.search.iter_mut().for_each(|search| search.restart(now));
+    }
+
+    pub(crate) fn hint(&mut self, now: Time) {
+        self.search.iter_mut().for_each(|search| search.hint(now));
+    }
+
+    /// Takes over what the search has found. Whether that is news.
+    pub(crate) fn update(&mut self) -> bool {
+        let (found, settled) = self
+            .search
+            .as_ref()
+            .map_or((self.limit, true), |search| (search.frame_len(), search.is_settled()));
+        let news = found < self.in_use || (found > self.in_use && settled);
+        if news {
+            self.in_use = found;
+        }
+        news
+    }
+
+    /// Takes a probe or an echo of the peer; `len` is that of the whole frame.
+    pub(crate) fn handle_body(
+        &mut self,
+        now: Time,
+        opened: Opened,
+        body: &[u8],
+        len: usize,
+    ) -> Option<()> {
+        if opened.from != self.peer {
+            return None;
+        }
+        match ProbeBody::parse(body)? {
+            ProbeBody::Probe { round, .. } => {
+                if self.echoes.is_full() {
+                    self.echoes.remove(0);
+                }
+                self.echoes.push(Echo { round, len: u16::try_from(len).ok()? });
+            }
+            ProbeBody::Echoes(echoes) => {
+                let search = self.search.as_mut()?;
+                for echo in echoes {
+                    search.handle_echo(now, echo.round, usize::from(echo.len));
+                }
+            }
+        }
+        Some(())
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        self.search.iter_mut().for_each(|search| search.handle_timeout(now));
+    }
+
+    /// When there is something to send, while the peer is there.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        if !self.echoes.is_empty() {
+            return Some(Time::ZERO);
+        }
+        self.search.as_ref().map(PathMtu::poll_timeout)
+    }
+}
+
+impl Shared {
+    /// Makes an echo or a probe, if there is one to send. Only to a peer that has answered from
+    /// where it is: nobody else can be flooded with them.
+    pub(crate) fn poll_path(&mut self, now: Time) -> bool {
+        if !self.group.is_up(self.path.peer) {
+            return false;
+        }
+        if !self.path.echoes.is_empty() {
+            let echoes = ProbeBody::Echoes(core::mem::take(&mut self.path.echoes));
+            self.group.begin(Kind::Probe, false, &mut self.frame);
+            echoes.write(&mut self.frame);
+            self.seal();
+            return true;
+        }
+        let Some(probe) = self.path.search.as_mut().and_then(|search| search.poll(now)) else {
+            return false;
+        };
+        self.group.begin(Kind::Probe, false, &mut self.frame);
+        let body = ProbeBody::Probe { round: probe.round, before: probe.before };
+        body.write(&mut self.frame);
+        self.frame.resize(self.frame.len().max(probe.len - TAG_LEN), 0);
+        self.seal();
+        self.stats.path_probes_sent += 1;
+        true
+    }
+
+    /// Tells the host that a packet is longer than `mtu` bytes.
+    pub(crate) fn tell_too_big(&mut self, now: Time, packet: &[u8], mtu: usize) {
+        if self.path.too_big_at.is_some_and(|at| now - at < TOO_BIG_INTERVAL) {
+            return;
+        }
+        let mut message = self.egress.buffer();
+        if write_too_big(packet, mtu, &mut message) {
+            self.path.too_big_at = Some(now);
+            self.stats.too_big_told += 1;
+            self.egress.push_buffer(message);
+        } else {
+            self.egress.put_back(message);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Two stations over a path that swallows long frames, in virtual time.
+
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use corridor_base::rand::Rng;
+use corridor_base::{Stream, StreamKey, Time};
+
+use super::*;
+use crate::config::{CodingParams, LinkErrors};
+
+const LENS: FrameLens = FrameLens { min: 528, base: 1_232, max: 1_452 };
+const DELAY: Duration = Duration::from_millis(10);
+
+struct Net {
+    ends: [Station; 2],
+    /// Frames on their way to either end.
+    flying: [VecDeque<(Time, Vec<u8>)>; 2],
+    /// Longest frame that passes from either end.
+    mtus: [usize; 2],
+    loss_ratio: f64,
+    dice: Stream,
+    now: Time,
+    events: [Vec<Event>; 2],
+    delivered: [Vec<Vec<u8>>; 2],
+}
+
+impl Net {
+    fn new(role: fn(StationId) -> Role, coding: CodingParams, mtus: [usize; 2]) -> Self {
+        let end = |id: u8| {
+            let config = StationConfig {
+                id: StationId(id),
+                role: role(StationId(3 - id)),
+                psk: [7; 32].into(),
+                coding,
+                link_errors: LinkErrors::Measured,
+                ingress_packets: 100,
+                frame_len_max: LENS.max,
+                frame_len_min: 0,
+                rate_bps: None,
+            };
+            let mut station = Station::new(config, [id; 32], Time::ZERO).unwrap();
+            station.find_path_mtu(Time::ZERO, LENS);
+            station
+        };
+        Net {
+            ends: [end(1), end(2)],
+            flying: Default::default(),
+            mtus,
+            loss_ratio: 0.0,
+            dice: StreamKey { seed: 1, replication: 0, entity: 0, purpose: "path" }.stream(),
+            now: Time::ZERO,
+            events: Default::default(),
+            delivered: Default::default(),
+        }
+    }
+
+    /// Lets so much time pass, a millisecond at once.
+    fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.now < end {
+            self.now += Duration::from_millis(1);
+            for at in 0..2 {
+                while self.flying[at].front().is_some_and(|(due, _)| *due <= self.now) {
+                    let (_, frame) = self.flying[at].pop_front().unwrap();
+                    self.ends[at].handle_frame(self.now, &frame);
+                }
+                let station = &mut self.ends[at];
+                station.handle_timeout(self.now);
+                while let Some(transmit) = station.poll_transmit(self.now) {
+                    let drawn = f64::from(self.dice.next_u32()) / f64::from(u32::MAX);
+                    if transmit.frame.len() <= self.mtus[at] && drawn >= self.loss_ratio {
+                        let arrives = self.now + DELAY;
+                        self.flying[1 - at].push_back((arrives, transmit.frame.to_vec()));
+                    }
+                }
+                self.events[at].extend(std::iter::from_fn(|| station.poll_event()));
+                while let Some(packet) = station.poll_packet() {
+                    self.delivered[at].push(packet.to_vec());
+                }
+            }
+        }
+    }
+
+    /// A datagram over IPv4 that must not be fragmented, of this length.
+    fn packet(len: usize) -> Vec<u8> {
+        let mut packet = vec![0x45; len];
+        packet[2..4].copy_from_slice(&(len as u16).to_be_bytes());
+        packet[6..8].copy_from_slice(&[0x40, 0]);
+        packet[9] = 17;
+        packet[12..20].copy_from_slice(&[10, 9, 0, 1, 10, 9, 0, 2]);
+        packet
+    }
+
+    /// Packets of this length cross from either end.
+    fn crosses(&mut self, from: usize, len: usize) -> bool {
+        let before = self.delivered[1 - from].len();
+        for _ in 0..10 {
+            let outcome = self.ends[from].handle_packet(self.now, &Net::packet(len));
+            if outcome != PacketOutcome::Accepted {
+                return false;
+            }
+        }
+        self.pass(Duration::from_secs(3));
+        let came = &self.delivered[1 - from][before..];
+        came.len() == 10 && came.iter().all(|packet| *packet == Net::packet(len))
+    }
+}
+
+fn endpoint(peer: StationId) -> Role {
+    Role::Endpoint { peer, helper: None }
+}
+
+fn plain(peer: StationId) -> Role {
+    Role::Plain { peer }
+}
+
+#[test]
+fn each_direction_is_found_by_itself_and_packets_up_to_the_mtu_cross() {
+    let settings = [
+        (endpoint as fn(StationId) -> Role, CodingParams::default()),
+        (endpoint, CodingParams::window()),
+        (plain, CodingParams::default()),
+    ];
+    for (role, coding) in settings {
+        let mut net = Net::new(role, coding, [1_372, 1_298]);
+        let base = net.ends[0].tunnel_mtu();
+        assert_eq!(net.ends[0].frame_len(), LENS.base);
+        net.pass(Duration::from_secs(3));
+        for at in 0..2 {
+            let found = net.ends[at].frame_len();
+            assert!(found <= net.mtus[at] && found + 4 > net.mtus[at], "{found}");
+            let most = net.ends[at].tunnel_mtu();
+            assert_eq!(most - base, found - LENS.base);
+            let said = net.events[at].iter().rev().find_map(|event| match event {
+                Event::PathMtu { frame_len, tunnel_mtu, .. } => Some((*frame_len, *tunnel_mtu)),
+                _ => None,
+            });
+            assert_eq!(said, Some((found, most)));
+            for len in [100, base, most] {
+                assert!(net.crosses(at, len), "{len} bytes, {coding:?}");
+            }
+            let stats = net.ends[at].stats();
+            assert!(stats.erasure_ratio_e3 < 0.02, "probes count as lost: {stats:?}");
+            // What is longer comes back as a message.
+            let before = net.delivered[at].len();
+            let longer = Net::packet(most + 1);
+            let outcome = net.ends[at].handle_packet(net.now, &longer);
+            assert_eq!(outcome, PacketOutcome::TooLong { len: most + 1, max: most });
+            net.pass(Duration::from_millis(1));
+            let message = &net.delivered[at][before];
+            assert_eq!((message[9], message[20], message[21]), (1, 3, 4), "ICMP, too long");
+            assert_eq!(message[26..28], (most as u16).to_be_bytes());
+        }
+    }
+}
+
+#[test]
+fn probes_are_sent_only_to_a_peer_that_has_answered() {
+    let mut net = Net::new(endpoint, CodingParams::default(), [0, 1_452]);
+    net.pass(Duration::from_secs(60));
+    assert_eq!(net.ends.each_ref().map(|end| end.stats().path_probes_sent), [0, 0]);
+}
+
+#[test]
+fn a_path_that_loses_a_third_of_its_frames_is_used_in_full() {
+    let mut net = Net::new(endpoint, CodingParams::window(), [9_000, 9_000]);
+    net.loss_ratio = 0.33;
+    net.pass(Duration::from_secs(60));
+    assert_eq!(net.ends.each_ref().map(Station::frame_len), [LENS.max; 2]);
+}
+
+#[test]
+fn packets_that_wait_as_the_path_becomes_shorter_are_dropped_and_others_cross() {
+    for coding in [CodingParams::default(), CodingParams::window()] {
+        let mut net = Net::new(endpoint, coding, [9_000, 9_000]);
+        net.pass(Duration::from_secs(1));
+        let most = net.ends[0].tunnel_mtu();
+        for _ in 0..20 {
+            net.ends[0].handle_packet(net.now, &Net::packet(most));
+        }
+        net.mtus[0] = 1_300;
+        net.ends[0].limit_frames(net.now, 1_300);
+        assert_eq!(net.ends[0].frame_len(), 1_300);
+        net.pass(Duration::from_secs(5));
+        let shorter = net.ends[0].tunnel_mtu();
+        assert_eq!(most - shorter, LENS.max - 1_300);
+        assert!(net.crosses(0, shorter) && net.crosses(1, most), "{coding:?}");
+        assert!(net.ends[0].stats().packets_refused >= 20);
+    }
+}

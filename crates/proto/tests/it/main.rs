@@ -1,0 +1,9 @@
+//! Stations from outside: packets and frames in, packets and frames out.
+
+mod franc_paper;
+mod modes;
+mod regressions;
+mod script;
+mod scripts;
+mod switch;
+mod window_allocation;

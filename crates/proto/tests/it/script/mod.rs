@@ -1,0 +1,432 @@
+//! A group of stations that a script speaks to, line by line; the answer is a trace.
+//!
+//! The air is kind unless told otherwise: in each millisecond every station may send one frame
+//! (S, then H, then D), and all others hear it at once. The runner holds the group's secret, so
+//! that the trace can say what is in the frames. Blocks are numbered from each encoder's first.
+//!
+//! ```text
+//! group block=2 timeout=20 ...   starts S and D (and H, with `helper`) and lets them meet
+//! group mode=window ...          the same in window mode, or D alone (mode=mixed)
+//! send S 3                       S's host sends three packets, each as long as a symbol
+//! send S 3 udp                   the same with headers of UDP: they need no order
+//! send S 3 tcp                   the same as segments of a TCP connection, one after the other
+//! send S 1 tcp again             a segment with the sequence number of the one before
+//! run 5                          five milliseconds pass
+//! lose S ENC 2 [at D]            the next two ENC frames of S are not heard (by D)
+//! hold S ENC 1                   the next ENC frame of S is kept back
+//! release                        what was kept back arrives
+//! replay S ENC at D              the last such frame arrives once more
+//! bend S ENC at D                the same, with a bit flipped
+//! noise 1a2b at D                these bytes arrive
+//! restart D                      D starts anew
+//! stranger D                     D starts anew, with another secret
+//! show HELLO                     the trace shows such frames too (at first: ENC, ACK, WIN, WINACK)
+//! stats S name ...               counters of S that are not zero
+//! ```
+
+mod open;
+
+use core::fmt::Write;
+use core::time::Duration;
+
+use corridor_base::Time;
+use corridor_proto::wire::{Header, Kind};
+use corridor_proto::{
+    CodingParams, ErasureRatios, Field, FrameOutcome, Goal, LinkErrors, Mode, Order, Policy, Role,
+    Station, StationConfig, StationId,
+};
+use etherparse::PacketBuilder;
+use open::Eavesdropper;
+
+const NAMES: [&str; 3] = ["S", "D", "H"];
+/// In which order stations send within a millisecond.
+const TURNS: [usize; 3] = [0, 2, 1];
+const PSK: [u8; 32] = [0x55; 32];
+/// What the tunnel looks at of a datagram: IPv4, and UDP as its protocol.
+const UDP_HEADERS: [u8; 28] = {
+    let mut headers = [0; 28];
+    (headers[0], headers[9]) = (0x45, 17);
+    headers
+};
+/// IPv4's and TCP's, without options.
+const SEGMENT_HEADERS_LEN: usize = 40;
+
+/// Frames of a station that do not arrive as they should.
+struct Rule {
+    from: usize,
+    kind: Kind,
+    left: u32,
+    /// Only there.
+    at: Option<usize>,
+    hold: bool,
+}
+
+/// Stations, the air, and what has been said so far.
+pub struct Script {
+    now: Time,
+    stations: Vec<Station>,
+    configs: Vec<StationConfig>,
+    starts: u8,
+    ear: Eavesdropper,
+    rules: Vec<Rule>,
+    /// Frames kept back, with their hearers.
+    held: Vec<(usize, Vec<u8>)>,
+    /// All frames sent so far.
+    sent: Vec<(usize, Kind, Vec<u8>)>,
+    shown: Vec<Kind>,
+    packets: [u32; 2],
+    /// Sequence numbers that the hosts' connections have come to.
+    sequences: [u32; 2],
+    /// Segments the hosts have sent: they come out as they were, or not at all.
+    segments: Vec<Vec<u8>>,
+    trace: String,
+}
+
+/// What a packet is beyond its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Text,
+    Datagram,
+    Segment,
+    SegmentAgain,
+}
+
+impl Script {
+    /// Nobody is there yet.
+    pub fn new() -> Self {
+        Script {
+            now: Time::ZERO,
+            stations: Vec::new(),
+            configs: Vec::new(),
+            starts: 0,
+            ear: Eavesdropper::new(PSK),
+            rules: Vec::new(),
+            held: Vec::new(),
+            sent: Vec::new(),
+            shown: vec![Kind::Enc, Kind::Ack, Kind::Window, Kind::WindowAck],
+            packets: [0; 2],
+            sequences: [1; 2],
+            segments: Vec::new(),
+            trace: String::new(),
+        }
+    }
+
+    /// Does what the lines say and returns the trace.
+    pub fn run(&mut self, lines: &str) -> String {
+        for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            self.command(&words);
+        }
+        core::mem::take(&mut self.trace)
+    }
+
+    fn command(&mut self, words: &[&str]) {
+        match *words {
+            ["group", ref options @ ..] => self.group(options),
+            ["send", who, count] => self.send(station(who), count, Form::Text),
+            ["send", who, count, "udp"] => self.send(station(who), count, Form::Datagram),
+            ["send", who, count, "tcp"] => self.send(station(who), count, Form::Segment),
+            ["send", who, count, "tcp", "again"] => {
+                self.send(station(who), count, Form::SegmentAgain);
+            }
+            ["run", ms] => self.pass(ms.parse().expect("milliseconds")),
+            ["lose", who, what, count] => self.rule(who, what, count, None, false),
+            ["lose", who, what, count, "at", at] => self.rule(who, what, count, Some(at), false),
+            ["hold", who, what, count] => self.rule(who, what, count, None, true),
+            ["release"] => {
+                for (to, frame) in core::mem::take(&mut self.held) {
+                    self.arrive(to, &frame);
+                }
+            }
+            ["replay", who, what, "at", at] => {
+                let frame = self.last(station(who), kind(what));
+                self.arrive(station(at), &frame);
+            }
+            ["bend", who, what, "at", at] => {
+                let mut frame = self.last(station(who), kind(what));
+                let middle = frame.len() / 2;
+                frame[middle] ^= 4;
+                self.arrive(station(at), &frame);
+            }
+            ["noise", hex, "at", at] => {
+                let bytes = (0..hex.len() / 2)
+                    .map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).expect("hex"));
+                let bytes: Vec<u8> = bytes.collect();
+                self.arrive(station(at), &bytes);
+            }
+            ["restart", who] => self.restart(station(who), PSK),
+            ["stranger", who] => self.restart(station(who), [0x66; 32]),
+            ["show", what] => self.shown.push(kind(what)),
+            ["stats", who, ref names @ ..] => self.stats(station(who), names),
+            _ => panic!("unknown command: {}", words.join(" ")),
+        }
+    }
+
+    // ---- stations -----------------------------------------------------------------------------
+
+    fn group(&mut self, options: &[&str]) {
+        let mut coding = CodingParams {
+            tcp_nc: None,
+            symbol_size: 64,
+            block_size: 2,
+            blocks_in_flight: 1,
+            encoder_timeout: Duration::from_millis(20),
+            delivery_deadline: Duration::from_millis(500),
+            ack_interval: Duration::from_millis(1),
+            overshoot: 1.0,
+            field: Field::Gf256,
+            order: Order::Systematic,
+            policy: Policy::PlayNCool,
+            ..CodingParams::default()
+        };
+        let (mut helper, mut ratios, mut alone) = (false, ErasureRatios::default(), false);
+        let mut modes = [Mode::Block; 2];
+        for option in options {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            let number = || value.parse::<u16>().expect("a number");
+            let ms = || Duration::from_millis(u64::from(number()));
+            let ratio = || value.parse::<f64>().expect("a ratio");
+            match name {
+                "mode" if value == "window" => modes = [Mode::Window; 2],
+                "mode" if value == "mixed" => modes = [Mode::Block, Mode::Window],
+                "window" => coding.window_size = number(),
+                "low-delay" => coding.goal = Goal::LowDelay,
+                "block" => coding.block_size = number(),
+                "inflight" => coding.blocks_in_flight = number(),
+                "timeout" => coding.encoder_timeout = ms(),
+                "deadline" => coding.delivery_deadline = ms(),
+                "ack" => coding.ack_interval = ms(),
+                "helper" => helper = true,
+                "alone" => alone = true,
+                "e1" => ratios.e1 = ratio(),
+                "e2" => ratios.e2 = ratio(),
+                "e3" => ratios.e3 = ratio(),
+                "gf2" => coding.field = Field::Gf2,
+                "dense" => coding.order = Order::Dense,
+                "on-the-fly" => coding.order = Order::OnTheFly,
+                "credit" => coding.policy = Policy::Credit,
+                "overshoot" => coding.overshoot = ratio(),
+                _ => panic!("unknown option: {option}"),
+            }
+        }
+        let id = |index: usize| StationId(index as u8 + 1);
+        for index in 0..if helper { 3 } else { 2 } {
+            let role = match index {
+                2 => Role::Helper { between: (id(0), id(1)) },
+                _ => Role::Endpoint { peer: id(1 - index), helper: helper.then(|| id(2)) },
+            };
+            coding.mode = modes[index.min(1)];
+            // A rate that is set keeps the rate control out of these traces.
+            let rate_bps = (coding.mode == Mode::Window).then_some(1_000_000_000);
+            self.configs.push(StationConfig {
+                id: id(index),
+                role,
+                psk: PSK.into(),
+                coding,
+                link_errors: LinkErrors::Fixed(ratios),
+                ingress_packets: 100,
+                frame_len_max: 576,
+                frame_len_min: 0,
+                rate_bps,
+            });
+            let station = self.start(index, PSK);
+            self.stations.push(station);
+        }
+        if !alone {
+            let shown = core::mem::take(&mut self.shown);
+            self.pass(400);
+            self.shown = shown;
+            self.trace.clear();
+        }
+    }
+
+    fn start(&mut self, index: usize, psk: [u8; 32]) -> Station {
+        self.starts += 1;
+        let config = StationConfig { psk: psk.into(), ..self.configs[index].clone() };
+        Station::new(config, [self.starts; 32], self.now).expect("a possible group")
+    }
+
+    fn restart(&mut self, index: usize, psk: [u8; 32]) {
+        self.stations[index] = self.start(index, psk);
+        self.say(&format!("{} starts anew", NAMES[index]));
+    }
+
+    fn stats(&mut self, index: usize, names: &[&str]) {
+        let json = format!("{:?}", self.stations[index].stats());
+        let inside = json.trim_start_matches("Stats { ").trim_end_matches(" }");
+        let told: Vec<&str> = inside
+            .split(", ")
+            .filter(|field| names.iter().any(|name| field.starts_with(&format!("{name}:"))))
+            .collect();
+        let _ = writeln!(self.trace, "{} {}", NAMES[index], told.join(", "));
+    }
+
+    fn send(&mut self, from: usize, count: &str, form: Form) {
+        for _ in 0..count.parse().expect("a number of packets") {
+            self.packets[from] += 1;
+            let name = format!("{}{}", ["p", "q"][from], self.packets[from]);
+            let most = self.stations[from].tunnel_mtu();
+            let mut packet = match form {
+                Form::Text => Vec::new(),
+                Form::Datagram => UDP_HEADERS.to_vec(),
+                Form::Segment | Form::SegmentAgain => {
+                    self.segment(from, form == Form::SegmentAgain, most)
+                }
+            };
+            let len = most - packet.len();
+            packet.extend_from_slice(format!("{name:.<len$}").as_bytes());
+            self.segments.extend(is_segment(&packet).then(|| packet.clone()));
+            let outcome = self.stations[from].handle_packet(self.now, &packet);
+            if outcome != corridor_proto::PacketOutcome::Accepted {
+                self.say(&format!("{} refuses {name}: {outcome:?}", NAMES[from]));
+            }
+        }
+    }
+
+    /// The headers of the next segment, or of the one before once more; it is `len` bytes long.
+    fn segment(&mut self, from: usize, again: bool, len: usize) -> Vec<u8> {
+        let data_len = (len - SEGMENT_HEADERS_LEN) as u32;
+        let sequence = &mut self.sequences[from];
+        *sequence -= if again { data_len } else { 0 };
+        let mut headers = Vec::new();
+        PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
+            .tcp(40_000, 80, *sequence, 500)
+            .ack(1)
+            .write(&mut headers, &vec![0; data_len as usize])
+            .expect("it is a vector");
+        headers.truncate(SEGMENT_HEADERS_LEN);
+        *sequence += data_len;
+        headers
+    }
+
+    // ---- the air ------------------------------------------------------------------------------
+
+    fn pass(&mut self, ms: u64) {
+        for _ in 0..ms {
+            self.now += Duration::from_millis(1);
+            for index in 0..self.stations.len() {
+                if self.stations[index].poll_timeout().is_some_and(|at| at <= self.now) {
+                    self.stations[index].handle_timeout(self.now);
+                    self.take(index);
+                }
+            }
+            let count = self.stations.len();
+            for index in TURNS.into_iter().filter(|&index| index < count) {
+                let Some(transmit) = self.stations[index].poll_transmit(self.now) else { continue };
+                let frame = transmit.frame.to_vec();
+                self.transmit(index, frame);
+            }
+        }
+    }
+
+    fn transmit(&mut self, from: usize, frame: Vec<u8>) {
+        let kind = Header::parse(&frame).expect("a station sends frames").kind;
+        let what = self.ear.describe(&frame);
+        let (mut lost, mut hearers) = (String::new(), Vec::new());
+        let rule = self
+            .rules
+            .iter_mut()
+            .find(|rule| rule.from == from && rule.kind == kind && rule.left > 0);
+        let fate = rule.map(|rule| {
+            rule.left -= 1;
+            (rule.at, rule.hold)
+        });
+        for to in (0..self.stations.len()).filter(|&to| to != from) {
+            match fate {
+                Some((at, hold)) if at.is_none_or(|at| at == to) => {
+                    if hold {
+                        self.held.push((to, frame.clone()));
+                        lost = "   (held)".into();
+                    } else if at.is_some() {
+                        lost = format!("   (lost at {})", NAMES[to]);
+                    } else {
+                        lost = "   (lost)".into();
+                    }
+                }
+                _ => hearers.push(to),
+            }
+        }
+        if self.shown.contains(&kind) {
+            self.say(&format!("{} {what}{lost}", NAMES[from]));
+        }
+        self.sent.push((from, kind, frame.clone()));
+        for to in hearers {
+            self.stations[to].handle_frame(self.now, &frame);
+            self.take(to);
+        }
+    }
+
+    /// A frame arrives by an unusual way: its outcome is told.
+    fn arrive(&mut self, to: usize, frame: &[u8]) {
+        let what = self.ear.describe(frame);
+        let outcome = match self.stations[to].handle_frame(self.now, frame) {
+            FrameOutcome::Accepted { .. } => "accepted".to_owned(),
+            FrameOutcome::Handshake { .. } => "taken".to_owned(),
+            FrameOutcome::Rejected(why) => format!("{why:?}"),
+        };
+        self.say(&format!("{} hears {what}: {outcome}", NAMES[to]));
+        self.take(to);
+    }
+
+    fn take(&mut self, index: usize) {
+        let mut packets = Vec::new();
+        while let Some(packet) = self.stations[index].poll_packet() {
+            let mut text = packet.strip_prefix(&UDP_HEADERS).unwrap_or(packet);
+            if is_segment(packet) {
+                assert!(self.segments.iter().any(|sent| sent == packet), "{packet:02x?}");
+                text = &packet[SEGMENT_HEADERS_LEN..];
+            }
+            let text = String::from_utf8_lossy(text);
+            packets.push(text.trim_end_matches('.').to_owned());
+        }
+        if !packets.is_empty() {
+            self.say(&format!("{} delivers {}", NAMES[index], packets.join(" ")));
+        }
+        while let Some(event) = self.stations[index].poll_event() {
+            self.say(&format!("{} notes {event:?}", NAMES[index]));
+        }
+    }
+
+    fn rule(&mut self, who: &str, what: &str, count: &str, at: Option<&str>, hold: bool) {
+        self.rules.push(Rule {
+            from: station(who),
+            kind: kind(what),
+            left: count.parse().expect("a number of frames"),
+            at: at.map(station),
+            hold,
+        });
+    }
+
+    fn last(&self, from: usize, kind: Kind) -> Vec<u8> {
+        let mut newest_first = self.sent.iter().rev();
+        let found = newest_first.find(|(sender, what, _)| *sender == from && *what == kind);
+        found.expect("such a frame was sent").2.clone()
+    }
+
+    fn say(&mut self, what: &str) {
+        let ms = self.now.as_nanos() / 1_000_000;
+        let _ = writeln!(self.trace, "{ms:>4} {what}");
+    }
+}
+
+fn is_segment(packet: &[u8]) -> bool {
+    const TCP: u8 = 6;
+    packet.len() > SEGMENT_HEADERS_LEN && packet[0] == 0x45 && packet[9] == TCP
+}
+
+fn station(name: &str) -> usize {
+    NAMES.iter().position(|known| *known == name).expect("S, D or H")
+}
+
+fn kind(name: &str) -> Kind {
+    match name {
+        "ENC" => Kind::Enc,
+        "ACK" => Kind::Ack,
+        "HELLO" => Kind::Hello,
+        "REPORT" => Kind::Report,
+        "WIN" => Kind::Window,
+        "WINACK" => Kind::WindowAck,
+        "PROBE" => Kind::Probe,
+        _ => panic!("unknown kind of frame: {name}"),
+    }
+}

@@ -1,0 +1,182 @@
+//! Opens frames with the group's secret, as documented on the wire format's page, to tell in words
+//! what is in them. Written apart from the code it looks at.
+
+use std::collections::BTreeMap;
+
+use corridor_proto::Field;
+use corridor_proto::wire::{
+    Ack, BlockAck, Enc, Form, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, Kind, WindowAck,
+    WindowForm, WindowSymbol,
+};
+use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
+
+/// Somebody who has the secret and hears everything.
+pub struct Eavesdropper {
+    psk: [u8; 32],
+    /// Sender and session by tag.
+    sessions: BTreeMap<u16, (u8, [u8; 16])>,
+    /// What the newest HELLO of each sender said: instance, field, first block.
+    flows: BTreeMap<u8, (u64, Field, u32)>,
+}
+
+struct KeyLen;
+
+impl KeyType for KeyLen {
+    fn len(&self) -> usize {
+        16
+    }
+}
+
+impl Eavesdropper {
+    pub fn new(psk: [u8; 32]) -> Self {
+        Eavesdropper { psk, sessions: BTreeMap::new(), flows: BTreeMap::new() }
+    }
+
+    /// A frame in words.
+    pub fn describe(&mut self, frame: &[u8]) -> String {
+        let Some(header) = Header::parse(frame) else { return "noise".into() };
+        let mut clear = HEADER_LEN;
+        if header.kind == Kind::Hello && frame.len() > HEADER_LEN + HELLO_CLEAR_LEN {
+            clear += HELLO_CLEAR_LEN;
+            let id = frame[HEADER_LEN + 1..clear].try_into().expect("16 bytes");
+            self.sessions.insert(header.session_tag, (frame[HEADER_LEN], id));
+        }
+        let Some((sender, body)) = self.open(&header, frame, clear) else {
+            return format!("{:?} that does not open", header.kind);
+        };
+        self.body(&header, sender, &body).unwrap_or_else(|| "nonsense".into())
+    }
+
+    fn open(&self, header: &Header, frame: &[u8], clear: usize) -> Option<(u8, Vec<u8>)> {
+        let &(sender, session) = self.sessions.get(&header.session_tag)?;
+        let info: [&[u8]; 3] = [b"session", &[sender], &session];
+        let mut key = [0; 16];
+        let secret = Salt::new(HKDF_SHA256, b"corridor wire 1").extract(&self.psk);
+        secret.expand(&info, KeyLen).and_then(|okm| okm.fill(&mut key)).ok()?;
+        let key = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &key).ok()?);
+        let mut nonce = [0; 12];
+        nonce[8..].copy_from_slice(&header.counter.to_be_bytes());
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let mut body = frame[clear..].to_vec();
+        let len = key.open_in_place(nonce, Aad::from(&frame[..clear]), &mut body).ok()?.len();
+        body.truncate(len);
+        Some((sender, body))
+    }
+
+    fn body(&mut self, header: &Header, sender: u8, body: &[u8]) -> Option<String> {
+        let mut words = Vec::new();
+        let mut rest = body;
+        let of_window = matches!(header.kind, Kind::Window | Kind::WindowAck);
+        if of_window && (header.has_ack || header.kind == Kind::WindowAck) {
+            let (ack, behind) = WindowAck::parse(body)?;
+            rest = behind;
+            words.push(self.window_ack(sender, &ack));
+        } else if header.has_ack || header.kind == Kind::Ack {
+            let (ack, behind) = Ack::parse(body)?;
+            rest = behind;
+            words.push(self.ack(&ack));
+        }
+        match header.kind {
+            Kind::Enc => {
+                let field =
+                    |id: corridor_proto::StationId| self.flows.get(&id.0).map(|flow| flow.1);
+                let enc = Enc::parse(rest, field)?;
+                let block = self.number(enc.flow.0, enc.block);
+                words.push(match enc.form {
+                    Form::Source { index } => format!("ENC {block} source {index}"),
+                    Form::Seeded { count, .. } => format!("ENC {block} coded over {count}"),
+                    Form::Explicit { count, .. } => format!("ENC {block} recoded over {count}"),
+                });
+            }
+            Kind::Hello => {
+                let hello = Hello::parse(body)?;
+                let flow =
+                    self.flows.entry(sender).or_insert((hello.instance, hello.field, hello.base));
+                if flow.0 != hello.instance {
+                    *flow = (hello.instance, hello.field, hello.base);
+                }
+                let mut said = vec!["HELLO".to_owned()];
+                for to in &hello.to {
+                    let name = ["S", "D", "H"][usize::from(to.station.0) - 1];
+                    let mut word = format!("{name}:");
+                    word += if to.accepted { " accepted" } else { " challenge" };
+                    word += if to.answer == [0; 16] || to.accepted { "" } else { ", answer" };
+                    said.push(word);
+                }
+                words.push(said.join(" "));
+            }
+            Kind::Report => words.push("REPORT".into()),
+            Kind::Window => {
+                let number = |id| self.symbol_number(sender, id);
+                let symbol = WindowSymbol::parse(rest)?;
+                words.push(match symbol.form {
+                    WindowForm::Source { id, distance } => {
+                        let what = differences(symbol.symbol);
+                        format!("WIN {} (+{distance}){what}", number(id))
+                    }
+                    WindowForm::Coded { first, count } => {
+                        let last = first.wrapping_add(u32::from(count.get()) - 1);
+                        format!("WIN coded {}..{}", number(first), number(last))
+                    }
+                });
+            }
+            Kind::Probe => words.push("PROBE".into()),
+            Kind::Ack | Kind::Plain | Kind::WindowAck => {}
+        }
+        Some(words.join(" + "))
+    }
+
+    fn ack(&self, ack: &Ack) -> String {
+        let mut text = format!("ACK to {}", self.number(ack.flow.0, ack.base));
+        for block in &ack.blocks {
+            let number = self.number(ack.flow.0, block.block);
+            let BlockAck { rank, known, .. } = block;
+            let bits: String = (0..usize::from(*known))
+                .map(|at| if block.decoded[at / 8] >> (at % 8) & 1 == 1 { '1' } else { '0' })
+                .collect();
+            let given_up = if block.given_up { " given up" } else { "" };
+            text += &format!(", {number}: rank {rank} of {known} [{bits}]{given_up}");
+        }
+        text
+    }
+
+    fn number(&self, flow: u8, block: u16) -> i16 {
+        let first = self.flows.get(&flow).map_or(0, |flow| flow.2 as u16);
+        block.wrapping_sub(first) as i16
+    }
+
+    /// Feedback of one end of two about the symbols of the other.
+    fn window_ack(&self, sender: u8, ack: &WindowAck) -> String {
+        let next = self.symbol_number(3 - sender, ack.next);
+        let mut text = format!("WINACK next {next}");
+        if ack.span > 0 {
+            let is_needed = |ahead| ack.is_needed(usize::from(ahead)).expect("a short window");
+            let bit = |ahead| if is_needed(ahead) { '0' } else { '1' };
+            let bits: String = (0..ack.span).map(bit).collect();
+            text += &format!(" [{bits}] lacks {}", ack.deficit);
+        }
+        text
+    }
+
+    fn symbol_number(&self, flow: u8, id: u32) -> i32 {
+        let first = self.flows.get(&flow).map_or(0, |flow| flow.2);
+        id.wrapping_sub(first) as i32
+    }
+}
+
+/// Packets of a source symbol that are sent as what differs from others, in words.
+fn differences(mut symbol: &[u8]) -> String {
+    let mut words = String::new();
+    while let [high, low, rest @ ..] = symbol {
+        let len = usize::from(u16::from_be_bytes([*high & 0x3f, *low]));
+        if len == 0 || len > rest.len() {
+            break;
+        }
+        if high & 0x40 != 0 {
+            words += &format!(", a difference of {len} bytes");
+        }
+        symbol = &rest[len..];
+    }
+    words
+}

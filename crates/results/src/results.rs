@@ -1,0 +1,60 @@
+//! Results, as a file holds them.
+
+use corridor_scenario::{Column, Plan, Record, SCHEMA_VERSION};
+
+/// Where results come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Provenance {
+    /// Commit of the code, or "unknown".
+    pub commit: String,
+    /// Hash of the sources that results depend on.
+    pub code_version: String,
+    /// Whether every point has the replications that the plan asks for.
+    pub complete: bool,
+}
+
+/// Results, as a file holds them.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// What a record holds.
+    pub columns: Vec<Column>,
+    /// Rows, by point and replication.
+    pub records: Vec<Record>,
+    /// Where they come from: names begin with `corridor.`.
+    pub metadata: Vec<(String, String)>,
+}
+
+impl Results {
+    /// Results of a plan.
+    pub fn new(plan: &Plan, records: Vec<Record>, provenance: &Provenance) -> Self {
+        let metadata = [
+            ("plan_name", plan.name.clone()),
+            ("plan", plan.text.clone()),
+            ("seed", plan.seed.to_string()),
+            ("commit", provenance.commit.clone()),
+            ("code_version", provenance.code_version.clone()),
+            ("schema_version", SCHEMA_VERSION.to_string()),
+            ("points", plan.points.len().to_string()),
+            ("replications", replications(plan)),
+            ("complete", provenance.complete.to_string()),
+        ];
+        let metadata = metadata.map(|(name, value)| (format!("corridor.{name}"), value)).into();
+        Results { columns: plan.columns().to_vec(), records, metadata }
+    }
+
+    /// A value of the metadata; the name goes without `corridor.`.
+    pub fn metadata(&self, name: &str) -> Option<&str> {
+        let mut all = self.metadata.iter();
+        all.find(|(key, _)| key.strip_prefix("corridor.") == Some(name)).map(|(_, v)| &v[..])
+    }
+}
+
+fn replications(plan: &Plan) -> String {
+    match &plan.replications {
+        corridor_scenario::Replications::Fixed(count) => count.to_string(),
+        corridor_scenario::Replications::Until(rule) => format!(
+            "{} to {}, until ci95_ratio of {} is at most {}",
+            rule.replications_min, rule.replications_max, rule.metric, rule.ci95_ratio
+        ),
+    }
+}

@@ -1,0 +1,170 @@
+//! What must hold whatever a network does: packets come out in order, at most once, byte for byte;
+//! what does not come out is accounted for; nothing panics, sticks or spins. The torture of the
+//! library sees to it; here some of its seeds, and scenarios of special interest. `make soak` and
+//! `make torture` run as many more as there is time for.
+//!
+//! Each run is a function of its number. `CORRIDOR_SEEDS=20000` runs more of them,
+//! `CORRIDOR_SEED=17` that one alone.
+
+use corridor_proto::{DeliveryName, FieldName, GoalName, OrderName};
+use corridor_sim::torture::{Coverage, Feature, Help, Restart, Scenario, WindowCoding, run};
+
+/// Scenarios of all tests together.
+const ALL: u64 = 2_900;
+
+/// Runs `count` scenarios, or as the environment says. `change` makes them what the test is about.
+fn torture(count: u64, change: impl Fn(&mut Scenario)) -> Coverage {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let (first, last) = match number("CORRIDOR_SEED") {
+        Some(seed) => (seed, seed + 1),
+        None => (0, number("CORRIDOR_SEEDS").map_or(count, |all| all * count / ALL)),
+    };
+    let mut coverage = Coverage::default();
+    for seed in first..last {
+        let mut scenario = Scenario::draw(seed);
+        change(&mut scenario);
+        let outcome = run(&scenario);
+        if let Some(violation) = outcome.violation {
+            panic!("seed {seed}: {violation}\n{scenario:?}");
+        }
+        coverage.merge(&outcome.coverage);
+    }
+    coverage
+}
+
+/// One pair, with a helper that is there or not.
+fn one_pair(scenario: &mut Scenario, helper: bool) {
+    scenario.pairs.truncate(1);
+    scenario.same_numbers = false;
+    scenario.pairs[0].plain = false;
+    scenario.pairs[0].helper = if helper { Help::Present } else { Help::None };
+    scenario.outages.clear();
+    scenario.stalls.clear();
+    scenario.jumps.clear();
+    scenario.restarts.clear();
+    scenario.insider_ppm = 0;
+    for end in &mut scenario.pairs[0].ends {
+        // As long as the frame has room for beside the vector of a helper.
+        end.coding.symbol_size = 0;
+        end.coding.block_size = end.coding.block_size.min(256);
+        if helper {
+            end.coding.window = None;
+        }
+    }
+}
+
+#[test]
+fn seeds_as_they_are_drawn() {
+    let coverage = torture(1_000, |_| {});
+    // One alone, as the environment may say, cannot touch everything.
+    if std::env::var_os("CORRIDOR_SEED").is_none() {
+        for &feature in Feature::ALL {
+            assert!(coverage.seeds(feature) > 0, "nothing had {}", feature.key());
+        }
+    }
+}
+
+#[test]
+fn a_restart_costs_at_most_what_the_station_held() {
+    torture(400, |scenario| {
+        one_pair(scenario, scenario.seed % 4 == 3);
+        let station = (scenario.seed % 2) as u8;
+        scenario.restarts = vec![Restart { station, at_ms: scenario.span_ms / 2, down_ms: 0 }];
+    });
+}
+
+/// Both ends in window mode; each seed's own window, or a small one.
+fn windows(scenario: &mut Scenario) {
+    one_pair(scenario, false);
+    let [a, b] = &mut scenario.pairs[0].ends;
+    let (goal, delivery) = (GoalName::Throughput, DeliveryName::Auto);
+    let small =
+        WindowCoding { window_size: 8, goal, delivery, wraps: scenario.seed.is_multiple_of(3) };
+    a.coding.window.get_or_insert(small);
+    b.coding.window.get_or_insert(small);
+}
+
+#[test]
+fn windows_survive_restarts_of_either_end_and_their_numbers_wrap() {
+    let coverage = torture(400, |scenario| {
+        windows(scenario);
+        let station = (scenario.seed % 2) as u8;
+        if scenario.seed % 4 < 2 {
+            scenario.restarts = vec![Restart { station, at_ms: scenario.span_ms / 2, down_ms: 20 }];
+        }
+    });
+    if std::env::var_os("CORRIDOR_SEED").is_none() {
+        for feature in [Feature::WindowWrapped, Feature::WindowRepeated, Feature::WindowCopies] {
+            assert!(coverage.seeds(feature) > 0, "nothing had {}", feature.key());
+        }
+    }
+}
+
+/// All that the ingress queue does not drop to tell of congestion.
+#[test]
+fn on_a_perfect_network_windows_give_nothing_up() {
+    let coverage = torture(200, |scenario| {
+        windows(scenario);
+        scenario.make_perfect();
+    });
+    assert_eq!(coverage.total(Feature::WindowGivenUpReceiver), 0);
+    assert_eq!(coverage.total(Feature::WindowGivenUpSender), 0);
+    let (dropped, gone) = (Feature::WindowDropped, Feature::PacketsDroppedIngress);
+    let lost = coverage.total(dropped) + coverage.total(gone);
+    let accepted = coverage.total(Feature::PacketsAccepted);
+    assert!(coverage.total(Feature::PacketsDelivered) + lost >= accepted);
+}
+
+/// Nothing is promised of packets then, but bounds hold and nothing panics or spins.
+#[test]
+fn an_insider_who_speaks_of_windows_breaks_no_bounds() {
+    let coverage = torture(400, |scenario| {
+        windows(scenario);
+        scenario.insider_ppm = 60_000;
+    });
+    if std::env::var_os("CORRIDOR_SEED").is_none() {
+        assert!(coverage.total(Feature::InsiderAccepted) > 100);
+    }
+}
+
+#[test]
+fn a_helper_that_restarts_costs_nothing() {
+    torture(200, |scenario| {
+        one_pair(scenario, true);
+        scenario.restarts = vec![Restart { station: 2, at_ms: scenario.span_ms / 2, down_ms: 20 }];
+    });
+}
+
+#[test]
+fn a_perfect_network_delivers_everything_and_gives_nothing_up() {
+    let coverage = torture(200, |scenario| {
+        one_pair(scenario, scenario.seed % 2 == 1);
+        scenario.pairs[0].ends.iter_mut().for_each(|end| end.coding.window = None);
+        scenario.make_perfect();
+    });
+    assert_eq!(coverage.total(Feature::PacketsGivenUpReceiver), 0);
+    assert_eq!(coverage.total(Feature::PacketsAccepted), coverage.total(Feature::PacketsDelivered));
+}
+
+/// Blocks behind the oldest one get done before it: the encoder must not run so far ahead that the
+/// decoder takes the oldest for given up.
+#[test]
+fn a_block_that_takes_long_is_not_left_behind() {
+    torture(100, |scenario| {
+        one_pair(scenario, false);
+        scenario.make_perfect();
+        scenario.span_ms = 300;
+        for end in &mut scenario.pairs[0].ends {
+            end.coding.field = FieldName::Gf2;
+            end.coding.order = OrderName::OnTheFly;
+            end.coding.block_size = 3;
+            end.coding.overshoot_percent = 100;
+            end.coding.blocks_in_flight = 16;
+            end.coding.encoder_timeout_ms = 50;
+            end.coding.ack_interval_ms = 10;
+            end.ingress_packets = 600;
+        }
+        scenario.pairs[0].ends[0].packets = 600;
+        scenario.pairs[0].ends[1].packets = 0;
+    });
+}

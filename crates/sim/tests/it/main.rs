@@ -1,0 +1,16 @@
+//! The simulator from outside: what it says of plans, of TCP, and of what it captures.
+
+mod delivery;
+mod experiments;
+mod fingerprint;
+mod franc_claims;
+mod integrity;
+mod kim_reno;
+mod kim_tcpnc;
+mod network;
+mod planted;
+mod radio_tcp;
+mod tcp;
+mod transmissions;
+mod turns;
+mod wireshark;

@@ -1,0 +1,133 @@
+//! TCP over the daemon's stations and the radio between them.
+
+use corridor_scenario::{Row, Scenario, expand};
+use corridor_sim::{SimError, run_radio};
+
+fn try_run(run: &str) -> Result<Row, SimError> {
+    try_run_with(7, run)
+}
+
+fn try_run_with(seed: u64, run: &str) -> Result<Row, SimError> {
+    let text = format!(
+        "name = 'tcp'\nseed = {seed}\n[medium]\nduplex = 'half'\nrate_bps = 12_000_000\n\
+         overhead_us = 400\nrtt_ms = 4\nqueue_frames = 4\n[[run]]\ntransport = 'tcp'\n\
+         duration_s = 5\n{run}\n"
+    );
+    let scenario = Scenario::parse(&text).expect("a test's scenario is sound");
+    let run = expand(&scenario).expect("a test's scenario is sound").remove(0);
+    run_radio(&scenario, &run)
+}
+
+fn row(run: &str) -> Row {
+    try_run(run).expect("it can be run")
+}
+
+/// A segment of 1411 bytes takes 1.4 ms on the air, every second one an acknowledgement of .45 ms.
+#[test]
+fn every_variant_fills_a_lossless_radio() {
+    for congestion in ["cubic", "reno", "newreno", "sack", "vegas", "tahoe"] {
+        let row = row(&format!("path = 'plain'\ncongestion = '{congestion}'\ne3 = 0"));
+        assert!((6.2e6..7.2e6).contains(&row.goodput_bps), "{congestion}: {}", row.goodput_bps);
+        let window = row.tcp_cwnd_packets.expect("TCP has a window");
+        // What is on the way is 4 ms or 3 segments, and the ingress queue holds 100.
+        assert!((3.0..200.0).contains(&window), "{congestion}: {window}");
+    }
+}
+
+#[test]
+fn vegas_keeps_the_queue_short() {
+    let delay = |congestion: &str| {
+        let row = row(&format!("path = 'plain'\ncongestion = '{congestion}'\ne3 = 0"));
+        row.delays.delay_p50_s.expect("records came")
+    };
+    assert!(delay("vegas") < 0.02);
+    assert!(delay("cubic") > 0.05);
+}
+
+#[test]
+fn an_application_with_a_rate_gets_it_at_once() {
+    for path in ["plain", "coded", "coded+helper"] {
+        let coding = "coding = { preset = 'block' }";
+        let row = row(&format!("path = '{path}'\n{coding}\noffered_bps = 1e6\ne3 = 0"));
+        assert!((row.goodput_bps / 1e6 - 1.0).abs() < 0.01, "{path}: {}", row.goodput_bps);
+        // Half of the round trip, a frame's airtime, and an acknowledgement in the way.
+        assert!(row.delays.delay_p95_s.expect("records came") < 0.006, "{path}: {:?}", row.delays);
+        assert_eq!((row.tcp_retransmits, row.tcp_timeouts), (Some(0), Some(0)), "{path}");
+    }
+}
+
+#[test]
+fn losses_show_in_the_sender_s_counters() {
+    let row = row("path = 'plain'\ne3 = 0.1");
+    assert!(row.tcp_retransmits > Some(10) && row.tcp_timeouts > Some(0), "{row:?}");
+    let coded = self::row("path = 'coded'\ncoding = { preset = 'block' }\ne3 = 0.1");
+    assert!(coded.goodput_bps > 4.0 * row.goodput_bps);
+}
+
+/// Where nothing gets through, no connection comes about, and nothing is sent.
+#[test]
+fn data_waits_for_the_handshake() {
+    let row = row("path = 'plain'\ne3 = 0.999");
+    assert_eq!((row.goodput_bps, row.tcp_retransmits, row.tcp_timeouts), (0.0, Some(0), Some(0)));
+}
+
+fn window(clamp: bool, run: &str) -> Row {
+    window_with(7, clamp, run)
+}
+
+fn window_with(seed: u64, clamp: bool, run: &str) -> Row {
+    let coding = format!("coding = {{ preset = 'window', clamp_windows = {clamp} }}");
+    let run = format!("path = 'coded'\n{coding}\n{run}");
+    try_run_with(seed, &run).expect("it can be run")
+}
+
+#[test]
+fn clamped_windows_halve_the_delay_of_a_kernel_s_tcp() {
+    let [open, clamped] = [false, true].map(|clamp| window(clamp, "e3 = 0.1"));
+    let delay = |row: &Row| row.delays.delay_p50_s.expect("records came");
+    let (before, after) = (delay(&open), delay(&clamped));
+    assert!(after < 0.65 * before, "{before} s and {after} s");
+    let (before, after) = (open.goodput_bps, clamped.goodput_bps);
+    assert!(after > 0.97 * before, "{before} and {after} bit/s");
+}
+
+/// Acknowledgements whose windows change are still counted where they have to be. Means of several
+/// runs: what Vegas takes for congestion here is the wait for repair, which differs much.
+#[test]
+fn every_variant_does_as_well_with_clamped_windows() {
+    for congestion in ["cubic", "reno", "newreno", "sack", "vegas", "tahoe"] {
+        let run = format!("congestion = '{congestion}'\ne3 = 0.2");
+        let goodput = |clamp| {
+            let runs = (1..=20).map(|seed| window_with(seed, clamp, &run).goodput_bps);
+            runs.sum::<f64>() / 20.0
+        };
+        let (open, clamped) = (goodput(false), goodput(true));
+        assert!(clamped > 0.95 * open, "{congestion}: {open} and {clamped} bit/s");
+    }
+}
+
+#[test]
+fn both_directions_share_the_radio() {
+    let one = row("path = 'coded'\ncoding = { preset = 'block' }\ne3 = 0");
+    let both = row("path = 'coded'\ncoding = { preset = 'block' }\ndirection = 'both'\ne3 = 0");
+    assert_eq!(both.sides.len(), 2);
+    let share = both.goodput_bps / one.goodput_bps;
+    assert!((0.8..1.2).contains(&share), "{share}");
+    for side in &both.sides {
+        assert!(side.goodput_bps > 0.15 * both.goodput_bps, "{side:?}");
+    }
+}
+
+#[test]
+fn two_runs_are_the_same() {
+    for run in ["path = 'plain'\ne3 = 0.05", "path = 'coded+helper'\ne3 = 0.2"] {
+        assert_eq!(row(run), row(run));
+    }
+}
+
+#[test]
+fn bbr_is_refused_with_what_there_is() {
+    let error = try_run("path = 'plain'\ncongestion = 'bbr'\ne3 = 0").unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("congestion = bbr") && text.contains("vegas"), "{text}");
+}

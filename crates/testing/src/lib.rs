@@ -1,0 +1,68 @@
+//! What property tests share: cases are drawn from one fixed seed, and a test that fails prints it
+//! with the command that runs it again.
+//!
+//! A test says `#![proptest_config(corridor_testing::cases!(256))]`.
+//!
+//! `make soak` draws from fresh seeds. A case that fails there becomes a test with these values.
+#![forbid(unsafe_code)]
+
+use proptest::test_runner::{Config, RngSeed};
+
+/// The seed that cases are drawn from, unless `PROPTEST_RNG_SEED` gives another.
+pub const SEED: u64 = 2014;
+
+/// A property test's configuration, with so many cases: see [`config`].
+#[macro_export]
+macro_rules! cases {
+    ($cases:expr) => {
+        $crate::config($cases, env!("CARGO_PKG_NAME"), module_path!())
+    };
+}
+
+/// So many cases from the fixed seed, or from that of `PROPTEST_RNG_SEED`. Prints the seed, and
+/// the command that runs a module's tests with it: people see that if a test fails.
+///
+/// Nothing is written to files: what failed in one place is to fail everywhere, and stands in the
+/// code once it is known.
+pub fn config(cases: u32, package: &str, module: &str) -> Config {
+    let mut config = Config { cases, failure_persistence: None, ..Config::default() };
+    if config.rng_seed == RngSeed::Random {
+        config.rng_seed = RngSeed::Fixed(SEED);
+    }
+    println!("{}", replay(&config.rng_seed, package, module));
+    config
+}
+
+fn replay(seed: &RngSeed, package: &str, module: &str) -> String {
+    // Tests are named without their program.
+    let module = module.split_once("::").map_or("", |(_, module)| module);
+    format!("seed {seed}: PROPTEST_RNG_SEED={seed} cargo test -p {package} {module}")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::strategy::{Strategy, ValueTree};
+    use proptest::test_runner::TestRunner;
+
+    use super::*;
+
+    fn drawn(config: Config) -> Vec<u64> {
+        let mut runner = TestRunner::new(config);
+        let values = 0..u64::MAX;
+        (0..4).map(|_| values.new_tree(&mut runner).unwrap().current()).collect()
+    }
+
+    #[test]
+    fn the_same_seed_draws_the_same_cases() {
+        assert_eq!(drawn(cases!(3)), drawn(cases!(3)));
+        let other = Config { rng_seed: RngSeed::Fixed(SEED + 1), ..cases!(3) };
+        assert_ne!(drawn(cases!(3)), drawn(other));
+    }
+
+    #[test]
+    fn the_command_names_seed_package_and_module() {
+        let told = replay(&RngSeed::Fixed(7), "corridor-codec", "it::window_channel");
+        let command = "PROPTEST_RNG_SEED=7 cargo test -p corridor-codec window_channel";
+        assert_eq!(told, format!("seed 7: {command}"));
+    }
+}
