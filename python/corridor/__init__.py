@@ -1,12 +1,46 @@
 """Network coding for lossy wireless paths, for research.
 
 - `corridor.models`: the papers' closed forms, vectorised over numpy arrays.
-- `corridor.codec`: random linear network coding of numpy arrays.
+- `corridor.codec`: random linear network coding of numpy arrays and ``bytes``.
 - `corridor.sim`: the simulator; frozen dataclasses in, an xarray Dataset out.
 - `corridor.plot`: pictures of results with what is published overlaid.
-- `corridor.study`: the papers' experiments, behind the command `corridor-study`.
+- `corridor.study`: the papers' experiments, behind the command ``corridor-study``.
+
+These are imported when they are first used: ``import corridor`` is enough.
+
+Examples
+--------
+>>> import corridor
+>>> float(corridor.models.tcp.mbps(corridor.models.tcp.throughput(0.1, 0.8)).round(4))
+0.0213
 """
 
-from corridor._native import CODE_VERSION, COMMIT
+from __future__ import annotations
 
-__all__ = ["CODE_VERSION", "COMMIT"]
+from typing import TYPE_CHECKING
+
+from corridor._lazy import lazily
+from corridor._native import CODE_VERSION, COMMIT, VERSION
+
+__all__ = [
+    "CODE_VERSION",
+    "COMMIT",
+    "__version__",
+    "codec",
+    "models",
+    "plot",
+    "sim",
+    "study",
+]
+
+#: Version of the package: that of the whole workspace.
+__version__ = VERSION
+
+if TYPE_CHECKING:
+    from corridor import codec, models, plot, sim, study
+else:
+    __getattr__ = lazily(__name__, ("codec", "models", "plot", "sim", "study"))
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -4,6 +4,8 @@ Ours are lines or filled marks in colour, with confidence intervals where there 
 points are black crosses. Nothing here knows an experiment.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np

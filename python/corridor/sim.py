@@ -22,59 +22,93 @@ Examples
 True
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from types import UnionType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 import tomli_w
 import xarray as xr
+from numpy.typing import NDArray
 from scipy import stats
 
 from corridor import _native
+from corridor._integer import WORD_MAX, integer
+from corridor._progress import Bar
 
 Progress = Callable[[int, int], object]
+
+#: Most threads.
+JOBS_MAX = 1024
+#: Most replications of a point.
+REPLICATIONS_MAX = 10_000
 
 
 @dataclass(frozen=True)
 class Link:
-    """A link, both ways alike."""
+    """A link, alike in both directions.
 
-    #: Bits per second.
+    Parameters
+    ----------
+    rate_bps
+        Bits per second.
+    delay_ms
+        Propagation delay in each direction, ms, from 0.
+    queue_packets
+        Packets that wait in each direction; more are dropped.
+    erasure_ratio
+        Share of packets lost, independently of each other, 0 to 1.
+    """
+
     rate_bps: int
-    #: Propagation one way, ms.
     delay_ms: float
-    #: Packets that wait in each direction; more are dropped.
     queue_packets: int
-    #: Share of packets lost, independently of each other.
     erasure_ratio: float = 0.0
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Nodes 0 to ``count`` in a row, with links alike between them."""
+    """Nodes 0 to ``count`` in a row, with links alike between them.
 
-    #: How many links.
+    Parameters
+    ----------
+    count
+        How many links.
+    link
+        Each of them.
+    """
+
     count: int
-    #: Each of them.
     link: Link
 
     def table(self) -> dict[str, Any]:
         """Return the ``[network]`` table of a plan file."""
-        return {"kind": "chain", "links": {"count": self.count, **_table(self.link)}}
+        table = _table(self)
+        return {"kind": "chain", "links": {"count": table["count"], **table["link"]}}
 
 
 @dataclass(frozen=True)
 class Dumbbell:
-    """Senders 0 to n-1, receivers n to 2n-1, and a bottleneck between their two routers."""
+    """Senders 0 to n-1, receivers n to 2n-1, and a bottleneck between their two routers.
 
-    #: How many senders, n.
+    Parameters
+    ----------
+    pairs
+        How many senders, n.
+    access
+        Links between hosts and routers.
+    bottleneck
+        The link between the routers.
+    """
+
     pairs: int
-    #: Links between hosts and routers.
     access: Link
-    #: The link between the routers.
     bottleneck: Link
 
     def table(self) -> dict[str, Any]:
@@ -84,57 +118,91 @@ class Dumbbell:
 
 @dataclass(frozen=True)
 class Tcp:
-    """TCP of a flow: a preset, and what is different from it."""
+    """TCP of a flow: a preset, and what is different from it.
 
-    #: The agents of ns-2.35, the RFCs of today, or nodes with little memory.
+    Parameters
+    ----------
+    preset
+        ``ns2``: the agents of ns-2.35; ``rfc``: the RFCs of today; ``constrained``: nodes with
+        little memory.
+    variant
+        Congestion control.
+    window_packets_max
+        Largest window, packets; none = the preset's.
+    more
+        Other keys of a plan file's ``tcp`` table.
+    """
+
     preset: Literal["ns2", "rfc", "constrained"] = "rfc"
-    #: Congestion control.
     variant: Literal["tahoe", "reno", "newreno", "sack", "cubic", "vegas"] = "newreno"
-    #: Largest window, packets; none = the preset's.
     window_packets_max: int | None = None
-    #: Other keys of a plan file's ``tcp`` table.
     more: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class TcpNc:
-    """TCP/NC under a flow's TCP."""
+    """TCP/NC under a flow's TCP.
 
-    #: Redundancy factor R, from 1.
+    Parameters
+    ----------
+    redundancy
+        Redundancy factor R, from 1.
+    more
+        Other keys of a plan file's ``tcp_nc`` table.
+    """
+
     redundancy: float
-    #: Other keys of a plan file's ``tcp_nc`` table.
     more: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Source:
-    """What a flow's application sends."""
+    """What a flow's application sends.
 
-    #: All that TCP can, so many packets, no faster than a rate, or datagrams at a rate.
+    Parameters
+    ----------
+    kind
+        ``ftp``: all that TCP can carry; ``fixed``: so many packets; ``rate``: no faster than a
+        rate; ``cbr``: datagrams at a rate, without TCP.
+    packets
+        For ``fixed``: packets.
+    rate_bps
+        For ``rate`` and ``cbr``: bits of data per second.
+    """
+
     kind: Literal["ftp", "fixed", "rate", "cbr"] = "ftp"
-    #: For ``fixed``: packets.
     packets: int | None = None
-    #: For ``rate`` and ``cbr``: bits of data per second.
     rate_bps: float | None = None
 
 
 @dataclass(frozen=True)
 class Flow:
-    """A flow from one node to another."""
+    """A flow from one node to another.
 
-    #: Node of the sender.
+    Parameters
+    ----------
+    sender
+        Node of the sender.
+    receiver
+        Node of the receiver.
+    source
+        What its application sends.
+    tcp
+        Its TCP; none for ``cbr``.
+    tcp_nc
+        Network coding under TCP; none = plain TCP.
+    start_s
+        When it starts, s.
+    stop_s
+        When its application stops, s; none = at the end.
+    """
+
     sender: int
-    #: Node of the receiver.
     receiver: int
-    #: What its application sends.
     source: Source = Source()
-    #: Its TCP; none for ``cbr``.
     tcp: Tcp | None = None
-    #: Network coding under TCP; none = plain TCP.
     tcp_nc: TcpNc | None = None
-    #: When it starts, s.
     start_s: float = 0.0
-    #: When its application stops, s; none = at the end.
     stop_s: float | None = None
 
     def table(self) -> dict[str, Any]:
@@ -145,60 +213,90 @@ class Flow:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Lists of values for paths into the plan, side by side; several sweeps are crossed."""
+    """Lists of values for paths into the plan, side by side; several sweeps are crossed.
 
-    #: Path, as ``network.links.erasure_ratio`` or ``flow.0.tcp_nc.redundancy``, to its values.
-    values: Mapping[str, Sequence[Any]]
+    Parameters
+    ----------
+    values
+        Path, as ``network.links.erasure_ratio`` or ``flow.0.tcp_nc.redundancy``, to its values: a
+        list or an array.
+    """
+
+    values: Mapping[str, Sequence[Any] | NDArray[Any]]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A network, its flows, what is swept, and how often each point is run."""
+    """A network, its flows, what is swept, and how often each point is run.
 
-    #: The network.
+    Parameters
+    ----------
+    network
+        The network.
+    flows
+        The flows.
+    duration_s
+        Simulated time, s.
+    replications
+        How often each point is run.
+    sweeps
+        What varies.
+    warm_up_s
+        When measuring begins, s, from 0.
+    seed
+        Seed of all random streams, from 0.
+    name
+        Name, for messages.
+    """
+
     network: Chain | Dumbbell
-    #: The flows.
     flows: Sequence[Flow]
-    #: Simulated time, s.
     duration_s: float
-    #: How often each point is run.
     replications: int = 1
-    #: What varies.
     sweeps: Sequence[Sweep] = ()
-    #: When measuring begins, s.
     warm_up_s: float = 0.0
-    #: Seed of all random streams.
     seed: int = 0
-    #: Name, for messages.
     name: str = "plan"
 
     def text(self) -> str:
         """Return the plan file that says the same."""
+        flows, sweeps = _all("flows", self.flows, Flow), _all("sweeps", self.sweeps, Sweep)
+        if not isinstance(self.network, Chain | Dumbbell):
+            raise ValueError(f"network = {self.network!r}: expected a Chain or a Dumbbell")
         return tomli_w.dumps(
             {
                 "name": self.name,
-                "seed": self.seed,
-                "duration_s": float(self.duration_s),
-                "warm_up_s": float(self.warm_up_s),
-                "replications": self.replications,
+                "seed": integer("seed", self.seed, 0, WORD_MAX),
+                "duration_s": _number("duration_s", self.duration_s),
+                "warm_up_s": _number("warm_up_s", self.warm_up_s),
+                "replications": integer("replications", self.replications, 1, REPLICATIONS_MAX),
                 "network": self.network.table(),
-                "flow": [flow.table() for flow in self.flows],
-                "sweep": [{k: list(v) for k, v in sweep.values.items()} for sweep in self.sweeps],
+                "flow": [flow.table() for flow in flows],
+                "sweep": [
+                    {path: [_plain(value) for value in values] for path, values in each.items()}
+                    for each in (sweep.values for sweep in sweeps)
+                ],
             }
         )
 
 
 @dataclass(frozen=True)
 class PlanText:
-    """The text of a plan file; traces that it names are looked for in a directory."""
+    """The text of a plan file; traces that it names are looked for in a directory.
 
-    #: TOML.
+    Parameters
+    ----------
+    toml
+        TOML.
+    directory
+        Where traces are.
+    """
+
     toml: str
-    #: Where traces are.
     directory: Path = Path()
 
     @classmethod
-    def read(cls, path: Path) -> "PlanText":
+    def read(cls, path: Path | str) -> PlanText:
         """Read a plan file.
 
         Raises
@@ -206,7 +304,7 @@ class PlanText:
         OSError
             Where there is none to read.
         """
-        return cls(path.read_text(encoding="utf-8"), path.parent)
+        return cls(Path(path).read_text(encoding="utf-8"), Path(path).parent)
 
     def text(self) -> str:
         """Return the text."""
@@ -216,6 +314,7 @@ class PlanText:
 def _table(value: Any) -> dict[str, Any]:
     """Return a dataclass as a table: without what is None, and with ``more`` in its place."""
     table: dict[str, Any] = {}
+    hints = get_type_hints(type(value))
     for each in fields(value):
         item = getattr(value, each.name)
         if each.name == "more":
@@ -223,8 +322,51 @@ def _table(value: Any) -> dict[str, Any]:
         elif is_dataclass(item):
             table[each.name] = _table(item)
         elif item is not None:
-            table[each.name] = item
+            table[each.name] = _checked(
+                f"{type(value).__name__}.{each.name}", item, hints[each.name]
+            )
     return table
+
+
+def _checked(name: str, item: Any, hint: Any) -> Any:
+    """Return what a field has, as TOML knows it, or say what its type is."""
+    options = get_args(hint) if get_origin(hint) is UnionType else (hint,)
+    if get_origin(hint) is Literal:
+        if item not in get_args(hint):
+            expected = ", ".join(map(repr, get_args(hint)))
+            raise ValueError(f"{name} = {item!r}: expected one of {expected}")
+        return item
+    if int in options:
+        # 2e6 is a whole number too.
+        is_whole = isinstance(item, float) and item.is_integer()
+        return integer(name, int(item) if is_whole else item, 0)
+    return _number(name, item) if float in options else _plain(item)
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} = {value!r}: expected a number") from None
+
+
+T = TypeVar("T")
+
+
+def _all(name: str, given: Sequence[T], kind: type[T]) -> Sequence[T]:
+    """Check that there is a list of such."""
+    word = kind.__name__
+    if not isinstance(given, Sequence):
+        raise ValueError(f"{name} = {given!r}: expected a list of {word}")
+    for place, each in enumerate(given):
+        if not isinstance(each, kind):
+            raise ValueError(f"{name}[{place}] = {each!r}: expected a {word}")
+    return given
+
+
+def _plain(value: Any) -> Any:
+    """Return a value without types of numpy, which TOML does not know."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def run(
@@ -245,7 +387,8 @@ def run(
     jobs
         Threads, from 1; none = as many as there are processors.
     progress
-        Called with the number of replications done, and that of all.
+        Called with the number of replications done, and that of all; none = a bar on stderr, if it
+        is a terminal and the runs take longer than two seconds.
 
     Returns
     -------
@@ -257,10 +400,20 @@ def run(
     ValueError
         For a plan that cannot be: it names the field, its value, and what is expected.
     """
+    if not isinstance(plan, Plan | PlanText):
+        hint = "; PlanText.read reads a file" if isinstance(plan, str | Path) else ""
+        raise ValueError(f"plan = {plan!r}: expected a Plan or a PlanText{hint}")
     directory = plan.directory if isinstance(plan, PlanText) else Path()
-    columns, parameters, values = _native.run_plan(
-        plan.text(), str(directory), replications, jobs or os.cpu_count() or 1, progress
-    )
+    jobs = integer("jobs", jobs if jobs is not None else os.cpu_count() or 1, 1, JOBS_MAX)
+    if replications is not None:
+        replications = integer("replications", replications, 1, REPLICATIONS_MAX)
+    asked = (plan.text(), str(directory), replications, jobs)
+    if progress is not None:
+        columns, parameters, values = _native.run_plan(*asked, progress)
+    else:
+        with Bar("replications") as bar:
+            told = partial(bar.told, "replications")
+            columns, parameters, values = _native.run_plan(*asked, told)
     data: dict[str, tuple[tuple[str, ...], Any, dict[str, str]]] = {}
     of_flows: dict[str, list[int]] = {}
     for place, (name, unit, meaning, _) in enumerate(columns):
@@ -308,6 +461,8 @@ def mean_ci(values: xr.DataArray, confidence: float = 0.95) -> xr.DataArray:
     >>> mean_ci(xr.DataArray([1.0, 2.0, 3.0, 4.0, 5.0], dims="replication")).round(2).values
     array([3.  , 1.04, 4.96])
     """
+    if not isinstance(values, xr.DataArray):
+        raise ValueError(f"values = {type(values).__name__}: expected an xarray DataArray")
     if "replication" not in values.dims:
         raise ValueError(f"values = dimensions {values.dims}: expected `replication` among them")
     if not 0 < confidence < 1:

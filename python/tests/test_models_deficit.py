@@ -33,7 +33,7 @@ def test_without_losses_nothing_waits_and_without_redundancy_everything_does() -
 
 
 def test_table_1_waits_longer_than_its_srtt_says() -> None:
-    """Errata, K12: 50 packets leave in a round trip of .8256 s."""
+    """Errata, K12: 50 packets leave in a round trip of 0.8256 s."""
     spacing = 0.8256 / 50
     for p, redundancy, srtt in ((0.0199, 1.03, 0.826), (0.0587, 1.09, 0.8264),
                                 (0.0963, 1.13, 0.8281), (0.1855, 1.29, 0.8347)):  # fmt: skip

@@ -1,6 +1,7 @@
 """Plans as dataclasses, and results as Datasets."""
 
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -55,6 +56,21 @@ def test_a_file_says_the_same_as_dataclasses() -> None:
     assert sim.run(sim.PlanText(given.text())).identical(sim.run(given))
 
 
+def test_numbers_of_numpy_and_whole_floats_are_numbers() -> None:
+    lossy = sim.Sweep({"network.links.erasure_ratio": np.array([0.0, 0.01])})
+    given = plan(network=sim.Chain(2, LINK), sweeps=[lossy])
+    link = sim.Link(np.int64(LINK.rate_bps), LINK.delay_ms, float(LINK.queue_packets))  # type: ignore[arg-type]
+    queues = sim.Sweep({"network.links.erasure_ratio": [0.0, 0.01]})
+    same = plan(network=sim.Chain(2, link), sweeps=[queues])
+    assert sim.run(given).identical(sim.run(same))
+
+
+def test_a_plan_is_read_from_a_path_or_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(plan().text())
+    assert sim.PlanText.read(str(path)) == sim.PlanText.read(path)
+
+
 def test_network_coding_masks_losses() -> None:
     link = sim.Link(2_000_000, 20, 50, erasure_ratio=0.05)
     coded = sim.Flow(0, 2, tcp=TCP, tcp_nc=sim.TcpNc(redundancy=1.3))
@@ -89,9 +105,20 @@ def test_what_progress_raises_ends_the_run() -> None:
     ("changes", "message"),
     [
         ({"duration_s": -1}, "duration_s"),
-        ({"replications": 0}, "replications"),
+        ({"duration_s": "long"}, "duration_s = 'long': expected a number"),
+        ({"replications": 0}, "replications = 0: expected 1 to 10000"),
+        ({"seed": -1}, "seed = -1: expected 0 to"),
+        ({"network": LINK}, r"network = Link\(.*: expected a Chain or a Dumbbell"),
         ({"network": sim.Chain(0, LINK)}, "network.links.count = 0: expected 1 to"),
+        ({"network": sim.Chain(2.5, LINK)}, r"Chain\.count = 2\.5: expected a whole number"),  # type: ignore[arg-type]
+        ({"network": sim.Chain(2, sim.Link(-1, 1, 1))}, r"Link\.rate_bps = -1: expected 0 or more"),
         ({"flows": [sim.Flow(0, 9, tcp=TCP)]}, r"flow\[0\]\.to"),
+        ({"flows": sim.Flow(0, 2)}, r"flows = Flow\(.*: expected a list of Flow"),
+        ({"flows": [TCP]}, r"flows\[0\] = Tcp\(.*: expected a Flow"),
+        (
+            {"flows": [sim.Flow(0, 2, tcp=sim.Tcp(variant="bbr"))]},  # type: ignore[arg-type]
+            r"Tcp\.variant = 'bbr': expected one of 'tahoe', 'reno'",
+        ),
         ({"sweeps": [sim.Sweep({"network.nothing": [1]})]}, "network.nothing|nothing"),
     ],
 )
@@ -100,9 +127,22 @@ def test_plans_that_cannot_be_are_refused(changes: dict[str, object], message: s
         sim.run(plan(**changes))
 
 
-def test_jobs_out_of_range_are_refused() -> None:
-    with pytest.raises(ValueError, match="jobs = 2000: expected 1 to 1024"):
-        sim.run(plan(), jobs=2000)
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"jobs": 2000}, "jobs = 2000: expected 1 to 1024"),
+        ({"jobs": 0}, "jobs = 0: expected 1 to 1024"),
+        ({"replications": -1}, "replications = -1: expected 1 to 10000"),
+    ],
+)
+def test_arguments_out_of_range_are_refused(arguments: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        sim.run(plan(), **arguments)  # type: ignore[arg-type]
+
+
+def test_what_is_no_plan_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"plan = 'plan\.toml': .*PlanText\.read reads a file"):
+        sim.run("plan.toml")  # type: ignore[arg-type]
 
 
 def test_intervals_cover_the_mean_as_often_as_they_say() -> None:
@@ -116,6 +156,11 @@ def test_one_replication_has_no_interval() -> None:
     estimate = sim.mean_ci(xr.DataArray([[3.0]], dims=("point", "replication")))
     assert float(estimate.sel(estimate="mean")[0]) == 3
     assert bool(np.isnan(estimate.sel(estimate="low")[0]))
+
+
+def test_an_interval_of_a_list_is_refused() -> None:
+    with pytest.raises(ValueError, match="values = list: expected an xarray DataArray"):
+        sim.mean_ci([1, 2])  # type: ignore[arg-type]
 
 
 def test_an_array_without_replications_is_refused() -> None:

@@ -1,34 +1,125 @@
-"""Arrays of bytes, and coding vectors."""
+"""Arrays of bytes, buffers, and coding vectors."""
 
-from typing import Literal
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, SupportsIndex, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corridor import _native
+from corridor._integer import WORD_MAX, integer
 
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+else:
+    # What has the buffer protocol; Python has a name for it from 3.12 on.
+    Buffer = bytes | bytearray | memoryview
+
+#: Symbols: an array of rows, one symbol as a flat buffer, or a list of such buffers.
+Rows: TypeAlias = NDArray[np.generic] | Buffer | Sequence[NDArray[np.generic] | Buffer]
+#: Whole numbers: an array, a list, or one.
+Numbers: TypeAlias = NDArray[np.integer] | Sequence[int] | int
 #: Number of elements of the field that coefficients are taken from.
 Field = Literal[2, 16, 256]
 Bytes = NDArray[np.uint8]
 
+#: Most symbols of a block, or of a window.
+SYMBOLS_MAX = 1024
+#: Most bytes of a symbol: its length fits 16 bits.
+SYMBOL_BYTES_MAX = 65_535
 
-def rows_of(name: str, array: Bytes, width: int | None = None) -> Bytes:
-    """Check an array of rows; nothing is converted, for that would be a copy."""
-    if not isinstance(array, np.ndarray) or array.dtype != np.uint8 or array.ndim != 2:
-        given = f"{getattr(array, 'dtype', type(array).__name__)}, {np.shape(array)}"
+
+def check_field(field: Field) -> Field:
+    """Check the order of a field."""
+    if field not in (2, 16, 256):
+        raise ValueError(f"field = {field!r}: expected 2, 16 or 256")
+    return field
+
+
+def check_sizes(
+    symbols_name: str, symbols: SupportsIndex, symbol_bytes: SupportsIndex
+) -> tuple[int, int]:
+    """Check how many symbols a coder is for, and how many bytes each has."""
+    return (
+        integer(symbols_name, symbols, 1, SYMBOLS_MAX),
+        integer("symbol_bytes", symbol_bytes, 1, SYMBOL_BYTES_MAX),
+    )
+
+
+def rows_of(name: str, given: Rows, width: int | None = None, *, padded: bool = True) -> Bytes:
+    """Return symbols as an array of rows.
+
+    Arrays of two dimensions are used in place, never converted, for that would be a copy. Of other
+    buffers each is a symbol; those that are shorter than the rest are padded with zeros.
+    """
+    if isinstance(given, np.ndarray) and given.ndim != 1:
+        return _checked(name, given, width)
+    view = buffer_of(given)
+    if view is not None and view.ndim == 2:
+        return _checked(name, np.asarray(view), width)
+    if view is None and isinstance(given, Sequence) and not isinstance(given, str):
+        symbols = [_flat(f"{name}[{place}]", each) for place, each in enumerate(given)]
+        one = ""
+    else:
+        symbols, one = [_flat(name, given)], name
+    wide = max(map(len, symbols), default=width or 0) if width is None else width
+    for place, symbol in enumerate(symbols):
+        fits = 0 < len(symbol) <= wide if padded else len(symbol) == wide
+        if not fits:
+            expected = f"1 to {wide or SYMBOL_BYTES_MAX}" if padded else f"{wide}"
+            which = one or f"{name}[{place}]"
+            raise ValueError(f"{which} = {len(symbol)} bytes: expected {expected}")
+    if len(symbols) == 1 and len(symbols[0]) == wide:
+        return symbols[0].reshape(1, wide)
+    rows = np.zeros((len(symbols), wide), dtype=np.uint8)
+    for row, symbol in zip(rows, symbols, strict=True):
+        row[: len(symbol)] = symbol
+    return rows
+
+
+def _checked(name: str, array: NDArray[np.generic], width: int | None) -> Bytes:
+    """Check an array of rows."""
+    if array.dtype != np.uint8 or array.ndim != 2:
+        given = f"{array.dtype}, {array.shape}"
         raise ValueError(f"{name} = array of {given}: expected uint8, two dimensions")
     if not array.flags.c_contiguous:
-        raise ValueError(f"{name} = an array with gaps: expected a C-contiguous one")
+        raise ValueError(
+            f"{name} = an array with gaps: expected a C-contiguous one (numpy.ascontiguousarray)"
+        )
     if width is not None and array.shape[1] != width:
         raise ValueError(f"{name} = rows of {array.shape[1]} bytes: expected {width}")
-    return array
+    return cast(Bytes, array)
+
+
+def buffer_of(given: object) -> memoryview | None:
+    """Return what the buffer protocol makes of an object, if it has it."""
+    try:
+        return memoryview(cast(Buffer, given))
+    except TypeError:
+        return None
+
+
+def _flat(name: str, given: object) -> Bytes:
+    """Return a flat buffer of bytes as an array."""
+    view = buffer_of(given)
+    if view is None:
+        expected = "bytes, an array of uint8, or a list of such"
+        raise ValueError(f"{name} = {type(given).__name__}: expected {expected}")
+    if view.ndim != 1 or view.itemsize != 1 or not view.c_contiguous:
+        what = f"buffer of format {view.format!r}, {view.ndim} dimensions"
+        raise ValueError(f"{name} = {what}: expected bytes, or an array of uint8 without gaps")
+    return np.asarray(view.cast("B"))
 
 
 def new_or_given(name: str, out: Bytes | None, shape: tuple[int, int]) -> Bytes:
     """Return the array to write to: that of the caller, checked, or else a new one."""
     if out is None:
         return np.empty(shape, dtype=np.uint8)
-    if rows_of(name, out).shape != shape:
+    if not isinstance(out, np.ndarray):
+        raise ValueError(f"{name} = {type(out).__name__}: expected an array of uint8")
+    if _checked(name, out, None).shape != shape:
         raise ValueError(f"{name} = array of shape {out.shape}: expected {shape}")
     if not out.flags.writeable:
         raise ValueError(f"{name} = a read-only array: expected one that can be written")
@@ -55,7 +146,7 @@ def vector_bytes(count: int, field: Field = 256) -> int:
     >>> [vector_bytes(150, field) for field in (2, 16, 256)]
     [19, 75, 150]
     """
-    return _native.vector_bytes(field, count)
+    return _native.vector_bytes(check_field(field), integer("count", count, 0))
 
 
 def draw_vectors(count: int, rows: int, seed: int, field: Field = 256) -> Bytes:
@@ -82,10 +173,15 @@ def draw_vectors(count: int, rows: int, seed: int, field: Field = 256) -> Bytes:
     >>> draw_vectors(9, 4, seed=3, field=2).shape
     (4, 2)
     """
-    return _native.draw_vectors(field, count, rows, seed)
+    return _native.draw_vectors(
+        check_field(field),
+        integer("count", count, 1, SYMBOLS_MAX),
+        integer("rows", rows, 0),
+        integer("seed", seed, 0, WORD_MAX),
+    )
 
 
-def expand_seeds(count: int, seeds: NDArray[np.integer], field: Field = 256) -> Bytes:
+def expand_seeds(count: int, seeds: Numbers, field: Field = 256) -> Bytes:
     """Return the coding vectors that seeds stand for, as they are sent in place of vectors.
 
     Parameters
@@ -105,14 +201,16 @@ def expand_seeds(count: int, seeds: NDArray[np.integer], field: Field = 256) -> 
 
     Examples
     --------
-    >>> expand_seeds(3, np.arange(2)).shape
+    >>> expand_seeds(3, [0, 1]).shape
     (2, 3)
     """
-    return _native.expand_seeds(field, count, whole("seeds", seeds, 32).astype(np.uint32))
+    count = integer("count", count, 1, SYMBOLS_MAX)
+    small = whole("seeds", seeds, 32).astype(np.uint32)
+    return _native.expand_seeds(check_field(field), count, small)
 
 
 def expand_repair_keys(
-    count: int, keys: NDArray[np.integer], density: int = 15, field: Literal[2, 256] = 256
+    count: int, keys: Numbers, density: int = 15, field: Literal[2, 256] = 256
 ) -> Bytes:
     """Return the coding vectors of repair keys, as RFC 8681 (section 3.6) makes them.
 
@@ -134,21 +232,26 @@ def expand_repair_keys(
 
     Examples
     --------
-    >>> expand_repair_keys(5, np.array([1])).tolist()
+    >>> expand_repair_keys(5, 1).tolist()
     [[37, 225, 177, 176, 21]]
     """
-    small = whole("keys", keys, 16).astype(np.uint16)
-    if not 0 <= density <= 15:
-        raise ValueError(f"density = {density}: expected 0 to 15")
-    return _native.expand_repair_keys(field, count, small, density)
+    if field not in (2, 256):
+        raise ValueError(f"field = {field!r}: expected 2 or 256, which RFC 8681 has")
+    return _native.expand_repair_keys(
+        field,
+        integer("count", count, 1, SYMBOLS_MAX),
+        whole("keys", keys, 16).astype(np.uint16),
+        integer("density", density, 0, 15),
+    )
 
 
-def whole(name: str, numbers: NDArray[np.integer], bits: int) -> NDArray[np.integer]:
-    """Check a list of whole numbers from 0 that fit so many bits."""
-    array = np.asarray(numbers)
+def whole(name: str, numbers: Numbers, bits: int) -> NDArray[np.integer]:
+    """Return a list of whole numbers from 0 that fit so many bits; one number is a list of one."""
+    array = np.atleast_1d(np.asarray(numbers))
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         given = f"{array.dtype}, {array.shape}"
         raise ValueError(f"{name} = array of {given}: expected whole numbers, one dimension")
     if array.size and (int(array.min()) < 0 or int(array.max()) >> bits):
-        raise ValueError(f"{name} = {numbers}: expected numbers from 0 to 2^{bits} - 1")
+        wrong = next(int(each) for each in array if each < 0 or int(each) >> bits)
+        raise ValueError(f"{name} = {wrong}: expected numbers from 0 to 2^{bits} - 1")
     return array

@@ -1,31 +1,79 @@
 """The coder of a block."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corridor import _native
-from corridor.codec._arrays import Bytes, Field, draw_vectors, new_or_given, rows_of, vector_bytes
+from corridor._integer import WORD_MAX, integer
+from corridor.codec._arrays import (
+    SYMBOL_BYTES_MAX,
+    Bytes,
+    Field,
+    Numbers,
+    Rows,
+    buffer_of,
+    check_field,
+    check_sizes,
+    draw_vectors,
+    new_or_given,
+    rows_of,
+    vector_bytes,
+    whole,
+)
+from corridor.codec._coded import CodedRows, code_text
 
 
-@dataclass(frozen=True)
-class Coded:
-    """Coded symbols: a row of each array for each of them."""
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class Coded(CodedRows):
+    """Coded symbols: a row of each array for each of them.
 
-    #: Coding vectors.
-    vectors: Bytes
-    #: Payloads.
-    payloads: Bytes
+    Parameters
+    ----------
+    vectors
+        Coding vectors: an array of rows, or a list of ``bytes`` of one length.
+    payloads
+        As many payloads: an array of rows, or a list of ``bytes``.
+    count
+        Source symbols that the vectors cover, from the first one on.
+
+    Raises
+    ------
+    ValueError
+        For arrays of another type, or of different numbers of rows.
+
+    Examples
+    --------
+    What is sent of each is its vector and its payload; of these the receiver makes them again:
+
+    >>> coded = Encoder([b"to be", b"or not", b"to be!"]).encode(4, seed=1)
+    >>> frames = list(coded.pairs())
+    >>> [(len(vector), len(payload)) for vector, payload in frames]
+    [(3, 6), (3, 6), (3, 6), (3, 6)]
+    >>> vectors, payloads = zip(*frames)
+    >>> Coded(vectors, payloads, 3) == coded
+    True
+    """
+
     #: Source symbols that the vectors cover, from the first one on.
     count: int
 
-    def __len__(self) -> int:
-        return len(self.payloads)
+    def __init__(self, vectors: Rows, payloads: Rows, count: int) -> None:
+        super().__init__(vectors, payloads)
+        object.__setattr__(self, "count", integer("count", count, 0))
 
-    def __getitem__(self, rows: "slice | NDArray[np.intp] | NDArray[np.bool_]") -> "Coded":
-        """Return some of them: by a slice (a view), or by numbers or flags (a copy)."""
-        return Coded(self.vectors[rows], self.payloads[rows], self.count)
+    def __eq__(self, other: object) -> bool:
+        """Whether vectors, payloads and count are equal."""
+        return isinstance(other, Coded) and self.count == other.count and super().__eq__(other)
+
+    __hash__ = None
+
+    def __repr__(self) -> str:
+        return f"<{self._text()} over {self.count} source symbols>"
 
 
 class Encoder:
@@ -34,21 +82,61 @@ class Encoder:
     Parameters
     ----------
     block
-        Array of ``uint8``, a row for each source symbol: 1 to 1024 rows of 1 to 65535 bytes.
+        1 to 1024 source symbols of 1 to 65535 bytes: an array of ``uint8`` with a row for each; a
+        list of ``bytes``, which are padded with zeros to the longest; or, with ``symbol_bytes``,
+        one buffer that is cut into symbols, the last of which is padded with zeros.
     field
         2, 16 or 256.
+    symbol_bytes
+        Bytes of a symbol; without, as long as the longest one.
 
     Raises
     ------
     ValueError
         For an argument out of its range.
+
+    Examples
+    --------
+    >>> encoder = Encoder(b"to be or not to be", symbol_bytes=5)
+    >>> encoder
+    <Encoder: 4 symbols of 5 bytes over GF(2^8)>
+    >>> decoder = Decoder(4, 5)
+    >>> decoder.add(encoder.encode(4, seed=1)).tolist()
+    [True, True, True, True]
+    >>> decoder.to_bytes(18)
+    b'to be or not to be'
     """
 
-    def __init__(self, block: Bytes, field: Field = 256) -> None:
-        self.block_size, self.symbol_bytes = rows_of("block", block).shape
-        self.field: Field = field
+    def __init__(self, block: Rows, field: Field = 256, symbol_bytes: int | None = None) -> None:
+        rows = _block_of(block, symbol_bytes)
+        self.block_size, self.symbol_bytes = check_sizes("rows of block", *rows.shape)
+        self.field: Field = check_field(field)
         self._inner = _native.BlockEncoder(field, self.block_size, self.symbol_bytes)
-        self._inner.push(block)
+        self._inner.push(rows)
+
+    def __repr__(self) -> str:
+        return f"<Encoder: {code_text(self.block_size, self.symbol_bytes, self.field)}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"block": self.symbols(), "field": self.field}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        Encoder.__init__(self, state["block"], state["field"])
+
+    def symbol(self, index: int) -> bytes:
+        """Return a source symbol, 0 to ``block_size`` - 1.
+
+        Raises
+        ------
+        ValueError
+            For an index out of its range.
+        """
+        symbol = self._inner.symbol(integer("index", index, 0, self.block_size - 1))
+        return (symbol or b"").ljust(self.symbol_bytes, b"\0")
+
+    def symbols(self) -> Bytes:
+        """Return the block: an array with a row for each source symbol."""
+        return rows_of("block", [self.symbol(index) for index in range(self.block_size)])
 
     def encode(self, rows: int, seed: int, out: Bytes | None = None) -> Coded:
         """Make coded symbols with coding vectors drawn from a seed.
@@ -69,13 +157,13 @@ class Encoder:
         """
         return self.combine(draw_vectors(self.block_size, rows, seed, self.field), out)
 
-    def combine(self, vectors: Bytes, out: Bytes | None = None) -> Coded:
+    def combine(self, vectors: Rows, out: Bytes | None = None) -> Coded:
         """Make the coded symbols of these coding vectors over the whole block.
 
         Parameters
         ----------
         vectors
-            Coding vectors, rows of `vector_bytes`.
+            Coding vectors, rows of `vector_bytes`: an array, or a list of ``bytes``.
         out
             Where payloads are written, if not to a new array: as many rows of ``symbol_bytes``.
 
@@ -87,10 +175,11 @@ class Encoder:
         Examples
         --------
         >>> encoder = Encoder(np.array([[1, 2], [4, 8]], dtype=np.uint8))
-        >>> encoder.combine(np.array([[1, 1]], dtype=np.uint8)).payloads.tolist()
+        >>> encoder.combine(bytes([1, 1])).payloads.tolist()
         [[5, 10]]
         """
-        rows_of("vectors", vectors, vector_bytes(self.block_size, self.field))
+        width = vector_bytes(self.block_size, self.field)
+        vectors = rows_of("vectors", vectors, width, padded=False)
         payloads = new_or_given("out", out, (len(vectors), self.symbol_bytes))
         self._inner.encode(vectors, self.block_size, payloads)
         return Coded(vectors, payloads, self.block_size)
@@ -121,16 +210,31 @@ class Recoder:
     >>> recoder = Recoder(3, 4, seed=5)
     >>> recoder.add(Encoder(block).encode(2, seed=1)).tolist()
     [True, True]
-    >>> Decoder(3, 4).add(recoder.recode(4)).sum()
-    np.int64(2)
+    >>> recoder
+    <Recoder: 3 symbols of 4 bytes over GF(2^8), rank 2>
+    >>> int(Decoder(3, 4).add(recoder.recode(4)).sum())
+    2
     """
 
     def __init__(
         self, block_size: int, symbol_bytes: int, field: Field = 256, seed: int = 0
     ) -> None:
-        self.block_size, self.symbol_bytes = block_size, symbol_bytes
-        self.field: Field = field
-        self._inner = _native.Recoder(field, block_size, symbol_bytes, seed)
+        self.block_size, self.symbol_bytes = check_sizes("block_size", block_size, symbol_bytes)
+        self.field: Field = check_field(field)
+        seed = integer("seed", seed, 0, WORD_MAX)
+        self._inner = _native.Recoder(field, self.block_size, self.symbol_bytes, seed)
+
+    def __repr__(self) -> str:
+        code = code_text(self.block_size, self.symbol_bytes, self.field)
+        return f"<Recoder: {code}, rank {self.rank}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return _held(self) | {"keystream": self._inner.keystream()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        Recoder.__init__(self, state["block_size"], state["symbol_bytes"], state["field"])
+        self._inner.seek_keystream(*state["keystream"])
+        _hold(self, state)
 
     @property
     def rank(self) -> int:
@@ -145,10 +249,22 @@ class Recoder:
         ValueError
             For arrays of another shape.
         """
-        innovative = np.zeros(len(coded), dtype=np.bool_)
-        vectors, payloads = _coded(coded)
-        self._inner.add_coded(vectors, coded.count, payloads, innovative)
-        return innovative
+        return _add(self, coded)
+
+    def reseed(self, seed: int) -> None:
+        """Draw other combinations from now on than a copy of this one would.
+
+        Parameters
+        ----------
+        seed
+            0 to 2^64 - 1.
+
+        Raises
+        ------
+        ValueError
+            For a seed out of its range.
+        """
+        self._inner.reseed(integer("seed", seed, 0, WORD_MAX))
 
     def recode(self, rows: int, out: Bytes | None = None) -> Coded:
         """Make random combinations of all that is held.
@@ -165,6 +281,9 @@ class Recoder:
         ValueError
             When nothing is held, or for an ``out`` of another shape.
         """
+        rows = integer("rows", rows, 0)
+        if self.rank == 0:
+            raise ValueError("rank = 0: expected 1 or more, symbols to combine")
         count = self._inner.known_count
         vectors = np.empty((rows, vector_bytes(count, self.field)), dtype=np.uint8)
         payloads = new_or_given("out", out, (rows, self.symbol_bytes))
@@ -188,12 +307,37 @@ class Decoder:
     ------
     ValueError
         For an argument out of its range.
+
+    Examples
+    --------
+    >>> decoder = Decoder(3, 6)
+    >>> decoder.add_source([0, 2], [b"to be", b"to be!"]).tolist()
+    [True, True]
+    >>> decoder
+    <Decoder: 3 symbols of 6 bytes over GF(2^8), rank 2, 2 decoded>
+    >>> decoder.symbol(2), decoder.symbol(1)
+    (b'to be!', None)
+    >>> decoder.add(Encoder([b"to be", b"or not", b"to be!"]).encode(1, seed=1)).tolist()
+    [True]
+    >>> decoder.symbol(1)
+    b'or not'
     """
 
     def __init__(self, block_size: int, symbol_bytes: int, field: Field = 256) -> None:
-        self.block_size, self.symbol_bytes = block_size, symbol_bytes
-        self.field: Field = field
-        self._inner = _native.BlockDecoder(field, block_size, symbol_bytes)
+        self.block_size, self.symbol_bytes = check_sizes("block_size", block_size, symbol_bytes)
+        self.field: Field = check_field(field)
+        self._inner = _native.BlockDecoder(field, self.block_size, self.symbol_bytes)
+
+    def __repr__(self) -> str:
+        code = code_text(self.block_size, self.symbol_bytes, self.field)
+        return f"<Decoder: {code}, rank {self.rank}, {self._inner.decoded_count} decoded>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return _held(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        Decoder.__init__(self, state["block_size"], state["symbol_bytes"], state["field"])
+        _hold(self, state)
 
     @property
     def rank(self) -> int:
@@ -213,20 +357,18 @@ class Decoder:
         ValueError
             For arrays of another shape.
         """
-        innovative = np.zeros(len(coded), dtype=np.bool_)
-        vectors, payloads = _coded(coded)
-        self._inner.add_coded(vectors, coded.count, payloads, innovative)
-        return innovative
+        return _add(self, coded)
 
-    def add_source(self, indices: NDArray[np.integer], symbols: Bytes) -> NDArray[np.bool_]:
+    def add_source(self, indices: Numbers, symbols: Rows) -> NDArray[np.bool_]:
         """Take in source symbols as they are, and tell for each whether it was innovative.
 
         Parameters
         ----------
         indices
-            Their places in the block, each from 0 to ``block_size`` - 1.
+            Their places in the block, each from 0 to ``block_size`` - 1; or the place of one.
         symbols
-            As many rows of ``symbol_bytes``.
+            As many: an array with rows of ``symbol_bytes``, or a list of ``bytes``; or one as
+            ``bytes``. Those that are shorter are padded with zeros.
 
         Raises
         ------
@@ -236,25 +378,60 @@ class Decoder:
         Examples
         --------
         >>> decoder = Decoder(2, 3)
-        >>> decoder.add_source(np.array([1]), np.full((1, 3), 7, dtype=np.uint8)).tolist()
+        >>> decoder.add_source(1, b"one").tolist()
         [True]
         >>> decoder.decoded().tolist()
         [False, True]
         """
-        places = np.asarray(indices)
-        if places.ndim != 1 or (places.size and int(places.min()) < 0):
-            raise ValueError(f"indices = {indices}: expected a list of places from 0")
-        innovative = np.zeros(len(symbols), dtype=np.bool_)
-        rows_of("symbols", symbols, self.symbol_bytes)
-        self._inner.add_source(places.astype(np.uint64), symbols, innovative)
+        places = whole("indices", indices, 64)
+        for place in places[places >= self.block_size]:
+            integer("indices", int(place), 0, self.block_size - 1)
+        rows = rows_of("symbols", symbols, self.symbol_bytes)
+        innovative = np.zeros(len(rows), dtype=np.bool_)
+        self._inner.add_source(places.astype(np.uint64), rows, innovative)
         return innovative
 
     def decoded(self) -> NDArray[np.bool_]:
         """Tell for each source symbol whether it is decoded."""
         return self._symbols(None)[1]
 
+    def symbol(self, index: int) -> bytes | None:
+        """Return a source symbol, if it is decoded.
+
+        Parameters
+        ----------
+        index
+            Its place in the block, 0 to ``block_size`` - 1.
+
+        Raises
+        ------
+        ValueError
+            For an index out of its range.
+        """
+        symbol = self._inner.symbol(integer("index", index, 0, self.block_size - 1))
+        return None if symbol is None else symbol.ljust(self.symbol_bytes, b"\0")
+
+    def to_bytes(self, length: int | None = None) -> bytes:
+        """Return the whole block in one piece.
+
+        Parameters
+        ----------
+        length
+            How many bytes of it, from the first on; without, all, zeros at the end included.
+
+        Raises
+        ------
+        ValueError
+            When it is not complete, or for a length beyond it.
+        """
+        if not self.is_complete:
+            raise ValueError(f"rank = {self.rank}: expected {self.block_size}, a complete block")
+        most = self.block_size * self.symbol_bytes
+        length = most if length is None else integer("length", length, 0, most)
+        return self.symbols().tobytes()[:length]
+
     def symbols(self, out: Bytes | None = None) -> Bytes:
-        """Return the block; symbols that are not decoded yet are zeros.
+        """Return the block as an array; symbols that are not decoded yet are zeros.
 
         Parameters
         ----------
@@ -276,5 +453,49 @@ class Decoder:
         return block, decoded
 
 
-def _coded(coded: Coded) -> tuple[Bytes, Bytes]:
-    return rows_of("vectors", coded.vectors), rows_of("payloads", coded.payloads)
+def _block_of(block: Rows, symbol_bytes: int | None) -> Bytes:
+    """Return the source symbols of a block: rows as they are given, or a buffer that is cut."""
+    view = buffer_of(block)
+    if view is None or view.ndim != 1:
+        return rows_of("block", block, symbol_bytes)
+    whole_block = rows_of("block", block)[0]
+    if symbol_bytes is None:
+        given = f"{whole_block.size} bytes"
+        raise ValueError(f"block = {given}: expected `symbol_bytes` to cut them by, or rows")
+    width = integer("symbol_bytes", symbol_bytes, 1, SYMBOL_BYTES_MAX)
+    padded = np.zeros(-(-whole_block.size // width) * width, dtype=np.uint8)
+    padded[: whole_block.size] = whole_block
+    return padded.reshape(-1, width)
+
+
+def _add(coder: Recoder | Decoder, coded: Coded) -> NDArray[np.bool_]:
+    """Give coded symbols to a coder."""
+    integer("count", coded.count, 1, coder.block_size)
+    width = vector_bytes(coded.count, coder.field)
+    rows_of("vectors", coded.vectors, width)
+    integer("bytes of payloads", coded.payloads.shape[1], 1, coder.symbol_bytes)
+    innovative = np.zeros(len(coded), dtype=np.bool_)
+    coder._inner.add_coded(coded.vectors, coded.count, coded.payloads, innovative)
+    return innovative
+
+
+def _held(coder: Recoder | Decoder) -> dict[str, Any]:
+    """Return what a coder is, and holds."""
+    vectors, payloads = coder._inner.held()
+    return {
+        "block_size": coder.block_size,
+        "symbol_bytes": coder.symbol_bytes,
+        "field": coder.field,
+        "count": coder._inner.known_count,
+        "vectors": vectors,
+        "payloads": payloads,
+    }
+
+
+def _hold(coder: Recoder | Decoder, state: dict[str, Any]) -> None:
+    """Give a new coder what another held."""
+    if state["count"]:
+        # A symbol of zeros is dependent: all it says is how many source symbols are known of.
+        nothing = np.zeros((1, vector_bytes(state["count"], coder.field)), dtype=np.uint8)
+        _add(coder, Coded(nothing, b"\0", state["count"]))
+        _add(coder, Coded(state["vectors"], state["payloads"], state["count"]))

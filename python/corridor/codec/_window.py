@@ -1,21 +1,31 @@
 """The coder of a sliding window."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corridor import _native
+from corridor._integer import WORD_MAX, integer
 from corridor.codec._arrays import (
+    SYMBOLS_MAX,
     Bytes,
     Field,
+    Numbers,
+    Rows,
+    check_field,
+    check_sizes,
     draw_vectors,
     new_or_given,
     rows_of,
     vector_bytes,
     whole,
 )
+from corridor.codec._coded import CodedRows, code_text
 
 
 class WindowOutcome(IntEnum):
@@ -31,29 +41,54 @@ class WindowOutcome(IntEnum):
     AHEAD = 3
 
 
-@dataclass(frozen=True)
-class WindowCoded:
-    """Coded symbols over one run of source symbols: a row of each array for each of them."""
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class WindowCoded(CodedRows):
+    """Coded symbols over one run of source symbols: a row of each array for each of them.
 
-    #: Coding vectors; coefficient i belongs to id ``first + i``.
-    vectors: Bytes
-    #: Payloads.
-    payloads: Bytes
+    Parameters
+    ----------
+    vectors
+        Coding vectors: an array of rows, or a list of ``bytes`` of one length; coefficient i
+        belongs to id ``first + i``.
+    payloads
+        As many payloads: an array of rows, or a list of ``bytes``.
+    first
+        Id of the first source symbol that the vectors cover, 0 to 2^64 - 1.
+    count
+        Source symbols that the vectors cover.
+
+    Raises
+    ------
+    ValueError
+        For arrays of another type, or of different numbers of rows.
+    """
+
     #: Id of the first source symbol that the vectors cover.
     first: int
     #: Source symbols that the vectors cover.
     count: int
 
-    def __len__(self) -> int:
-        return len(self.payloads)
+    def __init__(self, vectors: Rows, payloads: Rows, first: int, count: int) -> None:
+        super().__init__(vectors, payloads)
+        object.__setattr__(self, "first", integer("first", first, 0, WORD_MAX))
+        object.__setattr__(self, "count", integer("count", count, 0))
 
-    def __getitem__(self, rows: "slice | NDArray[np.intp] | NDArray[np.bool_]") -> "WindowCoded":
-        """Return some of them: by a slice (a view), or by numbers or flags (a copy)."""
-        return WindowCoded(self.vectors[rows], self.payloads[rows], self.first, self.count)
+    def __eq__(self, other: object) -> bool:
+        """Whether vectors, payloads and run are equal."""
+        return (
+            isinstance(other, WindowCoded)
+            and (self.first, self.count) == (other.first, other.count)
+            and super().__eq__(other)
+        )
+
+    __hash__ = None
+
+    def __repr__(self) -> str:
+        return f"<{self._text()} over source symbols {self.first}..{self.first + self.count}>"
 
 
 class WindowEncoder:
-    """The source symbols of a stream that are not let go of, and combinations of them.
+    """The source symbols of a stream that are in the window, and combinations of them.
 
     Parameters
     ----------
@@ -76,21 +111,37 @@ class WindowEncoder:
     >>> encoder = WindowEncoder(4, 2, first=10)
     >>> encoder.push(np.array([[1, 2], [4, 8]], dtype=np.uint8))
     10
-    >>> encoder.combine(np.array([[1, 1]], dtype=np.uint8)).payloads.tolist()
+    >>> encoder.push(b"ab")
+    12
+    >>> encoder
+    <WindowEncoder: 4 symbols of 2 bytes over GF(2^8), window 10..13>
+    >>> encoder.combine(bytes([1, 1]), count=2).payloads.tolist()
     [[5, 10]]
     >>> encoder.advance_to(11)
     >>> encoder.base, encoder.end
-    (11, 12)
+    (11, 13)
     """
 
     def __init__(
         self, window_size: int, symbol_bytes: int, field: Field = 256, first: int = 0
     ) -> None:
-        self.window_size, self.symbol_bytes = window_size, symbol_bytes
-        self.field: Field = field
-        self._inner = _native.WindowEncoder(
-            field, window_size, symbol_bytes, _number("first", first)
-        )
+        self.window_size, self.symbol_bytes = check_sizes("window_size", window_size, symbol_bytes)
+        self.field: Field = check_field(field)
+        first = integer("first", first, 0, WORD_MAX)
+        self._inner = _native.WindowEncoder(field, self.window_size, self.symbol_bytes, first)
+
+    def __repr__(self) -> str:
+        code = code_text(self.window_size, self.symbol_bytes, self.field)
+        return f"<WindowEncoder: {code}, window {self.base}..{self.end}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        symbols = [self._inner.symbol(symbol_id) or b"" for symbol_id in range(self.base, self.end)]
+        return _shape(self) | {"base": self.base, "symbols": symbols}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        sizes = state["window_size"], state["symbol_bytes"]
+        WindowEncoder.__init__(self, *sizes, state["field"], state["base"])
+        self.push(state["symbols"])
 
     @property
     def base(self) -> int:
@@ -102,18 +153,19 @@ class WindowEncoder:
         """Id that the next symbol gets."""
         return self._inner.end
 
-    def push(self, symbols: Bytes) -> int:
+    def push(self, symbols: Rows) -> int:
         """Append source symbols, and return the id of the first of them.
 
         Parameters
         ----------
         symbols
-            Rows of ``symbol_bytes``, no more than there is room for in the window.
+            No more than there is room for in the window: an array with rows of ``symbol_bytes``, or
+            a list of ``bytes``; or one as ``bytes``. Those that are shorter are padded with zeros.
 
         Raises
         ------
         ValueError
-            For an array of another shape, or when they do not fit: let go of others first.
+            For an array of another shape, or when they do not fit: see `advance_to`.
         """
         first = self.end
         self._inner.push(rows_of("symbols", symbols, self.symbol_bytes))
@@ -151,7 +203,7 @@ class WindowEncoder:
 
     def combine(
         self,
-        vectors: Bytes,
+        vectors: Rows,
         first: int | None = None,
         count: int | None = None,
         out: Bytes | None = None,
@@ -161,8 +213,8 @@ class WindowEncoder:
         Parameters
         ----------
         vectors
-            Coding vectors, rows of `vector_bytes` of ``count``; `expand_seeds` and
-            `expand_repair_keys` make them of what can be sent in their place.
+            Coding vectors, rows of `vector_bytes` of ``count``: an array, or a list of ``bytes``;
+            `expand_seeds` and `expand_repair_keys` make them of what can be sent in their place.
         first, count
             The run of symbols that they cover, in the window; without, from its first symbol on,
             to its last one.
@@ -175,21 +227,42 @@ class WindowEncoder:
             For an argument out of its range, or of another shape.
         """
         first, count = _run(self.base, self.end, first, count)
-        rows_of("vectors", vectors, vector_bytes(count, self.field))
+        vectors = rows_of("vectors", vectors, vector_bytes(count, self.field), padded=False)
         payloads = new_or_given("out", out, (len(vectors), self.symbol_bytes))
         self._inner.encode(first, count, vectors, payloads)
         return WindowCoded(vectors, payloads, first, count)
 
     def advance_to(self, to: int) -> None:
-        """Let go of all symbols with ids before ``to``; an id behind the window changes nothing."""
-        self._inner.advance_to(_number("to", to))
+        """Drop all symbols with ids before ``to``; an id behind the window changes nothing.
+
+        Raises
+        ------
+        ValueError
+            For an id that is not in 0 to 2^64 - 1.
+        """
+        self._inner.advance_to(integer("to", to, 0, WORD_MAX))
+
+    def symbol(self, symbol_id: int) -> bytes:
+        """Return a source symbol of the window, ``base`` to ``end`` - 1.
+
+        Raises
+        ------
+        ValueError
+            For an id that the window does not have.
+        """
+        symbol = self._inner.symbol(integer("symbol_id", symbol_id, 0, WORD_MAX))
+        if symbol is None:
+            raise ValueError(
+                f"symbol_id = {symbol_id}: expected one in {self.base}..{self.end}, the window"
+            )
+        return symbol.ljust(self.symbol_bytes, b"\0")
 
 
 class WindowDecoder:
     """A progressive decoder, and recoder, of a stream of source symbols.
 
-    The window is ``base`` to ``end``: from the first symbol that was not let go of to the last one
-    that anything received was about. A relay that does not read the symbols uses the same type, and
+    The window is ``base`` to ``end``: from where `advance_to` has moved it to the last symbol that
+    anything received was about. A relay that does not read the symbols uses the same type, and
     recodes.
 
     Parameters
@@ -213,14 +286,19 @@ class WindowDecoder:
     Examples
     --------
     >>> encoder = WindowEncoder(8, 2)
-    >>> _ = encoder.push(np.array([[1, 2], [4, 8], [6, 6]], dtype=np.uint8))
+    >>> encoder.push([b"to", b"be", b"or"])
+    0
     >>> relay, decoder = WindowDecoder(8, 2), WindowDecoder(8, 2)
     >>> relay.add(encoder.encode(3, seed=1)).tolist()
     [1, 1, 1]
     >>> decoder.add(relay.recode(4)).tolist()
     [1, 1, 1, 0]
-    >>> decoder.poll().tolist(), decoder.advance_to(3)
-    ([0, 1, 2], 0)
+    >>> decoder.poll().tolist(), decoder.symbol(1)
+    ([0, 1, 2], b'be')
+    >>> decoder.advance_to(3)
+    0
+    >>> decoder
+    <WindowDecoder: 8 symbols of 2 bytes over GF(2^8), window 3..3, rank 0, deficit 0>
     """
 
     def __init__(
@@ -231,11 +309,51 @@ class WindowDecoder:
         first: int = 0,
         seed: int = 0,
     ) -> None:
-        self.window_size, self.symbol_bytes = window_size, symbol_bytes
-        self.field: Field = field
+        self.window_size, self.symbol_bytes = check_sizes("window_size", window_size, symbol_bytes)
+        self.field: Field = check_field(field)
         self._inner = _native.WindowDecoder(
-            field, window_size, symbol_bytes, _number("first", first), _number("seed", seed)
+            field,
+            self.window_size,
+            self.symbol_bytes,
+            integer("first", first, 0, WORD_MAX),
+            integer("seed", seed, 0, WORD_MAX),
         )
+
+    def __repr__(self) -> str:
+        code = code_text(self.window_size, self.symbol_bytes, self.field)
+        held = f"rank {self.rank}, deficit {self.deficit}"
+        return f"<WindowDecoder: {code}, window {self.base}..{self.end}, {held}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        ids = np.flatnonzero(self.decoded()).astype(np.uint64) + np.uint64(self.base)
+        vectors, payloads = self._inner.held()
+        return _shape(self) | {
+            "base": self.base,
+            "end": self.end,
+            "ids": ids,
+            "symbols": [self._inner.symbol(int(symbol_id)) or b"" for symbol_id in ids],
+            "unpolled": self._inner.unpolled(),
+            "vectors": vectors,
+            "payloads": payloads,
+            "keystream": self._inner.keystream(),
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        sizes, base = (state["window_size"], state["symbol_bytes"]), state["base"]
+        WindowDecoder.__init__(self, *sizes, state["field"], base)
+        self._inner.seek_keystream(*state["keystream"])
+        count = state["end"] - base
+        if count == 0:
+            return
+        # A symbol of zeros is dependent: all it says is where the window ends.
+        nothing = np.zeros((1, vector_bytes(count, self.field)), dtype=np.uint8)
+        self.add(WindowCoded(nothing, b"\0", base, count))
+        symbols = dict(zip(state["ids"].tolist(), state["symbols"], strict=True))
+        unpolled = {symbol_id: symbols.pop(symbol_id) for symbol_id in state["unpolled"].tolist()}
+        self.add_source(list(symbols), list(symbols.values()))
+        self.poll()
+        self.add_source(list(unpolled), list(unpolled.values()))
+        self.add(WindowCoded(state["vectors"], state["payloads"], base, count))
 
     @property
     def base(self) -> int:
@@ -275,34 +393,48 @@ class WindowDecoder:
         ValueError
             For arrays of another shape, or a run that is empty or longer than the window.
         """
+        integer("count", coded.count, 1, self.window_size)
+        rows_of("vectors", coded.vectors, vector_bytes(coded.count, self.field))
+        integer("bytes of payloads", coded.payloads.shape[1], 1, self.symbol_bytes)
         outcomes = np.zeros(len(coded), dtype=np.uint8)
-        vectors, payloads = (
-            rows_of("vectors", coded.vectors),
-            rows_of("payloads", coded.payloads),
-        )
-        first = _number("first", coded.first)
-        self._inner.add_coded(first, coded.count, vectors, payloads, outcomes)
+        self._inner.add_coded(coded.first, coded.count, coded.vectors, coded.payloads, outcomes)
         return outcomes
 
-    def add_source(self, ids: NDArray[np.integer], symbols: Bytes) -> NDArray[np.uint8]:
+    def add_source(self, ids: Numbers, symbols: Rows) -> NDArray[np.uint8]:
         """Take in source symbols as they are, and tell what each was worth: a `WindowOutcome`.
 
         Parameters
         ----------
         ids
-            Their ids.
+            Their ids; or the id of one.
         symbols
-            As many rows of ``symbol_bytes``.
+            As many: an array with rows of ``symbol_bytes``, or a list of ``bytes``; or one as
+            ``bytes``. Those that are shorter are padded with zeros.
 
         Raises
         ------
         ValueError
             For an argument out of its range, or of another shape.
         """
-        outcomes = np.zeros(len(symbols), dtype=np.uint8)
-        rows_of("symbols", symbols, self.symbol_bytes)
-        self._inner.add_source(whole("ids", ids, 64).astype(np.uint64), symbols, outcomes)
+        rows = rows_of("symbols", symbols, self.symbol_bytes)
+        outcomes = np.zeros(len(rows), dtype=np.uint8)
+        self._inner.add_source(whole("ids", ids, 64).astype(np.uint64), rows, outcomes)
         return outcomes
+
+    def reseed(self, seed: int) -> None:
+        """Draw other combinations from now on than a copy of this one would.
+
+        Parameters
+        ----------
+        seed
+            0 to 2^64 - 1.
+
+        Raises
+        ------
+        ValueError
+            For a seed out of its range.
+        """
+        self._inner.reseed(integer("seed", seed, 0, WORD_MAX))
 
     def recode(
         self,
@@ -328,6 +460,7 @@ class WindowDecoder:
         ValueError
             When nothing of the kind is held, or for an argument out of its range.
         """
+        rows = integer("rows", rows, 0)
         first, count = _run(self.base, self.end, first, count)
         vectors = np.empty((rows, vector_bytes(count, self.field)), dtype=np.uint8)
         payloads = new_or_given("out", out, (rows, self.symbol_bytes))
@@ -344,6 +477,17 @@ class WindowDecoder:
         decoded = np.zeros(count, dtype=np.bool_)
         self._inner.decoded(first, decoded)
         return decoded
+
+    def symbol(self, symbol_id: int) -> bytes | None:
+        """Return a source symbol, if it is decoded and in the window.
+
+        Raises
+        ------
+        ValueError
+            For an id that is not in 0 to 2^64 - 1.
+        """
+        symbol = self._inner.symbol(integer("symbol_id", symbol_id, 0, WORD_MAX))
+        return None if symbol is None else symbol.ljust(self.symbol_bytes, b"\0")
 
     def symbols(
         self, first: int | None = None, count: int | None = None, out: Bytes | None = None
@@ -368,20 +512,26 @@ class WindowDecoder:
         return symbols
 
     def advance_to(self, to: int) -> int:
-        """Let go of all symbols with ids before ``to``; return how many were not decoded."""
-        return self._inner.advance_to(_number("to", to))
+        """Drop all symbols with ids before ``to``; return how many of them were not decoded.
+
+        Raises
+        ------
+        ValueError
+            For an id that is not in 0 to 2^64 - 1.
+        """
+        return self._inner.advance_to(integer("to", to, 0, WORD_MAX))
 
 
-def _number(name: str, number: int) -> int:
-    if not 0 <= number < 2**64:
-        raise ValueError(f"{name} = {number}: expected 0 to 2^64 - 1")
-    return int(number)
+def _shape(coder: WindowEncoder | WindowDecoder) -> dict[str, Any]:
+    """Return what a coder is."""
+    return {
+        "window_size": coder.window_size,
+        "symbol_bytes": coder.symbol_bytes,
+        "field": coder.field,
+    }
 
 
 def _run(base: int, end: int, first: int | None, count: int | None) -> tuple[int, int]:
     """Return a run, which by default begins or ends as the window does."""
-    first = base if first is None else _number("first", first)
-    count = max(end - first, 0) if count is None else count
-    if count < 0:
-        raise ValueError(f"count = {count}: expected 0 or more")
-    return first, count
+    first = base if first is None else integer("first", first, 0, WORD_MAX)
+    return first, max(end - first, 0) if count is None else integer("count", count, 0, SYMBOLS_MAX)

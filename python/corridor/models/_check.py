@@ -1,9 +1,39 @@
 """Arguments of the models: what is out of range is an error that says so."""
 
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def broadcasting(function: Callable[P, T]) -> Callable[P, T]:
+    """Name the arguments of a function whose shapes cannot be broadcast against each other."""
+
+    @wraps(function)
+    def named(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except ValueError as error:
+            if "broadcast" not in str(error):
+                raise
+        given = inspect.signature(function).bind(*args, **kwargs).arguments
+        shapes = {name: np.shape(value) for name, value in given.items()}
+        arrays = {name: shape for name, shape in shapes.items() if shape}
+        raise ValueError(
+            f"{', '.join(arrays)} = arrays of shapes {', '.join(map(str, arrays.values()))}: "
+            f"expected shapes that can be broadcast against each other"
+        )
+
+    return named
 
 
 def within(
@@ -66,10 +96,14 @@ def whole(
     name: str, value: int, low: int, high: int | None = None, what: str = "a whole number"
 ) -> int:
     """Return the argument, a whole number from a least one to a largest one, if there is one."""
-    if value != int(value) or value < low or (high is not None and value > high):
-        expected = f"{low} or more" if high is None else f"{what} in {low}..{high}"
+    expected = f"{low} or more" if high is None else f"{what} in {low}..{high}"
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} = {value!r}: expected {expected}") from None
+    if value != number or number < low or (high is not None and number > high):
         raise ValueError(f"{name} = {value}: expected {expected}")
-    return int(value)
+    return number
 
 
 def choice(name: str, value: str, *options: str) -> None:

@@ -5,11 +5,22 @@ Rates are in Mbit/s of 10^6 bits; sizes of files are in megabytes of 2^20 bytes 
 need) or, where asked for, of 10^6.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from corridor.models import tcp, tcp_nc
-from corridor.models._check import FloatArray, at_least, erasure, positive, rate, scalar, within
+from corridor.models._check import (
+    FloatArray,
+    at_least,
+    broadcasting,
+    erasure,
+    positive,
+    rate,
+    scalar,
+    within,
+)
 
 #: Bytes of a megabyte: with these, curves of Figs. 20 and 21 coincide that the text says do.
 MEGABYTE = 2**20
@@ -25,6 +36,7 @@ def _bandwidth(bandwidth_mbps: ArrayLike) -> FloatArray:
     return positive("bandwidth_mbps", bandwidth_mbps, "Mbit/s")
 
 
+@broadcasting
 def file_mean_mb(sizes_mb: ArrayLike, probabilities: ArrayLike) -> float:
     """Mean size of a file, mu_f (KIM, Section VII-A).
 
@@ -57,6 +69,7 @@ def file_mean_mb(sizes_mb: ArrayLike, probabilities: ArrayLike) -> float:
     return float(np.sum(sizes * shares))
 
 
+@broadcasting
 def transaction_s(
     file_mb: ArrayLike, throughput_mbps: ArrayLike, megabyte: int = MEGABYTE
 ) -> FloatArray:
@@ -94,6 +107,7 @@ def transaction_s(
     return scalar(duration)
 
 
+@broadcasting
 def active_probability(duration_s: ArrayLike, q: ArrayLike) -> FloatArray:
     """Probability that a user is active, P = min(1, Delta q) (KIM, Eq. 21).
 
@@ -121,6 +135,7 @@ def active_probability(duration_s: ArrayLike, q: ArrayLike) -> FloatArray:
     return scalar(np.where(chance == 0, 0.0, np.minimum(1.0, load)))
 
 
+@broadcasting
 def empty_start_bias(
     sizes_mb: ArrayLike,
     probabilities: ArrayLike,
@@ -202,6 +217,7 @@ def stations_per_user(bandwidth_mbps: ArrayLike) -> FloatArray:
     return scalar(np.maximum(bandwidth / BANDWIDTH_MAX_MBPS, 1 / USERS_MAX))
 
 
+@broadcasting
 def base_stations(
     bandwidth_mbps: ArrayLike,
     throughput_mbps: ArrayLike,
@@ -251,6 +267,7 @@ def base_stations(
     return scalar(count * active * stations_per_user(bandwidth))
 
 
+@broadcasting
 def power_kw(stations: ArrayLike, per_station_kw: ArrayLike = POWER_KW) -> FloatArray:
     """Power of so many base stations, fractions of which are whole ones (KIM, Section VII).
 
@@ -280,6 +297,7 @@ def power_kw(stations: ArrayLike, per_station_kw: ArrayLike = POWER_KW) -> Float
     return scalar(np.multiply.outer(count, each))
 
 
+@broadcasting
 def tcp_throughput_mbps(
     bandwidth_mbps: ArrayLike, p: ArrayLike, rtt_s: ArrayLike = 0.1, window_max: ArrayLike = 50
 ) -> FloatArray:
@@ -315,6 +333,7 @@ def tcp_throughput_mbps(
     return scalar(np.minimum(tcp.mbps(tcp.throughput(p, rtt_s, window_max)), limit))
 
 
+@broadcasting
 def tcp_nc_throughput_mbps(
     bandwidth_mbps: ArrayLike, p: ArrayLike, srtt_s: ArrayLike = 0.1, window_max: ArrayLike = 50
 ) -> FloatArray:

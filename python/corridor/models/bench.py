@@ -1,5 +1,7 @@
 """How long the models take: ``python -m corridor.models.bench``."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable
 

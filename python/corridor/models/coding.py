@@ -3,13 +3,15 @@
 The budgets are those that the daemon runs: they are computed by its own code.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from corridor import _native
-from corridor.models._check import FloatArray, at_least, scalar, within
+from corridor.models._check import FloatArray, at_least, broadcasting, scalar, within
 
 #: Larger erasure ratios are taken for this: what the daemon believes at most.
 ERASURE_RATIO_MAX = _native.ERASURE_RATIO_MAX
@@ -17,15 +19,23 @@ ERASURE_RATIO_MAX = _native.ERASURE_RATIO_MAX
 
 @dataclass(frozen=True)
 class PlayNCool:
-    """Budgets of a block, in symbols; see `playncool`."""
+    """Budgets of a block, in symbols; see `playncool`.
 
-    #: Encoder's transmissions before the helper starts, r.
+    Parameters
+    ----------
+    encoder_head_start
+        Encoder's transmissions before the helper starts, r.
+    helper_threshold
+        Symbols that the helper has overheard when it starts, r (1-e1).
+    helper_budget
+        Helper's transmissions, k.
+    encoder_budget
+        Encoder's transmissions, r + k.
+    """
+
     encoder_head_start: FloatArray
-    #: Symbols that the helper has overheard when it starts, r (1-e1).
     helper_threshold: FloatArray
-    #: Helper's transmissions, k.
     helper_budget: FloatArray
-    #: Encoder's transmissions, r + k.
     encoder_budget: FloatArray
 
 
@@ -39,6 +49,7 @@ def _points(
     return [np.ascontiguousarray(array).ravel() for array in even], even[0].shape
 
 
+@broadcasting
 def playncool(block_size: ArrayLike, e1: ArrayLike, e2: ArrayLike, e3: ArrayLike) -> PlayNCool:
     """Budgets of PlayNCool for a block (FRANC 2014, Section II-A), as the daemon computes them.
 
@@ -70,6 +81,7 @@ def playncool(block_size: ArrayLike, e1: ArrayLike, e2: ArrayLike, e3: ArrayLike
     return PlayNCool(*(scalar(column.reshape(shape)) for column in columns))
 
 
+@broadcasting
 def optimum(
     block_size: ArrayLike, e1: ArrayLike, e2: ArrayLike, e3: ArrayLike
 ) -> tuple[FloatArray, FloatArray]:

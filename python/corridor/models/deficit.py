@@ -1,5 +1,7 @@
 """How long a packet of TCP/NC waits for the one that makes up for it: docs/errata.md, K12."""
 
+from __future__ import annotations
+
 from fractions import Fraction
 from itertools import pairwise
 

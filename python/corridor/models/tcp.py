@@ -5,6 +5,8 @@ Time is counted in rounds of one round-trip time; a throughput is in packets per
 `mbps` makes megabits of it. All functions take arrays, which are broadcast against each other.
 """
 
+from __future__ import annotations
+
 from typing import Literal
 
 import numpy as np
@@ -12,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from corridor.models._check import (
     FloatArray,
+    broadcasting,
     choice,
     erasure,
     largest_window,
@@ -25,6 +28,8 @@ from corridor.models._check import (
 
 #: Largest erasure probability for which Eq. 9 has a real root: beyond, (1-p)/p is below 1/12.
 ERASURE_MAX = 12 / 13
+#: Erasure probability at which Eq. 11 is least, 0.9227: see `throughput_without_timeouts`.
+ERASURE_TURN = 1 / (1 + 1 / 12 + 1.5 * ((25.5**0.5 - 5) / 3) ** 2)
 #: Bits of a packet in KIM's Section VI.
 PACKET_BITS = 8000
 
@@ -40,6 +45,7 @@ def _odds(p: FloatArray) -> FloatArray:
     return odds
 
 
+@broadcasting
 def mbps(packets_per_s: ArrayLike, packet_bits: ArrayLike = PACKET_BITS) -> FloatArray:
     """Megabits (10^6 bits) per second of a throughput in packets per second.
 
@@ -81,7 +87,7 @@ def end_to_end_erasure(q: ArrayLike, links: int = 4) -> FloatArray:
 
     Examples
     --------
-    >>> end_to_end_erasure([0, .005, .015, .025, .05]).round(4)
+    >>> end_to_end_erasure([0, 0.005, 0.015, 0.025, 0.05]).round(4)
     array([0.    , 0.0199, 0.0587, 0.0963, 0.1855])
     """
     return scalar(1 - (1 - erasure("q", q)) ** whole("links", links, 1))
@@ -112,13 +118,19 @@ def packets_between_losses(p: ArrayLike) -> FloatArray:
     return scalar(_odds(erasure("p", p)))
 
 
-def rounds_between_losses(p: ArrayLike) -> FloatArray:
+def rounds_between_losses(p: ArrayLike, acked: int = 1) -> FloatArray:
     """Rounds from a halved window to the next loss, E[r] (KIM, Eq. 9).
+
+    It falls ever more steeply towards p = 12/13, which bends Eq. 11 upward in the end: see
+    `throughput_without_timeouts`.
 
     Parameters
     ----------
     p
         Erasure probability from end to end, in [0, 12/13]: beyond, Eq. 9 has no real root.
+    acked
+        Packets for each acknowledgement, beta of Section III, from 1: windows grow by 1/beta in a
+        round, so that Eqs. 5 to 10 hold with beta (1-p)/p and windows divided by beta.
 
     Returns
     -------
@@ -127,18 +139,19 @@ def rounds_between_losses(p: ArrayLike) -> FloatArray:
     Raises
     ------
     ValueError
-        For p out of its range.
+        For an argument out of its range.
 
     Examples
     --------
     >>> float(rounds_between_losses(0.0963).round(3))
     3.157
     """
-    odds = _odds(_erasure_of_tcp(p))
+    odds = _odds(_erasure_of_tcp(p)) * whole("acked", acked, 1)
     # At p = 12/13 itself rounding can leave less than nothing under the root.
     return scalar(2 / 3 + np.sqrt(np.maximum(2 / 3 * odds - 1 / 18, 0)))
 
 
+@broadcasting
 def time_between_losses(p: ArrayLike, rtt_s: ArrayLike) -> FloatArray:
     """Time between two triple-duplicate events, RTT (E[r] + 1) (KIM, Eq. 3).
 
@@ -193,13 +206,15 @@ def windows_at_losses(p: ArrayLike) -> tuple[FloatArray, FloatArray]:
     return rounds - 0.5, 2 * (rounds - 0.75)
 
 
-def window_mean(p: ArrayLike) -> FloatArray:
+def window_mean(p: ArrayLike, acked: int = 1) -> FloatArray:
     """Mean window between losses, E[W] = 3/2 E[r] - 1 (KIM, Eq. 10).
 
     Parameters
     ----------
     p
         Erasure probability from end to end, in [0, 12/13].
+    acked
+        Packets for each acknowledgement, as for `rounds_between_losses`.
 
     Returns
     -------
@@ -215,13 +230,19 @@ def window_mean(p: ArrayLike) -> FloatArray:
     >>> float(window_mean(0.0963).round(2))
     3.74
     """
-    return 1.5 * rounds_between_losses(p) - 1
+    return scalar((1.5 * rounds_between_losses(p, acked) - 1) / acked)
 
 
+@broadcasting
 def throughput_without_timeouts(
-    p: ArrayLike, rtt_s: ArrayLike, window_max: ArrayLike = np.inf
+    p: ArrayLike, rtt_s: ArrayLike, window_max: ArrayLike = np.inf, acked: int = 1
 ) -> FloatArray:
     """TCP's throughput if losses never led to time-outs (KIM, Eq. 11; Eq. 12 with a window).
+
+    More losses carry less up to `ERASURE_TURN` only. Beyond, where Eq. 9 has its root's last bit
+    left, the model turns upward: with s for that root, Eq. 11 is (3 s^2 / 2 + 1/12) / (s + 5/3)
+    packets in a round, which is least where 3 s^2 / 2 + 5 s = 1/12. Over a round trip of 0.8 s it
+    has 0.06219 packets per second there, and 0.0625 at p = 12/13.
 
     Parameters
     ----------
@@ -231,10 +252,13 @@ def throughput_without_timeouts(
         Round-trip time, s, above 0.
     window_max
         Largest window, packets, from 1; without limit by default.
+    acked
+        Packets for each acknowledgement, beta, as for `rounds_between_losses`.
 
     Returns
     -------
-    Packets per second. For small p about sqrt(3/(2p))/RTT; infinite at p = 0 without a window.
+    Packets per second. For small p about sqrt(3/(2 beta p))/RTT; infinite at p = 0 without a
+    window.
 
     Raises
     ------
@@ -249,7 +273,8 @@ def throughput_without_timeouts(
     rtt = round_trip("rtt_s", rtt_s)
     window = largest_window(window_max)
     p = _erasure_of_tcp(p)
-    return scalar(np.minimum(window / rtt, _ratio(_odds(p), rounds_between_losses(p) + 1) / rtt))
+    rounds = rounds_between_losses(p, acked)
+    return scalar(np.minimum(window / rtt, _ratio(_odds(p), rounds + 1) / rtt))
 
 
 def _ratio(odds: FloatArray, rounds: FloatArray) -> FloatArray:
@@ -259,6 +284,7 @@ def _ratio(odds: FloatArray, rounds: FloatArray) -> FloatArray:
     return np.where(np.isinf(odds), np.inf, ratio)
 
 
+@broadcasting
 def timeout_probability(window: ArrayLike, p: ArrayLike) -> FloatArray:
     """Probability that losses in a window lead to a time-out, P(TO|W) (KIM, Eq. 13).
 
@@ -294,6 +320,7 @@ def timeout_probability(window: ArrayLike, p: ArrayLike) -> FloatArray:
     return scalar(np.where(certain, 1.0, np.where(np.isinf(w), 0.0, few)))
 
 
+@broadcasting
 def timeout_duration(
     p: ArrayLike, timeout_rounds: ArrayLike, form: Literal["printed", "conditional"] = "printed"
 ) -> FloatArray:
@@ -337,6 +364,7 @@ def timeout_duration(
     return scalar(factor * x * first * series)
 
 
+@broadcasting
 def throughput(
     p: ArrayLike,
     rtt_s: ArrayLike,
@@ -344,6 +372,7 @@ def throughput(
     timeout_rounds: ArrayLike = 3.75,
     *,
     whole_windows: bool = True,
+    acked: int = 1,
 ) -> FloatArray:
     """TCP's throughput with time-outs and a largest window (KIM, Eq. 16).
 
@@ -359,6 +388,8 @@ def throughput(
         First time-out T_o, rounds, above 0.
     whole_windows
         Whether E[W] is rounded down before Eq. 13, which the published values need.
+    acked
+        Packets for each acknowledgement, beta, as for `rounds_between_losses`.
 
     Returns
     -------
@@ -373,15 +404,15 @@ def throughput(
     --------
     Table I of KIM, in Mbit/s:
 
-    >>> p = end_to_end_erasure([0, .005, .015, .025, .05])
+    >>> p = end_to_end_erasure([0, 0.005, 0.015, 0.025, 0.05])
     >>> mbps(throughput(p, 0.8)).round(4)
     array([0.5   , 0.0667, 0.0325, 0.022 , 0.0098])
     """
     rtt = round_trip("rtt_s", rtt_s)
     window = largest_window(window_max)
     p = _erasure_of_tcp(p)
-    rounds = rounds_between_losses(p)
-    mean = np.maximum(1.5 * rounds - 1, 0)
+    rounds = rounds_between_losses(p, acked)
+    mean = np.maximum(window_mean(p, acked), 0)
     timeouts = timeout_probability(np.floor(mean) if whole_windows else mean, p)
     timeouts = timeouts * timeout_duration(p, timeout_rounds)
     return scalar(np.minimum(window / rtt, _ratio(_odds(p), rounds + 1 + timeouts) / rtt))

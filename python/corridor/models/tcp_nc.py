@@ -4,6 +4,8 @@ KIM is M. Kim et al., "Modeling Network Coded TCP: Analysis of Throughput and En
 R is the redundancy factor: coded packets sent for each packet of TCP.
 """
 
+from __future__ import annotations
+
 from typing import Literal
 
 import numpy as np
@@ -14,6 +16,7 @@ from scipy.sparse import linalg
 from corridor.models._check import (
     FloatArray,
     at_least,
+    broadcasting,
     choice,
     erasure,
     positive,
@@ -43,6 +46,7 @@ def _windows(window_first: ArrayLike, window_max: ArrayLike) -> tuple[FloatArray
     return first, largest
 
 
+@broadcasting
 def window(
     round_number: ArrayLike,
     p: ArrayLike,
@@ -84,6 +88,7 @@ def window(
     return scalar(np.minimum(largest, first + rounds * delivery_ratio(p, redundancy)))
 
 
+@broadcasting
 def delivery_ratio(p: ArrayLike, redundancy: ArrayLike) -> FloatArray:
     """Share of TCP's packets that is acknowledged in a round, min(1, R (1-p)) (KIM, Section V-A).
 
@@ -107,6 +112,7 @@ def delivery_ratio(p: ArrayLike, redundancy: ArrayLike) -> FloatArray:
     return scalar(np.minimum(1.0, _redundancy(redundancy) * (1 - erasure("p", p))))
 
 
+@broadcasting
 def transmissions_to_window(window_size: ArrayLike, p: ArrayLike) -> FloatArray:
     """Packets that are sent until the window is so large, T_p(W) (KIM, Eq. 18).
 
@@ -242,6 +248,7 @@ def chain_transmissions(
     return float(steps[0])
 
 
+@broadcasting
 def round_throughput(
     window_size: ArrayLike, srtt_s: ArrayLike, p: ArrayLike, redundancy: ArrayLike
 ) -> FloatArray:
@@ -277,6 +284,7 @@ def round_throughput(
     return scalar(size / srtt * delivery_ratio(p, redundancy))
 
 
+@broadcasting
 def packets_in_rounds(
     rounds: ArrayLike,
     window_max: ArrayLike = 50,
@@ -323,6 +331,7 @@ def packets_in_rounds(
     return scalar(np.where(n <= growing, before, after))
 
 
+@broadcasting
 def throughput(
     duration_s: ArrayLike,
     srtt_s: ArrayLike,
@@ -379,6 +388,7 @@ def _half_up(value: FloatArray) -> FloatArray:
     return half_up
 
 
+@broadcasting
 def mask_probability(p: ArrayLike, redundancy: ArrayLike, window_size: ArrayLike) -> FloatArray:
     """Probability that a round's losses are no more than its redundancy (KIM, Section VI-B).
 
@@ -436,7 +446,7 @@ def redundancy_for(
     Table I of KIM has 1, 1.03, 1.09, 1.13, 1.29 (docs/errata.md, K6):
 
     >>> from corridor.models.tcp import end_to_end_erasure
-    >>> redundancy_for(end_to_end_erasure([0, .005, .015, .025, .05]))
+    >>> redundancy_for(end_to_end_erasure([0, 0.005, 0.015, 0.025, 0.05]))
     array([1.  , 1.03, 1.09, 1.13, 1.27])
     """
     losses = erasure("p", p)
@@ -457,6 +467,7 @@ def _least(p: float, window_size: int, probability: float, step: float) -> float
     raise ValueError(f"p = {p:g}: expected one that an R of up to {REDUNDANCY_MAX:g} can mask")
 
 
+@broadcasting
 def achievable_bandwidth(
     capacity: ArrayLike, p: ArrayLike, redundancy: ArrayLike, flows: ArrayLike = 1
 ) -> FloatArray:

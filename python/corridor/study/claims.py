@@ -1,15 +1,64 @@
-"""What was published, what is accepted as agreement, and the verdict."""
+"""What was published, what counts as agreement and who says so, and what came of it."""
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 Measured = float | bool
-#: ``pass``: accepted. ``fail``: not accepted. ``errata``: not accepted, as the errata prove that
-#: it cannot be. ``odd``: accepted although the errata say that it cannot be. ``shown``: printed
-#: beside ours, and not held against it. ``missing``: nothing was measured for it.
-Word = Literal["pass", "fail", "errata", "odd", "shown", "missing"]
+#: What a claim is. ``number``: a published value. ``ordering``: one thing over another, as a ratio
+#: that is 1 where both are alike. ``trend``: a change whose sign counts. ``equality``: a value that
+#: is met to within a margin, or a statement that is true or false. ``parameter``: chosen, by the
+#: paper and by us. ``identity``: follows from how it is computed, definitions included. The last
+#: two cannot disagree by what is found, and do not count as passed.
+Kind = Literal["number", "ordering", "trend", "equality", "parameter", "identity"]
+#: Who chose a tolerance: the paper, the interval of runs, or judgement.
+Chooser = Literal["paper", "runs", "judgement"]
+#: What came of a claim. ``holds``; ``differs``: it does not, for a cause that is given; ``cannot
+#: hold``: it does not, and the errata prove that it cannot; ``parameter`` and ``identity``, as
+#: said; ``not checked``: nothing is held against it. What is wrong: ``fails``: it does not hold,
+#: and nobody says why, or it differs in another way than said; ``unexpected``: it holds although
+#: it is said not to; ``missing``: nothing was measured for it.
+Status = Literal[
+    "holds",
+    "differs",
+    "cannot hold",
+    "parameter",
+    "identity",
+    "not checked",
+    "fails",
+    "unexpected",
+    "missing",
+]
+#: Statuses that say that something is wrong.
+WRONG: tuple[Status, ...] = ("fails", "unexpected", "missing")
+#: What a wrong number is wrong by, where checks are tried out.
+WRONG_FACTOR = 1.3
+
+
+@dataclass(frozen=True)
+class Range:
+    """Values from ``low`` to ``high``; none: without bound."""
+
+    low: float | None = None
+    high: float | None = None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "Range":
+        """Read ``{"min": 1, "max": 2}``, either of which may be missing."""
+        return cls(row.get("min"), row.get("max"))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether all values are in it."""
+        return self.low is None and self.high is None
+
+    def __contains__(self, value: float) -> bool:
+        return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
+
+    def row(self) -> dict[str, float | None]:
+        """Return it as JSON."""
+        return {"min": self.low, "max": self.high}
 
 
 @dataclass(frozen=True)
@@ -26,15 +75,27 @@ class Claim:
     unit: str
     #: Under which conditions.
     conditions: str
+    #: What kind of claim it is.
+    kind: Kind
     #: What of ours is held against it.
     measure: str
-    #: Least and largest measure that agree; none of both: only shown.
-    low: float | None
-    high: float | None
+    #: Measures that agree; open: nothing is held against it.
+    accepted: Range
     #: The same for quick runs.
-    quick_low: float | None
-    quick_high: float | None
-    #: Entry of docs/errata.md with the proof that the claim does not hold; empty if it does.
+    accepted_quick: Range
+    #: Who chose the bounds, why these, and on which day: before the runs that they judge.
+    by: Chooser | None
+    why: str
+    when: str
+    #: Why a wrong number within `WRONG_FACTOR` is let pass; empty where none is.
+    wide: str
+    #: Why ours differs; empty where it does not.
+    differs: str
+    #: What ours is where it differs, or cannot hold.
+    ours: Range
+    #: Why ours differs in the lab, if it does there alone.
+    differs_lab: str
+    #: Entry of docs/errata.md with the proof that the claim cannot hold; empty if it can.
     errata: str
 
     @classmethod
@@ -44,65 +105,166 @@ class Claim:
         Raises
         ------
         KeyError
-            For a row without number, claim, or value.
+            For a row without number, claim, kind, or value.
+        ValueError
+            For a kind or chooser that there is not, or bounds that nobody has chosen.
         """
         accepted = row.get("accepted", {})
-        quick = row.get("accepted_quick", accepted)
-        return cls(
+        claim = cls(
             id=row["id"],
             claim=row["claim"],
             value=row["value"],
             unit=row.get("unit", ""),
             conditions=row.get("conditions", ""),
+            kind=row["kind"],
             measure=row.get("measure", ""),
-            low=accepted.get("min"),
-            high=accepted.get("max"),
-            quick_low=quick.get("min"),
-            quick_high=quick.get("max"),
+            accepted=Range.of(accepted),
+            accepted_quick=Range.of(row.get("accepted_quick", accepted)),
+            by=accepted.get("by"),
+            why=accepted.get("why", ""),
+            when=accepted.get("when", ""),
+            wide=accepted.get("wide", ""),
+            differs=row.get("differs", ""),
+            ours=Range.of(row.get("ours", {})),
+            differs_lab=row.get("differs_lab", ""),
             errata=row.get("errata", ""),
         )
+        claim._check()
+        return claim
 
-    def judge(self, measured: Measured | None, quick: bool) -> "Verdict":
-        """Hold a measure against the claim; true counts as 1, false as 0."""
-        low, high = (self.quick_low, self.quick_high) if quick else (self.low, self.high)
-        word: Word
-        if low is None and high is None:
-            word = "shown"
-        elif measured is None or math.isnan(measured):
-            word = "missing"
-        else:
-            agrees = (low is None or measured >= low) and (high is None or measured <= high)
-            known: tuple[Word, Word] = ("odd", "errata") if self.errata else ("pass", "fail")
-            word = known[0] if agrees else known[1]
-        return Verdict(self, measured, low, high, word)
+    def _check(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise ValueError(
+                f"{self.id}: kind = {self.kind!r}: expected one of {', '.join(get_args(Kind))}"
+            )
+        if self.is_found and not self.accepted.is_open and self.by not in get_args(Chooser):
+            expected = ", ".join(get_args(Chooser))
+            raise ValueError(f"{self.id}: accepted.by = {self.by!r}: expected one of {expected}")
+        if self.by in ("runs", "judgement") and not self.why:
+            raise ValueError(f"{self.id}: accepted.why = nothing: expected why {self.by} says so")
+        if self.by and not self.when:
+            raise ValueError(f"{self.id}: accepted.when = nothing: expected a day")
+        if self.errata and self.differs:
+            raise ValueError(
+                f"{self.id}: differs = {self.differs!r}: expected nothing beside errata"
+            )
+
+    @property
+    def is_found(self) -> bool:
+        """Whether it says something that can be found otherwise."""
+        return self.kind not in ("parameter", "identity")
+
+    def judge(
+        self, measured: Measured | None, quick: bool = False, half_width: float | None = None
+    ) -> "Verdict":
+        """Hold a measure against the claim; true counts as 1, false as 0.
+
+        Parameters
+        ----------
+        measured
+            What was found; none or not a number: nothing.
+        quick
+            Whether by quick runs, which have bounds of their own.
+        half_width
+            Half of the 95 % interval of what was found; none: not known.
+        """
+        accepted = self.accepted_quick if quick else self.accepted
+        return Verdict(
+            self, measured, accepted, self._status(measured, accepted, quick), half_width
+        )
+
+    def _status(self, measured: Measured | None, accepted: Range, quick: bool) -> Status:
+        if accepted.is_open:
+            return "not checked"
+        if measured is None or math.isnan(measured):
+            return "missing"
+        agrees = measured in accepted
+        if not self.is_found:
+            return self.kind if agrees else "fails"  # type: ignore[return-value]
+        if agrees:
+            return "unexpected" if self.errata or self.differs else "holds"
+        if not quick and measured not in self.ours:
+            return "fails"
+        if self.errata:
+            return "cannot hold"
+        return "differs" if self.differs else "fails"
+
+    def in_lab(self) -> "Claim":
+        """Return the claim as the lab judges it, where what differs may differ otherwise."""
+        return replace(self, differs=self.differs_lab or self.differs, ours=Range())
+
+    def wrong(self, measured: Measured) -> list[float]:
+        """Return what would be measured if the result were wrong, to try the check out.
+
+        Numbers times and over 1.3, orderings swapped, trends reversed, statements the other way
+        round, equalities shifted by twice their margin to either side; nothing for what cannot be
+        found otherwise.
+        """
+        value, accepted = float(measured), self.accepted
+        match self.kind:
+            case "number":
+                return [value * WRONG_FACTOR, value / WRONG_FACTOR]
+            case "ordering":
+                return [1 / value if value else math.inf]
+            case "trend":
+                return [-value]
+            case "equality":
+                if (accepted.low, accepted.high) == (1, 1):
+                    return [1 - value]
+                low = -math.inf if accepted.low is None else accepted.low
+                high = math.inf if accepted.high is None else accepted.high
+                if math.isinf(low):
+                    # The margin of a difference, which is best at nothing.
+                    return [value + 2 * high]
+                return [value + (high - low), value - (high - low)]
+        return []
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim, what was measured for it, and whether that agrees."""
+    """A claim, what was measured for it, and what came of it."""
 
     claim: Claim
     measured: Measured | None
-    low: float | None
-    high: float | None
-    word: Word
+    #: Which measures agree.
+    accepted: Range
+    status: Status
+    #: Half of the 95 % interval of the measure; none: not known.
+    half_width: float | None = None
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing is wrong: it agrees, or is known not to, or is only shown."""
-        return self.word in ("pass", "errata", "shown")
+        """Whether nothing is wrong: it holds, or is said not to, or cannot disagree."""
+        return self.status not in WRONG
+
+    @property
+    def cause(self) -> str:
+        """Why it does not hold, if it does not."""
+        return {
+            "differs": self.claim.differs,
+            "cannot hold": f"docs/errata.md, {self.claim.errata}",
+        }.get(self.status, "")
 
     def row(self) -> dict[str, Any]:
         """Return it as a row for JSON."""
+        claim = self.claim
         return {
-            "id": self.claim.id,
-            "claim": self.claim.claim,
-            "published": self.claim.value,
-            "unit": self.claim.unit,
-            "conditions": self.claim.conditions,
-            "measure": self.claim.measure,
+            "id": claim.id,
+            "claim": claim.claim,
+            "published": claim.value,
+            "unit": claim.unit,
+            "conditions": claim.conditions,
+            "kind": claim.kind,
+            "measure": claim.measure,
             "measured": self.measured,
-            "accepted": {"min": self.low, "max": self.high},
-            "verdict": self.word,
-            "errata": self.claim.errata or None,
+            "half_width": self.half_width,
+            "accepted": {
+                **self.accepted.row(),
+                "by": claim.by,
+                "why": claim.why or None,
+                "when": claim.when or None,
+            },
+            "status": self.status,
+            "cause": self.cause or None,
+            "errata": claim.errata or None,
         }

@@ -5,14 +5,18 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from corridor.study.claims import Claim
 
-#: Names the folder of the experiments, where it is not here or above.
+#: Names the folder of the experiments, if it is to be another than the nearest.
 VARIABLE = "CORRIDOR_EXPERIMENTS"
+#: That of the installed package; in a checkout it is two folders up.
+_PACKAGE = Path(__file__).resolve().parent.parent
+_SHIPPED = (_PACKAGE / "experiments", _PACKAGE.parent.parent / "experiments")
 
 
 class ExperimentError(Exception):
@@ -35,6 +39,8 @@ class Experiment:
     plans: Mapping[str, Path]
     #: What was published.
     claims: tuple[Claim, ...]
+    #: Where it is.
+    folder: Path = Path()
 
     def plan(self, use: str) -> Path:
         """Return the file of the plan for this use.
@@ -51,42 +57,68 @@ class Experiment:
 
 
 def experiments_folder(given: Path | None = None) -> Path:
-    """Return the folder of the experiments: as given, as the environment says, or the nearest.
+    """Return the folder of the experiments.
+
+    It is the one given, the one that the environment names (``CORRIDOR_EXPERIMENTS``), the nearest
+    `experiments` here or above that has experiments in it, or the one that came with the package.
 
     Raises
     ------
     ExperimentError
-        Where there is none.
+        Where the one that is named is no folder, or has no experiments in it.
     """
-    named = given or (Path(os.environ[VARIABLE]) if VARIABLE in os.environ else None)
-    if named is not None:
-        if not named.is_dir():
-            raise ExperimentError(f"experiments = {named}: expected a folder")
-        return named
+    if given is None and VARIABLE in os.environ:
+        given = Path(os.environ[VARIABLE])
+    if given is not None:
+        if not given.is_dir():
+            raise ExperimentError(f"experiments = {given}: expected a folder")
+        return given
     here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (folder / "experiments").is_dir():
-            return folder / "experiments"
+    above = (folder / "experiments" for folder in (here, *here.parents))
+    for folder in (*above, *_SHIPPED):
+        if next(folder.glob("*/experiment.toml"), None) is not None:
+            return folder
     raise ExperimentError(
         f"experiments = nothing: expected a folder `experiments` here or above, "
         f"--experiments DIR, or {VARIABLE}"
     )
 
 
-def find(folder: Path, pattern: str = "*") -> list[Experiment]:
-    """Return the experiments whose name begins with, or matches, a pattern, by name.
+def errata(folder: Path) -> Path:
+    """Return the file with the proofs that claims do not hold, for a folder of experiments."""
+    shipped = folder / "errata.md"
+    return shipped if shipped.is_file() else folder.parent / "docs" / "errata.md"
+
+
+def find(folder: Path, *patterns: str) -> list[Experiment]:
+    """Return the experiments whose name begins with, or matches, one of the patterns, by name.
+
+    Without patterns all of them.
 
     Raises
     ------
     ExperimentError
-        Where there is none, or one cannot be read.
+        Where there is none for a pattern, or one cannot be read.
     """
     folders = sorted(f for f in folder.iterdir() if (f / "experiment.toml").is_file())
-    chosen = [f for f in folders if f.name.startswith(pattern) or fnmatch(f.name, pattern)]
-    if not chosen:
-        names = ", ".join(f.name for f in folders) or "none"
-        raise ExperimentError(f"pattern = {pattern}: expected the beginning of one of {names}")
-    return [read(f) for f in chosen]
+    chosen = set()
+    for pattern in patterns or ("*",):
+        found = {f for f in folders if f.name.startswith(pattern) or fnmatch(f.name, pattern)}
+        if not found:
+            raise _unknown(folder, pattern, [f.name for f in folders])
+        chosen |= found
+    return [read(f) for f in sorted(chosen)]
+
+
+def _unknown(folder: Path, pattern: str, names: list[str]) -> ExperimentError:
+    if not names:
+        return ExperimentError(f"experiments = {folder}: expected folders with experiment.toml")
+    near = get_close_matches(pattern, names, 1)
+    hint = f"; did you mean {near[0]}?" if near else ";"
+    return ExperimentError(
+        f"pattern = {pattern}: expected the beginning of a name, or a pattern as *fig1*{hint} "
+        f"`corridor-study list` names them"
+    )
 
 
 def read(folder: Path) -> Experiment:
@@ -107,6 +139,7 @@ def read(folder: Path) -> Experiment:
             parameters=table.get("parameters", {}),
             plans={use: folder / name for use, name in table.get("plans", {}).items()},
             claims=tuple(Claim.of(row) for row in published["claims"]),
+            folder=folder,
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ExperimentError(f"{folder.name}: {error!r}") from error

@@ -64,6 +64,12 @@ class Context:
     engine: Engine = "sim"
     #: Where the lab's are made.
     bench: Bench = Bench()
+    #: Leave out every replication whose number has this rest over that divisor, from (0, 2).
+    without: tuple[int, int] | None = None
+    #: Only run what claims are about; what else a plan has is for the picture.
+    only_claims: bool = False
+    #: Most replications of a point; none = as many as the parameters say.
+    most: int | None = None
 
     def parameter(self, name: str) -> Any:
         """Return a parameter; in quick runs that of the same name with ``quick_`` before it."""
@@ -71,25 +77,44 @@ class Context:
         quick = f"quick_{name}"
         return parameters[quick] if self.quick and quick in parameters else parameters[name]
 
-    def simulate(self, use: str) -> xr.Dataset:
-        """Run the plan for this use, with the replications that the parameters ask for.
+    def simulate(
+        self, use: str, replications: int | None = None, *, whole: bool = False
+    ) -> xr.Dataset:
+        """Run the plan for this use, with the replications that the parameters ask for, or given.
 
-        In quick runs the parameter ``quick_plan`` replaces values of the plan, and ``quick_run``
-        values of each of its runs.
+        In quick runs the parameter ``quick_plan`` replaces values of the plan. In these, and where
+        only claims are of interest, ``claims_run`` replaces values of each of its runs, unless all
+        of them are wanted.
         """
         path = self.experiment.plan(use).resolve()
-        replications = int(self.parameter("replications"))
+        replications = replications or self.replications
         if (path, replications) not in self.cache:
             plan = sim.PlanText.read(path)
-            if self.quick:
-                plan = self._shortened(plan)
+            if self.quick or (self.only_claims and not whole):
+                plan = self._shortened(plan, "claims_run")
             self.cache[path, replications] = sim.run(
                 plan,
                 replications=replications,
                 jobs=self.jobs,
                 progress=lambda done, total: self.progress(path.parent.name, done, total),
             )
-        return self.cache[path, replications]
+        return self._remaining(self.cache[path, replications])
+
+    @property
+    def replications(self) -> int:
+        """How often each point of a plan is run; 0 where nothing is simulated."""
+        if "replications" not in self.experiment.parameters:
+            return 0
+        asked = int(self.parameter("replications"))
+        return asked if self.most is None else min(asked, self.most)
+
+    def _remaining(self, results: xr.Dataset) -> xr.Dataset:
+        """Leave out what is to be left out."""
+        count = results.sizes["replication"]
+        if self.without is None or count < self.without[1]:
+            return results
+        rest, divisor = self.without
+        return results.isel(replication=[r for r in range(count) if r % divisor != rest])
 
     def runs(self, use: str) -> xr.Dataset:
         """Run the plan for this use, or in the lab the scenario of all of the figure's runs."""
@@ -120,12 +145,13 @@ class Context:
             progress=lambda done: self.progress(path.stem, done, points * count),
         )
 
-    def _shortened(self, plan: sim.PlanText, runs: str = "quick_run") -> sim.PlanText:
-        """Return the plan with what the parameters replace in quick runs."""
+    def _shortened(self, plan: sim.PlanText, runs: str) -> sim.PlanText:
+        """Return the plan with what the parameters replace in quick runs, and in each run."""
         parameters = self.experiment.parameters
-        if not {"quick_plan", runs} & set(parameters):
+        whole = parameters.get("quick_plan", {}) if self.quick else {}
+        if not whole and runs not in parameters:
             return plan
-        changed = tomllib.loads(plan.text()) | parameters.get("quick_plan", {})
+        changed = tomllib.loads(plan.text()) | whole
         for run in changed.get("run", []):
             replaced = parameters.get(runs, {})
             run.update({key: value for key, value in replaced.items() if key in run})
@@ -141,6 +167,9 @@ class Report:
     verdicts: tuple[Verdict, ...]
     seconds: float
     engine: Engine = "sim"
+    #: Replications of each point that was simulated; 0: none was.
+    replications: int = 0
+    quick: bool = False
 
     @property
     def is_well(self) -> bool:
@@ -153,6 +182,8 @@ class Report:
             "experiment": self.experiment.name,
             "title": self.experiment.title,
             "well": self.is_well,
+            "quick": self.quick,
+            "replications": self.replications,
             "seconds": round(self.seconds, 2),
             "claims": [verdict.row() for verdict in self.verdicts],
             "rows": self.findings.rows,

@@ -107,7 +107,8 @@ def run(
     # Some runs may fail, and the rest is worth having; what is missing shows in the claims.
     if not rows or code not in (0, 1):
         raise LabError(f"corridor lab run ended with {code}: {words[-1000:]}")
-    return rows
+    # Several runs are under way at once, and come as they end.
+    return sorted(rows, key=lambda row: (row["replication"], row["point"]))
 
 
 def read(path: Path) -> list[dict[str, Any]]:

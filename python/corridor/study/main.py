@@ -9,15 +9,19 @@ from typing import Annotated, Any, TypeVar
 import matplotlib as mpl
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.table import Table
+from rich.markup import escape
+from rich.text import Text
 
-from corridor.study.experiment import Experiment, ExperimentError, experiments_folder, find
+from corridor import COMMIT, __version__
+from corridor._progress import Bar
+from corridor.study import tables
+from corridor.study.experiment import Experiment, ExperimentError, errata, experiments_folder, find
 from corridor.study.findings import Bench, Context, Engine, Report
-from corridor.study.run import dumps, leave, reproduce
+from corridor.study.mutation import draw
+from corridor.study.readmes import stale, write
+from corridor.study.run import dumps, leave, record, reproduce
 
 app = typer.Typer(
-    help="Repeat the experiments of the papers, and hold what is found against what was published.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -26,30 +30,51 @@ app = typer.Typer(
 T = TypeVar("T")
 Folder = Annotated[
     Path | None,
-    typer.Option("--experiments", help="Folder of the experiments [default: the nearest]"),
+    typer.Option(
+        "--experiments",
+        help="Folder of the experiments (default: the nearest `experiments`, or the package's own)",
+    ),
 ]
-COLOURS = {
-    "pass": "green", "errata": "yellow", "shown": "dim", "fail": "bold red", "odd": "bold red",
-    "missing": "bold red",
-}  # fmt: skip
+
+
+Patterns = Annotated[
+    list[str] | None, typer.Argument(help="Beginnings of names, or patterns (default: all)")
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"corridor-study {__version__}, commit {COMMIT}")
+        raise typer.Exit
+
+
+@app.callback()
+def _command(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version"),
+    ] = False,
+) -> None:
+    """Repeat the experiments of the papers, and hold what is found against what was published."""
 
 
 @app.command("list")
 def list_experiments(
-    pattern: Annotated[str, typer.Argument(help="Beginning of a name, or a pattern")] = "*",
+    patterns: Patterns = None,
     experiments: Folder = None,
 ) -> None:
     """List the experiments that there are."""
     console = Console()
-    table = Table("experiment", "claims", "title", box=None)
-    for experiment in _guarded(lambda: find(experiments_folder(experiments), pattern)):
-        table.add_row(experiment.name, str(len(experiment.claims)), experiment.title)
-    console.print(table)
+    folder = _guarded(lambda: experiments_folder(experiments))
+    chosen = _guarded(lambda: find(folder, *patterns or ()))
+    console.print(tables.of_experiments(chosen))
+    console.print()
+    console.print(Text(str(folder), style="dim"), soft_wrap=True)
 
 
 @app.command("reproduce")
 def reproduce_experiments(
-    pattern: Annotated[str, typer.Argument(help="Beginning of a name, or a pattern")] = "*",
+    patterns: Patterns = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer replications, wider tolerances, same checks")
     ] = False,
@@ -58,7 +83,7 @@ def reproduce_experiments(
         Path | None, typer.Option(help="Leave result.json and plot.png of each in this folder")
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Threads [default: as many as processors]")
+        int | None, typer.Option(min=1, help="Threads (default: as many as processors)")
     ] = None,
     experiments: Folder = None,
     engine: Annotated[
@@ -70,35 +95,95 @@ def reproduce_experiments(
     ] = None,
     corridor: Annotated[
         Path | None,
-        typer.Option(help="In the lab: the program [default: CORRIDOR_BIN, or that of the path]"),
+        typer.Option(help="In the lab: the program (default: CORRIDOR_BIN, or that of the path)"),
     ] = None,
+    most: Annotated[
+        int | None,
+        typer.Option(
+            "--replications", min=1, help="Replications of a point (default: all of them)"
+        ),
+    ] = None,
+    only_claims: Annotated[
+        bool, typer.Option("--claims", help="Only the runs that claims are about: plain pictures")
+    ] = False,
+    recorded: Annotated[
+        bool,
+        typer.Option("--record", help="Write result.json, with the commit, into the experiments"),
+    ] = False,
 ) -> None:
     """Repeat experiments; ends with 1 if a claim fails, 2 if something cannot be read."""
     mpl.use("Agg")
-    chosen = _guarded(lambda: _of_engine(find(experiments_folder(experiments), pattern), engine))
+    if recorded and (quick or engine != "sim"):
+        raise typer.BadParameter("--record: expected a full run in virtual time")
+    folder = _guarded(lambda: experiments_folder(experiments))
+    chosen = _guarded(lambda: _of_engine(find(folder, *patterns or ()), engine))
+    if out:
+        # Before hours of work, not after.
+        _guarded(partial(out.mkdir, parents=True, exist_ok=True))
     bench = Bench(corridor, rows, out)
     console, reports = Console(), []
     cache: dict[Any, Any] = {}
-    with _bar() as bar:
-        task = bar.add_task("", total=None)
-
-        def told(name: str, done: int, total: int) -> None:
-            bar.update(task, description=name, completed=done, total=total)
-
-        for experiment in chosen:
-            bar.update(task, description=experiment.name, completed=0, total=None)
-            context = Context(experiment, quick, jobs, told, cache, engine, bench)
+    for place, experiment in enumerate(chosen, 1):
+        name = f"{experiment.name} ({place} of {len(chosen)})"
+        with Bar(name) as bar:
+            told = partial(_tell, bar, name)
+            context = Context(
+                experiment, quick, jobs, told, cache, engine, bench,
+                only_claims=only_claims, most=most,
+            )  # fmt: skip
             report = _guarded(partial(reproduce, context))
-            reports.append(report)
-            files = leave(report, out) if out else []
-            if not as_json:
-                _print(console, report, files)
+        reports.append(report)
+        files = _guarded(partial(leave, report, out)) if out else []
+        if recorded:
+            files.append(_guarded(partial(record, report)))
+        if not as_json:
+            _print(console, report, files)
     if as_json:
         print(dumps([report.as_json() for report in reports]))
     else:
-        _total(console, reports)
+        _total(console, reports, errata(folder))
     if not all(report.is_well for report in reports):
         raise typer.Exit(1)
+
+
+@app.command("tables")
+def write_tables(
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing; end with 1 if one is stale")
+    ] = False,
+    experiments: Folder = None,
+) -> None:
+    """Put recorded results into the experiments' READMEs."""
+    folder = _guarded(lambda: experiments_folder(experiments))
+    act = stale if check else write
+    changed = _guarded(lambda: act(find(folder), folder))
+    for path in changed:
+        print(f"{path}: {'not as recorded' if check else 'written'}")
+    if check and changed:
+        raise typer.Exit(1)
+
+
+@app.command("mutate")
+def mutate(
+    seed: Annotated[int, typer.Option(help="Which claims are drawn")] = 2014,
+    count: Annotated[int, typer.Option(min=1, help="How many are drawn")] = 40,
+    experiments: Folder = None,
+) -> None:
+    """Make recorded results wrong, and see the checks fail; ends with 1 if one does not."""
+    trials = _guarded(lambda: draw(find(experiments_folder(experiments)), seed, count))
+    console = Console()
+    console.print(tables.of_trials(trials))
+    bad = [trial for trial in trials if not trial.is_well]
+    claims = len({(trial.experiment, trial.claim.id) for trial in trials})
+    console.print(f"seed {seed}: {claims} claims, {len(trials)} wrong results, {len(bad)} not seen")
+    if bad:
+        raise typer.Exit(1)
+
+
+def _tell(bar: Bar, name: str, under_way: str, done: int, total: int) -> None:
+    """Show how much of an experiment's simulation is done."""
+    own = name.startswith(under_way)
+    bar.told(name if own else f"{name}: {under_way}", done, total)
 
 
 def _of_engine(experiments: list[Experiment], engine: Engine) -> list[Experiment]:
@@ -119,68 +204,29 @@ def _guarded(act: Callable[[], T]) -> T:
         raise typer.Exit(2) from None
 
 
-def _bar() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    return Progress(*columns, console=Console(stderr=True), transient=True)
-
-
-def _number(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.5g}" if isinstance(value, int | float) else str(value)
-
-
-def _accepted(low: float | None, high: float | None) -> str:
-    if low is None and high is None:
-        return "-"
-    if (low, high) == (1, 1):
-        return "yes"
-    if low is not None and high is not None:
-        return f"{low:.5g} to {high:.5g}"
-    return f"at least {low:.5g}" if low is not None else f"at most {high:.5g}"
-
-
 def _print(console: Console, report: Report, files: list[Path]) -> None:
     experiment = report.experiment
-    console.print(f"\n[bold]{experiment.name}[/bold]: {experiment.title}")
-    rows = report.findings.rows
-    if rows:
-        table = Table(*rows[0], box=None)
-        for row in rows:
-            table.add_row(*(_number(value) for value in row.values()))
+    console.print(f"\n[bold]{experiment.name}[/bold]: {escape(experiment.title)}")
+    for table in tables.of_rows(report.findings.rows, console.width):
         console.print(table)
-    table = Table("", "claim", box=None)
-    # All of them are in the JSON.
-    table.add_column("conditions", max_width=30, no_wrap=True, overflow="ellipsis")
-    for name in ("published", "ours", "accepted"):
-        table.add_column(name)
+        console.print()
+    if report.verdicts:
+        console.print(tables.of_verdicts(report.verdicts))
     for verdict in report.verdicts:
-        claim = verdict.claim
-        word = f"{verdict.word} {claim.errata}".strip() if claim.errata else verdict.word
-        measured = verdict.measured
-        if (verdict.low, verdict.high) == (1, 1) and measured is not None:
-            measured = bool(measured)
-        table.add_row(
-            f"[{COLOURS[verdict.word]}]{word}[/]",
-            f"{claim.id}: {claim.claim}",
-            claim.conditions,
-            f"{_number(claim.value)} {claim.unit}".strip(" -"),
-            _number(measured),
-            _accepted(verdict.low, verdict.high),
-        )
-    console.print(table)
+        if verdict.status == "differs":
+            console.print(Text(f"{verdict.claim.id} differs: {verdict.cause}", style="yellow"))
     for note in report.findings.notes:
-        console.print(f"[yellow]{note}[/yellow]")
+        console.print(Text(note, style="yellow"))
     for path in files:
-        console.print(f"[dim]{path}[/dim]")
+        console.print(Text(str(path), style="dim"), soft_wrap=True)
 
 
-def _total(console: Console, reports: list[Report]) -> None:
-    words: list[str] = [verdict.word for report in reports for verdict in report.verdicts]
-    counts = ", ".join(f"{words.count(word)} {word}" for word in COLOURS if words.count(word))
+def _total(console: Console, reports: list[Report], proofs: Path) -> None:
+    words = [verdict.status for report in reports for verdict in report.verdicts]
+    known = tables.COLOURS
+    counts = ", ".join(f"{words.count(word)} {word}" for word in known if words.count(word))
     seconds = sum(report.seconds for report in reports)
     console.print(f"\n{len(reports)} experiments, {len(words)} claims: {counts}; {seconds:.0f} s")
-    if any(word == "errata" for word in words):
-        console.print("errata: the claim cannot hold; docs/errata.md has the proof")
+    if "cannot hold" in words:
+        console.print("what cannot hold has its proof in")
+        console.print(Text(str(proofs)), soft_wrap=True)

@@ -9,6 +9,7 @@ from corridor.study.findings import Context, Findings
 
 QUEUE = "network.links.queue_packets"
 ERASURE = "network.links.erasure_ratio"
+BUFFER = "flow.0.tcp_nc.buffer_segments"
 
 
 def congestion(context: Context) -> Findings:
@@ -63,3 +64,22 @@ def adaptive(context: Context) -> Findings:
     title = "TCP/NC that is told nothing of p"
     plot.labelled(axes, title, "erasure probability p, end to end", "throughput / (Mbit/s)")
     return Findings(measured, rows, figure)
+
+
+def receiver(context: Context) -> Findings:
+    """Fig. 12 at R = 1.12 with receivers that hold fewer segments, to see what the bound costs."""
+    results = context.simulate("nc")
+    bounds = 2 * results[BUFFER].to_numpy()
+    goodput = sim.mean_ci(results["flow.goodput_bps"].mean("flow"))
+    means = goodput.sel(estimate="mean").to_numpy() / 1e6
+    timeouts = results["flow.timeouts"].mean(["replication", "flow"]).to_numpy()
+    rows = [
+        {"segments": int(bound), "goodput": float(mean), "time-outs": float(count),
+         "over the bound before": float(mean / means[at - 1]) if at else float("nan")}
+        for at, (bound, mean, count) in enumerate(zip(bounds, means, timeouts, strict=True))
+    ]  # fmt: skip
+    figure, (axes,) = plot.panels(1)
+    plot.estimates(axes, bounds, goodput, "TCP/NC, R = 1.12, p = .0963", 1e6)
+    axes.set_xscale("log", base=2)
+    plot.labelled(axes, "bound of the receiver", "segments", "goodput / (Mbit/s)")
+    return Findings({}, rows, figure)

@@ -111,7 +111,7 @@ def throughputs(context: Context) -> Findings:
         "KIM-076": float(min(nc[p][-1] for p in losses)),
         "KIM-T19-1": float(max(nc[p][-1] for p in losses)),
         "KIM-082": float(tcp[0.0][-1]),
-        "KIM-T19-2": float(max(tcp[p].max() for p in lossy)),
+        "KIM-T19-2": float(max(tcp[p].max() for p in lossy) / tcp[0.0].max()),
         "KIM-T19-3": bool(
             all(np.all(t[p] <= b * (1 - p) + NOTHING) for t in (nc, tcp) for p in losses)
         ),

@@ -1,0 +1,90 @@
+"""A bar on stderr for what takes longer than two seconds."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+#: From when on a bar is shown, seconds.
+AFTER_S = 2.0
+
+
+class Bar:
+    """Shows what is under way and how much of it is done, where stderr is a terminal.
+
+    Parameters
+    ----------
+    name
+        What is under way at first.
+    after_s
+        From when on it is shown, seconds.
+
+    Examples
+    --------
+    >>> with Bar("runs") as bar:
+    ...     bar.told("runs", 1, 2)
+    """
+
+    def __init__(self, name: str, after_s: float = AFTER_S) -> None:
+        self._state: tuple[str, int, int | None] = (name, 0, None)
+        self._shown: tuple[Progress, TaskID] | None = None
+        self._lock = threading.Lock()
+        self.timer = threading.Timer(after_s, self._show)
+        self.timer.daemon = True
+        self._over = False
+
+    def __enter__(self) -> Bar:
+        self.timer.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.timer.cancel()
+        with self._lock:
+            self._over = True
+            if self._shown is not None:
+                self._shown[0].stop()
+
+    def told(self, name: str, done: int, total: int | None) -> None:
+        """Say what is under way, how much of it is done, and how much there is, if it is known."""
+        with self._lock:
+            self._state = (name, done, total)
+            self._update()
+
+    def _show(self) -> None:
+        # Not imported before: most runs are over by then.
+        from rich import progress
+        from rich.console import Console
+
+        with self._lock:
+            if self._over:
+                return
+            bar = progress.Progress(
+                progress.TextColumn("{task.description}"),
+                progress.BarColumn(bar_width=24),
+                progress.MofNCompleteColumn(),
+                progress.TimeElapsedColumn(),
+                console=Console(stderr=True),
+                transient=True,
+                # What is printed to stdout meanwhile belongs there.
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._shown = (bar, bar.add_task("", total=None))
+            self._update()
+            bar.start()
+
+    def _update(self) -> None:
+        if self._shown is not None:
+            (bar, task), (name, done, total) = self._shown, self._state
+            if bar.tasks[0].description != name:
+                bar.reset(task, total=total, description=name)
+            bar.update(task, completed=done, total=total)
