@@ -2,7 +2,7 @@
 //! the same bytes.
 
 use corridor_proto::HeaderContexts;
-use corridor_sim::torture::HeaderTwin;
+use corridor_torture::HeaderTwin;
 
 use crate::input::Input;
 

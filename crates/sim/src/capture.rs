@@ -23,10 +23,10 @@ use corridor_proto::wire::{Ack, HEADER_LEN, Header, Kind, TAG_LEN};
 use corridor_proto::{Field, FrameOutcome, Rejection, StationId, Unsealer};
 use corridor_scenario::{Load, Point, Run, Scenario};
 
-use crate::agent::NodeIndex;
-use crate::flows::Prepared;
-use crate::udp::{PSK, SimError, WARM_UP};
-use crate::watch::{Reception, SymbolCounts, Watcher};
+use crate::core::agent::NodeIndex;
+use crate::core::watch::{Reception, SymbolCounts, Watcher};
+use crate::plan::flows::Prepared;
+use crate::plan::udp::{PSK, SimError, WARM_UP};
 use crate::watch_radio;
 pub use hosts::{CapturedFlow, NetworkCapture};
 pub(crate) use packets::write_datagram;

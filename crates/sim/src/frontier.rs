@@ -15,7 +15,7 @@ use corridor_proto::{
     CodingParams, Goal, LinkErrors, Role, Station, StationConfig, StationId, Stats,
 };
 
-use crate::udp::{PSK, SimError};
+use crate::plan::udp::{PSK, SimError};
 use crate::world::{Node, World};
 
 /// Bits per second of the link.

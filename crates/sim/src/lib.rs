@@ -2,46 +2,39 @@
 //!
 //! [`World`] is the driver: stations of `corridor-proto`, the medium of `corridor-air`, and a
 //! clock that jumps from event to event. [`run_udp`] loads one with datagrams as a scenario says,
-//! [`run_tcp`] with TCP. [`torture`] drives stations through a network that does its worst.
+//! [`run_tcp`] with TCP.
 //! [`Network`] is the other driver: agents on point-to-point links. [`run()`] does what a plan
 //! says, in either. A run is a function of (plan, point, replication): the same bytes on every
 //! machine.
 #![forbid(unsafe_code)]
 
-mod agenda;
-mod agent;
+mod agents;
 mod capture;
-mod flows;
+mod core;
 pub mod frontier;
-mod meter;
-mod network;
-mod radio_tcp;
-mod run;
-pub mod source;
+mod plan;
 pub mod tcp;
-pub mod tcpnc;
-pub mod torture;
-mod udp;
-mod watch;
 mod world;
 
-use core::time::Duration;
+use std::time::Duration;
 
 use corridor_scenario::{Row, Run, Scenario, Transport};
 
-pub use agenda::{Agenda, MAX_ENTITIES};
-pub use agent::{Agent, Body, NodeIndex, Packet};
+pub use self::core::agenda::{Agenda, MAX_ENTITIES};
+pub use self::core::agent::{Agent, Body, NodeIndex, Packet};
+pub use self::core::network::{
+    AgentIndex, MAX_NODES, MAX_PIPES, Network, NetworkError, NetworkStats, Topology,
+};
+pub use self::core::watch::{Crossing, PacketWatcher, Reception, SymbolCounts, Watcher};
+pub use agents::{source, tcpnc};
 pub use capture::{
     CaptureCounts, CaptureError, CaptureLimits, CapturedFlow, NetworkCapture, capture_point,
     capture_udp,
 };
-pub use network::{
-    AgentIndex, MAX_NODES, MAX_PIPES, Network, NetworkError, NetworkStats, Topology,
-};
-pub use radio_tcp::run_tcp;
-pub use run::{CODE_VERSION, COMMIT, check_plan, run};
-pub use udp::{SimError, run_udp};
-pub use watch::{Crossing, PacketWatcher, Reception, SymbolCounts, Watcher};
+pub use plan::radio_tcp::run_tcp;
+pub use plan::run::{CODE_VERSION, COMMIT, check_plan, run};
+pub use plan::udp::{SimError, run_udp};
+use plan::{radio_tcp, udp};
 pub use world::{Node, World};
 
 /// Runs a scenario's run over its path in virtual time, with the load that it names.

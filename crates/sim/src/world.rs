@@ -11,8 +11,8 @@ use corridor_air::{Address, Delivery, Medium};
 use corridor_base::Time;
 use corridor_proto::{Destination, Role, Station, StationId};
 
-use crate::agenda::Agenda;
-use crate::watch::{Reception, SymbolCounts, Watcher};
+use crate::core::agenda::Agenda;
+use crate::core::watch::{Reception, SymbolCounts, Watcher};
 
 /// Called with every packet for a host, in order.
 pub type Sink = Box<dyn FnMut(Time, &[u8])>;

@@ -9,9 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use corridor_sim::torture::{
-    self, Failure, Feature, Invariant, Outcome, Scenario, Shrunk, Tally, Violation,
-};
+use corridor_torture::{Failure, Feature, Invariant, Outcome, Scenario, Shrunk, Tally, Violation};
 use indicatif::{ProgressBar, ProgressStyle};
 use nix::time::ClockId;
 use serde_json::{Value, json};
@@ -114,7 +112,7 @@ fn run_alone(scenario: &Scenario, verbose: bool) -> (Tally, Times) {
         // A reader that has gone away does not change what is found.
         let _ = writeln!(out, "{at} {what}");
     };
-    let outcome = torture::run_traced(scenario, verbose.then_some(&mut trace));
+    let outcome = corridor_torture::run_traced(scenario, verbose.then_some(&mut trace));
     let mut tally = Tally::default();
     tally.add(scenario.seed, with_place(outcome));
     (tally, vec![(processor_time().saturating_sub(began), scenario.seed)])
@@ -132,7 +130,7 @@ fn run_seeds(arguments: &Arguments, jobs: usize, stop: &AtomicBool) -> (Tally, T
             }
             let seed = arguments.first.wrapping_add(index);
             let began = processor_time();
-            let outcome = with_place(torture::run(&Scenario::draw(seed)));
+            let outcome = with_place(corridor_torture::run(&Scenario::draw(seed)));
             times.push((processor_time().saturating_sub(began), seed));
             if let Some(violation) = &outcome.violation {
                 bar.suspend(|| eprintln!("seed {seed}: {}", first_line(violation)));
@@ -202,7 +200,7 @@ fn shrink_failures(tally: &Tally, alone: Option<&Scenario>, stop: &AtomicBool) -
         kinds.push(kind);
         let scenario = alone.cloned().unwrap_or_else(|| Scenario::draw(failure.seed));
         let stopped = || stop.load(Ordering::Relaxed);
-        let shrunk = torture::shrink(&scenario, kind, SHRINK_RUNS_MAX, stopped);
+        let shrunk = corridor_torture::shrink(&scenario, kind, SHRINK_RUNS_MAX, stopped);
         small.push(Small { seed: failure.seed, shrunk });
     }
     small

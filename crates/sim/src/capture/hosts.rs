@@ -11,8 +11,8 @@ use corridor_base::Time;
 use super::packets::write_packet;
 use super::pcapng::{LINKTYPE_RAW, PcapngWriter};
 use super::{CaptureCounts, CaptureLimits};
-use crate::agent::{NodeIndex, Packet};
-use crate::watch::{Crossing, PacketWatcher};
+use crate::core::agent::{NodeIndex, Packet};
+use crate::core::watch::{Crossing, PacketWatcher};
 
 /// What of a flow cannot be told from its packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

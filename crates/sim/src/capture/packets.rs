@@ -8,7 +8,7 @@
 
 use etherparse::{IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, UdpHeader};
 
-use crate::agent::{Body, NodeIndex, Packet};
+use crate::core::agent::{Body, NodeIndex, Packet};
 use crate::tcp::{SackRange, Segment};
 
 /// Headers of a segment without options: IPv4, TCP.

@@ -1,6 +1,5 @@
 //! The simulator from outside: what it says of plans, of TCP, and of what it captures.
 
-mod delivery;
 mod experiments;
 mod fingerprint;
 mod franc_claims;
@@ -8,7 +7,6 @@ mod integrity;
 mod kim_reno;
 mod kim_tcpnc;
 mod network;
-mod planted;
 mod radio_tcp;
 mod tcp;
 mod transmissions;

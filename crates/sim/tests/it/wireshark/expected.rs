@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use corridor_proto::wire::*;
 use corridor_proto::{Field, Mode};
-use corridor_sim::torture::HeaderTwin;
+use corridor_torture::HeaderTwin;
 
 /// The fields that are compared, as Wireshark names them.
 pub const FIELDS: [&str; 86] = [

@@ -17,9 +17,9 @@ use corridor_air::{Pipe, PipeStats};
 use corridor_base::{StreamKey, Time};
 use slab::Slab;
 
-use crate::agenda::Agenda;
-use crate::agent::{Agent, NodeIndex, Packet};
-use crate::watch::{Crossing, PacketWatcher};
+use crate::core::agenda::Agenda;
+use crate::core::agent::{Agent, NodeIndex, Packet};
+use crate::core::watch::{Crossing, PacketWatcher};
 use routes::{Place, Routes};
 pub use topology::{MAX_NODES, MAX_PIPES, NetworkError, Topology};
 

@@ -5,7 +5,7 @@ use core::time::Duration;
 use corridor_base::Time;
 
 use super::{Active, FlowEnd};
-use crate::agent::{Agent, Body, Packet};
+use crate::core::agent::{Agent, Body, Packet};
 use crate::tcp::{ConfigError, Receiver, ReceiverConfig, Segment, Sender, SenderConfig};
 
 /// What an application has to send, in packets of the sender's size.

@@ -7,7 +7,7 @@
 //! `CORRIDOR_SEED=17` that one alone.
 
 use corridor_proto::{DeliveryName, FieldName, GoalName, OrderName};
-use corridor_sim::torture::{Coverage, Feature, Help, Restart, Scenario, WindowCoding, run};
+use corridor_torture::{Coverage, Feature, Help, Restart, Scenario, WindowCoding, run};
 
 /// Scenarios of all tests together.
 const ALL: u64 = 2_900;

@@ -16,8 +16,8 @@ use corridor_codec::widen_id;
 use corridor_proto::tcpnc::wire::{FEEDBACK_LEN, Feedback, Header};
 use corridor_proto::tcpnc::{NcError, NcParams, NcReceiver, NcSender, Segment as NcSegment};
 
-use crate::agent::{Agent, Body, Packet};
-use crate::source::FlowEnd;
+use crate::agents::source::FlowEnd;
+use crate::core::agent::{Agent, Body, Packet};
 use crate::tcp::{SACK_RANGES_MAX, SackRange, Segment};
 
 /// What stands for a segment in a combination: its number, and whether TCP had sent it before.

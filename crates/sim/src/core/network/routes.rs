@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::agent::NodeIndex;
+use crate::core::agent::NodeIndex;
 
 /// Ends a route; stands for no link.
 const END: u32 = u32::MAX;

@@ -18,12 +18,12 @@ use corridor_scenario::{
 };
 use hdrhistogram::Histogram;
 
-use crate::agent::NodeIndex;
 use crate::capture::write_datagram;
-use crate::network::NetworkError;
+use crate::core::agent::NodeIndex;
+use crate::core::network::NetworkError;
+use crate::core::watch::Watcher;
 use crate::radio_tcp;
 use crate::tcp;
-use crate::watch::Watcher;
 use crate::world::{Node, World};
 
 /// Bytes of an Ethernet frame beyond what Corridor puts into it; the medium counts them.

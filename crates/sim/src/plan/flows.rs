@@ -9,16 +9,16 @@ use corridor_scenario::{
     SourceKind, TcpNcTable, TcpPreset, TcpTable, TcpVariant,
 };
 
-use crate::agent::NodeIndex;
+use crate::agents::source::{Active, CbrConfig, CbrSource, FlowEnd, Supply, TcpSink, TcpSource};
+use crate::agents::tcpnc::{NcSink, NcSource, nc_randomness};
 use crate::capture::CapturedFlow;
-use crate::meter::{Counts, Meter, MeteredDatagrams, MeteredSink, MeteredSource};
-use crate::network::{Network, NetworkStats, Topology};
-use crate::source::{Active, CbrConfig, CbrSource, FlowEnd, Supply, TcpSink, TcpSource};
+use crate::core::agent::NodeIndex;
+use crate::core::network::{Network, NetworkStats, Topology};
+use crate::plan::meter::{Counts, Meter, MeteredDatagrams, MeteredSink, MeteredSource};
+use crate::plan::udp::SimError;
 use crate::tcp::{
     Acks, ReceiverConfig, Reduction, RttSampling, SenderConfig, Variant, VegasConfig,
 };
-use crate::tcpnc::{NcSink, NcSource, nc_randomness};
-use crate::udp::SimError;
 
 /// Data in a datagram, where the plan does not say.
 const DATAGRAM_PAYLOAD_BYTES: u32 = 1_000;

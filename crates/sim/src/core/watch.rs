@@ -4,7 +4,7 @@ use corridor_air::Transmission;
 use corridor_base::Time;
 use corridor_proto::{FrameOutcome, Stats};
 
-use crate::agent::{NodeIndex, Packet};
+use crate::core::agent::{NodeIndex, Packet};
 
 /// Somebody who sees everything, and changes nothing.
 pub trait Watcher {

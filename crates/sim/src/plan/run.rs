@@ -4,9 +4,9 @@ use core::time::Duration;
 
 use corridor_scenario::{Load, Measures, Plan, Point, Run, Scenario};
 
-use crate::flows::{self, Prepared};
+use crate::plan::flows::{self, Prepared};
+use crate::plan::udp::{SimError, check_run};
 use crate::run_radio_after;
-use crate::udp::{SimError, check_run};
 
 /// Commit that this was built from; "unknown" without a repository.
 pub const COMMIT: &str = env!("CORRIDOR_COMMIT");

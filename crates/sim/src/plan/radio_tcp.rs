@@ -27,15 +27,15 @@ use hdrhistogram::Histogram;
 
 use self::opening::Opening;
 use self::packet::{Content, Kind};
+use crate::core::watch::Watcher;
+use crate::plan::udp::{
+    SimError, WARM_UP, air_shares, check_run, delay_histogram, delays, drop_ratio, meet,
+    radio_medium, station,
+};
 use crate::tcp::{
     Receiver, ReceiverConfig, Reduction, RtoConfig, Segment, Sender, SenderConfig, Variant,
     VegasConfig,
 };
-use crate::udp::{
-    SimError, WARM_UP, air_shares, check_run, delay_histogram, delays, drop_ratio, meet,
-    radio_medium, station,
-};
-use crate::watch::Watcher;
 use crate::world::{Node, World};
 
 /// Records that a sender without a rate may have unsent, as in the lab.

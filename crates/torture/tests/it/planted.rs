@@ -1,7 +1,7 @@
 //! That the torture bites: a fault is planted in a station, and each has to be caught, by the
 //! invariant that is there for it. And what it finds is made small.
 
-use corridor_sim::torture::{Fault, Invariant, Plant, Scenario, run, shrink};
+use corridor_torture::{Fault, Invariant, Plant, Scenario, run, shrink};
 
 /// Seeds in which a fault may hide before it counts as not caught.
 const SEEDS: u64 = 60;

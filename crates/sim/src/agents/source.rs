@@ -12,7 +12,7 @@ mod tcp;
 
 use corridor_base::Time;
 
-use crate::agent::NodeIndex;
+use crate::core::agent::NodeIndex;
 
 pub use datagram::{CbrConfig, CbrSource, DatagramSink, DatagramStats};
 pub use tcp::{FlowBytes, Supply, TcpSink, TcpSource};

@@ -6,9 +6,9 @@ use corridor_base::Time;
 use corridor_proto::{Destination, StationId};
 
 use super::{Driver, Happening, Origin};
-use crate::torture::coverage::Feature;
-use crate::torture::invariants::{Broken, Invariant, ensure};
-use crate::torture::network::Passage;
+use crate::coverage::Feature;
+use crate::invariants::{Broken, Invariant, ensure};
+use crate::network::Passage;
 
 impl Driver<'_> {
     pub(super) fn has_room(&mut self, station: usize) -> bool {

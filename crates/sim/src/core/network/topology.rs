@@ -2,7 +2,7 @@
 
 use corridor_air::{PipeConfig, PipeError};
 
-use crate::agent::NodeIndex;
+use crate::core::agent::NodeIndex;
 
 /// Most nodes of a network.
 pub const MAX_NODES: usize = 65_536;

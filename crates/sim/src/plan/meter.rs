@@ -10,13 +10,13 @@ use corridor_base::Time;
 use corridor_scenario::Measures;
 use hdrhistogram::Histogram;
 
-use crate::agent::{Agent, Body, Packet};
-use crate::flows::bps;
-use crate::network::{AgentIndex, Network};
-use crate::source::{Active, CbrSource, DatagramSink, TcpSink, TcpSource};
+use crate::agents::source::{Active, CbrSource, DatagramSink, TcpSink, TcpSource};
+use crate::agents::tcpnc::{NcSink, NcSource};
+use crate::core::agent::{Agent, Body, Packet};
+use crate::core::network::{AgentIndex, Network};
+use crate::plan::flows::bps;
+use crate::plan::udp::delay_histogram;
 use crate::tcp::Segment;
-use crate::tcpnc::{NcSink, NcSource};
-use crate::udp::delay_histogram;
 
 /// When packets were sent first, from the one that the receiver expects next.
 type FirstSent = Rc<RefCell<VecDeque<Time>>>;

@@ -5,7 +5,7 @@ use core::time::Duration;
 use corridor_base::Time;
 
 use super::{Active, FlowEnd};
-use crate::agent::{Agent, Body, Packet};
+use crate::core::agent::{Agent, Body, Packet};
 
 /// Datagrams of equal size at equal intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

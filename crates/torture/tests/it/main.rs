@@ -1,0 +1,4 @@
+//! Torture from outside: that it runs clean, and that it bites.
+
+mod delivery;
+mod planted;
