@@ -60,7 +60,7 @@
 //! use corridor_base::Time;
 //!
 //! // Station 0 sends to station 1; station 2 overhears.
-//! let mut medium = Medium::new(MediumConfig {
+//! let mut medium: Medium = Medium::new(MediumConfig {
 //!     mode: Duplex::Half,
 //!     rate_bps: 1_000_000,
 //!     overhead: Duration::from_micros(100),
@@ -108,7 +108,7 @@ pub use config::{
 };
 pub use erasure::{ErasureConfig, GilbertElliott};
 pub use error::{AirError, ErasureError, PipeError, QueueFull};
-pub use medium::{Address, Delivery, Frame, MAX_DELIVERIES, Medium, Transmission};
+pub use medium::{Address, Carried, Delivery, Frame, MAX_DELIVERIES, Medium, Transmission};
 pub use pipe::{MAX_QUEUE_PACKETS, MAX_UNDER_WAY_PACKETS, Pipe, PipeConfig, PipeStats};
 pub use stats::{LinkStats, StationStats};
 pub use trace::{LossTrace, MAX_TRACE_RUNS};

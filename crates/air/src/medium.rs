@@ -24,6 +24,19 @@ use crate::stats::{LinkStats, StationStats};
 /// The bytes of a frame, shared by all stations that hear it.
 pub type Frame = Arc<[u8]>;
 
+/// What a medium can carry: something with a length on the air, cheap to hand to every station that
+/// hears it.
+pub trait Carried: Clone {
+    /// Bytes that it takes on the air.
+    fn len_bytes(&self) -> usize;
+}
+
+impl Carried for Frame {
+    fn len_bytes(&self) -> usize {
+        self.len()
+    }
+}
+
 /// Deliveries not yet polled, or still propagating, from which on no frame is taken: a driver that
 /// does not drain is pushed back instead of filling the memory.
 pub const MAX_DELIVERIES: usize = 1 << 20;
@@ -39,7 +52,7 @@ pub enum Address {
 
 /// A transmission heard by a station.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delivery {
+pub struct Delivery<F = Frame> {
     /// When the station has it: end of the airtime plus propagation.
     pub at: Time,
     /// The sending station.
@@ -48,14 +61,14 @@ pub struct Delivery {
     pub to: Station,
     /// Whether it was addressed to `to` or to all; otherwise `to` overheard it.
     pub addressed: bool,
-    /// Its bytes, as they were offered.
-    pub frame: Frame,
+    /// The frame, as it was offered.
+    pub frame: F,
 }
 
 /// A transmission that has ended, and what the air did to it: what a sniffer that hears everything
 /// would write down.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Transmission {
+pub struct Transmission<F = Frame> {
     /// When its airtime began, overhead included.
     pub began_at: Time,
     /// When its airtime ended; stations that heard it have it one propagation delay later.
@@ -68,15 +81,15 @@ pub struct Transmission {
     pub retransmissions: u32,
     /// The stations that a link leads to, in ascending order, and whether each of them heard it.
     pub hearers: Vec<(Station, bool)>,
-    /// Its bytes, as they were offered.
-    pub frame: Frame,
+    /// The frame, as it was offered.
+    pub frame: F,
 }
 
 /// A shared or private channel per station, links with erasures, and finite queues.
 ///
 /// See the crate's overview for what it models and how to drive it.
 #[derive(Debug)]
-pub struct Medium {
+pub struct Medium<F = Frame> {
     mode: Duplex,
     rate_bps: u64,
     overhead: Duration,
@@ -85,7 +98,7 @@ pub struct Medium {
     drops_when_full: bool,
     /// The latest time that the driver named.
     now: Time,
-    stations: Vec<StationState>,
+    stations: Vec<StationState<F>>,
     /// Sorted by (from, to): the links of one sender are neighbours.
     links: Vec<LinkState>,
     /// Ends of the transmissions on the air, by (time, sequence of their beginnings).
@@ -97,17 +110,17 @@ pub struct Medium {
     access: Stream,
     sequence: u64,
     /// In order of `at`.
-    deliveries: VecDeque<Delivery>,
+    deliveries: VecDeque<Delivery<F>>,
     /// Stations with room that had none, each once, in order of their getting it.
     relieved: VecDeque<Station>,
     /// Transmissions that have ended, if somebody wants to know.
-    ended: Option<VecDeque<Transmission>>,
+    ended: Option<VecDeque<Transmission<F>>>,
 }
 
 #[derive(Debug)]
-struct StationState {
+struct StationState<F> {
     /// The head is on the air or next to be.
-    queue: VecDeque<Queued>,
+    queue: VecDeque<Queued<F>>,
     /// Links from this station, as a range of `Medium::links`.
     links: Range<usize>,
     /// Whether it is among `Medium::relieved`.
@@ -116,13 +129,13 @@ struct StationState {
 }
 
 #[derive(Debug)]
-struct Queued {
+struct Queued<F> {
     to: Address,
     /// The link to the addressed station, if there is one.
     link: Option<usize>,
     retransmissions: u32,
     airtime: Duration,
-    frame: Frame,
+    frame: F,
 }
 
 /// End of a transmission. The field order is the order of events.
@@ -133,7 +146,7 @@ struct End {
     from: Station,
 }
 
-impl Medium {
+impl<F: Carried> Medium<F> {
     /// An idle medium at [`Time::ZERO`].
     ///
     /// # Errors
@@ -192,13 +205,13 @@ impl Medium {
     /// # Errors
     /// [`QueueFull`], with the frame in it, if there is no room at `now` (see
     /// [`Medium::has_room`]). A station that the medium does not have has no room.
-    pub fn offer<F: Into<Frame>>(
+    pub fn offer<I: Into<F>>(
         &mut self,
         now: Time,
         from: Station,
         to: Address,
-        frame: F,
-    ) -> Result<(), QueueFull<F>> {
+        frame: I,
+    ) -> Result<(), QueueFull<I>> {
         self.advance(now);
         let room = self.has_room(from);
         let Some(station) = self.stations.get_mut(from) else {
@@ -213,8 +226,8 @@ impl Medium {
             station.stats.dropped += 1;
             return Ok(());
         }
-        let frame = frame.into();
-        let airtime = self.airtime(frame.len());
+        let frame: F = frame.into();
+        let airtime = self.airtime(frame.len_bytes());
         let link = match to {
             Address::Station(to) => self.link_index(from, to),
             Address::All => None,
@@ -274,7 +287,7 @@ impl Medium {
     ///
     /// In order of arrival; at the same instant, in the order in which the transmissions began,
     /// and for one transmission by hearing station.
-    pub fn poll_delivery(&mut self) -> Option<Delivery> {
+    pub fn poll_delivery(&mut self) -> Option<Delivery<F>> {
         if self.deliveries.front()?.at > self.now {
             return None;
         }
@@ -297,7 +310,7 @@ impl Medium {
 
     /// The next transmission that has ended, in order of ends; `None` as well when they are not
     /// kept. To be taken before the deliveries, which come later or at the same time.
-    pub fn poll_transmission(&mut self) -> Option<Transmission> {
+    pub fn poll_transmission(&mut self) -> Option<Transmission<F>> {
         self.ended.as_mut()?.pop_front()
     }
 
@@ -420,8 +433,8 @@ impl Medium {
             let Some(head) = self.stations[from].queue.front() else { break };
             let addressed = head.link == Some(index) || head.to == Address::All;
             addressed_heard |= head.link == Some(index);
-            let frame = Arc::clone(&head.frame);
-            self.stations[to].stats.hear(frame.len(), addressed);
+            let frame = head.frame.clone();
+            self.stations[to].stats.hear(frame.len_bytes(), addressed);
             // Without jitter each arrives behind all before it.
             let behind = self.deliveries.partition_point(|before| before.at <= at);
             self.deliveries.insert(behind, Delivery { at, from, to, addressed, frame });
@@ -442,7 +455,7 @@ impl Medium {
             to: head.to,
             retransmissions: head.retransmissions,
             hearers: Vec::new(),
-            frame: Arc::clone(&head.frame),
+            frame: head.frame.clone(),
         });
     }
 
@@ -452,7 +465,7 @@ impl Medium {
         let StationState { queue, stats, relieved, .. } = &mut self.stations[from];
         let Some(head) = queue.front_mut() else { return };
         let repeated = head.retransmissions > 0;
-        stats.send(head.frame.len(), head.airtime, repeated);
+        stats.send(head.frame.len_bytes(), head.airtime, repeated);
         let mut retry_limit = 0;
         if let Some(index) = head.link {
             let link = &mut self.links[index];

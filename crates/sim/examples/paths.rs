@@ -18,7 +18,7 @@ use std::fs;
 use corridor_base::rand::Rng;
 use corridor_base::{Stream, StreamKey};
 use corridor_scenario::{Scenario, expand};
-use corridor_sim::run_tcp;
+use corridor_sim::run_radio;
 
 /// Bits of a frame that fills the radio's MTU.
 const FRAME_BITS: f64 = 8.0 * 1_500.0;
@@ -66,7 +66,7 @@ impl Draw {
              coding = {{ preset = 'window' }}"
         ))?;
         let run = expand(&scenario)?.remove(0);
-        let row = run_tcp(&scenario, &run)?;
+        let row = run_radio(&scenario, &run)?;
         let ms = |delay_s: Option<f64>| delay_s.map_or(f64::NAN, |s| 1e3 * s - rtt_ms / 2.0);
         Ok([
             row.goodput_bps / (rate_bps as f64 * (1.0 - loss_ratio)),

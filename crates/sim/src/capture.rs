@@ -1,13 +1,11 @@
 //! Captures: everything that was on the air in one replication, unsealed, in a file for Wireshark.
 //!
 //! The simulator knows the stations' secret, so what [`Capture`] writes is in the clear: it watches
-//! a [`World`](crate::World) and writes every transmission once, at the end of its airtime, with
-//! what became of it at each station in reach (see `capture/radio.rs` for the layout). Of a
-//! [`Network`](crate::Network) it writes IP packets, as they pass some of its nodes
-//! (`capture/hosts.rs`, `capture/packets.rs`).
+//! a [`Network`](crate::Network)'s radio and writes every transmission once, at the end of its airtime, with
+//! what became of it at each station in reach (see `capture/radio.rs` for the layout). Of agents'
+//! packets it writes what passes some of the nodes, as IP packets (`capture/hosts.rs`).
 
 mod hosts;
-mod packets;
 mod pcapng;
 mod radio;
 
@@ -24,12 +22,12 @@ use corridor_proto::{Field, FrameOutcome, Rejection, StationId, Unsealer};
 use corridor_scenario::{Load, Point, Run, Scenario};
 
 use crate::core::agent::NodeIndex;
+use crate::core::network::Frame;
 use crate::core::watch::{Reception, SymbolCounts, Watcher};
+use crate::plan::SimError;
 use crate::plan::flows::Prepared;
-use crate::plan::udp::{PSK, SimError, WARM_UP};
-use crate::watch_radio;
+use crate::plan::tunnel::{self, PSK, WARM_UP};
 pub use hosts::{CapturedFlow, NetworkCapture};
-pub(crate) use packets::write_datagram;
 use pcapng::{LINKTYPE_ETHERNET, PcapngWriter};
 use radio::{CaptureHeader, Fate, Hearer};
 
@@ -99,7 +97,7 @@ fn capture_udp_after(
     out: Box<dyn Write>,
 ) -> Result<CaptureCounts, CaptureError> {
     let capture = Rc::new(RefCell::new(Capture::new(out, comment, limits)?));
-    watch_radio(scenario, run, warm_up, Box::new(Rc::clone(&capture)))?;
+    tunnel::watch(scenario, run, warm_up, Box::new(Rc::clone(&capture)))?;
     let mut capture = capture.borrow_mut();
     capture.finish()
 }
@@ -138,7 +136,8 @@ pub fn capture_point(
             }
             let prepared = Prepared::new(network)?;
             let nodes = if at.is_empty() { prepared.sources() } else { at.to_vec() };
-            let flows = prepared.captured_flows();
+            let flow = |(flow, payload_bytes)| CapturedFlow { flow, payload_bytes };
+            let flows: Vec<_> = prepared.payloads().map(flow).collect();
             let capture = NetworkCapture::new(out, comment, &nodes, &flows, limits)?;
             let mut running = prepared.to_be_watched(point.seed, replication)?;
             running.set_watcher(capture.watcher());
@@ -173,7 +172,7 @@ struct Capture {
 }
 
 struct Waiting {
-    sent: Transmission,
+    sent: Transmission<Frame>,
     fates: Vec<Hearer>,
     /// The frame's bytes in the clear.
     clear: Vec<u8>,
@@ -190,7 +189,7 @@ impl Waiting {
 }
 
 impl Watcher for Rc<RefCell<Capture>> {
-    fn take_transmission(&mut self, sent: Transmission) {
+    fn take_transmission(&mut self, _radio: usize, sent: Transmission<Frame>) {
         self.borrow_mut().take_transmission(sent);
     }
 
@@ -224,9 +223,10 @@ impl Capture {
     }
 
     /// Frames before the window count as well: sessions and ranks begin there.
-    fn take_transmission(&mut self, sent: Transmission) {
+    fn take_transmission(&mut self, sent: Transmission<Frame>) {
+        let Frame::Sealed(frame) = &sent.frame else { return };
         let mut clear = core::mem::take(&mut self.frame);
-        let sealed_by = self.unsealer.unseal(&sent.frame, &mut clear);
+        let sealed_by = self.unsealer.unseal(frame, &mut clear);
         let block = sealed_by.and_then(|_| symbol_of(&clear));
         let flow = block.map(|(flow, _)| StationId(flow)).or(sealed_by);
         let coding = flow.and_then(|flow| self.unsealer.coding(flow));
@@ -411,7 +411,7 @@ mod tests {
     }
 
     impl Watcher for Rc<RefCell<Seen>> {
-        fn take_transmission(&mut self, sent: Transmission) {
+        fn take_transmission(&mut self, _radio: usize, sent: Transmission<Frame>) {
             let mut seen = self.borrow_mut();
             seen.transmissions += 1;
             seen.heard += sent.hearers.iter().filter(|(_, heard)| *heard).count() as u64;
@@ -433,8 +433,8 @@ mod tests {
         let scenario = Scenario::parse(SCENARIO).unwrap();
         let run = &expand(&scenario).unwrap()[0];
         let seen = Rc::new(RefCell::new(Seen::default()));
-        let row = watch_radio(&scenario, run, WARM_UP, Box::new(Rc::clone(&seen))).unwrap();
-        assert_eq!(row, crate::run_udp(&scenario, run).unwrap());
+        let row = tunnel::watch(&scenario, run, WARM_UP, Box::new(Rc::clone(&seen))).unwrap();
+        assert_eq!(row, crate::run_radio(&scenario, run).unwrap());
         let seen = seen.borrow();
         let frames = row.air_frames_per_packet.unwrap();
         assert!(seen.transmissions > 1_000 && frames > 0.0);

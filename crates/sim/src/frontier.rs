@@ -8,15 +8,17 @@ use core::time::Duration;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use corridor_air::{Duplex, Jitter, Link, Medium, MediumConfig};
+use corridor_air::{Duplex, Jitter, Link, MediumConfig};
 use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
 use corridor_proto::{
     CodingParams, Goal, LinkErrors, Role, Station, StationConfig, StationId, Stats,
 };
 
-use crate::plan::udp::{PSK, SimError};
-use crate::world::{Node, World};
+use crate::core::agent::{Agent, Body, Packet};
+use crate::core::network::{Network, RadioConfig, Topology};
+use crate::plan::SimError;
+use crate::plan::tunnel::PSK;
 
 /// Bits per second of the link.
 const RATE_BPS: u64 = 12_000_000;
@@ -134,9 +136,9 @@ impl Hop {
         packets as f64 / (self.duration.as_secs_f64() * frames_per_s * (1.0 - self.loss_ratio))
     }
 
-    fn medium(&self) -> Result<Medium, SimError> {
+    fn topology(&self) -> Topology {
         let link = |from, to| Link { from, to, erasure: self.loss_ratio.into(), retry_limit: 0 };
-        Ok(Medium::new(MediumConfig {
+        let medium = MediumConfig {
             mode: Duplex::Full,
             rate_bps: RATE_BPS,
             overhead: Duration::ZERO,
@@ -148,7 +150,9 @@ impl Hop {
             links: vec![link(0, 1), link(1, 0)],
             seed: self.seed,
             replication: self.replication,
-        })?)
+        };
+        let radio = RadioConfig { nodes: vec![0, 1], medium };
+        Topology { nodes: 2, radios: vec![radio], ..Topology::default() }
     }
 
     fn station(&self, index: u8) -> Result<Station, SimError> {
@@ -189,22 +193,42 @@ impl Times {
     }
 }
 
+/// The host that packets come to.
+struct Taker(Rc<RefCell<Times>>);
+
+impl Agent for Taker {
+    fn handle_packet(&mut self, now: Time, packet: Packet) {
+        if let Body::Bytes(bytes) = &packet.body {
+            self.0.borrow_mut().take(now, bytes);
+        }
+    }
+
+    fn handle_timeout(&mut self, _now: Time) {}
+
+    fn poll_transmit(&mut self, _now: Time) -> Option<Packet> {
+        None
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        None
+    }
+}
+
 /// Measures a hop whose source always has another packet.
 ///
 /// # Errors
-/// [`SimError::Air`] if the hop cannot be: its losses, its queue.
+/// [`SimError::Network`] if the hop cannot be: its losses, its queue.
 pub fn saturate(hop: &Hop) -> Result<Saturated, SimError> {
     let times: Rc<RefCell<Times>> = Rc::default();
-    let taker = Rc::clone(&times);
-    let take = move |now: Time, packet: &[u8]| taker.borrow_mut().take(now, packet);
-    let nodes =
-        vec![Node::new(hop.station(0)?, |_, _: &[u8]| ()), Node::new(hop.station(1)?, take)];
-    let mut world = World::new(hop.medium()?, nodes);
-    let packet_len = world.nodes()[0].station.tunnel_mtu();
+    let mut network = Network::new(&hop.topology(), hop.seed, hop.replication)?;
+    let sender = network.add_station(0, 0, hop.station(0)?, |_| Some(0))?;
+    let receiver = network.add_station(0, 1, hop.station(1)?, |_| Some(0))?;
+    network.add_agent(1, 0, Taker(Rc::clone(&times)))?;
+    let packet_len = network.station(sender).tunnel_mtu();
     let mut packet = vec![0; packet_len];
     let (mut now, end) = (Time::ZERO, Time::ZERO + WARM_UP + hop.duration);
     while now < end {
-        let stats = world.nodes()[0].station.stats();
+        let stats = network.station(sender).stats();
         // A packet's time begins when it leaves the queue, so that the queue does not count.
         let mut sent = times.borrow_mut();
         while (sent.sent.len() as u64) < stats.symbols_added {
@@ -213,23 +237,23 @@ pub fn saturate(hop: &Hop) -> Result<Saturated, SimError> {
         drop(sent);
         if stats.packets_accepted == stats.symbols_added {
             packet[..8].copy_from_slice(&stats.packets_accepted.to_be_bytes());
-            world.node_mut(0).station.handle_packet(now, &packet);
-            world.settle();
+            network.station_mut(sender).handle_packet(now, &packet);
+            network.settle();
         } else {
-            now = world.next_event().unwrap_or(end).min(end);
-            world.run_until(now);
+            now = network.next_event().unwrap_or(end).min(end);
+            network.run_until(now);
         }
     }
-    world.run_until(end + DRAIN);
+    network.run_until(end + DRAIN);
     let mut delays_ms = core::mem::take(&mut times.borrow_mut().delays_ms);
     delays_ms.sort_by(f64::total_cmp);
-    let stats = |index: usize| world.nodes()[index].station.stats().clone();
+    let stats = |index| network.station(index).stats().clone();
     Ok(Saturated {
         packets: delays_ms.len() as u64,
         packet_len,
         delays_ms,
-        sender: stats(0),
-        receiver: stats(1),
+        sender: stats(sender),
+        receiver: stats(receiver),
     })
 }
 
@@ -264,7 +288,7 @@ mod tests {
     #[test]
     fn a_hop_that_cannot_be_is_refused() {
         let hop = Hop { loss_ratio: 1.5, ..FRONTIER[0].hop(Duration::from_secs(1), 0) };
-        assert!(matches!(saturate(&hop), Err(SimError::Air(_))));
+        assert!(matches!(saturate(&hop), Err(SimError::Network(_))));
         let nothing = Saturated {
             delays_ms: Vec::new(),
             ..saturate(&Hop { loss_ratio: 0.0, ..hop }).unwrap()

@@ -8,9 +8,9 @@ use super::*;
 fn refused(change: impl FnOnce(&mut MediumConfig), message: &str) {
     let mut config = config(Duplex::Half, 3);
     config.links = vec![link(0, 1, 0.1), link(1, 0, 0.1)];
-    Medium::new(config.clone()).expect("valid before the change");
+    <Medium>::new(config.clone()).expect("valid before the change");
     change(&mut config);
-    let error: AirError = Medium::new(config).expect_err("invalid after the change");
+    let error: AirError = <Medium>::new(config).expect_err("invalid after the change");
     assert_eq!(error.to_string(), message);
 }
 

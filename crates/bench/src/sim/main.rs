@@ -25,10 +25,6 @@ const CHAIN_CPU_S_MAX: f64 = 0.15;
 /// Most that an event may cost in the largest network, over what it costs in the smallest.
 const COST_RATIO_MAX: f64 = 2.0;
 
-/// Most stations of a world, and why. The series ends a little below, at a round number.
-const STATIONS_MAX: Limit =
-    Limit { nodes: 254, reason: "a station's number on the air is one byte, of which 1 to 254" };
-
 /// Measures what the simulator costs, on one core.
 #[derive(Debug, Parser)]
 #[command(name = "bench-sim")]
@@ -93,18 +89,9 @@ pub struct Figure {
 /// The same for growing numbers of nodes.
 #[derive(Debug, Serialize)]
 struct Series {
-    /// What ends the series, if not the time that it takes.
-    limit: Option<Limit>,
     figures: Vec<Figure>,
     /// Cost of an event in the largest, over that in the smallest.
     cost_ratio: f64,
-}
-
-/// What a protocol has room for.
-#[derive(Debug, Serialize)]
-struct Limit {
-    nodes: usize,
-    reason: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -160,13 +147,11 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
 
     let repeats = repeats.min(5);
     let network = [10, 30, 100, 300, 1000];
-    let network = series(&network, None, repeats, |nodes| networks::ring(nodes, 10_000.0 * scale));
+    let network = series(&network, repeats, |nodes| networks::ring(nodes, 10_000.0 * scale));
     print(&["network"], &network.figures.iter().collect::<Vec<_>>());
-    let world = [10, 30, 100, 250];
-    let world =
-        series(&world, Some(STATIONS_MAX), repeats, |nodes| worlds::pairs(nodes, 2_000.0 * scale));
+    let world = [10, 30, 100, 300, 1000];
+    let world = series(&world, repeats, |nodes| worlds::pairs(nodes, 2_000.0 * scale));
     print(&["world"], &world.figures.iter().collect::<Vec<_>>());
-    println!("world has no more than {} stations: {}", STATIONS_MAX.nodes, STATIONS_MAX.reason);
 
     let cost_ratio = network.cost_ratio.max(world.cost_ratio);
     let gates = Gates {
@@ -199,12 +184,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
 
 /// Runs simulations of all sizes, one after the other, several times: what disturbs the machine for
 /// a while disturbs all sizes alike.
-fn series(
-    sizes: &[usize],
-    limit: Option<Limit>,
-    repeats: usize,
-    run: impl Fn(usize) -> Outcome,
-) -> Series {
+fn series(sizes: &[usize], repeats: usize, run: impl Fn(usize) -> Outcome) -> Series {
     let mut outcomes: Vec<_> = sizes.iter().map(|_| Vec::with_capacity(repeats)).collect();
     for _ in 0..repeats {
         for (outcomes, &nodes) in outcomes.iter_mut().zip(sizes) {
@@ -214,7 +194,7 @@ fn series(
     let figures: Vec<_> =
         sizes.iter().zip(&outcomes).map(|(&nodes, outcomes)| figure(nodes, outcomes)).collect();
     let cost = |figure: Option<&Figure>| figure.map_or(f64::NAN, |figure| figure.cpu_ns_per_event);
-    Series { limit, cost_ratio: cost(figures.last()) / cost(figures.first()), figures }
+    Series { cost_ratio: cost(figures.last()) / cost(figures.first()), figures }
 }
 
 /// What was measured in the runs of one simulation, one at least. What it does is the same every

@@ -45,7 +45,7 @@ pub fn chain(simulated_s: f64) -> Outcome {
 /// ring has the same traffic at every node. `node_s` is the simulated time, times nodes; flows have
 /// reached their rates before.
 pub fn ring(nodes: usize, node_s: f64) -> Outcome {
-    let mut topology = Topology { nodes, pipes: Vec::new() };
+    let mut topology = Topology { nodes, ..Topology::default() };
     let node = |index: usize| (index % nodes) as NodeIndex;
     let fast = PipeConfig { rate_bps: 10_000_000, ..link() };
     (0..nodes).for_each(|at| topology.connect(node(at), node(at + 1), &fast));

@@ -2,13 +2,15 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
-use corridor_air::{Duplex, Jitter, Link, Medium, MediumConfig};
+use corridor_air::{Duplex, Jitter, Link, MediumConfig};
 use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
 use corridor_proto::{CodingParams, LinkErrors, Role, Station, StationConfig, StationId};
-use corridor_sim::{Node, World};
+use corridor_sim::source::FlowEnd;
+use corridor_sim::{Agent, Body, Network, NodeIndex, Packet, RadioConfig, Topology};
 
 use crate::{Outcome, cpu_time, memory};
 
@@ -16,6 +18,8 @@ use crate::{Outcome, cpu_time, memory};
 const PACKET_BYTES: usize = 1000;
 /// From one packet of a station to its next.
 const INTERVAL: Duration = Duration::from_millis(10);
+/// Numbers that stations take turns with: even, so that a pair has two.
+const STATION_IDS: usize = 254;
 const WARM_UP: Duration = Duration::from_secs(2);
 
 /// Pairs of stations that code for each other, with a tenth of the frames lost, each station with a
@@ -23,28 +27,28 @@ const WARM_UP: Duration = Duration::from_secs(2);
 pub fn pairs(nodes: usize, node_s: f64) -> Outcome {
     let memory_before = memory::live_bytes();
     let delivered = Rc::new(Cell::new(0));
-    let mut world = world(nodes, &delivered);
+    let mut network = network(nodes, &delivered);
     let simulated = Duration::from_secs_f64(node_s / nodes as f64);
     let start = Time::ZERO + WARM_UP;
-    load(&mut world, start);
-    let (events, hops, bytes) = (world.events(), heard(&world), delivered.get());
+    network.run_until(start);
+    let (events, hops, bytes) = (network.stats().events, heard(&network), delivered.get());
     let begin = cpu_time();
-    load(&mut world, start + simulated);
+    network.run_until(start + simulated);
     let cpu = cpu_time() - begin;
     Outcome {
         cpu,
         simulated,
-        events: world.events() - events,
-        packet_hops: heard(&world) - hops,
+        events: network.stats().events - events,
+        packet_hops: heard(&network) - hops,
         payload_bytes: delivered.get() - bytes,
         flows: nodes,
         memory_bytes: memory::live_bytes() - memory_before,
     }
 }
 
-fn world(nodes: usize, delivered: &Rc<Cell<u64>>) -> World {
+fn network(nodes: usize, delivered: &Rc<Cell<u64>>) -> Network {
     let link = |from: usize| Link { from, to: from ^ 1, erasure: 0.1.into(), retry_limit: 0 };
-    let medium = Medium::new(MediumConfig {
+    let medium = MediumConfig {
         mode: Duplex::Full,
         rate_bps: 10_000_000,
         overhead: Duration::from_micros(100),
@@ -56,18 +60,59 @@ fn world(nodes: usize, delivered: &Rc<Cell<u64>>) -> World {
         links: (0..nodes).map(link).collect(),
         seed: 1,
         replication: 0,
-    });
-    let node = |index| {
-        let delivered = Rc::clone(delivered);
-        Node::new(station(index), move |_, packet| {
-            delivered.set(delivered.get() + packet.len() as u64);
-        })
     };
-    World::new(medium.expect("the medium is sound"), (0..nodes).map(node).collect())
+    let radio = RadioConfig { nodes: (0..nodes as NodeIndex).collect(), medium };
+    let topology = Topology { nodes, radios: vec![radio], ..Topology::default() };
+    let mut network = Network::new(&topology, 1, 0).expect("the topology is sound");
+    for index in 0..nodes {
+        let host = Host::new(index, nodes, Rc::clone(delivered));
+        network.add_station(0, index, station(index), |_| Some(0)).expect("the place is free");
+        network.add_agent(index as NodeIndex, 0, host).expect("the node is there");
+    }
+    network
+}
+
+/// Has a packet for its peer in each [`INTERVAL`], and counts what comes from there.
+struct Host {
+    end: FlowEnd,
+    next_at: Time,
+    packet: Arc<[u8]>,
+    delivered: Rc<Cell<u64>>,
+}
+
+impl Host {
+    /// The hosts take turns within an interval.
+    fn new(index: usize, hosts: usize, delivered: Rc<Cell<u64>>) -> Self {
+        let (node, peer) = (index as NodeIndex, (index ^ 1) as NodeIndex);
+        let next_at = Time::ZERO + INTERVAL / hosts as u32 * (index as u32 + 1);
+        let packet = Arc::from([0x45; PACKET_BYTES]);
+        Host { end: FlowEnd { flow: 0, node, peer }, next_at, packet, delivered }
+    }
+}
+
+impl Agent for Host {
+    fn handle_packet(&mut self, _now: Time, packet: Packet) {
+        self.delivered.set(self.delivered.get() + u64::from(packet.len_bytes));
+    }
+
+    fn handle_timeout(&mut self, _now: Time) {}
+
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        if self.next_at > now {
+            return None;
+        }
+        self.next_at += INTERVAL;
+        Some(self.end.packet(PACKET_BYTES as u32, Body::Bytes(Arc::clone(&self.packet))))
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        Some(self.next_at)
+    }
 }
 
 fn station(index: usize) -> Station {
-    let id = |index: usize| StationId(index as u8 + 1);
+    // Numbers need only differ among those that hear each other.
+    let id = |index: usize| StationId((index % STATION_IDS) as u8 + 1);
     let config = StationConfig {
         id: id(index),
         role: Role::Endpoint { peer: id(index ^ 1), helper: None },
@@ -85,25 +130,8 @@ fn station(index: usize) -> Station {
     Station::new(config, entropy, Time::ZERO).expect("the settings are within their ranges")
 }
 
-/// Gives every station its packets until `until`, the stations one after the other within each
-/// interval.
-fn load(world: &mut World, until: Time) {
-    let nodes = world.nodes().len();
-    let gap = INTERVAL / nodes as u32;
-    let packet = [0x45; PACKET_BYTES];
-    for index in (0..nodes).cycle() {
-        let at = world.now() + gap;
-        if at > until {
-            break;
-        }
-        world.run_until(at);
-        world.node_mut(index).station.handle_packet(at, &packet);
-        world.settle();
-    }
-}
-
 /// Frames that were heard.
-fn heard(world: &World) -> u64 {
-    let count = |index| world.medium().stats(index).received_frames;
-    (0..world.nodes().len()).map(count).sum()
+fn heard(network: &Network) -> u64 {
+    let medium = network.medium(0);
+    (0..medium.stations()).map(|place| medium.stats(place).received_frames).sum()
 }

@@ -1,4 +1,8 @@
 //! What sits on nodes: traffic, transports, and layers below them.
 
+pub(crate) mod headers;
+pub(crate) mod ip;
+pub(crate) mod metered;
 pub mod source;
+pub(crate) mod stamped;
 pub mod tcpnc;

@@ -12,7 +12,7 @@ mod tcp;
 
 use corridor_base::Time;
 
-use crate::core::agent::NodeIndex;
+use crate::core::agent::{Body, NodeIndex, Packet, TTL_MAX};
 
 pub use datagram::{CbrConfig, CbrSource, DatagramSink, DatagramStats};
 pub use tcp::{FlowBytes, Supply, TcpSink, TcpSource};
@@ -32,6 +32,12 @@ impl FlowEnd {
     /// Both ends of a flow: of the source on `from`, and of the sink on `to`.
     pub fn pair(flow: u32, from: NodeIndex, to: NodeIndex) -> (FlowEnd, FlowEnd) {
         (FlowEnd { flow, node: from, peer: to }, FlowEnd { flow, node: to, peer: from })
+    }
+
+    /// A packet from here to the other end.
+    pub fn packet(&self, len_bytes: u32, body: Body) -> Packet {
+        let FlowEnd { flow, node, peer } = *self;
+        Packet { flow, from: node, to: peer, len_bytes, ttl: TTL_MAX, body }
     }
 }
 

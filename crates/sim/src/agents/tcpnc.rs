@@ -117,11 +117,10 @@ impl<A: Agent> Agent for NcSource<A> {
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         loop {
             if let Some(coded) = self.layer.poll_transmit(now) {
-                let FlowEnd { flow, node, peer } = self.end;
                 let head_len = Header::read(coded).map_or(0, |(_, rest)| coded.len() - rest.len());
                 let len_bytes = self.segment_bytes + head_len as u32;
                 let body = Body::Bytes(Arc::from(coded));
-                return Some(Packet { flow, from: node, to: peer, len_bytes, body });
+                return Some(self.end.packet(len_bytes, body));
             }
             let packet = self.inner.poll_transmit(now)?;
             if let Some(packet) = self.take(packet) {
@@ -214,8 +213,7 @@ impl<A: Agent> NcSink<A> {
     }
 
     fn packet(&self, len_bytes: u32, body: Body) -> Packet {
-        let FlowEnd { flow, node, peer } = self.end;
-        Packet { flow, from: node, to: peer, len_bytes, body }
+        self.end.packet(len_bytes, body)
     }
 }
 

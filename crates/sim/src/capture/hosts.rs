@@ -8,11 +8,11 @@ use std::rc::Rc;
 
 use corridor_base::Time;
 
-use super::packets::write_packet;
 use super::pcapng::{LINKTYPE_RAW, PcapngWriter};
 use super::{CaptureCounts, CaptureLimits};
+use crate::agents::headers::write_packet;
 use crate::core::agent::{NodeIndex, Packet};
-use crate::core::watch::{Crossing, PacketWatcher};
+use crate::core::watch::{Crossing, Watcher};
 
 /// What of a flow cannot be told from its packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl NetworkCapture {
     }
 
     /// What the network is to be watched by.
-    pub fn watcher(&self) -> Box<dyn PacketWatcher> {
+    pub fn watcher(&self) -> Box<dyn Watcher> {
         Box::new(Watching(Rc::clone(&self.0)))
     }
 
@@ -98,7 +98,7 @@ impl NetworkCapture {
 
 struct Watching(Rc<RefCell<Inner>>);
 
-impl PacketWatcher for Watching {
+impl Watcher for Watching {
     fn take_packet(&mut self, now: Time, node: NodeIndex, packet: &Packet, crossing: Crossing) {
         self.0.borrow_mut().take_packet(now, node, packet, crossing);
     }
@@ -138,5 +138,6 @@ fn comment(crossing: Crossing) -> String {
         Crossing::Lost(next) => format!("lost on the link to node {next}"),
         Crossing::Dropped(next) => format!("dropped: the queue of the link to node {next} is full"),
         Crossing::Unroutable => "dropped: no way from here to its destination".to_owned(),
+        Crossing::Expired => "dropped: it has crossed as many links as it may".to_owned(),
     }
 }

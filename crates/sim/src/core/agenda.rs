@@ -27,9 +27,37 @@ const LEFT_OVER_MIN: usize = 64;
 /// Stands for the sequence number of nothing.
 const NONE: u32 = u32::MAX;
 
+/// Bit of a sequence number that puts it behind all without it: [`Rank::Second`].
+const SECOND: u32 = 1 << 31;
+
+/// Where sequence numbers end, the bit of the rank aside.
+const SEQUENCE_END: u32 = SECOND - 1;
+
+/// Which of the events of one instant go first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rank {
+    /// Before all others, even those that asked earlier.
+    First,
+    /// After these, in the order in which they asked.
+    Second,
+}
+
+impl Rank {
+    fn bit(self) -> u32 {
+        match self {
+            Rank::First => 0,
+            Rank::Second => SECOND,
+        }
+    }
+
+    fn of(sequence: u32) -> Rank {
+        if sequence & SECOND == 0 { Rank::First } else { Rank::Second }
+    }
+}
+
 /// An entry of the queue: when, in which order at the same instant, and who. It is one number,
 /// which the processor compares without branches; from its highest bits: 64 of time, 32 of
-/// sequence number, 32 of entity.
+/// sequence number (the highest is the rank), 32 of entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry(u128);
 
@@ -92,7 +120,7 @@ impl Entity {
 pub struct Agenda {
     queue: Queue,
     entities: Vec<Entity>,
-    /// Of the next time written down; below [`NONE`].
+    /// Of the next time written down, without its rank; below [`SEQUENCE_END`].
     sequence: u32,
 }
 
@@ -128,6 +156,14 @@ impl Agenda {
     /// # Panics
     /// If there is no such entity.
     pub fn wake(&mut self, entity: usize, at: Option<Time>) {
+        self.wake_as(entity, at, Rank::Second);
+    }
+
+    /// The same for an entity of this rank. One entity has the same rank all its life.
+    ///
+    /// # Panics
+    /// If there is no such entity.
+    pub fn wake_as(&mut self, entity: usize, at: Option<Time>, rank: Rank) {
         let slot = &mut self.entities[entity];
         let Some(at) = at else {
             slot.sequence = NONE;
@@ -136,7 +172,7 @@ impl Agenda {
         if slot.at == at && slot.sequence != NONE {
             return;
         }
-        let sequence = self.sequence;
+        let sequence = self.sequence | rank.bit();
         (slot.at, slot.sequence) = (at, sequence);
         // At the same time as the entry it would be behind it, as its sequence number is higher.
         if slot.entry == NONE || at < slot.entry_at {
@@ -144,14 +180,21 @@ impl Agenda {
             self.queue.push(Entry::new(at, sequence, entity as u32));
         }
         self.sequence += 1;
-        if self.sequence == NONE || self.queue.len() > 2 * self.entities.len() + LEFT_OVER_MIN {
+        if self.sequence == SEQUENCE_END
+            || self.queue.len() > 2 * self.entities.len() + LEFT_OVER_MIN
+        {
             self.rebuild();
         }
     }
 
     /// The earliest pending time.
     pub fn next_at(&mut self) -> Option<Time> {
-        self.settle(Time::MAX).map(Entry::at)
+        self.peek().map(|(at, _)| at)
+    }
+
+    /// The earliest pending time, and the rank of who is to be woken then.
+    pub fn peek(&mut self) -> Option<(Time, Rank)> {
+        self.settle(Time::MAX).map(|first| (first.at(), Rank::of(first.sequence())))
     }
 
     /// The entity to be woken next, and when. Nothing is pending for it from here on.
@@ -201,8 +244,9 @@ impl Agenda {
         self.sequence = 0;
         for entry in entries {
             let slot = &mut self.entities[entry.entity()];
-            (slot.sequence, slot.entry, slot.entry_at) = (self.sequence, self.sequence, slot.at);
-            self.queue.push(Entry::new(entry.at(), self.sequence, entry.entity() as u32));
+            let sequence = self.sequence | Rank::of(entry.sequence()).bit();
+            (slot.sequence, slot.entry, slot.entry_at) = (sequence, sequence, slot.at);
+            self.queue.push(Entry::new(entry.at(), sequence, entry.entity() as u32));
             self.sequence += 1;
         }
     }
@@ -217,14 +261,15 @@ mod tests {
 
     /// The agenda as one would write it first: looks at everybody, every time.
     struct Naive {
-        pending: Vec<Option<(Time, u64)>>,
+        pending: Vec<Option<(Time, bool, u64)>>,
         sequence: u64,
     }
 
     impl Naive {
         fn wake(&mut self, entity: usize, at: Option<Time>) {
-            if self.pending[entity].map(|(at, _)| at) != at {
-                self.pending[entity] = at.map(|at| (at, self.sequence));
+            if self.pending[entity].map(|(at, _, _)| at) != at {
+                self.pending[entity] =
+                    at.map(|at| (at, rank(entity) == Rank::Second, self.sequence));
                 self.sequence += 1;
             }
         }
@@ -232,10 +277,15 @@ mod tests {
         fn pop(&mut self) -> Option<(Time, usize)> {
             let waiting = self.pending.iter().enumerate();
             let waiting = waiting.filter_map(|(entity, pending)| pending.map(|key| (key, entity)));
-            let ((at, _), entity) = waiting.min()?;
+            let ((at, _, _), entity) = waiting.min()?;
             self.pending[entity] = None;
             Some((at, entity))
         }
+    }
+
+    /// Some of the entities are ahead of the others.
+    fn rank(entity: usize) -> Rank {
+        if entity % 3 == 0 { Rank::First } else { Rank::Second }
     }
 
     #[derive(Clone, Debug)]
@@ -259,12 +309,12 @@ mod tests {
         fn does_what_its_naive_twin_does(steps in steps(), before_end in 0_u32..300) {
             let mut agenda = Agenda::new(ENTITIES);
             // The sequence numbers run out on the way.
-            agenda.sequence = NONE - 1 - before_end;
+            agenda.sequence = SEQUENCE_END - 1 - before_end;
             let mut naive = Naive { pending: vec![None; ENTITIES], sequence: 0 };
             for step in steps {
                 match step {
                     Step::Wake(entity, at) => {
-                        agenda.wake(entity, at.map(Time::from_nanos));
+                        agenda.wake_as(entity, at.map(Time::from_nanos), rank(entity));
                         naive.wake(entity, at.map(Time::from_nanos));
                     }
                     Step::Pop => {

@@ -16,6 +16,12 @@ use crate::tcp;
 /// A node of a network: its index, from 0.
 pub type NodeIndex = u32;
 
+/// Most links that a packet may cross: as many as a network may have nodes.
+pub const TTL_MAX: u16 = u16::MAX;
+
+/// In place of a packet's destination: all neighbours. None of them passes it on.
+pub const EVERYBODY: NodeIndex = NodeIndex::MAX;
+
 /// A packet between two agents. It is moved from queue to queue, and never copied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packet {
@@ -23,10 +29,12 @@ pub struct Packet {
     pub flow: u32,
     /// Where it comes from.
     pub from: NodeIndex,
-    /// Where it goes.
+    /// Where it goes, or [`EVERYBODY`].
     pub to: NodeIndex,
     /// Its length with all headers: what the links transmit.
     pub len_bytes: u32,
+    /// Links that it may still cross, from 1. [`TTL_MAX`] is no limit but to loops.
+    pub ttl: u16,
     /// What it carries.
     pub body: Body,
 }

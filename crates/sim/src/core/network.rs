@@ -1,27 +1,39 @@
-//! Hosts and routers, one-way links between them, and the time: a network of wires, or of radios
-//! that do not disturb each other.
+//! Nodes, what joins them, and the time: everything that is simulated is one of these.
 //!
-//! A packet takes the route with the fewest links; the routes do not change. On the way it costs
-//! one event for each link, its delivery at the other end, where it enters the next link's queue or
-//! is handed to the agent of its flow. Meanwhile it lies still in one place: what moves from queue
-//! to queue is a ticket with what routers and links want to know. Once the queues have grown to
-//! their lengths nothing is allocated.
+//! A node has agents, a router that looks up where packets go next, links to other nodes (pipes,
+//! or places on radios), and optionally a Corridor station, which carries its agents' packets as
+//! frames of its own. On the way a packet costs one event for each link, its delivery at the other
+//! end, where it enters the next link's queue or is handed to the agent of its flow. Meanwhile it
+//! lies still in one place: what moves from queue to queue is a ticket with what routers and links
+//! want to know. Once the queues have grown to their lengths nothing is allocated.
 //!
-//! Links and agents are the entities of one [`Agenda`]: a run is a function of the topology, the
-//! agents and the stream key, whatever the machine.
+//! Pipes, radios, stations, hosts and agents are the entities of one [`Agenda`]: a run is a
+//! function of the topology, what sits on it and the stream key, whatever the machine.
+//!
+//! # Order within an instant
+//!
+//! Stations' timers come first, then the radios, until both rest. Then everything else has its
+//! turn, in the order in which it asked, and what agents have sent goes to the radios when all of
+//! them have been asked: whoever answers at one instant contends together.
 
-mod routes;
+mod air;
+mod router;
+mod stations;
 mod topology;
 
 use corridor_air::{Pipe, PipeStats};
 use corridor_base::{StreamKey, Time};
 use slab::Slab;
 
-use crate::core::agenda::Agenda;
-use crate::core::agent::{Agent, NodeIndex, Packet};
-use crate::core::watch::{Crossing, PacketWatcher};
-use routes::{Place, Routes};
-pub use topology::{MAX_NODES, MAX_PIPES, NetworkError, Topology};
+use crate::core::agenda::{Agenda, Rank};
+use crate::core::agent::{Agent, EVERYBODY, NodeIndex, Packet};
+use crate::core::watch::{Crossing, Watcher};
+use air::Radio;
+pub use air::{Frame, RadioIndex};
+use router::{Link, Router};
+use stations::Seat as StationSeat;
+pub use stations::{FlowOf, StationIndex};
+pub use topology::{MAX_NODES, MAX_PIPES, MAX_RADIOS, NetworkError, RadioConfig, Topology};
 
 /// An agent of a network, as [`Network::add_agent`] named it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,9 +42,10 @@ pub struct AgentIndex(usize);
 /// What happened so far in the whole network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetworkStats {
-    /// Events handled: deliveries at the end of a link, and agents' timeouts.
+    /// Events handled: deliveries at the end of a pipe, agents' timeouts, instants at which
+    /// stations and radios did something, packets that came out of a station.
     pub events: u64,
-    /// Of these, deliveries: a packet has crossed one link.
+    /// Packets that have crossed one link.
     pub packet_hops: u64,
     /// Packets that agents have sent.
     pub sent: u64,
@@ -40,47 +53,73 @@ pub struct NetworkStats {
     pub delivered: u64,
     /// Packets dropped because a link's queue was full.
     pub refused: u64,
-    /// Packets that links have lost.
+    /// Packets that pipes have lost.
     pub erased: u64,
     /// Packets dropped because there is no route, or no agent of the flow at its end.
     pub undeliverable: u64,
+    /// Packets dropped because they had crossed as many links as they may.
+    pub expired: u64,
 }
 
-/// Stands for a packet in the links' queues.
+/// Stands for a packet in the pipes' queues.
 #[derive(Clone, Copy, Debug)]
 struct Ticket {
     /// Where the packet lies.
     packet: u32,
-    /// Where it is on its route.
-    place: Place,
+    to: NodeIndex,
     len_bytes: u32,
+    ttl: u16,
 }
 
-struct Host {
+/// A node.
+#[derive(Default)]
+struct Node {
     /// The agents here, sorted by flow.
-    agents: Vec<(u32, usize)>,
+    agents: Vec<(u32, u32)>,
+    /// The station that carries their bytes, if there is one.
+    station: Option<u32>,
 }
 
 /// An agent and where it is.
 struct Seat {
     agent: Box<dyn Agent>,
     node: NodeIndex,
-    /// Where its latest packet went, and the route there, if there is one.
-    route: (NodeIndex, Option<Place>),
+    entity: usize,
 }
 
-/// A topology with agents on it, driven through virtual time. See the module's overview.
+/// Whom the agenda wakes, beyond the pipes, which come first.
+#[derive(Clone, Copy, Debug)]
+enum Entity {
+    Agent(u32),
+    Radio(u32),
+    Station(u32),
+    /// The host of a station, that packets have come out for.
+    Host(u32),
+}
+
+/// A topology with agents and stations on it, driven through virtual time. See the module's
+/// overview.
 pub struct Network {
     now: Time,
     agenda: Agenda,
     pipes: Vec<Pipe<Ticket>>,
-    /// The packets under way. No more than fit into the links.
+    /// The packets in pipes. No more than fit into them.
     packets: Slab<Packet>,
-    routes: Routes,
-    hosts: Vec<Host>,
+    router: Router,
+    nodes: Vec<Node>,
     agents: Vec<Seat>,
+    radios: Vec<Radio>,
+    stations: Vec<StationSeat>,
+    /// By the agenda's number, less that of pipes.
+    entities: Vec<Entity>,
+    /// What is to be done when everybody has been asked at this instant.
+    unsettled: air::Unsettled,
+    /// Stations that are being served; empty in between.
+    serving: Vec<usize>,
+    /// Radios that are being stepped; empty in between.
+    stepping: Vec<RadioIndex>,
     stats: NetworkStats,
-    watcher: Option<Box<dyn PacketWatcher>>,
+    watcher: Option<Box<dyn Watcher>>,
 }
 
 impl Network {
@@ -98,18 +137,28 @@ impl Network {
             let pipe = Pipe::new(config, key);
             pipes.push(pipe.map_err(|source| NetworkError::Pipe { index, source })?);
         }
-        let ends = topology.pipes.iter().map(|&(from, to, _)| (from, to)).collect();
-        Ok(Network {
+        let ends = topology.pipes.iter().map(|&(from, to, _)| (from, to));
+        let mut network = Network {
             now: Time::ZERO,
             agenda: Agenda::new(pipes.len()),
             pipes,
             packets: Slab::new(),
-            routes: Routes::new(topology.nodes, ends),
-            hosts: (0..topology.nodes).map(|_| Host { agents: Vec::new() }).collect(),
+            router: Router::new(topology.nodes, ends, air::links(&topology.radios)),
+            nodes: (0..topology.nodes).map(|_| Node::default()).collect(),
             agents: Vec::new(),
+            radios: Vec::new(),
+            stations: Vec::new(),
+            entities: Vec::new(),
+            unsettled: air::Unsettled::default(),
+            serving: Vec::new(),
+            stepping: Vec::new(),
             stats: NetworkStats::default(),
             watcher: None,
-        })
+        };
+        for config in &topology.radios {
+            network.add_radio(config, seed, replication)?;
+        }
+        Ok(network)
     }
 
     /// Puts an agent on `node`; it gets the packets of `flow` that are for this node.
@@ -122,24 +171,48 @@ impl Network {
         flow: u32,
         agent: impl Agent,
     ) -> Result<AgentIndex, NetworkError> {
-        let nodes = self.hosts.len();
-        let Some(host) = self.hosts.get_mut(node as usize) else {
+        let nodes = self.nodes.len();
+        let Some(host) = self.nodes.get_mut(node as usize) else {
             return Err(NetworkError::AgentNode { given: node, nodes });
         };
         let Err(place) = host.agents.binary_search_by_key(&flow, |&(flow, _)| flow) else {
             return Err(NetworkError::DuplicateAgent { node, flow });
         };
         let index = self.agents.len();
-        host.agents.insert(place, (flow, index));
-        self.agenda.grow(self.pipes.len() + index + 1);
-        self.agenda.wake(self.pipes.len() + index, agent.poll_timeout());
-        // From a node to itself there is no route.
-        self.agents.push(Seat { agent: Box::new(agent), node, route: (node, None) });
+        host.agents.insert(place, (flow, index as u32));
+        let entity = self.add_entity(Entity::Agent(index as u32));
+        self.agenda.wake(entity, agent.poll_timeout());
+        self.agents.push(Seat { agent: Box::new(agent), node, entity });
         Ok(AgentIndex(index))
     }
 
-    /// Lets somebody see all packets from here on. What happens does not change.
-    pub fn set_watcher(&mut self, watcher: Box<dyn PacketWatcher>) {
+    /// Lets packets for `to` go from `node` to `next`, a neighbour, whatever way is shortest.
+    ///
+    /// # Errors
+    /// [`NetworkError::NoLink`].
+    pub fn set_route(
+        &mut self,
+        node: NodeIndex,
+        to: NodeIndex,
+        next: NodeIndex,
+    ) -> Result<(), NetworkError> {
+        let Some(link) = self.router.link(node, next) else {
+            return Err(NetworkError::NoLink { node, next });
+        };
+        self.router.set(node, to, Some(link));
+        Ok(())
+    }
+
+    fn add_entity(&mut self, entity: Entity) -> usize {
+        self.entities.push(entity);
+        let count = self.pipes.len() + self.entities.len();
+        self.agenda.grow(count);
+        count - 1
+    }
+
+    /// Lets somebody see everything from here on. What happens does not change.
+    pub fn set_watcher(&mut self, watcher: Box<dyn Watcher>) {
+        self.radios.iter_mut().for_each(Radio::keep_transmissions);
         self.watcher = Some(watcher);
     }
 
@@ -159,17 +232,38 @@ impl Network {
         agent.downcast_ref()
     }
 
-    /// Counters of the link from one node to another, if there is one.
+    /// Tells an agent something, if it is of type `A`; its next timeout may be another then.
+    pub fn tell<A: Agent, R>(
+        &mut self,
+        index: AgentIndex,
+        tell: impl FnOnce(&mut A) -> R,
+    ) -> Option<R> {
+        let seat = self.agents.get_mut(index.0)?;
+        let agent: &mut dyn core::any::Any = &mut *seat.agent;
+        let told = tell(agent.downcast_mut()?);
+        self.agenda.wake(seat.entity, seat.agent.poll_timeout());
+        Some(told)
+    }
+
+    /// Lets an agent do at once what it has to do at this instant, before anything else.
+    pub fn ask(&mut self, index: AgentIndex) {
+        if let Some(seat) = self.agents.get_mut(index.0) {
+            seat.agent.handle_timeout(self.now);
+            self.drain_agent(index.0);
+        }
+    }
+
+    /// Counters of the pipe from one node to another, if there is one.
     pub fn pipe_stats(&self, from: NodeIndex, to: NodeIndex) -> Option<PipeStats> {
-        self.routes.pipe(from, to).map(|index| *self.pipes[index].stats())
+        self.router.pipe(from, to).map(|index| *self.pipes[index].stats())
     }
 
-    /// Packets that wait for the transmitter of the link from one node to another, if there is one.
+    /// Packets that wait for the transmitter of the pipe from one node to another, if there is one.
     pub fn backlog(&self, from: NodeIndex, to: NodeIndex) -> Option<usize> {
-        self.routes.pipe(from, to).map(|index| self.pipes[index].backlog(self.now))
+        self.router.pipe(from, to).map(|index| self.pipes[index].backlog(self.now))
     }
 
-    /// Packets under way.
+    /// Packets in pipes.
     pub fn packets(&self) -> usize {
         self.packets.len()
     }
@@ -181,68 +275,114 @@ impl Network {
 
     /// When something happens next.
     pub fn next_event(&mut self) -> Option<Time> {
+        self.rest();
         self.agenda.next_at()
     }
 
     /// Advances to `until`, handling all that happens on the way.
     pub fn run_until(&mut self, until: Time) {
-        while let Some((at, entity)) = self.agenda.pop_until(until) {
-            self.handle(at, entity);
-        }
+        while self.step_until(until) {}
         self.now = self.now.max(until);
     }
 
-    /// Handles the next event. Returns whether there was one.
-    pub fn step(&mut self) -> bool {
-        let Some((at, entity)) = self.agenda.pop() else { return false };
-        self.handle(at, entity);
-        true
-    }
-
-    fn handle(&mut self, at: Time, entity: usize) {
-        self.now = self.now.max(at);
-        self.stats.events += 1;
-        match entity.checked_sub(self.pipes.len()) {
-            None => self.deliver(entity),
-            Some(agent) => {
-                self.agents[agent].agent.handle_timeout(self.now);
-                self.drain(agent);
+    /// Advances event by event until `is_done` says so, to `until` at most, or until the watcher has
+    /// seen enough.
+    pub fn run_until_or(&mut self, until: Time, is_done: impl Fn(&Self) -> bool) {
+        while !is_done(self) && !self.is_watched_enough() {
+            if !self.step_until(until) {
+                self.now = self.now.max(until);
+                return;
             }
         }
     }
 
-    /// Takes a packet from the end of a link to where it goes next.
+    /// Handles the next event. Returns whether there was one.
+    pub fn step(&mut self) -> bool {
+        self.step_until(Time::MAX)
+    }
+
+    /// The same, unless it is later than `until`.
+    fn step_until(&mut self, until: Time) -> bool {
+        self.rest();
+        let Some((at, entity)) = self.agenda.pop_until(until) else { return false };
+        self.now = self.now.max(at);
+        self.stats.events += 1;
+        match entity.checked_sub(self.pipes.len()) {
+            None => self.deliver(entity),
+            Some(other) => match self.entities[other] {
+                Entity::Agent(agent) => {
+                    self.agents[agent as usize].agent.handle_timeout(self.now);
+                    self.drain_agent(agent as usize);
+                }
+                Entity::Host(station) => self.deliver_to_host(station as usize),
+                first @ (Entity::Radio(_) | Entity::Station(_)) => self.step_radios(first),
+            },
+        }
+        true
+    }
+
+    /// Takes a packet from the end of a pipe to where it goes next.
     fn deliver(&mut self, index: usize) {
         let pipe = &mut self.pipes[index];
         let ticket = pipe.poll_delivery(self.now);
         self.agenda.wake(index, pipe.poll_timeout());
         let Some(ticket) = ticket else { return };
         self.stats.packet_hops += 1;
-        let place = ticket.place.next();
-        if let Some(next) = self.routes.link(place) {
-            return self.forward(next, Ticket { place, ..ticket });
+        let node = self.router.ends(index as Link).1;
+        if ticket.to != node && ticket.to != EVERYBODY {
+            return self.pass_on(node, ticket);
         }
         let packet = self.packets.remove(ticket.packet as usize);
-        let agents = &self.hosts[self.routes.ends(index).1 as usize].agents;
+        self.hand_over(node, packet);
+    }
+
+    /// Gives a packet to the agent of its flow.
+    fn hand_over(&mut self, node: NodeIndex, packet: Packet) {
+        let agents = &self.nodes[node as usize].agents;
         let Ok(place) = agents.binary_search_by_key(&packet.flow, |&(flow, _)| flow) else {
             self.stats.undeliverable += 1;
             return;
         };
-        let agent = agents[place].1;
+        let agent = agents[place].1 as usize;
         self.stats.delivered += 1;
         if let Some(watcher) = &mut self.watcher {
-            watcher.take_packet(self.now, packet.to, &packet, Crossing::Arrived);
+            watcher.take_packet(self.now, node, &packet, Crossing::Arrived);
         }
         self.agents[agent].agent.handle_packet(self.now, packet);
-        self.drain(agent);
+        self.drain_agent(agent);
     }
 
-    /// Puts a packet into the queue of a link.
-    fn forward(&mut self, index: usize, ticket: Ticket) {
+    /// Sends a packet on that has come to `node` by a pipe, and is for another.
+    fn pass_on(&mut self, node: NodeIndex, ticket: Ticket) {
+        let ttl = ticket.ttl.saturating_sub(1);
+        if ttl == 0 {
+            self.stats.expired += 1;
+            return self.drop_ticket(node, ticket, Crossing::Expired);
+        }
+        let Some(link) = self.router.next(node, ticket.to) else {
+            self.stats.undeliverable += 1;
+            return self.drop_ticket(node, ticket, Crossing::Unroutable);
+        };
+        if (link as usize) < self.pipes.len() {
+            return self.forward(node, link as usize, Ticket { ttl, ..ticket });
+        }
+        let packet = self.packets.remove(ticket.packet as usize);
+        self.send_on_air(node, link, packet.into(), ttl);
+    }
+
+    fn drop_ticket(&mut self, node: NodeIndex, ticket: Ticket, why: Crossing) {
+        let packet = self.packets.remove(ticket.packet as usize);
+        if let Some(watcher) = &mut self.watcher {
+            watcher.take_packet(self.now, node, &packet, why);
+        }
+    }
+
+    /// Puts a packet into the queue of a pipe.
+    fn forward(&mut self, node: NodeIndex, index: usize, ticket: Ticket) {
         let pipe = &mut self.pipes[index];
         let offered = pipe.offer(self.now, ticket.len_bytes, ticket);
         if let Some(watcher) = &mut self.watcher {
-            let (node, next) = self.routes.ends(index);
+            let next = self.router.ends(index as Link).1;
             let crossing = match offered {
                 Ok(None) => Crossing::Sent(next),
                 Ok(Some(_)) => Crossing::Lost(next),
@@ -262,25 +402,71 @@ impl Network {
     }
 
     /// Takes all that an agent sends, and its next timeout.
-    fn drain(&mut self, index: usize) {
+    fn drain_agent(&mut self, index: usize) {
         while let Some(packet) = self.agents[index].agent.poll_transmit(self.now) {
-            let seat = &mut self.agents[index];
             self.stats.sent += 1;
-            let Packet { to, len_bytes, .. } = packet;
-            if seat.route.0 != to {
-                seat.route = (to, self.routes.route(seat.node, to));
-            }
-            let Some(place) = seat.route.1 else {
-                self.stats.undeliverable += 1;
-                if let Some(watcher) = &mut self.watcher {
-                    watcher.take_packet(self.now, seat.node, &packet, Crossing::Unroutable);
-                }
-                continue;
-            };
-            let Some(link) = self.routes.link(place) else { continue };
-            let packet = self.packets.insert(packet) as u32;
-            self.forward(link, Ticket { packet, place, len_bytes });
+            let node = self.agents[index].node;
+            self.send(node, packet);
         }
-        self.agenda.wake(self.pipes.len() + index, self.agents[index].agent.poll_timeout());
+        let Seat { agent, entity, .. } = &self.agents[index];
+        self.agenda.wake(*entity, agent.poll_timeout());
+    }
+
+    /// Sends a packet from the node where it comes from: by its station, or by its router.
+    fn send(&mut self, node: NodeIndex, packet: Packet) {
+        if let Some(station) = self.nodes[node as usize].station
+            && self.is_taken_by(station as usize, &packet)
+        {
+            return;
+        }
+        if packet.to == EVERYBODY {
+            return self.broadcast(node, packet);
+        }
+        let Some(link) = self.router.next(node, packet.to) else {
+            self.stats.undeliverable += 1;
+            if let Some(watcher) = &mut self.watcher {
+                watcher.take_packet(self.now, node, &packet, Crossing::Unroutable);
+            }
+            return;
+        };
+        self.send_by(node, link, packet);
+    }
+
+    fn send_by(&mut self, node: NodeIndex, link: Link, packet: Packet) {
+        let Packet { to, len_bytes, ttl, .. } = packet;
+        if (link as usize) < self.pipes.len() {
+            let packet = self.packets.insert(packet) as u32;
+            self.forward(node, link as usize, Ticket { packet, to, len_bytes, ttl });
+        } else {
+            self.send_on_air(node, link, packet.into(), ttl);
+        }
+    }
+
+    /// Sends a packet once by each pipe of a node, and once by each of its places on radios.
+    fn broadcast(&mut self, node: NodeIndex, packet: Packet) {
+        let links = self.router.links_from(node).to_vec();
+        let mut places = Vec::new();
+        for link in links {
+            match self.router.on_air(link) {
+                None => self.send_by(node, link, packet.clone()),
+                Some(air) if !places.contains(&(air.radio, air.from)) => {
+                    places.push((air.radio, air.from));
+                    self.send_on_air(node, link, packet.clone().into(), packet.ttl);
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// When all have been asked at this instant, lets stations and radios do what follows from it.
+    fn rest(&mut self) {
+        if !self.unsettled.is_empty() && !self.is_somebody_due() {
+            self.settle();
+        }
+    }
+
+    /// Whether there is somebody to be asked at this instant, stations and radios aside.
+    fn is_somebody_due(&mut self) -> bool {
+        self.agenda.peek().is_some_and(|(at, rank)| at <= self.now && rank == Rank::Second)
     }
 }

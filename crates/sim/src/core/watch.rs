@@ -1,18 +1,22 @@
-//! Seeing what happens in a [`World`](crate::World) or a [`Network`](crate::Network).
+//! Seeing what happens in a [`Network`](crate::Network).
 
 use corridor_air::Transmission;
 use corridor_base::Time;
 use corridor_proto::{FrameOutcome, Stats};
 
 use crate::core::agent::{NodeIndex, Packet};
+use crate::core::network::Frame;
 
 /// Somebody who sees everything, and changes nothing.
 pub trait Watcher {
-    /// A transmission has ended. Those who heard it take it one propagation delay later.
-    fn take_transmission(&mut self, sent: Transmission);
+    /// A packet is at a node.
+    fn take_packet(&mut self, _now: Time, _node: NodeIndex, _packet: &Packet, _what: Crossing) {}
+
+    /// A transmission on a radio has ended. Those who heard it take it one propagation delay later.
+    fn take_transmission(&mut self, _radio: usize, _sent: Transmission<Frame>) {}
 
     /// A station has taken a frame that it heard.
-    fn take_reception(&mut self, reception: &Reception);
+    fn take_reception(&mut self, _reception: &Reception) {}
 
     /// There is nothing more to see: the run may end here.
     fn has_enough(&self) -> bool;
@@ -21,7 +25,9 @@ pub trait Watcher {
 /// What a station made of a frame that it heard.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reception {
-    /// The sending place on the medium.
+    /// Which radio.
+    pub radio: usize,
+    /// The sending place on it.
     pub from: usize,
     /// The hearing place.
     pub to: usize,
@@ -45,7 +51,7 @@ pub struct SymbolCounts {
 }
 
 impl SymbolCounts {
-    pub(crate) fn of(stats: &Stats) -> Self {
+    pub(super) fn of(stats: &Stats) -> Self {
         SymbolCounts {
             innovative: stats.symbols_innovative,
             dependent: stats.symbols_dependent,
@@ -54,7 +60,7 @@ impl SymbolCounts {
         }
     }
 
-    pub(crate) fn since(self, before: Self) -> Self {
+    pub(super) fn since(self, before: Self) -> Self {
         SymbolCounts {
             innovative: self.innovative - before.innovative,
             dependent: self.dependent - before.dependent,
@@ -62,15 +68,6 @@ impl SymbolCounts {
             refused: self.refused - before.refused,
         }
     }
-}
-
-/// Somebody who sees every packet of a network at every node, and changes nothing.
-pub trait PacketWatcher {
-    /// A packet is at a node.
-    fn take_packet(&mut self, now: Time, node: NodeIndex, packet: &Packet, crossing: Crossing);
-
-    /// There is nothing more to see: the run may end here.
-    fn has_enough(&self) -> bool;
 }
 
 /// What a packet does at a node.
@@ -86,4 +83,6 @@ pub enum Crossing {
     Dropped(NodeIndex),
     /// There is no way on from here.
     Unroutable,
+    /// It has crossed as many links as it may.
+    Expired,
 }

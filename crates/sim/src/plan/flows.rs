@@ -9,13 +9,13 @@ use corridor_scenario::{
     SourceKind, TcpNcTable, TcpPreset, TcpTable, TcpVariant,
 };
 
+use crate::agents::metered::{MeteredDatagrams, MeteredSink, MeteredSource};
 use crate::agents::source::{Active, CbrConfig, CbrSource, FlowEnd, Supply, TcpSink, TcpSource};
 use crate::agents::tcpnc::{NcSink, NcSource, nc_randomness};
-use crate::capture::CapturedFlow;
 use crate::core::agent::NodeIndex;
 use crate::core::network::{Network, NetworkStats, Topology};
-use crate::plan::meter::{Counts, Meter, MeteredDatagrams, MeteredSink, MeteredSource};
-use crate::plan::udp::SimError;
+use crate::plan::SimError;
+use crate::plan::meter::{Counts, Meter, bps};
 use crate::tcp::{
     Acks, ReceiverConfig, Reduction, RttSampling, SenderConfig, Variant, VegasConfig,
 };
@@ -64,7 +64,8 @@ impl Prepared {
     pub fn new(plan: &NetworkPlan) -> Result<Self, SimError> {
         let pipes = plan.links.iter();
         let pipes = pipes.map(|link| (link.from as u32, link.to as u32, link.pipe.clone()));
-        let topology = Topology { nodes: plan.nodes, pipes: pipes.collect() };
+        let pipes = pipes.collect();
+        let topology = Topology { nodes: plan.nodes, pipes, ..Topology::default() };
         let flows = plan.flows.iter().enumerate();
         let flows = flows.map(|(index, table)| Flow::new(index, table, plan.duration));
         let prepared = Prepared { topology, flows: flows.collect::<Result<_, _>>()? };
@@ -83,13 +84,9 @@ impl Prepared {
         self.flows.iter().map(|flow| flow.ends.0.node).collect()
     }
 
-    /// What a capture has to know of the flows.
-    pub(crate) fn captured_flows(&self) -> Vec<CapturedFlow> {
-        let captured = self
-            .flows
-            .iter()
-            .map(|flow| CapturedFlow { flow: flow.ends.0.flow, payload_bytes: flow.payload_bytes });
-        captured.collect()
+    /// The payload of each flow's packets.
+    pub(crate) fn payloads(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.flows.iter().map(|flow| (flow.ends.0.flow, flow.payload_bytes))
     }
 
     /// The network with its agents; what they see is measured from `begin` on.
@@ -227,11 +224,6 @@ pub fn run(
     measures.set("throughput_bps", bps(received_bytes, measured_s));
     measures.set("fairness_ratio", fairness(&goodputs));
     Ok(measures)
-}
-
-/// Bits per second; 0 of no time.
-pub(crate) fn bps(bytes: u64, seconds: f64) -> f64 {
-    if seconds > 0.0 { 8.0 * bytes as f64 / seconds } else { 0.0 }
 }
 
 /// Jain's index: the square of the sum over the count times the sum of squares.

@@ -1,7 +1,9 @@
 //! How a plan becomes agents, and what they saw becomes measures.
 
+mod error;
 pub(crate) mod flows;
-pub(crate) mod meter;
-pub(crate) mod radio_tcp;
+mod meter;
 pub(crate) mod run;
-pub(crate) mod udp;
+pub(crate) mod tunnel;
+
+pub use error::SimError;

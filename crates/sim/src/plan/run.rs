@@ -4,9 +4,9 @@ use core::time::Duration;
 
 use corridor_scenario::{Load, Measures, Plan, Point, Run, Scenario};
 
+use crate::plan::SimError;
 use crate::plan::flows::{self, Prepared};
-use crate::plan::udp::{SimError, check_run};
-use crate::run_radio_after;
+use crate::plan::tunnel::{check_run, run_after};
 
 /// Commit that this was built from; "unknown" without a repository.
 pub const COMMIT: &str = env!("CORRIDOR_COMMIT");
@@ -25,7 +25,7 @@ pub fn run(point: &Point, replication: u64) -> Result<Measures, SimError> {
             let scenario = Scenario { seed: point.seed, ..radio.scenario.clone() };
             let run = Run { replication, point: point.index, ..radio.run.clone() };
             let warm_up = Duration::from_nanos((radio.warm_up_s * 1e9).round() as u64);
-            let row = run_radio_after(&scenario, &run, warm_up)?;
+            let row = run_after(&scenario, &run, warm_up)?;
             Ok(Measures::of_row(&row))
         }
         Load::Network(network) => {

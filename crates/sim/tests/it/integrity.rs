@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 use core::time::Duration;
 
-use corridor_air::{Duplex, Jitter, Link, Medium, MediumConfig};
+use corridor_air::{Duplex, Jitter, Link, MediumConfig};
 use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
 use corridor_proto::{
     CodingParams, LinkErrors, PacketOutcome, Role, Station, StationConfig, StationId, Stats,
 };
-use corridor_sim::{Node, World};
+use corridor_sim::{Agent, Body, Network, Packet, RadioConfig, Topology};
 
 const SEED: u64 = 7;
 /// Bytes of a frame beside its packet: header, index, tags, Ethernet.
@@ -54,6 +54,26 @@ impl Sink {
     }
 }
 
+/// The agent that packets come to, with the numbers of those that the station has taken.
+struct Host(Rc<RefCell<Sink>>, Rc<RefCell<Vec<u64>>>, [usize; 2]);
+
+impl Agent for Host {
+    fn handle_packet(&mut self, _now: Time, packet: Packet) {
+        let Body::Bytes(bytes) = &packet.body else { panic!("no bytes: {packet:?}") };
+        self.0.borrow_mut().take(bytes, self.2, &self.1.borrow());
+    }
+
+    fn handle_timeout(&mut self, _now: Time) {}
+
+    fn poll_transmit(&mut self, _now: Time) -> Option<Packet> {
+        None
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        None
+    }
+}
+
 struct Run {
     coding: CodingParams,
     erasure_ratio: f64,
@@ -87,7 +107,7 @@ fn station(run: &Run, id: u8, peer: u8) -> Station {
 /// Sends and checks a flow one way, losses both ways; returns the counters of both ends.
 fn transfer(run: &Run) -> (Stats, Stats) {
     let link = |from, to| Link { from, to, erasure: run.erasure_ratio.into(), retry_limit: 0 };
-    let medium = Medium::new(MediumConfig {
+    let medium = MediumConfig {
         mode: Duplex::Half,
         rate_bps: run.rate_bps,
         overhead: Duration::ZERO,
@@ -99,42 +119,41 @@ fn transfer(run: &Run) -> (Stats, Stats) {
         links: vec![link(0, 1), link(1, 0)],
         seed: SEED,
         replication: 0,
-    });
+    };
     let sink = Rc::new(RefCell::new(Sink::default()));
     let accepted = Rc::new(RefCell::new(Vec::new()));
-    let (into, known, lens) = (Rc::clone(&sink), Rc::clone(&accepted), run.lens);
-    let nodes = vec![
-        Node::new(station(run, 1, 2), |_, _| panic!("nothing was sent to the sender")),
-        Node::new(station(run, 2, 1), move |_, packet| {
-            into.borrow_mut().take(packet, lens, &known.borrow());
-        }),
-    ];
-    let mut world = World::new(medium.unwrap(), nodes);
-    world.run_until(Time::from_millis(1_000));
+    let host = Host(Rc::clone(&sink), Rc::clone(&accepted), run.lens);
+    let radio = RadioConfig { nodes: vec![0, 1], medium };
+    let topology = Topology { nodes: 2, radios: vec![radio], ..Topology::default() };
+    let mut network = Network::new(&topology, SEED, 0).unwrap();
+    let sender = network.add_station(0, 0, station(run, 1, 2), |_| Some(0)).unwrap();
+    let receiver = network.add_station(0, 1, station(run, 2, 1), |_| Some(0)).unwrap();
+    network.add_agent(1, 0, host).unwrap();
+    network.run_until(Time::from_millis(1_000));
 
     let len = (run.lens[0] + run.lens[1]) as f64 / 2.0;
     let share = len / (len + FRAME_OVERHEAD) * (1.0 - run.erasure_ratio);
     let interval_ns = 8e9 * len / (run.load * share * run.rate_bps as f64);
     let (mut offered, mut packet) = (0, vec![0; run.lens[1]]);
-    let start = world.now();
+    let start = network.now();
     for number in 0.. {
         if offered >= run.bytes {
             break;
         }
         let at = start + Duration::from_nanos((number as f64 * interval_ns) as u64);
-        world.run_until(at);
+        network.run_until(at);
         let packet = &mut packet[..len_of(number, run.lens)];
         fill(number, packet);
         offered += packet.len() as u64;
-        if world.node_mut(0).station.handle_packet(at, packet) == PacketOutcome::Accepted {
+        if network.station_mut(sender).handle_packet(at, packet) == PacketOutcome::Accepted {
             accepted.borrow_mut().push(number);
         }
-        world.settle();
     }
-    world.run_until(world.now() + Duration::from_secs(5));
+    network.run_until(network.now() + Duration::from_secs(5));
 
-    let stats = |at: usize| world.nodes()[at].station.stats().clone();
-    let (sender, receiver) = (stats(0), stats(1));
+    // Nothing came out at the sender.
+    assert_eq!(network.stats().undeliverable, 0);
+    let [sender, receiver] = [sender, receiver].map(|at| network.station(at).stats().clone());
     let sink = sink.borrow();
     assert_eq!(sink.expected, accepted.borrow().len() as u64, "{sender:?}\n{receiver:?}");
     assert_eq!((sender.packets_given_up, receiver.symbols_given_up), (0, 0));

@@ -226,7 +226,7 @@ fn a_topology_that_cannot_be_is_refused_by_name() {
     };
     let of = |nodes, ends: &[(NodeIndex, NodeIndex)]| {
         let pipes = ends.iter().map(|&(from, to)| (from, to, link(0.0))).collect();
-        Topology { nodes, pipes }
+        Topology { nodes, pipes, ..Topology::default() }
     };
     assert_eq!(refused(of(0, &[])), "nodes is 0, expected 1 to 65536");
     assert_eq!(
@@ -258,7 +258,7 @@ type Record = (NetworkStats, Vec<u64>, Vec<u64>, usize);
 /// A ring with lossy links, and TCP and datagrams between nodes drawn by proptest.
 fn ring(seed: u64, nodes: usize, flows: &[(u32, u32, bool)], loss_ratio: f64) -> (Record, Record) {
     let run = |stops: &[u64]| {
-        let mut topology = Topology { nodes, pipes: Vec::new() };
+        let mut topology = Topology { nodes, ..Topology::default() };
         let config = PipeConfig { queue_packets: 5, ..link(loss_ratio) };
         for node in 0..nodes as NodeIndex {
             topology.connect(node, (node + 1) % nodes as NodeIndex, &config);

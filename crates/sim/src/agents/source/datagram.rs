@@ -49,11 +49,10 @@ impl Agent for CbrSource {
         if self.next_at > now || self.next_at >= self.config.active.until {
             return None;
         }
-        let FlowEnd { flow, node, peer } = self.end;
         let body = Body::Datagram { sequence: self.sequence, sent_at: now };
         self.sequence += 1;
         self.next_at += self.config.interval.max(Duration::from_nanos(1));
-        Some(Packet { flow, from: node, to: peer, len_bytes: self.config.len_bytes, body })
+        Some(self.end.packet(self.config.len_bytes, body))
     }
 
     fn poll_timeout(&self) -> Option<Time> {

@@ -9,7 +9,7 @@ use crate::core::agent::{Agent, Body, Packet};
 use crate::tcp::{ConfigError, Receiver, ReceiverConfig, Segment, Sender, SenderConfig};
 
 /// What an application has to send, in packets of the sender's size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Supply {
     /// Always more than the window, as FTP in ns-2.
     Endless,
@@ -21,6 +21,13 @@ pub enum Supply {
         interval: Duration,
         /// How many; `u64::MAX` for no end.
         packets: u64,
+    },
+    /// One at a time, as long as TCP keeps up: an application that waits where a socket does.
+    Written {
+        /// From one packet to the next, nanoseconds: the inverse of the rate.
+        interval_ns: f64,
+        /// Packets that wait unsent before the application does.
+        unsent_max: u64,
     },
 }
 
@@ -55,7 +62,7 @@ pub struct TcpSource {
 }
 
 impl TcpSource {
-    /// A sender that begins when `active` says.
+    /// A sender that begins when `active` says, or at the end of time when it is [begun](Self::begin).
     ///
     /// # Errors
     /// As [`Sender::new`]; [`ConfigError`] with the field `interval` for a pace without one.
@@ -73,7 +80,7 @@ impl TcpSource {
             end,
             active,
             sender: Sender::new(config)?,
-            supply_at: Some(active.from),
+            supply_at: Some(active.from).filter(|&at| at < Time::MAX),
             supply,
             silent: false,
             sent: FlowBytes::default(),
@@ -86,6 +93,17 @@ impl TcpSource {
         &self.sender
     }
 
+    /// Begins at `now`, whatever `active` said.
+    pub fn begin(&mut self, now: Time) {
+        (self.active.from, self.supply_at) = (now, Some(now));
+    }
+
+    /// When the application has a packet that it writes: `None` for those that are there anyway.
+    pub fn written_at(&self, sequence: u64) -> Option<Time> {
+        let Supply::Written { interval_ns, .. } = self.supply else { return None };
+        Some(self.active.from + Duration::from_nanos((sequence as f64 * interval_ns) as u64))
+    }
+
     /// Bytes sent, each transmission counted.
     pub fn sent(&self) -> &FlowBytes {
         &self.sent
@@ -96,11 +114,32 @@ impl TcpSource {
         self.finished_at
     }
 
+    /// Lets an application write what is due, as long as it does not wait.
+    fn write(&mut self, now: Time) {
+        if matches!(self.supply, Supply::Written { .. }) && self.active.from <= now {
+            while self.write_at().is_some_and(|at| at <= now) {
+                self.sender.offer(1);
+            }
+        }
+    }
+
+    /// When an application that writes does so next; `None` while it waits, and for others.
+    fn write_at(&self) -> Option<Time> {
+        let Supply::Written { unsent_max, .. } = self.supply else { return None };
+        if self.active.from == Time::MAX {
+            return None;
+        }
+        let sender = &self.sender;
+        let unsent = sender.offered() - sender.acknowledged() - sender.in_flight();
+        self.written_at(sender.offered()).filter(|_| unsent < unsent_max)
+    }
+
     /// Lets the application give what is due.
     fn supply(&mut self, now: Time) {
         while let Some(at) = self.supply_at.filter(|&at| at <= now) {
             self.supply_at = None;
             match &mut self.supply {
+                Supply::Written { .. } => self.write(now),
                 Supply::Endless => self.sender.offer(u64::MAX),
                 Supply::Packets(packets) => self.sender.offer(*packets),
                 Supply::Paced { packets: 0, .. } => {}
@@ -118,7 +157,10 @@ impl Agent for TcpSource {
     fn handle_packet(&mut self, now: Time, packet: Packet) {
         if let Body::Segment(segment) = packet.body {
             self.sender.handle_segment(now, &segment);
-            if self.finished_at.is_none() && self.supply_at.is_none() && self.sender.is_done() {
+            self.write(now);
+            let ends = !matches!(self.supply, Supply::Written { .. });
+            let is_over = ends && self.supply_at.is_none() && self.sender.is_done();
+            if self.finished_at.is_none() && is_over {
                 self.finished_at = Some(now);
             }
         }
@@ -131,6 +173,7 @@ impl Agent for TcpSource {
         }
         self.supply(now);
         self.sender.handle_timeout(now);
+        self.write(now);
     }
 
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
@@ -140,16 +183,16 @@ impl Agent for TcpSource {
         let segment = self.sender.poll_transmit(now)?;
         let SenderConfig { payload_bytes, header_bytes, .. } = *self.sender.config();
         self.sent.add(payload_bytes, header_bytes);
-        let FlowEnd { flow, node, peer } = self.end;
-        let len_bytes = payload_bytes + header_bytes;
-        Some(Packet { flow, from: node, to: peer, len_bytes, body: Body::Segment(segment) })
+        self.write(now);
+        Some(self.end.packet(payload_bytes + header_bytes, Body::Segment(segment)))
     }
 
     fn poll_timeout(&self) -> Option<Time> {
         if self.silent {
             return None;
         }
-        let timers = [self.sender.poll_timeout(), self.supply_at];
+        let write_at = self.supply_at.is_none().then(|| self.write_at()).flatten();
+        let timers = [self.sender.poll_timeout(), self.supply_at, write_at];
         timers.into_iter().flatten().min()
     }
 }
@@ -227,8 +270,7 @@ impl Agent for TcpSink {
         let segment = self.receiver.poll_transmit(now)?;
         let len_bytes = self.receiver.config().ack_bytes;
         self.ack_bytes += u64::from(len_bytes);
-        let FlowEnd { flow, node, peer } = self.end;
-        Some(Packet { flow, from: node, to: peer, len_bytes, body: Body::Segment(segment) })
+        Some(self.end.packet(len_bytes, Body::Segment(segment)))
     }
 
     fn poll_timeout(&self) -> Option<Time> {

@@ -1,6 +1,6 @@
 //! What a network is made of: plain data, and what can be wrong with it.
 
-use corridor_air::{PipeConfig, PipeError};
+use corridor_air::{AirError, MediumConfig, PipeConfig, PipeError};
 
 use crate::core::agent::NodeIndex;
 
@@ -10,19 +10,33 @@ pub const MAX_NODES: usize = 65_536;
 /// Most one-way links of a network.
 pub const MAX_PIPES: usize = 1 << 20;
 
-/// Nodes, and the one-way links between them.
+/// Most radios of a network.
+pub const MAX_RADIOS: usize = 65_536;
+
+/// A radio, and which nodes are on it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RadioConfig {
+    /// The node at each of the medium's places.
+    pub nodes: Vec<NodeIndex>,
+    /// Who hears whom. Seed and replication are the network's.
+    pub medium: MediumConfig,
+}
+
+/// Nodes, and what joins them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Topology {
     /// Number of nodes, 1 to [`MAX_NODES`].
     pub nodes: usize,
     /// The links: from, to, and what they are like. Each pair at most once; at most [`MAX_PIPES`].
     pub pipes: Vec<(NodeIndex, NodeIndex, PipeConfig)>,
+    /// The radios, at most [`MAX_RADIOS`].
+    pub radios: Vec<RadioConfig>,
 }
 
 impl Topology {
     /// Nodes 0 to `nodes` - 1 in a row; neighbours have a link `config` in each direction.
     pub fn chain(nodes: usize, config: &PipeConfig) -> Self {
-        let mut topology = Topology { nodes, pipes: Vec::new() };
+        let mut topology = Topology { nodes, ..Topology::default() };
         for node in 1..nodes as NodeIndex {
             topology.connect(node - 1, node, config);
         }
@@ -40,7 +54,7 @@ impl Topology {
     /// # Errors
     /// The first field found out of its range.
     pub fn check(&self) -> Result<(), NetworkError> {
-        let Topology { nodes, pipes } = self;
+        let Topology { nodes, pipes, radios } = self;
         if !(1..=MAX_NODES).contains(nodes) {
             return Err(NetworkError::Nodes { given: *nodes });
         }
@@ -55,6 +69,12 @@ impl Topology {
                 return Err(NetworkError::PipeToItself { index, given: from });
             }
         }
+        if radios.len() > MAX_RADIOS {
+            return Err(NetworkError::Radios { given: radios.len() });
+        }
+        for (index, radio) in radios.iter().enumerate() {
+            radio.check(index, *nodes)?;
+        }
         let mut pairs: Vec<_> = pipes.iter().map(|&(from, to, _)| (from, to)).collect();
         pairs.sort_unstable();
         match pairs.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -64,8 +84,21 @@ impl Topology {
     }
 }
 
+impl RadioConfig {
+    fn check(&self, index: usize, nodes: usize) -> Result<(), NetworkError> {
+        let (given, expected) = (self.nodes.len(), self.medium.stations);
+        if given != expected {
+            return Err(NetworkError::RadioPlaces { index, given, expected });
+        }
+        match self.nodes.iter().find(|&&node| node as usize >= nodes) {
+            Some(&given) => Err(NetworkError::RadioNode { index, given, nodes }),
+            None => Ok(()),
+        }
+    }
+}
+
 /// A topology that cannot be: which field, what was given, what is expected.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NetworkError {
     /// No nodes, or too many.
     #[error("nodes is {given}, expected 1 to {MAX_NODES}")]
@@ -128,5 +161,55 @@ pub enum NetworkError {
         node: NodeIndex,
         /// The flow.
         flow: u32,
+    },
+    /// Too many radios.
+    #[error("radios has {given} radios, expected at most {MAX_RADIOS}")]
+    Radios {
+        /// Number of radios given.
+        given: usize,
+    },
+    /// A radio whose places are not those of its medium.
+    #[error("radios[{index}].nodes has {given} nodes, expected {expected}, as its medium has")]
+    RadioPlaces {
+        /// Place of the radio in the list.
+        index: usize,
+        /// Number of nodes given.
+        given: usize,
+        /// Stations of the medium.
+        expected: usize,
+    },
+    /// A node on a radio that does not exist.
+    #[error("radios[{index}].nodes has node {given}, expected nodes below {nodes}")]
+    RadioNode {
+        /// Place of the radio in the list.
+        index: usize,
+        /// Node given.
+        given: NodeIndex,
+        /// Number of nodes.
+        nodes: usize,
+    },
+    /// A medium that cannot be.
+    #[error("radios[{index}].{source}")]
+    Radio {
+        /// Place of the radio in the list.
+        index: usize,
+        /// What is wrong with it.
+        source: AirError,
+    },
+    /// A station where there is none, or a second one.
+    #[error("radio {radio} has no free place {place}, expected one without a station")]
+    StationPlace {
+        /// The radio.
+        radio: usize,
+        /// The place on it.
+        place: usize,
+    },
+    /// A route over a link that does not exist.
+    #[error("node {node} has no link to node {next}, expected one for a route")]
+    NoLink {
+        /// Where the route begins.
+        node: NodeIndex,
+        /// Where it is to go next.
+        next: NodeIndex,
     },
 }

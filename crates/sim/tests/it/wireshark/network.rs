@@ -13,7 +13,7 @@ use corridor_sim::source::*;
 use corridor_sim::tcp::{ReceiverConfig, Segment, SenderConfig, Variant};
 use corridor_sim::{
     AgentIndex, Body, CaptureCounts, CaptureLimits, CapturedFlow, Crossing, Network,
-    NetworkCapture, NodeIndex, Packet, PacketWatcher, Topology, capture_point,
+    NetworkCapture, NodeIndex, Packet, Topology, Watcher, capture_point,
 };
 
 use super::tool::{Recorded, packets_of, tshark};
@@ -69,7 +69,7 @@ fn capture(file: &Path, limits: CaptureLimits) -> (CaptureCounts, u64) {
 #[derive(Clone, Default)]
 struct Witness(Rc<RefCell<Vec<String>>>);
 
-impl PacketWatcher for Witness {
+impl Watcher for Witness {
     fn take_packet(&mut self, now: Time, node: NodeIndex, packet: &Packet, crossing: Crossing) {
         if node != HOST {
             return;

@@ -14,7 +14,7 @@ const HEADERS_LEN: usize = 40;
 /// Timestamps, and two bytes that align them.
 pub(super) const TIMESTAMPS_LEN: usize = 12;
 /// Headers of a packet of data.
-pub(super) const DATA_HEADERS_LEN: usize = HEADERS_LEN + TIMESTAMPS_LEN;
+pub(crate) const DATA_HEADERS_LEN: usize = HEADERS_LEN + TIMESTAMPS_LEN;
 /// Sequence number of the first byte: the handshake took one.
 const FIRST_BYTE: u64 = 1;
 /// First bytes of the timestamps option, aligned (RFC 7323, Appendix A).

@@ -1,0 +1,459 @@
+//! From tables to radios: where nodes are, and what is between them, every value checked.
+
+use core::time::Duration;
+use std::fs;
+use std::path::Path;
+
+use corridor_air::dcf::{DcfConfig, RateControl};
+use corridor_air::radio::{
+    Capture, DSSS, Decoding, Fading, Links, MacConfig, OFDM, PathLoss, RadioConfig, RadioLink,
+    RadioMediumConfig, RadioStation, Rate, Receiver,
+};
+use corridor_air::wpan::{Backoff, WpanConfig};
+use corridor_air::{Duplex, Jitter, Link, MAX_SPAN, MAX_STATIONS, MediumConfig};
+use corridor_base::StreamKey;
+use corridor_base::rand::Rng;
+
+use crate::error::ScenarioError;
+use crate::network::{NetworkTable, Shape};
+use crate::radio::*;
+use crate::topology::NODES_MAX;
+
+/// Longest file of positions or of a matrix.
+pub const PLACES_BYTES_MAX: u64 = 1 << 26;
+/// Furthest that a node may be from the origin in each direction, metres.
+const METRES_MAX: f64 = 1e7;
+/// Header and check sequence of 802.11's data, with LLC and SNAP, bytes.
+const DCF_HEADER_BYTES: u32 = 36;
+/// Power of a card, dBm.
+const DCF_POWER_DBM: f64 = 16.0;
+/// Loss of free space at a metre, at 5.15 and at 2.4 GHz, dB.
+const REFERENCE_DB: [f64; 2] = [46.68, 40.05];
+
+/// The radio of a network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// Where the nodes are, metres; `None` where only their links are known.
+    pub metres: Option<Vec<[f64; 3]>>,
+    /// What is between them, a place for each node.
+    pub air: Air,
+}
+
+/// Radios with a MAC, or none but a lottery.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Air {
+    /// Nobody collides.
+    Ideal(MediumConfig),
+    /// A MAC of a standard.
+    Mac(RadioMediumConfig),
+}
+
+/// Makes a network's radio, and says how many nodes are on it; files are looked for in `directory`.
+pub(crate) fn cell(
+    table: &NetworkTable,
+    seed: u64,
+    directory: &Path,
+) -> Result<(usize, Cell), ScenarioError> {
+    let Some(radio) = &table.radio else {
+        let expected = "a table with the mac of the radios";
+        return Err(ScenarioError::missing("network.radio", expected));
+    };
+    check_keys(radio)?;
+    if table.kind == Shape::Matrix {
+        let (nodes, rows) = matrix(table, directory)?;
+        return Ok((nodes, Cell { metres: None, air: by_matrix(radio, nodes, &rows, seed)? }));
+    }
+    let metres = places(table, seed, directory)?;
+    let air = by_distance(radio, &metres, seed)?;
+    Ok((metres.len(), Cell { metres: Some(metres), air }))
+}
+
+/// Where the nodes are.
+fn places(
+    table: &NetworkTable,
+    seed: u64,
+    directory: &Path,
+) -> Result<Vec<[f64; 3]>, ScenarioError> {
+    match table.kind {
+        Shape::Line => {
+            let spacing_m = metres("spacing_m", table.spacing_m, "from each node to the next")?;
+            let nodes = count("nodes", table.nodes, 2, NODES_MAX)?;
+            Ok((0..nodes).map(|node| [node as f64 * spacing_m, 0.0, 0.0]).collect())
+        }
+        Shape::Grid => {
+            let spacing_m = metres("spacing_m", table.spacing_m, "from each node to the next")?;
+            let columns = count("columns", table.columns, 1, NODES_MAX)?;
+            let rows = count("rows", table.rows, 1, NODES_MAX / columns)?;
+            let place = |node: usize| [(node % columns) as f64, (node / columns) as f64, 0.0];
+            let scaled = |at: [f64; 3]| at.map(|steps| steps * spacing_m);
+            Ok((0..columns * rows).map(|node| scaled(place(node))).collect())
+        }
+        Shape::Star => {
+            let radius_m = metres("spacing_m", table.spacing_m, "from the centre to the others")?;
+            let nodes = count("nodes", table.nodes, 2, NODES_MAX)?;
+            let around = |node: usize| {
+                let turn = (node - 1) as f64 / (nodes - 1) as f64;
+                let (sin, cos) = libm::sincos(2.0 * core::f64::consts::PI * turn);
+                [radius_m * cos, radius_m * sin, 0.0]
+            };
+            Ok(core::iter::once([0.0; 3]).chain((1..nodes).map(around)).collect())
+        }
+        Shape::Random => {
+            let width_m = metres("width_m", table.width_m, "of the area")?;
+            let height_m = metres("height_m", table.height_m, "of the area")?;
+            let nodes = count("nodes", table.nodes, 2, NODES_MAX)?;
+            // The same places in all replications.
+            let place = |node: usize| {
+                let entity = node as u64;
+                let key = StreamKey { seed, replication: 0, entity, purpose: "place" };
+                let mut stream = key.stream();
+                let mut share = || f64::from(stream.next_u32()) / 2f64.powi(32);
+                [share() * width_m, share() * height_m, 0.0]
+            };
+            Ok((0..nodes).map(place).collect())
+        }
+        _ => {
+            let rows = numbers(table, directory, "x, y, and z where it is not 0, in metres", 2, 3)?;
+            let place = |row: &Vec<f64>| [row[0], row[1], row.get(2).copied().unwrap_or(0.0)];
+            let places: Vec<_> = rows.iter().map(place).collect();
+            if !(2..=NODES_MAX).contains(&places.len()) {
+                let expected = format!("a file of 2 to {NODES_MAX} lines");
+                let given = format!("{} lines", places.len());
+                return Err(ScenarioError::value("network.path", given, expected));
+            }
+            Ok(places)
+        }
+    }
+}
+
+/// How many nodes there are, and the lines of the matrix: from, to, loss, and share of losses.
+fn matrix(
+    table: &NetworkTable,
+    directory: &Path,
+) -> Result<(usize, Vec<Vec<f64>>), ScenarioError> {
+    let nodes = count("nodes", table.nodes, 2, NODES_MAX)?;
+    let what = "from, to, loss in dB (ideal: share of frames lost), and share of frames lost";
+    let rows = numbers(table, directory, what, 3, 4)?;
+    let is_node = |number: f64| number >= 0.0 && number < nodes as f64 && number.fract() == 0.0;
+    match rows.iter().find(|row| !is_node(row[0]) || !is_node(row[1])) {
+        Some(row) => {
+            let expected = format!("lines that begin with two nodes from 0 to {}", nodes - 1);
+            let given = format!("{} {}", row[0], row[1]);
+            Err(ScenarioError::value("network.path", given, expected))
+        }
+        None => Ok((nodes, rows)),
+    }
+}
+
+/// The numbers in each line of the file; what is behind a # is passed over.
+fn numbers(
+    table: &NetworkTable,
+    directory: &Path,
+    what: &str,
+    least: usize,
+    most: usize,
+) -> Result<Vec<Vec<f64>>, ScenarioError> {
+    let expected = format!("a file with lines of numbers: {what}");
+    let Some(path) = &table.path else {
+        return Err(ScenarioError::missing("network.path", expected));
+    };
+    let refused = |given: String| ScenarioError::value("network.path", given, expected.as_str());
+    let file = directory.join(path);
+    let len = fs::metadata(&file).map_err(|error| refused(format!("{path}: {error}")))?.len();
+    if len > PLACES_BYTES_MAX {
+        return Err(refused(format!("{path} of {len} bytes, more than {PLACES_BYTES_MAX}")));
+    }
+    let text = fs::read_to_string(&file).map_err(|error| refused(format!("{path}: {error}")))?;
+    let mut rows = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default();
+        let words = line.split([',', ' ', '\t']).filter(|word| !word.is_empty());
+        let row: Result<Vec<f64>, _> = words.map(str::parse).collect();
+        let is_sound = |row: &Vec<f64>| {
+            (least..=most).contains(&row.len())
+                && row.iter().all(|number| number.abs() <= METRES_MAX)
+        };
+        match row {
+            Ok(row) if row.is_empty() => {}
+            Ok(row) if is_sound(&row) => rows.push(row),
+            _ => return Err(refused(format!("{path}, line {}: {line}", index + 1))),
+        }
+    }
+    Ok(rows)
+}
+
+/// Refuses keys that are of other MACs.
+fn check_keys(radio: &RadioTable) -> Result<(), ScenarioError> {
+    use MacKind::{Dcf, Ideal, Wpan};
+    let given = [
+        ("standard", radio.standard.is_some(), &[Dcf][..]),
+        ("rate_bps", radio.rate_bps.is_some(), &[Dcf, Ideal]),
+        ("rate_control", radio.rate_control, &[Dcf]),
+        ("header_bytes", radio.header_bytes.is_some(), &[Dcf, Wpan]),
+        ("rts_threshold_bytes", radio.rts_threshold_bytes.is_some(), &[Dcf]),
+        ("backoff", radio.backoff.is_some(), &[Wpan]),
+        ("acknowledged", radio.acknowledged.is_some(), &[Wpan]),
+        ("power_dbm", radio.power_dbm.is_some(), &[Dcf, Wpan]),
+        ("noise_dbm", radio.noise_dbm.is_some(), &[Dcf, Wpan]),
+        ("sensitivity_dbm", radio.sensitivity_dbm.is_some(), &[Dcf, Wpan]),
+        ("sense_dbm", radio.sense_dbm.is_some(), &[Dcf, Wpan]),
+        ("sinr_db", radio.sinr_db.is_some(), &[Dcf, Wpan]),
+        ("capture_db", radio.capture_db.is_some(), &[Dcf, Wpan]),
+        ("path_loss", radio.path_loss.is_some(), &[Dcf, Wpan]),
+        ("fading", radio.fading.is_some(), &[Dcf, Wpan]),
+        ("reach_m", radio.reach_m.is_some(), &[Ideal]),
+        ("erasure_ratio", radio.erasure_ratio.is_some(), &[Ideal]),
+        ("overhead_us", radio.overhead_us.is_some(), &[Ideal]),
+    ];
+    match given.iter().find(|(_, given, of)| *given && !of.contains(&radio.mac)) {
+        Some((name, _, _)) => {
+            let expected = "nothing: it is of another mac";
+            Err(ScenarioError::value(format!("network.radio.{name}"), "a value", expected))
+        }
+        None => Ok(()),
+    }
+}
+
+fn by_distance(
+    radio: &RadioTable,
+    metres: &[[f64; 3]],
+    seed: u64,
+) -> Result<Air, ScenarioError> {
+    if radio.mac != MacKind::Ideal {
+        let table = radio.path_loss.clone().unwrap_or_default();
+        let reference_db = if radio.mac == MacKind::Dcf { REFERENCE_DB[0] } else { REFERENCE_DB[1] };
+        let path_loss = PathLoss {
+            reference_db: table.reference_db.unwrap_or(reference_db),
+            reference_m: table.reference_m,
+            exponent: table.exponent,
+            extra_db: 0.0,
+            shadowing_db: table.shadowing_db,
+        };
+        let links = Links::Positions { metres: metres.to_vec(), path_loss };
+        return with_mac(radio, metres.len(), links, seed);
+    }
+    let Some(reach_m) = radio.reach_m else {
+        let expected = "metres within which nodes hear each other";
+        return Err(ScenarioError::missing("network.radio.reach_m", expected));
+    };
+    let near = |a: usize, b: usize| {
+        let square = |axis: usize| (metres[a][axis] - metres[b][axis]).powi(2);
+        square(0) + square(1) + square(2) <= reach_m * reach_m
+    };
+    let mut links = Vec::new();
+    for from in 0..metres.len() {
+        for to in (0..metres.len()).filter(|&to| to != from && near(from, to)) {
+            links.push((from, to, radio.erasure_ratio.unwrap_or(0.0)));
+        }
+    }
+    ideal(radio, metres.len(), &links, seed)
+}
+
+fn by_matrix(
+    radio: &RadioTable,
+    nodes: usize,
+    rows: &[Vec<f64>],
+    seed: u64,
+) -> Result<Air, ScenarioError> {
+    let ends = |row: &Vec<f64>| (row[0] as usize, row[1] as usize);
+    if radio.mac == MacKind::Ideal {
+        let links = rows.iter().map(|row| (ends(row).0, ends(row).1, row[2]));
+        return ideal(radio, nodes, &links.collect::<Vec<_>>(), seed);
+    }
+    if radio.path_loss.is_some() {
+        let expected = "nothing: the matrix says the losses";
+        return Err(ScenarioError::value("network.radio.path_loss", "a table", expected));
+    }
+    let link = |row: &Vec<f64>| {
+        let (from, to) = ends(row);
+        let erasure = row.get(3).copied().unwrap_or(0.0).into();
+        RadioLink { erasure, ..RadioLink::new(from, to, row[2]) }
+    };
+    with_mac(radio, nodes, Links::Matrix(rows.iter().map(link).collect()), seed)
+}
+
+/// One channel for all, without collisions.
+fn ideal(
+    radio: &RadioTable,
+    nodes: usize,
+    links: &[(usize, usize, f64)],
+    seed: u64,
+) -> Result<Air, ScenarioError> {
+    if nodes > MAX_STATIONS {
+        let expected = format!("at most {MAX_STATIONS} with mac = \"ideal\"");
+        return Err(ScenarioError::value("network.nodes", nodes, expected));
+    }
+    let retry_limit = radio.retries.unwrap_or(0);
+    let link = |&(from, to, ratio): &(usize, usize, f64)| {
+        Link { from, to, erasure: ratio.into(), retry_limit }
+    };
+    let Some(rate_bps) = radio.rate_bps else {
+        return Err(ScenarioError::missing("network.radio.rate_bps", "bits per second"));
+    };
+    let config = MediumConfig {
+        mode: Duplex::Half,
+        rate_bps,
+        overhead: span_us("overhead_us", radio.overhead_us.unwrap_or(0.0))?,
+        propagation: span_us("propagation_us", radio.propagation_us)?,
+        jitter: Jitter::None,
+        queue_frames: radio.queue_frames,
+        drops_when_full: false,
+        stations: nodes,
+        links: links.iter().map(link).collect(),
+        seed,
+        replication: 0,
+    };
+    config.check().map_err(refused)?;
+    Ok(Air::Ideal(config))
+}
+
+fn with_mac(
+    radio: &RadioTable,
+    nodes: usize,
+    links: Links,
+    seed: u64,
+) -> Result<Air, ScenarioError> {
+    let (mac, receiver, power_dbm) = match radio.mac {
+        MacKind::Wpan => (MacConfig::Wpan(wpan(radio)), Receiver::DOT15_4, 0.0),
+        _ => (MacConfig::Dcf(dcf(radio)?), Receiver::DOT11, DCF_POWER_DBM),
+    };
+    let power_dbm = radio.power_dbm.unwrap_or(power_dbm);
+    let stations = vec![RadioStation { power_dbm, ..RadioStation::default() }; nodes];
+    let fading = radio.fading.as_ref().map_or(Fading::None, |table| Fading::Rician {
+        k: table.k,
+        doppler_hz: table.doppler_hz,
+    });
+    let config = RadioMediumConfig {
+        radio: RadioConfig {
+            stations,
+            links,
+            fading,
+            receiver: heard(radio, receiver),
+            propagation: span_us("propagation_us", radio.propagation_us)?,
+            seed,
+            replication: 0,
+        },
+        mac,
+        queue_frames: radio.queue_frames,
+    };
+    config.radio.check().map_err(refused)?;
+    match &config.mac {
+        MacConfig::Dcf(dcf) => dcf.check().map_err(refused)?,
+        MacConfig::Wpan(wpan) => wpan.check().map_err(refused)?,
+    }
+    Ok(Air::Mac(config))
+}
+
+/// A receiver with what the table says otherwise.
+fn heard(radio: &RadioTable, of: Receiver) -> Receiver {
+    let sensitivity_dbm = radio.sensitivity_dbm.unwrap_or(of.sensitivity_dbm);
+    let sense_dbm = radio.sense_dbm.unwrap_or(of.sense_dbm);
+    let capture = |margin_db| Capture { margin_db, window: MAX_SPAN };
+    Receiver {
+        noise_dbm: radio.noise_dbm.unwrap_or(of.noise_dbm),
+        sensitivity_dbm,
+        sense_dbm,
+        floor_dbm: of.floor_dbm.min(sensitivity_dbm).min(sense_dbm),
+        decoding: radio.sinr_db.map_or(of.decoding, |sinr_db| Decoding::Threshold { sinr_db }),
+        capture: radio.capture_db.map(capture),
+        ..of
+    }
+}
+
+fn dcf(radio: &RadioTable) -> Result<DcfConfig, ScenarioError> {
+    let standard = radio.standard.unwrap_or_default();
+    let rates: &[Rate] = if standard == Dot11::B { &DSSS } else { &OFDM };
+    let bps = radio.rate_bps.unwrap_or(rates[0].bps());
+    let Some(&rate) = rates.iter().find(|rate| rate.bps() == bps) else {
+        let known: Vec<_> = rates.iter().map(|rate| rate.bps().to_string()).collect();
+        let expected = format!("one of {} bit/s", known.join(", "));
+        return Err(ScenarioError::value("network.radio.rate_bps", bps, expected));
+    };
+    let of = match standard {
+        Dot11::A => DcfConfig::a(rate),
+        Dot11::B => DcfConfig::b(rate),
+        Dot11::G => DcfConfig::g(rate, true),
+    };
+    Ok(DcfConfig {
+        retry_limit: radio.retries.map_or(of.retry_limit, Some),
+        rts_threshold_bytes: radio.rts_threshold_bytes.unwrap_or(of.rts_threshold_bytes),
+        header_bytes: radio.header_bytes.unwrap_or(DCF_HEADER_BYTES),
+        rates: match radio.rate_control {
+            true => RateControl::Minstrel(rates.to_vec()),
+            false => of.rates,
+        },
+        ..of
+    })
+}
+
+fn wpan(radio: &RadioTable) -> WpanConfig {
+    let of = WpanConfig::default();
+    WpanConfig {
+        backoff: match radio.backoff.unwrap_or_default() {
+            BackoffKind::Standard => Backoff::STANDARD,
+            BackoffKind::TinyosPaper => Backoff::TINYOS_PAPER,
+            BackoffKind::TinyosSource => Backoff::TINYOS_SOURCE,
+        },
+        acknowledged: radio.acknowledged.unwrap_or(of.acknowledged),
+        retries: radio.retries.unwrap_or(of.retries),
+        header_bytes: radio.header_bytes.unwrap_or(of.header_bytes),
+        ..of
+    }
+}
+
+/// Checks routes: paths of several nodes, none of them twice.
+pub(crate) fn check_routes(routes: &[RouteTable], nodes: usize) -> Result<(), ScenarioError> {
+    for (index, route) in routes.iter().enumerate() {
+        let mut seen = route.path.clone();
+        seen.sort_unstable();
+        seen.dedup();
+        let is_sound = seen.len() == route.path.len() && seen.len() >= 2;
+        if !is_sound || seen.last().is_some_and(|&node| node >= nodes) {
+            let expected = format!("two or more nodes from 0 to {}, each once", nodes - 1);
+            let field = format!("network.route[{index}].path");
+            return Err(ScenarioError::value(field, format!("{:?}", route.path), expected));
+        }
+    }
+    Ok(())
+}
+
+fn count(
+    name: &str,
+    given: Option<usize>,
+    least: usize,
+    most: usize,
+) -> Result<usize, ScenarioError> {
+    let (field, expected) = (format!("network.{name}"), format!("{least} to {most}"));
+    match given {
+        None => Err(ScenarioError::missing(field, expected)),
+        Some(given) if !(least..=most).contains(&given) => {
+            Err(ScenarioError::value(field, given, expected))
+        }
+        Some(given) => Ok(given),
+    }
+}
+
+fn metres(name: &str, given: Option<f64>, what: &str) -> Result<f64, ScenarioError> {
+    let field = format!("network.{name}");
+    let expected = format!("metres {what}, more than 0, at most {METRES_MAX}");
+    match given {
+        None => Err(ScenarioError::missing(field, expected)),
+        Some(given) if !(given > 0.0 && given <= METRES_MAX) => {
+            Err(ScenarioError::value(field, given, expected))
+        }
+        Some(given) => Ok(given),
+    }
+}
+
+fn span_us(name: &str, us: f64) -> Result<Duration, ScenarioError> {
+    let most = MAX_SPAN.as_secs_f64() * 1e6;
+    if !(0.0..=most).contains(&us) {
+        let expected = format!("0 to {most} us");
+        return Err(ScenarioError::value(format!("network.radio.{name}"), us, expected));
+    }
+    Ok(Duration::from_nanos((us * 1e3).round() as u64))
+}
+
+fn refused(error: impl core::fmt::Display) -> ScenarioError {
+    ScenarioError::value("network.radio", "a table", format!("values that can be: {error}"))
+}

@@ -1,0 +1,208 @@
+//! Between a TCP agent and a station: its segments as IPv4 packets, and how a connection begins.
+//!
+//! A station carries bytes, and looks at them: at flows, at marks, at the windows of
+//! acknowledgements. Any agent of TCP's sits above these layers as it is.
+
+mod opening;
+mod packet;
+
+use std::sync::Arc;
+
+use corridor_base::Time;
+
+use self::opening::Opening;
+use self::packet::{Content, Kind, Parsed};
+use crate::agents::source::{FlowEnd, TcpSink, TcpSource};
+use crate::core::agent::{Agent, Body, Packet};
+use crate::tcp::Segment;
+
+pub(crate) use packet::DATA_HEADERS_LEN;
+
+/// An end of TCP's that knows which numbers to expect: those on the wire are short.
+pub(crate) trait Numbered: Agent {
+    /// The number that those of the next segment to come are near to.
+    fn near(&self) -> u64;
+}
+
+impl Numbered for TcpSource {
+    fn near(&self) -> u64 {
+        self.sender().acknowledged()
+    }
+}
+
+impl Numbered for TcpSink {
+    fn near(&self) -> u64 {
+        self.receiver().next_expected()
+    }
+}
+
+/// Which flow an IP packet is of, by its ports.
+pub(crate) fn flow_of(packet: &[u8]) -> Option<u32> {
+    packet::parse(packet).map(|parsed| parsed.flow as u32)
+}
+
+/// What both ends have.
+struct Wire<A> {
+    inner: A,
+    end: FlowEnd,
+    /// Of a full segment.
+    payload_bytes: u32,
+    packet: Vec<u8>,
+}
+
+impl<A: Numbered> Wire<A> {
+    fn packet(&mut self, now: Time, content: &Content) -> Packet {
+        self.packet.clear();
+        let flow = self.end.flow as usize;
+        packet::write(content, flow, self.payload_bytes, now, &mut self.packet);
+        let bytes = Arc::<[u8]>::from(self.packet.as_slice());
+        self.end.packet(bytes.len() as u32, Body::Bytes(bytes))
+    }
+
+    fn poll_inner(&mut self, now: Time) -> Option<Packet> {
+        let packet = self.inner.poll_transmit(now)?;
+        match packet.body {
+            Body::Segment(segment) => Some(self.packet(now, &Content::Segment(segment))),
+            _ => Some(packet),
+        }
+    }
+
+    fn give(&mut self, now: Time, packet: &Packet, segment: Segment) {
+        let body = Body::Segment(segment);
+        self.inner.handle_packet(now, Packet { body, ..packet.clone() });
+    }
+
+    fn segment(&self, now: Time, parsed: &Parsed<'_>) -> Segment {
+        parsed.segment(now, self.inner.near(), self.payload_bytes)
+    }
+}
+
+/// A sender of TCP's with the layer below it. It connects before it sends.
+pub(crate) struct IpSource<A> {
+    wire: Wire<A>,
+    opening: Option<Opening>,
+}
+
+impl<A: Numbered> IpSource<A> {
+    /// Puts the layer below `inner`, whose segments have `payload_bytes` of data.
+    pub(crate) fn new(inner: A, end: FlowEnd, payload_bytes: u32) -> Self {
+        let wire = Wire { inner, end, payload_bytes, packet: Vec::new() };
+        IpSource { wire, opening: None }
+    }
+
+    /// The agent above the layer.
+    pub(crate) fn inner(&self) -> &A {
+        &self.wire.inner
+    }
+
+    /// The same, to be told something.
+    pub(crate) fn inner_mut(&mut self) -> &mut A {
+        &mut self.wire.inner
+    }
+
+    /// Begins to connect.
+    pub(crate) fn open(&mut self, now: Time) {
+        self.opening = Some(Opening::new(now));
+    }
+
+    /// Whether there is a connection.
+    pub(crate) fn is_open(&self) -> bool {
+        self.opening.is_some_and(|opening| opening.is_over())
+    }
+
+    /// Tries no longer to connect.
+    pub(crate) fn give_up(&mut self) {
+        if let Some(opening) = &mut self.opening {
+            opening.give_up();
+        }
+    }
+}
+
+impl<A: Numbered> Agent for IpSource<A> {
+    fn handle_packet(&mut self, now: Time, packet: Packet) {
+        let Body::Bytes(bytes) = &packet.body else { return };
+        let Some(parsed) = packet::parse(bytes) else { return };
+        match parsed.kind {
+            Kind::Ack => {
+                let segment = self.wire.segment(now, &parsed);
+                self.wire.give(now, &packet, segment);
+            }
+            Kind::SynAck => {
+                if let Some(opening) = &mut self.opening {
+                    opening.note_answer();
+                }
+            }
+            Kind::Syn | Kind::Bare | Kind::Data => {}
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.wire.inner.handle_timeout(now);
+    }
+
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        match self.opening.as_mut().and_then(|opening| opening.poll(now)) {
+            Some(content) => Some(self.wire.packet(now, &content)),
+            None => self.wire.poll_inner(now),
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        let asks_at = self.opening.and_then(|opening| opening.poll_timeout());
+        [self.wire.inner.poll_timeout(), asks_at].into_iter().flatten().min()
+    }
+}
+
+/// A receiver of TCP's with the layer below it.
+pub(crate) struct IpSink<A> {
+    wire: Wire<A>,
+    owes_answer: bool,
+}
+
+impl<A: Numbered> IpSink<A> {
+    /// Puts the layer below `inner`, to which segments come that have `payload_bytes` of data.
+    pub(crate) fn new(inner: A, end: FlowEnd, payload_bytes: u32) -> Self {
+        let wire = Wire { inner, end, payload_bytes, packet: Vec::new() };
+        IpSink { wire, owes_answer: false }
+    }
+
+    /// The agent above the layer.
+    pub(crate) fn inner(&self) -> &A {
+        &self.wire.inner
+    }
+
+    /// The same, to be told something.
+    pub(crate) fn inner_mut(&mut self) -> &mut A {
+        &mut self.wire.inner
+    }
+}
+
+impl<A: Numbered> Agent for IpSink<A> {
+    fn handle_packet(&mut self, now: Time, packet: Packet) {
+        let Body::Bytes(bytes) = &packet.body else { return };
+        let Some(parsed) = packet::parse(bytes) else { return };
+        match parsed.kind {
+            Kind::Data => {
+                let segment = self.wire.segment(now, &parsed);
+                self.wire.give(now, &packet, segment);
+            }
+            Kind::Syn => self.owes_answer = true,
+            Kind::SynAck | Kind::Bare | Kind::Ack => {}
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.wire.inner.handle_timeout(now);
+    }
+
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        match core::mem::take(&mut self.owes_answer) {
+            true => Some(self.wire.packet(now, &Content::SynAck)),
+            false => self.wire.poll_inner(now),
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        self.wire.inner.poll_timeout()
+    }
+}

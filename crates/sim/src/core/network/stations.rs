@@ -1,0 +1,240 @@
+//! Corridor stations of a network: between the packets of their nodes' agents and the frames of a
+//! radio, driven exactly as a daemon is driven through real time: one thing in, then everything
+//! out.
+//!
+//! Only the stations that something happens to are looked at: those whose timer is due, who hear a
+//! frame, whose queue has room again, or whom the caller has touched. So an event costs the same
+//! however many stations there are.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use corridor_air::Address;
+use corridor_base::Time;
+use corridor_proto::{Destination, Role, Station, StationId};
+
+use super::air::{Frame, RadioIndex};
+use super::{Entity, Network, NetworkError};
+use crate::core::agenda::Rank;
+use crate::core::agent::{Body, Packet};
+use crate::core::watch::{Reception, SymbolCounts};
+
+/// A station of a network, as [`Network::add_station`] named it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StationIndex(usize);
+
+/// Which flow of its node a packet is of that has come out of a station, as a host's kernel tells
+/// by addresses and ports; `None` for one that nobody waits for.
+pub type FlowOf = fn(&[u8]) -> Option<u32>;
+
+pub(super) struct Seat {
+    station: Station,
+    pub(super) radio: RadioIndex,
+    place: usize,
+    entity: usize,
+    /// The agenda's number of its host.
+    host: usize,
+    flow_of: FlowOf,
+    /// Packets for the host's agents.
+    inbox: VecDeque<Arc<[u8]>>,
+    /// A frame that the radio had no room for.
+    held: Option<(Address, Arc<[u8]>)>,
+    /// Places of the stations that it has sent to.
+    known: Vec<(StationId, usize)>,
+}
+
+impl Network {
+    /// Puts a station at a place on a radio. It carries what the agents of the node there send as
+    /// [`Body::Bytes`]; what it has for the host goes to the agent of the flow that `flow_of` says.
+    ///
+    /// # Errors
+    /// [`NetworkError::StationPlace`]: there is no such place, or it has a station.
+    pub fn add_station(
+        &mut self,
+        radio: RadioIndex,
+        place: usize,
+        station: Station,
+        flow_of: FlowOf,
+    ) -> Result<StationIndex, NetworkError> {
+        let index = self.stations.len();
+        let places = self.radios.get_mut(radio).and_then(|radio| radio.places.get_mut(place));
+        let Some((node, seat @ None)) = places else {
+            return Err(NetworkError::StationPlace { radio, place });
+        };
+        *seat = Some(index as u32);
+        self.nodes[*node as usize].station = Some(index as u32);
+        let entity = self.add_entity(Entity::Station(index as u32));
+        let host = self.add_entity(Entity::Host(index as u32));
+        let (inbox, held, known) = (VecDeque::new(), None, Vec::new());
+        let seat = Seat { station, radio, place, entity, host, flow_of, inbox, held, known };
+        self.stations.push(seat);
+        self.unsettled.stations.insert(index);
+        Ok(StationIndex(index))
+    }
+
+    /// A station.
+    pub fn station(&self, index: StationIndex) -> &Station {
+        &self.stations[index.0].station
+    }
+
+    /// A station, to put a packet in or to replace it. What follows from it follows before the
+    /// next event; [`settle`](Self::settle) lets it follow at once.
+    pub fn station_mut(&mut self, index: StationIndex) -> &mut Station {
+        self.unsettled.stations.insert(index.0);
+        &mut self.stations[index.0].station
+    }
+
+    /// Advances until every station has met all that it exchanges frames with, to `until` at most,
+    /// or until the watcher has seen enough. A load that begins before would measure handshakes.
+    pub fn run_until_met(&mut self, until: Time) {
+        self.run_until_or(until, Network::has_everybody_met);
+    }
+
+    fn has_everybody_met(&self) -> bool {
+        let has_met = |station: &Station| match station.config().role {
+            Role::Endpoint { peer, helper } => {
+                station.is_up(peer) && helper.is_none_or(|helper| station.is_up(helper))
+            }
+            Role::Helper { between: (a, b) } => station.is_up(a) && station.is_up(b),
+            Role::Plain { peer } => station.is_up(peer),
+        };
+        self.stations.iter().all(|seat| has_met(&seat.station))
+    }
+
+    /// Offers a station a packet of its node's; returns whether it carries such packets at all. A
+    /// full ingress queue drops it, and counts.
+    pub(super) fn is_taken_by(&mut self, index: usize, packet: &Packet) -> bool {
+        let Body::Bytes(bytes) = &packet.body else { return false };
+        self.stations[index].station.handle_packet(self.now, bytes);
+        self.unsettled.stations.insert(index);
+        true
+    }
+
+    /// A station's timer may be due.
+    pub(super) fn serve_timer(&mut self, index: usize, at: Time) {
+        let station = &mut self.stations[index].station;
+        // What was overdue may have been put off since.
+        if station.poll_timeout().is_some_and(|due| due <= at) {
+            station.handle_timeout(at);
+            self.drain_station(index);
+        }
+    }
+
+    /// A station has heard a frame.
+    pub(super) fn deliver_frame(
+        &mut self,
+        index: usize,
+        (radio, from, to): (RadioIndex, usize, usize),
+        at: Time,
+        frame: &[u8],
+    ) {
+        let station = &mut self.stations[index].station;
+        let before = self.watcher.is_some().then(|| SymbolCounts::of(station.stats()));
+        let outcome = station.handle_frame(at, frame);
+        if let (Some(watcher), Some(before)) = (&mut self.watcher, before) {
+            let symbols = SymbolCounts::of(station.stats()).since(before);
+            watcher.take_reception(&Reception { radio, from, to, outcome, symbols });
+        }
+        self.drain_station(index);
+    }
+
+    /// Takes packets, events and frames from a station, and its next timer.
+    pub(super) fn drain_station(&mut self, index: usize) {
+        let now = self.now;
+        self.take_packets(index);
+        while self.stations[index].station.poll_event().is_some() {}
+        let (radio, place) = (self.stations[index].radio, self.stations[index].place);
+        while self.radios[radio].medium.has_room(place) {
+            let (to, frame) = match self.stations[index].held.take() {
+                Some(held) => held,
+                None => match self.stations[index].station.poll_transmit(now) {
+                    Some(transmit) => {
+                        let (to, frame) = (transmit.to, Arc::from(transmit.frame));
+                        (self.address(index, to), frame)
+                    }
+                    None => break,
+                },
+            };
+            let medium = &mut self.radios[radio].medium;
+            let sealed = Frame::Sealed(Arc::clone(&frame));
+            if medium.offer(now, place, to, sealed).is_err() {
+                self.stations[index].held = Some((to, frame));
+                self.unsettled.stations.insert(index);
+                break;
+            }
+        }
+        self.unsettled.radios.insert(radio);
+        // As packets leave the ingress queue, the host may be told of more room.
+        self.take_packets(index);
+        let Seat { station, entity, .. } = &self.stations[index];
+        let timer = station.poll_timeout();
+        self.agenda.wake_as(*entity, timer.filter(|&at| at > now), Rank::First);
+        if timer.is_some_and(|at| at <= now) {
+            self.radios[radio].overdue.insert(index);
+        }
+    }
+
+    /// Where a station's frame goes on its radio. Numbers of stations need only differ among those
+    /// that hear each other.
+    fn address(&mut self, index: usize, to: Destination) -> Address {
+        let Destination::Station(id) = to else { return Address::All };
+        let Seat { radio, place, known, .. } = &self.stations[index];
+        if let Some(&(_, place)) = known.iter().find(|(known, _)| *known == id) {
+            return Address::Station(place);
+        }
+        let radio = &self.radios[*radio];
+        let is_it = |at: usize| {
+            let station = radio.places[at].1.map(|index| &self.stations[index as usize].station);
+            station.is_some_and(|station| station.config().id == id)
+        };
+        let mut places = (0..radio.places.len()).filter(|&at| at != *place && is_it(at));
+        let hears = |&at: &usize| radio.medium.link_stats(*place, at).is_some();
+        let found = places.clone().find(hears).or_else(|| places.next());
+        match found {
+            Some(place) => {
+                self.stations[index].known.push((id, place));
+                Address::Station(place)
+            }
+            // Nobody has this number here: nobody hears it.
+            None => Address::Station(radio.places.len()),
+        }
+    }
+
+    /// Keeps for the host what there is for it.
+    fn take_packets(&mut self, index: usize) {
+        let Seat { station, inbox, host, .. } = &mut self.stations[index];
+        let was_empty = inbox.is_empty();
+        while let Some(packet) = station.poll_packet() {
+            inbox.push_back(Arc::from(packet));
+        }
+        if was_empty && !inbox.is_empty() {
+            self.agenda.wake(*host, Some(self.now));
+        }
+    }
+
+    /// Gives the agents of a station's node what has come out of it.
+    pub(super) fn deliver_to_host(&mut self, index: usize) {
+        let (radio, place) = (self.stations[index].radio, self.stations[index].place);
+        let node = self.radios[radio].places[place].0;
+        let mut asked = Vec::new();
+        while let Some(bytes) = self.stations[index].inbox.pop_front() {
+            let agents = &self.nodes[node as usize].agents;
+            let flow = (self.stations[index].flow_of)(&bytes);
+            let place = flow.map(|flow| agents.binary_search_by_key(&flow, |&(flow, _)| flow));
+            let (Some(flow), Some(Ok(place))) = (flow, place) else {
+                self.stats.undeliverable += 1;
+                continue;
+            };
+            let agent = agents[place].1 as usize;
+            self.stats.delivered += 1;
+            let len_bytes = bytes.len() as u32;
+            let body = Body::Bytes(bytes);
+            let packet = Packet { flow, from: node, to: node, len_bytes, ttl: 1, body };
+            self.agents[agent].agent.handle_packet(self.now, packet);
+            asked.push(agent);
+        }
+        asked.sort_unstable();
+        asked.dedup();
+        asked.into_iter().for_each(|agent| self.drain_agent(agent));
+    }
+}

@@ -1,0 +1,51 @@
+//! Why something cannot be simulated.
+
+use corridor_air::AirError;
+use corridor_proto::ConfigError;
+use corridor_proto::tcpnc::NcError;
+
+use crate::core::network::NetworkError;
+use crate::tcp;
+
+/// Why a run cannot be simulated.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SimError {
+    /// Not (yet) a matter of the simulator.
+    #[error("{field} = {given}: the simulator runs {expected}")]
+    Unsupported {
+        /// Which field of the run.
+        field: &'static str,
+        /// What it says.
+        given: String,
+        /// What can be run.
+        expected: &'static str,
+    },
+    /// The medium cannot be.
+    #[error(transparent)]
+    Air(#[from] AirError),
+    /// A network cannot be.
+    #[error("network.{0}")]
+    Network(#[from] NetworkError),
+    /// A flow's TCP cannot be.
+    #[error("flow[{flow}].tcp: {source}")]
+    Tcp {
+        /// The flow, counted from 0.
+        flow: usize,
+        /// What is wrong.
+        source: tcp::ConfigError,
+    },
+    /// A flow's TCP/NC cannot be.
+    #[error("flow[{flow}].tcp_nc: {source}")]
+    TcpNc {
+        /// The flow, counted from 0.
+        flow: usize,
+        /// What is wrong.
+        source: NcError,
+    },
+    /// A station cannot be.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// TCP over a radio cannot be set so.
+    #[error(transparent)]
+    RadioTcp(#[from] tcp::ConfigError),
+}

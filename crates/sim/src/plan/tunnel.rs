@@ -1,0 +1,291 @@
+//! A scenario's run: stations with hosts on a radio, in virtual time, under the load that the lab
+//! measures with (`lab/src/load/`).
+//!
+//! Goodput counts payload received in the measured interval, as the lab does; the load begins when
+//! all stations have met, as in the lab and in the papers' tests, whose stations need no handshake.
+
+mod tcp;
+mod udp;
+
+use core::time::Duration;
+
+use corridor_air::{Duplex, Medium, MediumConfig};
+use corridor_base::rand::Rng;
+use corridor_base::{StreamKey, Time};
+use corridor_proto::{ErasureRatios, LinkErrors, Role, Station, StationConfig, StationId};
+use corridor_scenario::{
+    CodingCounts, DESTINATION, Delays, Direction, Engine, LinkErrorsKind, Path, Row, Run, Scenario,
+    Side, Transport, medium_config,
+};
+use hdrhistogram::Histogram;
+
+use crate::agents::metered::delay_histogram;
+use crate::core::agent::NodeIndex;
+use crate::core::network::{FlowOf, Frame, Network, RadioConfig, StationIndex, Topology};
+use crate::core::watch::Watcher;
+use crate::plan::error::SimError;
+
+/// Bytes of an Ethernet frame beyond what Corridor puts into it; the medium counts them.
+const ETHERNET_HEADER_LEN: usize = 14;
+/// Largest payload of an Ethernet frame.
+const ETHERNET_MTU: usize = 1500;
+/// The secret of all stations.
+pub(crate) const PSK: [u8; 32] = [0x5a; 32];
+/// Load before the measured interval begins.
+pub(crate) const WARM_UP: Duration = Duration::from_secs(1);
+/// Longest time until all stations have met: the load begins afterwards. At 90 % loss each way it
+/// takes 20 s at times.
+const MEETING_MAX: Duration = Duration::from_secs(600);
+
+/// Runs a scenario's run over its path, with `warm_up` of load that is not measured.
+///
+/// # Errors
+/// [`SimError::Unsupported`] for kernel paths, several hops, and BBR.
+pub(crate) fn run_after(
+    scenario: &Scenario,
+    run: &Run,
+    warm_up: Duration,
+) -> Result<Row, SimError> {
+    Ok(Tunnel::new(scenario, run)?.run(scenario, run, warm_up))
+}
+
+/// The same before the eyes of somebody. The row is that of what was run until they had enough.
+pub(crate) fn watch(
+    scenario: &Scenario,
+    run: &Run,
+    warm_up: Duration,
+    watcher: Box<dyn Watcher>,
+) -> Result<Row, SimError> {
+    let mut tunnel = Tunnel::new(scenario, run)?;
+    tunnel.network.set_watcher(watcher);
+    Ok(tunnel.run(scenario, run, warm_up))
+}
+
+/// Stations that have not met, and what loads them.
+struct Tunnel {
+    network: Network,
+    stations: Vec<StationIndex>,
+    load: Load,
+}
+
+/// What loads the path, a source and a sink for each direction.
+enum Load {
+    Udp(Vec<udp::Flow>),
+    Tcp(Vec<tcp::Flow>),
+}
+
+/// What counts: the interval, and how long it is.
+#[derive(Clone, Copy)]
+struct Measured {
+    start: Time,
+    end: Time,
+    duration_s: f64,
+}
+
+impl Tunnel {
+    fn new(scenario: &Scenario, run: &Run) -> Result<Self, SimError> {
+        check_run(scenario, run)?;
+        let nodes = run.stations();
+        let medium = radio_medium(scenario, run);
+        let radio = RadioConfig { nodes: (0..nodes as NodeIndex).collect(), medium };
+        let topology = Topology { nodes, radios: vec![radio], ..Topology::default() };
+        let mut network = Network::new(&topology, scenario.seed, run.replication)?;
+        let flow_of: FlowOf = match run.transport {
+            Transport::Udp => udp::flow_of,
+            Transport::Tcp => tcp::flow_of,
+        };
+        let mut stations = Vec::new();
+        for index in 0..nodes {
+            let station = station(scenario, run, index)?;
+            stations.push(network.add_station(0, index, station, flow_of)?);
+        }
+        let mtu = network.station(stations[0]).tunnel_mtu();
+        let ways: &[(NodeIndex, NodeIndex)] = match run.direction {
+            Direction::Forward => &[(0, 1)],
+            Direction::Both => &[(0, 1), (1, 0)],
+        };
+        let load = match run.transport {
+            Transport::Udp => Load::Udp(udp::flows(run, ways, mtu, &mut network)?),
+            Transport::Tcp => Load::Tcp(tcp::flows(run, ways, mtu, &mut network)?),
+        };
+        Ok(Tunnel { network, stations, load })
+    }
+
+    fn run(mut self, scenario: &Scenario, run: &Run, warm_up: Duration) -> Row {
+        let network = &mut self.network;
+        network.run_until_met(Time::ZERO + MEETING_MAX);
+        let met_at = network.now();
+        if let Load::Tcp(flows) = &self.load {
+            tcp::connect(flows, network);
+        }
+        let begin = network.now();
+        let start = begin + warm_up;
+        let end = start + Duration::from_secs_f64(run.duration_s);
+        let measured = Measured { start, end, duration_s: run.duration_s };
+        match &self.load {
+            Load::Udp(flows) => udp::run(flows, network, begin, measured),
+            Load::Tcp(flows) => tcp::run(flows, network, begin, measured),
+        }
+        self.report(scenario, run, met_at, measured)
+    }
+
+    fn report(&self, scenario: &Scenario, run: &Run, met_at: Time, measured: Measured) -> Row {
+        let network = &self.network;
+        let mut row = Row::new(scenario, run, Engine::Sim);
+        let seen: Vec<Seen> = match &self.load {
+            Load::Udp(flows) => flows.iter().map(|flow| flow.seen(network, measured)).collect(),
+            Load::Tcp(flows) => flows.iter().map(|flow| flow.seen(network, measured)).collect(),
+        };
+        let mut all = delay_histogram();
+        for seen in &seen {
+            let added = all.add(&seen.delays);
+            debug_assert!(added.is_ok());
+        }
+        let counts =
+            |index: usize| CodingCounts::from(network.station(self.stations[index]).stats());
+        let encoders: Vec<_> = seen.iter().map(|seen| counts(seen.side.from)).collect();
+        let helper = (run.path == Path::CodedHelper).then(|| counts(2));
+        let payload = match &self.load {
+            Load::Udp(_) => udp::report_packets(&mut row, self, &seen),
+            Load::Tcp(_) => seen.iter().map(|seen| seen.delivered_bytes).sum::<u64>() as f64,
+        };
+        row.set_sides(seen.into_iter().map(|seen| seen.side).collect(), delays(&all));
+        row.set_coding(&encoders, helper.as_ref(), run.coding_params().block_size);
+        let (bytes, utilisation) = self.air_shares(met_at);
+        row.air_bytes_per_byte = (payload > 0.0).then(|| bytes / payload);
+        row.air_utilisation = Some(utilisation);
+        row.air_drop_ratio = self.drop_ratio();
+        row
+    }
+
+    fn medium(&self) -> &Medium<Frame> {
+        self.network.medium(0)
+    }
+
+    fn frames_sent(&self) -> f64 {
+        let frames = |place| self.medium().stats(place).sent_frames;
+        (0..self.stations.len()).map(frames).sum::<u64>() as f64
+    }
+
+    /// Bytes of all stations on the air, Ethernet headers included, and the share of time since
+    /// `begin` that it was busy; with a channel for each station, the busiest one's.
+    fn air_shares(&self, begin: Time) -> (f64, f64) {
+        let medium = self.medium();
+        let stations: Vec<_> = (0..self.stations.len()).map(|at| medium.stats(at)).collect();
+        let bytes: u64 = stations.iter().map(|s| s.sent_bytes).sum();
+        let shares = stations.iter().map(|s| s.airtime.as_secs_f64());
+        let busy: f64 = match medium.duplex() {
+            Duplex::Half => shares.sum(),
+            Duplex::Full => shares.fold(0.0, f64::max),
+        };
+        let headers = ETHERNET_HEADER_LEN as f64 * self.frames_sent();
+        (bytes as f64 + headers, busy / (self.network.now() - begin).as_secs_f64())
+    }
+
+    /// Share of the frames that full queues dropped, of the stations the highest.
+    fn drop_ratio(&self) -> Option<f64> {
+        let stations = (0..self.stations.len()).map(|at| self.medium().stats(at));
+        stations.filter_map(|stats| stats.drop_ratio()).reduce(f64::max)
+    }
+}
+
+/// What the ends of a direction have seen.
+struct Seen {
+    side: Side,
+    delays: Histogram<u64>,
+    /// Payload that came, since the start.
+    delivered_bytes: u64,
+}
+
+/// The radio of a run.
+fn radio_medium(scenario: &Scenario, run: &Run) -> MediumConfig {
+    let mut medium = medium_config(scenario, run, scenario.seed);
+    // A frame is not made before the medium can take it, so one on the air and one waiting do.
+    // Where it pushes back, that is.
+    if !medium.drops_when_full {
+        medium.queue_frames = medium.queue_frames.min(2);
+    }
+    // The stations' frames have no Ethernet header here; on the air it takes its time.
+    let header_ns = 8 * ETHERNET_HEADER_LEN as u64 * 1_000_000_000 / medium.rate_bps.max(1);
+    medium.overhead += Duration::from_nanos(header_ns);
+    medium
+}
+
+/// Whether the simulator can make a run.
+pub(crate) fn check_run(scenario: &Scenario, run: &Run) -> Result<(), SimError> {
+    let hops = scenario.medium.hops;
+    if hops != 1 {
+        return unsupported("medium.hops", &hops.to_string(), "1: the lab has several");
+    }
+    if run.path == Path::Kernel {
+        return unsupported("path", "kernel", "plain, coded and coded+helper");
+    }
+    match run.transport {
+        Transport::Udp => Ok(()),
+        Transport::Tcp => tcp::variant(run).map(|_| ()),
+    }
+}
+
+fn unsupported<T>(field: &'static str, given: &str, expected: &'static str) -> Result<T, SimError> {
+    Err(SimError::Unsupported { field, given: given.to_owned(), expected })
+}
+
+/// Station `index` of a run.
+fn station(scenario: &Scenario, run: &Run, index: usize) -> Result<Station, SimError> {
+    let id = |index: usize| StationId(index as u8 + 1);
+    let role = match (run.path, index) {
+        (_, 2) => Role::Helper { between: (id(0), id(1)) },
+        (Path::Plain, _) => Role::Plain { peer: id(1 - index) },
+        (path, _) => Role::Endpoint {
+            peer: id(1 - index),
+            helper: (path == Path::CodedHelper).then(|| id(2)),
+        },
+    };
+    let config = StationConfig {
+        id: id(index),
+        role,
+        psk: PSK.into(),
+        coding: run.coding_params(),
+        link_errors: link_errors(scenario, run, index),
+        ingress_packets: scenario.ingress_packets_for(&run.coding_params()),
+        frame_len_max: ETHERNET_MTU,
+        frame_len_min: 46,
+        rate_bps: None,
+    };
+    let key = StreamKey {
+        seed: scenario.seed,
+        replication: run.replication,
+        entity: index as u64,
+        purpose: "entropy",
+    };
+    let mut entropy = [0; 32];
+    key.stream().fill_bytes(&mut entropy);
+    Ok(Station::new(config, entropy, Time::ZERO)?)
+}
+
+/// What a station is told of the links. D sends its own flow the other way: its helper's links have
+/// changed places.
+fn link_errors(scenario: &Scenario, run: &Run, index: usize) -> LinkErrors {
+    let ErasureRatios { e1, e2, e3 } = run.erasures;
+    match (scenario.link_errors, index) {
+        (LinkErrorsKind::Measured, _) => LinkErrors::Measured,
+        (LinkErrorsKind::Fixed, DESTINATION) => {
+            LinkErrors::Fixed(ErasureRatios { e1: e2, e2: e1, e3 })
+        }
+        (LinkErrorsKind::Fixed, _) => LinkErrors::Fixed(run.erasures),
+    }
+}
+
+/// Quantiles of delays in nanoseconds.
+fn delays(histogram: &Histogram<u64>) -> Delays {
+    if histogram.is_empty() {
+        return Delays::default();
+    }
+    let quantile = |q| Some(histogram.value_at_quantile(q) as f64 / 1e9);
+    Delays {
+        delay_p50_s: quantile(0.5),
+        delay_p95_s: quantile(0.95),
+        delay_p99_s: quantile(0.99),
+        delay_max_s: Some(histogram.max() as f64 / 1e9),
+    }
+}

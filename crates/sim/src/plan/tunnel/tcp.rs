@@ -1,0 +1,173 @@
+//! Load of TCP connections, as kernels and the lab's applications have them.
+//!
+//! Records of the application fill a segment each. Without a rate there is always another, and its
+//! delay begins when it leaves for the first time; with a rate, when it is due, so that the delay
+//! includes the wait for TCP. It ends when all before it have arrived too. Connections come about
+//! before the load begins, or not at all, as in the lab.
+
+use core::time::Duration;
+
+use corridor_base::Time;
+use corridor_scenario::{Congestion, Run, Side};
+
+use super::{Measured, Seen, delays};
+pub(super) use crate::agents::ip::flow_of;
+use crate::agents::ip::{DATA_HEADERS_LEN, IpSink, IpSource};
+use crate::agents::metered::{MeteredSink, MeteredSource, delay_histogram};
+use crate::agents::source::{Active, FlowEnd, Supply, TcpSink, TcpSource};
+use crate::core::agent::NodeIndex;
+use crate::core::network::{AgentIndex, Network};
+use crate::plan::error::SimError;
+use crate::tcp::{ReceiverConfig, Reduction, RtoConfig, SenderConfig, Variant, VegasConfig};
+
+/// Packets of data that wait unsent when the application has a rate and TCP cannot follow; the
+/// application then waits. About what a kernel's send buffer grows to.
+const BACKLOG_PACKETS_MAX: u64 = 4_096;
+/// Longest time until all connections are there; others then never send, as in the lab.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// Largest window in packets: what a kernel's receive buffer of 6 MB offers at most.
+const WINDOW_PACKETS_MAX: u32 = 2_048;
+/// Longest delay of an acknowledgement in the Linux kernel at first (`TCP_DELACK_MIN`).
+const DELAYED_ACK: Duration = Duration::from_millis(40);
+
+type Source = IpSource<MeteredSource>;
+type Sink = IpSink<MeteredSink>;
+
+/// A connection with data in one direction.
+pub(super) struct Flow {
+    from: NodeIndex,
+    source: AgentIndex,
+    sink: AgentIndex,
+    payload_bytes: u32,
+}
+
+/// Puts a sender and a receiver on the hosts for each way.
+pub(super) fn flows(
+    run: &Run,
+    ways: &[(NodeIndex, NodeIndex)],
+    mtu: usize,
+    network: &mut Network,
+) -> Result<Vec<Flow>, SimError> {
+    let config = sender_config(variant(run)?, mtu);
+    let SenderConfig { payload_bytes, header_bytes, .. } = config;
+    let supply = match run.offered_bps {
+        None => Supply::Endless,
+        Some(bps) => Supply::Written {
+            interval_ns: 8e9 * f64::from(payload_bytes) / bps,
+            unsent_max: BACKLOG_PACKETS_MAX,
+        },
+    };
+    // They are told when.
+    let active = Active { from: Time::MAX, until: Time::MAX };
+    let mut flows = Vec::new();
+    for (&(from, to), flow) in ways.iter().zip(0..) {
+        let (here, there) = FlowEnd::pair(flow, from, to);
+        let source = TcpSource::new(here, active, supply, config)?;
+        let source = MeteredSource::new(source, active, Time::MAX);
+        let sink = TcpSink::new(there, header_bytes, receiver_config())?;
+        let sink = MeteredSink::new(sink, &source, Time::MAX);
+        let source = IpSource::new(source, here, payload_bytes);
+        let sink = IpSink::new(sink, there, payload_bytes);
+        let source = network.add_agent(from, flow, source)?;
+        let sink = network.add_agent(to, flow, sink)?;
+        flows.push(Flow { from, source, sink, payload_bytes });
+    }
+    Ok(flows)
+}
+
+/// Lets all connections come about, as far as they do.
+pub(super) fn connect(flows: &[Flow], network: &mut Network) {
+    let now = network.now();
+    for flow in flows {
+        network.tell(flow.source, |source: &mut Source| source.open(now));
+        network.ask(flow.source);
+    }
+    network.run_until_or(now + CONNECT_MAX, |network| {
+        let mut sources = flows.iter().filter_map(|flow| network.agent::<Source>(flow.source));
+        sources.all(IpSource::is_open)
+    });
+}
+
+/// Lets applications write from now to the end of the measured interval.
+pub(super) fn run(flows: &[Flow], network: &mut Network, begin: Time, measured: Measured) {
+    let span = (measured.start, measured.end);
+    for flow in flows {
+        network.tell(flow.source, |source: &mut Source| {
+            source.inner_mut().measure(span);
+            if source.is_open() {
+                source.inner_mut().begin(begin);
+            }
+            source.give_up();
+        });
+        network.tell(flow.sink, |sink: &mut Sink| sink.inner_mut().measure(span));
+    }
+    network.run_until_or(measured.end, |_| false);
+}
+
+impl Flow {
+    pub(super) fn seen(&self, network: &Network, measured: Measured) -> Seen {
+        let source = network.agent::<Source>(self.source).map(IpSource::inner);
+        let sink = network.agent::<Sink>(self.sink).map(IpSink::inner);
+        let stats = source.map(|source| source.inner().sender().stats());
+        let histogram = sink.map_or_else(delay_histogram, |sink| sink.delays().clone());
+        let bytes = sink.map_or(0, MeteredSink::packets) * u64::from(self.payload_bytes);
+        let side = Side {
+            from: self.from as usize,
+            goodput_bps: 8.0 * bytes as f64 / measured.duration_s,
+            delays: delays(&histogram),
+            tcp_retransmits: stats.map(|stats| stats.retransmissions),
+            tcp_rtt_s: stats.and_then(|stats| stats.srtt).map(|srtt| srtt.as_secs_f64()),
+            tcp_timeouts: stats.map(|stats| stats.timeouts),
+            tcp_cwnd_packets: source.and_then(|source| source.mean_window(network.now())),
+            ..Side::default()
+        };
+        let delivered_bytes = sink.map_or(0, |sink| sink.inner().delivered_bytes());
+        Seen { side, delays: histogram, delivered_bytes }
+    }
+}
+
+/// What the run's congestion control is called here.
+pub(super) fn variant(run: &Run) -> Result<Variant, SimError> {
+    match run.congestion.unwrap_or(Congestion::Cubic) {
+        Congestion::Cubic => Ok(Variant::Cubic),
+        Congestion::Reno => Ok(Variant::Reno),
+        Congestion::NewReno => Ok(Variant::NewReno),
+        Congestion::Sack => Ok(Variant::Sack),
+        Congestion::Vegas => Ok(Variant::Vegas(VegasConfig::default())),
+        Congestion::Tahoe => Ok(Variant::Tahoe),
+        Congestion::Bbr => Err(SimError::Unsupported {
+            field: "congestion",
+            given: Congestion::Bbr.to_string(),
+            expected: "cubic, reno, newreno, sack, vegas and tahoe",
+        }),
+    }
+}
+
+/// A sender as the Linux kernel's: initial window 10, timestamps, selective acknowledgements where
+/// the variant has them, its timeouts, HyStart for Cubic, no ECN.
+fn sender_config(variant: Variant, mtu: usize) -> SenderConfig {
+    SenderConfig {
+        window_packets_max: WINDOW_PACKETS_MAX,
+        ecn: false,
+        hystart: true,
+        // What is in flight grows beyond the window while a packet is missing: half of that would
+        // fill the ingress queue anew after each timeout.
+        reduction: Reduction::Window,
+        rto: RtoConfig::linux(),
+        payload_bytes: mtu.saturating_sub(DATA_HEADERS_LEN) as u32,
+        header_bytes: DATA_HEADERS_LEN as u32,
+        ..SenderConfig::rfc(variant)
+    }
+}
+
+/// A receiver as the Linux kernel's: every second packet is acknowledged, others after 40 ms, with
+/// the window that is left.
+fn receiver_config() -> ReceiverConfig {
+    ReceiverConfig {
+        delayed_ack_packets: 2,
+        delayed_ack_timeout: DELAYED_ACK,
+        window_packets_max: WINDOW_PACKETS_MAX,
+        tells_window: true,
+        ..ReceiverConfig::ns2(true)
+    }
+}

@@ -1,0 +1,94 @@
+//! Load of datagrams at a rate.
+
+use core::time::Duration;
+
+use corridor_base::Time;
+use corridor_scenario::{Row, Run, Side};
+
+use super::{Measured, Seen, Tunnel, delays};
+use crate::agents::metered::delay_histogram;
+use crate::agents::source::FlowEnd;
+pub(super) use crate::agents::stamped::flow_of;
+use crate::agents::stamped::{StampedSink, StampedSource, UDP_HEADERS_LEN};
+use crate::core::agent::NodeIndex;
+use crate::core::network::{AgentIndex, Network, NetworkError};
+
+/// How long packets on their way are waited for after the measured interval.
+const DRAIN: Duration = Duration::from_secs(2);
+/// Offered payload where the run does not say.
+const OFFERED_BPS: f64 = 10e6;
+
+/// A direction.
+pub(super) struct Flow {
+    from: NodeIndex,
+    source: AgentIndex,
+    sink: AgentIndex,
+}
+
+/// Puts a source and a sink on the hosts for each way.
+pub(super) fn flows(
+    run: &Run,
+    ways: &[(NodeIndex, NodeIndex)],
+    mtu: usize,
+    network: &mut Network,
+) -> Result<Vec<Flow>, NetworkError> {
+    let len = run.datagram_bytes.map_or(mtu, |bytes| bytes + UDP_HEADERS_LEN).min(mtu);
+    let payload_bits = 8.0 * (len - UDP_HEADERS_LEN) as f64;
+    let interval_ns = payload_bits / run.offered_bps.unwrap_or(OFFERED_BPS) * 1e9;
+    let mut flows = Vec::new();
+    for &(from, to) in ways {
+        let end = FlowEnd { flow: from, node: from, peer: to };
+        let source = StampedSource::new(end, len, interval_ns);
+        let source = network.add_agent(from, from, source)?;
+        let sink = network.add_agent(to, from, StampedSink::new())?;
+        flows.push(Flow { from, source, sink });
+    }
+    Ok(flows)
+}
+
+/// Sends from `begin` to the end of the measured interval, and waits for what is on its way.
+pub(super) fn run(flows: &[Flow], network: &mut Network, begin: Time, measured: Measured) {
+    let span = (measured.start, measured.end);
+    for flow in flows {
+        network.tell(flow.source, |source: &mut StampedSource| source.begin(begin, span));
+        network.tell(flow.sink, |sink: &mut StampedSink| sink.measure(span));
+    }
+    network.run_until_or(measured.end, |_| false);
+    if !network.is_watched_enough() {
+        network.run_until(measured.end + DRAIN);
+    }
+}
+
+impl Flow {
+    pub(super) fn seen(&self, network: &Network, measured: Measured) -> Seen {
+        let source = network.agent::<StampedSource>(self.source);
+        let sink = network.agent::<StampedSink>(self.sink);
+        let histogram = sink.map_or_else(delay_histogram, |sink| sink.delays().clone());
+        let bytes = sink.map_or(0, StampedSink::bytes);
+        let side = Side {
+            from: self.from as usize,
+            goodput_bps: 8.0 * bytes as f64 / measured.duration_s,
+            delays: delays(&histogram),
+            packets_sent: source.map(StampedSource::sent),
+            packets_received: sink.map(StampedSink::received),
+            packets_out_of_order: sink.map(StampedSink::out_of_order),
+            packets_duplicated: sink.map(StampedSink::duplicated),
+            ..Side::default()
+        };
+        Seen { side, delays: histogram, delivered_bytes: bytes }
+    }
+}
+
+/// Says how many frames a packet took; returns the payload that stations have delivered.
+pub(super) fn report_packets(row: &mut Row, tunnel: &Tunnel, seen: &[Seen]) -> f64 {
+    let stations = tunnel.stations.iter().map(|&index| tunnel.network.station(index).stats());
+    let (packets, bytes) = stations.fold((0, 0), |(packets, bytes), stats| {
+        (packets + stats.packets_delivered, bytes + stats.bytes_delivered)
+    });
+    if packets == 0 || seen.iter().all(|seen| seen.side.packets_received == Some(0)) {
+        return 0.0;
+    }
+    let packets = packets as f64;
+    row.air_frames_per_packet = Some(tunnel.frames_sent() / packets);
+    bytes as f64 - packets * UDP_HEADERS_LEN as f64
+}
