@@ -159,6 +159,32 @@ pub struct Receiver {
     pub capture: Option<Capture>,
 }
 
+impl Receiver {
+    /// Of 20 MHz: noise with a figure of 7 dB, frames from -82 dBm on, each rate from the ratio on
+    /// that it needs (IEEE 802.11-2012, 18.3.10).
+    pub const DOT11: Receiver = Receiver {
+        noise_dbm: -94.0,
+        sensitivity_dbm: -82.0,
+        sense_dbm: -82.0,
+        floor_dbm: -104.0,
+        decoding: Decoding::ThresholdByRate,
+        lock_sinr_db: None,
+        capture: None,
+    };
+
+    /// As the CC2420's data sheet has it: frames from -95 dBm on, carrier sense from -77 dBm; noise
+    /// at which the bit error ratio is as the sensitivity asks.
+    pub const DOT15_4: Receiver = Receiver {
+        noise_dbm: -98.0,
+        sensitivity_dbm: -95.0,
+        sense_dbm: -77.0,
+        floor_dbm: -105.0,
+        decoding: Decoding::ErrorRatio,
+        lock_sinr_db: None,
+        capture: None,
+    };
+}
+
 /// The radios of one medium.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RadioConfig {

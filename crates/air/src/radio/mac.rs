@@ -136,3 +136,78 @@ pub enum MacEvent<P> {
         payload: P,
     },
 }
+
+/// A frame in a station's queue.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Queued<P> {
+    /// Whom it is addressed to.
+    pub to: Address,
+    /// Bytes of the payload.
+    pub len_bytes: u32,
+    /// The payload.
+    pub payload: P,
+}
+
+/// Counters of one station's MAC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MacStats {
+    /// Frames offered by the station, taken or not.
+    pub offered: u64,
+    /// Of these, frames refused because there was no room.
+    pub refused: u64,
+    /// Attempts at frames of data: transmissions, and RTS that brought no CTS.
+    pub attempts: u64,
+    /// Everything the station sent, ACKs and the like included.
+    pub transmissions: u64,
+    /// How long these were on the air.
+    pub airtime: Duration,
+    /// Frames that were acknowledged.
+    pub acknowledged: u64,
+    /// Frames that were sent to those who asked for no acknowledgement.
+    pub unacknowledged: u64,
+    /// Frames given up after the last attempt allowed.
+    pub retry_limit: u64,
+    /// Frames given up because the channel was not free.
+    pub channel_access: u64,
+    /// Frames of data received that were addressed to the station or to all, each once.
+    pub received: u64,
+    /// Such frames received again, because their ACK was lost.
+    pub duplicates: u64,
+    /// Frames of data received that were addressed to others, if these are told.
+    pub overheard: u64,
+    /// Receptions that were begun and not decoded.
+    pub undecoded: u64,
+}
+
+impl MacStats {
+    pub(crate) fn count(&mut self, outcome: SendOutcome) {
+        let counter = match outcome {
+            SendOutcome::Acknowledged => &mut self.acknowledged,
+            SendOutcome::Sent => &mut self.unacknowledged,
+            SendOutcome::RetryLimit => &mut self.retry_limit,
+            SendOutcome::ChannelAccess => &mut self.channel_access,
+        };
+        *counter += 1;
+    }
+}
+
+/// The last frame of each sender, so that one that comes again is known. Bounded by the senders
+/// that there are.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    /// In order of senders.
+    last: Vec<(u32, u16)>,
+}
+
+impl Seen {
+    /// Whether a frame is another one than the last of its sender, which it becomes.
+    pub fn is_new(&mut self, from: Station, sequence: u16) -> bool {
+        match self.last.binary_search_by_key(&(from as u32), |entry| entry.0) {
+            Ok(place) => core::mem::replace(&mut self.last[place].1, sequence) != sequence,
+            Err(place) => {
+                self.last.insert(place, (from as u32, sequence));
+                true
+            }
+        }
+    }
+}

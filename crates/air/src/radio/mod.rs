@@ -42,20 +42,26 @@
 //!   802.15.4), state machines of their own that get channel state and receptions, and give
 //!   transmissions. The lottery of [`crate::Medium`] is the ideal MAC, without a radio.
 //! - `driver.rs`: an agenda of their timers and of the ends of transmissions, by a binary heap.
-//!
-//! ```text
-//! pub struct RadioMediumConfig { radio: RadioConfig, mac: MacConfig, queue_frames: usize }
-//! pub enum MacConfig { Dcf(DcfConfig), Wpan(WpanConfig) }
-//! impl<P: Clone> RadioMedium<P> {
-//!     fn new(config: &RadioMediumConfig) -> Result<Self, RadioError>;
-//!     fn offer(&mut self, now: Time, from: Station, to: Address, len_bytes: u32, payload: P)
-//!         -> Result<(), QueueFull<P>>;
-//!     fn has_room(&self, station: Station) -> bool;
-//!     fn backlog(&self, station: Station) -> usize;
-//!     fn waiting_mut(&mut self, station: Station) -> impl Iterator<Item = Waiting<'_, P>>;
-//!     fn poll_timeout(&self) -> Option<Time>;
-//!     fn handle_timeout(&mut self, now: Time);
-//!     fn poll_event(&mut self) -> Option<MacEvent<P>>;
-//!     fn stats(&self, station: Station) -> MacStats;
-//! }
-//! ```
+
+mod config;
+mod driver;
+mod error;
+mod error_ratio;
+mod fading;
+mod mac;
+mod propagation;
+mod rate;
+mod reception;
+
+pub use config::{
+    Capture, Decoding, Fading, Links, MAX_DB, MAX_RADIOS, PathLoss, RadioConfig, RadioLink,
+    RadioStation, Receiver,
+};
+pub use driver::{MAX_DCF_FRAME_BYTES, MacConfig, RadioMedium, RadioMediumConfig};
+pub use error::RadioError;
+pub(crate) use mac::Seen;
+pub use mac::{
+    FrameKind, MacEvent, MacFrame, MacStats, Quality, Queued, SendOutcome, Transmit,
+};
+pub use rate::{DSSS, OFDM, Preamble, Rate};
+pub use reception::{Notice, Radio, TransmissionIndex};

@@ -95,9 +95,10 @@ pub struct WpanConfig {
     pub backoff: Backoff,
     /// How long it looks: eight symbols (6.9.9).
     pub cca: Duration,
-    /// From receiving to sending, and back: aTurnaroundTime, twelve symbols. Also from a frame's
-    /// end to its ACK.
+    /// From a free channel to the frame: aTurnaroundTime, twelve symbols.
     pub turnaround: Duration,
+    /// From a frame's end to its ACK: the same.
+    pub ack_turnaround: Duration,
     /// Whether frames to single stations are acknowledged.
     pub acknowledged: bool,
     /// Most retries of a frame that is not acknowledged: macMaxFrameRetries, 0 to [`MAX_RETRIES`].
@@ -121,6 +122,7 @@ impl Default for WpanConfig {
             backoff: Backoff::STANDARD,
             cca: 8 * SYMBOL,
             turnaround: 12 * SYMBOL,
+            ack_turnaround: 12 * SYMBOL,
             acknowledged: true,
             retries: 3,
             ack_wait: 54 * SYMBOL,
@@ -160,6 +162,7 @@ impl WpanConfig {
         let spans = [
             ("cca", self.cca),
             ("turnaround", self.turnaround),
+            ("ack_turnaround", self.ack_turnaround),
             ("ack_wait", self.ack_wait),
             ("sifs", self.sifs),
             ("lifs", self.lifs),
