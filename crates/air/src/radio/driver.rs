@@ -5,6 +5,7 @@
 //! whose backoff ends at an instant sends, whoever else begins at that instant.
 
 use core::cmp::Reverse;
+use core::time::Duration;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use corridor_base::{StreamKey, Time};
 
 use super::config::RadioConfig;
 use super::error::RadioError;
-use super::mac::{MacEvent, MacStats, Queued, Transmit};
+use super::mac::{MacEvent, MacFrame, MacStats, Queued};
 use super::reception::{Notice, Radio};
 use crate::config::{MAX_QUEUE_FRAMES, Station};
 use crate::dcf::{Dcf, DcfConfig};
@@ -113,7 +114,23 @@ pub struct RadioMedium<P> {
     agenda: BinaryHeap<Reverse<(Time, u32)>>,
     now: Time,
     events: VecDeque<MacEvent<P>>,
+    /// Transmissions that have begun, if somebody wants to know.
+    begun: Option<VecDeque<Begun<P>>>,
 }
+
+/// A transmission that has begun: what a sniffer that hears everything would write down.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Begun<P> {
+    /// When.
+    pub at: Time,
+    /// How long it is on the air.
+    pub airtime: Duration,
+    /// What.
+    pub frame: MacFrame<P>,
+}
+
+/// Begun transmissions not yet polled, from which on no more are kept.
+pub const MAX_BEGUN: usize = 1 << 20;
 
 impl<P: Clone> RadioMedium<P> {
     /// Stations at rest.
@@ -162,6 +179,7 @@ impl<P: Clone> RadioMedium<P> {
             agenda: BinaryHeap::new(),
             now: Time::ZERO,
             events: VecDeque::new(),
+            begun: None,
         })
     }
 
@@ -230,6 +248,17 @@ impl<P: Clone> RadioMedium<P> {
     /// The next frame received, or frame through with, in order of time.
     pub fn poll_event(&mut self) -> Option<MacEvent<P>> {
         self.events.pop_front()
+    }
+
+    /// From here on, keeps every transmission for [`RadioMedium::poll_transmission`], at most
+    /// [`MAX_BEGUN`] of them. Nothing else changes.
+    pub fn keep_transmissions(&mut self) {
+        self.begun.get_or_insert_default();
+    }
+
+    /// The next transmission that has begun, in order; `None` as well when they are not kept.
+    pub fn poll_transmission(&mut self) -> Option<Begun<P>> {
+        self.begun.as_mut()?.pop_front()
     }
 
     /// Counters of a station's MAC; all zero for no such station.
@@ -304,6 +333,10 @@ impl<P: Clone> RadioMedium<P> {
             _ => None,
         };
         if let Some(transmit) = transmit {
+            if let Some(begun) = self.begun.as_mut().filter(|begun| begun.len() < MAX_BEGUN) {
+                let (airtime, frame) = (transmit.airtime, transmit.frame.clone());
+                begun.push_back(Begun { at: due, airtime, frame });
+            }
             self.radio.transmit(due, transmit);
             self.notify(due);
         }

@@ -57,7 +57,9 @@ pub use config::{
     Capture, Decoding, Fading, Links, MAX_DB, MAX_RADIOS, PathLoss, RadioConfig, RadioLink,
     RadioStation, Receiver,
 };
-pub use driver::{MAX_DCF_FRAME_BYTES, MacConfig, RadioMedium, RadioMediumConfig};
+pub use driver::{
+    Begun, MAX_BEGUN, MAX_DCF_FRAME_BYTES, MacConfig, RadioMedium, RadioMediumConfig,
+};
 pub use error::RadioError;
 pub(crate) use mac::Seen;
 pub use mac::{
