@@ -95,13 +95,16 @@
 #![forbid(unsafe_code)]
 
 mod config;
+pub mod dcf;
 mod erasure;
 mod error;
 mod link;
 mod medium;
 mod pipe;
+pub mod radio;
 mod stats;
 mod trace;
+pub mod wpan;
 
 pub use config::{
     Duplex, Jitter, Link, MAX_QUEUE_FRAMES, MAX_SPAN, MAX_STATIONS, MediumConfig, Station,

@@ -1,0 +1,585 @@
+//! IEEE 802.11's distributed coordination function (IEEE 802.11-2012, 9.3), of 802.11 a, b and g.
+//!
+//! A frame of data goes through these stages:
+//!
+//! 1. [`Dcf::offer`] puts it into the station's queue.
+//! 2. *Access* (`access.rs`): at once on a channel that has been idle for a DIFS; else, and after
+//!    every frame of the station's own, a backoff of slots, which stand still while the channel is
+//!    busy or reserved.
+//! 3. *Announcement*, for long frames: RTS, and the receiver's CTS a SIFS later. Both reserve the
+//!    channel with all who decode them.
+//! 4. *Data*, at the rate that is fixed or that `minstrel.rs` chooses.
+//! 5. *Acknowledgement* a SIFS later, unless it went to all. It is a frame like others, and may be
+//!    lost: then the receiver gets the data again, and tells them once.
+//! 6. *Retry* with twice the contention window when no CTS or ACK came, or the end:
+//!    [`MacEvent::Sent`].
+//!
+//! A station that decodes others' frames is silent for as long as they announce; one that could not
+//! decode what it received waits for an EIFS, in which the ACK that it cannot know of finds room.
+
+mod access;
+mod config;
+mod minstrel;
+
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use corridor_base::{Stream, StreamKey, Time};
+
+pub use config::{
+    AfterTimeout, DcfConfig, MAX_CW, MAX_HEADER_BYTES, MAX_RETRY_LIMIT, RateControl,
+};
+pub use minstrel::Minstrel;
+
+use crate::config::Station;
+use crate::error::QueueFull;
+use crate::medium::Address;
+use crate::radio::{
+    FrameKind, MacEvent, MacFrame, MacStats, Quality, Queued, RadioError, Rate, Seen, SendOutcome,
+    Transmit,
+};
+use access::{Access, Spaces};
+
+/// An ACK or a CTS, with its check sequence (IEEE 802.11-2012, 8.3.1).
+pub const ACK_BYTES: u32 = 14;
+
+/// An RTS.
+pub const RTS_BYTES: u32 = 20;
+
+/// Where the outputs of MACs go.
+type Events<P> = VecDeque<MacEvent<P>>;
+
+/// The MAC of one station. It gets channel state and receptions, and gives transmissions.
+#[derive(Debug)]
+pub struct Dcf<P> {
+    config: Arc<DcfConfig>,
+    spaces: Spaces,
+    station: Station,
+    queue_frames: usize,
+    promiscuous: bool,
+    access: Access,
+    backoff: Stream,
+    cw: u32,
+    queue: VecDeque<Queued<P>>,
+    state: State,
+    /// An ACK or CTS to send: when, and what.
+    response: Option<(Time, Response)>,
+    sequence: u16,
+    attempts: u32,
+    short_retries: u32,
+    long_retries: u32,
+    /// Of the attempt that is made.
+    rate: Rate,
+    seen: Seen,
+    rates: Vec<(u32, Minstrel)>,
+    stats: MacStats,
+}
+
+/// Where the exchange of the head frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Not on the air.
+    Waiting,
+    SendingRts,
+    /// No CTS yet; it has to begin before this.
+    AwaitingCts(Time),
+    /// A CTS came; the data go then.
+    Cleared(Time),
+    SendingData,
+    /// No ACK yet; it has to begin before this.
+    AwaitingAck(Time),
+    /// Something is arriving that may be the CTS.
+    HearingCts,
+    /// Something is arriving that may be the ACK.
+    HearingAck,
+    /// An ACK or CTS of this station is on the air.
+    Responding,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Response {
+    kind: FrameKind,
+    to: Station,
+    duration: Duration,
+    rate: Rate,
+}
+
+impl<P: Clone> Dcf<P> {
+    /// A MAC at rest, of a sound configuration. Its backoffs are drawn from the stream of `key`,
+    /// whose entity names the station.
+    ///
+    /// # Errors
+    /// See [`DcfConfig::check`].
+    pub fn new(
+        config: Arc<DcfConfig>,
+        key: StreamKey,
+        queue_frames: usize,
+        promiscuous: bool,
+    ) -> Result<Self, RadioError> {
+        config.check()?;
+        let difs = config.difs();
+        let spaces = Spaces {
+            slot: config.slot,
+            difs,
+            eifs: if config.eifs { config.eifs() } else { difs },
+        };
+        Ok(Dcf {
+            spaces,
+            station: key.entity as Station,
+            queue_frames,
+            promiscuous,
+            access: Access::new(),
+            backoff: key.stream(),
+            cw: config.cw_min,
+            queue: VecDeque::new(),
+            state: State::Waiting,
+            response: None,
+            sequence: 0,
+            attempts: 0,
+            short_retries: 0,
+            long_retries: 0,
+            rate: config.basic_rates[0],
+            seen: Seen::default(),
+            rates: Vec::new(),
+            stats: MacStats::default(),
+            config,
+        })
+    }
+
+    /// Puts a frame at the end of the queue.
+    ///
+    /// # Errors
+    /// [`QueueFull`], with the payload in it, if there is no room.
+    pub fn offer(
+        &mut self,
+        now: Time,
+        to: Address,
+        len_bytes: u32,
+        payload: P,
+    ) -> Result<(), QueueFull<P>> {
+        self.stats.offered += 1;
+        if self.queue.len() >= self.queue_frames {
+            self.stats.refused += 1;
+            return Err(QueueFull { frame: payload });
+        }
+        self.queue.push_back(Queued { to, len_bytes, payload });
+        if self.queue.len() == 1 {
+            self.access.request(now, &self.spaces, self.cw, &mut self.backoff);
+        }
+        Ok(())
+    }
+
+    /// Frames that have not been on the air.
+    pub fn waiting_mut(&mut self) -> impl Iterator<Item = &mut Queued<P>> {
+        let begun = self.attempts > 0 || !matches!(self.state, State::Waiting | State::Responding);
+        self.queue.iter_mut().skip(usize::from(begun))
+    }
+
+    /// Frames that were taken and are not through.
+    pub fn backlog(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// What happened so far.
+    pub fn stats(&self) -> &MacStats {
+        &self.stats
+    }
+
+    /// The channel has become busy with others.
+    pub fn handle_busy(&mut self, now: Time) {
+        let contends = self.contends();
+        self.sense_busy(now, contends);
+    }
+
+    /// The channel has become idle.
+    pub fn handle_idle(&mut self, now: Time, events: &mut Events<P>) {
+        self.access.end_busy(now);
+        if matches!(self.state, State::HearingCts | State::HearingAck) {
+            self.fail(now, events);
+        }
+    }
+
+    /// What this station sent has ended; `busy`: others are sensed.
+    pub fn handle_sent(&mut self, now: Time, busy: bool, events: &mut Events<P>) {
+        self.access.end_busy(now);
+        if busy {
+            self.sense_busy(now, false);
+        }
+        let timeout = now + self.config.response_timeout;
+        self.state = match self.state {
+            State::SendingRts => State::AwaitingCts(timeout),
+            State::SendingData => match self.queue.front().map(|head| head.to) {
+                Some(Address::Station(_)) => State::AwaitingAck(timeout),
+                _ => {
+                    self.state = State::Waiting;
+                    self.release(now, SendOutcome::Sent, events);
+                    return;
+                }
+            },
+            _ => State::Waiting,
+        };
+    }
+
+    /// A frame was received that could not be decoded.
+    pub fn handle_undecoded(&mut self, now: Time, events: &mut Events<P>) {
+        self.stats.undecoded += 1;
+        self.access.note_decoded(now, false, &self.spaces);
+        if self.is_awaiting() {
+            self.fail(now, events);
+        }
+    }
+
+    /// A frame was received, whomever it is addressed to.
+    pub fn handle_frame(
+        &mut self,
+        now: Time,
+        frame: &MacFrame<P>,
+        quality: Quality,
+        events: &mut Events<P>,
+    ) {
+        self.access.note_decoded(now, true, &self.spaces);
+        let to_this = frame.to == Address::Station(self.station);
+        let response = matches!(frame.kind, FrameKind::Ack | FrameKind::Cts);
+        if self.is_awaiting() && !(to_this && response) {
+            self.fail(now, events);
+        }
+        if !to_this && frame.to != Address::All {
+            self.overhear(now, frame, quality, events);
+            return;
+        }
+        match frame.kind {
+            FrameKind::Data => self.receive(now, frame, quality, events),
+            FrameKind::Rts => self.answer_rts(now, frame),
+            FrameKind::Cts if self.awaits_cts() => {
+                self.state = State::Cleared(now + self.config.sifs);
+            }
+            FrameKind::Ack if self.awaits_ack() => {
+                self.note_rate(now, true);
+                self.state = State::Waiting;
+                self.release(now, SendOutcome::Acknowledged, events);
+            }
+            FrameKind::Cts | FrameKind::Ack => {}
+        }
+    }
+
+    /// When to call [`Dcf::handle_timeout`] next.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let state = match self.state {
+            State::AwaitingCts(at) | State::AwaitingAck(at) | State::Cleared(at) => Some(at),
+            _ if self.contends() => self.access.poll_timeout(&self.spaces),
+            _ => None,
+        };
+        match (state, &self.response) {
+            (Some(a), Some((b, _))) => Some(a.min(*b)),
+            (a, b) => a.or(b.as_ref().map(|&(at, _)| at)),
+        }
+    }
+
+    /// It is so late: what the station sends now, if it does.
+    pub fn handle_timeout(&mut self, now: Time, events: &mut Events<P>) -> Option<Transmit<P>> {
+        if let Some((at, response)) = self.response
+            && at <= now
+        {
+            self.response = None;
+            // An exchange of its own, begun meanwhile, goes on.
+            if self.state == State::Waiting {
+                return Some(self.respond(now, response));
+            }
+        }
+        match self.state {
+            State::Cleared(at) if at <= now => {
+                let transmit = self.data()?;
+                return Some(self.begin(now, State::SendingData, transmit));
+            }
+            State::AwaitingCts(at) | State::AwaitingAck(at) if at <= now => {
+                match (self.access.is_busy(), self.awaits_cts()) {
+                    (true, true) => self.state = State::HearingCts,
+                    (true, false) => self.state = State::HearingAck,
+                    (false, _) => self.fail(now, events),
+                }
+                return None;
+            }
+            _ => {}
+        }
+        if self.contends() && self.access.poll_timeout(&self.spaces).is_some_and(|at| at <= now) {
+            return self.attempt(now);
+        }
+        None
+    }
+
+    /// Whether a frame waits for access.
+    fn contends(&self) -> bool {
+        self.state == State::Waiting && self.response.is_none() && !self.queue.is_empty()
+    }
+
+    fn is_awaiting(&self) -> bool {
+        self.awaits_cts() || self.awaits_ack()
+    }
+
+    fn awaits_cts(&self) -> bool {
+        matches!(self.state, State::AwaitingCts(_) | State::HearingCts)
+    }
+
+    fn awaits_ack(&self) -> bool {
+        matches!(self.state, State::AwaitingAck(_) | State::HearingAck)
+    }
+
+    fn sense_busy(&mut self, now: Time, contends: bool) {
+        let waiting = !self.queue.is_empty();
+        self.access.begin_busy(now, waiting, contends, &self.spaces, self.cw, &mut self.backoff);
+    }
+
+    /// Whether the head frame has an RTS.
+    fn announces(&self) -> bool {
+        self.queue.front().is_some_and(|head| {
+            let mac_bytes = head.len_bytes.saturating_add(self.config.header_bytes);
+            head.to != Address::All && mac_bytes > self.config.rts_threshold_bytes
+        })
+    }
+
+    /// The head frame goes on the air, or its RTS.
+    fn attempt(&mut self, now: Time) -> Option<Transmit<P>> {
+        let to = self.queue.front()?.to;
+        if self.attempts == 0 {
+            self.sequence = self.sequence.wrapping_add(1);
+        }
+        self.attempts += 1;
+        self.stats.attempts += 1;
+        self.rate = self.choose_rate(to);
+        self.access.clear();
+        if !self.announces() {
+            let transmit = self.data()?;
+            return Some(self.begin(now, State::SendingData, transmit));
+        }
+        let rate = self.config.control_rate(self.rate);
+        let (sifs, data) = (self.config.sifs, self.data()?);
+        let answer = self.config.airtime(rate, ACK_BYTES);
+        let duration = 3 * sifs + 2 * answer + data.airtime;
+        let transmit = self.control(FrameKind::Rts, to, RTS_BYTES, rate, duration);
+        Some(self.begin(now, State::SendingRts, transmit))
+    }
+
+    fn choose_rate(&mut self, to: Address) -> Rate {
+        let Address::Station(to) = to else {
+            return self.config.broadcast_rate.unwrap_or(self.config.basic_rates[0]);
+        };
+        match &self.config.rates {
+            RateControl::Fixed(rate) => *rate,
+            RateControl::Minstrel(rates) => {
+                let place = self.rates.binary_search_by_key(&(to as u32), |entry| entry.0);
+                let place = place.unwrap_or_else(|place| {
+                    let minstrel = Minstrel::new(rates.clone(), self.config.preamble);
+                    self.rates.insert(place, (to as u32, minstrel));
+                    place
+                });
+                let retries = self.attempts - 1;
+                self.rates[place].1.choose(retries, &mut self.backoff)
+            }
+        }
+    }
+
+    /// What became of a transmission of data is told to whom chooses rates.
+    fn note_rate(&mut self, now: Time, acknowledged: bool) {
+        let Some(Address::Station(to)) = self.queue.front().map(|head| head.to) else { return };
+        if let Ok(place) = self.rates.binary_search_by_key(&(to as u32), |entry| entry.0) {
+            self.rates[place].1.note(now, self.rate, acknowledged);
+        }
+    }
+
+    fn begin(&mut self, now: Time, state: State, transmit: Transmit<P>) -> Transmit<P> {
+        self.state = state;
+        self.sense_busy(now, false);
+        self.stats.transmissions += 1;
+        self.stats.airtime += transmit.airtime;
+        transmit
+    }
+
+    /// The head frame, as it is sent.
+    fn data(&self) -> Option<Transmit<P>> {
+        let head = self.queue.front()?;
+        let mac_bytes = head.len_bytes.saturating_add(self.config.header_bytes);
+        let duration = match head.to {
+            Address::All => Duration::ZERO,
+            Address::Station(_) => {
+                let rate = self.config.control_rate(self.rate);
+                self.config.sifs + self.config.airtime(rate, ACK_BYTES)
+            }
+        };
+        let frame = MacFrame {
+            kind: FrameKind::Data,
+            from: self.station,
+            to: head.to,
+            sequence: self.sequence,
+            duration,
+            rate: self.rate,
+            mac_bytes,
+            len_bytes: head.len_bytes,
+            payload: Some(head.payload.clone()),
+        };
+        Some(Transmit { frame, airtime: self.config.airtime(self.rate, mac_bytes) })
+    }
+
+    fn control(
+        &self,
+        kind: FrameKind,
+        to: Address,
+        mac_bytes: u32,
+        rate: Rate,
+        duration: Duration,
+    ) -> Transmit<P> {
+        let frame = MacFrame {
+            kind,
+            from: self.station,
+            to,
+            sequence: 0,
+            duration,
+            rate,
+            mac_bytes,
+            len_bytes: 0,
+            payload: None,
+        };
+        Transmit { frame, airtime: self.config.airtime(rate, mac_bytes) }
+    }
+
+    /// A frame of data for this station, or for all.
+    fn receive(
+        &mut self,
+        now: Time,
+        frame: &MacFrame<P>,
+        quality: Quality,
+        events: &mut Events<P>,
+    ) {
+        if frame.to != Address::All {
+            let rate = self.config.control_rate(frame.rate);
+            let ack = Response {
+                kind: FrameKind::Ack,
+                to: frame.from,
+                duration: Duration::ZERO,
+                rate,
+            };
+            self.response = Some((now + self.config.sifs, ack));
+            if !self.seen.is_new(frame.from, frame.sequence) {
+                self.stats.duplicates += 1;
+                return;
+            }
+        }
+        self.stats.received += 1;
+        self.tell(now, frame, true, quality, events);
+    }
+
+    /// A CTS, unless others have the channel.
+    fn answer_rts(&mut self, now: Time, frame: &MacFrame<P>) {
+        if self.access.is_reserved(now) {
+            return;
+        }
+        let rate = self.config.control_rate(frame.rate);
+        let taken = self.config.sifs + self.config.airtime(rate, ACK_BYTES);
+        let cts = Response {
+            kind: FrameKind::Cts,
+            to: frame.from,
+            duration: frame.duration.saturating_sub(taken),
+            rate,
+        };
+        self.response = Some((now + self.config.sifs, cts));
+    }
+
+    /// A frame for another station: the channel is theirs for as long as it says.
+    fn overhear(
+        &mut self,
+        now: Time,
+        frame: &MacFrame<P>,
+        quality: Quality,
+        events: &mut Events<P>,
+    ) {
+        let resets_at = (frame.kind == FrameKind::Rts).then(|| {
+            let cts = self.config.airtime(frame.rate, ACK_BYTES);
+            now + 2 * self.config.sifs + cts + 2 * self.config.slot
+        });
+        self.access.reserve(now + frame.duration, resets_at);
+        if frame.kind == FrameKind::Data && self.promiscuous {
+            self.stats.overheard += 1;
+            self.tell(now, frame, false, quality, events);
+        }
+    }
+
+    fn tell(
+        &self,
+        now: Time,
+        frame: &MacFrame<P>,
+        addressed: bool,
+        quality: Quality,
+        events: &mut Events<P>,
+    ) {
+        if let Some(payload) = frame.payload.clone() {
+            events.push_back(MacEvent::Received {
+                at: now,
+                station: self.station,
+                from: frame.from,
+                addressed,
+                len_bytes: frame.len_bytes,
+                quality,
+                payload,
+            });
+        }
+    }
+
+    fn respond(&mut self, now: Time, response: Response) -> Transmit<P> {
+        let Response { kind, to, duration, rate } = response;
+        let transmit = self.control(kind, Address::Station(to), ACK_BYTES, rate, duration);
+        self.begin(now, State::Responding, transmit)
+    }
+
+    /// No CTS or ACK came: another attempt, or the end of them.
+    fn fail(&mut self, now: Time, events: &mut Events<P>) {
+        // Data behind a CTS count by themselves.
+        let behind_cts = self.awaits_ack() && self.announces();
+        if self.awaits_ack() {
+            self.note_rate(now, false);
+        }
+        let (retries, limit) = if behind_cts {
+            (&mut self.long_retries, self.config.long_retry_limit)
+        } else {
+            (&mut self.short_retries, self.config.retry_limit)
+        };
+        *retries = retries.saturating_add(1);
+        let spent = limit.is_some_and(|limit| *retries >= limit);
+        self.state = State::Waiting;
+        self.hold(now);
+        if spent {
+            self.release(now, SendOutcome::RetryLimit, events);
+            return;
+        }
+        self.cw = (2 * self.cw + 1).min(self.config.cw_max);
+        self.access.draw(self.cw, &mut self.backoff);
+    }
+
+    /// Slots count from when [`AfterTimeout`] says.
+    fn hold(&mut self, now: Time) {
+        match self.config.after_timeout {
+            AfterTimeout::Slots => self.access.hold(now),
+            AfterTimeout::Difs => self.access.hold(now + self.spaces.difs),
+            AfterTimeout::WithTheOthers => {
+                self.access.hold(self.access.idle_since() + self.spaces.eifs);
+            }
+        }
+    }
+
+    /// The head frame is through with, one way or the other; its backoff follows it.
+    fn release(&mut self, now: Time, outcome: SendOutcome, events: &mut Events<P>) {
+        let Some(head) = self.queue.pop_front() else { return };
+        self.stats.count(outcome);
+        events.push_back(MacEvent::Sent {
+            at: now,
+            station: self.station,
+            to: head.to,
+            outcome,
+            attempts: self.attempts,
+            len_bytes: head.len_bytes,
+            payload: head.payload,
+        });
+        (self.attempts, self.short_retries, self.long_retries) = (0, 0, 0);
+        self.cw = self.config.cw_min;
+        self.access.draw(self.cw, &mut self.backoff);
+    }
+}

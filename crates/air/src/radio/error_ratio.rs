@@ -1,0 +1,105 @@
+//! How many bits are in error at which ratio of power to noise and interference. The equations
+//! stand at [`super::Rate::success_ratio`].
+
+use super::rate::Rate;
+
+/// Bit error ratio behind all decoding; above one half where a bound is loose.
+pub(super) fn bit_error_ratio(rate: Rate, sinr: f64) -> f64 {
+    match rate {
+        Rate::Oqpsk250 => oqpsk(sinr),
+        // IEEE 802.15.4-2006, E.4.1.2 and E.4.1.3.
+        Rate::Dsss1 => q(libm::sqrt(11.0 * sinr)),
+        Rate::Dsss2 => q(libm::sqrt(5.5 * sinr)),
+        Rate::Dsss5_5 => 8.0 / 15.0 * terms(sinr, &[(14.0, 8.0), (1.0, 16.0)]),
+        Rate::Dsss11 => {
+            let bound = [(24.0, 4.0), (16.0, 6.0), (174.0, 8.0), (16.0, 10.0), (24.0, 12.0)];
+            128.0 / 255.0 * (terms(sinr, &bound) + terms(sinr, &[(1.0, 16.0)]))
+        }
+        Rate::Ofdm6 => coded(bpsk(sinr), &HALF),
+        Rate::Ofdm9 => coded(bpsk(sinr), &THREE_QUARTERS),
+        Rate::Ofdm12 => coded(bpsk(sinr / 2.0), &HALF),
+        Rate::Ofdm18 => coded(bpsk(sinr / 2.0), &THREE_QUARTERS),
+        Rate::Ofdm24 => coded(0.75 * 2.0 * bpsk(sinr / 10.0) / 2.0, &HALF),
+        Rate::Ofdm36 => coded(0.75 * 2.0 * bpsk(sinr / 10.0) / 2.0, &THREE_QUARTERS),
+        Rate::Ofdm48 => coded(7.0 / 12.0 * bpsk(sinr / 42.0), &TWO_THIRDS),
+        Rate::Ofdm54 => coded(7.0 / 12.0 * bpsk(sinr / 42.0), &THREE_QUARTERS),
+    }
+}
+
+/// IEEE 802.15.4-2006, E.4.1.8.
+fn oqpsk(sinr: f64) -> f64 {
+    let (mut sum, mut choose) = (0.0, 16.0);
+    for k in 2..=16 {
+        let k = f64::from(k);
+        // C(16, k) from C(16, k - 1).
+        choose *= (17.0 - k) / k;
+        let sign = if k % 2.0 == 0.0 { 1.0 } else { -1.0 };
+        sum += sign * choose * libm::exp(20.0 * sinr * (1.0 / k - 1.0));
+    }
+    8.0 / 15.0 / 16.0 * sum
+}
+
+/// Uncoded, by `Eb/N0`.
+fn bpsk(ratio: f64) -> f64 {
+    0.5 * libm::erfc(libm::sqrt(ratio))
+}
+
+fn q(x: f64) -> f64 {
+    0.5 * libm::erfc(x / core::f64::consts::SQRT_2)
+}
+
+/// A sum of `factor` Q(sqrt(`scale` `sinr`)).
+fn terms(sinr: f64, terms: &[(f64, f64)]) -> f64 {
+    terms.iter().map(|&(factor, scale)| factor * q(libm::sqrt(scale * sinr))).sum()
+}
+
+/// A punctured code of memory 6: weights of the paths at its distances, over input bits, from the
+/// free distance on.
+struct Code {
+    distance: i32,
+    step: i32,
+    inputs: f64,
+    weights: [f64; 9],
+}
+
+const HALF: Code = Code {
+    distance: 10,
+    step: 2,
+    inputs: 1.0,
+    weights: [
+        36.0, 211.0, 1404.0, 11_633.0, 77_433.0, 502_690.0, 3_322_763.0, 21_292_910.0,
+        134_365_911.0,
+    ],
+};
+
+const TWO_THIRDS: Code = Code {
+    distance: 6,
+    step: 1,
+    inputs: 2.0,
+    weights: [
+        3.0, 70.0, 285.0, 1276.0, 6160.0, 27_128.0, 117_019.0, 498_860.0, 2_103_891.0,
+    ],
+};
+
+const THREE_QUARTERS: Code = Code {
+    distance: 5,
+    step: 1,
+    inputs: 3.0,
+    weights: [
+        42.0, 201.0, 1492.0, 10_469.0, 62_935.0, 379_644.0, 2_253_373.0, 13_073_811.0,
+        75_152_755.0,
+    ],
+};
+
+/// The union bound over the code's first distances, with the Chernoff bound of each.
+fn coded(bit_error_ratio: f64, code: &Code) -> f64 {
+    let d = libm::sqrt(4.0 * bit_error_ratio * (1.0 - bit_error_ratio));
+    let step = libm::pow(d, f64::from(code.step));
+    let mut power = libm::pow(d, f64::from(code.distance));
+    let mut sum = 0.0;
+    for weight in code.weights {
+        sum += weight * power;
+        power *= step;
+    }
+    sum / (2.0 * code.inputs)
+}

@@ -1,0 +1,157 @@
+//! How a link's power varies about its mean: a function of time, whoever sends when.
+
+use core::f64::consts::TAU;
+use core::time::Duration;
+
+use corridor_base::rand::Rng;
+use corridor_base::{Stream, StreamKey, Time};
+
+use super::config::Fading;
+
+/// Waves of each kind: enough for the first two moments and the autocorrelation.
+const WAVES: usize = 8;
+
+/// A cosine of time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tone {
+    hz: f64,
+    /// Of a turn, 0 to 1.
+    phase: f64,
+}
+
+impl Tone {
+    /// Turns are counted in whole ones and a rest, so that a late time costs no precision.
+    fn at(self, seconds: u64, nanos: u32) -> f64 {
+        let turns = self.hz * seconds as f64;
+        let turns = (turns - libm::floor(turns)) + self.hz * (f64::from(nanos) * 1e-9) + self.phase;
+        libm::cos(TAU * (turns - libm::floor(turns)))
+    }
+}
+
+/// The fading of one pair of stations.
+#[derive(Clone, Debug)]
+pub(super) struct Variation {
+    kind: Fading,
+    in_phase: [Tone; WAVES],
+    quadrature: [Tone; WAVES],
+}
+
+impl Variation {
+    /// That of the pair that `entity` names; `None` if links do not vary.
+    pub fn new(fading: Fading, key: StreamKey) -> Option<Self> {
+        let mut stream = key.stream();
+        let mut variation =
+            Variation { kind: fading, in_phase: [Tone::default(); WAVES], quadrature: [Tone::default(); WAVES] };
+        match fading {
+            Fading::None => return None,
+            Fading::Rician { doppler_hz, .. } => variation.scatter(doppler_hz, &mut stream),
+            Fading::LogNormal { period, .. } => variation.spread(period, &mut stream),
+        }
+        Some(variation)
+    }
+
+    /// Angles of arrival as in Zheng and Xiao's Eq. 6: spread evenly, turned by a random angle.
+    fn scatter(&mut self, doppler_hz: f64, stream: &mut Stream) {
+        let theta = TAU * (uniform(stream) - 0.5);
+        for n in 0..WAVES {
+            let angle = (TAU * (n + 1) as f64 - TAU / 2.0 + theta) / (4 * WAVES) as f64;
+            let (hz_i, hz_q) = (doppler_hz * libm::cos(angle), doppler_hz * libm::sin(angle));
+            self.in_phase[n] = Tone { hz: hz_i, phase: uniform(stream) };
+            self.quadrature[n] = Tone { hz: hz_q, phase: uniform(stream) };
+        }
+    }
+
+    /// Tones of random frequency, from a tenth of the highest on.
+    fn spread(&mut self, period: Duration, stream: &mut Stream) {
+        let hz_max = 1.0 / period.as_secs_f64();
+        for tone in &mut self.in_phase {
+            *tone = Tone { hz: hz_max * (0.1 + 0.9 * uniform(stream)), phase: uniform(stream) };
+        }
+    }
+
+    /// The factor on the mean power at `now`; 1 in the mean over time (Rician), or 0 dB.
+    pub fn gain(&self, now: Time) -> f64 {
+        let (seconds, nanos) = (now.as_nanos() / 1_000_000_000, now.as_nanos() % 1_000_000_000);
+        let sum = |tones: &[Tone; WAVES]| -> f64 {
+            tones.iter().map(|tone| tone.at(seconds, nanos as u32)).sum()
+        };
+        // Eight cosines of variance one half each.
+        let normal = 1.0 / libm::sqrt(WAVES as f64 / 2.0);
+        match self.kind {
+            Fading::None => 1.0,
+            Fading::Rician { k, .. } => {
+                let scattered = libm::sqrt(1.0 / (2.0 * (k + 1.0))) * normal;
+                let direct = libm::sqrt(k / (k + 1.0));
+                let (i, q) = (sum(&self.in_phase) * scattered + direct, sum(&self.quadrature) * scattered);
+                i * i + q * q
+            }
+            Fading::LogNormal { sigma_db, .. } => {
+                libm::pow(10.0, sigma_db * sum(&self.in_phase) * normal / 10.0)
+            }
+        }
+    }
+}
+
+/// Uniform in (0, 1).
+pub(super) fn uniform(stream: &mut Stream) -> f64 {
+    const HALF_STEP: f64 = 1.0 / (1_u64 << 33) as f64;
+    f64::from(stream.next_u32()) / (1_u64 << 32) as f64 + HALF_STEP
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variation(fading: Fading, entity: u64) -> Variation {
+        let key = StreamKey { seed: 7, replication: 0, entity, purpose: "fading" };
+        Variation::new(fading, key).expect("a fading that varies")
+    }
+
+    /// Gains of many links at many times.
+    fn gains(fading: Fading) -> Vec<f64> {
+        let links = (0..200).map(|entity| variation(fading, entity));
+        links.flat_map(|link| (0..200).map(move |ms| link.gain(Time::from_millis(ms * 37)))).collect()
+    }
+
+    #[test]
+    fn rayleigh_power_is_exponential() {
+        let gains = gains(Fading::Rician { k: 0.0, doppler_hz: 10.0 });
+        let mean = gains.iter().sum::<f64>() / gains.len() as f64;
+        assert!((mean - 1.0).abs() < 0.03, "{mean}");
+        for level in [0.1, 0.5, 1.0, 2.0] {
+            let below = gains.iter().filter(|&&gain| gain < level).count() as f64;
+            let (share, expected) = (below / gains.len() as f64, 1.0 - libm::exp(-level));
+            assert!((share - expected).abs() < 0.02, "below {level}: {share}, not {expected}");
+        }
+    }
+
+    #[test]
+    fn a_direct_wave_makes_power_vary_less() {
+        let variance = |k| {
+            let gains = gains(Fading::Rician { k, doppler_hz: 10.0 });
+            gains.iter().map(|gain| (gain - 1.0) * (gain - 1.0)).sum::<f64>() / gains.len() as f64
+        };
+        // Of a Rician power: (1 + 2 k) / (1 + k)^2.
+        assert!((variance(0.0) - 1.0).abs() < 0.15, "{}", variance(0.0));
+        assert!((variance(5.0) - 11.0 / 36.0).abs() < 0.05, "{}", variance(5.0));
+    }
+
+    #[test]
+    fn slow_fading_has_its_deviation_in_decibels() {
+        let fading = Fading::LogNormal { sigma_db: 4.0, period: Duration::from_millis(500) };
+        let db: Vec<_> = gains(fading).iter().map(|&gain| 10.0 * libm::log10(gain)).collect();
+        let variance = db.iter().map(|db| db * db).sum::<f64>() / db.len() as f64;
+        assert!((libm::sqrt(variance) - 4.0).abs() < 0.2, "{}", libm::sqrt(variance));
+    }
+
+    #[test]
+    fn fading_follows_time_at_the_doppler_rate_of_each_link() {
+        let link = variation(Fading::Rician { k: 0.0, doppler_hz: 10.0 }, 3);
+        let other = variation(Fading::Rician { k: 0.0, doppler_hz: 10.0 }, 4);
+        let at = Time::from_millis(86_400_000);
+        let soon = at + Duration::from_micros(100);
+        assert_eq!(link.gain(at), link.gain(at));
+        assert!((link.gain(at) - link.gain(soon)).abs() < 0.05);
+        assert_ne!(link.gain(at), other.gain(at));
+    }
+}

@@ -1,0 +1,503 @@
+//! Receptions: beginning, end, power, interference; carrier sense, locking, capture.
+//!
+//! A transmission begins at its sender at once and arrives, one propagation delay later, at every
+//! station that a link leads to. There it adds to what is sensed; a receiver that neither sends nor
+//! is locked on to a frame locks on to it if it is strong enough, and follows the interference until
+//! it ends. Then it is decoded or not. Sums are made anew of what arrives at that moment, so that
+//! no rounding is left behind.
+
+use core::cmp::Reverse;
+use core::ops::Range;
+use core::time::Duration;
+use std::collections::{BinaryHeap, VecDeque};
+
+use corridor_base::{Stream, StreamKey, Time};
+
+use super::config::{Decoding, RadioConfig, Receiver};
+use super::error::RadioError;
+use super::fading::{Variation, uniform};
+use super::mac::{MacFrame, Quality, Transmit};
+use super::propagation::{self, milliwatts};
+use super::rate::Rate;
+use crate::config::Station;
+use crate::erasure::Erasure;
+
+/// No place in a table.
+const NONE: u32 = u32::MAX;
+
+/// What the radio tells a station's MAC.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Notice {
+    /// The channel, idle before, is busy. Not told while the station sends.
+    Busy(Station),
+    /// The channel, busy before, is idle. Not told while the station sends.
+    Idle(Station),
+    /// The station's own transmission has ended; whether the channel is busy with others.
+    Sent(Station, bool),
+    /// A frame was received: that of [`Radio::frame`], until the radio is asked for more.
+    Decoded(Station, TransmissionIndex, Quality),
+    /// A frame that the receiver had locked on to has ended, and was not decoded.
+    Undecoded(Station),
+}
+
+/// A transmission on the air.
+pub type TransmissionIndex = u32;
+
+/// The radios of one medium, without MACs. See the module's overview.
+#[derive(Debug)]
+pub struct Radio<P> {
+    receiver: Levels,
+    propagation: Duration,
+    now: Time,
+    stations: Vec<StationState>,
+    /// Sorted by sender: the links of one are neighbours.
+    links: Vec<Link>,
+    variations: Vec<Variation>,
+    erasures: Vec<(Erasure, Stream)>,
+    on_air: Vec<Option<OnAir<P>>>,
+    free: Vec<TransmissionIndex>,
+    /// What will happen to transmissions, by (time, order).
+    agenda: BinaryHeap<Reverse<Due>>,
+    sequence: u64,
+    notices: VecDeque<Notice>,
+    /// Has ended everywhere, and is to be forgotten once its notices are taken.
+    ended: Option<TransmissionIndex>,
+}
+
+/// [`Receiver`], in milliwatts and linear ratios.
+#[derive(Debug)]
+struct Levels {
+    noise_mw: f64,
+    sensitivity_mw: f64,
+    sense_mw: f64,
+    lock_sinr: f64,
+    capture: Option<(f64, Duration)>,
+    decoding: Decoding,
+    /// For [`Decoding::Threshold`].
+    sinr: f64,
+}
+
+#[derive(Debug)]
+struct StationState {
+    links: Range<u32>,
+    sending: bool,
+    /// What was told last.
+    busy: bool,
+    /// In order of arrival.
+    arriving: Vec<Arriving>,
+    locked: Option<Locked>,
+    /// Draws for [`Decoding::ErrorRatio`].
+    luck: Option<Box<Stream>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    to: u32,
+    variation: u32,
+    erasure: u32,
+    power_mw: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Arriving {
+    transmission: TransmissionIndex,
+    erased: bool,
+    power_mw: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Locked {
+    transmission: TransmissionIndex,
+    power_mw: f64,
+    since: Time,
+    rate: Rate,
+    /// On the air, preamble and all.
+    bits_per_ns: f64,
+    /// Least so far, linear.
+    sinr_min: f64,
+    /// The ratio now, and since when, and what the spans before let through.
+    sinr: f64,
+    span_since: Time,
+    success: f64,
+}
+
+#[derive(Debug)]
+struct OnAir<P> {
+    frame: MacFrame<P>,
+    airtime: Duration,
+}
+
+/// In order of events at one instant: what ends comes before what begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    SendingEnds,
+    ArrivalEnds,
+    ArrivalBegins,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Due {
+    at: Time,
+    step: Step,
+    sequence: u64,
+    transmission: TransmissionIndex,
+}
+
+impl<P> Radio<P> {
+    /// Radios at rest.
+    ///
+    /// # Errors
+    /// See [`RadioConfig::check`].
+    pub fn new(config: &RadioConfig) -> Result<Self, RadioError> {
+        config.check()?;
+        let built = propagation::build(config);
+        let mut radio = Radio {
+            receiver: Levels::new(&config.receiver),
+            propagation: config.propagation,
+            now: Time::ZERO,
+            stations: Vec::with_capacity(config.stations.len()),
+            links: Vec::with_capacity(built.len()),
+            variations: Vec::new(),
+            erasures: Vec::new(),
+            on_air: Vec::new(),
+            free: Vec::new(),
+            agenda: BinaryHeap::new(),
+            sequence: 0,
+            notices: VecDeque::new(),
+            ended: None,
+        };
+        // Pairs come twice: their variation is one.
+        let mut pairs = std::collections::BTreeMap::new();
+        for (index, link) in built.iter().enumerate() {
+            let (from, to) = (link.from as usize, link.to as usize);
+            let variation = *pairs.entry((from.min(to), from.max(to))).or_insert_with(|| {
+                let key = propagation::pair_key(config, from, to, "fading");
+                radio.variations.extend(Variation::new(config.fading, key));
+                (radio.variations.len() as u32).wrapping_sub(1)
+            });
+            let mut erasure = NONE;
+            if let Some(process) = &link.erasure {
+                let key = StreamKey {
+                    seed: config.seed,
+                    replication: config.replication,
+                    entity: (from as u64) << 32 | to as u64,
+                    purpose: "erasure",
+                };
+                let mut stream = key.stream();
+                let process = Erasure::new(process, &mut stream)
+                    .map_err(|source| RadioError::Erasure { index, from, to, source })?;
+                erasure = radio.erasures.len() as u32;
+                radio.erasures.push((process, stream));
+            }
+            radio.links.push(Link { to: link.to, variation, erasure, power_mw: link.power_mw });
+        }
+        radio.add_stations(config, &built);
+        Ok(radio)
+    }
+
+    fn add_stations(&mut self, config: &RadioConfig, built: &[propagation::Built]) {
+        let draws = config.receiver.decoding == Decoding::ErrorRatio;
+        for index in 0..config.stations.len() as u32 {
+            let begin = built.partition_point(|link| link.from < index) as u32;
+            let end = built.partition_point(|link| link.from <= index) as u32;
+            let key = StreamKey {
+                seed: config.seed,
+                replication: config.replication,
+                entity: index.into(),
+                purpose: "reception",
+            };
+            self.stations.push(StationState {
+                links: begin..end,
+                sending: false,
+                busy: false,
+                arriving: Vec::new(),
+                locked: None,
+                luck: draws.then(|| Box::new(key.stream())),
+            });
+        }
+    }
+
+    /// Station `transmit.frame.from` begins to send at `now`, which does not go back. What it was
+    /// receiving is lost. A station that sends already, or that there is not, does not begin
+    /// another transmission: `false`.
+    pub fn transmit(&mut self, now: Time, transmit: Transmit<P>) -> bool {
+        self.now = self.now.max(now);
+        let Transmit { frame, airtime } = transmit;
+        let Some(station) = self.stations.get_mut(frame.from).filter(|s| !s.sending) else {
+            return false;
+        };
+        station.sending = true;
+        station.locked = None;
+        let on_air = Some(OnAir { frame, airtime });
+        let transmission = match self.free.pop() {
+            Some(index) => {
+                self.on_air[index as usize] = on_air;
+                index
+            }
+            None => {
+                self.on_air.push(on_air);
+                (self.on_air.len() - 1) as TransmissionIndex
+            }
+        };
+        let begin = self.now + self.propagation;
+        self.schedule(self.now + airtime, Step::SendingEnds, transmission);
+        self.schedule(begin + airtime, Step::ArrivalEnds, transmission);
+        if self.propagation.is_zero() {
+            self.arrive(transmission);
+        } else {
+            self.schedule(begin, Step::ArrivalBegins, transmission);
+        }
+        true
+    }
+
+    /// When to call [`Radio::handle_timeout`] next.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.agenda.peek().map(|Reverse(due)| due.at)
+    }
+
+    /// Lets the next thing happen that is due at `now` or before, at its own time. Its notices are
+    /// to be taken before the next call; `false` if nothing was due.
+    pub fn handle_timeout(&mut self, now: Time) -> bool {
+        self.forget();
+        let Some(&Reverse(due)) = self.agenda.peek().filter(|due| due.0.at <= now) else {
+            return false;
+        };
+        self.agenda.pop();
+        self.now = self.now.max(due.at);
+        match due.step {
+            Step::SendingEnds => self.end_sending(due.transmission),
+            Step::ArrivalBegins => self.arrive(due.transmission),
+            Step::ArrivalEnds => self.leave(due.transmission),
+        }
+        true
+    }
+
+    /// The next thing that a station's MAC has to know, in order.
+    pub fn poll_notice(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
+    /// A frame on the air, or one whose notices are being taken.
+    pub fn frame(&self, transmission: TransmissionIndex) -> Option<&MacFrame<P>> {
+        let on_air = self.on_air.get(transmission as usize)?.as_ref()?;
+        Some(&on_air.frame)
+    }
+
+    /// Whether a station senses that others send. Not told while it sends itself.
+    pub fn is_busy(&self, station: Station) -> bool {
+        self.stations.get(station).is_some_and(|station| station.busy)
+    }
+
+    /// The latest time named to the radio.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Stations that notice what `from` sends, and their mean power, mW.
+    pub fn neighbours(&self, from: Station) -> impl Iterator<Item = (Station, f64)> {
+        let range = self.stations.get(from).map_or(0..0, |station| range(&station.links));
+        self.links[range].iter().map(|link| (link.to as usize, link.power_mw))
+    }
+
+    fn schedule(&mut self, at: Time, step: Step, transmission: TransmissionIndex) {
+        self.agenda.push(Reverse(Due { at, step, sequence: self.sequence, transmission }));
+        self.sequence += 1;
+    }
+
+    fn forget(&mut self) {
+        if let Some(index) = self.ended.take() {
+            self.on_air[index as usize] = None;
+            self.free.push(index);
+        }
+    }
+
+    fn end_sending(&mut self, transmission: TransmissionIndex) {
+        let Some(from) = self.frame(transmission).map(|frame| frame.from) else { return };
+        let station = &mut self.stations[from];
+        station.sending = false;
+        station.busy = self.receiver.senses(station);
+        self.notices.push_back(Notice::Sent(from, station.busy));
+    }
+
+    /// The first bit of a transmission is there, wherever it can be noticed.
+    fn arrive(&mut self, transmission: TransmissionIndex) {
+        let Some(on_air) = self.on_air[transmission as usize].as_ref() else { return };
+        let (from, rate) = (on_air.frame.from, on_air.frame.rate);
+        let bits_per_ns = on_air.bits_per_ns();
+        for index in range(&self.stations[from].links) {
+            let link = self.links[index];
+            let mut power_mw = link.power_mw;
+            if let Some(variation) = self.variations.get(link.variation as usize) {
+                power_mw *= variation.gain(self.now);
+            }
+            let erased = match self.erasures.get_mut(link.erasure as usize) {
+                Some((process, stream)) => process.draw(stream),
+                None => false,
+            };
+            let station = &mut self.stations[link.to as usize];
+            station.arriving.push(Arriving { transmission, erased, power_mw });
+            if !station.sending {
+                self.receiver.lock_or_disturb(station, self.now, rate, bits_per_ns);
+            }
+            Self::tell_busy(&self.receiver, station, link.to, &mut self.notices);
+        }
+    }
+
+    /// The last bit of a transmission is through.
+    fn leave(&mut self, transmission: TransmissionIndex) {
+        let Some(on_air) = self.on_air[transmission as usize].as_ref() else { return };
+        let from = on_air.frame.from;
+        for index in range(&self.stations[from].links) {
+            let to = self.links[index].to;
+            let station = &mut self.stations[to as usize];
+            let Some(place) = station.arriving.iter().position(|a| a.transmission == transmission)
+            else {
+                continue;
+            };
+            if let Some(locked) = station.locked.filter(|l| l.transmission == transmission) {
+                let decoded = self.receiver.decodes(station, locked, self.now)
+                    && !station.arriving[place].erased;
+                station.locked = None;
+                station.arriving.remove(place);
+                let to = to as Station;
+                self.notices.push_back(if decoded {
+                    let quality = Quality { power_mw: locked.power_mw, sinr: locked.sinr_min };
+                    Notice::Decoded(to, transmission, quality)
+                } else {
+                    Notice::Undecoded(to)
+                });
+            } else {
+                station.arriving.remove(place);
+                if station.locked.is_some() {
+                    self.receiver.disturb(station, self.now);
+                }
+            }
+            Self::tell_busy(&self.receiver, station, to, &mut self.notices);
+        }
+        self.ended = Some(transmission);
+    }
+
+    fn tell_busy(
+        receiver: &Levels,
+        station: &mut StationState,
+        index: u32,
+        notices: &mut VecDeque<Notice>,
+    ) {
+        if station.sending {
+            return;
+        }
+        let busy = receiver.senses(station);
+        if busy != station.busy {
+            station.busy = busy;
+            let index = index as Station;
+            notices.push_back(if busy { Notice::Busy(index) } else { Notice::Idle(index) });
+        }
+    }
+}
+
+impl<P> OnAir<P> {
+    /// Bits on the air in a nanosecond, preamble and all.
+    fn bits_per_ns(&self) -> f64 {
+        let bits = f64::from(self.frame.mac_bytes) * 8.0;
+        bits / (self.airtime.as_nanos() as f64).max(1.0)
+    }
+}
+
+impl Levels {
+    fn new(receiver: &Receiver) -> Self {
+        let sinr = match receiver.decoding {
+            Decoding::Threshold { sinr_db } => milliwatts(sinr_db),
+            Decoding::ThresholdByRate | Decoding::ErrorRatio => 0.0,
+        };
+        Levels {
+            noise_mw: milliwatts(receiver.noise_dbm),
+            sensitivity_mw: milliwatts(receiver.sensitivity_dbm),
+            sense_mw: milliwatts(receiver.sense_dbm),
+            lock_sinr: receiver.lock_sinr_db.map_or(0.0, milliwatts),
+            capture: receiver.capture.map(|capture| (milliwatts(capture.margin_db), capture.window)),
+            decoding: receiver.decoding,
+            sinr,
+        }
+    }
+
+    /// Whether others are sensed to send.
+    fn senses(&self, station: &StationState) -> bool {
+        station.locked.is_some() || sum_mw(&station.arriving) >= self.sense_mw
+    }
+
+    /// The latest arrival, at `rate`, is locked on to, or disturbs what is.
+    fn lock_or_disturb(
+        &self,
+        station: &mut StationState,
+        now: Time,
+        rate: Rate,
+        bits_per_ns: f64,
+    ) {
+        let Some((&latest, others)) = station.arriving.split_last() else { return };
+        let sinr = latest.power_mw / (self.noise_mw + sum_mw(others));
+        let takes = match (&station.locked, self.capture) {
+            (None, _) => sinr >= self.lock_sinr,
+            (Some(_), None) => false,
+            (Some(locked), Some((margin, window))) => {
+                sinr >= margin && now.since(locked.since) <= window
+            }
+        };
+        if takes && latest.power_mw >= self.sensitivity_mw {
+            station.locked = Some(Locked {
+                transmission: latest.transmission,
+                power_mw: latest.power_mw,
+                since: now,
+                rate,
+                bits_per_ns,
+                sinr_min: sinr,
+                sinr,
+                span_since: now,
+                success: 1.0,
+            });
+        } else if station.locked.is_some() {
+            self.disturb(station, now);
+        }
+    }
+
+    /// What arrives besides the locked frame has changed: a span ends, and another begins.
+    fn disturb(&self, station: &mut StationState, now: Time) {
+        let Some(locked) = &mut station.locked else { return };
+        self.end_span(locked, now);
+        let others = station.arriving.iter().filter(|a| a.transmission != locked.transmission);
+        let others_mw: f64 = others.map(|arriving| arriving.power_mw).sum();
+        locked.sinr = locked.power_mw / (self.noise_mw + others_mw);
+        locked.sinr_min = locked.sinr_min.min(locked.sinr);
+    }
+
+    fn end_span(&self, locked: &mut Locked, now: Time) {
+        if self.decoding == Decoding::ErrorRatio {
+            let bits = now.since(locked.span_since).as_nanos() as f64 * locked.bits_per_ns;
+            locked.success *= locked.rate.success_ratio(locked.sinr, bits);
+        }
+        locked.span_since = now;
+    }
+
+    /// Whether the locked frame, which ends now, is decoded.
+    fn decodes(&self, station: &mut StationState, mut locked: Locked, now: Time) -> bool {
+        match self.decoding {
+            Decoding::Threshold { .. } => locked.sinr_min >= self.sinr,
+            Decoding::ThresholdByRate => {
+                locked.sinr_min >= milliwatts(locked.rate.sinr_db_min())
+            }
+            Decoding::ErrorRatio => {
+                self.end_span(&mut locked, now);
+                let luck = station.luck.as_mut().map_or(0.5, |stream| uniform(stream));
+                luck < locked.success
+            }
+        }
+    }
+}
+
+/// All power that arrives, mW.
+fn sum_mw(arriving: &[Arriving]) -> f64 {
+    arriving.iter().map(|arriving| arriving.power_mw).sum()
+}
+
+fn range(links: &Range<u32>) -> Range<usize> {
+    links.start as usize..links.end as usize
+}

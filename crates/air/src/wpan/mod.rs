@@ -1,0 +1,429 @@
+//! IEEE 802.15.4 without beacons: unslotted CSMA/CA at 250 kbit/s (IEEE 802.15.4-2006, 7.5.1.4).
+//!
+//! A frame of data goes through these stages:
+//!
+//! 1. [`Wpan::offer`] puts it into the station's queue.
+//! 2. *Backoff*, blindly: the channel is not looked at, and slots do not stand still.
+//! 3. *Look* (CCA): for eight symbols. Was others' power there at any time of them, another
+//!    backoff follows, or the end.
+//! 4. *Turnaround*, in which the radio is deaf, and *data*. Who looked at the same time collides.
+//! 5. *Acknowledgement* after a turnaround, without looking, unless the frame went to all.
+//! 6. *Retry* from stage 2 when no ACK came, or the end: [`MacEvent::Sent`].
+//! 7. *Space*, for the receiver to work in, before the next frame.
+
+mod config;
+
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use corridor_base::rand::Rng;
+use corridor_base::{Stream, StreamKey, Time};
+
+pub use config::{
+    Backoff, MAX_BACKOFF_SYMBOLS, MAX_FRAME_BYTES, MAX_RETRIES, RetryWindow, SYMBOL, WhenBusy,
+    WpanConfig,
+};
+
+use crate::config::Station;
+use crate::error::QueueFull;
+use crate::medium::Address;
+use crate::radio::{
+    FrameKind, MacEvent, MacFrame, MacStats, Preamble, Quality, Queued, RadioError, Rate, Seen,
+    SendOutcome, Transmit,
+};
+
+/// An acknowledgement: control, sequence number, check sequence (IEEE 802.15.4-2006, 7.2.2.3).
+pub const ACK_BYTES: u32 = 5;
+
+/// aUnitBackoffPeriod.
+const UNIT_SYMBOLS: u32 = 20;
+
+/// Frames of at most so many bytes are followed by the short space: aMaxSIFSFrameSize.
+const SHORT_FRAME_BYTES: u32 = 18;
+
+/// Where the outputs of MACs go.
+type Events<P> = VecDeque<MacEvent<P>>;
+
+/// The MAC of one station. It gets channel state and receptions, and gives transmissions.
+#[derive(Debug)]
+pub struct Wpan<P> {
+    config: Arc<WpanConfig>,
+    station: Station,
+    queue_frames: usize,
+    promiscuous: bool,
+    backoff: Stream,
+    queue: VecDeque<Queued<P>>,
+    state: State,
+    /// Others are sensed.
+    busy: bool,
+    /// An ACK to send: when, to whom, for which frame.
+    response: Option<(Time, Station, u16)>,
+    /// An ACK of this station is on the air.
+    responding: bool,
+    sequence: u16,
+    attempts: u32,
+    /// Retries of the head frame, by whatever cause.
+    retries: u32,
+    /// So often the channel was busy in this attempt: NB.
+    busy_count: u32,
+    seen: Seen,
+    stats: MacStats,
+}
+
+/// Where the head frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// There is none.
+    Idle,
+    /// Waiting blindly until then.
+    BackingOff(Time),
+    /// Looking until then; whether somebody was there.
+    Looking(Time, bool),
+    /// The channel was free; the frame goes then.
+    Turning(Time),
+    Sending,
+    /// The ACK has to be there by then.
+    AwaitingAck(Time),
+    /// A space after the exchange of a frame, until then.
+    Spacing(Time),
+}
+
+impl<P: Clone> Wpan<P> {
+    /// A MAC at rest, of a sound configuration. Its backoffs are drawn from the stream of `key`,
+    /// whose entity names the station.
+    ///
+    /// # Errors
+    /// See [`WpanConfig::check`].
+    pub fn new(
+        config: Arc<WpanConfig>,
+        key: StreamKey,
+        queue_frames: usize,
+        promiscuous: bool,
+    ) -> Result<Self, RadioError> {
+        config.check()?;
+        Ok(Wpan {
+            config,
+            station: key.entity as Station,
+            queue_frames,
+            promiscuous,
+            backoff: key.stream(),
+            queue: VecDeque::new(),
+            state: State::Idle,
+            busy: false,
+            response: None,
+            responding: false,
+            sequence: 0,
+            attempts: 0,
+            retries: 0,
+            busy_count: 0,
+            seen: Seen::default(),
+            stats: MacStats::default(),
+        })
+    }
+
+    /// Puts a frame at the end of the queue.
+    ///
+    /// # Errors
+    /// [`QueueFull`], with the payload in it, if there is no room.
+    pub fn offer(
+        &mut self,
+        now: Time,
+        to: Address,
+        len_bytes: u32,
+        payload: P,
+    ) -> Result<(), QueueFull<P>> {
+        self.stats.offered += 1;
+        if self.queue.len() >= self.queue_frames {
+            self.stats.refused += 1;
+            return Err(QueueFull { frame: payload });
+        }
+        self.queue.push_back(Queued { to, len_bytes, payload });
+        if self.state == State::Idle {
+            self.begin_attempt(now);
+        }
+        Ok(())
+    }
+
+    /// Frames whose backoff has not begun.
+    pub fn waiting_mut(&mut self) -> impl Iterator<Item = &mut Queued<P>> {
+        let begun = !matches!(self.state, State::Idle | State::Spacing(_));
+        self.queue.iter_mut().skip(usize::from(begun))
+    }
+
+    /// Frames that were taken and are not through.
+    pub fn backlog(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// What happened so far.
+    pub fn stats(&self) -> &MacStats {
+        &self.stats
+    }
+
+    /// The channel has become busy with others.
+    pub fn handle_busy(&mut self, now: Time) {
+        self.busy = true;
+        if let State::Looking(until, _) = self.state
+            && now < until
+        {
+            self.state = State::Looking(until, true);
+        }
+    }
+
+    /// The channel has become idle.
+    pub fn handle_idle(&mut self) {
+        self.busy = false;
+    }
+
+    /// What this station sent has ended; `busy`: others are sensed.
+    pub fn handle_sent(&mut self, now: Time, busy: bool, events: &mut Events<P>) {
+        self.busy = busy;
+        if core::mem::take(&mut self.responding) || self.state != State::Sending {
+            return;
+        }
+        if self.asks_ack() {
+            self.state = State::AwaitingAck(now + self.config.ack_wait);
+        } else {
+            self.release(now, SendOutcome::Sent, events);
+        }
+    }
+
+    /// A frame was received that could not be decoded.
+    pub fn handle_undecoded(&mut self) {
+        self.stats.undecoded += 1;
+    }
+
+    /// A frame was received, whomever it is addressed to.
+    pub fn handle_frame(
+        &mut self,
+        now: Time,
+        frame: &MacFrame<P>,
+        quality: Quality,
+        events: &mut Events<P>,
+    ) {
+        let to_this = frame.to == Address::Station(self.station);
+        if frame.kind == FrameKind::Ack {
+            let awaited = matches!(self.state, State::AwaitingAck(_));
+            if to_this && awaited && frame.sequence == self.sequence {
+                self.release(now, SendOutcome::Acknowledged, events);
+            }
+            return;
+        }
+        let addressed = to_this || frame.to == Address::All;
+        if to_this && self.config.acknowledged {
+            let at = now + self.config.ack_turnaround;
+            self.response = Some((at, frame.from, frame.sequence));
+        }
+        if to_this && !self.seen.is_new(frame.from, frame.sequence) {
+            self.stats.duplicates += 1;
+            return;
+        }
+        match addressed {
+            true => self.stats.received += 1,
+            false if self.promiscuous => self.stats.overheard += 1,
+            false => return,
+        }
+        if let Some(payload) = frame.payload.clone() {
+            events.push_back(MacEvent::Received {
+                at: now,
+                station: self.station,
+                from: frame.from,
+                addressed,
+                len_bytes: frame.len_bytes,
+                quality,
+                payload,
+            });
+        }
+    }
+
+    /// When to call [`Wpan::handle_timeout`] next.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let state = match self.state {
+            State::Idle | State::Sending => None,
+            State::BackingOff(at)
+            | State::Looking(at, _)
+            | State::Turning(at)
+            | State::AwaitingAck(at)
+            | State::Spacing(at) => Some(at),
+        };
+        match (state, self.response) {
+            (Some(a), Some((b, ..))) => Some(a.min(b)),
+            (a, b) => a.or(b.map(|(at, ..)| at)),
+        }
+    }
+
+    /// It is so late: what the station sends now, if it does.
+    pub fn handle_timeout(&mut self, now: Time, events: &mut Events<P>) -> Option<Transmit<P>> {
+        if let Some((at, to, sequence)) = self.response
+            && at <= now
+        {
+            self.response = None;
+            // A frame of its own that is on the air goes on.
+            if self.state != State::Sending {
+                return Some(self.acknowledge(to, sequence));
+            }
+        }
+        match self.state {
+            State::BackingOff(at) if at <= now => self.look(now),
+            State::Looking(at, true) if at <= now => self.find_busy(now, events),
+            State::Looking(at, false) if at <= now => {
+                self.state = State::Turning(now + self.config.turnaround);
+                // Without one, at once: nothing else may come between.
+                if self.config.turnaround.is_zero() {
+                    return self.send();
+                }
+            }
+            State::Turning(at) if at <= now => {
+                // An ACK of its own, which goes without looking, is on the air.
+                if self.responding {
+                    self.find_busy(now, events);
+                } else {
+                    return self.send();
+                }
+            }
+            State::AwaitingAck(at) if at <= now => self.retry(now, events),
+            State::Spacing(at) if at <= now => self.begin_next(now),
+            _ => {}
+        }
+        None
+    }
+
+    fn begin_next(&mut self, now: Time) {
+        if self.queue.is_empty() {
+            self.state = State::Idle;
+        } else {
+            self.begin_attempt(now);
+        }
+    }
+
+    fn begin_attempt(&mut self, now: Time) {
+        self.busy_count = 0;
+        let wait = self.draw();
+        self.state = State::BackingOff(now + wait);
+    }
+
+    /// A backoff of this attempt, which found the channel busy `busy_count` times.
+    fn draw(&mut self) -> Duration {
+        let (least, most, unit) = match &self.config.backoff {
+            Backoff::Exponential { min_be, max_be, .. } => {
+                let exponent = (min_be + self.busy_count).min(*max_be);
+                (0, (1 << exponent) - 1, UNIT_SYMBOLS)
+            }
+            Backoff::TinyOs { initial_symbols, congestion_symbols, retry } => {
+                let again = self.retries > 0 && *retry == RetryWindow::Congestion;
+                let range = if self.busy_count > 0 || again {
+                    congestion_symbols
+                } else {
+                    initial_symbols
+                };
+                (*range.start(), *range.end(), 1)
+            }
+        };
+        let count = u64::from(most - least) + 1;
+        let drawn = (u64::from(self.backoff.next_u32()) * count) >> 32;
+        SYMBOL * ((least + drawn as u32) * unit)
+    }
+
+    fn look(&mut self, now: Time) {
+        let until = now + self.config.cca;
+        self.state = State::Looking(until, self.busy || self.responding);
+    }
+
+    /// The channel was not free.
+    fn find_busy(&mut self, now: Time, events: &mut Events<P>) {
+        self.busy_count = self.busy_count.saturating_add(1);
+        if let Backoff::Exponential { max_backoffs, when_busy, .. } = self.config.backoff
+            && self.busy_count > max_backoffs
+        {
+            if when_busy == WhenBusy::CostsRetry && self.retries < self.config.retries {
+                self.retries += 1;
+                self.begin_attempt(now);
+            } else {
+                self.release(now, SendOutcome::ChannelAccess, events);
+            }
+            return;
+        }
+        let wait = self.draw();
+        self.state = State::BackingOff(now + wait);
+    }
+
+    fn send(&mut self) -> Option<Transmit<P>> {
+        let head = self.queue.front()?;
+        if self.attempts == 0 {
+            self.sequence = self.sequence.wrapping_add(1);
+        }
+        self.attempts += 1;
+        self.stats.attempts += 1;
+        self.state = State::Sending;
+        let frame = MacFrame {
+            kind: FrameKind::Data,
+            from: self.station,
+            to: head.to,
+            sequence: self.sequence,
+            duration: Duration::ZERO,
+            rate: Rate::Oqpsk250,
+            mac_bytes: head.len_bytes.saturating_add(self.config.header_bytes),
+            len_bytes: head.len_bytes,
+            payload: Some(head.payload.clone()),
+        };
+        Some(self.begin(frame))
+    }
+
+    fn acknowledge(&mut self, to: Station, sequence: u16) -> Transmit<P> {
+        self.responding = true;
+        self.begin(MacFrame {
+            kind: FrameKind::Ack,
+            from: self.station,
+            to: Address::Station(to),
+            sequence,
+            duration: Duration::ZERO,
+            rate: Rate::Oqpsk250,
+            mac_bytes: ACK_BYTES,
+            len_bytes: 0,
+            payload: None,
+        })
+    }
+
+    fn begin(&mut self, frame: MacFrame<P>) -> Transmit<P> {
+        let airtime = frame.rate.airtime(Preamble::Oqpsk, frame.mac_bytes);
+        self.stats.transmissions += 1;
+        self.stats.airtime += airtime;
+        Transmit { frame, airtime }
+    }
+
+    fn asks_ack(&self) -> bool {
+        let to_one = self.queue.front().is_some_and(|head| head.to != Address::All);
+        self.config.acknowledged && to_one
+    }
+
+    /// No ACK came.
+    fn retry(&mut self, now: Time, events: &mut Events<P>) {
+        if self.retries < self.config.retries {
+            self.retries += 1;
+            self.begin_attempt(now);
+        } else {
+            self.release(now, SendOutcome::RetryLimit, events);
+        }
+    }
+
+    /// The head frame is through with, one way or the other; a space follows.
+    fn release(&mut self, now: Time, outcome: SendOutcome, events: &mut Events<P>) {
+        let Some(head) = self.queue.pop_front() else { return };
+        self.stats.count(outcome);
+        let mac_bytes = head.len_bytes.saturating_add(self.config.header_bytes);
+        events.push_back(MacEvent::Sent {
+            at: now,
+            station: self.station,
+            to: head.to,
+            outcome,
+            attempts: self.attempts,
+            len_bytes: head.len_bytes,
+            payload: head.payload,
+        });
+        let short = mac_bytes <= SHORT_FRAME_BYTES;
+        let space = if short { self.config.sifs } else { self.config.lifs };
+        (self.attempts, self.retries) = (0, 0);
+        self.state = State::Spacing(now + space);
+    }
+}

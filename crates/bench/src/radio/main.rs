@@ -1,0 +1,391 @@
+//! `bench-radio`: the radios and their MACs beside theory and beside ns-3, and what they cost.
+//!
+//! Writes every figure, and `checks`: name, value, limit, and whether it holds. Ends with 1 if one
+//! does not. docs/radio.md has the models' equations.
+
+mod cells;
+#[allow(dead_code, reason = "the other programs of this crate need the rest")]
+#[path = "../machine.rs"]
+mod machine;
+#[path = "../sim/memory.rs"]
+mod memory;
+mod models;
+mod networks;
+mod ns3;
+mod speed;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use corridor_air::radio::{OFDM, Preamble, Rate};
+use corridor_air::wpan::{ACK_BYTES, WpanConfig};
+use nix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+
+/// Attempts that the standard's retry limit allows.
+const ATTEMPTS: u32 = 7;
+
+/// Most that simulated throughput may differ from a model's.
+const MODEL_ERROR_MAX: f64 = 0.02;
+
+/// Most that one sender's may differ from exact arithmetic.
+const EXACT_ERROR_MAX: f64 = 0.005;
+
+/// Most that goodput may differ from ns-3's.
+const NS3_ERROR_MAX: f64 = 0.05;
+
+/// Most that a reception may cost among 1000 stations, over what it costs among ten.
+const COST_RATIO_MAX: f64 = 2.0;
+
+/// Most allocated for each node of 1000, with twelve neighbours and 50 frames waiting.
+const NODE_KIB_MAX: f64 = 16.0;
+
+/// Holds the radios against theory, against ns-3, and against their limits of cost, on one core.
+#[derive(Debug, Parser)]
+#[command(name = "bench-radio")]
+struct Arguments {
+    /// The file to write.
+    #[arg(long, default_value = "out/bench/radio.json")]
+    out: PathBuf,
+    /// A fifth of the simulated time: tells whether it works, not how exactly.
+    #[arg(long)]
+    quick: bool,
+    /// Which core, instead of the last.
+    #[arg(long)]
+    core: Option<usize>,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    schema: u32,
+    cpu: String,
+    quick: bool,
+    checks: Vec<Check>,
+    saturation: Vec<Saturation>,
+    wpan: Vec<Wpan>,
+    speed: Vec<Speed>,
+    node_kib: f64,
+    /// Absent where ns-3 is not installed.
+    ns3: Option<Beside>,
+}
+
+#[derive(Debug, Serialize)]
+struct Check {
+    name: String,
+    value: f64,
+    limit: f64,
+    holds: bool,
+}
+
+/// A saturated cell, simulated and by the models.
+#[derive(Debug, Serialize)]
+struct Saturation {
+    rate_bps: u64,
+    stations: u32,
+    rts: bool,
+    eifs: bool,
+    retry_limit: Option<u32>,
+    simulated_bps: f64,
+    model_bps: f64,
+    /// Bianchi 2000: for comparison, not a limit.
+    of_2000_bps: f64,
+    /// Simulated over the model's, less 1.
+    error: f64,
+}
+
+/// Senders of 802.15.4, and their sink.
+#[derive(Debug, Serialize)]
+struct Wpan {
+    name: String,
+    senders: usize,
+    payload_bytes: u32,
+    goodput_bps: f64,
+    exact_bps: Option<f64>,
+    success_ratio: f64,
+    attempts: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Speed {
+    stations: usize,
+    cpu_s: f64,
+    receptions: u64,
+    cpu_ns_per_reception: f64,
+}
+
+/// Ours beside ns-3's.
+#[derive(Debug, Serialize)]
+struct Beside {
+    version: String,
+    script: String,
+    rows: Vec<BesideRow>,
+}
+
+#[derive(Debug, Serialize)]
+struct BesideRow {
+    name: String,
+    ours_bps: Vec<f64>,
+    ns3_bps: Vec<f64>,
+    /// The greatest of the flows' relative differences.
+    error: f64,
+    ours_cpu_s_per_s: f64,
+    ns3_cpu_s_per_s: f64,
+}
+
+/// Processor time of this process so far.
+pub fn cpu_time() -> Duration {
+    // The clock is one that every Linux has: the call fails only for a clock that there is not.
+    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(fault) => {
+            eprintln!("bench-radio: {fault}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<bool, String> {
+    machine::pin(arguments.core).map_err(|fault| fault.to_string())?;
+    let scale = if arguments.quick { 0.2 } else { 1.0 };
+    let mut checks = Vec::new();
+    let saturation = saturate(scale, &mut checks);
+    let wpan = wpan(scale, &mut checks);
+    let (speed, node_kib) = speed_up(scale, &mut checks);
+    let ns3 = beside(arguments.quick, scale, &mut checks);
+    for Check { name, value, limit, holds } in &checks {
+        let verdict = if *holds { "holds" } else { "DOES NOT HOLD" };
+        println!("{name:<46} {value:>9.4} of at most {limit:<7} {verdict}");
+    }
+    let passed = checks.iter().all(|check| check.holds);
+    let cpu = machine::cpu_model();
+    let quick = arguments.quick;
+    let report =
+        Report { schema: 1, cpu, quick, checks, saturation, wpan, speed, node_kib, ns3 };
+    write(&arguments.out, &report)?;
+    Ok(passed)
+}
+
+fn check(name: impl Into<String>, value: f64, limit: f64) -> Check {
+    Check { name: name.into(), value, limit, holds: value <= limit }
+}
+
+/// Every combination of the issue of theory: rates, numbers of stations, RTS, EIFS, limits.
+fn saturate(scale: f64, checks: &mut Vec<Check>) -> Vec<Saturation> {
+    let mut rows = Vec::new();
+    for (limit, rts, eifs) in [
+        (None, false, false),
+        (None, false, true),
+        (None, true, false),
+        (None, true, true),
+        (Some(ATTEMPTS), false, true),
+        (Some(ATTEMPTS), true, true),
+    ] {
+        let first = rows.len();
+        for rate in OFDM {
+            for stations in [1, 2, 5, 10, 20, 30, 40, 50] {
+                rows.push(saturate_one(rate, stations, rts, eifs, limit, scale));
+            }
+        }
+        let worst = rows[first..].iter().map(|row| row.error.abs()).fold(0.0, f64::max);
+        let name = format!(
+            "saturation, {}, {}, {}: greatest error",
+            if rts { "RTS" } else { "basic" },
+            if eifs { "EIFS" } else { "DIFS" },
+            if limit.is_some() { "retry limit" } else { "unlimited" },
+        );
+        checks.push(check(name, worst, MODEL_ERROR_MAX));
+    }
+    rows
+}
+
+fn saturate_one(
+    rate: Rate,
+    stations: u32,
+    rts: bool,
+    eifs: bool,
+    retry_limit: Option<u32>,
+    scale: f64,
+) -> Saturation {
+    let config = cells::settings(rate, eifs, rts, retry_limit);
+    // As many frames at each rate, about.
+    let simulated = Duration::from_secs_f64(scale * 20.0 * 12e6 / rate.bps() as f64 + 2.0);
+    let simulated_bps = cells::throughput_bps(&config, stations as usize, simulated);
+    let cell = models::Cell {
+        stations,
+        window: config.cw_min,
+        doublings: 6,
+        payload_bits: f64::from(cells::PAYLOAD_BYTES) * 8.0,
+        slots: models::slots(&config, rate, cells::PAYLOAD_BYTES, rts),
+    };
+    let model_bps = match retry_limit {
+        None => cell.post_backoff(),
+        Some(attempts) => cell.limited(attempts),
+    };
+    Saturation {
+        rate_bps: rate.bps(),
+        stations,
+        rts,
+        eifs,
+        retry_limit,
+        simulated_bps,
+        model_bps,
+        of_2000_bps: cell.of_2000(),
+        error: simulated_bps / model_bps - 1.0,
+    }
+}
+
+/// One sender against arithmetic; several, for the table.
+fn wpan(scale: f64, checks: &mut Vec<Check>) -> Vec<Wpan> {
+    let simulated = Duration::from_secs_f64(1000.0 * scale);
+    let standard = WpanConfig::default();
+    // Latré et al. 2005, Eqs. 1-4, have neither the look at the channel nor the turnaround to
+    // sending.
+    let latre = WpanConfig { cca: Duration::ZERO, turnaround: Duration::ZERO, ..standard.clone() };
+    let plain = WpanConfig { acknowledged: false, ..standard.clone() };
+    let mut rows = Vec::new();
+    let mut worst = 0.0_f64;
+    for (name, config) in
+        [("standard", &standard), ("latre-2005", &latre), ("unacknowledged", &plain)]
+    {
+        for payload_bytes in [2, 20, 60, 100, 116] {
+            let cell = networks::wpan_cell(config, 1, payload_bytes, 1, simulated);
+            let exact_bps = f64::from(payload_bytes) * 8.0 / exchange_s(config, payload_bytes);
+            worst = worst.max((cell.goodput_bps / exact_bps - 1.0).abs());
+            rows.push(row(name, 1, payload_bytes, cell, Some(exact_bps)));
+        }
+    }
+    checks.push(check("802.15.4, one sender: greatest error", worst, EXACT_ERROR_MAX));
+    for senders in [2, 5, 10, 20] {
+        let bytes = networks::WPAN_BYTES;
+        let cell = networks::wpan_cell(&standard, senders, bytes, 1, simulated / 5);
+        rows.push(row("standard", senders, bytes, cell, None));
+    }
+    rows
+}
+
+fn row(
+    name: &str,
+    senders: usize,
+    payload_bytes: u32,
+    cell: networks::WpanCell,
+    exact_bps: Option<f64>,
+) -> Wpan {
+    let networks::WpanCell { goodput_bps, success_ratio, attempts } = cell;
+    let name = name.to_owned();
+    Wpan { name, senders, payload_bytes, goodput_bps, exact_bps, success_ratio, attempts }
+}
+
+/// The mean time of one frame's exchange: backoff, look, turnaround, frame, turnaround, ACK, space.
+fn exchange_s(config: &WpanConfig, payload_bytes: u32) -> f64 {
+    let mac_bytes = payload_bytes + config.header_bytes;
+    let airtime = |bytes| Rate::Oqpsk250.airtime(Preamble::Oqpsk, bytes).as_secs_f64();
+    let backoff_s = 3.5 * 320e-6;
+    let space = if mac_bytes <= 18 { config.sifs } else { config.lifs };
+    let answer_s = match config.acknowledged {
+        true => config.ack_turnaround.as_secs_f64() + airtime(ACK_BYTES),
+        false => 0.0,
+    };
+    let before_s = backoff_s + config.cca.as_secs_f64() + config.turnaround.as_secs_f64();
+    before_s + airtime(mac_bytes) + answer_s + space.as_secs_f64()
+}
+
+fn speed_up(scale: f64, checks: &mut Vec<Check>) -> (Vec<Speed>, f64) {
+    let sizes = [10, 30, 100, 300, 1000];
+    let mut runs = vec![Vec::new(); sizes.len()];
+    // Sizes in turn: what disturbs the machine for a while disturbs all alike.
+    for _ in 0..5 {
+        for (runs, stations) in runs.iter_mut().zip(sizes) {
+            runs.push(speed::run(stations, 8, 50, 400.0 * scale));
+        }
+    }
+    let median = |(runs, stations): (&mut Vec<speed::Run>, usize)| {
+        runs.sort_by_key(|run| run.cpu);
+        let speed::Run { cpu, receptions, .. } = runs[runs.len() / 2];
+        let cpu_s = cpu.as_secs_f64();
+        let cpu_ns_per_reception = cpu_s * 1e9 / receptions as f64;
+        Speed { stations, cpu_s, receptions, cpu_ns_per_reception }
+    };
+    let speed: Vec<_> = runs.iter_mut().zip(sizes).map(median).collect();
+    for Speed { stations, cpu_ns_per_reception, .. } in &speed {
+        println!("{stations:>5} stations: {cpu_ns_per_reception:.1} ns a reception");
+    }
+    let ratio = speed[speed.len() - 1].cpu_ns_per_reception / speed[0].cpu_ns_per_reception;
+    checks.push(check("cost of a reception, 1000 over 10 stations", ratio, COST_RATIO_MAX));
+    let memory_bytes = speed::run(1000, 12, 50, 100.0 * scale).memory_bytes;
+    let node_kib = memory_bytes as f64 / 1000.0 / 1024.0;
+    checks.push(check("KiB a node, 12 neighbours, 50 frames", node_kib, NODE_KIB_MAX));
+    (speed, node_kib)
+}
+
+fn beside(quick: bool, scale: f64, checks: &mut Vec<Check>) -> Option<Beside> {
+    let answer = match ns3::ask(quick) {
+        Ok(answer) => answer,
+        Err(reason) => {
+            println!("absent: ns-3: {reason}");
+            return None;
+        }
+    };
+    let mut rows = Vec::new();
+    let simulated = Duration::from_secs_f64(100.0 * scale);
+    for network in networks::all() {
+        let Some(theirs) = answer.networks.get(&network.name) else { continue };
+        let begin = cpu_time();
+        let ours = networks::goodput_bps(&network, 1, simulated);
+        let cpu_s = (cpu_time() - begin).as_secs_f64();
+        rows.push(beside_row(&network.name, ours, theirs.goodput_bps.clone(), cpu_s
+            / simulated.as_secs_f64(), theirs.cpu_s / theirs.simulated_s));
+    }
+    for (senders, theirs) in &answer.wpan {
+        let Ok(count) = senders.parse() else { continue };
+        let begin = cpu_time();
+        let config = WpanConfig::default();
+        let cell = networks::wpan_cell(&config, count, networks::WPAN_BYTES, 1, simulated);
+        let cpu_s = (cpu_time() - begin).as_secs_f64();
+        let name = format!("lr-wpan, {senders} senders");
+        rows.push(beside_row(&name, vec![cell.goodput_bps], vec![theirs.goodput_bps], cpu_s
+            / simulated.as_secs_f64(), theirs.cpu_s / theirs.simulated_s));
+    }
+    for row in &rows {
+        println!(
+            "{:<20} ours {:.4?} ns-3 {:.4?} Mbit/s; CPU {:.5} and {:.5} s/s",
+            row.name,
+            row.ours_bps.iter().map(|bps| bps / 1e6).collect::<Vec<_>>(),
+            row.ns3_bps.iter().map(|bps| bps / 1e6).collect::<Vec<_>>(),
+            row.ours_cpu_s_per_s,
+            row.ns3_cpu_s_per_s
+        );
+        checks.push(check(format!("beside ns-3, {}", row.name), row.error, NS3_ERROR_MAX));
+    }
+    Some(Beside { version: answer.version, script: answer.script, rows })
+}
+
+fn beside_row(
+    name: &str,
+    ours_bps: Vec<f64>,
+    ns3_bps: Vec<f64>,
+    ours_cpu_s_per_s: f64,
+    ns3_cpu_s_per_s: f64,
+) -> BesideRow {
+    let differences = ours_bps.iter().zip(&ns3_bps).map(|(ours, ns3)| (ours / ns3 - 1.0).abs());
+    let error = differences.fold(0.0, f64::max);
+    let name = name.to_owned();
+    BesideRow { name, ours_bps, ns3_bps, error, ours_cpu_s_per_s, ns3_cpu_s_per_s }
+}
+
+fn write(path: &Path, report: &Report) -> Result<(), String> {
+    let failed = |fault: std::io::Error| format!("cannot write {}: {fault}", path.display());
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory).map_err(failed)?;
+    }
+    let text = serde_json::to_string_pretty(report).map_err(|fault| fault.to_string())?;
+    fs::write(path, text + "\n").map_err(failed)
+}
