@@ -13,7 +13,9 @@ mod expand;
 mod file;
 mod metrics;
 mod network;
+mod placement;
 mod plan;
+mod radio;
 mod record;
 mod row;
 mod sweep;
@@ -34,9 +36,11 @@ pub use network::{
     ReductionKind, SamplingKind, Shape, SourceKind, SourceTable, TcpNcTable, TcpPreset, TcpTable,
     TcpVariant,
 };
+pub use placement::{Air, Cell, PLACES_BYTES_MAX};
 pub use plan::{
     Load, PLAN_BYTES_MAX, Plan, Point, REPLICATIONS_MAX, Radio, Replications, StopRule, schema,
 };
+pub use radio::{BackoffKind, Dot11, FadingTable, MacKind, PathLossTable, RadioTable, RouteTable};
 pub use record::{Column, Kind, Record, Role, Value};
 pub use row::{CodingCounts, Delays, Engine, Pings, Row, Side, policy};
 pub use sweep::POINTS_MAX;

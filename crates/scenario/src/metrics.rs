@@ -233,6 +233,16 @@ const NETWORK: [Metric; 7] = [
     count("events", "1", "events handled"),
 ];
 
+/// What networks of radios have besides.
+const ON_AIR: [Metric; 6] = [
+    count("frames_sent", "frames", "frames that the MACs are through with"),
+    count("frame_attempts", "1", "transmissions of these, and RTS that brought no CTS"),
+    count("frames_given_up", "frames", "of these, not acknowledged after the last attempt"),
+    count("frames_blocked", "frames", "of these, given up because the channel was never free"),
+    count("frames_undecoded", "1", "receptions that were begun and not decoded"),
+    real("air_utilisation", "1", "airtime of all nodes over time"),
+];
+
 const FLOW: [Metric; 14] = [
     GOODPUT,
     real("throughput_bps", "bit/s", "packets received per second, headers and repeats included"),
@@ -310,7 +320,11 @@ pub(crate) fn columns(loads: &[&Load]) -> Vec<Column> {
     let is_radio = matches!(loads.first(), Some(Load::Radio(_)));
     let (mut columns, totals, each): (_, Vec<Metric>, Vec<Metric>) = match is_radio {
         true => (radio_parameters(), ROW.map(|(m, _)| m).into(), SIDE.map(|(m, _)| m).into()),
-        false => (Vec::new(), NETWORK.into(), FLOW.into()),
+        false => {
+            let on_air = |load: &&Load| matches!(load, Load::Network(n) if n.radio.is_some());
+            let besides: &[Metric] = if loads.iter().any(on_air) { &ON_AIR } else { &[] };
+            (Vec::new(), [&NETWORK[..], besides].concat(), FLOW.into())
+        }
     };
     columns.extend(totals.iter().map(Metric::column));
     // On a radio with one flow the totals say it all.

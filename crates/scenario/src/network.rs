@@ -6,6 +6,8 @@ use corridor_proto::tcpnc::{BUFFER_SEGMENTS_MAX, NcParams, Redundancy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::radio::{RadioTable, RouteTable};
+
 /// The `[network]` table.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -24,12 +26,39 @@ pub struct NetworkTable {
     /// Dumbbell: the link between the routers.
     #[serde(default)]
     pub bottleneck: Option<LinkTable>,
-    /// Explicit: how many nodes.
+    /// Explicit, line, star, random, matrix: how many nodes.
     #[serde(default)]
     pub nodes: Option<usize>,
     /// Explicit: each link, and which nodes it is `between`.
     #[serde(default)]
     pub link: Vec<LinkTable>,
+    /// Grid: nodes in a row.
+    #[serde(default)]
+    pub columns: Option<usize>,
+    /// Grid: rows of nodes.
+    #[serde(default)]
+    pub rows: Option<usize>,
+    /// Line, grid: from each node to the next, metres. Star: from the centre to the others.
+    #[serde(default)]
+    pub spacing_m: Option<f64>,
+    /// Random: of the area, metres.
+    #[serde(default)]
+    pub width_m: Option<f64>,
+    /// Random: of the area, metres.
+    #[serde(default)]
+    pub height_m: Option<f64>,
+    /// Positions: a file with x, y, and z where it is not 0, in metres, a node in each line. Matrix:
+    /// a file with a link in each line: from, to, and its loss in dB (with an ideal MAC the share of
+    /// frames lost); behind it may be the share of frames lost whatever their power. It is looked for
+    /// beside the plan.
+    #[serde(default)]
+    pub path: Option<String>,
+    /// Nodes with places: their radios, and the MAC over them.
+    #[serde(default)]
+    pub radio: Option<RadioTable>,
+    /// Ways that packets take; others take the one with the fewest links.
+    #[serde(default)]
+    pub route: Vec<RouteTable>,
 }
 
 /// Shapes of networks.
@@ -42,6 +71,25 @@ pub enum Shape {
     Dumbbell,
     /// Link by link.
     Explicit,
+    /// Radios in a row.
+    Line,
+    /// Radios in rows and columns, numbered row by row.
+    Grid,
+    /// A radio in the centre, which is node 0, and the others around it.
+    Star,
+    /// Radios anywhere in an area, at the same places in all replications.
+    Random,
+    /// Radios where a file says.
+    Positions,
+    /// Radios with links as a file says.
+    Matrix,
+}
+
+impl Shape {
+    /// Whether its nodes are joined by radios, and not by links.
+    pub fn is_radio(self) -> bool {
+        !matches!(self, Shape::Chain | Shape::Dumbbell | Shape::Explicit)
+    }
 }
 
 /// A link, or several alike.

@@ -127,10 +127,7 @@ fn places(
 }
 
 /// How many nodes there are, and the lines of the matrix: from, to, loss, and share of losses.
-fn matrix(
-    table: &NetworkTable,
-    directory: &Path,
-) -> Result<(usize, Vec<Vec<f64>>), ScenarioError> {
+fn matrix(table: &NetworkTable, directory: &Path) -> Result<(usize, Vec<Vec<f64>>), ScenarioError> {
     let nodes = count("nodes", table.nodes, 2, NODES_MAX)?;
     let what = "from, to, loss in dB (ideal: share of frames lost), and share of frames lost";
     let rows = numbers(table, directory, what, 3, 4)?;
@@ -214,14 +211,11 @@ fn check_keys(radio: &RadioTable) -> Result<(), ScenarioError> {
     }
 }
 
-fn by_distance(
-    radio: &RadioTable,
-    metres: &[[f64; 3]],
-    seed: u64,
-) -> Result<Air, ScenarioError> {
+fn by_distance(radio: &RadioTable, metres: &[[f64; 3]], seed: u64) -> Result<Air, ScenarioError> {
     if radio.mac != MacKind::Ideal {
         let table = radio.path_loss.clone().unwrap_or_default();
-        let reference_db = if radio.mac == MacKind::Dcf { REFERENCE_DB[0] } else { REFERENCE_DB[1] };
+        let reference_db =
+            if radio.mac == MacKind::Dcf { REFERENCE_DB[0] } else { REFERENCE_DB[1] };
         let path_loss = PathLoss {
             reference_db: table.reference_db.unwrap_or(reference_db),
             reference_m: table.reference_m,
@@ -237,7 +231,10 @@ fn by_distance(
         return Err(ScenarioError::missing("network.radio.reach_m", expected));
     };
     let near = |a: usize, b: usize| {
-        let square = |axis: usize| (metres[a][axis] - metres[b][axis]).powi(2);
+        let square = |axis: usize| {
+            let apart = metres[a][axis] - metres[b][axis];
+            apart * apart
+        };
         square(0) + square(1) + square(2) <= reach_m * reach_m
     };
     let mut links = Vec::new();
@@ -284,8 +281,11 @@ fn ideal(
         return Err(ScenarioError::value("network.nodes", nodes, expected));
     }
     let retry_limit = radio.retries.unwrap_or(0);
-    let link = |&(from, to, ratio): &(usize, usize, f64)| {
-        Link { from, to, erasure: ratio.into(), retry_limit }
+    let link = |&(from, to, ratio): &(usize, usize, f64)| Link {
+        from,
+        to,
+        erasure: ratio.into(),
+        retry_limit,
     };
     let Some(rate_bps) = radio.rate_bps else {
         return Err(ScenarioError::missing("network.radio.rate_bps", "bits per second"));
@@ -319,10 +319,10 @@ fn with_mac(
     };
     let power_dbm = radio.power_dbm.unwrap_or(power_dbm);
     let stations = vec![RadioStation { power_dbm, ..RadioStation::default() }; nodes];
-    let fading = radio.fading.as_ref().map_or(Fading::None, |table| Fading::Rician {
-        k: table.k,
-        doppler_hz: table.doppler_hz,
-    });
+    let fading = radio
+        .fading
+        .as_ref()
+        .map_or(Fading::None, |table| Fading::Rician { k: table.k, doppler_hz: table.doppler_hz });
     let config = RadioMediumConfig {
         radio: RadioConfig {
             stations,

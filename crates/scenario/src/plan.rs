@@ -21,7 +21,7 @@ use crate::metrics::{self, Measures};
 use crate::network::{FlowTable, NetworkTable};
 use crate::record::{Column, Kind, Record, Role, Value};
 use crate::sweep::{self, POINTS_MAX, Setting};
-use crate::topology::{Network, network};
+use crate::topology::{Network, Times, network};
 
 /// Most replications of a point.
 pub const REPLICATIONS_MAX: u64 = 10_000;
@@ -132,7 +132,7 @@ impl Point {
 pub enum Load {
     /// Stations on a radio.
     Radio(Box<Radio>),
-    /// Flows across point-to-point links.
+    /// Flows across point-to-point links, or radios.
     Network(Arc<Network>),
 }
 
@@ -188,6 +188,10 @@ struct PlanFile {
     /// Plans: seconds of load before the measured interval; left out: 1 on a radio, 0 in networks.
     #[serde(default)]
     warm_up_s: Option<f64>,
+    /// Networks: each flow starts later by a time of its own, uniform from zero to this, seconds;
+    /// left out: 0.1, or 0 where a flow has the preset ns2.
+    #[serde(default)]
+    start_jitter_s: Option<f64>,
     /// The radio, on which `[[run]]` tables run.
     #[serde(default)]
     medium: Option<MediumTable>,
@@ -200,7 +204,7 @@ struct PlanFile {
     /// Runs on the radio. A key with a list stands for a run with each of its values.
     #[serde(default)]
     run: Vec<RunTable>,
-    /// Point-to-point links, across which `[[flow]]` tables flow. The simulator's alone.
+    /// Point-to-point links, or radios, across which `[[flow]]` tables flow. The simulator's alone.
     #[serde(default)]
     network: Option<NetworkTable>,
     /// Flows across the network.
@@ -421,14 +425,19 @@ impl PlanFile {
         let Some(duration_s) = self.duration_s else {
             return Err(ScenarioError::missing("duration_s", "simulated seconds"));
         };
-        let times = (duration_s, self.warm_up_s.unwrap_or(0.0));
-        let network = network(table, &self.flow, times, directory)?;
+        let warm_up_s = self.warm_up_s.unwrap_or(0.0);
+        let times = Times { duration_s, warm_up_s, start_jitter_s: self.start_jitter_s };
+        let network = network(table, &self.flow, times, self.seed, directory)?;
         Ok(vec![Load::Network(Arc::new(network))])
     }
 
     fn radio_loads(&self, medium: &MediumTable) -> Result<Vec<Load>, ScenarioError> {
         if !self.flow.is_empty() {
             return Err(ScenarioError::value("flow", "a table", "[[run]]: radios have runs"));
+        }
+        if let Some(jitter_s) = self.start_jitter_s {
+            let expected = "nothing: a run's load begins when its stations have met";
+            return Err(ScenarioError::value("start_jitter_s", jitter_s, expected));
         }
         let warm_up_s = self.warm_up_s.unwrap_or(RADIO_WARM_UP_S);
         if !(0.0..=RADIO_WARM_UP_S_MAX).contains(&warm_up_s) {

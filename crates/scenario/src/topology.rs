@@ -10,6 +10,8 @@ use corridor_air::{
 
 use crate::error::ScenarioError;
 use crate::network::*;
+use crate::placement::{Air, Cell, cell, check_routes};
+use crate::radio::RouteTable;
 
 /// Most nodes of a network.
 pub const NODES_MAX: usize = 10_000;
@@ -23,6 +25,11 @@ pub const LINK_RATE_BPS_MAX: u64 = 1_000_000_000_000;
 pub const NETWORK_DURATION_S_MAX: f64 = 1_000_000.0;
 /// Longest file of an erasure trace.
 pub const TRACE_BYTES_MAX: u64 = 1 << 26;
+/// By how much flows start later at most where the plan does not say, seconds: so that replications
+/// of a network that loses nothing differ.
+const START_JITTER_S: f64 = 0.1;
+/// Most that a plan may say.
+const START_JITTER_S_MAX: f64 = 3_600.0;
 /// Largest packet, data or headers, bytes.
 const BYTES_MAX: u32 = u16::MAX as u32;
 
@@ -33,12 +40,25 @@ pub struct Network {
     pub nodes: usize,
     /// One-way links; the link back of `links[2 k]` is `links[2 k + 1]`.
     pub links: Vec<NetworkLink>,
+    /// The radio that all nodes are on, if they are on one.
+    pub radio: Option<Box<Cell>>,
+    /// Ways that packets take where they do not take the shortest.
+    pub routes: Vec<RouteTable>,
+    /// Each flow starts later by a time of its own, uniform from zero to this.
+    pub start_jitter: Duration,
     /// Flows, checked as far as it can be done without TCP's own check.
     pub flows: Vec<FlowTable>,
     /// When it ends.
     pub duration: Duration,
     /// When measuring begins.
     pub warm_up: Duration,
+}
+
+impl Network {
+    /// What is between its nodes, if they are on a radio.
+    pub fn air(&self) -> Option<&Air> {
+        self.radio.as_ref().map(|cell| &cell.air)
+    }
 }
 
 /// A one-way link.
@@ -59,16 +79,33 @@ pub struct NetworkLink {
 pub(crate) fn network(
     table: &NetworkTable,
     flows: &[FlowTable],
-    (duration_s, warm_up_s): (f64, f64),
+    Times { duration_s, warm_up_s, start_jitter_s }: Times,
+    seed: u64,
     directory: &Path,
 ) -> Result<Network, ScenarioError> {
+    let mut radio = None;
     let (nodes, links) = match table.kind {
         Shape::Chain => chain(table, directory)?,
         Shape::Dumbbell => dumbbell(table, directory)?,
         Shape::Explicit => explicit(table, directory)?,
+        _ => {
+            let (nodes, cell) = cell(table, seed, directory)?;
+            radio = Some(Box::new(cell));
+            (nodes, Vec::new())
+        }
     };
     check_unused(table)?;
+    check_routes(&table.route, nodes)?;
     check_times(duration_s, warm_up_s)?;
+    // What ns-2 is compared with starts when it says.
+    let is_ns2 =
+        |flow: &FlowTable| flow.tcp.as_ref().is_some_and(|tcp| tcp.preset == TcpPreset::Ns2);
+    let by_default = if flows.iter().any(is_ns2) { 0.0 } else { START_JITTER_S };
+    let start_jitter_s = start_jitter_s.unwrap_or(by_default);
+    if !(0.0..=START_JITTER_S_MAX).contains(&start_jitter_s) {
+        let expected = format!("0 to {START_JITTER_S_MAX} s");
+        return Err(ScenarioError::value("start_jitter_s", start_jitter_s, expected));
+    }
     if !(1..=FLOWS_MAX).contains(&flows.len()) {
         let expected = format!("1 to {FLOWS_MAX} [[flow]] tables");
         return Err(ScenarioError::value("flow", format!("{} tables", flows.len()), expected));
@@ -76,8 +113,17 @@ pub(crate) fn network(
     for (index, flow) in flows.iter().enumerate() {
         check_flow(index, flow, nodes, duration_s)?;
     }
-    let [duration, warm_up] = [duration_s, warm_up_s].map(span);
-    Ok(Network { nodes, links, flows: flows.to_vec(), duration, warm_up })
+    let [duration, warm_up, start_jitter] = [duration_s, warm_up_s, start_jitter_s].map(span);
+    let (flows, routes) = (flows.to_vec(), table.route.clone());
+    Ok(Network { nodes, links, radio, routes, start_jitter, flows, duration, warm_up })
+}
+
+/// Times of a network, as the file has them, seconds.
+#[derive(Clone, Copy)]
+pub(crate) struct Times {
+    pub(crate) duration_s: f64,
+    pub(crate) warm_up_s: f64,
+    pub(crate) start_jitter_s: Option<f64>,
 }
 
 fn check_times(duration_s: f64, warm_up_s: f64) -> Result<(), ScenarioError> {
@@ -154,20 +200,31 @@ fn explicit(table: &NetworkTable, directory: &Path) -> Result<Links, ScenarioErr
 
 /// Refuses what is said of another shape.
 fn check_unused(table: &NetworkTable) -> Result<(), ScenarioError> {
+    use Shape::{Chain, Dumbbell, Explicit, Grid, Line, Matrix, Positions, Random, Star};
     let shape = table.kind;
+    let radios = [Line, Grid, Star, Random, Positions, Matrix];
     let given = [
-        ("links", Shape::Chain, table.links.is_some()),
-        ("pairs", Shape::Dumbbell, table.pairs.is_some()),
-        ("access", Shape::Dumbbell, table.access.is_some()),
-        ("bottleneck", Shape::Dumbbell, table.bottleneck.is_some()),
-        ("nodes", Shape::Explicit, table.nodes.is_some()),
-        ("link", Shape::Explicit, !table.link.is_empty()),
+        ("links", &[Chain][..], table.links.is_some()),
+        ("pairs", &[Dumbbell], table.pairs.is_some()),
+        ("access", &[Dumbbell], table.access.is_some()),
+        ("bottleneck", &[Dumbbell], table.bottleneck.is_some()),
+        ("nodes", &[Explicit, Line, Star, Random, Matrix], table.nodes.is_some()),
+        ("link", &[Explicit], !table.link.is_empty()),
+        ("columns", &[Grid], table.columns.is_some()),
+        ("rows", &[Grid], table.rows.is_some()),
+        ("spacing_m", &[Line, Grid, Star], table.spacing_m.is_some()),
+        ("width_m", &[Random], table.width_m.is_some()),
+        ("height_m", &[Random], table.height_m.is_some()),
+        ("path", &[Positions, Matrix], table.path.is_some()),
+        ("radio", &radios, table.radio.is_some()),
     ];
-    match given.iter().find(|(_, of, given)| *given && *of != shape) {
+    match given.iter().find(|(_, of, given)| *given && !of.contains(&shape)) {
         Some((field, of, _)) => {
             let field = format!("network.{field}");
-            let (of, shape) = [*of, shape].map(|s| format!("{s:?}").to_lowercase()).into();
-            let expected = format!("nothing: that is of kind \"{of}\", and this is \"{shape}\"");
+            let name = |shape: &Shape| format!("\"{shape:?}\"").to_lowercase();
+            let of: Vec<String> = of.iter().map(name).collect();
+            let (of, shape) = (of.join(", "), name(&shape));
+            let expected = format!("nothing: that is of kind {of}, and this is {shape}");
             Err(ScenarioError::value(field, "a table", expected))
         }
         None => Ok(()),

@@ -5,6 +5,7 @@
 //! what became of it at each station in reach (see `capture/radio.rs` for the layout). Of agents'
 //! packets it writes what passes some of the nodes, as IP packets (`capture/hosts.rs`).
 
+mod frames;
 mod hosts;
 mod pcapng;
 mod radio;
@@ -19,7 +20,7 @@ use corridor_air::{Address, Transmission};
 use corridor_base::Time;
 use corridor_proto::wire::{Ack, HEADER_LEN, Header, Kind, TAG_LEN};
 use corridor_proto::{Field, FrameOutcome, Rejection, StationId, Unsealer};
-use corridor_scenario::{Load, Point, Run, Scenario};
+use corridor_scenario::{Air, Load, Point, Run, Scenario};
 
 use crate::core::agent::NodeIndex;
 use crate::core::network::Frame;
@@ -27,6 +28,7 @@ use crate::core::watch::{Reception, SymbolCounts, Watcher};
 use crate::plan::SimError;
 use crate::plan::flows::Prepared;
 use crate::plan::tunnel::{self, PSK, WARM_UP};
+use frames::FrameCapture;
 pub use hosts::{CapturedFlow, NetworkCapture};
 use pcapng::{LINKTYPE_ETHERNET, PcapngWriter};
 use radio::{CaptureHeader, Fate, Hearer};
@@ -102,8 +104,9 @@ fn capture_udp_after(
     capture.finish()
 }
 
-/// Captures a replication of a point of a plan: the radio as [`capture_udp`] does, or a network of
-/// wires at the nodes `at`; without any, where its flows begin.
+/// Captures a replication of a point of a plan: the radio as [`capture_udp`] does, or a network at
+/// the nodes `at`; without any, what is on the air of radios with a standard's MAC, as frames of
+/// 802.11 or 802.15.4, and of other networks what passes where flows begin.
 ///
 /// # Errors
 /// [`CaptureError::Sim`] as for [`run`](crate::run()); [`SimError::Unsupported`] for nodes that a
@@ -135,19 +138,39 @@ pub fn capture_point(
                 return Err(no_such_node(node, "captures at nodes that the network has").into());
             }
             let prepared = Prepared::new(network)?;
+            if let (true, Some(Air::Mac(config))) = (at.is_empty(), network.air()) {
+                let payloads = prepared.payloads().collect();
+                let out = Box::new(out);
+                let capture = FrameCapture::new(out, comment, &config.mac, payloads, limits)?;
+                let watcher = capture.watcher();
+                watch_network(&prepared, (point.seed, replication), network.duration, watcher)?;
+                return Ok(capture.finish()?);
+            }
             let nodes = if at.is_empty() { prepared.sources() } else { at.to_vec() };
             let flow = |(flow, payload_bytes)| CapturedFlow { flow, payload_bytes };
             let flows: Vec<_> = prepared.payloads().map(flow).collect();
             let capture = NetworkCapture::new(out, comment, &nodes, &flows, limits)?;
-            let mut running = prepared.to_be_watched(point.seed, replication)?;
-            running.set_watcher(capture.watcher());
-            let end = Time::ZERO + network.duration;
-            while !running.is_watched_enough() && running.next_event().is_some_and(|at| at <= end) {
-                running.step();
-            }
+            let watcher = capture.watcher();
+            watch_network(&prepared, (point.seed, replication), network.duration, watcher)?;
             Ok(capture.finish()?)
         }
     }
+}
+
+/// Runs a network before the eyes of somebody, until they have enough.
+fn watch_network(
+    prepared: &Prepared,
+    (seed, replication): (u64, u64),
+    duration: Duration,
+    watcher: Box<dyn Watcher>,
+) -> Result<(), SimError> {
+    let mut running = prepared.to_be_watched(seed, replication)?;
+    running.set_watcher(watcher);
+    let end = Time::ZERO + duration;
+    while !running.is_watched_enough() && running.next_event().is_some_and(|at| at <= end) {
+        running.step();
+    }
+    Ok(())
 }
 
 fn no_such_node(node: NodeIndex, expected: &'static str) -> SimError {

@@ -16,7 +16,7 @@ use corridor_proto::{
 };
 
 use crate::core::agent::{Agent, Body, Packet};
-use crate::core::network::{Network, RadioConfig, Topology};
+use crate::core::network::{AirConfig, Network, RadioSite, Topology};
 use crate::plan::SimError;
 use crate::plan::tunnel::PSK;
 
@@ -151,7 +151,7 @@ impl Hop {
             seed: self.seed,
             replication: self.replication,
         };
-        let radio = RadioConfig { nodes: vec![0, 1], medium };
+        let radio = RadioSite { nodes: vec![0, 1], air: AirConfig::Ideal(medium) };
         Topology { nodes: 2, radios: vec![radio], ..Topology::default() }
     }
 

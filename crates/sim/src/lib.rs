@@ -23,10 +23,10 @@ pub mod tcp;
 use corridor_scenario::{Row, Run, Scenario};
 
 pub use self::core::agenda::{Agenda, MAX_ENTITIES, Rank};
-pub use self::core::agent::{Agent, Body, EVERYBODY, NodeIndex, Packet, TTL_MAX};
+pub use self::core::agent::{Agent, Body, EVERYBODY, LinkOutcome, NodeIndex, Packet, TTL_MAX};
 pub use self::core::network::{
-    AgentIndex, FlowOf, Frame, MAX_NODES, MAX_PIPES, MAX_RADIOS, Network, NetworkError,
-    NetworkStats, RadioConfig, RadioIndex, StationIndex, Topology,
+    AgentIndex, AirConfig, FlowOf, Frame, MAX_NODES, MAX_PIPES, MAX_RADIOS, Network, NetworkError,
+    NetworkStats, RadioIndex, RadioSite, Reach, StationIndex, Topology,
 };
 pub use self::core::watch::{Crossing, Reception, SymbolCounts, Watcher};
 pub use agents::{source, tcpnc};
@@ -36,6 +36,7 @@ pub use capture::{
 };
 pub use plan::SimError;
 pub use plan::run::{CODE_VERSION, COMMIT, check_plan, run};
+pub use plan::sketch::{Sketch, sketch};
 
 /// Runs a scenario's run over its path in virtual time, with the load that it names.
 ///

@@ -10,7 +10,7 @@ use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
 use corridor_proto::{CodingParams, LinkErrors, Role, Station, StationConfig, StationId};
 use corridor_sim::source::FlowEnd;
-use corridor_sim::{Agent, Body, Network, NodeIndex, Packet, RadioConfig, Topology};
+use corridor_sim::{Agent, AirConfig, Body, Network, NodeIndex, Packet, RadioSite, Topology};
 
 use crate::{Outcome, cpu_time, memory};
 
@@ -61,7 +61,8 @@ fn network(nodes: usize, delivered: &Rc<Cell<u64>>) -> Network {
         seed: 1,
         replication: 0,
     };
-    let radio = RadioConfig { nodes: (0..nodes as NodeIndex).collect(), medium };
+    let radio =
+        RadioSite { nodes: (0..nodes as NodeIndex).collect(), air: AirConfig::Ideal(medium) };
     let topology = Topology { nodes, radios: vec![radio], ..Topology::default() };
     let mut network = Network::new(&topology, 1, 0).expect("the topology is sound");
     for index in 0..nodes {
@@ -132,6 +133,6 @@ fn station(index: usize) -> Station {
 
 /// Frames that were heard.
 fn heard(network: &Network) -> u64 {
-    let medium = network.medium(0);
+    let medium = network.medium(0).expect("there is one");
     (0..medium.stations()).map(|place| medium.stats(place).received_frames).sum()
 }

@@ -1,5 +1,6 @@
 //! `corridor sim`: what happens in virtual time.
 
+mod draw;
 mod keys;
 mod progress;
 mod run;
@@ -33,6 +34,8 @@ enum SimVerb {
     Show(show::Arguments),
     /// Capture everything on the air in one replication, unsealed, for Wireshark
     Trace(trace::Arguments),
+    /// Draw the network of a plan: who hears whom, and who is only disturbed
+    Draw(draw::Arguments),
     /// Print all keys that a plan or a scenario may have, and what they mean
     Keys(keys::Arguments),
     /// Do the worst to stations, seed by seed, and check what must hold all the same
@@ -45,6 +48,7 @@ pub fn run(args: SimArgs, verbose: bool) -> ExitCode {
         SimVerb::Run(arguments) => run::run(&arguments),
         SimVerb::Show(arguments) => show::show(&arguments),
         SimVerb::Keys(arguments) => return keys::keys(&arguments).into(),
+        SimVerb::Draw(arguments) => return draw::run(&arguments),
         SimVerb::Trace(arguments) => return trace::run(&arguments),
         SimVerb::Torture(arguments) => return torture::run(&arguments, verbose),
     };

@@ -11,6 +11,11 @@ pub(crate) const LINKTYPE_ETHERNET: u16 = 1;
 /// Link type of IP packets with nothing in front (LINKTYPE_RAW).
 pub(crate) const LINKTYPE_RAW: u16 = 101;
 
+/// Link type of 802.11 frames without a radio header (LINKTYPE_IEEE802_11).
+pub(crate) const LINKTYPE_802_11: u16 = 105;
+/// Link type of 802.15.4 frames without check sequence (LINKTYPE_IEEE802_15_4_NOFCS).
+pub(crate) const LINKTYPE_802_15_4_WITHOUT_FCS: u16 = 230;
+
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;

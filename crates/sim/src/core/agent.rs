@@ -55,6 +55,19 @@ pub enum Body {
     Bytes(Arc<[u8]>),
 }
 
+/// What became of a packet on one link of a radio with a MAC.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkOutcome<'a> {
+    /// The node that it was sent to, or [`EVERYBODY`].
+    pub next: NodeIndex,
+    /// Whether it was acknowledged, or nobody was asked to.
+    pub delivered: bool,
+    /// How often it was tried; 0 if the channel was never free.
+    pub attempts: u32,
+    /// The packet.
+    pub packet: &'a Packet,
+}
+
 /// A protocol's end on a host.
 ///
 /// Results are read from the agent itself after the run: [`Network::agent`](crate::Network::agent)
@@ -68,6 +81,10 @@ pub trait Agent: Any {
 
     /// The next packet to be sent. It is taken, even if the queue that it goes to has no room.
     fn poll_transmit(&mut self, now: Time) -> Option<Packet>;
+
+    /// A MAC is through with a packet that the agent has sent, or its node, if it listens
+    /// ([`Network::set_listener`](crate::Network::set_listener)).
+    fn handle_outcome(&mut self, _now: Time, _outcome: &LinkOutcome<'_>) {}
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next, if nothing arrives before.
     fn poll_timeout(&self) -> Option<Time>;

@@ -29,11 +29,13 @@ use crate::core::agenda::{Agenda, Rank};
 use crate::core::agent::{Agent, EVERYBODY, NodeIndex, Packet};
 use crate::core::watch::{Crossing, Watcher};
 use air::Radio;
-pub use air::{Frame, RadioIndex};
+pub use air::{Frame, RadioIndex, Reach};
 use router::{Link, Router};
 use stations::Seat as StationSeat;
 pub use stations::{FlowOf, StationIndex};
-pub use topology::{MAX_NODES, MAX_PIPES, MAX_RADIOS, NetworkError, RadioConfig, Topology};
+pub use topology::{
+    AirConfig, MAX_NODES, MAX_PIPES, MAX_RADIOS, NetworkError, RadioSite, Topology,
+};
 
 /// An agent of a network, as [`Network::add_agent`] named it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,6 +61,8 @@ pub struct NetworkStats {
     pub undeliverable: u64,
     /// Packets dropped because they had crossed as many links as they may.
     pub expired: u64,
+    /// Frames that MACs have given up.
+    pub given_up: u64,
 }
 
 /// Stands for a packet in the pipes' queues.
@@ -78,6 +82,8 @@ struct Node {
     agents: Vec<(u32, u32)>,
     /// The station that carries their bytes, if there is one.
     station: Option<u32>,
+    /// The agent that is told what became of all that the node has sent by radio.
+    listener: Option<u32>,
 }
 
 /// An agent and where it is.
@@ -138,15 +144,18 @@ impl Network {
             pipes.push(pipe.map_err(|source| NetworkError::Pipe { index, source })?);
         }
         let ends = topology.pipes.iter().map(|&(from, to, _)| (from, to));
+        let sites = topology.radios.iter().enumerate();
+        let radios = sites.map(|(index, site)| Radio::new(index, site, seed, replication));
+        let radios = radios.collect::<Result<Vec<_>, _>>()?;
         let mut network = Network {
             now: Time::ZERO,
             agenda: Agenda::new(pipes.len()),
             pipes,
             packets: Slab::new(),
-            router: Router::new(topology.nodes, ends, air::links(&topology.radios)),
+            router: Router::new(topology.nodes, ends, air::links(&radios)),
             nodes: (0..topology.nodes).map(|_| Node::default()).collect(),
             agents: Vec::new(),
-            radios: Vec::new(),
+            radios,
             stations: Vec::new(),
             entities: Vec::new(),
             unsettled: air::Unsettled::default(),
@@ -155,8 +164,8 @@ impl Network {
             stats: NetworkStats::default(),
             watcher: None,
         };
-        for config in &topology.radios {
-            network.add_radio(config, seed, replication)?;
+        for index in 0..network.radios.len() {
+            network.radios[index].entity = network.add_entity(Entity::Radio(index as u32));
         }
         Ok(network)
     }
@@ -201,6 +210,14 @@ impl Network {
         };
         self.router.set(node, to, Some(link));
         Ok(())
+    }
+
+    /// Lets an agent be told what became of every packet that its node has sent by radio, its own
+    /// or others': a routing protocol wants to know.
+    pub fn set_listener(&mut self, agent: AgentIndex) {
+        if let Some(seat) = self.agents.get(agent.0) {
+            self.nodes[seat.node as usize].listener = Some(agent.0 as u32);
+        }
     }
 
     fn add_entity(&mut self, entity: Entity) -> usize {

@@ -1,6 +1,7 @@
 //! Seeing what happens in a [`Network`](crate::Network).
 
 use corridor_air::Transmission;
+use corridor_air::radio::Begun;
 use corridor_base::Time;
 use corridor_proto::{FrameOutcome, Stats};
 
@@ -12,8 +13,11 @@ pub trait Watcher {
     /// A packet is at a node.
     fn take_packet(&mut self, _now: Time, _node: NodeIndex, _packet: &Packet, _what: Crossing) {}
 
-    /// A transmission on a radio has ended. Those who heard it take it one propagation delay later.
+    /// A transmission on a radio without a standard's MAC has ended. Those who heard it take it one propagation delay later.
     fn take_transmission(&mut self, _radio: usize, _sent: Transmission<Frame>) {}
+
+    /// A transmission has begun on a radio with a standard's MAC.
+    fn take_begun(&mut self, _radio: usize, _begun: &Begun<Frame>) {}
 
     /// A station has taken a frame that it heard.
     fn take_reception(&mut self, _reception: &Reception) {}

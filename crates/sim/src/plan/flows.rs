@@ -2,18 +2,19 @@
 
 use core::time::Duration;
 
-use corridor_base::Time;
+use corridor_base::rand::Rng;
+use corridor_base::{StreamKey, Time};
 use corridor_proto::tcpnc::NcParams;
 use corridor_scenario::{
-    AckKind, Beyond, FlowTable, Measures, Network as NetworkPlan, ReductionKind, SamplingKind,
-    SourceKind, TcpNcTable, TcpPreset, TcpTable, TcpVariant,
+    AckKind, Air, Beyond, FlowTable, Measures, Network as NetworkPlan, ReductionKind, RouteTable,
+    SamplingKind, SourceKind, TcpNcTable, TcpPreset, TcpTable, TcpVariant,
 };
 
 use crate::agents::metered::{MeteredDatagrams, MeteredSink, MeteredSource};
 use crate::agents::source::{Active, CbrConfig, CbrSource, FlowEnd, Supply, TcpSink, TcpSource};
 use crate::agents::tcpnc::{NcSink, NcSource, nc_randomness};
 use crate::core::agent::NodeIndex;
-use crate::core::network::{Network, NetworkStats, Topology};
+use crate::core::network::{AirConfig, Network, NetworkStats, RadioSite, Topology};
 use crate::plan::SimError;
 use crate::plan::meter::{Counts, Meter, bps};
 use crate::tcp::{
@@ -29,6 +30,8 @@ const DATAGRAM_HEADER_BYTES: u32 = 28;
 #[derive(Clone, Debug)]
 pub struct Prepared {
     topology: Topology,
+    routes: Vec<RouteTable>,
+    start_jitter: Duration,
     flows: Vec<Flow>,
 }
 
@@ -65,10 +68,19 @@ impl Prepared {
         let pipes = plan.links.iter();
         let pipes = pipes.map(|link| (link.from as u32, link.to as u32, link.pipe.clone()));
         let pipes = pipes.collect();
-        let topology = Topology { nodes: plan.nodes, pipes, ..Topology::default() };
+        let radio = plan.radio.iter().map(|cell| RadioSite {
+            nodes: (0..plan.nodes as NodeIndex).collect(),
+            air: match &cell.air {
+                Air::Ideal(config) => AirConfig::Ideal(config.clone()),
+                Air::Mac(config) => AirConfig::Mac(config.clone()),
+            },
+        });
+        let topology = Topology { nodes: plan.nodes, pipes, radios: radio.collect() };
         let flows = plan.flows.iter().enumerate();
         let flows = flows.map(|(index, table)| Flow::new(index, table, plan.duration));
-        let prepared = Prepared { topology, flows: flows.collect::<Result<_, _>>()? };
+        let flows = flows.collect::<Result<_, _>>()?;
+        let (routes, start_jitter) = (plan.routes.clone(), plan.start_jitter);
+        let prepared = Prepared { topology, routes, start_jitter, flows };
         // The network and the agents check what they are told when they are made.
         prepared.network(0, 0, Time::ZERO)?;
         Ok(prepared)
@@ -97,13 +109,38 @@ impl Prepared {
         begin: Time,
     ) -> Result<(Network, Vec<Meter>), SimError> {
         let mut network = Network::new(&self.topology, seed, replication)?;
+        for route in &self.routes {
+            set_route(&mut network, route)?;
+        }
         let mut meters = Vec::new();
         for (index, flow) in self.flows.iter().enumerate() {
             let randomness = nc_randomness(seed, replication, index as u32);
+            let flow = Flow { active: self.active(index, seed, replication), ..flow.clone() };
             meters.push(flow.attach(index, &mut network, begin, randomness)?);
         }
         Ok((network, meters))
     }
+
+    /// When a flow is active in a replication.
+    fn active(&self, index: usize, seed: u64, replication: u64) -> Active {
+        let Active { from, until } = self.flows[index].active;
+        let key = StreamKey { seed, replication, entity: index as u64, purpose: "start" };
+        let most = u128::from(key.stream().next_u64()) * (self.start_jitter.as_nanos() + 1);
+        Active { from: from + Duration::from_nanos((most >> 64) as u64), until }
+    }
+}
+
+/// Lets packets for the end of a path go along it, and where the plan says so the way back.
+fn set_route(network: &mut Network, route: &RouteTable) -> Result<(), SimError> {
+    let path: Vec<NodeIndex> = route.path.iter().map(|&node| node as NodeIndex).collect();
+    let (Some(&first), Some(&last)) = (path.first(), path.last()) else { return Ok(()) };
+    for hop in path.windows(2) {
+        network.set_route(hop[0], last, hop[1])?;
+        if route.both_ways {
+            network.set_route(hop[1], first, hop[0])?;
+        }
+    }
+    Ok(())
 }
 
 impl Flow {
@@ -181,11 +218,6 @@ impl Flow {
             }
         }
     }
-
-    /// Seconds of the measured interval in which the flow was active.
-    fn active_s(&self, begin: Time, end: Time) -> f64 {
-        (self.active.until.min(end) - self.active.from.max(begin)).as_secs_f64()
-    }
 }
 
 /// Runs a network, and measures from the end of the warm-up on.
@@ -207,19 +239,20 @@ pub fn run(
     let (totals_before, counts_before) = (Totals::of(&network), counts(&network));
     network.run_until(end);
     let mut measures = Measures::default();
-    Totals::of(&network).since(&totals_before).set(&mut measures);
+    let measured_s = (end - begin).as_secs_f64();
+    Totals::of(&network).since(&totals_before).set(&mut measures, measured_s);
     let (mut payload_bytes, mut received_bytes) = (0, 0);
     let mut goodputs = Vec::new();
     for (index, (after, before)) in counts(&network).iter().zip(&counts_before).enumerate() {
         let counts = after.since(before);
         payload_bytes += counts.payload_bytes;
         received_bytes += counts.received_bytes;
-        let active_s = prepared.flows[index].active_s(begin, end);
+        let active = prepared.active(index, seed, replication);
+        let active_s = (active.until.min(end) - active.from.max(begin)).as_secs_f64();
         goodputs.push(bps(counts.payload_bytes, active_s));
         counts.set(&mut measures, index, active_s);
         meters[index].set(&mut measures, index, &network);
     }
-    let measured_s = (end - begin).as_secs_f64();
     measures.set("goodput_bps", bps(payload_bytes, measured_s));
     measures.set("throughput_bps", bps(received_bytes, measured_s));
     measures.set("fairness_ratio", fairness(&goodputs));
@@ -239,12 +272,70 @@ struct Totals {
     erased: u64,
     packet_hops: u64,
     events: u64,
+    on_air: Option<OnAir>,
+}
+
+/// Counters of all MACs of a network's radio.
+#[derive(Clone, Copy, Default)]
+struct OnAir {
+    frames: u64,
+    attempts: u64,
+    given_up: u64,
+    blocked: u64,
+    undecoded: u64,
+    airtime: Duration,
+}
+
+impl OnAir {
+    fn of(network: &Network) -> Option<Self> {
+        let mut sum = OnAir::default();
+        if let Some(medium) = network.medium(0) {
+            for stats in (0..medium.stations()).map(|place| medium.stats(place)) {
+                sum.frames += stats.sent_frames - stats.retransmissions;
+                sum.attempts += stats.sent_frames;
+                sum.given_up += stats.undelivered;
+                sum.airtime += stats.airtime;
+            }
+            return Some(sum);
+        }
+        let mac = network.mac(0)?;
+        for stats in (0..mac.stations()).map(|place| mac.stats(place)) {
+            sum.frames += stats.acknowledged + stats.unacknowledged;
+            sum.frames += stats.retry_limit + stats.channel_access;
+            sum.attempts += stats.attempts;
+            sum.given_up += stats.retry_limit;
+            sum.blocked += stats.channel_access;
+            sum.undecoded += stats.undecoded;
+            sum.airtime += stats.airtime;
+        }
+        Some(sum)
+    }
+
+    fn since(self, before: OnAir) -> OnAir {
+        OnAir {
+            frames: self.frames - before.frames,
+            attempts: self.attempts - before.attempts,
+            given_up: self.given_up - before.given_up,
+            blocked: self.blocked - before.blocked,
+            undecoded: self.undecoded - before.undecoded,
+            airtime: self.airtime.saturating_sub(before.airtime),
+        }
+    }
+
+    fn set(self, measures: &mut Measures, measured_s: f64) {
+        measures.set("frames_sent", self.frames);
+        measures.set("frame_attempts", self.attempts);
+        measures.set("frames_given_up", self.given_up);
+        measures.set("frames_blocked", self.blocked);
+        measures.set("frames_undecoded", self.undecoded);
+        measures.set("air_utilisation", self.airtime.as_secs_f64() / measured_s);
+    }
 }
 
 impl Totals {
     fn of(network: &Network) -> Self {
         let NetworkStats { refused, erased, packet_hops, events, .. } = *network.stats();
-        Totals { refused, erased, packet_hops, events }
+        Totals { refused, erased, packet_hops, events, on_air: OnAir::of(network) }
     }
 
     fn since(&self, before: &Totals) -> Totals {
@@ -253,10 +344,14 @@ impl Totals {
             erased: self.erased - before.erased,
             packet_hops: self.packet_hops - before.packet_hops,
             events: self.events - before.events,
+            on_air: self.on_air.zip(before.on_air).map(|(now, before)| now.since(before)),
         }
     }
 
-    fn set(&self, measures: &mut Measures) {
+    fn set(&self, measures: &mut Measures, measured_s: f64) {
+        if let Some(on_air) = self.on_air {
+            on_air.set(measures, measured_s);
+        }
         measures.set("packets_dropped", self.refused);
         measures.set("packets_erased", self.erased);
         measures.set("packet_hops", self.packet_hops);

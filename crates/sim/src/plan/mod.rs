@@ -4,6 +4,7 @@ mod error;
 pub(crate) mod flows;
 mod meter;
 pub(crate) mod run;
+pub(crate) mod sketch;
 pub(crate) mod tunnel;
 
 pub use error::SimError;

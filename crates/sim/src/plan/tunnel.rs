@@ -9,7 +9,7 @@ mod udp;
 
 use core::time::Duration;
 
-use corridor_air::{Duplex, Medium, MediumConfig};
+use corridor_air::{Duplex, Medium, MediumConfig, StationStats};
 use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
 use corridor_proto::{ErasureRatios, LinkErrors, Role, Station, StationConfig, StationId};
@@ -21,7 +21,7 @@ use hdrhistogram::Histogram;
 
 use crate::agents::metered::delay_histogram;
 use crate::core::agent::NodeIndex;
-use crate::core::network::{FlowOf, Frame, Network, RadioConfig, StationIndex, Topology};
+use crate::core::network::{AirConfig, FlowOf, Network, RadioSite, StationIndex, Topology};
 use crate::core::watch::Watcher;
 use crate::plan::error::SimError;
 
@@ -87,7 +87,8 @@ impl Tunnel {
         check_run(scenario, run)?;
         let nodes = run.stations();
         let medium = radio_medium(scenario, run);
-        let radio = RadioConfig { nodes: (0..nodes as NodeIndex).collect(), medium };
+        let radio =
+            RadioSite { nodes: (0..nodes as NodeIndex).collect(), air: AirConfig::Ideal(medium) };
         let topology = Topology { nodes, radios: vec![radio], ..Topology::default() };
         let mut network = Network::new(&topology, scenario.seed, run.replication)?;
         let flow_of: FlowOf = match run.transport {
@@ -158,23 +159,22 @@ impl Tunnel {
         row
     }
 
-    fn medium(&self) -> &Medium<Frame> {
-        self.network.medium(0)
+    fn stats(&self, place: usize) -> StationStats {
+        self.network.medium(0).map(|medium| medium.stats(place)).unwrap_or_default()
     }
 
     fn frames_sent(&self) -> f64 {
-        let frames = |place| self.medium().stats(place).sent_frames;
+        let frames = |place| self.stats(place).sent_frames;
         (0..self.stations.len()).map(frames).sum::<u64>() as f64
     }
 
     /// Bytes of all stations on the air, Ethernet headers included, and the share of time since
     /// `begin` that it was busy; with a channel for each station, the busiest one's.
     fn air_shares(&self, begin: Time) -> (f64, f64) {
-        let medium = self.medium();
-        let stations: Vec<_> = (0..self.stations.len()).map(|at| medium.stats(at)).collect();
+        let stations: Vec<_> = (0..self.stations.len()).map(|at| self.stats(at)).collect();
         let bytes: u64 = stations.iter().map(|s| s.sent_bytes).sum();
         let shares = stations.iter().map(|s| s.airtime.as_secs_f64());
-        let busy: f64 = match medium.duplex() {
+        let busy: f64 = match self.network.medium(0).map_or(Duplex::Half, Medium::duplex) {
             Duplex::Half => shares.sum(),
             Duplex::Full => shares.fold(0.0, f64::max),
         };
@@ -184,7 +184,7 @@ impl Tunnel {
 
     /// Share of the frames that full queues dropped, of the stations the highest.
     fn drop_ratio(&self) -> Option<f64> {
-        let stations = (0..self.stations.len()).map(|at| self.medium().stats(at));
+        let stations = (0..self.stations.len()).map(|at| self.stats(at));
         stations.filter_map(|stats| stats.drop_ratio()).reduce(f64::max)
     }
 }

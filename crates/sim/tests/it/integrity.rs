@@ -11,7 +11,7 @@ use corridor_base::{StreamKey, Time};
 use corridor_proto::{
     CodingParams, LinkErrors, PacketOutcome, Role, Station, StationConfig, StationId, Stats,
 };
-use corridor_sim::{Agent, Body, Network, Packet, RadioConfig, Topology};
+use corridor_sim::{Agent, AirConfig, Body, Network, Packet, RadioSite, Topology};
 
 const SEED: u64 = 7;
 /// Bytes of a frame beside its packet: header, index, tags, Ethernet.
@@ -123,7 +123,7 @@ fn transfer(run: &Run) -> (Stats, Stats) {
     let sink = Rc::new(RefCell::new(Sink::default()));
     let accepted = Rc::new(RefCell::new(Vec::new()));
     let host = Host(Rc::clone(&sink), Rc::clone(&accepted), run.lens);
-    let radio = RadioConfig { nodes: vec![0, 1], medium };
+    let radio = RadioSite { nodes: vec![0, 1], air: AirConfig::Ideal(medium) };
     let topology = Topology { nodes: 2, radios: vec![radio], ..Topology::default() };
     let mut network = Network::new(&topology, SEED, 0).unwrap();
     let sender = network.add_station(0, 0, station(run, 1, 2), |_| Some(0)).unwrap();

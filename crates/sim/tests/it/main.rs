@@ -8,6 +8,7 @@ mod kim_reno;
 mod kim_tcpnc;
 mod network;
 mod radio_tcp;
+mod radios;
 mod tcp;
 mod transmissions;
 mod turns;

@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
-use corridor_air::{Address, Carried, Delivery, Medium};
+use corridor_air::dcf::RateControl;
+use corridor_air::radio::{
+    Decoding, MacConfig, MacEvent, RadioMedium, RadioMediumConfig, Rate, SendOutcome,
+};
+use corridor_air::{Address, Carried, Medium};
 use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
 
 use super::router::{Link, OnAir};
-use super::topology::{NetworkError, RadioConfig};
-use super::{Entity, Network};
+use super::topology::{AirConfig, NetworkError, RadioSite};
+use super::{Entity, Network, Node};
 use crate::core::agenda::Rank;
-use crate::core::agent::{EVERYBODY, NodeIndex, Packet};
+use crate::core::agent::{EVERYBODY, LinkOutcome, NodeIndex, Packet};
 use crate::core::watch::Crossing;
 
 /// A radio of a network: its place in [`Topology::radios`](super::Topology::radios).
@@ -34,8 +38,162 @@ impl Carried for Frame {
     }
 }
 
+/// What is between the places of a radio.
+pub(super) enum Air {
+    /// A lottery: nobody collides.
+    Ideal(Medium<Frame>),
+    /// Radios with a MAC of a standard.
+    Mac(Box<RadioMedium<Frame>>),
+}
+
+/// What the air says.
+enum Told {
+    /// A frame has come to a place.
+    Heard { at: Time, from: usize, to: usize, addressed: bool, frame: Frame },
+    /// A place that had no room has some.
+    Room(usize),
+    /// A place is through with a frame.
+    Sent { from: usize, to: Address, delivered: bool, attempts: u32, frame: Frame },
+}
+
+impl Air {
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        match self {
+            Air::Ideal(medium) => medium.poll_timeout(),
+            Air::Mac(medium) => medium.poll_timeout(),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        match self {
+            Air::Ideal(medium) => medium.handle_timeout(now),
+            Air::Mac(medium) => medium.handle_timeout(now),
+        }
+    }
+
+    pub(super) fn has_room(&self, place: usize) -> bool {
+        match self {
+            Air::Ideal(medium) => medium.has_room(place),
+            Air::Mac(medium) => medium.has_room(place),
+        }
+    }
+
+    /// Puts a frame into a place's queue; whether there was room for it.
+    pub(super) fn offer(&mut self, now: Time, from: usize, to: Address, frame: Frame) -> bool {
+        match self {
+            Air::Ideal(medium) => medium.offer(now, from, to, frame).is_ok(),
+            Air::Mac(medium) => {
+                let len_bytes = frame.len_bytes() as u32;
+                medium.offer(now, from, to, len_bytes, frame).is_ok()
+            }
+        }
+    }
+
+    fn poll(&mut self) -> Option<Told> {
+        match self {
+            Air::Ideal(medium) => match medium.poll_delivery() {
+                Some(heard) => {
+                    let corridor_air::Delivery { at, from, to, addressed, frame } = heard;
+                    Some(Told::Heard { at, from, to, addressed, frame })
+                }
+                None => medium.poll_room().map(Told::Room),
+            },
+            Air::Mac(medium) => Some(match medium.poll_event()? {
+                MacEvent::Received { at, station, from, addressed, payload, .. } => {
+                    Told::Heard { at, from, to: station, addressed, frame: payload }
+                }
+                MacEvent::Sent { station, to, outcome, attempts, payload, .. } => {
+                    let delivered =
+                        matches!(outcome, SendOutcome::Acknowledged | SendOutcome::Sent);
+                    Told::Sent { from: station, to, delivered, attempts, frame: payload }
+                }
+            }),
+        }
+    }
+
+    /// Whether a place hears another when nobody else sends.
+    pub(super) fn hears(&self, from: usize, to: usize) -> bool {
+        match self {
+            Air::Ideal(medium) => medium.link_stats(from, to).is_some(),
+            Air::Mac(medium) => medium.radio().neighbours(from).any(|(place, _)| place == to),
+        }
+    }
+}
+
+/// Who notices whom on a radio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// The place that sends.
+    pub from: usize,
+    /// The place that notices it.
+    pub to: usize,
+    /// Whether it receives frames, when nobody else sends; otherwise it can only be disturbed, or
+    /// find the channel busy.
+    pub hears: bool,
+    /// Whether it finds the channel busy.
+    pub senses: bool,
+}
+
+/// Who notices whom with the mean power of links, by (from, to).
+pub(super) fn reaches(air: &Air, config: &AirConfig) -> Vec<Reach> {
+    match (air, config) {
+        (Air::Mac(medium), AirConfig::Mac(config)) => {
+            let (heard_mw, sensed_mw) = least_mw(config);
+            let places = 0..medium.stations();
+            let reach = |from: usize| {
+                medium.radio().neighbours(from).map(move |(to, power_mw)| {
+                    let (hears, senses) = (power_mw >= heard_mw, power_mw >= sensed_mw);
+                    Reach { from, to, hears, senses }
+                })
+            };
+            places.flat_map(reach).collect()
+        }
+        (_, AirConfig::Ideal(config)) => {
+            let reach = |link: &corridor_air::Link| {
+                let (from, to) = (link.from, link.to);
+                Reach { from, to, hears: true, senses: true }
+            };
+            config.links.iter().map(reach).collect()
+        }
+        (Air::Ideal(_), AirConfig::Mac(_)) => Vec::new(),
+    }
+}
+
+/// Share of frames of [`USUAL_BITS`] that come through, from which on a link counts as one.
+const HEARD_RATIO: f64 = 0.5;
+/// Bits of a frame that links are judged by.
+const USUAL_BITS: f64 = 1_000.0;
+
+/// Least power at which a frame is received without interference, and at which it is sensed, mW.
+fn least_mw(config: &RadioMediumConfig) -> (f64, f64) {
+    let receiver = &config.radio.receiver;
+    let mw = |dbm: f64| libm::pow(10.0, dbm / 10.0);
+    let rate = match &config.mac {
+        MacConfig::Dcf(dcf) => match &dcf.rates {
+            RateControl::Fixed(rate) => *rate,
+            RateControl::Minstrel(rates) => rates.first().copied().unwrap_or(Rate::Ofdm6),
+        },
+        MacConfig::Wpan(_) => Rate::Oqpsk250,
+    };
+    let above_noise_db = match receiver.decoding {
+        Decoding::Threshold { sinr_db } => sinr_db,
+        Decoding::ThresholdByRate => rate.sinr_db_min(),
+        // To a tenth of a decibel.
+        Decoding::ErrorRatio => {
+            let decibels = (-100..=400).map(|tenths| f64::from(tenths) / 10.0);
+            let is_heard = |db: &f64| rate.success_ratio(mw(*db), USUAL_BITS) >= HEARD_RATIO;
+            decibels.clone().find(is_heard).unwrap_or(40.0)
+        }
+    };
+    let least_dbm = receiver.sensitivity_dbm.max(receiver.noise_dbm + above_noise_db);
+    // A receiver that is locked on to a frame finds the channel busy as well.
+    (mw(least_dbm), mw(receiver.sense_dbm.min(receiver.sensitivity_dbm)))
+}
+
 pub(super) struct Radio {
-    pub(super) medium: Medium<Frame>,
+    pub(super) air: Air,
+    /// Who notices whom.
+    pub(super) reaches: Vec<Reach>,
     /// Who is at each place: the node, and its station if it has one here.
     pub(super) places: Vec<(NodeIndex, Option<u32>)>,
     pub(super) entity: usize,
@@ -44,13 +202,48 @@ pub(super) struct Radio {
 }
 
 impl Radio {
+    pub(super) fn new(
+        index: RadioIndex,
+        site: &RadioSite,
+        seed: u64,
+        replication: u64,
+    ) -> Result<Self, NetworkError> {
+        // Links of different radios have the same names.
+        let seed = match index {
+            0 => seed,
+            _ => StreamKey { seed, replication, entity: index as u64, purpose: "radio" }
+                .stream()
+                .next_u64(),
+        };
+        let air = match &site.air {
+            AirConfig::Ideal(config) => {
+                let config = corridor_air::MediumConfig { seed, replication, ..config.clone() };
+                let medium = Medium::new(config);
+                Air::Ideal(medium.map_err(|source| NetworkError::Medium { index, source })?)
+            }
+            AirConfig::Mac(config) => {
+                let mut config = config.clone();
+                (config.radio.seed, config.radio.replication) = (seed, replication);
+                let medium = RadioMedium::new(&config);
+                let medium = medium.map_err(|source| NetworkError::Radio { index, source })?;
+                Air::Mac(Box::new(medium))
+            }
+        };
+        let reaches = reaches(&air, &site.air);
+        let places = site.nodes.iter().map(|&node| (node, None)).collect();
+        Ok(Radio { air, reaches, places, entity: 0, overdue: Set::default() })
+    }
+
     pub(super) fn keep_transmissions(&mut self) {
-        self.medium.keep_transmissions();
+        match &mut self.air {
+            Air::Ideal(medium) => medium.keep_transmissions(),
+            Air::Mac(medium) => medium.keep_transmissions(),
+        }
     }
 
     /// When it is to be woken next. What has passed waits for now.
     fn timeout(&self, now: Time) -> Option<Time> {
-        self.medium.poll_timeout().map(|at| at.max(now))
+        self.air.poll_timeout().map(|at| at.max(now))
     }
 }
 
@@ -93,48 +286,37 @@ impl Unsettled {
     }
 }
 
-/// What radios carry from node to node, in the order of the media's own lists.
-pub(super) fn links(radios: &[RadioConfig]) -> impl Iterator<Item = (NodeIndex, NodeIndex, OnAir)> {
+/// What radios carry from node to node: where frames are received.
+pub(super) fn links(radios: &[Radio]) -> impl Iterator<Item = (NodeIndex, NodeIndex, OnAir)> {
     radios.iter().enumerate().flat_map(|(index, radio)| {
-        radio.medium.links.iter().filter_map(move |link| {
-            let (from, to) = (*radio.nodes.get(link.from)?, *radio.nodes.get(link.to)?);
-            let radio = index as u32;
-            Some((from, to, OnAir { radio, from: link.from as u32, to: link.to as u32 }))
+        radio.reaches.iter().filter(|reach| reach.hears).map(move |reach| {
+            let node = |place: usize| radio.places[place].0;
+            let air = OnAir { radio: index as u32, from: reach.from as u32, to: reach.to as u32 };
+            (node(reach.from), node(reach.to), air)
         })
     })
 }
 
 impl Network {
-    pub(super) fn add_radio(
-        &mut self,
-        config: &RadioConfig,
-        seed: u64,
-        replication: u64,
-    ) -> Result<(), NetworkError> {
-        let index = self.radios.len();
-        let mut medium = config.medium.clone();
-        medium.replication = replication;
-        medium.seed = match index {
-            0 => seed,
-            // Links of different radios have the same names.
-            _ => StreamKey { seed, replication, entity: index as u64, purpose: "radio" }
-                .stream()
-                .next_u64(),
-        };
-        let medium = Medium::new(medium);
-        let medium = medium.map_err(|source| NetworkError::Radio { index, source })?;
-        let entity = self.add_entity(Entity::Radio(index as u32));
-        let places = config.nodes.iter().map(|&node| (node, None)).collect();
-        self.radios.push(Radio { medium, places, entity, overdue: Set::default() });
-        Ok(())
+    /// Who notices whom on a radio, by (from, to); nobody where there is none.
+    pub fn reaches(&self, radio: RadioIndex) -> &[Reach] {
+        self.radios.get(radio).map_or(&[], |radio| &radio.reaches)
     }
 
-    /// The medium of a radio, for its statistics.
-    ///
-    /// # Panics
-    /// If there is no such radio.
-    pub fn medium(&self, radio: RadioIndex) -> &Medium<Frame> {
-        &self.radios[radio].medium
+    /// The radios and MACs of a radio that has them, for their statistics.
+    pub fn mac(&self, radio: RadioIndex) -> Option<&RadioMedium<Frame>> {
+        match &self.radios.get(radio)?.air {
+            Air::Mac(medium) => Some(medium),
+            Air::Ideal(_) => None,
+        }
+    }
+
+    /// The medium of a radio without a standard's MAC, for its statistics.
+    pub fn medium(&self, radio: RadioIndex) -> Option<&Medium<Frame>> {
+        match &self.radios.get(radio)?.air {
+            Air::Ideal(medium) => Some(medium),
+            Air::Mac(_) => None,
+        }
     }
 
     /// Puts a packet into the queue of its node's place on a radio.
@@ -150,10 +332,10 @@ impl Network {
             EVERYBODY => Address::All,
             _ => Address::Station(to as usize),
         };
-        let medium = &mut self.radios[radio as usize].medium;
         let seen = self.watcher.is_some().then(|| Arc::clone(&packet));
         let frame = Frame::Packet(packet, ttl);
-        let refused = medium.offer(self.now, from as usize, address, frame).is_err();
+        let air = &mut self.radios[radio as usize].air;
+        let refused = !air.offer(self.now, from as usize, address, frame);
         self.unsettled.radios.insert(radio as usize);
         self.stats.refused += u64::from(refused);
         if let (Some(watcher), Some(packet)) = (&mut self.watcher, seen) {
@@ -197,10 +379,10 @@ impl Network {
         due.clear();
         self.serving = due;
         for &radio in &radios {
-            let medium = &mut self.radios[radio].medium;
-            if medium.poll_timeout().is_some_and(|due| due <= at) {
-                medium.handle_timeout(at);
-                self.take_deliveries(radio);
+            let air = &mut self.radios[radio].air;
+            if air.poll_timeout().is_some_and(|due| due <= at) {
+                air.handle_timeout(at);
+                self.take_told(radio);
                 self.serve_touched();
             }
         }
@@ -225,7 +407,7 @@ impl Network {
         let mut radios = Vec::new();
         self.unsettled.radios.take(&mut radios);
         for &radio in &radios {
-            self.take_deliveries(radio);
+            self.take_told(radio);
             self.unsettled.radios.insert(radio);
         }
         self.serve_touched();
@@ -245,17 +427,55 @@ impl Network {
         self.unsettled.radios.list = radios;
     }
 
-    /// Gives everybody what they have heard, and marks whose queues have room again.
-    fn take_deliveries(&mut self, radio: RadioIndex) {
+    /// Gives everybody what they have heard, marks whose queues have room again, and tells senders
+    /// what became of their frames.
+    fn take_told(&mut self, radio: RadioIndex) {
         self.show_transmissions(radio);
-        while let Some(delivery) = self.radios[radio].medium.poll_delivery() {
-            self.take_delivery(radio, delivery);
+        while let Some(told) = self.radios[radio].air.poll() {
+            match told {
+                Told::Heard { at, from, to, addressed, frame } => {
+                    self.take_frame((radio, from, to), at, addressed, frame);
+                }
+                Told::Room(place) => self.touch(radio, place),
+                Told::Sent { from, to, delivered, attempts, frame } => {
+                    self.touch(radio, from);
+                    self.take_outcome(radio, (from, to), (delivered, attempts), &frame);
+                }
+            }
             self.show_transmissions(radio);
         }
-        while let Some(place) = self.radios[radio].medium.poll_room() {
-            if let Some(station) = self.radios[radio].places[place].1 {
-                self.unsettled.stations.insert(station as usize);
-            }
+    }
+
+    fn touch(&mut self, radio: RadioIndex, place: usize) {
+        if let Some(station) = self.radios[radio].places[place].1 {
+            self.unsettled.stations.insert(station as usize);
+        }
+    }
+
+    /// Tells whoever sent a packet what became of it on its link, and who listens at the node.
+    fn take_outcome(
+        &mut self,
+        radio: RadioIndex,
+        (from, to): (usize, Address),
+        (delivered, attempts): (bool, u32),
+        frame: &Frame,
+    ) {
+        self.stats.given_up += u64::from(!delivered);
+        let Frame::Packet(packet, _) = frame else { return };
+        let places = &self.radios[radio].places;
+        let node = places[from].0;
+        let next = match to {
+            Address::All => EVERYBODY,
+            Address::Station(place) => places[place].0,
+        };
+        let Node { agents, listener, .. } = &self.nodes[node as usize];
+        let own = agents.binary_search_by_key(&packet.flow, |&(flow, _)| flow);
+        let own = own.ok().map(|place| agents[place].1);
+        let told = [own, listener.filter(|&listener| Some(listener) != own)];
+        for agent in told.into_iter().flatten() {
+            let outcome = LinkOutcome { next, delivered, attempts, packet };
+            self.agents[agent as usize].agent.handle_outcome(self.now, &outcome);
+            self.drain_agent(agent as usize);
         }
     }
 
@@ -269,14 +489,20 @@ impl Network {
         self.serving = ready;
     }
 
-    fn take_delivery(&mut self, radio: RadioIndex, delivery: Delivery<Frame>) {
-        let (node, station) = self.radios[radio].places[delivery.to];
-        match (delivery.frame, station) {
+    fn take_frame(
+        &mut self,
+        way: (RadioIndex, usize, usize),
+        at: Time,
+        addressed: bool,
+        frame: Frame,
+    ) {
+        let (radio, _, to) = way;
+        let (node, station) = self.radios[radio].places[to];
+        match (frame, station) {
             (Frame::Sealed(bytes), Some(station)) => {
-                let (from, to) = (delivery.from, delivery.to);
-                self.deliver_frame(station as usize, (radio, from, to), delivery.at, &bytes);
+                self.deliver_frame(station as usize, way, at, &bytes);
             }
-            (Frame::Packet(packet, ttl), _) if delivery.addressed => {
+            (Frame::Packet(packet, ttl), _) if addressed => {
                 self.stats.packet_hops += 1;
                 self.take_from_air(node, packet, ttl);
             }
@@ -313,9 +539,17 @@ impl Network {
     }
 
     fn show_transmissions(&mut self, radio: RadioIndex) {
-        if let Some(watcher) = &mut self.watcher {
-            while let Some(sent) = self.radios[radio].medium.poll_transmission() {
-                watcher.take_transmission(radio, sent);
+        let Some(watcher) = &mut self.watcher else { return };
+        match &mut self.radios[radio].air {
+            Air::Ideal(medium) => {
+                while let Some(sent) = medium.poll_transmission() {
+                    watcher.take_transmission(radio, sent);
+                }
+            }
+            Air::Mac(medium) => {
+                while let Some(begun) = medium.poll_transmission() {
+                    watcher.take_begun(radio, &begun);
+                }
             }
         }
     }

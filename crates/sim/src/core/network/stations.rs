@@ -144,7 +144,7 @@ impl Network {
         self.take_packets(index);
         while self.stations[index].station.poll_event().is_some() {}
         let (radio, place) = (self.stations[index].radio, self.stations[index].place);
-        while self.radios[radio].medium.has_room(place) {
+        while self.radios[radio].air.has_room(place) {
             let (to, frame) = match self.stations[index].held.take() {
                 Some(held) => held,
                 None => match self.stations[index].station.poll_transmit(now) {
@@ -155,9 +155,8 @@ impl Network {
                     None => break,
                 },
             };
-            let medium = &mut self.radios[radio].medium;
             let sealed = Frame::Sealed(Arc::clone(&frame));
-            if medium.offer(now, place, to, sealed).is_err() {
+            if !self.radios[radio].air.offer(now, place, to, sealed) {
                 self.stations[index].held = Some((to, frame));
                 self.unsettled.stations.insert(index);
                 break;
@@ -188,7 +187,7 @@ impl Network {
             station.is_some_and(|station| station.config().id == id)
         };
         let mut places = (0..radio.places.len()).filter(|&at| at != *place && is_it(at));
-        let hears = |&at: &usize| radio.medium.link_stats(*place, at).is_some();
+        let hears = |&at: &usize| radio.air.hears(*place, at);
         let found = places.clone().find(hears).or_else(|| places.next());
         match found {
             Some(place) => {

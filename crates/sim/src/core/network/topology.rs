@@ -1,5 +1,6 @@
 //! What a network is made of: plain data, and what can be wrong with it.
 
+use corridor_air::radio::{RadioError, RadioMediumConfig};
 use corridor_air::{AirError, MediumConfig, PipeConfig, PipeError};
 
 use crate::core::agent::NodeIndex;
@@ -15,11 +16,30 @@ pub const MAX_RADIOS: usize = 65_536;
 
 /// A radio, and which nodes are on it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RadioConfig {
-    /// The node at each of the medium's places.
+pub struct RadioSite {
+    /// The node at each of its places.
     pub nodes: Vec<NodeIndex>,
-    /// Who hears whom. Seed and replication are the network's.
-    pub medium: MediumConfig,
+    /// What is between the places.
+    pub air: AirConfig,
+}
+
+/// What is between the places of a radio. Seeds and replications are the network's.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AirConfig {
+    /// A lottery: nobody collides.
+    Ideal(MediumConfig),
+    /// Radios with a MAC of a standard.
+    Mac(RadioMediumConfig),
+}
+
+impl AirConfig {
+    /// How many places there are.
+    pub fn places(&self) -> usize {
+        match self {
+            AirConfig::Ideal(medium) => medium.stations,
+            AirConfig::Mac(config) => config.radio.stations.len(),
+        }
+    }
 }
 
 /// Nodes, and what joins them.
@@ -30,7 +50,7 @@ pub struct Topology {
     /// The links: from, to, and what they are like. Each pair at most once; at most [`MAX_PIPES`].
     pub pipes: Vec<(NodeIndex, NodeIndex, PipeConfig)>,
     /// The radios, at most [`MAX_RADIOS`].
-    pub radios: Vec<RadioConfig>,
+    pub radios: Vec<RadioSite>,
 }
 
 impl Topology {
@@ -84,9 +104,9 @@ impl Topology {
     }
 }
 
-impl RadioConfig {
+impl RadioSite {
     fn check(&self, index: usize, nodes: usize) -> Result<(), NetworkError> {
-        let (given, expected) = (self.nodes.len(), self.medium.stations);
+        let (given, expected) = (self.nodes.len(), self.air.places());
         if given != expected {
             return Err(NetworkError::RadioPlaces { index, given, expected });
         }
@@ -190,11 +210,19 @@ pub enum NetworkError {
     },
     /// A medium that cannot be.
     #[error("radios[{index}].{source}")]
-    Radio {
+    Medium {
         /// Place of the radio in the list.
         index: usize,
         /// What is wrong with it.
         source: AirError,
+    },
+    /// Radios or a MAC that cannot be.
+    #[error("radios[{index}].{source}")]
+    Radio {
+        /// Place of the radio in the list.
+        index: usize,
+        /// What is wrong with it.
+        source: RadioError,
     },
     /// A station where there is none, or a second one.
     #[error("radio {radio} has no free place {place}, expected one without a station")]

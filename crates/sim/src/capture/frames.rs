@@ -1,0 +1,190 @@
+//! Captures of radios with a standard's MAC: every transmission, as a card in monitor mode that
+//! hears everything would write it, at the time when it begins.
+
+use std::cell::RefCell;
+use std::io::{self, Write};
+use std::rc::Rc;
+
+use corridor_air::Address;
+use corridor_air::radio::{Begun, FrameKind, MacConfig, MacFrame};
+use corridor_base::Time;
+
+use super::pcapng::{LINKTYPE_802_11, LINKTYPE_802_15_4_WITHOUT_FCS, PcapngWriter};
+use super::{CaptureCounts, CaptureLimits};
+use crate::agents::headers::write_packet;
+use crate::core::network::Frame;
+use crate::core::watch::Watcher;
+
+/// LLC and SNAP before an IPv4 packet (RFC 1042).
+const LLC_SNAP: [u8; 8] = [0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
+/// Bytes of the check sequence, which is not written: of 802.11 and of 802.15.4.
+const FCS_LEN: [usize; 2] = [4, 2];
+/// The network that all nodes are in: a BSSID of their own making, and a PAN.
+const BSSID: [u8; 6] = [2, 0, 0, 0, 0xff, 0xff];
+const PAN: u16 = 0xc0de;
+/// Address of all nodes in 802.15.4.
+const BROADCAST: u16 = 0xffff;
+
+/// Writes the frames of a radio.
+pub(super) struct FrameCapture(Rc<RefCell<Inner>>);
+
+struct Inner {
+    writer: PcapngWriter<Box<dyn Write>>,
+    interface: u32,
+    is_wpan: bool,
+    /// Payload of each flow's TCP segments.
+    payloads: Vec<(u32, u32)>,
+    limits: CaptureLimits,
+    counts: CaptureCounts,
+    newest: Time,
+    head: Vec<u8>,
+    packet: Vec<u8>,
+    zeros: Vec<u8>,
+    failed: Option<io::Error>,
+}
+
+impl FrameCapture {
+    /// Begins a capture; `comment` says what of.
+    pub(super) fn new(
+        out: Box<dyn Write>,
+        comment: &str,
+        mac: &MacConfig,
+        payloads: Vec<(u32, u32)>,
+        limits: CaptureLimits,
+    ) -> io::Result<Self> {
+        let mut writer = PcapngWriter::new(out, comment)?;
+        let is_wpan = matches!(mac, MacConfig::Wpan(_));
+        let link_type = if is_wpan { LINKTYPE_802_15_4_WITHOUT_FCS } else { LINKTYPE_802_11 };
+        let interface = writer.interface(link_type, "radio", "everything on the air")?;
+        Ok(FrameCapture(Rc::new(RefCell::new(Inner {
+            writer,
+            interface,
+            is_wpan,
+            payloads,
+            limits,
+            counts: CaptureCounts::default(),
+            newest: Time::ZERO,
+            head: Vec::new(),
+            packet: Vec::new(),
+            zeros: Vec::new(),
+            failed: None,
+        }))))
+    }
+
+    /// What the network is to be watched by.
+    pub(super) fn watcher(&self) -> Box<dyn Watcher> {
+        Box::new(Watching(Rc::clone(&self.0)))
+    }
+
+    /// Ends the capture.
+    pub(super) fn finish(self) -> io::Result<CaptureCounts> {
+        let mut inner = self.0.borrow_mut();
+        if let Some(failed) = inner.failed.take() {
+            return Err(failed);
+        }
+        inner.writer.flush()?;
+        Ok(inner.counts)
+    }
+}
+
+struct Watching(Rc<RefCell<Inner>>);
+
+impl Watcher for Watching {
+    fn take_begun(&mut self, _radio: usize, begun: &Begun<Frame>) {
+        self.0.borrow_mut().take(begun);
+    }
+
+    fn has_enough(&self) -> bool {
+        self.0.borrow().has_enough()
+    }
+}
+
+impl Inner {
+    fn has_enough(&self) -> bool {
+        self.failed.is_some()
+            || self.counts.frames >= self.limits.frames_max
+            || self.newest >= self.limits.until
+    }
+
+    fn take(&mut self, begun: &Begun<Frame>) {
+        self.newest = begun.at;
+        if begun.at < self.limits.from || self.has_enough() {
+            return;
+        }
+        self.head.clear();
+        match self.is_wpan {
+            true => write_wpan(&begun.frame, &mut self.head),
+            false => write_dcf(&begun.frame, &mut self.head),
+        }
+        self.write_payload(&begun.frame);
+        let fcs_len = FCS_LEN[usize::from(self.is_wpan)];
+        let len = (begun.frame.mac_bytes as usize).saturating_sub(fcs_len);
+        self.head.truncate(len);
+        let place = (self.interface, begun.at.as_nanos());
+        self.failed = self.writer.packet(place, &[&self.head], len, "").err();
+        self.counts.frames += 1;
+    }
+
+    /// What a frame of data carries, as far as it is known.
+    fn write_payload(&mut self, frame: &MacFrame<Frame>) {
+        match &frame.payload {
+            Some(Frame::Packet(packet, _)) => {
+                let payloads = &self.payloads;
+                let payload = payloads.iter().find(|(flow, _)| *flow == packet.flow);
+                let payload = payload.map(|&(_, bytes)| bytes);
+                write_packet(packet, payload, &mut self.zeros, &mut self.packet);
+                self.head.extend_from_slice(&self.packet);
+            }
+            Some(Frame::Sealed(bytes)) => self.head.extend_from_slice(bytes),
+            None => {}
+        }
+    }
+}
+
+/// The header of 802.11 between stations without an access point (IEEE 802.11-2012, 8.3).
+fn write_dcf(frame: &MacFrame<Frame>, out: &mut Vec<u8>) {
+    let to = match frame.to {
+        Address::Station(place) => address(place),
+        Address::All => [0xff; 6],
+    };
+    let kind: u8 = match frame.kind {
+        FrameKind::Data => 0x08,
+        FrameKind::Rts => 0xb4,
+        FrameKind::Cts => 0xc4,
+        FrameKind::Ack => 0xd4,
+    };
+    out.extend_from_slice(&[kind, 0]);
+    let duration_us = frame.duration.as_micros().min(0x7fff) as u16;
+    out.extend_from_slice(&duration_us.to_le_bytes());
+    out.extend_from_slice(&to);
+    if matches!(frame.kind, FrameKind::Data | FrameKind::Rts) {
+        out.extend_from_slice(&address(frame.from));
+    }
+    if frame.kind == FrameKind::Data {
+        out.extend_from_slice(&BSSID);
+        // Fragment 0 of the frame with this number, of 12 bits.
+        out.extend_from_slice(&(frame.sequence << 4).to_le_bytes());
+        out.extend_from_slice(&LLC_SNAP);
+    }
+}
+
+/// The header of 802.15.4 with short addresses in one PAN (IEEE 802.15.4-2006, 7.2).
+fn write_wpan(frame: &MacFrame<Frame>, out: &mut Vec<u8>) {
+    if frame.kind != FrameKind::Data {
+        return out.extend_from_slice(&[0x02, 0, frame.sequence as u8]);
+    }
+    let (to, asks) = match frame.to {
+        Address::Station(place) => (place as u16, 0x20),
+        Address::All => (BROADCAST, 0),
+    };
+    out.extend_from_slice(&[0x41 | asks, 0x88, frame.sequence as u8]);
+    for field in [PAN, to, frame.from as u16] {
+        out.extend_from_slice(&field.to_le_bytes());
+    }
+}
+
+/// A locally administered address that ends with the place's number from 1, as IP addresses do.
+fn address(place: usize) -> [u8; 6] {
+    let [a, b, c, d] = (place as u32 + 1).to_be_bytes();
+    [2, 0, a, b, c, d]
+}

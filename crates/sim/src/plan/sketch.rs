@@ -1,0 +1,56 @@
+//! What a picture of a plan's network has to know.
+
+use corridor_base::Time;
+use corridor_scenario::{Load, Network as NetworkPlan, Point};
+
+use super::error::SimError;
+use super::flows::Prepared;
+use crate::core::network::Reach;
+
+/// A network as it can be drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sketch {
+    /// Where nodes are, metres, seen from above; where the plan does not say, on a circle.
+    pub places: Vec<[f64; 2]>,
+    /// Whether the plan says it.
+    pub is_to_scale: bool,
+    /// Who notices whom by radio.
+    pub reaches: Vec<Reach>,
+    /// Pipes, from node to node, one for both directions.
+    pub pipes: Vec<(usize, usize)>,
+    /// From where to where flows go.
+    pub flows: Vec<(usize, usize)>,
+}
+
+/// Sketches the network of a point.
+///
+/// # Errors
+/// As [`run`](crate::run()); [`SimError::Unsupported`] for a point that has no network.
+pub fn sketch(point: &Point) -> Result<Sketch, SimError> {
+    let Load::Network(plan) = &point.load else {
+        let expected = "pictures of a [network]; [medium] has S, D, and H between them";
+        return Err(SimError::Unsupported { field: "medium", given: "a table".into(), expected });
+    };
+    let network = Prepared::new(plan)?.to_be_watched(point.seed, 0)?;
+    debug_assert_eq!(network.now(), Time::ZERO);
+    let metres = plan.radio.as_ref().and_then(|cell| cell.metres.as_ref());
+    Ok(Sketch {
+        is_to_scale: metres.is_some(),
+        places: match metres {
+            Some(metres) => metres.iter().map(|&[x, y, _]| [x, y]).collect(),
+            None => on_a_circle(plan),
+        },
+        reaches: network.reaches(0).to_vec(),
+        pipes: plan.links.iter().step_by(2).map(|link| (link.from, link.to)).collect(),
+        flows: plan.flows.iter().map(|flow| (flow.from, flow.to)).collect(),
+    })
+}
+
+fn on_a_circle(plan: &NetworkPlan) -> Vec<[f64; 2]> {
+    let place = |node: usize| {
+        let turn = 2.0 * core::f64::consts::PI * node as f64 / plan.nodes as f64;
+        let (sin, cos) = libm::sincos(turn);
+        [cos, sin]
+    };
+    (0..plan.nodes).map(place).collect()
+}

@@ -1,0 +1,254 @@
+//! Networks of radios: several hops, routes, broadcasts, limits of hops, and what MACs tell.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+
+use corridor_air::{Duplex, Jitter, Link, MediumConfig};
+use corridor_base::Time;
+use corridor_scenario::{Load, Measures, Plan};
+use corridor_sim::{
+    Agent, AirConfig, Body, EVERYBODY, LinkOutcome, Network, NodeIndex, Packet, RadioSite, TTL_MAX,
+    Topology, sketch,
+};
+
+fn plan(text: &str) -> Plan {
+    let common = "name = 'radios'\nseed = 3\nduration_s = 4\n";
+    let plan = Plan::parse(&format!("{common}{text}"), Path::new("."));
+    plan.unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn run(plan: &Plan, replication: u64) -> Measures {
+    corridor_sim::run(&plan.points[0], replication).expect("it can be run")
+}
+
+fn number(measures: &Measures, name: &str) -> f64 {
+    measures.value(name).number().unwrap_or_else(|| panic!("no {name} in {measures:?}"))
+}
+
+const LINE: &str = "[network]\nkind = 'line'\nnodes = 4\nspacing_m = 10\n";
+const FTP: &str = "[[flow]]\nfrom = 0\nto = 3\nsource = { kind = 'ftp' }\n";
+
+#[test]
+fn tcp_crosses_three_hops_of_every_mac() {
+    // Neighbours hear each other, and nobody else does.
+    let macs = [
+        ("mac = 'ideal'\nrate_bps = '6M'\nreach_m = 11", 1.0e6, ""),
+        ("mac = 'dcf'\npower_dbm = -10\nsense_dbm = -95", 5.0e5, ""),
+        ("mac = '802.15.4'\npower_dbm = -20", 5.0e3, "payload_bytes = 40\nheader_bytes = 40\n"),
+    ];
+    for (mac, least_bps, sizes) in macs {
+        let radio = format!("[network.radio]\n{mac}\n");
+        let plan = plan(&format!("{LINE}{radio}{FTP}{sizes}"));
+        let measures = run(&plan, 0);
+        let goodput_bps = number(&measures, "goodput_bps");
+        assert!(goodput_bps > least_bps, "{mac}: {measures:?}");
+        // Data and acknowledgements cross three links each.
+        let packets = number(&measures, "flow.0.packets_received");
+        assert!(number(&measures, "packet_hops") >= 3.0 * packets, "{mac}: {measures:?}");
+        assert!(number(&measures, "frame_attempts") >= number(&measures, "frames_sent"));
+        assert_eq!(measures, run(&plan, 0), "{mac}");
+        let reaches = sketch(&plan.points[0]).expect("it can be drawn").reaches;
+        let heard = reaches.iter().filter(|reach| reach.hears);
+        assert_eq!(heard.clone().count(), 6, "{mac}");
+        assert!(heard.clone().all(|reach| reach.from.abs_diff(reach.to) == 1), "{mac}");
+    }
+}
+
+#[test]
+fn stations_that_only_sense_each_other_are_drawn_so() {
+    let plan = plan(&format!("{LINE}[network.radio]\nmac = 'dcf'\nsense_dbm = -100\n{FTP}"));
+    let Load::Network(network) = &plan.points[0].load else { panic!("a network") };
+    assert!(network.radio.is_some());
+    let far = "[network]\nkind = 'line'\nnodes = 4\nspacing_m = 60\n";
+    let far = self::plan(&format!("{far}[network.radio]\nmac = 'dcf'\nsense_dbm = -100\n{FTP}"));
+    let sketch = sketch(&far.points[0]).expect("it can be drawn");
+    let of = |from, to| sketch.reaches.iter().find(|reach| (reach.from, reach.to) == (from, to));
+    assert!(of(0, 1).is_some_and(|reach| reach.hears));
+    assert!(of(0, 2).is_some_and(|reach| !reach.hears && reach.senses), "{:?}", of(0, 2));
+    assert_eq!((sketch.places[3], sketch.is_to_scale), ([180.0, 0.0], true));
+}
+
+#[test]
+fn a_route_that_is_given_is_taken() {
+    let grid = "[network]\nkind = 'grid'\ncolumns = 2\nrows = 2\nspacing_m = 10\n[network.radio]\n\
+        mac = 'ideal'\nrate_bps = '6M'\nreach_m = 15\n";
+    let flow = "[[flow]]\nfrom = 0\nto = 3\nsource = { kind = 'cbr', rate_bps = '80k' }\n";
+    let direct = run(&plan(&format!("{grid}{flow}")), 0);
+    let route = "[[network.route]]\npath = [0, 1, 2, 3]\n";
+    let round = run(&plan(&format!("{grid}{route}{flow}")), 0);
+    let hops = |measures: &Measures| {
+        number(measures, "packet_hops") / number(measures, "flow.0.packets_received")
+    };
+    assert!((hops(&direct) - 1.0).abs() < 0.1, "{direct:?}");
+    assert!((hops(&round) - 3.0).abs() < 0.1, "{round:?}");
+}
+
+#[test]
+fn replications_of_a_lossless_network_differ_unless_they_are_to_start_together() {
+    let chain = "[network]\nkind = 'chain'\nlinks = { count = 3, rate_bps = '2M', delay_ms = 10, \
+        queue_packets = 20 }\n[[flow]]\nfrom = 0\nto = 3\nsource = { kind = 'ftp' }\n";
+    let ns2 = format!("{chain}tcp = {{ preset = 'ns2' }}\n");
+    let goodput = |plan: &Plan, replication| run(plan, replication).value("goodput_bps");
+    let delay = |plan: &Plan, replication| run(plan, replication).value("flow.0.delay_max_s");
+    let new = plan(chain);
+    assert_ne!(
+        (goodput(&new, 0), delay(&new, 0), run(&new, 0).value("events")),
+        (goodput(&new, 1), delay(&new, 1), run(&new, 1).value("events"))
+    );
+    for text in [ns2, format!("start_jitter_s = 0\n{chain}")] {
+        let plan = plan(&text);
+        assert_eq!(run(&plan, 0), run(&plan, 1), "{text}");
+    }
+}
+
+/// Sends one packet, and writes down what it is told.
+struct Caller {
+    packet: Option<Packet>,
+    told: Rc<RefCell<Vec<String>>>,
+}
+
+impl Agent for Caller {
+    fn handle_packet(&mut self, _now: Time, packet: Packet) {
+        self.told.borrow_mut().push(format!("from {}", packet.from));
+    }
+
+    fn handle_timeout(&mut self, _now: Time) {}
+
+    fn poll_transmit(&mut self, _now: Time) -> Option<Packet> {
+        self.packet.take()
+    }
+
+    fn handle_outcome(&mut self, _now: Time, outcome: &LinkOutcome<'_>) {
+        let LinkOutcome { next, delivered, attempts, .. } = *outcome;
+        self.told.borrow_mut().push(format!("to {next}: {delivered}, {attempts} attempts"));
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        self.packet.as_ref().map(|_| Time::ZERO)
+    }
+}
+
+/// Callers on all nodes, of which the first one calls; what each was told.
+fn call(topology: &Topology, to: NodeIndex, ttl: u16) -> (Vec<Vec<String>>, Network) {
+    let mut network = Network::new(topology, 1, 0).expect("a network");
+    let mut told = Vec::new();
+    for node in 0..topology.nodes as NodeIndex {
+        let body = Body::Datagram { sequence: 0, sent_at: Time::ZERO };
+        let packet = Packet { flow: 7, from: node, to, len_bytes: 100, ttl, body };
+        let heard = Rc::new(RefCell::new(Vec::new()));
+        told.push(Rc::clone(&heard));
+        let packet = Some(packet).filter(|_| node == 0);
+        network.add_agent(node, 7, Caller { packet, told: heard }).expect("a free node");
+    }
+    network.run_until(Time::from_millis(1_000));
+    (told.iter().map(|told| told.borrow().clone()).collect(), network)
+}
+
+/// Four nodes in a row on a radio without losses.
+fn row(nodes: Vec<NodeIndex>) -> Topology {
+    let count = nodes.len();
+    let link = |from, to| Link { from, to, erasure: 0.0.into(), retry_limit: 0 };
+    let links = (1..count).flat_map(|to| [link(to - 1, to), link(to, to - 1)]);
+    let medium = MediumConfig {
+        mode: Duplex::Half,
+        rate_bps: 1_000_000,
+        overhead: core::time::Duration::ZERO,
+        propagation: core::time::Duration::ZERO,
+        jitter: Jitter::None,
+        queue_frames: 5,
+        drops_when_full: false,
+        stations: count,
+        links: links.collect(),
+        seed: 0,
+        replication: 0,
+    };
+    let nodes_max = nodes.iter().max().map_or(0, |&node| node as usize + 1);
+    let site = RadioSite { nodes, air: AirConfig::Ideal(medium) };
+    Topology { nodes: nodes_max, radios: vec![site], ..Topology::default() }
+}
+
+#[test]
+fn a_packet_crosses_as_many_links_as_it_may() {
+    for (ttl, arrives) in [(TTL_MAX, true), (3, true), (2, false)] {
+        let (told, network) = call(&row(vec![0, 1, 2, 3]), 3, ttl);
+        assert_eq!(told[3].len(), usize::from(arrives), "{ttl}");
+        assert_eq!(network.stats().expired, u64::from(!arrives), "{ttl}");
+        assert!(told[1].is_empty() && told[2].is_empty());
+    }
+}
+
+#[test]
+fn what_is_for_everybody_is_for_neighbours() {
+    let mut topology = row(vec![0, 1, 2, 3]);
+    let (told, _) = call(&topology, EVERYBODY, TTL_MAX);
+    assert_eq!(told, [vec![], vec!["from 0".to_owned()], vec![], vec![]]);
+    // By a pipe as well.
+    topology.connect(
+        0,
+        2,
+        &corridor_air::PipeConfig {
+            rate_bps: 1_000_000,
+            delay: core::time::Duration::ZERO,
+            queue_packets: 5,
+            erasure: corridor_air::ErasureConfig::NONE,
+        },
+    );
+    let (told, network) = call(&topology, EVERYBODY, TTL_MAX);
+    assert_eq!(told.iter().map(Vec::len).collect::<Vec<_>>(), [0, 1, 1, 0]);
+    assert_eq!(network.packets(), 0);
+}
+
+#[test]
+fn nodes_have_numbers_beyond_a_byte() {
+    let (told, _) = call(&row(vec![0, 1, 70, 60_000]), 60_000, TTL_MAX);
+    assert_eq!(told[60_000], ["from 0"]);
+}
+
+#[test]
+fn senders_are_told_what_became_of_their_frames() {
+    use corridor_air::dcf::DcfConfig;
+    use corridor_air::radio::*;
+    let links = vec![RadioLink::new(0, 1, 60.0), RadioLink::new(1, 0, 60.0)];
+    let radio = |links| RadioConfig {
+        stations: vec![RadioStation { power_dbm: 16.0, ..RadioStation::default() }; 2],
+        links: Links::Matrix(links),
+        fading: Fading::None,
+        receiver: Receiver::DOT11,
+        propagation: core::time::Duration::ZERO,
+        seed: 0,
+        replication: 0,
+    };
+    let told = |links| {
+        let mac = MacConfig::Dcf(DcfConfig::a(Rate::Ofdm6));
+        let air = AirConfig::Mac(RadioMediumConfig { radio: radio(links), mac, queue_frames: 5 });
+        let site = RadioSite { nodes: vec![0, 1], air };
+        call(&Topology { nodes: 2, radios: vec![site], ..Topology::default() }, 1, TTL_MAX)
+    };
+    let (both_ways, network) = told(links.clone());
+    assert_eq!(both_ways, [vec!["to 1: true, 1 attempts".to_owned()], vec!["from 0".to_owned()]]);
+    assert_eq!(network.stats().given_up, 0);
+    // Nobody hears the acknowledgements.
+    let (one_way, network) = told(links[..1].to_vec());
+    assert_eq!(one_way[0], ["to 1: false, 7 attempts"]);
+    assert_eq!(one_way[1], ["from 0"], "repeats are known");
+    assert_eq!(network.stats().given_up, 1);
+}
+
+#[test]
+fn errors_say_which_value_and_what_was_expected() {
+    let cases = [
+        ("mac = 'dcf'\nrate_bps = '7M'", "network.radio.rate_bps = 7000000"),
+        ("mac = 'dcf'\nreach_m = 5", "network.radio.reach_m"),
+        ("mac = 'ideal'\nrate_bps = '1M'", "network.radio.reach_m"),
+        ("mac = 'dcf'\nreech_m = 5", "reech_m"),
+        ("mac = 'dcf'\nretries = 0", "network.radio"),
+    ];
+    for (radio, expected) in cases {
+        let text = format!(
+            "name = 'x'\nseed = 1\nduration_s = 1\n{LINE}[network.radio]\n{radio}\n{FTP}"
+        );
+        let error = Plan::parse(&text, Path::new(".")).expect_err(radio).to_string();
+        assert!(error.contains(expected), "{radio}: {error}");
+    }
+}
