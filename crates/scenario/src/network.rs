@@ -47,10 +47,10 @@ pub struct NetworkTable {
     /// Random: of the area, metres.
     #[serde(default)]
     pub height_m: Option<f64>,
-    /// Positions: a file with x, y, and z where it is not 0, in metres, a node in each line. Matrix:
-    /// a file with a link in each line: from, to, and its loss in dB (with an ideal MAC the share of
-    /// frames lost); behind it may be the share of frames lost whatever their power. It is looked for
-    /// beside the plan.
+    /// Positions: a file with x, y, and z where it is not 0, in metres, a node in each line.
+    /// Matrix: a file with a link in each line: from, to, and its loss in dB (with an ideal MAC the
+    /// share of frames lost); behind it may be the share of frames lost whatever their power. It is
+    /// looked for beside the plan.
     #[serde(default)]
     pub path: Option<String>,
     /// Nodes with places: their radios, and the MAC over them.

@@ -1,9 +1,10 @@
 //! Captures: everything that was on the air in one replication, unsealed, in a file for Wireshark.
 //!
 //! The simulator knows the stations' secret, so what [`Capture`] writes is in the clear: it watches
-//! a [`Network`](crate::Network)'s radio and writes every transmission once, at the end of its airtime, with
-//! what became of it at each station in reach (see `capture/radio.rs` for the layout). Of agents'
-//! packets it writes what passes some of the nodes, as IP packets (`capture/hosts.rs`).
+//! a [`Network`](crate::Network)'s radio and writes every transmission once, at the end of its
+//! airtime, with what became of it at each station in reach (`capture/radio.rs` has the layout). Of
+//! radios with a standard's MAC it writes that standard's frames (`capture/frames.rs`), of other
+//! networks IP packets, as they pass some of the nodes (`capture/hosts.rs`).
 
 mod frames;
 mod hosts;

@@ -302,8 +302,8 @@ impl Network {
         self.now = self.now.max(until);
     }
 
-    /// Advances event by event until `is_done` says so, to `until` at most, or until the watcher has
-    /// seen enough.
+    /// Advances event by event until `is_done` says so, to `until` at most, or until the watcher
+    /// has seen enough.
     pub fn run_until_or(&mut self, until: Time, is_done: impl Fn(&Self) -> bool) {
         while !is_done(self) && !self.is_watched_enough() {
             if !self.step_until(until) {

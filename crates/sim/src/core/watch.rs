@@ -13,7 +13,8 @@ pub trait Watcher {
     /// A packet is at a node.
     fn take_packet(&mut self, _now: Time, _node: NodeIndex, _packet: &Packet, _what: Crossing) {}
 
-    /// A transmission on a radio without a standard's MAC has ended. Those who heard it take it one propagation delay later.
+    /// A transmission on a radio without a standard's MAC has ended. Those who heard it take it one
+    /// propagation delay later.
     fn take_transmission(&mut self, _radio: usize, _sent: Transmission<Frame>) {}
 
     /// A transmission has begun on a radio with a standard's MAC.

@@ -8,8 +8,8 @@ use corridor_air::{Duplex, Jitter, Link, MediumConfig};
 use corridor_base::Time;
 use corridor_scenario::{Load, Measures, Plan};
 use corridor_sim::{
-    Agent, AirConfig, Body, EVERYBODY, LinkOutcome, Network, NodeIndex, Packet, RadioSite, TTL_MAX,
-    Topology, sketch,
+    Agent, AirConfig, Body, CaptureLimits, EVERYBODY, LinkOutcome, Network, NodeIndex, Packet,
+    RadioSite, TTL_MAX, Topology, capture_point, sketch,
 };
 
 fn plan(text: &str) -> Plan {
@@ -34,7 +34,7 @@ fn tcp_crosses_three_hops_of_every_mac() {
     // Neighbours hear each other, and nobody else does.
     let macs = [
         ("mac = 'ideal'\nrate_bps = '6M'\nreach_m = 11", 1.0e6, ""),
-        ("mac = 'dcf'\npower_dbm = -10\nsense_dbm = -95", 5.0e5, ""),
+        ("mac = 'dcf'\npower_dbm = 0\nsense_dbm = -95", 5.0e5, ""),
         ("mac = '802.15.4'\npower_dbm = -20", 5.0e3, "payload_bytes = 40\nheader_bytes = 40\n"),
     ];
     for (mac, least_bps, sizes) in macs {
@@ -60,13 +60,13 @@ fn stations_that_only_sense_each_other_are_drawn_so() {
     let plan = plan(&format!("{LINE}[network.radio]\nmac = 'dcf'\nsense_dbm = -100\n{FTP}"));
     let Load::Network(network) = &plan.points[0].load else { panic!("a network") };
     assert!(network.radio.is_some());
-    let far = "[network]\nkind = 'line'\nnodes = 4\nspacing_m = 60\n";
+    let far = "[network]\nkind = 'line'\nnodes = 4\nspacing_m = 40\n";
     let far = self::plan(&format!("{far}[network.radio]\nmac = 'dcf'\nsense_dbm = -100\n{FTP}"));
     let sketch = sketch(&far.points[0]).expect("it can be drawn");
     let of = |from, to| sketch.reaches.iter().find(|reach| (reach.from, reach.to) == (from, to));
     assert!(of(0, 1).is_some_and(|reach| reach.hears));
     assert!(of(0, 2).is_some_and(|reach| !reach.hears && reach.senses), "{:?}", of(0, 2));
-    assert_eq!((sketch.places[3], sketch.is_to_scale), ([180.0, 0.0], true));
+    assert_eq!((sketch.places[3], sketch.is_to_scale), ([120.0, 0.0], true));
 }
 
 #[test]
@@ -245,10 +245,70 @@ fn errors_say_which_value_and_what_was_expected() {
         ("mac = 'dcf'\nretries = 0", "network.radio"),
     ];
     for (radio, expected) in cases {
-        let text = format!(
-            "name = 'x'\nseed = 1\nduration_s = 1\n{LINE}[network.radio]\n{radio}\n{FTP}"
-        );
+        let text =
+            format!("name = 'x'\nseed = 1\nduration_s = 1\n{LINE}[network.radio]\n{radio}\n{FTP}");
         let error = Plan::parse(&text, Path::new(".")).expect_err(radio).to_string();
         assert!(error.contains(expected), "{radio}: {error}");
     }
+}
+
+/// A file in memory.
+#[derive(Clone, Default)]
+struct Buffer(Rc<RefCell<Vec<u8>>>);
+
+impl std::io::Write for Buffer {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Link type of a capture, and its frames: bytes kept, length on the air without check sequence.
+fn frames(plan: &Plan) -> (u16, Vec<(Vec<u8>, usize)>) {
+    let (file, limits) =
+        (Buffer::default(), CaptureLimits { frames_max: 200, ..CaptureLimits::default() });
+    let counts = capture_point(&plan.points[0], 0, &[], limits, "", file.clone()).expect("written");
+    let bytes = file.0.borrow();
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four")) as usize;
+    let (mut at, mut link_type, mut frames) = (0, 0, Vec::new());
+    while at < bytes.len() {
+        match word(at) {
+            1 => link_type = word(at + 8) as u16,
+            6 => frames.push((bytes[at + 28..at + 28 + word(at + 20)].to_vec(), word(at + 24))),
+            _ => {}
+        }
+        at += word(at + 4);
+    }
+    assert_eq!(counts.frames as usize, frames.len());
+    (link_type, frames)
+}
+
+#[test]
+fn what_is_on_the_air_is_captured_as_the_standard_s_frames() {
+    let dcf = "[network.radio]\nmac = 'dcf'\nrts_threshold_bytes = 500\n";
+    let (link_type, seen) = frames(&plan(&format!("{LINE}{dcf}{FTP}")));
+    assert_eq!(link_type, 105);
+    // First bytes, and lengths without the check sequence: RTS, CTS, data, ACK.
+    let of = |first: u8| seen.iter().filter(move |(frame, _)| frame[0] == first);
+    assert!(of(0xb4).count() > 0 && of(0xb4).all(|(_, len)| *len == 16));
+    assert!(of(0xc4).count() > 0 && of(0xc4).all(|(_, len)| *len == 10));
+    assert!(of(0xd4).count() > 0 && of(0xd4).all(|(_, len)| *len == 10));
+    // From node 0 to its neighbour, and in it the IP packet.
+    let (data, len) = of(0x08).next().expect("data");
+    assert_eq!((&data[4..10], &data[10..16]), (&[2, 0, 0, 0, 0, 4][..], &[2, 0, 0, 0, 0, 1][..]));
+    let ip_len = usize::from(u16::from_be_bytes([data[34], data[35]]));
+    assert_eq!((data[32], *len), (0x45, 24 + 8 + ip_len));
+
+    let wpan = "[network.radio]\nmac = '802.15.4'\n";
+    let sizes = "payload_bytes = 40\nheader_bytes = 40\n";
+    let (link_type, seen) = frames(&plan(&format!("{LINE}{wpan}{FTP}{sizes}")));
+    assert_eq!(link_type, 230);
+    let (data, len) = &seen[0];
+    // Data that asks for an ACK, short addresses in one PAN; 80 bytes behind nine of header.
+    assert_eq!((&data[..2], *len), (&[0x61, 0x88][..], 9 + 80));
+    assert!(seen.iter().any(|(frame, len)| frame[..2] == [0x02, 0] && *len == 3));
 }

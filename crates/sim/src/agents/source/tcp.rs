@@ -62,7 +62,8 @@ pub struct TcpSource {
 }
 
 impl TcpSource {
-    /// A sender that begins when `active` says, or at the end of time when it is [begun](Self::begin).
+    /// A sender that begins when `active` says; at the end of time, when it is
+    /// [begun](Self::begin).
     ///
     /// # Errors
     /// As [`Sender::new`]; [`ConfigError`] with the field `interval` for a pace without one.

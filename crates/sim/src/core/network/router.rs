@@ -1,10 +1,10 @@
 //! Which way a packet goes next: each node looks it up anew.
 //!
 //! Where nothing else is said, the way is the one with the fewest links. It is looked for when the
-//! first packet takes it, and each node on it then remembers its own next link: what a network needs
-//! to know grows with the routes in use, not with the square of its nodes. Between routes of equal
-//! length, at each node the link is taken that comes first in the topology's list; pipes come before
-//! the links of radios.
+//! first packet takes it, and each node on it then remembers its own next link: what a network
+//! needs to know grows with the routes in use, not with the square of its nodes. Between routes of
+//! equal length, at each node the link is taken that comes first in the topology's list; pipes come
+//! before the links of radios.
 
 use std::collections::VecDeque;
 
