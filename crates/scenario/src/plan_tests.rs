@@ -241,7 +241,8 @@ fn the_usual_mistakes_have_a_place_and_what_was_expected() {
         (
             "kind = \"chain\"",
             "kind = \"chian\"",
-            "plan:6:8: network.kind = \"chian\": expected \"chain\", \"dumbbell\" or \"explicit\" (did \
+            "plan:6:8: network.kind = \"chian\": expected \"chain\", \"dumbbell\", \"explicit\", \
+             \"line\", \"grid\", \"star\", \"random\", \"positions\" or \"matrix\" (did \
              you mean \"chain\"?)",
         ),
         ("count = 2", "count = 0", "plan:7:19: network.links.count = 0: expected 1 to 9999"),
