@@ -9,7 +9,7 @@
 //! 4. *Turnaround*, in which the radio is deaf, and *data*. Who looked at the same time collides.
 //! 5. *Acknowledgement* after a turnaround, without looking, unless the frame went to all.
 //! 6. *Retry* from stage 2 when no ACK came, or the end: [`MacEvent::Sent`].
-//! 7. *Space*, for the receiver to work in, before the next frame.
+//! 7. *Space*, for the receiver to work in, before the next frame, if it got this one.
 
 mod config;
 
@@ -421,9 +421,15 @@ impl<P: Clone> Wpan<P> {
             len_bytes: head.len_bytes,
             payload: head.payload,
         });
-        let short = mac_bytes <= SHORT_FRAME_BYTES;
-        let space = if short { self.config.sifs } else { self.config.lifs };
         (self.attempts, self.retries) = (0, 0);
-        self.state = State::Spacing(now + space);
+        match outcome {
+            // The receiver has something to work on (7.5.1.3).
+            SendOutcome::Acknowledged | SendOutcome::Sent => {
+                let short = mac_bytes <= SHORT_FRAME_BYTES;
+                let space = if short { self.config.sifs } else { self.config.lifs };
+                self.state = State::Spacing(now + space);
+            }
+            SendOutcome::RetryLimit | SendOutcome::ChannelAccess => self.begin_next(now),
+        }
     }
 }

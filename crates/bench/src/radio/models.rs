@@ -64,11 +64,6 @@ impl Cell {
         self.refined(tau, 1.0)
     }
 
-    /// The same without a limit.
-    pub fn refined_unlimited(&self) -> f64 {
-        self.limited(200)
-    }
-
     fn refined(&self, tau: f64, slots_behind_collision: f64) -> f64 {
         let again = 1.0 / f64::from(self.window + 1);
         let Slots { idle_s, success_s, collision_s } = self.slots;

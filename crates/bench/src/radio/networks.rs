@@ -149,7 +149,8 @@ fn configure(network: &Network, seed: u64) -> RadioMediumConfig {
         response_timeout: plain.sifs + plain.slot + Duration::from_micros(20),
         after_timeout: AfterTimeout::Difs,
         rts_threshold_bytes: if network.announced { 0 } else { u32::MAX },
-        long_retry_limit: Some(7),
+        retry_limit: Some(8),
+        long_retry_limit: Some(8),
         ..plain
     };
     RadioMediumConfig { radio, mac: MacConfig::Dcf(dcf), queue_frames: QUEUE_FRAMES }
@@ -158,7 +159,7 @@ fn configure(network: &Network, seed: u64) -> RadioMediumConfig {
 /// What saturated senders of 802.15.4 bring to one sink.
 #[derive(Clone, Copy, Debug)]
 pub struct WpanCell {
-    /// Payload bits per second that arrive.
+    /// Payload bits per second that are acknowledged, or sent if nothing is.
     pub goodput_bps: f64,
     /// Share of the frames that were acknowledged.
     pub success_ratio: f64,
@@ -199,13 +200,16 @@ pub fn wpan_cell(
         medium.handle_timeout(now);
         while let Some(event) = medium.poll_event() {
             match event {
-                MacEvent::Received { at, len_bytes, .. } => {
-                    bytes += if at >= begin { u64::from(len_bytes) } else { 0 };
-                }
+                MacEvent::Received { .. } => {}
                 MacEvent::Sent { at, station, to, outcome, attempts, len_bytes, .. } => {
                     if at >= begin {
                         frames += 1;
-                        acknowledged += u32::from(outcome == SendOutcome::Acknowledged);
+                        let through = match outcome {
+                            SendOutcome::Acknowledged | SendOutcome::Sent => 1,
+                            SendOutcome::RetryLimit | SendOutcome::ChannelAccess => 0,
+                        };
+                        acknowledged += through;
+                        bytes += u64::from(through * len_bytes);
                         sent += attempts;
                     }
                     medium.offer(now, station, to, len_bytes, ()).expect("one has left");
