@@ -52,7 +52,8 @@ pub struct Wpan<P> {
     station: Station,
     queue_frames: usize,
     promiscuous: bool,
-    backoff: Stream,
+    /// On the heap: a large state, seldom looked at.
+    backoff: Box<Stream>,
     queue: VecDeque<Queued<P>>,
     state: State,
     /// Others are sensed.
@@ -107,7 +108,7 @@ impl<P: Clone> Wpan<P> {
             station: key.entity as Station,
             queue_frames,
             promiscuous,
-            backoff: key.stream(),
+            backoff: Box::new(key.stream()),
             queue: VecDeque::new(),
             state: State::Idle,
             busy: false,
@@ -204,9 +205,13 @@ impl<P: Clone> Wpan<P> {
     ) {
         let to_this = frame.to == Address::Station(self.station);
         if frame.kind == FrameKind::Ack {
-            let awaited = matches!(self.state, State::AwaitingAck(_));
-            if to_this && awaited && frame.sequence == self.sequence {
-                self.release(now, SendOutcome::Acknowledged, events);
+            if matches!(self.state, State::AwaitingAck(_)) {
+                if to_this && frame.sequence == self.sequence {
+                    self.release(now, SendOutcome::Acknowledged, events);
+                } else {
+                    // An ACK of another frame ends the wait (7.5.6.4.3).
+                    self.retry(now, events);
+                }
             }
             return;
         }
@@ -312,11 +317,8 @@ impl<P: Clone> Wpan<P> {
             }
             Backoff::TinyOs { initial_symbols, congestion_symbols, retry } => {
                 let again = self.retries > 0 && *retry == RetryWindow::Congestion;
-                let range = if self.busy_count > 0 || again {
-                    congestion_symbols
-                } else {
-                    initial_symbols
-                };
+                let range =
+                    if self.busy_count > 0 || again { congestion_symbols } else { initial_symbols };
                 (*range.start(), *range.end(), 1)
             }
         };

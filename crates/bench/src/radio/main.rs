@@ -168,8 +168,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     let passed = checks.iter().all(|check| check.holds);
     let cpu = machine::cpu_model();
     let quick = arguments.quick;
-    let report =
-        Report { schema: 1, cpu, quick, checks, saturation, wpan, speed, node_kib, ns3 };
+    let report = Report { schema: 1, cpu, quick, checks, saturation, wpan, speed, node_kib, ns3 };
     write(&arguments.out, &report)?;
     Ok(passed)
 }
@@ -342,8 +341,13 @@ fn beside(quick: bool, scale: f64, checks: &mut Vec<Check>) -> Option<Beside> {
         let begin = cpu_time();
         let ours = networks::goodput_bps(&network, 1, simulated);
         let cpu_s = (cpu_time() - begin).as_secs_f64();
-        rows.push(beside_row(&network.name, ours, theirs.goodput_bps.clone(), cpu_s
-            / simulated.as_secs_f64(), theirs.cpu_s / theirs.simulated_s));
+        rows.push(beside_row(
+            &network.name,
+            ours,
+            theirs.goodput_bps.clone(),
+            cpu_s / simulated.as_secs_f64(),
+            theirs.cpu_s / theirs.simulated_s,
+        ));
     }
     for (senders, theirs) in &answer.wpan {
         let Ok(count) = senders.parse() else { continue };
@@ -352,8 +356,13 @@ fn beside(quick: bool, scale: f64, checks: &mut Vec<Check>) -> Option<Beside> {
         let cell = networks::wpan_cell(&config, count, networks::WPAN_BYTES, 1, simulated / 5);
         let cpu_s = (cpu_time() - begin).as_secs_f64();
         let name = format!("lr-wpan, {senders} senders");
-        rows.push(beside_row(&name, vec![cell.goodput_bps], vec![theirs.goodput_bps], 5.0 * cpu_s
-            / simulated.as_secs_f64(), theirs.cpu_s / theirs.simulated_s));
+        rows.push(beside_row(
+            &name,
+            vec![cell.goodput_bps],
+            vec![theirs.goodput_bps],
+            5.0 * cpu_s / simulated.as_secs_f64(),
+            theirs.cpu_s / theirs.simulated_s,
+        ));
     }
     for row in &rows {
         println!(

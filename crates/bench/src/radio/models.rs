@@ -1,4 +1,4 @@
-//! What theory says: saturated 802.11 and 802.15.4, in closed form. docs/radio.md has the equations.
+//! What theory says of saturated 802.11, in closed form. docs/radio.md has the equations.
 
 use corridor_air::dcf::{ACK_BYTES, DcfConfig, RTS_BYTES};
 use corridor_air::radio::Rate;

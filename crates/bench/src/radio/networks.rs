@@ -100,17 +100,19 @@ pub fn goodput_bps(network: &Network, seed: u64, simulated: Duration) -> Vec<f64
         medium.handle_timeout(now);
         while let Some(event) = medium.poll_event() {
             match event {
-                MacEvent::Received { at, station, payload: flow, .. } => match next(flow, station) {
-                    // A relay with a full queue drops.
-                    Some(to) => drop(medium.offer(
-                        now,
-                        station,
-                        Address::Station(to),
-                        UDP_BYTES + UPPER_BYTES,
-                        flow,
-                    )),
-                    None => bytes[flow] += if at >= begin { u64::from(UDP_BYTES) } else { 0 },
-                },
+                MacEvent::Received { at, station, payload: flow, .. } => {
+                    match next(flow, station) {
+                        // A relay with a full queue drops.
+                        Some(to) => drop(medium.offer(
+                            now,
+                            station,
+                            Address::Station(to),
+                            UDP_BYTES + UPPER_BYTES,
+                            flow,
+                        )),
+                        None => bytes[flow] += if at >= begin { u64::from(UDP_BYTES) } else { 0 },
+                    }
+                }
                 MacEvent::Sent { station, to, len_bytes, payload: flow, .. } => {
                     if network.flows[flow][0] == station {
                         medium.offer(now, station, to, len_bytes, flow).expect("one has left");

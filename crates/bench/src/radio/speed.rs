@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use corridor_air::Address;
 use corridor_air::dcf::DcfConfig;
 use corridor_air::radio::{
     Decoding, Fading, Links, MacConfig, MacEvent, RadioConfig, RadioLink, RadioMedium,
     RadioMediumConfig, RadioStation, Rate, Receiver,
 };
-use corridor_air::Address;
 use corridor_base::Time;
 
 use crate::{cpu_time, memory};
