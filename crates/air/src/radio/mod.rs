@@ -15,7 +15,7 @@
 //!   many bytes. It is taken into the station's bounded queue, or comes back
 //!   ([`QueueFull`](crate::QueueFull)).
 //! - [`RadioMedium::handle_timeout`]: so late is it. To be called when
-//!   [`RadioMedium::poll_timeout`] says so; the end of one instant's work is when `poll_timeout` lies in the future.
+//!   [`RadioMedium::poll_timeout`] says so; an instant's work is done when that lies in the future.
 //!
 //! Out, to be drained after each of these until it returns `None`:
 //!

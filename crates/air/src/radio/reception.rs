@@ -3,8 +3,8 @@
 //! A transmission begins at its sender at once and arrives, one propagation delay later, at every
 //! station that a link leads to. There it adds to what is sensed; a receiver that neither sends nor
 //! is locked on to a frame locks on to it if it is strong enough, and follows the interference
-//! until it ends. Then it is decoded or not. Sums are made anew of what arrives at that moment, so that
-//! no rounding is left behind.
+//! until it ends. Then it is decoded or not. Sums are made anew of what arrives at that moment, so
+//! that no rounding is left behind.
 
 use core::cmp::Reverse;
 use core::ops::Range;

@@ -169,10 +169,10 @@ fn link_quality_follows_power() {
             )]);
         config.radio.receiver = corridor_air::radio::Receiver::DOT15_4;
         let outcome = run(&config, &[(0, 0, corridor_air::Address::All, 20)]);
-        match outcome.events.first() {
-            Some(MacEvent::Received { quality, .. }) => Some((quality.lqi(), quality.power_dbm())),
-            _ => None,
-        }
+        outcome.events.iter().find_map(|event| match event {
+            MacEvent::Received { quality, .. } => Some((quality.lqi(), quality.power_dbm())),
+            MacEvent::Sent { .. } => None,
+        })
     };
     let found = [60.0, 88.0, 94.0].map(lqi);
     let power = found.map(|found| found.expect("it is decoded").1);
