@@ -9,8 +9,8 @@ CORRIDOR := $(TARGET)/release/corridor
 SCENARIOS := crates/cli/scenarios
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak torture bench bench-codec bench-lab bench-sim bench-tunnel bench-models \
-	bench-build python study claims instructions lint dist build build-parquet
+.PHONY: help demo test soak torture bench bench-codec bench-lab bench-sim bench-radio bench-tunnel \
+	bench-models bench-build python study claims instructions lint dist build build-parquet
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,11 @@ bench-codec: ## The codec beside its peers and the machine's limits, 3 minutes: 
 bench-sim: ## What an event costs in the simulator, 2 minutes: out/bench/sim.json
 	$(CARGO) build --release --package corridor-bench --bin bench-sim
 	$(TARGET)/release/bench-sim --out $(OUT)/bench/sim.json
+
+# With ns-3 where `NS3_PYTHON` (or python3) has its package: `pip install ns3==3.44.post0`.
+bench-radio: ## The radios and their MACs beside theory and ns-3, 10 minutes: out/bench/radio.json
+	$(CARGO) build --release --package corridor-bench --bin bench-radio
+	$(TARGET)/release/bench-radio --out $(OUT)/bench/radio.json
 
 # As `make bench-build BASE=v1`: also builds that commit, and compares.
 bench-build: ## What builds take and how large they are, half an hour: out/bench/build.json

@@ -51,7 +51,7 @@ impl LinkState {
     pub(crate) fn arrival(&mut self, at: Time) -> Time {
         let late_by = match self.jitter {
             Jitter::None => return at,
-            Jitter::Exponential(mean) => mean.mul_f64(-self.draw().ln()),
+            Jitter::Exponential(mean) => mean.mul_f64(-libm::log(self.draw())),
             Jitter::Uniform(most) => most.mul_f64(self.draw()),
         };
         self.arrived_at = self.arrived_at.max(at + late_by);
@@ -60,7 +60,7 @@ impl LinkState {
 
     /// Uniform in (0, 1].
     fn draw(&mut self) -> f64 {
-        (f64::from(self.jitter_stream.next_u32()) + 1.0) / 2f64.powi(32)
+        (f64::from(self.jitter_stream.next_u32()) + 1.0) / (1_u64 << 32) as f64
     }
 
     /// Whether the hearing station hears the sender's next transmission.

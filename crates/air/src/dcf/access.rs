@@ -6,9 +6,9 @@
 
 use core::time::Duration;
 
+use corridor_base::Stream;
 use corridor_base::Time;
 use corridor_base::rand::Rng;
-use corridor_base::Stream;
 
 /// The spans that count here.
 #[derive(Clone, Copy, Debug)]
@@ -120,7 +120,8 @@ impl Access {
                 }
             }
             Contention::Slots(slots) => {
-                let passed = now.since(self.counts_from(spaces)).as_nanos() / spaces.slot.as_nanos();
+                let passed =
+                    now.since(self.counts_from(spaces)).as_nanos() / spaces.slot.as_nanos();
                 let left = slots.saturating_sub(u32::try_from(passed).unwrap_or(u32::MAX));
                 let over = !waiting && due.is_some_and(|due| due <= now);
                 self.contention = if over { Contention::None } else { Contention::Slots(left) };
@@ -151,7 +152,7 @@ impl Access {
         self.idle_since
     }
 
-    /// Somebody announced that an exchange lasts until `until`; an RTS, that nothing will come of it
+    /// Somebody announced that an exchange lasts until `until`; by RTS, that nothing comes of it
     /// if nothing is sensed before `resets_at`.
     pub fn reserve(&mut self, until: Time, resets_at: Option<Time>) {
         if until > self.nav_until {

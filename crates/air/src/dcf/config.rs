@@ -32,8 +32,8 @@ pub enum AfterTimeout {
     Slots,
     /// After another DIFS, as ns-3 has it.
     Difs,
-    /// When those do that heard the collision: an EIFS, or without [`DcfConfig::eifs`] a DIFS, after
-    /// its own transmission. Bianchi's models have it so.
+    /// When those do that heard the collision: an EIFS after its own transmission, or without
+    /// [`DcfConfig::eifs`] a DIFS. Bianchi's models have it so.
     WithTheOthers,
 }
 
@@ -51,16 +51,16 @@ pub struct DcfConfig {
     pub cw_min: u32,
     /// Greatest contention window, of the form (`cw_min` + 1) 2^m - 1: aCWmax.
     pub cw_max: u32,
-    /// How long no ACK or CTS may begin after the end of what asks for it; the standard's is SIFS, a
-    /// slot, and aPHY-RX-START-Delay.
+    /// How long no ACK or CTS may begin after the end of what asks for it; the standard's is SIFS,
+    /// a slot, and aPHY-RX-START-Delay.
     pub response_timeout: Duration,
     /// See [`AfterTimeout`].
     pub after_timeout: AfterTimeout,
     /// Whether a station waits for an EIFS after a frame that it could not decode (9.3.2.3.7), not
     /// a DIFS.
     pub eifs: bool,
-    /// Most attempts of a frame of data: dot11ShortRetryLimit; `None` for no limit. With RTS, of the
-    /// RTS that bring no CTS.
+    /// Most attempts of a frame of data: dot11ShortRetryLimit; `None` for no limit. With RTS, of
+    /// the RTS that bring no CTS.
     pub retry_limit: Option<u32>,
     /// Most attempts of a frame of data behind a CTS: dot11LongRetryLimit; `None` for no limit.
     pub long_retry_limit: Option<u32>,

@@ -69,7 +69,7 @@ impl Minstrel {
     /// The rate of a frame's next attempt, after `retries` before it.
     pub fn choose(&mut self, retries: u32, stream: &mut Stream) -> Rate {
         let draw = |below: u32, stream: &mut Stream| {
-            (u64::from(stream.next_u32()) * u64::from(below) >> 32) as usize
+            ((u64::from(stream.next_u32()) * u64::from(below)) >> 32) as usize
         };
         let place = match retries / ATTEMPTS_PER_STAGE {
             0 if retries == 0 && draw(PROBE_OF, stream) == 0 => {

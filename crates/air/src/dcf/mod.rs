@@ -27,9 +27,7 @@ use std::sync::Arc;
 
 use corridor_base::{Stream, StreamKey, Time};
 
-pub use config::{
-    AfterTimeout, DcfConfig, MAX_CW, MAX_HEADER_BYTES, MAX_RETRY_LIMIT, RateControl,
-};
+pub use config::{AfterTimeout, DcfConfig, MAX_CW, MAX_HEADER_BYTES, MAX_RETRY_LIMIT, RateControl};
 pub use minstrel::Minstrel;
 
 use crate::config::Station;
@@ -59,7 +57,8 @@ pub struct Dcf<P> {
     queue_frames: usize,
     promiscuous: bool,
     access: Access,
-    backoff: Stream,
+    /// On the heap: a large state, seldom looked at.
+    backoff: Box<Stream>,
     cw: u32,
     queue: VecDeque<Queued<P>>,
     state: State,
@@ -130,7 +129,7 @@ impl<P: Clone> Dcf<P> {
             queue_frames,
             promiscuous,
             access: Access::new(),
-            backoff: key.stream(),
+            backoff: Box::new(key.stream()),
             cw: config.cw_min,
             queue: VecDeque::new(),
             state: State::Waiting,
@@ -452,12 +451,8 @@ impl<P: Clone> Dcf<P> {
     ) {
         if frame.to != Address::All {
             let rate = self.config.control_rate(frame.rate);
-            let ack = Response {
-                kind: FrameKind::Ack,
-                to: frame.from,
-                duration: Duration::ZERO,
-                rate,
-            };
+            let ack =
+                Response { kind: FrameKind::Ack, to: frame.from, duration: Duration::ZERO, rate };
             self.response = Some((now + self.config.sifs, ack));
             if !self.seen.is_new(frame.from, frame.sequence) {
                 self.stats.duplicates += 1;

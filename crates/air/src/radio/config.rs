@@ -224,9 +224,7 @@ impl RadioConfig {
         self.check_fading()?;
         match &self.links {
             Links::Matrix(links) => check_matrix(links, stations),
-            Links::Positions { metres, path_loss } => {
-                check_positions(metres, path_loss, stations)
-            }
+            Links::Positions { metres, path_loss } => check_positions(metres, path_loss, stations),
         }
     }
 

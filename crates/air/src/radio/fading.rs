@@ -40,8 +40,11 @@ impl Variation {
     /// That of the pair that `entity` names; `None` if links do not vary.
     pub fn new(fading: Fading, key: StreamKey) -> Option<Self> {
         let mut stream = key.stream();
-        let mut variation =
-            Variation { kind: fading, in_phase: [Tone::default(); WAVES], quadrature: [Tone::default(); WAVES] };
+        let mut variation = Variation {
+            kind: fading,
+            in_phase: [Tone::default(); WAVES],
+            quadrature: [Tone::default(); WAVES],
+        };
         match fading {
             Fading::None => return None,
             Fading::Rician { doppler_hz, .. } => variation.scatter(doppler_hz, &mut stream),
@@ -82,7 +85,8 @@ impl Variation {
             Fading::Rician { k, .. } => {
                 let scattered = libm::sqrt(1.0 / (2.0 * (k + 1.0))) * normal;
                 let direct = libm::sqrt(k / (k + 1.0));
-                let (i, q) = (sum(&self.in_phase) * scattered + direct, sum(&self.quadrature) * scattered);
+                let (i, q) =
+                    (sum(&self.in_phase) * scattered + direct, sum(&self.quadrature) * scattered);
                 i * i + q * q
             }
             Fading::LogNormal { sigma_db, .. } => {
@@ -110,7 +114,9 @@ mod tests {
     /// Gains of many links at many times.
     fn gains(fading: Fading) -> Vec<f64> {
         let links = (0..200).map(|entity| variation(fading, entity));
-        links.flat_map(|link| (0..200).map(move |ms| link.gain(Time::from_millis(ms * 37)))).collect()
+        links
+            .flat_map(|link| (0..200).map(move |ms| link.gain(Time::from_millis(ms * 37))))
+            .collect()
     }
 
     #[test]

@@ -14,8 +14,8 @@
 //! - [`RadioMedium::offer`]: station `from` has a frame for [`Address`](crate::Address) `to`, of so
 //!   many bytes. It is taken into the station's bounded queue, or comes back
 //!   ([`QueueFull`](crate::QueueFull)).
-//! - [`RadioMedium::handle_timeout`]: so late is it. To be called when [`RadioMedium::poll_timeout`]
-//!   says so; the end of one instant's work is when `poll_timeout` lies in the future.
+//! - [`RadioMedium::handle_timeout`]: so late is it. To be called when
+//!   [`RadioMedium::poll_timeout`] says so; an instant's work is done when that lies in the future.
 //!
 //! Out, to be drained after each of these until it returns `None`:
 //!
@@ -62,8 +62,6 @@ pub use driver::{
 };
 pub use error::RadioError;
 pub(crate) use mac::Seen;
-pub use mac::{
-    FrameKind, MacEvent, MacFrame, MacStats, Quality, Queued, SendOutcome, Transmit,
-};
+pub use mac::{FrameKind, MacEvent, MacFrame, MacStats, Quality, Queued, SendOutcome, Transmit};
 pub use rate::{DSSS, OFDM, Preamble, Rate};
 pub use reception::{Notice, Radio, TransmissionIndex};

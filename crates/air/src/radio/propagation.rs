@@ -81,9 +81,9 @@ fn by_distance(config: &RadioConfig, metres: &[[f64; 3]], path_loss: &PathLoss) 
 fn reach_m(config: &RadioConfig, path_loss: &PathLoss) -> f64 {
     let power_dbm = config.stations.iter().map(|station| station.power_dbm);
     let most_dbm = power_dbm.fold(f64::NEG_INFINITY, f64::max);
-    let spare_db = most_dbm - config.receiver.floor_dbm - path_loss.reference_db
-        - path_loss.extra_db
-        + SHADOWING_DEVIATIONS_MAX * path_loss.shadowing_db;
+    let spare_db =
+        most_dbm - config.receiver.floor_dbm - path_loss.reference_db - path_loss.extra_db
+            + SHADOWING_DEVIATIONS_MAX * path_loss.shadowing_db;
     path_loss.reference_m * libm::pow(10.0, spare_db.max(0.0) / (10.0 * path_loss.exponent))
 }
 
@@ -106,7 +106,12 @@ fn shadowing_db(config: &RadioConfig, path_loss: &PathLoss, a: usize, b: usize) 
 }
 
 /// What a pair of stations has in common, in both directions.
-pub(super) fn pair_key(config: &RadioConfig, a: usize, b: usize, purpose: &'static str) -> StreamKey {
+pub(super) fn pair_key(
+    config: &RadioConfig,
+    a: usize,
+    b: usize,
+    purpose: &'static str,
+) -> StreamKey {
     let entity = (a.min(b) as u64) << 32 | a.max(b) as u64;
     StreamKey { seed: config.seed, replication: config.replication, entity, purpose }
 }

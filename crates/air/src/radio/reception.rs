@@ -2,9 +2,9 @@
 //!
 //! A transmission begins at its sender at once and arrives, one propagation delay later, at every
 //! station that a link leads to. There it adds to what is sensed; a receiver that neither sends nor
-//! is locked on to a frame locks on to it if it is strong enough, and follows the interference until
-//! it ends. Then it is decoded or not. Sums are made anew of what arrives at that moment, so that
-//! no rounding is left behind.
+//! is locked on to a frame locks on to it if it is strong enough, and follows the interference
+//! until it ends. Then it is decoded or not. Sums are made anew of what arrives at that moment, so
+//! that no rounding is left behind.
 
 use core::cmp::Reverse;
 use core::ops::Range;
@@ -414,7 +414,9 @@ impl Levels {
             sensitivity_mw: milliwatts(receiver.sensitivity_dbm),
             sense_mw: milliwatts(receiver.sense_dbm),
             lock_sinr: receiver.lock_sinr_db.map_or(0.0, milliwatts),
-            capture: receiver.capture.map(|capture| (milliwatts(capture.margin_db), capture.window)),
+            capture: receiver
+                .capture
+                .map(|capture| (milliwatts(capture.margin_db), capture.window)),
             decoding: receiver.decoding,
             sinr,
         }
@@ -426,13 +428,7 @@ impl Levels {
     }
 
     /// The latest arrival, at `rate`, is locked on to, or disturbs what is.
-    fn lock_or_disturb(
-        &self,
-        station: &mut StationState,
-        now: Time,
-        rate: Rate,
-        bits_per_ns: f64,
-    ) {
+    fn lock_or_disturb(&self, station: &mut StationState, now: Time, rate: Rate, bits_per_ns: f64) {
         let Some((&latest, others)) = station.arriving.split_last() else { return };
         let sinr = latest.power_mw / (self.noise_mw + sum_mw(others));
         let takes = match (&station.locked, self.capture) {
@@ -481,9 +477,7 @@ impl Levels {
     fn decodes(&self, station: &mut StationState, mut locked: Locked, now: Time) -> bool {
         match self.decoding {
             Decoding::Threshold { .. } => locked.sinr_min >= self.sinr,
-            Decoding::ThresholdByRate => {
-                locked.sinr_min >= milliwatts(locked.rate.sinr_db_min())
-            }
+            Decoding::ThresholdByRate => locked.sinr_min >= milliwatts(locked.rate.sinr_db_min()),
             Decoding::ErrorRatio => {
                 self.end_span(&mut locked, now);
                 let luck = station.luck.as_mut().map_or(0.5, |stream| uniform(stream));

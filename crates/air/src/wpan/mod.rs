@@ -9,7 +9,7 @@
 //! 4. *Turnaround*, in which the radio is deaf, and *data*. Who looked at the same time collides.
 //! 5. *Acknowledgement* after a turnaround, without looking, unless the frame went to all.
 //! 6. *Retry* from stage 2 when no ACK came, or the end: [`MacEvent::Sent`].
-//! 7. *Space*, for the receiver to work in, before the next frame.
+//! 7. *Space*, for the receiver to work in, before the next frame, if it got this one.
 
 mod config;
 
@@ -52,7 +52,8 @@ pub struct Wpan<P> {
     station: Station,
     queue_frames: usize,
     promiscuous: bool,
-    backoff: Stream,
+    /// On the heap: a large state, seldom looked at.
+    backoff: Box<Stream>,
     queue: VecDeque<Queued<P>>,
     state: State,
     /// Others are sensed.
@@ -107,7 +108,7 @@ impl<P: Clone> Wpan<P> {
             station: key.entity as Station,
             queue_frames,
             promiscuous,
-            backoff: key.stream(),
+            backoff: Box::new(key.stream()),
             queue: VecDeque::new(),
             state: State::Idle,
             busy: false,
@@ -204,9 +205,13 @@ impl<P: Clone> Wpan<P> {
     ) {
         let to_this = frame.to == Address::Station(self.station);
         if frame.kind == FrameKind::Ack {
-            let awaited = matches!(self.state, State::AwaitingAck(_));
-            if to_this && awaited && frame.sequence == self.sequence {
-                self.release(now, SendOutcome::Acknowledged, events);
+            if matches!(self.state, State::AwaitingAck(_)) {
+                if to_this && frame.sequence == self.sequence {
+                    self.release(now, SendOutcome::Acknowledged, events);
+                } else {
+                    // An ACK of another frame ends the wait (7.5.6.4.3).
+                    self.retry(now, events);
+                }
             }
             return;
         }
@@ -312,11 +317,8 @@ impl<P: Clone> Wpan<P> {
             }
             Backoff::TinyOs { initial_symbols, congestion_symbols, retry } => {
                 let again = self.retries > 0 && *retry == RetryWindow::Congestion;
-                let range = if self.busy_count > 0 || again {
-                    congestion_symbols
-                } else {
-                    initial_symbols
-                };
+                let range =
+                    if self.busy_count > 0 || again { congestion_symbols } else { initial_symbols };
                 (*range.start(), *range.end(), 1)
             }
         };
@@ -421,9 +423,15 @@ impl<P: Clone> Wpan<P> {
             len_bytes: head.len_bytes,
             payload: head.payload,
         });
-        let short = mac_bytes <= SHORT_FRAME_BYTES;
-        let space = if short { self.config.sifs } else { self.config.lifs };
         (self.attempts, self.retries) = (0, 0);
-        self.state = State::Spacing(now + space);
+        match outcome {
+            // The receiver has something to work on (7.5.1.3).
+            SendOutcome::Acknowledged | SendOutcome::Sent => {
+                let short = mac_bytes <= SHORT_FRAME_BYTES;
+                let space = if short { self.config.sifs } else { self.config.lifs };
+                self.state = State::Spacing(now + space);
+            }
+            SendOutcome::RetryLimit | SendOutcome::ChannelAccess => self.begin_next(now),
+        }
     }
 }

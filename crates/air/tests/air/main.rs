@@ -4,12 +4,15 @@
 mod access;
 mod airtime;
 mod config;
+mod dcf;
 mod driver;
 mod erasure;
 mod pipe;
 mod process;
 mod queue;
+mod radio;
 mod retry;
+mod wpan;
 
 use core::time::Duration;
 

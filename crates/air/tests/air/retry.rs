@@ -46,7 +46,7 @@ fn mean_transmissions_and_losses_with_limit() {
     saturate(&mut medium, &[(0, Address::Station(1))], &FRAME, end);
     let stats = medium.stats(0);
     let frames = stats.delivered + stats.undelivered;
-    let lost = ratio.powi(limit as i32 + 1);
+    let lost = libm::pow(ratio, f64::from(limit + 1));
     assert_binomial(stats.undelivered, frames, lost);
     let mean = stats.sent_frames as f64 / frames as f64;
     assert!((mean - (1.0 - lost) / (1.0 - ratio)).abs() < 0.03, "{mean} (seed {SEED})");

@@ -1,4 +1,4 @@
-//! What theory says: saturated 802.11 and 802.15.4, in closed form. docs/radio.md has the equations.
+//! What theory says of saturated 802.11, in closed form. docs/radio.md has the equations.
 
 use corridor_air::dcf::{ACK_BYTES, DcfConfig, RTS_BYTES};
 use corridor_air::radio::Rate;
@@ -62,11 +62,6 @@ impl Cell {
     pub fn limited(&self, attempts: u32) -> f64 {
         let tau = self.solve(|p| self.tau_limited(p, attempts));
         self.refined(tau, 1.0)
-    }
-
-    /// The same without a limit.
-    pub fn refined_unlimited(&self) -> f64 {
-        self.limited(200)
     }
 
     fn refined(&self, tau: f64, slots_behind_collision: f64) -> f64 {

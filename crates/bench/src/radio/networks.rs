@@ -100,17 +100,19 @@ pub fn goodput_bps(network: &Network, seed: u64, simulated: Duration) -> Vec<f64
         medium.handle_timeout(now);
         while let Some(event) = medium.poll_event() {
             match event {
-                MacEvent::Received { at, station, payload: flow, .. } => match next(flow, station) {
-                    // A relay with a full queue drops.
-                    Some(to) => drop(medium.offer(
-                        now,
-                        station,
-                        Address::Station(to),
-                        UDP_BYTES + UPPER_BYTES,
-                        flow,
-                    )),
-                    None => bytes[flow] += if at >= begin { u64::from(UDP_BYTES) } else { 0 },
-                },
+                MacEvent::Received { at, station, payload: flow, .. } => {
+                    match next(flow, station) {
+                        // A relay with a full queue drops.
+                        Some(to) => drop(medium.offer(
+                            now,
+                            station,
+                            Address::Station(to),
+                            UDP_BYTES + UPPER_BYTES,
+                            flow,
+                        )),
+                        None => bytes[flow] += if at >= begin { u64::from(UDP_BYTES) } else { 0 },
+                    }
+                }
                 MacEvent::Sent { station, to, len_bytes, payload: flow, .. } => {
                     if network.flows[flow][0] == station {
                         medium.offer(now, station, to, len_bytes, flow).expect("one has left");
@@ -149,7 +151,8 @@ fn configure(network: &Network, seed: u64) -> RadioMediumConfig {
         response_timeout: plain.sifs + plain.slot + Duration::from_micros(20),
         after_timeout: AfterTimeout::Difs,
         rts_threshold_bytes: if network.announced { 0 } else { u32::MAX },
-        long_retry_limit: Some(7),
+        retry_limit: Some(8),
+        long_retry_limit: Some(8),
         ..plain
     };
     RadioMediumConfig { radio, mac: MacConfig::Dcf(dcf), queue_frames: QUEUE_FRAMES }
@@ -158,7 +161,7 @@ fn configure(network: &Network, seed: u64) -> RadioMediumConfig {
 /// What saturated senders of 802.15.4 bring to one sink.
 #[derive(Clone, Copy, Debug)]
 pub struct WpanCell {
-    /// Payload bits per second that arrive.
+    /// Payload bits per second that are acknowledged, or sent if nothing is.
     pub goodput_bps: f64,
     /// Share of the frames that were acknowledged.
     pub success_ratio: f64,
@@ -199,13 +202,16 @@ pub fn wpan_cell(
         medium.handle_timeout(now);
         while let Some(event) = medium.poll_event() {
             match event {
-                MacEvent::Received { at, len_bytes, .. } => {
-                    bytes += if at >= begin { u64::from(len_bytes) } else { 0 };
-                }
+                MacEvent::Received { .. } => {}
                 MacEvent::Sent { at, station, to, outcome, attempts, len_bytes, .. } => {
                     if at >= begin {
                         frames += 1;
-                        acknowledged += u32::from(outcome == SendOutcome::Acknowledged);
+                        let through = match outcome {
+                            SendOutcome::Acknowledged | SendOutcome::Sent => 1,
+                            SendOutcome::RetryLimit | SendOutcome::ChannelAccess => 0,
+                        };
+                        acknowledged += through;
+                        bytes += u64::from(through * len_bytes);
                         sent += attempts;
                     }
                     medium.offer(now, station, to, len_bytes, ()).expect("one has left");

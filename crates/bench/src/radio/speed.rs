@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use corridor_air::Address;
 use corridor_air::dcf::DcfConfig;
 use corridor_air::radio::{
     Decoding, Fading, Links, MacConfig, MacEvent, RadioConfig, RadioLink, RadioMedium,
     RadioMediumConfig, RadioStation, Rate, Receiver,
 };
-use corridor_air::Address;
 use corridor_base::Time;
 
 use crate::{cpu_time, memory};
@@ -41,7 +41,6 @@ fn torus(stations: usize, neighbours: usize, queue_frames: usize) -> RadioMedium
 pub struct Run {
     pub cpu: Duration,
     pub receptions: u64,
-    pub events: u64,
     /// Allocated when it was over, queues full.
     pub memory_bytes: usize,
 }
@@ -61,27 +60,23 @@ pub fn run(stations: usize, neighbours: usize, queue_frames: usize, node_s: f64)
     let warm_up = Time::from_millis(100);
     drive(&mut medium, warm_up);
     let (sent, begin) = (transmissions(&medium), cpu_time());
-    let events = drive(&mut medium, warm_up + Duration::from_secs_f64(node_s / stations as f64));
+    drive(&mut medium, warm_up + Duration::from_secs_f64(node_s / stations as f64));
     Run {
         cpu: cpu_time() - begin,
         receptions: (transmissions(&medium) - sent) * neighbours as u64,
-        events,
         memory_bytes: memory::live_bytes() - before,
     }
 }
 
-fn drive(medium: &mut RadioMedium<u64>, until: Time) -> u64 {
-    let mut calls = 0;
+fn drive(medium: &mut RadioMedium<u64>, until: Time) {
     while let Some(now) = medium.poll_timeout().filter(|&now| now <= until) {
         medium.handle_timeout(now);
-        calls += 1;
         while let Some(event) = medium.poll_event() {
             if let MacEvent::Sent { station, to, len_bytes, payload, .. } = event {
                 medium.offer(now, station, to, len_bytes, payload).expect("one has left");
             }
         }
     }
-    calls
 }
 
 fn transmissions(medium: &RadioMedium<u64>) -> u64 {
