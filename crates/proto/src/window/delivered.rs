@@ -169,6 +169,11 @@ impl Delivered {
     fn end_loss_span(&mut self, now: Time) {
         let span = core::mem::take(&mut self.loss_span);
         let loss_ratio = span.loss_ratio();
+        // All of the first span may be of drops: where nothing was held back, at least as many as of
+        // a rate a quarter too high.
+        let is_held = 2.0 * span.limited >= span.sent;
+        let least = if is_held { EXCESS_MIN } else { 1.0 - 1.0 / PROBE_GAIN };
+        let is_doubtful = self.least_loss.least().is_none() && loss_ratio > least;
         self.least_loss.push(now, (UNITS * loss_ratio) as i64, MEMORY);
         let least = self.least_loss();
         let excess = loss_ratio - least;
@@ -177,6 +182,10 @@ impl Delivered {
             None if excess > EXCESS_MIN + span.deviations() => {
                 // What was delivered before that may have been of a path that took more.
                 self.most.forget_before(began_before.unwrap_or(now));
+                (self.loss_before, self.was_fewer) = (loss_ratio, false);
+                Some(0)
+            }
+            None if is_doubtful => {
                 (self.loss_before, self.was_fewer) = (loss_ratio, false);
                 Some(0)
             }
@@ -200,9 +209,9 @@ impl Delivered {
         }
     }
 
-    /// The least loss of late, 0 to 1.
+    /// The least loss of late, 0 to 1; before it was counted over a whole span, of shorter ones.
     fn least_loss(&self) -> f64 {
-        self.least_loss.least().map_or(0.0, |least| least as f64 / UNITS)
+        self.least_loss.least().map_or(1.0 - self.best_share, |least| least as f64 / UNITS)
     }
 
     /// Whether what is delivered grows no more although more is sent, and frames are lost: where no
@@ -214,6 +223,7 @@ impl Delivered {
     /// Lets less be sent for a span of losses: nobody knows yet which of those of the start were by
     /// chance, and which for want of room.
     pub(super) fn look(&mut self) {
+        self.restart();
         (self.after_excess, self.looks_at_start) = (Some(0), true);
         (self.loss_before, self.was_fewer) = (self.loss_when_full, false);
     }
@@ -237,14 +247,7 @@ impl Delivered {
 
     /// Frames a second that may be sent at most; infinite before anything is known.
     pub(super) fn limit_per_s(&self) -> f64 {
-        match self.after_excess {
-            // Of what was lost so far, nothing may have been by chance.
-            Some(0) if self.looks_at_start && !self.was_fewer => {
-                AFTER_EXCESS[0] * self.most_per_s()
-            }
-            Some(spans) => AFTER_EXCESS[spans] * self.carried_per_s(),
-            None => PROBE_GAIN * self.carried_per_s(),
-        }
+        self.carried_per_s() * self.after_excess.map_or(PROBE_GAIN, |spans| AFTER_EXCESS[spans])
     }
 
     /// The same at the start: what grows has no bound.

@@ -150,3 +150,20 @@ fn random_losses_do_not_end_the_start_of_the_rate() {
         assert!(share > 0.85, "{share} of {rate_mbps} Mbit/s at {rtt_ms} ms and {e3} lost");
     }
 }
+
+/// What an application offers is less than the path carries: what is delivered of it is no bound.
+#[test]
+fn random_losses_do_not_bound_what_an_application_offers() {
+    for seed in 100..106 {
+        let scenario = Scenario::parse(&format!(
+            "name = 'offered'\nseed = {seed}\n[medium]\nduplex = 'half'\nrate_bps = 12_000_000\n\
+             overhead_us = 400\nrtt_ms = 4\nqueue_frames = 4\n[[run]]\npath = 'coded'\n\
+             transport = 'udp'\noffered_bps = 2e6\ne3 = 0.5\nduration_s = 8\n\
+             coding = {{ preset = 'window' }}"
+        ));
+        let scenario = scenario.expect("a test's scenario is sound");
+        let run = expand(&scenario).expect("a test's scenario is sound").remove(0);
+        let row = run_radio(&scenario, &run).expect("it can be run");
+        assert_eq!(row.packets_received, row.packets_sent, "seed {seed}");
+    }
+}
