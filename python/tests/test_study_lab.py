@@ -47,7 +47,7 @@ def rows() -> list[dict[str, Any]]:
         for path in paths:
             for policy in ["-"] if path == "plain" else policies:
                 many += [row(path, policy, bps, e3) for bps in run["offered_bps"] for e3 in losses]
-    return many
+    return [each | {"point": point, "replication": 0} for point, each in enumerate(many)]
 
 
 def always(congestion: str) -> dict[str, Any]:
