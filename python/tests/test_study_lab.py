@@ -53,7 +53,7 @@ def rows() -> list[dict[str, Any]]:
 def always(congestion: str) -> dict[str, Any]:
     """Return what the lab would where an application always has data."""
     delay_s = {"cubic": 0.2, "vegas": 0.05}[congestion]
-    load = {"congestion": congestion, "offered_bps": None, "delay_p50_s": delay_s}
+    load: dict[str, Any] = {"congestion": congestion, "offered_bps": None, "delay_p50_s": delay_s}
     return row("coded", "paper", 8e6, 0.0) | load
 
 
