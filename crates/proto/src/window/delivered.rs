@@ -41,7 +41,7 @@ const AFTER_EXCESS: [f64; 7] = [0.8, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 /// At the start the rate doubles in a round trip: by BBR's gain of 2 / ln 2 it is ahead of what is
 /// delivered.
 const START_GAIN: f64 = 2.0 / core::f64::consts::LN_2;
-/// Spans without growth by a quarter after which a path is full (BBR has three round trips as well).
+/// Spans without growth by a quarter after which a path is full (BBR: as many round trips).
 const FULL_SPANS: u32 = 3;
 /// They double with each time that losses were by chance, so often at most.
 const FALSE_ALARMS_MAX: u32 = 5;
@@ -154,8 +154,8 @@ impl Delivered {
         if per_s >= PROBE_GAIN * self.grown_per_s {
             (self.grown_per_s, self.spans_since_growth) = (per_s, 0);
         } else {
-            // What the rate held back says more than what came as it liked: of that, as many more
-            // have to be lost as if a quarter more than the path takes had been sent.
+            // What the rate held back says more than what came as it liked: of the latter, as many
+            // more have to be lost as if a quarter more than the path takes had been sent.
             let is_held = 2.0 * span.limited >= span.sent;
             let too_much = 1.0 - self.best_share / PROBE_GAIN + span.deviations();
             let least = if is_held { EXCESS_MIN } else { too_much };
@@ -169,8 +169,8 @@ impl Delivered {
     fn end_loss_span(&mut self, now: Time) {
         let span = core::mem::take(&mut self.loss_span);
         let loss_ratio = span.loss_ratio();
-        // All of the first span may be of drops: where nothing was held back, at least as many as of
-        // a rate a quarter too high.
+        // All of the first span may be of drops: where nothing was held back, at least as many as
+        // of a rate a quarter too high.
         let is_held = 2.0 * span.limited >= span.sent;
         let least = if is_held { EXCESS_MIN } else { 1.0 - 1.0 / PROBE_GAIN };
         let is_doubtful = self.least_loss.least().is_none() && loss_ratio > least;
