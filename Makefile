@@ -62,8 +62,8 @@ python: ## Build the Python package and install it in out/python, minutes
 study: python ## Repeat the TCP/NC paper's experiments with fewer runs: out/study
 	$(OUT)/python/bin/corridor-study reproduce kim --quick --out $(OUT)/study
 
-claims: python ## Hold the papers' simulated claims, three runs of each point: out/claims
-	$(OUT)/python/bin/corridor-study reproduce franc kim --claims --replications 3 --out $(OUT)/claims
+claims: python ## Hold the papers' simulated claims, ten runs of each point, 8 minutes: out/claims
+	$(OUT)/python/bin/corridor-study reproduce franc kim --claims --replications 10 --out $(OUT)/claims
 
 bench-models: python ## How long a million points of the models take
 	$(OUT)/python/bin/python -m corridor.models.bench

@@ -126,6 +126,8 @@ def claim(**changes: object) -> Claim:
         (3.5, False, {"errata": "K1"}, "cannot hold"),
         (3.5, False, {"errata": "K1", "ours": {"max": 3}}, "fails"),
         (2.0, False, {"errata": "K1"}, "unexpected"),
+        (3.5, True, {"errata": "K1"}, "not checked"),
+        (4.5, True, {"errata": "K1"}, "cannot hold"),
         (3.5, False, {"differs": "because", "ours": {"min": 3, "max": 4}}, "differs"),
         (4.5, False, {"differs": "because", "ours": {"min": 3, "max": 4}}, "fails"),
         (2.0, False, {"differs": "because", "ours": {"min": 3, "max": 4}}, "unexpected"),

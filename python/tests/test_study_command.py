@@ -140,11 +140,14 @@ def test_numbers_are_whole_in_narrow_tables() -> None:
 
 def test_words_of_verdicts_are_not_cut() -> None:
     row = {"id": "X-1", "claim": "a claim " * 12, "value": "(10,50),(30,30),(50,10)", "unit": "-"}
-    claim = Claim.of(row | {"conditions": "c" * 200, "accepted": {"min": 0.5}, "errata": "K12"})
+    accepted = {"min": 0.5, "by": "paper", "when": "2026-11-22"}
+    more = {"kind": "number", "conditions": "c" * 200, "accepted": accepted, "errata": "K12"}
+    claim = Claim.of(row | more)
     console = Console(width=80, file=io.StringIO())
     console.print(tables.of_verdicts([claim.judge(0.123456, quick=False)]))
     text = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "errata K12" in text
+    assert "cannot hold" in text
+    assert "K12" in text
     assert "0.12346" in text
     assert "(10,50),(30,30" in text
     assert "),(50,10)" in text

@@ -41,10 +41,32 @@ def rows() -> list[dict[str, Any]]:
         codings = run["coding"] if isinstance(run["coding"], list) else [run["coding"]]
         policies = [c["preset"] + " half_duplex=true" * (len(c) > 1) for c in codings]
         losses = run["e3"] if isinstance(run["e3"], list) else [run["e3"]]
+        if "offered_bps" not in run:
+            many += [always(name) for name in run["congestion"]]
+            continue
         for path in paths:
             for policy in ["-"] if path == "plain" else policies:
                 many += [row(path, policy, bps, e3) for bps in run["offered_bps"] for e3 in losses]
-    return many
+    return [each | {"point": point, "replication": 0} for point, each in enumerate(many)]
+
+
+def always(congestion: str) -> dict[str, Any]:
+    """Return what the lab would where an application always has data."""
+    delay_s = {"cubic": 0.2, "vegas": 0.05}[congestion]
+    load: dict[str, Any] = {"congestion": congestion, "offered_bps": None, "delay_p50_s": delay_s}
+    return row("coded", "paper", 8e6, 0.0) | load
+
+
+@pytest.mark.parametrize("has_vegas", [True, False])
+def test_vegas_is_judged_where_the_kernel_has_it(tmp_path: Path, has_vegas: bool) -> None:
+    many = [each for each in rows() if has_vegas or each["congestion"] != "vegas"]
+    bench = Bench(rows=left(tmp_path, many))
+    report = reproduce(Context(FIGURES[0], False, engine="lab", bench=bench))
+    plt.close(report.findings.figure)
+    measured = {v.claim.id: v.measured for v in report.verdicts}
+    assert measured.get("FRANC-V") == (pytest.approx(4) if has_vegas else None)
+    said = [note for note in report.findings.notes if note.startswith("absent: Vegas")]
+    assert bool(said) != has_vegas
 
 
 def left(folder: Path, many: list[dict[str, Any]]) -> Path:
@@ -117,8 +139,9 @@ def test_the_lab_is_run_with_the_scenario_and_its_rows_are_left(tmp_path: Path) 
     shortened = tomllib.loads((tmp_path / "scenario").read_text())
     assert {run["duration_s"] for run in shortened["run"]} == {5.0}
     assert done[-1][0] == "franc-tcp"
-    # Of the shortened scenario: 3 loads x 3 losses x 3 ways, and 3 loads x 3 + 3 at 10 %.
-    assert done[-1][1:] == (len(rows()), 39)
+    # Of the shortened scenario: 3 loads x 3 losses x 3 ways, 3 loads x 3 + 3 at 10 %, and 2 with
+    # data always.
+    assert done[-1][1:] == (len(rows()), 41)
 
 
 def test_a_lab_that_cannot_be_had_says_so(tmp_path: Path) -> None:

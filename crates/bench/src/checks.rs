@@ -22,22 +22,22 @@ const GF2_DECODE_BEST_LIMIT: f64 = 224e9;
 pub struct Check {
     pub name: String,
     /// `None` when it could not be measured.
-    pub passed: Option<bool>,
+    pub holds: Option<bool>,
     /// What was measured, over what was asked for, where it is least.
-    pub worst: Option<f64>,
+    pub value: Option<f64>,
     /// The ratio that has to be reached.
-    pub target: f64,
+    pub limit: f64,
     /// Every figure it rests on.
     pub detail: String,
 }
 
 impl Check {
-    /// A gate that asks all these ratios to reach `target`.
-    fn all(name: &str, target: f64, ratios: Vec<(String, Option<f64>)>) -> Self {
+    /// A gate that asks all these ratios to reach `limit`.
+    fn all(name: &str, limit: f64, ratios: Vec<(String, Option<f64>)>) -> Self {
         let known: Vec<f64> = ratios.iter().filter_map(|(_, ratio)| *ratio).collect();
-        let worst = known.iter().copied().min_by(f64::total_cmp);
-        let passed = match worst {
-            Some(worst) if worst < target => Some(false),
+        let value = known.iter().copied().min_by(f64::total_cmp);
+        let holds = match value {
+            Some(value) if value < limit => Some(false),
             Some(_) if known.len() == ratios.len() => Some(true),
             _ => None,
         };
@@ -46,7 +46,7 @@ impl Check {
             format!("{what}: {ratio}")
         });
         let detail = detail.collect::<Vec<_>>().join(", ");
-        Check { name: name.to_owned(), passed, worst, target, detail }
+        Check { name: name.to_owned(), holds, value, limit, detail }
     }
 
     /// Adds figures that a gate is to be seen beside.
@@ -58,15 +58,15 @@ impl Check {
 
     /// The gate on one line, its figures on the next.
     pub fn text(&self) -> String {
-        let word = match self.passed {
+        let word = match self.holds {
             Some(true) => "pass",
             Some(false) => "FAIL",
             None => "open",
         };
-        let worst = self.worst.map_or("-".to_owned(), |worst| format!("{worst:.2}"));
+        let worst = self.value.map_or("-".to_owned(), |worst| format!("{worst:.2}"));
         format!(
             "{word}  {} (least {worst} of {})\n        {}\n",
-            self.name, self.target, self.detail
+            self.name, self.limit, self.detail
         )
     }
 }
@@ -223,9 +223,9 @@ mod tests {
     #[test]
     fn a_gate_is_judged_by_its_least_ratio() {
         let ratios = |least| vec![("16".to_owned(), Some(3.0)), ("32".to_owned(), least)];
-        assert_eq!(Check::all("x", 2.0, ratios(Some(2.0))).passed, Some(true));
-        assert_eq!(Check::all("x", 2.0, ratios(Some(1.9))).passed, Some(false));
-        assert_eq!(Check::all("x", 2.0, ratios(None)).passed, None, "not measured");
+        assert_eq!(Check::all("x", 2.0, ratios(Some(2.0))).holds, Some(true));
+        assert_eq!(Check::all("x", 2.0, ratios(Some(1.9))).holds, Some(false));
+        assert_eq!(Check::all("x", 2.0, ratios(None)).holds, None, "not measured");
         let text = Check::all("x", 2.0, ratios(Some(1.9))).text();
         assert_eq!(text, "FAIL  x (least 1.90 of 2)\n        16: 3.00, 32: 1.90\n");
     }

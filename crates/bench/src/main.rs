@@ -195,7 +195,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     let report = Report { schema: 1, header, checks, rows };
     print(&report);
     write(&report, &arguments.out)?;
-    let failed = report.checks.iter().any(|check| check.passed != Some(true));
+    let failed = report.checks.iter().any(|check| check.holds != Some(true));
     Ok(if arguments.check && failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

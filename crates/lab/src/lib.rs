@@ -37,6 +37,7 @@ mod waiting;
 
 pub use error::LabError;
 pub use external::Tunnel;
+pub use load::has_congestion;
 pub use priority::missing_rights;
 pub use rights::prepare;
 pub use run::{

@@ -228,6 +228,7 @@ impl CodingTable {
             ("symbol_size", !tcp_nc, self.symbol_size.is_some()),
             ("encoder_timeout_ms", block, self.encoder_timeout_ms.is_some()),
             ("overshoot", block, self.overshoot.is_some()),
+            ("helper_overshoot", block, self.helper_overshoot.is_some()),
             ("policy", block, self.policy.is_some()),
             ("repair_margin", block, self.repair_margin.is_some()),
             ("bundle", block, self.bundle.is_some()),

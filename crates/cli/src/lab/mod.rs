@@ -6,7 +6,7 @@
 mod compare;
 mod gates;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -148,7 +148,8 @@ fn run_scenario(args: &RunArgs) -> Result<(), Failure> {
     tell_missing_rights();
     let out = args.out.as_deref().map(OutFile::create).transpose()?;
     let maker = Maker::new(Engine::Lab)?;
-    let making = Making::new(args, &scenario, &runs, &maker, out.as_ref());
+    let possible = without_absent(&runs)?;
+    let making = Making::new(args, &scenario, &possible, &maker, out.as_ref());
     let (rows, result) = making.make_all();
     // What is finished is shown even when the rest failed.
     if !args.json && !rows.is_empty() {
@@ -166,6 +167,33 @@ fn tell_missing_rights() {
     for missing in corridor_lab::missing_rights() {
         eprintln!("warning: {missing}");
     }
+}
+
+/// Leaves out runs whose congestion control this kernel does not have, and says so on standard
+/// error: the others are worth having. Where that leaves nothing, all of them failed.
+fn without_absent(runs: &[Run]) -> Result<Vec<Run>, Failure> {
+    let of = |run: &Run| [run.congestion, run.lab.beside].into_iter().flatten();
+    let names: BTreeSet<String> = runs.iter().flat_map(of).map(|each| each.to_string()).collect();
+    let mut absent = BTreeSet::new();
+    for name in names {
+        if !corridor_lab::has_congestion(&name).map_err(EngineError::from)? {
+            absent.insert(name);
+        }
+    }
+    let is_possible = |run: &&Run| !of(run).any(|each| absent.contains(&each.to_string()));
+    let possible: Vec<Run> = runs.iter().filter(is_possible).cloned().collect();
+    let (count, left_out) = (runs.len(), runs.len() - possible.len());
+    if left_out > 0 {
+        let names = Vec::from_iter(absent).join(", ");
+        eprintln!(
+            "absent: TCP congestion control {names}, which this kernel has not (modprobe \
+             tcp_NAME): {left_out} of {count} runs are left out"
+        );
+    }
+    if possible.is_empty() {
+        return Err(Failure::Runs { failed: left_out, count });
+    }
+    Ok(possible)
 }
 
 /// What makes rows worth reading.

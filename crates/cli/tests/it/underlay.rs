@@ -70,9 +70,13 @@ fn waits_for_room(underlay: &str, prepare: impl FnOnce(&Namespace), rest: &str) 
     assert_eq!(busy["io"]["frames_refused"], 0, "{busy}");
     let cpu = busy["cpu_s"].as_f64().unwrap() / busy["wall_s"].as_f64().unwrap();
     assert!(cpu < 0.5, "it waits, it does not spin: {busy}");
-    // Room: the frame in hand goes, and others after it.
-    assert!(drain(&tap).len() >= 4);
-    assert!(until(|| (!drain(&tap).is_empty()).then_some(())).is_some());
+    // Room: the frame in hand goes, and others after it. A busy kernel hands them over late.
+    let mut drained = 0;
+    let more = until(|| {
+        drained += drain(&tap).len() as u64;
+        (drained > made).then_some(())
+    });
+    assert!(more.is_some(), "{drained} of {made} frames");
     let (code, log) = daemon.stop();
     assert_eq!(code, Some(0), "{log}");
 }

@@ -4,3 +4,4 @@ mod agreement;
 mod hops;
 #[path = "../it/support/mod.rs"]
 mod support;
+mod vegas;

@@ -29,6 +29,7 @@ use crate::netns::{Inside, Namespace};
 use crate::waiting::{Machine, Spent, Watched};
 use departures::{Departures, Watch};
 use ping::Pinger;
+pub use tcp::has_congestion;
 
 /// Time a connection has to come about: three attempts of the kernel's (at 0, 1 and 3 s).
 pub(crate) const CONNECT_MAX: Duration = Duration::from_secs(5);

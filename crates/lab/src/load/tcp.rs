@@ -105,6 +105,17 @@ fn send(plan: &Plan, shared: &Shared, ready: &AtomicBool) -> Result<SenderResult
     Ok(result)
 }
 
+/// Whether this kernel has a TCP congestion control of this name, as a module too, and lets this
+/// process choose it.
+///
+/// # Errors
+/// [`LabError::System`] if there is no TCP socket to be had.
+pub fn has_congestion(name: &str) -> Result<bool, LabError> {
+    let socket =
+        Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).what("make a TCP socket")?;
+    Ok(socket.set_tcp_congestion(name.as_bytes()).is_ok())
+}
+
 /// A connection; `None` if none came about in time.
 fn connect(plan: &Plan) -> Result<Option<TcpStream>, LabError> {
     let socket =

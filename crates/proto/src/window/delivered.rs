@@ -38,6 +38,13 @@ const EXCESS_DEVIATIONS: f64 = 3.5;
 /// After that, what is sent of what is delivered, span of losses by span: less, so that nothing is
 /// dropped, then all of it. A quarter more comes after that, as before.
 const AFTER_EXCESS: [f64; 7] = [0.8, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+/// At the start the rate doubles in a round trip: by BBR's gain of 2 / ln 2 it is ahead of what is
+/// delivered.
+const START_GAIN: f64 = 2.0 / core::f64::consts::LN_2;
+/// Spans without growth by a quarter after which a path is full (BBR: as many round trips).
+const FULL_SPANS: u32 = 3;
+/// They double with each time that losses were by chance, so often at most.
+const FALSE_ALARMS_MAX: u32 = 5;
 /// Half of the drops that come to an end, of what comes through, when so much less is sent.
 const FEWER: f64 = (1.0 - AFTER_EXCESS[0]) / 2.0;
 
@@ -71,6 +78,12 @@ impl Span {
     fn loss_ratio(&self) -> f64 {
         1.0 - self.came / self.sent
     }
+
+    /// By how much the share of lost frames may be above what it is on average by chance.
+    fn deviations(&self) -> f64 {
+        let loss_ratio = self.loss_ratio();
+        EXCESS_DEVIATIONS * (loss_ratio * (1.0 - loss_ratio) / self.sent).sqrt()
+    }
 }
 
 /// What is delivered, and the bound on the rate that follows from it.
@@ -84,10 +97,16 @@ pub(super) struct Delivered {
     least_loss: MinFilter,
     /// When the span of losses began, and the one before.
     loss_span_began: [Option<Time>; 2],
-    /// Losses of the first span, where they may be for want of room: of a rate that was held back
-    /// nothing is known yet, and of what was not, at least as much as a quarter more than the path
-    /// takes would lose.
-    first_loss: Option<f64>,
+    /// The most that was delivered when it last grew by a quarter, spans since in which frames were
+    /// lost for want of room or by chance, and the share of them in the last of these.
+    grown_per_s: f64,
+    spans_since_growth: u32,
+    loss_when_full: f64,
+    /// Share of the frames that came, in the span of these with the fewest losses.
+    best_share: f64,
+    /// The span in which less is sent is the start's, and how many of these were for nothing.
+    looks_at_start: bool,
+    false_alarms: u32,
     /// Spans of losses since they were above the least.
     after_excess: Option<usize>,
     /// Losses of the span before less was sent, and whether there have been fewer since.
@@ -131,25 +150,42 @@ impl Delivered {
         if 2.0 * span.limited >= span.sent || per_s > most {
             self.most.push(now, (-UNITS * per_s) as i64, MEMORY);
         }
+        self.best_share = self.best_share.max(1.0 - span.loss_ratio());
+        if per_s >= PROBE_GAIN * self.grown_per_s {
+            (self.grown_per_s, self.spans_since_growth) = (per_s, 0);
+        } else {
+            // What the rate held back says more than what came as it liked: of the latter, as many
+            // more have to be lost as if a quarter more than the path takes had been sent.
+            let is_held = 2.0 * span.limited >= span.sent;
+            let too_much = 1.0 - self.best_share / PROBE_GAIN + span.deviations();
+            let least = if is_held { EXCESS_MIN } else { too_much };
+            if span.loss_ratio() > least {
+                self.spans_since_growth += 1;
+                self.loss_when_full = span.loss_ratio();
+            }
+        }
     }
 
     fn end_loss_span(&mut self, now: Time) {
         let span = core::mem::take(&mut self.loss_span);
         let loss_ratio = span.loss_ratio();
-        if self.least_loss.least().is_none() {
-            let is_held = 2.0 * span.limited >= span.sent;
-            let least = if is_held { EXCESS_MIN } else { 1.0 - 1.0 / PROBE_GAIN };
-            self.first_loss = Some(loss_ratio).filter(|&loss_ratio| loss_ratio > least);
-        }
+        // All of the first span may be of drops: where nothing was held back, at least as many as
+        // of a rate a quarter too high.
+        let is_held = 2.0 * span.limited >= span.sent;
+        let least = if is_held { EXCESS_MIN } else { 1.0 - 1.0 / PROBE_GAIN };
+        let is_doubtful = self.least_loss.least().is_none() && loss_ratio > least;
         self.least_loss.push(now, (UNITS * loss_ratio) as i64, MEMORY);
         let least = self.least_loss();
-        let deviation = (loss_ratio * (1.0 - loss_ratio) / span.sent).sqrt();
         let excess = loss_ratio - least;
         let [began_before, _] = self.loss_span_began;
         self.after_excess = match self.after_excess {
-            None if excess > EXCESS_MIN + EXCESS_DEVIATIONS * deviation => {
+            None if excess > EXCESS_MIN + span.deviations() => {
                 // What was delivered before that may have been of a path that took more.
                 self.most.forget_before(began_before.unwrap_or(now));
+                (self.loss_before, self.was_fewer) = (loss_ratio, false);
+                Some(0)
+            }
+            None if is_doubtful => {
                 (self.loss_before, self.was_fewer) = (loss_ratio, false);
                 Some(0)
             }
@@ -173,18 +209,35 @@ impl Delivered {
         }
     }
 
-    /// The least loss of late, 0 to 1.
+    /// The least loss of late, 0 to 1; before it was counted over a whole span, of shorter ones.
     fn least_loss(&self) -> f64 {
-        self.least_loss.least().map_or(0.0, |least| least as f64 / UNITS)
+        self.least_loss.least().map_or(1.0 - self.best_share, |least| least as f64 / UNITS)
     }
 
-    /// Lets less be sent for a span if frames have been lost from the beginning: nobody knows yet
-    /// whether by chance, or for want of room. Told once.
-    pub(super) fn look_at_first_losses(&mut self) -> bool {
-        let Some(loss_ratio) = self.first_loss.take() else { return false };
-        (self.loss_before, self.was_fewer) = (loss_ratio, false);
-        self.after_excess = Some(0);
-        true
+    /// Whether what is delivered grows no more although more is sent, and frames are lost: where no
+    /// queue has shown, a short buffer drops what is too much. As BBR tells the end of its start.
+    pub(super) fn is_full(&self) -> bool {
+        self.spans_since_growth >= FULL_SPANS << self.false_alarms.min(FALSE_ALARMS_MAX)
+    }
+
+    /// Lets less be sent for a span of losses: nobody knows yet which of those of the start were by
+    /// chance, and which for want of room.
+    pub(super) fn look(&mut self) {
+        self.restart();
+        (self.after_excess, self.looks_at_start) = (Some(0), true);
+        (self.loss_before, self.was_fewer) = (self.loss_when_full, false);
+    }
+
+    /// Whether such a look has shown that losses are by chance; told once.
+    pub(super) fn take_false_alarm(&mut self) -> bool {
+        let is_over = self.looks_at_start && self.after_excess != Some(0);
+        let is_false = is_over && self.after_excess.is_none();
+        self.looks_at_start &= !is_over;
+        if is_false {
+            self.false_alarms += 1;
+            self.spans_since_growth = 0;
+        }
+        is_false
     }
 
     /// Whether losses have been above the least a moment ago.
@@ -194,9 +247,22 @@ impl Delivered {
 
     /// Frames a second that may be sent at most; infinite before anything is known.
     pub(super) fn limit_per_s(&self) -> f64 {
-        let Some(most) = self.most.least() else { return f64::INFINITY };
-        let carried = -most as f64 / UNITS / (1.0 - self.least_loss()).max(1.0 / UNITS);
-        carried * self.after_excess.map_or(PROBE_GAIN, |spans| AFTER_EXCESS[spans])
+        self.carried_per_s() * self.after_excess.map_or(PROBE_GAIN, |spans| AFTER_EXCESS[spans])
+    }
+
+    /// The same at the start: what grows has no bound.
+    pub(super) fn start_limit_per_s(&self) -> f64 {
+        let grows = self.spans_since_growth == 0;
+        if grows { f64::INFINITY } else { START_GAIN * self.carried_per_s() }
+    }
+
+    /// What is delivered at most, and what random losses take of it.
+    fn carried_per_s(&self) -> f64 {
+        self.most_per_s() / (1.0 - self.least_loss()).max(1.0 / UNITS)
+    }
+
+    fn most_per_s(&self) -> f64 {
+        self.most.least().map_or(f64::INFINITY, |most| -most as f64 / UNITS)
     }
 }
 

@@ -470,11 +470,11 @@ impl RateControl {
             }
             Phase::Start if queueing > self.aim() => drain,
             // No queue has shown so far, and a short buffer may drop what is too much.
-            Phase::Start
-                if self.delivered.look_at_first_losses() || self.delivered.is_excessive() =>
-            {
+            Phase::Start if self.delivered.is_full() => {
+                self.delivered.look();
                 Phase::Follow
             }
+            Phase::Follow if self.delivered.take_false_alarm() => Phase::Start,
             Phase::Follow if now - self.drained_at > patience => {
                 self.prepare_to_compete(now, queueing, sample);
                 drain
@@ -674,12 +674,11 @@ impl RateControl {
     }
 
     fn set_rate(&mut self, frames_per_s: f64) {
-        // At the start the rate doubles while nothing is lost, a round trip ahead of what is told.
         let most = match self.phase {
-            Phase::Start => FRAMES_PER_S_MAX,
-            _ => self.delivered.limit_per_s().min(FRAMES_PER_S_MAX),
+            Phase::Start => self.delivered.start_limit_per_s(),
+            _ => self.delivered.limit_per_s(),
         };
-        self.frames_per_s = frames_per_s.min(most).max(FRAMES_PER_S_MIN);
+        self.frames_per_s = frames_per_s.min(most).clamp(FRAMES_PER_S_MIN, FRAMES_PER_S_MAX);
     }
 }
 

@@ -131,3 +131,39 @@ fn bbr_is_refused_with_what_there_is() {
     let text = error.to_string();
     assert!(text.contains("congestion = bbr") && text.contains("vegas"), "{text}");
 }
+
+/// Where many frames are lost from the first on, the start goes on until a queue shows. One that
+/// ended at losses left the rate at half of the path.
+#[test]
+fn random_losses_do_not_end_the_start_of_the_rate() {
+    for (rate_mbps, rtt_ms, e3) in [(12.0, 4, 0.3), (12.0, 20, 0.4), (50.0, 30, 0.3)] {
+        let scenario = Scenario::parse(&format!(
+            "name = 'steady'\nseed = 100\n[medium]\nduplex = 'full'\nrate_bps = {}\n\
+             rtt_ms = {rtt_ms}\nqueue_frames = 50\n[[run]]\npath = 'coded'\ntransport = 'tcp'\n\
+             e3 = {e3:?}\nduration_s = 10\ncoding = {{ preset = 'window' }}",
+            rate_mbps * 1e6
+        ));
+        let scenario = scenario.expect("a test's scenario is sound");
+        let run = expand(&scenario).expect("a test's scenario is sound").remove(0);
+        let row = run_radio(&scenario, &run).expect("it can be run");
+        let share = row.goodput_bps / (rate_mbps * 1e6 * (1.0 - e3));
+        assert!(share > 0.85, "{share} of {rate_mbps} Mbit/s at {rtt_ms} ms and {e3} lost");
+    }
+}
+
+/// What an application offers is less than the path carries: what is delivered of it is no bound.
+#[test]
+fn random_losses_do_not_bound_what_an_application_offers() {
+    for seed in 100..106 {
+        let scenario = Scenario::parse(&format!(
+            "name = 'offered'\nseed = {seed}\n[medium]\nduplex = 'half'\nrate_bps = 12_000_000\n\
+             overhead_us = 400\nrtt_ms = 4\nqueue_frames = 4\n[[run]]\npath = 'coded'\n\
+             transport = 'udp'\noffered_bps = 2e6\ne3 = 0.5\nduration_s = 8\n\
+             coding = {{ preset = 'window' }}"
+        ));
+        let scenario = scenario.expect("a test's scenario is sound");
+        let run = expand(&scenario).expect("a test's scenario is sound").remove(0);
+        let row = run_radio(&scenario, &run).expect("it can be run");
+        assert_eq!(row.packets_received, row.packets_sent, "seed {seed}");
+    }
+}

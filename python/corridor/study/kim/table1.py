@@ -67,7 +67,9 @@ def run(context: Context) -> Findings:
         measured[f"KIM-NS2-{number}"] = float(both[number])
     for number in (1, 2, 3, 4):
         measured[f"KIM-TO3-{number}"] = float(columns[READINGS["tcp_to3"]][number] * (1 + headers))
-    measured["KIM-CUBIC"] = float(columns[READINGS["tcp_cubic"]][1] * (1 + headers))
+    for number in (1, 2, 3, 4):
+        cubic = float(columns[READINGS["tcp_cubic"]][number] * (1 + headers))
+        measured["KIM-CUBIC" if number == 1 else f"KIM-CUBIC-{number}"] = cubic
     measured["KIM-SRTT-T"] = float(srtt["nc"][-1] - srtt["nc"][0])
     measured["KIM-BETA"] = _acknowledging_every_other(columns)
     rows = [
