@@ -45,7 +45,7 @@ pub enum Air {
     /// Nobody collides.
     Ideal(MediumConfig),
     /// A MAC of a standard.
-    Mac(RadioMediumConfig),
+    Mac(Box<RadioMediumConfig>),
 }
 
 /// Makes a network's radio, and says how many nodes are on it; files are looked for in `directory`.
@@ -341,7 +341,7 @@ fn with_mac(
         MacConfig::Dcf(dcf) => dcf.check().map_err(refused)?,
         MacConfig::Wpan(wpan) => wpan.check().map_err(refused)?,
     }
-    Ok(Air::Mac(config))
+    Ok(Air::Mac(Box::new(config)))
 }
 
 /// A receiver with what the table says otherwise.

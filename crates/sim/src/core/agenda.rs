@@ -285,7 +285,7 @@ mod tests {
 
     /// Some of the entities are ahead of the others.
     fn rank(entity: usize) -> Rank {
-        if entity % 3 == 0 { Rank::First } else { Rank::Second }
+        if entity.is_multiple_of(3) { Rank::First } else { Rank::Second }
     }
 
     #[derive(Clone, Debug)]

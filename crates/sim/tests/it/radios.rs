@@ -221,7 +221,11 @@ fn senders_are_told_what_became_of_their_frames() {
     };
     let told = |links| {
         let mac = MacConfig::Dcf(DcfConfig::a(Rate::Ofdm6));
-        let air = AirConfig::Mac(RadioMediumConfig { radio: radio(links), mac, queue_frames: 5 });
+        let air = AirConfig::Mac(Box::new(RadioMediumConfig {
+            radio: radio(links),
+            mac,
+            queue_frames: 5,
+        }));
         let site = RadioSite { nodes: vec![0, 1], air };
         call(&Topology { nodes: 2, radios: vec![site], ..Topology::default() }, 1, TTL_MAX)
     };

@@ -41,7 +41,7 @@ impl Carried for Frame {
 /// What is between the places of a radio.
 pub(super) enum Air {
     /// A lottery: nobody collides.
-    Ideal(Medium<Frame>),
+    Ideal(Box<Medium<Frame>>),
     /// Radios with a MAC of a standard.
     Mac(Box<RadioMedium<Frame>>),
 }
@@ -219,7 +219,8 @@ impl Radio {
             AirConfig::Ideal(config) => {
                 let config = corridor_air::MediumConfig { seed, replication, ..config.clone() };
                 let medium = Medium::new(config);
-                Air::Ideal(medium.map_err(|source| NetworkError::Medium { index, source })?)
+                let medium = medium.map_err(|source| NetworkError::Medium { index, source })?;
+                Air::Ideal(Box::new(medium))
             }
             AirConfig::Mac(config) => {
                 let mut config = config.clone();

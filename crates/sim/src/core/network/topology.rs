@@ -29,7 +29,7 @@ pub enum AirConfig {
     /// A lottery: nobody collides.
     Ideal(MediumConfig),
     /// Radios with a MAC of a standard.
-    Mac(RadioMediumConfig),
+    Mac(Box<RadioMediumConfig>),
 }
 
 impl AirConfig {
