@@ -138,7 +138,8 @@ fn mistakes_are_told_alike_in_all_files() {
             plan,
             "\"chain\"",
             "\"chian\"",
-            "file.toml:5:8: network.kind = \"chian\": expected \"chain\", \"dumbbell\" or \"explicit\"\n",
+            "file.toml:5:8: network.kind = \"chian\": expected \"chain\", \"dumbbell\", \"explicit\", \"line\", \
+             \"grid\", \"star\", \"random\", \"positions\" or \"matrix\"\n",
         ),
         (node, "id = 2\n", "", "file.toml:12:1: peer.id is missing: expected a station number"),
         (
