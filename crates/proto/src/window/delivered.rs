@@ -79,6 +79,10 @@ impl Span {
         1.0 - self.came / self.sent
     }
 
+    fn delivered_per_s(&self) -> f64 {
+        self.delivered / self.time.as_secs_f64()
+    }
+
     /// By how much the share of lost frames may be above what it is on average by chance.
     fn deviations(&self) -> f64 {
         let loss_ratio = self.loss_ratio();
@@ -92,6 +96,8 @@ pub(super) struct Delivered {
     /// Spans that are being counted: of what is delivered, and of losses.
     rate_span: Span,
     loss_span: Span,
+    /// The same of what the rate had held back: what came as it liked says nothing of the path.
+    held_span: Span,
     /// Frames a second that were delivered at most, negative, and parts in a million lost at least.
     most: MinFilter,
     least_loss: MinFilter,
@@ -127,6 +133,13 @@ impl Delivered {
         if self.rate_span.is_full(round_trip, DELIVERED_FRAMES) {
             self.end_rate_span(now);
         }
+        if sample.limited {
+            self.held_span.add(sample);
+            if self.held_span.is_full(round_trip, DELIVERED_FRAMES) {
+                let span = core::mem::take(&mut self.held_span);
+                self.push_most(now, span.delivered_per_s());
+            }
+        }
         self.loss_span_began[1].get_or_insert(now);
         self.loss_span.add(sample);
         let looks = self.after_excess == Some(0);
@@ -139,16 +152,19 @@ impl Delivered {
     /// Nothing is known of a pause: what is counted begins anew.
     pub(super) fn restart(&mut self) {
         (self.rate_span, self.loss_span) = (Span::default(), Span::default());
+        self.held_span = Span::default();
         self.loss_span_began[1] = None;
+    }
+
+    fn push_most(&mut self, now: Time, per_s: f64) {
+        self.most.push(now, (-UNITS * per_s) as i64, MEMORY);
     }
 
     fn end_rate_span(&mut self, now: Time) {
         let span = core::mem::take(&mut self.rate_span);
-        let per_s = span.delivered / span.time.as_secs_f64();
-        let most = self.most.least().map_or(0.0, |least| -least as f64 / UNITS);
-        // Where less was sent than could be, it says what came and not what could have.
-        if 2.0 * span.limited >= span.sent || per_s > most {
-            self.most.push(now, (-UNITS * per_s) as i64, MEMORY);
+        let per_s = span.delivered_per_s();
+        if self.most.least().is_some() && per_s > self.most_per_s() {
+            self.push_most(now, per_s);
         }
         self.best_share = self.best_share.max(1.0 - span.loss_ratio());
         if per_s >= PROBE_GAIN * self.grown_per_s {
@@ -262,7 +278,9 @@ impl Delivered {
     }
 
     fn most_per_s(&self) -> f64 {
-        self.most.least().map_or(f64::INFINITY, |most| -most as f64 / UNITS)
+        // Before anything was held back, all that came: only a look asks for it then.
+        let unknown = if self.after_excess.is_some() { self.grown_per_s } else { f64::INFINITY };
+        self.most.least().map_or(unknown, |most| -most as f64 / UNITS)
     }
 }
 
