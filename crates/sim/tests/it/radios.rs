@@ -256,6 +256,41 @@ fn errors_say_which_value_and_what_was_expected() {
     }
 }
 
+#[test]
+fn packets_that_no_frame_has_room_for_are_refused_before_anything_runs() {
+    let zigbee = "mac = '802.15.4'\n";
+    let cbr = "[[flow]]\nfrom = 0\nto = 3\nsource = { kind = 'cbr', rate_bps = '8k' }\n";
+    let nc = "payload_bytes = 60\nheader_bytes = 40\ntcp_nc = {}\n";
+    let long_acks = "payload_bytes = 40\nheader_bytes = 40\ntcp = { ack_bytes = 117 }\n";
+    let cases = [
+        (zigbee, format!("{cbr}payload_bytes = 88\n"), Ok(())),
+        (
+            zigbee,
+            format!("{cbr}payload_bytes = 89\n"),
+            Err("payload_bytes = 89: expected at most 88"),
+        ),
+        (zigbee, FTP.to_owned(), Err("payload_bytes = 1448: expected at most 64")),
+        (zigbee, format!("{FTP}{nc}"), Err("payload_bytes = 60: expected at most 47")),
+        (zigbee, format!("{FTP}{long_acks}"), Err("tcp.ack_bytes = 117: expected at most 116")),
+        ("mac = 'dcf'\n", format!("{cbr}payload_bytes = 2282\n"), Ok(())),
+        (
+            "mac = 'dcf'\n",
+            format!("{cbr}payload_bytes = 2283\n"),
+            Err("payload_bytes = 2283: expected at most 2282"),
+        ),
+    ];
+    for (mac, flow, expected) in cases {
+        let plan = plan(&format!("{LINE}[network.radio]\n{mac}{flow}"));
+        match (corridor_sim::check_plan(&plan), expected) {
+            (Ok(()), Ok(())) => {}
+            (Err((0, error)), Err(said)) => {
+                assert!(error.to_string().starts_with(&format!("flow[0].{said} ")), "{error}");
+            }
+            (checked, _) => panic!("{mac}{flow}: {checked:?}"),
+        }
+    }
+}
+
 /// A file in memory.
 #[derive(Clone, Default)]
 struct Buffer(Rc<RefCell<Vec<u8>>>);
