@@ -200,6 +200,42 @@ fn what_is_for_everybody_is_for_neighbours() {
 }
 
 #[test]
+fn what_is_for_everybody_misses_nobody_who_does_not_want_it() {
+    let mut network = Network::new(&row(vec![0, 1]), 1, 0).expect("a network");
+    let body = Body::Datagram { sequence: 0, sent_at: Time::ZERO };
+    let packet = Packet { flow: 7, from: 0, to: EVERYBODY, len_bytes: 100, ttl: 1, body };
+    let caller = Caller { packet: Some(packet), told: Rc::default() };
+    network.add_agent(0, 7, caller).expect("a free node");
+    network.run_until(Time::from_millis(100));
+    assert_eq!((network.stats().packet_hops, network.stats().undeliverable), (1, 0));
+}
+
+#[test]
+fn what_is_for_everybody_goes_as_far_as_its_own_rate() {
+    use corridor_air::dcf::DcfConfig;
+    use corridor_air::radio::*;
+    // At -81 dBm, 13 dB above noise: enough for 6 Mbit/s, not for 54.
+    let link = |from, to| RadioLink::new(from, to, 97.0);
+    let radio = RadioConfig {
+        stations: vec![RadioStation { power_dbm: 16.0, ..RadioStation::default() }; 2],
+        links: Links::Matrix(vec![link(0, 1), link(1, 0)]),
+        fading: Fading::None,
+        receiver: Receiver::DOT11,
+        propagation: core::time::Duration::ZERO,
+        seed: 0,
+        replication: 0,
+    };
+    let mac = MacConfig::Dcf(DcfConfig::a(Rate::Ofdm54));
+    let config = RadioMediumConfig { radio, mac, queue_frames: 5 };
+    let site = RadioSite { nodes: vec![0, 1], air: AirConfig::Mac(Box::new(config)) };
+    let topology = Topology { nodes: 2, radios: vec![site], ..Topology::default() };
+    let (told, _) = call(&topology, EVERYBODY, 1);
+    assert_eq!(told[1], ["from 0"]);
+    let (told, network) = call(&topology, 1, 1);
+    assert_eq!((told[1].len(), network.stats().undeliverable), (0, 1), "no link for data");
+}
+
+#[test]
 fn nodes_have_numbers_beyond_a_byte() {
     let (told, _) = call(&row(vec![0, 1, 70, 60_000]), 60_000, TTL_MAX);
     assert_eq!(told[60_000], ["from 0"]);

@@ -329,21 +329,25 @@ impl Network {
         ttl: u16,
     ) {
         let Some(OnAir { radio, from, to }) = self.router.on_air(link) else { return };
-        let address = match packet.to {
-            EVERYBODY => Address::All,
-            _ => Address::Station(to as usize),
-        };
+        let to = (Address::Station(to as usize), self.router.ends(link).1);
+        self.put_on_air(node, (radio as usize, from as usize), to, packet, ttl);
+    }
+
+    /// Puts a packet into the queue of a place of its node's, for an address and who is there.
+    pub(super) fn put_on_air(
+        &mut self,
+        node: NodeIndex,
+        (radio, from): (RadioIndex, usize),
+        (address, next): (Address, NodeIndex),
+        packet: Arc<Packet>,
+        ttl: u16,
+    ) {
         let seen = self.watcher.is_some().then(|| Arc::clone(&packet));
         let frame = Frame::Packet(packet, ttl);
-        let air = &mut self.radios[radio as usize].air;
-        let refused = !air.offer(self.now, from as usize, address, frame);
-        self.unsettled.radios.insert(radio as usize);
+        let refused = !self.radios[radio].air.offer(self.now, from, address, frame);
+        self.unsettled.radios.insert(radio);
         self.stats.refused += u64::from(refused);
         if let (Some(watcher), Some(packet)) = (&mut self.watcher, seen) {
-            let next = match packet.to {
-                EVERYBODY => EVERYBODY,
-                _ => self.router.ends(link).1,
-            };
             let crossing = if refused { Crossing::Dropped(next) } else { Crossing::Sent(next) };
             watcher.take_packet(self.now, node, &packet, crossing);
         }
