@@ -226,6 +226,7 @@ fn by_distance(radio: &RadioTable, metres: &[[f64; 3]], seed: u64) -> Result<Air
         let links = Links::Positions { metres: metres.to_vec(), path_loss };
         return with_mac(radio, metres.len(), links, seed);
     }
+    check_ideal_nodes(metres.len())?;
     let Some(reach_m) = radio.reach_m else {
         let expected = "metres within which nodes hear each other";
         return Err(ScenarioError::missing("network.radio.reach_m", expected));
@@ -269,6 +270,15 @@ fn by_matrix(
     with_mac(radio, nodes, Links::Matrix(rows.iter().map(link).collect()), seed)
 }
 
+/// Refuses more nodes than an ideal channel has: before links between all of them are made.
+fn check_ideal_nodes(nodes: usize) -> Result<(), ScenarioError> {
+    if nodes > MAX_STATIONS {
+        let expected = format!("at most {MAX_STATIONS} with mac = \"ideal\"");
+        return Err(ScenarioError::value("network.nodes", nodes, expected));
+    }
+    Ok(())
+}
+
 /// One channel for all, without collisions.
 fn ideal(
     radio: &RadioTable,
@@ -276,10 +286,7 @@ fn ideal(
     links: &[(usize, usize, f64)],
     seed: u64,
 ) -> Result<Air, ScenarioError> {
-    if nodes > MAX_STATIONS {
-        let expected = format!("at most {MAX_STATIONS} with mac = \"ideal\"");
-        return Err(ScenarioError::value("network.nodes", nodes, expected));
-    }
+    check_ideal_nodes(nodes)?;
     let retry_limit = radio.retries.unwrap_or(0);
     let link = |&(from, to, ratio): &(usize, usize, f64)| Link {
         from,

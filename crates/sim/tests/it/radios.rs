@@ -327,6 +327,18 @@ fn packets_that_no_frame_has_room_for_are_refused_before_anything_runs() {
     }
 }
 
+#[test]
+fn a_plan_in_which_too_many_hear_each_other_is_refused() {
+    let dense = "[network]\nkind = 'grid'\ncolumns = 100\nrows = 100\nspacing_m = 0.1\n";
+    let dcf = plan(&format!("{dense}[network.radio]\nmac = 'dcf'\n{FTP}"));
+    let (_, error) = corridor_sim::check_plan(&dcf).expect_err("1e8 links");
+    assert!(error.to_string().contains("links has more than 1048576"), "{error}");
+    let ideal = "[network.radio]\nmac = 'ideal'\nrate_bps = '1M'\nreach_m = 100\n";
+    let text = format!("name = 'x'\nseed = 1\nduration_s = 1\n{dense}{ideal}{FTP}");
+    let error = Plan::parse(&text, Path::new(".")).expect_err("1e8 links").to_string();
+    assert!(error.contains("network.nodes = 10000: expected at most 1024"), "{error}");
+}
+
 /// A file in memory.
 #[derive(Clone, Default)]
 struct Buffer(Rc<RefCell<Vec<u8>>>);
