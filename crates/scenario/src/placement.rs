@@ -227,10 +227,8 @@ fn by_distance(radio: &RadioTable, metres: &[[f64; 3]], seed: u64) -> Result<Air
         return with_mac(radio, metres.len(), links, seed);
     }
     check_ideal_nodes(metres.len())?;
-    let Some(reach_m) = radio.reach_m else {
-        let expected = "metres within which nodes hear each other";
-        return Err(ScenarioError::missing("network.radio.reach_m", expected));
-    };
+    let reach_m =
+        self::metres("radio.reach_m", radio.reach_m, "within which nodes hear each other")?;
     let near = |a: usize, b: usize| {
         let square = |axis: usize| {
             let apart = metres[a][axis] - metres[b][axis];
@@ -255,6 +253,16 @@ fn by_matrix(
 ) -> Result<Air, ScenarioError> {
     let ends = |row: &Vec<f64>| (row[0] as usize, row[1] as usize);
     if radio.mac == MacKind::Ideal {
+        let foreign = [("reach_m", radio.reach_m), ("erasure_ratio", radio.erasure_ratio)];
+        if let Some((name, Some(given))) = foreign.iter().find(|(_, given)| given.is_some()) {
+            let expected = "nothing: the matrix says who hears whom, and what is lost";
+            return Err(ScenarioError::value(format!("network.radio.{name}"), given, expected));
+        }
+        if let Some(row) = rows.iter().find(|row| row.len() > 3) {
+            let given = format!("a line of {} numbers, from {} to {}", row.len(), row[0], row[1]);
+            let expected = "lines of from, to, and share of frames lost, with mac = \"ideal\"";
+            return Err(ScenarioError::value("network.path", given, expected));
+        }
         let links = rows.iter().map(|row| (ends(row).0, ends(row).1, row[2]));
         return ideal(radio, nodes, &links.collect::<Vec<_>>(), seed);
     }

@@ -280,7 +280,9 @@ fn errors_say_which_value_and_what_was_expected() {
     let cases = [
         ("mac = 'dcf'\nrate_bps = '7M'", "network.radio.rate_bps = 7000000"),
         ("mac = 'dcf'\nreach_m = 5", "network.radio.reach_m"),
-        ("mac = 'ideal'\nrate_bps = '1M'", "network.radio.reach_m"),
+        ("mac = 'ideal'\nrate_bps = '1M'", "network.radio.reach_m is missing"),
+        ("mac = 'ideal'\nrate_bps = '1M'\nreach_m = -1.0", "network.radio.reach_m = -1"),
+        ("mac = 'ideal'\nrate_bps = '1M'\nreach_m = nan", "network.radio.reach_m = "),
         ("mac = 'dcf'\nreech_m = 5", "reech_m"),
         ("mac = 'dcf'\nretries = 0", "network.radio"),
     ];
@@ -337,6 +339,34 @@ fn a_plan_in_which_too_many_hear_each_other_is_refused() {
     let text = format!("name = 'x'\nseed = 1\nduration_s = 1\n{dense}{ideal}{FTP}");
     let error = Plan::parse(&text, Path::new(".")).expect_err("1e8 links").to_string();
     assert!(error.contains("network.nodes = 10000: expected at most 1024"), "{error}");
+}
+
+#[test]
+fn a_matrix_is_taken_in_any_order_and_as_a_whole() {
+    let directory = std::env::temp_dir().join(format!("corridor-matrix-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let parse = |lines: &str, radio: &str| {
+        std::fs::write(directory.join("matrix.txt"), lines).expect("written");
+        let text = format!(
+            "name = 'x'\nseed = 1\nduration_s = 1\n[network]\nkind = 'matrix'\nnodes = 4\n\
+             path = 'matrix.txt'\n[network.radio]\nmac = 'ideal'\nrate_bps = '1M'\n{radio}{FTP}"
+        );
+        Plan::parse(&text, &directory)
+    };
+    let plan = parse("2 1 0\n0 1 0.5\n1 0 0\n1 2 0\n", "").expect("a sound matrix");
+    let reaches = sketch(&plan.points[0]).expect("it can be drawn").reaches;
+    let pairs: Vec<_> = reaches.iter().map(|reach| (reach.from, reach.to)).collect();
+    assert_eq!(pairs, [(0, 1), (1, 0), (1, 2), (2, 1)]);
+    let refused = [
+        ("0 1 0 0.5\n", "", "network.path = a line of 4 numbers, from 0 to 1"),
+        ("0 1 0\n", "reach_m = 5\n", "network.radio.reach_m = 5"),
+        ("0 1 0\n", "erasure_ratio = 0.5\n", "network.radio.erasure_ratio = 0.5"),
+    ];
+    for (lines, radio, expected) in refused {
+        let error = parse(lines, radio).expect_err(expected).to_string();
+        assert!(error.contains(expected), "{expected}: {error}");
+    }
+    std::fs::remove_dir_all(&directory).expect("removed");
 }
 
 /// A file in memory.

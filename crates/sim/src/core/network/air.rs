@@ -153,7 +153,9 @@ pub(super) fn reaches(air: &Air, config: &AirConfig) -> Vec<Reach> {
                 let (from, to) = (link.from, link.to);
                 Reach { from, to, hears: true, senses: true }
             };
-            config.links.iter().map(reach).collect()
+            let mut reaches: Vec<_> = config.links.iter().map(reach).collect();
+            reaches.sort_unstable_by_key(|reach| (reach.from, reach.to));
+            reaches
         }
         (Air::Ideal(_), AirConfig::Mac(_)) => Vec::new(),
     }
