@@ -110,14 +110,6 @@ impl Air {
             }),
         }
     }
-
-    /// Whether a place hears another when nobody else sends.
-    pub(super) fn hears(&self, from: usize, to: usize) -> bool {
-        match self {
-            Air::Ideal(medium) => medium.link_stats(from, to).is_some(),
-            Air::Mac(medium) => medium.radio().neighbours(from).any(|(place, _)| place == to),
-        }
-    }
 }
 
 /// Who notices whom on a radio.
@@ -242,6 +234,12 @@ impl Radio {
             Air::Ideal(medium) => medium.keep_transmissions(),
             Air::Mac(medium) => medium.keep_transmissions(),
         }
+    }
+
+    /// Whether a place receives another's frames when nobody else sends.
+    pub(super) fn hears(&self, from: usize, to: usize) -> bool {
+        let place = self.reaches.binary_search_by_key(&(from, to), |reach| (reach.from, reach.to));
+        place.is_ok_and(|place| self.reaches[place].hears)
     }
 
     /// When it is to be woken next. What has passed waits for now.
