@@ -391,6 +391,7 @@ fn dcf(radio: &RadioTable) -> Result<DcfConfig, ScenarioError> {
     };
     Ok(DcfConfig {
         retry_limit: radio.retries.map_or(of.retry_limit, Some),
+        long_retry_limit: radio.retries.map_or(of.long_retry_limit, Some),
         rts_threshold_bytes: radio.rts_threshold_bytes.unwrap_or(of.rts_threshold_bytes),
         header_bytes: radio.header_bytes.unwrap_or(DCF_HEADER_BYTES),
         rates: match radio.rate_control {

@@ -276,6 +276,18 @@ fn senders_are_told_what_became_of_their_frames() {
 }
 
 #[test]
+fn retries_are_of_both_kinds() {
+    use corridor_air::radio::MacConfig;
+    for (given, expected) in [("", (Some(7), Some(4))), ("retries = 9\n", (Some(9), Some(9)))] {
+        let plan = plan(&format!("{LINE}[network.radio]\nmac = 'dcf'\n{given}{FTP}"));
+        let Load::Network(network) = &plan.points[0].load else { panic!("a network") };
+        let Some(corridor_scenario::Air::Mac(config)) = network.air() else { panic!("a MAC") };
+        let MacConfig::Dcf(dcf) = &config.mac else { panic!("802.11") };
+        assert_eq!((dcf.retry_limit, dcf.long_retry_limit), expected);
+    }
+}
+
+#[test]
 fn errors_say_which_value_and_what_was_expected() {
     let cases = [
         ("mac = 'dcf'\nrate_bps = '7M'", "network.radio.rate_bps = 7000000"),
