@@ -373,8 +373,7 @@ impl<P: Clone> Dcf<P> {
                     place
                 });
                 // An RTS that brought no CTS says nothing of the rate of data.
-                let retries =
-                    if self.announces() { self.long_retries } else { self.short_retries };
+                let retries = if self.announces() { self.long_retries } else { self.short_retries };
                 self.rates[place].1.choose(retries, &mut self.backoff)
             }
         }

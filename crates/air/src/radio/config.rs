@@ -79,7 +79,8 @@ pub struct PathLoss {
 /// Who receives how much power of whom.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Links {
-    /// As listed, at most [`MAX_LINKS`]; each pair at most once. Without a link a station receives nothing of another.
+    /// As listed, at most [`MAX_LINKS`]; each pair at most once. Without a link a station
+    /// receives nothing of another.
     Matrix(Vec<RadioLink>),
     /// By distance; at most [`MAX_LINKS`] at or above the receivers' floor.
     Positions {
