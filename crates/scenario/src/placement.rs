@@ -226,10 +226,9 @@ fn by_distance(radio: &RadioTable, metres: &[[f64; 3]], seed: u64) -> Result<Air
         let links = Links::Positions { metres: metres.to_vec(), path_loss };
         return with_mac(radio, metres.len(), links, seed);
     }
-    let Some(reach_m) = radio.reach_m else {
-        let expected = "metres within which nodes hear each other";
-        return Err(ScenarioError::missing("network.radio.reach_m", expected));
-    };
+    check_ideal_nodes(metres.len())?;
+    let reach_m =
+        self::metres("radio.reach_m", radio.reach_m, "within which nodes hear each other")?;
     let near = |a: usize, b: usize| {
         let square = |axis: usize| {
             let apart = metres[a][axis] - metres[b][axis];
@@ -254,6 +253,16 @@ fn by_matrix(
 ) -> Result<Air, ScenarioError> {
     let ends = |row: &Vec<f64>| (row[0] as usize, row[1] as usize);
     if radio.mac == MacKind::Ideal {
+        let foreign = [("reach_m", radio.reach_m), ("erasure_ratio", radio.erasure_ratio)];
+        if let Some((name, Some(given))) = foreign.iter().find(|(_, given)| given.is_some()) {
+            let expected = "nothing: the matrix says who hears whom, and what is lost";
+            return Err(ScenarioError::value(format!("network.radio.{name}"), given, expected));
+        }
+        if let Some(row) = rows.iter().find(|row| row.len() > 3) {
+            let given = format!("a line of {} numbers, from {} to {}", row.len(), row[0], row[1]);
+            let expected = "lines of from, to, and share of frames lost, with mac = \"ideal\"";
+            return Err(ScenarioError::value("network.path", given, expected));
+        }
         let links = rows.iter().map(|row| (ends(row).0, ends(row).1, row[2]));
         return ideal(radio, nodes, &links.collect::<Vec<_>>(), seed);
     }
@@ -269,6 +278,15 @@ fn by_matrix(
     with_mac(radio, nodes, Links::Matrix(rows.iter().map(link).collect()), seed)
 }
 
+/// Refuses more nodes than an ideal channel has: before links between all of them are made.
+fn check_ideal_nodes(nodes: usize) -> Result<(), ScenarioError> {
+    if nodes > MAX_STATIONS {
+        let expected = format!("at most {MAX_STATIONS} with mac = \"ideal\"");
+        return Err(ScenarioError::value("network.nodes", nodes, expected));
+    }
+    Ok(())
+}
+
 /// One channel for all, without collisions.
 fn ideal(
     radio: &RadioTable,
@@ -276,10 +294,7 @@ fn ideal(
     links: &[(usize, usize, f64)],
     seed: u64,
 ) -> Result<Air, ScenarioError> {
-    if nodes > MAX_STATIONS {
-        let expected = format!("at most {MAX_STATIONS} with mac = \"ideal\"");
-        return Err(ScenarioError::value("network.nodes", nodes, expected));
-    }
+    check_ideal_nodes(nodes)?;
     let retry_limit = radio.retries.unwrap_or(0);
     let link = |&(from, to, ratio): &(usize, usize, f64)| Link {
         from,
@@ -376,6 +391,7 @@ fn dcf(radio: &RadioTable) -> Result<DcfConfig, ScenarioError> {
     };
     Ok(DcfConfig {
         retry_limit: radio.retries.map_or(of.retry_limit, Some),
+        long_retry_limit: radio.retries.map_or(of.long_retry_limit, Some),
         rts_threshold_bytes: radio.rts_threshold_bytes.unwrap_or(of.rts_threshold_bytes),
         header_bytes: radio.header_bytes.unwrap_or(DCF_HEADER_BYTES),
         rates: match radio.rate_control {

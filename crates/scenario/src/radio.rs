@@ -27,8 +27,8 @@ pub struct RadioTable {
     /// (802.15.4).
     #[serde(default)]
     pub header_bytes: Option<u32>,
-    /// DCF: attempts of a frame, from 1; none = 7. 802.15.4: retries, 0 to 7; none = 3. Ideal:
-    /// retries; none = 0.
+    /// DCF: attempts of a frame, from 1, and as many behind CTS; none = 7, and 4. 802.15.4:
+    /// retries, 0 to 7; none = 3. Ideal: retries; none = 0.
     #[serde(default)]
     pub retries: Option<u32>,
     /// DCF: frames longer than this are announced by an RTS; none = none are.

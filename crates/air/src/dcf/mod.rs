@@ -372,7 +372,8 @@ impl<P: Clone> Dcf<P> {
                     self.rates.insert(place, (to as u32, minstrel));
                     place
                 });
-                let retries = self.attempts - 1;
+                // An RTS that brought no CTS says nothing of the rate of data.
+                let retries = if self.announces() { self.long_retries } else { self.short_retries };
                 self.rates[place].1.choose(retries, &mut self.backoff)
             }
         }

@@ -10,6 +10,9 @@ use crate::erasure::ErasureConfig;
 /// Most radios of one medium.
 pub const MAX_RADIOS: usize = 1 << 20;
 
+/// Most links of one medium, each direction by itself: more are a wrong unit or a wrong threshold.
+pub const MAX_LINKS: usize = 1 << 20;
+
 /// Least and greatest power, loss or threshold that is taken for one, in dB or dBm: beyond it is a
 /// wrong unit, and powers in milliwatts stay normal numbers.
 pub const MAX_DB: f64 = 300.0;
@@ -76,9 +79,10 @@ pub struct PathLoss {
 /// Who receives how much power of whom.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Links {
-    /// As listed; each pair at most once. Without a link a station receives nothing of another.
+    /// As listed, at most [`MAX_LINKS`]; each pair at most once. Without a link a station
+    /// receives nothing of another.
     Matrix(Vec<RadioLink>),
-    /// By distance.
+    /// By distance; at most [`MAX_LINKS`] at or above the receivers' floor.
     Positions {
         /// Where the stations are, metres: one for each.
         metres: Vec<[f64; 3]>,
@@ -205,7 +209,8 @@ pub struct RadioConfig {
 }
 
 impl RadioConfig {
-    /// Checks every range named in the fields' documentation.
+    /// Checks every range named in the fields' documentation, but how many links positions make:
+    /// that is known when these are made.
     ///
     /// # Errors
     /// The first field found out of its range, as the variant of [`RadioError`] that names it.
@@ -269,6 +274,9 @@ impl RadioConfig {
 }
 
 fn check_matrix(links: &[RadioLink], stations: usize) -> Result<(), RadioError> {
+    if links.len() > MAX_LINKS {
+        return Err(RadioError::Links);
+    }
     let mut pairs = Vec::with_capacity(links.len());
     for (index, link) in links.iter().enumerate() {
         let RadioLink { from, to, loss_db, .. } = *link;

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::config::{MAX_DB, MAX_RADIOS};
+use super::config::{MAX_DB, MAX_LINKS, MAX_RADIOS};
 use crate::config::MAX_SPAN;
 use crate::error::ErasureError;
 
@@ -65,6 +65,12 @@ pub enum RadioError {
         /// Number of stations.
         stations: usize,
     },
+    /// Too many links.
+    #[error(
+        "links has more than {MAX_LINKS}, expected at most so many: fewer stations, further apart, \
+         or a greater receiver.floor_dbm, which follows sensitivity and carrier sense"
+    )]
+    Links,
     /// A link from or to a station that does not exist, or to itself.
     #[error("links[{index}] leads from {from} to {to}, expected two stations below {stations}")]
     LinkEnds {

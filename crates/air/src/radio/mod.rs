@@ -54,8 +54,8 @@ mod rate;
 mod reception;
 
 pub use config::{
-    Capture, Decoding, Fading, Links, MAX_DB, MAX_RADIOS, PathLoss, RadioConfig, RadioLink,
-    RadioStation, Receiver,
+    Capture, Decoding, Fading, Links, MAX_DB, MAX_LINKS, MAX_RADIOS, PathLoss, RadioConfig,
+    RadioLink, RadioStation, Receiver,
 };
 pub use driver::{
     Begun, MAX_BEGUN, MAX_DCF_FRAME_BYTES, MacConfig, RadioMedium, RadioMediumConfig,

@@ -5,7 +5,10 @@
 
 use corridor_base::{Stream, StreamKey};
 
-use super::config::{Links, PathLoss, RadioConfig, RadioStation};
+use core::ops::ControlFlow;
+
+use super::config::{Links, MAX_LINKS, PathLoss, RadioConfig, RadioStation};
+use super::error::RadioError;
 use super::fading::uniform;
 use crate::erasure::ErasureConfig;
 
@@ -23,7 +26,10 @@ pub(super) struct Built {
 }
 
 /// All links of a sound configuration, by (from, to).
-pub(super) fn build(config: &RadioConfig) -> Vec<Built> {
+///
+/// # Errors
+/// [`RadioError::Links`], before room is made for any of them.
+pub(super) fn build(config: &RadioConfig) -> Result<Vec<Built>, RadioError> {
     let mut built = match &config.links {
         Links::Matrix(links) => {
             let kept = links.iter().filter_map(|link| {
@@ -33,10 +39,10 @@ pub(super) fn build(config: &RadioConfig) -> Vec<Built> {
             });
             kept.collect()
         }
-        Links::Positions { metres, path_loss } => by_distance(config, metres, path_loss),
+        Links::Positions { metres, path_loss } => by_distance(config, metres, path_loss)?,
     };
     built.sort_unstable_by_key(|link| (link.from, link.to));
-    built
+    Ok(built)
 }
 
 /// The decibels of milliwatts.
@@ -51,12 +57,38 @@ fn received_mw(config: &RadioConfig, from: usize, to: usize, loss_db: f64) -> Op
     noticed.then(|| milliwatts(dbm))
 }
 
+/// The links between positions: counted, and then made.
+fn by_distance(
+    config: &RadioConfig,
+    metres: &[[f64; 3]],
+    path_loss: &PathLoss,
+) -> Result<Vec<Built>, RadioError> {
+    let mut count = 0;
+    let counted = each_by_distance(config, metres, path_loss, |_| {
+        count += 1;
+        if count > MAX_LINKS { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    if counted.is_break() {
+        return Err(RadioError::Links);
+    }
+    let mut built = Vec::with_capacity(count);
+    let _ = each_by_distance(config, metres, path_loss, |link| {
+        built.push(link);
+        ControlFlow::Continue(())
+    });
+    Ok(built)
+}
+
 /// Sweeps along the first coordinate, so that only pairs within reach in it are looked at.
-fn by_distance(config: &RadioConfig, metres: &[[f64; 3]], path_loss: &PathLoss) -> Vec<Built> {
+fn each_by_distance(
+    config: &RadioConfig,
+    metres: &[[f64; 3]],
+    path_loss: &PathLoss,
+    mut take: impl FnMut(Built) -> ControlFlow<()>,
+) -> ControlFlow<()> {
     let reach_m = reach_m(config, path_loss);
     let mut order: Vec<usize> = (0..metres.len()).collect();
     order.sort_by(|&a, &b| metres[a][0].total_cmp(&metres[b][0]).then(a.cmp(&b)));
-    let mut built = Vec::new();
     for (index, &a) in order.iter().enumerate() {
         for &b in &order[index + 1..] {
             if metres[b][0] - metres[a][0] > reach_m {
@@ -69,12 +101,12 @@ fn by_distance(config: &RadioConfig, metres: &[[f64; 3]], path_loss: &PathLoss) 
             let loss_db = loss_db(path_loss, distance_m) + shadowing_db(config, path_loss, a, b);
             for (from, to) in [(a, b), (b, a)] {
                 if let Some(power_mw) = received_mw(config, from, to, loss_db) {
-                    built.push(Built { from: from as u32, to: to as u32, power_mw, erasure: None });
+                    take(Built { from: from as u32, to: to as u32, power_mw, erasure: None })?;
                 }
             }
         }
     }
-    built
+    ControlFlow::Continue(())
 }
 
 /// How far anybody may be noticed.

@@ -13,7 +13,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use corridor_base::{Stream, StreamKey, Time};
 
-use super::config::{Decoding, RadioConfig, Receiver};
+use super::config::{Decoding, Fading, RadioConfig, Receiver};
 use super::error::RadioError;
 use super::fading::{Variation, uniform};
 use super::mac::{MacFrame, Quality, Transmit};
@@ -150,7 +150,7 @@ impl<P> Radio<P> {
     /// See [`RadioConfig::check`].
     pub fn new(config: &RadioConfig) -> Result<Self, RadioError> {
         config.check()?;
-        let built = propagation::build(config);
+        let built = propagation::build(config)?;
         let mut radio = Radio {
             receiver: Levels::new(&config.receiver),
             propagation: config.propagation,
@@ -170,11 +170,14 @@ impl<P> Radio<P> {
         let mut pairs = std::collections::BTreeMap::new();
         for (index, link) in built.iter().enumerate() {
             let (from, to) = (link.from as usize, link.to as usize);
-            let variation = *pairs.entry((from.min(to), from.max(to))).or_insert_with(|| {
-                let key = propagation::pair_key(config, from, to, "fading");
-                radio.variations.extend(Variation::new(config.fading, key));
-                (radio.variations.len() as u32).wrapping_sub(1)
-            });
+            let mut variation = NONE;
+            if config.fading != Fading::None {
+                variation = *pairs.entry((from.min(to), from.max(to))).or_insert_with(|| {
+                    let key = propagation::pair_key(config, from, to, "fading");
+                    radio.variations.extend(Variation::new(config.fading, key));
+                    (radio.variations.len() as u32).wrapping_sub(1)
+                });
+            }
             let mut erasure = NONE;
             if let Some(process) = &link.erasure {
                 let key = StreamKey {

@@ -6,9 +6,9 @@ use std::fmt::Write;
 
 use corridor_air::dcf::DcfConfig;
 use corridor_air::radio::{
-    Begun, Decoding, Fading, FrameKind, Links, MacConfig, MacEvent, PathLoss, Radio, RadioConfig,
-    RadioError, RadioLink, RadioMedium, RadioMediumConfig, RadioStation, Rate, Receiver,
-    SendOutcome,
+    Begun, Decoding, Fading, FrameKind, Links, MAX_LINKS, MacConfig, MacEvent, PathLoss, Radio,
+    RadioConfig, RadioError, RadioLink, RadioMedium, RadioMediumConfig, RadioStation, Rate,
+    Receiver, SendOutcome,
 };
 use corridor_air::wpan::WpanConfig;
 use corridor_air::{Address, Station};
@@ -154,6 +154,30 @@ fn power_falls_with_distance_and_shadows_are_the_same_both_ways() {
     let found = power(&config);
     assert_eq!(found[0].1, found[1].1);
     assert!((10.0 * libm::log10(found[0].1) + 70.0).abs() > 1e-3, "{found:?}");
+}
+
+#[test]
+fn more_links_than_there_may_be_are_refused() {
+    let path_loss = PathLoss {
+        reference_db: 40.0,
+        reference_m: 1.0,
+        exponent: 3.0,
+        extra_db: 0.0,
+        shadowing_db: 0.0,
+    };
+    let mac = MacConfig::Dcf(DcfConfig::a(Rate::Ofdm6));
+    let links = |stations: usize, last_m: f64| {
+        let mut metres: Vec<_> = (0..stations).map(|at| [at as f64 * 0.01, 0.0, 0.0]).collect();
+        metres[stations - 1][1] = last_m;
+        let mut config = network(stations, &[], mac.clone()).radio;
+        config.links = Links::Positions { metres, path_loss };
+        let radio = Radio::<()>::new(&config)?;
+        Ok((0..stations).map(|from| radio.neighbours(from).count()).sum::<usize>())
+    };
+    assert!(1025 * 1024 > MAX_LINKS);
+    assert_eq!(links(1025, 0.0), Err(RadioError::Links));
+    // Out of reach of all others.
+    assert_eq!(links(1025, 10_000.0), Ok(1024 * 1023));
 }
 
 #[test]

@@ -8,7 +8,7 @@
 
 use etherparse::{IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, UdpHeader};
 
-use crate::core::agent::{Body, NodeIndex, Packet};
+use crate::core::agent::{Body, EVERYBODY, NodeIndex, Packet};
 use crate::tcp::{SackRange, Segment};
 
 /// Headers of a segment without options: IPv4, TCP.
@@ -31,8 +31,12 @@ const WINDOW: u16 = u16::MAX;
 /// Number and time of sending, at the front of a datagram.
 const STAMP_LEN: usize = 16;
 
-/// The address of a node: 10.0.0.1 is node 0.
+/// The address of a node: 10.0.0.1 is node 0. For everybody it is that of limited broadcast, which
+/// nobody passes on (RFC 919, Section 7).
 fn address(node: NodeIndex) -> [u8; 4] {
+    if node == EVERYBODY {
+        return [255; 4];
+    }
     let [_, high, middle, low] = (node + 1).to_be_bytes();
     [10, high, middle, low]
 }
@@ -174,4 +178,18 @@ fn sack_option(sack: &[SackRange], payload_bytes: u32) -> Option<TcpOptionElemen
     });
     let first = ranges.next()?;
     Some(TcpOptionElement::SelectiveAcknowledgement(first, [ranges.next(), ranges.next(), None]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everybody_has_the_address_of_broadcast() {
+        assert_eq!(address(0), [10, 0, 0, 1]);
+        assert_eq!(address(65_535), [10, 1, 0, 0]);
+        let mut out = Vec::new();
+        write_datagram(2, EVERYBODY, (1, 2), 0, &mut out);
+        assert_eq!((&out[12..16], &out[16..20]), (&[10, 0, 0, 3][..], &[255; 4][..]));
+    }
 }

@@ -21,7 +21,9 @@ mod router;
 mod stations;
 mod topology;
 
-use corridor_air::{Pipe, PipeStats};
+use std::sync::Arc;
+
+use corridor_air::{Address, Pipe, PipeStats};
 use corridor_base::{StreamKey, Time};
 use slab::Slab;
 
@@ -57,7 +59,8 @@ pub struct NetworkStats {
     pub refused: u64,
     /// Packets that pipes have lost.
     pub erased: u64,
-    /// Packets dropped because there is no route, or no agent of the flow at its end.
+    /// Packets dropped because there is no route, or no agent of the flow at its end; those for
+    /// everybody are not among them.
     pub undeliverable: u64,
     /// Packets dropped because they had crossed as many links as they may.
     pub expired: u64,
@@ -80,6 +83,8 @@ struct Ticket {
 struct Node {
     /// The agents here, sorted by flow.
     agents: Vec<(u32, u32)>,
+    /// Its places on radios.
+    places: Vec<(RadioIndex, usize)>,
     /// The station that carries their bytes, if there is one.
     station: Option<u32>,
     /// The agent that is told what became of all that the node has sent by radio.
@@ -164,8 +169,11 @@ impl Network {
             stats: NetworkStats::default(),
             watcher: None,
         };
-        for index in 0..network.radios.len() {
+        for (index, site) in topology.radios.iter().enumerate() {
             network.radios[index].entity = network.add_entity(Entity::Radio(index as u32));
+            for (place, &node) in site.nodes.iter().enumerate() {
+                network.nodes[node as usize].places.push((index, place));
+            }
         }
         Ok(network)
     }
@@ -357,7 +365,8 @@ impl Network {
     fn hand_over(&mut self, node: NodeIndex, packet: Packet) {
         let agents = &self.nodes[node as usize].agents;
         let Ok(place) = agents.binary_search_by_key(&packet.flow, |&(flow, _)| flow) else {
-            self.stats.undeliverable += 1;
+            // What is for everybody is for those who want it.
+            self.stats.undeliverable += u64::from(packet.to != EVERYBODY);
             return;
         };
         let agent = agents[place].1 as usize;
@@ -462,16 +471,16 @@ impl Network {
     /// Sends a packet once by each pipe of a node, and once by each of its places on radios.
     fn broadcast(&mut self, node: NodeIndex, packet: Packet) {
         let links = self.router.links_from(node).to_vec();
-        let mut places = Vec::new();
-        for link in links {
-            match self.router.on_air(link) {
-                None => self.send_by(node, link, packet.clone()),
-                Some(air) if !places.contains(&(air.radio, air.from)) => {
-                    places.push((air.radio, air.from));
-                    self.send_on_air(node, link, packet.clone().into(), packet.ttl);
-                }
-                Some(_) => {}
-            }
+        let pipes = self.pipes.len();
+        for link in links.into_iter().filter(|&link| (link as usize) < pipes) {
+            self.send_by(node, link, packet.clone());
+        }
+        // Whoever hears a frame to all, which goes at a rate of its own, may be nobody's next hop.
+        let ttl = packet.ttl;
+        let packet = Arc::new(packet);
+        for place in self.nodes[node as usize].places.clone() {
+            let to = (Address::All, EVERYBODY);
+            self.put_on_air(node, place, to, Arc::clone(&packet), ttl);
         }
     }
 

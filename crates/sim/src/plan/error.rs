@@ -34,6 +34,26 @@ pub enum SimError {
         /// What is wrong.
         source: tcp::ConfigError,
     },
+    /// A flow has packets that no frame of the network's MAC has room for.
+    #[error(
+        "flow[{flow}].{field} = {given}: expected at most {} beside {beside} bytes of headers: \
+         frames of network.radio.mac = \"{mac}\" carry at most {most} bytes",
+        most.saturating_sub(*beside)
+    )]
+    PacketLen {
+        /// The flow, counted from 0.
+        flow: usize,
+        /// Which of its lengths.
+        field: &'static str,
+        /// Bytes given.
+        given: u32,
+        /// Bytes that come to them in the same frame.
+        beside: u32,
+        /// Most bytes that a frame carries, headers of the MAC aside.
+        most: u32,
+        /// The MAC, as plans spell it.
+        mac: &'static str,
+    },
     /// A flow's TCP/NC cannot be.
     #[error("flow[{flow}].tcp_nc: {source}")]
     TcpNc {

@@ -2,9 +2,11 @@
 
 use core::time::Duration;
 
+use corridor_air::radio::MacConfig;
 use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
 use corridor_proto::tcpnc::NcParams;
+use corridor_proto::tcpnc::wire::{FEEDBACK_LEN, HEAD_LEN, RUN_LEN};
 use corridor_scenario::{
     AckKind, Air, Beyond, FlowTable, Measures, Network as NetworkPlan, ReductionKind, RouteTable,
     SamplingKind, SourceKind, TcpNcTable, TcpPreset, TcpTable, TcpVariant,
@@ -63,7 +65,7 @@ impl Prepared {
     /// Understands a plan's network.
     ///
     /// # Errors
-    /// [`SimError::Network`], [`SimError::Tcp`].
+    /// [`SimError::Network`], [`SimError::Tcp`], [`SimError::PacketLen`].
     pub fn new(plan: &NetworkPlan) -> Result<Self, SimError> {
         let pipes = plan.links.iter();
         let pipes = pipes.map(|link| (link.from as u32, link.to as u32, link.pipe.clone()));
@@ -78,7 +80,11 @@ impl Prepared {
         let topology = Topology { nodes: plan.nodes, pipes, radios: radio.collect() };
         let flows = plan.flows.iter().enumerate();
         let flows = flows.map(|(index, table)| Flow::new(index, table, plan.duration));
-        let flows = flows.collect::<Result<_, _>>()?;
+        let flows = flows.collect::<Result<Vec<_>, _>>()?;
+        if let Some(Air::Mac(config)) = plan.air() {
+            let fit = |(index, flow): (usize, &Flow)| flow.check_fits(index, &config.mac);
+            flows.iter().enumerate().try_for_each(fit)?;
+        }
         let (routes, start_jitter) = (plan.routes.clone(), plan.start_jitter);
         let prepared = Prepared { topology, routes, start_jitter, flows };
         // The network and the agents check what they are told when they are made.
@@ -171,6 +177,27 @@ impl Flow {
         let nc = table.tcp_nc.as_ref().map(TcpNcTable::params);
         let transport = Transport::Tcp { supply, sender: Box::new(sender), receiver, nc };
         Ok(Flow { ends, active, payload_bytes, header_bytes, transport })
+    }
+
+    /// Refuses packets that no frame of the MAC has room for: all of them would be dropped.
+    fn check_fits(&self, index: usize, mac: &MacConfig) -> Result<(), SimError> {
+        let most = mac.payload_bytes_max();
+        let mac = match mac {
+            MacConfig::Dcf(_) => "dcf",
+            MacConfig::Wpan(_) => "802.15.4",
+        };
+        let fits = |field, given: u32, beside: u32| {
+            if given.saturating_add(beside) <= most {
+                return Ok(());
+            }
+            Err(SimError::PacketLen { flow: index, field, given, beside, most, mac })
+        };
+        let Transport::Tcp { receiver, nc, .. } = &self.transport else {
+            return fits("payload_bytes", self.payload_bytes, self.header_bytes);
+        };
+        let (coded, feedback) = nc.as_ref().map_or((0, 0), nc_bytes_max);
+        fits("payload_bytes", self.payload_bytes, self.header_bytes.saturating_add(coded))?;
+        fits("tcp.ack_bytes", receiver.ack_bytes, feedback)
     }
 
     /// Puts the two ends of the flow on their nodes.
@@ -357,6 +384,14 @@ impl Totals {
         measures.set("packet_hops", self.packet_hops);
         measures.set("events", self.events);
     }
+}
+
+/// Bytes that TCP/NC adds to a segment at most, and to an acknowledgement.
+fn nc_bytes_max(params: &NcParams) -> (u32, u32) {
+    // Segments are of one length: every run but the last is as long as it can be.
+    let runs = usize::from(params.buffer_segments).div_ceil(usize::from(u8::MAX));
+    let feedback = if params.redundancy.needs_feedback() { FEEDBACK_LEN } else { 0 };
+    ((HEAD_LEN + runs * RUN_LEN) as u32, feedback as u32)
 }
 
 /// From one packet to the next at the source's rate of data.

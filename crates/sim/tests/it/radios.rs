@@ -200,6 +200,42 @@ fn what_is_for_everybody_is_for_neighbours() {
 }
 
 #[test]
+fn what_is_for_everybody_misses_nobody_who_does_not_want_it() {
+    let mut network = Network::new(&row(vec![0, 1]), 1, 0).expect("a network");
+    let body = Body::Datagram { sequence: 0, sent_at: Time::ZERO };
+    let packet = Packet { flow: 7, from: 0, to: EVERYBODY, len_bytes: 100, ttl: 1, body };
+    let caller = Caller { packet: Some(packet), told: Rc::default() };
+    network.add_agent(0, 7, caller).expect("a free node");
+    network.run_until(Time::from_millis(100));
+    assert_eq!((network.stats().packet_hops, network.stats().undeliverable), (1, 0));
+}
+
+#[test]
+fn what_is_for_everybody_goes_as_far_as_its_own_rate() {
+    use corridor_air::dcf::DcfConfig;
+    use corridor_air::radio::*;
+    // At -81 dBm, 13 dB above noise: enough for 6 Mbit/s, not for 54.
+    let link = |from, to| RadioLink::new(from, to, 97.0);
+    let radio = RadioConfig {
+        stations: vec![RadioStation { power_dbm: 16.0, ..RadioStation::default() }; 2],
+        links: Links::Matrix(vec![link(0, 1), link(1, 0)]),
+        fading: Fading::None,
+        receiver: Receiver::DOT11,
+        propagation: core::time::Duration::ZERO,
+        seed: 0,
+        replication: 0,
+    };
+    let mac = MacConfig::Dcf(DcfConfig::a(Rate::Ofdm54));
+    let config = RadioMediumConfig { radio, mac, queue_frames: 5 };
+    let site = RadioSite { nodes: vec![0, 1], air: AirConfig::Mac(Box::new(config)) };
+    let topology = Topology { nodes: 2, radios: vec![site], ..Topology::default() };
+    let (told, _) = call(&topology, EVERYBODY, 1);
+    assert_eq!(told[1], ["from 0"]);
+    let (told, network) = call(&topology, 1, 1);
+    assert_eq!((told[1].len(), network.stats().undeliverable), (0, 1), "no link for data");
+}
+
+#[test]
 fn nodes_have_numbers_beyond_a_byte() {
     let (told, _) = call(&row(vec![0, 1, 70, 60_000]), 60_000, TTL_MAX);
     assert_eq!(told[60_000], ["from 0"]);
@@ -240,11 +276,25 @@ fn senders_are_told_what_became_of_their_frames() {
 }
 
 #[test]
+fn retries_are_of_both_kinds() {
+    use corridor_air::radio::MacConfig;
+    for (given, expected) in [("", (Some(7), Some(4))), ("retries = 9\n", (Some(9), Some(9)))] {
+        let plan = plan(&format!("{LINE}[network.radio]\nmac = 'dcf'\n{given}{FTP}"));
+        let Load::Network(network) = &plan.points[0].load else { panic!("a network") };
+        let Some(corridor_scenario::Air::Mac(config)) = network.air() else { panic!("a MAC") };
+        let MacConfig::Dcf(dcf) = &config.mac else { panic!("802.11") };
+        assert_eq!((dcf.retry_limit, dcf.long_retry_limit), expected);
+    }
+}
+
+#[test]
 fn errors_say_which_value_and_what_was_expected() {
     let cases = [
         ("mac = 'dcf'\nrate_bps = '7M'", "network.radio.rate_bps = 7000000"),
         ("mac = 'dcf'\nreach_m = 5", "network.radio.reach_m"),
-        ("mac = 'ideal'\nrate_bps = '1M'", "network.radio.reach_m"),
+        ("mac = 'ideal'\nrate_bps = '1M'", "network.radio.reach_m is missing"),
+        ("mac = 'ideal'\nrate_bps = '1M'\nreach_m = -1.0", "network.radio.reach_m = -1"),
+        ("mac = 'ideal'\nrate_bps = '1M'\nreach_m = nan", "network.radio.reach_m = "),
         ("mac = 'dcf'\nreech_m = 5", "reech_m"),
         ("mac = 'dcf'\nretries = 0", "network.radio"),
     ];
@@ -254,6 +304,81 @@ fn errors_say_which_value_and_what_was_expected() {
         let error = Plan::parse(&text, Path::new(".")).expect_err(radio).to_string();
         assert!(error.contains(expected), "{radio}: {error}");
     }
+}
+
+#[test]
+fn packets_that_no_frame_has_room_for_are_refused_before_anything_runs() {
+    let zigbee = "mac = '802.15.4'\n";
+    let cbr = "[[flow]]\nfrom = 0\nto = 3\nsource = { kind = 'cbr', rate_bps = '8k' }\n";
+    let nc = "payload_bytes = 60\nheader_bytes = 40\ntcp_nc = {}\n";
+    let long_acks = "payload_bytes = 40\nheader_bytes = 40\ntcp = { ack_bytes = 117 }\n";
+    let cases = [
+        (zigbee, format!("{cbr}payload_bytes = 88\n"), Ok(())),
+        (
+            zigbee,
+            format!("{cbr}payload_bytes = 89\n"),
+            Err("payload_bytes = 89: expected at most 88"),
+        ),
+        (zigbee, FTP.to_owned(), Err("payload_bytes = 1448: expected at most 64")),
+        (zigbee, format!("{FTP}{nc}"), Err("payload_bytes = 60: expected at most 47")),
+        (zigbee, format!("{FTP}{long_acks}"), Err("tcp.ack_bytes = 117: expected at most 116")),
+        ("mac = 'dcf'\n", format!("{cbr}payload_bytes = 2282\n"), Ok(())),
+        (
+            "mac = 'dcf'\n",
+            format!("{cbr}payload_bytes = 2283\n"),
+            Err("payload_bytes = 2283: expected at most 2282"),
+        ),
+    ];
+    for (mac, flow, expected) in cases {
+        let plan = plan(&format!("{LINE}[network.radio]\n{mac}{flow}"));
+        match (corridor_sim::check_plan(&plan), expected) {
+            (Ok(()), Ok(())) => {}
+            (Err((0, error)), Err(said)) => {
+                assert!(error.to_string().starts_with(&format!("flow[0].{said} ")), "{error}");
+            }
+            (checked, _) => panic!("{mac}{flow}: {checked:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_plan_in_which_too_many_hear_each_other_is_refused() {
+    let dense = "[network]\nkind = 'grid'\ncolumns = 100\nrows = 100\nspacing_m = 0.1\n";
+    let dcf = plan(&format!("{dense}[network.radio]\nmac = 'dcf'\n{FTP}"));
+    let (_, error) = corridor_sim::check_plan(&dcf).expect_err("1e8 links");
+    assert!(error.to_string().contains("links has more than 1048576"), "{error}");
+    let ideal = "[network.radio]\nmac = 'ideal'\nrate_bps = '1M'\nreach_m = 100\n";
+    let text = format!("name = 'x'\nseed = 1\nduration_s = 1\n{dense}{ideal}{FTP}");
+    let error = Plan::parse(&text, Path::new(".")).expect_err("1e8 links").to_string();
+    assert!(error.contains("network.nodes = 10000: expected at most 1024"), "{error}");
+}
+
+#[test]
+fn a_matrix_is_taken_in_any_order_and_as_a_whole() {
+    let directory = std::env::temp_dir().join(format!("corridor-matrix-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let parse = |lines: &str, radio: &str| {
+        std::fs::write(directory.join("matrix.txt"), lines).expect("written");
+        let text = format!(
+            "name = 'x'\nseed = 1\nduration_s = 1\n[network]\nkind = 'matrix'\nnodes = 4\n\
+             path = 'matrix.txt'\n[network.radio]\nmac = 'ideal'\nrate_bps = '1M'\n{radio}{FTP}"
+        );
+        Plan::parse(&text, &directory)
+    };
+    let plan = parse("2 1 0\n0 1 0.5\n1 0 0\n1 2 0\n", "").expect("a sound matrix");
+    let reaches = sketch(&plan.points[0]).expect("it can be drawn").reaches;
+    let pairs: Vec<_> = reaches.iter().map(|reach| (reach.from, reach.to)).collect();
+    assert_eq!(pairs, [(0, 1), (1, 0), (1, 2), (2, 1)]);
+    let refused = [
+        ("0 1 0 0.5\n", "", "network.path = a line of 4 numbers, from 0 to 1"),
+        ("0 1 0\n", "reach_m = 5\n", "network.radio.reach_m = 5"),
+        ("0 1 0\n", "erasure_ratio = 0.5\n", "network.radio.erasure_ratio = 0.5"),
+    ];
+    for (lines, radio, expected) in refused {
+        let error = parse(lines, radio).expect_err(expected).to_string();
+        assert!(error.contains(expected), "{expected}: {error}");
+    }
+    std::fs::remove_dir_all(&directory).expect("removed");
 }
 
 /// A file in memory.

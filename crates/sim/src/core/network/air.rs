@@ -110,14 +110,6 @@ impl Air {
             }),
         }
     }
-
-    /// Whether a place hears another when nobody else sends.
-    pub(super) fn hears(&self, from: usize, to: usize) -> bool {
-        match self {
-            Air::Ideal(medium) => medium.link_stats(from, to).is_some(),
-            Air::Mac(medium) => medium.radio().neighbours(from).any(|(place, _)| place == to),
-        }
-    }
 }
 
 /// Who notices whom on a radio.
@@ -153,7 +145,9 @@ pub(super) fn reaches(air: &Air, config: &AirConfig) -> Vec<Reach> {
                 let (from, to) = (link.from, link.to);
                 Reach { from, to, hears: true, senses: true }
             };
-            config.links.iter().map(reach).collect()
+            let mut reaches: Vec<_> = config.links.iter().map(reach).collect();
+            reaches.sort_unstable_by_key(|reach| (reach.from, reach.to));
+            reaches
         }
         (Air::Ideal(_), AirConfig::Mac(_)) => Vec::new(),
     }
@@ -240,6 +234,12 @@ impl Radio {
             Air::Ideal(medium) => medium.keep_transmissions(),
             Air::Mac(medium) => medium.keep_transmissions(),
         }
+    }
+
+    /// Whether a place receives another's frames when nobody else sends.
+    pub(super) fn hears(&self, from: usize, to: usize) -> bool {
+        let place = self.reaches.binary_search_by_key(&(from, to), |reach| (reach.from, reach.to));
+        place.is_ok_and(|place| self.reaches[place].hears)
     }
 
     /// When it is to be woken next. What has passed waits for now.
@@ -329,21 +329,25 @@ impl Network {
         ttl: u16,
     ) {
         let Some(OnAir { radio, from, to }) = self.router.on_air(link) else { return };
-        let address = match packet.to {
-            EVERYBODY => Address::All,
-            _ => Address::Station(to as usize),
-        };
+        let to = (Address::Station(to as usize), self.router.ends(link).1);
+        self.put_on_air(node, (radio as usize, from as usize), to, packet, ttl);
+    }
+
+    /// Puts a packet into the queue of a place of its node's, for an address and who is there.
+    pub(super) fn put_on_air(
+        &mut self,
+        node: NodeIndex,
+        (radio, from): (RadioIndex, usize),
+        (address, next): (Address, NodeIndex),
+        packet: Arc<Packet>,
+        ttl: u16,
+    ) {
         let seen = self.watcher.is_some().then(|| Arc::clone(&packet));
         let frame = Frame::Packet(packet, ttl);
-        let air = &mut self.radios[radio as usize].air;
-        let refused = !air.offer(self.now, from as usize, address, frame);
-        self.unsettled.radios.insert(radio as usize);
+        let refused = !self.radios[radio].air.offer(self.now, from, address, frame);
+        self.unsettled.radios.insert(radio);
         self.stats.refused += u64::from(refused);
         if let (Some(watcher), Some(packet)) = (&mut self.watcher, seen) {
-            let next = match packet.to {
-                EVERYBODY => EVERYBODY,
-                _ => self.router.ends(link).1,
-            };
             let crossing = if refused { Crossing::Dropped(next) } else { Crossing::Sent(next) };
             watcher.take_packet(self.now, node, &packet, crossing);
         }

@@ -187,7 +187,7 @@ impl Network {
             station.is_some_and(|station| station.config().id == id)
         };
         let mut places = (0..radio.places.len()).filter(|&at| at != *place && is_it(at));
-        let hears = |&at: &usize| radio.air.hears(*place, at);
+        let hears = |&at: &usize| radio.hears(*place, at);
         let found = places.clone().find(hears).or_else(|| places.next());
         match found {
             Some(place) => {
