@@ -29,7 +29,7 @@ struct Terms {
 struct Point {
     /// Probability of a busy channel that follows.
     busy: f64,
-    /// That a transmission is in vain.
+    /// That a transmission is not acknowledged.
     failed: f64,
     /// Successes per second.
     successes: f64,
@@ -125,7 +125,11 @@ impl Terms {
             + spoilt * (self.senders - 1.0) * (twice + self.look - gap)
             + collided * (self.senders - colliding).max(0.0) * (self.data + last + self.look);
         let sent = 1.0 + joined + alone * intruders;
-        let in_vain = rate * unseen;
-        Point { busy: in_vain / (in_vain + sent), failed: 1.0 - fine / sent, successes: fine / cycle }
+        let failing = rate * unseen;
+        Point {
+            busy: failing / (failing + sent),
+            failed: 1.0 - fine / sent,
+            successes: fine / cycle,
+        }
     }
 }
