@@ -37,8 +37,9 @@ namespace corridor_cell {
 using namespace ns3;
 using namespace ns3::lrwpan;
 
-uint64_t g_frames, g_acknowledged;
+uint64_t g_frames, g_acknowledged, g_busy, g_received, g_duplicates;
 double g_begin;
+std::map<Mac16Address, uint8_t> g_last;
 
 void Send(Ptr<LrWpanMac> mac, uint32_t bytes, uint16_t sink)
 {
@@ -61,14 +62,31 @@ void Confirm(Ptr<LrWpanMac> mac, uint32_t bytes, uint16_t sink, McpsDataConfirmP
     {
         g_frames += 1;
         g_acknowledged += params.m_status == MacStatus::SUCCESS;
+        g_busy += params.m_status == MacStatus::CHANNEL_ACCESS_FAILURE;
     }
     Simulator::ScheduleNow(&Send, mac, bytes, sink);
 }
 
+// A frame comes again if its ACK was lost: one sender's frames come in order.
+void Indicate(McpsDataIndicationParams params, Ptr<Packet>)
+{
+    auto last = g_last.find(params.m_srcAddr);
+    bool again = last != g_last.end() && last->second == params.m_dsn;
+    g_last[params.m_srcAddr] = params.m_dsn;
+    if (Simulator::Now().GetSeconds() >= g_begin)
+    {
+        g_received += !again;
+        g_duplicates += again;
+    }
+}
+
 void Start(uint32_t senders, uint32_t bytes, double begin, double end)
 {
-    g_frames = g_acknowledged = 0;
+    g_frames = g_acknowledged = g_busy = g_received = g_duplicates = 0;
+    g_last.clear();
     g_begin = begin;
+    Ptr<UniformRandomVariable> start = CreateObject<UniformRandomVariable>();
+    start->SetStream(99);
     Ptr<MultiModelSpectrumChannel> channel = CreateObject<MultiModelSpectrumChannel>();
     NodeContainer nodes;
     nodes.Create(senders + 1);
@@ -94,7 +112,14 @@ void Start(uint32_t senders, uint32_t bytes, double begin, double end)
                 Callback<void, McpsDataConfirmParams>([mac, bytes, sink](McpsDataConfirmParams p) {
                     Confirm(mac, bytes, sink, p);
                 }));
-            Simulator::Schedule(MilliSeconds(1), &Send, mac, bytes, sink);
+            // Everything lasts a multiple of 32 us: who began together would for ever end a look
+            // in the very instant in which another begins to send.
+            Time begins = MilliSeconds(1) + NanoSeconds(start->GetInteger(0, 100000000));
+            Simulator::Schedule(begins, &Send, mac, bytes, sink);
+        }
+        else
+        {
+            mac->SetMcpsDataIndicationCallback(MakeCallback(&Indicate));
         }
     }
     Simulator::Stop(Seconds(end));
@@ -212,6 +237,8 @@ def wpan(senders, simulated_s):
     answer = {
         "goodput_bps": 8.0 * WPAN_BYTES * cell.g_acknowledged / simulated_s,
         "success_ratio": cell.g_acknowledged / frames,
+        "busy_ratio": cell.g_busy / frames,
+        "duplicate_ratio": cell.g_duplicates / max(cell.g_duplicates + cell.g_received, 1),
         "simulated_s": simulated_s,
         "cpu_s": cpu_s,
     }

@@ -37,6 +37,18 @@ pub enum WhenBusy {
     CostsRetry,
 }
 
+/// What a station that looks at the channel (CCA) takes for busy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LooksFor {
+    /// Others at any time of it: the energy is a mean over the whole look (IEEE 802.15.4-2006,
+    /// 6.9.7 and 6.9.9), and a part of it by anybody who is sensed suffices.
+    AnyoneMeanwhile,
+    /// Those who begin within it, or are there at its end. Who ends within it is not seen, as in
+    /// ns-3's lr-wpan: between a frame and its ACK others then find the channel free three times as
+    /// often.
+    WhoeverIsLeft,
+}
+
 /// How long a station waits before it looks whether the channel is free.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backoff {
@@ -95,6 +107,8 @@ pub struct WpanConfig {
     pub backoff: Backoff,
     /// How long it looks: eight symbols (6.9.9).
     pub cca: Duration,
+    /// What it looks for.
+    pub looks_for: LooksFor,
     /// From a free channel to the frame: aTurnaroundTime, twelve symbols.
     pub turnaround: Duration,
     /// From a frame's end to its ACK: the same.
@@ -121,6 +135,7 @@ impl Default for WpanConfig {
         WpanConfig {
             backoff: Backoff::STANDARD,
             cca: 8 * SYMBOL,
+            looks_for: LooksFor::AnyoneMeanwhile,
             turnaround: 12 * SYMBOL,
             ack_turnaround: 12 * SYMBOL,
             acknowledged: true,

@@ -21,8 +21,8 @@ use corridor_base::rand::Rng;
 use corridor_base::{Stream, StreamKey, Time};
 
 pub use config::{
-    Backoff, MAX_BACKOFF_SYMBOLS, MAX_FRAME_BYTES, MAX_RETRIES, RetryWindow, SYMBOL, WhenBusy,
-    WpanConfig,
+    Backoff, LooksFor, MAX_BACKOFF_SYMBOLS, MAX_FRAME_BYTES, MAX_RETRIES, RetryWindow, SYMBOL,
+    WhenBusy, WpanConfig,
 };
 
 use crate::config::Station;
@@ -271,12 +271,15 @@ impl<P: Clone> Wpan<P> {
         }
         match self.state {
             State::BackingOff(at) if at <= now => self.look(now),
-            State::Looking(at, true) if at <= now => self.find_busy(now, events),
-            State::Looking(at, false) if at <= now => {
-                self.state = State::Turning(now + self.config.turnaround);
-                // Without one, at once: nothing else may come between.
-                if self.config.turnaround.is_zero() {
-                    return self.send();
+            State::Looking(at, seen) if at <= now => {
+                if seen || self.sees(LooksFor::WhoeverIsLeft) {
+                    self.find_busy(now, events);
+                } else {
+                    self.state = State::Turning(now + self.config.turnaround);
+                    // Without one, at once: nothing else may come between.
+                    if self.config.turnaround.is_zero() {
+                        return self.send();
+                    }
                 }
             }
             State::Turning(at) if at <= now => {
@@ -329,7 +332,12 @@ impl<P: Clone> Wpan<P> {
 
     fn look(&mut self, now: Time) {
         let until = now + self.config.cca;
-        self.state = State::Looking(until, self.busy || self.responding);
+        self.state = State::Looking(until, self.sees(LooksFor::AnyoneMeanwhile));
+    }
+
+    /// Somebody is there now, and that is what the station looks for.
+    fn sees(&self, looks_for: LooksFor) -> bool {
+        self.config.looks_for == looks_for && (self.busy || self.responding)
     }
 
     /// The channel was not free.

@@ -43,9 +43,9 @@ pub fn settings(rate: Rate, eifs: bool, announced: bool, retry_limit: Option<u32
 }
 
 /// Payload bits per second that arrive at a sink from so many saturated stations.
-pub fn throughput_bps(config: &DcfConfig, stations: usize, simulated: Duration) -> f64 {
+pub fn throughput_bps(config: &DcfConfig, stations: usize, seed: u64, simulated: Duration) -> f64 {
     let mac = MacConfig::Dcf(config.clone());
-    let radio = radios(stations + 1, 1);
+    let radio = radios(stations + 1, seed);
     let medium = RadioMedium::new(&RadioMediumConfig { radio, mac, queue_frames: 2 });
     let mut medium = medium.expect("the settings are within their ranges");
     for station in 0..stations {

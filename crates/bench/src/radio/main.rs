@@ -13,15 +13,19 @@ mod models;
 mod networks;
 mod ns3;
 mod speed;
+mod wpan;
+mod wpan_model;
 
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
 use corridor_air::radio::{OFDM, Preamble, Rate};
-use corridor_air::wpan::{ACK_BYTES, WpanConfig};
+use corridor_air::wpan::{ACK_BYTES, LooksFor, WpanConfig};
+use corridor_results::Estimate;
 use nix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
@@ -31,8 +35,16 @@ const ATTEMPTS: u32 = 7;
 /// Most that simulated throughput may differ from a model's.
 const MODEL_ERROR_MAX: f64 = 0.02;
 
+/// Replications of a saturated cell go on until its interval (95 %) reaches so far to either side
+/// of the mean, a quarter of what is allowed, and within these numbers.
+const HALF_WIDTH_MAX: f64 = MODEL_ERROR_MAX / 4.0;
+const REPLICATIONS: RangeInclusive<usize> = 4..=40;
+
 /// Most that one sender's may differ from exact arithmetic.
 const EXACT_ERROR_MAX: f64 = 0.005;
+
+/// Most that contending senders' goodput may differ from the model's: what its authors state.
+const CONTENTION_ERROR_MAX: f64 = 0.10;
 
 /// Most that goodput may differ from ns-3's.
 const NS3_ERROR_MAX: f64 = 0.05;
@@ -53,9 +65,21 @@ struct Arguments {
     /// A fifth of the simulated time: tells whether it works, not how exactly.
     #[arg(long)]
     quick: bool,
+    /// One part, instead of all.
+    #[arg(long)]
+    only: Option<Part>,
     /// Which core, instead of the last.
     #[arg(long)]
     core: Option<usize>,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    Saturation,
+    Wpan,
+    Cost,
+    Ns3,
 }
 
 #[derive(Debug, Serialize)]
@@ -67,7 +91,8 @@ struct Report {
     saturation: Vec<Saturation>,
     wpan: Vec<Wpan>,
     speed: Vec<Speed>,
-    node_kib: f64,
+    /// Absent where it was not measured.
+    node_kib: Option<f64>,
     /// Absent where ns-3 is not installed.
     ns3: Option<Beside>,
 }
@@ -89,6 +114,9 @@ struct Saturation {
     eifs: bool,
     retry_limit: Option<u32>,
     simulated_bps: f64,
+    /// Of the mean's interval (95 %), over the mean.
+    half_width: f64,
+    replications: usize,
     model_bps: f64,
     /// Bianchi 2000: for comparison, not a limit.
     of_2000_bps: f64,
@@ -102,10 +130,10 @@ struct Wpan {
     name: String,
     senders: usize,
     payload_bytes: u32,
-    goodput_bps: f64,
-    exact_bps: Option<f64>,
-    success_ratio: f64,
-    attempts: f64,
+    cell: wpan::Cell,
+    /// By exact arithmetic for one sender, else by the model.
+    model_bps: Option<f64>,
+    model_success_ratio: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -157,10 +185,17 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     machine::pin(arguments.core).map_err(|fault| fault.to_string())?;
     let scale = if arguments.quick { 0.2 } else { 1.0 };
     let mut checks = Vec::new();
-    let saturation = saturate(scale, &mut checks);
-    let wpan = wpan(scale, &mut checks);
-    let (speed, node_kib) = speed_up(scale, &mut checks);
-    let ns3 = beside(arguments.quick, scale, &mut checks);
+    let measures = |part| arguments.only.is_none_or(|only| only == part);
+    let saturation =
+        if measures(Part::Saturation) { saturate(scale, &mut checks) } else { Vec::new() };
+    let wpan = if measures(Part::Wpan) { contend(scale, &mut checks) } else { Vec::new() };
+    let (mut speed, mut node_kib) = (Vec::new(), None);
+    if measures(Part::Cost) {
+        speed = speed_up(scale, &mut checks);
+        node_kib = Some(node_kib_of(scale, &mut checks));
+    }
+    let beside_ns3 = || beside(arguments.quick, scale, &mut checks);
+    let ns3 = measures(Part::Ns3).then(beside_ns3).flatten();
     for Check { name, value, limit, holds } in &checks {
         let verdict = if *holds { "holds" } else { "DOES NOT HOLD" };
         println!("{name:<46} {value:>9.4} of at most {limit:<7} {verdict}");
@@ -216,8 +251,21 @@ fn saturate_one(
 ) -> Saturation {
     let config = cells::settings(rate, eifs, rts, retry_limit);
     // As many frames at each rate, about.
-    let simulated = Duration::from_secs_f64(scale * 20.0 * 12e6 / rate.bps() as f64 + 2.0);
-    let simulated_bps = cells::throughput_bps(&config, stations as usize, simulated);
+    let simulated = Duration::from_secs_f64(scale * 8.0 * 12e6 / rate.bps() as f64 + 1.0);
+    let mut values = Vec::new();
+    let (simulated_bps, half_width) = loop {
+        let seed = 1 + values.len() as u64;
+        values.push(cells::throughput_bps(&config, stations as usize, seed, simulated));
+        let Some(Estimate { mean, half_width: Some(half_width), .. }) = Estimate::of(&values)
+        else {
+            continue;
+        };
+        let half_width = half_width / mean;
+        let enough = values.len() >= *REPLICATIONS.start() && half_width <= HALF_WIDTH_MAX;
+        if enough || values.len() == *REPLICATIONS.end() {
+            break (mean, half_width);
+        }
+    };
     let cell = models::Cell {
         stations,
         window: config.cw_min,
@@ -236,14 +284,16 @@ fn saturate_one(
         eifs,
         retry_limit,
         simulated_bps,
+        half_width,
+        replications: values.len(),
         model_bps,
         of_2000_bps: cell.of_2000(),
         error: simulated_bps / model_bps - 1.0,
     }
 }
 
-/// One sender against arithmetic; several, for the table.
-fn wpan(scale: f64, checks: &mut Vec<Check>) -> Vec<Wpan> {
+/// One sender against arithmetic, several against a model.
+fn contend(scale: f64, checks: &mut Vec<Check>) -> Vec<Wpan> {
     let simulated = Duration::from_secs_f64(1000.0 * scale);
     let standard = WpanConfig::default();
     // Latré et al. 2005, Eqs. 1-4, have neither the look at the channel nor the turnaround to
@@ -256,17 +306,36 @@ fn wpan(scale: f64, checks: &mut Vec<Check>) -> Vec<Wpan> {
         [("standard", &standard), ("latre-2005", &latre), ("unacknowledged", &plain)]
     {
         for payload_bytes in [2, 20, 60, 100, 116] {
-            let cell = networks::wpan_cell(config, 1, payload_bytes, 1, simulated);
+            let cell = wpan::cell(config, wpan::BY_ERROR_RATIO, 1, payload_bytes, 1, simulated);
             let exact_bps = f64::from(payload_bytes) * 8.0 / exchange_s(config, payload_bytes);
             worst = worst.max((cell.goodput_bps / exact_bps - 1.0).abs());
             rows.push(row(name, 1, payload_bytes, cell, Some(exact_bps)));
         }
     }
     checks.push(check("802.15.4, one sender: greatest error", worst, EXACT_ERROR_MAX));
-    for senders in [2, 5, 10, 20] {
-        let bytes = networks::WPAN_BYTES;
-        let cell = networks::wpan_cell(&standard, senders, bytes, 1, simulated / 5);
-        rows.push(row("standard", senders, bytes, cell, None));
+    let mut worst = 0.0_f64;
+    for senders in [1, 2, 5, 10, 20] {
+        let bytes = wpan::CONTENDING_BYTES;
+        let lost = wpan::cell(&standard, wpan::WITHOUT_CAPTURE, senders, bytes, 1, simulated / 5);
+        let model = wpan_model::saturated(&standard, senders as u32, bytes);
+        // The model is one of networks that lose few frames.
+        if model.success_ratio > 0.5 {
+            worst = worst.max((lost.goodput_bps / model.goodput_bps - 1.0).abs());
+        }
+        rows.push(Wpan {
+            model_success_ratio: Some(model.success_ratio),
+            ..row("standard, overlaps lost", senders, bytes, lost, Some(model.goodput_bps))
+        });
+        let captured =
+            wpan::cell(&standard, wpan::BY_ERROR_RATIO, senders, bytes, 1, simulated / 5);
+        rows.push(row("standard", senders, bytes, captured, None));
+        let left = WpanConfig { looks_for: LooksFor::WhoeverIsLeft, ..standard.clone() };
+        let left = wpan::cell(&left, wpan::BY_ERROR_RATIO, senders, bytes, 1, simulated / 5);
+        rows.push(row("as ns-3 looks", senders, bytes, left, None));
+    }
+    checks.push(check("802.15.4, contention, most frames through", worst, CONTENTION_ERROR_MAX));
+    for Wpan { name, senders, cell, model_bps, .. } in &rows[15..] {
+        println!("{name:<24} {senders:>2} senders: {cell:.4?} model {model_bps:.0?}");
     }
     rows
 }
@@ -275,12 +344,11 @@ fn row(
     name: &str,
     senders: usize,
     payload_bytes: u32,
-    cell: networks::WpanCell,
-    exact_bps: Option<f64>,
+    cell: wpan::Cell,
+    model_bps: Option<f64>,
 ) -> Wpan {
-    let networks::WpanCell { goodput_bps, success_ratio, attempts } = cell;
     let name = name.to_owned();
-    Wpan { name, senders, payload_bytes, goodput_bps, exact_bps, success_ratio, attempts }
+    Wpan { name, senders, payload_bytes, cell, model_bps, model_success_ratio: None }
 }
 
 /// The mean time of one frame's exchange: backoff, look, turnaround, frame, turnaround, ACK, space.
@@ -297,7 +365,7 @@ fn exchange_s(config: &WpanConfig, payload_bytes: u32) -> f64 {
     before_s + airtime(mac_bytes) + answer_s + space.as_secs_f64()
 }
 
-fn speed_up(scale: f64, checks: &mut Vec<Check>) -> (Vec<Speed>, f64) {
+fn speed_up(scale: f64, checks: &mut Vec<Check>) -> Vec<Speed> {
     let sizes = [10, 30, 100, 300, 1000];
     let mut runs = vec![Vec::new(); sizes.len()];
     // Sizes in turn: what disturbs the machine for a while disturbs all alike.
@@ -319,10 +387,14 @@ fn speed_up(scale: f64, checks: &mut Vec<Check>) -> (Vec<Speed>, f64) {
     }
     let ratio = speed[speed.len() - 1].cpu_ns_per_reception / speed[0].cpu_ns_per_reception;
     checks.push(check("cost of a reception, 1000 over 10 stations", ratio, COST_RATIO_MAX));
+    speed
+}
+
+fn node_kib_of(scale: f64, checks: &mut Vec<Check>) -> f64 {
     let memory_bytes = speed::run(1000, 12, 50, 100.0 * scale).memory_bytes;
     let node_kib = memory_bytes as f64 / 1000.0 / 1024.0;
     checks.push(check("KiB a node, 12 neighbours, 50 frames", node_kib, NODE_KIB_MAX));
-    (speed, node_kib)
+    node_kib
 }
 
 fn beside(quick: bool, scale: f64, checks: &mut Vec<Check>) -> Option<Beside> {
@@ -352,8 +424,10 @@ fn beside(quick: bool, scale: f64, checks: &mut Vec<Check>) -> Option<Beside> {
     for (senders, theirs) in &answer.wpan {
         let Ok(count) = senders.parse() else { continue };
         let begin = cpu_time();
-        let config = WpanConfig::default();
-        let cell = networks::wpan_cell(&config, count, networks::WPAN_BYTES, 1, simulated / 5);
+        // As ns-3 has it.
+        let config = WpanConfig { looks_for: LooksFor::WhoeverIsLeft, ..WpanConfig::default() };
+        let bytes = wpan::CONTENDING_BYTES;
+        let cell = wpan::cell(&config, wpan::BY_ERROR_RATIO, count, bytes, 1, simulated / 5);
         let cpu_s = (cpu_time() - begin).as_secs_f64();
         let name = format!("lr-wpan, {senders} senders");
         rows.push(beside_row(

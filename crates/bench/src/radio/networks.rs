@@ -1,14 +1,13 @@
-//! Networks with hidden and exposed stations, chains, and the cells of 802.15.4: what is also run
-//! in ns-3, under the same rules.
+//! Networks with hidden and exposed stations, and chains: what is also run in ns-3, under the same
+//! rules.
 
 use std::time::Duration;
 
 use corridor_air::dcf::{AfterTimeout, DcfConfig};
 use corridor_air::radio::{
     Capture, Decoding, Fading, Links, MacConfig, MacEvent, RadioConfig, RadioLink, RadioMedium,
-    RadioMediumConfig, RadioStation, Rate, Receiver, SendOutcome,
+    RadioMediumConfig, RadioStation, Rate, Receiver,
 };
-use corridor_air::wpan::WpanConfig;
 use corridor_air::{Address, Station};
 use corridor_base::Time;
 
@@ -23,9 +22,6 @@ const UPPER_BYTES: u32 = 8 + 20 + 8;
 
 /// Frames of a station, waiting or on the air.
 const QUEUE_FRAMES: usize = 50;
-
-/// Payload of frames in the cells of 802.15.4, bytes.
-pub const WPAN_BYTES: u32 = 80;
 
 /// Received power at the given loss, dBm, that is decoded; that is sensed.
 const SENSITIVITY_DBM: f64 = -75.0;
@@ -156,72 +152,4 @@ fn configure(network: &Network, seed: u64) -> RadioMediumConfig {
         ..plain
     };
     RadioMediumConfig { radio, mac: MacConfig::Dcf(dcf), queue_frames: QUEUE_FRAMES }
-}
-
-/// What saturated senders of 802.15.4 bring to one sink.
-#[derive(Clone, Copy, Debug)]
-pub struct WpanCell {
-    /// Payload bits per second that are acknowledged, or sent if nothing is.
-    pub goodput_bps: f64,
-    /// Share of the frames that were acknowledged.
-    pub success_ratio: f64,
-    /// Transmissions for each frame.
-    pub attempts: f64,
-}
-
-/// Saturated senders that hear each other, and their sink.
-pub fn wpan_cell(
-    config: &WpanConfig,
-    senders: usize,
-    payload_bytes: u32,
-    seed: u64,
-    simulated: Duration,
-) -> WpanCell {
-    let pairs = (0..=senders).flat_map(|from| (0..=senders).map(move |to| (from, to)));
-    let links = pairs.filter(|(from, to)| from != to);
-    let radio = RadioConfig {
-        stations: vec![RadioStation::default(); senders + 1],
-        links: Links::Matrix(links.map(|(from, to)| RadioLink::new(from, to, 50.0)).collect()),
-        fading: Fading::None,
-        // Below it, a receiver of ns-3 does not try.
-        receiver: Receiver { lock_sinr_db: Some(-5.0), ..Receiver::DOT15_4 },
-        propagation: Duration::ZERO,
-        seed,
-        replication: 0,
-    };
-    let mac = MacConfig::Wpan(config.clone());
-    let medium = RadioMedium::new(&RadioMediumConfig { radio, mac, queue_frames: 2 });
-    let mut medium = medium.expect("sound settings");
-    for station in 0..senders {
-        let to = Address::Station(senders);
-        medium.offer(Time::ZERO, station, to, payload_bytes, ()).expect("the queue is empty");
-    }
-    let begin = Time::ZERO + Duration::from_secs(5);
-    let (mut bytes, mut frames, mut acknowledged, mut sent) = (0, 0, 0, 0);
-    while let Some(now) = medium.poll_timeout().filter(|&now| now <= begin + simulated) {
-        medium.handle_timeout(now);
-        while let Some(event) = medium.poll_event() {
-            match event {
-                MacEvent::Received { .. } => {}
-                MacEvent::Sent { at, station, to, outcome, attempts, len_bytes, .. } => {
-                    if at >= begin {
-                        frames += 1;
-                        let through = match outcome {
-                            SendOutcome::Acknowledged | SendOutcome::Sent => 1,
-                            SendOutcome::RetryLimit | SendOutcome::ChannelAccess => 0,
-                        };
-                        acknowledged += through;
-                        bytes += u64::from(through * len_bytes);
-                        sent += attempts;
-                    }
-                    medium.offer(now, station, to, len_bytes, ()).expect("one has left");
-                }
-            }
-        }
-    }
-    WpanCell {
-        goodput_bps: bytes as f64 * 8.0 / simulated.as_secs_f64(),
-        success_ratio: f64::from(acknowledged) / f64::from(frames),
-        attempts: f64::from(sent) / f64::from(frames),
-    }
 }
