@@ -1,6 +1,6 @@
 //! Frames on real underlays: back-pressure, two endpoints, helpers, loss.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
@@ -190,9 +190,9 @@ impl Pair {
         for index in 0..PACKETS {
             let sent: Vec<u8> = (0..1 + 70 * index).map(|at| (at * 7 + index) as u8).collect();
             client.send(&sent).unwrap();
-            let (len, from) = server.recv_from(&mut buffer).unwrap();
+            let (len, from) = uninterrupted(|| server.recv_from(&mut buffer)).unwrap();
             server.send_to(&buffer[..len], from).unwrap();
-            let len = client.recv(&mut buffer).unwrap();
+            let len = uninterrupted(|| client.recv(&mut buffer)).unwrap();
             assert!(buffer[..len] == sent, "packet {index} came back changed");
         }
     }
@@ -224,6 +224,16 @@ impl Pair {
             assert_eq!(code, Some(0), "{log}");
             stats
         })
+    }
+}
+
+/// Asks again where a signal to this process has ended the wait.
+fn uninterrupted<T>(mut ask: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match ask() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            answered => return answered,
+        }
     }
 }
 

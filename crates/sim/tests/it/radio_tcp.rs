@@ -164,6 +164,9 @@ fn random_losses_do_not_bound_what_an_application_offers() {
         let scenario = scenario.expect("a test's scenario is sound");
         let run = expand(&scenario).expect("a test's scenario is sound").remove(0);
         let row = run_radio(&scenario, &run).expect("it can be run");
-        assert_eq!(row.packets_received, row.packets_sent, "seed {seed}");
+        let [sent, received] =
+            [row.packets_sent, row.packets_received].map(|count| count.expect("of datagrams"));
+        // A bound by what is delivered of it dropped one in twenty.
+        assert!(100 * received >= 99 * sent, "{received} of {sent}, seed {seed}");
     }
 }
