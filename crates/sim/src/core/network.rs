@@ -17,6 +17,7 @@
 //! them have been asked: whoever answers at one instant contends together.
 
 mod air;
+mod bridges;
 mod router;
 mod stations;
 mod topology;
@@ -32,6 +33,7 @@ use crate::core::agent::{Agent, EVERYBODY, NodeIndex, Packet};
 use crate::core::watch::{Crossing, Watcher};
 use air::Radio;
 pub use air::{Frame, RadioIndex, Reach};
+use bridges::Bridge;
 use router::{Link, Router};
 use stations::Seat as StationSeat;
 pub use stations::{FlowOf, StationIndex};
@@ -121,6 +123,8 @@ pub struct Network {
     agents: Vec<Seat>,
     radios: Vec<Radio>,
     stations: Vec<StationSeat>,
+    /// Hosts that hand stations' frames on.
+    bridges: Vec<Bridge>,
     /// By the agenda's number, less that of pipes.
     entities: Vec<Entity>,
     /// What is to be done when everybody has been asked at this instant.
@@ -162,6 +166,7 @@ impl Network {
             agents: Vec::new(),
             radios,
             stations: Vec::new(),
+            bridges: Vec::new(),
             entities: Vec::new(),
             unsettled: air::Unsettled::default(),
             serving: Vec::new(),

@@ -452,6 +452,7 @@ impl Network {
     }
 
     fn touch(&mut self, radio: RadioIndex, place: usize) {
+        self.drain_bridge(radio, place);
         if let Some(station) = self.radios[radio].places[place].1 {
             self.unsettled.stations.insert(station as usize);
         }
@@ -511,6 +512,7 @@ impl Network {
                 self.stats.packet_hops += 1;
                 self.take_from_air(node, packet, ttl);
             }
+            (Frame::Sealed(bytes), None) if addressed => self.bridge((radio, to), bytes),
             // Overheard, or for nobody here.
             _ => {}
         }
