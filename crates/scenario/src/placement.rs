@@ -214,8 +214,7 @@ fn check_keys(radio: &RadioTable) -> Result<(), ScenarioError> {
 fn by_distance(radio: &RadioTable, metres: &[[f64; 3]], seed: u64) -> Result<Air, ScenarioError> {
     if radio.mac != MacKind::Ideal {
         let table = radio.path_loss.clone().unwrap_or_default();
-        let reference_db =
-            if radio.mac == MacKind::Dcf { REFERENCE_DB[0] } else { REFERENCE_DB[1] };
+        let reference_db = REFERENCE_DB[usize::from(!is_at_5_ghz(radio))];
         let path_loss = PathLoss {
             reference_db: table.reference_db.unwrap_or(reference_db),
             reference_m: table.reference_m,
@@ -243,6 +242,11 @@ fn by_distance(radio: &RadioTable, metres: &[[f64; 3]], seed: u64) -> Result<Air
         }
     }
     ideal(radio, metres.len(), &links, seed)
+}
+
+/// Whether the radios are of 5 GHz: 802.11a. All others are of 2.4 GHz.
+fn is_at_5_ghz(radio: &RadioTable) -> bool {
+    radio.mac == MacKind::Dcf && radio.standard.unwrap_or_default() == Dot11::A
 }
 
 fn by_matrix(

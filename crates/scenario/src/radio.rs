@@ -127,8 +127,8 @@ pub enum BackoffKind {
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathLossTable {
-    /// Loss at the reference distance, dB; none = 46.68 (DCF, free space at 5.15 GHz), 40.05
-    /// (802.15.4, at 2.4 GHz).
+    /// Loss at the reference distance, dB; none = that of free space at a metre: 46.68 at 5.15 GHz
+    /// (802.11a), 40.05 at 2.4 GHz (802.11b and g, 802.15.4).
     #[serde(default)]
     pub reference_db: Option<f64>,
     /// Reference distance, metres.
