@@ -20,6 +20,9 @@ pub struct RadioTable {
     /// DCF: let rates be chosen by what is acknowledged, out of all of the standard's.
     #[serde(default)]
     pub rate_control: bool,
+    /// DCF: the rates that are chosen of, bits per second, ascending; none = all of the standard's.
+    #[serde(default)]
+    pub rates_bps: Option<Vec<u64>>,
     /// Frames that wait at a node, or are on the air; more are dropped.
     #[serde(default = "queue_frames")]
     pub queue_frames: usize,

@@ -137,7 +137,9 @@ impl Inner {
                 write_packet(packet, payload, &mut self.zeros, &mut self.packet);
                 self.head.extend_from_slice(&self.packet);
             }
-            Some(Frame::Sealed(bytes)) => self.head.extend_from_slice(bytes),
+            Some(Frame::Sealed(bytes) | Frame::Relayed(bytes)) => {
+                self.head.extend_from_slice(bytes)
+            }
             None => {}
         }
     }
