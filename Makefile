@@ -10,7 +10,7 @@ SCENARIOS := crates/cli/scenarios
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test soak torture bench bench-codec bench-lab bench-sim bench-radio bench-tunnel \
-	bench-models bench-build python study claims instructions lint dist build build-parquet
+	bench-models bench-build python study claims report instructions lint dist build build-parquet
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,12 @@ study: python ## Repeat the TCP/NC paper's experiments with fewer runs: out/stud
 
 claims: python ## Hold the papers' simulated claims, ten runs of each point, 8 minutes: out/claims
 	$(OUT)/python/bin/corridor-study reproduce franc kim --claims --replications 10 --out $(OUT)/claims
+
+report: ## Build the site: four papers, measurements, tutorials: out/report/site/index.html
+	test -x $(OUT)/python/bin/python || $(PYTHON) -m venv $(OUT)/python
+	@echo "building the Python package: minutes the first time"
+	$(OUT)/python/bin/python -m pip install --quiet --constraint python/constraints.txt '.[report]'
+	$(OUT)/python/bin/corridor-study report --out $(OUT)/report
 
 bench-models: python ## How long a million points of the models take
 	$(OUT)/python/bin/python -m corridor.models.bench

@@ -90,6 +90,7 @@ def requirements() -> list[str]:
         *table["build-system"]["requires"],
         *project["dependencies"],
         *project["optional-dependencies"]["test"],
+        *project["optional-dependencies"]["report"],
     ]
 
 

@@ -1,7 +1,7 @@
 """Pictures of results, with what is published overlaid.
 
 Ours are lines or filled marks in colour, with confidence intervals where there are any; published
-points are black crosses. Nothing here knows an experiment.
+points are crosses in the colour of text. Nothing here knows an experiment.
 """
 
 from __future__ import annotations
@@ -136,5 +136,6 @@ def published(axes: Axes, x: Sequence[float], y: Sequence[float], label: str = "
     >>> plt.close(figure)
     """
     axes.plot(
-        x, y, linestyle="none", marker="x", color="black", markersize=8, label=label, zorder=5
-    )
+        x, y, linestyle="none", marker="x", color=plt.rcParams["text.color"], markersize=8,
+        label=label, zorder=5,
+    )  # fmt: skip

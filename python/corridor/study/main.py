@@ -163,6 +163,59 @@ def write_tables(
         raise typer.Exit(1)
 
 
+@app.command("changes")
+def changes(
+    patterns: Patterns = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="End with 1 if something has changed, or cannot be said")
+    ] = False,
+    experiments: Folder = None,
+) -> None:
+    """Say which recorded results rest on code that has changed since they were recorded."""
+    from corridor.report.since import since
+
+    folder = _guarded(lambda: experiments_folder(experiments))
+    found = {each.name: since(each) for each in _guarded(lambda: find(folder, *patterns or ()))}
+    for name, each in found.items():
+        print(f"{name}: {each.words}")
+    if check and any(each.files or each.unknown for each in found.values()):
+        raise typer.Exit(1)
+
+
+@app.command("report")
+def report(
+    out: Annotated[Path, typer.Option(help="Where the site goes: OUT/site/index.html")] = Path(
+        "out/report"
+    ),
+    experiments: Folder = None,
+) -> None:
+    """Build the site from a checkout: all figures and claims, measurements, explanations.
+
+    From what was recorded: nothing is simulated.
+    """
+    from corridor.report.site import build
+
+    mpl.use("Agg")
+    folder = _guarded(lambda: experiments_folder(experiments))
+    with Bar("report") as bar:
+        page = _guarded(lambda: build(folder, out, bar.told))
+    print(page)
+
+
+@app.command("keep")
+def keep_measurement(
+    files: Annotated[list[Path], typer.Argument(help="What benchmarks left: out/bench/NAME.json")],
+    note: Annotated[str, typer.Option(help="What else there is to know of the run")] = "",
+    experiments: Folder = None,
+) -> None:
+    """Put measurements into the set that is committed for the site, with commit and machine."""
+    from corridor.report.measured import keep
+
+    folder = _guarded(lambda: experiments_folder(experiments))
+    for file in files:
+        print(_guarded(partial(keep, file, folder.resolve().parent, note)))
+
+
 @app.command("mutate")
 def mutate(
     seed: Annotated[int, typer.Option(help="Which claims are drawn")] = 2014,

@@ -1,0 +1,318 @@
+"""Pages of the papers: claims, figures, tables, and what came of them, as Markdown."""
+
+import html
+import re
+import tomllib
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from corridor.report.pictures import Drawn
+from corridor.report.published import Entry, Paper, Published
+from corridor.report.since import Since
+from corridor.study import readmes
+from corridor.study.experiment import Experiment
+
+#: Statuses in the order in which they are shown, with the mark that goes with each word.
+MARKS = {
+    "holds": "✓", "differs": "≠", "cannot hold": "∅", "parameter": "=", "identity": "≡",
+    "not checked": "?", "fails": "✗", "unexpected": "!", "missing": "…",
+}  # fmt: skip
+#: What each status means.
+MEANINGS = {
+    "holds": "what was measured is within the bounds, which were chosen before",
+    "differs": "it is not, and the cause is given, with the range that ours is in",
+    "cannot hold": "it is not, and [the errata](../errata.md) prove that it cannot be",
+    "parameter": "chosen, by the paper and by us: not counted as passed",
+    "identity": "true by how it is computed: not counted as passed",
+    "not checked": "nothing is held against it yet",
+}
+NO_CURVE = (
+    "The paper prints curves without numbers: *curve not available*. What its text says in numbers "
+    "is in the table below; nothing is read off a picture."
+)
+
+
+def status(word: str, count: int | None = None) -> str:
+    """Return a status as HTML: mark and word, so that colour is not all there is."""
+    kind = word.replace(" ", "-")
+    said = word if count is None else f"{count} {word}"
+    return (
+        f'<span class="status {kind}"><span aria-hidden="true">{MARKS[word]}</span> {said}</span>'
+    )
+
+
+def tally(counts: Counter[str]) -> str:
+    """Return statuses with how often they are there."""
+    return " ".join(status(word, counts[word]) for word in MARKS if counts[word])
+
+
+def slug(heading: str) -> str:
+    """Return the anchor of a heading, as Markdown's table of contents makes it.
+
+    Examples
+    --------
+    >>> slug("K7. TCP's columns of Table I")
+    'k7-tcps-columns-of-table-i'
+    """
+    plain = unicodedata.normalize("NFKD", heading).encode("ascii", "ignore").decode()
+    words = re.sub(r"[^\w\s-]", "", plain).strip().lower()
+    return re.sub(r"[-\s]+", "-", words)
+
+
+def proofs(text: str) -> dict[str, str]:
+    """Return the anchors of the errata's entries, by their numbers."""
+    found = {}
+    for line in text.splitlines():
+        if match := re.match(r"## ((K|B|C|F)?\d+)\. ", line):
+            found[match[1]] = slug(line.removeprefix("## ").replace("`", ""))
+    return found
+
+
+def claims_table(
+    rows: Iterable[Mapping[str, Any]],
+    anchors: Mapping[str, str],
+    errata: str = "../../docs/errata.md",
+) -> list[str]:
+    """Return claims, published and ours, as a table in Markdown."""
+    lines = [
+        "| claim | published | ours | agrees if | status |",
+        "|---|---|---|---|---|",
+    ]
+    for row in rows:
+        lines.append(
+            f'| <span id="{row["id"].lower()}">**{row["id"]}**</span> '
+            f"{_cell(readmes._words(row['claim']))}"
+            f"{_cell(readmes._where(row))} | {_cell(readmes._published(row))} "
+            f"| {readmes._ours(row)} | {_agrees(row)} | {_outcome(row, anchors, errata)} |"
+        )
+    return lines
+
+
+def _cell(text: str) -> str:
+    """Return text that Markdown takes as it stands."""
+    return re.sub(r"([\\`*_<>\[\]~^])", r"\\\1", text.replace("\\|", "&#124;")).replace(
+        "|", "&#124;"
+    )
+
+
+def piped(text: str) -> str:
+    """Return a text for a cell of a table, with brackets as they are."""
+    return " ".join(text.replace("|", "/").split()).replace("[", "\\[")
+
+
+def _agrees(row: Mapping[str, Any]) -> str:
+    bounds = row["accepted"]
+    more = ", ".join(filter(None, [bounds.get("why"), bounds.get("when")]))
+    return _cell(readmes._accepted(row)) + (f"<br><small>{_cell(more)}</small>" if more else "")
+
+
+def _outcome(row: Mapping[str, Any], anchors: Mapping[str, str], errata: str) -> str:
+    cause = row.get("cause")
+    if row["status"] == "cannot hold" and row["errata"] in anchors:
+        link = f"[errata, {row['errata']}]({errata}#{anchors[row['errata']]})"
+        return f"{status(row['status'])}<br><small>{link}</small>"
+    said = f"<br><small>{_cell(readmes._words(cause))}</small>" if cause else ""
+    return status(row["status"]) + said
+
+
+def experiment_page(
+    experiment: Experiment,
+    recorded: Mapping[str, Any] | None,
+    pictures: list[Drawn],
+    since: Since,
+    anchors: Mapping[str, str],
+) -> str:
+    """Return the page of a figure or table; its README's words come in where ``{words}`` stands."""
+    lines = [f"# {experiment.title}", ""]
+    if recorded is None:
+        lines += ["Nothing was recorded yet.", "", "{words}", "", *_repeat(experiment, None, since)]
+        return "\n".join(lines)
+    statuses = Counter(row["status"] for row in recorded["claims"])
+    if statuses:
+        lines += [tally(statuses), ""]
+    for drawn in pictures:
+        alt = html.escape(drawn.words, quote=True).replace("[", "(").replace("]", ")")
+        for scheme in ("light", "dark"):
+            name = f"../images/plots/{drawn.name}-{scheme}.svg#only-{scheme}"
+            lines.append(f'<img src="{name}" alt="{alt}" loading="lazy" class="plot">')
+        lines.append("")
+    curve = NO_CURVE if "Fig" in experiment.title else ""
+    lines += [f"{_drawn(experiment, recorded)} {curve}".strip(), "", "{words}", ""]
+    if recorded["claims"]:
+        lines += ["## Published, and ours", "", *claims_table(recorded["claims"], anchors), ""]
+        lines += ["± is half of a 95 % interval, by the jackknife over replications.", ""]
+    if recorded["notes"]:
+        lines += [*(f"- {_cell(note)}" for note in recorded["notes"]), ""]
+    if recorded["rows"]:
+        lines += ['??? note "What is drawn, in numbers"', ""]
+        lines += [f"    {line}" for line in _rows(recorded["rows"])] + [""]
+    return "\n".join([*lines, *_repeat(experiment, recorded, since)])
+
+
+def _drawn(experiment: Experiment, recorded: Mapping[str, Any]) -> str:
+    if not experiment.plans:
+        return "Computed from the paper's formulas."
+    runs = recorded["replications"]
+    return f"Means of {runs} runs of each point, from the recorded rows; crosses are published."
+
+
+def _rows(rows: list[dict[str, Any]]) -> list[str]:
+    return [_cell_line(line) for line in readmes._plain(rows)]
+
+
+def _cell_line(line: str) -> str:
+    # The separators of columns stay.
+    return "|".join(re.sub(r"([`*_<>\[\]~^])", r"\\\1", part) for part in line.split("|"))
+
+
+def _repeat(experiment: Experiment, recorded: Mapping[str, Any] | None, since: Since) -> list[str]:
+    plans = dict.fromkeys(
+        path for use, path in experiment.plans.items() if use != "lab" and path.is_file()
+    )
+    seeds = {str(tomllib.loads(p.read_text(encoding="utf-8")).get("seed", 0)) for p in plans}
+    lines = ["## Repeat it", "", "```console", f"$ corridor-study reproduce {experiment.name}"]
+    lines += ["```", ""]
+    facts = [
+        ("the same, sooner and rougher", f"`corridor-study reproduce {experiment.name} --quick`")
+    ]
+    if plans:
+        facts.append(("seed", f"{', '.join(sorted(seeds))}, in the plans"))
+    if recorded is not None:
+        if recorded["replications"]:
+            facts.append(("runs of each point", f"{recorded['replications']}, from 0 on"))
+        facts.append(("took", f"{recorded['seconds']:.0f} s, intervals included"))
+        facts.append(("recorded at commit", f"`{recorded['commit'][:12]}`"))
+        facts.append(("code that it rests on", since.words))
+    lines += ["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in facts), ""]
+    if plans:
+        names = [f"[{p.name}]({_to(experiment, p)})" for p in plans]
+        lines += [f"Plans: {', '.join(names)}.", ""]
+    return lines
+
+
+def _to(experiment: Experiment, plan: Path) -> str:
+    """Link to a plan, relative to the experiment's README: rewritten with its other links."""
+    return f"../{plan.resolve().relative_to(experiment.folder.resolve().parent)}"
+
+
+def papers_page(
+    published: Published,
+    experiments: Iterable[Experiment],
+    results: Mapping[str, Mapping[str, Any] | None],
+    sinces: Mapping[str, Since],
+) -> str:
+    """Return the page over all papers."""
+    listed = list(experiments)
+    total = Counter(entry.status for entry in published.entries)
+    lines = [
+        "# Four papers", "",
+        f"{len(published.entries)} published values and statements: {tally(total)}", "",
+        "[All claims in one table](claims.md), [errata with proofs](../errata.md).", "",
+        "| status | means |", "|---|---|",
+        *(f"| {status(word)} | {meaning} |" for word, meaning in MEANINGS.items()), "",
+    ]  # fmt: skip
+    for paper in published.papers:
+        entries = published.of(paper)
+        lines += [f"## {paper.name}", "", f"{paper.authors}: *{paper.title}*, {paper.venue}.", ""]
+        counts = Counter(e.status for e in entries)
+        lines += [f"{len(entries)} claims: {tally(counts)}", ""]
+        own = [each for each in listed if each.name.startswith(paper.prefix)]
+        if not own:
+            lines += ["No experiment repeats it yet.", ""]
+            continue
+        lines += [
+            "| figure or table | claims, parts and ours included | code since |",
+            "|---|---|---|",
+        ]
+        for each in own:
+            rows = (results[each.name] or {"claims": []})["claims"]
+            since = sinces[each.name]
+            word = "unchanged" if not since.files and not since.unknown else (
+                "unknown" if since.unknown else f"{len(since.files)} files changed"
+            )  # fmt: skip
+            told = tally(Counter(row["status"] for row in rows)) or "none: our own question"
+            lines.append(f"| [{each.title}]({each.name}.md) | {told} | {word} |")
+        lines.append("")
+    return "\n".join([*lines, *_commands()])
+
+
+def _commands() -> list[str]:
+    return [
+        "## Repeat all of it", "",
+        "```console",
+        "$ corridor-study reproduce --quick",
+        "$ corridor-study reproduce",
+        "$ corridor-study changes",
+        "```", "",
+        "The first takes about a minute, the second about an hour on two cores; the third says "
+        "which recorded results rest on code that has changed since.", "",
+    ]  # fmt: skip
+
+
+def claims_page(published: Published, anchors: Mapping[str, str]) -> str:
+    """Return the page with every claim, with controls that narrow it down."""
+    words = [w for w in MARKS if any(w == e.status for e in published.entries)]
+    lines = [
+        "# All claims", "",
+        f"All {len(published.entries)} published values and statements of the four papers, and "
+        "what came of each. A claim that is held in several parts shows the worst of them; the "
+        "parts are on the figure's page. Without scripts the table is simply whole.", "",
+        '<form class="filter" role="search" aria-label="Narrow the table down">',
+        _choice("paper", [(paper.key, paper.name) for paper in published.papers]),
+        _choice("status", [(word, word) for word in words]),
+        '<label>words <input type="search" name="words" autocomplete="off"></label>',
+        '<output aria-live="polite"></output>',
+        "</form>", "",
+        '<div class="md-typeset__scrollwrap" tabindex="0" role="region" '
+        'aria-label="All claims"><div class="md-typeset__table"><table id="claims">',
+        "<thead><tr><th>claim</th><th>where</th><th>published</th><th>ours</th><th>status</th></tr>"
+        "</thead><tbody>",
+        *(_claim_row(entry, anchors) for entry in published.entries),
+        "</tbody></table></div></div>", "",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _choice(name: str, values: list[tuple[str, str]]) -> str:
+    options = "".join(f'<option value="{value}">{word}</option>' for value, word in values)
+    every = '<option value="">all</option>'
+    return f'<label>{name} <select name="{name}">{every}{options}</select></label>'
+
+
+def _claim_row(entry: Entry, anchors: Mapping[str, str]) -> str:
+    escape = html.escape
+    shown = sorted(entry.results, key=lambda found: found[1]["id"] != entry.id)
+    place, row = shown[0] if shown else ("", None)
+    link = f'<a href="{place}.html#{row["id"].lower()}">{entry.id}</a>' if row else entry.id
+    said = escape(f"{entry.claim}{f' ({entry.conditions})' if entry.conditions else ''}")
+    value = escape(f"{entry.value} {entry.unit}".strip(" -")) or "-"
+    ours = escape(readmes._ours(row)) if row else "-"
+    about = ""
+    if row and row.get("cause"):
+        about = escape(readmes._words(row["cause"]))
+        if row["errata"] in anchors:
+            about = f'<a href="../errata.html#{anchors[row["errata"]]}">errata, {row["errata"]}</a>'
+    elif not row and entry.held:
+        about = f"held by <code>{escape(entry.held['by'])}</code>"
+    small = f"<br><small>{about}</small>" if about else ""
+    return (
+        f'<tr id="{entry.id.lower()}" data-paper="{entry.paper}" data-status="{entry.status}">'
+        f"<td><strong>{link}</strong> {said}</td><td>{escape(entry.figure)}</td><td>{value}</td>"
+        f"<td>{ours}</td><td>{status(entry.status)}{small}</td></tr>"
+    )
+
+
+def tallies(published: Published) -> str:
+    """Return the papers with their tallies, for the front page."""
+    lines = ["| paper | claims |", "|---|---|"]
+    for paper in published.papers:
+        counts = Counter(entry.status for entry in published.of(paper))
+        lines.append(f"| [{paper.name}](papers/index.md#{_anchor(paper)}) | {tally(counts)} |")
+    return "\n".join(lines)
+
+
+def _anchor(paper: Paper) -> str:
+    return slug(paper.name)

@@ -1,0 +1,313 @@
+"""Pictures of recorded rows, in light and in dark, with words for who does not see them.
+
+What is drawn is said in `experiment.toml`, in tables ``[[picture]]``: nothing here knows an
+experiment. Where it says nothing, rows whose first column is a number that never falls are drawn
+over it.
+"""
+
+import io
+import math
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from cycler import cycler
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from corridor import plot
+from corridor.study.experiment import Experiment, ExperimentError
+from corridor.study.findings import Context
+from corridor.study.run import runner
+
+#: A computed experiment whose record says that it took no longer is drawn by its own function.
+COMPUTED_MAX_S = 5.0
+#: Most lines in a picture that nobody has described.
+LINES_MAX = 6
+#: Colours that who does not tell red from green tells apart (Okabe, Ito), and what goes with them.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#888888", "#8c6d31")
+_MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
+#: What text and axes are drawn in, in light and in dark: nothing else has the first.
+_LIGHT, _DARK = "#212224", "#dcdcde"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What one picture shows of the rows: a table ``[[picture]]``."""
+
+    #: Its title.
+    title: str
+    #: Column along the bottom.
+    x: str
+    #: Columns that are drawn.
+    y: tuple[str, ...]
+    #: Names of the axes, with units; empty: those of the columns.
+    x_label: str = ""
+    y_label: str = ""
+    #: Columns whose values tell lines apart.
+    lines: tuple[str, ...] = ()
+    #: Column whose values have a panel each.
+    panels: str = ""
+    #: What is drawn is divided by this.
+    y_scale: float = 1.0
+    #: Whether the axis is logarithmic.
+    is_log: bool = False
+    #: Bars beside each other, instead of lines.
+    is_bars: bool = False
+    #: Published points: by the name of the line, pairs of x and number of the claim.
+    published: Mapping[str, Sequence[tuple[float, str]]] | None = None
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any]) -> "Picture":
+        """Read a table.
+
+        Raises
+        ------
+        ValueError
+            For a key that there is not, or one that is missing.
+        """
+        known = {each.name for each in fields(cls)}
+        if unknown := set(table) - known:
+            raise ValueError(f"picture.{min(unknown)}: expected one of {', '.join(sorted(known))}")
+        if missing := {"title", "x", "y"} - set(table):
+            raise ValueError(f"picture.{min(missing)} = nothing: expected it")
+        listed = {key: tuple(table[key]) for key in ("y", "lines") if key in table}
+        return cls(**{**table, **listed})
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A picture on disk."""
+
+    #: Name of its files, without ``-light.svg`` and ``-dark.svg``.
+    name: str
+    title: str
+    #: What it shows, in words.
+    words: str
+
+
+def described(experiment: Experiment, recorded: Mapping[str, Any]) -> list[Picture]:
+    """Return the pictures that an experiment describes, or one that its rows suggest, or none.
+
+    Raises
+    ------
+    ExperimentError
+        For a description that cannot be read, or of columns that there are not.
+    """
+    path = experiment.folder / "experiment.toml"
+    tables = tomllib.loads(path.read_text(encoding="utf-8")).get("picture", [])
+    rows = recorded["rows"]
+    try:
+        pictures = [Picture.of(table) for table in tables]
+        for picture in pictures:
+            used = [picture.x, *picture.y, *picture.lines, *filter(None, [picture.panels])]
+            if unknown := [name for name in used if name not in rows[0]]:
+                raise ValueError(f"picture: {unknown[0]!r}: expected one of {', '.join(rows[0])}")
+    except (ValueError, TypeError) as error:
+        raise ExperimentError(f"{path}: {error}") from error
+    return pictures or _suggested(rows)
+
+
+def _suggested(rows: list[dict[str, Any]]) -> list[Picture]:
+    names = list(rows[0]) if rows else []
+    numbers = [n for n in names if all(_is_number(row[n]) or row[n] is None for row in rows)]
+    if len(numbers) < 2 or numbers[0] != names[0]:
+        return []
+    x, *rest = numbers
+    along = [row[x] for row in rows]
+    if along != sorted(set(along)):
+        return []
+    # What is far above or below the first column drawn is of another kind.
+    size = _greatest(rows, rest[0])
+    y = tuple(n for n in rest if size / 20 <= _greatest(rows, n) <= size * 20)
+    return [Picture(f"{', '.join(y[:LINES_MAX])} over {x}", x, y[:LINES_MAX])]
+
+
+def _greatest(rows: list[dict[str, Any]], name: str) -> float:
+    return max((abs(float(row[name])) for row in rows if row[name] is not None), default=0.0)
+
+
+def draw(experiment: Experiment, recorded: Mapping[str, Any], folder: Path) -> list[Drawn]:
+    """Draw the pictures of an experiment into a folder, each in light and in dark.
+
+    Experiments without plans that take no longer than `COMPUTED_MAX_S` are computed again and draw
+    themselves; the rest is drawn from recorded rows.
+    """
+    if not experiment.plans and recorded["seconds"] <= COMPUTED_MAX_S:
+        return [_computed(experiment, folder)]
+    drawn = []
+    for place, picture in enumerate(described(experiment, recorded), 1):
+        name = f"{experiment.name}-{place}"
+        with plt.style.context(_style()):
+            _save(_figure(picture, recorded), folder, name)
+        drawn.append(Drawn(name, picture.title, _words(picture, recorded)))
+    return drawn
+
+
+def _computed(experiment: Experiment, folder: Path) -> Drawn:
+    # Many points on a line: no marks.
+    with plt.style.context({**_style(), "axes.prop_cycle": cycler(color=_COLOURS)}):
+        figure = runner(experiment)(Context(experiment, quick=False)).figure
+        titles = [axes.get_title() for axes in figure.axes]
+        lines = [line for axes in figure.axes for line in _lines_of(axes)]
+        _save(figure, folder, experiment.name)
+    words = f"Line charts: {'; '.join(filter(None, titles))}. {' '.join(dict.fromkeys(lines))}"
+    return Drawn(experiment.name, experiment.title, words.strip())
+
+
+def _lines_of(axes: Axes) -> Iterator[str]:
+    """Yield a sentence about each named line."""
+    for line in axes.get_lines():
+        name = str(line.get_label())
+        x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
+        if not name.startswith("_") and len(x):
+            yield f"{name}: {_course(list(zip(x.tolist(), y.tolist(), strict=True)))}."
+
+
+def _style() -> dict[str, Any]:
+    ways = cycler(color=_COLOURS) + cycler(marker=_MARKS)
+    parts = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
+    return {
+        **dict.fromkeys(parts, _LIGHT),
+        "grid.color": _LIGHT,
+        "axes.prop_cycle": ways,
+        "figure.facecolor": "none",
+        "axes.facecolor": "none",
+        "legend.facecolor": "none",
+        "legend.edgecolor": "none",
+        "savefig.facecolor": "none",
+        "lines.markersize": 4,
+        # The same bytes each time.
+        "svg.hashsalt": "corridor",
+    }
+
+
+def _save(figure: Figure, folder: Path, name: str) -> None:
+    """Write a figure in light, and the same in dark."""
+    light = io.StringIO()
+    figure.savefig(light, format="svg", metadata={"Date": None, "Creator": None})
+    plt.close(figure)
+    for scheme, ink in (("light", _LIGHT), ("dark", _DARK)):
+        text = light.getvalue().replace(_LIGHT, ink)
+        (folder / f"{name}-{scheme}.svg").write_text(text, encoding="utf-8")
+
+
+def _figure(picture: Picture, recorded: Mapping[str, Any]) -> Figure:
+    rows = recorded["rows"]
+    groups = _groups(rows, picture.panels)
+    if picture.is_bars:
+        return _bars(picture, rows)
+    figure, axes = plot.panels(len(groups))
+    for panel, (word, chosen) in zip(axes, groups, strict=True):
+        for label, points in _lines(picture, chosen):
+            panel.plot(*zip(*points, strict=True), label=label)
+        for label, points in _published(picture, recorded):
+            along, values = [x for x, _ in points], [y for _, y in points]
+            plot.published(panel, along, values, f"published: {label}")
+        title = f"{picture.title}, {word}" if word else picture.title
+        plot.labelled(panel, title, picture.x_label or picture.x, _y_label(picture))
+        if picture.is_log:
+            panel.set_yscale("log")
+            panel.autoscale(axis="y")
+    return figure
+
+
+def _bars(picture: Picture, rows: list[dict[str, Any]]) -> Figure:
+    figure, (axes,) = plot.panels(1)
+    names = [_name(row, (picture.x, *picture.lines)) for row in rows]
+    figure.set_size_inches(plot.PANEL[0] * 1.4, max(2.0, 0.2 * len(names) * len(picture.y) + 1.2))
+    wide = 0.8 / len(picture.y)
+    for place, column in enumerate(picture.y):
+        values = [_number(row[column]) / picture.y_scale for row in rows]
+        at = [number + place * wide for number in range(len(names))]
+        axes.barh(at, values, height=wide * 0.9, label=column)
+    axes.set_yticks([n + 0.4 - wide / 2 for n in range(len(names))], names, fontsize=8)
+    axes.invert_yaxis()
+    axes.set_title(picture.title, fontsize=10)
+    axes.set_xlabel(_y_label(picture))
+    if len(picture.y) > 1:
+        axes.legend(fontsize=8)
+    return figure
+
+
+def _y_label(picture: Picture) -> str:
+    return picture.y_label or ", ".join(picture.y)
+
+
+def _groups(rows: list[dict[str, Any]], column: str) -> list[tuple[str, list[dict[str, Any]]]]:
+    if not column:
+        return [("", rows)]
+    values = dict.fromkeys(row[column] for row in rows)
+    return [(f"{column} = {_short(v)}", [row for row in rows if row[column] == v]) for v in values]
+
+
+def _lines(
+    picture: Picture, rows: list[dict[str, Any]]
+) -> Iterator[tuple[str, list[tuple[float, float]]]]:
+    """Yield the name and the points of each line."""
+    for names in dict.fromkeys(tuple(row[n] for n in picture.lines) for row in rows):
+        chosen = [row for row in rows if tuple(row[n] for n in picture.lines) == names]
+        word = _name(chosen[0], picture.lines)
+        for column in picture.y:
+            points = [
+                (float(row[picture.x]), _number(row[column]) / picture.y_scale) for row in chosen
+            ]
+            label = column if not word else word if len(picture.y) == 1 else f"{column}, {word}"
+            yield label, [point for point in points if math.isfinite(point[1])]
+
+
+def _published(
+    picture: Picture, recorded: Mapping[str, Any]
+) -> Iterator[tuple[str, list[tuple[float, float]]]]:
+    values = {row["id"]: row["published"] for row in recorded["claims"]}
+    for label, points in (picture.published or {}).items():
+        yield label, [(float(x), float(values[number])) for x, number in points]
+
+
+def _name(row: Mapping[str, Any], columns: Sequence[str]) -> str:
+    texts = (row[n] if isinstance(row[n], str) else f"{n} = {_short(row[n])}" for n in columns)
+    return ", ".join(texts)
+
+
+def _words(picture: Picture, recorded: Mapping[str, Any]) -> str:
+    """Say what a picture shows."""
+    kind = "Bar chart" if picture.is_bars else "Line chart"
+    rows = recorded["rows"]
+    if picture.is_bars:
+        each = "; ".join(
+            f"{_name(row, (picture.x, *picture.lines))}: "
+            + ", ".join(_short(_number(row[c]) / picture.y_scale) for c in picture.y)
+            for row in rows[:12]
+        )
+        return f"{kind}: {picture.title}. {each}."
+    lines = [
+        f"{word + ': ' if word else ''}{label}: {_course(points)}."
+        for word, chosen in _groups(rows, picture.panels)
+        for label, points in _lines(picture, chosen)
+    ]
+    shown = [f"Published, {label}: {_course(points)}." for label, points in
+             _published(picture, recorded)]  # fmt: skip
+    return f"{kind}: {picture.title}. {' '.join([*lines, *shown])}"
+
+
+def _course(points: Sequence[tuple[Any, Any]]) -> str:
+    if not points:
+        return "nothing"
+    (x0, y0), (x1, y1) = points[0], points[-1]
+    return f"from {_short(y0)} at {_short(x0)} to {_short(y1)} at {_short(x1)}"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _number(value: Any) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if _is_number(value) or hasattr(value, "item") else str(value)

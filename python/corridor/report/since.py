@@ -1,0 +1,167 @@
+"""What has changed since a result was recorded, of the code that it rests on."""
+
+import ast
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from corridor.study.experiment import Experiment
+from corridor.study.readmes import result
+
+#: Crates that `corridor._native` is made of, as far as a result can depend on them.
+CRATES = ("base", "codec", "proto", "air", "scenario", "sim", "py")
+#: Modules that judge, draw or tell, and move no result.
+ASIDE = ("corridor", "corridor.plot", "corridor._progress", "corridor._lazy", "corridor.study.lab",
+         "corridor.study.claims", "corridor.study.experiment")  # fmt: skip
+#: What runs plans: of no matter to an experiment that has none.
+RUNS = ("corridor.sim", "corridor.study.findings")
+#: What of an experiment's description moves its result.
+_MOVES = ("runner", "parameters", "plans")
+_COMMENT = re.compile(r"^[+-]\s*($|//|#(?!!?\[))")
+
+
+@dataclass(frozen=True)
+class Since:
+    """What has changed since a result was recorded."""
+
+    #: The commit that was recorded; empty if nothing was.
+    commit: str
+    #: Files whose changed lines are not all comments, below the top of the checkout.
+    files: tuple[str, ...] = ()
+    #: Why it cannot be said; empty if it can.
+    unknown: str = ""
+
+    @property
+    def words(self) -> str:
+        """One line for people."""
+        if not self.commit:
+            return "nothing was recorded"
+        if self.unknown:
+            return f"cannot be said: {self.unknown}"
+        if not self.files:
+            return "nothing has changed since"
+        more = f", and {len(self.files) - 3} more" if len(self.files) > 3 else ""
+        return f"{len(self.files)} files have changed since: {', '.join(self.files[:3])}{more}"
+
+
+def since(experiment: Experiment) -> Since:
+    """Return what has changed since an experiment was recorded, in the checkout it stands in.
+
+    Compared are files as they are now, committed or not. Files of which only comments have changed
+    are left out; of the description of the experiment its runner, parameters and plans count.
+    """
+    recorded = result(experiment)
+    if recorded is None:
+        return Since("")
+    commit = str(recorded["commit"])
+    top = experiment.folder.parent.parent
+    if not (top / ".git").exists():
+        return Since(commit, unknown="this is no checkout with git")
+    if _git(top, "cat-file", "-e", f"{commit}^{{commit}}") is None:
+        return Since(commit, unknown="the commit is not in this checkout")
+    files = [path for path in rests_on(experiment, top) if (top / path).exists()]
+    plans = [str(plan.resolve().relative_to(top.resolve())) for plan in experiment.plans.values()]
+    text = _git(top, "diff", "--no-color", "-U0", "-w", commit, "--", *files, *plans) or ""
+    changed = _changed(text)
+    if _moved(experiment, top, commit):
+        changed.append(f"experiments/{experiment.name}/experiment.toml")
+    return Since(commit, tuple(dict.fromkeys(changed)))
+
+
+def rests_on(experiment: Experiment, top: Path) -> list[str]:
+    """Return the files and folders of code that a result rests on, below the top.
+
+    These are the modules that its runner imports, and theirs; where one of them is the extension,
+    the crates that it is made of.
+    """
+    name = f"corridor.study.{experiment.runner.rpartition('.')[0]}"
+    aside = {*ASIDE, *(() if experiment.plans else RUNS)}
+    seen: dict[str, Path] = {}
+    ahead = [name]
+    while ahead:
+        module = ahead.pop()
+        path = _file(top, module)
+        if module in seen or module in aside or path is None:
+            continue
+        seen[module] = path
+        ahead += _imports(path, module)
+    files = sorted(str(path.relative_to(top)) for path in seen.values() if path.suffix == ".py")
+    if "corridor._native" in seen:
+        # The tests of a crate move nothing: they are not below src.
+        files += [f"crates/{crate}/src" for crate in CRATES]
+    return files
+
+
+def _file(top: Path, module: str) -> Path | None:
+    place = top / "python" / Path(*module.split("."))
+    choices = (place.with_suffix(".py"), place / "__init__.py", place.with_suffix(".pyi"))
+    return next((path for path in choices if path.is_file()), None)
+
+
+def _imports(path: Path, module: str) -> Iterator[str]:
+    """Yield what a module imports of the package; names that are no modules too."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in (each for statement in tree.body for each in _run(statement)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+                base = ".".join(filter(None, (package, base)))
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def _run(statement: ast.stmt) -> Iterator[ast.AST]:
+    """Yield what of a statement is run; what is for checkers of types is not."""
+    branches: list[ast.stmt] = [statement]
+    if isinstance(statement, ast.If) and "TYPE_CHECKING" in ast.dump(statement.test):
+        branches = statement.orelse
+    return (node for branch in branches for node in ast.walk(branch))
+
+
+def _changed(diff: str) -> list[str]:
+    """Return the files of a diff in which more than comments and empty lines have changed."""
+    files: dict[str, bool] = {}
+    name = ""
+    for line in diff.splitlines():
+        if line.startswith("diff --git "):
+            name = line.rpartition(" b/")[2]
+            files[name] = False
+        elif line.startswith(("+++", "---")):
+            continue
+        elif line.startswith(("+", "-")) and not _COMMENT.match(line):
+            files[name] = True
+    return [name for name, is_more in files.items() if is_more]
+
+
+def _moved(experiment: Experiment, top: Path, commit: str) -> bool:
+    """Tell whether what moves the result is described otherwise than it was."""
+    path = f"experiments/{experiment.name}/experiment.toml"
+    before = _git(top, "show", f"{commit}:{path}")
+    if before is None:
+        return True
+    now = (top / path).read_text(encoding="utf-8")
+    return _moves(tomllib.loads(before)) != _moves(tomllib.loads(now))
+
+
+def _moves(table: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: table.get(key) for key in _MOVES}
+    # What the lab runs moves nothing that is recorded.
+    kept["plans"] = {use: name for use, name in (kept["plans"] or {}).items() if use != "lab"}
+    return kept
+
+
+def _git(top: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(top), *arguments], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout

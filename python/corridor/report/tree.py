@@ -1,0 +1,150 @@
+"""The site's sources: pages of the repository together, with links that lead within the site."""
+
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from corridor.study.experiment import ExperimentError
+
+#: A link or picture in Markdown, from where its words end, which may be on an earlier line: what it
+#: leads to, and the part behind the `#`.
+_LINK = re.compile(r"\]\(([^)#\s]*)(#[^)\s]*)?\)")
+#: A line that stands for a section of another page, as ``{{ README.md: Look after it }}``.
+_SECTION = re.compile(r"^\{\{ (\S+): (.+) \}\}$", re.MULTILINE)
+_FENCE = re.compile(r"^\s*(```+|~~~+)")
+_OUTSIDE = re.compile(r"^[a-z]+:")
+#: Larger files are copied as they are, instead of being shown on a page.
+_SHOWN_MAX_BYTES = 200_000
+_LANGUAGES = {".rs": "rust", ".py": "python", ".toml": "toml", ".json": "json", ".lua": "lua"}
+_PICTURES = {".svg", ".png"}
+
+
+@dataclass
+class Tree:
+    """Pages and files of a site that is being put together.
+
+    Parameters
+    ----------
+    top
+        The checkout.
+    source
+        Where the site's sources go.
+    places
+        Where pages of the repository stand in the site, by their places in the repository.
+    """
+
+    top: Path
+    source: Path
+    places: Mapping[str, str]
+    #: Files that were taken in because pages link to them.
+    _files: set[str] = field(default_factory=set)
+
+    def write(self, site: str, text: str, path: str) -> None:
+        """Write a page, whose links are those of a file at this place in the repository."""
+        target = self.source / site
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with_sections = _SECTION.sub(lambda match: self._section(match, site), text)
+        target.write_text(self.linked(with_sections, path, site), encoding="utf-8")
+
+    def linked(self, text: str, path: str, site: str) -> str:
+        """Return a text of the repository with links as a page of the site has them."""
+
+        def lead(match: re.Match[str]) -> str:
+            to, part = match[1], match[2] or ""
+            if not to or _OUTSIDE.match(to):
+                return match[0]
+            return f"]({self._to(to, path, site)}{part})"
+
+        lines, fence = [], ""
+        for line in text.split("\n"):
+            mark = _FENCE.match(line)
+            if mark and not fence:
+                fence = mark[1]
+            elif mark and line.strip() == fence:
+                fence = ""
+            # Pages of the site itself, which sections have been put into, have theirs already.
+            lines.append(line if fence or "<!--linked-->" in line else _LINK.sub(lead, line))
+        return "\n".join(lines)
+
+    def _section(self, match: re.Match[str], site: str) -> str:
+        """Return a section of another page, without its heading, with links that lead from here."""
+        path, heading = match[1], match[2]
+        text = (self.top / path).read_text(encoding="utf-8")
+        found = re.search(
+            rf"^(#+) {re.escape(heading)}\n(.*?)(?=^#{{1,2}} |\Z)", text, re.MULTILINE | re.DOTALL
+        )
+        if found is None:
+            raise ExperimentError(f"{site}: {path}: expected a section {heading!r}")
+        lines = self.linked(found[2].strip(), path, site).split("\n")
+        return "\n".join(f"{line}<!--linked-->" if _LINK.search(line) else line for line in lines)
+
+    def _to(self, to: str, path: str, site: str) -> str:
+        target = os.path.normpath(PurePosixPath(path).parent / to)
+        if target in self.places:
+            return _relative(self.places[target], site)
+        if (self.source / _joined(site, to)).exists() and path.startswith("docs/site/"):
+            return to
+        if path.startswith("docs/site/") and not (self.top / target).exists():
+            # A page that is made: the generator complains if it is not.
+            return to
+        if not (self.top / target).exists():
+            raise ExperimentError(f"{path}: link to {to}: expected a file or folder")
+        return _relative(self._file(target), site)
+
+    def _file(self, path: str) -> str:
+        """Take in a file or folder that pages link to, and return its place."""
+        source = self.top / path
+        if source.is_dir():
+            return self._folder(path)
+        if source.suffix in _PICTURES or source.stat().st_size > _SHOWN_MAX_BYTES:
+            site = f"files/{path}"
+            if site not in self._files:
+                self._files.add(site)
+                (self.source / site).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(source, self.source / site)
+            return site
+        site = f"files/{path}.md"
+        if site not in self._files:
+            self._files.add(site)
+            text = source.read_text(encoding="utf-8").rstrip("\n")
+            language = _LANGUAGES.get(source.suffix, "text")
+            shown = f"# {source.name}\n\n`{path}`\n\n~~~~~~ {language}\n{text}\n~~~~~~\n"
+            self._write_aside(site, shown)
+        return site
+
+    def _folder(self, path: str) -> str:
+        site = f"files/{path}/index.md"
+        if site not in self._files:
+            self._files.add(site)
+            children = sorted(p for p in (self.top / path).iterdir() if _is_source(p))
+            lines = [f"# {path}", ""]
+            for child in children:
+                name = str(child.relative_to(self.top))
+                if child.is_dir():
+                    lines.append(f"- {child.name}/")
+                else:
+                    place = self.places.get(name) or self._file(name)
+                    lines.append(f"- [{child.name}]({_relative(place, site)})")
+            self._write_aside(site, "\n".join(lines) + "\n")
+        return site
+
+    def _write_aside(self, site: str, text: str) -> None:
+        """Write a page that is found by its links alone."""
+        target = self.source / site
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(f"---\nsearch:\n  exclude: true\n---\n\n{text}", encoding="utf-8")
+
+
+def _is_source(path: Path) -> bool:
+    return path.name not in ("__pycache__", "target") and not path.name.startswith(".")
+
+
+def _joined(site: str, to: str) -> str:
+    return os.path.normpath(PurePosixPath(site).parent / to)
+
+
+def _relative(place: str, site: str) -> str:
+    return os.path.relpath(place, PurePosixPath(site).parent)

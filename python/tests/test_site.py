@@ -1,0 +1,322 @@
+"""The site: it builds without a warning, its links lead somewhere, its code runs."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import typer
+from corridor.report import links, measured, pages, published, site
+from corridor.report.pictures import described
+from corridor.report.since import rests_on, since
+from corridor.study.experiment import ExperimentError, find
+from corridor.study.main import app
+from corridor.study.readmes import result
+
+TOP = Path(__file__).resolve().parents[2]
+PAGES = TOP / "docs" / "site" / "pages"
+#: What the pages' commands find in the folder that they run in.
+AROUND = ("examples", "experiments", "plans")
+#: Longest that a command may take, seconds.
+PATIENCE_S = 300
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site: a warning, a dead link or a picture without words is an error here."""
+    return site.build(TOP / "experiments", tmp_path_factory.mktemp("site"), lambda *_: None).parent
+
+
+def test_every_claim_has_its_row_and_a_status(built: Path) -> None:
+    text = (built / "papers" / "claims.html").read_text()
+    statuses = dict(re.findall(r'<tr id="([a-z]+-\d+)"[^>]*data-status="([a-z ]+)"', text))
+    listed = json.loads((TOP / "experiments" / "claims.json").read_text())["claims"]
+    assert set(statuses) == {claim["id"].lower() for claim in listed}
+    assert len(listed) == 178
+    assert set(statuses.values()) <= set(pages.MEANINGS)
+
+
+def test_every_experiment_has_a_page_with_its_claims_and_command(built: Path) -> None:
+    for experiment in find(TOP / "experiments"):
+        text = (built / "papers" / f"{experiment.name}.html").read_text()
+        assert f"corridor-study reproduce {experiment.name}" in re.sub(r"<[^>]+>", "", text)
+        recorded = result(experiment)
+        if recorded is None:
+            continue
+        assert all(f'id="{row["id"].lower()}"' in text for row in recorded["claims"])
+        assert recorded["commit"][:12] in text
+        if described(experiment, recorded) or not experiment.plans:
+            assert "images/plots/" in text
+
+
+def test_the_front_page_answers_three_readers(built: Path) -> None:
+    text = (built / "index.html").read_text()
+    assert re.findall(r'<h2 id="(\w+)"', text) == ["operator", "researcher", "library"]
+
+
+def test_faults_of_a_site_are_found(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(
+        '<a href="b.html">dead</a><a href="#no">no part</a><a href="#yes" id="yes">a part</a>'
+        '<img src="x.svg"><script src="https://cdn.example/x.js"></script>'
+    )
+    assert [fault.rpartition(": ")[2] for fault in links.faults(tmp_path)] == [
+        "a picture without words", "leads nowhere", "leads to no such part", "leads nowhere",
+        "fetched from elsewhere",
+    ]  # fmt: skip
+
+
+def test_a_dead_link_in_a_page_is_an_error(tmp_path: Path) -> None:
+    from corridor.report.tree import Tree
+
+    (tmp_path / "docs").mkdir()
+    tree = Tree(tmp_path, tmp_path / "source", {})
+    with pytest.raises(ExperimentError, match=r"docs/a\.md: link to nowhere\.md"):
+        tree.write("a.md", "[words](nowhere.md)", "docs/a.md")
+
+
+def test_claims_that_nobody_repeats_are_not_checked(tmp_path: Path) -> None:
+    shutil.copy(TOP / "experiments" / "claims.json", tmp_path)
+    listed = published.read(tmp_path, [])
+    found = {entry.status for entry in listed.entries}
+    # Those that a test of the simulator holds stay what they are.
+    assert found == {"not checked", "parameter"}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout with one experiment, of which a result was recorded."""
+    for name in ("experiments/kim-fig05", "python/corridor/study/kim", "python/corridor/models"):
+        shutil.copytree(TOP / name, tmp_path / name)
+    _git(tmp_path, "init", "--quiet")
+    _commit(tmp_path)
+    path = tmp_path / "experiments" / "kim-fig05" / "result.json"
+    head = _git(tmp_path, "rev-parse", "HEAD").strip()
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"commit": head}))
+    _commit(tmp_path)
+    return tmp_path
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    who = ["-c", "user.name=test", "-c", "user.email=test@localhost"]
+    command = ["git", "-C", str(folder), *who, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def _commit(folder: Path) -> None:
+    _git(folder, "add", "--all")
+    _git(folder, "commit", "--quiet", "--message", "all")
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "changed"),
+    [
+        ("python/corridor/study/kim/window.py", "\nX = 1\n", True),
+        ("python/corridor/models/tcp_nc.py", "\nX = 1\n", True),
+        # Another experiment's, and words.
+        ("python/corridor/study/kim/table1.py", "\nX = 1\n", False),
+        ("experiments/kim-fig05/README.md", "\nmore\n", False),
+        ("experiments/kim-fig05/experiment.toml", "\n[[picture]]\n", False),
+        ("experiments/kim-fig05/experiment.toml", "\nmore = 1\n", True),
+    ],
+)
+def test_what_a_result_rests_on_is_seen_to_change(
+    checkout: Path, path: str, more: str, changed: bool
+) -> None:
+    (experiment,) = find(checkout / "experiments")
+    assert since(experiment).files == ()
+    file = checkout / path
+    file.write_text(file.read_text() + more)
+    assert since(experiment).files == ((path,) if changed else ())
+
+
+def test_simulations_rest_on_the_crates_and_formulas_do_not() -> None:
+    simulated, computed = find(TOP / "experiments", "franc-fig09", "kim-fig05")
+    assert "crates/sim/src" in rests_on(simulated, TOP)
+    assert not [path for path in rests_on(computed, TOP) if path.startswith("crates")]
+
+
+def test_recorded_measurements_say_where_they_are_from() -> None:
+    for path in (TOP / measured.RECORDED).glob("*.json"):
+        found = json.loads(path.read_text())
+        assert path.stem in measured.SUBJECTS
+        assert all(found[key] for key in ("machine", "commit", "date")), path
+        assert found.get("checks") or found.get("rows"), path
+
+
+def test_a_file_that_is_no_benchmark_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "radio.json").write_text("{}")
+    with pytest.raises(ExperimentError, match="expected `checks`"):
+        measured.digest(tmp_path / "radio.json", "m", "c", "d")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of code on a page."""
+
+    page: str
+    language: str
+    text: str
+    #: What the comment before it says; empty: it runs.
+    mark: str
+
+    @property
+    def commands(self) -> list[str]:
+        """What is typed."""
+        return [line[2:] for line in self.text.splitlines() if line.startswith("$ ")]
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """Yield the fenced blocks of a page."""
+    pattern = re.compile(r"(?:<!-- ([^\n]+?) -->\n)?^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+    for match in pattern.finditer(page.read_text(encoding="utf-8")):
+        yield Block(str(page.relative_to(TOP)), match[2], match[3], match[1] or "")
+
+
+ALL = [block for page in sorted(PAGES.rglob("*.md")) for block in blocks(page)]
+WITH_PYTHON = sorted({block.page for block in ALL if block.language == "python"})
+TYPED = [block for block in ALL if block.language == "console"]
+
+
+def test_every_block_is_run_or_says_why_not() -> None:
+    for block in ALL:
+        assert block.language in ("python", "console", "toml"), block
+        if block.mark and block.mark != "five commands":
+            assert re.fullmatch(r"(not run|checked): .{10,}", block.mark), block
+        if block.language == "console":
+            assert block.commands, block
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON)
+def test_python_on_pages_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks of a page one after the other, as in a notebook."""
+    monkeypatch.chdir(tmp_path)
+    known: dict[str, object] = {}
+    for block in ALL:
+        if (block.page, block.language) == (page, "python"):
+            exec(compile(block.text, page, "exec"), known)
+
+
+def test_the_notebook_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(TOP)
+    notebook = json.loads((TOP / "examples" / "papers.ipynb").read_text())
+    known: dict[str, object] = {}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), cell["id"], "exec"), known)
+    ours, theirs = known["ours"], known["published"]
+    assert isinstance(ours, list)
+    assert isinstance(theirs, list)
+    assert len(ours) == len(theirs) == 5
+
+
+def test_tables_on_pages_are_toml() -> None:
+    for block in ALL:
+        if block.language == "toml":
+            assert tomllib.loads(block.text), block
+
+
+@pytest.mark.skipif("_program() is None", reason="the program is not built")
+def test_tables_on_pages_are_configuration(tmp_path: Path) -> None:
+    program = _program()
+    assert program is not None
+    whole = (TOP / "examples/udp/a.toml").read_text()
+    _run("corridor genpsk --out corridor.key", tmp_path, [program.parent])
+    for block in ALL:
+        if block.language == "toml":
+            (tmp_path / "a.toml").write_text(f"{whole}\n{block.text}")
+            _run("corridor check-config a.toml", tmp_path, [program.parent])
+
+
+def _around(folder: Path) -> None:
+    for name in AROUND:
+        (folder / name).symlink_to(TOP / name)
+
+
+def _run(command: str, folder: Path, tools: list[Path]) -> None:
+    path = os.pathsep.join([*map(str, tools), os.environ.get("PATH", os.defpath)])
+    environment = os.environ | {"PATH": path, "MPLBACKEND": "Agg"}
+    done = subprocess.run(
+        ["sh", "-ec", command], cwd=folder, env=environment, capture_output=True, text=True,
+        timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{command}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
+
+
+@pytest.mark.parametrize(
+    "block", [b for b in TYPED if not b.mark], ids=lambda b: f"{b.page}-{b.commands[0][:40]}"
+)
+def test_commands_on_pages_run(block: Block, tmp_path: Path) -> None:
+    _around(tmp_path)
+    for command in block.commands:
+        assert command.startswith("corridor-study "), command
+        _run(command, tmp_path, [Path(sys.executable).parent])
+
+
+def test_five_commands_lead_to_a_changed_figure(tmp_path: Path) -> None:
+    """From the README to a figure with another parameter; the first installs what is here."""
+    (block,) = [b for b in TYPED if b.mark == "five commands"]
+    install, *others = block.commands
+    assert (install, len(others)) == ("pip install .", 4)
+    _around(tmp_path)
+    for command in others:
+        _run(command, tmp_path, [Path(sys.executable).parent])
+    mine, theirs = (
+        json.loads((tmp_path / "out" / name / "franc-fig09" / "result.json").read_text())
+        for name in ("mine", "theirs")
+    )
+    assert (tmp_path / "out/mine/franc-fig09/plot.png").read_bytes().startswith(b"\x89PNG")
+    assert mine["rows"] != theirs["rows"]
+
+
+def _program() -> Path | None:
+    """The program ``corridor``, where tests of the workspace or somebody have built it."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR", TOP / "target"))
+    named = [Path(os.environ["CORRIDOR_BIN"])] if "CORRIDOR_BIN" in os.environ else []
+    places = [*named, target / "debug" / "corridor", target / "release" / "corridor"]
+    return next((path for path in places if path.is_file()), None)
+
+
+CHECKED = [b for b in TYPED if b.mark.startswith("checked: ")]
+
+
+@pytest.mark.skipif(_program() is None, reason="the program is not built")
+@pytest.mark.parametrize("block", CHECKED, ids=lambda b: f"{b.page}-{b.commands[0][:40]}")
+def test_commands_of_the_program_run(block: Block, tmp_path: Path) -> None:
+    program = _program()
+    assert program is not None
+    _around(tmp_path)
+    for command in block.commands:
+        _run(command, tmp_path, [program.parent])
+
+
+def _pages_with_commands() -> list[Path]:
+    docs = [TOP / path for path in site.PLACES]
+    return sorted({*PAGES.rglob("*.md"), *docs})
+
+
+@pytest.mark.parametrize("page", _pages_with_commands(), ids=lambda p: str(p.relative_to(TOP)))
+def test_commands_on_pages_are_commands(page: Path) -> None:
+    """All of them, also those that are not run: make's targets, our verbs, the files they name."""
+    targets = re.findall(r"^([a-z-]+):", (TOP / "Makefile").read_text(), re.MULTILINE)
+    verbs = getattr(typer.main.get_command(app), "commands", {})
+    for line in page.read_text(encoding="utf-8").splitlines():
+        found = re.match(r"(?:    |\$ )(?:sudo )?((?:make|corridor-study|corridor|cargo) .*)", line)
+        if not found:
+            continue
+        words = found[1].split("#")[0].split()
+        if words[0] == "make":
+            assert words[1] in targets, line
+        if words[0] == "corridor-study" and words[1] != "--version":
+            assert words[1] in verbs, line
+            known = {name for option in verbs[words[1]].params for name in option.opts}
+            assert {w for w in words[2:] if w.startswith("--")} <= known, line
+        for word in words[1:]:
+            if re.match(r"(crates|examples|plans|experiments|share|docs)/[\w./-]+$", word):
+                assert (TOP / word).exists(), line
