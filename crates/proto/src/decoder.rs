@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 
 use corridor_base::Time;
 use corridor_codec::{BlockDecoder, Field, Outcome};
+use corridor_packet::PacketRef;
 
 use crate::bounds::{ACK_BLOCKS_MAX, ACK_INTERVAL_MIN, BLOCKS_IN_FLIGHT_MAX, FINISHED_BLOCKS_MAX};
 use crate::egress::EgressQueue;
@@ -403,7 +404,7 @@ impl Slot {
 
 fn deliver_packets(symbol: &[u8], egress: &mut EgressQueue, stats: &mut Stats) {
     for packet in symbol::verbatim_packets(symbol) {
-        egress.push(packet.bytes);
+        egress.push(PacketRef::read(packet.bytes));
         stats.packets_delivered += 1;
         stats.bytes_delivered += packet.bytes.len() as u64;
     }

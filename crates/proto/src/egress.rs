@@ -5,12 +5,14 @@
 
 use std::collections::VecDeque;
 
+use corridor_packet::{PacketBuf, PacketRef};
+
 /// Packets for the host, in order.
 #[derive(Debug, Default)]
 pub(crate) struct EgressQueue {
-    packets: VecDeque<Vec<u8>>,
+    packets: VecDeque<PacketBuf>,
     /// The packet handed out last; its buffer is used again.
-    current: Vec<u8>,
+    current: PacketBuf,
     spare: Vec<Vec<u8>>,
 }
 
@@ -18,15 +20,14 @@ pub(crate) struct EgressQueue {
 const SPARE_MAX: usize = 1_024;
 
 impl EgressQueue {
-    pub(crate) fn push(&mut self, packet: &[u8]) {
-        let mut buffer = self.buffer();
-        buffer.extend_from_slice(packet);
-        self.push_buffer(buffer);
+    pub(crate) fn push(&mut self, packet: PacketRef<'_>) {
+        let buffer = self.buffer();
+        self.packets.push_back(PacketBuf::copy(packet, buffer));
     }
 
-    /// The same, of a buffer that was taken from here.
-    pub(crate) fn push_buffer(&mut self, buffer: Vec<u8>) {
-        self.packets.push_back(buffer);
+    /// The same, of a packet that was made here, in a buffer that was taken from here.
+    pub(crate) fn push_made(&mut self, buffer: Vec<u8>) {
+        self.packets.push_back(PacketBuf::read(buffer));
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -46,11 +47,11 @@ impl EgressQueue {
     }
 
     /// The next packet, valid until the next call.
-    pub(crate) fn pop(&mut self) -> Option<&mut [u8]> {
+    pub(crate) fn pop(&mut self) -> Option<&mut PacketBuf> {
         let next = self.packets.pop_front()?;
         let gone = core::mem::replace(&mut self.current, next);
         if self.spare.len() < SPARE_MAX {
-            self.spare.push(gone);
+            self.spare.push(gone.into_bytes());
         }
         Some(&mut self.current)
     }

@@ -528,7 +528,7 @@ mod tests {
             let mut encoder = Encoder::new(params, StationId(1), 64, rng, Time::ZERO);
             let (mut ingress, mut stats) = (IngressQueue::fifo(8), Stats::default());
             for _ in 0..3 {
-                assert!(ingress.push(Time::ZERO, &[1; 10], &mut stats));
+                assert!(ingress.push_bytes(Time::ZERO, &[1; 10], &mut stats));
             }
             let mut body = Vec::new();
             while encoder.poll(Time::ZERO, 0, &mut ingress, &mut body, &mut stats) {

@@ -10,16 +10,15 @@ mod clamp_tests;
 mod clamps;
 mod codel;
 mod fair;
-mod flow;
 mod patience;
 #[cfg(test)]
 mod patience_tests;
-mod sequence;
 
 use core::time::Duration;
 use std::collections::VecDeque;
 
 use corridor_base::Time;
+use corridor_packet::{PacketBuf, PacketRef};
 
 use crate::config::CodingParams;
 use crate::inspect::QueueView;
@@ -66,7 +65,7 @@ impl IngressQueue {
     }
 
     /// Takes a packet unless there is no room for it.
-    pub(crate) fn push(&mut self, now: Time, packet: &[u8], stats: &mut Stats) -> bool {
+    pub(crate) fn push(&mut self, now: Time, packet: PacketRef<'_>, stats: &mut Stats) -> bool {
         match self {
             IngressQueue::Fifo(queue) => queue.push(now, packet),
             IngressQueue::Fair(fair) => fair.0.push(now, packet, stats),
@@ -74,7 +73,7 @@ impl IngressQueue {
     }
 
     /// A packet is about to be delivered to the host; the window in it may be clamped.
-    pub(crate) fn clamp_window(&mut self, packet: &mut [u8], stats: &mut Stats) {
+    pub(crate) fn clamp_window(&mut self, packet: &mut PacketBuf, stats: &mut Stats) {
         if let IngressQueue::Fair(fair) = self {
             fair.0.clamp_window(packet, stats);
         }
@@ -112,9 +111,9 @@ impl IngressQueue {
     }
 
     /// The packet that goes next.
-    pub(crate) fn front(&mut self, now: Time, stats: &mut Stats) -> Option<&[u8]> {
+    pub(crate) fn front(&mut self, now: Time, stats: &mut Stats) -> Option<PacketRef<'_>> {
         match self {
-            IngressQueue::Fifo(queue) => queue.packets.front().map(|(_, packet)| packet.as_slice()),
+            IngressQueue::Fifo(queue) => queue.packets.front().map(|(_, packet)| packet.packet()),
             IngressQueue::Fair(fair) => fair.0.front(now, stats),
         }
     }
@@ -179,28 +178,41 @@ fn view(now: Time, packets_max: usize, waiting: impl Iterator<Item = (Time, usiz
 #[derive(Debug)]
 pub(crate) struct Fifo {
     /// Each with the time at which it came.
-    packets: VecDeque<(Time, Vec<u8>)>,
+    packets: VecDeque<(Time, PacketBuf)>,
     packets_max: usize,
     /// Buffers of packets that have gone, used again.
     spare: Vec<Vec<u8>>,
 }
 
 impl Fifo {
-    fn push(&mut self, now: Time, packet: &[u8]) -> bool {
+    fn push(&mut self, now: Time, packet: PacketRef<'_>) -> bool {
         if self.packets.len() >= self.packets_max {
             return false;
         }
-        let mut buffer = self.spare.pop().unwrap_or_default();
-        buffer.extend_from_slice(packet);
-        self.packets.push_back((now, buffer));
+        let buffer = self.spare.pop().unwrap_or_default();
+        self.packets.push_back((now, PacketBuf::copy(packet, buffer)));
         true
     }
 
     fn pop(&mut self) {
-        if let Some((_, mut buffer)) = self.packets.pop_front() {
-            buffer.clear();
-            self.spare.push(buffer);
+        if let Some((_, packet)) = self.packets.pop_front() {
+            self.spare.push(packet.into_bytes());
         }
+    }
+}
+
+#[cfg(test)]
+impl IngressQueue {
+    /// Takes a packet that nobody has read yet.
+    pub(crate) fn push_bytes(&mut self, now: Time, packet: &[u8], stats: &mut Stats) -> bool {
+        self.push(now, PacketRef::read(packet), stats)
+    }
+
+    /// Clamps the window in a packet that nobody has read yet.
+    pub(crate) fn clamp_bytes(&mut self, packet: &mut Vec<u8>, stats: &mut Stats) {
+        let mut read = PacketBuf::read(core::mem::take(packet));
+        self.clamp_window(&mut read, stats);
+        *packet = read.into_bytes();
     }
 }
 
@@ -219,11 +231,12 @@ mod tests {
     fn first_in_first_out_is_bounded_and_in_order() {
         let mut queue = IngressQueue::fifo(2);
         let mut stats = Stats::default();
-        let mut push =
-            |queue: &mut IngressQueue, packet| queue.push(Time::ZERO, packet, &mut stats);
+        let mut push = |queue: &mut IngressQueue, packet| {
+            queue.push(Time::ZERO, PacketRef::read(packet), &mut stats)
+        };
         assert!(push(&mut queue, b"a") && push(&mut queue, b"b") && !push(&mut queue, b"c"));
         let mut stats = Stats::default();
-        assert_eq!(queue.front(Time::ZERO, &mut stats), Some(&b"a"[..]));
+        assert_eq!(queue.front(Time::ZERO, &mut stats).map(PacketRef::bytes), Some(&b"a"[..]));
         queue.pop();
         queue.pop();
         assert!(queue.is_empty());
@@ -236,8 +249,8 @@ mod tests {
             let mut stats = Stats::default();
             let empty = QueueView { packets_max: 9, ..QueueView::default() };
             assert_eq!(queue.view(Time::from_millis(7)), empty);
-            queue.push(Time::from_millis(1), &udp(1, 100, 0), &mut stats);
-            queue.push(Time::from_millis(3), &udp(2, 50, 0), &mut stats);
+            queue.push_bytes(Time::from_millis(1), &udp(1, 100, 0), &mut stats);
+            queue.push_bytes(Time::from_millis(3), &udp(2, 50, 0), &mut stats);
             let delay = Duration::from_millis(6);
             let two = QueueView { packets: 2, packets_max: 9, bytes: 150, delay };
             assert_eq!(queue.view(Time::from_millis(7)), two);
@@ -259,19 +272,19 @@ mod tests {
         let hold = Duration::from_millis(10);
         let (begin, later) = (Time::from_millis(5), Time::from_millis(9));
         assert_eq!(queue.held_until(begin, hold), None, "there is nothing to hold");
-        queue.push(begin, &acknowledgement(1), &mut stats);
-        queue.push(later, &acknowledgement(1), &mut stats);
+        queue.push_bytes(begin, &acknowledgement(1), &mut stats);
+        queue.push_bytes(later, &acknowledgement(1), &mut stats);
         assert_eq!(queue.held_until(later, hold), Some(begin + hold));
         assert_eq!(queue.held_until(begin + hold, hold), None, "they have waited enough");
         assert_eq!(queue.held_until(later, Duration::ZERO), None);
-        queue.push(later, &udp(2, 100, 0), &mut stats);
+        queue.push_bytes(later, &udp(2, 100, 0), &mut stats);
         assert_eq!(queue.held_until(later, hold), None, "something else waits");
         while queue.front(later, &mut stats).is_some() {
             queue.pop();
         }
         for _ in 0..crate::bounds::INGRESS_HELD_MAX {
             assert!(queue.is_empty() || queue.held_until(later, hold) == Some(later + hold));
-            queue.push(later, &acknowledgement(1), &mut stats);
+            queue.push_bytes(later, &acknowledgement(1), &mut stats);
         }
         assert_eq!(queue.held_until(later, hold), None, "there are enough for a frame");
     }
@@ -283,7 +296,7 @@ mod tests {
         let hold = Duration::from_millis(10);
         for ms in 0..5_000u64 {
             let now = Time::from_millis(ms);
-            queue.push(now, &acknowledgement(1), &mut stats);
+            queue.push_bytes(now, &acknowledgement(1), &mut stats);
             if queue.held_until(now, hold).is_none() {
                 while queue.front(now, &mut stats).is_some() {
                     queue.pop();
@@ -298,11 +311,11 @@ mod tests {
         let (mut queue, mut stats) =
             (IngressQueue::fair(100, &CodingParams::window(), 1), Stats::default());
         for _ in 0..50 {
-            queue.push(Time::ZERO, &udp(1, 1400, 0), &mut stats);
+            queue.push_bytes(Time::ZERO, &udp(1, 1400, 0), &mut stats);
         }
         queue.front(Time::ZERO, &mut stats);
         queue.pop();
-        queue.push(Time::ZERO, &udp(2, 100, 0), &mut stats);
+        queue.push_bytes(Time::ZERO, &udp(2, 100, 0), &mut stats);
         // At most the rest of the large flow's turn goes before it.
         let gone: Vec<u8> = (0..3)
             .map(|_| {
@@ -319,8 +332,8 @@ mod tests {
         let (mut queue, mut stats) =
             (IngressQueue::fair(1_000, &CodingParams::window(), 1), Stats::default());
         for _ in 0..300 {
-            queue.push(Time::ZERO, &udp(1, 1400, 0), &mut stats);
-            queue.push(Time::ZERO, &udp(2, 700, 0), &mut stats);
+            queue.push_bytes(Time::ZERO, &udp(1, 1400, 0), &mut stats);
+            queue.push_bytes(Time::ZERO, &udp(2, 700, 0), &mut stats);
         }
         let mut bytes = [0; 3];
         for _ in 0..150 {
@@ -336,10 +349,10 @@ mod tests {
         let (mut queue, mut stats) =
             (IngressQueue::fair(10, &CodingParams::window(), 1), Stats::default());
         for _ in 0..10 {
-            assert!(queue.push(Time::ZERO, &udp(1, 1400, 0), &mut stats));
+            assert!(queue.push_bytes(Time::ZERO, &udp(1, 1400, 0), &mut stats));
         }
-        assert!(!queue.push(Time::ZERO, &udp(1, 1400, 0), &mut stats));
-        assert!(queue.push(Time::ZERO, &udp(2, 1400, 0), &mut stats));
+        assert!(!queue.push_bytes(Time::ZERO, &udp(1, 1400, 0), &mut stats));
+        assert!(queue.push_bytes(Time::ZERO, &udp(2, 1400, 0), &mut stats));
         assert_eq!(stats.packets_dropped_ingress, 1);
     }
 
@@ -353,7 +366,7 @@ mod tests {
             let now = Time::from_millis(ms);
             let mut packet = udp(1, 1400, ecn);
             packet[24..32].copy_from_slice(&ms.to_be_bytes());
-            queue.push(now, &packet, &mut stats);
+            queue.push_bytes(now, &packet, &mut stats);
             entered.push_back(ms);
             // A tenth of the turns is missed.
             if ms % 10 != 0

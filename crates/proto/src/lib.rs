@@ -45,7 +45,7 @@
 //!             from.handle_frame(now, transmit.frame);
 //!         }
 //!     }
-//!     received.extend(b.poll_packet().map(<[u8]>::to_vec));
+//!     received.extend(b.poll_packet().map(|packet| packet.to_vec()));
 //! }
 //! assert_eq!(received, [b"a packet"]);
 //! # Ok::<(), ConfigError>(())
@@ -74,7 +74,6 @@ mod session;
 mod station;
 mod stats;
 mod symbol;
-mod tcp;
 pub mod tcpnc;
 mod too_big;
 mod unseal;
@@ -89,6 +88,7 @@ pub use config::{
     StationConfig, StationId,
 };
 pub use corridor_codec::Field;
+pub use corridor_packet as packet;
 pub use error::ConfigError;
 pub use path_mtu::FrameLens;
 pub use psk::{PSK_LEN, Psk};

@@ -2,6 +2,7 @@
 //! zeros at the end.
 
 use corridor_base::Time;
+use corridor_packet::PacketRef;
 
 use crate::bounds::FRAME_LEN_MAX;
 use crate::config::Delivery;
@@ -73,9 +74,9 @@ pub(crate) fn fill(
 ) -> u16 {
     let mut packets = 0;
     while packets < room.packets_max
-        && let Some(bytes) = ingress.front(now, stats)
+        && let Some(packet) = ingress.front(now, stats)
     {
-        let len = symbol.len() + packet_len_in_symbol(bytes);
+        let len = symbol.len() + packet_len_in_symbol(&packet);
         if len > room.len_max {
             if packets > 0 {
                 break;
@@ -84,10 +85,10 @@ pub(crate) fn fill(
             stats.packets_refused += 1;
             continue;
         }
-        let packet = Packet::verbatim(bytes, needs_order(bytes, delivery));
-        match contexts.as_deref_mut().filter(|_| packet.in_order) {
+        let in_order = needs_order(packet, delivery);
+        match contexts.as_deref_mut().filter(|_| in_order) {
             Some(contexts) => append_compressed(packet, contexts, symbol, stats),
-            None => append_packet(packet, symbol),
+            None => append_packet(Packet::verbatim(packet.bytes(), in_order), symbol),
         }
         ingress.pop();
         packets += 1;
@@ -97,21 +98,21 @@ pub(crate) fn fill(
 
 /// Appends a packet that goes in order, as a difference if that serves.
 fn append_compressed(
-    packet: Packet<'_>,
+    packet: PacketRef<'_>,
     contexts: &mut Contexts,
     symbol: &mut Vec<u8>,
     stats: &mut Stats,
 ) {
     let start = symbol.len();
     symbol.extend_from_slice(&[0; PACKET_PREFIX_LEN]);
-    if contexts.compress(packet.bytes, symbol) {
+    if contexts.compress(packet, symbol) {
         let len = (symbol.len() - start - PACKET_PREFIX_LEN) as u16 | DIFFERENCE;
         symbol[start..start + PACKET_PREFIX_LEN].copy_from_slice(&len.to_be_bytes());
         stats.packets_compressed += 1;
     } else {
         symbol.truncate(start);
-        append_packet(packet, symbol);
-        contexts.note_verbatim(packet.bytes);
+        append_packet(Packet::verbatim(packet.bytes(), true), symbol);
+        contexts.note_verbatim(packet);
     }
 }
 
@@ -134,64 +135,12 @@ pub(crate) fn verbatim_packets(symbol: &[u8]) -> impl Iterator<Item = Packet<'_>
 /// Whether a packet has to stay behind those before it. TCP takes data out of order for losses;
 /// its bare acknowledgements, datagrams and echoes of the network do not mind the order, and must
 /// not wait for others.
-fn needs_order(packet: &[u8], delivery: Delivery) -> bool {
+fn needs_order(packet: PacketRef<'_>, delivery: Delivery) -> bool {
     match delivery {
         Delivery::InOrder => true,
         Delivery::Immediate => false,
-        Delivery::Auto => !is_indifferent(packet).unwrap_or(false),
+        Delivery::Auto => !packet.view().is_indifferent(),
     }
-}
-
-/// Whether a packet is a bare acknowledgement of TCP: those that wait together say what the last
-/// of them says, and are hardly the worse for having waited.
-pub(crate) fn is_acknowledgement(packet: &[u8]) -> bool {
-    matches!(transport(packet), Some((TCP, segment)) if is_bare_acknowledgement(segment) == Some(true))
-}
-
-/// Whether a packet sets up a connection of TCP.
-pub(crate) fn is_syn(packet: &[u8]) -> bool {
-    const SYN: u8 = 0x02;
-    matches!(transport(packet), Some((TCP, segment)) if segment.get(13).is_some_and(|flags| flags & SYN != 0))
-}
-
-/// Whether nothing in a packet minds being overtaken; `None` if it cannot be told.
-fn is_indifferent(packet: &[u8]) -> Option<bool> {
-    match transport(packet)? {
-        (ICMP | UDP | ICMPV6, _) => Some(true),
-        (TCP, segment) => is_bare_acknowledgement(segment),
-        _ => Some(false),
-    }
-}
-
-/// The protocol inside an IP packet, and its bytes; `None` for anything else, and for fragments.
-fn transport(packet: &[u8]) -> Option<(u8, &[u8])> {
-    match packet.first()? >> 4 {
-        4 => {
-            let whole = u16::from_be_bytes([*packet.get(6)?, *packet.get(7)?]) & IPV4_FRAGMENT == 0;
-            let header_len = 4 * usize::from(packet[0] & 0xf);
-            Some((*packet.get(9)?, packet.get(header_len..).filter(|_| whole)?))
-        }
-        6 => Some((*packet.get(6)?, packet.get(40..)?)),
-        _ => None,
-    }
-}
-
-/// Fragment offset and "more fragments" of IPv4.
-const IPV4_FRAGMENT: u16 = 0x3fff;
-const ICMP: u8 = 1;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const ICMPV6: u8 = 58;
-
-/// A TCP segment without data that says nothing but how far the other side has come.
-fn is_bare_acknowledgement(segment: &[u8]) -> Option<bool> {
-    const ACK: u8 = 0x10;
-    const PSH: u8 = 0x08;
-    const ECE: u8 = 0x40;
-    const CWR: u8 = 0x80;
-    let header_len = 4 * usize::from(segment.get(12)? >> 4);
-    let flags = *segment.get(13)?;
-    Some(header_len == segment.len() && flags & !(PSH | ECE | CWR) == ACK)
 }
 
 #[cfg(test)]

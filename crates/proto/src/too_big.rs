@@ -4,18 +4,16 @@
 //! As long as the tunnel's device has the tunnel's MTU, the host does so by itself. It matters for
 //! what was on its way when the MTU became smaller, and where IPv6 does not let it be that small.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 
-use crate::tcp::{folded, sum, write_ip};
+use corridor_packet::{
+    Fragment, IPV4_LEN, IPV6_LEN, Ip, PacketRef, folded, protocol, sum, write_ip,
+};
 
-const ICMP: u8 = 1;
-const ICMPV6: u8 = 58;
 /// Least MTU that a message of ICMPv6 can ask for (RFC 8201, Section 4).
 const IPV6_MTU_MIN: usize = 1280;
 /// Longest message, with its IP header (RFC 1812, Section 4.3.2.3).
 const IPV4_MESSAGE_LEN_MAX: usize = 576;
-const IPV4_HEADER_LEN: usize = 20;
-const IPV6_HEADER_LEN: usize = 40;
 /// Type, code, checksum, and the MTU.
 const ICMP_HEADER_LEN: usize = 8;
 
@@ -23,40 +21,36 @@ const ICMP_HEADER_LEN: usize = 8;
 /// address is none of the host's own, whose packets nobody else may send. Whether there is one:
 /// there is none for what may be fragmented, for messages of errors, and for what has no single
 /// sender and receiver.
-pub(crate) fn write_too_big(packet: &[u8], mtu: usize, out: &mut Vec<u8>) -> bool {
-    match packet.first().map(|byte| byte >> 4) {
-        Some(4) => write_fragmentation_needed(packet, mtu, out),
-        Some(6) => write_packet_too_big(packet, mtu, out),
-        _ => None,
+pub(crate) fn write_too_big(packet: PacketRef<'_>, mtu: usize, out: &mut Vec<u8>) -> bool {
+    match packet.view().ip() {
+        Ip::V4 => write_fragmentation_needed(packet, mtu, out),
+        Ip::V6 => write_packet_too_big(packet, mtu, out),
+        Ip::None => None,
     }
     .is_some()
 }
 
-fn write_fragmentation_needed(packet: &[u8], mtu: usize, out: &mut Vec<u8>) -> Option<()> {
+fn write_fragmentation_needed(packet: PacketRef<'_>, mtu: usize, out: &mut Vec<u8>) -> Option<()> {
     const DONT_FRAGMENT: u8 = 0x40;
-    let header = packet.get(..IPV4_HEADER_LEN)?;
-    let first = u16::from_be_bytes([header[6], header[7]]) & 0x1fff == 0;
-    if header[6] & DONT_FRAGMENT == 0 || !first {
+    let view = packet.view();
+    if packet.get(6)? & DONT_FRAGMENT == 0 || view.fragment() == Fragment::Later {
         return None;
     }
-    let payload = packet.get(4 * usize::from(header[0] & 0xf)..)?;
+    let payload = packet.get(view.transport()..)?;
     // Echoes are answered; of all other kinds none is taken for a question.
     let is_question = |kind: &u8| matches!(kind, 0 | 8);
-    if header[9] == ICMP && !payload.first().is_some_and(is_question) {
+    if view.protocol() == protocol::ICMP && !payload.first().is_some_and(is_question) {
         return None;
     }
-    let [from, to] = [12, 16].map(|at| {
-        let octets: [u8; 4] = std::array::from_fn(|index| header[at + index]);
-        Ipv4Addr::from(octets)
-    });
+    let (IpAddr::V4(from), IpAddr::V4(to)) = packet.addresses()? else { return None };
     let is_single = |address: Ipv4Addr| {
         !address.is_unspecified() && !address.is_multicast() && !address.is_broadcast()
     };
     if !is_single(from) || !is_single(to) {
         return None;
     }
-    let quoted = packet.len().min(IPV4_MESSAGE_LEN_MAX - IPV4_HEADER_LEN - ICMP_HEADER_LEN);
-    write_ip(IpAddr::V4(to), IpAddr::V4(from), ICMP, ICMP_HEADER_LEN + quoted, out);
+    let quoted = packet.len().min(IPV4_MESSAGE_LEN_MAX - IPV4_LEN - ICMP_HEADER_LEN);
+    write_ip(to.into(), from.into(), protocol::ICMP, ICMP_HEADER_LEN + quoted, out);
     let start = out.len();
     let told = u16::try_from(mtu).unwrap_or(u16::MAX);
     out.extend_from_slice(&[3, 4, 0, 0, 0, 0]);
@@ -67,30 +61,27 @@ fn write_fragmentation_needed(packet: &[u8], mtu: usize, out: &mut Vec<u8>) -> O
     Some(())
 }
 
-fn write_packet_too_big(packet: &[u8], mtu: usize, out: &mut Vec<u8>) -> Option<()> {
-    let header = packet.get(..IPV6_HEADER_LEN)?;
+fn write_packet_too_big(packet: PacketRef<'_>, mtu: usize, out: &mut Vec<u8>) -> Option<()> {
+    let view = packet.view();
     if mtu < IPV6_MTU_MIN && packet.len() <= IPV6_MTU_MIN {
         return None; // Nothing shorter can be asked for.
     }
     let is_error = |kind: &u8| *kind < 128;
-    if header[6] == ICMPV6 && packet.get(IPV6_HEADER_LEN).is_none_or(is_error) {
+    if view.protocol() == protocol::ICMPV6 && packet.get(view.transport()).is_none_or(is_error) {
         return None;
     }
-    let [from, to] = [8, 24].map(|at| {
-        let octets: [u8; 16] = std::array::from_fn(|index| header[at + index]);
-        Ipv6Addr::from(octets)
-    });
+    let (IpAddr::V6(from), IpAddr::V6(to)) = packet.addresses()? else { return None };
     if from.is_unspecified() || from.is_multicast() || to.is_multicast() {
         return None;
     }
-    let quoted = packet.len().min(IPV6_MTU_MIN - IPV6_HEADER_LEN - ICMP_HEADER_LEN);
+    let quoted = packet.len().min(IPV6_MTU_MIN - IPV6_LEN - ICMP_HEADER_LEN);
     let len = ICMP_HEADER_LEN + quoted;
-    write_ip(IpAddr::V6(to), IpAddr::V6(from), ICMPV6, len, out);
+    write_ip(to.into(), from.into(), protocol::ICMPV6, len, out);
     let start = out.len();
     out.extend_from_slice(&[2, 0, 0, 0]);
     out.extend_from_slice(&(mtu.max(IPV6_MTU_MIN) as u32).to_be_bytes());
     out.extend_from_slice(&packet[..quoted]);
-    let pseudo = sum(&to.octets()) + sum(&from.octets()) + len as u64 + u64::from(ICMPV6);
+    let pseudo = sum(&to.octets()) + sum(&from.octets()) + len as u64 + u64::from(protocol::ICMPV6);
     let checksum = !folded(pseudo + sum(&out[start..]));
     out[start + 2..start + 4].copy_from_slice(&checksum.to_be_bytes());
     Some(())
@@ -127,7 +118,7 @@ mod tests {
 
     fn told(packet: &[u8], mtu: usize) -> Option<Vec<u8>> {
         let mut out = Vec::new();
-        write_too_big(packet, mtu, &mut out).then_some(out)
+        write_too_big(PacketRef::read(packet), mtu, &mut out).then_some(out)
     }
 
     #[test]

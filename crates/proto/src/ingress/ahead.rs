@@ -5,7 +5,7 @@ use core::time::Duration;
 use arrayvec::ArrayVec;
 use corridor_base::Time;
 
-use super::sequence::is_after;
+use corridor_packet::sequence::is_after;
 
 /// Packets that a sender may always be ahead: its answer to a longer window takes a moment, and
 /// what TCP sends at once is two segments.

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use corridor_base::Time;
+use corridor_packet::PacketRef;
 use proptest::prelude::*;
 
 use super::codel::{Codel, CodelParams, Verdict};
@@ -107,14 +108,14 @@ fn a_flow_of_single_packets_takes_no_more_than_its_share() {
     let (mut queue, mut stats) = (FairQueue::new(1_000, PARAMS, 1), Stats::default());
     let mut sent = [0; 3];
     for _ in 0..200 {
-        queue.push(Time::ZERO, &packet(1, 1_400, 0), &mut stats);
+        queue.push(Time::ZERO, PacketRef::read(&packet(1, 1_400, 0)), &mut stats);
     }
-    queue.push(Time::ZERO, &packet(2, 1_400, 0), &mut stats);
+    queue.push(Time::ZERO, PacketRef::read(&packet(2, 1_400, 0)), &mut stats);
     for _ in 0..150 {
         let Some((flow, len)) = send(&mut queue, Time::ZERO, &mut stats) else { break };
         sent[usize::from(flow)] += len;
         if flow == 2 {
-            queue.push(Time::ZERO, &packet(2, 1_400, 0), &mut stats);
+            queue.push(Time::ZERO, PacketRef::read(&packet(2, 1_400, 0)), &mut stats);
         }
     }
     assert!(sent[1] + 3_000 > sent[2], "{sent:?}");
@@ -127,10 +128,10 @@ fn a_small_flow_pays_nothing_for_a_large_one() {
     let (mut small, mut largest_wait) = (0, 0);
     for ms in 0..10_000 {
         let now = Time::from_millis(ms);
-        queue.push(now, &packet(1, 1_400, 0), &mut stats);
-        queue.push(now, &packet(1, 1_400, 2), &mut stats);
+        queue.push(now, PacketRef::read(&packet(1, 1_400, 0)), &mut stats);
+        queue.push(now, PacketRef::read(&packet(1, 1_400, 2)), &mut stats);
         if ms % 20 == 0 {
-            queue.push(now, &packet(2, 200, 0), &mut stats);
+            queue.push(now, PacketRef::read(&packet(2, 200, 0)), &mut stats);
         }
         // One frame a millisecond.
         if let Some((2, _)) = send(&mut queue, now, &mut stats) {
@@ -159,7 +160,7 @@ proptest! {
         for (ms, &(flow, len, sends)) in (0..).zip(&steps) {
             let now = Time::from_millis(10 * ms);
             if sends {
-                let front = queue.front(now, &mut stats).map(<[u8]>::to_vec);
+                let front = queue.front(now, &mut stats).map(|packet| packet.to_vec());
                 if let Some(front) = front {
                     let number = u32::from_be_bytes(front[24..28].try_into().unwrap());
                     let last = &mut newest[usize::from(front[21])];
@@ -172,7 +173,7 @@ proptest! {
                 number += 1;
                 let mut packet = packet(flow, len, 0);
                 packet[24..28].copy_from_slice(&number.to_be_bytes());
-                accepted += u64::from(queue.push(now, &packet, &mut stats));
+                accepted += u64::from(queue.push(now, PacketRef::read(&packet), &mut stats));
             }
             let dropped = stats.packets_dropped_codel + stats.packets_dropped_ingress;
             prop_assert!(queue.len() <= packets_max);
@@ -186,7 +187,7 @@ proptest! {
         let (mut queue, mut stats) = (FairQueue::new(10_000, PARAMS, 7), Stats::default());
         for (flow, &len) in (0..).zip(&lens) {
             for _ in 0..40_000 / len {
-                queue.push(Time::ZERO, &packet(flow, len, 0), &mut stats);
+                queue.push(Time::ZERO, PacketRef::read(&packet(flow, len, 0)), &mut stats);
             }
         }
         let mut bytes = [0i64; 3];

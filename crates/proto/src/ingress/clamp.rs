@@ -17,8 +17,8 @@ use core::time::Duration;
 use corridor_base::Time;
 
 use super::ahead::{AHEAD_MIN, ANSWER_MAX, Answers, Pace};
-use super::sequence::{distance, is_after, later};
-use crate::tcp::{End, PureAck, TcpView};
+use corridor_packet::sequence::{distance, is_after, later};
+use corridor_packet::{End, PacketBuf, PureAck, TcpView};
 
 /// A queue that is gone by then was a burst.
 const BURST: Duration = Duration::from_millis(5);
@@ -261,7 +261,7 @@ impl Clamp {
         &mut self,
         now: Time,
         view: &TcpView,
-        packet: &mut [u8],
+        packet: &mut PacketBuf,
         pace: Pace,
     ) -> bool {
         if view.is_syn() {
@@ -288,7 +288,7 @@ impl Clamp {
             edge_before = repeats.then_some(told.edge);
         }
         if window < view.window {
-            view.set_window(packet, window);
+            packet.set_window(view, window);
         }
         let edge = edge_before.unwrap_or_else(|| view.ack.wrapping_add(u32::from(window) << shift));
         self.edge_max = later(self.edge_max, edge);

@@ -5,14 +5,12 @@ use core::time::Duration;
 use std::collections::{BinaryHeap, VecDeque};
 
 use corridor_base::Time;
+use corridor_packet::{End, PacketBuf, PacketRef, TcpView};
 
 use super::ahead::Pace;
 use super::clamp::Clamp;
-use super::flow;
 use crate::bounds::{CLAMP_SETS, CLAMPS_PER_SET};
 use crate::stats::Stats;
-use crate::symbol;
-use crate::tcp::TcpView;
 
 /// A connection that is clamped keeps its place until it was silent for so long.
 const KEPT: Duration = Duration::from_secs(10);
@@ -99,7 +97,12 @@ impl Clamps {
 
     /// A packet of the host has come to the queue; `hash`: its flow's number. The place of its
     /// connection, if it counts there as queued.
-    pub(super) fn note_sent(&mut self, now: Time, hash: u64, packet: &[u8]) -> Option<Place> {
+    pub(super) fn note_sent(
+        &mut self,
+        now: Time,
+        hash: u64,
+        packet: PacketRef<'_>,
+    ) -> Option<Place> {
         self.now = now;
         let set = (hash % CLAMP_SETS as u64) as usize;
         let view = self.look(set, packet)?;
@@ -126,9 +129,9 @@ impl Clamps {
     }
 
     /// A packet is about to be delivered to the host; the window in it is clamped, if it has to be.
-    pub(super) fn rewrite(&mut self, packet: &mut [u8], stats: &mut Stats) {
-        let set = (flow::hash_reversed(packet, self.seed) % CLAMP_SETS as u64) as usize;
-        let Some(view) = self.look(set, packet) else { return };
+    pub(super) fn rewrite(&mut self, packet: &mut PacketBuf, stats: &mut Stats) {
+        let set = (packet.packet().flow_hash_back(self.seed) % CLAMP_SETS as u64) as usize;
+        let Some(view) = self.look(set, packet.packet()) else { return };
         let flow = (view.to, view.from);
         let at = match self.find(set, flow) {
             Some(at) if view.is_rst() => {
@@ -174,12 +177,12 @@ impl Clamps {
     // ---- the table ----------------------------------------------------------------------------
 
     /// A closer look at a packet, if it may be of a connection that is known or begins.
-    fn look(&self, set: usize, packet: &[u8]) -> Option<TcpView> {
+    fn look(&self, set: usize, packet: PacketRef<'_>) -> Option<TcpView> {
         let is_new = self.sets[set].is_empty();
-        (!is_new || symbol::is_syn(packet)).then(|| TcpView::of(packet)).flatten()
+        (!is_new || packet.view().is_syn()).then(|| packet.tcp()).flatten()
     }
 
-    fn find(&self, set: usize, flow: (crate::tcp::End, crate::tcp::End)) -> Option<usize> {
+    fn find(&self, set: usize, flow: (End, End)) -> Option<usize> {
         self.sets[set].iter().position(|slot| slot.clamp.is_of(flow))
     }
 

@@ -5,13 +5,12 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use corridor_base::Time;
+use corridor_packet::{PacketBuf, PacketRef};
 
 use super::clamps::{Clamps, Place};
 use super::codel::{Codel, CodelParams, Verdict};
-use super::flow;
 use crate::bounds::{INGRESS_FLOWS, INGRESS_HELD_MAX, INGRESS_QUANTUM};
 use crate::stats::Stats;
-use crate::symbol;
 
 /// Queues by flow, served in turns.
 #[derive(Debug)]
@@ -48,10 +47,17 @@ struct FlowQueue {
 #[derive(Debug)]
 struct Queued {
     since: Time,
-    bytes: Vec<u8>,
-    acknowledges: bool,
+    packet: PacketBuf,
     /// The connection whose window it counts in.
     clamp: Option<Place>,
+}
+
+impl Queued {
+    /// Those that wait together say what the last of them says, and are hardly the worse for
+    /// having waited.
+    fn acknowledges(&self) -> bool {
+        self.packet.packet().view().is_bare_acknowledgement()
+    }
 }
 
 impl FairQueue {
@@ -89,7 +95,7 @@ impl FairQueue {
 
     /// A packet is about to be delivered: if it acknowledges what comes through here, its window
     /// is clamped.
-    pub(crate) fn clamp_window(&mut self, packet: &mut [u8], stats: &mut Stats) {
+    pub(crate) fn clamp_window(&mut self, packet: &mut PacketBuf, stats: &mut Stats) {
         if let Some(clamps) = &mut self.clamps {
             clamps.rewrite(packet, stats);
         }
@@ -137,7 +143,7 @@ impl FairQueue {
     /// When each packet that waits came, and its length in bytes.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (Time, usize)> {
         let packets = self.queues.iter().flat_map(|queue| &queue.packets);
-        packets.map(|queued| (queued.since, queued.bytes.len()))
+        packets.map(|queued| (queued.since, queued.packet.len()))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -146,24 +152,22 @@ impl FairQueue {
 
     /// Takes a packet. When all queues together are full, the longest loses its oldest; false if
     /// that is the packet's own.
-    pub(crate) fn push(&mut self, now: Time, packet: &[u8], stats: &mut Stats) -> bool {
-        let hash = flow::hash(packet, self.seed);
+    pub(crate) fn push(&mut self, now: Time, packet: PacketRef<'_>, stats: &mut Stats) -> bool {
+        let hash = packet.flow_hash(self.seed);
         let at = (hash % INGRESS_FLOWS as u64) as usize;
         let full = self.len == self.packets_max;
         if full && !self.drop_from_longest(at, stats) {
             return false;
         }
-        let mut bytes = self.spare.pop().unwrap_or_default();
-        bytes.clear();
-        bytes.extend_from_slice(packet);
-        let acknowledges = symbol::is_acknowledgement(packet);
+        let acknowledges = packet.view().is_bare_acknowledgement();
         if acknowledges && self.acknowledgements == 0 {
             self.acknowledged_since = now;
         }
         self.acknowledgements += usize::from(acknowledges);
         let clamp = self.clamps.as_mut().and_then(|clamps| clamps.note_sent(now, hash, packet));
+        let packet = PacketBuf::copy(packet, self.spare.pop().unwrap_or_default());
         let queue = &mut self.queues[at];
-        queue.packets.push_back(Queued { since: now, bytes, acknowledges, clamp });
+        queue.packets.push_back(Queued { since: now, packet, clamp });
         self.len += 1;
         if !queue.listed {
             queue.listed = true;
@@ -190,8 +194,8 @@ impl FairQueue {
 
     fn drop_head(&mut self, at: usize) {
         if let Some(queued) = self.queues[at].packets.pop_front() {
-            self.acknowledgements -= usize::from(queued.acknowledges);
-            self.spare.push(queued.bytes);
+            self.acknowledgements -= usize::from(queued.acknowledges());
+            self.spare.push(queued.packet.into_bytes());
             self.len -= 1;
             if let (Some(clamps), Some(place)) = (&mut self.clamps, queued.clamp) {
                 clamps.note_left(place);
@@ -200,7 +204,7 @@ impl FairQueue {
     }
 
     /// The packet that goes next, and stays next until it is popped.
-    pub(crate) fn front(&mut self, now: Time, stats: &mut Stats) -> Option<&[u8]> {
+    pub(crate) fn front(&mut self, now: Time, stats: &mut Stats) -> Option<PacketRef<'_>> {
         if let Some(clamps) = &mut self.clamps {
             clamps.set_now(now);
         }
@@ -208,14 +212,14 @@ impl FairQueue {
             self.selected = self.select(now, stats);
         }
         let head = self.queues[self.selected?].packets.front()?;
-        Some(&head.bytes)
+        Some(head.packet.packet())
     }
 
     /// The packet at the front goes.
     pub(crate) fn pop(&mut self) {
         let Some(at) = self.selected.take() else { return };
         let queue = &mut self.queues[at];
-        queue.deficit -= queue.packets.front().map_or(0, |head| head.bytes.len() as i64);
+        queue.deficit -= queue.packets.front().map_or(0, |head| head.packet.len() as i64);
         self.drop_head(at);
     }
 
@@ -256,14 +260,14 @@ impl FairQueue {
             // What waits by intent, or was let in, says nothing of congestion.
             let held = match (&self.clamps, head.clamp) {
                 (Some(clamps), Some(place)) => clamps.grace(place),
-                _ if head.acknowledges => self.hold,
+                _ if head.acknowledges() => self.hold,
                 _ => Duration::ZERO,
             };
             let stay = (now - head.since).saturating_sub(held);
             if queue.codel.judge(now, stay, more, again, params) == Verdict::Pass {
                 return;
             }
-            if flow::mark_congestion(&mut head.bytes) {
+            if head.packet.mark_congestion() {
                 queue.codel.note_marked(params);
                 stats.packets_marked += 1;
                 return;

@@ -18,6 +18,7 @@ use core::time::Duration;
 
 use corridor_base::rand::Rng;
 use corridor_base::{Stream, Time};
+use corridor_packet::{End, IPV6_LEN, PacketBuf, PacketRef, PureAck, TcpView};
 
 use super::ip;
 use super::wire::Feedback;
@@ -25,7 +26,6 @@ use super::{
     NcError, NcParams, NcReceiver, NcSender, OVERHEAD_MAX, SEGMENT_PREFIX_LEN, Segment,
     SegmentOutcome,
 };
-use crate::tcp::{End, IP_HEADER_LEN_MAX, PureAck, TcpView};
 
 /// Most connections at once; others pass uncoded.
 pub const CONNECTIONS_MAX: usize = 32;
@@ -34,11 +34,11 @@ pub const CONNECTION_IDLE: Duration = Duration::from_secs(120);
 /// A connection that both ends have closed does so sooner.
 pub const CONNECTION_CLOSED: Duration = Duration::from_secs(2);
 /// Bytes that a coded IP packet has at most more than the one that it carries.
-pub const LAYER_OVERHEAD_MAX: usize = IP_HEADER_LEN_MAX + 4 + OVERHEAD_MAX;
+pub const LAYER_OVERHEAD_MAX: usize = IPV6_LEN + 4 + OVERHEAD_MAX;
 /// Segments that TCP may have under way however long the queue: three duplicates have to fit.
 const SEGMENTS_MIN: usize = 4;
 /// Bytes of the headers of IPv6 and TCP, which the longest segment does not count.
-const HEADERS_LEN_MAX: usize = IP_HEADER_LEN_MAX + 20;
+const HEADERS_LEN_MAX: usize = IPV6_LEN + 20;
 
 /// Counts of a layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,8 +67,8 @@ pub struct NcLayer {
     packet_len_max: usize,
     connections: Vec<Connection>,
     randomness: Stream,
-    to_path: VecDeque<Vec<u8>>,
-    to_host: VecDeque<Vec<u8>>,
+    to_path: VecDeque<PacketBuf>,
+    to_host: VecDeque<PacketBuf>,
     /// Packets that there is room for on the way to the path.
     room: usize,
     stats: NcLayerStats,
@@ -144,25 +144,25 @@ impl NcLayer {
     }
 
     /// Takes a packet from the host.
-    pub fn handle_host_packet(&mut self, now: Time, packet: &[u8]) {
-        let view = TcpView::of(packet);
+    pub fn handle_host_packet(&mut self, now: Time, packet: PacketRef<'_>) {
+        let view = packet.tcp();
         let Some((view, index)) = view.and_then(|view| {
             Some((view, self.connection(now, (view.from, view.to), view.is_syn())?))
         }) else {
-            self.to_path.push_back(packet.to_vec());
+            self.to_path.push_back(packet.to_buf());
             return;
         };
         if view.is_rst() {
             self.connections.swap_remove(index);
-            self.to_path.push_back(packet.to_vec());
+            self.to_path.push_back(packet.to_buf());
             return;
         }
         let echo = self.connections[index].echo_of_delivery(&view);
         self.connections[index].note_own(&view);
         if view.is_syn() {
-            let mut packet = view.trimmed(packet).to_vec();
+            let mut packet = packet.trimmed().to_buf();
             let mss = self.packet_len_max.saturating_sub(HEADERS_LEN_MAX);
-            view.restrict_syn(&mut packet, mss.min(usize::from(u16::MAX)) as u16);
+            packet.restrict_syn(&view, mss.min(usize::from(u16::MAX)) as u16);
             self.to_path.push_back(packet);
         } else if view.data_len() > 0 {
             self.code(now, index, &view, packet);
@@ -171,15 +171,15 @@ impl NcLayer {
         } else if echo {
             self.acknowledge(index);
         } else {
-            self.to_path.push_back(packet.to_vec());
+            self.to_path.push_back(packet.to_buf());
         }
     }
 
     /// Takes a packet from the path.
-    pub fn handle_path_packet(&mut self, now: Time, packet: &[u8]) {
+    pub fn handle_path_packet(&mut self, now: Time, packet: PacketRef<'_>) {
         if let Some((from, to, payload)) = ip::unwrap(packet) {
             if let Some((feedback, ack)) = Feedback::read(payload) {
-                self.take_plain(now, ack, Some(&feedback));
+                self.take_plain(now, PacketRef::read(ack), Some(&feedback));
             } else if let Some(index) = self.connection(now, (to, from), false) {
                 self.decode(index, payload);
             }
@@ -205,12 +205,12 @@ impl NcLayer {
     }
 
     /// The next packet for the path.
-    pub fn poll_path(&mut self) -> Option<Vec<u8>> {
+    pub fn poll_path(&mut self) -> Option<PacketBuf> {
         self.to_path.pop_front()
     }
 
     /// The next packet for the host.
-    pub fn poll_host(&mut self) -> Option<Vec<u8>> {
+    pub fn poll_host(&mut self) -> Option<PacketBuf> {
         self.to_host.pop_front()
     }
 
@@ -245,7 +245,7 @@ impl NcLayer {
     }
 
     /// Gives a packet of the host's with data to the connection's sender.
-    fn code(&mut self, now: Time, index: usize, view: &TcpView, packet: &[u8]) {
+    fn code(&mut self, now: Time, index: usize, view: &TcpView, packet: PacketRef<'_>) {
         let connection = &mut self.connections[index];
         if connection.sender.is_none() {
             let sender = NcSender::new(self.params, self.randomness.next_u64());
@@ -257,9 +257,9 @@ impl NcLayer {
             len: view.data_len() as u16,
             stamp: view.options().timestamps.map_or(0, |(own, _)| own),
         };
-        match sender.handle_segment(segment, view.trimmed(packet)) {
+        match sender.handle_segment(segment, &packet.trimmed()) {
             SegmentOutcome::Added | SegmentOutcome::Repeated => self.stats.segments_coded += 1,
-            SegmentOutcome::Acknowledged => self.to_path.push_back(packet.to_vec()),
+            SegmentOutcome::Acknowledged => self.to_path.push_back(packet.to_buf()),
             SegmentOutcome::Gap | SegmentOutcome::Full | SegmentOutcome::NotCodable => {
                 self.stats.segments_dropped += 1;
             }
@@ -273,7 +273,7 @@ impl NcLayer {
         while self.room > 0
             && let Some(coded) = sender.poll_transmit(now)
         {
-            self.to_path.push_back(ip::wrap(*own, *peer, coded));
+            self.to_path.push_back(PacketBuf::read(ip::wrap(*own, *peer, coded)));
             self.room -= 1;
             self.stats.coded_sent += 1;
         }
@@ -292,7 +292,7 @@ impl NcLayer {
         }
         self.stats.coded_received += 1;
         while let Some(packet) = receiver.poll_delivery() {
-            self.to_host.push_back(packet.to_vec());
+            self.to_host.push_back(PacketRef::read(packet).to_buf());
             self.stats.segments_decoded += 1;
         }
         self.acknowledge(index);
@@ -305,26 +305,26 @@ impl NcLayer {
         self.stats.acks_made += 1;
         let (own, peer) = connection.ends;
         let feedback = connection.receiver.as_ref().and_then(|receiver| receiver.feedback());
-        self.to_path.push_back(match feedback {
+        self.to_path.push_back(PacketBuf::read(match feedback {
             Some(feedback) if self.params.redundancy.needs_feedback() => {
                 ip::wrap(own, peer, &[&feedback.to_bytes()[..], &ack].concat())
             }
             _ => ack,
-        });
+        }));
     }
 
     /// Takes a packet as TCP sent it, or as the peer's layer did in its name.
-    fn take_plain(&mut self, now: Time, packet: &[u8], feedback: Option<&Feedback>) {
-        let Some(view) = TcpView::of(packet) else {
-            self.to_host.push_back(packet.to_vec());
+    fn take_plain(&mut self, now: Time, packet: PacketRef<'_>, feedback: Option<&Feedback>) {
+        let Some(view) = packet.tcp() else {
+            self.to_host.push_back(packet.to_buf());
             return;
         };
         let begins = view.is_syn() && !view.is_ack();
         let Some(index) = self.connection(now, (view.to, view.from), begins) else {
-            self.to_host.push_back(packet.to_vec());
+            self.to_host.push_back(packet.to_buf());
             return;
         };
-        let mut packet = packet.to_vec();
+        let mut packet = packet.to_buf();
         let connection = &mut self.connections[index];
         connection.finished[1] |= view.is_fin();
         let mut is_news = true;
@@ -350,7 +350,7 @@ impl NcLayer {
     /// Lets TCP have no more under way than the coding buffer holds, and no more at once than there
     /// is [room](Self::set_room) for; but a few segments always, so that acknowledgements go on.
     /// Returns the window that TCP is offered.
-    fn clamp_window(&self, index: usize, view: &TcpView, packet: &mut [u8]) -> u16 {
+    fn clamp_window(&self, index: usize, view: &TcpView, packet: &mut PacketBuf) -> u16 {
         let connection = &self.connections[index];
         let Some(scale) = connection.scale(1) else { return view.window };
         let segment_len = self.packet_len_max.saturating_sub(HEADERS_LEN_MAX);
@@ -362,7 +362,7 @@ impl NcLayer {
         let max = (buffered as usize).saturating_add(room).clamp(least, most);
         let max = (max >> scale).clamp(1, usize::from(u16::MAX)) as u16;
         if view.window > max {
-            view.set_window(packet, max);
+            packet.set_window(view, max);
         }
         view.window.min(max)
     }

@@ -1,6 +1,7 @@
 //! Scripts of two hosts with a layer each, and packets that TCP could send.
 
 use corridor_base::rand::SeedableRng;
+use corridor_packet::{PacketBuf, PacketRef};
 use etherparse::{PacketBuilder, SlicedPacket, TcpOptionElement, TransportSlice};
 use proptest::prelude::*;
 
@@ -75,11 +76,11 @@ impl Hosts {
     fn connected(redundancy: Redundancy, v6: bool) -> Self {
         let mut hosts = Hosts { client: layer(redundancy, 1), server: layer(redundancy, 2), v6 };
         let syn = Tcp { flags: "S", sequence: CLIENT_DATA - 1, ..hosts.tcp(false, 7, 5) };
-        hosts.client.handle_host_packet(NOW, &syn.packet());
+        hosts.client.handle_host_packet(NOW, PacketRef::read(&syn.packet()));
         hosts.reach_server();
         let ack = Some(CLIENT_DATA);
         let syn = Tcp { flags: "S", sequence: SERVER_DATA - 1, ack, ..hosts.tcp(true, 3, 6) };
-        hosts.server.handle_host_packet(NOW, &syn.packet());
+        hosts.server.handle_host_packet(NOW, PacketRef::read(&syn.packet()));
         hosts.reach_client();
         hosts
     }
@@ -123,28 +124,28 @@ impl Hosts {
 
     fn send(&mut self, number: u32) -> Vec<Vec<u8>> {
         let packet = self.data(number).packet();
-        self.client.handle_host_packet(NOW, &packet);
-        std::iter::from_fn(|| self.client.poll_path()).collect()
+        self.client.handle_host_packet(NOW, PacketRef::read(&packet));
+        std::iter::from_fn(|| self.client.poll_path().map(PacketBuf::into_bytes)).collect()
     }
 
     fn reach_server(&mut self) {
-        while let Some(packet) = self.client.poll_path() {
-            self.server.handle_path_packet(NOW, &packet);
+        while let Some(packet) = self.client.poll_path().map(PacketBuf::into_bytes) {
+            self.server.handle_path_packet(NOW, PacketRef::read(&packet));
         }
     }
 
     fn reach_client(&mut self) {
-        while let Some(packet) = self.server.poll_path() {
-            self.client.handle_path_packet(NOW, &packet);
+        while let Some(packet) = self.server.poll_path().map(PacketBuf::into_bytes) {
+            self.client.handle_path_packet(NOW, PacketRef::read(&packet));
         }
     }
 
     fn at_server(&mut self) -> Vec<Vec<u8>> {
-        std::iter::from_fn(|| self.server.poll_host()).collect()
+        std::iter::from_fn(|| self.server.poll_host().map(PacketBuf::into_bytes)).collect()
     }
 
     fn at_client(&mut self) -> Vec<Vec<u8>> {
-        std::iter::from_fn(|| self.client.poll_host()).collect()
+        std::iter::from_fn(|| self.client.poll_host().map(PacketBuf::into_bytes)).collect()
     }
 }
 
@@ -204,9 +205,9 @@ fn data_comes_back_byte_for_byte_and_is_acknowledged_as_the_kernel_would() {
         for number in 0..3 {
             let coded = hosts.send(number);
             assert_eq!(coded.len(), 1);
-            hosts.server.handle_path_packet(NOW, &coded[0]);
+            hosts.server.handle_path_packet(NOW, PacketRef::read(&coded[0]));
             assert_eq!(hosts.at_server(), [hosts.data(number).packet()]);
-            let ack = hosts.server.poll_path().unwrap();
+            let ack = hosts.server.poll_path().map(PacketBuf::into_bytes).unwrap();
             let header = header(&ack);
             assert_eq!(header.acknowledgment_number, CLIENT_DATA + (number + 1) * DATA);
             assert_eq!(header.sequence_number, SERVER_DATA);
@@ -214,7 +215,7 @@ fn data_comes_back_byte_for_byte_and_is_acknowledged_as_the_kernel_would() {
             // The SYN's window of 64,000 is not shifted, others are by 3.
             let window = 64_000 - (number + 1) * DATA;
             assert_eq!(u32::from(header.window_size), window / 8);
-            hosts.client.handle_path_packet(NOW, &ack);
+            hosts.client.handle_path_packet(NOW, PacketRef::read(&ack));
             assert_eq!(hosts.client.connections[0].sender.as_ref().unwrap().buffered(), 0);
         }
     }
@@ -228,7 +229,7 @@ fn a_loss_is_hidden_and_repaired() {
         hosts.at_client();
         let packets: Vec<_> = (0..3).flat_map(|number| hosts.send(number)).collect();
         for (index, packet) in packets[1..].iter().enumerate() {
-            hosts.server.handle_path_packet(NOW, packet);
+            hosts.server.handle_path_packet(NOW, PacketRef::read(packet));
             hosts.reach_client();
             let told = hosts.at_client();
             let seen = CLIENT_DATA + (index as u32 + 1) * DATA;
@@ -239,7 +240,7 @@ fn a_loss_is_hidden_and_repaired() {
         // TCP to send again.
         if redundancy == FIXED {
             let again = hosts.data(2).packet();
-            hosts.client.handle_host_packet(NOW, &again);
+            hosts.client.handle_host_packet(NOW, PacketRef::read(&again));
         }
         hosts.reach_server();
         let expected: Vec<_> = (0..3).map(|number| hosts.data(number).packet()).collect();
@@ -252,17 +253,21 @@ fn the_kernels_own_acknowledgements_are_held_back_while_they_are_behind() {
     let mut hosts = Hosts::connected(FIXED, false);
     hosts.at_server();
     let coded = hosts.send(0);
-    hosts.server.handle_path_packet(NOW, &coded[0]);
-    while hosts.server.poll_path().is_some() {}
+    hosts.server.handle_path_packet(NOW, PacketRef::read(&coded[0]));
+    while hosts.server.poll_path().map(PacketBuf::into_bytes).is_some() {}
     let ack = hosts.ack(CLIENT_DATA + DATA, 8_000).packet();
-    hosts.server.handle_host_packet(NOW, &ack);
-    assert_eq!(hosts.server.poll_path(), None, "said already");
-    hosts.server.handle_host_packet(NOW, &ack);
-    assert_eq!(hosts.server.poll_path(), Some(ack), "an answer to a probe");
+    hosts.server.handle_host_packet(NOW, PacketRef::read(&ack));
+    assert_eq!(hosts.server.poll_path().map(PacketBuf::into_bytes), None, "said already");
+    hosts.server.handle_host_packet(NOW, PacketRef::read(&ack));
+    assert_eq!(
+        hosts.server.poll_path().map(PacketBuf::into_bytes),
+        Some(ack),
+        "an answer to a probe"
+    );
     // The next acknowledgement has the kernel's newest stamp and window.
     let coded = hosts.send(1);
-    hosts.server.handle_path_packet(NOW, &coded[0]);
-    let header = header(&hosts.server.poll_path().unwrap());
+    hosts.server.handle_path_packet(NOW, PacketRef::read(&coded[0]));
+    let header = header(&hosts.server.poll_path().map(PacketBuf::into_bytes).unwrap());
     assert_eq!((stamps(&header), header.window_size), (Some((700, 101)), 8_000 - 13));
     assert_eq!(hosts.server.stats().acks_suppressed, 1);
 }
@@ -272,15 +277,16 @@ fn a_window_that_opens_is_told_at_once() {
     let mut hosts = Hosts::connected(FIXED, false);
     hosts.at_server();
     let packets: Vec<_> = (0..3).flat_map(|number| hosts.send(number)).collect();
-    hosts.server.handle_host_packet(NOW, &hosts.ack(CLIENT_DATA, 25).packet());
-    while hosts.server.poll_path().is_some() {}
+    hosts.server.handle_host_packet(NOW, PacketRef::read(&hosts.ack(CLIENT_DATA, 25).packet()));
+    while hosts.server.poll_path().map(PacketBuf::into_bytes).is_some() {}
     // The first is lost: what the kernel has stays, what is seen is ahead.
-    hosts.server.handle_path_packet(NOW, &packets[1]);
-    hosts.server.handle_path_packet(NOW, &packets[2]);
-    let told: Vec<_> = std::iter::from_fn(|| hosts.server.poll_path()).collect();
+    hosts.server.handle_path_packet(NOW, PacketRef::read(&packets[1]));
+    hosts.server.handle_path_packet(NOW, PacketRef::read(&packets[2]));
+    let told: Vec<_> =
+        std::iter::from_fn(|| hosts.server.poll_path().map(PacketBuf::into_bytes)).collect();
     assert_eq!(header(&told[1]).window_size, 0, "200 bytes, and 200 are on their way");
-    hosts.server.handle_host_packet(NOW, &hosts.ack(CLIENT_DATA, 9_000).packet());
-    let opened = header(&hosts.server.poll_path().unwrap());
+    hosts.server.handle_host_packet(NOW, PacketRef::read(&hosts.ack(CLIENT_DATA, 9_000).packet()));
+    let opened = header(&hosts.server.poll_path().map(PacketBuf::into_bytes).unwrap());
     assert_eq!(opened.acknowledgment_number, CLIENT_DATA + 2 * DATA);
     assert_eq!(opened.window_size, 9_000 - 25);
 }
@@ -290,7 +296,7 @@ fn a_window_larger_than_the_buffer_is_clamped() {
     let mut hosts = Hosts::connected(FIXED, false);
     hosts.at_client();
     let ack = hosts.ack(CLIENT_DATA, 60_000).packet();
-    hosts.client.handle_path_packet(NOW, &ack);
+    hosts.client.handle_path_packet(NOW, PacketRef::read(&ack));
     let clamped = header(&hosts.at_client()[0]);
     assert_eq!(usize::from(clamped.window_size), (64 * 1320) >> 3);
 }
@@ -303,7 +309,7 @@ fn tcp_is_offered_no_more_than_there_is_room_for() {
     let packets: Vec<_> = (0..30).flat_map(|number| hosts.send(number)).collect();
     for (room, expected) in [(20, 29 * 100 + 10 * 1320), (0, 4 * 1320)] {
         hosts.client.set_room(room);
-        hosts.server.handle_path_packet(NOW, &packets[0]);
+        hosts.server.handle_path_packet(NOW, PacketRef::read(&packets[0]));
         hosts.reach_client();
         let window = header(&hosts.at_client()[0]).window_size;
         assert_eq!(usize::from(window), expected.min(64_000 - 100) >> 3, "room for {room}");
@@ -319,10 +325,13 @@ fn combinations_wait_for_room() {
     assert_eq!(sent, 2);
     hosts.client.set_room(1);
     hosts.client.fill_room(NOW);
-    assert_eq!(core::iter::from_fn(|| hosts.client.poll_path()).count(), 1);
+    assert_eq!(
+        core::iter::from_fn(|| hosts.client.poll_path().map(PacketBuf::into_bytes)).count(),
+        1
+    );
     hosts.client.set_room(100);
     hosts.client.fill_room(NOW);
-    let rest = core::iter::from_fn(|| hosts.client.poll_path()).count();
+    let rest = core::iter::from_fn(|| hosts.client.poll_path().map(PacketBuf::into_bytes)).count();
     assert_eq!(rest, 2, "five segments have earned five");
     assert_eq!(hosts.client.stats().coded_sent as usize, 3 + rest);
 }
@@ -333,9 +342,12 @@ fn fin_and_rst_pass() {
     hosts.at_server();
     for flags in ["F", "R"] {
         let packet = Tcp { flags, data: vec![], ..hosts.data(0) }.packet();
-        hosts.client.handle_host_packet(NOW, &packet);
-        assert_eq!(hosts.client.poll_path().as_deref(), Some(&packet[..]));
-        hosts.server.handle_path_packet(NOW, &packet);
+        hosts.client.handle_host_packet(NOW, PacketRef::read(&packet));
+        assert_eq!(
+            hosts.client.poll_path().map(PacketBuf::into_bytes).as_deref(),
+            Some(&packet[..])
+        );
+        hosts.server.handle_path_packet(NOW, PacketRef::read(&packet));
         assert_eq!(hosts.at_server(), [packet]);
     }
     assert_eq!((hosts.client.connections(), hosts.server.connections()), (0, 0));
@@ -344,8 +356,8 @@ fn fin_and_rst_pass() {
 #[test]
 fn what_is_no_tcp_passes_and_so_do_connections_beyond_the_last() {
     let mut client = layer(FIXED, 1);
-    client.handle_host_packet(NOW, b"no IP at all");
-    assert_eq!(client.poll_path().unwrap(), b"no IP at all");
+    client.handle_host_packet(NOW, PacketRef::read(b"no IP at all"));
+    assert_eq!(client.poll_path().map(PacketBuf::into_bytes).unwrap(), b"no IP at all");
     let packet = |port: u16| {
         let tcp = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).tcp(port, 80, 1, 500);
         let mut packet = Vec::new();
@@ -353,15 +365,15 @@ fn what_is_no_tcp_passes_and_so_do_connections_beyond_the_last() {
         packet
     };
     for port in 0..CONNECTIONS_MAX as u16 {
-        client.handle_host_packet(NOW, &packet(port));
-        assert_ne!(client.poll_path().unwrap(), packet(port));
+        client.handle_host_packet(NOW, PacketRef::read(&packet(port)));
+        assert_ne!(client.poll_path().map(PacketBuf::into_bytes).unwrap(), packet(port));
     }
-    client.handle_host_packet(NOW, &packet(5_000));
-    assert_eq!(client.poll_path().unwrap(), packet(5_000));
+    client.handle_host_packet(NOW, PacketRef::read(&packet(5_000)));
+    assert_eq!(client.poll_path().map(PacketBuf::into_bytes).unwrap(), packet(5_000));
     // Somebody has been silent for long.
     let later = Time::ZERO + CONNECTION_IDLE;
-    client.handle_host_packet(later, &packet(5_001));
-    assert_ne!(client.poll_path().unwrap(), packet(5_001));
+    client.handle_host_packet(later, PacketRef::read(&packet(5_001)));
+    assert_ne!(client.poll_path().map(PacketBuf::into_bytes).unwrap(), packet(5_001));
     assert_eq!(client.connections(), CONNECTIONS_MAX);
 }
 
@@ -387,17 +399,17 @@ proptest! {
         for step in 0..4_000_u64 {
             let number = if step % 5 == 4 || next == total.min(acked + 8) { acked } else { next };
             next = next.max(number + 1);
-            hosts.client.handle_host_packet(NOW, &hosts.data(number).packet());
+            hosts.client.handle_host_packet(NOW, PacketRef::read(&hosts.data(number).packet()));
             hosts.client.handle_timeout(Time::from_millis(100 * step));
-            while let Some(packet) = hosts.client.poll_path() {
+            while let Some(packet) = hosts.client.poll_path().map(PacketBuf::into_bytes) {
                 if !is_lost() {
-                    hosts.server.handle_path_packet(NOW, &packet);
+                    hosts.server.handle_path_packet(NOW, PacketRef::read(&packet));
                 }
                 received.extend(hosts.at_server());
             }
-            while let Some(packet) = hosts.server.poll_path() {
+            while let Some(packet) = hosts.server.poll_path().map(PacketBuf::into_bytes) {
                 if !is_lost() {
-                    hosts.client.handle_path_packet(NOW, &packet);
+                    hosts.client.handle_path_packet(NOW, PacketRef::read(&packet));
                 }
             }
             for packet in hosts.at_client() {
@@ -423,8 +435,8 @@ proptest! {
     ) {
         let mut hosts = Hosts::connected(ADAPTIVE, false);
         let coded = hosts.send(0);
-        hosts.server.handle_path_packet(NOW, &coded[0]);
-        let ack = hosts.server.poll_path().unwrap();
+        hosts.server.handle_path_packet(NOW, PacketRef::read(&coded[0]));
+        let ack = hosts.server.poll_path().map(PacketBuf::into_bytes).unwrap();
         let seeds = [coded[0].clone(), ack, hosts.data(1).packet(), hosts.tcp(false, 3, 9).packet()];
         for (step, (from_path, changes)) in inputs.into_iter().enumerate() {
             let mut packet = seeds[step % seeds.len()].clone();
@@ -434,12 +446,12 @@ proptest! {
             }
             for layer in [&mut hosts.client, &mut hosts.server] {
                 if from_path {
-                    layer.handle_path_packet(NOW, &packet);
+                    layer.handle_path_packet(NOW, PacketRef::read(&packet));
                 } else {
-                    layer.handle_host_packet(NOW, &packet);
+                    layer.handle_host_packet(NOW, PacketRef::read(&packet));
                 }
-                while layer.poll_path().is_some() {}
-                while layer.poll_host().is_some() {}
+                while layer.poll_path().map(PacketBuf::into_bytes).is_some() {}
+                while layer.poll_host().map(PacketBuf::into_bytes).is_some() {}
                 layer.handle_timeout(Time::from_millis(10 * step as u64));
                 prop_assert!(layer.connections() <= CONNECTIONS_MAX);
             }

@@ -12,7 +12,7 @@
 //! sent verbatim again: at a retransmission, as in RFC 1144, and every [`REFRESH_EVERY`] packets.
 
 use arrayvec::ArrayVec;
-use etherparse::checksum::Sum16BitWords;
+use corridor_packet::{IPV4_LEN, IPV6_LEN, Ip, PacketRef, folded, protocol, sum};
 
 use crate::wire::Reader;
 
@@ -23,10 +23,6 @@ const REFRESH_EVERY: u8 = 64;
 /// Longest headers of IP and TCP together: of IPv6, with TCP's options.
 const HEADERS_LEN_MAX: usize = IPV6_LEN + 60;
 
-const IPV4_LEN: usize = 20;
-const IPV6_LEN: usize = 40;
-const TCP_LEN: usize = 20;
-const PROTOCOL_TCP: u8 = 6;
 /// Where TCP's header has what changes.
 const SEQUENCE_AT: usize = 4;
 const ACK_AT: usize = 8;
@@ -89,27 +85,27 @@ impl Contexts {
     }
 
     /// A packet goes, or came, verbatim and in order.
-    pub fn note_verbatim(&mut self, packet: &[u8]) {
+    pub fn note_verbatim(&mut self, packet: PacketRef<'_>) {
         if let Some(lengths) = Lengths::of(packet) {
-            let slot = &mut self.0[lengths.place(packet)];
+            let slot = &mut self.0[lengths.place(&packet)];
             match slot {
-                Some(context) => context.set(packet, lengths),
-                None => *slot = Some(Box::new(Context::new(packet, lengths))),
+                Some(context) => context.set(&packet, lengths),
+                None => *slot = Some(Box::new(Context::new(&packet, lengths))),
             }
         }
     }
 
     /// Appends a packet that goes in order as a difference, if that serves, and returns true; else
     /// it has to go verbatim, and to be noted.
-    pub fn compress(&mut self, packet: &[u8], out: &mut Vec<u8>) -> bool {
+    pub fn compress(&mut self, packet: PacketRef<'_>, out: &mut Vec<u8>) -> bool {
         self.try_compress(packet, out).is_some()
     }
 
-    fn try_compress(&mut self, packet: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    fn try_compress(&mut self, packet: PacketRef<'_>, out: &mut Vec<u8>) -> Option<()> {
         let lengths = Lengths::of(packet)?;
-        let place = lengths.place(packet);
+        let place = lengths.place(&packet);
         let context = self.0[place].as_mut()?;
-        let (headers, payload) = packet.split_at(lengths.headers);
+        let (headers, payload) = packet.bytes().split_at(lengths.headers);
         if context.headers.len() != headers.len() || context.differences == REFRESH_EVERY - 1 {
             return None;
         }
@@ -160,21 +156,13 @@ struct Lengths {
 
 impl Lengths {
     /// `None`: not a whole segment of TCP, or one that sets up or ends a connection.
-    fn of(packet: &[u8]) -> Option<Self> {
-        let tcp = match packet.first()? >> 4 {
-            4 => {
-                let plain = packet[0] == 0x45 && packet.len() >= IPV4_LEN;
-                let whole = plain && packet[6] & 0x3f == 0 && packet[7] == 0;
-                IPV4_LEN * usize::from(whole && packet[9] == PROTOCOL_TCP)
-            }
-            6 if packet.len() >= IPV6_LEN => IPV6_LEN * usize::from(packet[6] == PROTOCOL_TCP),
-            _ => 0,
-        };
-        let header = packet.get(tcp..).filter(|header| tcp > 0 && header.len() >= TCP_LEN)?;
-        let headers = tcp + 4 * usize::from(header[12] >> 4);
-        let plain = header[FLAGS_AT] & (FIN | SYN | RST | URG) == 0;
-        (plain && headers >= tcp + TCP_LEN && headers <= packet.len())
-            .then_some(Lengths { tcp, headers })
+    fn of(packet: PacketRef<'_>) -> Option<Self> {
+        let view = packet.view();
+        let plain = view.tcp_flags() & (FIN | SYN | RST | URG) == 0;
+        let has_options = view.ip() == Ip::V4 && view.transport() != IPV4_LEN;
+        let is_tcp = view.protocol() == protocol::TCP && plain && !has_options;
+        let headers = view.payload().filter(|_| is_tcp)?;
+        Some(Lengths { tcp: view.transport(), headers })
     }
 
     /// Which context a flow has: by its addresses and ports.
@@ -404,8 +392,8 @@ impl Context {
             headers[2..4].copy_from_slice(&(len as u16).to_be_bytes());
             headers[4..6].copy_from_slice(&ident.to_be_bytes());
             headers[10..12].fill(0);
-            let sum = Sum16BitWords::new().add_slice(&headers[..IPV4_LEN]).ones_complement();
-            headers[10..12].copy_from_slice(&sum.to_ne_bytes());
+            let checksum = !folded(sum(&headers[..IPV4_LEN]));
+            headers[10..12].copy_from_slice(&checksum.to_be_bytes());
         } else {
             headers[4..6].copy_from_slice(&((len - IPV6_LEN) as u16).to_be_bytes());
         }

@@ -1,5 +1,6 @@
 //! Headers that go through both ends' contexts.
 
+use corridor_packet::PacketRef;
 use etherparse::{PacketBuilder, TcpOptionElement};
 use proptest::prelude::*;
 
@@ -79,14 +80,14 @@ impl Pair {
     /// The packet as it comes out; `None`: it cannot be made whole.
     fn pass(&mut self, packet: &[u8]) -> Option<Vec<u8>> {
         let mut difference = Vec::new();
-        if self.sender.compress(packet, &mut difference) {
+        if self.sender.compress(PacketRef::read(packet), &mut difference) {
             self.len = difference.len();
             let mut out = Vec::new();
             return self.receiver.expand(&difference, packet.len(), &mut out).map(|()| out);
         }
         assert!(difference.is_empty(), "nothing is left behind");
-        self.sender.note_verbatim(packet);
-        self.receiver.note_verbatim(packet);
+        self.sender.note_verbatim(PacketRef::read(packet));
+        self.receiver.note_verbatim(PacketRef::read(packet));
         self.len = packet.len();
         Some(packet.to_vec())
     }
@@ -94,7 +95,7 @@ impl Pair {
     /// Where a flow is remembered: the first byte of its differences.
     fn place_of(&self, packet: &[u8]) -> u8 {
         let mut contexts = Contexts::new();
-        contexts.note_verbatim(packet);
+        contexts.note_verbatim(PacketRef::read(packet));
         let mut difference = Vec::new();
         let header_len = if packet[0] == 0x45 { 20 } else { 40 };
         let sequence_at = header_len + 4;
@@ -103,7 +104,7 @@ impl Pair {
         let sequence = u32::from_be_bytes(packet[sequence_at..][..4].try_into().expect("four"));
         let sequence = sequence.wrapping_add(payload_len as u32).to_be_bytes();
         next[sequence_at..sequence_at + 4].copy_from_slice(&sequence);
-        assert!(contexts.compress(&next, &mut difference));
+        assert!(contexts.compress(PacketRef::read(&next), &mut difference));
         difference[0]
     }
 }
@@ -180,9 +181,9 @@ fn headers_that_are_odd_go_verbatim() {
         ("options beyond the packet", change(32, 0xf0)[..60].to_vec()),
     ];
     for (what, packet) in odd {
-        assert!(!pair.sender.compress(&packet, &mut Vec::new()), "{what}");
+        assert!(!pair.sender.compress(PacketRef::read(&packet), &mut Vec::new()), "{what}");
     }
-    assert!(pair.sender.compress(&good, &mut Vec::new()));
+    assert!(pair.sender.compress(PacketRef::read(&good), &mut Vec::new()));
 }
 
 /// A segment whose header has room for this many bytes of options.
@@ -223,7 +224,7 @@ fn no_packet_is_made_longer_than_the_tunnel_takes() {
     pair.pass(&Segment::new(1, 100).packet());
     let packet = Segment::new(101, 100).packet();
     let (mut difference, mut out) = (Vec::new(), Vec::new());
-    assert!(pair.sender.compress(&packet, &mut difference));
+    assert!(pair.sender.compress(PacketRef::read(&packet), &mut difference));
     assert_eq!(pair.receiver.expand(&difference, packet.len() - 1, &mut out), None);
     assert_eq!(pair.receiver.expand(&difference, packet.len(), &mut out), Some(()));
     assert_eq!(out, packet);
@@ -298,7 +299,7 @@ proptest! {
     ) {
         let mut contexts = Contexts::new();
         for packet in &packets {
-            contexts.note_verbatim(packet);
+            contexts.note_verbatim(PacketRef::read(packet));
             let mut difference = difference.clone();
             if let Some(mask) = difference.get_mut(1) {
                 *mask &= byte;

@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use arrayvec::ArrayVec;
 use corridor_base::Time;
 use corridor_codec::{CodecError, Coefficients, Field, WindowDecoder, WindowOutcome, widen_id};
+use corridor_packet::PacketRef;
 
 use super::headers::Contexts;
 use super::needs::Held;
@@ -378,15 +379,15 @@ fn deliver_overtaking(symbol: &[u8], egress: &mut EgressQueue, stats: &mut Stats
         if packet.is_difference {
             stats.packets_not_expanded += 1;
         } else {
-            deliver_packet(packet.bytes, egress, stats);
+            deliver_packet(PacketRef::read(packet.bytes), egress, stats);
         }
     }
 }
 
-fn deliver_packet(bytes: &[u8], egress: &mut EgressQueue, stats: &mut Stats) {
-    egress.push(bytes);
+fn deliver_packet(packet: PacketRef<'_>, egress: &mut EgressQueue, stats: &mut Stats) {
+    egress.push(packet);
     stats.packets_delivered += 1;
-    stats.bytes_delivered += bytes.len() as u64;
+    stats.bytes_delivered += packet.len() as u64;
 }
 
 /// Delivers the packets that need the order, symbol by symbol, and makes their headers whole.
@@ -406,13 +407,14 @@ impl InOrder {
     fn deliver(&mut self, symbol: &[u8], egress: &mut EgressQueue, stats: &mut Stats) {
         for packet in symbol::packets(symbol).filter(|packet| packet.in_order) {
             if !packet.is_difference {
-                deliver_packet(packet.bytes, egress, stats);
-                self.contexts.note_verbatim(packet.bytes);
+                let packet = PacketRef::read(packet.bytes);
+                deliver_packet(packet, egress, stats);
+                self.contexts.note_verbatim(packet);
                 continue;
             }
             let (most, whole) = (self.packet_len_max, &mut self.packet);
             match self.contexts.expand(packet.bytes, most, whole) {
-                Some(()) => deliver_packet(whole, egress, stats),
+                Some(()) => deliver_packet(PacketRef::read(whole), egress, stats),
                 None => stats.packets_not_expanded += 1,
             }
         }

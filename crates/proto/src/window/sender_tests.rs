@@ -110,7 +110,7 @@ impl Link {
         let mut ahead = 0;
         for _ in 0..BURSTS {
             for _ in 0..packets {
-                assert!(self.ingress.push(self.now, &[0; 1_000], &mut self.stats));
+                assert!(self.ingress.push_bytes(self.now, &[0; 1_000], &mut self.stats));
             }
             for _ in 0..4 {
                 let waits = !self.ingress.is_empty();
@@ -141,7 +141,7 @@ fn feedback_that_was_overtaken_does_no_harm() {
 fn probes_that_were_answered_are_not_sent() {
     let mut link = Link::new(0.0, false);
     for _ in 0..20 {
-        assert!(link.ingress.push(link.now, &[0; 1_000], &mut link.stats));
+        assert!(link.ingress.push_bytes(link.now, &[0; 1_000], &mut link.stats));
     }
     while link.stats.encoder_timeouts == 0 {
         link.step();
@@ -152,7 +152,7 @@ fn probes_that_were_answered_are_not_sent() {
     link.feedback.iter_mut().for_each(|(at, _)| *at = now);
     assert_eq!(link.step(), None);
     assert_eq!(link.sender.inspect().0, 0, "everything is acknowledged");
-    assert!(link.ingress.push(link.now, &[0; 1_000], &mut link.stats));
+    assert!(link.ingress.push_bytes(link.now, &[0; 1_000], &mut link.stats));
     assert_eq!(link.step(), Some(false));
     assert_eq!(link.step(), None);
 }
@@ -163,7 +163,7 @@ fn probes_that_were_answered_are_not_sent() {
 fn nothing_is_due_about_a_session_that_nothing_was_heard_of() {
     let mut link = Link::new(0.0, false);
     for _ in 0..20 {
-        assert!(link.ingress.push(link.now, &[0; 1_000], &mut link.stats));
+        assert!(link.ingress.push_bytes(link.now, &[0; 1_000], &mut link.stats));
     }
     assert_eq!((link.step(), link.step()), (Some(false), Some(false)));
     link.frames.pop_front();
@@ -204,7 +204,7 @@ fn a_burst_after_a_pause_does_not_make_the_path_look_slow() {
     let mut link = Link::new(0.0, false);
     let mut send = |packets: usize| {
         for _ in 0..packets {
-            assert!(link.ingress.push(link.now, &[0; 1_000], &mut link.stats));
+            assert!(link.ingress.push_bytes(link.now, &[0; 1_000], &mut link.stats));
             // All but the first of them have to wait.
             if link.ingress.len() > 1 {
                 link.sender.note_limited();

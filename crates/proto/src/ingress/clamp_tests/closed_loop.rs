@@ -136,10 +136,10 @@ impl Loop {
     /// The first segments of a connection pass, while nothing else waits.
     fn shake_hands(&mut self, setup: &Setup) {
         assert!(self.queue.is_empty());
-        self.queue.push(self.now, &setup.first(0), &mut self.stats);
+        self.queue.push_bytes(self.now, &setup.first(0), &mut self.stats);
         self.queue.front(self.now, &mut self.stats);
         self.queue.pop();
-        self.queue.clamp_window(&mut setup.first(1), &mut self.stats);
+        self.queue.clamp_bytes(&mut setup.first(1), &mut self.stats);
     }
 
     /// Stops sending until all has come and gone.
@@ -194,7 +194,7 @@ impl Loop {
             let len = DATA as usize;
             let packet = sender.setup.segment(0, sequence, ack, flags, 502, Vec::new(), len);
             sender.sent += DATA;
-            self.queue.push(self.now, &packet, &mut self.stats);
+            self.queue.push_bytes(self.now, &packet, &mut self.stats);
         }
         if let Some(since) = self.dry_since.filter(|_| !self.queue.is_empty()) {
             self.dry_max = self.dry_max.max(self.now - since);
@@ -208,7 +208,7 @@ impl Loop {
             self.dry_since.get_or_insert(self.now);
             return;
         };
-        let left = view(packet);
+        let left = view(&packet);
         self.queue.pop();
         self.departs_at = self.now + self.interval;
         let connection = usize::from(left.from.1 - 40_000);
@@ -227,7 +227,7 @@ impl Loop {
         let (sequence, ack) = (firsts[1].wrapping_add(1), firsts[0].wrapping_add(received as u32));
         let flags = Flags::ACK;
         let mut packet = sender.setup.segment(1, sequence, ack, flags, window, Vec::new(), 0);
-        self.queue.clamp_window(&mut packet, &mut self.stats);
+        self.queue.clamp_bytes(&mut packet, &mut self.stats);
         let window = view(&packet).window;
         self.arrive(self.answer, connection, Arrival::Near { ack: received, window });
     }

@@ -125,7 +125,7 @@ fn new_connections_do_not_take_the_place_of_a_clamped_one() {
         let options = vec![2, 4, 5, 120, 1, 3, 3, 7];
         let asks =
             Segment { ends, sequence: 5, ack: 0, flags, window: 1_000, options, payload_len: 0 };
-        scene.queue.clamp_window(&mut asks.to_packet(), &mut scene.stats);
+        scene.queue.clamp_bytes(&mut asks.to_packet(), &mut scene.stats);
     }
     assert_clamped(&mut scene);
 }

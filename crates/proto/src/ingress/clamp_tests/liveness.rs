@@ -107,7 +107,7 @@ impl World {
         let other = Setup { connection: 1, ..Setup::usual() };
         scene.push(&other.first(0));
         scene.leave(1);
-        scene.queue.clamp_window(&mut other.first(1), &mut scene.stats);
+        scene.queue.clamp_bytes(&mut other.first(1), &mut scene.stats);
         let (foreign, edge) = (scene.foreign(), scene.acknowledge(1));
         World { scene, other, other_sent: 1, foreign, edge, promised: edge, left: 1 }
     }
@@ -172,7 +172,7 @@ impl World {
         }
         let [near, far] = self.other.firsts.map(|first| first.wrapping_add(1));
         let mut told = self.other.segment(1, far, near, flags, 5_000, Vec::new(), 0);
-        self.scene.queue.clamp_window(&mut told, &mut self.scene.stats);
+        self.scene.queue.clamp_bytes(&mut told, &mut self.scene.stats);
     }
 
     /// The receiver says where it is, and what it has promised.
@@ -218,7 +218,7 @@ impl World {
         let sequence = far.wrapping_add(self.scene.far_sent as u32).wrapping_add(sequence);
         let (flags, setup) = (Flags { syn, ..ACK }, self.scene.setup);
         let mut packet = setup.segment(1, sequence, ack, flags, window, Vec::new(), 0);
-        self.scene.queue.clamp_window(&mut packet, &mut self.scene.stats);
+        self.scene.queue.clamp_bytes(&mut packet, &mut self.scene.stats);
         assert!(view(&packet).window <= window);
     }
 

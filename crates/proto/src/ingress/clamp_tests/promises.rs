@@ -124,7 +124,7 @@ impl World {
                 world.leave(1);
             } else {
                 let mut told = first.clone();
-                world.queue.clamp_window(&mut told, &mut world.stats);
+                world.queue.clamp_bytes(&mut told, &mut world.stats);
                 assert_eq!(told, first, "first segments are as they are");
                 world.last = (!setup.far_asks).then_some(first);
             }
@@ -133,7 +133,7 @@ impl World {
     }
 
     fn push(&mut self, packet: &[u8]) -> bool {
-        self.queue.push(self.now, packet, &mut self.stats)
+        self.queue.push_bytes(self.now, packet, &mut self.stats)
     }
 
     fn leave(&mut self, packets: usize) {
@@ -214,7 +214,7 @@ impl World {
     fn deliver(&mut self, before: Vec<u8>) {
         let mut after = before.clone();
         let clamped = self.stats.windows_clamped;
-        self.queue.clamp_window(&mut after, &mut self.stats);
+        self.queue.clamp_bytes(&mut after, &mut self.stats);
         let (seen, told) = (view(&before), view(&after));
         assert_eq!(unwindowed(&after), unwindowed(&before), "nothing else is changed");
         assert_eq!(is_sealed(&after), is_sealed(&before), "right stays right, and wrong wrong");

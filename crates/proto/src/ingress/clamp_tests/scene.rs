@@ -6,9 +6,9 @@ use corridor_base::Time;
 
 use super::segments::{Flags, number, view};
 use super::{MSS, Setup, queue};
-use crate::ingress::{IngressQueue, flow};
+use crate::ingress::IngressQueue;
 use crate::stats::Stats;
-use crate::tcp::TcpView;
+use corridor_packet::{PacketRef, TcpView};
 
 /// What the far host promises, in bytes.
 pub(super) const PROMISE: u64 = 500_000;
@@ -46,7 +46,7 @@ impl Scene {
         };
         scene.push(&setup.first(0));
         scene.leave(1);
-        scene.queue.clamp_window(&mut setup.first(1), &mut scene.stats);
+        scene.queue.clamp_bytes(&mut setup.first(1), &mut scene.stats);
         scene.acknowledge(1);
         scene
     }
@@ -75,7 +75,7 @@ impl Scene {
     }
 
     pub(super) fn push(&mut self, packet: &[u8]) {
-        self.queue.push(self.now, packet, &mut self.stats);
+        self.queue.push_bytes(self.now, packet, &mut self.stats);
     }
 
     /// A segment of the near host's from this byte on.
@@ -140,7 +140,7 @@ impl Scene {
 
     /// A packet passes that may say anything.
     pub(super) fn pass(&mut self, mut packet: Vec<u8>) -> TcpView {
-        self.queue.clamp_window(&mut packet, &mut self.stats);
+        self.queue.clamp_bytes(&mut packet, &mut self.stats);
         view(&packet)
     }
 
@@ -182,7 +182,7 @@ impl Scene {
     pub(super) fn foreign(&self) -> Vec<u8> {
         let queues = crate::bounds::INGRESS_FLOWS as u64;
         let data = self.near(1, Flags { ack: true, ..Flags::default() }, 1);
-        let of = |packet: &[u8]| flow::hash(packet, super::SEED) % queues;
+        let of = |packet: &[u8]| PacketRef::read(packet).flow_hash(super::SEED) % queues;
         (0..=u16::MAX)
             .map(|port| {
                 let mut packet = vec![0; 1_000];

@@ -2,7 +2,7 @@
 
 use etherparse::{PacketBuilder, SlicedPacket, TcpHeader, TransportSlice};
 
-use crate::tcp::TcpView;
+use corridor_packet::{PacketRef, TcpView};
 
 /// Ports of the near host's first connection, and of the far host.
 const PORTS: [u16; 2] = [40_000, 7_700];
@@ -85,7 +85,7 @@ impl Segment {
 }
 
 pub(super) fn view(packet: &[u8]) -> TcpView {
-    TcpView::of(packet).expect("a segment can be read")
+    PacketRef::read(packet).tcp().expect("a segment can be read")
 }
 
 /// The number of bytes since the first one that is nearest to `near`.
