@@ -7,7 +7,6 @@
 
 mod endpoint;
 mod helper_station;
-mod pacer;
 mod path;
 #[cfg(test)]
 mod path_tests;
@@ -26,17 +25,17 @@ use corridor_packet::PacketRef;
 use crate::bounds::{EVENTS_MAX, FRAME_LEN_MIN};
 use crate::config::{Crossing, Mode, Role, StationConfig, StationId};
 use crate::diagnosis::Unopened;
-use crate::egress::EgressQueue;
 use crate::error::ConfigError;
-use crate::ingress::IngressQueue;
+use crate::host::egress::EgressQueue;
+use crate::host::queue::IngressQueue;
 use crate::inspect::{Inspection, PathView, PeerView};
-use crate::path_mtu::FrameLens;
-use crate::session::{Group, Joined, Opening};
+use crate::link::handshake::{Group, Joined, Opening};
+use crate::link::mtu::FrameLens;
+use crate::link::pacer::Pacer;
 use crate::stats::Stats;
 use crate::wire::{self, Kind};
 use endpoint::Endpoint;
 use helper_station::HelperStation;
-use pacer::Pacer;
 use path::Path;
 use plain::Plain;
 use tcpnc_endpoint::TcpNcEndpoint;

@@ -7,9 +7,9 @@ use corridor_packet::PacketRef;
 use super::Shared;
 use crate::bounds::{FRAME_LEN_MIN, MTU_ECHOES_MAX, TOO_BIG_INTERVAL};
 use crate::config::{Role, StationConfig, StationId};
-use crate::path_mtu::{FrameLens, PathMtu};
-use crate::session::Opened;
-use crate::too_big::write_too_big;
+use crate::host::too_big::write_too_big;
+use crate::link::handshake::Opened;
+use crate::link::mtu::{FrameLens, PathMtu};
 use crate::wire::{Echo, Kind, ProbeBody, TAG_LEN};
 
 /// How long frames may be, and what is done to find out.

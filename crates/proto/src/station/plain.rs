@@ -5,8 +5,8 @@ use corridor_packet::PacketRef;
 
 use super::{Destination, Shared};
 use crate::config::StationId;
-use crate::session::Opened;
-use crate::symbol::{self, Packet};
+use crate::flow::symbol::{self, Packet};
+use crate::link::handshake::Opened;
 use crate::wire::{HEADER_LEN, Kind, PACKET_PREFIX_LEN, TAG_LEN};
 
 /// A station that forwards packets to its peer as they come.

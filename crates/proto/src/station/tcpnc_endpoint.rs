@@ -7,9 +7,9 @@ use super::plain::Plain;
 use super::{Destination, Shared};
 use crate::config::{CodingParams, StationConfig, StationId};
 use crate::error::ConfigError;
-use crate::session::Opened;
-use crate::symbol;
-use crate::tcpnc::{self, NcLayer, NcParams};
+use crate::flow::symbol;
+use crate::flow::tcp_nc::{self, NcLayer, NcParams};
+use crate::link::handshake::Opened;
 use crate::wire::Kind;
 
 /// An endpoint that codes between TCP and IP.
@@ -36,7 +36,7 @@ impl TcpNcEndpoint {
     }
 
     pub(crate) fn packet_len_max(frame_len_max: usize) -> usize {
-        tcpnc::packet_len_max(Plain::packet_len_max(frame_len_max))
+        tcp_nc::packet_len_max(Plain::packet_len_max(frame_len_max))
     }
 
     pub(crate) fn handle_packet(&mut self, shared: &mut Shared, now: Time, packet: PacketRef<'_>) {
