@@ -221,7 +221,7 @@ impl Network {
         let Seat { station, inbox, host, .. } = &mut self.stations[index];
         let was_empty = inbox.is_empty();
         while let Some(packet) = station.poll_packet() {
-            inbox.push_back(Arc::from(packet));
+            inbox.push_back(Arc::from(packet.bytes()));
         }
         if was_empty && !inbox.is_empty() {
             self.agenda.wake(*host, Some(self.now));
