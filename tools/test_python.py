@@ -91,6 +91,8 @@ def requirements() -> list[str]:
         *project["dependencies"],
         *project["optional-dependencies"]["test"],
         *project["optional-dependencies"]["report"],
+        *project["optional-dependencies"]["cluster"],
+        *project["optional-dependencies"]["results"],
     ]
 
 

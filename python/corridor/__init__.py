@@ -3,6 +3,7 @@
 - `corridor.models`: the papers' closed forms, vectorised over numpy arrays.
 - `corridor.codec`: random linear network coding of numpy arrays and ``bytes``.
 - `corridor.sim`: the simulator; frozen dataclasses in, an xarray Dataset out.
+- `corridor.results`: what ``corridor sim run --out`` has left, as labelled arrays: `open_results`.
 - `corridor.plot`: pictures of results with what is published overlaid.
 - `corridor.study`: the papers' experiments, behind the command ``corridor-study``.
 
@@ -28,7 +29,9 @@ __all__ = [
     "__version__",
     "codec",
     "models",
+    "open_results",
     "plot",
+    "results",
     "sim",
     "study",
 ]
@@ -37,9 +40,14 @@ __all__ = [
 __version__ = VERSION
 
 if TYPE_CHECKING:
-    from corridor import codec, models, plot, sim, study
+    from corridor import codec, models, plot, results, sim, study
+    from corridor.results import open_results
 else:
-    __getattr__ = lazily(__name__, ("codec", "models", "plot", "sim", "study"))
+    __getattr__ = lazily(
+        __name__,
+        ("codec", "models", "plot", "results", "sim", "study"),
+        {"open_results": "results"},
+    )
 
 
 def __dir__() -> list[str]:

@@ -11,6 +11,7 @@ __all__ = [
     "VERSION",
     "BlockDecoder",
     "BlockEncoder",
+    "PlanRuns",
     "Recoder",
     "WindowDecoder",
     "WindowEncoder",
@@ -18,9 +19,7 @@ __all__ = [
     "expand_repair_keys",
     "expand_seeds",
     "optimum",
-    "plan_points",
     "playncool",
-    "run_plan",
     "vector_bytes",
 ]
 
@@ -168,11 +167,15 @@ class WindowDecoder:
     @property
     def deficit(self) -> int: ...
 
-def plan_points(text: str, directory: str, replications: int | None) -> tuple[int, int]: ...
-def run_plan(
-    text: str,
-    directory: str,
-    replications: int | None,
-    jobs: int,
-    progress: Callable[[int, int], object] | None,
-) -> tuple[list[tuple[str, str, str, str]], list[dict[str, Any]], NDArray[np.float64]]: ...
+@final
+class PlanRuns:
+    def __new__(cls, text: str, directory: str, replications: int | None) -> PlanRuns: ...
+    @property
+    def points(self) -> int: ...
+    @property
+    def replications(self) -> int: ...
+    def columns(self) -> list[tuple[str, str, str, str]]: ...
+    def parameters(self) -> list[dict[str, Any]]: ...
+    def run(
+        self, first: int, end: int, jobs: int, progress: Callable[[int, int], object] | None
+    ) -> NDArray[np.float64]: ...

@@ -30,7 +30,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 import tomli_w
@@ -39,8 +39,12 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from corridor import _native
+from corridor._batches import run_batches
 from corridor._integer import WORD_MAX, integer
 from corridor._progress import Bar
+
+if TYPE_CHECKING:
+    from corridor._batches import Anywhere
 
 Progress = Callable[[int, int], object]
 
@@ -374,6 +378,7 @@ def run(
     *,
     replications: int | None = None,
     jobs: int | None = None,
+    executor: Anywhere | None = None,
     progress: Progress | None = None,
 ) -> xr.Dataset:
     """Run all replications of a plan's points, and return what they measured.
@@ -386,6 +391,11 @@ def run(
         How often each point is run, 1 to 10000; none = as the plan says.
     jobs
         Threads, from 1; none = as many as there are processors.
+    executor
+        What makes the runs elsewhere instead, in batches: any of `concurrent.futures`, or a
+        `distributed.Client` of Dask. The values are the same. A cluster makes again what a worker
+        that is lost had under way; a worker with another version of the simulator is refused.
+        Traces that a plan names are to be found by all workers.
     progress
         Called with the number of replications done, and that of all; none = a bar on stderr, if it
         is a terminal and the runs take longer than two seconds.
@@ -407,13 +417,17 @@ def run(
     jobs = integer("jobs", jobs if jobs is not None else os.cpu_count() or 1, 1, JOBS_MAX)
     if replications is not None:
         replications = integer("replications", replications, 1, REPLICATIONS_MAX)
-    asked = (plan.text(), str(directory), replications, jobs)
-    if progress is not None:
-        columns, parameters, values = _native.run_plan(*asked, progress)
-    else:
-        with Bar("replications") as bar:
-            told = partial(bar.told, "replications")
-            columns, parameters, values = _native.run_plan(*asked, told)
+    asked = (plan.text(), str(directory), replications)
+    runs = _native.PlanRuns(*asked)
+    points, count = runs.points, runs.replications
+    with Bar("replications") as bar:
+        told = progress if progress is not None else partial(bar.told, "replications")
+        if executor is None:
+            flat = runs.run(0, points * count, jobs, told)
+        else:
+            flat = run_batches(executor, asked, points * count, told)
+    columns, parameters = runs.columns(), runs.parameters()
+    values = flat.reshape(len(columns), points, count)
     data: dict[str, tuple[tuple[str, ...], Any, dict[str, str]]] = {}
     of_flows: dict[str, list[int]] = {}
     for place, (name, unit, meaning, _) in enumerate(columns):

@@ -49,9 +49,9 @@ def test_experiments_are_complete(experiment: object) -> None:
     folder = FOLDER / experiment.name
     assert (folder / "README.md").read_text().startswith("# ")
     for path in experiment.plans.values():
-        points, replications = _native.plan_points(path.read_text(), str(path.parent), None)
-        assert points >= 1
-        assert replications >= 1
+        runs = _native.PlanRuns(path.read_text(), str(path.parent), None)
+        assert runs.points >= 1
+        assert runs.replications >= 1
 
 
 def test_every_published_value_is_held_against_something() -> None:

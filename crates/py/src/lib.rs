@@ -18,7 +18,7 @@ mod _native {
     #[pymodule_export]
     use super::codec::{BlockDecoder, BlockEncoder, Recoder, draw_vectors, vector_bytes};
     #[pymodule_export]
-    use super::sim::{plan_points, run_plan};
+    use super::sim::PlanRuns;
     #[pymodule_export]
     use super::window::{WindowDecoder, WindowEncoder, expand_repair_keys, expand_seeds};
 

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
-use corridor_scenario::{Measures, Plan, Replications, Value};
+use corridor_scenario::{Column, Measures, Plan, Replications, Value};
 use corridor_sim::SimError;
-use numpy::{PyArray3, PyArrayMethods};
+use numpy::{PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -18,122 +18,142 @@ const JOBS_MAX: usize = 1_024;
 
 /// Name, unit, meaning and role of a column.
 type ColumnText = (String, String, String, String);
-/// Columns of metrics, parameters of each point, and metrics by column, point, replication.
-type Results<'py> = (Vec<ColumnText>, Vec<Bound<'py, PyDict>>, Bound<'py, PyArray3<f64>>);
 
-fn read(text: &str, directory: &str, replications: Option<u64>) -> PyResult<Plan> {
-    let mut plan = Plan::parse(text, Path::new(directory)).map_err(refused)?;
-    if let Some(count) = replications {
-        plan = plan.with_replications(count).map_err(refused)?;
-    }
-    if let Replications::Until(_) = plan.replications {
-        return Err(value("replications", "a stop rule", "a number of replications"));
-    }
-    corridor_sim::check_plan(&plan)
-        .map_err(|(point, error)| value(&format!("point {point}"), "the plan's", error))?;
-    Ok(plan)
+/// A plan that has been read: what runs of it are told by their number, which is that of the point
+/// times the number of replications, plus that of the replication.
+#[pyclass(frozen)]
+pub struct PlanRuns {
+    plan: Plan,
+    /// Replications of each point.
+    count: usize,
 }
 
-/// Number of points of a plan, and of replications of each; an error where it cannot be run.
-#[pyfunction]
-pub fn plan_points(
-    text: &str,
-    directory: &str,
-    replications: Option<u64>,
-) -> PyResult<(usize, u64)> {
-    let plan = read(text, directory, replications)?;
-    Ok((plan.points.len(), plan.replications.max()))
-}
-
-/// Runs a plan: see the type of what it returns. `progress` is called with the number of
-/// replications done and that of all, after each.
-#[pyfunction]
-pub fn run_plan<'py>(
-    py: Python<'py>,
-    text: &str,
-    directory: &str,
-    replications: Option<u64>,
-    jobs: usize,
-    progress: Option<Bound<'py, PyAny>>,
-) -> PyResult<Results<'py>> {
-    if !(1..=JOBS_MAX).contains(&jobs) {
-        return Err(value("jobs", jobs, format!("1 to {JOBS_MAX}")));
-    }
-    let plan = read(text, directory, replications)?;
-    let count = plan.replications.max() as usize;
-    let all = plan.points.len() * count;
-    let mut done: Vec<Option<Measures>> = vec![None; all];
-    let next = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        // Whatever ends this function early drops the receiver: threads stop at their next result.
-        let (sender, receiver) = mpsc::channel::<(usize, Result<Measures, SimError>)>();
-        for _ in 0..jobs.min(all) {
-            let (sender, plan, next) = (sender.clone(), &plan, &next);
-            scope.spawn(move || work(plan, count, next, &sender));
+#[pymethods]
+impl PlanRuns {
+    #[new]
+    fn new(text: &str, directory: &str, replications: Option<u64>) -> PyResult<Self> {
+        let mut plan = Plan::parse(text, Path::new(directory)).map_err(refused)?;
+        if let Some(count) = replications {
+            plan = plan.with_replications(count).map_err(refused)?;
         }
-        drop(sender);
-        let receiver = Mutex::new(receiver);
-        let next_result = || receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        for finished in 1..=all {
-            let (task, measures) = py.detach(next_result).map_err(refused)?;
-            done[task] = Some(measures.map_err(refused)?);
-            py.check_signals()?;
-            if let Some(progress) = &progress {
-                progress.call1((finished, all))?;
+        if let Replications::Until(_) = plan.replications {
+            return Err(value("replications", "a stop rule", "a number of replications"));
+        }
+        corridor_sim::check_plan(&plan)
+            .map_err(|(point, error)| value(&format!("point {point}"), "the plan's", error))?;
+        let count = plan.replications.max() as usize;
+        Ok(PlanRuns { plan, count })
+    }
+
+    /// Number of points.
+    #[getter]
+    fn points(&self) -> usize {
+        self.plan.points.len()
+    }
+
+    /// Number of replications of each point.
+    #[getter]
+    fn replications(&self) -> usize {
+        self.count
+    }
+
+    /// What a run measures.
+    fn columns(&self) -> Vec<ColumnText> {
+        let texts = self.metrics().map(|column| {
+            let role = format!("{:?}", column.role).to_lowercase();
+            (column.name.clone(), column.unit.clone(), column.meaning.clone(), role)
+        });
+        texts.collect()
+    }
+
+    /// Parameters of each point, by the names of their columns.
+    fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        (0..self.points()).map(|point| parameters_of(py, &self.plan, point)).collect()
+    }
+
+    /// Makes runs `first` to `end` - 1, and returns what they measured, by column and run.
+    /// `progress` is called with the number of runs done and that of all, after each.
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        first: usize,
+        end: usize,
+        jobs: usize,
+        progress: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        if !(1..=JOBS_MAX).contains(&jobs) {
+            return Err(value("jobs", jobs, format!("1 to {JOBS_MAX}")));
+        }
+        let runs = self.points() * self.count;
+        if first > end || end > runs {
+            return Err(value("end", end, format!("{first} to {runs}")));
+        }
+        let all = end - first;
+        let mut done: Vec<Option<Measures>> = vec![None; all];
+        let next = AtomicUsize::new(first);
+        thread::scope(|scope| {
+            // Whatever ends this function early drops the receiver: threads stop at their next
+            // result.
+            let (sender, receiver) = mpsc::channel::<(usize, Result<Measures, SimError>)>();
+            for _ in 0..jobs.min(all) {
+                let (sender, next) = (sender.clone(), &next);
+                scope.spawn(move || work(&self.plan, self.count, (next, end), &sender));
+            }
+            drop(sender);
+            let receiver = Mutex::new(receiver);
+            let next_result = || receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            for finished in 1..=all {
+                let (run, measures) = py.detach(next_result).map_err(refused)?;
+                done[run - first] = Some(measures.map_err(refused)?);
+                py.check_signals()?;
+                if let Some(progress) = &progress {
+                    progress.call1((finished, all))?;
+                }
+            }
+            PyResult::Ok(())
+        })?;
+        Ok(self.values(py, &done))
+    }
+}
+
+impl PlanRuns {
+    fn metrics(&self) -> impl Iterator<Item = &Column> {
+        self.plan.columns().iter().filter(|column| column.is_metric())
+    }
+
+    /// What runs measured, by column and run; NaN for what does not apply.
+    fn values<'py>(&self, py: Python<'py>, done: &[Option<Measures>]) -> Bound<'py, PyArray2<f64>> {
+        let values = PyArray2::zeros(py, [self.metrics().count(), done.len()], false);
+        let mut written = values.readwrite();
+        let mut rows = written.as_array_mut();
+        for (mut row, column) in rows.rows_mut().into_iter().zip(self.metrics()) {
+            for (cell, measures) in row.iter_mut().zip(done) {
+                let value = measures.as_ref().and_then(|m| m.value(&column.name).number());
+                *cell = value.unwrap_or(f64::NAN);
             }
         }
-        PyResult::Ok(())
-    })?;
-    results(py, &plan, count, &done)
+        drop(written);
+        values
+    }
 }
 
-/// What a thread does: one replication after the other, until none is left or nobody listens.
+/// What a thread does: one run after the other, until none is left or nobody listens.
 fn work(
     plan: &Plan,
     count: usize,
-    next: &AtomicUsize,
+    (next, end): (&AtomicUsize, usize),
     sender: &mpsc::Sender<(usize, Result<Measures, SimError>)>,
 ) {
-    let all = plan.points.len() * count;
     loop {
-        let task = next.fetch_add(1, Ordering::Relaxed);
-        if task >= all {
+        let run = next.fetch_add(1, Ordering::Relaxed);
+        if run >= end {
             return;
         }
-        let (point, replication) = (&plan.points[task / count], (task % count) as u64);
-        if sender.send((task, corridor_sim::run(point, replication))).is_err() {
+        let (point, replication) = (&plan.points[run / count], (run % count) as u64);
+        if sender.send((run, corridor_sim::run(point, replication))).is_err() {
             return;
         }
     }
-}
-
-fn results<'py>(
-    py: Python<'py>,
-    plan: &Plan,
-    count: usize,
-    done: &[Option<Measures>],
-) -> PyResult<Results<'py>> {
-    let columns = || plan.columns().iter().filter(|column| column.is_metric());
-    let texts = columns().map(|column| {
-        let role = format!("{:?}", column.role).to_lowercase();
-        (column.name.clone(), column.unit.clone(), column.meaning.clone(), role)
-    });
-    let metrics = PyArray3::zeros(py, [columns().count(), plan.points.len(), count], false);
-    let mut written = metrics.readwrite();
-    for (place, column) in columns().enumerate() {
-        for (task, measures) in done.iter().enumerate() {
-            let value = measures.as_ref().and_then(|m| m.value(&column.name).number());
-            let at = [place, task / count, task % count];
-            *written.get_mut(at).expect("an index within the shape it was made with") =
-                value.unwrap_or(f64::NAN);
-        }
-    }
-    drop(written);
-    let mut parameters = Vec::new();
-    for point in 0..plan.points.len() {
-        parameters.push(parameters_of(py, plan, point)?);
-    }
-    Ok((texts.collect(), parameters, metrics))
 }
 
 /// Parameters of a point, by the names of their columns.

@@ -228,6 +228,24 @@ mod tests {
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 
+    /// What the Python package's tests read.
+    fn for_python() -> std::path::PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/tests/data/results.parquet")
+    }
+
+    #[test]
+    fn the_file_that_python_is_tested_with_is_what_is_written() {
+        let (read, written) = (read_parquet(&for_python()).unwrap(), results());
+        assert_eq!(read.columns, written.columns);
+        assert_eq!((read.records, read.metadata), (written.records, written.metadata));
+    }
+
+    #[test]
+    #[ignore = "writes the file that Python is tested with: run it when columns change"]
+    fn write_the_file_that_python_is_tested_with() {
+        write_parquet(&for_python(), &results()).unwrap();
+    }
+
     #[test]
     fn equal_results_are_equal_bytes() {
         let bytes = encode(&results()).unwrap();

@@ -1,10 +1,12 @@
 """What an experiment is given, and what it gives."""
 
+from __future__ import annotations
+
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import tomli_w
 import xarray as xr
@@ -14,6 +16,9 @@ from corridor import _native, sim
 from corridor.study import lab
 from corridor.study.claims import Measured, Verdict
 from corridor.study.experiment import Experiment
+
+if TYPE_CHECKING:
+    from corridor._batches import Anywhere
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,8 @@ class Context:
     only_claims: bool = False
     #: Most replications of a point; none = as many as the parameters say.
     most: int | None = None
+    #: What makes simulations elsewhere; none = threads here.
+    executor: Anywhere | None = None
 
     def parameter(self, name: str) -> Any:
         """Return a parameter; in quick runs that of the same name with ``quick_`` before it."""
@@ -96,6 +103,7 @@ class Context:
                 plan,
                 replications=replications,
                 jobs=self.jobs,
+                executor=self.executor,
                 progress=lambda done, total: self.progress(path.parent.name, done, total),
             )
         return self._remaining(self.cache[path, replications])
@@ -136,13 +144,13 @@ class Context:
         if self.quick:
             plan = self._shortened(plan, "quick_lab")
         repeats = 1 if self.quick else None
-        points, count = _native.plan_points(plan.text(), str(plan.directory), repeats)
+        runs = _native.PlanRuns(plan.text(), str(plan.directory), repeats)
         return lab.run(
             lab.program(self.bench.corridor),
             plan.text(),
             repeats=repeats,
             out=self.bench.out / f"{path.stem}.jsonl" if self.bench.out else None,
-            progress=lambda done: self.progress(path.stem, done, points * count),
+            progress=lambda done: self.progress(path.stem, done, runs.points * runs.replications),
         )
 
     def _shortened(self, plan: sim.PlanText, runs: str) -> sim.PlanText:

@@ -42,6 +42,21 @@ Patterns = Annotated[
 ]
 
 
+def _client(address: str) -> Any:
+    """Return a client of a Dask cluster."""
+    try:
+        import distributed
+    except ImportError:
+        raise ExperimentError(
+            "--cluster: expected Dask's package distributed: pip install 'corridor[cluster]'"
+        ) from None
+    try:
+        client: Any = distributed.Client
+        return client(address, timeout=10)
+    except (OSError, ValueError) as error:
+        raise ExperimentError(f"--cluster {address}: {error}: expected a scheduler") from None
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         print(f"corridor-study {__version__}, commit {COMMIT}")
@@ -85,6 +100,10 @@ def reproduce_experiments(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Threads (default: as many as processors)")
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Simulate on a Dask cluster, as tcp://HOST:8786"),
+    ] = None,
     experiments: Folder = None,
     engine: Annotated[
         Engine, typer.Option(help="Virtual time, or real time with the kernel's own TCP: hours")
@@ -121,6 +140,7 @@ def reproduce_experiments(
         # Before hours of work, not after.
         _guarded(partial(out.mkdir, parents=True, exist_ok=True))
     bench = Bench(corridor, rows, out)
+    client = _guarded(partial(_client, cluster)) if cluster else None
     console, reports = Console(), []
     cache: dict[Any, Any] = {}
     for place, experiment in enumerate(chosen, 1):
@@ -129,7 +149,7 @@ def reproduce_experiments(
             told = partial(_tell, bar, name)
             context = Context(
                 experiment, quick, jobs, told, cache, engine, bench,
-                only_claims=only_claims, most=most,
+                only_claims=only_claims, most=most, executor=client,
             )  # fmt: skip
             report = _guarded(partial(reproduce, context))
         reports.append(report)

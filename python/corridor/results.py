@@ -1,0 +1,203 @@
+"""Results that ``corridor sim run --out`` has left, as labelled arrays.
+
+Examples
+--------
+>>> import tempfile
+>>> from corridor import sim
+>>> link = sim.Link(rate_bps=2_000_000, delay_ms=10, queue_packets=50)
+>>> sweeps = [
+...     sim.Sweep({"network.links.erasure_ratio": [0.0, 0.02]}),
+...     sim.Sweep({"network.links.delay_ms": [5, 10, 20]}),
+... ]
+>>> flow = sim.Flow(0, 1, tcp=sim.Tcp(preset="ns2"))
+>>> plan = sim.Plan(sim.Chain(1, link), [flow], duration_s=1, sweeps=sweeps)
+>>> swept = gridded(sim.run(plan))
+>>> swept["goodput_bps"].dims
+('network.links.erasure_ratio', 'network.links.delay_ms', 'replication')
+>>> float(swept["goodput_bps"].sel({"network.links.delay_ms": 20}).isel(replication=0).max()) > 0
+True
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: What `corridor sim run --out` leaves in its directory.
+FILE = "results.parquet"
+
+
+def open_results(path: Path | str, *, grid: bool = True) -> xr.Dataset:
+    """Open what ``corridor sim run --out`` has left.
+
+    Parameters
+    ----------
+    path
+        The directory, or its ``results.parquet``.
+    grid
+        Whether parameters that are swept become dimensions, where they make a grid.
+
+    Returns
+    -------
+    A Dataset as `corridor.sim.run` returns it: dimensions ``point`` (or those of the grid),
+    ``replication`` and ``flow``; units and meanings are attributes of its variables, the plan,
+    seed and commit are those of the Dataset. NaN is what does not apply, or was not run.
+
+    Raises
+    ------
+    ImportError
+        Without ``pyarrow``.
+    OSError
+        Where there is nothing to read.
+    ValueError
+        For a file of something else.
+    """
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ImportError(
+            "open_results: expected the package pyarrow: pip install 'corridor[results]'"
+        ) from error
+    file = Path(path) / FILE if Path(path).is_dir() else Path(path)
+    if not file.is_file():
+        raise FileNotFoundError(f"{file}: expected results of `corridor sim run --out`")
+    table = parquet.ParquetFile(file).read()
+    if table.column_names[:2] != ["point", "replication"]:
+        raise ValueError(f"{file}: expected results of `corridor sim run`: {table.column_names}")
+    results = _dataset(table)
+    return gridded(results) if grid else results
+
+
+def gridded(results: xr.Dataset) -> xr.Dataset:
+    """Give swept parameters dimensions of their own, in place of ``point``.
+
+    Parameters that are swept side by side share the dimension of the first of them. Where the
+    points make no grid, because some of its places are left out, or are there twice, ``point``
+    stays.
+
+    Parameters
+    ----------
+    results
+        With the dimension ``point``, and the parameters as its coordinates.
+    """
+    if "point" not in results.dims:
+        return results
+    count = results.sizes["point"]
+    parameters = [name for name in results.coords if results[name].dims == ("point",)]
+    codes = {name: _codes(results[name].values) for name in parameters}
+    swept = [name for name in parameters if codes[name].max(initial=0) > 0]
+    axes: dict[Any, list[Any]] = {}
+    for name in swept:
+        for first, others in axes.items():
+            if _is_one_to_one(codes[first], codes[name]):
+                others.append(name)
+                break
+        else:
+            axes[name] = []
+    lengths = [int(codes[name].max()) + 1 for name in axes]
+    places = {name: codes[name] for name in axes}
+    is_grid = (
+        len(axes) > 0
+        and math.prod(lengths) == count
+        and len(set(zip(*places.values(), strict=True))) == count
+    )
+    if not is_grid:
+        return results
+    order = np.lexsort([places[name] for name in reversed(axes)])
+    sorted_results = results.isel(point=order)
+    names = list(axes)
+    new: dict[Any, Any] = {}
+    for name, array in sorted_results.data_vars.items():
+        if "point" not in array.dims:
+            new[name] = array.variable
+            continue
+        array = array.transpose("point", ...)
+        shape = (*lengths, *array.shape[1:])
+        dims = (*names, *array.dims[1:])
+        new[name] = xr.Variable(dims, array.values.reshape(shape), array.attrs)
+    coords: dict[Any, Any] = {}
+    for axis, others in axes.items():
+        first_of = [
+            int(np.flatnonzero(codes[axis] == code)[0]) for code in range(_size(codes[axis]))
+        ]
+        for name in [axis, *others]:
+            coords[name] = (axis, results[name].values[first_of], results[name].attrs)
+    for name in parameters:
+        if name not in swept:
+            coords[name] = results[name].values[0]
+    for name, coord in results.coords.items():
+        if "point" not in coord.dims:
+            coords[name] = coord.variable
+    return xr.Dataset(new, coords, results.attrs)
+
+
+def _size(codes: np.ndarray[Any, Any]) -> int:
+    return int(codes.max()) + 1
+
+
+def _codes(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Number values in the order in which they come."""
+    seen: dict[Any, int] = {}
+    return np.array([seen.setdefault(value, len(seen)) for value in map(_key, values)])
+
+
+def _key(value: Any) -> Any:
+    """Return something that is equal to itself, which NaN is not."""
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _is_one_to_one(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+    pairs = len(set(zip(one.tolist(), other.tolist(), strict=True)))
+    return pairs == _size(one) == _size(other)
+
+
+def _dataset(table: pa.Table) -> xr.Dataset:
+    points, replications = (table.column(name).to_numpy() for name in ("point", "replication"))
+    shape = (int(points.max(initial=-1)) + 1, int(replications.max(initial=-1)) + 1)
+    data: dict[str, Any] = {}
+    coords: dict[str, Any] = {}
+    of_flows: dict[str, list[tuple[int, np.ndarray[Any, Any], dict[str, str]]]] = {}
+    for place, field in enumerate(table.schema):
+        told = {key.decode(): text.decode() for key, text in (field.metadata or {}).items()}
+        attrs = {"units": told.get("unit", ""), "long_name": told.get("long_name", "")}
+        if told.get("role") == "key":
+            continue
+        values = table.column(place).to_numpy()
+        if told.get("role") == "parameter":
+            column = np.full(shape[0], None, dtype=object)
+            column[points] = values
+            coords[field.name] = ("point", _narrow(column), attrs)
+            continue
+        cells = np.full(shape, np.nan)
+        cells[points, replications] = values.astype(float)
+        if field.name.startswith("flow."):
+            _, number, name = field.name.split(".", 2)
+            attrs["long_name"] = attrs["long_name"].split(": ", 1)[-1]
+            of_flows.setdefault(name, []).append((int(number), cells, attrs))
+        else:
+            data[field.name] = (("point", "replication"), cells, attrs)
+    for name, flows in of_flows.items():
+        each = np.stack([cells for _, cells, _ in sorted(flows, key=lambda flow: flow[0])], axis=-1)
+        data[f"flow.{name}"] = (("point", "replication", "flow"), each, flows[0][2])
+    known = table.schema.metadata or {}
+    attrs = {
+        key.decode().removeprefix("corridor."): text.decode()
+        for key, text in known.items()
+        if key.startswith(b"corridor.")
+    }
+    return xr.Dataset(data, coords, attrs)
+
+
+def _narrow(column: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return numbers as numbers; what is absent stays None among others."""
+    values = column.tolist()
+    if all(isinstance(value, bool | int | float) for value in values):
+        return np.array(values)
+    return column
