@@ -19,6 +19,7 @@ use corridor_base::Time;
 use crate::link::path_control::delivered::Delivered;
 use crate::link::path_control::filter::MinFilter;
 use crate::link::path_control::spread::Spread;
+use crate::link::path_control::{PathControl, Sample};
 use crate::stats::Stats;
 
 /// Frames a second before anything was measured.
@@ -105,33 +106,6 @@ const USUAL_ROUND_TRIPS: u32 = 8;
 const PROBE_ROUND_TRIPS: u32 = 2;
 /// Least span that counts as a round trip.
 const ROUND_TRIP_MIN: Duration = Duration::from_millis(2);
-
-/// What feedback tells of delay and loss.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sample {
-    /// One-way delay of the newest frame, on clocks whose difference is constant and which wrap,
-    /// microseconds.
-    pub(crate) one_way_us: u32,
-    /// The frame is one of the longer ones, which take longer themselves.
-    pub(crate) is_long: bool,
-    /// Round trip as far as it is known, up to when feedback is late.
-    pub(crate) round_trip: Duration,
-    /// The same, smoothed.
-    pub(crate) round_trip_smoothed: Duration,
-    /// Frames that feedback newly told of, a short one counted as its part of a long one, and the
-    /// span in which they came.
-    pub(crate) told: f64,
-    /// See `told`; zero if it is not known.
-    pub(crate) span: Duration,
-    /// How many frames these were, and how many of them are lost.
-    pub(crate) frames: usize,
-    /// See `frames`.
-    pub(crate) lost: usize,
-    /// The rate has held most of these frames back, and none came after a gap in what was sent.
-    pub(crate) limited: bool,
-    /// Both ways share the air.
-    pub(crate) shares_air: bool,
-}
 
 /// What the controller is about.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -266,41 +240,10 @@ impl RateControl {
             decreased: false,
         }
     }
+}
 
-    /// Frames a second.
-    pub(crate) fn frames_per_s(&self) -> f64 {
-        if self.is_lowered() { DRAIN_RATIO * self.frames_per_s } else { self.frames_per_s }
-    }
-
-    /// How long nothing is to be sent, if a queue of ours is to be emptied; told once. What comes
-    /// behind that gap says nothing of the path's rate.
-    pub(crate) fn take_pause(&mut self) -> Option<Duration> {
-        self.pause.take()
-    }
-
-    /// Whether feedback tells of frames that were few on purpose.
-    pub(crate) fn tells_of_few(&self, now: Time) -> bool {
-        now <= self.lowered_told_until
-    }
-
-    /// Whether little is sent, to see what becomes of a queue.
-    fn is_lowered(&self) -> bool {
-        matches!(self.phase, Phase::Drain { .. } | Phase::Probe { .. })
-    }
-
-    /// Frames a second that came through of late.
-    pub(crate) fn through_per_s(&self) -> f64 {
-        self.through_per_s
-    }
-
-    /// Queueing delay of late.
-    fn queueing(&self) -> Duration {
-        let standing = self.standing.least().unwrap_or(0);
-        Duration::from_nanos(u64::try_from(standing).unwrap_or(0))
-    }
-
-    /// Takes feedback, and adjusts the rate.
-    pub(crate) fn note(&mut self, now: Time, sample: Sample, stats: &mut Stats) {
+impl PathControl for RateControl {
+    fn note(&mut self, now: Time, sample: Sample, stats: &mut Stats) {
         let round_trip = sample.round_trip.max(ROUND_TRIP_MIN);
         let passed = now - self.adjusted_at;
         self.adjusted_at = now;
@@ -357,6 +300,35 @@ impl RateControl {
         }
         self.count_phase(before, stats);
         self.adjust(self.queueing(), sample);
+    }
+
+    fn frames_per_s(&self) -> f64 {
+        if self.is_lowered() { DRAIN_RATIO * self.frames_per_s } else { self.frames_per_s }
+    }
+
+    fn through_per_s(&self) -> f64 {
+        self.through_per_s
+    }
+
+    fn take_pause(&mut self) -> Option<Duration> {
+        self.pause.take()
+    }
+
+    fn tells_of_few(&self, now: Time) -> bool {
+        now <= self.lowered_told_until
+    }
+}
+
+impl RateControl {
+    /// Whether little is sent, to see what becomes of a queue.
+    fn is_lowered(&self) -> bool {
+        matches!(self.phase, Phase::Drain { .. } | Phase::Probe { .. })
+    }
+
+    /// Queueing delay of late.
+    fn queueing(&self) -> Duration {
+        let standing = self.standing.least().unwrap_or(0);
+        Duration::from_nanos(u64::try_from(standing).unwrap_or(0))
     }
 
     fn note_one_way(&mut self, now: Time, sample: &Sample, round_trip: Duration) {
