@@ -2,6 +2,7 @@
 
 pub(crate) mod delivered;
 pub(crate) mod filter;
+mod model;
 pub(crate) mod policy;
 #[cfg(test)]
 mod policy_study;
