@@ -32,10 +32,10 @@ impl AirUse {
 
     /// There is nothing to be sent. The frame before has its own time, and pauses that are short
     /// are made up for.
-    pub(super) fn begin_idle(&mut self, now: Time, frame_time: Duration) {
+    pub(super) fn begin_idle(&mut self, now: Time, frame_time: impl FnOnce() -> Duration) {
         if self.idle_since.is_none() {
             self.idle_since = Some(now);
-            self.made_up_until = now + frame_time.max(PACE_BURST);
+            self.made_up_until = now + frame_time().max(PACE_BURST);
         }
     }
 

@@ -97,7 +97,7 @@ impl WindowSender {
         if sent {
             self.end_idle(now);
         } else {
-            self.air.begin_idle(now, self.link.frame_time());
+            self.air.begin_idle(now, || self.link.frame_time());
         }
         sent
     }
