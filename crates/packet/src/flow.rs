@@ -8,12 +8,14 @@ use crate::{Ip, PacketRef, protocol};
 impl<'a> PacketRef<'a> {
     /// A number that all packets of one flow share: over addresses, protocol, and ports if there
     /// are. What is no IP packet belongs to one flow. Fragments have no ports to rely on.
+    #[inline]
     pub fn flow_hash(&self, seed: u64) -> u64 {
         let (addresses, ports) = self.flow_key();
         fold(seed, addresses.iter().chain(ports))
     }
 
     /// The number of the flow that goes the other way.
+    #[inline]
     pub fn flow_hash_back(&self, seed: u64) -> u64 {
         let (addresses, ports) = self.flow_key();
         let (from, to) = addresses.split_at(addresses.len() / 2);
@@ -23,10 +25,12 @@ impl<'a> PacketRef<'a> {
 
     /// What tells flows apart, as it stands in the packet: addresses, and ports, or the protocol
     /// where there are none; nothing of what is cut before them.
+    #[inline]
     pub fn flow_key(&self) -> (&'a [u8], &'a [u8]) {
         self.addresses_and_ports().unwrap_or_default()
     }
 
+    #[inline]
     fn addresses_and_ports(&self) -> Option<(&'a [u8], &'a [u8])> {
         let (view, packet) = (self.view(), self.bytes());
         let (addresses, protocol_at) = match view.ip() {
@@ -49,6 +53,7 @@ impl<'a> PacketRef<'a> {
     }
 }
 
+#[inline]
 fn fold<'a>(seed: u64, key: impl Iterator<Item = &'a u8>) -> u64 {
     key.fold(seed ^ 0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

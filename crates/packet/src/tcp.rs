@@ -74,6 +74,7 @@ pub struct Options {
 
 impl TcpView {
     /// Looks at a segment whose header is whole, and within the packet.
+    #[inline]
     pub(crate) fn read(view: &PacketView, packet: &[u8]) -> Option<TcpView> {
         let (tcp, data, end) = (view.transport(), view.payload()?, view.end());
         let (from, to) = addresses(view, packet)?;
@@ -191,6 +192,7 @@ impl TcpView {
 }
 
 /// From whom and to whom a packet is.
+#[inline]
 pub(crate) fn addresses(view: &PacketView, packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
     match view.ip() {
         Ip::V4 => {
@@ -206,6 +208,7 @@ pub(crate) fn addresses(view: &PacketView, packet: &[u8]) -> Option<(IpAddr, IpA
 }
 
 impl Options {
+    #[inline]
     fn read(mut rest: &[u8]) -> Options {
         let mut options = Options::default();
         while let [kind, tail @ ..] = rest {

@@ -55,63 +55,47 @@ pub struct PacketView {
 impl PacketView {
     /// Reads a packet. Whatever is not IP, or has no whole header of it, has a view that says so.
     /// Of IPv6, headers before TCP's or UDP's are not looked behind.
+    #[inline]
     pub fn read(packet: &[u8]) -> Self {
         #[cfg(feature = "count")]
         READS.set(READS.get() + 1);
         let len = packet.len() as u32;
-        let view = PacketView { len, ..PacketView::default() };
-        let view = match packet.first().map_or(0, |first| first >> 4) {
-            4 => view.read_ipv4(packet),
-            6 => view.read_ipv6(packet),
-            _ => None,
+        let none = PacketView { len, ..PacketView::default() };
+        let mut view = match packet.first().map_or(0, |first| first >> 4) {
+            4 => {
+                let Some(header) = packet.first_chunk() else { return none };
+                read_ipv4(header)
+            }
+            6 => {
+                let Some(header) = packet.first_chunk() else { return none };
+                read_ipv6(header)
+            }
+            _ => return none,
         };
-        view.map_or(PacketView { len, ..PacketView::default() }, |view| view.read_transport(packet))
-    }
-
-    fn read_ipv4(mut self, packet: &[u8]) -> Option<Self> {
-        let header: &[u8; IPV4_LEN] = packet.first_chunk()?;
-        let header_len = 4 * u16::from(header[0] & 0xf);
-        if usize::from(header_len) < IPV4_LEN {
-            return None;
+        if view.transport() < IPV4_LEN {
+            return none;
         }
-        let fragment = u16::from_be_bytes([header[6], header[7]]) & (OFFSET | MORE);
-        self.fragment = match (fragment & OFFSET, fragment) {
-            (_, 0) => Fragment::Whole,
-            (0, _) => Fragment::First,
-            _ => Fragment::Later,
-        };
-        (self.ip, self.protocol, self.class) = (Ip::V4, header[9], header[1]);
-        self.transport = header_len;
-        self.end = u16::from_be_bytes([header[2], header[3]]).into();
-        Some(self)
-    }
-
-    fn read_ipv6(mut self, packet: &[u8]) -> Option<Self> {
-        let header: &[u8; IPV6_LEN] = packet.first_chunk()?;
-        self.ip = Ip::V6;
-        self.protocol = header[6];
-        self.class = header[0] << 4 | header[1] >> 4;
-        self.transport = IPV6_LEN as u16;
-        self.end = IPV6_LEN as u32 + u32::from(u16::from_be_bytes([header[4], header[5]]));
-        Some(self)
+        view.len = len;
+        view.read_transport(packet);
+        view
     }
 
     /// Reads as much of TCP's or UDP's header as says where it ends.
-    fn read_transport(mut self, packet: &[u8]) -> Self {
+    #[inline]
+    fn read_transport(&mut self, packet: &[u8]) {
         let Some(segment) = packet.get(self.transport()..).filter(|_| self.is_whole()) else {
-            return self;
+            return;
         };
-        let header_len = match self.protocol {
-            protocol::UDP => UDP_LEN,
-            protocol::TCP if segment.len() >= TCP_LEN => 4 * usize::from(segment[12] >> 4),
-            _ => return self,
+        let (header_len, flags) = match (self.protocol, segment.first_chunk::<TCP_LEN>()) {
+            (protocol::TCP, Some(header)) => (4 * usize::from(header[12] >> 4), header[13]),
+            (protocol::UDP, _) => (UDP_LEN, 0),
+            _ => return,
         };
-        if header_len <= segment.len() && (self.protocol == protocol::UDP || header_len >= TCP_LEN)
-        {
+        let least = if self.protocol == protocol::TCP { TCP_LEN } else { UDP_LEN };
+        if (least..=segment.len()).contains(&header_len) {
             self.payload = self.transport + header_len as u16;
-            self.flags = if self.protocol == protocol::TCP { segment[13] } else { 0 };
+            self.flags = flags;
         }
-        self
     }
 
     /// Which IP it is of.
@@ -176,12 +160,14 @@ impl PacketView {
 
     /// Whether it is a bare acknowledgement of TCP, which says nothing but how far the other side
     /// has come.
+    #[inline]
     pub fn is_bare_acknowledgement(&self) -> bool {
         u32::from(self.payload) == self.len && self.flags & !(PSH | ECE | CWR) == ACK
     }
 
     /// Whether nothing in it minds being overtaken: bare acknowledgements of TCP, datagrams, and
     /// echoes of the network.
+    #[inline]
     pub fn is_indifferent(&self) -> bool {
         let is_loose = matches!(self.protocol, protocol::ICMP | protocol::UDP | protocol::ICMPV6);
         let is_there = self.is_whole() && u32::from(self.transport) <= self.len;
@@ -189,10 +175,40 @@ impl PacketView {
     }
 
     /// A closer look at a segment of TCP; `None` where it is not there as a whole.
+    #[inline]
     pub fn tcp(&self, packet: &[u8]) -> Option<TcpView> {
         let is_tcp = self.protocol == protocol::TCP && self.payload > 0;
         let is_there = u32::from(self.payload) <= self.end && self.end <= self.len;
         (is_tcp && is_there).then(|| TcpView::read(self, packet))?
+    }
+}
+
+/// What the header of IPv4 says; where the next one begins is too near if that makes no sense.
+fn read_ipv4(header: &[u8; IPV4_LEN]) -> PacketView {
+    let fragment = u16::from_be_bytes([header[6], header[7]]) & (OFFSET | MORE);
+    PacketView {
+        ip: Ip::V4,
+        fragment: match (fragment & OFFSET, fragment) {
+            (_, 0) => Fragment::Whole,
+            (0, _) => Fragment::First,
+            _ => Fragment::Later,
+        },
+        protocol: header[9],
+        class: header[1],
+        transport: 4 * u16::from(header[0] & 0xf),
+        end: u16::from_be_bytes([header[2], header[3]]).into(),
+        ..PacketView::default()
+    }
+}
+
+fn read_ipv6(header: &[u8; IPV6_LEN]) -> PacketView {
+    PacketView {
+        ip: Ip::V6,
+        protocol: header[6],
+        class: header[0] << 4 | header[1] >> 4,
+        transport: IPV6_LEN as u16,
+        end: IPV6_LEN as u32 + u32::from(u16::from_be_bytes([header[4], header[5]])),
+        ..PacketView::default()
     }
 }
 
@@ -205,6 +221,7 @@ pub struct PacketRef<'a> {
 
 impl<'a> PacketRef<'a> {
     /// Reads a packet.
+    #[inline]
     pub fn read(bytes: &'a [u8]) -> Self {
         PacketRef { view: PacketView::read(bytes), bytes }
     }
@@ -220,6 +237,7 @@ impl<'a> PacketRef<'a> {
     }
 
     /// A closer look at a segment of TCP.
+    #[inline]
     pub fn tcp(&self) -> Option<TcpView> {
         self.view.tcp(self.bytes)
     }
@@ -256,11 +274,13 @@ pub struct PacketBuf {
 
 impl PacketBuf {
     /// Reads a packet.
+    #[inline]
     pub fn read(bytes: Vec<u8>) -> Self {
         PacketBuf { view: PacketView::read(&bytes), bytes }
     }
 
     /// Copies a packet into a buffer, whatever was in it.
+    #[inline]
     pub fn copy(packet: PacketRef<'_>, mut buffer: Vec<u8>) -> Self {
         buffer.clear();
         buffer.extend_from_slice(packet.bytes);
@@ -268,6 +288,7 @@ impl PacketBuf {
     }
 
     /// The packet.
+    #[inline]
     pub fn packet(&self) -> PacketRef<'_> {
         PacketRef { view: self.view, bytes: &self.bytes }
     }

@@ -59,7 +59,7 @@ fn main() {
     let mut now = Time::ZERO;
     let mut delivered = [0u64; 2];
     let mut step = |stations: &mut [Station; 2]| {
-        now = now + Duration::from_micros(100);
+        now += Duration::from_micros(100);
         for from in [0, 1] {
             let [a, b] = stations;
             let (from_station, to_station) = if from == 0 { (a, b) } else { (b, a) };

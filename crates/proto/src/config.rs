@@ -117,7 +117,7 @@ pub enum Order {
 /// How many transmissions the encoder and the helper allow themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// The budgets of PlayNCool as the 2014 paper uses them (see [`crate::flow::block::budget`]).
+    /// The budgets of PlayNCool as the 2014 paper uses them (see [`crate::budget`]).
     PlayNCool,
     /// Credits from the transmission optimum, repair as soon as feedback shows what is missing.
     Credit,
@@ -126,8 +126,8 @@ pub enum Policy {
 /// The coding parameters: FRANC's five (Section II-B), and ours.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CodingParams {
-    /// Code each TCP connection by itself, between TCP and IP: with [`crate::flow::tcp_nc`], and with how
-    /// much redundancy. Of what follows only `field` is used then.
+    /// Code each TCP connection by itself, between TCP and IP: with [`crate::tcpnc`], and with
+    /// how much redundancy. Of what follows only `field` is used then.
     pub tcp_nc: Option<Redundancy>,
     /// Blocks or a sliding window. Of what follows, window mode uses `field`, `symbol_size`,
     /// `window_size`, `goal`, `delivery`, `half_duplex`, `clamp_windows`, `delivery_deadline` and
@@ -162,7 +162,7 @@ pub struct CodingParams {
     /// Which budgets.
     pub policy: Policy,
     /// PlayNCool: repair sends a margin of one standard deviation of the losses, and over GF(2) two
-    /// symbols, beyond what is missing on average ([`crate::flow::block::budget::repair_at_once`]).
+    /// symbols, beyond what is missing on average ([`crate::budget::repair_at_once`]).
     pub repair_margin: bool,
     /// Several packets share a source symbol where they fit; otherwise each has its own.
     pub bundle: bool,

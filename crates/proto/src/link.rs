@@ -12,3 +12,4 @@ pub(crate) mod rtt;
 pub(crate) mod seal;
 pub(crate) mod sent;
 pub(crate) mod shared_channel;
+pub(crate) mod usage;

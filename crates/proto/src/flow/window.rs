@@ -4,10 +4,13 @@
 //! needed, by coded symbols where it cannot know yet. [`send`] is step 2 of a packet's way,
 //! [`receive`] step 5.
 
-pub(crate) mod needs;
+mod air_use;
+mod feedback;
+mod needs;
 pub(crate) mod receive;
 pub(crate) mod repair;
+mod schedule;
 pub(crate) mod send;
 #[cfg(test)]
 mod send_tests;
-pub(crate) mod sources;
+mod send_window;

@@ -13,6 +13,9 @@
 
 use core::time::Duration;
 
+/// How long feedback may wait where both ways share the air: there it takes the air from what it is
+/// about, and the acknowledgements of TCP inside give it a ride all the time.
+const ACK_INTERVAL_SHARED: Duration = Duration::from_millis(250);
 /// Least interval counted over: a frame more or less at its ends must not matter much.
 const INTERVAL_MIN: Duration = Duration::from_millis(50);
 /// Longest one: then nothing was heard for long, and nothing is to be learned.
@@ -187,6 +190,11 @@ impl Sums {
         let error = ((1.0 - explained).max(0.0) * self.yy / self.xx / self.weight).sqrt();
         Some(Line { slope, error, explained })
     }
+}
+
+/// Least time between two acknowledgements where nothing is urgent or lost.
+pub(crate) fn ack_interval(configured: Duration, shares_air: bool) -> Duration {
+    if shares_air { configured.max(ACK_INTERVAL_SHARED) } else { configured }
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ fn station(id: u8, coding: CodingParams) -> Station {
 fn exchange(stations: &mut [Station; 2], now: &mut Time, ms: u64) -> usize {
     let mut delivered = 0;
     for _ in 0..ms {
-        *now = *now + Duration::from_millis(1);
+        *now += Duration::from_millis(1);
         for from in [0, 1] {
             stations[from].handle_timeout(*now);
             while let Some(transmit) = stations[from].poll_transmit(*now) {

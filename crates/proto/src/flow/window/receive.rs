@@ -18,14 +18,12 @@ use crate::flow::symbol;
 use crate::flow::window::needs::Held;
 use crate::host::compression::Contexts;
 use crate::host::egress::EgressQueue;
+use crate::link::shared_channel::ack_interval;
 use crate::stats::Stats;
 use crate::wire::{
     PACKET_PREFIX_LEN, WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WindowAck, WindowForm, WindowSymbol,
 };
 
-/// How long feedback may wait where both ways share the air: there it takes the air from what it is
-/// about, and the acknowledgements of TCP inside give it a ride all the time.
-const ACK_INTERVAL_SHARED: Duration = Duration::from_millis(250);
 /// Feedback comes so many times as often while something is missing, and where something useless
 /// came: the sender may not know what is here.
 const URGENT_ACK_FACTOR: u32 = 20;
@@ -365,11 +363,6 @@ impl WindowReceiver {
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         self.deadline_at()
     }
-}
-
-/// Least time between two acknowledgements where nothing is urgent or lost.
-pub(crate) fn ack_interval(configured: Duration, shares_air: bool) -> Duration {
-    if shares_air { configured.max(ACK_INTERVAL_SHARED) } else { configured }
 }
 
 /// Delivers the packets of a symbol that need no order. Those do not go as differences: what they

@@ -11,8 +11,8 @@ use core::time::Duration;
 
 use corridor_base::Time;
 
+use crate::link::path_control::Sample;
 use crate::link::path_control::filter::MinFilter;
-use crate::link::path_control::policy::Sample;
 
 /// How long the most that was delivered, and the least that was lost, are remembered.
 const MEMORY: Duration = Duration::from_secs(10);

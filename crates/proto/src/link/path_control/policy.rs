@@ -17,29 +17,13 @@ use core::time::Duration;
 use corridor_base::Time;
 
 use crate::link::path_control::delivered::Delivered;
-use crate::link::path_control::filter::MinFilter;
-use crate::link::path_control::spread::Spread;
+use crate::link::path_control::model::{
+    DelayModel, FRAMES_PER_S_FIRST, FRAMES_PER_S_MAX, FRAMES_PER_S_MIN, NOISE_MAX, PEAK_MEMORY,
+    ROUND_TRIP_MIN, Throughput,
+};
+use crate::link::path_control::{PathControl, Sample};
 use crate::stats::Stats;
 
-/// Frames a second before anything was measured.
-const FRAMES_PER_S_FIRST: f64 = 500.0;
-/// Bounds of the rate.
-const FRAMES_PER_S_MIN: f64 = 20.0;
-/// See [`FRAMES_PER_S_MIN`].
-const FRAMES_PER_S_MAX: f64 = 2e6;
-/// Queueing delay that is not told from noise: so many times the jitter, within these bounds.
-const JITTER_FACTOR: f64 = 4.0;
-const NOISE_MIN: Duration = Duration::from_micros(400);
-/// What is noise in any case, in round trips: a rate that is too low costs more than a frame that
-/// stands in a queue.
-const NOISE_PER_RTT: f64 = 0.05;
-/// See [`JITTER_FACTOR`].
-const NOISE_MAX: Duration = Duration::from_millis(1);
-/// Where delays differ more than noise allows for, as of a medium that sends again what was lost,
-/// the queue varies by itself, and runs empty unless it is aimed at as much more, up to this.
-const VARIES_MAX: Duration = Duration::from_millis(2);
-/// Weight of the newest difference in the jitter, one part in so many.
-const JITTER_PARTS: f64 = 32.0;
 /// Copa's default delta, and its reciprocal: frames kept queued.
 const QUEUED: f64 = 1.0;
 /// Beside flows that fill the queue: frames by which the window grows in a round trip, and what
@@ -53,12 +37,6 @@ const CONGESTED_RATIO: f64 = 0.7;
 /// Bounds of the window beside such flows, frames.
 const COMPETE_WINDOW_MIN: f64 = 4.0;
 const COMPETE_WINDOW_MAX: f64 = 100_000.0;
-/// How long the most that came through is remembered: half of what is above is forgotten.
-const PEAK_MEMORY: Duration = Duration::from_secs(20);
-/// How long after a long frame short ones say nothing of delay.
-const SHORT_AFTER: Duration = Duration::from_secs(1);
-/// How long the least delay is remembered: clocks drift.
-const BASE_MEMORY: Duration = Duration::from_secs(20);
 /// How long the queue may stand as it is aimed at before it is emptied for a moment: else the least
 /// delay would come to be with that much of a queue, and the queue would creep up for ever.
 const STANDING_MAX: Duration = Duration::from_secs(9);
@@ -98,40 +76,8 @@ const PROBE_INTERVAL_ROUND_TRIPS: u32 = 20;
 const VAIN_PROBES_MAX: u32 = 5;
 /// Share of the most that usually came through below which it is worth a look.
 const PROBE_BELOW: f64 = 0.9;
-/// Over how long that is averaged, and over how many round trips at least.
-const USUAL_TIME: Duration = Duration::from_millis(250);
-const USUAL_ROUND_TRIPS: u32 = 8;
 /// Round trips that a look takes, besides the one after which is told of it.
 const PROBE_ROUND_TRIPS: u32 = 2;
-/// Least span that counts as a round trip.
-const ROUND_TRIP_MIN: Duration = Duration::from_millis(2);
-
-/// What feedback tells of delay and loss.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sample {
-    /// One-way delay of the newest frame, on clocks whose difference is constant and which wrap,
-    /// microseconds.
-    pub(crate) one_way_us: u32,
-    /// The frame is one of the longer ones, which take longer themselves.
-    pub(crate) is_long: bool,
-    /// Round trip as far as it is known, up to when feedback is late.
-    pub(crate) round_trip: Duration,
-    /// The same, smoothed.
-    pub(crate) round_trip_smoothed: Duration,
-    /// Frames that feedback newly told of, a short one counted as its part of a long one, and the
-    /// span in which they came.
-    pub(crate) told: f64,
-    /// See `told`; zero if it is not known.
-    pub(crate) span: Duration,
-    /// How many frames these were, and how many of them are lost.
-    pub(crate) frames: usize,
-    /// See `frames`.
-    pub(crate) lost: usize,
-    /// The rate has held most of these frames back, and none came after a gap in what was sent.
-    pub(crate) limited: bool,
-    /// Both ways share the air.
-    pub(crate) shares_air: bool,
-}
 
 /// What the controller is about.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -163,37 +109,52 @@ enum Phase {
     },
 }
 
+/// A queue on the path, as the policy remembers it.
+#[derive(Clone, Copy, Debug)]
+struct QueueWatch {
+    /// When it was drained last, and when it was not.
+    drained_at: Time,
+    filled_at: Time,
+    /// When nothing of it was ours last.
+    emptied_at: Time,
+    /// The shortest and the longest since it has been long for a while.
+    stood_least: Duration,
+    stood_most: Duration,
+}
+
+/// Looks whether a short queue that stands is one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Looks {
+    /// Round trips since which one stands.
+    excess_round_trips: u32,
+    /// Looks in a row that found one.
+    vain: u32,
+    /// When it was looked at last.
+    at: Option<Time>,
+}
+
+/// Beside flows that fill the queue.
+#[derive(Clone, Copy, Debug)]
+struct Competition {
+    /// Frames that may be on their way.
+    window: f64,
+    /// The longest queue.
+    longest: Duration,
+    /// When there was one last.
+    at: Option<Time>,
+    congested_in_round_trip: bool,
+    /// The window became smaller in the round trip before this.
+    decreased: bool,
+}
+
 /// The controller.
 #[derive(Debug)]
 pub(crate) struct RateControl {
     phase: Phase,
     frames_per_s: f64,
-    /// Frames a second that came through of late, lost ones included.
-    through_per_s: f64,
-    /// The most of it in the long run.
-    peak_per_s: f64,
-    /// What comes through as a rule, and the most of that in the long run.
-    usual_per_s: f64,
-    best_per_s: f64,
-    usual_at: Time,
-    /// The newest one-way delay as it was told, and by how much it is above the first.
-    one_way: Option<(u32, i64)>,
-    /// Least one-way delay in the long run, of short and of long frames.
-    base: [MinFilter; 2],
-    /// What the one-way delay was above that, the least of late: without the noise on top.
-    standing: MinFilter,
-    /// How much delays differ from one sample to the next, on average, nanoseconds.
-    jitter_ns: f64,
-    /// How much the least delays of half a round trip differ, and how long that is.
-    spread: Spread,
-    span: Duration,
-    round_trip: Duration,
+    delay: DelayModel,
+    through: Throughput,
     delivered: Delivered,
-    /// Less is never told from noise: of a long way it is not worth the risk.
-    noise_min: Duration,
-    /// When a long frame was told of last.
-    long_at: Option<Time>,
-    last_one_way: [Option<i64>; 2],
     /// Gain while nothing is queued.
     gain: f64,
     round_trip_ends: Time,
@@ -201,27 +162,50 @@ pub(crate) struct RateControl {
     /// Until when feedback tells of frames that were few on purpose, and of those of a probe.
     lowered_told_until: Time,
     probe_told_until: Time,
-    /// When the queue was drained last, and when it was not.
-    drained_at: Time,
-    filled_at: Time,
-    /// When nothing of it was ours last, and for how long nothing is to be sent so that it is so.
-    emptied_at: Time,
+    queue: QueueWatch,
+    /// For how long nothing is to be sent so that nothing of the queue is ours.
     pause: Option<Duration>,
-    /// The shortest and the longest queue since it has been long for a while.
-    stood_least: Duration,
-    stood_most: Duration,
-    /// Round trips since which a short queue stands, looks in a row that found one, and when it was
-    /// looked at last.
-    excess_round_trips: u32,
-    vain_probes: u32,
-    probed_at: Option<Time>,
-    /// Beside flows that fill the queue: frames that may be on their way, and the longest queue.
-    window: f64,
-    longest: Duration,
-    competed_at: Option<Time>,
-    congested_in_round_trip: bool,
-    /// The window became smaller in the round trip before this.
-    decreased: bool,
+    looks: Looks,
+    compete: Competition,
+}
+
+impl QueueWatch {
+    fn new(now: Time) -> Self {
+        let (stood_least, stood_most) = (Duration::ZERO, Duration::ZERO);
+        QueueWatch { drained_at: now, filled_at: now, emptied_at: now, stood_least, stood_most }
+    }
+
+    /// It is so long now.
+    fn note(&mut self, now: Time, queueing: Duration, drained_below: Duration, patience: Duration) {
+        if queueing < drained_below {
+            self.drained_at = now;
+        } else {
+            self.filled_at = now;
+        }
+        if now - self.drained_at <= patience / 2 {
+            (self.stood_least, self.stood_most) = (queueing, queueing);
+        } else {
+            self.stood_least = self.stood_least.min(queueing);
+            self.stood_most = self.stood_most.max(queueing);
+        }
+    }
+
+    /// Nothing is known of a pause.
+    fn note_pause(&mut self, now: Time) {
+        (self.drained_at, self.filled_at, self.emptied_at) = (now, now, now);
+    }
+}
+
+impl Competition {
+    fn new() -> Self {
+        Competition {
+            window: COMPETE_WINDOW_MIN,
+            longest: Duration::ZERO,
+            at: None,
+            congested_in_round_trip: false,
+            decreased: false,
+        }
+    }
 }
 
 impl RateControl {
@@ -229,90 +213,36 @@ impl RateControl {
         RateControl {
             phase: Phase::Start,
             frames_per_s: FRAMES_PER_S_FIRST,
-            through_per_s: FRAMES_PER_S_FIRST,
-            peak_per_s: 0.0,
-            usual_per_s: 0.0,
-            best_per_s: 0.0,
-            usual_at: now,
-            one_way: None,
-            base: Default::default(),
-            jitter_ns: 0.0,
-            spread: Spread::default(),
-            span: NOISE_MAX,
-            round_trip: ROUND_TRIP_MIN,
+            delay: DelayModel::default(),
+            through: Throughput::new(now),
             delivered: Delivered::default(),
-            noise_min: NOISE_MAX,
-            long_at: None,
-            last_one_way: [None; 2],
-            standing: MinFilter::default(),
             gain: GAIN_START,
             round_trip_ends: now,
             adjusted_at: now,
             lowered_told_until: now,
             probe_told_until: now,
-            drained_at: now,
-            filled_at: now,
-            emptied_at: now,
+            queue: QueueWatch::new(now),
             pause: None,
-            stood_least: Duration::ZERO,
-            stood_most: Duration::ZERO,
-            excess_round_trips: 0,
-            vain_probes: 0,
-            probed_at: None,
-            window: COMPETE_WINDOW_MIN,
-            longest: Duration::ZERO,
-            competed_at: None,
-            congested_in_round_trip: false,
-            decreased: false,
+            looks: Looks::default(),
+            compete: Competition::new(),
         }
     }
+}
 
-    /// Frames a second.
-    pub(crate) fn frames_per_s(&self) -> f64 {
-        if self.is_lowered() { DRAIN_RATIO * self.frames_per_s } else { self.frames_per_s }
-    }
-
-    /// How long nothing is to be sent, if a queue of ours is to be emptied; told once. What comes
-    /// behind that gap says nothing of the path's rate.
-    pub(crate) fn take_pause(&mut self) -> Option<Duration> {
-        self.pause.take()
-    }
-
-    /// Whether feedback tells of frames that were few on purpose.
-    pub(crate) fn tells_of_few(&self, now: Time) -> bool {
-        now <= self.lowered_told_until
-    }
-
-    /// Whether little is sent, to see what becomes of a queue.
-    fn is_lowered(&self) -> bool {
-        matches!(self.phase, Phase::Drain { .. } | Phase::Probe { .. })
-    }
-
-    /// Frames a second that came through of late.
-    pub(crate) fn through_per_s(&self) -> f64 {
-        self.through_per_s
-    }
-
-    /// Queueing delay of late.
-    fn queueing(&self) -> Duration {
-        let standing = self.standing.least().unwrap_or(0);
-        Duration::from_nanos(u64::try_from(standing).unwrap_or(0))
-    }
-
-    /// Takes feedback, and adjusts the rate.
-    pub(crate) fn note(&mut self, now: Time, sample: Sample, stats: &mut Stats) {
+impl PathControl for RateControl {
+    fn note(&mut self, now: Time, sample: Sample, stats: &mut Stats) {
         let round_trip = sample.round_trip.max(ROUND_TRIP_MIN);
         let passed = now - self.adjusted_at;
         self.adjusted_at = now;
         if passed > patience(round_trip) {
-            // Nothing is known of a pause, and clocks drift in it.
-            (self.drained_at, self.filled_at, self.emptied_at) = (now, now, now);
-            self.last_one_way = [None; 2];
+            self.queue.note_pause(now);
+            self.delay.note_pause();
             self.delivered.restart();
         } else {
             self.delivered.note(now, &sample, round_trip);
         }
-        self.note_one_way(now, &sample, round_trip);
+        let is_steady = matches!(self.phase, Phase::Follow | Phase::Compete { .. });
+        self.delay.note(now, &sample, round_trip, is_steady);
         if self.is_lowered() {
             self.lowered_told_until = now + round_trip;
         }
@@ -320,143 +250,73 @@ impl RateControl {
             self.probe_told_until = now + round_trip;
         }
         if !sample.limited && self.leaves_gap(&sample) {
-            self.emptied_at = now;
+            self.queue.emptied_at = now;
         }
-        self.note_through(sample, round_trip, now <= self.probe_told_until);
-        self.fade_peak(passed);
-        let queueing = self.queueing();
-        self.longest = self.longest.max(queueing);
-        let much = queueing > self.longest.mul_f64(CONGESTED_RATIO);
-        self.congested_in_round_trip |= sample.lost > 0 && much;
-        if queueing < self.drained_below() {
-            self.drained_at = now;
-        } else {
-            self.filled_at = now;
-        }
-        if now - self.drained_at <= patience(round_trip) / 2 {
-            (self.stood_least, self.stood_most) = (queueing, queueing);
-        } else {
-            self.stood_least = self.stood_least.min(queueing);
-            self.stood_most = self.stood_most.max(queueing);
-        }
+        self.through.note(sample, round_trip, now <= self.probe_told_until);
+        self.through.fade(passed, self.phase == Phase::Start);
+        let queueing = self.delay.queueing();
+        self.compete.longest = self.compete.longest.max(queueing);
+        let much = queueing > self.compete.longest.mul_f64(CONGESTED_RATIO);
+        self.compete.congested_in_round_trip |= sample.lost > 0 && much;
+        self.queue.note(now, queueing, self.drained_below(), patience(round_trip));
         let before = self.phase;
         self.change_phase(now, queueing, sample);
         if now >= self.round_trip_ends {
             self.end_round_trip(queueing, sample.limited);
             let round_trip = sample.round_trip_smoothed.max(ROUND_TRIP_MIN);
-            self.note_usual(now, round_trip);
+            let counts = matches!(self.phase, Phase::Start | Phase::Follow);
+            self.through.note_usual(now, round_trip, counts);
             // On shared air, delay comes and goes with what the other way sends.
             if !sample.shares_air {
                 self.note_excess(now, queueing, round_trip);
             }
             self.round_trip_ends = now + round_trip;
         }
-        if self.phase == Phase::Follow && now - self.emptied_at > STANDING_MAX {
-            self.emptied_at = now;
-            self.pause = Some(queueing + self.noise());
+        if self.phase == Phase::Follow && now - self.queue.emptied_at > STANDING_MAX {
+            self.queue.emptied_at = now;
+            self.pause = Some(queueing + self.delay.noise());
         }
         self.count_phase(before, stats);
-        self.adjust(self.queueing(), sample);
+        self.adjust(self.delay.queueing(), sample);
     }
 
-    fn note_one_way(&mut self, now: Time, sample: &Sample, round_trip: Duration) {
-        let per_rtt = sample.round_trip_smoothed.mul_f64(NOISE_PER_RTT);
-        self.noise_min = per_rtt.clamp(NOISE_MIN, NOISE_MAX);
-        let one_way_ns = self.one_way_ns(sample.one_way_us);
-        let class = usize::from(sample.is_long);
-        if sample.is_long {
-            self.long_at = Some(now);
-        } else if self.long_at.is_some_and(|at| now - at < SHORT_AFTER) {
-            // Few of these are told of by themselves: their least delay is not known well.
-            return;
-        }
-        let base = &mut self.base[class];
-        base.push(now, one_way_ns, BASE_MEMORY);
-        let above = one_way_ns - base.least().unwrap_or(one_way_ns);
-        self.span = (round_trip / 2).max(NOISE_MAX);
-        self.round_trip = sample.round_trip_smoothed;
-        self.standing.push(now, above, self.span);
-        if matches!(self.phase, Phase::Follow | Phase::Compete { .. }) {
-            self.spread.note(now, one_way_ns, self.span);
-        } else {
-            self.spread.restart();
-        }
-        if self.queueing() > round_trip {
-            // No queue is longer than the round trip through it: a clock has jumped.
-            self.base[class] = MinFilter::default();
-            self.base[class].push(now, one_way_ns, BASE_MEMORY);
-            self.standing = MinFilter::default();
-        }
-        if let Some(last) = self.last_one_way[class].replace(one_way_ns) {
-            let differs = Duration::from_nanos(one_way_ns.abs_diff(last));
-            // By more than that only clocks jump.
-            if differs <= round_trip {
-                self.jitter_ns += (differs.as_nanos() as f64 - self.jitter_ns) / JITTER_PARTS;
-            }
-        }
+    fn frames_per_s(&self) -> f64 {
+        if self.is_lowered() { DRAIN_RATIO * self.frames_per_s } else { self.frames_per_s }
     }
 
-    /// One-way delay above the first: as long as it does not change by more than 35 minutes at a
-    /// time, it does not matter that clocks wrap.
-    fn one_way_ns(&mut self, one_way_us: u32) -> i64 {
-        let (before_us, above_us) = self.one_way.unwrap_or((one_way_us, 0));
-        let above_us = above_us + i64::from(one_way_us.wrapping_sub(before_us) as i32);
-        self.one_way = Some((one_way_us, above_us));
-        1_000 * above_us
+    fn through_per_s(&self) -> f64 {
+        self.through.per_s
     }
 
-    /// What comes through says what the path takes only where it was kept busy, and not as long as
-    /// feedback tells of a probe. After a queue was drained the rate begins low: if it was of
-    /// others, they have taken what was left.
-    ///
-    /// Rates count by the spans they are about, so that a frame that comes late, and the next one
-    /// that follows at once, are together what they should be. A mean of the rates themselves is
-    /// too high wherever spans vary, the more the shorter they are.
-    fn note_through(&mut self, sample: Sample, round_trip: Duration, probed: bool) {
-        if sample.span.is_zero() || probed {
-            return;
-        }
-        let rate = (sample.told / sample.span.as_secs_f64()).min(FRAMES_PER_S_MAX);
-        let share = sample.span.div_duration_f64(round_trip).min(1.0);
-        if sample.limited || rate > self.through_per_s {
-            self.through_per_s += share * (rate - self.through_per_s);
-        }
+    fn take_pause(&mut self) -> Option<Duration> {
+        self.pause.take()
     }
 
-    /// What the path has taken at most says how long a frame takes, whatever is sent now.
-    fn fade_peak(&mut self, passed: Duration) {
-        let kept = 0.5f64.powf(passed.as_secs_f64() / PEAK_MEMORY.as_secs_f64());
-        let above = (self.peak_per_s - self.through_per_s).max(0.0);
-        // What it begins with is a guess, of which nothing is to be remembered.
-        let kept = if self.phase == Phase::Start { 0.0 } else { kept };
-        self.peak_per_s = self.through_per_s + kept * above;
-        self.best_per_s = self.usual_per_s + kept * (self.best_per_s - self.usual_per_s).max(0.0);
+    fn tells_of_few(&self, now: Time) -> bool {
+        now <= self.lowered_told_until
     }
+}
 
-    /// A round trip has passed, or more where feedback is rare.
-    fn note_usual(&mut self, now: Time, round_trip: Duration) {
-        let passed = now - core::mem::replace(&mut self.usual_at, now);
-        if matches!(self.phase, Phase::Start | Phase::Follow) {
-            let averaged = USUAL_TIME.max(USUAL_ROUND_TRIPS * round_trip);
-            let weight = passed.div_duration_f64(averaged).min(1.0);
-            self.usual_per_s += weight * (self.through_per_s - self.usual_per_s);
-            self.best_per_s = self.best_per_s.max(self.usual_per_s);
-        }
+impl RateControl {
+    /// Whether little is sent, to see what becomes of a queue.
+    fn is_lowered(&self) -> bool {
+        matches!(self.phase, Phase::Drain { .. } | Phase::Probe { .. })
     }
 
     /// Whether frames came so far apart that nothing of ours was queued between.
     fn leaves_gap(&self, sample: &Sample) -> bool {
-        let takes = Duration::from_secs_f64(sample.told / self.through_per_s);
-        sample.span > takes + self.queueing() + self.noise()
+        let takes = Duration::from_secs_f64(sample.told / self.through.per_s);
+        sample.span > takes + self.delay.queueing() + self.delay.noise()
     }
 
     fn drained_below(&self) -> Duration {
-        DRAINED.max(Duration::from_secs_f64(DRAINED_FRAMES / self.peak_per_s)) + self.varies()
+        DRAINED.max(Duration::from_secs_f64(DRAINED_FRAMES / self.through.peak_per_s))
+            + self.delay.varies(self.through.peak_per_s)
     }
 
     fn change_phase(&mut self, now: Time, queueing: Duration, sample: Sample) {
         let round_trip = sample.round_trip.max(ROUND_TRIP_MIN);
-        let drained = self.drained_at == now;
+        let drained = self.queue.drained_at == now;
         let patience = patience(round_trip);
         let drain = Phase::Drain {
             until: now + 2 * queueing + 2 * round_trip,
@@ -475,27 +335,31 @@ impl RateControl {
                 Phase::Follow
             }
             Phase::Follow if self.delivered.take_false_alarm() => Phase::Start,
-            Phase::Follow if now - self.drained_at > patience => {
+            Phase::Follow if now - self.queue.drained_at > patience => {
                 self.prepare_to_compete(now, queueing, sample);
                 drain
             }
             Phase::Drain { .. } if drained => Phase::Follow,
             // It takes a while to tell whether a queue stays as it is.
-            Phase::Drain { until, told, .. } if now > until && now - self.drained_at > patience => {
-                if told >= DRAIN_TOLD_MIN && self.stood_most - self.stood_least <= self.noise() {
+            Phase::Drain { until, told, .. }
+                if now > until && now - self.queue.drained_at > patience =>
+            {
+                if told >= DRAIN_TOLD_MIN
+                    && self.queue.stood_most - self.queue.stood_least <= self.delay.noise()
+                {
                     // It came at once, and has stayed as it was whatever was sent.
                     self.lengthen_way(now, queueing);
                     Phase::Follow
                 } else {
-                    self.competed_at = Some(now);
+                    self.compete.at = Some(now);
                     Phase::Compete { until: now + COMPETE_ROUND_TRIPS * round_trip }
                 }
             }
             Phase::Drain { until, told_from, told } => {
                 Phase::Drain { until, told_from, told: told + u32::from(now >= told_from) }
             }
-            Phase::Compete { .. } if now - self.filled_at > LEAVE_FACTOR * patience => {
-                self.competed_at = Some(now);
+            Phase::Compete { .. } if now - self.queue.filled_at > LEAVE_FACTOR * patience => {
+                self.compete.at = Some(now);
                 Phase::Follow
             }
             Phase::Compete { until } if now > until => drain,
@@ -517,59 +381,40 @@ impl RateControl {
     /// Whoever competed until recently goes on with what it had then: a queue that was empty for a
     /// moment was so because all have met with loss. Others begin with half of the path.
     fn prepare_to_compete(&mut self, now: Time, queueing: Duration, sample: Sample) {
-        if self.competed_at.is_none_or(|at| now - at > PEAK_MEMORY) {
-            let on_their_way = self.peak_per_s * sample.round_trip_smoothed.as_secs_f64();
-            self.window = (0.5 * on_their_way).max(COMPETE_WINDOW_MIN);
-            self.longest = queueing;
+        if self.compete.at.is_none_or(|at| now - at > PEAK_MEMORY) {
+            let on_their_way = self.through.peak_per_s * sample.round_trip_smoothed.as_secs_f64();
+            self.compete.window = (0.5 * on_their_way).max(COMPETE_WINDOW_MIN);
+            self.compete.longest = queueing;
         }
-    }
-
-    /// Queueing delay that is not told from noise.
-    fn noise(&self) -> Duration {
-        let noise = Duration::from_nanos((JITTER_FACTOR * self.jitter_ns) as u64);
-        noise.clamp(self.noise_min, NOISE_MAX)
     }
 
     /// Queueing delay that is aimed at.
     fn aim(&self) -> Duration {
-        let noise = self.noise();
+        let noise = self.delay.noise();
         // Where delays can be told well, less than a frame will do.
         let queued = QUEUED * noise.div_duration_f64(NOISE_MAX);
-        noise + self.varies() + Duration::from_secs_f64(queued / self.through_per_s)
-    }
-
-    /// By how much delays differ beyond what noise allows for.
-    fn varies(&self) -> Duration {
-        let above = self.jitter_ns - NOISE_MAX.as_nanos() as f64 / JITTER_FACTOR;
-        let above = Duration::from_nanos(above.max(0.0) as u64).min(VARIES_MAX);
-        above.max(self.jitter())
-    }
-
-    /// By how much the least delays of half a round trip are above the least of all without a
-    /// queue, beyond what noise allows for and another frame that is on the air.
-    fn jitter(&self) -> Duration {
-        let frame = Duration::from_secs_f64(1.0 / self.peak_per_s.max(FRAMES_PER_S_MIN));
-        let spread = self.spread.above_least(self.span, BASE_MEMORY);
-        spread.saturating_sub(self.noise() + frame).min(self.round_trip / 2)
+        noise
+            + self.delay.varies(self.through.peak_per_s)
+            + Duration::from_secs_f64(queued / self.through.per_s)
     }
 
     fn end_round_trip(&mut self, queueing: Duration, limited: bool) {
         if let Phase::Compete { .. } = self.phase {
             // What is lost in the round trip after a decrease was sent before it.
-            let congested = self.congested_in_round_trip && !self.decreased;
+            let congested = self.compete.congested_in_round_trip && !self.compete.decreased;
             let window = match (congested, limited) {
-                (true, _) => COMPETE_DECREASE * self.window,
-                (false, true) => self.window + COMPETE_GROWTH,
-                (false, false) => self.window,
+                (true, _) => COMPETE_DECREASE * self.compete.window,
+                (false, true) => self.compete.window + COMPETE_GROWTH,
+                (false, false) => self.compete.window,
             };
-            self.decreased = congested;
-            self.window = window.clamp(COMPETE_WINDOW_MIN, COMPETE_WINDOW_MAX);
+            self.compete.decreased = congested;
+            self.compete.window = window.clamp(COMPETE_WINDOW_MIN, COMPETE_WINDOW_MAX);
         }
-        self.congested_in_round_trip = false;
+        self.compete.congested_in_round_trip = false;
         self.gain = match self.phase {
             Phase::Start => GAIN_START,
             Phase::Compete { .. } => GAIN_FIRST,
-            _ if queueing < self.noise() && limited => (2.0 * self.gain).min(GAIN_MAX),
+            _ if queueing < self.delay.noise() && limited => (2.0 * self.gain).min(GAIN_MAX),
             _ => GAIN_FIRST,
         };
     }
@@ -583,31 +428,32 @@ impl RateControl {
         }
         // One that is about as long as what counts as drained is neither long enough to be drained
         // nor always short enough, so there is more room above than there is below.
-        let most = self.drained_below() + self.noise();
-        let stands = (self.noise() + self.varies()..most).contains(&queueing);
+        let most = self.drained_below() + self.delay.noise();
+        let stands = (self.delay.noise() + self.delay.varies(self.through.peak_per_s)..most)
+            .contains(&queueing);
         if self.phase != Phase::Follow {
-            self.excess_round_trips = 0;
+            self.looks.excess_round_trips = 0;
             return;
         }
         if !stands {
             // Jitter hides it for a round trip now and then.
-            self.excess_round_trips = self.excess_round_trips.saturating_sub(1);
+            self.looks.excess_round_trips = self.looks.excess_round_trips.saturating_sub(1);
             return;
         }
-        self.excess_round_trips += 1;
+        self.looks.excess_round_trips += 1;
         let interval = PROBE_INTERVAL.max(PROBE_INTERVAL_ROUND_TRIPS * round_trip);
-        let interval = interval * (1 << self.vain_probes);
-        let long_ago = self.probed_at.is_none_or(|at| now - at > interval);
+        let interval = interval * (1 << self.looks.vain);
+        let long_ago = self.looks.at.is_none_or(|at| now - at > interval);
         let span = PROBE_ROUND_TRIPS * round_trip;
-        let share = self.through_per_s / self.peak_per_s.max(self.through_per_s);
+        let share = self.through.per_s / self.through.peak_per_s.max(self.through.per_s);
         let shorter = queueing.min(span.mul_f64((1.0 - DRAIN_RATIO) * share));
-        if self.excess_round_trips > EXCESS_ROUND_TRIPS
+        if self.looks.excess_round_trips > EXCESS_ROUND_TRIPS
             && long_ago
-            && self.usual_per_s < PROBE_BELOW * self.best_per_s
-            && shorter > self.noise()
+            && self.through.usual_per_s < PROBE_BELOW * self.through.best_per_s
+            && shorter > self.delay.noise()
         {
-            self.excess_round_trips = 0;
-            self.probed_at = Some(now);
+            self.looks.excess_round_trips = 0;
+            self.looks.at = Some(now);
             let until = now + span + round_trip;
             self.phase = Phase::Probe { until, queueing, shorter };
         }
@@ -615,32 +461,26 @@ impl RateControl {
 
     /// Less was sent for a while: a queue that is no shorter is none.
     fn end_probe(&mut self, now: Time, before: Duration, shorter: Duration) {
-        let queueing = self.queueing();
-        let is_longer = queueing > before + self.noise(); // By others, meanwhile.
+        let queueing = self.delay.queueing();
+        let is_longer = queueing > before + self.delay.noise(); // By others, meanwhile.
         if !is_longer && before.saturating_sub(queueing) < shorter / 2 {
             self.lengthen_way(now, queueing);
             // What came through before will again.
-            self.through_per_s = self.best_per_s.max(self.through_per_s);
-            self.vain_probes = 0;
+            self.through.per_s = self.through.best_per_s.max(self.through.per_s);
+            self.looks.vain = 0;
         } else {
             // The path takes less than it did, or others take more of it.
-            self.best_per_s = self.usual_per_s;
-            self.vain_probes = (self.vain_probes + 1).min(VAIN_PROBES_MAX);
+            self.through.best_per_s = self.through.usual_per_s;
+            self.looks.vain = (self.looks.vain + 1).min(VAIN_PROBES_MAX);
         }
     }
 
     /// The least delay is so much longer from now on.
     fn lengthen_way(&mut self, now: Time, by: Duration) {
-        self.usual_per_s = self.best_per_s;
+        self.through.usual_per_s = self.through.best_per_s;
         // What was queued then was measured against the shorter way.
-        self.competed_at = None;
-        for base in &mut self.base {
-            if let Some(least) = base.least() {
-                *base = MinFilter::default();
-                base.push(now, least + by.as_nanos() as i64, BASE_MEMORY);
-            }
-        }
-        self.standing = MinFilter::default();
+        self.compete.at = None;
+        self.delay.lengthen(now, by);
     }
 
     fn adjust(&mut self, queueing: Duration, sample: Sample) {
@@ -651,13 +491,13 @@ impl RateControl {
         }
         if let Phase::Compete { .. } = self.phase {
             let round_trip = sample.round_trip_smoothed.max(ROUND_TRIP_MIN);
-            let rate = self.window / round_trip.as_secs_f64();
+            let rate = self.compete.window / round_trip.as_secs_f64();
             self.set_rate(rate);
             return;
         }
         let want = self.aim().as_secs_f64() - queueing.as_secs_f64();
         let gain = want / (SETTLE_ROUND_TRIPS * round_trip.as_secs_f64());
-        let gain = if queueing < self.noise() { gain.max(self.gain) } else { gain };
+        let gain = if queueing < self.delay.noise() { gain.max(self.gain) } else { gain };
         if gain > 0.0 && !limited {
             // More could go, and nobody wants it.
             if self.delivered.is_excessive() {
@@ -666,10 +506,12 @@ impl RateControl {
             return;
         }
         let most = if self.phase == Phase::Start { GAIN_START } else { GAIN_MAX };
-        let next = self.through_per_s * (1.0 + gain.clamp(GAIN_MIN, most));
+        let next = self.through.per_s * (1.0 + gain.clamp(GAIN_MIN, most));
         // What comes through in a round trip varies with delays, and a rate that follows each of
         // its lows ends low: while no queue stands, as much as was sent may be sent again.
-        let is_kept = limited && queueing < self.aim() && !self.jitter().is_zero();
+        let is_kept = limited
+            && queueing < self.aim()
+            && !self.delay.jitter(self.through.peak_per_s).is_zero();
         self.set_rate(if is_kept { next.max(self.frames_per_s) } else { next });
     }
 

@@ -8,7 +8,8 @@ use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
 
 use crate::link::path_control::filter::MinFilter;
-use crate::link::path_control::policy::{RateControl, Sample};
+use crate::link::path_control::policy::RateControl;
+use crate::link::path_control::{PathControl, Sample};
 use crate::link::rtt::RttEstimator;
 use crate::stats::Stats;
 

@@ -1,0 +1,136 @@
+//! What feedback told last, and what is done where it does not come.
+
+use core::time::Duration;
+
+use corridor_base::Time;
+
+use super::repair::probes;
+use crate::bounds::{WINDOW_TIMEOUT_MAX, WINDOW_TIMEOUT_MIN};
+use crate::link::usage::{Before, LinkUsage};
+use crate::wire::WindowAck;
+
+/// Timeout before the round trip was measured.
+const TIMEOUT_FIRST: Duration = Duration::from_millis(100);
+/// Intervals of feedback beyond a round trip that a timeout waits at most, unless feedback takes
+/// longer as a rule.
+const PROMPT_INTERVALS: u32 = 2;
+/// Silence that is borne whatever the losses: they come in bursts, and a burst that is counted in
+/// frames ends the sooner the more are sent.
+const SILENCE_BORNE: Duration = Duration::from_millis(250);
+
+/// What feedback told last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LastTold {
+    /// Newest frame that it told of.
+    pub(super) counter: Option<u32>,
+    /// Symbols in vain, as the receiver counted them.
+    pub(super) useless: Option<u16>,
+    /// Frames as the receiver counted them.
+    pub(super) before: Before,
+}
+
+impl LastTold {
+    /// Whether newer feedback was taken. What comes after frames that overtook it tells of the same
+    /// newest frame, and of more of them.
+    pub(super) fn is_after(&self, ack: &WindowAck) -> bool {
+        let fewer = |told: u32| (ack.frames.wrapping_sub(told) as i32) < 0;
+        self.counter.is_some_and(|told| {
+            ack.counter < told || (ack.counter == told && self.before.frames.is_some_and(fewer))
+        })
+    }
+
+    /// Frames sent since then that this tells of.
+    pub(super) fn frames_until(&self, ack: &WindowAck) -> u32 {
+        self.counter.map_or(0, |told| ack.counter - told)
+    }
+
+    /// The receiver restarted: what it counts begins anew.
+    pub(super) fn restart_peer(&mut self) {
+        self.useless = None;
+        self.before = Before::default();
+    }
+
+    /// This station's frames are counted anew.
+    pub(super) fn restart_session(&mut self) {
+        (self.counter, self.before.at_us) = (None, None);
+    }
+}
+
+/// Feedback that does not come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Silence {
+    last_ack_at: Time,
+    timeouts_in_row: u32,
+    /// Last time something was asked for by a timeout.
+    asked_at: Time,
+    /// Symbols that may be sent to a silent receiver.
+    probes: u32,
+}
+
+impl Silence {
+    pub(super) fn new(now: Time) -> Self {
+        Silence { last_ack_at: now, timeouts_in_row: 0, asked_at: now, probes: 0 }
+    }
+
+    /// Whether a symbol is to go that asks; it is taken for sent.
+    pub(super) fn take_probe(&mut self) -> bool {
+        let asks = self.probes > 0;
+        self.probes -= u32::from(asks);
+        asks
+    }
+
+    /// Whether losses cannot explain the silence any more.
+    pub(super) fn is_unexplained(&self, loss_ratio: f64) -> bool {
+        self.timeouts_in_row > probes::timeouts_borne(loss_ratio)
+    }
+
+    /// Feedback came, so long after the one before.
+    pub(super) fn note_ack(&mut self, now: Time) -> Duration {
+        self.timeouts_in_row = 0;
+        now - core::mem::replace(&mut self.last_ack_at, now)
+    }
+
+    /// What was asked for is answered, or is not worth asking for.
+    pub(super) fn stop_asking(&mut self) {
+        self.probes = 0;
+    }
+
+    /// The peer is there, whatever became of our frames and its feedback.
+    pub(super) fn note_heard(&mut self, loss_ratio: f64) {
+        self.timeouts_in_row = self.timeouts_in_row.min(probes::timeouts_borne(loss_ratio));
+    }
+
+    /// It begins anew: what was silent had a cause that is gone.
+    pub(super) fn restart(&mut self, now: Time) {
+        self.timeouts_in_row = 0;
+        self.last_ack_at = now;
+    }
+
+    /// When it has lasted for too long: after the oldest frame on its way, or, with none on its
+    /// way, after the last time anything was heard.
+    pub(super) fn due(&self, link: &LinkUsage) -> Time {
+        let oldest = link.log().oldest().map_or(self.last_ack_at, |sent| sent.at);
+        let since = oldest.max(self.last_ack_at).max(self.asked_at);
+        since + self.timeout(link)
+    }
+
+    /// It has lasted for too long, while so many symbols are held.
+    pub(super) fn time_out(&mut self, now: Time, held: u32, loss_ratio: f64) {
+        self.timeouts_in_row += 1;
+        self.asked_at = now;
+        self.probes = probes::wanted(self.timeouts_in_row, held, loss_ratio);
+    }
+
+    /// How long feedback about a frame is waited for.
+    fn timeout(&self, link: &LinkUsage) -> Duration {
+        // Bursts of losses make feedback late, and are no reason to ask later.
+        let prompt = link.rtt().timeout() + PROMPT_INTERVALS * link.ack_interval();
+        let measured = link.wait().timeout().min(prompt.max(link.wait().smoothed()));
+        let once =
+            if measured.is_zero() { TIMEOUT_FIRST } else { measured.max(WINDOW_TIMEOUT_MIN) };
+        let silence = SILENCE_BORNE.div_duration_f64(once) as u32;
+        let borne = probes::timeouts_borne(link.loss_ratio()).max(silence);
+        let stretched = self.timeouts_in_row.saturating_sub(borne).min(6);
+        (once * (1 << stretched)).min(WINDOW_TIMEOUT_MAX)
+    }
+}

@@ -1,0 +1,144 @@
+//! What goes next: a source symbol, a copy, a coded symbol, or nothing.
+
+use corridor_base::Time;
+
+use super::repair::belief::{Belief, Stakes};
+use super::repair::{Outlook, Reserve, SpareAir};
+use super::send_window::SendWindow;
+use crate::bounds::WINDOW_ACK_INTERVAL_MIN;
+use crate::config::Goal;
+use crate::link::usage::LinkUsage;
+
+/// What is known when the next frame is to be made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Facts {
+    /// Symbols are held, and can be repaired.
+    pub(super) has_held: bool,
+    /// Packets wait that may go as a source symbol.
+    pub(super) has_new: bool,
+    /// A repair symbol is worth the risk that it comes in vain.
+    pub(super) wants_repair: bool,
+    /// The air will be spare after what waits: what will be needed then may as well go now.
+    pub(super) may_go_ahead: bool,
+    /// A repair symbol is worth its airtime where nothing else is to be sent.
+    pub(super) welcomes_repair: bool,
+}
+
+/// What goes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Nothing, before something changes.
+    Wait,
+    /// A source symbol, uncoded.
+    Source,
+    /// Repair that is needed.
+    Needed,
+    /// Repair ahead of what waits, in place of what would be spare after it.
+    Ahead,
+    /// Repair for want of anything better.
+    Spare,
+}
+
+/// What goes next, as these facts have it.
+pub(super) fn decide(facts: Facts) -> Next {
+    match facts {
+        Facts { has_held: true, wants_repair: true, .. } => Next::Needed,
+        Facts { has_held: true, has_new: true, may_go_ahead: true, .. } => Next::Ahead,
+        Facts { has_held: true, has_new: false, welcomes_repair: true, .. } => Next::Spare,
+        Facts { has_new: true, .. } => Next::Source,
+        _ => Next::Wait,
+    }
+}
+
+/// Weighs repair: what the receiver lacks, what it is worth, and what air there is for it.
+pub(super) struct RepairScheduler {
+    belief: Belief,
+    pub(super) reserve: Reserve,
+    pub(super) spare: SpareAir,
+}
+
+impl RepairScheduler {
+    pub(super) fn new(goal: Goal, now: Time) -> Self {
+        RepairScheduler {
+            belief: Belief::new(now),
+            reserve: Reserve::new(goal),
+            spare: SpareAir::new(now),
+        }
+    }
+
+    /// A frame goes.
+    pub(super) fn note_sent(&mut self, sent: &crate::link::sent::Sent, loss_ratio: f64) {
+        self.belief.add(sent, loss_ratio);
+    }
+
+    /// What is at stake with a repair symbol that is sent now.
+    pub(super) fn stakes(
+        &mut self,
+        now: Time,
+        window: &mut SendWindow,
+        link: &LinkUsage,
+    ) -> Stakes {
+        let (log, loss_ratio) = (link.log(), link.loss_ratio());
+        if window.has_news() && self.belief.affords(log.sources() + log.repairs()) {
+            window.take_news();
+            let known = (window.deficit(), window.oldest_added_at().unwrap_or(now));
+            self.belief.restart(known, log.frames(), loss_ratio, now);
+        }
+        let rtt = link.rtt().timeout().max(WINDOW_ACK_INTERVAL_MIN);
+        self.belief.stakes(now, rtt, self.reserve.weigh())
+    }
+
+    /// Whether repair goes ahead of so many packets that wait, since the air will be spare after
+    /// them. Where both ways are known to share it, it never is.
+    pub(super) fn may_go_ahead(
+        &mut self,
+        now: Time,
+        waiting: usize,
+        stakes: Stakes,
+        link: &LinkUsage,
+    ) -> bool {
+        let round_trip = link.smoothed_round_trip();
+        !link.shares_air() && self.spare.welcomes_repair(now, round_trip, waiting, stakes)
+    }
+}
+
+/// What is known and what is expected of the receiver.
+pub(super) fn outlook(window: &SendWindow, link: &LinkUsage) -> Outlook {
+    Outlook {
+        deficit: window.deficit(),
+        sources: link.log().sources(),
+        repairs: link.log().repairs(),
+        loss_ratio: link.loss_ratio(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All that can be known, and what goes next.
+    #[test]
+    fn each_state_of_things_has_its_next_frame() {
+        let mut table = String::new();
+        for bits in 0..32u8 {
+            let has = |bit: u8| bits >> bit & 1 != 0;
+            let facts = Facts {
+                has_held: has(4),
+                has_new: has(3),
+                wants_repair: has(2),
+                may_go_ahead: has(1),
+                welcomes_repair: has(0),
+            };
+            table.push(match decide(facts) {
+                Next::Wait => '.',
+                Next::Source => 's',
+                Next::Needed => 'n',
+                Next::Ahead => 'a',
+                Next::Spare => 'r',
+            });
+        }
+        // Nothing held; then held, nothing new; then held, and something new.
+        let rows: Vec<&str> = [0..8, 8..16, 16..24, 24..32].map(|row| &table[row]).to_vec();
+        assert_eq!(rows, ["........", "ssssssss", ".r.rnnnn", "ssaannnn"]);
+    }
+}

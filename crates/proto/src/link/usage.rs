@@ -1,0 +1,272 @@
+//! How a link is used and what feedback about its frames shows: losses, round trips, rate, and
+//! whether both ways share the air. It knows nothing of what frames carry but which are repair.
+
+use core::time::Duration;
+
+use corridor_base::Time;
+
+use super::losses;
+use super::path_control::{PathControl, Sample, follow_delay};
+use super::rtt::RttEstimator;
+use super::sent::{Sent, SentLog, What};
+use super::shared_channel::{Crossed, Sharing, ack_interval};
+use crate::bounds::WINDOW_ACK_INTERVAL_MIN;
+use crate::config::CodingParams;
+use crate::stats::Stats;
+use crate::wire::{HEADER_LEN, TAG_LEN, WindowAck};
+
+/// Longest wait for feedback that is learned from, in intervals of feedback beyond a round trip.
+const WAIT_MAX: u32 = 8;
+/// Longest span between two frames that says something about the path's rate, microseconds.
+const SPAN_US_MAX: u32 = 10_000_000;
+/// Loss ratio beyond which estimates are not followed: some frame must get through.
+pub(crate) const LOSS_RATIO_MAX: f64 = 0.95;
+/// Bytes of a frame besides its body.
+const FRAME_OVERHEAD: f64 = (HEADER_LEN + TAG_LEN) as f64;
+/// Bodies that are longer than this part of the longest take longer on their way.
+const LONG_DIVISOR: usize = 2;
+/// Weight of the newest one in their mean length, one part in so many.
+const LONG_LEN_PARTS: f64 = 64.0;
+
+/// One way of a link, as its sender knows it.
+pub(crate) struct LinkUsage {
+    log: SentLog,
+    loss_ratio: f64,
+    rtt: RttEstimator,
+    /// How long it takes until feedback tells of a frame; some of it waits, some gets lost.
+    wait: RttEstimator,
+    rate: Box<dyn PathControl>,
+    sharing: Sharing,
+    /// Both ways share the air, as told, or as this station or its peer has found out.
+    shares_air: bool,
+    /// What was told of that, and how long feedback may wait.
+    half_duplex: Option<bool>,
+    ack_interval: Duration,
+    /// Bodies that are longer are long; the mean length of those.
+    long_from: usize,
+    long_len: f64,
+    /// The rate holds back what is sent next.
+    held: bool,
+    /// What is sent next comes after a gap.
+    after_gap: bool,
+}
+
+/// Frames that one feedback newly told of.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Told {
+    /// How many, and how many of them the rate had held back.
+    pub(crate) frames: u32,
+    held: u32,
+    /// Their bytes.
+    len: f64,
+    /// Before some of them there was a gap.
+    has_gap: bool,
+    newest: Option<Sent>,
+}
+
+/// What feedback told before, of the frames that the other end has counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Before {
+    /// How many there were.
+    pub(crate) frames: Option<u32>,
+    /// When the newest of them came, by its clock.
+    pub(crate) at_us: Option<u32>,
+}
+
+impl LinkUsage {
+    pub(crate) fn new(params: &CodingParams, len_max: usize, now: Time) -> Self {
+        LinkUsage {
+            log: SentLog::default(),
+            loss_ratio: 0.0,
+            rtt: RttEstimator::new(),
+            wait: RttEstimator::new(),
+            rate: follow_delay(now),
+            sharing: Sharing::default(),
+            shares_air: params.half_duplex == Some(true),
+            half_duplex: params.half_duplex,
+            ack_interval: params.ack_interval,
+            long_from: len_max / LONG_DIVISOR,
+            long_len: len_max as f64,
+            held: false,
+            after_gap: false,
+        }
+    }
+
+    // ---- what is known ------------------------------------------------------------------------
+
+    /// Frames on their way.
+    pub(crate) fn log(&self) -> &SentLog {
+        &self.log
+    }
+
+    /// Share of the frames lost, 0 to [`LOSS_RATIO_MAX`].
+    pub(crate) fn loss_ratio(&self) -> f64 {
+        self.loss_ratio
+    }
+
+    /// The round trip as far as it was measured.
+    pub(crate) fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    /// How long it takes until feedback tells of a frame.
+    pub(crate) fn wait(&self) -> &RttEstimator {
+        &self.wait
+    }
+
+    /// The round trip, smoothed, or the least that counts as one.
+    pub(crate) fn smoothed_round_trip(&self) -> Duration {
+        self.rtt.smoothed().max(WINDOW_ACK_INTERVAL_MIN)
+    }
+
+    /// Frames a second that came through of late.
+    pub(crate) fn through_per_s(&self) -> f64 {
+        self.rate.through_per_s()
+    }
+
+    /// Time on the air of a frame.
+    pub(crate) fn frame_time(&self) -> Duration {
+        Duration::from_secs_f64(self.rate.through_per_s().recip())
+    }
+
+    /// Bytes a second that the path takes, without the headers of the layers below.
+    pub(crate) fn bytes_per_s(&self) -> f64 {
+        self.rate.frames_per_s() * (FRAME_OVERHEAD + self.long_len)
+    }
+
+    /// Whether both ways share the air, for all that this station and its peer know.
+    pub(crate) fn shares_air(&self) -> bool {
+        self.shares_air
+    }
+
+    /// The same, for all that this station knows by itself: what the peer is to be told.
+    pub(crate) fn finds_air_shared(&self) -> bool {
+        self.half_duplex.unwrap_or(self.sharing.is_shared())
+    }
+
+    /// How long feedback may wait at the other end.
+    pub(crate) fn ack_interval(&self) -> Duration {
+        ack_interval(self.ack_interval, self.shares_air)
+    }
+
+    fn is_long(&self, len: usize) -> bool {
+        len > self.long_from
+    }
+
+    // ---- frames that go -----------------------------------------------------------------------
+
+    /// What is to be sent has to wait for its turn.
+    pub(crate) fn note_limited(&mut self) {
+        self.held = true;
+    }
+
+    /// What is sent next comes after a gap.
+    pub(crate) fn note_gap(&mut self) {
+        self.after_gap = true;
+    }
+
+    /// How long nothing is to be sent, if that serves the rate; told once.
+    pub(crate) fn take_pause(&mut self) -> Option<Duration> {
+        let pause = self.rate.take_pause();
+        self.after_gap |= pause.is_some();
+        pause
+    }
+
+    /// A frame goes, whose body has so many bytes. Returns what is known of it, and a frame that
+    /// there is no room to remember any more, as if lost.
+    pub(crate) fn note_sent(
+        &mut self,
+        now: Time,
+        counter: u32,
+        what: What,
+        len: usize,
+    ) -> (Sent, Option<Sent>) {
+        let held = core::mem::take(&mut self.held);
+        if self.is_long(len) {
+            self.long_len += (len as f64 - self.long_len) / LONG_LEN_PARTS;
+        }
+        let after_gap = core::mem::take(&mut self.after_gap);
+        let sent = Sent { counter, at: now, what, held, after_gap, len: len as u16 };
+        (sent, self.log.push(sent))
+    }
+
+    // ---- feedback -----------------------------------------------------------------------------
+
+    /// Learns how long feedback about a frame takes, from the oldest that this tells of.
+    pub(crate) fn note_wait(&mut self, now: Time, counter: u32) {
+        if let Some(oldest) = self.log.oldest().filter(|sent| sent.counter <= counter) {
+            let longest = self.rtt.timeout() + WAIT_MAX * self.ack_interval();
+            self.wait.sample((now - oldest.at).min(longest));
+        }
+    }
+
+    /// Follows what is told of losses, so many frames after what was told before.
+    pub(crate) fn follow_losses(&mut self, told: f64, frames: u32) {
+        self.loss_ratio = losses::follow(self.loss_ratio, told.clamp(0.0, LOSS_RATIO_MAX), frames);
+    }
+
+    /// Takes the frames out of the log that feedback up to `counter` tells of, one by one.
+    pub(crate) fn settle(&mut self, counter: u32, mut each: impl FnMut(&Sent)) -> Told {
+        let mut told = Told::default();
+        while let Some(sent) = self.log.pop_until(counter) {
+            told.frames += 1;
+            told.len += FRAME_OVERHEAD + f64::from(sent.len);
+            told.held += u32::from(sent.held);
+            told.has_gap |= sent.after_gap;
+            told.newest = Some(sent);
+            each(&sent);
+        }
+        told
+    }
+
+    /// Lets the round trip and the rate follow what feedback tells of the newest of these frames.
+    pub(crate) fn note_delay(
+        &mut self,
+        now: Time,
+        told: &Told,
+        ack: &WindowAck,
+        before: &mut Before,
+        stats: &mut Stats,
+    ) {
+        let Some(sent) = told.newest.filter(|sent| sent.counter == ack.counter) else { return };
+        if ack.delay < WindowAck::DELAY_MAX {
+            self.rtt.sample((now - sent.at).saturating_sub(ack.delay));
+        }
+        let came = before.frames.map_or(told.frames, |before| ack.frames.wrapping_sub(before));
+        let sent_at_us = (sent.at.as_nanos() / 1_000) as u32;
+        let sample = Sample {
+            one_way_us: ack.received_at_us.wrapping_sub(sent_at_us),
+            is_long: self.is_long(usize::from(sent.len)),
+            round_trip: self.rtt.timeout(),
+            round_trip_smoothed: self.rtt.smoothed(),
+            told: told.len / (FRAME_OVERHEAD + self.long_len),
+            span: before.at_us.map_or(Duration::ZERO, |before| {
+                let span_us = ack.received_at_us.wrapping_sub(before);
+                Duration::from_micros(u64::from(span_us.min(SPAN_US_MAX)))
+            }),
+            frames: told.frames as usize,
+            lost: told.frames.saturating_sub(came) as usize,
+            limited: 2 * told.held >= told.frames && !told.has_gap,
+            shares_air: self.shares_air,
+        };
+        before.at_us = Some(ack.received_at_us);
+        self.rate.note(now, sample, stats);
+    }
+
+    /// Learns whether both ways share the air, unless it was told; the peer may know better.
+    pub(crate) fn note_sharing(&mut self, now: Time, crossed: Crossed, peer_says: bool) {
+        if self.rate.tells_of_few(now) {
+            // What comes less then is this station's own doing, and hides what the peer's does.
+            self.sharing.restart();
+        }
+        self.sharing.note(crossed, self.rtt.timeout());
+        let found = self.sharing.is_shared() || peer_says;
+        self.shares_air = self.half_duplex.unwrap_or(found);
+    }
+
+    /// Frames are counted anew: of those on their way nothing will be told.
+    pub(crate) fn restart_session(&mut self) {
+        self.log.clear();
+        self.sharing.restart();
+    }
+}
