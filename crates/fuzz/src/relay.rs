@@ -40,7 +40,7 @@ pub fn relay(data: &[u8]) {
             2 => {
                 sent.insert(packet.to_vec());
                 let frame = Frame::Plain { counter: input.byte().into(), ttl: 3, packet: &packet };
-                relay.handle_frame(now, node, input.byte() % 2 == 0, &frame.to_bytes());
+                relay.handle_frame(now, node, input.byte().is_multiple_of(2), &frame.to_bytes());
             }
             3 => {
                 let other = vec![input.byte(); usize::from(input.byte())];
@@ -58,7 +58,7 @@ pub fn relay(data: &[u8]) {
                 if let Some(byte) = bytes.get_mut(at) {
                     *byte ^= by;
                 }
-                relay.handle_frame(now, node, by % 2 == 0, &bytes);
+                relay.handle_frame(now, node, by.is_multiple_of(2), &bytes);
             }
             4 => {
                 let bytes = &input.vec(usize::from(node.0) * 9)[..];

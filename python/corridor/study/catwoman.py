@@ -4,9 +4,11 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from scipy import stats
 
 from corridor import plot
 from corridor.models import relaying
+from corridor.models._check import FloatArray
 from corridor.study.claims import Measured
 from corridor.study.findings import Context, Findings
 
@@ -20,6 +22,8 @@ NAMES = {
 }
 #: The column of the load in one direction, bit/s; the other one has the same.
 ONE_WAY = "flow.0.source.rate_bps"
+#: How much less may arrive than without coding before a topology counts as behind.
+BEHIND = 0.03
 
 
 def _delay(point: xr.Dataset) -> float:
@@ -82,7 +86,9 @@ class Curves:
         """Return the share of forwarded packets that went two to a frame."""
         point = self.point(preset, load)
         forwarded = float(point["relay_packets_forwarded"].mean())
-        return 2 * float(point["relay_frames_coded"].mean()) / forwarded if forwarded else 0.0
+        coded = 2 * float(point["relay_frames_coded"].mean())
+        # What was taken before the measured interval may be sent in it.
+        return min(coded / forwarded, 1.0) if forwarded else 0.0
 
     def peak(self, preset: str) -> float:
         """Return the load at which most arrives, kbit/s."""
@@ -212,6 +218,7 @@ def chain(context: Context) -> Findings:
     delays = [curves.delay(coded, load) for load in (lows[0], congestion)]
     retries = [curves.retries(coded, x) / curves.retries(plain, x) for x in highs]
     gain = curves.gain(coded, congestion)
+    beside = _beside_better(curves)
     measured: dict[str, Measured] = {
         "CATWOMAN-001": max(slower(highs)),
         "CATWOMAN-002": max(over_plain(highs)),
@@ -232,6 +239,8 @@ def chain(context: Context) -> Findings:
         "CATWOMAN-025": 1 / max(retries),
         "CATWOMAN-026": gain,
         "CATWOMAN-026-F": relaying.gain_of_transmissions(6, curves.paired(coded, congestion)),
+        "CATWOMAN-DEF": min(share for _, share, _ in beside),
+        "CATWOMAN-DEF-D": max(longer for _, _, longer in beside),
     }
     published = {
         "throughput / (kbit/s)": ([800.0, 1380.0], [800.0, 1380.0]),
@@ -244,28 +253,28 @@ def chain(context: Context) -> Findings:
         f"{measured['CATWOMAN-026-F']:.3f} where nothing is lost; frames at the same load, not for "
         f"each packet that arrives: "
         f"{curves.frames(plain, congestion) / curves.frames(coded, congestion):.3f}",
-        *_default_notes(curves),
+        *(
+            f"default at {load:.0f} kbit/s: {share:.3f} of the better one's throughput, "
+            f"{longer:+.1f} ms of delay"
+            for load, share, longer in beside
+        ),
     ]
     return Findings(measured, curves.rows(), _figure(curves, published), notes)
 
 
-def _default_notes(curves: Curves) -> list[str]:
-    """What the default does beside the better of pure relaying and the paper's adaptive coding."""
-    known = curves.kinds()
-    others = [preset for preset in ("plain", "paper-adaptive") if preset in known]
-    if "default" not in known or not others:
-        return []
-    notes = []
+def _beside_better(curves: Curves) -> list[tuple[float, float, float]]:
+    """Default beside the better of pure relaying and the paper's adaptive coding, at each load.
+
+    Load, share of the throughput, and delay more than the other's, milliseconds.
+    """
+    others = ("plain", "paper-adaptive")
+    beside = []
     for load in curves.offered():
         most = max(curves.throughput(preset, load) for preset in others)
         least = min(curves.delay(preset, load) for preset in others)
         share = curves.throughput("default", load) / most
-        longer = curves.delay("default", load) - least
-        notes.append(
-            f"default at {load:.0f} kbit/s: {share:.3f} of the better one's throughput, "
-            f"{longer:+.1f} ms of delay"
-        )
-    return notes
+        beside.append((load, share, curves.delay("default", load) - least))
+    return beside
 
 
 def adaptive(context: Context) -> Findings:
@@ -352,7 +361,7 @@ def hops(context: Context) -> Findings:
 def sensitivity(context: Context) -> Findings:
     """What the packet size, which the paper does not say, changes."""
     results = context.simulate("runs")
-    rows = []
+    rows: list[dict[str, Any]] = []
     for index in range(results.sizes["point"]):
         point = results.isel(point=index)
         rows.append(
@@ -377,3 +386,65 @@ def sensitivity(context: Context) -> Findings:
             )
     plot.labelled(axes, "packet size", "total load / (kbit/s)", "throughput / (kbit/s)")
     return Findings({}, rows, figure)
+
+
+def degraded(context: Context) -> Findings:
+    """Drawn topologies in which overhearing is unreliable: and who is worse off with coding."""
+    results = context.simulate("runs")
+    codes = results["network.relay.coding"].to_numpy().astype(bool)
+    # Both have the topologies in the order of their seeds, from 1.
+    pairs = zip(np.flatnonzero(~codes), np.flatnonzero(codes), strict=True)
+    rows: list[dict[str, Any]] = []
+    for seed, pair in enumerate(pairs, 1):
+        both = (results["goodput_bps"].isel(point=int(index)) for index in pair)
+        plain, coded = (runs.to_numpy().astype(float) for runs in both)
+        if plain.mean() == 0:
+            # Nobody hears anybody on some hop: there is no way at all.
+            continue
+        change = (coded - plain) / plain.mean()
+        rows.append(
+            {
+                "topology": seed,
+                "throughput": plain.mean() / 1e3,
+                "change": float(change.mean()),
+                "half width": _half_width(change),
+            }
+        )
+    for row in rows:
+        # Simultaneous over all of them.
+        row["half width"] *= _quantile(len(rows), results.sizes["replication"])
+    behind = [row for row in rows if row["change"] + row["half width"] < -BEHIND]
+    changes = [row["change"] for row in rows]
+    figure, (axes,) = plot.panels(1)
+    axes.errorbar(
+        [row["throughput"] for row in rows],
+        [100 * change for change in changes],
+        yerr=[100 * row["half width"] for row in rows],
+        fmt="o",
+        markersize=3,
+        linewidth=0.5,
+    )
+    axes.axhline(-100 * BEHIND, color="grey", linewidth=1)
+    plot.labelled(axes, "coding", "pure relaying / (kbit/s)", "change / %", legend=False)
+    measured: dict[str, Measured] = {
+        "CATWOMAN-DEG": len(behind),
+        "CATWOMAN-DEG-M": 1 + float(np.mean(changes)),
+    }
+    notes = [
+        f"{len(rows)} topologies with a way; changes from {min(changes):+.1%} to "
+        f"{max(changes):+.1%}, median {float(np.median(changes)):+.1%}; largest half width "
+        f"{max(row['half width'] for row in rows):.1%}"
+    ]
+    return Findings(measured, rows, figure, notes)
+
+
+def _half_width(values: FloatArray) -> float:
+    """Standard error of the mean."""
+    return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else 0.0
+
+
+def _quantile(intervals: int, replications: int) -> float:
+    """Standard errors of a 95 % interval, of so many that are to hold together (Bonferroni)."""
+    if replications < 2:
+        return 0.0
+    return float(stats.t.ppf(1 - 0.025 / max(intervals, 1), replications - 1))

@@ -142,7 +142,7 @@ mod tests {
         for stations in [2, 5, 20, 50] {
             let cell = cell(stations);
             let less = Slots { collision_s: cell.slots.collision_s - 9e-6, ..cell.slots };
-            let ns3 = Cell { slots: less, ..cell.clone() }.post_backoff();
+            let ns3 = Cell { slots: less, ..cell }.post_backoff();
             let share = ns3 / cell.post_backoff() - 1.0;
             assert!((0.0..0.006).contains(&share), "{stations}: {share}");
         }
