@@ -4,7 +4,7 @@
 
 Runs `corridor sim trace` for each plan of docs/site/traces and leaves beside it, as JSON, the frames
 of a short part: when, from whom, what of, and what became of it at each station. The layout of
-captures is in docs/captures.md, that of frames in crates/proto/src/wire.rs.
+captures is in docs/captures.md, that of frames in the wire format of crates/proto.
 """
 
 import json

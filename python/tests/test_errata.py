@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from corridor.models import coding, tcp
+from corridor.models import coding, relaying, tcp
 
 G = 150
 
@@ -22,6 +22,18 @@ def test_2_the_credits_of_case_1_are_not_enough() -> None:
     arriving = credited * (1 - e3) + helper * (1 - e2)
     assert arriving == pytest.approx(141.4, abs=0.05)
     assert arriving < G <= encoder * (1 - e3) + helper * (1 - e2) + 1
+
+
+def test_c1_no_one_count_gives_all_gains() -> None:
+    counts = (relaying.gain_of_paper, relaying.gain_with_ends, relaying.gain_of_transmissions)
+    printed = {1: 1.25, 3: 1.33, 6: 1.42}
+    for count in counts:
+        assert any(round(count(n), 2) != gain for n, gain in printed.items())
+    assert round(relaying.gain_of_paper(3), 2) == 1.33
+    assert round(relaying.gain_of_paper(6), 2) == 1.42
+    assert relaying.gain_with_ends(1) == 1.25
+    assert relaying.transmissions_coded(1) == 3
+    assert round(relaying.paired_share(6, 1.42), 2) == 0.69
 
 
 def test_3_a_helper_beats_the_unreliable_link() -> None:

@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 FOLDER = Path(__file__).resolve().parents[2] / "experiments"
 KIM = find(FOLDER, "kim")
 FRANC = find(FOLDER, "franc")
+CATWOMAN = find(FOLDER, "catwoman")
 ALL = find(FOLDER)
 #: Experiments whose results were recorded.
 RECORDED = [e for e in ALL if result(e)]
@@ -62,6 +63,8 @@ def test_every_published_value_is_held_against_something() -> None:
     assert {claim[:9] for claim in claims} - {"FRANC-V"} == {
         f"FRANC-{number:03}" for number in range(7, 28)
     }
+    claims = [claim.id for experiment in CATWOMAN for claim in experiment.claims]
+    assert not {f"CATWOMAN-{number:03}" for number in range(1, 30)} - set(claims)
 
 
 def test_every_claim_that_cannot_hold_has_its_proof() -> None:

@@ -43,6 +43,16 @@ pub mod lab {
     }
 }
 
+/// Stands for what works on files of results.
+pub mod results {
+    pub use super::Anything as ResultsArgs;
+
+    /// Says what is left out.
+    pub fn run(_: &ResultsArgs) -> super::ExitCode {
+        super::refuse("results")
+    }
+}
+
 /// Stands for the simulator.
 pub mod sim {
     pub use super::Anything as SimArgs;

@@ -24,12 +24,14 @@ mod plot;
 #[cfg(feature = "lab")]
 mod progress;
 #[cfg(feature = "lab")]
+mod results;
+#[cfg(feature = "lab")]
 mod sim;
 mod status;
 mod up;
 
 #[cfg(not(feature = "lab"))]
-use absent::{demo, lab, sim};
+use absent::{demo, lab, results, sim};
 
 use std::process::ExitCode;
 
@@ -79,6 +81,8 @@ enum Verb {
     Lab(lab::LabArgs),
     /// Simulate plans in virtual time: needs no rights, gives the same bytes every time
     Sim(sim::SimArgs),
+    /// Put together what parts of a plan have left
+    Results(results::ResultsArgs),
     /// Print what a shell completes
     Completions(manual::CompletionsArguments),
     /// Print the manual page, or write all pages into a directory
@@ -97,6 +101,7 @@ fn main() -> ExitCode {
         Verb::Completions(arguments) => manual::completions(&arguments, Cli::command()),
         Verb::Man(arguments) => manual::man(&arguments, Cli::command()),
         Verb::Lab(arguments) => return lab::run(arguments),
+        Verb::Results(arguments) => return results::run(&arguments),
         Verb::Sim(arguments) => return sim::run(arguments, cli.log.verbose > 0),
     };
     exit.into()

@@ -211,6 +211,7 @@ impl Tunnel {
         let (own, other) =
             if host == 0 { (&mut near[0], &far[0]) } else { (&mut far[0], &near[0]) };
         while let Some(packet) = own.station.poll_packet() {
+            let packet = packet.bytes();
             let was_sent = other.sent.iter().rev().any(|sent| is_copy(sent, packet));
             if !was_sent && is_too_big(packet, &own.sent) {
                 own.too_big += 1;

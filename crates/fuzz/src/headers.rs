@@ -2,6 +2,7 @@
 //! the same bytes.
 
 use corridor_proto::HeaderContexts;
+use corridor_proto::packet::PacketRef;
 use corridor_torture::HeaderTwin;
 
 use crate::input::Input;
@@ -66,14 +67,14 @@ impl Tunnel {
     fn pass(&mut self, packet: &[u8]) {
         let mut difference = b"before it".to_vec();
         let start = difference.len();
-        if self.sender.compress(packet, &mut difference) {
+        if self.sender.compress(PacketRef::read(packet), &mut difference) {
             assert!(difference.len() - start < packet.len(), "a difference is shorter");
             self.hear(&difference[start..], Some(packet));
             return;
         }
         assert_eq!(difference.len(), start, "nothing is left behind");
-        self.sender.note_verbatim(packet);
-        self.receiver.note_verbatim(packet);
+        self.sender.note_verbatim(PacketRef::read(packet));
+        self.receiver.note_verbatim(PacketRef::read(packet));
         self.twin.verbatim(packet, 0);
     }
 

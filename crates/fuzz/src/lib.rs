@@ -5,7 +5,8 @@
 //! They panic when it does not. [`wire`] reads them as a frame's body, which has to be written as
 //! it was read; [`headers`] as packets, which have to come out of window mode's header compression
 //! as they went in; [`clamp`] as segments of two hosts, whose windows are clamped on the way and of
-//! which nothing else changes. Three callers share them: `cargo fuzz` (in `crates/codec/fuzz`), the
+//! which nothing else changes; [`relay`] as what happens to a relay, of which no packet comes that
+//! nobody has sent. Three callers share them: `cargo fuzz` (in `crates/codec/fuzz`), the
 //! replay of the checked-in corpus, and property tests on random bytes.
 //!
 //! ```
@@ -14,6 +15,7 @@
 //! corridor_fuzz::wire(b"\x06 feedback about a window, perhaps");
 //! corridor_fuzz::headers(b"segments of TCP");
 //! corridor_fuzz::clamp(b"more segments of TCP");
+//! corridor_fuzz::relay(b"\x01 frames for a relay");
 //! ```
 #![forbid(unsafe_code)]
 
@@ -21,6 +23,7 @@ mod block;
 mod clamp;
 mod headers;
 mod input;
+mod relay;
 mod twin;
 mod window;
 mod wire;
@@ -28,6 +31,7 @@ mod wire;
 pub use block::block;
 pub use clamp::clamp;
 pub use headers::headers;
+pub use relay::relay;
 pub use twin::{Twin, combine, unpack};
 pub use window::window;
 pub use wire::wire;

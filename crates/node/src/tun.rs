@@ -11,6 +11,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
+use corridor_proto::packet::PacketRef;
 use ipnet::IpNet;
 use tun_rs::{DeviceBuilder, SyncDevice, VIRTIO_NET_HDR_LEN, VirtioNetHdr};
 
@@ -182,12 +183,12 @@ impl Tun {
     }
 
     /// Takes a packet for the host, at the latest until [`Tun::flush`].
-    pub(crate) fn push(&mut self, packet: &[u8]) {
+    pub(crate) fn push(&mut self, packet: PacketRef<'_>) {
         let (device, refusal) = (&self.device, &mut self.refusal);
         let write = |bytes: &[u8]| note_write(device, bytes, refusal);
         match &mut self.joiner {
             Some(joiner) => joiner.push(packet, write),
-            None => note_write(device, packet, refusal),
+            None => note_write(device, &packet, refusal),
         }
     }
 

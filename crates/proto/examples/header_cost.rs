@@ -11,6 +11,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use corridor_proto::HeaderContexts;
+use corridor_proto::packet::PacketRef;
 use etherparse::{PacketBuilder, TcpOptionElement};
 
 const SEGMENTS: usize = 4_096;
@@ -55,10 +56,10 @@ fn main() {
         let begin = Instant::now();
         for (packet, (is_difference, bytes)) in packets.iter().zip(&mut sent) {
             bytes.clear();
-            *is_difference = sender.compress(black_box(packet), bytes);
+            *is_difference = sender.compress(PacketRef::read(black_box(packet)), bytes);
             if !*is_difference {
                 bytes.extend_from_slice(packet);
-                sender.note_verbatim(packet);
+                sender.note_verbatim(PacketRef::read(packet));
             }
         }
         compress = compress.min(ns(begin));
@@ -68,7 +69,7 @@ fn main() {
             if *is_difference {
                 receiver.expand(black_box(bytes), 1_400, &mut out).expect("it was heard in order");
             } else {
-                receiver.note_verbatim(black_box(bytes));
+                receiver.note_verbatim(PacketRef::read(black_box(bytes)));
             }
         }
         expand = expand.min(ns(begin));

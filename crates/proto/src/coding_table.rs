@@ -7,8 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::BLOCKS_IN_FLIGHT_MAX;
-use crate::config::{CodingParams, Delivery, Goal, Order, Policy};
-use crate::tcpnc::Redundancy;
+use crate::config::{CodingParams, Delivery, Goal, Order, Policy, Redundancy};
 
 /// The `[coding]` table of a configuration or scenario file. The preset gives the rest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

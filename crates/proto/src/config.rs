@@ -4,9 +4,7 @@ use core::time::Duration;
 
 use corridor_codec::Field;
 
-use crate::error::ConfigError;
 use crate::psk::Psk;
-use crate::tcpnc::Redundancy;
 
 /// Bound of the ingress queue where nothing but the bound keeps it short.
 const INGRESS_PACKETS_BLOCK: usize = 100;
@@ -119,7 +117,7 @@ pub enum Order {
 /// How many transmissions the encoder and the helper allow themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// The budgets of PlayNCool as the 2014 paper uses them (see [`crate::budget`]).
+    /// The budgets of PlayNCool as the 2014 paper uses them (see [`crate::flow::block::budget`]).
     PlayNCool,
     /// Credits from the transmission optimum, repair as soon as feedback shows what is missing.
     Credit,
@@ -128,7 +126,7 @@ pub enum Policy {
 /// The coding parameters: FRANC's five (Section II-B), and ours.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CodingParams {
-    /// Code each TCP connection by itself, between TCP and IP: with [`crate::tcpnc`], and with how
+    /// Code each TCP connection by itself, between TCP and IP: with [`crate::flow::tcp_nc`], and with how
     /// much redundancy. Of what follows only `field` is used then.
     pub tcp_nc: Option<Redundancy>,
     /// Blocks or a sliding window. Of what follows, window mode uses `field`, `symbol_size`,
@@ -164,7 +162,7 @@ pub struct CodingParams {
     /// Which budgets.
     pub policy: Policy,
     /// PlayNCool: repair sends a margin of one standard deviation of the losses, and over GF(2) two
-    /// symbols, beyond what is missing on average ([`crate::budget::repair_at_once`]).
+    /// symbols, beyond what is missing on average ([`crate::flow::block::budget::repair_at_once`]).
     pub repair_margin: bool,
     /// Several packets share a source symbol where they fit; otherwise each has its own.
     pub bundle: bool,
@@ -307,15 +305,33 @@ impl Role {
     }
 }
 
-impl StationConfig {
-    /// Finds values that cannot be.
-    ///
-    /// # Errors
-    /// The first field that is out of its range, with its value and what was expected.
-    pub fn check(&self) -> Result<(), ConfigError> {
-        crate::error::check(self)
-    }
+/// How many combinations leave for each of TCP's segments.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Redundancy {
+    /// The paper's: R for each segment that TCP sends, the fraction carried along.
+    Fixed {
+        /// R, from 1 to [`REDUNDANCY_MAX`](crate::tcpnc::REDUNDANCY_MAX).
+        factor: f64,
+    },
+    /// As coded TCP does: as long as it is not likely that as many combinations arrive as degrees
+    /// of freedom are missing. Needs [`Feedback`](crate::tcpnc::wire::Feedback).
+    Adaptive {
+        /// Share of packets lost, from 0, below 1: where the estimate begins.
+        loss_ratio: f64,
+        /// Most combinations for each segment, in the long run. Losses beyond `1 - 1/factor_max`
+        /// are left to TCP, which takes them for congestion.
+        factor_max: f64,
+    },
+}
 
+impl Redundancy {
+    /// Whether the sender has to be told more than TCP's acknowledgements do.
+    pub fn needs_feedback(self) -> bool {
+        matches!(self, Redundancy::Adaptive { .. })
+    }
+}
+
+impl StationConfig {
     /// How packets cross here.
     pub fn crossing(&self) -> Crossing {
         match self.role {

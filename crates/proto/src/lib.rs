@@ -4,12 +4,14 @@
 //! The way of a packet, and where to read about each step:
 //!
 //! ```text
-//! host -> ingress -> encoder -> session/seal ~~~ air ~~~ session/seal -> decoder -> egress -> host
-//!           (1)        (2)          (3)         helper        (4)          (5)        (6)
+//! host -> queue -> encoder -> handshake/seal ~~~ air ~~~ handshake/seal -> decoder -> egress -> host
+//!          (1)       (2)           (3)         helper          (4)           (5)       (6)
 //! ```
-//! [`Station`] holds them together for each role; `station/endpoint.rs` is the place where packets
-//! become frames and frames packets. Feedback goes the other way: `decoder` -> [`wire::Ack`] ->
-//! `encoder`. [`budget`] is the only home of FRANC's formulas, [`bounds`] of every limit.
+//! Four rooms: `host` has packets and knows of no frames, `flow` has symbols and how they are
+//! repaired, `link` has frames, their keys, losses and rate, and `wire` their bytes. [`Station`]
+//! holds them together for each role; `station/endpoint.rs` is the place where packets become
+//! frames and frames packets. Feedback goes the other way: `decoder` -> [`wire::Ack`] -> `encoder`.
+//! [`budget`] is the only home of FRANC's formulas, [`bounds`] of every limit.
 //!
 //! # Example
 //! Two endpoints that hand each other their frames directly:
@@ -45,7 +47,7 @@
 //!             from.handle_frame(now, transmit.frame);
 //!         }
 //!     }
-//!     received.extend(b.poll_packet().map(<[u8]>::to_vec));
+//!     received.extend(b.poll_packet().map(|packet| packet.to_vec()));
 //! }
 //! assert_eq!(received, [b"a packet"]);
 //! # Ok::<(), ConfigError>(())
@@ -53,32 +55,19 @@
 #![forbid(unsafe_code)]
 
 pub mod bounds;
-pub mod budget;
+mod check;
 mod coding_table;
 pub mod config;
-mod decoder;
 pub mod diagnosis;
-mod egress;
-mod encoder;
 mod error;
-mod helper;
-mod ingress;
+mod flow;
+mod host;
 pub mod inspect;
 mod link;
-mod path_mtu;
 mod psk;
-mod replay;
-mod rtt;
-mod seal;
-mod session;
 mod station;
 mod stats;
-mod symbol;
-mod tcp;
-pub mod tcpnc;
-mod too_big;
 mod unseal;
-mod window;
 pub mod wire;
 
 pub use coding_table::{
@@ -89,11 +78,14 @@ pub use config::{
     StationConfig, StationId,
 };
 pub use corridor_codec::Field;
+pub use corridor_packet as packet;
 pub use error::ConfigError;
-pub use path_mtu::FrameLens;
+pub use flow::block::budget;
+pub use flow::tcp_nc as tcpnc;
+#[doc(hidden)] // For fuzz targets and benchmarks.
+pub use host::compression::Contexts as HeaderContexts;
+pub use link::mtu::FrameLens;
 pub use psk::{PSK_LEN, Psk};
 pub use station::{Destination, Event, FrameOutcome, PacketOutcome, Rejection, Station, Transmit};
 pub use stats::Stats;
 pub use unseal::Unsealer;
-#[doc(hidden)] // For fuzz targets and benchmarks.
-pub use window::headers::Contexts as HeaderContexts;

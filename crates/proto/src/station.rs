@@ -7,7 +7,6 @@
 
 mod endpoint;
 mod helper_station;
-mod pacer;
 mod path;
 #[cfg(test)]
 mod path_tests;
@@ -21,21 +20,22 @@ use std::collections::VecDeque;
 
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
+use corridor_packet::PacketRef;
 
 use crate::bounds::{EVENTS_MAX, FRAME_LEN_MIN};
 use crate::config::{Crossing, Mode, Role, StationConfig, StationId};
 use crate::diagnosis::Unopened;
-use crate::egress::EgressQueue;
 use crate::error::ConfigError;
-use crate::ingress::IngressQueue;
+use crate::host::egress::EgressQueue;
+use crate::host::queue::IngressQueue;
 use crate::inspect::{Inspection, PathView, PeerView};
-use crate::path_mtu::FrameLens;
-use crate::session::{Group, Joined, Opening};
+use crate::link::handshake::{Group, Joined, Opening};
+use crate::link::mtu::FrameLens;
+use crate::link::pacer::Pacer;
 use crate::stats::Stats;
 use crate::wire::{self, Kind};
 use endpoint::Endpoint;
 use helper_station::HelperStation;
-use pacer::Pacer;
 use path::Path;
 use plain::Plain;
 use tcpnc_endpoint::TcpNcEndpoint;
@@ -341,12 +341,14 @@ impl Station {
         if packet.is_empty() || len > max {
             shared.stats.packets_refused += 1;
             return if len > max {
-                shared.tell_too_big(now, packet, max);
+                shared.tell_too_big(now, PacketRef::read(packet), max);
                 PacketOutcome::TooLong { len, max }
             } else {
                 PacketOutcome::Empty
             };
         }
+        // Read here, and nowhere else on its way.
+        let packet = PacketRef::read(packet);
         if let RoleState::TcpNc(role) = &mut self.role {
             role.handle_packet(shared, now, packet);
             shared.stats.note_accepted(len);
@@ -488,20 +490,20 @@ impl Station {
         }
     }
 
-    /// The next packet for the host, valid until the next call.
-    pub fn poll_packet(&mut self) -> Option<&[u8]> {
+    /// The next packet for the host, valid until the next call, with what was read of it.
+    pub fn poll_packet(&mut self) -> Option<PacketRef<'_>> {
         let Shared { ingress, egress, stats, .. } = &mut self.shared;
         if egress.len() == 0 {
             let mut update = egress.buffer();
             if ingress.window_update(&mut update, stats) {
-                egress.push_buffer(update);
-                return egress.pop().map(|packet| &*packet);
+                egress.push_made(update);
+                return egress.pop().map(|packet| packet.packet());
             }
             egress.put_back(update);
         }
         let packet = egress.pop()?;
         ingress.clamp_window(packet, stats);
-        Some(packet)
+        Some(packet.packet())
     }
 
     /// The next event.

@@ -6,8 +6,8 @@ use corridor_codec::Field;
 
 use crate::bounds::UNSEALER_SESSIONS_MAX;
 use crate::config::StationId;
+use crate::link::seal::SessionKey;
 use crate::psk::Psk;
-use crate::seal::SessionKey;
 use crate::wire::{HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, Kind, Random128, Reader, TAG_LEN};
 
 /// Opens frames of a group in the order in which they were on the air.

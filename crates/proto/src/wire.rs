@@ -390,7 +390,7 @@ pub type Random128 = [u8; 16];
 /// The clear part of a HELLO, behind the header: who claims to speak under which session.
 pub const HELLO_CLEAR_LEN: usize = 17;
 
-/// Body of a HELLO; see [`crate::session`] for what it does.
+/// Body of a HELLO; see [`crate::link::handshake`] for what it does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
     /// Random per start of the station: tells a restart from a mere change of keys.

@@ -42,6 +42,30 @@ pub enum ResultsError {
         /// What is wrong.
         what: String,
     },
+    /// Results that do not belong together.
+    #[error("{}: {name} is {given}, expected {expected}, as in {}", path.display(), first.display())]
+    Apart {
+        /// The results.
+        path: PathBuf,
+        /// What differs.
+        name: String,
+        /// What these have.
+        given: String,
+        /// What the first ones have.
+        expected: String,
+        /// The first ones.
+        first: PathBuf,
+    },
+    /// The same point twice.
+    #[error("{}: point {point} is in {} too: expected each point in one", path.display(), other.display())]
+    PointTwice {
+        /// The results.
+        path: PathBuf,
+        /// The point.
+        point: usize,
+        /// Where else it is.
+        other: PathBuf,
+    },
     /// There is no such column.
     #[error("{option} {given}: expected one of {expected}")]
     Column {

@@ -128,6 +128,25 @@ impl Journal {
         Ok(())
     }
 
+    /// Adds what another journal has and this one has not. A line that cannot be read is passed
+    /// over.
+    ///
+    /// # Errors
+    /// [`ResultsError::Io`].
+    pub fn take_in(&mut self, path: &Path) -> Result<(), ResultsError> {
+        let file = File::open(path).map_err(ResultsError::io("read", path))?;
+        for line in BufReader::new(file).lines() {
+            let line = line.map_err(ResultsError::io("read", path))?;
+            let parsed = serde_json::from_str::<Line>(&line).ok();
+            if let Some((key, parsed)) = parsed.and_then(|line| Some((unhex(&line.key)?, line)))
+                && !self.rows.contains_key(&key)
+            {
+                self.append(key, (parsed.point, parsed.replication), &parsed.measures)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Waits until the disk has all.
     ///
     /// # Errors

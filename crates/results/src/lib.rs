@@ -5,6 +5,7 @@
 //! - [`Journal`] keeps every finished replication, so that an interruption loses none.
 //! - [`write_parquet`] and [`read_parquet`]: one row for each replication, units with the columns.
 //!   They take the feature `parquet`, most of what this crate takes to build.
+//! - [`merge`]: results of parts of a plan, put together.
 //! - [`summarise`]: means with confidence intervals.
 //!
 //! Nothing here runs anything, and nothing depends on the order in which replications finish.
@@ -13,6 +14,7 @@
 mod error;
 mod estimate;
 mod journal;
+mod merge;
 #[cfg(feature = "parquet")]
 mod parquet;
 #[cfg(not(feature = "parquet"))]
@@ -25,6 +27,7 @@ mod summary;
 pub use error::ResultsError;
 pub use estimate::Estimate;
 pub use journal::{JOURNAL_LINE_BYTES_MAX, Journal, Key, PointKey};
+pub use merge::merge;
 #[cfg(feature = "parquet")]
 pub use parquet::RESULT_BYTES_MAX;
 pub use parquet::{read_parquet, write_parquet};

@@ -209,7 +209,7 @@ mod tests {
         };
         let records = (0..plan.points.len()).map(record).collect();
         let [commit, code_version] = ["abc", "def"].map(str::to_owned);
-        Results::new(&plan, records, &Provenance { commit, code_version, complete: true })
+        Results::new(&plan, records, &Provenance { commit, code_version, complete_points: 4 })
     }
 
     #[test]

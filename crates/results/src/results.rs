@@ -9,8 +9,8 @@ pub struct Provenance {
     pub commit: String,
     /// Hash of the sources that results depend on.
     pub code_version: String,
-    /// Whether every point has the replications that the plan asks for.
-    pub complete: bool,
+    /// Points that have all the replications that the plan asks for.
+    pub complete_points: usize,
 }
 
 /// Results, as a file holds them.
@@ -36,7 +36,8 @@ impl Results {
             ("schema_version", SCHEMA_VERSION.to_string()),
             ("points", plan.points.len().to_string()),
             ("replications", replications(plan)),
-            ("complete", provenance.complete.to_string()),
+            ("complete_points", provenance.complete_points.to_string()),
+            ("complete", (provenance.complete_points == plan.points.len()).to_string()),
         ];
         let metadata = metadata.map(|(name, value)| (format!("corridor.{name}"), value)).into();
         Results { columns: plan.columns().to_vec(), records, metadata }

@@ -3,7 +3,7 @@
 //! How many replications a point needs depends on the results of its first ones alone, in their
 //! order: not on which finished first, on how many are run at once, or on interruptions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use corridor_scenario::{Measures, Plan, Replications, StopRule};
 
@@ -27,15 +27,36 @@ pub struct Finished {
     pub measures: Measures,
 }
 
-/// Progress of the points of a plan.
+/// Progress of the points of a plan. Taking a task and finishing one cost the logarithm of the
+/// number of points.
 #[derive(Debug)]
 pub struct Schedule {
     points: Vec<Progress>,
+    /// Place among the points, by the point's number.
+    places: BTreeMap<usize, usize>,
+    /// Points with a replication to give out, the next one first.
+    open: BTreeSet<Rank>,
+    /// Sums over the points.
+    totals: Counts,
     rule: Option<StopRule>,
 }
 
+/// How soon it is a point's turn: guesses last, then whoever has fewest, then in order.
+type Rank = (bool, u64, usize);
+
+/// How far a point has come, or all of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    /// Replications done, of those that are asked for.
+    done: u64,
+    /// Replications that will probably be asked for.
+    expected: u64,
+    /// Points that lack something.
+    incomplete: usize,
+}
+
 /// Progress of one point.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Progress {
     point: usize,
     done: BTreeMap<u64, Measures>,
@@ -47,6 +68,9 @@ struct Progress {
     sample: Vec<Option<f64>>,
     /// Replications that are enough, once that is known.
     needed: Option<u64>,
+    /// What the totals and the queue know of it.
+    counted: Counts,
+    rank: Option<Rank>,
 }
 
 impl Schedule {
@@ -64,14 +88,36 @@ impl Schedule {
             let all = 0..plan.replications.max();
             let found = all
                 .filter_map(|replication| Some((replication, known(Task { point, replication })?)));
-            let done = found.collect();
-            Progress { point, done, next: 0, prefix: 0, sample: Vec::new(), needed }
+            Progress { point, done: found.collect(), needed, ..Progress::default() }
         };
-        let mut schedule = Schedule { points: points.iter().map(progress).collect(), rule };
-        for progress in &mut schedule.points {
-            progress.advance(schedule.rule.as_ref());
-        }
+        let mut schedule = Schedule {
+            points: points.iter().map(progress).collect(),
+            places: points.iter().enumerate().map(|(place, &point)| (point, place)).collect(),
+            open: BTreeSet::new(),
+            totals: Counts::default(),
+            rule,
+        };
+        (0..points.len()).for_each(|place| schedule.update(place));
         schedule
+    }
+
+    /// Takes in what has changed of a point.
+    fn update(&mut self, place: usize) {
+        let (rule, progress) = (self.rule.as_ref(), &mut self.points[place]);
+        progress.advance(rule);
+        let (before, now) = (progress.counted, progress.counts(rule));
+        progress.counted = now;
+        self.totals.done = self.totals.done - before.done + now.done;
+        self.totals.expected = self.totals.expected - before.expected + now.expected;
+        self.totals.incomplete = self.totals.incomplete - before.incomplete + now.incomplete;
+        let rank = progress.next_rank(rule, place);
+        let former = core::mem::replace(&mut progress.rank, rank);
+        if former != rank {
+            former.iter().for_each(|rank| {
+                self.open.remove(rank);
+            });
+            self.open.extend(rank);
+        }
     }
 
     /// The next replication to be run; `None` when none is left to be given out, or what is left
@@ -80,46 +126,41 @@ impl Schedule {
     /// All points once, then all again. What a stop rule may not ask for comes last, for those who
     /// would wait otherwise.
     pub fn next_task(&mut self) -> Option<Task> {
-        let rule = self.rule.as_ref();
-        let mut best: Option<(bool, u64, usize)> = None;
-        for (place, progress) in self.points.iter_mut().enumerate() {
-            progress.skip_done();
-            if progress.next >= progress.limit(rule) {
-                continue;
-            }
-            let is_guess = progress.next >= progress.certain(rule);
-            // Guesses go where fewest have been made.
-            let rank = if is_guess { progress.next - progress.prefix } else { progress.next };
-            best = best.into_iter().chain([(is_guess, rank, place)]).min();
-        }
-        let (_, _, place) = best?;
+        let &(_, _, place) = self.open.first()?;
         let progress = &mut self.points[place];
+        let task = Task { point: progress.point, replication: progress.next };
         progress.next += 1;
-        Some(Task { point: progress.point, replication: progress.next - 1 })
+        self.update(place);
+        Some(task)
     }
 
     /// Takes what a replication has measured.
     pub fn finish(&mut self, finished: Finished) {
         let Finished { task, measures } = finished;
-        if let Some(progress) = self.points.iter_mut().find(|p| p.point == task.point) {
-            progress.done.insert(task.replication, measures);
-            progress.advance(self.rule.as_ref());
+        if let Some(&place) = self.places.get(&task.point) {
+            self.points[place].done.insert(task.replication, measures);
+            self.update(place);
         }
     }
 
     /// Whether every point has enough.
     pub fn is_complete(&self) -> bool {
-        self.points.iter().all(|progress| progress.is_complete())
+        self.totals.incomplete == 0
+    }
+
+    /// Points that have enough.
+    pub fn complete_points(&self) -> usize {
+        self.points.len() - self.totals.incomplete
     }
 
     /// Replications there are, of those that are asked for.
     pub fn done(&self) -> u64 {
-        self.points.iter().map(|progress| progress.kept().count() as u64).sum()
+        self.totals.done
     }
 
     /// Replications that will probably be asked for in all.
     pub fn expected(&self) -> u64 {
-        self.points.iter().map(|progress| progress.expected(self.rule.as_ref())).sum()
+        self.totals.expected
     }
 
     /// Points whose stop rule gave up: they have as many replications as it allows, and the mean
@@ -170,10 +211,28 @@ impl Progress {
         ratio.is_some_and(|ratio| ratio <= rule.ci95_ratio)
     }
 
-    fn skip_done(&mut self) {
+    /// When it is the turn of its next replication; `None` where none is to be given out.
+    fn next_rank(&mut self, rule: Option<&StopRule>, place: usize) -> Option<Rank> {
         while self.done.contains_key(&self.next) {
             self.next += 1;
         }
+        if self.next >= self.limit(rule) {
+            return None;
+        }
+        let is_guess = self.next >= self.certain(rule);
+        // Guesses go where fewest have been made.
+        let count = if is_guess { self.next - self.prefix } else { self.next };
+        Some((is_guess, count, place))
+    }
+
+    fn counts(&self, rule: Option<&StopRule>) -> Counts {
+        // Without gaps, as usual, they need not be counted.
+        let done = match self.done.len() as u64 {
+            len if len == self.prefix => len.min(self.needed.unwrap_or(len)),
+            _ => self.kept().count() as u64,
+        };
+        let incomplete = usize::from(!self.is_complete());
+        Counts { done, expected: self.expected(rule), incomplete }
     }
 
     /// Replications beyond which nothing is given out.
@@ -262,6 +321,22 @@ mod tests {
         let told: Vec<_> = order.iter().map(|task| (task.point, task.replication)).collect();
         assert_eq!(told, [(0, 0), (2, 0), (0, 1), (2, 1)]);
         assert_eq!((schedule.done(), schedule.expected()), (0, 4));
+    }
+
+    /// Looking at all points for each task would take ten thousand million steps.
+    #[test]
+    fn a_hundred_thousand_points_are_given_out_and_finished() {
+        let plan = plan("replications = 1");
+        let points: Vec<usize> = (0..100_000).collect();
+        let mut schedule = Schedule::new(&plan, &points, |_| None);
+        let mut given = 0;
+        while let Some(task) = schedule.next_task() {
+            assert_eq!((task.point, task.replication, schedule.done()), (given, 0, given as u64));
+            schedule.finish(Finished { task, measures: Measures::default() });
+            given += 1;
+        }
+        assert!(schedule.is_complete());
+        assert_eq!((given, schedule.expected()), (points.len(), 100_000));
     }
 
     #[test]

@@ -180,7 +180,7 @@ pub struct MediumTable {
     /// Retransmissions by the MAC when the addressed station did not hear.
     #[serde(default)]
     pub retry_limit: u32,
-    /// Lab only: links in a row between S and D, 1 to [`crate::HOPS_MAX`], with hosts between them
+    /// Links in a row between S and D, 1 to [`crate::HOPS_MAX`], with hosts between them
     /// that forward. Each link has the rate, the round trip and the queue given here, and an equal
     /// share of the losses: e3 is that of all together.
     #[serde(default = "one_hop")]

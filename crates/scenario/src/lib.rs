@@ -17,6 +17,7 @@ mod placement;
 mod plan;
 mod radio;
 mod record;
+mod relay;
 mod row;
 mod sweep;
 mod topology;
@@ -42,6 +43,7 @@ pub use plan::{
 };
 pub use radio::{BackoffKind, Dot11, FadingTable, MacKind, PathLossTable, RadioTable, RouteTable};
 pub use record::{Column, Kind, Record, Role, Value};
+pub use relay::{AdaptiveKind, RelayPreset, RelayTable};
 pub use row::{CodingCounts, Delays, Engine, Pings, Row, Side, policy};
 pub use sweep::POINTS_MAX;
 pub use topology::{

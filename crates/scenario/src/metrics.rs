@@ -243,11 +243,25 @@ const ON_AIR: [Metric; 6] = [
     real("air_utilisation", "1", "airtime of all nodes over time"),
 ];
 
-const FLOW: [Metric; 14] = [
+/// What networks of relays have besides.
+const RELAYS: [Metric; 9] = [
+    count("relay_frames_plain", "frames", "frames of relays with one packet"),
+    count("relay_frames_coded", "frames", "frames of relays with two packets"),
+    count("relay_packets_forwarded", "packets", "packets of others that relays took"),
+    count("relay_packets_recoded", "packets", "out of coded frames, and into one again"),
+    count("relay_packets_decoded", "packets", "packets out of coded frames"),
+    count("relay_decode_failures", "1", "coded frames that a receiver heard and could not decode"),
+    count("relay_queue_drops", "packets", "found a relay's queue full"),
+    count("relay_switched_off", "1", "times that a receiver was sent no more coded frames"),
+    count("relay_congested_s", "s", "seconds with more retries than the threshold, of all relays"),
+];
+
+const FLOW: [Metric; 15] = [
     GOODPUT,
     real("throughput_bps", "bit/s", "packets received per second, headers and repeats included"),
     real("cwnd_mean_packets", "packets", "congestion window, mean over time"),
     real("srtt_s", "s", "smoothed round-trip time at the end"),
+    real("delay_mean_s", "s", "one-way delay in order, mean"),
     DELAY_P50,
     DELAY_P95,
     DELAY_MAX,
@@ -322,8 +336,10 @@ pub(crate) fn columns(loads: &[&Load]) -> Vec<Column> {
         true => (radio_parameters(), ROW.map(|(m, _)| m).into(), SIDE.map(|(m, _)| m).into()),
         false => {
             let on_air = |load: &&Load| matches!(load, Load::Network(n) if n.radio.is_some());
+            let relays = |load: &&Load| matches!(load, Load::Network(n) if n.relay.is_some());
             let besides: &[Metric] = if loads.iter().any(on_air) { &ON_AIR } else { &[] };
-            (Vec::new(), [&NETWORK[..], besides].concat(), FLOW.into())
+            let of_relays: &[Metric] = if loads.iter().any(relays) { &RELAYS } else { &[] };
+            (Vec::new(), [&NETWORK[..], besides, of_relays].concat(), FLOW.into())
         }
     };
     columns.extend(totals.iter().map(Metric::column));

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::radio::{RadioTable, RouteTable};
+use crate::relay::RelayTable;
 
 /// The `[network]` table.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
@@ -56,6 +57,9 @@ pub struct NetworkTable {
     /// Nodes with places: their radios, and the MAC over them.
     #[serde(default)]
     pub radio: Option<RadioTable>,
+    /// Nodes on radios: relays that combine packets of different flows.
+    #[serde(default)]
+    pub relay: Option<RelayTable>,
     /// Ways that packets take; others take the one with the fewest links.
     #[serde(default)]
     pub route: Vec<RouteTable>,

@@ -186,6 +186,7 @@ fn check_keys(radio: &RadioTable) -> Result<(), ScenarioError> {
         ("standard", radio.standard.is_some(), &[Dcf][..]),
         ("rate_bps", radio.rate_bps.is_some(), &[Dcf, Ideal]),
         ("rate_control", radio.rate_control, &[Dcf]),
+        ("rates_bps", radio.rates_bps.is_some(), &[Dcf]),
         ("header_bytes", radio.header_bytes.is_some(), &[Dcf, Wpan]),
         ("rts_threshold_bytes", radio.rts_threshold_bytes.is_some(), &[Dcf]),
         ("backoff", radio.backoff.is_some(), &[Wpan]),
@@ -214,8 +215,7 @@ fn check_keys(radio: &RadioTable) -> Result<(), ScenarioError> {
 fn by_distance(radio: &RadioTable, metres: &[[f64; 3]], seed: u64) -> Result<Air, ScenarioError> {
     if radio.mac != MacKind::Ideal {
         let table = radio.path_loss.clone().unwrap_or_default();
-        let reference_db =
-            if radio.mac == MacKind::Dcf { REFERENCE_DB[0] } else { REFERENCE_DB[1] };
+        let reference_db = REFERENCE_DB[usize::from(!is_at_5_ghz(radio))];
         let path_loss = PathLoss {
             reference_db: table.reference_db.unwrap_or(reference_db),
             reference_m: table.reference_m,
@@ -243,6 +243,11 @@ fn by_distance(radio: &RadioTable, metres: &[[f64; 3]], seed: u64) -> Result<Air
         }
     }
     ideal(radio, metres.len(), &links, seed)
+}
+
+/// Whether the radios are of 5 GHz: 802.11a. All others are of 2.4 GHz.
+fn is_at_5_ghz(radio: &RadioTable) -> bool {
+    radio.mac == MacKind::Dcf && radio.standard.unwrap_or_default() == Dot11::A
 }
 
 fn by_matrix(
@@ -395,10 +400,22 @@ fn dcf(radio: &RadioTable) -> Result<DcfConfig, ScenarioError> {
         rts_threshold_bytes: radio.rts_threshold_bytes.unwrap_or(of.rts_threshold_bytes),
         header_bytes: radio.header_bytes.unwrap_or(DCF_HEADER_BYTES),
         rates: match radio.rate_control {
-            true => RateControl::Minstrel(rates.to_vec()),
+            true => RateControl::Minstrel(chosen_of(radio, rates)?),
             false => of.rates,
         },
         ..of
+    })
+}
+
+/// The rates that are chosen of.
+fn chosen_of(radio: &RadioTable, rates: &[Rate]) -> Result<Vec<Rate>, ScenarioError> {
+    let Some(bps) = &radio.rates_bps else { return Ok(rates.to_vec()) };
+    let known = |bps: &u64| rates.iter().copied().find(|rate| rate.bps() == *bps);
+    let chosen: Option<Vec<Rate>> = bps.iter().map(known).collect();
+    chosen.filter(|chosen| !chosen.is_empty()).ok_or_else(|| {
+        let known: Vec<_> = rates.iter().map(|rate| rate.bps().to_string()).collect();
+        let expected = format!("some of {} bit/s", known.join(", "));
+        ScenarioError::value("network.radio.rates_bps", format!("{bps:?}"), expected)
     })
 }
 

@@ -474,10 +474,6 @@ impl PlanFile {
 
 /// Refuses what only the lab can do, where it would be passed over.
 fn check_is_simulated(scenario: &Scenario) -> Result<(), ScenarioError> {
-    if scenario.medium.hops != 1 {
-        let expected = "1: several hops are the lab's; a [network] has chains";
-        return Err(ScenarioError::value("medium.hops", scenario.medium.hops, expected));
-    }
     for (index, table) in scenario.run.iter().enumerate() {
         let given = [
             ("ecn", table.ecn.is_some()),

@@ -20,6 +20,9 @@ pub struct RadioTable {
     /// DCF: let rates be chosen by what is acknowledged, out of all of the standard's.
     #[serde(default)]
     pub rate_control: bool,
+    /// DCF: the rates that are chosen of, bits per second, ascending; none = all of the standard's.
+    #[serde(default)]
+    pub rates_bps: Option<Vec<u64>>,
     /// Frames that wait at a node, or are on the air; more are dropped.
     #[serde(default = "queue_frames")]
     pub queue_frames: usize,
@@ -127,8 +130,8 @@ pub enum BackoffKind {
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathLossTable {
-    /// Loss at the reference distance, dB; none = 46.68 (DCF, free space at 5.15 GHz), 40.05
-    /// (802.15.4, at 2.4 GHz).
+    /// Loss at the reference distance, dB; none = that of free space at a metre: 46.68 at 5.15 GHz
+    /// (802.11a), 40.05 at 2.4 GHz (802.11b and g, 802.15.4).
     #[serde(default)]
     pub reference_db: Option<f64>,
     /// Reference distance, metres.

@@ -4,6 +4,8 @@ use core::time::Duration;
 use std::fs;
 use std::path::Path;
 
+use corridor_relay::RelayConfig;
+
 use corridor_air::{
     ErasureConfig, ErasureError, GilbertElliott, LossTrace, MAX_QUEUE_PACKETS, MAX_SPAN, PipeConfig,
 };
@@ -12,6 +14,7 @@ use crate::error::ScenarioError;
 use crate::network::*;
 use crate::placement::{Air, Cell, cell, check_routes};
 use crate::radio::RouteTable;
+use crate::relay;
 
 /// Most nodes of a network.
 pub const NODES_MAX: usize = 10_000;
@@ -42,6 +45,8 @@ pub struct Network {
     pub links: Vec<NetworkLink>,
     /// The radio that all nodes are on, if they are on one.
     pub radio: Option<Box<Cell>>,
+    /// What all nodes on the radio are as relays, if they are.
+    pub relay: Option<RelayConfig>,
     /// Ways that packets take where they do not take the shortest.
     pub routes: Vec<RouteTable>,
     /// Each flow starts later by a time of its own, uniform from zero to this.
@@ -96,6 +101,11 @@ pub(crate) fn network(
     };
     check_unused(table)?;
     check_routes(&table.route, nodes)?;
+    let relay = table.relay.as_ref().map(relay::relay).transpose()?;
+    if relay.is_some() && !radio.as_ref().is_some_and(|cell| matches!(cell.air, Air::Mac(_))) {
+        let expected = "nothing without a MAC that tells of retries: dcf, 802.15.4";
+        return Err(ScenarioError::value("network.relay", "a table", expected));
+    }
     check_times(duration_s, warm_up_s)?;
     // What ns-2 is compared with starts when it says.
     let is_ns2 =
@@ -115,7 +125,7 @@ pub(crate) fn network(
     }
     let [duration, warm_up, start_jitter] = [duration_s, warm_up_s, start_jitter_s].map(span);
     let (flows, routes) = (flows.to_vec(), table.route.clone());
-    Ok(Network { nodes, links, radio, routes, start_jitter, flows, duration, warm_up })
+    Ok(Network { nodes, links, radio, relay, routes, start_jitter, flows, duration, warm_up })
 }
 
 /// Times of a network, as the file has them, seconds.
@@ -217,6 +227,7 @@ fn check_unused(table: &NetworkTable) -> Result<(), ScenarioError> {
         ("height_m", &[Random], table.height_m.is_some()),
         ("path", &[Positions, Matrix], table.path.is_some()),
         ("radio", &radios, table.radio.is_some()),
+        ("relay", &radios, table.relay.is_some()),
     ];
     match given.iter().find(|(_, of, given)| *given && !of.contains(&shape)) {
         Some((field, of, _)) => {

@@ -42,8 +42,10 @@ pub(super) struct Access {
     nav_resets_at: Option<Time>,
     /// No slot counts before.
     hold_until: Time,
-    /// An EIFS after the last frame, if that was not decoded.
+    /// An EIFS after the channel became idle behind the last frame, if that was not decoded.
     error_until: Time,
+    /// The last frame was not decoded, and the channel has been busy since.
+    error_pending: bool,
     contention: Contention,
     /// The backoff ended at the very instant at which the channel became busy: the station sends.
     committed_at: Option<Time>,
@@ -58,6 +60,7 @@ impl Access {
             nav_resets_at: None,
             hold_until: Time::ZERO,
             error_until: Time::ZERO,
+            error_pending: false,
             contention: Contention::None,
             committed_at: None,
         }
@@ -134,17 +137,22 @@ impl Access {
         self.busy = true;
     }
 
-    /// The channel becomes idle.
-    pub fn end_busy(&mut self, now: Time) {
+    /// The channel becomes idle: from here an EIFS counts behind a frame in error, which may have
+    /// ended while others went on (9.3.2.3.7).
+    pub fn end_busy(&mut self, now: Time, spaces: &Spaces) {
         if self.busy {
             self.busy = false;
             self.idle_since = now;
+            if core::mem::take(&mut self.error_pending) {
+                self.error_until = now + spaces.eifs;
+            }
         }
     }
 
     /// What was received decides on the next space: an EIFS after a frame in error.
     pub fn note_decoded(&mut self, now: Time, decoded: bool, spaces: &Spaces) {
         self.error_until = if decoded { Time::ZERO } else { now + spaces.eifs };
+        self.error_pending = !decoded && self.busy;
     }
 
     /// End of the last busy time.

@@ -193,7 +193,7 @@ impl<P: Clone> Dcf<P> {
 
     /// The channel has become idle.
     pub fn handle_idle(&mut self, now: Time, events: &mut Events<P>) {
-        self.access.end_busy(now);
+        self.access.end_busy(now, &self.spaces);
         if matches!(self.state, State::HearingCts | State::HearingAck) {
             self.fail(now, events);
         }
@@ -201,7 +201,7 @@ impl<P: Clone> Dcf<P> {
 
     /// What this station sent has ended; `busy`: others are sensed.
     pub fn handle_sent(&mut self, now: Time, busy: bool, events: &mut Events<P>) {
-        self.access.end_busy(now);
+        self.access.end_busy(now, &self.spaces);
         if busy {
             self.sense_busy(now, false);
         }
@@ -411,6 +411,7 @@ impl<P: Clone> Dcf<P> {
             from: self.station,
             to: head.to,
             sequence: self.sequence,
+            retry: if self.announces() { self.long_retries } else { self.short_retries } > 0,
             duration,
             rate: self.rate,
             mac_bytes,
@@ -433,6 +434,7 @@ impl<P: Clone> Dcf<P> {
             from: self.station,
             to,
             sequence: 0,
+            retry: false,
             duration,
             rate,
             mac_bytes,

@@ -33,6 +33,9 @@ pub struct MacFrame<P> {
     pub to: Address,
     /// Tells a repetition from another frame of `from`.
     pub sequence: u16,
+    /// Whether these data were on the air before; 802.11 says so in its header (Retry), 802.15.4
+    /// does not.
+    pub retry: bool,
     /// How long the exchange goes on behind it: others stay silent so long (802.11's NAV).
     pub duration: Duration,
     /// Rate it is sent at.

@@ -166,6 +166,32 @@ fn after_a_collision_others_wait_for_an_eifs() {
     }
 }
 
+/// 9.3.2.3.7: it begins when the channel is idle, though the frame ended while others went on.
+#[test]
+fn an_eifs_begins_when_the_channel_is_idle() {
+    // Station 1 loses the first frame at 196 us; the second, which spoilt it, ends at 428 us.
+    let offers: [Offer; 3] = [(0, 0, All, 100), (100, 2, All, 200), (150, 1, All, 100)];
+    for (eifs, at) in [(true, 428 + 94), (false, 428 + 34)] {
+        let config = cell(3, &[(0, 1), (1, 2)], DcfConfig { eifs, ..without_slots() });
+        let outcome = run(&config, &offers);
+        assert_eq!(outcome.begun[2].at.as_nanos() / 1000, at, "EIFS {eifs}");
+    }
+}
+
+/// 8.2.4.1.6: data that were on the air say so; RTS, CTS and ACK never do.
+#[test]
+fn data_that_are_sent_again_say_so() {
+    let config = cell(3, &[(0, 1), (1, 2)], without_slots());
+    let outcome = run(&config, &[(0, 0, Station(1), 100), (0, 2, Station(1), 100)]);
+    let first = outcome.begun.iter().map(|begun| begun.frame.retry).take(4);
+    assert_eq!(first.collect::<Vec<_>>(), [false, false, true, true]);
+    // RTS that collide: the data behind them have not been on the air.
+    let announced = DcfConfig { rts_threshold_bytes: 0, ..without_slots() };
+    let config = cell(3, &[(0, 1), (1, 2)], announced);
+    let outcome = run(&config, &[(0, 0, Station(1), 100), (0, 2, Station(1), 100)]);
+    assert!(outcome.begun.len() > 4 && outcome.begun.iter().all(|begun| !begun.frame.retry));
+}
+
 /// An ACK is a frame like others: the one who sends into it makes the sender repeat, and the
 /// receiver knows the frame again.
 #[test]

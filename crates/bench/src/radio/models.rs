@@ -49,28 +49,29 @@ impl Cell {
         self.throughput(tau, self.slots, self.payload_bits)
     }
 
-    /// The same attempts; what follows a success as Tinnirello, Bianchi and Xiao 2010 have it, in
-    /// the form that ns-3's own validation uses: who has just sent may send again at once, which
-    /// nobody else may.
+    /// The same attempts; what follows them as Tinnirello, Bianchi and Xiao 2010 have it: who has
+    /// just sent may send again at once, which nobody else may. It is [`limited`](Self::limited)
+    /// without a limit.
     pub fn post_backoff(&self) -> f64 {
         let tau = self.solve(|p| self.tau_unlimited(p));
-        self.refined(tau, 0.0)
+        self.refined(tau)
     }
 
-    /// Tinnirello, Bianchi and Xiao 2010 with a limit of so many attempts; the slot behind a
-    /// collision is nobody's either.
+    /// Tinnirello, Bianchi and Xiao 2010 with a limit of so many attempts.
     pub fn limited(&self, attempts: u32) -> f64 {
         let tau = self.solve(|p| self.tau_limited(p, attempts));
-        self.refined(tau, 1.0)
+        self.refined(tau)
     }
 
-    fn refined(&self, tau: f64, slots_behind_collision: f64) -> f64 {
+    /// The first slot behind any transmission is closed to those who counted while it lasted:
+    /// docs/radio.md derives it.
+    fn refined(&self, tau: f64) -> f64 {
         let again = 1.0 / f64::from(self.window + 1);
         let Slots { idle_s, success_s, collision_s } = self.slots;
         let slots = Slots {
             idle_s,
             success_s: success_s / (1.0 - again) + idle_s,
-            collision_s: collision_s + slots_behind_collision * idle_s,
+            collision_s: collision_s + idle_s,
         };
         self.throughput(tau, slots, self.payload_bits / (1.0 - again))
     }
@@ -115,5 +116,35 @@ impl Cell {
             if tau(p) > middle { low = middle } else { high = middle }
         }
         low
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(stations: u32) -> Cell {
+        let slots = Slots { idle_s: 9e-6, success_s: 1.5e-3, collision_s: 1.5e-3 };
+        Cell { stations, window: 15, doublings: 6, payload_bits: 8e3, slots }
+    }
+
+    #[test]
+    fn a_limit_that_nobody_reaches_is_none() {
+        for stations in [2, 5, 20, 50] {
+            let (unlimited, limited) = (cell(stations).post_backoff(), cell(stations).limited(900));
+            assert!((limited / unlimited - 1.0).abs() < 1e-9, "{stations}: {limited} {unlimited}");
+        }
+    }
+
+    #[test]
+    fn the_slot_behind_a_collision_is_a_small_share() {
+        // What ns-3's form leaves out: a slot for each collision.
+        for stations in [2, 5, 20, 50] {
+            let cell = cell(stations);
+            let less = Slots { collision_s: cell.slots.collision_s - 9e-6, ..cell.slots };
+            let ns3 = Cell { slots: less, ..cell.clone() }.post_backoff();
+            let share = ns3 / cell.post_backoff() - 1.0;
+            assert!((0.0..0.006).contains(&share), "{stations}: {share}");
+        }
     }
 }

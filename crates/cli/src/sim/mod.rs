@@ -3,7 +3,7 @@
 mod draw;
 mod keys;
 mod progress;
-mod run;
+pub(crate) mod run;
 mod show;
 mod table;
 mod torture;

@@ -7,6 +7,7 @@ use std::fs;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,8 +37,8 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Files in the directory of results.
 pub const RESULTS_FILE: &str = "results.parquet";
-const JOURNAL_FILE: &str = "journal.jsonl";
-const PLAN_FILE: &str = "plan.toml";
+pub const JOURNAL_FILE: &str = "journal.jsonl";
+pub const PLAN_FILE: &str = "plan.toml";
 
 /// Runs a plan in virtual time.
 ///
@@ -63,12 +64,48 @@ pub struct Arguments {
     /// Run only the point at this place in the plan, from 0; may be given more than once
     #[arg(long, value_name = "POINT")]
     only: Vec<usize>,
+    /// Run one of N parts of the plan, I from 1 to N; `corridor results merge` puts them together
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
     /// Run every point so often, whatever the plan says
     #[arg(long, value_name = "N")]
     replications: Option<u64>,
     /// Run everything again, whatever is there; take a directory that has another plan's results
     #[arg(long)]
     force: bool,
+}
+
+/// Which part of a plan, of how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shard {
+    /// From 0.
+    index: usize,
+    count: usize,
+}
+
+impl Default for Shard {
+    fn default() -> Self {
+        Shard { index: 0, count: 1 }
+    }
+}
+
+impl Shard {
+    /// Every so many-th point: neighbours in a sweep take about as long as each other.
+    fn has(self, point: usize) -> bool {
+        point % self.count == self.index
+    }
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(given: &str) -> Result<Self, String> {
+        let parsed = given.split_once('/').and_then(|(index, count)| {
+            let (index, count): (usize, usize) = (index.parse().ok()?, count.parse().ok()?);
+            (1..=count).contains(&index).then(|| Shard { index: index - 1, count })
+        });
+        parsed.ok_or_else(|| "expected I/N, as 2/8: the second of eight parts".to_owned())
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -82,6 +119,10 @@ Examples:
 
   corridor sim run experiments/kim-table1/plan-tcp.toml --only 3 --replications 5 --json
       Run one point five times, and print its rows.
+
+  corridor sim run experiments/kim-table1/plan-tcp.toml --shard 2/8 --out out/part2
+      Run the second of eight parts, as a job of a batch system;
+      `corridor results merge out/part* --out out/kim` puts them together.
 
 A plan:
   name = \"kim\"
@@ -118,7 +159,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let plan = Arc::new(plan);
     let mut work = Work { plan: &plan, keys: &keys, out: out.as_mut() };
     let (schedule, ending) = work.run(schedule, jobs)?;
-    let results = results(&plan, &schedule, &points);
+    let results = results(&plan, &schedule);
     if let Some(out) = &out {
         out.finish(&plan, &keys, &results, points.len() < plan.points.len())?;
     }
@@ -163,7 +204,10 @@ fn points(arguments: &Arguments, plan: &Plan) -> Result<Vec<usize>, Failure> {
     if let Some(&given) = arguments.only.iter().find(|&&point| point > max) {
         return Err(Failure::Only { given, max });
     }
-    let chosen = |point: &usize| arguments.only.is_empty() || arguments.only.contains(point);
+    let shard = arguments.shard.unwrap_or_default();
+    let chosen = |point: &usize| {
+        shard.has(*point) && (arguments.only.is_empty() || arguments.only.contains(point))
+    };
     Ok((0..=max).filter(chosen).collect())
 }
 
@@ -178,18 +222,17 @@ fn jobs(arguments: &Arguments) -> Result<usize, Failure> {
 }
 
 /// Rows of these points, by point and replication.
-fn results(plan: &Plan, schedule: &Schedule, points: &[usize]) -> Results {
+fn results(plan: &Plan, schedule: &Schedule) -> Results {
     let rows = schedule.rows();
     let records = rows.map(|(task, measures)| plan.record(task.point, task.replication, measures));
-    let complete = schedule.is_complete() && points.len() == plan.points.len();
-    Results::new(plan, records.collect(), &provenance(complete))
+    Results::new(plan, records.collect(), &provenance(schedule.complete_points()))
 }
 
-fn provenance(complete: bool) -> Provenance {
+fn provenance(complete_points: usize) -> Provenance {
     Provenance {
         commit: corridor_sim::COMMIT.to_owned(),
         code_version: corridor_sim::CODE_VERSION.to_owned(),
-        complete,
+        complete_points,
     }
 }
 
@@ -443,7 +486,7 @@ impl Out {
         };
         let all: Vec<usize> = (0..plan.points.len()).collect();
         let schedule = Schedule::new(plan, &all, known);
-        let results = self::results(plan, &schedule, &all);
+        let results = self::results(plan, &schedule);
         Ok(write_parquet(&path, &results)?)
     }
 }

@@ -183,6 +183,46 @@ fn single_points_add_to_what_is_there() {
 }
 
 #[test]
+fn parts_put_together_are_the_same_bytes_as_a_run_at_once() {
+    let merge = |place: &Place, arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_corridor"));
+        command.args(["results", "merge"]).args(arguments).current_dir(place.0.path());
+        let output = command.output().expect("corridor starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for plan in [RADIO, NETWORK] {
+        let place = Place::new(plan);
+        place.run_well(&["--out", "all"]);
+        for shard in ["1/3", "2/3", "3/3"] {
+            place.run_well(&["--shard", shard, "--out", &shard.replace('/', "of")]);
+        }
+        let parts = ["3of3", "1of3", "2of3", "--out", "merged"];
+        assert_eq!(merge(&place, &parts).0, Some(0));
+        assert!(place.results("all") == place.results("merged"));
+        // The journal came along: nothing is run again.
+        let journal = lines(&place.file("merged", "journal.jsonl"));
+        place.run_well(&["--out", "merged"]);
+        assert_eq!(lines(&place.file("merged", "journal.jsonl")), journal);
+        assert!(place.results("all") == place.results("merged"));
+
+        let (status, said) = merge(&place, &["1of3", "2of3", "--out", "some"]);
+        assert_eq!(status, Some(0), "{said}");
+        assert!(said.contains("3 of 4 points are complete"), "{said}");
+        let (status, said) = merge(&place, &["1of3", "all", "--out", "twice"]);
+        assert_eq!(status, Some(2), "{said}");
+        assert!(said.contains("all: point 0 is in 1of3 too"), "{said}");
+        let (status, said) = merge(&place, &["1of3", "--out", "1of3"]);
+        assert_eq!(status, Some(2), "{said}");
+    }
+    let place = Place::new(RADIO);
+    for given in ["0/3", "4/3", "1", "a/b"] {
+        let output = place.run(&["--shard", given]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("expected I/N"), "{given}");
+    }
+}
+
+#[test]
 fn show_prints_means_with_units() {
     let place = Place::new(RADIO);
     place.run_well(&["--out", "out"]);

@@ -5,6 +5,8 @@
 //! headers, sequence numbers without a gap, equal lengths but for a shorter one at the end, right
 //! checksums. A mark of congestion, or any other word of a packet's own, ends a super-packet.
 
+use corridor_proto::packet::protocol::{TCP, UDP};
+use corridor_proto::packet::{IPV6_LEN, Ip, PacketRef};
 use tun_rs::{
     VIRTIO_NET_HDR_GSO_TCPV4, VIRTIO_NET_HDR_GSO_TCPV6, VIRTIO_NET_HDR_GSO_UDP_L4,
     VIRTIO_NET_HDR_LEN, VirtioNetHdr, checksum, checksum_no_fold,
@@ -17,12 +19,6 @@ const FLOWS_MAX: usize = 8;
 /// Datagrams in a super-packet at most; what the kernel cuts.
 const DATAGRAMS_MAX: usize = 64;
 
-const IPV4_HEADER_LEN_MIN: usize = 20;
-const IPV6_HEADER_LEN: usize = 40;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const TCP_HEADER_LEN_MIN: usize = 20;
-const UDP_HEADER_LEN: usize = 8;
 const ACK: u8 = 0x10;
 const PSH: u8 = 0x08;
 const DONT_FRAGMENT: u8 = 0x40;
@@ -74,17 +70,17 @@ impl Joiner {
     }
 
     /// Takes a packet. What goes to the host before it, or is full with it, is written.
-    pub(super) fn push(&mut self, packet: &[u8], mut write: impl FnMut(&[u8])) {
+    pub(super) fn push(&mut self, packet: PacketRef<'_>, mut write: impl FnMut(&[u8])) {
         let Some(flow) = Flow::of(packet) else {
             // Nobody knows what it belongs to: all goes in order.
             self.flush(&mut write);
-            self.begin(packet, None);
+            self.begin(&packet, None);
             return self.flush(&mut write);
         };
         let may_join = flow.shape.may_join(packet, self.joins_udp);
         let at = self.heads[..self.open].iter().position(|head| head.is_of(&flow));
         if let Some(at) = at {
-            if may_join && self.heads[at].join(packet) {
+            if may_join && self.heads[at].join(&packet) {
                 return;
             }
             self.close(at, &mut write);
@@ -92,7 +88,7 @@ impl Joiner {
         if self.open == FLOWS_MAX {
             self.close(0, &mut write);
         }
-        self.begin(packet, Some(flow.shape));
+        self.begin(&packet, Some(flow.shape));
         if !may_join {
             self.close(self.open - 1, &mut write);
         }
@@ -133,50 +129,30 @@ struct Flow<'a> {
 }
 
 impl<'a> Flow<'a> {
-    /// `None` for fragments, other protocols, and what is no packet.
-    fn of(packet: &'a [u8]) -> Option<Self> {
-        let (is_v6, protocol, transport) = match packet.first()? >> 4 {
-            4 => {
-                let is_whole = u16::from_be_bytes([*packet.get(6)?, *packet.get(7)?]) & 0x3fff == 0;
-                let transport = 4 * usize::from(packet[0] & 0xf);
-                if !is_whole || transport < IPV4_HEADER_LEN_MIN {
-                    return None;
-                }
-                (false, *packet.get(9)?, transport)
-            }
-            6 => (true, *packet.get(6)?, IPV6_HEADER_LEN),
-            _ => return None,
-        };
-        let payload = match protocol {
-            TCP => transport + 4 * usize::from(*packet.get(transport + 12)? >> 4),
-            UDP => transport + UDP_HEADER_LEN,
-            _ => return None,
-        };
-        let shape = Shape { is_v6, protocol, transport, payload };
-        let ports = packet.get(transport..transport + 4)?;
-        Some(Flow { shape, addresses: shape.addresses(packet)?, ports })
+    /// `None` for fragments, other protocols, and what has no whole header of TCP or UDP.
+    fn of(packet: PacketRef<'a>) -> Option<Self> {
+        let view = packet.view();
+        let (is_v6, protocol) = (view.ip() == Ip::V6, view.protocol());
+        let shape =
+            Shape { is_v6, protocol, transport: view.transport(), payload: view.payload()? };
+        let (addresses, ports) = packet.flow_key();
+        Some(Flow { shape, addresses, ports })
     }
 }
 
 impl Shape {
     /// Whether a packet of this shape may be joined with others of its flow.
-    fn may_join(self, packet: &[u8], joins_udp: bool) -> bool {
-        let Shape { is_v6, protocol, transport, payload } = self;
-        let number = |at| u16_at(packet, at).map(usize::from);
-        let told_len = match is_v6 {
-            false => number(2),
-            true => number(4).map(|len| IPV6_HEADER_LEN + len),
-        };
-        if told_len != Some(packet.len()) || payload >= packet.len() {
+    fn may_join(self, packet: PacketRef<'_>, joins_udp: bool) -> bool {
+        let view = packet.view();
+        if !view.is_exact() || self.payload >= packet.len() {
             return false;
         }
-        if protocol == TCP {
-            let flags = packet.get(transport + 13).copied().unwrap_or(0);
-            return payload >= transport + TCP_HEADER_LEN_MIN && flags & !PSH == ACK;
+        if self.protocol == TCP {
+            return view.tcp_flags() & !PSH == ACK;
         }
         // A checksum of zero is none, and would have to stay none.
-        let (len, sum) = (number(transport + 4), number(transport + 6));
-        joins_udp && len == Some(packet.len() - transport) && sum != Some(0)
+        let number = |at| u16_at(&packet, self.transport + at).map(usize::from);
+        joins_udp && number(4) == Some(packet.len() - self.transport) && number(6) != Some(0)
     }
 
     fn addresses(self, packet: &[u8]) -> Option<&[u8]> {
@@ -211,7 +187,7 @@ impl Shape {
         let same = |range: std::ops::Range<usize>| one.get(range.clone()) == other.get(range);
         let ip = match self.is_v6 {
             // Version, class, flow; then next header, hop limit, addresses.
-            true => same(0..4) && same(6..IPV6_HEADER_LEN),
+            true => same(0..4) && same(6..IPV6_LEN),
             // Not the length, the identification, the checksum.
             false => same(0..2) && same(6..10) && same(12..self.transport),
         };
@@ -314,7 +290,7 @@ impl Head {
 fn set_headers(shape: Shape, packet: &mut [u8]) {
     let len = packet.len();
     if shape.is_v6 {
-        packet[4..6].copy_from_slice(&((len - IPV6_HEADER_LEN) as u16).to_be_bytes());
+        packet[4..6].copy_from_slice(&((len - IPV6_LEN) as u16).to_be_bytes());
     } else {
         packet[2..4].copy_from_slice(&(len as u16).to_be_bytes());
         packet[10..12].fill(0);

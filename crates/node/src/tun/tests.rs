@@ -2,6 +2,7 @@
 
 use corridor_base::Stream;
 use corridor_base::rand::{Rng, SeedableRng};
+use corridor_proto::packet::PacketRef;
 use tun_rs::{VIRTIO_NET_HDR_LEN, VirtioNetHdr, gso_split};
 
 use super::join::Joiner;
@@ -206,7 +207,7 @@ fn what_the_kernel_hands_over_is_cut_by_the_book() {
 fn join(packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let (mut joiner, mut written) = (Joiner::new(true), Vec::new());
     for packet in packets {
-        joiner.push(packet, |bytes| written.push(bytes.to_vec()));
+        joiner.push(PacketRef::read(packet), |bytes| written.push(bytes.to_vec()));
     }
     joiner.flush(|bytes| written.push(bytes.to_vec()));
     written

@@ -7,10 +7,10 @@ use corridor_base::{Stream, Time};
 use super::{Destination, Shared};
 use crate::bounds::REPORT_STALE;
 use crate::config::{ErasureRatios, LinkErrors, StationConfig, StationId};
-use crate::decoder::Decoder;
-use crate::encoder::Encoder;
+use crate::flow::block::decoder::Decoder;
+use crate::flow::block::encoder::Encoder;
 use crate::inspect::{DecoderView, EncoderView};
-use crate::session::{Joined, Opened};
+use crate::link::handshake::{Joined, Opened};
 use crate::wire::{Ack, Enc, HEADER_LEN, Kind, Report, TAG_LEN};
 
 /// Encoder, decoder, and what they say to each other's other side.

@@ -5,9 +5,9 @@ use corridor_base::{Stream, Time};
 use super::{Destination, Shared};
 use crate::bounds::{E1_STALE, REPORT_INTERVAL};
 use crate::config::{ErasureRatios, LinkErrors, StationConfig, StationId};
-use crate::helper::Helper;
+use crate::flow::block::helper::Helper;
 use crate::inspect::FlowView;
-use crate::session::{Joined, Opened};
+use crate::link::handshake::{Joined, Opened};
 use crate::wire::{Ack, ENC_LEN, Enc, HEADER_LEN, Kind, Report, TAG_LEN};
 
 /// The two flows between the endpoints, each with the station it goes to.

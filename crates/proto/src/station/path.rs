@@ -2,13 +2,14 @@
 
 use arrayvec::ArrayVec;
 use corridor_base::Time;
+use corridor_packet::PacketRef;
 
 use super::Shared;
 use crate::bounds::{FRAME_LEN_MIN, MTU_ECHOES_MAX, TOO_BIG_INTERVAL};
 use crate::config::{Role, StationConfig, StationId};
-use crate::path_mtu::{FrameLens, PathMtu};
-use crate::session::Opened;
-use crate::too_big::write_too_big;
+use crate::host::too_big::write_too_big;
+use crate::link::handshake::Opened;
+use crate::link::mtu::{FrameLens, PathMtu};
 use crate::wire::{Echo, Kind, ProbeBody, TAG_LEN};
 
 /// How long frames may be, and what is done to find out.
@@ -151,7 +152,7 @@ impl Shared {
     }
 
     /// Tells the host that a packet is longer than `mtu` bytes.
-    pub(crate) fn tell_too_big(&mut self, now: Time, packet: &[u8], mtu: usize) {
+    pub(crate) fn tell_too_big(&mut self, now: Time, packet: PacketRef<'_>, mtu: usize) {
         if self.path.too_big_at.is_some_and(|at| now - at < TOO_BIG_INTERVAL) {
             return;
         }
@@ -159,7 +160,7 @@ impl Shared {
         if write_too_big(packet, mtu, &mut message) {
             self.path.too_big_at = Some(now);
             self.stats.too_big_told += 1;
-            self.egress.push_buffer(message);
+            self.egress.push_made(message);
         } else {
             self.egress.put_back(message);
         }

@@ -1,11 +1,12 @@
 //! The paper's unreliable forwarder (Section III): one packet a frame, sealed, and nothing else.
 
 use corridor_base::Time;
+use corridor_packet::PacketRef;
 
 use super::{Destination, Shared};
 use crate::config::StationId;
-use crate::session::Opened;
-use crate::symbol::{self, Packet};
+use crate::flow::symbol::{self, Packet};
+use crate::link::handshake::Opened;
 use crate::wire::{HEADER_LEN, Kind, PACKET_PREFIX_LEN, TAG_LEN};
 
 /// A station that forwards packets to its peer as they come.
@@ -32,7 +33,7 @@ impl Plain {
             return None;
         }
         for packet in symbol::verbatim_packets(body) {
-            shared.egress.push(packet.bytes);
+            shared.egress.push(PacketRef::read(packet.bytes));
             shared.stats.packets_delivered += 1;
             shared.stats.bytes_delivered += packet.bytes.len() as u64;
         }
@@ -46,10 +47,10 @@ impl Plain {
         }
         let longest = Plain::packet_len_max(shared.path.frame_len());
         loop {
-            let bytes = shared.ingress.front(now, &mut shared.stats)?;
-            if bytes.len() <= longest {
+            let packet = shared.ingress.front(now, &mut shared.stats)?;
+            if packet.len() <= longest {
                 shared.group.begin(Kind::Plain, false, &mut shared.frame);
-                symbol::append_packet(Packet::verbatim(bytes, true), &mut shared.frame);
+                symbol::append_packet(Packet::verbatim(&packet, true), &mut shared.frame);
                 break;
             }
             // It was taken before the path became shorter.

@@ -1,14 +1,15 @@
 //! TCP/NC under the host's own TCP: the layers of all connections over the unreliable forwarder.
 
 use corridor_base::{Stream, Time};
+use corridor_packet::PacketRef;
 
 use super::plain::Plain;
 use super::{Destination, Shared};
 use crate::config::{CodingParams, StationConfig, StationId};
 use crate::error::ConfigError;
-use crate::session::Opened;
-use crate::symbol;
-use crate::tcpnc::{self, NcLayer, NcParams};
+use crate::flow::symbol;
+use crate::flow::tcp_nc::{self, NcLayer, NcParams};
+use crate::link::handshake::Opened;
 use crate::wire::Kind;
 
 /// An endpoint that codes between TCP and IP.
@@ -35,10 +36,10 @@ impl TcpNcEndpoint {
     }
 
     pub(crate) fn packet_len_max(frame_len_max: usize) -> usize {
-        tcpnc::packet_len_max(Plain::packet_len_max(frame_len_max))
+        tcp_nc::packet_len_max(Plain::packet_len_max(frame_len_max))
     }
 
-    pub(crate) fn handle_packet(&mut self, shared: &mut Shared, now: Time, packet: &[u8]) {
+    pub(crate) fn handle_packet(&mut self, shared: &mut Shared, now: Time, packet: PacketRef<'_>) {
         self.look_for_room(shared);
         self.layer.handle_host_packet(now, packet);
         self.drain(shared, now);
@@ -56,7 +57,7 @@ impl TcpNcEndpoint {
         }
         for packet in symbol::verbatim_packets(body) {
             self.look_for_room(shared);
-            self.layer.handle_path_packet(now, packet.bytes);
+            self.layer.handle_path_packet(now, PacketRef::read(packet.bytes));
             self.drain(shared, now);
         }
         Some(())
@@ -90,12 +91,12 @@ impl TcpNcEndpoint {
     /// Moves what the layer gives to the queues.
     fn drain(&mut self, shared: &mut Shared, now: Time) {
         while let Some(packet) = self.layer.poll_path() {
-            if !shared.ingress.push(now, &packet, &mut shared.stats) {
+            if !shared.ingress.push(now, packet.packet(), &mut shared.stats) {
                 shared.stats.packets_dropped_ingress += 1;
             }
         }
         while let Some(packet) = self.layer.poll_host() {
-            shared.egress.push(&packet);
+            shared.egress.push(packet.packet());
             shared.stats.packets_delivered += 1;
             shared.stats.bytes_delivered += packet.len() as u64;
         }

@@ -6,10 +6,10 @@ use corridor_base::{Stream, Time};
 
 use super::{Destination, Shared};
 use crate::config::{LinkErrors, Mode, StationConfig, StationId};
+use crate::flow::window::receive::WindowReceiver;
+use crate::flow::window::send::WindowSender;
 use crate::inspect::WindowView;
-use crate::session::{Joined, Opened};
-use crate::window::receiver::WindowReceiver;
-use crate::window::sender::WindowSender;
+use crate::link::handshake::{Joined, Opened};
 use crate::wire::{HEADER_LEN, Kind, TAG_LEN, WindowAck, WindowSymbol};
 
 /// Sender, receiver, and what they say to each other's other side.

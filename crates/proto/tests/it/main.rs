@@ -2,6 +2,7 @@
 
 mod franc_paper;
 mod modes;
+mod reads;
 mod regressions;
 mod script;
 mod scripts;

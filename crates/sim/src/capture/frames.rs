@@ -17,6 +17,8 @@ use crate::core::watch::Watcher;
 
 /// LLC and SNAP before an IPv4 packet (RFC 1042).
 const LLC_SNAP: [u8; 8] = [0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
+/// The bit of frame control that says that data are sent again (IEEE 802.11-2012, 8.2.4.1.6).
+const RETRY: u8 = 0x08;
 /// Bytes of the check sequence, which is not written: of 802.11 and of 802.15.4.
 const FCS_LEN: [usize; 2] = [4, 2];
 /// The network that all nodes are in: a BSSID of their own making, and a PAN.
@@ -135,7 +137,9 @@ impl Inner {
                 write_packet(packet, payload, &mut self.zeros, &mut self.packet);
                 self.head.extend_from_slice(&self.packet);
             }
-            Some(Frame::Sealed(bytes)) => self.head.extend_from_slice(bytes),
+            Some(Frame::Sealed(bytes) | Frame::Relayed(bytes)) => {
+                self.head.extend_from_slice(bytes)
+            }
             None => {}
         }
     }
@@ -153,7 +157,7 @@ fn write_dcf(frame: &MacFrame<Frame>, out: &mut Vec<u8>) {
         FrameKind::Cts => 0xc4,
         FrameKind::Ack => 0xd4,
     };
-    out.extend_from_slice(&[kind, 0]);
+    out.extend_from_slice(&[kind, if frame.retry { RETRY } else { 0 }]);
     let duration_us = frame.duration.as_micros().min(0x7fff) as u16;
     out.extend_from_slice(&duration_us.to_le_bytes());
     out.extend_from_slice(&to);

@@ -17,10 +17,13 @@
 //! them have been asked: whoever answers at one instant contends together.
 
 mod air;
+mod bridges;
+mod relays;
 mod router;
 mod stations;
 mod topology;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use corridor_air::{Address, Pipe, PipeStats};
@@ -32,6 +35,7 @@ use crate::core::agent::{Agent, EVERYBODY, NodeIndex, Packet};
 use crate::core::watch::{Crossing, Watcher};
 use air::Radio;
 pub use air::{Frame, RadioIndex, Reach};
+use bridges::Bridge;
 use router::{Link, Router};
 use stations::Seat as StationSeat;
 pub use stations::{FlowOf, StationIndex};
@@ -66,6 +70,8 @@ pub struct NetworkStats {
     pub expired: u64,
     /// Frames that MACs have given up.
     pub given_up: u64,
+    /// Packets that relays have wrongly taken apart: never.
+    pub corrupted: u64,
 }
 
 /// Stands for a packet in the pipes' queues.
@@ -104,6 +110,7 @@ enum Entity {
     Agent(u32),
     Radio(u32),
     Station(u32),
+    Relay(u32),
     /// The host of a station, that packets have come out for.
     Host(u32),
 }
@@ -121,6 +128,13 @@ pub struct Network {
     agents: Vec<Seat>,
     radios: Vec<Radio>,
     stations: Vec<StationSeat>,
+    /// Hosts that hand stations' frames on.
+    bridges: Vec<Bridge>,
+    relays: Vec<relays::Seat>,
+    /// Which relay is at which place of which radio.
+    relay_at: BTreeMap<(RadioIndex, usize), u32>,
+    /// What relays have under way.
+    under_way: relays::UnderWay,
     /// By the agenda's number, less that of pipes.
     entities: Vec<Entity>,
     /// What is to be done when everybody has been asked at this instant.
@@ -162,6 +176,10 @@ impl Network {
             agents: Vec::new(),
             radios,
             stations: Vec::new(),
+            bridges: Vec::new(),
+            relays: Vec::new(),
+            relay_at: BTreeMap::new(),
+            under_way: relays::UnderWay::default(),
             entities: Vec::new(),
             unsettled: air::Unsettled::default(),
             serving: Vec::new(),
@@ -339,6 +357,7 @@ impl Network {
                     self.agents[agent as usize].agent.handle_timeout(self.now);
                     self.drain_agent(agent as usize);
                 }
+                Entity::Relay(relay) => self.wake_relay(relay),
                 Entity::Host(station) => self.deliver_to_host(station as usize),
                 first @ (Entity::Radio(_) | Entity::Station(_)) => self.step_radios(first),
             },

@@ -7,6 +7,7 @@ use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
 use corridor_proto::tcpnc::NcParams;
 use corridor_proto::tcpnc::wire::{FEEDBACK_LEN, HEAD_LEN, RUN_LEN};
+use corridor_relay::{RelayConfig, RelayStats};
 use corridor_scenario::{
     AckKind, Air, Beyond, FlowTable, Measures, Network as NetworkPlan, ReductionKind, RouteTable,
     SamplingKind, SourceKind, TcpNcTable, TcpPreset, TcpTable, TcpVariant,
@@ -32,6 +33,7 @@ const DATAGRAM_HEADER_BYTES: u32 = 28;
 #[derive(Clone, Debug)]
 pub struct Prepared {
     topology: Topology,
+    relay: Option<RelayConfig>,
     routes: Vec<RouteTable>,
     start_jitter: Duration,
     flows: Vec<Flow>,
@@ -74,7 +76,13 @@ impl Prepared {
             nodes: (0..plan.nodes as NodeIndex).collect(),
             air: match &cell.air {
                 Air::Ideal(config) => AirConfig::Ideal(config.clone()),
-                Air::Mac(config) => AirConfig::Mac(config.clone()),
+                Air::Mac(config) => {
+                    let mut config = config.clone();
+                    // Relays overhear.
+                    let stations = config.radio.stations.iter_mut();
+                    stations.for_each(|station| station.promiscuous |= plan.relay.is_some());
+                    AirConfig::Mac(config)
+                }
             },
         });
         let topology = Topology { nodes: plan.nodes, pipes, radios: radio.collect() };
@@ -86,7 +94,8 @@ impl Prepared {
             flows.iter().enumerate().try_for_each(fit)?;
         }
         let (routes, start_jitter) = (plan.routes.clone(), plan.start_jitter);
-        let prepared = Prepared { topology, routes, start_jitter, flows };
+        let relay = plan.relay;
+        let prepared = Prepared { topology, relay, routes, start_jitter, flows };
         // The network and the agents check what they are told when they are made.
         prepared.network(0, 0, Time::ZERO)?;
         Ok(prepared)
@@ -115,6 +124,11 @@ impl Prepared {
         begin: Time,
     ) -> Result<(Network, Vec<Meter>), SimError> {
         let mut network = Network::new(&self.topology, seed, replication)?;
+        for (radio, site) in self.topology.radios.iter().enumerate() {
+            for (place, config) in (0..site.nodes.len()).zip(core::iter::repeat(self.relay)) {
+                config.map(|config| network.add_relay(radio, place, config)).transpose()?;
+            }
+        }
         for route in &self.routes {
             set_route(&mut network, route)?;
         }
@@ -300,6 +314,24 @@ struct Totals {
     packet_hops: u64,
     events: u64,
     on_air: Option<OnAir>,
+    relays: Option<RelayStats>,
+}
+
+/// Counters of all relays of a network.
+fn of_relays(network: &Network) -> Option<RelayStats> {
+    network.relays_stats().reduce(|sum, stats| sum.with(stats, u64::saturating_add))
+}
+
+fn set_relays(stats: &RelayStats, measures: &mut Measures) {
+    measures.set("relay_frames_plain", stats.plain_sent);
+    measures.set("relay_frames_coded", stats.coded_sent);
+    measures.set("relay_packets_forwarded", stats.forwarded);
+    measures.set("relay_packets_recoded", stats.recoded);
+    measures.set("relay_packets_decoded", stats.decoded);
+    measures.set("relay_decode_failures", stats.undecodable + stats.wrong);
+    measures.set("relay_queue_drops", stats.queue_drops);
+    measures.set("relay_switched_off", stats.switched_off);
+    measures.set("relay_congested_s", stats.congested_s);
 }
 
 /// Counters of all MACs of a network's radio.
@@ -362,7 +394,8 @@ impl OnAir {
 impl Totals {
     fn of(network: &Network) -> Self {
         let NetworkStats { refused, erased, packet_hops, events, .. } = *network.stats();
-        Totals { refused, erased, packet_hops, events, on_air: OnAir::of(network) }
+        let (on_air, relays) = (OnAir::of(network), of_relays(network));
+        Totals { refused, erased, packet_hops, events, on_air, relays }
     }
 
     fn since(&self, before: &Totals) -> Totals {
@@ -372,12 +405,19 @@ impl Totals {
             packet_hops: self.packet_hops - before.packet_hops,
             events: self.events - before.events,
             on_air: self.on_air.zip(before.on_air).map(|(now, before)| now.since(before)),
+            relays: self
+                .relays
+                .zip(before.relays)
+                .map(|(now, before)| now.with(before, u64::saturating_sub)),
         }
     }
 
     fn set(&self, measures: &mut Measures, measured_s: f64) {
         if let Some(on_air) = self.on_air {
             on_air.set(measures, measured_s);
+        }
+        if let Some(relays) = &self.relays {
+            set_relays(relays, measures);
         }
         measures.set("packets_dropped", self.refused);
         measures.set("packets_erased", self.erased);

@@ -70,6 +70,7 @@ impl Meter {
             }
         };
         if let Some(delays) = delays.filter(|delays| !delays.is_empty()) {
+            measures.set_flow(flow, "delay_mean_s", delays.mean() / 1e9);
             let quantile = |q| delays.value_at_quantile(q) as f64 / 1e9;
             measures.set_flow(flow, "delay_p50_s", quantile(0.5));
             measures.set_flow(flow, "delay_p95_s", quantile(0.95));

@@ -14,8 +14,8 @@ use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
 use corridor_proto::{ErasureRatios, LinkErrors, Role, Station, StationConfig, StationId};
 use corridor_scenario::{
-    CodingCounts, DESTINATION, Delays, Direction, Engine, LinkErrorsKind, Path, Row, Run, Scenario,
-    Side, Transport, medium_config,
+    CodingCounts, DESTINATION, Delays, Direction, Engine, LinkErrorsKind, Path, Row, Run, SOURCE,
+    Scenario, Side, Transport, UnderlayKind, medium_config,
 };
 use hdrhistogram::Histogram;
 
@@ -29,6 +29,10 @@ use crate::plan::error::SimError;
 const ETHERNET_HEADER_LEN: usize = 14;
 /// Largest payload of an Ethernet frame.
 const ETHERNET_MTU: usize = 1500;
+/// Least payload of an Ethernet frame.
+const ETHERNET_PAYLOAD_MIN: usize = 46;
+/// Bytes of IPv4's and UDP's headers.
+const UDP_HEADERS_LEN: usize = 28;
 /// The secret of all stations.
 pub(crate) const PSK: [u8; 32] = [0x5a; 32];
 /// Load before the measured interval begins.
@@ -40,7 +44,7 @@ const MEETING_MAX: Duration = Duration::from_secs(600);
 /// Runs a scenario's run over its path, with `warm_up` of load that is not measured.
 ///
 /// # Errors
-/// [`SimError::Unsupported`] for kernel paths, several hops, and BBR.
+/// [`SimError::Unsupported`] for kernel paths and BBR.
 pub(crate) fn run_after(
     scenario: &Scenario,
     run: &Run,
@@ -65,6 +69,10 @@ pub(crate) fn watch(
 struct Tunnel {
     network: Network,
     stations: Vec<StationIndex>,
+    /// Places on the radio: the stations', and two for each host between them.
+    places: usize,
+    /// Bytes of a frame's headers below Corridor's.
+    header_len: usize,
     load: Load,
 }
 
@@ -84,21 +92,40 @@ struct Measured {
 
 impl Tunnel {
     fn new(scenario: &Scenario, run: &Run) -> Result<Self, SimError> {
-        check_run(scenario, run)?;
-        let nodes = run.stations();
+        check_run(run)?;
         let medium = radio_medium(scenario, run);
-        let radio =
-            RadioSite { nodes: (0..nodes as NodeIndex).collect(), air: AirConfig::Ideal(medium) };
-        let topology = Topology { nodes, radios: vec![radio], ..Topology::default() };
+        let places = medium.stations;
+        // Hosts between S and D have two places each, and numbers behind those of the stations.
+        let hops = scenario.medium.hops;
+        let host = |place: usize| match place {
+            0 => SOURCE,
+            _ if hops > 1 && place == places - 1 => DESTINATION,
+            _ if hops > 1 => place.div_ceil(2) + 1,
+            _ => place,
+        };
+        let nodes: Vec<_> = (0..places).map(|place| host(place) as NodeIndex).collect();
+        let count = run.stations() + hops - 1;
+        let radio = RadioSite { nodes, air: AirConfig::Ideal(medium) };
+        let topology = Topology { nodes: count, radios: vec![radio], ..Topology::default() };
         let mut network = Network::new(&topology, scenario.seed, run.replication)?;
         let flow_of: FlowOf = match run.transport {
             Transport::Udp => udp::flow_of,
             Transport::Tcp => tcp::flow_of,
         };
         let mut stations = Vec::new();
-        for index in 0..nodes {
+        for index in 0..run.stations() {
             let station = station(scenario, run, index)?;
-            stations.push(network.add_station(0, index, station, flow_of)?);
+            let place = if hops > 1 && index == DESTINATION { places - 1 } else { index };
+            let index = network.add_station(0, place, station, flow_of)?;
+            if hops > 1 {
+                network.set_gateway(index, place ^ 1);
+            }
+            stations.push(index);
+        }
+        for near in (1..places - 1).step_by(2).filter(|_| hops > 1) {
+            let queue_frames = scenario.medium.queue_frames;
+            network.add_bridge((0, near), (0, near + 1), near + 2, queue_frames)?;
+            network.add_bridge((0, near + 1), (0, near), near - 1, queue_frames)?;
         }
         let mtu = network.station(stations[0]).tunnel_mtu();
         let ways: &[(NodeIndex, NodeIndex)] = match run.direction {
@@ -109,7 +136,7 @@ impl Tunnel {
             Transport::Udp => Load::Udp(udp::flows(run, ways, mtu, &mut network)?),
             Transport::Tcp => Load::Tcp(tcp::flows(run, ways, mtu, &mut network)?),
         };
-        Ok(Tunnel { network, stations, load })
+        Ok(Tunnel { network, stations, places, header_len: header_len(run), load })
     }
 
     fn run(mut self, scenario: &Scenario, run: &Run, warm_up: Duration) -> Row {
@@ -165,27 +192,28 @@ impl Tunnel {
 
     fn frames_sent(&self) -> f64 {
         let frames = |place| self.stats(place).sent_frames;
-        (0..self.stations.len()).map(frames).sum::<u64>() as f64
+        (0..self.places).map(frames).sum::<u64>() as f64
     }
 
     /// Bytes of all stations on the air, Ethernet headers included, and the share of time since
     /// `begin` that it was busy; with a channel for each station, the busiest one's.
     fn air_shares(&self, begin: Time) -> (f64, f64) {
-        let stations: Vec<_> = (0..self.stations.len()).map(|at| self.stats(at)).collect();
+        let stations: Vec<_> = (0..self.places).map(|at| self.stats(at)).collect();
         let bytes: u64 = stations.iter().map(|s| s.sent_bytes).sum();
         let shares = stations.iter().map(|s| s.airtime.as_secs_f64());
         let busy: f64 = match self.network.medium(0).map_or(Duplex::Half, Medium::duplex) {
             Duplex::Half => shares.sum(),
             Duplex::Full => shares.fold(0.0, f64::max),
         };
-        let headers = ETHERNET_HEADER_LEN as f64 * self.frames_sent();
+        let headers = self.header_len as f64 * self.frames_sent();
         (bytes as f64 + headers, busy / (self.network.now() - begin).as_secs_f64())
     }
 
-    /// Share of the frames that full queues dropped, of the stations the highest.
+    /// Share of the frames that full queues dropped, of stations and hosts the highest.
     fn drop_ratio(&self) -> Option<f64> {
-        let stations = (0..self.stations.len()).map(|at| self.stats(at));
-        stations.filter_map(|stats| stats.drop_ratio()).reduce(f64::max)
+        let stations = (0..self.places).map(|at| self.stats(at));
+        let ratios = stations.filter_map(|stats| stats.drop_ratio());
+        ratios.chain(self.network.bridge_drop_ratio()).reduce(f64::max)
     }
 }
 
@@ -205,18 +233,22 @@ fn radio_medium(scenario: &Scenario, run: &Run) -> MediumConfig {
     if !medium.drops_when_full {
         medium.queue_frames = medium.queue_frames.min(2);
     }
-    // The stations' frames have no Ethernet header here; on the air it takes its time.
-    let header_ns = 8 * ETHERNET_HEADER_LEN as u64 * 1_000_000_000 / medium.rate_bps.max(1);
+    // The stations' frames have no headers of the underlay here; on the air they take their time.
+    let header_ns = 8 * header_len(run) as u64 * 1_000_000_000 / medium.rate_bps.max(1);
     medium.overhead += Duration::from_nanos(header_ns);
     medium
 }
 
-/// Whether the simulator can make a run.
-pub(crate) fn check_run(scenario: &Scenario, run: &Run) -> Result<(), SimError> {
-    let hops = scenario.medium.hops;
-    if hops != 1 {
-        return unsupported("medium.hops", &hops.to_string(), "1: the lab has several");
+/// Bytes of a frame on the air beyond what Corridor puts into it.
+fn header_len(run: &Run) -> usize {
+    match run.underlay {
+        UnderlayKind::Ethernet => ETHERNET_HEADER_LEN,
+        UnderlayKind::Udp => ETHERNET_HEADER_LEN + UDP_HEADERS_LEN,
     }
+}
+
+/// Whether the simulator can make a run.
+pub(crate) fn check_run(run: &Run) -> Result<(), SimError> {
     if run.path == Path::Kernel {
         return unsupported("path", "kernel", "plain, coded and coded+helper");
     }
@@ -241,6 +273,10 @@ fn station(scenario: &Scenario, run: &Run, index: usize) -> Result<Station, SimE
             helper: (path == Path::CodedHelper).then(|| id(2)),
         },
     };
+    let (frame_len_max, frame_len_min) = match run.underlay {
+        UnderlayKind::Ethernet => (ETHERNET_MTU, ETHERNET_PAYLOAD_MIN),
+        UnderlayKind::Udp => (ETHERNET_MTU - UDP_HEADERS_LEN, 0),
+    };
     let config = StationConfig {
         id: id(index),
         role,
@@ -248,8 +284,8 @@ fn station(scenario: &Scenario, run: &Run, index: usize) -> Result<Station, SimE
         coding: run.coding_params(),
         link_errors: link_errors(scenario, run, index),
         ingress_packets: scenario.ingress_packets_for(&run.coding_params()),
-        frame_len_max: ETHERNET_MTU,
-        frame_len_min: 46,
+        frame_len_max,
+        frame_len_min,
         rate_bps: None,
     };
     let key = StreamKey {

@@ -9,6 +9,7 @@ mod kim_tcpnc;
 mod network;
 mod radio_tcp;
 mod radios;
+mod relays;
 mod tcp;
 mod transmissions;
 mod turns;

@@ -288,6 +288,26 @@ fn retries_are_of_both_kinds() {
 }
 
 #[test]
+fn path_loss_is_that_of_the_standard_s_band() {
+    use corridor_air::radio::Links;
+    let of = |radio: &str| {
+        let plan = plan(&format!(
+            "{LINE}[network.radio]\n{radio}\n{FTP}payload_bytes = 40\nheader_bytes = 40\n"
+        ));
+        let Load::Network(network) = &plan.points[0].load else { panic!("a network") };
+        let Some(corridor_scenario::Air::Mac(config)) = network.air() else { panic!("a MAC") };
+        let Links::Positions { path_loss, .. } = &config.radio.links else { panic!("places") };
+        path_loss.reference_db
+    };
+    assert_eq!(of("mac = 'dcf'"), 46.68);
+    assert_eq!(of("mac = 'dcf'\nstandard = 'a'"), 46.68);
+    assert_eq!(of("mac = 'dcf'\nstandard = 'b'"), 40.05);
+    assert_eq!(of("mac = 'dcf'\nstandard = 'g'"), 40.05);
+    assert_eq!(of("mac = '802.15.4'"), 40.05);
+    assert_eq!(of("mac = 'dcf'\nstandard = 'g'\npath_loss = { reference_db = 50 }"), 50.0);
+}
+
+#[test]
 fn errors_say_which_value_and_what_was_expected() {
     let cases = [
         ("mac = 'dcf'\nrate_bps = '7M'", "network.radio.rate_bps = 7000000"),
@@ -432,6 +452,21 @@ fn what_is_on_the_air_is_captured_as_the_standard_s_frames() {
     let ip_len = usize::from(u16::from_be_bytes([data[34], data[35]]));
     // Flows are charged for timestamps (52 bytes of headers), which captures do not write.
     assert_eq!((data[32], ip_len, *len), (0x45, 1448 + 40, 24 + 8 + 1448 + 52));
+
+    // The hidden ends of the line collide: the same data again have the Retry bit.
+    let hidden = "[network.radio]\nmac = 'dcf'\npower_dbm = 0\nsense_dbm = -95\n";
+    let (_, seen) = frames(&plan(&format!("{LINE}{hidden}{FTP}{}", FTP.replace("= 0", "= 2"))));
+    let data = seen.iter().filter(|(frame, _)| frame[0] == 0x08);
+    let mut last: std::collections::BTreeMap<[u8; 6], u16> = std::collections::BTreeMap::new();
+    let mut again = 0;
+    for (frame, _) in data {
+        let from = frame[10..16].try_into().expect("six");
+        let sequence = u16::from_le_bytes([frame[22], frame[23]]);
+        let is_again = last.insert(from, sequence) == Some(sequence);
+        assert_eq!(frame[1], if is_again { 0x08 } else { 0 });
+        again += usize::from(is_again);
+    }
+    assert!(again > 0, "of {}", seen.len());
 
     let wpan = "[network.radio]\nmac = '802.15.4'\n";
     let sizes = "payload_bytes = 40\nheader_bytes = 40\n";

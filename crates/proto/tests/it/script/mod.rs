@@ -371,9 +371,9 @@ impl Script {
     fn take(&mut self, index: usize) {
         let mut packets = Vec::new();
         while let Some(packet) = self.stations[index].poll_packet() {
-            let mut text = packet.strip_prefix(&UDP_HEADERS).unwrap_or(packet);
-            if is_segment(packet) {
-                assert!(self.segments.iter().any(|sent| sent == packet), "{packet:02x?}");
+            let mut text = packet.strip_prefix(&UDP_HEADERS).unwrap_or(&packet);
+            if is_segment(&packet) {
+                assert!(self.segments.iter().any(|sent| sent[..] == packet[..]), "{packet:02x?}");
                 text = &packet[SEGMENT_HEADERS_LEN..];
             }
             let text = String::from_utf8_lossy(text);

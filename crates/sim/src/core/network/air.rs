@@ -27,12 +27,14 @@ pub enum Frame {
     Sealed(Arc<[u8]>),
     /// A packet of an agent's, and the links that it may still cross, this one among them.
     Packet(Arc<Packet>, u16),
+    /// What a relay has made.
+    Relayed(Arc<[u8]>),
 }
 
 impl Carried for Frame {
     fn len_bytes(&self) -> usize {
         match self {
-            Frame::Sealed(bytes) => bytes.len(),
+            Frame::Sealed(bytes) | Frame::Relayed(bytes) => bytes.len(),
             Frame::Packet(packet, _) => packet.len_bytes as usize,
         }
     }
@@ -342,6 +344,9 @@ impl Network {
         packet: Arc<Packet>,
         ttl: u16,
     ) {
+        if let (Some(&relay), Address::Station(to)) = (self.relay_at.get(&(radio, from)), address) {
+            return self.send_by_relay(relay, (to, next), &packet, ttl);
+        }
         let seen = self.watcher.is_some().then(|| Arc::clone(&packet));
         let frame = Frame::Packet(packet, ttl);
         let refused = !self.radios[radio].air.offer(self.now, from, address, frame);
@@ -367,7 +372,7 @@ impl Network {
                     radios.push(self.stations[station as usize].radio);
                 }
                 Entity::Radio(radio) => radios.push(radio as usize),
-                Entity::Agent(_) | Entity::Host(_) => {}
+                Entity::Agent(_) | Entity::Host(_) | Entity::Relay(_) => {}
             }
             next = self.pop_first();
         }
@@ -452,6 +457,7 @@ impl Network {
     }
 
     fn touch(&mut self, radio: RadioIndex, place: usize) {
+        self.drain_bridge(radio, place);
         if let Some(station) = self.radios[radio].places[place].1 {
             self.unsettled.stations.insert(station as usize);
         }
@@ -466,6 +472,9 @@ impl Network {
         frame: &Frame,
     ) {
         self.stats.given_up += u64::from(!delivered);
+        if let Frame::Relayed(_) = frame {
+            return self.take_relay_outcome((radio, from), to, (delivered, attempts));
+        }
         let Frame::Packet(packet, _) = frame else { return };
         let places = &self.radios[radio].places;
         let node = places[from].0;
@@ -507,17 +516,19 @@ impl Network {
             (Frame::Sealed(bytes), Some(station)) => {
                 self.deliver_frame(station as usize, way, at, &bytes);
             }
+            (Frame::Relayed(bytes), _) => self.take_relayed(way, at, addressed, &bytes),
             (Frame::Packet(packet, ttl), _) if addressed => {
                 self.stats.packet_hops += 1;
                 self.take_from_air(node, packet, ttl);
             }
+            (Frame::Sealed(bytes), None) if addressed => self.bridge((radio, to), bytes),
             // Overheard, or for nobody here.
             _ => {}
         }
     }
 
     /// A packet has come to a node by a radio.
-    fn take_from_air(&mut self, node: NodeIndex, packet: Arc<Packet>, ttl: u16) {
+    pub(super) fn take_from_air(&mut self, node: NodeIndex, packet: Arc<Packet>, ttl: u16) {
         if packet.to == node || packet.to == EVERYBODY {
             return self.hand_over(node, Arc::unwrap_or_clone(packet));
         }

@@ -41,6 +41,8 @@ pub(super) struct Seat {
     held: Option<(Address, Arc<[u8]>)>,
     /// Places of the stations that it has sent to.
     known: Vec<(StationId, usize)>,
+    /// The place of the host that hands its frames on to those whom it does not reach.
+    gateway: Option<usize>,
 }
 
 impl Network {
@@ -65,11 +67,26 @@ impl Network {
         self.nodes[*node as usize].station = Some(index as u32);
         let entity = self.add_entity(Entity::Station(index as u32));
         let host = self.add_entity(Entity::Host(index as u32));
-        let (inbox, held, known) = (VecDeque::new(), None, Vec::new());
-        let seat = Seat { station, radio, place, entity, host, flow_of, inbox, held, known };
-        self.stations.push(seat);
+        self.stations.push(Seat {
+            station,
+            radio,
+            place,
+            entity,
+            host,
+            flow_of,
+            inbox: VecDeque::new(),
+            held: None,
+            known: Vec::new(),
+            gateway: None,
+        });
         self.unsettled.stations.insert(index);
         Ok(StationIndex(index))
+    }
+
+    /// Lets a station's frames for those whom it does not reach go to a place on its radio, from
+    /// where a [bridge](Self::add_bridge) hands them on.
+    pub fn set_gateway(&mut self, index: StationIndex, place: usize) {
+        self.stations[index.0].gateway = Some(place);
     }
 
     /// A station.
@@ -177,7 +194,7 @@ impl Network {
     /// that hear each other.
     fn address(&mut self, index: usize, to: Destination) -> Address {
         let Destination::Station(id) = to else { return Address::All };
-        let Seat { radio, place, known, .. } = &self.stations[index];
+        let Seat { radio, place, known, gateway, .. } = &self.stations[index];
         if let Some(&(_, place)) = known.iter().find(|(known, _)| *known == id) {
             return Address::Station(place);
         }
@@ -188,7 +205,7 @@ impl Network {
         };
         let mut places = (0..radio.places.len()).filter(|&at| at != *place && is_it(at));
         let hears = |&at: &usize| radio.hears(*place, at);
-        let found = places.clone().find(hears).or_else(|| places.next());
+        let found = places.clone().find(hears).or(*gateway).or_else(|| places.next());
         match found {
             Some(place) => {
                 self.stations[index].known.push((id, place));
@@ -204,7 +221,7 @@ impl Network {
         let Seat { station, inbox, host, .. } = &mut self.stations[index];
         let was_empty = inbox.is_empty();
         while let Some(packet) = station.poll_packet() {
-            inbox.push_back(Arc::from(packet));
+            inbox.push_back(Arc::from(packet.bytes()));
         }
         if was_empty && !inbox.is_empty() {
             self.agenda.wake(*host, Some(self.now));

@@ -158,6 +158,22 @@ pub enum NetworkError {
         /// Where it ends.
         to: NodeIndex,
     },
+    /// A relay on no place of a radio, on one with a station, or with a number beyond two bytes.
+    #[error("place {place} of radio {radio} has no room for a relay, expected one without station")]
+    RelayPlace {
+        /// The radio.
+        radio: usize,
+        /// The place on it.
+        place: usize,
+    },
+    /// A relay that cannot be.
+    #[error("relay of node {node}: {source}")]
+    Relay {
+        /// Its node.
+        node: NodeIndex,
+        /// What is wrong with it.
+        source: corridor_relay::RelayError,
+    },
     /// A link that cannot be.
     #[error("pipes[{index}].{source}")]
     Pipe {

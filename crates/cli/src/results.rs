@@ -1,0 +1,103 @@
+//! `corridor results`: files of results that `corridor sim run` has left.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use corridor_results::{Journal, ResultsError, merge, read_parquet, write_parquet};
+
+use crate::exit::Exit;
+use crate::sim::run::{JOURNAL_FILE, PLAN_FILE, RESULTS_FILE};
+
+/// Arguments of `corridor results`.
+#[derive(Debug, Args)]
+pub struct ResultsArgs {
+    #[command(subcommand)]
+    verb: ResultsVerb,
+}
+
+#[derive(Debug, Subcommand)]
+enum ResultsVerb {
+    /// Put together what the parts of a plan have left, as `sim run --shard` makes them
+    Merge(MergeArguments),
+}
+
+/// Puts results of parts of a plan together.
+///
+/// The result is the same, byte for byte, as if the plan had been run at once. Parts that are
+/// missing are said to be: `corridor sim run PLAN --out DIR` runs what is left.
+#[derive(Debug, Args)]
+struct MergeArguments {
+    /// Directories that `corridor sim run --shard I/N --out DIR` has left
+    #[arg(value_name = "DIR", required = true)]
+    parts: Vec<PathBuf>,
+    /// Leave results in this directory: results.parquet, plan.toml, journal.jsonl
+    #[arg(long, short, value_name = "DIR")]
+    out: PathBuf,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Results(#[from] ResultsError),
+    #[error("{}: is a part, expected another directory for all of them", path.display())]
+    OutIsPart { path: PathBuf },
+    #[error("cannot write {}: {source}", path.display())]
+    Write { path: PathBuf, source: std::io::Error },
+}
+
+/// Runs `corridor results`.
+pub fn run(arguments: &ResultsArgs) -> ExitCode {
+    let ResultsVerb::Merge(arguments) = &arguments.verb;
+    match merge_parts(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            let is_given = matches!(
+                failure,
+                Failure::OutIsPart { .. }
+                    | Failure::Results(
+                        ResultsError::NoParquet { .. }
+                            | ResultsError::Apart { .. }
+                            | ResultsError::PointTwice { .. }
+                    )
+            );
+            if is_given { Exit::Usage.into() } else { Exit::Failure.into() }
+        }
+    }
+}
+
+fn merge_parts(arguments: &MergeArguments) -> Result<(), Failure> {
+    let MergeArguments { parts, out } = arguments;
+    let same = |part: &&PathBuf| match (part.canonicalize(), out.canonicalize()) {
+        (Ok(part), Ok(out)) => part == out,
+        _ => false,
+    };
+    if let Some(path) = parts.iter().find(same) {
+        return Err(Failure::OutIsPart { path: path.clone() });
+    }
+    let read = |part: &PathBuf| Ok((part.clone(), read_parquet(&part.join(RESULTS_FILE))?));
+    let merged = merge(parts.iter().map(read).collect::<Result<Vec<_>, ResultsError>>()?)?;
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| Failure::Write { path, source }
+    };
+    fs::create_dir_all(out).map_err(failed(out))?;
+    let mut journal = Journal::open(&out.join(JOURNAL_FILE))?;
+    for part in parts {
+        journal.take_in(&part.join(JOURNAL_FILE))?;
+    }
+    journal.sync()?;
+    let plan = out.join(PLAN_FILE);
+    fs::write(&plan, merged.metadata("plan").unwrap_or_default()).map_err(failed(&plan))?;
+    let path = out.join(RESULTS_FILE);
+    write_parquet(&path, &merged)?;
+    let told = |name: &str| merged.metadata(name).unwrap_or_default().to_owned();
+    let (points, complete) = (told("points"), told("complete_points"));
+    eprintln!("{} rows are in {}", merged.records.len(), path.display());
+    if complete != points {
+        eprintln!("{complete} of {points} points are complete");
+    }
+    Ok(())
+}

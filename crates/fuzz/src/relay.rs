@@ -1,0 +1,90 @@
+//! Relays on frames that anybody may have made: whatever comes, they count it, and no packet comes
+//! out that was not put in.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use corridor_base::Time;
+use corridor_relay::wire::{Frame, PacketId, Part, xor};
+use corridor_relay::{NodeId, Relay, RelayConfig};
+
+use crate::input::Input;
+
+/// Most steps of a run.
+const STEPS_MAX: usize = 200;
+
+/// Reads `data` as what happens to a relay: packets of its own and of others, coded frames for it
+/// that are right or changed in one place, arbitrary frames, outcomes of the MAC, time.
+///
+/// # Panics
+/// When the relay does, or gives out a packet that nobody has sent, or counts less than came.
+pub fn relay(data: &[u8]) {
+    let mut input = Input::new(data);
+    let presets = [RelayConfig::default(), RelayConfig::paper(), RelayConfig::paper_adaptive()];
+    let config = presets[usize::from(input.byte() % 3)];
+    let Ok(mut relay) = Relay::new(NodeId(1), config, Time::ZERO) else { return };
+    let (mut now, mut sent) = (Time::ZERO, BTreeSet::new());
+    for _ in 0..STEPS_MAX {
+        if input.is_empty() {
+            return;
+        }
+        let (what, node) = (input.byte() % 7, NodeId(u16::from(input.byte() % 5)));
+        let packet: Arc<[u8]> = vec![input.byte(); usize::from(input.byte())].into();
+        match what {
+            0 => {
+                let _ = relay.send(now, node, 9, packet);
+            }
+            1 => {
+                let _ = relay.forward(now, (node, NodeId(9)), 9, packet);
+            }
+            2 => {
+                sent.insert(packet.to_vec());
+                let frame = Frame::Plain { counter: input.byte().into(), ttl: 3, packet: &packet };
+                relay.handle_frame(now, node, input.byte() % 2 == 0, &frame.to_bytes());
+            }
+            3 => {
+                let other = vec![input.byte(); usize::from(input.byte())];
+                sent.extend([packet.to_vec(), other.clone()]);
+                let part = |to, bytes: &[u8]| Part {
+                    to: NodeId(to),
+                    ttl: 2,
+                    len_bytes: bytes.len() as u16,
+                    id: PacketId::of(bytes),
+                };
+                let parts = [part(1, &packet), part(2, &other)];
+                let xored = xor(&packet, &other);
+                let mut bytes = Frame::Coded { counter: 1, parts, xored: &xored }.to_bytes();
+                let (at, by) = (usize::from(input.byte()), input.byte());
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte ^= by;
+                }
+                relay.handle_frame(now, node, by % 2 == 0, &bytes);
+            }
+            4 => {
+                let bytes = &input.vec(usize::from(node.0) * 9)[..];
+                if let Some(frame) = Frame::parse(bytes) {
+                    assert_eq!(frame.to_bytes(), bytes);
+                    if let Frame::Plain { packet, .. } = frame {
+                        sent.insert(packet.to_vec());
+                    }
+                }
+                relay.handle_frame(now, node, true, bytes);
+            }
+            5 => relay.handle_outcome(now, corridor_relay::Whom::Node(node), 7, packet.is_empty()),
+            _ => {
+                now += core::time::Duration::from_millis(packet.len() as u64);
+                relay.handle_timeout(now);
+            }
+        }
+        while let Some(received) = relay.poll_received() {
+            assert!(sent.contains(&received.packet.to_vec()), "nobody has sent it");
+        }
+        if node.0 > 1 {
+            while let Some(transmit) = relay.poll_transmit(now) {
+                assert!(Frame::parse(&transmit.frame).is_some(), "it reads its own");
+            }
+        }
+        assert!(relay.poll_timeout().is_none_or(|at| at > now), "it is asked for what is to come");
+        assert!(relay.backlog() <= config.queue_packets);
+    }
+}

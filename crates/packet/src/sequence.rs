@@ -1,0 +1,16 @@
+//! Sequence numbers of TCP, which wrap (RFC 9293, Section 3.4).
+
+/// How far a sequence number is beyond another; zero if it is not.
+pub fn distance(from: u32, to: u32) -> u32 {
+    if is_after(to, from) { to.wrapping_sub(from) } else { 0 }
+}
+
+/// Whether a sequence number is beyond another.
+pub fn is_after(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) > 0
+}
+
+/// The one that is beyond the other.
+pub fn later(a: u32, b: u32) -> u32 {
+    if is_after(a, b) { a } else { b }
+}

@@ -1,0 +1,301 @@
+//! Segments of TCP: what the layers want to know of them, and what they write.
+
+use std::net::IpAddr;
+
+use crate::write::{folded, sum, write_ip};
+use crate::{Ip, PacketView, TCP_LEN, protocol::TCP};
+
+/// Where TCP's header has the flags, the window and the checksum.
+const FLAGS_AT: usize = 13;
+const WINDOW_AT: usize = 14;
+const CHECKSUM_AT: usize = 16;
+
+pub(crate) const FIN: u8 = 0x01;
+pub(crate) const SYN: u8 = 0x02;
+pub(crate) const RST: u8 = 0x04;
+pub(crate) const PSH: u8 = 0x08;
+pub(crate) const ACK: u8 = 0x10;
+pub(crate) const ECE: u8 = 0x40;
+pub(crate) const CWR: u8 = 0x80;
+/// What a SYN has that asks for AccECN (RFC 9768): one bit before the flags, and two of them.
+const FLAGS_BEFORE: u8 = 0x01;
+const ECE_CWR: u8 = ECE | CWR;
+
+/// Kinds of TCP options.
+const OPTION_END: u8 = 0;
+const OPTION_NOP: u8 = 1;
+const OPTION_MSS: u8 = 2;
+const OPTION_SCALE: u8 = 3;
+const OPTION_SACK_PERMITTED: u8 = 4;
+const OPTION_TIMESTAMPS: u8 = 8;
+/// What forbids to write another window: signatures over the header (RFC 2385, RFC 5925), and
+/// multipath TCP, whose windows are of the whole connection (RFC 8684).
+const OPTION_MD5: u8 = 19;
+const OPTION_AUTHENTICATION: u8 = 29;
+const OPTION_MULTIPATH: u8 = 30;
+
+/// One end of a connection.
+pub type End = (IpAddr, u16);
+
+/// A packet with a whole TCP segment.
+#[derive(Clone, Copy, Debug)]
+pub struct TcpView {
+    /// Who sends it.
+    pub from: End,
+    /// To whom it goes.
+    pub to: End,
+    /// Where TCP's header begins, where data begins, and where the packet ends.
+    tcp: usize,
+    data: usize,
+    end: usize,
+    /// Number of its first byte.
+    pub sequence: u32,
+    /// Number after the last byte that its sender has.
+    pub ack: u32,
+    /// The window, as it is written.
+    pub window: u16,
+    /// And the byte before them.
+    flags: [u8; 2],
+    options: Options,
+}
+
+/// What the layers want to know of TCP's options.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Bits by which the sender shifts its windows, at most 14.
+    pub scale: Option<u8>,
+    /// Longest segment that the sender of this takes, bytes.
+    pub mss: Option<u16>,
+    /// The sender's timestamp, and the one that it echoes.
+    pub timestamps: Option<(u32, u32)>,
+    /// The window is not to be touched.
+    pub is_protected: bool,
+}
+
+impl TcpView {
+    /// Looks at a segment whose header is whole, and within the packet.
+    pub(crate) fn read(view: &PacketView, packet: &[u8]) -> Option<TcpView> {
+        let (tcp, data, end) = (view.transport(), view.payload()?, view.end());
+        let (from, to) = addresses(view, packet)?;
+        let segment = packet.get(tcp..data)?;
+        let header: &[u8; TCP_LEN] = segment.first_chunk()?;
+        let u16_at = |at| u16::from_be_bytes([header[at], header[at + 1]]);
+        let u32_at = |at| u32::from(u16_at(at)) << 16 | u32::from(u16_at(at + 2));
+        Some(TcpView {
+            from: (from, u16_at(0)),
+            to: (to, u16_at(2)),
+            tcp,
+            data,
+            end,
+            sequence: u32_at(4),
+            ack: u32_at(8),
+            window: u16_at(WINDOW_AT),
+            flags: [FLAGS_AT, FLAGS_AT - 1].map(|at| header[at]),
+            options: Options::read(&segment[TCP_LEN..]),
+        })
+    }
+
+    /// It sets up the connection.
+    pub fn is_syn(&self) -> bool {
+        self.flags[0] & SYN != 0
+    }
+
+    /// Its sender sends nothing after it.
+    pub fn is_fin(&self) -> bool {
+        self.flags[0] & FIN != 0
+    }
+
+    /// It ends the connection at once.
+    pub fn is_rst(&self) -> bool {
+        self.flags[0] & RST != 0
+    }
+
+    /// It acknowledges something.
+    pub fn is_ack(&self) -> bool {
+        self.flags[0] & ACK != 0
+    }
+
+    /// Whether this opens a connection whose acknowledgements shall count marks of congestion.
+    pub fn asks_for_accurate_ecn(&self) -> bool {
+        let [flags, before] = self.flags;
+        flags & (SYN | ACK | ECE_CWR) == SYN | ECE_CWR && before & FLAGS_BEFORE != 0
+    }
+
+    /// Bytes of data.
+    pub fn data_len(&self) -> usize {
+        self.end - self.data
+    }
+
+    /// Where its header begins, where data begin, and where the packet ends.
+    #[cfg(test)]
+    pub(crate) fn places(&self) -> [usize; 3] {
+        [self.tcp, self.data, self.end]
+    }
+
+    /// What its options say.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Writes another window. A checksum that was wrong stays wrong (RFC 1624, Eq. 3).
+    pub(crate) fn set_window(&self, packet: &mut [u8], window: u16) {
+        let at = self.tcp + WINDOW_AT;
+        packet[at..at + 2].copy_from_slice(&window.to_be_bytes());
+        let at = self.tcp + CHECKSUM_AT;
+        let checksum = u16::from_be_bytes([packet[at], packet[at + 1]]);
+        let changed = u64::from(!checksum) + u64::from(!self.window) + u64::from(window);
+        packet[at..at + 2].copy_from_slice(&(!folded(changed)).to_be_bytes());
+    }
+
+    /// Number after the last byte that this takes of the sequence.
+    pub fn sequence_end(&self) -> u32 {
+        let flags = u32::from(self.is_syn()) + u32::from(self.is_fin());
+        self.sequence.wrapping_add(self.data_len() as u32 + flags)
+    }
+
+    /// Of a SYN: takes out the permission of selective acknowledgements, and lowers the longest
+    /// segment to `mss_max`.
+    pub(crate) fn restrict_syn(&self, packet: &mut [u8], mss_max: u16) {
+        let mut at = self.tcp + TCP_LEN;
+        while at < self.data {
+            match packet[at] {
+                OPTION_END => break,
+                OPTION_NOP => {
+                    at += 1;
+                    continue;
+                }
+                _ => {}
+            }
+            let len = packet.get(at + 1).map_or(0, |&len| usize::from(len));
+            if len < 2 || at + len > self.data {
+                break;
+            }
+            match (packet[at], len) {
+                (OPTION_SACK_PERMITTED, 2) => packet[at..at + 2].fill(OPTION_NOP),
+                (OPTION_MSS, 4) => {
+                    let mss = u16::from_be_bytes([packet[at + 2], packet[at + 3]]).min(mss_max);
+                    packet[at + 2..at + 4].copy_from_slice(&mss.to_be_bytes());
+                }
+                _ => {}
+            }
+            at += len;
+        }
+        self.seal(packet);
+    }
+
+    /// Makes TCP's checksum right.
+    fn seal(&self, packet: &mut [u8]) {
+        let (from, to) = (self.from.0, self.to.0);
+        write_checksum(&mut packet[self.tcp..self.end], from, to);
+    }
+}
+
+/// From whom and to whom a packet is.
+pub(crate) fn addresses(view: &PacketView, packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
+    match view.ip() {
+        Ip::V4 => {
+            let octets = |at: usize| packet.get(at..)?.first_chunk::<4>().copied();
+            Some((octets(12)?.into(), octets(16)?.into()))
+        }
+        Ip::V6 => {
+            let octets = |at: usize| packet.get(at..)?.first_chunk::<16>().copied();
+            Some((octets(8)?.into(), octets(24)?.into()))
+        }
+        Ip::None => None,
+    }
+}
+
+impl Options {
+    fn read(mut rest: &[u8]) -> Options {
+        let mut options = Options::default();
+        while let [kind, tail @ ..] = rest {
+            rest = match *kind {
+                OPTION_END => break,
+                OPTION_NOP => tail,
+                kind => {
+                    let Some(&len) = tail.first().filter(|&&len| len >= 2) else { break };
+                    let Some((body, after)) = tail[1..].split_at_checked(usize::from(len) - 2)
+                    else {
+                        break;
+                    };
+                    options.take(kind, body);
+                    after
+                }
+            };
+        }
+        options
+    }
+
+    fn take(&mut self, kind: u8, body: &[u8]) {
+        match (kind, body) {
+            (OPTION_MSS, &[high, low]) => self.mss = Some(u16::from_be_bytes([high, low])),
+            (OPTION_MD5 | OPTION_AUTHENTICATION | OPTION_MULTIPATH, _) => self.is_protected = true,
+            // RFC 7323, Section 2.3: no more than 14.
+            (OPTION_SCALE, &[scale]) => self.scale = Some(scale.min(14)),
+            (OPTION_TIMESTAMPS, &[a, b, c, d, e, f, g, h]) => {
+                let stamps = [[a, b, c, d], [e, f, g, h]].map(u32::from_be_bytes);
+                self.timestamps = Some((stamps[0], stamps[1]));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A pure acknowledgement.
+#[derive(Clone, Copy, Debug)]
+pub struct PureAck {
+    /// Who sends it.
+    pub from: End,
+    /// To whom it goes.
+    pub to: End,
+    /// Number of its first byte.
+    pub sequence: u32,
+    /// Number after the last byte that its sender has.
+    pub ack: u32,
+    /// The window, as it is written.
+    pub window: u16,
+    /// The sender's timestamp, and the one that it echoes.
+    pub timestamps: Option<(u32, u32)>,
+}
+
+impl PureAck {
+    /// The packet.
+    pub fn to_packet(self) -> Vec<u8> {
+        let mut packet = Vec::new();
+        self.write(&mut packet);
+        packet
+    }
+
+    /// Writes the packet into an empty buffer.
+    pub fn write(self, packet: &mut Vec<u8>) {
+        let options_len = if self.timestamps.is_some() { 12 } else { 0 };
+        let tcp_len = TCP_LEN + options_len;
+        write_ip(self.from.0, self.to.0, TCP, tcp_len, packet);
+        let start = packet.len();
+        packet.extend_from_slice(&self.from.1.to_be_bytes());
+        packet.extend_from_slice(&self.to.1.to_be_bytes());
+        packet.extend_from_slice(&self.sequence.to_be_bytes());
+        packet.extend_from_slice(&self.ack.to_be_bytes());
+        packet.extend_from_slice(&[(tcp_len as u8 / 4) << 4, ACK]);
+        packet.extend_from_slice(&self.window.to_be_bytes());
+        packet.extend_from_slice(&[0; 4]);
+        if let Some((own, echoed)) = self.timestamps {
+            packet.extend_from_slice(&[OPTION_NOP, OPTION_NOP, OPTION_TIMESTAMPS, 10]);
+            packet.extend_from_slice(&own.to_be_bytes());
+            packet.extend_from_slice(&echoed.to_be_bytes());
+        }
+        write_checksum(&mut packet[start..], self.from.0, self.to.0);
+    }
+}
+
+/// Writes TCP's checksum (RFC 9293, Section 3.1; RFC 8200, Section 8.1).
+fn write_checksum(tcp: &mut [u8], from: IpAddr, to: IpAddr) {
+    tcp[CHECKSUM_AT..CHECKSUM_AT + 2].fill(0);
+    let address = |end: IpAddr| match end {
+        IpAddr::V4(end) => sum(&end.octets()),
+        IpAddr::V6(end) => sum(&end.octets()),
+    };
+    let pseudo = address(from) + address(to) + u64::from(TCP) + tcp.len() as u64;
+    let checksum = !folded(pseudo + sum(tcp));
+    tcp[CHECKSUM_AT..CHECKSUM_AT + 2].copy_from_slice(&checksum.to_be_bytes());
+}

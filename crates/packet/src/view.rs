@@ -1,0 +1,298 @@
+//! The one place where headers are read.
+
+use core::ops::Deref;
+
+use crate::tcp::{ACK, CWR, ECE, PSH, SYN};
+use crate::{IPV4_LEN, IPV6_LEN, TCP_LEN, TcpView, UDP_LEN, protocol};
+
+/// Fragment offset of IPv4, and "more fragments".
+const OFFSET: u16 = 0x1fff;
+const MORE: u16 = 0x2000;
+
+/// Which IP a packet is of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ip {
+    /// Neither: what has no whole header of either.
+    #[default]
+    None,
+    /// IPv4 (RFC 791).
+    V4,
+    /// IPv6 (RFC 8200).
+    V6,
+}
+
+/// Which part of a packet of IPv4 this is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fragment {
+    /// All of it.
+    #[default]
+    Whole,
+    /// The first one.
+    First,
+    /// One without the headers of what IP carries.
+    Later,
+}
+
+/// What there is to know of a packet, read once. It speaks of the bytes that it was read of; only
+/// what this crate writes into them may change. Lengths are in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacketView {
+    pub(crate) ip: Ip,
+    pub(crate) fragment: Fragment,
+    pub(crate) protocol: u8,
+    pub(crate) class: u8,
+    /// TCP's flags; zero where there is no whole header of it.
+    flags: u8,
+    /// Where the header behind IP's begins; that is behind the end of a packet that was cut.
+    transport: u16,
+    /// Where data begin behind a whole header of TCP or UDP; zero where there is none.
+    payload: u16,
+    /// Where IP says that the packet ends, and where it does.
+    end: u32,
+    len: u32,
+}
+
+impl PacketView {
+    /// Reads a packet. Whatever is not IP, or has no whole header of it, has a view that says so.
+    /// Of IPv6, headers before TCP's or UDP's are not looked behind.
+    pub fn read(packet: &[u8]) -> Self {
+        #[cfg(feature = "count")]
+        READS.set(READS.get() + 1);
+        let len = packet.len() as u32;
+        let view = PacketView { len, ..PacketView::default() };
+        let view = match packet.first().map_or(0, |first| first >> 4) {
+            4 => view.read_ipv4(packet),
+            6 => view.read_ipv6(packet),
+            _ => None,
+        };
+        view.map_or(PacketView { len, ..PacketView::default() }, |view| view.read_transport(packet))
+    }
+
+    fn read_ipv4(mut self, packet: &[u8]) -> Option<Self> {
+        let header: &[u8; IPV4_LEN] = packet.first_chunk()?;
+        let header_len = 4 * u16::from(header[0] & 0xf);
+        if usize::from(header_len) < IPV4_LEN {
+            return None;
+        }
+        let fragment = u16::from_be_bytes([header[6], header[7]]) & (OFFSET | MORE);
+        self.fragment = match (fragment & OFFSET, fragment) {
+            (_, 0) => Fragment::Whole,
+            (0, _) => Fragment::First,
+            _ => Fragment::Later,
+        };
+        (self.ip, self.protocol, self.class) = (Ip::V4, header[9], header[1]);
+        self.transport = header_len;
+        self.end = u16::from_be_bytes([header[2], header[3]]).into();
+        Some(self)
+    }
+
+    fn read_ipv6(mut self, packet: &[u8]) -> Option<Self> {
+        let header: &[u8; IPV6_LEN] = packet.first_chunk()?;
+        self.ip = Ip::V6;
+        self.protocol = header[6];
+        self.class = header[0] << 4 | header[1] >> 4;
+        self.transport = IPV6_LEN as u16;
+        self.end = IPV6_LEN as u32 + u32::from(u16::from_be_bytes([header[4], header[5]]));
+        Some(self)
+    }
+
+    /// Reads as much of TCP's or UDP's header as says where it ends.
+    fn read_transport(mut self, packet: &[u8]) -> Self {
+        let Some(segment) = packet.get(self.transport()..).filter(|_| self.is_whole()) else {
+            return self;
+        };
+        let header_len = match self.protocol {
+            protocol::UDP => UDP_LEN,
+            protocol::TCP if segment.len() >= TCP_LEN => 4 * usize::from(segment[12] >> 4),
+            _ => return self,
+        };
+        if header_len <= segment.len() && (self.protocol == protocol::UDP || header_len >= TCP_LEN)
+        {
+            self.payload = self.transport + header_len as u16;
+            self.flags = if self.protocol == protocol::TCP { segment[13] } else { 0 };
+        }
+        self
+    }
+
+    /// Which IP it is of.
+    pub fn ip(&self) -> Ip {
+        self.ip
+    }
+
+    /// Which part of a packet it is.
+    pub fn fragment(&self) -> Fragment {
+        self.fragment
+    }
+
+    /// It is no fragment.
+    pub fn is_whole(&self) -> bool {
+        self.fragment == Fragment::Whole
+    }
+
+    /// What IP carries: its number, as in [`protocol`]; 0 of what is not IP.
+    pub fn protocol(&self) -> u8 {
+        self.protocol
+    }
+
+    /// The codepoint for differentiated services (RFC 2474), 0..64.
+    pub fn dscp(&self) -> u8 {
+        self.class >> 2
+    }
+
+    /// The codepoint for congestion (RFC 3168), 0..4; 0: its sender does not understand marks.
+    pub fn ecn(&self) -> u8 {
+        self.class & 3
+    }
+
+    /// Where the header behind IP's begins, at most the packet's length.
+    pub fn transport(&self) -> usize {
+        usize::from(self.transport)
+    }
+
+    /// Where data begin behind a whole header of TCP or UDP.
+    pub fn payload(&self) -> Option<usize> {
+        (self.payload > 0).then_some(usize::from(self.payload))
+    }
+
+    /// Where IP says that the packet ends.
+    pub fn end(&self) -> usize {
+        self.end as usize
+    }
+
+    /// Whether it ends where IP says so.
+    pub fn is_exact(&self) -> bool {
+        self.end == self.len
+    }
+
+    /// Whether it sets up a connection of TCP.
+    pub fn is_syn(&self) -> bool {
+        self.flags & SYN != 0
+    }
+
+    /// TCP's flags; 0 where there is no whole header of it.
+    pub fn tcp_flags(&self) -> u8 {
+        self.flags
+    }
+
+    /// Whether it is a bare acknowledgement of TCP, which says nothing but how far the other side
+    /// has come.
+    pub fn is_bare_acknowledgement(&self) -> bool {
+        u32::from(self.payload) == self.len && self.flags & !(PSH | ECE | CWR) == ACK
+    }
+
+    /// Whether nothing in it minds being overtaken: bare acknowledgements of TCP, datagrams, and
+    /// echoes of the network.
+    pub fn is_indifferent(&self) -> bool {
+        let is_loose = matches!(self.protocol, protocol::ICMP | protocol::UDP | protocol::ICMPV6);
+        let is_there = self.is_whole() && u32::from(self.transport) <= self.len;
+        (is_loose && is_there) || self.is_bare_acknowledgement()
+    }
+
+    /// A closer look at a segment of TCP; `None` where it is not there as a whole.
+    pub fn tcp(&self, packet: &[u8]) -> Option<TcpView> {
+        let is_tcp = self.protocol == protocol::TCP && self.payload > 0;
+        let is_there = u32::from(self.payload) <= self.end && self.end <= self.len;
+        (is_tcp && is_there).then(|| TcpView::read(self, packet))?
+    }
+}
+
+/// A packet and what was read of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketRef<'a> {
+    view: PacketView,
+    bytes: &'a [u8],
+}
+
+impl<'a> PacketRef<'a> {
+    /// Reads a packet.
+    pub fn read(bytes: &'a [u8]) -> Self {
+        PacketRef { view: PacketView::read(bytes), bytes }
+    }
+
+    /// What was read of it.
+    pub fn view(&self) -> &PacketView {
+        &self.view
+    }
+
+    /// Its bytes.
+    pub fn bytes(self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// A closer look at a segment of TCP.
+    pub fn tcp(&self) -> Option<TcpView> {
+        self.view.tcp(self.bytes)
+    }
+
+    /// The packet in a buffer of its own.
+    pub fn to_buf(self) -> PacketBuf {
+        PacketBuf { view: self.view, bytes: self.bytes.to_vec() }
+    }
+
+    /// The same without what follows the IP packet.
+    pub fn trimmed(mut self) -> Self {
+        if let Some(bytes) = self.bytes.get(..self.view.end()) {
+            self.bytes = bytes;
+            self.view.len = self.view.end;
+        }
+        self
+    }
+}
+
+impl Deref for PacketRef<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.bytes
+    }
+}
+
+/// A packet in a buffer of its own, and what was read of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PacketBuf {
+    pub(crate) view: PacketView,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl PacketBuf {
+    /// Reads a packet.
+    pub fn read(bytes: Vec<u8>) -> Self {
+        PacketBuf { view: PacketView::read(&bytes), bytes }
+    }
+
+    /// Copies a packet into a buffer, whatever was in it.
+    pub fn copy(packet: PacketRef<'_>, mut buffer: Vec<u8>) -> Self {
+        buffer.clear();
+        buffer.extend_from_slice(packet.bytes);
+        PacketBuf { view: packet.view, bytes: buffer }
+    }
+
+    /// The packet.
+    pub fn packet(&self) -> PacketRef<'_> {
+        PacketRef { view: self.view, bytes: &self.bytes }
+    }
+
+    /// The buffer.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+impl Deref for PacketBuf {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(feature = "count")]
+std::thread_local! {
+    static READS: core::cell::Cell<u64> = const { core::cell::Cell::new(0) };
+}
+
+/// Packets read on this thread so far.
+#[cfg(feature = "count")]
+pub fn read_count() -> u64 {
+    READS.get()
+}

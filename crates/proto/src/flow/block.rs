@@ -1,0 +1,6 @@
+//! Block mode, as FRANC has it: an encoder, helpers that recode, and a decoder.
+
+pub mod budget;
+pub(crate) mod decoder;
+pub(crate) mod encoder;
+pub(crate) mod helper;

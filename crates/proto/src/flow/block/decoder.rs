@@ -1,0 +1,411 @@
+//! The way of a packet, step 5: from ENC frames to source symbols to packets, in order.
+//!
+//! The decoder eliminates as symbols arrive and delivers each source symbol once all before it are
+//! decoded, block after block. It acknowledges whenever a block is partially or fully decoded
+//! (Section II-D of the FRANC paper), at a bounded rate, and while symbols are missing. A block
+//! that holds delivery up for longer than the deadline is given up: what it has is delivered, what
+//! it lacks is counted, and the next block follows.
+
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use corridor_base::Time;
+use corridor_codec::{BlockDecoder, Field, Outcome};
+use corridor_packet::PacketRef;
+
+use crate::bounds::{ACK_BLOCKS_MAX, ACK_INTERVAL_MIN, BLOCKS_IN_FLIGHT_MAX, FINISHED_BLOCKS_MAX};
+use crate::flow::symbol;
+use crate::host::egress::EgressQueue;
+use crate::inspect::{DecoderBlockView, DecoderView};
+use crate::stats::Stats;
+use crate::wire::{Ack, BlockAck, Enc, Form, block_distance};
+
+/// Blocks after the first unfinished one that the decoder takes symbols for.
+const WINDOW: usize = BLOCKS_IN_FLIGHT_MAX as usize;
+/// Acknowledgements that mention a block that was given up, unless a late frame asks again.
+const GIVEN_UP_TELLS: u8 = 4;
+
+/// Times an urgent acknowledgement is told again when nothing follows: it may have been lost.
+const URGENT_ACK_REPEATS: u8 = 2;
+/// How much more often than others an acknowledgement is sent that the encoder stands still for.
+const URGENT_ACK_FACTOR: u32 = 10;
+
+/// Decodes one flow: the peer's packets to this station.
+pub(crate) struct Decoder {
+    field: Field,
+    block_size: u16,
+    run: u16,
+    symbol_size_max: usize,
+    deadline: Duration,
+    ack_interval: Duration,
+    /// First block not finished.
+    base: u16,
+    /// Blocks from `base` on; empty where nothing was heard.
+    slots: VecDeque<Option<Slot>>,
+    finished: VecDeque<Finished>,
+    spare: Vec<BlockDecoder>,
+    /// Since when nothing was delivered although something waits.
+    stalled_since: Option<Time>,
+    ack_due: Option<Time>,
+    /// When news that the encoder stands still for is told again, unless a symbol comes before.
+    repeat_due: Option<Time>,
+    repeats_left: u8,
+    ack_sent_at: Option<Time>,
+    vector: Vec<u8>,
+}
+
+struct Slot {
+    coder: BlockDecoder,
+    /// Source symbols delivered or passed over.
+    next: usize,
+    /// When the first symbol of the block came.
+    first_heard_at: Time,
+}
+
+/// A block that was given up, kept to tell the encoder what became of it.
+struct Finished {
+    ack: BlockAck,
+    tells: u8,
+}
+
+impl Decoder {
+    /// A decoder for a flow with the encoder's `field` and `block_size` in its `run`, from block
+    /// `base` on.
+    pub(crate) fn new(
+        field: Field,
+        block_size: u16,
+        run: u16,
+        base: u16,
+        symbol_size_max: usize,
+        deadline: Duration,
+        ack_interval: Duration,
+    ) -> Self {
+        Decoder {
+            field,
+            block_size,
+            run,
+            symbol_size_max,
+            deadline,
+            ack_interval,
+            base,
+            slots: VecDeque::new(),
+            finished: VecDeque::new(),
+            spare: Vec::new(),
+            stalled_since: None,
+            ack_due: None,
+            repeat_due: None,
+            repeats_left: 0,
+            ack_sent_at: None,
+            vector: Vec::new(),
+        }
+    }
+
+    pub(crate) fn field(&self) -> Field {
+        self.field
+    }
+
+    pub(crate) fn inspect(&self) -> DecoderView {
+        let view = |slot: &Slot| DecoderBlockView {
+            rank: slot.coder.rank(),
+            known: slot.coder.known_count(),
+        };
+        DecoderView {
+            base: self.base,
+            next_symbol: self.slots.front().and_then(Option::as_ref).map_or(0, |slot| slot.next),
+            blocks: self.slots.iter().map(|slot| slot.as_ref().map(view)).collect(),
+            finished_blocks: self.finished.len(),
+            spare_blocks: self.spare.len(),
+        }
+    }
+
+    // ---- symbols in, packets out --------------------------------------------------------------
+
+    /// Takes a symbol and delivers what it completes.
+    pub(crate) fn handle_enc(
+        &mut self,
+        now: Time,
+        enc: &Enc<'_>,
+        egress: &mut EgressQueue,
+        stats: &mut Stats,
+    ) {
+        if matches!(enc.form, Form::Explicit { run, .. } if run != self.run) {
+            stats.symbols_late += 1;
+            return; // A helper has not noticed that the encoder restarted.
+        }
+        let mut ahead = block_distance(self.base, enc.block);
+        if ahead < 0 {
+            stats.symbols_late += 1;
+            self.note_late(now, enc.block);
+            return;
+        }
+        if ahead >= WINDOW as i32 && matches!(enc.form, Form::Explicit { .. }) {
+            stats.symbols_late += 1;
+            return; // Only the encoder says where it is; a helper may have slept a round.
+        }
+        // The encoder has moved on further than our window: it has given up what we wait for.
+        while ahead >= WINDOW as i32 {
+            self.give_up_base(egress, stats);
+            ahead = block_distance(self.base, enc.block);
+        }
+        let base_before = self.base;
+        match self.add(now, ahead as usize, enc) {
+            Some(Outcome::Innovative) => {
+                stats.symbols_innovative += 1;
+                let is_repair = !matches!(enc.form, Form::Source { .. });
+                stats.symbols_repaired += u64::from(is_repair);
+            }
+            Some(Outcome::Dependent) => stats.symbols_dependent += 1,
+            None => {
+                stats.symbols_refused += 1;
+                return;
+            }
+        }
+        let delivered = self.deliver(egress, stats);
+        self.note_progress(now, delivered);
+        let urgent = self.urgent_ack_interval(self.base != base_before);
+        self.repeat_due = None;
+        self.repeats_left = if urgent.is_some() { URGENT_ACK_REPEATS } else { 0 };
+        self.schedule_ack(now, urgent.unwrap_or(self.ack_interval));
+    }
+
+    /// Adds a symbol to its block; `None` for an index or a length that cannot be.
+    fn add(&mut self, now: Time, ahead: usize, enc: &Enc<'_>) -> Option<Outcome> {
+        if self.slots.len() <= ahead {
+            self.slots.resize_with(ahead + 1, || None);
+        }
+        let slot = match &mut self.slots[ahead] {
+            Some(slot) => slot,
+            empty => {
+                let size = usize::from(self.block_size);
+                let coder = match self.spare.pop() {
+                    Some(coder) => coder,
+                    None => BlockDecoder::new(self.field, size, self.symbol_size_max).ok()?,
+                };
+                empty.insert(Slot { coder, next: 0, first_heard_at: now })
+            }
+        };
+        match enc.form {
+            Form::Source { index } => slot.coder.add_source(usize::from(index), enc.symbol).ok(),
+            Form::Seeded { count, seed } => {
+                let count = usize::from(count.get());
+                if count > usize::from(self.block_size) {
+                    return None;
+                }
+                self.vector.resize(self.field.vector_len_bytes(count), 0);
+                self.field.expand_seed(seed, count, &mut self.vector).ok()?;
+                slot.coder.add_coded(&self.vector, count, enc.symbol).ok()
+            }
+            Form::Explicit { count, vector, .. } => {
+                slot.coder.add_coded(vector, usize::from(count.get()), enc.symbol).ok()
+            }
+        }
+    }
+
+    /// Delivers in order what is decoded; whether that was anything.
+    fn deliver(&mut self, egress: &mut EgressQueue, stats: &mut Stats) -> bool {
+        let mut delivered = false;
+        while let Some(Some(slot)) = self.slots.front_mut() {
+            while let Some(symbol) = slot.coder.symbol(slot.next) {
+                deliver_packets(symbol, egress, stats);
+                slot.next += 1;
+                delivered = true;
+            }
+            if slot.next < usize::from(self.block_size) {
+                break;
+            }
+            self.finish_base();
+        }
+        delivered
+    }
+
+    fn finish_base(&mut self) {
+        if let Some(Some(mut slot)) = self.slots.pop_front() {
+            slot.coder.reset();
+            self.spare.push(slot.coder);
+        }
+        self.base = self.base.wrapping_add(1);
+    }
+
+    // ---- giving up ----------------------------------------------------------------------------
+
+    /// Ends the first unfinished block: delivers what it has, counts what it lacks.
+    fn give_up_base(&mut self, egress: &mut EgressQueue, stats: &mut Stats) {
+        let block_size = usize::from(self.block_size);
+        let ack = match self.slots.front_mut() {
+            Some(Some(slot)) => {
+                while slot.next < block_size {
+                    match slot.coder.symbol(slot.next) {
+                        Some(symbol) => deliver_packets(symbol, egress, stats),
+                        None => stats.symbols_given_up += 1,
+                    }
+                    slot.next += 1;
+                }
+                slot.block_ack(self.base)
+            }
+            _ => {
+                stats.symbols_given_up += block_size as u64;
+                BlockAck { block: self.base, given_up: true, rank: 0, known: 0, decoded: vec![] }
+            }
+        };
+        if self.finished.len() == FINISHED_BLOCKS_MAX {
+            self.finished.pop_front();
+        }
+        let ack = BlockAck { given_up: true, ..ack };
+        self.finished.push_back(Finished { ack, tells: GIVEN_UP_TELLS });
+        if self.slots.is_empty() {
+            self.slots.push_back(None);
+        }
+        self.finish_base();
+    }
+
+    /// Passes over the symbols that hold back others of the same, newest block.
+    fn skip_gap(&mut self, egress: &mut EgressQueue, stats: &mut Stats) {
+        if let Some(Some(slot)) = self.slots.front_mut() {
+            let known = slot.coder.known_count();
+            while slot.next < known && !slot.coder.is_decoded(slot.next) {
+                slot.next += 1;
+                stats.symbols_given_up += 1;
+            }
+        }
+        self.deliver(egress, stats);
+    }
+
+    /// Fires the delivery deadline.
+    pub(crate) fn handle_timeout(
+        &mut self,
+        now: Time,
+        egress: &mut EgressQueue,
+        stats: &mut Stats,
+    ) {
+        if self.stalled_since.is_none_or(|since| now < since + self.deadline) {
+            return;
+        }
+        if self.slots.iter().skip(1).any(Option::is_some) {
+            // Blocks that nothing was heard of, as after an outage, are one stall, not many.
+            loop {
+                self.give_up_base(egress, stats);
+                self.deliver(egress, stats);
+                let mut waiting = self.slots.iter().skip(1).flatten();
+                if !waiting.any(|slot| slot.first_heard_at + self.deadline <= now) {
+                    break;
+                }
+            }
+        } else {
+            self.skip_gap(egress, stats);
+        }
+        self.note_progress(now, true);
+        if let (Some(None), Some(waiting)) =
+            (self.slots.front(), self.slots.iter().flatten().next())
+        {
+            self.stalled_since = Some(waiting.first_heard_at);
+        }
+        self.schedule_ack(now, ACK_INTERVAL_MIN);
+    }
+
+    fn note_progress(&mut self, now: Time, delivered: bool) {
+        let waits = match self.slots.front() {
+            Some(Some(slot)) => slot.next < slot.coder.known_count() || self.slots.len() > 1,
+            Some(None) => true,
+            None => false,
+        };
+        if !waits {
+            self.stalled_since = None;
+        } else if delivered || self.stalled_since.is_none() {
+            self.stalled_since = Some(now);
+        }
+    }
+
+    // ---- acknowledgements ---------------------------------------------------------------------
+
+    /// A frame of a finished block: the encoder does not know yet, so tell it (again).
+    fn note_late(&mut self, now: Time, block: u16) {
+        if let Some(finished) =
+            self.finished.iter_mut().find(|finished| finished.ack.block == block)
+        {
+            finished.tells = finished.tells.max(1);
+        }
+        self.schedule_ack(now, self.ack_interval);
+    }
+
+    /// When an acknowledgement is urgent. An encoder with nothing else in flight stands still until
+    /// it hears that its block is done, or what the block still lacks once all of it was sent.
+    fn urgent_ack_interval(&self, completed: bool) -> Option<Duration> {
+        let mut open = self.slots.iter().flatten();
+        match (open.next(), open.next()) {
+            (None, _) if completed => Some(ACK_INTERVAL_MIN),
+            (Some(only), None) if only.coder.known_count() == usize::from(self.block_size) => {
+                Some(self.repeat_interval())
+            }
+            _ => None,
+        }
+    }
+
+    fn repeat_interval(&self) -> Duration {
+        (self.ack_interval / URGENT_ACK_FACTOR).max(ACK_INTERVAL_MIN)
+    }
+
+    fn schedule_ack(&mut self, now: Time, interval: Duration) {
+        let due = self.ack_sent_at.map_or(now, |sent| now.max(sent + interval));
+        self.ack_due = Some(self.ack_due.map_or(due, |earlier| earlier.min(due)));
+    }
+
+    /// When an acknowledgement is due; `None` when there is nothing new to tell.
+    pub(crate) fn ack_due(&self) -> Option<Time> {
+        self.ack_due.into_iter().chain(self.repeat_due).min()
+    }
+
+    /// How many blocks an acknowledgement would list, and their size.
+    pub(crate) fn blocks_to_tell(&self) -> (usize, u16) {
+        let given_up = self.finished.iter().filter(|finished| finished.tells > 0).count();
+        (given_up + self.slots.len(), self.block_size)
+    }
+
+    /// The state of all blocks, for an acknowledgement that is sent now: base, and block by block.
+    ///
+    /// As many as fit `room` bytes, those the encoder waits for first.
+    pub(crate) fn take_ack(&mut self, now: Time, room: usize) -> (u16, Vec<BlockAck>) {
+        self.ack_due = None;
+        self.ack_sent_at = Some(now);
+        self.repeat_due = (self.repeats_left > 0).then(|| now + self.repeat_interval());
+        self.repeats_left = self.repeats_left.saturating_sub(1);
+        let most = (room.saturating_sub(Ack::len_bytes_max((0, 0)))
+            / (Ack::len_bytes_max((1, self.block_size)) - Ack::len_bytes_max((0, 0))))
+        .min(ACK_BLOCKS_MAX);
+        let open = self.slots.iter().enumerate().filter_map(|(ahead, slot)| {
+            let id = self.base.wrapping_add(ahead as u16);
+            slot.as_ref().map(|slot| slot.block_ack(id))
+        });
+        let mut blocks: Vec<BlockAck> = open.take(most).collect();
+        for finished in self.finished.iter_mut().rev().filter(|finished| finished.tells > 0) {
+            if blocks.len() == most {
+                break;
+            }
+            finished.tells -= 1;
+            blocks.push(finished.ack.clone());
+        }
+        (self.base, blocks)
+    }
+
+    /// When `handle_timeout` has something to do.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        self.stalled_since.map(|since| since + self.deadline)
+    }
+}
+
+impl Slot {
+    fn block_ack(&self, block: u16) -> BlockAck {
+        let known = self.coder.known_count();
+        let mut decoded = vec![0; known.div_ceil(8)];
+        self.coder.decoded_bitmap(&mut decoded);
+        let rank = self.coder.rank() as u16;
+        BlockAck { block, given_up: false, rank, known: known as u16, decoded }
+    }
+}
+
+fn deliver_packets(symbol: &[u8], egress: &mut EgressQueue, stats: &mut Stats) {
+    for packet in symbol::verbatim_packets(symbol) {
+        egress.push(PacketRef::read(packet.bytes));
+        stats.packets_delivered += 1;
+        stats.bytes_delivered += packet.bytes.len() as u64;
+    }
+}

@@ -1,0 +1,540 @@
+//! The way of a packet, step 2: from packets to source symbols to ENC frames.
+//!
+//! Symbols are coded and sent as they are added, not when the block is full (Section II-D of the
+//! FRANC paper). The paper has one block in flight; here a bounded number are, oldest first.
+
+mod block;
+
+use core::num::NonZeroU16;
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use corridor_base::rand::Rng;
+use corridor_base::{Stream, Time};
+use corridor_codec::Field;
+
+use crate::bounds::BLOCKS_IN_FLIGHT_MAX;
+use crate::config::{CodingParams, Delivery, ErasureRatios, Order, Policy, StationId};
+use crate::flow::block::budget;
+use crate::flow::symbol;
+use crate::host::queue::IngressQueue;
+use crate::inspect::EncoderView;
+use crate::link::rtt::RttEstimator;
+use crate::stats::Stats;
+use crate::wire::{Ack, Enc, Form, block_distance};
+use block::{Block, Cause, State};
+
+/// Missing dimensions, less what is in flight, from which on an acknowledgement triggers repair.
+const DEFICIT_TO_REPAIR: f64 = 0.5;
+/// An encoder that hears nothing for long stretches its timeouts up to this factor.
+const SILENCE_STRETCH_MAX: u32 = 4;
+/// Timeouts without any acknowledgement after which the decoder counts as gone.
+const SILENT_TIMEOUTS: f64 = 16.0;
+/// The encoder gives a block up after so many of the decoder's deadlines: the decoder goes first.
+const DEADLINES_TO_GIVE_UP: u32 = 2;
+
+/// Encodes one flow: this station's packets to its peer.
+pub(crate) struct Encoder {
+    params: CodingParams,
+    flow: StationId,
+    symbol_size_max: usize,
+    /// Longest symbol that the path carries at present.
+    symbol_len_max: usize,
+    rng: Stream,
+    blocks: VecDeque<Block>,
+    spare: Vec<Block>,
+    next_id: u16,
+    ratios: ErasureRatios,
+    helper: bool,
+    /// No packets wait.
+    idle: bool,
+    rtt: RttEstimator,
+    last_ack_at: Time,
+    /// Blocks were given up since the last acknowledgement.
+    gave_up: bool,
+    newest_ack: Option<u32>,
+    symbol: Vec<u8>,
+    vector: Vec<u8>,
+}
+
+impl Encoder {
+    pub(crate) fn new(
+        params: CodingParams,
+        flow: StationId,
+        symbol_size_max: usize,
+        mut rng: Stream,
+        now: Time,
+    ) -> Self {
+        // A helper may still recode blocks of this station's last run: ours are numbered apart.
+        let next_id = rng.next_u32() as u16;
+        Encoder {
+            params,
+            flow,
+            symbol_size_max,
+            symbol_len_max: symbol_size_max,
+            rng,
+            blocks: VecDeque::new(),
+            spare: Vec::new(),
+            next_id,
+            ratios: ErasureRatios::default(),
+            helper: false,
+            idle: true,
+            rtt: RttEstimator::new(),
+            last_ack_at: now,
+            gave_up: false,
+            newest_ack: None,
+            symbol: Vec::new(),
+            vector: Vec::new(),
+        }
+    }
+
+    /// The oldest block still held; the next one to be opened if none is.
+    pub(crate) fn base(&self) -> u16 {
+        self.blocks.front().map_or(self.next_id, |block| block.id)
+    }
+
+    /// The newest estimate of the links, and whether there is a helper.
+    pub(crate) fn set_links(&mut self, ratios: ErasureRatios, helper: bool) {
+        self.ratios = ratios.bounded();
+        self.helper = helper;
+    }
+
+    /// The round trip, as acknowledgements of blocks tell it.
+    pub(crate) fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    pub(crate) fn inspect(&self) -> EncoderView {
+        EncoderView {
+            next_block: self.next_id,
+            blocks: self.blocks.iter().map(Block::inspect).collect(),
+            spare_blocks: self.spare.len(),
+        }
+    }
+
+    // ---- sending ------------------------------------------------------------------------------
+
+    /// Writes the next ENC body, if there is something to send now, for the frame of `counter`.
+    pub(crate) fn poll(
+        &mut self,
+        now: Time,
+        counter: u32,
+        ingress: &mut IngressQueue,
+        body: &mut Vec<u8>,
+        stats: &mut Stats,
+    ) -> bool {
+        let more = !ingress.is_empty();
+        if !self.blocks.iter().any(|block| self.can_send(now, block, more)) {
+            self.add_symbol(now, ingress, stats);
+        }
+        let more = !ingress.is_empty();
+        self.idle = !more;
+        match self.blocks.iter().position(|block| self.can_send(now, block, more)) {
+            Some(at) => {
+                self.emit(now, counter, at, body, stats);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Source symbols are no longer than this from here on, bytes. Blocks that hold longer ones are
+    /// given up when their time has run out.
+    pub(crate) fn limit_symbols(&mut self, len: usize) {
+        self.symbol_len_max = len.min(self.symbol_size_max);
+    }
+
+    /// Whether a block has something to send; `more`: packets wait to become source symbols.
+    fn can_send(&self, now: Time, block: &Block, more: bool) -> bool {
+        block.state == State::Enc && block.budget >= 1.0 && self.may_go(now, block, more)
+    }
+
+    /// What a block has to wait with. A dense code says nothing before the block is full, or the
+    /// source has paused. A systematic one sends its source symbols first where redundancy over
+    /// the first few of them would be wasted: over GF(2), or where a helper fills the same gaps.
+    fn may_go(&self, now: Time, block: &Block, more: bool) -> bool {
+        let full = block.coder.is_full();
+        match self.params.order {
+            Order::OnTheFly => true,
+            Order::Dense => full || now >= block.last_added_at + self.params.encoder_timeout,
+            Order::Systematic => {
+                let spread = self.params.field != Field::Gf2 && !self.helper;
+                full || !more || spread || block.next_source < block.coder.count()
+            }
+        }
+    }
+
+    /// Makes a source symbol of the packets that wait, as many as fit, and adds it to a block.
+    fn add_symbol(&mut self, now: Time, ingress: &mut IngressQueue, stats: &mut Stats) {
+        while !ingress.is_empty() {
+            if self.blocks.iter().any(|block| block.deficit() > 0) {
+                if self.is_decoder_gone(now) {
+                    return;
+                }
+            } else if !self.gave_up {
+                // The decoder has had nothing to say: that is no silence to be wary of.
+                self.last_ack_at = now;
+            }
+            let Some(at) = self.open_block(now, stats) else { return };
+            self.symbol.clear();
+            let packets_max = if self.params.bundle { u16::MAX } else { 1 };
+            let room = symbol::Room { len_max: self.symbol_len_max, packets_max };
+            // A block is delivered in order, all of it.
+            let packets =
+                symbol::fill(now, ingress, room, Delivery::InOrder, None, &mut self.symbol, stats);
+            if packets == 0 {
+                return; // All that waited had become too long.
+            }
+            let credit = budget::encoder_credit(
+                self.params.policy,
+                f64::from(self.params.block_size),
+                self.ratios,
+                self.params.overshoot,
+                self.helper,
+            );
+            let added = self.blocks[at].add(now, &self.symbol, packets, credit);
+            debug_assert!(added.is_ok(), "the symbol was made to fit: {added:?}");
+            stats.symbols_added += 1;
+            if self.can_send(now, &self.blocks[at], !ingress.is_empty()) {
+                return;
+            }
+        }
+    }
+
+    /// The block that takes symbols; `None` when as many as may be are in flight.
+    fn open_block(&mut self, now: Time, stats: &mut Stats) -> Option<usize> {
+        if self.blocks.back().is_none_or(|block| block.coder.is_full()) {
+            // Later blocks may be done before the oldest one: it must not fall behind the decoder's
+            // window, or the decoder takes it for given up.
+            let span = block_distance(self.base(), self.next_id);
+            if self.blocks.len() >= usize::from(self.params.blocks_in_flight)
+                || span >= i32::from(BLOCKS_IN_FLIGHT_MAX)
+            {
+                return None;
+            }
+            let mut block = match self.spare.pop() {
+                Some(block) => block,
+                None => Block::new(&self.params, self.symbol_size_max).ok()?,
+            };
+            block.open(self.next_id, now);
+            self.next_id = self.next_id.wrapping_add(1);
+            self.blocks.push_back(block);
+            stats.blocks_opened += 1;
+        }
+        Some(self.blocks.len() - 1)
+    }
+
+    fn emit(&mut self, now: Time, counter: u32, at: usize, body: &mut Vec<u8>, stats: &mut Stats) {
+        let timeout = self.timeout(now);
+        let block = &mut self.blocks[at];
+        if self.params.order == Order::Systematic && block.next_source < block.coder.count() {
+            let index = block.next_source;
+            let form = Form::Source { index: index as u16 };
+            Enc::write_head(self.flow, block.id, form, body);
+            body.extend_from_slice(block.coder.symbol(index).unwrap_or_default());
+            block.next_source += 1;
+            stats.source_frames_sent += 1;
+        } else {
+            write_coded(block, self.flow, self.rng.next_u32(), &mut self.vector, body);
+            stats.coded_frames_sent += 1;
+        }
+        block.note_sent(now, counter, timeout);
+    }
+
+    // ---- feedback -----------------------------------------------------------------------------
+
+    /// Takes an acknowledgement of this flow.
+    pub(crate) fn handle_ack(&mut self, now: Time, ack: &Ack, stats: &mut Stats) {
+        if self.newest_ack.is_some_and(|newest| ack.encoder_counter < newest) {
+            return; // It was overtaken; what it tells is old.
+        }
+        if block_distance(self.next_id, ack.base) > 0 {
+            return; // About blocks that were never opened: of this station's last run.
+        }
+        self.newest_ack = Some(ack.encoder_counter);
+        self.last_ack_at = now;
+        self.gave_up = false;
+        for told in ack.blocks.iter().filter(|told| told.given_up) {
+            self.remove(
+                told.block,
+                |block, stats| {
+                    stats.packets_given_up += block.packets_undecoded(Some(told));
+                    stats.blocks_given_up += 1;
+                },
+                stats,
+            );
+        }
+        while let Some(block) = self.blocks.front() {
+            if block_distance(block.id, ack.base) <= 0 {
+                break;
+            }
+            self.remove(block.id, |_, stats| stats.blocks_acknowledged += 1, stats);
+        }
+        for at in 0..self.blocks.len() {
+            self.take_block_ack(now, at, ack);
+        }
+        let done: Vec<u16> = self.blocks.iter().filter(|b| b.is_complete()).map(|b| b.id).collect();
+        for id in done {
+            self.remove(id, |_, stats| stats.blocks_acknowledged += 1, stats);
+        }
+    }
+
+    fn take_block_ack(&mut self, now: Time, at: usize, ack: &Ack) {
+        let block = &mut self.blocks[at];
+        if let Some(sent_at) = block.note_heard(ack.encoder_counter) {
+            self.rtt.sample(now - sent_at);
+        }
+        if let Some(told) = ack.blocks.iter().find(|told| told.block == block.id) {
+            block.note_rank(now, usize::from(told.rank));
+            let behind = told.rank < told.known;
+            block.behind_since = behind.then(|| block.behind_since.unwrap_or(now));
+        }
+        if self.blocks[at].state == State::Wait {
+            self.repair_after_ack(now, at);
+        }
+    }
+
+    /// The wait for an acknowledgement is over when one comes that says what is missing. (The paper
+    /// has two minds: the timeout is for "waiting for an acknowledgement", yet one that shows a
+    /// lower rank changes nothing. Waiting on costs 13 ms of silence a block in its own tests.)
+    ///
+    /// What the helper can bring is left to it, unless the decoder has lacked something for long
+    /// and there is nothing else to send: then the air is free, and time is what counts.
+    fn repair_after_ack(&mut self, now: Time, at: usize) {
+        let patience = self.params.encoder_timeout;
+        let late = self.blocks[at].behind_since.is_some_and(|since| now - since > patience);
+        let count_on_helper = self.helper && !(late && self.idle);
+        let missing = self.missing(&self.blocks[at], count_on_helper);
+        let (policy, field) = (self.params.policy, self.params.field);
+        let (ratio, repair) = (self.repair_erasure(count_on_helper), self.repair());
+        let block = &mut self.blocks[at];
+        if policy == Policy::PlayNCool && block.in_flight_count() > 0 {
+            return;
+        }
+        let budget = repair(missing, ratio, field);
+        if missing >= DEFICIT_TO_REPAIR && block.sent_count > 0 {
+            block.state = block.state.after(Cause::AckShowsDeficit);
+            block.budget = budget.max(1.0);
+        }
+    }
+
+    /// Dimensions of a block that the decoder lacks, that nothing of ours in flight will bring on
+    /// average, and that the helper, if counted on, cannot bring.
+    fn missing(&self, block: &Block, count_on_helper: bool) -> f64 {
+        let deficit = block.deficit() as f64;
+        let arriving = block.in_flight_count() as f64 * (1.0 - self.ratios.e3);
+        let helper_rank = if count_on_helper && self.helper_is_used() {
+            (block.sent_count as f64 * (1.0 - self.ratios.e1)).min(block.coder.count() as f64)
+        } else {
+            0.0
+        };
+        let helper_share = (helper_rank - block.rank as f64).clamp(0.0, deficit);
+        deficit - helper_share - arriving
+    }
+
+    /// Transmissions that repair so many dimensions over a link of some erasure ratio.
+    fn repair(&self) -> fn(f64, f64, Field) -> f64 {
+        match self.params.policy {
+            Policy::PlayNCool if self.params.repair_margin => budget::repair_at_once,
+            Policy::PlayNCool | Policy::Credit => budget::repair,
+        }
+    }
+
+    fn helper_is_used(&self) -> bool {
+        self.params.policy == Policy::PlayNCool || budget::helper_is_worth_it(self.ratios)
+    }
+
+    /// Share of the repair that is lost on everybody: what the helper hears, it passes on.
+    fn repair_erasure(&self, count_on_helper: bool) -> f64 {
+        if count_on_helper && self.helper_is_used() {
+            self.ratios.e1 * self.ratios.e3
+        } else {
+            self.ratios.e3
+        }
+    }
+
+    fn remove(&mut self, id: u16, count: impl FnOnce(&Block, &mut Stats), stats: &mut Stats) {
+        let at = self.blocks.iter().position(|block| block.id == id);
+        if let Some(block) = at.and_then(|at| self.blocks.remove(at)) {
+            count(&block, stats);
+            self.spare.push(block);
+        }
+    }
+
+    /// The decoder restarted: what it had not acknowledged in full is sent again.
+    pub(crate) fn restart_peer(&mut self, now: Time) {
+        let credit = 1.0 / (1.0 - self.ratios.e3);
+        for block in self.blocks.iter_mut().filter(|block| block.coder.count() > 0) {
+            block.forget_feedback();
+            block.budget = credit * block.coder.count() as f64;
+            block.state = block.state.after(Cause::SymbolAdded);
+            block.progress_at = now;
+        }
+        self.restart_session();
+        self.last_ack_at = now;
+        self.gave_up = false;
+    }
+
+    /// Our own frame counters start anew.
+    pub(crate) fn restart_session(&mut self) {
+        self.newest_ack = None;
+        self.blocks.iter_mut().for_each(Block::forget_in_flight);
+    }
+
+    // ---- time ---------------------------------------------------------------------------------
+
+    /// How long to wait for an acknowledgement: as configured (the paper's encoder timeout), or by
+    /// the measured round trip if that is longer, stretched while the decoder is silent.
+    fn timeout(&self, now: Time) -> Duration {
+        let configured = self.params.encoder_timeout;
+        let timeout = match self.params.policy {
+            Policy::PlayNCool => configured,
+            Policy::Credit => configured.max(self.rtt.timeout() + self.params.ack_interval),
+        };
+        let silence = self.silence(now) / (4.0 * timeout.as_secs_f64());
+        timeout * (silence as u32).clamp(1, SILENCE_STRETCH_MAX)
+    }
+
+    /// Seconds without an acknowledgement, made comparable between links: where one in ten comes
+    /// through, ten times the silence means the same.
+    fn silence(&self, now: Time) -> f64 {
+        (now - self.last_ack_at).as_secs_f64() * (1.0 - self.ratios.e3)
+    }
+
+    /// Nothing has come back for long, neither to what was sent nor to asking again.
+    fn is_decoder_gone(&self, now: Time) -> bool {
+        let asked = self.gave_up || self.blocks.iter().any(|block| block.timeouts_in_row > 0);
+        let patience = SILENT_TIMEOUTS * self.params.encoder_timeout.as_secs_f64();
+        asked && self.silence(now) > patience
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Time, stats: &mut Stats) {
+        self.give_up_overdue(now, stats);
+        for at in 0..self.blocks.len() {
+            let block = &self.blocks[at];
+            if block.state == State::Wait && block.wait_until <= now {
+                self.time_out(now, at, stats);
+            }
+        }
+    }
+
+    /// No acknowledgement came: the budget is increased, and will be spent.
+    fn time_out(&mut self, now: Time, at: usize, stats: &mut Stats) {
+        stats.encoder_timeouts += 1;
+        // Count on the helper once; if that brought nothing, do without.
+        let first = self.blocks[at].timeouts_in_row == 0;
+        let count_on_helper = self.helper && first;
+        let missing = self.missing(&self.blocks[at], count_on_helper);
+        let wait_until = now + self.timeout(now);
+        let least = if count_on_helper && self.params.policy == Policy::Credit { 0.0 } else { 1.0 };
+        let (ratio, field) = (self.repair_erasure(count_on_helper), self.params.field);
+        let repair = self.repair();
+        self.blocks[at].timeouts_in_row += 1;
+        // A decoder that has gone is asked after with one symbol at a time, of the oldest block.
+        let granted = match (self.is_decoder_gone(now), at) {
+            (false, _) => repair(missing, ratio, field).max(least),
+            (true, 0) => 1.0,
+            (true, _) => 0.0,
+        };
+        let block = &mut self.blocks[at];
+        block.give_up_in_flight();
+        block.budget += granted;
+        block.wait_until = wait_until;
+        if block.budget >= 1.0 {
+            block.state = block.state.after(Cause::TimedOut);
+        }
+    }
+
+    fn give_up_overdue(&mut self, now: Time, stats: &mut Stats) {
+        let patience = self.params.delivery_deadline * DEADLINES_TO_GIVE_UP;
+        while let Some(block) = self.blocks.front() {
+            if block.deficit() == 0 || now - block.progress_at < patience {
+                return;
+            }
+            self.gave_up = true;
+            self.remove(
+                block.id,
+                |block, stats| {
+                    stats.packets_given_up += block.packets_undecoded(None);
+                    stats.blocks_given_up += 1;
+                },
+                stats,
+            );
+        }
+    }
+
+    /// When `handle_timeout` or `poll` next has something to do.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        let patience = self.params.delivery_deadline * DEADLINES_TO_GIVE_UP;
+        let head = self.blocks.front().filter(|block| block.deficit() > 0);
+        let give_up = head.map(|block| block.progress_at + patience);
+        let waits = self.blocks.iter().filter_map(|block| match block.state {
+            State::Wait => Some(block.wait_until),
+            State::Enc if self.params.order == Order::Dense && !block.coder.is_full() => {
+                Some(block.last_added_at + self.params.encoder_timeout)
+            }
+            State::Enc | State::Idle => None,
+        });
+        waits.chain(give_up).min()
+    }
+}
+
+/// Writes a coded symbol over all that was added to the block, its vector expanded from `seed`.
+fn write_coded(
+    block: &Block,
+    flow: StationId,
+    seed: u32,
+    vector: &mut Vec<u8>,
+    body: &mut Vec<u8>,
+) {
+    let coder = &block.coder;
+    let count = coder.count();
+    let Some(nonzero) = NonZeroU16::new(count as u16) else { return };
+    Enc::write_head(flow, block.id, Form::Seeded { count: nonzero, seed }, body);
+    vector.resize(coder.field().vector_len_bytes(count), 0);
+    let start = body.len();
+    body.resize(start + coder.symbol_size_max(), 0);
+    let len = coder
+        .field()
+        .expand_seed(seed, count, vector)
+        .and_then(|()| coder.encode(vector, count, &mut body[start..]));
+    debug_assert!(len.is_ok(), "vector and buffer were made to fit: {len:?}");
+    body.truncate(start + len.unwrap_or(0));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corridor_base::rand::SeedableRng;
+
+    /// A dimension over GF(2) takes 1 + 1.6 symbols on average; the margin is two more
+    /// (docs/errata.md, 11).
+    #[test]
+    fn the_margin_of_repair_can_be_left_out() {
+        for (repair_margin, symbols) in [(true, 4.607), (false, 2.607)] {
+            let params = CodingParams { repair_margin, ..CodingParams::paper() };
+            let rng = Stream::from_seed([1; 32]);
+            let encoder = Encoder::new(params, StationId(1), 64, rng, Time::ZERO);
+            let budget = encoder.repair()(1.0, 0.0, params.field);
+            assert!((budget - symbols).abs() < 0.001, "repair_margin = {repair_margin}: {budget}");
+        }
+    }
+
+    #[test]
+    fn packets_share_a_symbol_unless_each_is_to_have_its_own() {
+        for (bundle, symbols) in [(true, 1), (false, 3)] {
+            let params = CodingParams { bundle, symbol_size: 64, ..CodingParams::paper() };
+            let rng = Stream::from_seed([1; 32]);
+            let mut encoder = Encoder::new(params, StationId(1), 64, rng, Time::ZERO);
+            let (mut ingress, mut stats) = (IngressQueue::fifo(8), Stats::default());
+            for _ in 0..3 {
+                assert!(ingress.push_bytes(Time::ZERO, &[1; 10], &mut stats));
+            }
+            let mut body = Vec::new();
+            while encoder.poll(Time::ZERO, 0, &mut ingress, &mut body, &mut stats) {
+                body.clear();
+            }
+            assert_eq!(stats.symbols_added, symbols, "bundle = {bundle}");
+        }
+    }
+}

@@ -1,0 +1,533 @@
+//! The way of a packet, side road: a helper overhears, recodes, sends (Section II-D of the FRANC
+//! paper, Fig. 5).
+//!
+//! One machine serves one direction. In state IDLE the helper collects; once it has overheard what
+//! PlayNCool's threshold asks for, it is in ENC: every further symbol adds to its budget, and the
+//! budget is spent on recoded symbols. An acknowledgement of the full block ends it.
+
+use core::num::NonZeroU16;
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use corridor_base::{Stream, Time};
+use corridor_codec::{Field, Outcome, Recoder};
+
+use crate::bounds::{
+    BLOCKS_IN_FLIGHT_MAX, HELPER_BLOCKS_MAX, HELPER_IN_FLIGHT_MAX, HELPER_INTERVAL_PARTS,
+    HELPER_SILENCE_INTERVALS, HELPER_SILENCE_MIN,
+};
+use crate::config::{CodingParams, ErasureRatios, Order, Policy, StationId};
+use crate::flow::block::budget;
+use crate::inspect::{FlowView, HelperBlockView};
+use crate::link::handshake::Joined;
+use crate::stats::Stats;
+use crate::wire::{Ack, Enc, Form, RUN_LEN, block_distance};
+
+/// The helper's states (Fig. 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Idle,
+    Enc,
+}
+
+/// What moves a helper's block between states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    /// The threshold of overheard symbols is reached.
+    ThresholdReached,
+    /// All that the helper may send has been sent.
+    BudgetSpent,
+    /// A symbol of a newer block was heard, with one block in flight.
+    NewBlock,
+    /// Feedback or a pause shows that the decoder lacks what the helper has.
+    RepairNeeded,
+}
+
+impl State {
+    /// The transition table.
+    fn after(self, cause: Cause) -> State {
+        match (self, cause) {
+            (_, Cause::ThresholdReached | Cause::RepairNeeded) => State::Enc,
+            (_, Cause::BudgetSpent | Cause::NewBlock) => State::Idle,
+        }
+    }
+}
+
+/// Missing dimensions, less what is on its way, from which on feedback triggers repair.
+const DEFICIT_TO_REPAIR: f64 = 0.5;
+
+/// Helps one flow, the packets of `flow` to its peer.
+pub(crate) struct Helper {
+    params: CodingParams,
+    flow: StationId,
+    field: Field,
+    block_size: u16,
+    /// Which run of the encoder the blocks are of.
+    run: u16,
+    /// Room for coding vector and symbol in a frame.
+    room: usize,
+    symbol_size_max: usize,
+    rng: Stream,
+    ratios: ErasureRatios,
+    /// When a symbol was last overheard, and the usual interval between two.
+    heard_at: Option<Time>,
+    interval: Duration,
+    /// First block the decoder has not finished.
+    base: Option<u16>,
+    blocks: VecDeque<Block>,
+    spare: Vec<Recoder>,
+    vector: Vec<u8>,
+    payload: Vec<u8>,
+}
+
+struct Block {
+    id: u16,
+    recoder: Recoder,
+    state: State,
+    /// Symbols overheard that raised the rank.
+    innovative: u32,
+    /// Transmissions earned by overhearing.
+    earned: f64,
+    /// Transmissions granted beyond those, to repair what the decoder still lacked.
+    repairs: f64,
+    sent: u32,
+    /// The encoder has sent all there is of it, as far as can be heard.
+    ended: bool,
+    /// The decoder's rank as last told.
+    decoder_rank: usize,
+    /// Frames of the encoder that the decoder may hear yet.
+    heard: VecDeque<u32>,
+    /// Frames of ours that the decoder may hear yet.
+    in_flight: VecDeque<u32>,
+    repair_at: Time,
+    /// When credits are held back no longer, since nothing follows.
+    flush_at: Time,
+}
+
+impl Helper {
+    pub(crate) fn new(
+        params: CodingParams,
+        flow: StationId,
+        field: Field,
+        block_size: u16,
+        room: usize,
+        rng: Stream,
+    ) -> Self {
+        Helper {
+            params,
+            flow,
+            field,
+            block_size,
+            run: 0,
+            room,
+            symbol_size_max: room,
+            rng,
+            ratios: ErasureRatios::default(),
+            heard_at: None,
+            interval: Duration::ZERO,
+            base: None,
+            blocks: VecDeque::new(),
+            spare: Vec::new(),
+            vector: Vec::new(),
+            payload: Vec::new(),
+        }
+    }
+
+    pub(crate) fn inspect(&self) -> FlowView {
+        FlowView {
+            flow: self.flow,
+            blocks: self.blocks.iter().map(Block::inspect).collect(),
+            spare_blocks: self.spare.len(),
+        }
+    }
+
+    pub(crate) fn flow(&self) -> StationId {
+        self.flow
+    }
+
+    pub(crate) fn field(&self) -> Field {
+        self.field
+    }
+
+    pub(crate) fn ratios(&self) -> ErasureRatios {
+        self.ratios
+    }
+
+    pub(crate) fn set_links(&mut self, ratios: ErasureRatios) {
+        self.ratios = ratios.bounded();
+    }
+
+    /// The encoder restarted, with what it says of itself.
+    pub(crate) fn restart(&mut self, joined: &Joined) {
+        (self.field, self.block_size, self.run) = (joined.field, joined.block_size, joined.run);
+        // Longer symbols than a frame of ours can carry beside their vector are refused.
+        let vector_len = self.field.vector_len_bytes(usize::from(self.block_size));
+        let room = self.room.saturating_sub(RUN_LEN + vector_len);
+        self.symbol_size_max = usize::from(joined.symbol_size).min(room);
+        self.base = None;
+        self.blocks.clear();
+        self.spare.clear();
+    }
+
+    /// The encoder's frames are counted anew.
+    pub(crate) fn restart_counters(&mut self) {
+        self.blocks.iter_mut().for_each(|block| block.heard.clear());
+    }
+
+    /// The decoder restarted, and has nothing.
+    pub(crate) fn restart_decoder(&mut self) {
+        self.base = None;
+        self.blocks.iter_mut().for_each(|block| block.decoder_rank = 0);
+    }
+
+    // ---- overhearing --------------------------------------------------------------------------
+
+    /// Overhears a symbol of the encoder, in the frame of `counter`.
+    pub(crate) fn handle_enc(&mut self, now: Time, counter: u32, enc: &Enc<'_>, stats: &mut Stats) {
+        if self.base.is_some_and(|base| block_distance(base, enc.block) < 0) {
+            return;
+        }
+        let Some(at) = self.block_at(enc.block) else { return };
+        let silence = self.silence_that_ends(now);
+        let field = self.field;
+        let block_size = usize::from(self.block_size);
+        let block = &mut self.blocks[at];
+        match add(&mut block.recoder, field, enc, &mut self.vector) {
+            Some(Outcome::Innovative) => {
+                stats.symbols_innovative += 1;
+                block.innovative += 1;
+            }
+            Some(Outcome::Dependent) => stats.symbols_dependent += 1,
+            None => return,
+        }
+        push_bounded(&mut block.heard, counter);
+        // A dense code speaks of the whole block from its first symbol on: only a pause ends it.
+        let all_known = block.recoder.known_count() == block_size;
+        block.ended = all_known && self.params.order != Order::Dense;
+        block.repair_at = now + self.params.encoder_timeout;
+        block.flush_at = now + silence;
+        self.earn(at);
+    }
+
+    /// Takes the time since the last symbol as an interval, unless it was a pause; returns how long
+    /// nothing is to be heard until the encoder counts as having nothing more to say.
+    fn silence_that_ends(&mut self, now: Time) -> Duration {
+        let pause = self.params.encoder_timeout;
+        let since = self.heard_at.replace(now).map(|heard_at| now - heard_at);
+        if let Some(interval) = since.filter(|&interval| interval <= pause) {
+            let others = self.interval * (HELPER_INTERVAL_PARTS - 1);
+            self.interval = (others + interval) / HELPER_INTERVAL_PARTS;
+        }
+        (self.interval * HELPER_SILENCE_INTERVALS).min(pause / 2).max(HELPER_SILENCE_MIN)
+    }
+
+    fn block_at(&mut self, id: u16) -> Option<usize> {
+        if let Some(at) = self.blocks.iter().position(|block| block.id == id) {
+            return Some(at);
+        }
+        let newest = self.blocks.back().is_none_or(|last| block_distance(last.id, id) > 0);
+        if !newest {
+            return None; // An older block that was dropped, or never heard while it was new.
+        }
+        for block in &mut self.blocks {
+            block.ended = true;
+            if self.params.blocks_in_flight == 1 {
+                block.state = block.state.after(Cause::NewBlock);
+            }
+        }
+        if self.blocks.len() == HELPER_BLOCKS_MAX {
+            self.drop_block(0);
+        }
+        let size = usize::from(self.block_size);
+        let recoder = match self.spare.pop() {
+            Some(recoder) => recoder,
+            None => Recoder::new(self.field, size, self.symbol_size_max).ok()?,
+        };
+        self.blocks.push_back(Block::new(id, recoder));
+        Some(self.blocks.len() - 1)
+    }
+
+    fn drop_block(&mut self, at: usize) {
+        if let Some(mut block) = self.blocks.remove(at) {
+            block.recoder.reset();
+            self.spare.push(block.recoder);
+        }
+    }
+
+    /// Adds to the budget of a block after a symbol was overheard.
+    fn earn(&mut self, at: usize) {
+        let credit = budget::helper_credit(self.params.policy, self.ratios);
+        let block = &mut self.blocks[at];
+        match self.params.policy {
+            Policy::PlayNCool => {
+                let budgets = budget::playncool(f64::from(self.block_size), self.ratios);
+                if block.recoder.rank() as f64 >= budgets.helper_threshold {
+                    block.state = block.state.after(Cause::ThresholdReached);
+                    let most = self.params.helper_overshoot * budgets.helper_budget;
+                    // The first symbol stands for its own transmission, each later one also for
+                    // those before it that were not heard.
+                    let credit = if block.earned == 0.0 { 1.0 } else { credit };
+                    block.earned = (block.earned + credit).min(most.max(1.0));
+                }
+            }
+            Policy::Credit => {
+                block.earned = credit * f64::from(block.innovative);
+                if credit > 0.0 {
+                    block.state = block.state.after(Cause::ThresholdReached);
+                }
+            }
+        }
+    }
+
+    /// Overhears the decoder's acknowledgement.
+    pub(crate) fn handle_ack(&mut self, now: Time, ack: &Ack) {
+        self.base = Some(ack.base);
+        for at in (0..self.blocks.len()).rev() {
+            let id = self.blocks[at].id;
+            let told = ack.blocks.iter().find(|told| told.block == id);
+            // Finished, or so old that its number has come round.
+            let open = (0..i32::from(BLOCKS_IN_FLIGHT_MAX)).contains(&block_distance(ack.base, id));
+            if !open || told.is_some_and(|told| told.given_up || told.rank == self.block_size) {
+                self.drop_block(at);
+            }
+        }
+        let repair_on_ack = self.params.policy == Policy::Credit;
+        let lag = self.lag();
+        for at in 0..self.blocks.len() {
+            let block = &mut self.blocks[at];
+            let told = ack.blocks.iter().find(|told| told.block == block.id);
+            let rank = told.map_or(0, |told| usize::from(told.rank));
+            block.decoder_rank = block.decoder_rank.max(rank);
+            block.repair_at = now + self.params.encoder_timeout;
+            block.note_heard_by_decoder(ack);
+            // While the encoder goes on, its next symbols may bring what is missing now.
+            if repair_on_ack && block.ended && block.budget(lag) < 1.0 {
+                self.repair(at);
+            }
+        }
+    }
+
+    // ---- sending ------------------------------------------------------------------------------
+
+    fn lag(&self) -> f64 {
+        match self.params.policy {
+            Policy::PlayNCool => 0.0,
+            Policy::Credit => {
+                budget::helper_lag(self.field) * budget::helper_credit(Policy::Credit, self.ratios)
+            }
+        }
+    }
+
+    /// Writes the next recoded ENC body, for the frame of `counter`, if there is budget.
+    pub(crate) fn poll(&mut self, counter: u32, body: &mut Vec<u8>, stats: &mut Stats) -> bool {
+        let lag = self.lag();
+        let ready = |block: &Block| {
+            block.state == State::Enc && block.budget(lag) >= 1.0 && block.recoder.rank() > 0
+        };
+        let Some(at) = self.blocks.iter().position(ready) else { return false };
+        let block = &mut self.blocks[at];
+        self.vector.resize(self.field.vector_len_bytes(usize::from(self.block_size)), 0);
+        self.payload.resize(self.symbol_size_max, 0);
+        let recoded = block.recoder.recode(&mut self.rng, &mut self.vector, &mut self.payload);
+        let Some(recoded) = recoded else { return false };
+        let Some(count) = NonZeroU16::new(recoded.count as u16) else { return false };
+        let vector = &self.vector[..self.field.vector_len_bytes(recoded.count)];
+        let form = Form::Explicit { run: self.run, count, vector };
+        Enc::write_head(self.flow, block.id, form, body);
+        body.extend_from_slice(&self.payload[..recoded.len]);
+        block.sent += 1;
+        push_bounded(&mut block.in_flight, counter);
+        if block.budget(lag) < 1.0 {
+            block.state = block.state.after(Cause::BudgetSpent);
+        }
+        stats.recoded_frames_sent += 1;
+        true
+    }
+
+    // ---- repair -------------------------------------------------------------------------------
+
+    /// The helper's share of what the decoder lacks: the dimensions it holds and the decoder does
+    /// not, less those that are on their way, over its own link.
+    fn repair(&mut self, at: usize) {
+        let (ratios, field, lag) = (self.ratios, self.field, self.lag());
+        let worth = self.params.policy == Policy::PlayNCool || budget::helper_is_worth_it(ratios);
+        let block = &mut self.blocks[at];
+        let deficit = block.recoder.known_count().saturating_sub(block.decoder_rank);
+        let share = block.recoder.rank().saturating_sub(block.decoder_rank).min(deficit);
+        let arriving = block.heard.len() as f64 * (1.0 - ratios.e3)
+            + block.in_flight.len() as f64 * (1.0 - ratios.e2);
+        let missing = share as f64 - arriving;
+        if !worth || missing < DEFICIT_TO_REPAIR {
+            return;
+        }
+        let short = budget::repair(missing, ratios.e2, field) - block.budget(lag);
+        block.repairs += short.max(0.0);
+        block.state = block.state.after(Cause::RepairNeeded);
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        for at in 0..self.blocks.len() {
+            if self.blocks[at].flush_at <= now {
+                self.blocks[at].flush_at = Time::MAX;
+                self.blocks[at].ended = true;
+            }
+            if self.blocks[at].repair_at <= now {
+                // Once for each sign of life: a decoder that is gone is not sent to for ever.
+                self.blocks[at].repair_at = Time::MAX;
+                self.blocks[at].heard.clear();
+                self.blocks[at].in_flight.clear();
+                self.blocks[at].ended = true;
+                self.repair(at);
+            }
+        }
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        let timers = self.blocks.iter().flat_map(|block| [block.repair_at, block.flush_at]);
+        timers.min().filter(|&at| at < Time::MAX)
+    }
+}
+
+impl Block {
+    fn new(id: u16, recoder: Recoder) -> Self {
+        Block {
+            id,
+            recoder,
+            state: State::Idle,
+            innovative: 0,
+            earned: 0.0,
+            repairs: 0.0,
+            sent: 0,
+            ended: false,
+            decoder_rank: 0,
+            heard: VecDeque::new(),
+            in_flight: VecDeque::new(),
+            repair_at: Time::MAX,
+            flush_at: Time::MAX,
+        }
+    }
+
+    fn inspect(&self) -> HelperBlockView {
+        HelperBlockView {
+            block: self.id,
+            rank: self.recoder.rank(),
+            allowed: self.earned + self.repairs,
+            sent: self.sent,
+            in_flight: self.heard.len().max(self.in_flight.len()),
+        }
+    }
+
+    /// What the decoder had heard when it sent this is not on its way any more.
+    fn note_heard_by_decoder(&mut self, ack: &Ack) {
+        self.heard.retain(|&counter| counter > ack.encoder_counter);
+        if ack.helper_counter != u32::MAX {
+            self.in_flight.retain(|&counter| counter > ack.helper_counter);
+        }
+    }
+
+    /// Transmissions allowed and not made; `lag` of them are held back until the block ends.
+    fn budget(&self, lag: f64) -> f64 {
+        let held_back = if self.ended { 0.0 } else { lag };
+        self.earned + self.repairs - f64::from(self.sent) - held_back
+    }
+}
+
+/// Appends a frame counter, and forgets the oldest where there are too many.
+fn push_bounded(counters: &mut VecDeque<u32>, counter: u32) {
+    if counters.len() == HELPER_IN_FLIGHT_MAX {
+        counters.pop_front();
+    }
+    counters.push_back(counter);
+}
+
+fn add(
+    recoder: &mut Recoder,
+    field: Field,
+    enc: &Enc<'_>,
+    vector: &mut Vec<u8>,
+) -> Option<Outcome> {
+    match enc.form {
+        Form::Source { index } => recoder.add_source(usize::from(index), enc.symbol).ok(),
+        Form::Explicit { count, vector, .. } => {
+            recoder.add_coded(vector, usize::from(count.get()), enc.symbol).ok()
+        }
+        Form::Seeded { count, seed } => {
+            let count = usize::from(count.get());
+            if count > recoder.block_size() {
+                return None;
+            }
+            vector.resize(field.vector_len_bytes(count), 0);
+            field.expand_seed(seed, count, vector).ok()?;
+            recoder.add_coded(vector, count, enc.symbol).ok()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use corridor_base::rand::SeedableRng;
+
+    use super::*;
+
+    const ENCODER: StationId = StationId(1);
+
+    fn helper(params: CodingParams, ratios: ErasureRatios) -> Helper {
+        let rng = Stream::from_seed([7; 32]);
+        let mut helper = Helper::new(params, ENCODER, Field::Gf2, params.block_size, 200, rng);
+        helper.set_links(ratios);
+        helper
+    }
+
+    /// Overhears source symbol `index` of block 0; returns how many frames the helper sends then.
+    fn hear(helper: &mut Helper, now: Time, index: u16) -> usize {
+        let form = Form::Source { index };
+        let enc = Enc { flow: ENCODER, block: 0, form, symbol: &[1; 64] };
+        helper.handle_enc(now, u32::from(index), &enc, &mut Stats::default());
+        frames(helper)
+    }
+
+    fn frames(helper: &mut Helper) -> usize {
+        let send = |helper: &mut Helper| helper.poll(0, &mut Vec::new(), &mut Stats::default());
+        core::iter::from_fn(|| send(helper).then_some(())).count()
+    }
+
+    /// At e1 = 50 % every other transmission of the encoder is heard: the first symbol at the
+    /// threshold answers one of them, each later one two.
+    #[test]
+    fn the_first_symbol_at_the_threshold_stands_for_one_transmission() {
+        let params = CodingParams { overshoot: 1.0, ..CodingParams::paper() };
+        let ratios = ErasureRatios { e1: 0.5, e2: 0.1, e3: 0.5 };
+        let threshold = budget::playncool(150.0, ratios).helper_threshold.ceil() as u16;
+        let mut helper = helper(params, ratios);
+        let sent: Vec<_> = (0..threshold + 2)
+            .map(|index| hear(&mut helper, Time::from_millis(u64::from(index)), index))
+            .collect();
+        let (before, after) = sent.split_at(usize::from(threshold) - 1);
+        assert_eq!(before.iter().sum::<usize>(), 0);
+        assert_eq!(after, [1, 2, 2]);
+    }
+
+    /// Half of the symbols of a slow encoder are not heard: a gap of 9 ms says nothing when 6 ms
+    /// are usual. What is held back for the next symbols was sent after 5 ms all the same, and over
+    /// GF(2) up to a tenth of the helper's symbols were dependent for it.
+    #[test]
+    fn what_is_held_back_waits_for_unusual_silence() {
+        let params = CodingParams {
+            policy: Policy::Credit,
+            order: Order::Systematic,
+            encoder_timeout: Duration::from_millis(40),
+            ..CodingParams::paper()
+        };
+        let mut helper = helper(params, ErasureRatios { e1: 0.5, e2: 0.0, e3: 0.5 });
+        let mut sent = 0;
+        for index in 0..60 {
+            sent += hear(&mut helper, Time::from_millis(6 * u64::from(index)), index);
+        }
+        // 60 symbols at e3/(1-e2) each, less what the lag of 6 symbols is worth.
+        assert_eq!(sent, 30 - 3);
+        let last = Time::from_millis(6 * 59);
+        // Three intervals, which approach 6 ms from below.
+        let waits = helper.poll_timeout().expect("it waits for the end") - last;
+        assert!((17..=18).contains(&waits.as_millis()), "{waits:?}");
+    }
+}

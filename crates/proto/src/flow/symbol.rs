@@ -1,0 +1,179 @@
+//! From packets to source symbols and back: each packet behind its length, several to a symbol,
+//! zeros at the end.
+
+use corridor_base::Time;
+use corridor_packet::PacketRef;
+
+use crate::bounds::FRAME_LEN_MAX;
+use crate::config::Delivery;
+use crate::host::compression::Contexts;
+use crate::host::queue::IngressQueue;
+use crate::stats::Stats;
+use crate::wire::{PACKET_PREFIX_LEN, Reader};
+
+/// Set in the length of a packet that may be delivered before others sent earlier.
+const NO_ORDER: u16 = 1 << 15;
+/// Set in the length of a packet whose headers are sent as a difference, in window mode.
+const DIFFERENCE: u16 = 1 << 14;
+const LEN_MASK: u16 = DIFFERENCE - 1;
+const _: () = assert!(FRAME_LEN_MAX <= LEN_MASK as usize, "the length of any packet can be told");
+
+/// A packet within a symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Packet<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// It is delivered behind all packets that were sent before it.
+    pub(crate) in_order: bool,
+    /// What differs from the packet before it in its flow: see [`Contexts`].
+    pub(crate) is_difference: bool,
+}
+
+impl<'a> Packet<'a> {
+    /// A packet as the host sent it.
+    pub(crate) fn verbatim(bytes: &'a [u8], in_order: bool) -> Self {
+        Packet { bytes, in_order, is_difference: false }
+    }
+}
+
+/// Appends a packet to a symbol. The caller has seen to it that it fits.
+pub(crate) fn append_packet(packet: Packet<'_>, symbol: &mut Vec<u8>) {
+    let len = packet.bytes.len();
+    debug_assert!((1..=usize::from(LEN_MASK)).contains(&len));
+    let order = if packet.in_order { 0 } else { NO_ORDER };
+    let form = if packet.is_difference { DIFFERENCE } else { 0 };
+    symbol.extend_from_slice(&(len as u16 | order | form).to_be_bytes());
+    symbol.extend_from_slice(packet.bytes);
+}
+
+/// Bytes a packet takes within a symbol.
+pub(crate) fn packet_len_in_symbol(packet: &[u8]) -> usize {
+    PACKET_PREFIX_LEN + packet.len()
+}
+
+/// How much a symbol may hold.
+#[derive(Clone, Copy)]
+pub(crate) struct Room {
+    /// Bytes of the symbol.
+    pub(crate) len_max: usize,
+    /// Packets.
+    pub(crate) packets_max: u16,
+}
+
+/// Moves packets from the queue into `symbol`, as many as there is room for as they are;
+/// returns how many. One that does not fit by itself was taken before the path became shorter, and
+/// is dropped. With `contexts`, headers of what goes in
+/// order are sent as differences where that serves.
+pub(crate) fn fill(
+    now: Time,
+    ingress: &mut IngressQueue,
+    room: Room,
+    delivery: Delivery,
+    mut contexts: Option<&mut Contexts>,
+    symbol: &mut Vec<u8>,
+    stats: &mut Stats,
+) -> u16 {
+    let mut packets = 0;
+    while packets < room.packets_max
+        && let Some(packet) = ingress.front(now, stats)
+    {
+        let len = symbol.len() + packet_len_in_symbol(&packet);
+        if len > room.len_max {
+            if packets > 0 {
+                break;
+            }
+            ingress.pop();
+            stats.packets_refused += 1;
+            continue;
+        }
+        let in_order = needs_order(packet, delivery);
+        match contexts.as_deref_mut().filter(|_| in_order) {
+            Some(contexts) => append_compressed(packet, contexts, symbol, stats),
+            None => append_packet(Packet::verbatim(packet.bytes(), in_order), symbol),
+        }
+        ingress.pop();
+        packets += 1;
+    }
+    packets
+}
+
+/// Appends a packet that goes in order, as a difference if that serves.
+fn append_compressed(
+    packet: PacketRef<'_>,
+    contexts: &mut Contexts,
+    symbol: &mut Vec<u8>,
+    stats: &mut Stats,
+) {
+    let start = symbol.len();
+    symbol.extend_from_slice(&[0; PACKET_PREFIX_LEN]);
+    if contexts.compress(packet, symbol) {
+        let len = (symbol.len() - start - PACKET_PREFIX_LEN) as u16 | DIFFERENCE;
+        symbol[start..start + PACKET_PREFIX_LEN].copy_from_slice(&len.to_be_bytes());
+        stats.packets_compressed += 1;
+    } else {
+        symbol.truncate(start);
+        append_packet(Packet::verbatim(packet.bytes(), true), symbol);
+        contexts.note_verbatim(packet);
+    }
+}
+
+/// The packets of a symbol, up to the first length that is zero or does not fit.
+pub(crate) fn packets(symbol: &[u8]) -> impl Iterator<Item = Packet<'_>> {
+    let mut read = Reader(symbol);
+    core::iter::from_fn(move || {
+        let word = read.u16()?;
+        let len = Some(usize::from(word & LEN_MASK)).filter(|&len| len > 0)?;
+        let (in_order, is_difference) = (word & NO_ORDER == 0, word & DIFFERENCE != 0);
+        Some(Packet { bytes: read.take(len)?, in_order, is_difference })
+    })
+}
+
+/// The same where headers are sent as they are: ends at what says otherwise.
+pub(crate) fn verbatim_packets(symbol: &[u8]) -> impl Iterator<Item = Packet<'_>> {
+    packets(symbol).take_while(|packet| !packet.is_difference)
+}
+
+/// Whether a packet has to stay behind those before it. TCP takes data out of order for losses;
+/// its bare acknowledgements, datagrams and echoes of the network do not mind the order, and must
+/// not wait for others.
+fn needs_order(packet: PacketRef<'_>, delivery: Delivery) -> bool {
+    match delivery {
+        Delivery::InOrder => true,
+        Delivery::Immediate => false,
+        Delivery::Auto => !packet.view().is_indifferent(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(corridor_testing::cases!(256))]
+
+        #[test]
+        fn packets_come_back_whatever_zeros_follow(
+            sent in proptest::collection::vec(
+                (proptest::collection::vec(any::<u8>(), 1..50), any::<bool>()),
+                0..8,
+            ),
+            zeros in 0usize..20,
+        ) {
+            let mut symbol = Vec::new();
+            for (bytes, in_order) in &sent {
+                append_packet(Packet::verbatim(bytes, *in_order), &mut symbol);
+            }
+            symbol.resize(symbol.len() + zeros, 0);
+            let received: Vec<_> =
+                packets(&symbol).map(|packet| (packet.bytes.to_vec(), packet.in_order)).collect();
+            prop_assert_eq!(received, sent);
+        }
+
+        #[test]
+        fn garbage_ends_the_list(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+            let taken: usize =
+                packets(&bytes).map(|packet| packet_len_in_symbol(packet.bytes)).sum();
+            prop_assert!(taken <= bytes.len());
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! TCP/NC: network coding between TCP and IP (Sundararajan et al. 2011; network-coded-tcp-2012,
+//! Section II).
+//!
+//! | step | where |
+//! |---|---|
+//! | TCP's segments wait until acknowledged; combinations of them leave | [`NcSender`] |
+//! | how many: NUM += R for each segment, or as many as are missing | `redundancy` |
+//! | header: window base, count, coefficients as a seed, ranges of sequence numbers | [`wire`] |
+//! | elimination; *seen* segments acknowledged, decoded ones delivered | [`NcReceiver`] |
+//!
+//! A segment is *seen* once it is a pivot: what arrived determines it but for later ones. Every
+//! arrival that is innovative shows one more, so that TCP hears of each degree of freedom as of a
+//! segment in order, and not of losses as long as redundancy makes up for them. A segment that was
+//! acknowledged is gone at the sender, decoded or not: the receiver must never let go of it before.
+//!
+//! Both are machines without I/O. They move bytes whose meaning they do not know, with the range of
+//! TCP's sequence numbers that they stand for: whole IP packets in the daemon, numbers of segments
+//! in the simulator.
+
+mod ip;
+mod layer;
+mod receiver;
+mod redundancy;
+mod sender;
+pub mod wire;
+
+use corridor_codec::{Coefficients, Field, MAX_SYMBOL_SIZE, MAX_WINDOW_SIZE};
+
+pub use crate::config::Redundancy;
+pub use layer::{
+    CONNECTION_CLOSED, CONNECTION_IDLE, CONNECTIONS_MAX, LAYER_OVERHEAD_MAX, NcLayer, NcLayerStats,
+    packet_len_max,
+};
+pub use receiver::{NcReceiver, NcReceiverStats};
+pub use sender::{NcSender, NcSenderStats, Segment, SegmentOutcome};
+
+/// Most segments of a coding buffer: half of the receiver's window, so that segments acknowledged
+/// and not yet decoded have as much room as those that are not acknowledged.
+pub const BUFFER_SEGMENTS_MAX: u16 = (MAX_WINDOW_SIZE / 2) as u16;
+/// Most runs of segments of equal length that one combination may cover: bounds the header.
+pub const RUNS_MAX: usize = 16;
+/// Largest redundancy factor.
+pub const REDUNDANCY_MAX: f64 = 10.0;
+/// Transmissions whose fate an adaptive sender keeps in mind; the oldest is taken for lost.
+pub const IN_FLIGHT_MAX: usize = 4096;
+/// Bytes in front of a segment within its symbol: its length, because symbols that were solved for
+/// may end with zeros.
+pub const SEGMENT_PREFIX_LEN: usize = 2;
+
+/// What both ends are told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NcParams {
+    /// Field of the coefficients.
+    pub field: Field,
+    /// How many combinations are sent.
+    pub redundancy: Redundancy,
+    /// Segments in the coding buffer, 1 to [`BUFFER_SEGMENTS_MAX`]; more are refused, which TCP
+    /// takes for a loss. The receiver keeps up to twice as many.
+    pub buffer_segments: u16,
+    /// Longest segment in bytes, 1 to 65,533.
+    pub segment_len_max: usize,
+}
+
+impl Default for NcParams {
+    /// GF(2^8), the adaptive redundancy, the largest buffer, segments of a 1500-byte MTU.
+    fn default() -> Self {
+        NcParams {
+            field: Field::Gf256,
+            redundancy: Redundancy::Adaptive { loss_ratio: 0.0, factor_max: 2.0 },
+            buffer_segments: BUFFER_SEGMENTS_MAX,
+            segment_len_max: 1500,
+        }
+    }
+}
+
+/// A parameter out of its range.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field} is {given}: expected {expected}")]
+pub struct NcError {
+    /// Name of the field.
+    pub field: &'static str,
+    /// Its value.
+    pub given: String,
+    /// What it may be.
+    pub expected: String,
+}
+
+impl NcParams {
+    /// Checks every range named in the fields' documentation.
+    ///
+    /// # Errors
+    /// The first field out of its range.
+    pub fn check(&self) -> Result<(), NcError> {
+        let error =
+            |field, given: String, expected: String| Err(NcError { field, given, expected });
+        if !(1..=BUFFER_SEGMENTS_MAX).contains(&self.buffer_segments) {
+            let expected = format!("1 to {BUFFER_SEGMENTS_MAX} segments");
+            return error("buffer_segments", self.buffer_segments.to_string(), expected);
+        }
+        let len_max = MAX_SYMBOL_SIZE - SEGMENT_PREFIX_LEN;
+        if !(1..=len_max).contains(&self.segment_len_max) {
+            let expected = format!("1 to {len_max} bytes");
+            return error("segment_len_max", self.segment_len_max.to_string(), expected);
+        }
+        let (field, factor) = match self.redundancy {
+            Redundancy::Fixed { factor } => ("redundancy", factor),
+            Redundancy::Adaptive { loss_ratio, factor_max } => {
+                if !(0.0..1.0).contains(&loss_ratio) {
+                    let expected = "a share from 0, below 1".to_owned();
+                    return error("loss_ratio", loss_ratio.to_string(), expected);
+                }
+                ("redundancy_max", factor_max)
+            }
+        };
+        if !(1.0..=REDUNDANCY_MAX).contains(&factor) {
+            return error(
+                field,
+                factor.to_string(),
+                format!("a factor from 1 to {REDUNDANCY_MAX}"),
+            );
+        }
+        Ok(())
+    }
+
+    /// Longest symbol, prefix included.
+    fn symbol_size_max(&self) -> usize {
+        self.segment_len_max + SEGMENT_PREFIX_LEN
+    }
+}
+
+/// Writes the coefficients of packet `serial` over `count` segments to `out`, and returns them as
+/// the codec takes them. They are drawn from the serial number as a seed, but the newest segment's
+/// is never zero: on a path without losses each packet shows its segment, however small the field.
+fn coefficients(
+    field: Field,
+    serial: u32,
+    count: usize,
+    out: &mut [u8; MAX_WINDOW_SIZE],
+) -> Option<Coefficients<'_>> {
+    let out = &mut out[..field.vector_len_bytes(count)];
+    field.expand_seed(serial, count, out).ok()?;
+    let (last, mask, one) = match (field, (count - 1) % 8) {
+        (Field::Gf2, bit) => (out.last_mut()?, 1 << bit, 1 << bit),
+        (Field::Gf16, nibble) if nibble % 2 == 1 => (out.last_mut()?, 0xF0, 0x10),
+        (Field::Gf16, _) => (out.last_mut()?, 0x0F, 0x01),
+        (Field::Gf256, _) => (out.last_mut()?, 0xFF, 0x01),
+    };
+    if *last & mask == 0 {
+        *last |= one;
+    }
+    Some(Coefficients::Vector(out))
+}
+
+/// Bytes that a coded packet has at most more than the longest segment that it combines.
+pub const OVERHEAD_MAX: usize = wire::HEAD_LEN + RUNS_MAX * wire::RUN_LEN + SEGMENT_PREFIX_LEN;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,13 @@
+//! Window mode: a systematic sliding window between two endpoints on one hop.
+//!
+//! Packets leave uncoded at once; what gets lost is repaired, by copies where feedback says what is
+//! needed, by coded symbols where it cannot know yet. [`send`] is step 2 of a packet's way,
+//! [`receive`] step 5.
+
+pub(crate) mod needs;
+pub(crate) mod receive;
+pub(crate) mod repair;
+pub(crate) mod send;
+#[cfg(test)]
+mod send_tests;
+pub(crate) mod sources;

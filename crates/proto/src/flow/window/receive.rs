@@ -1,0 +1,430 @@
+//! The way of a packet, step 5 in window mode: from symbols to packets.
+//!
+//! 1. A symbol goes to the decoder, and with it whatever it determines.
+//! 2. Packets that need no order leave as soon as their symbol is decoded; the others once all
+//!    symbols before theirs are decoded, or given up because the deadline ran out.
+//! 3. Feedback is due soon where something is missing, and at a lower rate otherwise.
+
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use arrayvec::ArrayVec;
+use corridor_base::Time;
+use corridor_codec::{CodecError, Coefficients, Field, WindowDecoder, WindowOutcome, widen_id};
+use corridor_packet::PacketRef;
+
+use crate::bounds::{WINDOW_ACK_INTERVAL_MIN, WINDOW_GAPS_MAX};
+use crate::flow::symbol;
+use crate::flow::window::needs::Held;
+use crate::host::compression::Contexts;
+use crate::host::egress::EgressQueue;
+use crate::stats::Stats;
+use crate::wire::{
+    PACKET_PREFIX_LEN, WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WindowAck, WindowForm, WindowSymbol,
+};
+
+/// How long feedback may wait where both ways share the air: there it takes the air from what it is
+/// about, and the acknowledgements of TCP inside give it a ride all the time.
+const ACK_INTERVAL_SHARED: Duration = Duration::from_millis(250);
+/// Feedback comes so many times as often while something is missing, and where something useless
+/// came: the sender may not know what is here.
+const URGENT_ACK_FACTOR: u32 = 20;
+/// The same for something useless where both ways share the air.
+const SHARED_USELESS_ACK_FACTOR: u32 = 5;
+/// Feedback is due when this part of a window has come since the last one, or a fast path would
+/// wait with a full window for the next interval.
+const WINDOWS_PER_ACK: u32 = 4;
+/// Share of the frames lost from which on feedback comes more often even where nothing is known to
+/// be missing: what was lost last is only known to those who miss the feedback.
+const LOSSY: f64 = 0.01;
+/// By what factor where both ways share the air; else it comes as often as if something were.
+const LOSSY_ACK_FACTOR: u32 = 2;
+/// Feedback that tells of nothing missing takes a ride this often in an interval at most.
+const RIDES_PER_INTERVAL: u32 = 2;
+
+/// Receives one flow: the peer's packets to this station.
+pub(crate) struct WindowReceiver {
+    decoder: WindowDecoder,
+    deadline: Duration,
+    ack_interval: Duration,
+    shares_air: bool,
+    /// First symbol not delivered or passed over.
+    next: u64,
+    in_order: InOrder,
+    /// When the ids up to each of these ends were first heard of.
+    noted: VecDeque<(u64, Time)>,
+    /// Coded symbols that are not used up: at most as many as the window has symbols.
+    held: Held,
+    /// Symbols that have to come once more, as told last.
+    needed: Vec<u64>,
+    /// Newest frame with a symbol, and when it came.
+    heard: Option<(u32, Time)>,
+    frames: u32,
+    /// The same as told last, and how many more are told of at once.
+    frames_told: u32,
+    frames_per_ack: u32,
+    /// Symbols that brought nothing.
+    useless: u16,
+    ack_due: Option<Time>,
+    ack_sent_at: Option<Time>,
+    /// Share of the frames lost, as told last.
+    loss_ratio: f64,
+}
+
+impl WindowReceiver {
+    pub(crate) fn new(
+        field: Field,
+        window_size: u16,
+        base: u32,
+        symbol_size_max: usize,
+        deadline: Duration,
+        ack_interval: Duration,
+    ) -> Result<Self, CodecError> {
+        let mut decoder = WindowDecoder::new(field, usize::from(window_size), symbol_size_max)?;
+        let next = u64::from(base);
+        decoder.reset(next);
+        Ok(WindowReceiver {
+            decoder,
+            deadline,
+            ack_interval,
+            shares_air: false,
+            next,
+            in_order: InOrder::new(symbol_size_max),
+            noted: VecDeque::new(),
+            held: Held::default(),
+            needed: Vec::new(),
+            heard: None,
+            frames: 0,
+            frames_told: 0,
+            frames_per_ack: (u32::from(window_size) / WINDOWS_PER_ACK).max(1),
+            useless: 0,
+            ack_due: None,
+            ack_sent_at: None,
+            loss_ratio: 0.0,
+        })
+    }
+
+    // ---- symbols in, packets out --------------------------------------------------------------
+
+    /// Takes a symbol and delivers what it completes.
+    pub(crate) fn handle_symbol(
+        &mut self,
+        now: Time,
+        counter: u32,
+        received: &WindowSymbol<'_>,
+        egress: &mut EgressQueue,
+        stats: &mut Stats,
+    ) {
+        if self.heard.is_none_or(|(highest, _)| counter > highest) {
+            self.heard = Some((counter, now));
+        }
+        self.frames = self.frames.wrapping_add(1);
+        let end_before = self.decoder.end();
+        let useless_before = self.useless;
+        match self.add(counter, received, egress, stats) {
+            Ok(WindowOutcome::Innovative) => {
+                stats.symbols_innovative += 1;
+                match received.form {
+                    WindowForm::Coded { first, count } => {
+                        stats.symbols_repaired += 1;
+                        self.held.add(widen_id(first, end_before) + u64::from(count.get()));
+                    }
+                    WindowForm::Source { id, .. } => {
+                        let is_behind = widen_id(id, end_before) < end_before;
+                        stats.symbols_repaired += u64::from(is_behind);
+                    }
+                }
+            }
+            Ok(WindowOutcome::Dependent) => {
+                stats.symbols_dependent += 1;
+                self.useless = self.useless.wrapping_add(1);
+            }
+            Ok(WindowOutcome::Stale | WindowOutcome::Ahead) => {
+                stats.symbols_late += 1;
+                self.useless = self.useless.wrapping_add(1);
+            }
+            Err(_) => {
+                stats.symbols_refused += 1;
+                return;
+            }
+        }
+        if self.decoder.end() > end_before {
+            self.note_end(now);
+        }
+        self.deliver(egress, stats);
+        self.forget_used_up();
+        self.schedule_ack(now, self.useless != useless_before);
+    }
+
+    /// The sender holds nothing before the window that it names: what is missing there, it has
+    /// given up.
+    fn add(
+        &mut self,
+        counter: u32,
+        received: &WindowSymbol<'_>,
+        egress: &mut EgressQueue,
+        stats: &mut Stats,
+    ) -> Result<WindowOutcome, CodecError> {
+        let near = self.decoder.end();
+        match received.form {
+            WindowForm::Source { id, distance } => {
+                let id = widen_id(id, near);
+                self.follow_sender(id.saturating_sub(u64::from(distance)), egress, stats);
+                self.decoder.add_source(id, received.symbol)
+            }
+            WindowForm::Coded { first, count } => {
+                let first = widen_id(first, near);
+                self.follow_sender(first, egress, stats);
+                let coefficients = Coefficients::Seed(counter);
+                let count = usize::from(count.get());
+                self.decoder.add_coded(first, count, coefficients, received.symbol)
+            }
+        }
+    }
+
+    fn follow_sender(&mut self, base: u64, egress: &mut EgressQueue, stats: &mut Stats) {
+        if base > self.next {
+            self.pass_over(base, egress, stats);
+        }
+        // What is delivered is kept as long as coded symbols may be about it.
+        self.decoder.advance_to(base);
+    }
+
+    fn note_end(&mut self, now: Time) {
+        if self.noted.len() == WINDOW_GAPS_MAX {
+            self.noted.pop_front();
+        }
+        self.noted.push_back((self.decoder.end(), now));
+    }
+
+    /// Hands out what is decoded: at once what needs no order, the rest in order.
+    fn deliver(&mut self, egress: &mut EgressQueue, stats: &mut Stats) {
+        while let Some(id) = self.decoder.poll_decoded() {
+            let symbol = self.decoder.symbol(id).unwrap_or_default();
+            deliver_overtaking(symbol, egress, stats);
+        }
+        while let Some(symbol) = self.decoder.symbol(self.next) {
+            self.in_order.deliver(symbol, egress, stats);
+            self.next += 1;
+        }
+        while self.noted.front().is_some_and(|&(end, _)| end <= self.next) {
+            self.noted.pop_front();
+        }
+    }
+
+    /// Coded symbols are used up where all that they are about is decoded, or let go of.
+    fn forget_used_up(&mut self) {
+        self.held.retain_newest(self.decoder.missing_count() - self.decoder.deficit());
+    }
+
+    /// Delivers in order what there is before `until`, and counts what there is not.
+    fn pass_over(&mut self, until: u64, egress: &mut EgressQueue, stats: &mut Stats) {
+        self.deliver(egress, stats);
+        let until_known = until.min(self.decoder.end());
+        while self.next < until_known {
+            match self.decoder.symbol(self.next) {
+                Some(symbol) => self.in_order.deliver(symbol, egress, stats),
+                None => self.in_order.give_up(1, stats),
+            }
+            self.next += 1;
+        }
+        self.in_order.give_up(until.saturating_sub(self.next), stats);
+        self.next = self.next.max(until);
+        self.decoder.advance_to(until);
+        self.forget_used_up();
+        self.deliver(egress, stats);
+    }
+
+    // ---- giving up ----------------------------------------------------------------------------
+
+    /// When the first missing symbol has kept others waiting for too long.
+    fn deadline_at(&self) -> Option<Time> {
+        let waits = self.next < self.decoder.end();
+        let (_, since) = self.noted.front().filter(|_| waits)?;
+        Some(*since + self.deadline)
+    }
+
+    /// Fires the delivery deadline: what is missing is passed over, up to what is not yet due.
+    pub(crate) fn handle_timeout(
+        &mut self,
+        now: Time,
+        egress: &mut EgressQueue,
+        stats: &mut Stats,
+    ) {
+        while self.deadline_at().is_some_and(|at| at <= now) {
+            let Some(&(end, _)) = self.noted.front() else { return };
+            self.pass_over(end, egress, stats);
+            self.ack_due = Some(now);
+        }
+    }
+
+    // ---- feedback -----------------------------------------------------------------------------
+
+    /// `useless`: what came brought nothing, so that the sender may not have heard what is here.
+    /// Where frames get lost, it repairs on suspicion as long as it has not heard that nothing is
+    /// missing.
+    fn schedule_ack(&mut self, now: Time, useless: bool) {
+        let sent = self.ack_sent_at.unwrap_or(Time::ZERO);
+        let missing = self.next < self.decoder.end();
+        let due = if missing || ((useless || self.loss_ratio > LOSSY) && !self.shares_air) {
+            sent + (self.ack_interval_base() / URGENT_ACK_FACTOR).max(WINDOW_ACK_INTERVAL_MIN)
+        } else if useless {
+            sent + self.ack_interval_base() / SHARED_USELESS_ACK_FACTOR
+        } else {
+            // The first frame after a pause waits too: more may follow, or data to ride on.
+            sent.max(now) + self.ack_interval()
+        };
+        let many = self.frames.wrapping_sub(self.frames_told) >= self.frames_per_ack;
+        let due = if many { now } else { due.max(now) };
+        self.ack_due = Some(self.ack_due.map_or(due, |earlier| earlier.min(due)));
+    }
+
+    /// Both ways share the air, or not.
+    pub(crate) fn set_shares_air(&mut self, shares_air: bool) {
+        self.shares_air = shares_air;
+    }
+
+    fn ack_interval_base(&self) -> Duration {
+        ack_interval(self.ack_interval, self.shares_air)
+    }
+
+    fn ack_interval(&self) -> Duration {
+        let factor = if self.loss_ratio > LOSSY { LOSSY_ACK_FACTOR } else { 1 };
+        (self.ack_interval_base() / factor).max(WINDOW_ACK_INTERVAL_MIN)
+    }
+
+    /// When feedback is due; `None` when there is nothing new to tell, or no frame of the session
+    /// to tell it of.
+    pub(crate) fn ack_due(&self) -> Option<Time> {
+        self.heard.and(self.ack_due)
+    }
+
+    /// Whether there is something to tell that is worth the bytes on a symbol of the other way.
+    pub(crate) fn has_news(&self, now: Time) -> bool {
+        let missing = self.next < self.decoder.end();
+        let least = self.ack_interval() / RIDES_PER_INTERVAL;
+        let rested = self.ack_sent_at.is_none_or(|at| now - at >= least);
+        self.ack_due.is_some() && (missing || rested)
+    }
+
+    /// The sender's frames are counted anew: feedback about those before is of no use to it.
+    pub(crate) fn restart_session(&mut self) {
+        self.heard = None;
+        self.ack_due = None;
+    }
+
+    /// Feedback to be sent now.
+    pub(crate) fn take_ack(
+        &mut self,
+        now: Time,
+        loss_ratio: f64,
+        shares_air: bool,
+    ) -> Option<WindowAck> {
+        let (counter, heard_at) = self.heard?;
+        self.ack_due = None;
+        self.loss_ratio = loss_ratio;
+        self.ack_sent_at = Some(now);
+        self.frames_told = self.frames;
+        let span = self.decoder.end().saturating_sub(self.next) as u16;
+        let len = self.ack_len() - WINDOW_ACK_LEN;
+        let missing = (self.next..self.decoder.end()).filter(|&id| !self.decoder.is_decoded(id));
+        self.held.needed(missing, &mut self.needed);
+        let mut needed: ArrayVec<u8, WINDOW_BITMAP_LEN_MAX> = (0..len).map(|_| 0).collect();
+        for ahead in self.needed.iter().map(|id| (id - self.next) as usize) {
+            if let Some(byte) = needed.get_mut(ahead / 8) {
+                *byte |= 1 << (ahead % 8);
+            }
+        }
+        Some(WindowAck {
+            next: self.next as u32,
+            span,
+            counter,
+            delay: now - heard_at,
+            received_at_us: (heard_at.as_nanos() / 1_000) as u32,
+            frames: self.frames,
+            loss_ratio,
+            deficit: (self.decoder.deficit() as u16).min(span),
+            useless: self.useless,
+            half_duplex: shares_air,
+            needed,
+        })
+    }
+
+    /// Bytes that feedback takes now.
+    pub(crate) fn ack_len(&self) -> usize {
+        let span = self.decoder.end().saturating_sub(self.next) as usize;
+        WINDOW_ACK_LEN + span.div_ceil(8).min(WINDOW_BITMAP_LEN_MAX)
+    }
+
+    /// First symbol not passed, how many are known from there on, and arrivals remembered.
+    pub(crate) fn inspect(&self) -> (u64, usize, usize) {
+        (self.next, self.decoder.end().saturating_sub(self.next) as usize, self.noted.len())
+    }
+
+    /// When `handle_timeout` has something to do.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        self.deadline_at()
+    }
+}
+
+/// Least time between two acknowledgements where nothing is urgent or lost.
+pub(crate) fn ack_interval(configured: Duration, shares_air: bool) -> Duration {
+    if shares_air { configured.max(ACK_INTERVAL_SHARED) } else { configured }
+}
+
+/// Delivers the packets of a symbol that need no order. Those do not go as differences: what they
+/// would differ from is not known before its turn.
+fn deliver_overtaking(symbol: &[u8], egress: &mut EgressQueue, stats: &mut Stats) {
+    for packet in symbol::packets(symbol).filter(|packet| !packet.in_order) {
+        if packet.is_difference {
+            stats.packets_not_expanded += 1;
+        } else {
+            deliver_packet(PacketRef::read(packet.bytes), egress, stats);
+        }
+    }
+}
+
+fn deliver_packet(packet: PacketRef<'_>, egress: &mut EgressQueue, stats: &mut Stats) {
+    egress.push(packet);
+    stats.packets_delivered += 1;
+    stats.bytes_delivered += packet.len() as u64;
+}
+
+/// Delivers the packets that need the order, symbol by symbol, and makes their headers whole.
+struct InOrder {
+    contexts: Contexts,
+    /// Longest packet that the sender can have been given: it has to fit a symbol as it is.
+    packet_len_max: usize,
+    packet: Vec<u8>,
+}
+
+impl InOrder {
+    fn new(symbol_size_max: usize) -> Self {
+        let packet_len_max = symbol_size_max.saturating_sub(PACKET_PREFIX_LEN);
+        InOrder { contexts: Contexts::new(), packet_len_max, packet: Vec::new() }
+    }
+
+    fn deliver(&mut self, symbol: &[u8], egress: &mut EgressQueue, stats: &mut Stats) {
+        for packet in symbol::packets(symbol).filter(|packet| packet.in_order) {
+            if !packet.is_difference {
+                let packet = PacketRef::read(packet.bytes);
+                deliver_packet(packet, egress, stats);
+                self.contexts.note_verbatim(packet);
+                continue;
+            }
+            let (most, whole) = (self.packet_len_max, &mut self.packet);
+            match self.contexts.expand(packet.bytes, most, whole) {
+                Some(()) => deliver_packet(PacketRef::read(whole), egress, stats),
+                None => stats.packets_not_expanded += 1,
+            }
+        }
+    }
+
+    /// Symbols are passed over: whatever was in them, what follows cannot be relative to it.
+    fn give_up(&mut self, symbols: u64, stats: &mut Stats) {
+        stats.symbols_given_up += symbols;
+        if symbols > 0 {
+            self.contexts.clear();
+        }
+    }
+}

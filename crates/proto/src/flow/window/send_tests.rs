@@ -1,0 +1,230 @@
+//! What a sender makes of air that was spare: bursts of packets with pauses between them, a frame
+//! each millisecond, a round trip of 40 ms.
+
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use corridor_base::rand::{Rng, SeedableRng};
+use corridor_base::{Stream, Time};
+
+use crate::config::CodingParams;
+use crate::flow::window::receive::WindowReceiver;
+use crate::flow::window::send::WindowSender;
+use crate::host::egress::EgressQueue;
+use crate::host::queue::IngressQueue;
+use crate::stats::Stats;
+use crate::wire::{WindowAck, WindowForm, WindowSymbol};
+
+const WAY: Duration = Duration::from_millis(20);
+const SYMBOL_SIZE_MAX: usize = 1_400;
+const BURSTS: usize = 40;
+
+struct Link {
+    sender: WindowSender,
+    receiver: WindowReceiver,
+    ingress: IngressQueue,
+    egress: EgressQueue,
+    stats: Stats,
+    now: Time,
+    counter: u32,
+    loss_ratio: f64,
+    draws: Stream,
+    frames: VecDeque<(Time, u32, Vec<u8>)>,
+    feedback: VecDeque<(Time, WindowAck)>,
+    /// The next source symbol that was not sent yet.
+    next: Option<u32>,
+    /// Feedback overtakes some that tells of the same newest frame, and of fewer others.
+    overtakes: bool,
+}
+
+impl Link {
+    fn new(loss_ratio: f64, half_duplex: bool) -> Self {
+        let params = CodingParams { half_duplex: Some(half_duplex), ..CodingParams::window() };
+        let rng = Stream::from_seed([1; 32]);
+        let sender = WindowSender::new(params, SYMBOL_SIZE_MAX, rng, Time::ZERO).unwrap();
+        let (field, deadline) = (params.field, params.delivery_deadline);
+        let (window_size, interval) = (params.window_size, params.ack_interval);
+        let base = sender.base();
+        let receiver =
+            WindowReceiver::new(field, window_size, base, SYMBOL_SIZE_MAX, deadline, interval);
+        Link {
+            sender,
+            receiver: receiver.unwrap(),
+            ingress: IngressQueue::fifo(1_000),
+            egress: EgressQueue::default(),
+            stats: Stats::default(),
+            now: Time::ZERO,
+            counter: 0,
+            loss_ratio,
+            draws: Stream::from_seed([2; 32]),
+            frames: VecDeque::new(),
+            feedback: VecDeque::new(),
+            next: None,
+            overtakes: false,
+        }
+    }
+
+    /// Whether a frame went in the next millisecond, and if so, whether it was repair.
+    fn step(&mut self) -> Option<bool> {
+        self.now += Duration::from_millis(1);
+        while let Some((_, counter, body)) = self.frames.pop_front_if(|(at, ..)| *at <= self.now) {
+            let symbol = WindowSymbol::parse(&body).unwrap();
+            let (egress, stats) = (&mut self.egress, &mut self.stats);
+            self.receiver.handle_symbol(self.now, counter, &symbol, egress, stats);
+        }
+        if self.receiver.ack_due().is_some_and(|due| due <= self.now)
+            && let Some(ack) = self.receiver.take_ack(self.now, self.loss_ratio, false)
+        {
+            self.feedback.push_back((self.now + WAY, ack));
+        }
+        while let Some((_, ack)) = self.feedback.pop_front_if(|(at, _)| *at <= self.now) {
+            self.sender.handle_ack(self.now, 0, &ack, &mut self.stats);
+            if self.overtakes {
+                let (frames, useless) = (ack.frames.wrapping_sub(1), ack.useless.wrapping_sub(1));
+                let late = WindowAck { frames, useless, deficit: ack.deficit + 1, ..ack };
+                self.sender.handle_ack(self.now, 0, &late, &mut self.stats);
+            }
+        }
+        self.sender.handle_timeout(self.now, &mut self.stats);
+        let mut body = Vec::new();
+        let (ingress, stats) = (&mut self.ingress, &mut self.stats);
+        if !self.sender.poll(self.now, (self.counter, false), ingress, &mut body, stats) {
+            return None;
+        }
+        let is_repair = match WindowSymbol::parse(&body).unwrap().form {
+            WindowForm::Source { id, .. } if self.next.is_none_or(|next| next == id) => {
+                self.next = Some(id.wrapping_add(1));
+                false
+            }
+            WindowForm::Source { .. } | WindowForm::Coded { .. } => true,
+        };
+        if f64::from(self.draws.next_u32()) / 2f64.powi(32) >= self.loss_ratio {
+            self.frames.push_back((self.now + WAY, self.counter, body));
+        }
+        self.counter += 1;
+        Some(is_repair)
+    }
+
+    /// Repair that goes while packets of a burst wait, in its first four frames, per burst.
+    fn ahead(mut self, packets: usize) -> f64 {
+        let mut ahead = 0;
+        for _ in 0..BURSTS {
+            for _ in 0..packets {
+                assert!(self.ingress.push_bytes(self.now, &[0; 1_000], &mut self.stats));
+            }
+            for _ in 0..4 {
+                let waits = !self.ingress.is_empty();
+                ahead += usize::from(self.step() == Some(true) && waits);
+            }
+            (0..2 * packets + 100).for_each(|_| {
+                self.step();
+            });
+        }
+        f64::from(ahead as u32) / BURSTS as f64
+    }
+}
+
+#[test]
+fn repair_goes_ahead_of_a_short_burst_after_a_pause() {
+    let ahead = Link::new(0.3, false).ahead(8);
+    assert!(ahead > 0.8, "{ahead} per burst");
+}
+
+#[test]
+fn feedback_that_was_overtaken_does_no_harm() {
+    let link = Link { overtakes: true, ..Link::new(0.3, false) };
+    assert_eq!(link.ahead(8), Link::new(0.3, false).ahead(8));
+}
+
+/// Feedback that comes while probes are still to be sent, and tells that everything came.
+#[test]
+fn probes_that_were_answered_are_not_sent() {
+    let mut link = Link::new(0.0, false);
+    for _ in 0..20 {
+        assert!(link.ingress.push_bytes(link.now, &[0; 1_000], &mut link.stats));
+    }
+    while link.stats.encoder_timeouts == 0 {
+        link.step();
+        let late = link.now + Duration::from_secs(3);
+        link.feedback.iter_mut().for_each(|(at, _)| *at = late);
+    }
+    let now = link.now;
+    link.feedback.iter_mut().for_each(|(at, _)| *at = now);
+    assert_eq!(link.step(), None);
+    assert_eq!(link.sender.inspect().0, 0, "everything is acknowledged");
+    assert!(link.ingress.push_bytes(link.now, &[0; 1_000], &mut link.stats));
+    assert_eq!(link.step(), Some(false));
+    assert_eq!(link.step(), None);
+}
+
+/// The sender has changed keys and is gone before it sent a symbol under the new ones: what is
+/// missing is passed over, there is nothing to tell, and nobody wakes up again and again.
+#[test]
+fn nothing_is_due_about_a_session_that_nothing_was_heard_of() {
+    let mut link = Link::new(0.0, false);
+    for _ in 0..20 {
+        assert!(link.ingress.push_bytes(link.now, &[0; 1_000], &mut link.stats));
+    }
+    assert_eq!((link.step(), link.step()), (Some(false), Some(false)));
+    link.frames.pop_front();
+    while !link.frames.is_empty() {
+        link.step();
+    }
+    assert!(link.receiver.poll_timeout().is_some(), "something is missing");
+    link.receiver.restart_session();
+    let now = link.now + Duration::from_secs(60);
+    link.receiver.handle_timeout(now, &mut link.egress, &mut link.stats);
+    assert!(link.stats.symbols_given_up > 0);
+    assert_eq!(link.receiver.ack_due(), None);
+    assert!(link.receiver.poll_timeout().is_none_or(|due| due > now));
+}
+
+#[test]
+fn where_nothing_is_lost_none_does() {
+    assert_eq!(Link::new(0.0, false).ahead(8), 0.0);
+}
+
+#[test]
+fn on_shared_air_none_does_either() {
+    let (shared, separate) = (Link::new(0.3, true).ahead(8), Link::new(0.3, false).ahead(8));
+    assert!(shared < separate / 4.0, "{shared} and {separate} per burst");
+}
+
+#[test]
+fn a_long_burst_takes_the_air_itself() {
+    let (long, short) = (Link::new(0.3, false).ahead(400), Link::new(0.3, false).ahead(8));
+    // Some is wanted whatever waits.
+    assert!(long < 0.7 * short, "{long} and {short} per burst");
+}
+
+/// The first feedback about a burst may tell of many frames, most of which the rate held back, and
+/// of the pause before them.
+#[test]
+fn a_burst_after_a_pause_does_not_make_the_path_look_slow() {
+    let mut link = Link::new(0.0, false);
+    let mut send = |packets: usize| {
+        for _ in 0..packets {
+            assert!(link.ingress.push_bytes(link.now, &[0; 1_000], &mut link.stats));
+            // All but the first of them have to wait.
+            if link.ingress.len() > 1 {
+                link.sender.note_limited();
+            }
+        }
+        (0..1_000).for_each(|_| {
+            if !link.ingress.is_empty() && link.step().is_some() {
+                link.sender.note_limited();
+            } else {
+                link.step();
+            }
+        });
+        link.sender.bytes_per_s()
+    };
+    (0..3).for_each(|_| {
+        send(900);
+    });
+    let before = send(900);
+    for burst in 0..20 {
+        let rate = send(30);
+        assert!(rate > 0.9 * before, "{rate} bytes a second and {before} before, burst {burst}");
+    }
+}

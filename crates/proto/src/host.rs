@@ -1,0 +1,23 @@
+//! What is the host's: packets on their way between it and the station, which know of no frames.
+//!
+//! ```text
+//! from the host -> queue (fair, codel, codel_target) -> compression -> flow
+//!                    `-- clamp sees both directions --.
+//! to the host   <- egress <- - - - - - - - - - - - - -' <- compression <- flow
+//! ```
+
+#[cfg(test)]
+mod aqm_tests;
+pub(crate) mod bulk;
+pub(crate) mod clamp;
+pub(crate) mod codel;
+pub(crate) mod codel_target;
+#[cfg(test)]
+mod codel_target_tests;
+pub(crate) mod compression;
+#[cfg(test)]
+mod compression_tests;
+pub(crate) mod egress;
+pub(crate) mod fair;
+pub(crate) mod queue;
+pub(crate) mod too_big;

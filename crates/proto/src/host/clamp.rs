@@ -1,0 +1,246 @@
+//! Which connections' windows are clamped: a bounded table, by flow.
+
+mod ahead;
+mod connection;
+#[cfg(test)]
+mod tests;
+
+use core::cmp::Reverse;
+use core::time::Duration;
+use std::collections::{BinaryHeap, VecDeque};
+
+use corridor_base::Time;
+use corridor_packet::{End, PacketBuf, PacketRef, TcpView};
+
+use crate::bounds::{CLAMP_SETS, CLAMPS_PER_SET};
+use crate::host::clamp::ahead::Pace;
+use crate::host::clamp::connection::Clamp;
+use crate::stats::Stats;
+
+/// A connection that is clamped keeps its place until it was silent for so long.
+const KEPT: Duration = Duration::from_secs(10);
+
+/// A place in the table, and who has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    set: usize,
+    id: u64,
+}
+
+#[derive(Debug)]
+struct Slot {
+    id: u64,
+    clamp: Clamp,
+    /// It is among those whose sender may have to be told of room.
+    is_freed: bool,
+    /// It is among those whose sender may have to be reminded.
+    is_resting: bool,
+}
+
+/// Clamped windows of TCP.
+#[derive(Debug)]
+pub(crate) struct Clamps {
+    sets: Vec<Vec<Slot>>,
+    seed: u64,
+    next_id: u64,
+    pace: Pace,
+    /// Those whose sender may have to be told of room; each at most once.
+    freed: VecDeque<Place>,
+    /// Those whose sender does not take what it may, and when it is to be reminded; each at most
+    /// once.
+    resting: BinaryHeap<Reverse<(Time, Place)>>,
+    /// When anything happened last.
+    now: Time,
+}
+
+impl Clamps {
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut sets = Vec::new();
+        sets.resize_with(CLAMP_SETS, Vec::new);
+        Clamps {
+            sets,
+            seed,
+            next_id: 0,
+            pace: Pace::default(),
+            freed: VecDeque::new(),
+            resting: BinaryHeap::new(),
+            now: Time::ZERO,
+        }
+    }
+
+    /// So many packets leave the queue in a second.
+    pub(crate) fn set_pace(&mut self, packets_per_s: f64) {
+        self.pace.packets_per_s = packets_per_s;
+    }
+
+    pub(crate) fn set_now(&mut self, now: Time) {
+        self.now = now;
+    }
+
+    /// When a sender may have to be reminded that it may go on.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        self.resting.peek().map(|&Reverse((due, _))| due)
+    }
+
+    /// Looks after those that are to be reminded.
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        self.now = now;
+        while let Some(&Reverse((_, place))) =
+            self.resting.peek().filter(|&&Reverse((due, _))| due <= now)
+        {
+            self.resting.pop();
+            let Some(at) = self.position(place) else { continue };
+            let slot = &mut self.sets[place.set][at];
+            slot.is_resting = false;
+            match slot.clamp.reminder_due(self.pace) {
+                Some(due) if due <= now => self.free(place.set, at),
+                Some(_) => self.rest(place.set, at),
+                None => {}
+            }
+        }
+    }
+
+    /// A packet of the host has come to the queue; `hash`: its flow's number. The place of its
+    /// connection, if it counts there as queued.
+    pub(crate) fn note_sent(
+        &mut self,
+        now: Time,
+        hash: u64,
+        packet: PacketRef<'_>,
+    ) -> Option<Place> {
+        self.now = now;
+        let set = (hash % CLAMP_SETS as u64) as usize;
+        let view = self.look(set, packet)?;
+        let flow = (view.from, view.to);
+        let at = match self.find(set, flow) {
+            Some(at) if view.is_rst() => {
+                self.remove(set, at);
+                return None;
+            }
+            Some(at) => at,
+            None if view.is_syn() => self.insert(set, Clamp::new(flow, now))?,
+            None => return None,
+        };
+        let pace = self.pace;
+        self.change(set, at, |clamp| clamp.note_sent(now, &view, pace))
+            .then(|| Place { set, id: self.sets[set][at].id })
+    }
+
+    /// A packet that counted as queued has left, or was dropped.
+    pub(crate) fn note_left(&mut self, place: Place) {
+        let Some(at) = self.position(place) else { return };
+        self.change(place.set, at, Clamp::note_left);
+        self.free(place.set, at);
+    }
+
+    /// A packet is about to be delivered to the host; the window in it is clamped, if it has to be.
+    pub(crate) fn rewrite(&mut self, packet: &mut PacketBuf, stats: &mut Stats) {
+        let set = (packet.packet().flow_hash_back(self.seed) % CLAMP_SETS as u64) as usize;
+        let Some(view) = self.look(set, packet.packet()) else { return };
+        let flow = (view.to, view.from);
+        let at = match self.find(set, flow) {
+            Some(at) if view.is_rst() => {
+                if self.sets[set][at].clamp.is_due(&view) {
+                    self.remove(set, at);
+                }
+                return;
+            }
+            Some(at) => Some(at),
+            None if view.is_syn() => self.insert(set, Clamp::new(flow, self.now)),
+            None => None,
+        };
+        let (Some(at), pace, now) = (at, self.pace, self.now) else { return };
+        if self.change(set, at, |clamp| clamp.rewrite(now, &view, packet, pace)) {
+            stats.windows_clamped += 1;
+        }
+        self.free(set, at);
+    }
+
+    /// Writes an acknowledgement with a longer window, if a sender should hear of one.
+    pub(crate) fn update(&mut self, out: &mut Vec<u8>, stats: &mut Stats) -> bool {
+        while let Some(place) = self.freed.pop_front() {
+            let Some(at) = self.position(place) else { continue };
+            let slot = &mut self.sets[place.set][at];
+            slot.is_freed = false;
+            let tells = slot.clamp.update(self.now, self.pace, out);
+            self.rest(place.set, at);
+            if tells {
+                stats.window_updates_sent += 1;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// How long a packet may stand that was let in.
+    pub(crate) fn grace(&self, place: Place) -> Duration {
+        let slot = self.position(place).map(|at| &self.sets[place.set][at]);
+        let clamp = slot.map(|slot| &slot.clamp).filter(|clamp| clamp.is_engaged());
+        clamp.map_or(Duration::ZERO, |clamp| clamp.grace(self.pace))
+    }
+
+    // ---- the table ----------------------------------------------------------------------------
+
+    /// A closer look at a packet, if it may be of a connection that is known or begins.
+    fn look(&self, set: usize, packet: PacketRef<'_>) -> Option<TcpView> {
+        let is_new = self.sets[set].is_empty();
+        (!is_new || packet.view().is_syn()).then(|| packet.tcp()).flatten()
+    }
+
+    fn find(&self, set: usize, flow: (End, End)) -> Option<usize> {
+        self.sets[set].iter().position(|slot| slot.clamp.is_of(flow))
+    }
+
+    fn position(&self, place: Place) -> Option<usize> {
+        self.sets[place.set].iter().position(|slot| slot.id == place.id)
+    }
+
+    /// Does something to a connection, and keeps count of those that are busy.
+    fn change<T>(&mut self, set: usize, at: usize, work: impl FnOnce(&mut Clamp) -> T) -> T {
+        let clamp = &mut self.sets[set][at].clamp;
+        let before = clamp.is_busy();
+        let result = work(clamp);
+        self.pace.flows += usize::from(clamp.is_busy());
+        self.pace.flows -= usize::from(before);
+        result
+    }
+
+    /// There may be room for more of a connection's data.
+    fn free(&mut self, set: usize, at: usize) {
+        let slot = &mut self.sets[set][at];
+        if slot.clamp.is_engaged() && !slot.is_freed {
+            slot.is_freed = true;
+            self.freed.push_back(Place { set, id: slot.id });
+        }
+    }
+
+    /// Its sender may have to be reminded.
+    fn rest(&mut self, set: usize, at: usize) {
+        let slot = &mut self.sets[set][at];
+        if let Some(due) = slot.clamp.reminder_due(self.pace).filter(|_| !slot.is_resting) {
+            slot.is_resting = true;
+            self.resting.push(Reverse((due, Place { set, id: slot.id })));
+        }
+    }
+
+    /// Puts a connection into its set, in the place of the one that was silent for longest if there
+    /// is no other; not of one that is clamped and in use.
+    fn insert(&mut self, set: usize, clamp: Clamp) -> Option<usize> {
+        if self.sets[set].len() == CLAMPS_PER_SET {
+            let now = self.now;
+            let idle = |slot: &Slot| !slot.clamp.is_engaged() || now - slot.clamp.sent_at() > KEPT;
+            let slots = self.sets[set].iter().enumerate().filter(|(_, slot)| idle(slot));
+            let (at, _) = slots.min_by_key(|(_, slot)| slot.clamp.sent_at())?;
+            self.remove(set, at);
+        }
+        let id = self.next_id;
+        self.next_id += 1;
+        self.sets[set].push(Slot { id, clamp, is_freed: false, is_resting: false });
+        Some(self.sets[set].len() - 1)
+    }
+
+    fn remove(&mut self, set: usize, at: usize) {
+        let slot = self.sets[set].swap_remove(at);
+        self.pace.flows -= usize::from(slot.clamp.is_busy());
+    }
+}

@@ -1,0 +1,68 @@
+//! CoDel's target beside made-up uses of the air.
+
+use core::time::Duration;
+
+use crate::config::Goal;
+use crate::host::codel_target::{Air, Patience};
+
+const RTT: Duration = Duration::from_millis(10);
+
+/// The target after so many seconds in which the air was empty for some share of the time, by the
+/// share that a target in milliseconds leaves empty.
+fn settled(goal: Goal, seconds: u32, starved_ratio: impl Fn(f64) -> f64) -> f64 {
+    settled_at(0.1, goal, seconds, starved_ratio)
+}
+
+fn settled_at(
+    loss_ratio: f64,
+    goal: Goal,
+    seconds: u32,
+    starved_ratio: impl Fn(f64) -> f64,
+) -> f64 {
+    let mut patience = Patience::new(goal);
+    let bulk = Duration::from_millis(5);
+    for _ in 0..200 * seconds {
+        let target_ms = 1e3 * patience.params(RTT).target.as_secs_f64();
+        let starved = bulk.mul_f64(starved_ratio(target_ms));
+        patience.note(RTT, Air { bulk, starved, shared: false, loss_ratio, packets_per_s: 0.0 });
+    }
+    1e3 * patience.params(RTT).target.as_secs_f64()
+}
+
+#[test]
+fn air_that_is_always_full_needs_the_least_queue() {
+    for goal in [Goal::Throughput, Goal::LowDelay] {
+        assert_eq!(settled(goal, 10, |_| 0.0), 2.0, "a fifth of the round trip");
+    }
+}
+
+#[test]
+fn the_target_settles_where_the_air_is_empty_as_often_as_is_allowed() {
+    // With a queue of 10 ms nothing is ever empty; without one, a tenth is.
+    let share = |target_ms: f64| (0.1 - 0.01 * target_ms).max(0.0);
+    let throughput = settled(Goal::Throughput, 30, share);
+    let low_delay = settled(Goal::LowDelay, 30, share);
+    assert!((share(throughput) - 0.02).abs() < 0.002, "{throughput} ms");
+    assert!((share(low_delay) - 0.05).abs() < 0.002, "{low_delay} ms");
+    assert!(low_delay < throughput);
+}
+
+#[test]
+fn where_nothing_is_lost_hardly_any_air_may_be_empty() {
+    let share = |target_ms: f64| (0.1 - 0.01 * target_ms).max(0.0);
+    let target = settled_at(0.0, Goal::Throughput, 60, share);
+    assert!((share(target) - 0.004).abs() < 0.001, "{target} ms");
+}
+
+#[test]
+fn whoever_never_fills_the_air_gets_no_more_than_a_bound() {
+    assert_eq!(settled(Goal::Throughput, 60, |_| 1.0), 50.0);
+}
+
+#[test]
+fn without_a_bulk_transfer_nothing_is_learned() {
+    let mut patience = Patience::new(Goal::Throughput);
+    let before = patience.params(RTT);
+    patience.note(RTT, Air::default());
+    assert_eq!(patience.params(RTT), before);
+}

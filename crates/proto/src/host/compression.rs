@@ -1,0 +1,424 @@
+//! Headers of TCP that travel as differences, in the spirit of RFC 1144 and RFC 6846.
+//!
+//! A segment of a bulk transfer differs from the one before it in a few bytes of its 52 or 72 of
+//! headers. In window mode what needs order comes out in order, each packet once: both ends see the
+//! same sequence of packets, so each remembers the headers of the last segment of a flow, and what
+//! can be foretold from them need not be sent.
+//!
+//! Nothing is negotiated: every segment sent verbatim and in order sets the context that its flow
+//! hashes to, at both ends. A packet travels as a difference only if what the other end will make
+//! of it is the packet, byte for byte; TCP's checksum always travels. A receiver that passed over a
+//! symbol, or started anew, has lost its contexts, and cannot use differences until the flow is
+//! sent verbatim again: at a retransmission, as in RFC 1144, and every [`REFRESH_EVERY`] packets.
+
+use arrayvec::ArrayVec;
+use corridor_packet::{IPV4_LEN, IPV6_LEN, Ip, PacketRef, folded, protocol, sum};
+
+use crate::wire::Reader;
+
+/// Flows whose headers are remembered; those beyond share places, and are sent verbatim.
+pub(crate) const CONTEXTS: usize = 256;
+/// Packets of a flow after which one is sent verbatim.
+const REFRESH_EVERY: u8 = 64;
+/// Longest headers of IP and TCP together: of IPv6, with TCP's options.
+const HEADERS_LEN_MAX: usize = IPV6_LEN + 60;
+
+/// Where TCP's header has what changes.
+const SEQUENCE_AT: usize = 4;
+const ACK_AT: usize = 8;
+const FLAGS_AT: usize = 13;
+const WINDOW_AT: usize = 14;
+const CHECKSUM_AT: usize = 16;
+/// Where the timestamps are if they are the first option (RFC 7323, Appendix A).
+const TIMESTAMPS_AT: usize = 20;
+const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
+const TIMESTAMPS_LEN: usize = TIMESTAMPS.len() + 8;
+
+const FIN: u8 = 0x01;
+const SYN: u8 = 0x02;
+const RST: u8 = 0x04;
+const URG: u8 = 0x20;
+
+/// What differs from what was foretold, one bit of the mask each, in the order of the fields.
+const SEQUENCE: u8 = 1 << 0;
+const ACK: u8 = 1 << 1;
+const WINDOW: u8 = 1 << 2;
+const FLAGS: u8 = 1 << 3;
+/// IPv4's identification.
+const IDENT: u8 = 1 << 4;
+/// Timestamps, as differences to the last ones, in groups of seven bits.
+const STAMP: u8 = 1 << 5;
+const ECHO: u8 = 1 << 6;
+/// IPv4's type of service, IPv6's traffic class.
+const CLASS: u8 = 1 << 7;
+
+/// Headers of the last segment of a flow.
+#[derive(Clone, Debug)]
+struct Context {
+    headers: ArrayVec<u8, HEADERS_LEN_MAX>,
+    /// Where TCP's begin.
+    tcp: usize,
+    payload_len: usize,
+    /// Differences sent since the last verbatim packet.
+    differences: u8,
+}
+
+/// The contexts of one direction, at either end.
+#[derive(Debug)]
+pub struct Contexts(Vec<Option<Box<Context>>>);
+
+impl Default for Contexts {
+    fn default() -> Self {
+        Contexts::new()
+    }
+}
+
+impl Contexts {
+    /// Nothing is known of any flow.
+    pub fn new() -> Self {
+        Contexts(vec![None; CONTEXTS])
+    }
+
+    /// Nothing is known of the other end's contexts any more, or of the packets between.
+    pub fn clear(&mut self) {
+        self.0.fill(None);
+    }
+
+    /// A packet goes, or came, verbatim and in order.
+    pub fn note_verbatim(&mut self, packet: PacketRef<'_>) {
+        if let Some(lengths) = Lengths::of(packet) {
+            let slot = &mut self.0[lengths.place(&packet)];
+            match slot {
+                Some(context) => context.set(&packet, lengths),
+                None => *slot = Some(Box::new(Context::new(&packet, lengths))),
+            }
+        }
+    }
+
+    /// Appends a packet that goes in order as a difference, if that serves, and returns true; else
+    /// it has to go verbatim, and to be noted.
+    pub fn compress(&mut self, packet: PacketRef<'_>, out: &mut Vec<u8>) -> bool {
+        self.try_compress(packet, out).is_some()
+    }
+
+    fn try_compress(&mut self, packet: PacketRef<'_>, out: &mut Vec<u8>) -> Option<()> {
+        let lengths = Lengths::of(packet)?;
+        let place = lengths.place(&packet);
+        let context = self.0[place].as_mut()?;
+        let (headers, payload) = packet.bytes().split_at(lengths.headers);
+        if context.headers.len() != headers.len() || context.differences == REFRESH_EVERY - 1 {
+            return None;
+        }
+        let fields = context.fields_of(headers)?;
+        let predicted = context.apply(&fields, payload.len());
+        if predicted != *headers {
+            return None; // Something else differs.
+        }
+        // At most 28 bytes, in place of 40 at least.
+        out.push(place as u8);
+        fields.write(out);
+        out.extend_from_slice(payload);
+        context.advance(predicted, payload.len());
+        context.differences += 1;
+        Some(())
+    }
+
+    /// Puts the packet that a difference stands for into `packet`; `None` if its context is not
+    /// known, it makes no sense, or the packet would be longer than `len_max` bytes.
+    pub fn expand(
+        &mut self,
+        difference: &[u8],
+        len_max: usize,
+        packet: &mut Vec<u8>,
+    ) -> Option<()> {
+        let mut read = Reader(difference);
+        let context = self.0[usize::from(read.u8()?)].as_mut()?;
+        let fields = Fields::parse(&mut read)?;
+        let payload = read.0;
+        if context.headers.len() + payload.len() > len_max {
+            return None;
+        }
+        let headers = context.apply(&fields, payload.len());
+        packet.clear();
+        packet.extend_from_slice(&headers);
+        packet.extend_from_slice(payload);
+        context.advance(headers, payload.len());
+        Some(())
+    }
+}
+
+/// Where headers begin and end in a segment whose headers may be sent as differences.
+#[derive(Clone, Copy, Debug)]
+struct Lengths {
+    tcp: usize,
+    headers: usize,
+}
+
+impl Lengths {
+    /// `None`: not a whole segment of TCP, or one that sets up or ends a connection.
+    fn of(packet: PacketRef<'_>) -> Option<Self> {
+        let view = packet.view();
+        let plain = view.tcp_flags() & (FIN | SYN | RST | URG) == 0;
+        let has_options = view.ip() == Ip::V4 && view.transport() != IPV4_LEN;
+        let is_tcp = view.protocol() == protocol::TCP && plain && !has_options;
+        let headers = view.payload().filter(|_| is_tcp)?;
+        Some(Lengths { tcp: view.transport(), headers })
+    }
+
+    /// Which context a flow has: by its addresses and ports.
+    fn place(self, packet: &[u8]) -> usize {
+        let addresses = if self.tcp == IPV4_LEN { 12..20 } else { 8..40 };
+        let ports = &packet[self.tcp..self.tcp + 4];
+        let key = packet[addresses].iter().chain(ports);
+        let hash = key.fold(0x811c_9dc5_u32, |hash, &byte| {
+            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+        });
+        ((hash ^ hash >> 16) as usize) % CONTEXTS
+    }
+}
+
+/// Fields that differ from what was foretold.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fields {
+    mask: u8,
+    checksum: [u8; 2],
+    sequence: u32,
+    ack: u32,
+    window: u16,
+    flags: u8,
+    ident: u16,
+    stamp_ahead: u32,
+    echo_ahead: u32,
+    class: u8,
+}
+
+impl Fields {
+    fn write(&self, out: &mut Vec<u8>) {
+        let has = |bit| self.mask & bit != 0;
+        out.push(self.mask);
+        out.extend_from_slice(&self.checksum);
+        if has(SEQUENCE) {
+            out.extend_from_slice(&self.sequence.to_be_bytes());
+        }
+        if has(ACK) {
+            out.extend_from_slice(&self.ack.to_be_bytes());
+        }
+        if has(WINDOW) {
+            out.extend_from_slice(&self.window.to_be_bytes());
+        }
+        if has(FLAGS) {
+            out.push(self.flags);
+        }
+        if has(IDENT) {
+            out.extend_from_slice(&self.ident.to_be_bytes());
+        }
+        if has(STAMP) {
+            write_groups(self.stamp_ahead, out);
+        }
+        if has(ECHO) {
+            write_groups(self.echo_ahead, out);
+        }
+        if has(CLASS) {
+            out.push(self.class);
+        }
+    }
+
+    fn parse(read: &mut Reader<'_>) -> Option<Self> {
+        let mask = read.u8()?;
+        let has = |bit| mask & bit != 0;
+        let mut fields = Fields { mask, checksum: read.u16()?.to_be_bytes(), ..Fields::default() };
+        if has(SEQUENCE) {
+            fields.sequence = read.u32()?;
+        }
+        if has(ACK) {
+            fields.ack = read.u32()?;
+        }
+        if has(WINDOW) {
+            fields.window = read.u16()?;
+        }
+        if has(FLAGS) {
+            fields.flags = read.u8()?;
+        }
+        if has(IDENT) {
+            fields.ident = read.u16()?;
+        }
+        if has(STAMP) {
+            fields.stamp_ahead = read_groups(read)?;
+        }
+        if has(ECHO) {
+            fields.echo_ahead = read_groups(read)?;
+        }
+        if has(CLASS) {
+            fields.class = read.u8()?;
+        }
+        Some(fields)
+    }
+}
+
+/// A number in groups of seven bits, the lowest first; the highest bit of a byte: more follow.
+fn write_groups(number: u32, out: &mut Vec<u8>) {
+    let mut rest = number;
+    while rest >= 0x80 {
+        out.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    out.push(rest as u8);
+}
+
+fn read_groups(read: &mut Reader<'_>) -> Option<u32> {
+    let mut number = 0;
+    for shift in (0..32).step_by(7) {
+        let byte = read.u8()?;
+        number |= u32::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+impl Context {
+    fn new(packet: &[u8], lengths: Lengths) -> Self {
+        let mut context =
+            Context { headers: ArrayVec::new(), tcp: 0, payload_len: 0, differences: 0 };
+        context.set(packet, lengths);
+        context
+    }
+
+    fn set(&mut self, packet: &[u8], lengths: Lengths) {
+        self.headers = packet[..lengths.headers].iter().copied().collect();
+        self.tcp = lengths.tcp;
+        self.payload_len = packet.len() - lengths.headers;
+        self.differences = 0;
+    }
+
+    fn advance(&mut self, headers: ArrayVec<u8, HEADERS_LEN_MAX>, payload_len: usize) {
+        self.headers = headers;
+        self.payload_len = payload_len;
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        word(&self.headers, at)
+    }
+
+    /// Where the timestamps are, if there are any.
+    fn timestamps(&self) -> Option<usize> {
+        let at = self.tcp + TIMESTAMPS_AT;
+        // Whoever sends options that end early does not get them read beyond their end.
+        let option = self.headers.get(at..at + TIMESTAMPS_LEN)?;
+        option.starts_with(&TIMESTAMPS).then_some(at + TIMESTAMPS.len())
+    }
+
+    /// The sequence number after the last segment.
+    fn next_sequence(&self) -> u32 {
+        self.word(self.tcp + SEQUENCE_AT).wrapping_add(self.payload_len as u32)
+    }
+
+    /// How headers of the same length differ from what is foretold, as far as fields can tell;
+    /// `None` for a retransmission.
+    fn fields_of(&self, headers: &[u8]) -> Option<Fields> {
+        let tcp = self.tcp;
+        let half = |at: usize| u16::from_be_bytes([headers[at], headers[at + 1]]);
+        let mut fields = Fields {
+            checksum: half(tcp + CHECKSUM_AT).to_be_bytes(),
+            sequence: word(headers, tcp + SEQUENCE_AT),
+            ack: word(headers, tcp + ACK_AT),
+            window: half(tcp + WINDOW_AT),
+            flags: headers[tcp + FLAGS_AT],
+            ..Fields::default()
+        };
+        if (fields.sequence.wrapping_sub(self.next_sequence()) as i32) < 0 {
+            return None;
+        }
+        let differs = |at: usize, len: usize| headers[at..at + len] != self.headers[at..at + len];
+        let mut note = |bit, differs| fields.mask |= if differs { bit } else { 0 };
+        note(SEQUENCE, fields.sequence != self.next_sequence());
+        note(ACK, differs(tcp + ACK_AT, 4));
+        note(WINDOW, differs(tcp + WINDOW_AT, 2));
+        note(FLAGS, differs(tcp + FLAGS_AT, 1));
+        if let Some(at) = self.timestamps() {
+            note(STAMP, differs(at, 4));
+            note(ECHO, differs(at + 4, 4));
+            fields.stamp_ahead = word(headers, at).wrapping_sub(self.word(at));
+            fields.echo_ahead = word(headers, at + 4).wrapping_sub(self.word(at + 4));
+        }
+        fields.class = class(headers);
+        note_class(&mut fields, class(&self.headers));
+        if tcp == IPV4_LEN {
+            fields.ident = half(4);
+            fields.mask |= if fields.ident == self.next_ident() { 0 } else { IDENT };
+        }
+        Some(fields)
+    }
+
+    fn next_ident(&self) -> u16 {
+        u16::from_be_bytes([self.headers[4], self.headers[5]]).wrapping_add(1)
+    }
+
+    /// The headers that are foretold, with the fields that differ put in.
+    fn apply(&self, fields: &Fields, payload_len: usize) -> ArrayVec<u8, HEADERS_LEN_MAX> {
+        let has = |bit| fields.mask & bit != 0;
+        let (mut headers, tcp) = (self.headers.clone(), self.tcp);
+        let mut put = |at: usize, bytes: &[u8]| {
+            headers[at..at + bytes.len()].copy_from_slice(bytes);
+        };
+        let sequence = if has(SEQUENCE) { fields.sequence } else { self.next_sequence() };
+        put(tcp + SEQUENCE_AT, &sequence.to_be_bytes());
+        put(tcp + CHECKSUM_AT, &fields.checksum);
+        if has(ACK) {
+            put(tcp + ACK_AT, &fields.ack.to_be_bytes());
+        }
+        if has(WINDOW) {
+            put(tcp + WINDOW_AT, &fields.window.to_be_bytes());
+        }
+        if has(FLAGS) {
+            put(tcp + FLAGS_AT, &[fields.flags]);
+        }
+        if let Some(at) = self.timestamps() {
+            if has(STAMP) {
+                put(at, &self.word(at).wrapping_add(fields.stamp_ahead).to_be_bytes());
+            }
+            if has(ECHO) {
+                put(at + 4, &self.word(at + 4).wrapping_add(fields.echo_ahead).to_be_bytes());
+            }
+        }
+        if has(CLASS) {
+            set_class(&mut headers, fields.class);
+        }
+        // Bounded: a packet from the host by the tunnel's MTU, one from the network by `expand`.
+        let len = headers.len() + payload_len;
+        if tcp == IPV4_LEN {
+            let ident = if has(IDENT) { fields.ident } else { self.next_ident() };
+            headers[2..4].copy_from_slice(&(len as u16).to_be_bytes());
+            headers[4..6].copy_from_slice(&ident.to_be_bytes());
+            headers[10..12].fill(0);
+            let checksum = !folded(sum(&headers[..IPV4_LEN]));
+            headers[10..12].copy_from_slice(&checksum.to_be_bytes());
+        } else {
+            headers[4..6].copy_from_slice(&((len - IPV6_LEN) as u16).to_be_bytes());
+        }
+        headers
+    }
+}
+
+fn note_class(fields: &mut Fields, before: u8) {
+    fields.mask |= if fields.class == before { 0 } else { CLASS };
+}
+
+fn word(headers: &[u8], at: usize) -> u32 {
+    headers.get(at..at + 4).and_then(|four| four.try_into().ok()).map_or(0, u32::from_be_bytes)
+}
+
+/// IPv4's type of service, IPv6's traffic class.
+fn class(headers: &[u8]) -> u8 {
+    if headers[0] >> 4 == 4 { headers[1] } else { headers[0] << 4 | headers[1] >> 4 }
+}
+
+fn set_class(headers: &mut [u8], class: u8) {
+    if headers[0] >> 4 == 4 {
+        headers[1] = class;
+    } else {
+        headers[0] = headers[0] & 0xf0 | class >> 4;
+        headers[1] = headers[1] & 0x0f | class << 4;
+    }
+}

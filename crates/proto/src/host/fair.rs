@@ -1,0 +1,280 @@
+//! Fair queueing with CoDel (RFC 8290): flows take turns by bytes, those that send little go
+//! first, and each queue that stands is told so early, by a mark or a drop.
+
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use corridor_base::Time;
+use corridor_packet::{PacketBuf, PacketRef};
+
+use crate::bounds::{INGRESS_FLOWS, INGRESS_HELD_MAX, INGRESS_QUANTUM};
+use crate::host::clamp::{Clamps, Place};
+use crate::host::codel::{Codel, CodelParams, Verdict};
+use crate::stats::Stats;
+
+/// Queues by flow, served in turns.
+#[derive(Debug)]
+pub(crate) struct FairQueue {
+    queues: Vec<FlowQueue>,
+    /// Queues that had nothing when a packet came, and have not used up their first turn.
+    new: VecDeque<usize>,
+    old: VecDeque<usize>,
+    len: usize,
+    packets_max: usize,
+    params: CodelParams,
+    seed: u64,
+    /// The queue whose head goes next.
+    selected: Option<usize>,
+    spare: Vec<Vec<u8>>,
+    /// How long acknowledgements of TCP wait for each other.
+    hold: Duration,
+    /// How many wait, and since when there is one.
+    acknowledgements: usize,
+    acknowledged_since: Time,
+    /// Windows of TCP that are clamped; `None`: they are left alone.
+    clamps: Option<Clamps>,
+}
+
+#[derive(Debug, Default)]
+struct FlowQueue {
+    packets: VecDeque<Queued>,
+    /// Bytes that it may still send in this turn.
+    deficit: i64,
+    listed: bool,
+    codel: Codel,
+}
+
+#[derive(Debug)]
+struct Queued {
+    since: Time,
+    packet: PacketBuf,
+    /// The connection whose window it counts in.
+    clamp: Option<Place>,
+}
+
+impl Queued {
+    /// Those that wait together say what the last of them says, and are hardly the worse for
+    /// having waited.
+    fn acknowledges(&self) -> bool {
+        self.packet.packet().view().is_bare_acknowledgement()
+    }
+}
+
+impl FairQueue {
+    pub(crate) fn new(packets_max: usize, params: CodelParams, seed: u64) -> Self {
+        let mut queues = Vec::new();
+        queues.resize_with(INGRESS_FLOWS, FlowQueue::default);
+        FairQueue {
+            queues,
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            len: 0,
+            packets_max,
+            params,
+            seed,
+            selected: None,
+            spare: Vec::new(),
+            hold: Duration::ZERO,
+            acknowledgements: 0,
+            acknowledged_since: Time::ZERO,
+            clamps: None,
+        }
+    }
+
+    /// Lets windows of TCP be clamped.
+    pub(crate) fn clamp_windows(&mut self) {
+        self.clamps = Some(Clamps::new(self.seed));
+    }
+
+    /// So many packets leave the queue in a second.
+    pub(crate) fn set_pace(&mut self, packets_per_s: f64) {
+        if let Some(clamps) = &mut self.clamps {
+            clamps.set_pace(packets_per_s);
+        }
+    }
+
+    /// A packet is about to be delivered: if it acknowledges what comes through here, its window
+    /// is clamped.
+    pub(crate) fn clamp_window(&mut self, packet: &mut PacketBuf, stats: &mut Stats) {
+        if let Some(clamps) = &mut self.clamps {
+            clamps.rewrite(packet, stats);
+        }
+    }
+
+    /// Writes an acknowledgement with a longer window, if a sender should hear of one.
+    pub(crate) fn window_update(&mut self, out: &mut Vec<u8>, stats: &mut Stats) -> bool {
+        self.clamps.as_mut().is_some_and(|clamps| clamps.update(out, stats))
+    }
+
+    /// When a sender may have to be reminded that it may go on.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        self.clamps.as_ref().and_then(Clamps::poll_timeout)
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        self.clamps.iter_mut().for_each(|clamps| clamps.handle_timeout(now));
+    }
+
+    /// Something is about to happen then.
+    pub(crate) fn set_now(&mut self, now: Time) {
+        self.clamps.iter_mut().for_each(|clamps| clamps.set_now(now));
+    }
+
+    pub(crate) fn set_params(&mut self, params: CodelParams) {
+        self.params = params;
+    }
+
+    /// When acknowledgements of TCP have waited for each other for as long as they are to, if
+    /// nothing else waits, and not too many.
+    pub(crate) fn held_until(&mut self, hold: Duration) -> Option<Time> {
+        self.hold = hold;
+        let only = self.acknowledgements == self.len && self.len < INGRESS_HELD_MAX;
+        (only && self.len > 0 && !hold.is_zero()).then(|| self.acknowledged_since + hold)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn packets_max(&self) -> usize {
+        self.packets_max
+    }
+
+    /// When each packet that waits came, and its length in bytes.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = (Time, usize)> {
+        let packets = self.queues.iter().flat_map(|queue| &queue.packets);
+        packets.map(|queued| (queued.since, queued.packet.len()))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Takes a packet. When all queues together are full, the longest loses its oldest; false if
+    /// that is the packet's own.
+    pub(crate) fn push(&mut self, now: Time, packet: PacketRef<'_>, stats: &mut Stats) -> bool {
+        let hash = packet.flow_hash(self.seed);
+        let at = (hash % INGRESS_FLOWS as u64) as usize;
+        let full = self.len == self.packets_max;
+        if full && !self.drop_from_longest(at, stats) {
+            return false;
+        }
+        let acknowledges = packet.view().is_bare_acknowledgement();
+        if acknowledges && self.acknowledgements == 0 {
+            self.acknowledged_since = now;
+        }
+        self.acknowledgements += usize::from(acknowledges);
+        let clamp = self.clamps.as_mut().and_then(|clamps| clamps.note_sent(now, hash, packet));
+        let packet = PacketBuf::copy(packet, self.spare.pop().unwrap_or_default());
+        let queue = &mut self.queues[at];
+        queue.packets.push_back(Queued { since: now, packet, clamp });
+        self.len += 1;
+        if !queue.listed {
+            queue.listed = true;
+            queue.deficit = INGRESS_QUANTUM;
+            self.new.push_back(at);
+        }
+        true
+    }
+
+    /// Makes room at the cost of the longest queue; false if that is `at`, the newcomer's own.
+    fn drop_from_longest(&mut self, at: usize, stats: &mut Stats) -> bool {
+        let by_len = |&index: &usize| self.queues[index].packets.len();
+        let Some(longest) = (0..self.queues.len()).max_by_key(by_len) else { return false };
+        if self.queues[longest].packets.len() <= self.queues[at].packets.len() + 1 {
+            return false;
+        }
+        stats.packets_dropped_ingress += 1;
+        if self.selected == Some(longest) {
+            self.selected = None;
+        }
+        self.drop_head(longest);
+        true
+    }
+
+    fn drop_head(&mut self, at: usize) {
+        if let Some(queued) = self.queues[at].packets.pop_front() {
+            self.acknowledgements -= usize::from(queued.acknowledges());
+            self.spare.push(queued.packet.into_bytes());
+            self.len -= 1;
+            if let (Some(clamps), Some(place)) = (&mut self.clamps, queued.clamp) {
+                clamps.note_left(place);
+            }
+        }
+    }
+
+    /// The packet that goes next, and stays next until it is popped.
+    pub(crate) fn front(&mut self, now: Time, stats: &mut Stats) -> Option<PacketRef<'_>> {
+        if let Some(clamps) = &mut self.clamps {
+            clamps.set_now(now);
+        }
+        if self.selected.is_none() {
+            self.selected = self.select(now, stats);
+        }
+        let head = self.queues[self.selected?].packets.front()?;
+        Some(head.packet.packet())
+    }
+
+    /// The packet at the front goes.
+    pub(crate) fn pop(&mut self) {
+        let Some(at) = self.selected.take() else { return };
+        let queue = &mut self.queues[at];
+        queue.deficit -= queue.packets.front().map_or(0, |head| head.packet.len() as i64);
+        self.drop_head(at);
+    }
+
+    fn select(&mut self, now: Time, stats: &mut Stats) -> Option<usize> {
+        loop {
+            let is_new = !self.new.is_empty();
+            let list = if is_new { &mut self.new } else { &mut self.old };
+            let at = *list.front()?;
+            if self.queues[at].deficit <= 0 {
+                self.queues[at].deficit += INGRESS_QUANTUM;
+                list.pop_front();
+                self.old.push_back(at);
+                continue;
+            }
+            self.signal_congestion(at, now, stats);
+            if !self.queues[at].packets.is_empty() {
+                return Some(at);
+            }
+            let list = if is_new { &mut self.new } else { &mut self.old };
+            list.pop_front();
+            if is_new {
+                // Or a flow of single packets would always be new.
+                self.old.push_back(at);
+            } else {
+                self.queues[at].listed = false;
+            }
+        }
+    }
+
+    /// Lets CoDel mark or drop at the head of a queue.
+    fn signal_congestion(&mut self, at: usize, now: Time, stats: &mut Stats) {
+        let mut again = false;
+        loop {
+            let params = self.params;
+            let queue = &mut self.queues[at];
+            let more = queue.packets.len() > 1;
+            let Some(head) = queue.packets.front_mut() else { return };
+            // What waits by intent, or was let in, says nothing of congestion.
+            let held = match (&self.clamps, head.clamp) {
+                (Some(clamps), Some(place)) => clamps.grace(place),
+                _ if head.acknowledges() => self.hold,
+                _ => Duration::ZERO,
+            };
+            let stay = (now - head.since).saturating_sub(held);
+            if queue.codel.judge(now, stay, more, again, params) == Verdict::Pass {
+                return;
+            }
+            if head.packet.mark_congestion() {
+                queue.codel.note_marked(params);
+                stats.packets_marked += 1;
+                return;
+            }
+            stats.packets_dropped_codel += 1;
+            self.drop_head(at);
+            again = true;
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! The way of a packet, step 1: the ingress queue, bounded. First in, first out for the modes of
+//! the papers; fair and with early signs of congestion for window mode.
+
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use corridor_base::Time;
+use corridor_packet::{PacketBuf, PacketRef};
+
+use crate::config::CodingParams;
+use crate::host::codel_target::{Air, Patience};
+use crate::host::fair::FairQueue;
+use crate::inspect::QueueView;
+use crate::link::rtt::RttEstimator;
+use crate::stats::Stats;
+
+/// Packets from the host that wait to become source symbols.
+#[derive(Debug)]
+pub(crate) enum IngressQueue {
+    /// First in, first out.
+    Fifo(Fifo),
+    /// Fair queueing with CoDel, and what CoDel holds flows to.
+    Fair(Box<(FairQueue, Patience)>),
+}
+
+impl IngressQueue {
+    pub(crate) fn fifo(packets_max: usize) -> Self {
+        let (packets, spare) = (VecDeque::new(), Vec::new());
+        IngressQueue::Fifo(Fifo { packets, packets_max, spare })
+    }
+
+    /// A fair queue; `seed` spreads flows over queues.
+    pub(crate) fn fair(packets_max: usize, coding: &CodingParams, seed: u64) -> Self {
+        let patience = Patience::new(coding.goal);
+        let params = patience.params(Duration::ZERO);
+        let mut queue = FairQueue::new(packets_max, params, seed);
+        if coding.clamp_windows {
+            queue.clamp_windows();
+        }
+        IngressQueue::Fair(Box::new((queue, patience)))
+    }
+
+    /// The round trip through the tunnel was measured, and how the air was used since last time.
+    pub(crate) fn note_air(&mut self, rtt: &RttEstimator, air: Air) {
+        if let IngressQueue::Fair(fair) = self {
+            let (queue, patience) = &mut **fair;
+            patience.note(rtt.smoothed(), air);
+            queue.set_params(patience.params(rtt.timeout()));
+            queue.set_pace(air.packets_per_s);
+        }
+    }
+
+    /// Takes a packet unless there is no room for it.
+    pub(crate) fn push(&mut self, now: Time, packet: PacketRef<'_>, stats: &mut Stats) -> bool {
+        match self {
+            IngressQueue::Fifo(queue) => queue.push(now, packet),
+            IngressQueue::Fair(fair) => fair.0.push(now, packet, stats),
+        }
+    }
+
+    /// A packet is about to be delivered to the host; the window in it may be clamped.
+    pub(crate) fn clamp_window(&mut self, packet: &mut PacketBuf, stats: &mut Stats) {
+        if let IngressQueue::Fair(fair) = self {
+            fair.0.clamp_window(packet, stats);
+        }
+    }
+
+    /// Writes a packet that tells a TCP sender of the host of a longer window, if one should hear
+    /// of it.
+    pub(crate) fn window_update(&mut self, out: &mut Vec<u8>, stats: &mut Stats) -> bool {
+        match self {
+            IngressQueue::Fifo(_) => false,
+            IngressQueue::Fair(fair) => fair.0.window_update(out, stats),
+        }
+    }
+
+    /// What comes next comes at this time.
+    pub(crate) fn set_now(&mut self, now: Time) {
+        if let IngressQueue::Fair(fair) = self {
+            fair.0.set_now(now);
+        }
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is to be called, if nothing comes in before.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        match self {
+            IngressQueue::Fifo(_) => None,
+            IngressQueue::Fair(fair) => fair.0.poll_timeout(),
+        }
+    }
+
+    /// Looks whether a sender that may go on has to be told once more.
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        if let IngressQueue::Fair(fair) = self {
+            fair.0.handle_timeout(now);
+        }
+    }
+
+    /// The packet that goes next.
+    pub(crate) fn front(&mut self, now: Time, stats: &mut Stats) -> Option<PacketRef<'_>> {
+        match self {
+            IngressQueue::Fifo(queue) => queue.packets.front().map(|(_, packet)| packet.packet()),
+            IngressQueue::Fair(fair) => fair.0.front(now, stats),
+        }
+    }
+
+    /// Drops the packet that went.
+    pub(crate) fn pop(&mut self) {
+        match self {
+            IngressQueue::Fifo(queue) => queue.pop(),
+            IngressQueue::Fair(fair) => fair.0.pop(),
+        }
+    }
+
+    /// When what waits is to go, if that is not now: where both ways share the air,
+    /// acknowledgements of TCP wait for each other for so long, as long as nothing else waits.
+    pub(crate) fn held_until(&mut self, now: Time, hold: Duration) -> Option<Time> {
+        match self {
+            IngressQueue::Fifo(_) => None,
+            IngressQueue::Fair(fair) => fair.0.held_until(hold).filter(|&until| until > now),
+        }
+    }
+
+    /// Packets that wait.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            IngressQueue::Fifo(queue) => queue.packets.len(),
+            IngressQueue::Fair(fair) => fair.0.len(),
+        }
+    }
+
+    /// What waits, counted now: for those who ask now and then, not for the packet path.
+    pub(crate) fn view(&self, now: Time) -> QueueView {
+        match self {
+            IngressQueue::Fifo(queue) => {
+                let waiting = queue.packets.iter().map(|(since, packet)| (*since, packet.len()));
+                view(now, queue.packets_max, waiting)
+            }
+            IngressQueue::Fair(fair) => view(now, fair.0.packets_max(), fair.0.waiting()),
+        }
+    }
+
+    /// Whether no packet waits. One that waits may still be dropped when its turn comes.
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            IngressQueue::Fifo(queue) => queue.packets.is_empty(),
+            IngressQueue::Fair(fair) => fair.0.is_empty(),
+        }
+    }
+}
+
+/// A queue of packets that came at these times and have these lengths in bytes.
+fn view(now: Time, packets_max: usize, waiting: impl Iterator<Item = (Time, usize)>) -> QueueView {
+    let empty = QueueView { packets_max, ..QueueView::default() };
+    waiting.fold(empty, |view, (since, len)| QueueView {
+        packets: view.packets + 1,
+        bytes: view.bytes + len,
+        delay: view.delay.max(now - since),
+        ..view
+    })
+}
+
+/// First in, first out; what finds it full is dropped.
+#[derive(Debug)]
+pub(crate) struct Fifo {
+    /// Each with the time at which it came.
+    packets: VecDeque<(Time, PacketBuf)>,
+    packets_max: usize,
+    /// Buffers of packets that have gone, used again.
+    spare: Vec<Vec<u8>>,
+}
+
+impl Fifo {
+    fn push(&mut self, now: Time, packet: PacketRef<'_>) -> bool {
+        if self.packets.len() >= self.packets_max {
+            return false;
+        }
+        let buffer = self.spare.pop().unwrap_or_default();
+        self.packets.push_back((now, PacketBuf::copy(packet, buffer)));
+        true
+    }
+
+    fn pop(&mut self) {
+        if let Some((_, packet)) = self.packets.pop_front() {
+            self.spare.push(packet.into_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+impl IngressQueue {
+    /// Takes a packet that nobody has read yet.
+    pub(crate) fn push_bytes(&mut self, now: Time, packet: &[u8], stats: &mut Stats) -> bool {
+        self.push(now, PacketRef::read(packet), stats)
+    }
+
+    /// Clamps the window in a packet that nobody has read yet.
+    pub(crate) fn clamp_bytes(&mut self, packet: &mut Vec<u8>, stats: &mut Stats) {
+        let mut read = PacketBuf::read(core::mem::take(packet));
+        self.clamp_window(&mut read, stats);
+        *packet = read.into_bytes();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn udp(port: u8, len: usize, ecn: u8) -> Vec<u8> {
+        let mut packet = vec![0; len];
+        packet[..10].copy_from_slice(&[0x45, ecn, 0, 0, 0, 0, 0, 0, 64, 17]);
+        packet[21] = port;
+        packet
+    }
+
+    #[test]
+    fn first_in_first_out_is_bounded_and_in_order() {
+        let mut queue = IngressQueue::fifo(2);
+        let mut stats = Stats::default();
+        let mut push = |queue: &mut IngressQueue, packet| {
+            queue.push(Time::ZERO, PacketRef::read(packet), &mut stats)
+        };
+        assert!(push(&mut queue, b"a") && push(&mut queue, b"b") && !push(&mut queue, b"c"));
+        let mut stats = Stats::default();
+        assert_eq!(queue.front(Time::ZERO, &mut stats).map(PacketRef::bytes), Some(&b"a"[..]));
+        queue.pop();
+        queue.pop();
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn a_queue_is_seen_as_it_is() {
+        for mut queue in [IngressQueue::fifo(9), IngressQueue::fair(9, &CodingParams::window(), 1)]
+        {
+            let mut stats = Stats::default();
+            let empty = QueueView { packets_max: 9, ..QueueView::default() };
+            assert_eq!(queue.view(Time::from_millis(7)), empty);
+            queue.push_bytes(Time::from_millis(1), &udp(1, 100, 0), &mut stats);
+            queue.push_bytes(Time::from_millis(3), &udp(2, 50, 0), &mut stats);
+            let delay = Duration::from_millis(6);
+            let two = QueueView { packets: 2, packets_max: 9, bytes: 150, delay };
+            assert_eq!(queue.view(Time::from_millis(7)), two);
+        }
+    }
+
+    /// A bare acknowledgement of TCP.
+    fn acknowledgement(port: u8) -> Vec<u8> {
+        let mut packet = udp(port, 40, 0);
+        packet[9] = 6;
+        (packet[32], packet[33]) = (5 << 4, 0x10);
+        packet
+    }
+
+    #[test]
+    fn acknowledgements_wait_for_each_other_and_for_nobody_else() {
+        let (mut queue, mut stats) =
+            (IngressQueue::fair(100, &CodingParams::window(), 1), Stats::default());
+        let hold = Duration::from_millis(10);
+        let (begin, later) = (Time::from_millis(5), Time::from_millis(9));
+        assert_eq!(queue.held_until(begin, hold), None, "there is nothing to hold");
+        queue.push_bytes(begin, &acknowledgement(1), &mut stats);
+        queue.push_bytes(later, &acknowledgement(1), &mut stats);
+        assert_eq!(queue.held_until(later, hold), Some(begin + hold));
+        assert_eq!(queue.held_until(begin + hold, hold), None, "they have waited enough");
+        assert_eq!(queue.held_until(later, Duration::ZERO), None);
+        queue.push_bytes(later, &udp(2, 100, 0), &mut stats);
+        assert_eq!(queue.held_until(later, hold), None, "something else waits");
+        while queue.front(later, &mut stats).is_some() {
+            queue.pop();
+        }
+        for _ in 0..crate::bounds::INGRESS_HELD_MAX {
+            assert!(queue.is_empty() || queue.held_until(later, hold) == Some(later + hold));
+            queue.push_bytes(later, &acknowledgement(1), &mut stats);
+        }
+        assert_eq!(queue.held_until(later, hold), None, "there are enough for a frame");
+    }
+
+    #[test]
+    fn waiting_by_intent_is_not_taken_for_congestion() {
+        let (mut queue, mut stats) =
+            (IngressQueue::fair(100, &CodingParams::window(), 1), Stats::default());
+        let hold = Duration::from_millis(10);
+        for ms in 0..5_000u64 {
+            let now = Time::from_millis(ms);
+            queue.push_bytes(now, &acknowledgement(1), &mut stats);
+            if queue.held_until(now, hold).is_none() {
+                while queue.front(now, &mut stats).is_some() {
+                    queue.pop();
+                }
+            }
+        }
+        assert_eq!(stats.packets_dropped_codel, 0);
+    }
+
+    #[test]
+    fn a_small_flow_does_not_wait_behind_a_large_one() {
+        let (mut queue, mut stats) =
+            (IngressQueue::fair(100, &CodingParams::window(), 1), Stats::default());
+        for _ in 0..50 {
+            queue.push_bytes(Time::ZERO, &udp(1, 1400, 0), &mut stats);
+        }
+        queue.front(Time::ZERO, &mut stats);
+        queue.pop();
+        queue.push_bytes(Time::ZERO, &udp(2, 100, 0), &mut stats);
+        // At most the rest of the large flow's turn goes before it.
+        let gone: Vec<u8> = (0..3)
+            .map(|_| {
+                let port = queue.front(Time::ZERO, &mut stats).unwrap()[21];
+                queue.pop();
+                port
+            })
+            .collect();
+        assert!(gone.contains(&2), "{gone:?}");
+    }
+
+    #[test]
+    fn two_large_flows_share_by_bytes() {
+        let (mut queue, mut stats) =
+            (IngressQueue::fair(1_000, &CodingParams::window(), 1), Stats::default());
+        for _ in 0..300 {
+            queue.push_bytes(Time::ZERO, &udp(1, 1400, 0), &mut stats);
+            queue.push_bytes(Time::ZERO, &udp(2, 700, 0), &mut stats);
+        }
+        let mut bytes = [0; 3];
+        for _ in 0..150 {
+            let packet = queue.front(Time::ZERO, &mut stats).unwrap();
+            bytes[usize::from(packet[21])] += packet.len();
+            queue.pop();
+        }
+        assert!(bytes[1].abs_diff(bytes[2]) < 3_000, "{bytes:?}");
+    }
+
+    #[test]
+    fn the_longest_queue_pays_when_all_are_full() {
+        let (mut queue, mut stats) =
+            (IngressQueue::fair(10, &CodingParams::window(), 1), Stats::default());
+        for _ in 0..10 {
+            assert!(queue.push_bytes(Time::ZERO, &udp(1, 1400, 0), &mut stats));
+        }
+        assert!(!queue.push_bytes(Time::ZERO, &udp(1, 1400, 0), &mut stats));
+        assert!(queue.push_bytes(Time::ZERO, &udp(2, 1400, 0), &mut stats));
+        assert_eq!(stats.packets_dropped_ingress, 1);
+    }
+
+    /// 1000 packets a second come, 900 go: a queue that would grow for ever.
+    fn overload(ecn: u8) -> (Duration, Stats) {
+        let (mut queue, mut stats) =
+            (IngressQueue::fair(10_000, &CodingParams::window(), 1), Stats::default());
+        let mut longest_late = Duration::ZERO;
+        let mut entered = VecDeque::new();
+        for ms in 0..20_000u64 {
+            let now = Time::from_millis(ms);
+            let mut packet = udp(1, 1400, ecn);
+            packet[24..32].copy_from_slice(&ms.to_be_bytes());
+            queue.push_bytes(now, &packet, &mut stats);
+            entered.push_back(ms);
+            // A tenth of the turns is missed.
+            if ms % 10 != 0
+                && let Some(packet) = queue.front(now, &mut stats)
+            {
+                let since = u64::from_be_bytes(packet[24..32].try_into().unwrap());
+                if ms > 15_000 {
+                    longest_late = longest_late.max(Duration::from_millis(ms - since));
+                }
+                queue.pop();
+            }
+        }
+        (longest_late, stats)
+    }
+
+    #[test]
+    fn a_standing_queue_is_drained_by_drops() {
+        let (longest, stats) = overload(0);
+        assert!(longest < Duration::from_millis(400), "{longest:?}");
+        assert!(stats.packets_dropped_codel > 500 && stats.packets_marked == 0, "{stats:?}");
+    }
+
+    #[test]
+    fn flows_that_understand_marks_lose_nothing() {
+        let (_, stats) = overload(2);
+        assert!(stats.packets_marked > 100 && stats.packets_dropped_codel == 0, "{stats:?}");
+    }
+}

@@ -1,0 +1,190 @@
+//! What a host is told when a packet is longer than the tunnel carries: ICMP's "fragmentation
+//! needed" (RFC 792, RFC 1191) and ICMPv6's "packet too big" (RFC 4443, Section 3.2).
+//!
+//! As long as the tunnel's device has the tunnel's MTU, the host does so by itself. It matters for
+//! what was on its way when the MTU became smaller, and where IPv6 does not let it be that small.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use corridor_packet::{
+    Fragment, IPV4_LEN, IPV6_LEN, Ip, PacketRef, folded, protocol, sum, write_ip,
+};
+
+/// Least MTU that a message of ICMPv6 can ask for (RFC 8201, Section 4).
+const IPV6_MTU_MIN: usize = 1280;
+/// Longest message, with its IP header (RFC 1812, Section 4.3.2.3).
+const IPV4_MESSAGE_LEN_MAX: usize = 576;
+/// Type, code, checksum, and the MTU.
+const ICMP_HEADER_LEN: usize = 8;
+
+/// Appends the message that a packet is longer than `mtu` bytes, as if from where it goes to: that
+/// address is none of the host's own, whose packets nobody else may send. Whether there is one:
+/// there is none for what may be fragmented, for messages of errors, and for what has no single
+/// sender and receiver.
+pub(crate) fn write_too_big(packet: PacketRef<'_>, mtu: usize, out: &mut Vec<u8>) -> bool {
+    match packet.view().ip() {
+        Ip::V4 => write_fragmentation_needed(packet, mtu, out),
+        Ip::V6 => write_packet_too_big(packet, mtu, out),
+        Ip::None => None,
+    }
+    .is_some()
+}
+
+fn write_fragmentation_needed(packet: PacketRef<'_>, mtu: usize, out: &mut Vec<u8>) -> Option<()> {
+    const DONT_FRAGMENT: u8 = 0x40;
+    let view = packet.view();
+    if packet.get(6)? & DONT_FRAGMENT == 0 || view.fragment() == Fragment::Later {
+        return None;
+    }
+    let payload = packet.get(view.transport()..)?;
+    // Echoes are answered; of all other kinds none is taken for a question.
+    let is_question = |kind: &u8| matches!(kind, 0 | 8);
+    if view.protocol() == protocol::ICMP && !payload.first().is_some_and(is_question) {
+        return None;
+    }
+    let (IpAddr::V4(from), IpAddr::V4(to)) = packet.addresses()? else { return None };
+    let is_single = |address: Ipv4Addr| {
+        !address.is_unspecified() && !address.is_multicast() && !address.is_broadcast()
+    };
+    if !is_single(from) || !is_single(to) {
+        return None;
+    }
+    let quoted = packet.len().min(IPV4_MESSAGE_LEN_MAX - IPV4_LEN - ICMP_HEADER_LEN);
+    write_ip(to.into(), from.into(), protocol::ICMP, ICMP_HEADER_LEN + quoted, out);
+    let start = out.len();
+    let told = u16::try_from(mtu).unwrap_or(u16::MAX);
+    out.extend_from_slice(&[3, 4, 0, 0, 0, 0]);
+    out.extend_from_slice(&told.to_be_bytes());
+    out.extend_from_slice(&packet[..quoted]);
+    let checksum = !folded(sum(&out[start..]));
+    out[start + 2..start + 4].copy_from_slice(&checksum.to_be_bytes());
+    Some(())
+}
+
+fn write_packet_too_big(packet: PacketRef<'_>, mtu: usize, out: &mut Vec<u8>) -> Option<()> {
+    let view = packet.view();
+    if mtu < IPV6_MTU_MIN && packet.len() <= IPV6_MTU_MIN {
+        return None; // Nothing shorter can be asked for.
+    }
+    let is_error = |kind: &u8| *kind < 128;
+    if view.protocol() == protocol::ICMPV6 && packet.get(view.transport()).is_none_or(is_error) {
+        return None;
+    }
+    let (IpAddr::V6(from), IpAddr::V6(to)) = packet.addresses()? else { return None };
+    if from.is_unspecified() || from.is_multicast() || to.is_multicast() {
+        return None;
+    }
+    let quoted = packet.len().min(IPV6_MTU_MIN - IPV6_LEN - ICMP_HEADER_LEN);
+    let len = ICMP_HEADER_LEN + quoted;
+    write_ip(to.into(), from.into(), protocol::ICMPV6, len, out);
+    let start = out.len();
+    out.extend_from_slice(&[2, 0, 0, 0]);
+    out.extend_from_slice(&(mtu.max(IPV6_MTU_MIN) as u32).to_be_bytes());
+    out.extend_from_slice(&packet[..quoted]);
+    let pseudo = sum(&to.octets()) + sum(&from.octets()) + len as u64 + u64::from(protocol::ICMPV6);
+    let checksum = !folded(pseudo + sum(&out[start..]));
+    out[start + 2..start + 4].copy_from_slice(&checksum.to_be_bytes());
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use etherparse::{IcmpEchoHeader, Icmpv4Type, Icmpv6Type, PacketBuilder, SlicedPacket};
+    use etherparse::{TransportSlice, icmpv4, icmpv6};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const FROM: [u8; 4] = [10, 9, 0, 1];
+    const TO: [u8; 4] = [10, 9, 0, 2];
+    const FROM6: [u8; 16] = [0xfd, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+    const TO6: [u8; 16] = [0xfd, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
+
+    fn datagram(len: usize) -> Vec<u8> {
+        let builder = PacketBuilder::ipv4(FROM, TO, 64).udp(1, 2);
+        let mut packet = Vec::new();
+        builder.write(&mut packet, &vec![7; len - 28]).unwrap();
+        packet
+    }
+
+    fn datagram6(len: usize) -> Vec<u8> {
+        let mut packet = Vec::new();
+        PacketBuilder::ipv6(FROM6, TO6, 64)
+            .udp(1, 2)
+            .write(&mut packet, &vec![7; len - 48])
+            .unwrap();
+        packet
+    }
+
+    fn told(packet: &[u8], mtu: usize) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        write_too_big(PacketRef::read(packet), mtu, &mut out).then_some(out)
+    }
+
+    #[test]
+    fn a_host_is_told_what_fits_over_ipv4() {
+        let packet = datagram(1_400);
+        let message = told(&packet, 1_161).unwrap();
+        assert!(message.len() <= IPV4_MESSAGE_LEN_MAX);
+        let sliced = SlicedPacket::from_ip(&message).unwrap();
+        assert_eq!(&message[12..20], [TO, FROM].concat());
+        let Some(TransportSlice::Icmpv4(icmp)) = sliced.transport else { panic!("no ICMP") };
+        let needed = icmpv4::DestUnreachableHeader::FragmentationNeeded { next_hop_mtu: 1_161 };
+        assert_eq!(icmp.icmp_type(), Icmpv4Type::DestinationUnreachable(needed));
+        assert_eq!(icmp.payload(), &packet[..icmp.payload().len()]);
+        assert_eq!(folded(sum(icmp.slice())), 0xffff);
+    }
+
+    #[test]
+    fn a_host_is_told_what_fits_over_ipv6_but_never_less_than_ipv6_needs() {
+        let packet = datagram6(1_400);
+        for (mtu, expected) in [(1_300, 1_300), (1_161, 1_280)] {
+            let message = told(&packet, mtu).unwrap();
+            assert_eq!(message.len(), IPV6_MTU_MIN);
+            let sliced = SlicedPacket::from_ip(&message).unwrap();
+            let Some(TransportSlice::Icmpv6(icmp)) = sliced.transport else { panic!("no ICMP") };
+            assert_eq!(icmp.icmp_type(), Icmpv6Type::PacketTooBig { mtu: expected });
+            assert!(icmp.is_checksum_valid(TO6, FROM6));
+            assert_eq!(icmp.payload(), &packet[..icmp.payload().len()]);
+        }
+        assert_eq!(told(&datagram6(1_280), 1_161), None);
+    }
+
+    #[test]
+    fn nobody_is_told_of_errors_of_fragments_and_of_what_goes_to_many() {
+        let mut free = datagram(1_400);
+        free[6] = 0;
+        let mut later = datagram(1_400);
+        later[7] = 9;
+        let mut many = datagram(1_400);
+        many[16] = 224;
+        for packet in [free, later, many] {
+            assert_eq!(told(&packet, 1_161), None);
+        }
+        let mut echo = Vec::new();
+        let id = IcmpEchoHeader { id: 1, seq: 1 };
+        let ask = PacketBuilder::ipv4(FROM, TO, 64).icmpv4(Icmpv4Type::EchoRequest(id));
+        ask.write(&mut echo, &[0; 1_300]).unwrap();
+        assert!(told(&echo, 1_161).is_some());
+        let error = told(&echo, 1_161).unwrap();
+        assert_eq!(told(&error, 500), None, "a message about a message");
+        let mut error6 = Vec::new();
+        PacketBuilder::ipv6(FROM6, TO6, 64)
+            .icmpv6(Icmpv6Type::DestinationUnreachable(icmpv6::DestUnreachableCode::NoRoute))
+            .write(&mut error6, &[0; 1_400])
+            .unwrap();
+        assert_eq!(told(&error6, 1_300), None);
+    }
+
+    proptest! {
+        #![proptest_config(corridor_testing::cases!(256))]
+        #[test]
+        fn no_bytes_make_it_panic_or_long(
+            bytes in proptest::collection::vec(any::<u8>(), 0..1_500), mtu in 68usize..2_000,
+        ) {
+            if let Some(message) = told(&bytes, mtu) {
+                prop_assert!(message.len() <= IPV6_MTU_MIN);
+            }
+        }
+    }
+}

@@ -1,0 +1,436 @@
+//! How long frames to the peer may be: path MTU discovery by probes that the peer echoes (Datagram
+//! Packetization Layer PMTUD, RFC 8899). It needs no ICMP, and each end finds its own direction.
+//!
+//! Probes go in rounds: some candidates, longest first, then a *control* of a length that is known
+//! to pass. A candidate whose round's control was echoed and that was not echoed itself counts as
+//! missed. On a path that loses frames anyway that proves nothing by itself; how often it has to
+//! happen follows from the share of the controls that come back. So a path that loses a third of
+//! its frames is searched as surely as one that loses none, only longer, and an outage proves
+//! nothing at all.
+//!
+//! 1. *Search* between what passes and what does not, until they are close ([`PRECISION`]).
+//! 2. *Rest*, and confirm the length in use now and then: a path that has become shorter swallows
+//!    long frames without a word (black hole detection, Section 4.3).
+//! 3. Now and then look for more (Section 5.1.1, `PMTU_RAISE_TIMER`).
+
+use core::time::Duration;
+
+use arrayvec::ArrayVec;
+use corridor_base::Time;
+
+use crate::bounds::{
+    MTU_CANDIDATES_MAX, MTU_CONFIRM_INTERVAL, MTU_HINT_INTERVAL, MTU_RAISE_INTERVAL, MTU_ROUND_MAX,
+    MTU_ROUND_MIN, MTU_ROUNDS_KEPT,
+};
+use crate::link::rtt::RttEstimator;
+
+/// The search ends when what passes and what does not are so close, bytes.
+pub const PRECISION: usize = 4;
+/// A length is taken for too long when a path that carries it would do so by chance this rarely.
+const MISTAKE_RATIO: f64 = 0.01;
+/// A length is missed so often at least before it is taken for too long (`MAX_PROBES`).
+const MISSED_MIN: u32 = 3;
+/// And at most so often, as on a path that loses nine frames of ten.
+const MISSED_MAX: u32 = 50;
+/// Time of a round before a round trip was measured.
+const ROUND_FIRST: Duration = Duration::from_millis(250);
+/// Waited for a candidate after its control came back, as a part of the round trip.
+const GRACE_DIVISOR: u32 = 4;
+/// Rounds without an echo after which only controls are sent, less and less often.
+const SILENT_ROUNDS: u32 = 4;
+/// The control's own length is in doubt when so many rounds in a row without an echo would come by
+/// chance this rarely, and after so many at least.
+const DOUBT_RATIO: f64 = 1e-4;
+const DOUBTFUL_ROUNDS: u32 = 5;
+/// Losses are taken to befall bytes, to the credit of long frames, up to so many times the length
+/// of the control: mostly they befall frames.
+const LENGTH_COUNTS_MAX: f64 = 1.5;
+/// Controls over which the share that came back is counted.
+const MEMORY_CONTROLS: f64 = 32.0;
+
+/// Candidates and the control.
+const TRAIN_MAX: usize = MTU_CANDIDATES_MAX + 1;
+
+/// Lengths of frames in bytes between which the longest that passes is sought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameLens {
+    /// Every path carries it.
+    pub min: usize,
+    /// Most paths carry it: in use until something else is known (`BASE_PLPMTU`).
+    pub base: usize,
+    /// No frame is longer.
+    pub max: usize,
+}
+
+/// A probe to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Probe {
+    pub(crate) round: u16,
+    /// Probes of the same round sent just before.
+    pub(crate) before: u8,
+    /// Bytes of the whole frame.
+    pub(crate) len: usize,
+}
+
+/// What is known of one direction of the path.
+pub(crate) struct PathMtu {
+    lens: FrameLens,
+    /// Longest frame that is known to pass.
+    confirmed: usize,
+    /// Shortest frame that is known not to pass; beyond `lens.max` if there is none.
+    refuted: usize,
+    in_use: usize,
+    phase: Phase,
+    candidates: ArrayVec<Candidate, MTU_CANDIDATES_MAX>,
+    /// Rounds whose echoes may still come, oldest first; the last one is under way.
+    rounds: ArrayVec<Round, MTU_ROUNDS_KEPT>,
+    next_round: u16,
+    /// Probes of the round under way that have gone.
+    sent: usize,
+    /// When the round under way ends; at rest, when the length in use is confirmed again.
+    due: Time,
+    raise_at: Time,
+    hinted_at: Option<Time>,
+    rtt: RttEstimator,
+    controls_sent: f64,
+    controls_echoed: f64,
+    silent_rounds: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing is under way.
+    Rest,
+    /// Whether the length in use still passes.
+    Confirm,
+    Search,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    len: usize,
+    /// Rounds whose control came back without it.
+    missed: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Round {
+    id: u16,
+    /// Candidates, and the control at the end.
+    lens: ArrayVec<usize, TRAIN_MAX>,
+    echoed: u8,
+    /// When the control went.
+    sent_at: Option<Time>,
+    judged: bool,
+}
+
+impl Round {
+    fn has(&self, at: usize) -> bool {
+        self.echoed >> at & 1 == 1
+    }
+
+    fn control(&self) -> usize {
+        self.lens.len() - 1
+    }
+
+    fn is_complete(&self) -> bool {
+        (0..self.lens.len()).all(|at| self.has(at))
+    }
+}
+
+impl PathMtu {
+    /// A path of which nothing is known.
+    pub(crate) fn new(lens: FrameLens) -> Self {
+        let base = lens.base.min(lens.max);
+        let lens = FrameLens { min: lens.min.min(base), base, ..lens };
+        PathMtu {
+            lens,
+            confirmed: lens.min,
+            refuted: lens.max + 1,
+            in_use: base,
+            phase: Phase::Search,
+            candidates: ArrayVec::new(),
+            rounds: ArrayVec::new(),
+            next_round: 0,
+            sent: 0,
+            due: Time::ZERO,
+            raise_at: Time::ZERO,
+            hinted_at: None,
+            rtt: RttEstimator::new(),
+            controls_sent: 0.0,
+            controls_echoed: 0.0,
+            silent_rounds: 0,
+        }
+    }
+
+    /// The longest frame to be sent, bytes.
+    pub(crate) fn frame_len(&self) -> usize {
+        self.in_use
+    }
+
+    /// Whether nothing is being looked for: the length in use is what was found.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.phase != Phase::Search
+    }
+
+    // ---- what others know ---------------------------------------------------------------------
+
+    /// The interface refuses frames longer than this.
+    pub(crate) fn limit(&mut self, now: Time, len: usize) {
+        let len = len.max(self.lens.min);
+        if len >= self.refuted - 1 {
+            return;
+        }
+        self.refuted = len + 1;
+        self.confirmed = self.confirmed.min(len);
+        self.in_use = self.in_use.min(len);
+        self.candidates.clear();
+        self.begin(now, if self.confirmed == len { Phase::Confirm } else { Phase::Search });
+    }
+
+    /// The path is another one: the peer has moved, or the interface was exchanged. The length in
+    /// use stays until it is shown to be wrong.
+    pub(crate) fn restart(&mut self, now: Time) {
+        self.confirmed = self.lens.min;
+        self.refuted = self.lens.max + 1;
+        self.silent_rounds = 0;
+        self.begin(now, Phase::Search);
+    }
+
+    /// Somebody says that the path has become shorter. Anyone can say so (RFC 8899, Section 4.6):
+    /// it is looked into at once, and not believed.
+    pub(crate) fn hint(&mut self, now: Time) {
+        let lately = |at: Time| now - at < MTU_HINT_INTERVAL;
+        if self.phase == Phase::Rest && !self.hinted_at.is_some_and(lately) {
+            self.hinted_at = Some(now);
+            self.begin(now, Phase::Confirm);
+        }
+    }
+
+    fn begin(&mut self, now: Time, phase: Phase) {
+        if phase == Phase::Confirm {
+            self.confirmed = self.lens.min;
+        }
+        self.phase = phase;
+        self.candidates.clear();
+        self.rounds.clear();
+        self.due = now;
+    }
+
+    // ---- probes -------------------------------------------------------------------------------
+
+    /// When [`PathMtu::poll`] has something to do.
+    pub(crate) fn poll_timeout(&self) -> Time {
+        if self.has_unsent() { Time::ZERO } else { self.due }
+    }
+
+    /// Ends the round whose time has run out.
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        if !self.has_unsent() && now >= self.due && self.phase != Phase::Rest {
+            self.judge(now);
+            self.conclude(now);
+        }
+    }
+
+    /// The next probe, if one is due.
+    pub(crate) fn poll(&mut self, now: Time) -> Option<Probe> {
+        if !self.has_unsent() {
+            if now < self.due {
+                return None;
+            }
+            self.handle_timeout(now);
+            if now < self.due {
+                return None; // The search has just ended.
+            }
+            self.next(now)?;
+        }
+        let at = self.sent;
+        self.sent += 1;
+        let round = self.rounds.last_mut()?;
+        if at == round.control() {
+            round.sent_at = Some(now);
+            self.due = now + self.round_time();
+        }
+        let round = self.rounds.last()?;
+        Some(Probe { round: round.id, before: at as u8, len: round.lens[at] })
+    }
+
+    fn has_unsent(&self) -> bool {
+        self.rounds.last().is_some_and(|round| self.sent < round.lens.len())
+    }
+
+    /// How long echoes of a round are waited for.
+    fn round_time(&self) -> Duration {
+        let measured = self.rtt.timeout();
+        let once = if measured.is_zero() { ROUND_FIRST } else { measured.max(MTU_ROUND_MIN) };
+        // Not twice as long each time: where two of three controls get lost, silences are usual.
+        let silent = self.silent_rounds.saturating_sub(SILENT_ROUNDS).min(1_000);
+        (once * (1 + silent * silent)).min(MTU_ROUND_MAX)
+    }
+
+    /// Decides what the next round asks, if there is one.
+    fn next(&mut self, now: Time) -> Option<()> {
+        if self.phase == Phase::Rest {
+            let raise = now >= self.raise_at;
+            if raise {
+                self.refuted = self.lens.max + 1;
+            }
+            let is_short = raise && self.in_use < self.lens.max;
+            self.begin(now, if is_short { Phase::Search } else { Phase::Confirm });
+        }
+        if self.phase == Phase::Confirm && self.in_use <= self.confirmed {
+            self.phase = Phase::Search;
+        }
+        self.choose_candidates();
+        let mut lens: ArrayVec<usize, TRAIN_MAX> = ArrayVec::new();
+        if self.silent_rounds < SILENT_ROUNDS {
+            lens.extend(self.candidates.iter().map(|candidate| candidate.len));
+        }
+        lens.push(self.confirmed);
+        if self.rounds.is_full() {
+            self.rounds.remove(0);
+        }
+        let id = self.next_round;
+        self.next_round = id.wrapping_add(1);
+        self.rounds.push(Round { id, lens, echoed: 0, sent_at: None, judged: false });
+        self.sent = 0;
+        Some(())
+    }
+
+    /// Rests if what passes and what does not are close.
+    fn conclude(&mut self, now: Time) {
+        let close = self.refuted - self.confirmed <= PRECISION;
+        if self.phase == Phase::Rest || self.in_use > self.confirmed || !close {
+            return;
+        }
+        if self.phase == Phase::Search {
+            self.raise_at = now + MTU_RAISE_INTERVAL;
+        }
+        self.phase = Phase::Rest;
+        self.candidates.clear();
+        self.rounds.clear();
+        self.due = now + MTU_CONFIRM_INTERVAL;
+    }
+
+    /// The lengths to try: the one in use while it is not confirmed, the longest there may be, and
+    /// others spread between what passes and what does not. Those that were tried keep their count.
+    fn choose_candidates(&mut self) {
+        let (low, high) = (self.confirmed.max(self.in_use), self.refuted);
+        let mut lens: ArrayVec<usize, MTU_CANDIDATES_MAX> = ArrayVec::new();
+        let open = self.phase == Phase::Search;
+        if open && high > self.lens.max && low < self.lens.max {
+            lens.push(self.lens.max);
+        }
+        let in_doubt = self.in_use > self.confirmed;
+        let spread = if open { lens.remaining_capacity() - usize::from(in_doubt) } else { 0 };
+        let gap = high - low;
+        for part in (1..=spread).rev() {
+            let len = low + gap * part / (spread + 1);
+            if len > low && len < high && lens.last() != Some(&len) {
+                lens.push(len);
+            }
+        }
+        if in_doubt {
+            lens.push(self.in_use);
+        }
+        let missed = |len: usize| {
+            let known = self.candidates.iter().find(|candidate| candidate.len == len);
+            known.map_or(0, |candidate| candidate.missed)
+        };
+        let chosen = lens.into_iter().map(|len| Candidate { len, missed: missed(len) }).collect();
+        self.candidates = chosen;
+    }
+
+    // ---- echoes -------------------------------------------------------------------------------
+
+    /// The peer has received a probe of this round and length. What was not asked is no answer.
+    pub(crate) fn handle_echo(&mut self, now: Time, id: u16, len: usize) {
+        let Some(round) = self.rounds.iter_mut().find(|round| round.id == id) else { return };
+        let Some(at) = round.lens.iter().position(|&asked| asked == len) else { return };
+        if round.has(at) {
+            return;
+        }
+        round.echoed |= 1 << at;
+        let (complete, newest) = (round.is_complete(), !round.judged);
+        let control = (at == round.control()).then_some(round.sent_at).flatten();
+        self.confirmed = self.confirmed.max(len);
+        self.in_use = self.in_use.max(len);
+        if len >= self.refuted {
+            // It was taken for too long by mistake.
+            self.refuted = self.lens.max + 1;
+        }
+        if let Some(sent_at) = control {
+            self.rtt.sample(now - sent_at);
+            self.controls_echoed += 1.0;
+            self.silent_rounds = 0;
+            let grace = (self.rtt.smoothed() / GRACE_DIVISOR).max(MTU_ROUND_MIN);
+            self.due = if newest { self.due.min(now + grace) } else { self.due };
+        }
+        if complete && newest {
+            self.due = now;
+            self.handle_timeout(now);
+        }
+    }
+
+    /// Counts what the round that ends has shown.
+    fn judge(&mut self, now: Time) {
+        let Some(round) = self.rounds.last_mut().filter(|round| !round.judged) else { return };
+        round.judged = true;
+        let round = round.clone();
+        self.controls_sent += 1.0;
+        if self.controls_sent > MEMORY_CONTROLS {
+            self.controls_sent /= 2.0;
+            self.controls_echoed /= 2.0;
+        }
+        if !round.has(round.control()) {
+            self.silent_rounds = self.silent_rounds.saturating_add(1);
+            let by_chance = (1.0 - self.controls_share()).powf(f64::from(self.silent_rounds));
+            let doubtful = self.silent_rounds >= DOUBTFUL_ROUNDS && by_chance < DOUBT_RATIO;
+            if doubtful && self.confirmed > self.lens.min {
+                self.begin(now, Phase::Confirm);
+            }
+            return;
+        }
+        let control_len = round.lens[round.control()];
+        for (at, &len) in round.lens[..round.control()].iter().enumerate() {
+            if round.has(at) {
+                continue;
+            }
+            let needed = self.misses_needed(len, control_len);
+            let tried = self.candidates.iter_mut().find(|candidate| candidate.len == len);
+            if let Some(candidate) = tried {
+                candidate.missed += 1;
+                if candidate.missed >= needed && len > self.confirmed {
+                    self.refute(len);
+                }
+            }
+        }
+    }
+
+    fn refute(&mut self, len: usize) {
+        self.refuted = self.refuted.min(len);
+        if self.refuted <= self.in_use {
+            let base = if self.lens.base < self.refuted { self.lens.base } else { self.lens.min };
+            self.in_use = base.max(self.confirmed);
+            // What lies between is not known any more.
+            self.phase = Phase::Search;
+        }
+    }
+
+    /// How often a length has to be missed before it is too long: frames of that length that pass
+    /// would be missed by chance so often with probability [`MISTAKE_RATIO`].
+    fn misses_needed(&self, len: usize, control_len: usize) -> u32 {
+        let longer = (len as f64 / control_len as f64).min(LENGTH_COUNTS_MAX);
+        let passes = self.controls_share().powf(longer);
+        let needed = (MISTAKE_RATIO.ln() / (1.0 - passes).ln()).ceil();
+        (needed as u32).clamp(MISSED_MIN, MISSED_MAX)
+    }
+
+    /// Share of the controls that come back, by Laplace's rule of succession.
+    fn controls_share(&self) -> f64 {
+        ((self.controls_echoed + 1.0) / (self.controls_sent + 2.0)).clamp(0.01, 0.99)
+    }
+}
+
+#[cfg(test)]
+mod tests;

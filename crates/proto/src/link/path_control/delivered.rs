@@ -1,0 +1,360 @@
+//! What is delivered of what is sent: a bound on the rate that no queue has to show.
+//!
+//! Behind a buffer of a few packets no queue tells that more is sent than the path takes; frames
+//! are dropped instead. Random losses are a share of what is sent, whatever that is; drops rise
+//! with it, and what is delivered does not. So the rate may exceed what is delivered, over 1 minus
+//! the least loss of late, by a quarter, and where losses are above the least, only now and then:
+//! most of the time it is just that, and sometimes a little less, to see what is lost without
+//! drops.
+
+use core::time::Duration;
+
+use corridor_base::Time;
+
+use crate::link::path_control::filter::MinFilter;
+use crate::link::path_control::policy::Sample;
+
+/// How long the most that was delivered, and the least that was lost, are remembered.
+const MEMORY: Duration = Duration::from_secs(10);
+/// The rate may exceed what is delivered by this factor (BBR's pacing gain of a probe), to find out
+/// whether the path takes more.
+const PROBE_GAIN: f64 = 1.25;
+/// Frames over which what is delivered is counted at least: at 10 % of losses it has a standard
+/// error of 3 %.
+const DELIVERED_FRAMES: f64 = 128.0;
+/// The same of losses, so that the drops of a rate that is a quarter too high stand out of random
+/// losses of up to 40 %.
+const LOST_FRAMES: f64 = 512.0;
+/// The same while less is sent on purpose: it costs what it takes.
+const LOOK_FRAMES: f64 = 256.0;
+/// And the least time, also in round trips: the least of many spans is far below the mean by
+/// chance, and what is told in the first round trip after a change was sent before it.
+const LOST_TIME: Duration = MEMORY.checked_div(20).expect("the divisor is not zero");
+const LOST_ROUND_TRIPS: u32 = 4;
+/// Losses are above the least where they are so by more than this, and by so many standard errors:
+/// the least of the spans that are remembered is some below the mean by chance.
+const EXCESS_MIN: f64 = 0.02;
+const EXCESS_DEVIATIONS: f64 = 3.5;
+/// After that, what is sent of what is delivered, span of losses by span: less, so that nothing is
+/// dropped, then all of it. A quarter more comes after that, as before.
+const AFTER_EXCESS: [f64; 7] = [0.8, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+/// At the start the rate doubles in a round trip: by BBR's gain of 2 / ln 2 it is ahead of what is
+/// delivered.
+const START_GAIN: f64 = 2.0 / core::f64::consts::LN_2;
+/// Spans without growth by a quarter after which a path is full (BBR: as many round trips).
+const FULL_SPANS: u32 = 3;
+/// They double with each time that losses were by chance, so often at most.
+const FALSE_ALARMS_MAX: u32 = 5;
+/// Half of the drops that come to an end, of what comes through, when so much less is sent.
+const FEWER: f64 = (1.0 - AFTER_EXCESS[0]) / 2.0;
+
+/// Frames counted over a span.
+#[derive(Clone, Copy, Debug, Default)]
+struct Span {
+    time: Duration,
+    /// Frames that were sent, those that came, and these as parts of a long one.
+    sent: f64,
+    came: f64,
+    delivered: f64,
+    /// Of the frames sent, those of feedback that the rate had held back.
+    limited: f64,
+}
+
+impl Span {
+    fn add(&mut self, sample: &Sample) {
+        let sent = sample.frames as f64;
+        let came = sent - sample.lost as f64;
+        self.time += sample.span;
+        self.sent += sent;
+        self.came += came;
+        self.delivered += sample.told * came / sent.max(1.0);
+        self.limited += if sample.limited { sent } else { 0.0 };
+    }
+
+    fn is_full(&self, time: Duration, frames: f64) -> bool {
+        self.time >= time && self.sent >= frames
+    }
+
+    fn loss_ratio(&self) -> f64 {
+        1.0 - self.came / self.sent
+    }
+
+    fn delivered_per_s(&self) -> f64 {
+        self.delivered / self.time.as_secs_f64()
+    }
+
+    /// By how much the share of lost frames may be above what it is on average by chance.
+    fn deviations(&self) -> f64 {
+        let loss_ratio = self.loss_ratio();
+        EXCESS_DEVIATIONS * (loss_ratio * (1.0 - loss_ratio) / self.sent).sqrt()
+    }
+}
+
+/// What is delivered, and the bound on the rate that follows from it.
+#[derive(Debug, Default)]
+pub(crate) struct Delivered {
+    /// Spans that are being counted: of what is delivered, and of losses.
+    rate_span: Span,
+    loss_span: Span,
+    /// The same of what the rate had held back: what came as it liked says nothing of the path.
+    held_span: Span,
+    /// Frames a second that were delivered at most, negative, and parts in a million lost at least.
+    most: MinFilter,
+    least_loss: MinFilter,
+    /// When the span of losses began, and the one before.
+    loss_span_began: [Option<Time>; 2],
+    /// The most that was delivered when it last grew by a quarter, spans since in which frames were
+    /// lost for want of room or by chance, and the share of them in the last of these.
+    grown_per_s: f64,
+    spans_since_growth: u32,
+    loss_when_full: f64,
+    /// Share of the frames that came, in the span of these with the fewest losses.
+    best_share: f64,
+    /// The span in which less is sent is the start's, and how many of these were for nothing.
+    looks_at_start: bool,
+    false_alarms: u32,
+    /// Spans of losses since they were above the least.
+    after_excess: Option<usize>,
+    /// Losses of the span before less was sent, and whether there have been fewer since.
+    loss_before: f64,
+    was_fewer: bool,
+}
+
+/// Fixed point of what the filters hold.
+const UNITS: f64 = 1e6;
+
+impl Delivered {
+    /// Takes what feedback tells.
+    pub(crate) fn note(&mut self, now: Time, sample: &Sample, round_trip: Duration) {
+        if sample.span.is_zero() {
+            return;
+        }
+        self.rate_span.add(sample);
+        if self.rate_span.is_full(round_trip, DELIVERED_FRAMES) {
+            self.end_rate_span(now);
+        }
+        if sample.limited {
+            self.held_span.add(sample);
+            if self.held_span.is_full(round_trip, DELIVERED_FRAMES) {
+                let span = core::mem::take(&mut self.held_span);
+                self.push_most(now, span.delivered_per_s());
+            }
+        }
+        self.loss_span_began[1].get_or_insert(now);
+        self.loss_span.add(sample);
+        let looks = self.after_excess == Some(0);
+        let frames = if looks { LOOK_FRAMES } else { LOST_FRAMES };
+        if self.loss_span.is_full((LOST_ROUND_TRIPS * round_trip).max(LOST_TIME), frames) {
+            self.end_loss_span(now);
+        }
+    }
+
+    /// Nothing is known of a pause: what is counted begins anew.
+    pub(crate) fn restart(&mut self) {
+        (self.rate_span, self.loss_span) = (Span::default(), Span::default());
+        self.held_span = Span::default();
+        self.loss_span_began[1] = None;
+    }
+
+    fn push_most(&mut self, now: Time, per_s: f64) {
+        self.most.push(now, (-UNITS * per_s) as i64, MEMORY);
+    }
+
+    fn end_rate_span(&mut self, now: Time) {
+        let span = core::mem::take(&mut self.rate_span);
+        let per_s = span.delivered_per_s();
+        if self.most.least().is_some() && per_s > self.most_per_s() {
+            self.push_most(now, per_s);
+        }
+        self.best_share = self.best_share.max(1.0 - span.loss_ratio());
+        if per_s >= PROBE_GAIN * self.grown_per_s {
+            (self.grown_per_s, self.spans_since_growth) = (per_s, 0);
+        } else {
+            // What the rate held back says more than what came as it liked: of the latter, as many
+            // more have to be lost as if a quarter more than the path takes had been sent.
+            let is_held = 2.0 * span.limited >= span.sent;
+            let too_much = 1.0 - self.best_share / PROBE_GAIN + span.deviations();
+            let least = if is_held { EXCESS_MIN } else { too_much };
+            if span.loss_ratio() > least {
+                self.spans_since_growth += 1;
+                self.loss_when_full = span.loss_ratio();
+            }
+        }
+    }
+
+    fn end_loss_span(&mut self, now: Time) {
+        let span = core::mem::take(&mut self.loss_span);
+        let loss_ratio = span.loss_ratio();
+        // All of the first span may be of drops: where nothing was held back, at least as many as
+        // of a rate a quarter too high.
+        let is_held = 2.0 * span.limited >= span.sent;
+        let least = if is_held { EXCESS_MIN } else { 1.0 - 1.0 / PROBE_GAIN };
+        let is_doubtful = self.least_loss.least().is_none() && loss_ratio > least;
+        self.least_loss.push(now, (UNITS * loss_ratio) as i64, MEMORY);
+        let least = self.least_loss();
+        let excess = loss_ratio - least;
+        let [began_before, _] = self.loss_span_began;
+        self.after_excess = match self.after_excess {
+            None if excess > EXCESS_MIN + span.deviations() => {
+                // What was delivered before that may have been of a path that took more.
+                self.most.forget_before(began_before.unwrap_or(now));
+                (self.loss_before, self.was_fewer) = (loss_ratio, false);
+                Some(0)
+            }
+            None if is_doubtful => {
+                (self.loss_before, self.was_fewer) = (loss_ratio, false);
+                Some(0)
+            }
+            None => None,
+            Some(0) => self.end_look(loss_ratio),
+            Some(spans) => Some(spans + 1).filter(|&spans| spans < AFTER_EXCESS.len()),
+        };
+        self.loss_span_began = [self.loss_span_began[1], Some(now)];
+    }
+
+    /// Less was sent for a span, and so much was lost. Where that is less, too much had been sent,
+    /// and may be still; where it never is, losses are above the least by chance.
+    fn end_look(&mut self, loss_ratio: f64) -> Option<usize> {
+        let is_fewer = loss_ratio < self.loss_before - FEWER * (1.0 - self.loss_before);
+        self.loss_before = loss_ratio;
+        self.was_fewer |= is_fewer;
+        match (is_fewer, self.was_fewer) {
+            (true, _) => Some(0),
+            (false, true) => Some(1),
+            (false, false) => None,
+        }
+    }
+
+    /// The least loss of late, 0 to 1; before it was counted over a whole span, of shorter ones.
+    fn least_loss(&self) -> f64 {
+        self.least_loss.least().map_or(1.0 - self.best_share, |least| least as f64 / UNITS)
+    }
+
+    /// Whether what is delivered grows no more although more is sent, and frames are lost: where no
+    /// queue has shown, a short buffer drops what is too much. As BBR tells the end of its start.
+    pub(crate) fn is_full(&self) -> bool {
+        self.spans_since_growth >= FULL_SPANS << self.false_alarms.min(FALSE_ALARMS_MAX)
+    }
+
+    /// Lets less be sent for a span of losses: nobody knows yet which of those of the start were by
+    /// chance, and which for want of room.
+    pub(crate) fn look(&mut self) {
+        self.restart();
+        (self.after_excess, self.looks_at_start) = (Some(0), true);
+        (self.loss_before, self.was_fewer) = (self.loss_when_full, false);
+    }
+
+    /// Whether such a look has shown that losses are by chance; told once.
+    pub(crate) fn take_false_alarm(&mut self) -> bool {
+        let is_over = self.looks_at_start && self.after_excess != Some(0);
+        let is_false = is_over && self.after_excess.is_none();
+        self.looks_at_start &= !is_over;
+        if is_false {
+            self.false_alarms += 1;
+            self.spans_since_growth = 0;
+        }
+        is_false
+    }
+
+    /// Whether losses have been above the least a moment ago.
+    pub(crate) fn is_excessive(&self) -> bool {
+        self.after_excess.is_some()
+    }
+
+    /// Frames a second that may be sent at most; infinite before anything is known.
+    pub(crate) fn limit_per_s(&self) -> f64 {
+        self.carried_per_s() * self.after_excess.map_or(PROBE_GAIN, |spans| AFTER_EXCESS[spans])
+    }
+
+    /// The same at the start: what grows has no bound.
+    pub(crate) fn start_limit_per_s(&self) -> f64 {
+        let grows = self.spans_since_growth == 0;
+        if grows { f64::INFINITY } else { START_GAIN * self.carried_per_s() }
+    }
+
+    /// What is delivered at most, and what random losses take of it.
+    fn carried_per_s(&self) -> f64 {
+        self.most_per_s() / (1.0 - self.least_loss()).max(1.0 / UNITS)
+    }
+
+    fn most_per_s(&self) -> f64 {
+        // Before anything was held back, all that came: only a look asks for it then.
+        let unknown = if self.after_excess.is_some() { self.grown_per_s } else { f64::INFINITY };
+        self.most.least().map_or(unknown, |most| -most as f64 / UNITS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(40);
+
+    /// Samples of ten frames each for a fifth of a second, sent at a rate through a path that
+    /// carries so many frames a second, and loses this share of them besides. Returns the time
+    /// after it.
+    fn pass(
+        delivered: &mut Delivered,
+        start: Time,
+        (sent, carried): (f64, f64),
+        loss: f64,
+    ) -> Time {
+        let samples = (sent / 50.0) as u32;
+        let span = Duration::from_millis(200) / samples;
+        let loss_ratio = 1.0 - carried.min(sent) / sent * (1.0 - loss);
+        let (mut now, mut lost_so_far) = (start, 0.0);
+        for index in 1..=samples {
+            let lost = (f64::from(index) * 10.0 * loss_ratio - lost_so_far).round();
+            lost_so_far += lost;
+            now += span;
+            let sample = Sample {
+                one_way_us: 0,
+                is_long: true,
+                round_trip: RTT,
+                round_trip_smoothed: RTT,
+                told: 10.0,
+                span,
+                frames: 10,
+                lost: lost as usize,
+                limited: true,
+                shares_air: false,
+            };
+            delivered.note(now, &sample, RTT);
+        }
+        now
+    }
+
+    #[test]
+    fn a_quarter_more_than_what_random_losses_leave_of_the_rate() {
+        for loss in [0.0, 0.1, 0.4] {
+            let mut delivered = Delivered::default();
+            assert_eq!(delivered.limit_per_s(), f64::INFINITY);
+            let mut now = Time::ZERO;
+            for _ in 0..100 {
+                now = pass(&mut delivered, now, (1_000.0, 1_000.0), loss);
+            }
+            let limit = delivered.limit_per_s();
+            assert!((1_240.0..1_300.0).contains(&limit), "{limit} at {loss} lost");
+        }
+    }
+
+    #[test]
+    fn what_is_dropped_for_want_of_room_raises_no_limit() {
+        for loss in [0.0, 0.1, 0.4] {
+            let mut delivered = Delivered::default();
+            let mut now = Time::ZERO;
+            for _ in 0..5 {
+                now = pass(&mut delivered, now, (1_000.0, 1_000.0), loss);
+            }
+            let (mut sent, mut carried) = (0.0, 0.0);
+            for _ in 0..300 {
+                let rate = delivered.limit_per_s();
+                assert!(rate <= 1.33 * 1_000.0, "{rate} at {loss} lost");
+                now = pass(&mut delivered, now, (rate, 1_000.0), loss);
+                (sent, carried) = (sent + rate, carried + rate.min(1_000.0));
+            }
+            assert!(carried > 0.85 * sent, "{carried} of {sent} at {loss} lost");
+            assert!(carried > 0.93 * 300_000.0, "{carried} at {loss} lost");
+        }
+    }
+}

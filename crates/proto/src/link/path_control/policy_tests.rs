@@ -1,0 +1,616 @@
+//! The rate controller on a path with a queue, alone and beside a flow that fills it.
+
+use core::ops::Range;
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use corridor_base::rand::{Rng, SeedableRng};
+use corridor_base::{Stream, Time};
+
+use crate::link::path_control::filter::MinFilter;
+use crate::link::path_control::policy::{RateControl, Sample};
+use crate::link::rtt::RttEstimator;
+use crate::stats::Stats;
+
+/// Feedback at most so often, and for every other frame.
+const FEEDBACK_INTERVAL: Duration = Duration::from_micros(500);
+const FRAMES_PER_FEEDBACK: u32 = 2;
+
+/// Who sent a frame.
+#[derive(Clone, Copy, PartialEq)]
+enum Flow {
+    /// The one under control.
+    Ours,
+    /// A window that grows until the queue is full, as TCP's (RFC 5681).
+    Filler,
+}
+
+enum Event {
+    Send,
+    /// A frame comes to the receiver, or is lost behind the queue.
+    Arrival {
+        flow: Flow,
+        counter: u32,
+        sent_at: Time,
+        lost: bool,
+    },
+    /// Feedback of ours: newest counter, when it was sent and came, and frames that came so far.
+    Feedback {
+        counter: u32,
+        sent_at: Time,
+        came_at: Time,
+        frames: u32,
+    },
+    /// An acknowledgement of the filler's, or news of a loss.
+    FillerAck {
+        lost: bool,
+    },
+}
+
+/// A path with one queue in front of its slowest part.
+pub(crate) struct Path {
+    pub(crate) frames_per_s: f64,
+    /// One way.
+    pub(crate) delay: Duration,
+    pub(crate) queue_frames: f64,
+    pub(crate) loss_ratio: f64,
+    /// Frames sent in this span are lost.
+    pub(crate) outage: Range<Time>,
+    /// There is a filler from then on, until then.
+    pub(crate) filler_from: Option<Time>,
+    pub(crate) filler_until: Time,
+    /// The receiver's clock is so many microseconds ahead.
+    pub(crate) clock_us: i64,
+    /// It jumps then, by so many nanoseconds.
+    pub(crate) jump: (Time, i64),
+    /// Both ways share the air, as the sender knows.
+    pub(crate) shares_air: bool,
+    /// No more frames a second than that are there to be sent.
+    pub(crate) wanted_per_s: f64,
+    pub(crate) feedback_interval: Duration,
+    /// Whoever hears a frame sees it late, by up to so much.
+    pub(crate) late_by: Duration,
+    /// The same by exponentially distributed times with this mean.
+    pub(crate) jitter: Duration,
+    /// The medium sends a frame again that was lost, as often as it takes: this share of them.
+    pub(crate) retry_ratio: f64,
+}
+
+impl Path {
+    pub(crate) fn new(mbit_per_s: f64, round_trip_ms: u64) -> Self {
+        Path {
+            frames_per_s: mbit_per_s * 1e6 / (8.0 * 1_500.0),
+            delay: Duration::from_millis(round_trip_ms) / 2,
+            queue_frames: 100.0,
+            loss_ratio: 0.0,
+            outage: Time::ZERO..Time::ZERO,
+            filler_from: None,
+            filler_until: Time::MAX,
+            clock_us: -3_600_000_000,
+            jump: (Time::MAX, 0),
+            shares_air: false,
+            wanted_per_s: f64::INFINITY,
+            feedback_interval: FEEDBACK_INTERVAL,
+            late_by: Duration::ZERO,
+            jitter: Duration::ZERO,
+            retry_ratio: 0.0,
+        }
+    }
+}
+
+/// What was seen of a span of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// Frames of ours, and of the filler's, that left the queue.
+    pub(crate) ours: f64,
+    filler: f64,
+    /// Frames that ours found in the queue, summed.
+    found: f64,
+    /// Frames of ours that found it full.
+    pub(crate) dropped: f64,
+}
+
+impl Seen {
+    /// Frames that a frame finds in the queue.
+    pub(crate) fn queue(&self) -> f64 {
+        self.found / self.ours
+    }
+}
+
+pub(crate) struct Run<'a> {
+    path: &'a Path,
+    now: Time,
+    events: BTreeMap<(Time, u64), Event>,
+    sequence: u64,
+    draws: Stream,
+    free_at: Time,
+    /// When the receiver, and the sender, saw the last frame.
+    looked_at: [Time; 2],
+    /// Nothing is to be sent for so long behind the next frame; how many went before.
+    pause: Duration,
+    paused_at: u32,
+    seen: Seen,
+    control: RateControl,
+    stats: Stats,
+    rtt: RttEstimator,
+    counter: u32,
+    told: (u32, u32, Time),
+    received: (u32, u32, Time),
+    window: f64,
+    in_flight: f64,
+    halved_at: Time,
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn new(path: &'a Path) -> Self {
+        let mut run = Run {
+            path,
+            now: Time::ZERO,
+            events: BTreeMap::new(),
+            sequence: 0,
+            draws: Stream::from_seed([3; 32]),
+            free_at: Time::ZERO,
+            looked_at: [Time::ZERO; 2],
+            pause: Duration::ZERO,
+            paused_at: u32::MAX,
+            seen: Seen::default(),
+            control: RateControl::new(Time::ZERO),
+            stats: Stats::default(),
+            rtt: RttEstimator::new(),
+            counter: 0,
+            told: (0, 0, Time::ZERO),
+            received: (0, 0, Time::ZERO),
+            window: 2.0,
+            in_flight: 0.0,
+            halved_at: Time::ZERO,
+        };
+        run.at(Time::ZERO, Event::Send);
+        if let Some(from) = path.filler_from {
+            run.in_flight = 1.0;
+            run.at(from, Event::FillerAck { lost: false });
+        }
+        run
+    }
+
+    fn at(&mut self, at: Time, event: Event) {
+        self.events.insert((at, self.sequence), event);
+        self.sequence += 1;
+    }
+
+    /// Runs until then; returns what was seen since the last call.
+    pub(crate) fn until(&mut self, seconds: u64) -> Seen {
+        let end = Time::from_millis(1_000 * seconds);
+        while let Some(entry) = self.events.first_entry().filter(|entry| entry.key().0 < end) {
+            self.now = entry.key().0;
+            match entry.remove() {
+                Event::Send => {
+                    self.counter += 1;
+                    self.send(Flow::Ours, self.counter);
+                    let frames_per_s = self.control.frames_per_s().min(self.path.wanted_per_s);
+                    let gap = Duration::from_secs_f64(1.0 / frames_per_s)
+                        + core::mem::take(&mut self.pause);
+                    self.at(self.now + gap, Event::Send);
+                }
+                Event::Arrival { flow, counter, sent_at, lost } => {
+                    self.arrive(flow, counter, sent_at, lost);
+                }
+                Event::Feedback { counter, sent_at, came_at, frames } => {
+                    self.feed_back(counter, sent_at, came_at, frames);
+                }
+                Event::FillerAck { lost } => self.ack_filler(lost),
+            }
+        }
+        core::mem::take(&mut self.seen)
+    }
+
+    /// A frame enters the queue, or finds it full.
+    fn send(&mut self, flow: Flow, counter: u32) {
+        let per_frame = Duration::from_secs_f64(1.0 / self.path.frames_per_s);
+        let begin = self.free_at.max(self.now);
+        let queued = (begin - self.now).as_secs_f64() * self.path.frames_per_s;
+        let outage = self.path.outage.contains(&self.now);
+        let draw = f64::from(self.draws.next_u32()) / 2f64.powi(32);
+        let full = queued > self.path.queue_frames;
+        let lost = outage || full;
+        self.seen.dropped += f64::from(u8::from(full && flow == Flow::Ours));
+        let mut takes = per_frame;
+        while self.path.retry_ratio > 0.0
+            && f64::from(self.draws.next_u32()) / 2f64.powi(32) < self.path.retry_ratio
+        {
+            takes += per_frame;
+        }
+        if !lost {
+            self.free_at = begin + takes;
+            match flow {
+                Flow::Ours => {
+                    self.seen.ours += 1.0;
+                    self.seen.found += queued;
+                }
+                Flow::Filler => self.seen.filler += 1.0,
+            }
+        }
+        let lost = lost || (flow == Flow::Ours && draw < self.path.loss_ratio);
+        let at = self.look(0, begin + takes + self.path.delay);
+        self.at(at, Event::Arrival { flow, counter, sent_at: self.now, lost });
+    }
+
+    /// When a frame is seen that came then: one that is seen late holds up those behind it.
+    fn look(&mut self, end: usize, came_at: Time) -> Time {
+        let draw = f64::from(self.draws.next_u32()) / 2f64.powi(32);
+        let late_by =
+            self.path.late_by.mul_f64(draw) + self.path.jitter.mul_f64(-(1.0 - draw).ln());
+        let at = self.looked_at[end].max(came_at + late_by);
+        self.looked_at[end] = at;
+        at
+    }
+
+    fn arrive(&mut self, flow: Flow, counter: u32, sent_at: Time, lost: bool) {
+        let back = self.look(1, self.now + self.path.delay);
+        if flow == Flow::Filler {
+            return self.at(back, Event::FillerAck { lost });
+        } else if lost {
+            return;
+        }
+        let (frames, since, last) = &mut self.received;
+        *frames += 1;
+        *since += 1;
+        if *since < FRAMES_PER_FEEDBACK || self.now - *last < self.path.feedback_interval {
+            return;
+        }
+        (*since, *last) = (0, self.now);
+        let (came_at, frames) = (self.now, *frames);
+        self.at(back, Event::Feedback { counter, sent_at, came_at, frames });
+    }
+
+    fn feed_back(&mut self, counter: u32, sent_at: Time, came_at: Time, frames: u32) {
+        self.rtt.sample(self.now - sent_at);
+        let (told, told_frames, told_at) = self.told;
+        self.told = (counter, frames, came_at);
+        let (told, came) = (counter - told, frames - told_frames);
+        let (jumps_at, by_ns) = self.path.jump;
+        let jumped_ns = if came_at >= jumps_at { by_ns } else { 0 };
+        let one_way_ns = (came_at - sent_at).as_nanos() as i64 + jumped_ns;
+        let sample = Sample {
+            one_way_us: (one_way_ns / 1_000 + self.path.clock_us) as u32,
+            is_long: true,
+            round_trip: self.rtt.timeout(),
+            round_trip_smoothed: self.rtt.smoothed(),
+            told: f64::from(told),
+            span: came_at - told_at,
+            frames: told as usize,
+            lost: told.saturating_sub(came) as usize,
+            limited: self.control.frames_per_s() < self.path.wanted_per_s
+                && !(counter - told..counter).contains(&self.paused_at),
+            shares_air: self.path.shares_air,
+        };
+        self.control.note(self.now, sample, &mut self.stats);
+        if let Some(pause) = self.control.take_pause() {
+            (self.pause, self.paused_at) = (pause, self.counter + 1);
+        }
+    }
+
+    fn ack_filler(&mut self, lost: bool) {
+        self.in_flight -= 1.0;
+        if !lost {
+            self.window += 1.0 / self.window;
+        } else if self.now - self.halved_at > 2 * self.path.delay {
+            self.halved_at = self.now;
+            self.window = (self.window / 2.0).max(2.0);
+        }
+        while self.in_flight + 1.0 <= self.window && self.now < self.path.filler_until {
+            self.in_flight += 1.0;
+            self.send(Flow::Filler, 0);
+        }
+    }
+}
+
+#[test]
+fn a_path_is_filled_and_hardly_a_frame_is_queued() {
+    for (mbit_per_s, round_trip_ms) in [(12.0, 4), (20.0, 40), (1.0, 100), (100.0, 20)] {
+        let path = Path::new(mbit_per_s, round_trip_ms);
+        let mut run = Run::new(&path);
+        run.until(10);
+        let seen = run.until(40);
+        let share = seen.ours / (30.0 * path.frames_per_s);
+        let name = format!("{mbit_per_s} Mbit/s, {round_trip_ms} ms: {share}, {}", seen.queue());
+        assert!(share > 0.93, "{name}");
+        // A millisecond counts as noise, and some frames are aimed at.
+        let noise = path.frames_per_s / 1_000.0;
+        assert!(seen.queue() < 6.0 + 2.0 * noise, "{name}");
+    }
+}
+
+#[test]
+fn a_path_that_is_always_filled_is_left_with_as_short_a_queue_for_ever() {
+    for (mbit_per_s, round_trip_ms) in [(12.0, 4), (20.0, 40), (12.0, 100)] {
+        let path = Path::new(mbit_per_s, round_trip_ms);
+        let mut run = Run::new(&path);
+        run.until(10);
+        let first = run.until(30).queue();
+        run.until(280);
+        let seen = run.until(300);
+        let name = format!("{mbit_per_s} Mbit/s, {round_trip_ms} ms: {first} frames, {seen:?}");
+        assert!(seen.queue() < first + 0.5, "{} frames queued, {name}", seen.queue());
+        assert!(seen.ours > 0.995 * 20.0 * path.frames_per_s, "{name}");
+    }
+}
+
+#[test]
+fn frames_and_feedback_that_are_seen_late_do_not_make_the_path_look_faster() {
+    for (late_ms, round_trip_ms) in [(1, 20), (2, 20), (2, 100), (4, 100)] {
+        let late_by = Duration::from_millis(late_ms);
+        let path = Path { late_by, ..Path::new(12.0, round_trip_ms) };
+        let mut run = Run::new(&path);
+        run.until(10);
+        let drains = run.stats.rate_drains;
+        let seen = run.until(70);
+        let name = format!("up to {late_ms} ms late, round trip {round_trip_ms} ms: {seen:?}");
+        assert!(seen.ours > 0.985 * 60.0 * path.frames_per_s, "{name}");
+        assert!(seen.queue() < 3.0, "{} frames queued, {name}", seen.queue());
+        assert_eq!(run.stats.rate_drains, drains, "{name}");
+    }
+}
+
+#[test]
+fn a_medium_that_sends_again_what_was_lost_is_kept_busy_by_a_queue_that_varies() {
+    for (mbit_per_s, retry_ratio) in [(12.0, 0.1), (12.0, 0.2), (50.0, 0.2), (100.0, 0.3)] {
+        let path = Path { retry_ratio, ..Path::new(mbit_per_s, 4) };
+        let mut run = Run::new(&path);
+        run.until(10);
+        let seen = run.until(310);
+        let per_s = (1.0 - retry_ratio) * path.frames_per_s;
+        let share = seen.ours / (300.0 * per_s);
+        let queue = Duration::from_secs_f64(seen.queue() / per_s);
+        let name = format!("{mbit_per_s} Mbit/s, {retry_ratio} sent again: {share}, {queue:?}");
+        assert!(share > 0.991, "{name}");
+        assert!(queue < Duration::from_millis(5), "{name}");
+        assert_eq!(run.stats.rate_drains, 1, "{name}");
+    }
+}
+
+#[test]
+fn random_losses_do_not_lower_the_rate() {
+    for loss_ratio in [0.1, 0.3, 0.5] {
+        let path = Path { loss_ratio, ..Path::new(12.0, 20) };
+        let mut run = Run::new(&path);
+        run.until(10);
+        let seen = run.until(40);
+        let share = seen.ours / (30.0 * path.frames_per_s);
+        assert!(share > 0.9, "{share} of the path at {loss_ratio}");
+        assert!(seen.queue() < 12.0, "{} frames queued at {loss_ratio}", seen.queue());
+    }
+}
+
+#[test]
+fn a_filler_of_the_queue_does_not_take_everything() {
+    for (mbit_per_s, round_trip_ms, queue_frames) in [(20.0, 40, 67.0), (12.0, 20, 50.0)] {
+        let filler_from = Some(Time::from_millis(5_000));
+        let path = Path { filler_from, queue_frames, ..Path::new(mbit_per_s, round_trip_ms) };
+        let mut run = Run::new(&path);
+        run.until(20);
+        let seen = run.until(80);
+        let share = seen.ours / (seen.ours + seen.filler);
+        assert!((0.25..0.75).contains(&share), "{share} at {mbit_per_s} Mbit/s");
+        assert!(seen.ours + seen.filler > 0.93 * 60.0 * path.frames_per_s, "{seen:?}");
+    }
+}
+
+/// Nor is its queue taken for a longer way, where it changes slowly or little is told of it.
+#[test]
+fn a_filler_is_none_of_the_way() {
+    for (mbit_per_s, round_trip_ms, queue_frames, feedback_ms) in [
+        (12.0, 4, 100.0, 20),
+        (12.0, 20, 200.0, 100),
+        (20.0, 40, 67.0, 100),
+        (60.0, 20, 400.0, 1),
+        (100.0, 4, 400.0, 1),
+    ] {
+        let filler_from = Some(Time::from_millis(5_000));
+        let feedback_interval = Duration::from_millis(feedback_ms);
+        let path = Path::new(mbit_per_s, round_trip_ms);
+        let path = Path { filler_from, queue_frames, feedback_interval, ..path };
+        let mut run = Run::new(&path);
+        run.until(20);
+        let seen = run.until(80);
+        let share = seen.ours / (seen.ours + seen.filler);
+        let name = format!("{mbit_per_s} Mbit/s, {round_trip_ms} ms, told each {feedback_ms} ms");
+        assert!((0.15..0.75).contains(&share), "{share}: {name}");
+    }
+}
+
+/// What drains after each loss of a filler's is still the filler's.
+#[test]
+fn a_short_buffer_that_drains_after_losses_is_competed_for() {
+    for (mbit_per_s, round_trip_ms, queue_frames) in [(12.0, 100, 30.0), (50.0, 20, 25.0)] {
+        let filler_from = Some(Time::from_millis(5_000));
+        let path = Path { filler_from, queue_frames, ..Path::new(mbit_per_s, round_trip_ms) };
+        let mut run = Run::new(&path);
+        run.until(30);
+        let before = run.stats.rate_drains;
+        let seen = run.until(90);
+        let share = seen.ours / (seen.ours + seen.filler);
+        let drains = run.stats.rate_drains - before;
+        assert!((0.2..0.8).contains(&share), "{share} of {mbit_per_s} Mbit/s, {drains} drains");
+    }
+}
+
+/// Beside nobody a window that grows by a frame in three round trips takes half a minute to what a
+/// rate that follows delay takes in a few round trips.
+#[test]
+fn the_path_is_taken_again_when_the_filler_has_gone() {
+    let filler_from = Some(Time::from_millis(5_000));
+    let filler_until = Time::from_millis(20_000);
+    let path = Path { filler_from, filler_until, ..Path::new(12.0, 100) };
+    let mut run = Run::new(&path);
+    run.until(20);
+    assert!(run.stats.rate_competitions > 0, "nobody competed");
+    run.until(26);
+    let seen = run.until(30);
+    let share = seen.ours / (4.0 * path.frames_per_s);
+    assert!(share > 0.9, "{share} of the path");
+}
+
+/// Feedback as it comes, with what is queued at each time in microseconds.
+fn feed(
+    control: &mut RateControl,
+    stats: &mut Stats,
+    queue_us: impl Fn(u64) -> u64,
+    ms: Range<u64>,
+) {
+    for ms in ms {
+        let sample = Sample {
+            one_way_us: (5_000 + queue_us(ms)) as u32,
+            is_long: true,
+            round_trip: Duration::from_millis(24),
+            round_trip_smoothed: Duration::from_millis(24),
+            told: 1.0,
+            span: Duration::from_millis(1),
+            frames: 1,
+            lost: 0,
+            limited: true,
+            shares_air: false,
+        };
+        control.note(Time::from_millis(ms), sample, stats);
+    }
+}
+
+#[test]
+fn a_queue_that_was_drained_a_moment_ago_has_not_stood_as_it_is() {
+    let (mut control, mut stats) = (RateControl::new(Time::ZERO), Stats::default());
+    let fills = |ms: u64| (30 * ms.saturating_sub(1_000)).min(15_000);
+    feed(&mut control, &mut stats, fills, 0..4_960);
+    assert_eq!(stats.rate_competitions, 1);
+    // 50 ms before it is looked whose the queue is, it is gone, and grows again, slowly.
+    feed(&mut control, &mut stats, |ms| 30 * (ms - 4_960), 4_960..5_000);
+    let drains = stats.rate_drains;
+    feed(&mut control, &mut stats, |ms| 4_000 + 30 * (ms - 5_000), 5_000..5_230);
+    assert_eq!((stats.rate_drains, stats.rate_competitions), (drains + 1, 2));
+}
+
+#[test]
+fn clocks_that_wrap_between_delays_are_as_good_as_any() {
+    // The difference of the clocks fits 31 bits with a short queue, and not with a longer one.
+    let path = Path { clock_us: (1 << 31) - 11_500, ..Path::new(12.0, 20) };
+    let mut run = Run::new(&path);
+    let usual = Path::new(12.0, 20);
+    let mut beside = Run::new(&usual);
+    let (seen, usual) = (run.until(30), beside.until(30));
+    assert_eq!((seen.ours, seen.found), (usual.ours, usual.found));
+}
+
+#[test]
+fn the_least_of_more_than_can_be_remembered_is_not_forgotten() {
+    let mut filter = MinFilter::default();
+    let last = 2 * crate::bounds::WINDOW_DELAYS_MAX as u64;
+    for value in 0..=last {
+        filter.push(Time::from_millis(value), value as i64, Duration::from_secs(20));
+    }
+    assert_eq!(filter.least(), Some(0));
+    filter.push(Time::from_millis(20_001), 100_000, Duration::from_secs(20));
+    assert_eq!(filter.least(), Some(1));
+}
+
+/// A jump ahead looked like a queue of a second, and the rate fell to its least for 20 s.
+#[test]
+fn a_jump_of_a_clock_is_no_queue() {
+    for feedback_ms in [0, 100] {
+        let feedback_interval = FEEDBACK_INTERVAL.max(Duration::from_millis(feedback_ms));
+        for by_ms in [-100_000, -50, 50, 1_000, 100_000] {
+            let jump = (Time::from_millis(10_000), 1_000_000 * by_ms);
+            let path = Path { jump, feedback_interval, ..Path::new(12.0, 20) };
+            let mut run = Run::new(&path);
+            run.until(10);
+            let seen = run.until(20);
+            let usual = Path { feedback_interval, ..Path::new(12.0, 20) };
+            let mut usual = Run::new(&usual);
+            usual.until(10);
+            let queue = usual.until(20).queue();
+            let share = seen.ours / (10.0 * path.frames_per_s);
+            let name = format!("a jump by {by_ms} ms, feedback every {feedback_ms} ms");
+            assert!(share > 0.9, "{share} of the path: {name}");
+            // What is queued then counts as none until a pause empties it.
+            assert!(seen.queue() < queue + 2.2, "{} frames, usually {queue}: {name}", seen.queue());
+            let later = run.until(30).queue();
+            assert!(later < queue + 1.0, "{later} frames later, usually {queue}: {name}");
+        }
+    }
+}
+
+/// A path that becomes longer, as when a route changes, looks like a queue that others fill. By
+/// less than what counts as drained, nobody looked for them, and the rate fell to a fifth for as
+/// long as the least delay is remembered.
+#[test]
+fn a_longer_way_is_no_queue() {
+    for (mbit_per_s, round_trip_ms) in
+        [(12.0, 4), (12.0, 20), (12.0, 100), (36.0, 4), (36.0, 20), (100.0, 4), (100.0, 20)]
+    {
+        for (by_us, least) in [
+            (500, 0.9),
+            (700, 0.9),
+            (1_000, 0.9),
+            (1_500, 0.9),
+            (1_900, 0.9),
+            (3_000, 0.9),
+            (3_100, 0.9),
+            (3_500, 0.9),
+            (5_000, 0.7),
+            (30_000, 0.7),
+        ] {
+            let jump = (Time::from_millis(10_000), 1_000 * by_us);
+            let path = Path { jump, ..Path::new(mbit_per_s, round_trip_ms) };
+            let mut run = Run::new(&path);
+            run.until(13);
+            let seen = run.until(25);
+            let share = seen.ours / (12.0 * path.frames_per_s);
+            let name = format!("{mbit_per_s} Mbit/s, {round_trip_ms} ms, {by_us} us");
+            assert!(share > least, "{share} of the path: {name}");
+        }
+    }
+}
+
+/// The same where a little less is sent than the path takes, and frames are lost. Nobody looked,
+/// since nothing had ever stood before; and behind a way that is longer by more, each loss was
+/// taken for one of congestion, which left a fifth.
+#[test]
+fn a_longer_way_is_no_queue_where_less_is_sent_and_frames_get_lost() {
+    for (round_trip_ms, loss_ratio) in [(4, 0.05), (20, 0.05), (100, 0.0), (100, 0.05), (100, 0.3)]
+    {
+        for by_us in [1_500, 2_000, 2_500, 3_000, 4_000, 6_000, 20_000] {
+            let jump = (Time::from_millis(5_000), 1_000 * by_us);
+            let path = Path { jump, loss_ratio, ..Path::new(12.0, round_trip_ms) };
+            let path = Path { wanted_per_s: 0.97 * path.frames_per_s, ..path };
+            let mut run = Run::new(&path);
+            run.until(10);
+            let seen = run.until(20);
+            let share = seen.ours / (10.0 * path.wanted_per_s);
+            let name = format!("{round_trip_ms} ms, {loss_ratio} lost, {by_us} us");
+            assert!(share > 0.8, "{share} of what was wanted: {name}");
+        }
+    }
+}
+
+/// On shared air the other way makes delay come and go, and a look whether that is a queue would
+/// cost more than it could tell.
+#[test]
+fn on_shared_air_nobody_looks_whether_a_short_queue_is_one() {
+    for (shares_air, looked) in [(false, true), (true, false)] {
+        let jump = (Time::from_millis(10_000), 3_000_000);
+        let path = Path { jump, shares_air, ..Path::new(12.0, 20) };
+        let mut run = Run::new(&path);
+        run.until(25);
+        assert_eq!(run.stats.rate_probes > 0, looked);
+    }
+}
+
+#[test]
+fn an_outage_is_recovered_from() {
+    for round_trip_ms in [4, 100] {
+        let outage = Time::from_millis(10_000)..Time::from_millis(13_000);
+        let path = Path { outage, ..Path::new(12.0, round_trip_ms) };
+        let mut run = Run::new(&path);
+        run.until(15);
+        let seen = run.until(20);
+        let share = seen.ours / (5.0 * path.frames_per_s);
+        assert!(share > 0.85, "{share} of the path from 2 s after the outage on");
+    }
+}

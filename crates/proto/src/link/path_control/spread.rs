@@ -1,0 +1,118 @@
+//! How much the least delays of successive spans differ by themselves.
+//!
+//! A queue of ours changes slowly, as the rate does: from one span of half a round trip to the
+//! next it grows or shrinks about as much as it did before. Jitter has no memory, so the least
+//! delay of a span may be anything that it ever is. The second differences of these least delays
+//! show how much: what grows or shrinks evenly has none.
+
+use core::time::Duration;
+
+use arrayvec::ArrayVec;
+use corridor_base::Time;
+
+/// Second differences of which the median counts: what happens now and then does not.
+const DIFFERENCES: usize = 16;
+/// Standard deviation of values that differ by chance, over the median of the second differences
+/// |b - (a + c) / 2|, normally distributed: 1 / (0.6745 sqrt(1.5)).
+const DEVIATION_PER_MEDIAN: f64 = 1.211;
+
+/// Of a Gumbel distribution of scale 1: mean, and standard deviation, pi / sqrt(6).
+const EULER_GAMMA: f64 = 0.577_216;
+const DEVIATION_SCALES: f64 = 1.282_550;
+
+/// The spread of least delays.
+#[derive(Debug, Default)]
+pub(crate) struct Spread {
+    /// When the span under way ends, and the least delay in it, nanoseconds.
+    span: Option<(Time, i64)>,
+    /// The least delays of the two spans before it.
+    before: [Option<i64>; 2],
+    differences: ArrayVec<i64, DIFFERENCES>,
+    next: usize,
+    deviation_ns: f64,
+}
+
+impl Spread {
+    /// Takes a delay; spans are so long.
+    pub(crate) fn note(&mut self, now: Time, delay_ns: i64, span: Duration) {
+        let (ends, least) = self.span.unwrap_or((now + span, delay_ns));
+        if now < ends {
+            self.span = Some((ends, least.min(delay_ns)));
+            return;
+        }
+        if now > ends + span {
+            self.before = [None; 2]; // Nothing is known of the time between.
+        }
+        if let [Some(first), Some(second)] = self.before {
+            self.take((second - (first + least) / 2).abs());
+        }
+        self.before = [self.before[1], Some(least)];
+        self.span = Some((now + span, delay_ns));
+    }
+
+    /// What is sent changes on purpose: spans from here on are not to be held against those before.
+    pub(crate) fn restart(&mut self) {
+        (self.span, self.before) = (None, [None; 2]);
+    }
+
+    fn take(&mut self, difference: i64) {
+        if self.differences.is_full() {
+            self.differences[self.next % DIFFERENCES] = difference;
+        } else {
+            self.differences.push(difference);
+        }
+        self.next += 1;
+        let mut sorted = self.differences.clone();
+        sorted.sort_unstable();
+        self.deviation_ns = DEVIATION_PER_MEDIAN * sorted[sorted.len() / 2] as f64;
+    }
+
+    /// By how much the least of a span is above the least of all spans in `memory`, on average, if
+    /// spans are so long. Delays in order are the latest of many, and so about Gumbel-distributed:
+    /// the least of n is ln ln n + 0.577 scales below the mean, of which a standard deviation has
+    /// pi / sqrt(6).
+    pub(crate) fn above_least(&self, span: Duration, memory: Duration) -> Duration {
+        let spans = memory.div_duration_f64(span).max(core::f64::consts::E);
+        let scales = spans.ln().ln() + EULER_GAMMA;
+        Duration::from_nanos((self.deviation_ns * scales / DEVIATION_SCALES) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPAN: Duration = Duration::from_millis(10);
+
+    fn spread(delay_ms: impl Fn(u64) -> i64) -> Spread {
+        let mut spread = Spread::default();
+        (0..400).for_each(|ms| spread.note(Time::from_millis(ms), 1_000_000 * delay_ms(ms), SPAN));
+        spread
+    }
+
+    #[test]
+    fn what_grows_evenly_or_seldom_changes_has_no_spread() {
+        for delay_ms in [|_: u64| 5, |ms: u64| ms as i64, |ms: u64| if ms < 200 { 5 } else { 30 }] {
+            let above = spread(delay_ms).above_least(SPAN, Duration::from_secs(20));
+            assert!(above <= Duration::from_millis(1), "{above:?}");
+        }
+    }
+
+    #[test]
+    fn what_changes_from_span_to_span_has_as_much_as_it_changes() {
+        let above = |factor: i64| {
+            let delay_ms = |ms: u64| factor * (ms / 11 * 5 % 13) as i64;
+            spread(delay_ms).above_least(SPAN, Duration::from_secs(20))
+        };
+        assert!(above(1) > Duration::from_millis(3), "{:?}", above(1));
+        assert!(above(3).abs_diff(3 * above(1)) < Duration::from_micros(1));
+    }
+
+    #[test]
+    fn nothing_is_held_against_what_was_before_a_pause() {
+        let mut spread = spread(|_| 5);
+        spread.restart();
+        (500..520).for_each(|ms| spread.note(Time::from_millis(ms), 50_000_000, SPAN));
+        assert_eq!(spread.above_least(SPAN, Duration::from_secs(20)), Duration::ZERO);
+    }
+}

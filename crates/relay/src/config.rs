@@ -1,0 +1,185 @@
+//! Settings of a relay.
+
+use core::time::Duration;
+
+/// Most packets that a relay's queue may be given room for.
+pub const QUEUE_PACKETS_MAX: usize = 4096;
+/// Longest time of any setting.
+pub const SPAN_MAX: Duration = Duration::from_secs(60);
+
+/// Settings of a relay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RelayConfig {
+    /// Whether packets are combined at all.
+    pub coding: bool,
+    /// How long a packet of others waits for a partner.
+    pub hold: Hold,
+    /// Which packets may still get a partner.
+    pub combines: Combines,
+    /// How long packets are kept by which others are decoded.
+    pub decode_for: Duration,
+    /// What the MAC's retries decide.
+    pub adaptive: Adaptive,
+    /// Retries in a second beyond which the channel counts as congested.
+    pub retries_per_second: u32,
+    /// When a receiver is sent no coded frames; none: it always is.
+    pub switch_off: Option<SwitchOff>,
+    /// Packets that wait, those held among them; others are dropped.
+    pub queue_packets: usize,
+    /// How often neighbours are told who is heard.
+    pub announce_every: Duration,
+}
+
+/// How long packets of others wait for a partner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// Not at all.
+    None,
+    /// So long.
+    Fixed(Duration),
+    /// While the channel is congested, until the next packet of the opposite flow is expected by
+    /// the gaps between its last ones, if that is within so long.
+    Learned {
+        /// Longest wait.
+        most: Duration,
+    },
+}
+
+/// Which packets may get a partner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Combines {
+    /// Those whose hold lasts: behind it they are the driver's, as in the kernel.
+    Held,
+    /// All that wait for the air.
+    Waiting,
+}
+
+/// What retries of the MAC decide (CATWOMAN 2013, Sections II-A and IV-B).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Adaptive {
+    /// Nothing.
+    Off,
+    /// Section II-A: packets are held while the channel is congested.
+    Holding,
+    /// Section IV-B: packets are combined while the channel is congested, and held for it.
+    Coding,
+}
+
+/// When coding does not pay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SwitchOff {
+    /// Least share of this node's frames to others that a receiver must hear.
+    pub heard_ratio_min: f64,
+    /// Greatest share of coded frames that a receiver may fail to decode.
+    pub failed_ratio_max: f64,
+}
+
+/// What cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum RelayError {
+    /// A setting out of its range.
+    #[error("{field} = {given}: expected {expected}")]
+    Setting {
+        /// Which.
+        field: &'static str,
+        /// What it was.
+        given: f64,
+        /// Its range.
+        expected: &'static str,
+    },
+    /// A packet that no frame has room for.
+    #[error("packet of {given} bytes: expected 1 to {most}")]
+    PacketLen {
+        /// Its length.
+        given: usize,
+        /// The longest.
+        most: usize,
+    },
+    /// The queue has no room.
+    #[error("queue of {given} packets is full: expected to be asked again later")]
+    Full {
+        /// Its length.
+        given: usize,
+    },
+    /// The packet may make no more hops.
+    #[error("ttl = 0: expected at least 1")]
+    Expired,
+}
+
+impl Default for RelayConfig {
+    /// What is for use: what waits is combined, and only for receivers that are known to hear and
+    /// to decode; packets are held while the channel is congested alone, and only as long as a
+    /// partner is expected. The last two numbers were chosen on the chain of eight nodes of
+    /// `experiments/catwoman-fig08-11`, where they carry most.
+    fn default() -> Self {
+        RelayConfig {
+            coding: true,
+            hold: Hold::Learned { most: Duration::from_millis(50) },
+            combines: Combines::Waiting,
+            decode_for: Duration::from_millis(1500),
+            adaptive: Adaptive::Off,
+            retries_per_second: 35,
+            switch_off: Some(SwitchOff { heard_ratio_min: 0.6, failed_ratio_max: 0.1 }),
+            queue_packets: 100,
+            announce_every: Duration::from_secs(1),
+        }
+    }
+}
+
+impl RelayConfig {
+    /// The paper's (Section III-A), always coding: 50 ms of hold, 1500 ms for decoding.
+    pub fn paper() -> Self {
+        RelayConfig {
+            hold: Hold::Fixed(Duration::from_millis(50)),
+            combines: Combines::Held,
+            retries_per_second: 50,
+            switch_off: None,
+            ..RelayConfig::default()
+        }
+    }
+
+    /// The paper's with adaptive buffering as Section IV-B evaluates it.
+    pub fn paper_adaptive() -> Self {
+        RelayConfig { adaptive: Adaptive::Coding, ..RelayConfig::paper() }
+    }
+
+    /// Pure relaying.
+    pub fn plain() -> Self {
+        RelayConfig { coding: false, hold: Hold::None, ..RelayConfig::default() }
+    }
+
+    /// Checks every range.
+    ///
+    /// # Errors
+    /// [`RelayError::Setting`] with the first one that is out of its range.
+    pub fn check(&self) -> Result<(), RelayError> {
+        let span = |field, given: Duration, least: Duration| {
+            let (given_s, expected) = (given.as_secs_f64(), "0 to 60 s, timers from 1 ms");
+            let fine = (least..=SPAN_MAX).contains(&given);
+            if fine { Ok(()) } else { Err(RelayError::Setting { field, given: given_s, expected }) }
+        };
+        let least = Duration::from_millis(1);
+        match self.hold {
+            Hold::None => {}
+            Hold::Fixed(hold) => span("hold", hold, Duration::ZERO)?,
+            Hold::Learned { most } => span("hold", most, Duration::ZERO)?,
+        }
+        span("decode_for", self.decode_for, least)?;
+        span("announce_every", self.announce_every, least)?;
+        if !(2..=QUEUE_PACKETS_MAX).contains(&self.queue_packets) {
+            let given = self.queue_packets as f64;
+            let expected = "2 to 4096 packets";
+            return Err(RelayError::Setting { field: "queue_packets", given, expected });
+        }
+        let ratio = |field, given: f64| {
+            let expected = "a share from 0 to 1";
+            let fine = (0.0..=1.0).contains(&given);
+            if fine { Ok(()) } else { Err(RelayError::Setting { field, given, expected }) }
+        };
+        let Some(SwitchOff { heard_ratio_min, failed_ratio_max }) = self.switch_off else {
+            return Ok(());
+        };
+        ratio("heard_ratio_min", heard_ratio_min)?;
+        ratio("failed_ratio_max", failed_ratio_max)
+    }
+}

@@ -1,0 +1,59 @@
+//! Relays that forward packets, and send two of different flows as one frame where both receivers
+//! can take them apart: CATWOMAN (coding in chains, 2013), as a state machine without I/O.
+//!
+//! The way of a packet through a relay, and where to read about each step:
+//!
+//! ```text
+//! (1) air -> wire -> (2) neighbours: who hears whom -> (3) buffer: known packets, decoding
+//!         -> (4) host: where next? -> (5) queue: hold, partner -> (6) frame, to the worse link
+//! ```
+//!
+//! Nothing is configured about the network: neighbours announce whom they hear and how well, and a
+//! relay counts how often its coded frames could not be taken apart. Frames are made for one
+//! network in which all know each other's key: whoever drives a [`Relay`] seals and opens what it
+//! gives and takes. All the same nothing that comes from the air is trusted for a length, or for
+//! being what it is said to be: see [`wire`].
+//!
+//! A driver puts one thing in ([`Relay::send`], [`Relay::forward`], [`Relay::handle_frame`],
+//! [`Relay::handle_outcome`], [`Relay::handle_timeout`]) and takes everything out
+//! ([`Relay::poll_received`]; [`Relay::poll_transmit`], only while the MAC can take a frame).
+//!
+//! ```
+//! use corridor_base::Time;
+//! use corridor_relay::{NodeId, Relay, RelayConfig, Whom};
+//!
+//! // Alice, a relay, Bob: one packet each way.
+//! let [alice, relay, bob] = [1, 2, 3].map(NodeId);
+//! let config = RelayConfig::paper();
+//! let mut node = Relay::new(relay, config, Time::ZERO)?;
+//! let now = Time::from_millis(1);
+//! node.forward(now, (alice, bob), 9, b"to Bob".as_slice().into())?;
+//! assert!(node.poll_transmit(now).is_none(), "it waits for a partner");
+//! node.forward(now, (bob, alice), 9, b"to Alice".as_slice().into())?;
+//! let coded = node.poll_transmit(now).expect("both in one frame");
+//! assert_eq!(coded.to, Whom::Node(bob));
+//!
+//! // Alice overhears it, and knows what she has sent herself.
+//! let mut end = Relay::new(alice, RelayConfig::paper(), Time::ZERO)?;
+//! end.send(now, relay, 9, b"to Bob".as_slice().into())?;
+//! end.poll_transmit(now).expect("her packet");
+//! end.handle_frame(now, relay, false, &coded.frame);
+//! assert_eq!(&end.poll_received().expect("decoded").packet[..], b"to Alice");
+//! # Ok::<(), corridor_relay::RelayError>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod buffer;
+mod config;
+mod congestion;
+mod neighbours;
+mod queue;
+mod relay;
+mod stats;
+pub mod wire;
+
+pub use config::{Adaptive, Combines, Hold, RelayConfig, RelayError, SwitchOff};
+pub use neighbours::NEIGHBOURS_MAX;
+pub use relay::{Received, Relay, Transmit, Whom};
+pub use stats::RelayStats;
+pub use wire::{NodeId, PacketId};

@@ -1,0 +1,281 @@
+//! Who hears whom, how well, and who can decode: measured here, or announced.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use corridor_base::Time;
+
+use crate::config::SwitchOff;
+use crate::wire::{ENTRIES_MAX, Entry, NodeId};
+
+/// Most neighbours that are remembered; frames of others are taken all the same.
+pub const NEIGHBOURS_MAX: usize = ENTRIES_MAX;
+/// Announcements of a neighbour count for so many intervals.
+const INTERVALS_VALID: u32 = 5;
+/// Share by which one frame moves a measure.
+const STEP: f64 = 1.0 / 32.0;
+/// Frames before a measure is announced.
+const FRAMES_MIN: u32 = 8;
+/// Numbers of frames that may be missing before the neighbour counts as begun anew.
+const MISSED_MAX: u32 = 1000;
+/// Coded frames before failures count.
+const CODED_MIN: f64 = 8.0;
+/// Share of the past that an announcement's counts leave.
+const PAST: f64 = 0.8;
+/// How long a receiver is sent no coded frames: the first time, and at most.
+const OFF_MIN: Duration = Duration::from_secs(5);
+const OFF_MAX: Duration = Duration::from_secs(60);
+
+/// A share of frames, as an exponentially weighted mean.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    mean: f64,
+    frames: u32,
+}
+
+impl Share {
+    fn count(&mut self, came: bool) {
+        self.frames = self.frames.saturating_add(1);
+        // The first ones weigh as in a plain mean.
+        let step = STEP.max(1.0 / f64::from(self.frames));
+        self.mean += step * (f64::from(u8::from(came)) - self.mean);
+    }
+
+    fn known(&self) -> Option<f64> {
+        (self.frames >= FRAMES_MIN).then_some(self.mean)
+    }
+}
+
+/// What is known of a neighbour.
+#[derive(Debug, Default)]
+struct Neighbour {
+    /// Counter of its newest frame.
+    newest: Option<u32>,
+    /// Share of its frames to others that come here.
+    heard: Share,
+    /// Coded frames for this node that came from it, and those of them that could not be decoded,
+    /// since the last announcement.
+    coded: u16,
+    failed: u16,
+    /// Whom it hears, as it has announced: shares.
+    hears: BTreeMap<NodeId, f64>,
+    announced_at: Option<Time>,
+    /// Attempts by which the MAC has brought frames to it.
+    delivered: Share,
+    /// Coded frames that it had of this node, by its own announcements, and failures, fading.
+    coded_there: f64,
+    failed_there: f64,
+    off_until: Option<Time>,
+    off_for: Duration,
+}
+
+/// What is known of all neighbours.
+#[derive(Debug)]
+pub struct Neighbours {
+    valid_for: Duration,
+    list: BTreeMap<NodeId, Neighbour>,
+}
+
+impl Neighbours {
+    pub fn new(announce_every: Duration) -> Self {
+        Neighbours { valid_for: announce_every * INTERVALS_VALID, list: BTreeMap::new() }
+    }
+
+    /// The neighbour, remembered from now on if there is room; whether there was.
+    fn of(&mut self, node: NodeId) -> Option<&mut Neighbour> {
+        if self.list.len() >= NEIGHBOURS_MAX && !self.list.contains_key(&node) {
+            return None;
+        }
+        Some(self.list.entry(node).or_default())
+    }
+
+    /// A frame has come from a neighbour; `addressed`: to this node alone, so that the MAC would
+    /// have repeated it. Whether the neighbour is remembered.
+    pub fn hear(&mut self, node: NodeId, counter: u32, addressed: bool) -> bool {
+        let Some(neighbour) = self.of(node) else { return false };
+        let step = neighbour.newest.map_or(1, |newest| counter.wrapping_sub(newest));
+        if step == 0 || step > u32::MAX / 2 {
+            // Old, or the same again: nothing is learned.
+            return true;
+        }
+        neighbour.newest = Some(counter);
+        if step <= MISSED_MAX {
+            (1..step).for_each(|_| neighbour.heard.count(false));
+        }
+        if !addressed {
+            neighbour.heard.count(true);
+        }
+        true
+    }
+
+    /// A coded frame for this node has come from a neighbour, and could be decoded or not.
+    pub fn count_coded(&mut self, from: NodeId, decoded: bool) {
+        let Some(neighbour) = self.list.get_mut(&from) else { return };
+        if neighbour.coded < u16::MAX {
+            neighbour.coded += 1;
+            neighbour.failed += u16::from(!decoded);
+        }
+    }
+
+    /// The MAC is through with a frame for a neighbour.
+    pub fn count_attempts(&mut self, to: NodeId, attempts: u32, delivered: bool) {
+        let Some(neighbour) = self.of(to) else { return };
+        let failed = attempts.saturating_sub(u32::from(delivered)).min(MISSED_MAX);
+        (0..failed).for_each(|_| neighbour.delivered.count(false));
+        if delivered {
+            neighbour.delivered.count(true);
+        }
+    }
+
+    /// What this node announces; counts begin anew.
+    pub fn entries(&mut self) -> Vec<Entry> {
+        let entry = |(&node, neighbour): (&NodeId, &mut Neighbour)| {
+            let heard = (255.0 * neighbour.heard.known().unwrap_or(0.0)) as u8;
+            let (coded, failed) = (neighbour.coded, neighbour.failed);
+            (neighbour.coded, neighbour.failed) = (0, 0);
+            Entry { node, heard, coded, failed }
+        };
+        self.list.iter_mut().map(entry).collect()
+    }
+
+    /// A neighbour's announcement, as `own` reads it. Whether the neighbour is sent no coded frames
+    /// any more because of it.
+    pub fn take(
+        &mut self,
+        now: Time,
+        own: NodeId,
+        from: NodeId,
+        entries: &[Entry],
+        switch_off: Option<SwitchOff>,
+    ) -> bool {
+        let Some(neighbour) = self.of(from) else { return false };
+        neighbour.announced_at = Some(now);
+        let share = |entry: &Entry| (entry.node, f64::from(entry.heard) / 255.0);
+        neighbour.hears = entries.iter().map(share).collect();
+        let Some(entry) = entries.iter().find(|entry| entry.node == own) else { return false };
+        neighbour.coded_there = PAST * neighbour.coded_there + f64::from(entry.coded);
+        neighbour.failed_there = PAST * neighbour.failed_there + f64::from(entry.failed);
+        let Some(switch_off) = switch_off else { return false };
+        if neighbour.off_until.is_some_and(|until| until > now) {
+            return false;
+        }
+        let fails = neighbour.coded_there >= CODED_MIN
+            && neighbour.failed_there > switch_off.failed_ratio_max * neighbour.coded_there;
+        if fails {
+            // It is tried again after a while, and judged by what happens then.
+            neighbour.off_for = (2 * neighbour.off_for).clamp(OFF_MIN, OFF_MAX);
+            neighbour.off_until = Some(now + neighbour.off_for);
+            (neighbour.coded_there, neighbour.failed_there) = (0.0, 0.0);
+        } else if neighbour.coded_there >= CODED_MIN {
+            neighbour.off_for = Duration::ZERO;
+        }
+        fails
+    }
+
+    /// Share of the frames of `whom` that `node` hears, by its own announcement; nothing where it
+    /// has made none of late, or does not know.
+    pub fn hears(&self, now: Time, node: NodeId, whom: NodeId) -> Option<f64> {
+        let neighbour = self.list.get(&node)?;
+        let announced = neighbour.announced_at?;
+        let share = *neighbour.hears.get(&whom)?;
+        (now.since(announced) <= self.valid_for).then_some(share)
+    }
+
+    /// How well a neighbour is reached by `own`: the share of frames that it overhears, or of the
+    /// MAC's attempts that it acknowledges; 1 while nothing is known.
+    pub fn reached(&self, now: Time, own: NodeId, node: NodeId) -> f64 {
+        let attempts = || self.list.get(&node)?.delivered.known();
+        self.hears(now, node, own).filter(|&share| share > 0.0).or_else(attempts).unwrap_or(1.0)
+    }
+
+    /// Whether a neighbour may be sent coded frames, as far as it could decode those it had.
+    pub fn decodes(&self, now: Time, node: NodeId) -> bool {
+        let off_until = self.list.get(&node).and_then(|neighbour| neighbour.off_until);
+        off_until.is_none_or(|until| until <= now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OFF: SwitchOff = SwitchOff { heard_ratio_min: 0.8, failed_ratio_max: 0.1 };
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn announced(neighbours: &mut Neighbours) -> u8 {
+        neighbours.entries()[0].heard
+    }
+
+    #[test]
+    fn what_is_heard_is_what_was_for_others() {
+        let mut neighbours = Neighbours::new(SECOND);
+        // Every fourth frame is for this node, and always comes; of the others every third is lost.
+        for counter in 0..3000 {
+            let addressed = counter % 4 == 0;
+            if addressed || counter % 3 != 0 {
+                neighbours.hear(NodeId(7), counter, addressed);
+            }
+        }
+        let heard = f64::from(announced(&mut neighbours)) / 255.0;
+        assert!((0.6..0.75).contains(&heard), "{heard}");
+    }
+
+    #[test]
+    fn a_neighbour_that_begins_anew_or_repeats_itself_has_lost_nothing() {
+        let mut neighbours = Neighbours::new(SECOND);
+        for counter in (10..30).chain(5_000_000..5_000_020) {
+            neighbours.hear(NodeId(7), counter, false);
+            neighbours.hear(NodeId(7), counter, false);
+            neighbours.hear(NodeId(7), counter - 5, false);
+        }
+        assert_eq!(announced(&mut neighbours), 255);
+    }
+
+    #[test]
+    fn there_are_no_more_neighbours_than_the_bound() {
+        let mut neighbours = Neighbours::new(SECOND);
+        let known = (0..1000).filter(|&id| neighbours.hear(NodeId(id), 1, false));
+        assert_eq!(known.count(), NEIGHBOURS_MAX);
+        assert!(neighbours.hear(NodeId(3), 2, false), "it is known");
+        assert_eq!(neighbours.entries().len(), NEIGHBOURS_MAX);
+    }
+
+    #[test]
+    fn who_fails_to_decode_is_left_alone_for_longer_and_longer() {
+        let (mut neighbours, own, other) = (Neighbours::new(SECOND), NodeId(1), NodeId(2));
+        let failing = [Entry { node: own, heard: 255, coded: 10, failed: 2 }];
+        let mut now = Time::ZERO;
+        for seconds in [5, 10, 20, 40, 60, 60] {
+            assert!(neighbours.decodes(now, other));
+            assert!(neighbours.take(now, own, other, &failing, Some(OFF)));
+            let end = now + Duration::from_secs(seconds);
+            assert!(!neighbours.take(now, own, other, &failing, Some(OFF)), "it is off already");
+            assert!(!neighbours.decodes(now, other), "{seconds}");
+            assert!(neighbours.decodes(end, other), "{seconds}");
+            now = end;
+        }
+        let fine = [Entry { failed: 0, coded: 100, ..failing[0] }];
+        assert!(!neighbours.take(now, own, other, &fine, Some(OFF)));
+        assert!(neighbours.take(
+            now,
+            own,
+            other,
+            &[Entry { failed: 60, coded: 60, ..failing[0] }],
+            Some(OFF)
+        ));
+        assert!(neighbours.decodes(now + OFF_MIN, other), "from the beginning");
+        let mut trusting = Neighbours::new(SECOND);
+        assert!(!trusting.take(now, own, other, &failing, None));
+        assert!(trusting.decodes(now, other));
+    }
+
+    #[test]
+    fn announcements_age() {
+        let (mut neighbours, own, other) = (Neighbours::new(SECOND), NodeId(1), NodeId(2));
+        let entries = [Entry { node: NodeId(3), heard: 51, coded: 0, failed: 0 }];
+        neighbours.take(Time::ZERO, own, other, &entries, None);
+        assert_eq!(neighbours.hears(Time::from_millis(5000), other, NodeId(3)), Some(0.2));
+        assert_eq!(neighbours.hears(Time::from_millis(5001), other, NodeId(3)), None);
+        assert_eq!(neighbours.hears(Time::ZERO, other, NodeId(4)), None);
+    }
+}

@@ -1,0 +1,191 @@
+//! Packets that wait: for a partner while their hold lasts, and for the air.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use corridor_base::Time;
+
+use crate::wire::{NodeId, PacketId};
+
+/// Most pairs of neighbours whose arrivals are remembered.
+const FLOWS_MAX: usize = 256;
+/// Share by which one gap moves the mean of them.
+const GAP_STEP: f64 = 1.0 / 8.0;
+/// Gaps before they are relied on.
+const GAPS_MIN: u32 = 4;
+/// A packet is late when it is behind its time by more than this share of the mean gap.
+const LATE: f64 = 0.5;
+
+/// A packet on its way to a neighbour.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Waiting {
+    /// Who it came from; none: this node.
+    pub previous: Option<NodeId>,
+    pub next: NodeId,
+    pub ttl: u16,
+    pub id: PacketId,
+    pub packet: Arc<[u8]>,
+    /// It came here in a coded frame.
+    pub was_coded: bool,
+}
+
+impl Waiting {
+    /// Whether this goes where the other one came from, and the other way round.
+    pub fn is_opposite(&self, other: &Waiting) -> bool {
+        self.previous == Some(other.next) && other.previous == Some(self.next)
+    }
+}
+
+/// One packet, or two that are to be one frame.
+#[derive(Debug)]
+pub struct Entry {
+    pub first: Waiting,
+    pub second: Option<Waiting>,
+    /// When it is for the air.
+    pub ready_at: Time,
+    /// Order among those that became ready together.
+    order: u64,
+}
+
+/// What waits.
+#[derive(Debug, Default)]
+pub struct Queue {
+    entries: Vec<Entry>,
+    packets: usize,
+    taken: u64,
+}
+
+impl Queue {
+    /// Packets that wait.
+    pub fn packets(&self) -> usize {
+        self.packets
+    }
+
+    /// Lets a packet wait until `ready_at`, and then for the air.
+    pub fn push(&mut self, first: Waiting, ready_at: Time) {
+        let order = self.number();
+        self.packets += 1;
+        self.entries.push(Entry { first, second: None, ready_at, order });
+    }
+
+    /// Gives the packet at a place its partner: both are for the air now, or since the first was.
+    pub fn pair(&mut self, now: Time, place: usize, second: Waiting) {
+        let order = self.number();
+        let Some(entry) = self.entries.get_mut(place) else { return };
+        if entry.ready_at > now {
+            (entry.ready_at, entry.order) = (now, order);
+        }
+        self.packets += 1;
+        entry.second = Some(second);
+    }
+
+    fn number(&mut self) -> u64 {
+        self.taken += 1;
+        self.taken
+    }
+
+    /// Single packets, the longest waiting first, and their places.
+    pub fn singles(&self) -> impl Iterator<Item = (usize, &Entry)> {
+        // In the order of arrival: entries are taken out of the middle, and put at the end.
+        self.entries.iter().enumerate().filter(|(_, entry)| entry.second.is_none())
+    }
+
+    /// Takes what has been ready for longest.
+    pub fn pop(&mut self, now: Time) -> Option<Entry> {
+        let ready = self.entries.iter().enumerate().filter(|(_, entry)| entry.ready_at <= now);
+        let (place, _) = ready.min_by_key(|(_, entry)| (entry.ready_at, entry.order))?;
+        let entry = self.entries.remove(place);
+        self.packets -= 1 + usize::from(entry.second.is_some());
+        Some(entry)
+    }
+
+    /// When the next packet becomes ready after `now`.
+    pub fn next_ready(&self, now: Time) -> Option<Time> {
+        self.entries.iter().map(|entry| entry.ready_at).filter(|&at| at > now).min()
+    }
+
+    /// Whether something is for the air.
+    pub fn is_ready(&self, now: Time) -> bool {
+        self.entries.iter().any(|entry| entry.ready_at <= now)
+    }
+}
+
+/// When packets between two neighbours are expected, by the gaps between the last ones.
+#[derive(Debug, Default)]
+pub struct Arrivals {
+    flows: BTreeMap<(NodeId, NodeId), Flow>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Flow {
+    last: Time,
+    gap_s: f64,
+    gaps: u32,
+}
+
+impl Arrivals {
+    /// A packet has come from one neighbour for the other.
+    pub fn note(&mut self, now: Time, previous: NodeId, next: NodeId) {
+        if self.flows.len() >= FLOWS_MAX && !self.flows.contains_key(&(previous, next)) {
+            let oldest = self.flows.iter().min_by_key(|(_, flow)| flow.last);
+            let Some(oldest) = oldest.map(|(&key, _)| key) else { return };
+            self.flows.remove(&oldest);
+        }
+        let flow =
+            self.flows.entry((previous, next)).or_insert(Flow { last: now, gap_s: 0.0, gaps: 0 });
+        let gap_s = now.since(flow.last).as_secs_f64();
+        if flow.last < now {
+            flow.gaps = flow.gaps.saturating_add(1);
+            let step = GAP_STEP.max(1.0 / f64::from(flow.gaps));
+            flow.gap_s += step * (gap_s - flow.gap_s);
+        }
+        flow.last = now;
+    }
+
+    /// How long the next packet from one neighbour to the other is to be waited for, `most` at
+    /// most; nothing where none is expected so soon, or is late already.
+    pub fn wait(
+        &self,
+        now: Time,
+        previous: NodeId,
+        next: NodeId,
+        most: Duration,
+    ) -> Option<Duration> {
+        let flow = self.flows.get(&(previous, next)).filter(|flow| flow.gaps >= GAPS_MIN)?;
+        let since_s = now.since(flow.last).as_secs_f64();
+        let left_s = flow.gap_s * (1.0 + LATE) - since_s;
+        let expected = flow.gap_s - since_s <= most.as_secs_f64() && left_s > 0.0;
+        expected.then(|| Duration::from_secs_f64(left_s).min(most))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: NodeId = NodeId(1);
+    const B: NodeId = NodeId(2);
+
+    #[test]
+    fn the_next_packet_is_expected_by_the_gaps_before() {
+        let (ms, most) = (Time::from_millis, Duration::from_millis(20));
+        let mut arrivals = Arrivals::default();
+        (0..10).for_each(|number| arrivals.note(ms(10 * number), A, B));
+        let wait = |at: u64| arrivals.wait(ms(at), A, B, most).map(|wait| wait.as_millis());
+        assert_eq!(wait(91), Some(14));
+        assert_eq!(wait(104), Some(1), "it is late, and may still come");
+        assert_eq!(wait(106), None, "too late");
+        assert_eq!(arrivals.wait(ms(91), B, A, most), None, "of that flow nothing is known");
+        assert_eq!(arrivals.wait(ms(91), A, B, Duration::from_millis(5)), None, "too far");
+    }
+
+    #[test]
+    fn no_more_flows_are_remembered_than_the_bound() {
+        let mut arrivals = Arrivals::default();
+        for number in 0..2000_u16 {
+            arrivals.note(Time::from_millis(number.into()), NodeId(number), B);
+        }
+        assert_eq!(arrivals.flows.len(), FLOWS_MAX);
+    }
+}

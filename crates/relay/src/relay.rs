@@ -1,0 +1,437 @@
+//! The relay itself. See the crate's overview for its steps.
+
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use corridor_base::Time;
+
+use crate::buffer::Kept;
+use crate::config::{Adaptive, Combines, Hold, RelayConfig, RelayError};
+use crate::congestion::Congestion;
+use crate::neighbours::Neighbours;
+use crate::queue::{Arrivals, Entry, Queue, Waiting};
+use crate::stats::RelayStats;
+use crate::wire::{Frame, NodeId, PACKET_BYTES_MAX, PacketId, Part, xor};
+
+/// Least share of another's frames that a receiver must announce to hear, to be relied on for a
+/// packet that it has not sent itself.
+const OVERHEARS_MIN: f64 = 0.8;
+/// Nodes announce at different times: by so many parts of the interval.
+const PHASES: u32 = 16;
+
+/// Whom a frame is addressed to on the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whom {
+    /// One neighbour, which acknowledges it.
+    Node(NodeId),
+    /// All of them.
+    All,
+}
+
+/// A frame for the MAC.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transmit {
+    /// Whom it is addressed to.
+    pub to: Whom,
+    /// Its bytes.
+    pub frame: Vec<u8>,
+}
+
+/// A packet that has come here, for this node or to be forwarded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Received {
+    /// The neighbour it came from.
+    pub from: NodeId,
+    /// Hops that it may have made less this one: from 0.
+    pub ttl: u16,
+    /// The packet.
+    pub packet: Arc<[u8]>,
+    /// It came in a coded frame.
+    pub was_coded: bool,
+}
+
+/// A node that forwards packets, and combines them. See the crate's overview.
+#[derive(Debug)]
+pub struct Relay {
+    id: NodeId,
+    config: RelayConfig,
+    now: Time,
+    counter: u32,
+    queue: Queue,
+    arrivals: Arrivals,
+    neighbours: Neighbours,
+    congestion: Congestion,
+    /// Packets by which others are decoded.
+    kept: Kept<Arc<[u8]>>,
+    /// Packets that have come.
+    seen: Kept<()>,
+    received: VecDeque<Received>,
+    /// When neighbours are told next who is heard.
+    announce_at: Option<Time>,
+    stats: RelayStats,
+}
+
+impl Relay {
+    /// A relay at rest.
+    ///
+    /// # Errors
+    /// [`RelayError::Setting`].
+    pub fn new(id: NodeId, config: RelayConfig, now: Time) -> Result<Self, RelayError> {
+        config.check()?;
+        let phase = config.announce_every * (u32::from(id.0) % PHASES) / PHASES;
+        Ok(Relay {
+            id,
+            config,
+            now,
+            counter: 0,
+            queue: Queue::default(),
+            arrivals: Arrivals::default(),
+            neighbours: Neighbours::new(config.announce_every),
+            congestion: Congestion::new(now, config.retries_per_second),
+            kept: Kept::new(config.decode_for),
+            seen: Kept::new(config.decode_for),
+            received: VecDeque::new(),
+            announce_at: config.coding.then(|| now + config.announce_every + phase),
+            stats: RelayStats::default(),
+        })
+    }
+
+    /// What happened so far.
+    pub fn stats(&self) -> RelayStats {
+        RelayStats { congested_s: self.congestion.seconds(), ..self.stats }
+    }
+
+    /// Packets that wait here.
+    pub fn backlog(&self) -> usize {
+        self.queue.packets()
+    }
+
+    /// Takes a packet of this node's own for a neighbour. It is neither held nor combined: nobody
+    /// else can know it.
+    ///
+    /// # Errors
+    /// [`RelayError::PacketLen`], [`RelayError::Expired`], [`RelayError::Full`].
+    pub fn send(
+        &mut self,
+        now: Time,
+        next: NodeId,
+        ttl: u16,
+        packet: Arc<[u8]>,
+    ) -> Result<(), RelayError> {
+        let waiting = self.admit(now, (None, next), ttl, packet, false)?;
+        self.stats.own += 1;
+        self.queue.push(waiting, now);
+        Ok(())
+    }
+
+    /// Takes a packet that came from one neighbour, and goes to another: alone, with a partner that
+    /// waits, or to wait for one.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn forward(
+        &mut self,
+        now: Time,
+        (previous, next): (NodeId, NodeId),
+        ttl: u16,
+        packet: Arc<[u8]>,
+    ) -> Result<(), RelayError> {
+        self.forward_received(now, (previous, next), ttl, (packet, false))
+    }
+
+    /// The same for a packet of which it is known whether it came in a coded frame.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn forward_received(
+        &mut self,
+        now: Time,
+        (previous, next): (NodeId, NodeId),
+        ttl: u16,
+        (packet, was_coded): (Arc<[u8]>, bool),
+    ) -> Result<(), RelayError> {
+        let waiting = self.admit(now, (Some(previous), next), ttl, packet, was_coded)?;
+        self.stats.forwarded += 1;
+        self.arrivals.note(now, previous, next);
+        let congested = self.congestion.is_congested(now);
+        let combines =
+            self.config.coding && (self.config.adaptive != Adaptive::Coding || congested);
+        if !combines {
+            self.queue.push(waiting, now);
+            return Ok(());
+        }
+        match self.partner(now, &waiting) {
+            Some(place) => self.queue.pair(now, place, waiting),
+            None => {
+                let hold = self.hold(now, (previous, next), congested);
+                self.queue.push(waiting, now + hold);
+            }
+        }
+        Ok(())
+    }
+
+    fn admit(
+        &mut self,
+        now: Time,
+        (previous, next): (Option<NodeId>, NodeId),
+        ttl: u16,
+        packet: Arc<[u8]>,
+        was_coded: bool,
+    ) -> Result<Waiting, RelayError> {
+        self.now = self.now.max(now);
+        if !(1..=PACKET_BYTES_MAX).contains(&packet.len()) {
+            let given = packet.len();
+            return Err(RelayError::PacketLen { given, most: PACKET_BYTES_MAX });
+        }
+        if ttl == 0 {
+            self.stats.expired += 1;
+            return Err(RelayError::Expired);
+        }
+        if self.queue.packets() >= self.config.queue_packets {
+            self.stats.queue_drops += 1;
+            return Err(RelayError::Full { given: self.queue.packets() });
+        }
+        let id = PacketId::of(&packet);
+        Ok(Waiting { previous, next, ttl, id, packet, was_coded })
+    }
+
+    /// How long a packet without a partner waits for one.
+    fn hold(&self, now: Time, (previous, next): (NodeId, NodeId), congested: bool) -> Duration {
+        if self.config.adaptive == Adaptive::Holding && !congested {
+            return Duration::ZERO;
+        }
+        match self.config.hold {
+            Hold::None => Duration::ZERO,
+            Hold::Fixed(hold) => hold,
+            Hold::Learned { most } if congested => {
+                self.arrivals.wait(now, next, previous, most).unwrap_or(Duration::ZERO)
+            }
+            Hold::Learned { .. } => Duration::ZERO,
+        }
+    }
+
+    /// The place of the packet that is to go with this one: of an opposite flow, or any that both
+    /// receivers can decode; the longest waiting one of these.
+    fn partner(&self, now: Time, new: &Waiting) -> Option<usize> {
+        let may = |entry: &Entry| {
+            entry.first.previous.is_some()
+                && (self.config.combines == Combines::Waiting || entry.ready_at > now)
+                && entry.first.next != new.next
+                && entry.first.id != new.id
+                && self.knows(now, new.next, &entry.first)
+                && self.knows(now, entry.first.next, new)
+                && self.pays(now, [entry.first.next, new.next])
+        };
+        let mut others = self.queue.singles().filter(|(_, entry)| may(entry)).peekable();
+        let first = others.peek().map(|&(place, _)| place);
+        let opposite = others.find(|(_, entry)| entry.first.is_opposite(new));
+        opposite.map(|(place, _)| place).or(first)
+    }
+
+    /// Whether a receiver knows a packet: it has sent it, or hears whoever did.
+    fn knows(&self, now: Time, receiver: NodeId, waiting: &Waiting) -> bool {
+        let Some(previous) = waiting.previous else { return false };
+        let hears = || self.neighbours.hears(now, receiver, previous);
+        receiver == previous || hears().is_some_and(|share| share >= OVERHEARS_MIN)
+    }
+
+    /// Whether both receivers decode what they get, and the one that gets no retries hears enough.
+    fn pays(&self, now: Time, receivers: [NodeId; 2]) -> bool {
+        let Some(switch_off) = self.config.switch_off else { return true };
+        let heard = receivers.map(|node| self.neighbours.hears(now, node, self.id));
+        let [Some(one), Some(other)] = heard else { return false };
+        one.max(other) >= switch_off.heard_ratio_min
+            && receivers.iter().all(|&node| self.neighbours.decodes(now, node))
+    }
+
+    /// Takes a frame that `from` has sent; `addressed`: to this node on the link, or to all.
+    pub fn handle_frame(&mut self, now: Time, from: NodeId, addressed: bool, frame: &[u8]) {
+        self.now = self.now.max(now);
+        let Some(frame) = Frame::parse(frame) else {
+            self.stats.malformed += 1;
+            return;
+        };
+        let for_all = matches!(frame, Frame::Announcement { .. });
+        let repeated = addressed && !for_all;
+        if !self.neighbours.hear(from, frame.counter(), repeated) {
+            self.stats.strangers += 1;
+        }
+        match frame {
+            Frame::Plain { ttl, packet, .. } => {
+                let id = PacketId::of(packet);
+                if addressed {
+                    self.receive(from, ttl, id, packet.into(), false);
+                } else {
+                    self.stats.overheard += 1;
+                    self.kept.keep(self.now, id, packet.into());
+                }
+            }
+            Frame::Coded { parts, xored, .. } => self.take_coded(from, &parts, xored),
+            Frame::Announcement { entries, .. } => {
+                let switch_off = self.config.switch_off;
+                let off = self.neighbours.take(self.now, self.id, from, &entries, switch_off);
+                self.stats.switched_off += u64::from(off);
+            }
+        }
+    }
+
+    fn take_coded(&mut self, from: NodeId, parts: &[Part; 2], xored: &[u8]) {
+        let [first, second] = parts;
+        let (own, other) = match self.id {
+            id if id == first.to => (first, second),
+            id if id == second.to => (second, first),
+            _ => {
+                self.stats.overheard += 1;
+                // What is known of it gives the rest, which may be of use later.
+                for (wanted, other) in [(first, second), (second, first)] {
+                    if let Ok(packet) = self.decode(wanted, other, xored) {
+                        self.kept.keep(self.now, wanted.id, packet);
+                        break;
+                    }
+                }
+                return;
+            }
+        };
+        let decoded = self.decode(own, other, xored);
+        self.neighbours.count_coded(from, decoded.is_ok());
+        match decoded {
+            Ok(packet) => {
+                self.stats.decoded += 1;
+                self.receive(from, own.ttl, own.id, packet, true);
+            }
+            Err(Undecoded::Unknown) => self.stats.undecodable += 1,
+            Err(Undecoded::Wrong) => self.stats.wrong += 1,
+        }
+    }
+
+    /// One packet of a coded frame by the other one.
+    fn decode(
+        &mut self,
+        wanted: &Part,
+        other: &Part,
+        xored: &[u8],
+    ) -> Result<Arc<[u8]>, Undecoded> {
+        let Some(known) = self.kept.find(self.now, other.id) else {
+            return Err(Undecoded::Unknown);
+        };
+        if known.len() != usize::from(other.len_bytes) {
+            return Err(Undecoded::Wrong);
+        }
+        let decoded = xor(xored, known);
+        let Some((packet, padding)) = decoded.split_at_checked(wanted.len_bytes.into()) else {
+            return Err(Undecoded::Wrong);
+        };
+        if padding.iter().any(|&byte| byte != 0) || PacketId::of(packet) != wanted.id {
+            return Err(Undecoded::Wrong);
+        }
+        Ok(packet.into())
+    }
+
+    /// A packet has come for this node, as a hop or its end.
+    fn receive(
+        &mut self,
+        from: NodeId,
+        ttl: u16,
+        id: PacketId,
+        packet: Arc<[u8]>,
+        was_coded: bool,
+    ) {
+        if self.seen.find(self.now, id).is_some() {
+            self.stats.duplicates += 1;
+            return;
+        }
+        self.seen.keep(self.now, id, ());
+        let ttl = ttl.saturating_sub(1);
+        self.received.push_back(Received { from, ttl, packet, was_coded });
+    }
+
+    /// The MAC is through with a frame: how often it was tried, and whether it was acknowledged.
+    pub fn handle_outcome(&mut self, now: Time, to: Whom, attempts: u32, delivered: bool) {
+        self.now = self.now.max(now);
+        if let Whom::Node(to) = to {
+            self.congestion.count(now, attempts.saturating_sub(1));
+            self.neighbours.count_attempts(to, attempts, delivered);
+        }
+    }
+
+    /// It is so late.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.now = self.now.max(now);
+    }
+
+    /// When something is for the air that is not yet; what is ready already waits for
+    /// [`poll_transmit`](Self::poll_transmit).
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let announce = self.announce_at.filter(|&at| at > self.now);
+        [self.queue.next_ready(self.now), announce].into_iter().flatten().min()
+    }
+
+    /// Whether [`poll_transmit`](Self::poll_transmit) has a frame.
+    pub fn is_ready(&self) -> bool {
+        self.announce_at.is_some_and(|at| at <= self.now) || self.queue.is_ready(self.now)
+    }
+
+    /// The next packet that has come.
+    pub fn poll_received(&mut self) -> Option<Received> {
+        self.received.pop_front()
+    }
+
+    /// The next frame; to be asked only while the MAC can take one.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
+        self.now = self.now.max(now);
+        if self.announce_at.is_some_and(|at| at <= self.now) {
+            self.announce_at = Some(self.now + self.config.announce_every);
+            self.stats.announced += 1;
+            let entries = self.neighbours.entries();
+            let frame = Frame::Announcement { counter: self.count(), entries }.to_bytes();
+            return Some(Transmit { to: Whom::All, frame });
+        }
+        let Entry { first, second, .. } = self.queue.pop(self.now)?;
+        let counter = self.count();
+        let Some(second) = second else {
+            self.stats.plain_sent += 1;
+            if self.config.coding {
+                self.kept.keep(self.now, first.id, Arc::clone(&first.packet));
+            }
+            let frame = Frame::Plain { counter, ttl: first.ttl, packet: &first.packet }.to_bytes();
+            return Some(Transmit { to: Whom::Node(first.next), frame });
+        };
+        Some(self.combine(counter, first, second))
+    }
+
+    /// One frame of two packets, to the receiver with the worse link.
+    fn combine(&mut self, counter: u32, first: Waiting, second: Waiting) -> Transmit {
+        self.stats.coded_sent += 1;
+        self.stats.recoded += u64::from(first.was_coded) + u64::from(second.was_coded);
+        let part = |waiting: &Waiting| Part {
+            to: waiting.next,
+            ttl: waiting.ttl,
+            len_bytes: waiting.packet.len() as u16,
+            id: waiting.id,
+        };
+        let xored = xor(&first.packet, &second.packet);
+        let parts = [part(&first), part(&second)];
+        let frame = Frame::Coded { counter, parts, xored: &xored }.to_bytes();
+        let [one, other] =
+            [&first, &second].map(|w| self.neighbours.reached(self.now, self.id, w.next));
+        let to = if other < one { second.next } else { first.next };
+        // What neighbours make of these comes back in coded frames of theirs.
+        self.kept.keep(self.now, first.id, first.packet);
+        self.kept.keep(self.now, second.id, second.packet);
+        Transmit { to: Whom::Node(to), frame }
+    }
+
+    fn count(&mut self) -> u32 {
+        self.counter = self.counter.wrapping_add(1);
+        self.counter
+    }
+}
+
+/// Why a packet could not be had from a coded frame.
+enum Undecoded {
+    /// The other packet is not known.
+    Unknown,
+    /// It is known, and the frame does not fit it.
+    Wrong,
+}

@@ -1,0 +1,65 @@
+//! What a relay counts.
+
+/// Counters of a relay, from its beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RelayStats {
+    /// Packets of the node's own that were taken.
+    pub own: u64,
+    /// Packets of others that were taken.
+    pub forwarded: u64,
+    /// Packets that found the queue full.
+    pub queue_drops: u64,
+    /// Packets that had made as many hops as they may.
+    pub expired: u64,
+    /// Frames with one packet.
+    pub plain_sent: u64,
+    /// Frames with two.
+    pub coded_sent: u64,
+    /// Packets in these that this node had decoded itself before (recoding along a chain).
+    pub recoded: u64,
+    /// Announcements.
+    pub announced: u64,
+    /// Frames heard that were for others.
+    pub overheard: u64,
+    /// Packets for this node out of coded frames.
+    pub decoded: u64,
+    /// Coded frames of which the other packet is not known.
+    pub undecodable: u64,
+    /// Coded frames whose lengths, ids or padding do not fit the packet that is known.
+    pub wrong: u64,
+    /// Packets that had come before.
+    pub duplicates: u64,
+    /// Frames that are none.
+    pub malformed: u64,
+    /// Frames of neighbours, or of who is said to be one, for which there was no place any more.
+    pub strangers: u64,
+    /// Times that a receiver was sent no coded frames any more because it could not decode them.
+    pub switched_off: u64,
+    /// Seconds with more retries than the threshold.
+    pub congested_s: u64,
+}
+
+impl RelayStats {
+    /// Each counter with that of `other`: their sums, or differences.
+    pub fn with(self, other: RelayStats, join: impl Fn(u64, u64) -> u64) -> RelayStats {
+        RelayStats {
+            own: join(self.own, other.own),
+            forwarded: join(self.forwarded, other.forwarded),
+            queue_drops: join(self.queue_drops, other.queue_drops),
+            expired: join(self.expired, other.expired),
+            plain_sent: join(self.plain_sent, other.plain_sent),
+            coded_sent: join(self.coded_sent, other.coded_sent),
+            recoded: join(self.recoded, other.recoded),
+            announced: join(self.announced, other.announced),
+            overheard: join(self.overheard, other.overheard),
+            decoded: join(self.decoded, other.decoded),
+            undecodable: join(self.undecodable, other.undecodable),
+            wrong: join(self.wrong, other.wrong),
+            duplicates: join(self.duplicates, other.duplicates),
+            malformed: join(self.malformed, other.malformed),
+            strangers: join(self.strangers, other.strangers),
+            switched_off: join(self.switched_off, other.switched_off),
+            congested_s: join(self.congested_s, other.congested_s),
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Frames between relays. All numbers are big-endian.
+//!
+//! ```text
+//! every frame    kind 1, counter 4
+//! plain          ttl 2, packet
+//! coded          twice (to 2, ttl 2, packet's length 2, its id 8), then the XOR of both packets,
+//!                as long as the longer one
+//! announcement   entries 1, and for each: node 2, heard 1, coded 2, failed 2
+//! ```
+//!
+//! A coded frame carries the exact length of both packets, as what is XORed is padded, and both
+//! ids, by which a receiver finds the packet that it knows and checks the one that it has decoded.
+//! The id is a hash of the packet, and no CRC: those of two packets would add up as the packets do.
+//! A frame is read as a whole or not at all: [`Frame::parse`] checks each length once.
+
+use std::fmt;
+
+/// Bytes of the head that every frame has.
+pub const HEAD_BYTES: usize = 5;
+/// Bytes before a plain packet.
+pub const PLAIN_BYTES: usize = HEAD_BYTES + 2;
+/// Bytes of what is said of each packet of a coded frame.
+pub const PART_BYTES: usize = 14;
+/// Bytes before the XOR of a coded frame.
+pub const CODED_BYTES: usize = HEAD_BYTES + 2 * PART_BYTES;
+/// Bytes of an entry of an announcement.
+pub const ENTRY_BYTES: usize = 7;
+/// Most entries of an announcement.
+pub const ENTRIES_MAX: usize = 64;
+/// Longest packet.
+pub const PACKET_BYTES_MAX: usize = u16::MAX as usize;
+
+const PLAIN: u8 = 1;
+const CODED: u8 = 2;
+const ANNOUNCEMENT: u8 = 3;
+
+/// A node, as its neighbours know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u16);
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Which packet: a hash of all its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PacketId(pub u64);
+
+impl PacketId {
+    /// The id of these bytes.
+    pub fn of(packet: &[u8]) -> Self {
+        let hash = blake3::hash(packet);
+        let mut first = [0; 8];
+        first.copy_from_slice(&hash.as_bytes()[..8]);
+        PacketId(u64::from_be_bytes(first))
+    }
+}
+
+/// A frame, every length of which is right.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Frame<'a> {
+    /// One packet, for whom the frame is addressed to.
+    Plain {
+        /// Number of the frame among its sender's.
+        counter: u32,
+        /// Hops that the packet may still make, from 1.
+        ttl: u16,
+        /// The packet, not empty.
+        packet: &'a [u8],
+    },
+    /// Two packets, for two nodes.
+    Coded {
+        /// Number of the frame among its sender's.
+        counter: u32,
+        /// What is in it.
+        parts: [Part; 2],
+        /// Both, XORed, the shorter one padded with zeros.
+        xored: &'a [u8],
+    },
+    /// Whom the sender hears.
+    Announcement {
+        /// Number of the frame among its sender's.
+        counter: u32,
+        /// Each neighbour, once.
+        entries: Vec<Entry>,
+    },
+}
+
+/// One of the packets of a coded frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Who is to decode it.
+    pub to: NodeId,
+    /// Hops that it may still make, from 1.
+    pub ttl: u16,
+    /// Its length, bytes, from 1.
+    pub len_bytes: u16,
+    /// Which it is.
+    pub id: PacketId,
+}
+
+/// What a node says of one of its neighbours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The neighbour.
+    pub node: NodeId,
+    /// Share of the neighbour's frames to others that it hears, in 255ths.
+    pub heard: u8,
+    /// Coded frames for it that came from that neighbour, since the last announcement.
+    pub coded: u16,
+    /// How many of them it could not decode.
+    pub failed: u16,
+}
+
+impl<'a> Frame<'a> {
+    /// Reads a frame; nothing for what is none.
+    pub fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let (&kind, rest) = bytes.split_first()?;
+        let (counter, rest) = rest.split_first_chunk()?;
+        let counter = u32::from_be_bytes(*counter);
+        match kind {
+            PLAIN => {
+                let (ttl, packet) = rest.split_first_chunk()?;
+                let ttl = u16::from_be_bytes(*ttl);
+                let fits = (1..=PACKET_BYTES_MAX).contains(&packet.len());
+                (ttl > 0 && fits).then_some(Frame::Plain { counter, ttl, packet })
+            }
+            CODED => {
+                let (first, rest) = Part::parse(rest)?;
+                let (second, xored) = Part::parse(rest)?;
+                let longer = usize::from(first.len_bytes.max(second.len_bytes));
+                let apart = first.to != second.to && first.id != second.id;
+                let parts = [first, second];
+                (apart && xored.len() == longer).then_some(Frame::Coded { counter, parts, xored })
+            }
+            ANNOUNCEMENT => {
+                let (&count, rest) = rest.split_first()?;
+                let (entries, behind) = rest.as_chunks::<ENTRY_BYTES>();
+                let whole = behind.is_empty() && entries.len() == usize::from(count);
+                if !whole || entries.len() > ENTRIES_MAX {
+                    return None;
+                }
+                let entries: Vec<Entry> = entries.iter().map(Entry::read).collect();
+                let ascend = entries.windows(2).all(|pair| pair[0].node < pair[1].node);
+                let sound = entries.iter().all(|entry| entry.failed <= entry.coded);
+                (ascend && sound).then_some(Frame::Announcement { counter, entries })
+            }
+            _ => None,
+        }
+    }
+
+    /// The frame's bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        match self {
+            Frame::Plain { counter, ttl, packet } => {
+                out.reserve_exact(PLAIN_BYTES + packet.len());
+                write_head(&mut out, PLAIN, *counter);
+                out.extend_from_slice(&ttl.to_be_bytes());
+                out.extend_from_slice(packet);
+            }
+            Frame::Coded { counter, parts, xored } => {
+                out.reserve_exact(CODED_BYTES + xored.len());
+                write_head(&mut out, CODED, *counter);
+                parts.iter().for_each(|part| part.write(&mut out));
+                out.extend_from_slice(xored);
+            }
+            Frame::Announcement { counter, entries } => {
+                write_head(&mut out, ANNOUNCEMENT, *counter);
+                out.push(entries.len() as u8);
+                entries.iter().for_each(|entry| entry.write(&mut out));
+            }
+        }
+        out
+    }
+
+    /// Number of the frame among its sender's.
+    pub fn counter(&self) -> u32 {
+        match self {
+            Frame::Plain { counter, .. }
+            | Frame::Coded { counter, .. }
+            | Frame::Announcement { counter, .. } => *counter,
+        }
+    }
+}
+
+fn write_head(out: &mut Vec<u8>, kind: u8, counter: u32) {
+    out.push(kind);
+    out.extend_from_slice(&counter.to_be_bytes());
+}
+
+impl Part {
+    fn parse(bytes: &[u8]) -> Option<(Part, &[u8])> {
+        let (head, rest) = bytes.split_first_chunk::<PART_BYTES>()?;
+        let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+        let mut id = [0; 8];
+        id.copy_from_slice(&head[6..]);
+        let id = PacketId(u64::from_be_bytes(id));
+        let part = Part { to: NodeId(word(0)), ttl: word(2), len_bytes: word(4), id };
+        (part.ttl > 0 && part.len_bytes > 0).then_some((part, rest))
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.to.0.to_be_bytes());
+        out.extend_from_slice(&self.ttl.to_be_bytes());
+        out.extend_from_slice(&self.len_bytes.to_be_bytes());
+        out.extend_from_slice(&self.id.0.to_be_bytes());
+    }
+}
+
+impl Entry {
+    fn read(bytes: &[u8; ENTRY_BYTES]) -> Entry {
+        let [a, b, heard, c, d, e, f] = *bytes;
+        let word = |high, low| u16::from_be_bytes([high, low]);
+        Entry { node: NodeId(word(a, b)), heard, coded: word(c, d), failed: word(e, f) }
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.node.0.to_be_bytes());
+        out.push(self.heard);
+        out.extend_from_slice(&self.coded.to_be_bytes());
+        out.extend_from_slice(&self.failed.to_be_bytes());
+    }
+}
+
+/// Both packets XORed, as long as the longer one.
+pub fn xor(first: &[u8], second: &[u8]) -> Vec<u8> {
+    let (long, short) = if first.len() >= second.len() { (first, second) } else { (second, first) };
+    let mut xored = long.to_vec();
+    xored.iter_mut().zip(short).for_each(|(byte, other)| *byte ^= other);
+    xored
+}

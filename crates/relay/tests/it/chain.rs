@@ -1,0 +1,286 @@
+//! Chains of nodes without a medium: who is addressed gets the frame, neighbours overhear it.
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use corridor_base::Time;
+use corridor_relay::wire::{Entry, Frame};
+use corridor_relay::{
+    Adaptive, Hold, NodeId, Relay, RelayConfig, RelayError, SwitchOff, Transmit, Whom,
+};
+
+pub fn ms(ms: u64) -> Time {
+    Time::from_millis(ms)
+}
+
+pub fn relay(id: u16, config: RelayConfig) -> Relay {
+    Relay::new(NodeId(id), config, Time::ZERO).expect("its settings are sound")
+}
+
+pub fn packet(text: &str) -> Arc<[u8]> {
+    text.as_bytes().into()
+}
+
+/// What a frame is, as tests name it: `p` is plain, `p+q` coded, `who?` an announcement.
+pub fn said(transmit: &Transmit) -> String {
+    let to = match transmit.to {
+        Whom::Node(node) => node.to_string(),
+        Whom::All => "all".to_owned(),
+    };
+    match Frame::parse(&transmit.frame).expect("it reads its own") {
+        Frame::Plain { packet, .. } => format!("{} to {to}", String::from_utf8_lossy(packet)),
+        Frame::Coded { parts: [one, two], .. } => {
+            format!("{} for {} + {} for {} to {to}", one.len_bytes, one.to, two.len_bytes, two.to)
+        }
+        Frame::Announcement { .. } => format!("announcement to {to}"),
+    }
+}
+
+/// A chain of nodes, numbered from 0, which hear their neighbours.
+struct Chain {
+    nodes: Vec<Relay>,
+    /// What has come to an end, and where.
+    arrived: Vec<(u16, String)>,
+    /// What was sent.
+    log: Vec<String>,
+}
+
+impl Chain {
+    fn new(count: u16, config: RelayConfig) -> Self {
+        let nodes = (0..count).map(|id| relay(id, config)).collect();
+        Chain { nodes, arrived: Vec::new(), log: Vec::new() }
+    }
+
+    /// The next node to the end that a packet names by its first letter: A is node 0.
+    fn next(&self, at: u16, packet: &[u8]) -> Option<u16> {
+        let end = if packet[0] == b'A' { self.nodes.len() as u16 - 1 } else { 0 };
+        (at != end).then(|| if end > at { at + 1 } else { at - 1 })
+    }
+
+    fn begin(&mut self, now: Time, at: u16, text: &str) {
+        let next = NodeId(self.next(at, text.as_bytes()).expect("not for itself"));
+        self.nodes[usize::from(at)].send(now, next, 64, packet(text)).expect("there is room");
+    }
+
+    /// Each node sends one frame, if it has one, one node after the other.
+    fn turn(&mut self, now: Time) {
+        for at in 0..self.nodes.len() as u16 {
+            let Some(transmit) = self.nodes[usize::from(at)].poll_transmit(now) else { continue };
+            self.log.push(format!("{at}: {}", said(&transmit)));
+            let near = [at.checked_sub(1), Some(at + 1)];
+            for to in near.into_iter().flatten() {
+                let Some(node) = self.nodes.get_mut(usize::from(to)) else { continue };
+                let addressed = transmit.to == Whom::All || transmit.to == Whom::Node(NodeId(to));
+                node.handle_frame(now, NodeId(at), addressed, &transmit.frame);
+                while let Some(received) = self.nodes[usize::from(to)].poll_received() {
+                    let next = self.next(to, &received.packet);
+                    let Some(next) = next else {
+                        let text = String::from_utf8_lossy(&received.packet).into_owned();
+                        self.arrived.push((to, text));
+                        continue;
+                    };
+                    let hops = (received.from, NodeId(next));
+                    let bytes = (received.packet, received.was_coded);
+                    let node = &mut self.nodes[usize::from(to)];
+                    node.forward_received(now, hops, received.ttl, bytes).expect("there is room");
+                }
+            }
+        }
+    }
+
+    fn sent(&self) -> (u64, u64) {
+        let stats = self.nodes.iter().map(|node| node.stats());
+        stats.fold((0, 0), |sum, stats| (sum.0 + stats.plain_sent, sum.1 + stats.coded_sent))
+    }
+}
+
+/// Section II, Fig. 2 for one relay: three transmissions in place of four.
+#[test]
+fn alice_and_bob() {
+    for (config, expected) in [(RelayConfig::paper(), (2, 1)), (RelayConfig::plain(), (4, 0))] {
+        let mut chain = Chain::new(3, config);
+        chain.begin(ms(0), 0, "A1");
+        chain.begin(ms(0), 2, "B1 is longer");
+        (0..3).for_each(|turn| chain.turn(ms(turn)));
+        let both = [(0, "B1 is longer".to_owned()), (2, "A1".to_owned())];
+        chain.arrived.sort();
+        assert_eq!(chain.arrived, both, "{:?}", chain.log);
+        assert_eq!(chain.sent(), expected, "{:?}", chain.log);
+    }
+}
+
+/// Fig. 5: what is decoded is combined again, and its former neighbour takes that apart with what
+/// it has combined itself.
+#[test]
+fn what_is_decoded_is_recoded_along_a_chain() {
+    let mut chain = Chain::new(5, RelayConfig::paper());
+    for number in 0..20 {
+        chain.begin(ms(10 * number), 0, &format!("A{number}"));
+        chain.begin(ms(10 * number), 4, &format!("B{number} with more bytes"));
+        chain.turn(ms(10 * number));
+    }
+    (0..60).for_each(|turn| chain.turn(ms(200 + 10 * turn)));
+    assert_eq!(chain.arrived.len(), 40, "{:?}", chain.log);
+    let recoded: u64 = chain.nodes.iter().map(|node| node.stats().recoded).sum();
+    assert!(recoded >= 40, "{recoded} of {:?}", chain.log);
+    let stats = chain.nodes.iter().map(|node| node.stats());
+    assert!(stats.clone().all(|stats| stats.undecodable + stats.wrong + stats.malformed == 0));
+    // Of 40 packets over four hops.
+    let (plain, coded) = chain.sent();
+    assert_eq!(plain + 2 * coded, 160);
+    assert!(coded >= 50, "{coded}");
+}
+
+#[test]
+fn a_packet_without_partner_goes_when_its_hold_is_over() {
+    let mut node = relay(1, RelayConfig::paper());
+    node.forward(ms(5), (NodeId(0), NodeId(2)), 9, packet("p")).expect("room");
+    assert_eq!(node.poll_transmit(ms(54)), None);
+    assert_eq!(node.poll_timeout(), Some(ms(55)));
+    assert_eq!(said(&node.poll_transmit(ms(55)).expect("due")), "p to 2");
+    // As in the kernel, it is the driver's then: a partner comes too late.
+    node.forward(ms(100), (NodeId(0), NodeId(2)), 9, packet("q")).expect("room");
+    node.forward(ms(151), (NodeId(2), NodeId(0)), 9, packet("r")).expect("room");
+    assert_eq!(said(&node.poll_transmit(ms(151)).expect("due")), "q to 2");
+    assert_eq!(said(&node.poll_transmit(ms(201)).expect("due")), "r to 0");
+}
+
+#[test]
+fn by_default_nothing_is_held_without_congestion_and_what_waits_is_combined() {
+    let trusting = RelayConfig { switch_off: None, ..RelayConfig::default() };
+    let mut node = relay(1, trusting);
+    let (there, back) = ((NodeId(0), NodeId(2)), (NodeId(2), NodeId(0)));
+    for (way, text) in [(there, "p1"), (there, "p2"), (back, "q1"), (there, "p3"), (back, "q2")] {
+        node.forward(ms(0), way, 9, packet(text)).expect("room");
+    }
+    let said: Vec<_> =
+        core::iter::from_fn(|| node.poll_transmit(ms(0))).map(|transmit| said(&transmit)).collect();
+    assert_eq!(said, ["2 for 2 + 2 for 0 to 2", "2 for 2 + 2 for 0 to 2", "p3 to 2"]);
+}
+
+#[test]
+fn opposite_flows_come_before_others_that_can_be_decoded() {
+    let config = RelayConfig { switch_off: None, ..RelayConfig::default() };
+    let hears = |node: &mut Relay, who: u16, whom: u16| {
+        let entries = vec![Entry { node: NodeId(whom), heard: 250, coded: 0, failed: 0 }];
+        let frame = Frame::Announcement { counter: 1, entries }.to_bytes();
+        node.handle_frame(ms(0), NodeId(who), true, &frame);
+    };
+    // A cross: 1 to 2 and 3 to 4; 2 hears 3, and 4 hears 1.
+    let mut node = relay(0, config);
+    node.forward(ms(0), (NodeId(1), NodeId(2)), 9, packet("p")).expect("room");
+    node.forward(ms(0), (NodeId(3), NodeId(4)), 9, packet("q")).expect("room");
+    assert_eq!(said(&node.poll_transmit(ms(0)).expect("ready")), "p to 2", "nobody is heard");
+    assert_eq!(said(&node.poll_transmit(ms(0)).expect("ready")), "q to 4");
+    hears(&mut node, 2, 3);
+    hears(&mut node, 4, 1);
+    node.forward(ms(0), (NodeId(1), NodeId(2)), 9, packet("p2")).expect("room");
+    node.forward(ms(0), (NodeId(4), NodeId(3)), 9, packet("q0")).expect("room");
+    node.forward(ms(0), (NodeId(3), NodeId(4)), 9, packet("q2")).expect("room");
+    // The packet that came from 4, though it came later.
+    assert_eq!(said(&node.poll_transmit(ms(0)).expect("ready")), "p2 to 2");
+    assert_eq!(said(&node.poll_transmit(ms(0)).expect("ready")), "2 for 3 + 2 for 4 to 3");
+    node.forward(ms(1), (NodeId(1), NodeId(2)), 9, packet("p3")).expect("room");
+    node.forward(ms(1), (NodeId(3), NodeId(4)), 9, packet("q3")).expect("room");
+    assert_eq!(said(&node.poll_transmit(ms(1)).expect("ready")), "2 for 2 + 2 for 4 to 2");
+}
+
+#[test]
+fn the_receiver_with_the_worse_link_is_addressed() {
+    let mut node = relay(1, RelayConfig::paper());
+    for (to, attempts) in [(2, 1), (0, 3)] {
+        (0..9).for_each(|_| node.handle_outcome(ms(0), Whom::Node(NodeId(to)), attempts, true));
+    }
+    node.forward(ms(0), (NodeId(0), NodeId(2)), 9, packet("p")).expect("room");
+    node.forward(ms(0), (NodeId(2), NodeId(0)), 9, packet("q")).expect("room");
+    assert_eq!(said(&node.poll_transmit(ms(0)).expect("ready")), "1 for 2 + 1 for 0 to 0");
+}
+
+/// Section II-A holds while congested, Section IV-B codes while congested.
+#[test]
+fn retries_toggle_holding_or_coding() {
+    let retry = |node: &mut Relay, at: Time| {
+        (0..9).for_each(|_| node.handle_outcome(at, Whom::Node(NodeId(2)), 7, true));
+    };
+    for adaptive in [Adaptive::Holding, Adaptive::Coding] {
+        let mut node = relay(1, RelayConfig { adaptive, ..RelayConfig::paper_adaptive() });
+        node.forward(ms(10), (NodeId(0), NodeId(2)), 9, packet("p")).expect("room");
+        assert_eq!(said(&node.poll_transmit(ms(10)).expect("not held")), "p to 2", "{adaptive:?}");
+        retry(&mut node, ms(500));
+        node.forward(ms(900), (NodeId(0), NodeId(2)), 9, packet("q")).expect("room");
+        assert_eq!(said(&node.poll_transmit(ms(900)).expect("not held")), "q to 2");
+        node.forward(ms(1001), (NodeId(0), NodeId(2)), 9, packet("r")).expect("room");
+        node.forward(ms(1040), (NodeId(2), NodeId(0)), 9, packet("s")).expect("room");
+        let coded = said(&node.poll_transmit(ms(1040)).expect("coded"));
+        assert_eq!(coded, "1 for 2 + 1 for 0 to 2", "{adaptive:?}");
+        // Announcements aside, the next second has no retries.
+        node.forward(ms(2500), (NodeId(0), NodeId(2)), 9, packet("t")).expect("room");
+        let rest = core::iter::from_fn(|| node.poll_transmit(ms(2500))).map(|t| said(&t));
+        assert!(rest.collect::<Vec<_>>().contains(&"t to 2".to_owned()), "{adaptive:?}");
+        assert_eq!(node.stats().congested_s, 1);
+    }
+}
+
+#[test]
+fn a_learned_hold_lasts_until_the_next_packet_is_expected() {
+    let hold = Hold::Learned { most: Duration::from_millis(20) };
+    let config = RelayConfig { hold, switch_off: None, ..RelayConfig::default() };
+    let mut node = relay(1, config);
+    let pass = |node: &mut Relay, numbers: core::ops::Range<u64>| {
+        for number in numbers {
+            let (at, back) = (ms(10 * number), (NodeId(2), NodeId(0)));
+            node.forward(at, back, 9, packet(&format!("q{number}"))).expect("room");
+            while node.poll_transmit(at).is_some() {}
+        }
+    };
+    pass(&mut node, 0..10);
+    node.forward(ms(94), (NodeId(0), NodeId(2)), 9, packet("p")).expect("room");
+    assert_eq!(said(&node.poll_transmit(ms(94)).expect("not congested")), "p to 2");
+    pass(&mut node, 10..60);
+    (0..9).for_each(|_| node.handle_outcome(ms(600), Whom::Node(NodeId(2)), 7, true));
+    pass(&mut node, 60..110);
+    node.forward(ms(1094), (NodeId(0), NodeId(2)), 9, packet("p2")).expect("room");
+    assert_eq!(node.poll_transmit(ms(1094)), None);
+    node.forward(ms(1100), (NodeId(2), NodeId(0)), 9, packet("q110")).expect("room");
+    assert_eq!(said(&node.poll_transmit(ms(1100)).expect("both")), "2 for 2 + 4 for 0 to 2");
+}
+
+#[test]
+fn receivers_that_hear_too_little_are_sent_no_coded_frames() {
+    let off = SwitchOff { heard_ratio_min: 0.8, failed_ratio_max: 0.1 };
+    let config = RelayConfig { switch_off: Some(off), ..RelayConfig::default() };
+    let mut node = relay(1, config);
+    let frames = |node: &mut Relay, heard: [u8; 2]| {
+        for (who, heard) in [(0, heard[0]), (2, heard[1])] {
+            let entries = vec![Entry { node: NodeId(1), heard, coded: 0, failed: 0 }];
+            let frame = Frame::Announcement { counter: 1, entries }.to_bytes();
+            node.handle_frame(ms(0), NodeId(who), true, &frame);
+        }
+        node.forward(ms(0), (NodeId(0), NodeId(2)), 9, packet("p")).expect("room");
+        node.forward(ms(0), (NodeId(2), NodeId(0)), 9, packet("q")).expect("room");
+        core::iter::from_fn(|| node.poll_transmit(ms(0))).count()
+    };
+    assert_eq!(frames(&mut node, [150, 190]), 2);
+    // One hears enough: the other one is addressed, and has retries.
+    assert_eq!(frames(&mut node, [150, 220]), 1);
+    let mut silent = relay(1, config);
+    silent.forward(ms(0), (NodeId(0), NodeId(2)), 9, packet("p")).expect("room");
+    silent.forward(ms(0), (NodeId(2), NodeId(0)), 9, packet("q")).expect("room");
+    assert_eq!(core::iter::from_fn(|| silent.poll_transmit(ms(0))).count(), 2, "nobody announced");
+}
+
+#[test]
+fn a_queue_is_bounded_and_packets_end() {
+    let mut node = relay(1, RelayConfig { queue_packets: 3, ..RelayConfig::paper() });
+    for number in 0..3 {
+        node.send(ms(0), NodeId(2), 9, packet(&format!("p{number}"))).expect("room");
+    }
+    let full = node.forward(ms(0), (NodeId(0), NodeId(2)), 9, packet("q"));
+    assert_eq!(full, Err(RelayError::Full { given: 3 }));
+    assert_eq!(node.send(ms(0), NodeId(2), 0, packet("r")), Err(RelayError::Expired));
+    let empty = node.send(ms(0), NodeId(2), 9, packet(""));
+    assert!(matches!(empty, Err(RelayError::PacketLen { given: 0, .. })));
+    assert_eq!((node.stats().queue_drops, node.stats().expired, node.backlog()), (1, 1, 3));
+    let unsound = RelayConfig { queue_packets: 1, ..RelayConfig::paper() };
+    assert!(Relay::new(NodeId(1), unsound, Time::ZERO).is_err());
+}

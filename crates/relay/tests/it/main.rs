@@ -1,0 +1,5 @@
+//! Relays between neighbours that hand each other their frames, and frames that somebody forged.
+
+mod chain;
+mod forged;
+mod random;

@@ -1,0 +1,95 @@
+//! Hosts that hand stations' frames on from one place on a radio to another, as kernels between two
+//! ends forward IP.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use corridor_air::Address;
+
+use super::air::{Frame, RadioIndex};
+use super::{Network, NetworkError};
+
+/// One direction of a host that hands frames on.
+pub(super) struct Bridge {
+    /// Where frames come in.
+    from: (RadioIndex, usize),
+    /// Where they go out.
+    to: (RadioIndex, usize),
+    /// The place whom they go to there.
+    next: usize,
+    /// Frames that wait for the medium.
+    queue: VecDeque<Arc<[u8]>>,
+    /// Most of them.
+    queue_frames: usize,
+    /// Frames that came, and those of them that found the queue full.
+    offered: u64,
+    dropped: u64,
+}
+
+impl Network {
+    /// Hands on what stations send to `from`, a place on a radio without a station of its own: it
+    /// goes out at `to`, to the place `next` on the same radio as that. Up to `queue_frames` wait
+    /// there for the medium; what comes then is dropped, and counts as refused.
+    ///
+    /// # Errors
+    /// [`NetworkError::StationPlace`]: there is no such place, or it has a station.
+    pub fn add_bridge(
+        &mut self,
+        from: (RadioIndex, usize),
+        to: (RadioIndex, usize),
+        next: usize,
+        queue_frames: usize,
+    ) -> Result<(), NetworkError> {
+        for (radio, place) in [from, to, (to.0, next)] {
+            let places = self.radios.get(radio).map(|radio| &radio.places);
+            let found = places.and_then(|places| places.get(place));
+            let is_end = (radio, place) == (to.0, next);
+            if !found.is_some_and(|(_, station)| is_end || station.is_none()) {
+                return Err(NetworkError::StationPlace { radio, place });
+            }
+        }
+        let (queue, offered, dropped) = (VecDeque::new(), 0, 0);
+        self.bridges.push(Bridge { from, to, next, queue, queue_frames, offered, dropped });
+        Ok(())
+    }
+
+    /// Share of the frames that a bridge's queue dropped, of all bridges the highest; `None` where
+    /// nothing came to any.
+    pub fn bridge_drop_ratio(&self) -> Option<f64> {
+        let used = self.bridges.iter().filter(|bridge| bridge.offered > 0);
+        used.map(|bridge| bridge.dropped as f64 / bridge.offered as f64).reduce(f64::max)
+    }
+
+    /// A frame for a place without a station.
+    pub(super) fn bridge(&mut self, at: (RadioIndex, usize), frame: Arc<[u8]>) {
+        let Some(bridge) = self.bridges.iter_mut().find(|bridge| bridge.from == at) else { return };
+        let (radio, place) = bridge.to;
+        bridge.offered += 1;
+        if bridge.queue.len() >= bridge.queue_frames {
+            bridge.dropped += 1;
+            self.stats.refused += 1;
+        } else {
+            bridge.queue.push_back(frame);
+        }
+        self.drain_bridge(radio, place);
+        self.unsettled.radios.insert(radio);
+    }
+
+    /// Gives the medium what it has room for.
+    pub(super) fn drain_bridge(&mut self, radio: RadioIndex, place: usize) {
+        let Some(bridge) = self.bridges.iter_mut().find(|bridge| bridge.to == (radio, place))
+        else {
+            return;
+        };
+        let air = &mut self.radios[radio].air;
+        while air.has_room(place)
+            && let Some(frame) = bridge.queue.pop_front()
+        {
+            let sealed = Frame::Sealed(Arc::clone(&frame));
+            if !air.offer(self.now, place, Address::Station(bridge.next), sealed) {
+                bridge.queue.push_front(frame);
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Relays at nodes: what crosses a radio goes through them, packet by packet, and what they make of
+//! it are frames of bytes.
+//!
+//! Packets of agents have lengths and no bytes. A relay gets as many: a number that stands for the
+//! packet, and what follows from it, so that a packet that was wrongly taken apart is noticed.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use corridor_air::Address;
+use corridor_base::Time;
+use corridor_relay::{
+    NodeId, Received, Relay, RelayConfig, RelayError, RelayStats, Transmit, Whom,
+};
+
+use super::air::RadioIndex;
+use super::topology::NetworkError;
+use super::{Entity, Network};
+use crate::core::agent::{NodeIndex, Packet};
+use crate::core::network::air::Frame;
+use crate::core::watch::Crossing;
+
+/// Frames that a relay leaves to the MAC at once: one on the air, one behind it. What waits longer
+/// waits in the relay, where it may still find a partner.
+const FRAMES_AT_MAC: usize = 2;
+/// Packets that relays may have under way in the whole network; the oldest are given up.
+const UNDER_WAY_MAX: usize = 1 << 17;
+/// Bytes of the number that stands for a packet.
+const NUMBER_BYTES: usize = 8;
+
+/// The relay of a node's place on a radio.
+pub(super) struct Seat {
+    relay: Relay,
+    node: NodeIndex,
+    place: (RadioIndex, usize),
+    entity: usize,
+    /// Frames that the MAC has.
+    at_mac: usize,
+}
+
+/// Packets that stand behind the numbers in frames.
+#[derive(Default)]
+pub(super) struct UnderWay {
+    /// Number of the first one.
+    first: u64,
+    packets: VecDeque<Arc<Packet>>,
+}
+
+impl UnderWay {
+    /// The bytes of a packet: its number, and what follows from it.
+    fn begin(&mut self, packet: Arc<Packet>) -> Arc<[u8]> {
+        let number = self.first + self.packets.len() as u64;
+        let bytes = bytes_of(number, packet.len_bytes as usize);
+        self.packets.push_back(packet);
+        if self.packets.len() > UNDER_WAY_MAX {
+            self.packets.pop_front();
+            self.first += 1;
+        }
+        bytes
+    }
+
+    /// The packet with these bytes, if they are exactly those of one.
+    fn find(&self, bytes: &[u8]) -> Option<Arc<Packet>> {
+        let number = u64::from_be_bytes(*bytes.first_chunk::<NUMBER_BYTES>()?);
+        let packet = self.packets.get(usize::try_from(number.checked_sub(self.first)?).ok()?)?;
+        (*bytes_of(number, packet.len_bytes as usize) == *bytes).then(|| Arc::clone(packet))
+    }
+}
+
+fn bytes_of(number: u64, len_bytes: usize) -> Arc<[u8]> {
+    let mut bytes = Vec::with_capacity(len_bytes.max(NUMBER_BYTES) + NUMBER_BYTES);
+    bytes.extend_from_slice(&number.to_be_bytes());
+    let mut word = number;
+    while bytes.len() < len_bytes {
+        // SplitMix64's increment and mix: any function of number and place would do.
+        word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bytes.extend_from_slice(&(mixed ^ (mixed >> 27)).to_be_bytes());
+    }
+    bytes.truncate(len_bytes.max(NUMBER_BYTES));
+    bytes.into()
+}
+
+impl Network {
+    /// Lets all packets that a node sends by its place on a radio go through a relay there. Its
+    /// MAC has to be promiscuous for the relay to overhear anything.
+    ///
+    /// # Errors
+    /// [`NetworkError::RelayPlace`], [`NetworkError::Relay`].
+    pub fn add_relay(
+        &mut self,
+        radio: RadioIndex,
+        place: usize,
+        config: RelayConfig,
+    ) -> Result<(), NetworkError> {
+        let there = self.radios.get(radio).and_then(|radio| radio.places.get(place).copied());
+        let id = u16::try_from(place).ok().map(NodeId);
+        let (Some((node, None)), Some(id)) = (there, id) else {
+            return Err(NetworkError::RelayPlace { radio, place });
+        };
+        let relay = Relay::new(id, config, self.now);
+        let relay = relay.map_err(|source| NetworkError::Relay { node, source })?;
+        let index = self.relays.len() as u32;
+        let entity = self.add_entity(Entity::Relay(index));
+        self.agenda.wake(entity, relay.poll_timeout());
+        self.relays.push(Seat { relay, node, place: (radio, place), entity, at_mac: 0 });
+        self.relay_at.insert((radio, place), index);
+        Ok(())
+    }
+
+    /// Counters of the relay at a place of a radio, if there is one.
+    pub fn relay_stats(&self, radio: RadioIndex, place: usize) -> Option<RelayStats> {
+        let index = *self.relay_at.get(&(radio, place))?;
+        Some(self.relays[index as usize].relay.stats())
+    }
+
+    /// Counters of all relays together.
+    pub fn relays_stats(&self) -> impl Iterator<Item = RelayStats> {
+        self.relays.iter().map(|seat| seat.relay.stats())
+    }
+
+    /// Gives a packet of its node's own to the relay at a place.
+    pub(super) fn send_by_relay(
+        &mut self,
+        index: u32,
+        (to, next): (usize, NodeIndex),
+        packet: &Arc<Packet>,
+        ttl: u16,
+    ) {
+        let bytes = self.under_way.begin(Arc::clone(packet));
+        let relay = &mut self.relays[index as usize].relay;
+        let taken = relay.send(self.now, NodeId(to as u16), ttl, bytes);
+        self.note_taken(index, next, packet, taken);
+        self.drain_relay(index);
+    }
+
+    fn note_taken(
+        &mut self,
+        index: u32,
+        next: NodeIndex,
+        packet: &Packet,
+        taken: Result<(), RelayError>,
+    ) {
+        let node = self.relays[index as usize].node;
+        let crossing = match taken {
+            Ok(()) => Crossing::Sent(next),
+            Err(RelayError::Expired) => {
+                self.stats.expired += 1;
+                Crossing::Expired
+            }
+            Err(_) => {
+                self.stats.refused += 1;
+                Crossing::Dropped(next)
+            }
+        };
+        if let Some(watcher) = &mut self.watcher {
+            watcher.take_packet(self.now, node, packet, crossing);
+        }
+    }
+
+    /// A frame between relays has come to a place.
+    pub(super) fn take_relayed(
+        &mut self,
+        (radio, from, to): (RadioIndex, usize, usize),
+        at: Time,
+        addressed: bool,
+        frame: &[u8],
+    ) {
+        let Some(&index) = self.relay_at.get(&(radio, to)) else { return };
+        let relay = &mut self.relays[index as usize].relay;
+        relay.handle_frame(at, NodeId(from as u16), addressed, frame);
+        while let Some(received) = self.relays[index as usize].relay.poll_received() {
+            self.take_from_relay(index, received);
+        }
+        self.drain_relay(index);
+    }
+
+    /// What a relay has taken out of a frame goes to its end, or on.
+    fn take_from_relay(&mut self, index: u32, received: Received) {
+        let Seat { node, place: (radio, _), .. } = self.relays[index as usize];
+        let Some(packet) = self.under_way.find(&received.packet) else {
+            self.stats.corrupted += 1;
+            return;
+        };
+        self.stats.packet_hops += 1;
+        if packet.to == node {
+            return self.hand_over(node, Arc::unwrap_or_clone(packet));
+        }
+        let way = self.router.next(node, packet.to);
+        let hop = way.and_then(|link| self.router.on_air(link).map(|air| (link, air)));
+        let Some((link, air)) = hop.filter(|(_, air)| air.radio as usize == radio) else {
+            // By another radio or a pipe, or by no way.
+            return self.take_from_air(node, packet, received.ttl.saturating_add(1));
+        };
+        let next = self.router.ends(link).1;
+        let relay = &mut self.relays[index as usize].relay;
+        let hops = (received.from, NodeId(air.to as u16));
+        let bytes = (received.packet, received.was_coded);
+        let taken = relay.forward_received(self.now, hops, received.ttl, bytes);
+        self.note_taken(index, next, &packet, taken);
+    }
+
+    /// The MAC is through with a frame of a relay.
+    pub(super) fn take_relay_outcome(
+        &mut self,
+        (radio, from): (RadioIndex, usize),
+        to: Address,
+        (delivered, attempts): (bool, u32),
+    ) {
+        let Some(&index) = self.relay_at.get(&(radio, from)) else { return };
+        let to = match to {
+            Address::All => Whom::All,
+            Address::Station(place) => Whom::Node(NodeId(place as u16)),
+        };
+        let seat = &mut self.relays[index as usize];
+        seat.at_mac = seat.at_mac.saturating_sub(1);
+        seat.relay.handle_outcome(self.now, to, attempts, delivered);
+        self.drain_relay(index);
+    }
+
+    /// A relay's time has come.
+    pub(super) fn wake_relay(&mut self, index: u32) {
+        self.relays[index as usize].relay.handle_timeout(self.now);
+        self.drain_relay(index);
+    }
+
+    /// Gives the MAC as many frames as it is to have.
+    fn drain_relay(&mut self, index: u32) {
+        let seat = &mut self.relays[index as usize];
+        let (radio, place) = seat.place;
+        while seat.at_mac < FRAMES_AT_MAC && self.radios[radio].air.has_room(place) {
+            let Some(Transmit { to, frame }) = seat.relay.poll_transmit(self.now) else { break };
+            let to = match to {
+                Whom::All => Address::All,
+                Whom::Node(NodeId(place)) => Address::Station(place.into()),
+            };
+            let frame = Frame::Relayed(frame.into());
+            if self.radios[radio].air.offer(self.now, place, to, frame) {
+                seat.at_mac += 1;
+            } else {
+                self.stats.refused += 1;
+            }
+            self.unsettled.radios.insert(radio);
+        }
+        self.agenda.wake(seat.entity, seat.relay.poll_timeout());
+    }
+}

@@ -1,0 +1,129 @@
+"""What relays in a chain save that XOR opposite packets: CATWOMAN 2013, Section II.
+
+The paper has three counts of the same chain, which docs/errata.md, C1, holds against each other.
+"""
+
+from __future__ import annotations
+
+from corridor.models._check import at_least, whole
+
+#: Most relays of a chain.
+RELAYS_MAX = 1_000_000
+
+
+def _relays(relays: int) -> int:
+    return whole("relays", relays, 1, RELAYS_MAX, "relays")
+
+
+def transmissions_plain(relays: int) -> int:
+    """Transmissions for one packet each way over a chain, without coding.
+
+    Parameters
+    ----------
+    relays
+        Relays between the two ends, from 1.
+
+    Examples
+    --------
+    >>> transmissions_plain(3)
+    8
+    """
+    return 2 * (_relays(relays) + 1)
+
+
+def transmissions_coded(relays: int, paired: float = 1.0) -> float:
+    """Transmissions for one packet each way over a chain, with coding.
+
+    The ends send one packet each; of the packets that a relay forwards, the share `paired` goes two
+    to a frame.
+
+    Parameters
+    ----------
+    relays
+        Relays between the two ends, from 1.
+    paired
+        Share of forwarded packets that find a partner, 0 to 1.
+
+    Examples
+    --------
+    >>> transmissions_coded(1), transmissions_coded(3), transmissions_coded(6, 0.7)
+    (3.0, 5.0, 9.8)
+    """
+    if not 0 <= paired <= 1:
+        raise ValueError(f"paired = {paired}: expected a share from 0 to 1")
+    count = _relays(relays)
+    return 2 + count * (2 - paired)
+
+
+def gain_of_paper(relays: int) -> float:
+    """Coding gain as the paper's formula has it: 1 + (2 N - (N + 1)) / (2 N), Section II.
+
+    Examples
+    --------
+    >>> [round(gain_of_paper(n), 4) for n in (1, 3, 6)]
+    [1.0, 1.3333, 1.4167]
+    """
+    count = _relays(relays)
+    return 1 + (2 * count - (count + 1)) / (2 * count)
+
+
+def gain_with_ends(relays: int) -> float:
+    """Share of transmissions saved, plus 1, the ends' own counted: 1 + N / (2 (N + 1)).
+
+    The paper's text has this for one relay: "we save one of four transmissions", 1.25.
+
+    Examples
+    --------
+    >>> [round(gain_with_ends(n), 4) for n in (1, 3, 6)]
+    [1.25, 1.375, 1.4286]
+    """
+    count = _relays(relays)
+    return 1 + count / (2 * (count + 1))
+
+
+def gain_of_transmissions(relays: int, paired: float = 1.0) -> float:
+    """Transmissions without coding over those with it, as COPE defines the coding gain.
+
+    Examples
+    --------
+    >>> [round(gain_of_transmissions(n), 4) for n in (1, 3, 6)]
+    [1.3333, 1.6, 1.75]
+    >>> round(gain_of_transmissions(6, 0.69), 2)
+    1.42
+    """
+    return transmissions_plain(relays) / transmissions_coded(relays, paired)
+
+
+def paired_share(relays: int, gain: float) -> float:
+    """Share of forwarded packets that must be paired for a gain of transmissions.
+
+    Examples
+    --------
+    >>> round(paired_share(6, 1.42), 2)
+    0.69
+    """
+    plain = transmissions_plain(relays)
+    return (plain - plain / float(at_least("gain", gain, 1, "a coding gain"))) / _relays(relays)
+
+
+def frames_per_second(relays: int, packets: float, limit: float, *, coded: bool) -> float:
+    """Transmissions a second in a chain that is offered `packets` a second each way (Fig. 4).
+
+    Parameters
+    ----------
+    relays
+        Relays between the two ends, from 1.
+    packets
+        Packets a second, each way.
+    limit
+        Most transmissions a second.
+    coded
+        Whether relays combine all packets that they can.
+
+    Examples
+    --------
+    >>> [frames_per_second(6, 5, 100, coded=coded) for coded in (False, True)]
+    [70.0, 40.0]
+    """
+    each = transmissions_coded(relays) if coded else transmissions_plain(relays)
+    return min(packets * each, limit)

@@ -1,0 +1,379 @@
+"""CATWOMAN in chains (2013): what relays gain that XOR the packets of opposite flows."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from corridor import plot
+from corridor.models import relaying
+from corridor.study.claims import Measured
+from corridor.study.findings import Context, Findings
+
+#: The column of presets, and their names in pictures.
+PRESET = "network.relay.preset"
+NAMES = {
+    "plain": "pure relaying",
+    "paper": "paper: always coding",
+    "paper-adaptive": "paper: adaptive (IV-B)",
+    "default": "default",
+}
+#: The column of the load in one direction, bit/s; the other one has the same.
+ONE_WAY = "flow.0.source.rate_bps"
+
+
+def _delay(point: xr.Dataset) -> float:
+    """Mean delay of both directions, milliseconds."""
+    return 1e3 * float(point["flow.delay_mean_s"].mean())
+
+
+class Curves:
+    """Means over replications, by preset and by total load, kbit/s."""
+
+    def __init__(self, results: xr.Dataset) -> None:
+        self.results = results
+        self.presets = [str(preset) for preset in results[PRESET].to_numpy()]
+        self.loads = [2 * float(bps) / 1e3 for bps in results[ONE_WAY].to_numpy()]
+
+    def offered(self) -> list[float]:
+        """Return the total loads, kbit/s."""
+        return sorted(set(self.loads))
+
+    def kinds(self) -> list[str]:
+        """Return the presets, in the order of the plan."""
+        return list(dict.fromkeys(self.presets))
+
+    def point(self, preset: str, load: float) -> xr.Dataset:
+        """Return the point of a preset at a total load."""
+        places = [
+            index
+            for index, place in enumerate(zip(self.presets, self.loads, strict=True))
+            if place[0] == preset and np.isclose(place[1], load)
+        ]
+        if len(places) != 1:
+            raise ValueError(f"{preset} at {load:g} kbit/s = {len(places)} points: expected one")
+        return self.results.isel(point=places[0])
+
+    def throughput(self, preset: str, load: float) -> float:
+        """Return the data that arrive, both directions together, kbit/s."""
+        return float(self.point(preset, load)["goodput_bps"].mean()) / 1e3
+
+    def delay(self, preset: str, load: float) -> float:
+        """Return the mean delay of both directions, milliseconds."""
+        return _delay(self.point(preset, load))
+
+    def retries(self, preset: str, load: float) -> float:
+        """Return attempts of MACs beyond the first of each frame."""
+        point = self.point(preset, load)
+        return float((point["frame_attempts"] - point["frames_sent"]).mean())
+
+    def frames(self, preset: str, load: float) -> float:
+        """Return frames with packets, MAC retries not counted."""
+        point = self.point(preset, load)
+        return float((point["relay_frames_plain"] + point["relay_frames_coded"]).mean())
+
+    def frames_per_packet(self, preset: str, load: float) -> float:
+        """Return frames with packets, MAC retries not counted, for each packet that arrives."""
+        point = self.point(preset, load)
+        arrived = point["flow.packets_received"].sum("flow")
+        return self.frames(preset, load) / float(arrived.mean())
+
+    def paired(self, preset: str, load: float) -> float:
+        """Return the share of forwarded packets that went two to a frame."""
+        point = self.point(preset, load)
+        forwarded = float(point["relay_packets_forwarded"].mean())
+        return 2 * float(point["relay_frames_coded"].mean()) / forwarded if forwarded else 0.0
+
+    def peak(self, preset: str) -> float:
+        """Return the load at which most arrives, kbit/s."""
+        return max(self.offered(), key=lambda load: self.throughput(preset, load))
+
+    def nearest(self, load: float) -> float:
+        """Return the load of the plan that is nearest."""
+        return min(self.offered(), key=lambda offered: abs(offered - load))
+
+    def gain(self, preset: str, load: float) -> float:
+        """Return frames for each packet of pure relaying over those of a preset."""
+        return self.frames_per_packet("plain", load) / self.frames_per_packet(preset, load)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row for each preset and load."""
+        return [
+            {
+                "relaying": preset,
+                "load": load,
+                "throughput": self.throughput(preset, load),
+                "delay ms": self.delay(preset, load),
+                "retries": self.retries(preset, load),
+                "frames": self.frames(preset, load),
+                "frames per packet": self.frames_per_packet(preset, load),
+                "paired": self.paired(preset, load),
+            }
+            for preset in self.kinds()
+            for load in self.offered()
+        ]
+
+
+def _lows(context: Context, curves: Curves) -> list[float]:
+    """Loads below the point of congestion, as the parameters name it."""
+    most = context.parameter("low_load_max")
+    return [load for load in curves.offered() if load <= most]
+
+
+def _high(context: Context, curves: Curves) -> list[float]:
+    """Loads of overload."""
+    least = context.parameter("overload_min")
+    return [load for load in curves.offered() if load >= least]
+
+
+def _figure(curves: Curves, published: dict[str, tuple[list[float], list[float]]]) -> Any:
+    figure, panels = plot.panels(4)
+    wanted = (
+        ("throughput / (kbit/s)", curves.throughput),
+        ("delay / ms", curves.delay),
+        ("retries of MACs", curves.retries),
+        ("frames with packets", curves.frames),
+    )
+    for axes, (what, values) in zip(panels, wanted, strict=True):
+        for preset in curves.kinds():
+            places = curves.offered()
+            axes.plot(
+                places,
+                [values(preset, load) for load in places],
+                "o-",
+                markersize=4,
+                label=NAMES[preset],
+            )
+        if what in published:
+            plot.published(axes, *published[what])
+        plot.labelled(axes, what, "total load / (kbit/s)", what)
+    return figure
+
+
+def gains(context: Context) -> Findings:
+    """Figs. 2 to 4: transmissions, coding gain, and what a limit of transmissions does."""
+    most = context.parameter("relays_max")
+    rows = [
+        {
+            "relays": count,
+            "plain": relaying.transmissions_plain(count),
+            "coded": relaying.transmissions_coded(count),
+            "paper's formula": relaying.gain_of_paper(count),
+            "ends counted": relaying.gain_with_ends(count),
+            "ratio of transmissions": relaying.gain_of_transmissions(count),
+        }
+        for count in range(1, most + 1)
+    ]
+    limit = context.parameter("limit")
+    measured: dict[str, Measured] = {
+        "CATWOMAN-003": relaying.gain_of_paper(1),
+        "CATWOMAN-003-E": relaying.gain_with_ends(1),
+        "CATWOMAN-004": max(abs(relaying.gain_of_paper(n) - (1.5 - 0.5 / n)) for n in (1, 3, 6)),
+        "CATWOMAN-005": relaying.gain_of_paper(3),
+        "CATWOMAN-006": relaying.gain_of_paper(6),
+        "CATWOMAN-007": relaying.gain_of_paper(relaying.RELAYS_MAX),
+        "CATWOMAN-008": relaying.transmissions_plain(3),
+        "CATWOMAN-009": relaying.transmissions_coded(3),
+        "CATWOMAN-009-R": relaying.transmissions_coded(3) - 1,
+        "CATWOMAN-010": float(limit),
+        "CATWOMAN-COPE": relaying.gain_of_transmissions(6),
+    }
+    figure, (left, middle, right) = plot.panels(3, columns=3)
+    counts = [row["relays"] for row in rows]
+    for name in ("plain", "coded"):
+        left.plot(counts, [row[name] for row in rows], "o-", markersize=3, label=name)
+    plot.labelled(left, "transmissions", "relays", "for one packet each way")
+    for name in ("paper's formula", "ends counted", "ratio of transmissions"):
+        middle.plot(counts, [row[name] for row in rows], "o-", markersize=3, label=name)
+    plot.labelled(middle, "coding gain", "relays", "gain")
+    loads = np.linspace(0, 20, 81)
+    for coded in (False, True):
+        sent = [relaying.frames_per_second(6, load, limit, coded=coded) for load in loads]
+        right.plot(2 * loads, sent, label="coded" if coded else "plain")
+    plot.labelled(right, "six relays", "packets / s, both ways", "transmissions / s")
+    return Findings(measured, rows, figure)
+
+
+def chain(context: Context) -> Findings:
+    """Figs. 8 to 11: throughput, delay, retries and frames over load, always coding."""
+    curves = Curves(context.simulate("runs"))
+    lows, highs = _lows(context, curves), _high(context, curves)
+    congestion = curves.peak("plain")
+    at_1800, at_1600 = curves.nearest(1800), curves.nearest(1600)
+    plain, coded = "plain", "paper"
+
+    def over_plain(loads: list[float]) -> list[float]:
+        return [curves.throughput(coded, x) / curves.throughput(plain, x) for x in loads]
+
+    def slower(loads: list[float]) -> list[float]:
+        return [curves.delay(plain, x) / curves.delay(coded, x) for x in loads]
+
+    most = {preset: curves.throughput(preset, curves.peak(preset)) for preset in (plain, coded)}
+    delays = [curves.delay(coded, load) for load in (lows[0], congestion)]
+    retries = [curves.retries(coded, x) / curves.retries(plain, x) for x in highs]
+    gain = curves.gain(coded, congestion)
+    measured: dict[str, Measured] = {
+        "CATWOMAN-001": max(slower(highs)),
+        "CATWOMAN-002": max(over_plain(highs)),
+        "CATWOMAN-002-O": min(over_plain(highs)),
+        "CATWOMAN-016": float(np.mean(over_plain(lows))),
+        "CATWOMAN-017": most[plain],
+        "CATWOMAN-017-L": congestion,
+        "CATWOMAN-018": most[coded],
+        "CATWOMAN-019": most[coded] / most[plain],
+        "CATWOMAN-020": over_plain([at_1800])[0],
+        "CATWOMAN-021": curves.delay(plain, lows[0]),
+        "CATWOMAN-022": delays[0],
+        "CATWOMAN-022-O": delays[0] / curves.delay(plain, lows[0]),
+        "CATWOMAN-023": delays[1],
+        "CATWOMAN-023-T": delays[1] - delays[0],
+        "CATWOMAN-024": slower([at_1600])[0],
+        "CATWOMAN-024-O": min(slower(highs)),
+        "CATWOMAN-025": 1 / max(retries),
+        "CATWOMAN-026": gain,
+        "CATWOMAN-026-F": relaying.gain_of_transmissions(6, curves.paired(coded, congestion)),
+    }
+    published = {
+        "throughput / (kbit/s)": ([800.0, 1380.0], [800.0, 1380.0]),
+        "delay / ms": ([200.0, 200.0, 800.0], [25.0, 275.0, 162.0]),
+    }
+    notes = [
+        f"point of congestion of pure relaying: {congestion:.0f} kbit/s; there {gain:.3f} frames "
+        f"without coding over one with it, {curves.paired(coded, congestion):.1%} of the forwarded "
+        f"packets paired, which is a ratio of transmissions of "
+        f"{measured['CATWOMAN-026-F']:.3f} where nothing is lost; frames at the same load, not for "
+        f"each packet that arrives: "
+        f"{curves.frames(plain, congestion) / curves.frames(coded, congestion):.3f}",
+        *_default_notes(curves),
+    ]
+    return Findings(measured, curves.rows(), _figure(curves, published), notes)
+
+
+def _default_notes(curves: Curves) -> list[str]:
+    """What the default does beside the better of pure relaying and the paper's adaptive coding."""
+    known = curves.kinds()
+    others = [preset for preset in ("plain", "paper-adaptive") if preset in known]
+    if "default" not in known or not others:
+        return []
+    notes = []
+    for load in curves.offered():
+        most = max(curves.throughput(preset, load) for preset in others)
+        least = min(curves.delay(preset, load) for preset in others)
+        share = curves.throughput("default", load) / most
+        longer = curves.delay("default", load) - least
+        notes.append(
+            f"default at {load:.0f} kbit/s: {share:.3f} of the better one's throughput, "
+            f"{longer:+.1f} ms of delay"
+        )
+    return notes
+
+
+def adaptive(context: Context) -> Findings:
+    """Figs. 12 and 13: adaptive buffering."""
+    curves = Curves(context.simulate("runs"))
+    lows, highs = _lows(context, curves), _high(context, curves)
+    plain, always, ours = "plain", "paper", "paper-adaptive"
+
+    def lost(preset: str) -> float:
+        offered = sum(lows)
+        return 1 - sum(curves.throughput(preset, load) for load in lows) / offered
+
+    first = lows[0]
+    low = curves.delay(ours, first) / curves.delay(plain, first)
+    kept = [curves.throughput(ours, x) / curves.throughput(always, x) for x in highs]
+    lower = [curves.delay(plain, x) / curves.delay(ours, x) for x in highs]
+    measured: dict[str, Measured] = {
+        "CATWOMAN-028": lost(always) / max(lost(ours), 1e-6),
+        "CATWOMAN-029": max(lower),
+        "CATWOMAN-029-L": low - 1,
+        "CATWOMAN-029-H": min(kept),
+        "CATWOMAN-029-O": min(lower),
+    }
+    readings = _readings(context)
+    figure = _figure(curves, {})
+    return Findings(measured, curves.rows(), figure, readings)
+
+
+def _readings(context: Context) -> list[str]:
+    """Both readings of what congestion toggles (docs/errata.md, C2), beside each other."""
+    results = context.simulate("readings")
+    column = "network.relay.adaptive"
+    notes = []
+    for index in range(results.sizes["point"]):
+        point = results.isel(point=index)
+        load = 2 * float(point[ONE_WAY]) / 1e3
+        threshold = int(point["network.relay.retries_per_second"])
+        notes.append(
+            f"congestion, from {threshold} retries a second, toggles {point[column].item()}: "
+            f"{load:.0f} kbit/s offered, {float(point['goodput_bps'].mean()) / 1e3:.0f} carried, "
+            f"{_delay(point):.0f} ms"
+        )
+    return notes
+
+
+def hops(context: Context) -> Findings:
+    """Chains of 1 to 7 hops: what coding gains over their length."""
+    results = context.simulate("runs")
+    ends = results["flow.0.to"].to_numpy().astype(int)
+    rows: list[dict[str, Any]] = []
+    gains: dict[float, list[float]] = {}
+    paired_gains: dict[float, list[float]] = {}
+    for length in sorted(set(ends.tolist())):
+        curves = Curves(results.isel(point=np.flatnonzero(ends == length)))
+        for load in curves.offered():
+            gain = curves.gain("paper", load)
+            gains.setdefault(load, []).append(gain)
+            row: dict[str, Any] = {"hops": length, "load": load}
+            for preset in curves.kinds():
+                row[f"{preset}: throughput"] = curves.throughput(preset, load)
+                row[f"{preset}: delay ms"] = curves.delay(preset, load)
+            paired = curves.paired("paper", load)
+            by_pairs = relaying.gain_of_transmissions(length - 1, paired) if length > 1 else 1.0
+            paired_gains.setdefault(load, []).append(by_pairs)
+            rows.append(row | {"paired": paired, "coding gain": gain, "by pairs": by_pairs})
+    figure, (left, right) = plot.panels(2)
+    lengths = sorted({row["hops"] for row in rows})
+    for load, values in gains.items():
+        right.plot(lengths, values, "o-", markersize=4, label=f"{load:g} kbit/s")
+        for preset in ("plain", "paper"):
+            carried = [row[f"{preset}: throughput"] for row in rows if row["load"] == load]
+            left.plot(lengths, carried, "o-", markersize=4, label=f"{NAMES[preset]}, {load:g}")
+    plot.labelled(left, "throughput", "hops", "throughput / (kbit/s)")
+    plot.labelled(right, "frames without coding over with", "hops", "coding gain")
+    calm, by_pairs_calm = gains[min(gains)], paired_gains[min(gains)]
+    # With one hop there is no relay; with two there is one, with seven six.
+    measured: dict[str, Measured] = {
+        "CATWOMAN-HOPS": by_pairs_calm[-1] / by_pairs_calm[1],
+        "CATWOMAN-HOPS-1": calm[0] - 1,
+    }
+    return Findings(measured, rows, figure)
+
+
+def sensitivity(context: Context) -> Findings:
+    """What the packet size, which the paper does not say, changes."""
+    results = context.simulate("runs")
+    rows = []
+    for index in range(results.sizes["point"]):
+        point = results.isel(point=index)
+        rows.append(
+            {
+                "payload": int(point["flow.0.payload_bytes"]),
+                "relaying": NAMES[str(point[PRESET].item())],
+                "load": 2 * float(point[ONE_WAY]) / 1e3,
+                "throughput": float(point["goodput_bps"].mean()) / 1e3,
+                "delay ms": _delay(point),
+            }
+        )
+    figure, (axes,) = plot.panels(1)
+    for name in dict.fromkeys(row["relaying"] for row in rows):
+        for payload in dict.fromkeys(row["payload"] for row in rows):
+            these = [r for r in rows if r["relaying"] == name and r["payload"] == payload]
+            axes.plot(
+                [row["load"] for row in these],
+                [row["throughput"] for row in these],
+                "o-",
+                markersize=4,
+                label=f"{name}, {payload} B",
+            )
+    plot.labelled(axes, "packet size", "total load / (kbit/s)", "throughput / (kbit/s)")
+    return Findings({}, rows, figure)
