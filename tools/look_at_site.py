@@ -149,8 +149,12 @@ def _serve(site: Path) -> http.server.ThreadingHTTPServer:
         def log_message(self, *_: object) -> None:
             pass
 
+    class Patient(http.server.ThreadingHTTPServer):
+        def handle_error(self, *_: object) -> None:
+            """A page that is left while it loads is no fault."""
+
     handler = functools.partial(Quiet, directory=str(site))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = Patient(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
 
