@@ -18,8 +18,14 @@ TOP = Path(__file__).resolve().parent.parent
 FOLDER = TOP / "docs" / "site" / "traces"
 #: Version of the wire format that is read here.
 WIRE_VERSION = 2
-#: From which frame on a picture begins, and how many it has.
-PARTS = {"window": (400, 200), "helper": (None, 24), "relay": (200, 8)}
+#: Of each plan, by its points: what they are called, from which frame on is kept, and how many.
+PARTS = {
+    "window": [("frames", 400, 200)],
+    "helper": [("frames", None, 24)],
+    "relay": [("plain", 200, 12), ("xor", 200, 12)],
+}
+#: Frames between relays: their heads, and where in parts of coded ones stands who decodes it.
+PLAIN, CODED, PARTS_AT, PART_LEN = 1, 2, 5, 14
 FATES = ("lost", "heard", "innovative", "dependent", "late", "refused", "aside", "rejected", "cut")
 ENC, ACK, WINDOW, WINDOW_ACK = 0, 1, 5, 6
 #: First byte of a data frame of 802.11, and the bytes before its IP header.
@@ -34,17 +40,23 @@ def main() -> int:
         return 2
     program = Path(sys.argv[1]).resolve()
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
-    for name, part in PARTS.items():
-        with tempfile.TemporaryDirectory() as folder:
-            capture = Path(folder) / "trace.pcapng"
-            plan = FOLDER / f"{name}.toml"
-            subprocess.run([program, "sim", "trace", plan, "--out", capture], check=True)
-            frames = [frame for frame in map(parse, packets(capture.read_bytes())) if frame]
-        found = {"plan": plan.name, "recorded_by": version.stdout.strip(), "frames": cut(frames, *part)}
+    for name, points in PARTS.items():
+        plan = FOLDER / f"{name}.toml"
+        found = {"plan": plan.name, "recorded_by": version.stdout.strip()}
+        parts = {}
+        for point, (key, first, count) in enumerate(points):
+            with tempfile.TemporaryDirectory() as folder:
+                capture = Path(folder) / "trace.pcapng"
+                command = [program, "sim", "trace", plan, "--only", str(point), "--out", capture]
+                subprocess.run(command, check=True)
+                frames = [frame for frame in map(parse, packets(capture.read_bytes())) if frame]
+            parts[key] = cut(frames, first, count)
+        text = json.dumps(found)[:-1]
+        for key, frames in parts.items():
+            lines = ",\n".join(json.dumps(frame) for frame in frames)
+            text += f', "{key}": [\n{lines}\n]'
         path = FOLDER / f"{name}.json"
-        lines = ",\n".join(json.dumps(frame) for frame in found.pop("frames"))
-        head = json.dumps(found)[:-1]
-        path.write_text(f'{head}, "frames": [\n{lines}\n]}}\n', encoding="utf-8")
+        path.write_text(text + "}\n", encoding="utf-8")
         print(path.relative_to(TOP))
     return 0
 
@@ -63,11 +75,8 @@ def packets(data: bytes):
 def parse(packet: tuple[int, bytes]) -> dict | None:
     """Returns what a frame was and what became of it; None for what no picture shows."""
     time_ns, data = packet
-    if data[0] == DATA_80211 and data[4:9] == bytes((2, 0, 0, 0, 0)):
-        ends = data[IP_80211 + 15] - 1, data[IP_80211 + 19] - 1
-        us = round(time_ns / 1000)
-        # Stations count from 1 on the air, nodes from 0.
-        return {"us": us, "from": data[15] - 1, "to": data[9] - 1, "kind": "data", "ends": ends}
+    if data[0] == DATA_80211:
+        return relayed(time_ns, data)
     ether = data[ETHERNET_LEN:]
     if ether[:4] != b"CorC":
         return None
@@ -85,6 +94,19 @@ def parse(packet: tuple[int, bytes]) -> dict | None:
         "us": round(time_ns / 1000), "air_us": round(airtime_ns / 1000), "from": source, "to": target,
         **body, "at": fates,
     }
+
+
+def relayed(time_ns: int, data: bytes) -> dict | None:
+    """Returns a frame of relays: one packet, or the XOR of two; None for announcements."""
+    frame = data[IP_80211:]
+    # Stations count from 1 on the air, nodes from 0.
+    found = {"us": round(time_ns / 1000), "from": data[15] - 1}
+    if frame[0] == PLAIN:
+        return found | {"kind": "plain", "to": [data[9] - 1]}
+    if frame[0] == CODED:
+        places = (PARTS_AT, PARTS_AT + PART_LEN)
+        return found | {"kind": "coded", "to": [struct.unpack_from(">H", frame, p)[0] for p in places]}
+    return None
 
 
 def body_of(frame: bytes) -> dict | None:

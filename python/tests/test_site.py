@@ -85,7 +85,7 @@ def test_moving_pictures_say_each_step(name: str) -> None:
 def test_a_window_is_whole_in_the_end_and_a_block_too() -> None:
     for name, row in (("window", "receiver"), ("helper", "decoder")):
         trace = json.loads((TOP / moving.TRACES / f"{name}.json").read_text())
-        scenes = moving.PICTURES[name][2](trace["frames"])
+        scenes = moving.PICTURES[name][2](trace)
         looks = [look for _, look in scenes[-1].rows[row]]
         assert looks.count("have") + looks.count("repaired") >= len(looks) - 2
         assert any("no" in scene.reaches.values() for scene in scenes)

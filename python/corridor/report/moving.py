@@ -19,6 +19,7 @@ TRACES = "docs/site/traces"
 SHOWN = 16
 #: Of which at least so many are lost and come back.
 REPAIRED_MIN = 2
+Frames = list[Mapping[str, Any]]
 
 
 @dataclass
@@ -56,7 +57,7 @@ def figure(top: Path, name: str) -> str:
     path = top / TRACES / f"{name}.json"
     try:
         trace = json.loads(path.read_text(encoding="utf-8"))
-        scenes = make(trace["frames"])
+        scenes = make(trace)
     except (OSError, ValueError, KeyError) as error:
         raise ExperimentError(f"{path}: {error!r}: tools/record_traces.py records it") from error
     data = {"stations": stations, "scenes": [vars(scene) for scene in scenes]}
@@ -79,9 +80,9 @@ def figure(top: Path, name: str) -> str:
     )
 
 
-def _window(frames: list[Mapping[str, Any]]) -> list[Scene]:
+def _window(trace: Mapping[str, Any]) -> list[Scene]:
     """The first part of a trace in which several symbols are lost, and all come back."""
-    frames = [f for f in frames if f["kind"] != "ack"]
+    frames = [f for f in trace["frames"] if f["kind"] != "ack"]
     for start, frame in enumerate(frames):
         if frame["kind"] != "source":
             continue
@@ -92,7 +93,7 @@ def _window(frames: list[Mapping[str, Any]]) -> list[Scene]:
     raise KeyError("a part in which all that is lost comes back")
 
 
-def _filling(frames: list[Mapping[str, Any]]) -> list[Scene]:
+def _filling(frames: Frames) -> list[Scene]:
     """A window of symbols from the first one on; what is of earlier ones is left out."""
     first = next(f["id"] for f in frames if f["kind"] == "source")
     sent: dict[int, str] = {}
@@ -158,8 +159,9 @@ def _received(number: int, sent: Mapping[int, str], held: Mapping[int, str]) -> 
     return ("×", "lost") if number in sent else ("", "empty")
 
 
-def _helper(frames: list[Mapping[str, Any]]) -> list[Scene]:
+def _helper(trace: Mapping[str, Any]) -> list[Scene]:
     """A block of which the helper hears most, and the decoder little."""
+    frames: Frames = trace["frames"]
     names = {1: "encoder", 2: "decoder", 3: "helper"}
     ranks = {"helper": 0, "decoder": 0}
     size = max(f.get("count", 0) for f in frames)
@@ -208,52 +210,54 @@ def _fate(fate: str) -> str:
     }.get(fate, "has it already")
 
 
-def _relay(frames: list[Mapping[str, Any]]) -> list[Scene]:
-    """Two packets in opposite directions, relayed one by one; then what XOR makes of the same."""
+def _relay(trace: Mapping[str, Any]) -> list[Scene]:
+    """A packet of each direction, relayed one by one, and the same by a relay that XORs."""
     names = ("left", "relay", "right")
-    packets = {(0, 2): "a", (2, 0): "b"}
-    scenes, count = [], {"relaying": 0, "with XOR": 0}
-    pair = _pair(frames)
-
-    def add(ms: float, words: str, source: str, label: str, to: tuple[str, ...], how: str) -> None:
-        count[how] += 1
-        rows = {
-            name: [(str(n + 1), "have" if n < count[name] else "empty") for n in range(4)]
-            for name in count
-        }
-        look = "mixed" if len(to) > 1 else "plain"
-        scenes.append(Scene(ms, words, source, label, look, dict.fromkeys(to, "yes"), rows))
-
-    for frame in pair:
-        packet, source, to = packets[tuple(frame["ends"])], names[frame["from"]], names[frame["to"]]
-        ms = (frame["us"] - pair[0]["us"]) / 1000
-        words = f"Relaying: the {source} station sends packet {packet} to the {to} one."
-        add(ms, words.replace("relay station", "relay").replace("relay one", "relay"), source,
-            packet, (to,), "relaying")  # fmt: skip
-    for frame in [f for f in pair if f["from"] != 1]:
-        packet, source = packets[tuple(frame["ends"])], names[frame["from"]]
-        words = f"With XOR: the {source} station sends packet {packet} to the relay, and keeps it."
-        add((frame["us"] - pair[0]["us"]) / 1000, words, source, packet, ("relay",), "with XOR")
-    last = "With XOR: the relay sends a XOR b once. The left station takes away a and has b; the "
-    last += "right one takes away b and has a. Three transmissions instead of four."
-    add(scenes[-1].ms, last, "relay", "a⊕b", ("left", "right"), "with XOR")
+    packets = {(0, 1): "a", (1, 2): "a", (2, 1): "b", (1, 0): "b"}
+    spoken = ("left station", "relay", "right station")
+    scenes: list[Scene] = []
+    count = {"relaying": 0, "with XOR": 0}
+    for how, frames in (
+        ("relaying", _round(trace["plain"], {(0, 1), (1, 2), (2, 1), (1, 0)})),
+        ("with XOR", _round(trace["xor"], {(0, 1), (2, 1), (1, 0, 2)})),
+    ):
+        for frame in frames:
+            count[how] += 1
+            coded = frame["kind"] == "coded"
+            label = "a⊕b" if coded else packets[frame["from"], frame["to"][0]]
+            who = spoken[frame["from"]]
+            words = f"{how[0].upper()}{how[1:]}: the {who} sends packet {label}"
+            words += f" to the {spoken[frame['to'][0]]}."
+            if coded:
+                words = (
+                    "With XOR: the relay sends a XOR b once. The left station takes away a and "
+                    "has b; the right one takes away b and has a. Three transmissions, not four."
+                )
+            rows = {
+                name: [(str(n + 1), "have" if n < done else "empty") for n in range(4)]
+                for name, done in count.items()
+            }
+            ms = (frame["us"] - frames[0]["us"]) / 1000
+            reaches = {names[to]: "yes" for to in frame["to"]}
+            look = "mixed" if coded else "plain"
+            scenes.append(Scene(ms, words, names[frame["from"]], label, look, reaches, rows))
     return scenes
 
 
-def _pair(frames: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the four transmissions of a packet of each direction, as they were on the air."""
-    for start in range(len(frames) - 3):
-        four = frames[start : start + 4]
-        hops = {(f["from"], f["to"]) for f in four}
-        if hops == {(0, 1), (1, 2), (2, 1), (1, 0)} and four[0]["from"] != 1:
-            return four
+def _round(frames: Frames, wanted: set[tuple[int, ...]]) -> Frames:
+    """Return the first transmissions in a row that are these hops, begun by an end."""
+    for start in range(len(frames) - len(wanted) + 1):
+        part = frames[start : start + len(wanted)]
+        hops = {(frame["from"], *sorted(frame["to"])) for frame in part}
+        if hops == wanted and part[0]["from"] != 1:
+            return part
     raise KeyError("a packet of each direction, relayed")
 
 
 #: Of each picture its title, where its stations stand, and what makes its scenes.
 PICTURES: dict[
     str,
-    tuple[str, dict[str, tuple[int, int]], Callable[[list[Mapping[str, Any]]], list[Scene]]],
+    tuple[str, dict[str, tuple[int, int]], Callable[[Mapping[str, Any]], list[Scene]]],
 ] = {
     "window": (
         "A window fills: one frame in five is lost, and combinations make up for it",
