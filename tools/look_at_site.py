@@ -2,7 +2,7 @@
 
     python tools/look_at_site.py out/report/site [--shots docs/images/site]
 
-Needs `pip install playwright` and its Chromium (`playwright install chromium`), or a Chromium on the
+Needs `pip install playwright pillow` and its Chromium (`playwright install chromium`), or a Chromium on the
 path. Ends with 1 if a page is wider than the window, says something on the console, fetches from
 elsewhere, or cannot be used by keyboard; 77 where there is no browser.
 """
@@ -16,9 +16,10 @@ import threading
 from pathlib import Path
 
 try:
+    from PIL import Image
     from playwright.sync_api import Browser, Error, Page, sync_playwright
 except ModuleNotFoundError:
-    print("absent: playwright: expected `pip install playwright`")
+    print("absent: playwright, pillow: expected `pip install playwright pillow`")
     sys.exit(77)
 
 WIDTHS = {"desktop": (1280, 800), "phone": (390, 844)}
@@ -26,6 +27,13 @@ SCHEMES = ("light", "dark")
 #: Pages that are shown in the documentation, and what of them.
 SHOTS = {"index.html": "front", "papers/index.html": "papers", "papers/kim-table1.html": "table",
          "papers/claims.html": "claims", "explanation/index.html": "coding"}  # fmt: skip
+#: Which of them: both widths in one scheme each, and the front page in both.
+KEPT = {("front", "desktop", "light"), ("front", "desktop", "dark"), ("front", "phone", "light"),
+        ("papers", "desktop", "dark"), ("table", "desktop", "light"), ("table", "phone", "dark"),
+        ("claims", "phone", "light"), ("coding", "desktop", "light"),
+        ("coding", "phone", "dark")}  # fmt: skip
+#: Colours of a picture that is kept: a palette makes it a third as large.
+COLOURS = 64
 #: Each reader of the front page has a section that fits a screen.
 READER = ".reader"
 
@@ -79,14 +87,26 @@ def look(browser: "Browser", base: str, site: Path, shots: Path | None) -> list[
                 if name == "index.html":
                     found += _readers(page, high)
                 faults += [f"{name}, {width}, {scheme}: {fault}" for fault in found]
-                if shots and name in SHOTS:
-                    shots.mkdir(parents=True, exist_ok=True)
-                    file = shots / f"{SHOTS[name]}-{width}-{scheme}.png"
-                    page.screenshot(path=file)
+                if shots and (SHOTS.get(name), width, scheme) in KEPT:
+                    _keep(page, shots / f"{SHOTS[name]}-{width}-{scheme}.png")
             if width == "desktop" and scheme == "light":
                 faults += [f"keyboard: {fault}" for fault in _keyboard(page, base)]
             context.close()
     return faults
+
+
+def _keep(page: "Page", file: Path) -> None:
+    """Leaves a small picture of what the window shows; of moving pictures, one in mid-course."""
+    if page.locator(".moving").count():
+        page.eval_on_selector_all(
+            ".moving input[type=range]",
+            "all => all.forEach(e => { e.value = Math.round(e.max * 0.8); e.dispatchEvent(new Event('input')) })",
+        )
+        page.eval_on_selector(".moving", "e => e.scrollIntoView({ block: 'center' })")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=file)
+    with Image.open(file) as image:
+        image.quantize(COLOURS).save(file, optimize=True)
 
 
 def _wide(page: "Page") -> list[str]:
@@ -129,8 +149,12 @@ def _serve(site: Path) -> http.server.ThreadingHTTPServer:
         def log_message(self, *_: object) -> None:
             pass
 
+    class Patient(http.server.ThreadingHTTPServer):
+        def handle_error(self, *_: object) -> None:
+            """A page that is left while it loads is no fault."""
+
     handler = functools.partial(Quiet, directory=str(site))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = Patient(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
 

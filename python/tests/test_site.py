@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from corridor.report import links, measured, pages, published, site
+from corridor.report import links, measured, moving, pages, published, site
 from corridor.report.pictures import described
 from corridor.report.since import rests_on, since
 from corridor.study.experiment import ExperimentError, find
@@ -70,6 +70,25 @@ def test_faults_of_a_site_are_found(tmp_path: Path) -> None:
         "a picture without words", "leads nowhere", "leads to no such part", "leads nowhere",
         "fetched from elsewhere",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(moving.PICTURES))
+def test_moving_pictures_say_each_step(name: str) -> None:
+    text = moving.figure(TOP, name)
+    data = json.loads(re.findall(r"<script[^>]*>(.*)</script>", text)[0])
+    assert len(data["scenes"]) == text.count("<li>") > 5
+    for scene in data["scenes"]:
+        assert {scene["source"], *scene["reaches"]} <= set(data["stations"])
+        assert len(scene["words"]) > 20
+
+
+def test_a_window_is_whole_in_the_end_and_a_block_too() -> None:
+    for name, row in (("window", "receiver"), ("helper", "decoder")):
+        trace = json.loads((TOP / moving.TRACES / f"{name}.json").read_text())
+        scenes = moving.PICTURES[name][2](trace)
+        looks = [look for _, look in scenes[-1].rows[row]]
+        assert looks.count("have") + looks.count("repaired") >= len(looks) - 2
+        assert any("no" in scene.reaches.values() for scene in scenes)
 
 
 def test_a_dead_link_in_a_page_is_an_error(tmp_path: Path) -> None:

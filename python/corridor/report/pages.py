@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from corridor.report.pictures import Drawn
-from corridor.report.published import Entry, Paper, Published
+from corridor.report.published import NOT_CHECKED, Entry, Paper, Published
 from corridor.report.since import Since
 from corridor.study import readmes
 from corridor.study.experiment import Experiment
@@ -128,7 +128,9 @@ def experiment_page(
     """Return the page of a figure or table; its README's words come in where ``{words}`` stands."""
     lines = [f"# {experiment.title}", ""]
     if recorded is None:
-        lines += ["Nothing was recorded yet.", "", "{words}", "", *_repeat(experiment, None, since)]
+        waiting = [status(NOT_CHECKED, len(experiment.claims))] if experiment.claims else []
+        lines += [*waiting, "", "Nothing was recorded yet.", "", "{words}", ""]
+        lines += [*_waiting(experiment), "", *_repeat(experiment, None, since)]
         return "\n".join(lines)
     statuses = Counter(row["status"] for row in recorded["claims"])
     if statuses:
@@ -150,6 +152,18 @@ def experiment_page(
         lines += ['??? note "What is drawn, in numbers"', ""]
         lines += [f"    {line}" for line in _rows(recorded["rows"])] + [""]
     return "\n".join([*lines, *_repeat(experiment, recorded, since)])
+
+
+def _waiting(experiment: Experiment) -> list[str]:
+    """Return the claims of an experiment of which nothing was recorded."""
+    if not experiment.claims:
+        return []
+    lines = ["## Published", "", "| claim | published | status |", "|---|---|---|"]
+    for claim in experiment.claims:
+        said = f'<span id="{claim.id.lower()}">**{claim.id}**</span> {_cell(claim.claim)}'
+        value = _cell(f"{claim.value} {claim.unit}".strip(" -"))
+        lines.append(f"| {said} | {value} | {status(NOT_CHECKED)} |")
+    return lines
 
 
 def _drawn(experiment: Experiment, recorded: Mapping[str, Any]) -> str:

@@ -12,8 +12,10 @@ from typing import Any
 from corridor.study.experiment import Experiment
 from corridor.study.readmes import result
 
-#: Crates that `corridor._native` is made of, as far as a result can depend on them.
-CRATES = ("base", "codec", "proto", "air", "scenario", "sim", "py")
+#: The crate that `corridor._native` is.
+NATIVE = "py"
+#: What others of ours are called as dependencies: this, and the name of their folder.
+_CRATE = "corridor-"
 #: Modules that judge, draw or tell, and move no result.
 ASIDE = ("corridor", "corridor.plot", "corridor._progress", "corridor._lazy", "corridor.study.lab",
          "corridor.study.claims", "corridor.study.experiment")  # fmt: skip
@@ -92,8 +94,24 @@ def rests_on(experiment: Experiment, top: Path) -> list[str]:
     files = sorted(str(path.relative_to(top)) for path in seen.values() if path.suffix == ".py")
     if "corridor._native" in seen:
         # The tests of a crate move nothing: they are not below src.
-        files += [f"crates/{crate}/src" for crate in CRATES]
+        files += [f"crates/{crate}/src" for crate in _crates(top)]
     return files
+
+
+def _crates(top: Path) -> list[str]:
+    """Return the crates that the extension is made of: what it depends on, and that in turn."""
+    seen: list[str] = []
+    ahead = [NATIVE]
+    while ahead:
+        crate = ahead.pop()
+        manifest = top / "crates" / crate / "Cargo.toml"
+        if crate in seen or not manifest.is_file():
+            continue
+        seen.append(crate)
+        table = tomllib.loads(manifest.read_text(encoding="utf-8"))
+        names = table.get("dependencies", {})
+        ahead += [name.removeprefix(_CRATE) for name in names if name.startswith(_CRATE)]
+    return sorted(seen)
 
 
 def _file(top: Path, module: str) -> Path | None:

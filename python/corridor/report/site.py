@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 
 import typer
 
-from corridor.report import links, measured, pages, published
+from corridor.report import links, measured, moving, pages, published
 from corridor.report.pictures import draw
 from corridor.report.since import Since, since
 from corridor.report.tree import Tree
@@ -42,6 +43,8 @@ PLACES = {
 _OWN_PAGE = ("README.md", "experiments/README.md")
 #: A line of a page that stands for the help of the command.
 _HELP = "<!-- help of corridor-study -->"
+#: A line of a page that stands for a moving picture.
+_MOVING = re.compile(r"^<!-- moving: (\w+) -->$", re.MULTILINE)
 #: What is needed to build, by the names of modules.
 _NEEDED = ("mkdocs", "material", "mkdocstrings", "mkdocstrings_handlers.python")
 Tell = Callable[[str, int, int], object]
@@ -115,6 +118,7 @@ def _assemble(
             continue
         words = (top / name).read_text(encoding="utf-8")
         filled = words.replace("<!-- papers -->", tally).replace(_HELP, help_of_command())
+        filled = _MOVING.sub(lambda found: moving.figure(top, found[1]), filled)
         tree.write(site, filled, name)
     _configure(top, source, _navigation(top, experiments, listed))
 
@@ -204,7 +208,7 @@ def _navigation(top: Path, experiments: list[Experiment], listed: published.Publ
         {"Tutorials": own("tutorials")},
         {"How coding works": own("explanation")},
         {"Four papers": papers},
-        {"Measurements": ["measurements.md"]},
+        {"Measurements": ["measurements.md", "results.md"]},
         {"How to": [*own("howto"), *howto]},
         {"Reference": [*own("reference"), *reference, {"Decisions": decisions}]},
     ]
