@@ -18,6 +18,7 @@
 
 mod air;
 mod router;
+mod routing;
 mod stations;
 mod topology;
 
@@ -33,6 +34,8 @@ use crate::core::watch::{Crossing, Watcher};
 use air::Radio;
 pub use air::{Frame, RadioIndex, Reach};
 use router::{Link, Router};
+pub use routing::ROUTING_FLOW;
+use routing::Routing;
 use stations::Seat as StationSeat;
 pub use stations::{FlowOf, StationIndex};
 pub use topology::{
@@ -106,6 +109,8 @@ enum Entity {
     Station(u32),
     /// The host of a station, that packets have come out for.
     Host(u32),
+    /// The router of a node that looks for ways itself.
+    Routing(NodeIndex),
 }
 
 /// A topology with agents and stations on it, driven through virtual time. See the module's
@@ -117,6 +122,8 @@ pub struct Network {
     /// The packets in pipes. No more than fit into them.
     packets: Slab<Packet>,
     router: Router,
+    /// Where nodes look for ways themselves.
+    routing: Option<Box<Routing>>,
     nodes: Vec<Node>,
     agents: Vec<Seat>,
     radios: Vec<Radio>,
@@ -158,6 +165,7 @@ impl Network {
             pipes,
             packets: Slab::new(),
             router: Router::new(topology.nodes, ends, air::links(&radios)),
+            routing: None,
             nodes: (0..topology.nodes).map(|_| Node::default()).collect(),
             agents: Vec::new(),
             radios,
@@ -340,6 +348,7 @@ impl Network {
                     self.drain_agent(agent as usize);
                 }
                 Entity::Host(station) => self.deliver_to_host(station as usize),
+                Entity::Routing(node) => self.handle_routing_timeout(node),
                 first @ (Entity::Radio(_) | Entity::Station(_)) => self.step_radios(first),
             },
         }
@@ -431,7 +440,11 @@ impl Network {
     fn drain_agent(&mut self, index: usize) {
         while let Some(packet) = self.agents[index].agent.poll_transmit(self.now) {
             self.stats.sent += 1;
-            let node = self.agents[index].node;
+            let Seat { agent, node, .. } = &self.agents[index];
+            let node = *node;
+            if agent.updates_waiting() && self.update_waiting(node, &packet) {
+                continue;
+            }
             self.send(node, packet);
         }
         let Seat { agent, entity, .. } = &self.agents[index];
@@ -447,6 +460,9 @@ impl Network {
         }
         if packet.to == EVERYBODY {
             return self.broadcast(node, packet);
+        }
+        if self.routing.is_some() {
+            return self.send_by_routing(node, packet);
         }
         let Some(link) = self.router.next(node, packet.to) else {
             self.stats.undeliverable += 1;
