@@ -30,7 +30,7 @@ use corridor_base::{Stream, StreamKey, Time};
 
 pub use config::{AodvConfig, AodvError, LqiCurve, Metric};
 pub use message::{Address, Cost, LOST_MAX, Lost, Message, Reply, Request};
-use routes::{Heard, Routes, is_newer};
+use routes::{Heard, News, Routes, is_newer};
 pub use routes::{ROUTES_MAX, Route};
 
 /// Most packets that an origin holds while it looks for a way; more are dropped.
@@ -302,14 +302,18 @@ impl<P> Aodv<P> {
     fn handle_request(&mut self, now: Time, from: Address, request: Request) {
         let Request { id, destination, origin, origin_sequence: sequence, cost, .. } = request;
         let metric = self.config.metric;
-        if origin == self.address || !self.routes.is_news(metric, origin, id, cost) {
+        if origin == self.address {
+            return;
+        }
+        let news = self.routes.news(metric, origin, id, cost);
+        if news == News::Neither {
             return;
         }
         if self.routes.take(metric, Heard { destination: origin, next: from, cost, sequence }) {
             self.release(now, origin);
         }
         if destination == self.address {
-            self.reply(from, &request);
+            self.reply(from, &request, news);
         } else if cost.hops < self.config.hops_max {
             // The newest number that anybody on the way knows: where a way was lost, nothing older
             // is taken.
@@ -336,14 +340,17 @@ impl<P> Aodv<P> {
         }
     }
 
-    /// RFC 3561, 6.6.1: the destination answers with its own number, which is one more only if the
-    /// origin has heard that already.
-    fn reply(&mut self, to: Address, request: &Request) {
-        let next = self.sequence.wrapping_add(1);
-        if request.destination_sequence == Some(next)
-            || request.destination_sequence.is_some_and(|known| is_newer(known, next))
+    /// The destination answers with its own number, which is no older than the one that the origin
+    /// has heard (RFC 3561, 6.6.1), and one more with each request: who knows a way here already
+    /// passes nothing on that is as old. In RFC 3561 such a node would have answered itself.
+    fn reply(&mut self, to: Address, request: &Request, news: News) {
+        if news == News::Later {
+            self.sequence = self.sequence.wrapping_add(1);
+        }
+        if let Some(known) = request.destination_sequence
+            && is_newer(known, self.sequence)
         {
-            self.sequence = request.destination_sequence.unwrap_or(next);
+            self.sequence = known;
         }
         let reply = Reply {
             destination: self.address,

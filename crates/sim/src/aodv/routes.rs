@@ -57,6 +57,17 @@ pub(super) struct Heard {
     pub sequence: u16,
 }
 
+/// What a request is to somebody who has heard others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// None: it is late, or a copy that is no better.
+    Neither,
+    /// A copy by a better way.
+    Better,
+    /// A later request than those before.
+    Later,
+}
+
 /// The last request of an origin.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
@@ -126,22 +137,23 @@ impl Routes {
         }
     }
 
-    /// Whether a request is news: a later one of its origin, or the same by a better way.
-    pub fn is_news(&mut self, metric: Metric, origin: Address, id: u16, cost: Cost) -> bool {
+    /// What a request is: a later one of its origin, or the same by a better way, or neither.
+    pub fn news(&mut self, metric: Metric, origin: Address, id: u16, cost: Cost) -> News {
         match self.seen.binary_search_by_key(&origin, |seen| seen.origin) {
             Ok(place) => {
                 let seen = &mut self.seen[place];
-                let alike = id == seen.id && is_better(metric, cost, seen.cost);
-                let news = is_newer(id, seen.id) || alike;
-                if news {
-                    (seen.id, seen.cost) = (id, cost);
-                }
+                let news = match id == seen.id && is_better(metric, cost, seen.cost) {
+                    true => News::Better,
+                    false if is_newer(id, seen.id) => News::Later,
+                    false => return News::Neither,
+                };
+                (seen.id, seen.cost) = (id, cost);
                 news
             }
-            Err(_) if self.seen.len() == ROUTES_MAX => false,
+            Err(_) if self.seen.len() == ROUTES_MAX => News::Neither,
             Err(place) => {
                 self.seen.insert(place, Seen { origin, id, cost });
-                true
+                News::Later
             }
         }
     }
@@ -192,8 +204,13 @@ mod tests {
     fn a_request_is_news_once_or_by_a_better_way() {
         let mut routes = Routes::default();
         let cost = |hops| Cost { hops, quality: 0 };
-        let mut is_news = |id, hops| routes.is_news(Metric::HopCount, 1, id, cost(hops));
-        assert!(is_news(7, 4) && !is_news(7, 4) && is_news(7, 3) && !is_news(7, 4));
-        assert!(is_news(8, 9) && !is_news(7, 1), "an earlier one is late");
+        let mut news = |id, hops| routes.news(Metric::HopCount, 1, id, cost(hops));
+        assert_eq!([news(7, 4), news(7, 4)], [News::Later, News::Neither]);
+        assert_eq!([news(7, 3), news(7, 4)], [News::Better, News::Neither]);
+        assert_eq!(
+            [news(8, 9), news(7, 1)],
+            [News::Later, News::Neither],
+            "an earlier one is late"
+        );
     }
 }

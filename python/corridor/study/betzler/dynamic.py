@@ -31,9 +31,7 @@ def metrics(context: Context) -> Findings:
         gains.append(runs.ratio(data.at(GOODPUT, ours), data.at(GOODPUT, others)))
         row["gain of goodput / %"] = 100 * (gains[-1] - 1)
         longer.append(row[f"{PATH_DR}: links"] / row[f"{HOP_COUNT}: links"])
-        spreads.append(
-            row[f"{PATH_DR}: their deviation"] / row[f"{HOP_COUNT}: their deviation"]
-        )
+        spreads.append(row[f"{PATH_DR}: their deviation"] / row[f"{HOP_COUNT}: their deviation"])
         completed.append(row[f"{PATH_DR}: completed / %"] - row[f"{HOP_COUNT}: completed / %"])
         rows.append(row)
     measured: dict[str, Measured] = {

@@ -1,6 +1,7 @@
 """All orderings of the paper together: one-sided tests, adjusted for being many."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -29,6 +30,17 @@ def _logs(
     return runs.log_ratios(data.at(name, ours), (of or data).at(name, others))
 
 
+def _less(data: Runs, name: str, ours: Setting, others: Setting, of: Runs) -> runs.Samples:
+    """The same the other way round: by how much ours is less."""
+    return -_logs(data, name, ours, others, of)
+
+
+def _by_retries(data: Runs, name: str, window: int, counts: tuple[int, int]) -> runs.Samples:
+    """What the first number of retries has more than the second."""
+    ours, others = ({WINDOW: window, RETRIES: count} for count in counts)
+    return _logs(data, name, {**ours}, {**others})
+
+
 def _pairs(data: Runs, name: str, window: int) -> runs.Samples:
     """What PATH-DR has more than hop count: a sample for each pair of ends."""
     ours, others = (
@@ -51,6 +63,9 @@ def _all_tests(context: Context) -> dict[str, Test]:
     def backoff(window: int, of: str) -> Setting:
         return {WINDOW: window, BACKOFF: of}
 
+    def plain(window: int) -> Setting:
+        return {WINDOW: window}
+
     tests["011 exponential gains at window 1"] = lambda: _logs(
         data, GOODPUT, backoff(1, EXPONENTIAL), backoff(1, TINYOS)
     )
@@ -67,15 +82,11 @@ def _all_tests(context: Context) -> dict[str, Test]:
     )
     for window in (4, 8):
         for less, more in ((1, 3), (3, 5), (5, 7)):
-            tests[f"014 window {window}: goodput, {more} over {less} retries"] = (
-                lambda w=window, a=more, b=less: _logs(
-                    retries, GOODPUT, {WINDOW: w, RETRIES: a}, {WINDOW: w, RETRIES: b}
-                )
+            tests[f"014 window {window}: goodput, {more} over {less} retries"] = partial(
+                _by_retries, retries, GOODPUT, window, (more, less)
             )
-        tests[f"014 window {window}: round trips, 7 over 3 retries"] = (
-            lambda w=window: _logs(
-                retries, RTT, {WINDOW: w, RETRIES: 7}, {WINDOW: w, RETRIES: 3}
-            )
+        tests[f"014 window {window}: round trips, 7 over 3 retries"] = partial(
+            _by_retries, retries, RTT, window, (7, 3)
         )
     tests["016 more are completed, 7 over 1 retries"] = lambda: np.nanmean(
         rules.at(COMPLETED, {TIMEOUTS: 5, RETRIES: 7})
@@ -86,19 +97,20 @@ def _all_tests(context: Context) -> dict[str, Test]:
     tests["018 PATH-DR has longer routes"] = lambda: _over_windows(moving, dynamic.LINKS, windows)
     tests["019 PATH-DR completes more"] = lambda: _over_windows(moving, COMPLETED, windows)
     for window in windows:
-        tests[f"020 window {window}: PATH-DR has more goodput"] = (
-            lambda w=window: _pairs(moving, GOODPUT, w)
+        tests[f"020 window {window}: PATH-DR has more goodput"] = partial(
+            _pairs, moving, GOODPUT, window
         )
     for window in (int(each) for each in positive.values(WINDOW) if int(each) > 1):
-        tests[f"021 window {window}: cumulative has more goodput"] = (
-            lambda w=window: _logs(data, GOODPUT, backoff(w, TINYOS), {WINDOW: w}, positive)
+        own, other = backoff(window, TINYOS), plain(window)
+        tests[f"021 window {window}: cumulative has more goodput"] = partial(
+            _logs, data, GOODPUT, own, other, positive
         )
-        tests[f"023 window {window}: cumulative has shorter round trips"] = (
-            lambda w=window: -_logs(data, RTT, backoff(w, TINYOS), {WINDOW: w}, positive)
+        tests[f"023 window {window}: cumulative has shorter round trips"] = partial(
+            _less, data, RTT, own, other, positive
         )
     for algorithm in ("coap", "semi-dynamic"):
-        tests[f"026 RFC 6298 over {algorithm}, several links"] = (
-            lambda a=algorithm: _timeouts(data, rto, a)
+        tests[f"026 RFC 6298 over {algorithm}, several links"] = partial(
+            _timeouts, data, rto, algorithm
         )
     tests["032 more than the recommended window costs goodput"] = lambda: _beyond(moving)
     return tests

@@ -158,7 +158,8 @@ def recommended_set(goodputs: Sequence[Samples], margin: float = 0.01) -> list[i
     pairs = max(1, len(goodputs) - 1)
     chosen = []
     for place, own in enumerate(goodputs):
-        larger = [greater(np.log(other / own) - np.log1p(margin)) for other in goodputs[place + 1 :]]
+        beyond = goodputs[place + 1 :]
+        larger = [greater(np.log(other / own) - np.log1p(margin)) for other in beyond]
         beaten = any(p * pairs <= LEVEL for p in larger)
         # The next smaller one would do as well if none beyond it has the margin more.
         spare = place > 0 and all(

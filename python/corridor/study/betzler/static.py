@@ -1,6 +1,8 @@
 """Figs. 2 to 5, 7, 8 and 9a: transfers over routes that were found beforehand, and stay."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -73,7 +75,8 @@ def backoff(context: Context) -> Findings:
         ours = data.at(GOODPUT, {WINDOW: window, BACKOFF: of})
         return np.log(ours / data.at(GOODPUT, {WINDOW: window, BACKOFF: TINYOS}))
 
-    rows, gains = [], {}
+    rows: list[dict[str, Any]] = []
+    gains: dict[int, dict[int, float]] = {}
     for window in windows:
         wanted: Setting = {WINDOW: window, BACKOFF: TINYOS}
         by_links = _by_links(data, wanted, logs(window))
@@ -107,10 +110,14 @@ def backoff(context: Context) -> Findings:
         right.plot(list(steps), [100 * gain for gain in steps.values()], "o-", label=f"{ms:g} ms")
         measured[f"BETZLER-011-W{ms:g}"] = _slope(list(steps.values()), list(steps))
         rows += [
-            {"window": f"1, {ms:g} ms of work", "links": length, "gain / %": 100 * gain,
-             "gain with macMaxCSMABackoffs 4 / %": float("nan")}
+            {
+                "window": f"1, {ms:g} ms of work",
+                "links": length,
+                "gain / %": 100 * gain,
+                "gain with macMaxCSMABackoffs 4 / %": float("nan"),
+            }
             for length, gain in steps.items()
-        ]  # fmt: skip
+        ]
     plot.labelled(right, "window 1, by work at the ends", "links", "gain / %")
     return Findings(measured, rows, figure)
 
@@ -182,7 +189,7 @@ def retries(context: Context) -> Findings:
                     "completed / %": 100 * runs.mean(at(COMPLETED, window, count)),
                 }
             )
-        for less, more in zip(counts, counts[1:], strict=False):
+        for less, more in pairwise(counts):
             gain = runs.ratio(at(GOODPUT, window, more), at(GOODPUT, window, less))
             measured[f"BETZLER-014-{window}-{more}"] = gain
         rise = runs.ratio(at(RTT, window, counts[-1]), at(RTT, window, 3))

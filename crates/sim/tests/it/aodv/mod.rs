@@ -270,6 +270,14 @@ fn an_origin_asks_again_and_gives_up() {
     plays("give_up");
 }
 
+/// A node that knows a way passes the reply of the destination on all the same: it is newer.
+#[test]
+fn a_reply_passes_nodes_that_know_a_way() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/aodv/scripts");
+    let script = std::fs::read_to_string(folder.join("destination_only.txt")).unwrap();
+    assert!(script.contains("  3 has packet b"), "{script}");
+}
+
 /// RFC 3561, 6.1 and 6.5: replies that are older than what was lost are not taken; the request
 /// gathers the newest number on its way, and the destination's own becomes that.
 #[test]
