@@ -34,14 +34,17 @@ pub use file::{
 pub use metrics::{Measures, matches};
 pub use network::{
     AckKind, Beyond, DirectionTable, ErasureKind, ErasureTable, FlowTable, LinkTable, NetworkTable,
-    ReductionKind, SamplingKind, Shape, SourceKind, SourceTable, TcpNcTable, TcpPreset, TcpTable,
-    TcpVariant,
+    ReductionKind, RtoKind, SamplingKind, Shape, SourceKind, SourceTable, TcpNcTable, TcpPreset,
+    TcpTable, TcpVariant,
 };
 pub use placement::{Air, Cell, PLACES_BYTES_MAX};
 pub use plan::{
     Load, PLAN_BYTES_MAX, Plan, Point, REPLICATIONS_MAX, Radio, Replications, StopRule, schema,
 };
-pub use radio::{BackoffKind, Dot11, FadingTable, MacKind, PathLossTable, RadioTable, RouteTable};
+pub use radio::{
+    BackoffKind, Dot11, FadingTable, MacKind, PathLossTable, RadioTable, RouteTable, RoutingKind,
+    RoutingMetric, RoutingTable,
+};
 pub use record::{Column, Kind, Record, Role, Value};
 pub use relay::{AdaptiveKind, RelayPreset, RelayTable};
 pub use row::{CodingCounts, Delays, Engine, Pings, Row, Side, policy};

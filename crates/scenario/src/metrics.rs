@@ -274,6 +274,30 @@ const FLOW: [Metric; 15] = [
     real("completion_s", "s", "when all was acknowledged, for sources of fixed size"),
 ];
 
+/// What flows have besides in plans that end when all are through.
+const TRANSFER: [Metric; 5] = [
+    count("completed", "1", "1 if all was acknowledged, 0 if not or given up"),
+    real("transfer_s", "s", "from the start until all was acknowledged"),
+    real("transfer_goodput_bps", "bit/s", "data per time of a transfer that was completed"),
+    real("rtt_mean_s", "s", "round-trip times of packets sent once, mean"),
+    real("rto_mean_s", "s", "retransmission timeout at acknowledgements, mean"),
+];
+
+/// What flows have besides where nodes look for ways themselves.
+const ROUTED_FLOW: [Metric; 1] =
+    [real("route_links_mean", "links", "length of the ways of its packets, as its source knew it")];
+
+/// What networks have besides where nodes look for ways themselves.
+const ROUTED: [Metric; 7] = [
+    count("route_discoveries", "1", "times that a way was looked for"),
+    count("routes_found", "1", "of these, times that one was found"),
+    real("route_found_s", "s", "from the first request until a way was found, mean"),
+    count("route_requests", "packets", "requests sent, own and passed on"),
+    count("route_replies", "packets", "replies sent, own and passed on"),
+    count("route_errors", "packets", "errors sent"),
+    count("links_lost", "1", "frames without acknowledgement that ended a way"),
+];
+
 /// The parameter columns of radios, and where they stand in a row.
 fn radio_parameters() -> Vec<Column> {
     let column =
@@ -338,8 +362,16 @@ pub(crate) fn columns(loads: &[&Load]) -> Vec<Column> {
             let on_air = |load: &&Load| matches!(load, Load::Network(n) if n.radio.is_some());
             let relays = |load: &&Load| matches!(load, Load::Network(n) if n.relay.is_some());
             let besides: &[Metric] = if loads.iter().any(on_air) { &ON_AIR } else { &[] };
-            let of_relays: &[Metric] = if loads.iter().any(relays) { &RELAYS } else { &[] };
-            (Vec::new(), [&NETWORK[..], besides, of_relays].concat(), FLOW.into())
+            let routed =
+                loads.iter().any(|load| matches!(load, Load::Network(n) if n.routing.is_some()));
+            let ends = |load: &&Load| matches!(load, Load::Network(n) if n.until_done);
+            let none: &[Metric] = &[];
+            let of_routes = if routed { &ROUTED[..] } else { none };
+            let of_transfers = if loads.iter().any(ends) { &TRANSFER[..] } else { none };
+            let of_routed = if routed { &ROUTED_FLOW[..] } else { none };
+            let each = [&FLOW[..], of_transfers, of_routed].concat();
+            let of_relays = if loads.iter().any(relays) { &RELAYS[..] } else { none };
+            (Vec::new(), [&NETWORK[..], besides, of_relays, of_routes].concat(), each)
         }
     };
     columns.extend(totals.iter().map(Metric::column));

@@ -6,7 +6,7 @@ use corridor_proto::tcpnc::{BUFFER_SEGMENTS_MAX, NcParams, Redundancy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::radio::{RadioTable, RouteTable};
+use crate::radio::{RadioTable, RouteTable, RoutingTable};
 use crate::relay::RelayTable;
 
 /// The `[network]` table.
@@ -42,6 +42,9 @@ pub struct NetworkTable {
     /// Line, grid: from each node to the next, metres. Star: from the centre to the others.
     #[serde(default)]
     pub spacing_m: Option<f64>,
+    /// Grid: from each row to the next, metres; none = as `spacing_m`.
+    #[serde(default)]
+    pub row_spacing_m: Option<f64>,
     /// Random: of the area, metres.
     #[serde(default)]
     pub width_m: Option<f64>,
@@ -63,6 +66,9 @@ pub struct NetworkTable {
     /// Ways that packets take; others take the one with the fewest links.
     #[serde(default)]
     pub route: Vec<RouteTable>,
+    /// Radios: how nodes look for ways themselves; none = they know those with the fewest links.
+    #[serde(default)]
+    pub routing: Option<RoutingTable>,
 }
 
 /// Shapes of networks.
@@ -214,6 +220,10 @@ pub struct FlowTable {
     /// Bytes of headers on a packet; none = as the preset of TCP, 28 without TCP.
     #[serde(default)]
     pub header_bytes: Option<u32>,
+    /// TCP without TCP/NC: how long each end works on a packet that has come, one after the other,
+    /// milliseconds; none = 0.
+    #[serde(default)]
+    pub processing_ms: Option<f64>,
 }
 
 /// What an application sends.
@@ -282,6 +292,12 @@ pub struct TcpTable {
     /// Whether the receiver tells what has arrived beyond a gap; none = as the variant needs.
     #[serde(default)]
     pub sack: Option<bool>,
+    /// How the retransmission timeout follows the round-trip times; none = rfc6298.
+    #[serde(default)]
+    pub rto: Option<RtoKind>,
+    /// Timeouts in a row after which the sender gives up, from 1; none = never.
+    #[serde(default)]
+    pub timeouts_max: Option<u32>,
     /// First retransmission timeout, seconds.
     #[serde(default)]
     pub rto_initial_s: Option<f64>,
@@ -345,7 +361,7 @@ pub enum TcpPreset {
     /// The RFCs of today.
     #[default]
     Rfc,
-    /// Nodes with little memory (Bof et al. 2012).
+    /// Nodes with little memory (Betzler et al. 2012).
     Constrained,
 }
 
@@ -361,6 +377,21 @@ pub enum TcpVariant {
     Sack,
     Cubic,
     Vegas,
+    /// Slow start alone: losses are told by timeouts.
+    SlowStart,
+}
+
+/// How retransmission timeouts follow round-trip times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RtoKind {
+    /// Smoothed, and four times their variation (RFC 6298).
+    #[serde(rename = "rfc6298")]
+    Rfc6298,
+    /// Not at all: 2 to 3 s, drawn anew for each packet (CoAP).
+    Coap,
+    /// Four times the first one, for ever.
+    SemiDynamic,
 }
 
 impl TcpVariant {

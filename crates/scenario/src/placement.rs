@@ -21,6 +21,8 @@ use crate::topology::NODES_MAX;
 
 /// Longest file of positions or of a matrix.
 pub const PLACES_BYTES_MAX: u64 = 1 << 26;
+/// Slowest fading, seconds.
+const PERIOD_S_MAX: f64 = 1e6;
 /// Furthest that a node may be from the origin in each direction, metres.
 const METRES_MAX: f64 = 1e7;
 /// Header and check sequence of 802.11's data, with LLC and SNAP, bytes.
@@ -84,9 +86,15 @@ fn places(
             let spacing_m = metres("spacing_m", table.spacing_m, "from each node to the next")?;
             let columns = count("columns", table.columns, 1, NODES_MAX)?;
             let rows = count("rows", table.rows, 1, NODES_MAX / columns)?;
-            let place = |node: usize| [(node % columns) as f64, (node / columns) as f64, 0.0];
-            let scaled = |at: [f64; 3]| at.map(|steps| steps * spacing_m);
-            Ok((0..columns * rows).map(|node| scaled(place(node))).collect())
+            let row_spacing_m = match table.row_spacing_m {
+                None => spacing_m,
+                given => metres("row_spacing_m", given, "from each row to the next")?,
+            };
+            let place = |node: usize| {
+                let (column, row) = ((node % columns) as f64, (node / columns) as f64);
+                [column * spacing_m, row * row_spacing_m, 0.0]
+            };
+            Ok((0..columns * rows).map(place).collect())
         }
         Shape::Star => {
             let radius_m = metres("spacing_m", table.spacing_m, "from the centre to the others")?;
@@ -190,6 +198,7 @@ fn check_keys(radio: &RadioTable) -> Result<(), ScenarioError> {
         ("header_bytes", radio.header_bytes.is_some(), &[Dcf, Wpan]),
         ("rts_threshold_bytes", radio.rts_threshold_bytes.is_some(), &[Dcf]),
         ("backoff", radio.backoff.is_some(), &[Wpan]),
+        ("ack_wait_ms", radio.ack_wait_ms.is_some(), &[Wpan]),
         ("acknowledged", radio.acknowledged.is_some(), &[Wpan]),
         ("power_dbm", radio.power_dbm.is_some(), &[Dcf, Wpan]),
         ("noise_dbm", radio.noise_dbm.is_some(), &[Dcf, Wpan]),
@@ -220,8 +229,9 @@ fn by_distance(radio: &RadioTable, metres: &[[f64; 3]], seed: u64) -> Result<Air
             reference_db: table.reference_db.unwrap_or(reference_db),
             reference_m: table.reference_m,
             exponent: table.exponent,
-            extra_db: 0.0,
+            extra_db: table.extra_db,
             shadowing_db: table.shadowing_db,
+            is_fixed: table.fixed,
         };
         let links = Links::Positions { metres: metres.to_vec(), path_loss };
         return with_mac(radio, metres.len(), links, seed);
@@ -334,15 +344,12 @@ fn with_mac(
     seed: u64,
 ) -> Result<Air, ScenarioError> {
     let (mac, receiver, power_dbm) = match radio.mac {
-        MacKind::Wpan => (MacConfig::Wpan(wpan(radio)), Receiver::DOT15_4, 0.0),
+        MacKind::Wpan => (MacConfig::Wpan(wpan(radio)?), Receiver::DOT15_4, 0.0),
         _ => (MacConfig::Dcf(dcf(radio)?), Receiver::DOT11, DCF_POWER_DBM),
     };
     let power_dbm = radio.power_dbm.unwrap_or(power_dbm);
     let stations = vec![RadioStation { power_dbm, ..RadioStation::default() }; nodes];
-    let fading = radio
-        .fading
-        .as_ref()
-        .map_or(Fading::None, |table| Fading::Rician { k: table.k, doppler_hz: table.doppler_hz });
+    let fading = radio.fading.as_ref().map_or(Ok(Fading::None), fading)?;
     let config = RadioMediumConfig {
         radio: RadioConfig {
             stations,
@@ -419,19 +426,45 @@ fn chosen_of(radio: &RadioTable, rates: &[Rate]) -> Result<Vec<Rate>, ScenarioEr
     })
 }
 
-fn wpan(radio: &RadioTable) -> WpanConfig {
+/// One of the two kinds of fading.
+fn fading(table: &FadingTable) -> Result<Fading, ScenarioError> {
+    match *table {
+        FadingTable { k, doppler_hz: Some(doppler_hz), sigma_db: None, period_s: None } => {
+            Ok(Fading::Rician { k: k.unwrap_or(0.0), doppler_hz })
+        }
+        FadingTable {
+            k: None,
+            doppler_hz: None,
+            sigma_db: Some(sigma_db),
+            period_s: Some(period_s),
+        } if period_s > 0.0 && period_s <= PERIOD_S_MAX => {
+            let period = Duration::from_nanos((period_s * 1e9).round() as u64);
+            Ok(Fading::LogNormal { sigma_db, period })
+        }
+        _ => {
+            let expected =
+                format!("k and doppler_hz, or sigma_db and period_s up to {PERIOD_S_MAX} s");
+            Err(ScenarioError::value("network.radio.fading", format!("{table:?}"), expected))
+        }
+    }
+}
+
+fn wpan(radio: &RadioTable) -> Result<WpanConfig, ScenarioError> {
     let of = WpanConfig::default();
-    WpanConfig {
+    let ack_wait = radio.ack_wait_ms.map(|ms| span_us("ack_wait_ms", ms * 1e3)).transpose()?;
+    Ok(WpanConfig {
         backoff: match radio.backoff.unwrap_or_default() {
             BackoffKind::Standard => Backoff::STANDARD,
+            BackoffKind::ExponentialPaper => Backoff::EXPONENTIAL_PAPER,
             BackoffKind::TinyosPaper => Backoff::TINYOS_PAPER,
             BackoffKind::TinyosSource => Backoff::TINYOS_SOURCE,
         },
         acknowledged: radio.acknowledged.unwrap_or(of.acknowledged),
         retries: radio.retries.unwrap_or(of.retries),
         header_bytes: radio.header_bytes.unwrap_or(of.header_bytes),
+        ack_wait: ack_wait.unwrap_or(of.ack_wait),
         ..of
-    }
+    })
 }
 
 /// Checks routes: paths of several nodes, none of them twice.

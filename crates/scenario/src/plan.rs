@@ -192,6 +192,10 @@ struct PlanFile {
     /// left out: 0.1, or 0 where a flow has the preset ns2.
     #[serde(default)]
     start_jitter_s: Option<f64>,
+    /// Networks: end a replication when all flows are through, or have given up; not before the
+    /// measured interval has begun.
+    #[serde(default)]
+    until_done: bool,
     /// The radio, on which `[[run]]` tables run.
     #[serde(default)]
     medium: Option<MediumTable>,
@@ -426,7 +430,8 @@ impl PlanFile {
             return Err(ScenarioError::missing("duration_s", "simulated seconds"));
         };
         let warm_up_s = self.warm_up_s.unwrap_or(0.0);
-        let times = Times { duration_s, warm_up_s, start_jitter_s: self.start_jitter_s };
+        let (start_jitter_s, until_done) = (self.start_jitter_s, self.until_done);
+        let times = Times { duration_s, warm_up_s, start_jitter_s, until_done };
         let network = network(table, &self.flow, times, self.seed, directory)?;
         Ok(vec![Load::Network(Arc::new(network))])
     }
@@ -434,6 +439,10 @@ impl PlanFile {
     fn radio_loads(&self, medium: &MediumTable) -> Result<Vec<Load>, ScenarioError> {
         if !self.flow.is_empty() {
             return Err(ScenarioError::value("flow", "a table", "[[run]]: radios have runs"));
+        }
+        if self.until_done {
+            let expected = "nothing: a run's load does not end by itself";
+            return Err(ScenarioError::value("until_done", true, expected));
         }
         if let Some(jitter_s) = self.start_jitter_s {
             let expected = "nothing: a run's load begins when its stations have met";

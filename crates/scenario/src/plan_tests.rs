@@ -285,7 +285,7 @@ fn the_usual_mistakes_have_a_place_and_what_was_expected() {
     assert_eq!(
         swept("flow.0.tcp.variant = ['reno', 'remo']"),
         "plan:13:31: sweep \"flow.0.tcp.variant\" = \"remo\": expected \"tahoe\", \"reno\", \"newreno\", \
-         \"sack\", \"cubic\" or \"vegas\""
+         \"sack\", \"cubic\", \"vegas\" or \"slowstart\""
     );
     assert_eq!(
         complaint(&RADIO.replace("[0.1, 0.2]", "[0.1, 2.0]")),
@@ -377,4 +377,50 @@ fn a_slip_in_a_number_does_not_run_for_a_year() {
     let values = (0..200).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
     let text = format!("replications = 1000\n{NETWORK}[[sweep]]\nseed = [{values}]");
     assert_eq!(refusal(&text), "200000 runs, repeats included: expected at most 100000");
+}
+
+/// A mesh of constrained nodes: radios that look for ways themselves.
+const MESH: &str = r#"
+name = "mesh"
+seed = 3
+duration_s = 10
+until_done = true
+[network]
+kind = "grid"
+columns = 2
+rows = 2
+spacing_m = 1
+row_spacing_m = 2
+radio = { mac = "802.15.4", fading = { sigma_db = 2, period_s = 10 } }
+routing = { kind = "nst-aodv" }
+[[flow]]
+from = 0
+to = 3
+source = { kind = "fixed", packets = 5 }
+tcp = { preset = "constrained", variant = "slowstart", timeouts_max = 5 }
+"#;
+
+#[test]
+fn what_a_mesh_cannot_be_is_said_with_its_place() {
+    assert_eq!(parse(MESH).unwrap().points.len(), 1);
+    for (from, to, said) in [
+        ("row_spacing_m = 2", "row_spacing_m = -2", "network.row_spacing_m = -2: expected metres"),
+        ("sigma_db = 2, ", "", "network.radio.fading = "),
+        ("period_s = 10", "period_s = 10, k = 1", "expected k and doppler_hz, or sigma_db and"),
+        ("period_s = 10", "period_s = 0", "expected k and doppler_hz, or sigma_db and"),
+        ("\"nst-aodv\"", "\"nst-aodv\", jitter_ms = -1", "network.routing.jitter_ms = -0.001"),
+        ("\"nst-aodv\"", "\"olsr\"", "network.routing.kind = \"olsr\""),
+        ("timeouts_max = 5", "timeouts_max = 0", "flow[0].tcp.timeouts_max = 0: expected one"),
+        ("packets = 5 }", "packets = 5 }\nprocessing_ms = -1", "flow[0].processing_ms = -1"),
+        ("[[flow]]", "route = [{ path = [0, 3] }]\n[[flow]]", "nothing beside [network.routing]"),
+    ] {
+        assert!(MESH.contains(from), "{from}");
+        let told = complaint(&MESH.replace(from, to));
+        assert!(told.contains(said), "{told}\nexpected {said}");
+    }
+    let ideal = MESH.replace(
+        "mac = \"802.15.4\", fading = { sigma_db = 2, period_s = 10 }",
+        "mac = \"ideal\", rate_bps = 250000, reach_m = 1.5",
+    );
+    assert!(complaint(&ideal).contains("does not tell what became of frames"));
 }

@@ -40,6 +40,10 @@ pub struct RadioTable {
     /// 802.15.4: how long a node waits before it looks whether the channel is free.
     #[serde(default)]
     pub backoff: Option<BackoffKind>,
+    /// 802.15.4: how long a node waits for an acknowledgement, milliseconds; none = 0.864, the
+    /// standard's. TinyOS waits 7.8.
+    #[serde(default)]
+    pub ack_wait_ms: Option<f64>,
     /// 802.15.4: whether frames to single nodes are acknowledged; none = true.
     #[serde(default)]
     pub acknowledged: Option<bool>,
@@ -117,9 +121,12 @@ pub enum Dot11 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackoffKind {
-    /// The standard's.
+    /// The standard's: a frame is given up when the channel was busy five times.
     #[default]
     Standard,
+    /// The standard's windows as constrained-defaults-2012 words them: a channel that was busy five
+    /// times costs one of the retries.
+    ExponentialPaper,
     /// TinyOS's, as constrained-defaults-2012 words it.
     TinyosPaper,
     /// TinyOS's, as its source has it.
@@ -143,6 +150,12 @@ pub struct PathLossTable {
     /// Standard deviation of what differs from pair to pair, dB.
     #[serde(default)]
     pub shadowing_db: f64,
+    /// Whether that is the same in all replications, as walls are.
+    #[serde(default)]
+    pub fixed: bool,
+    /// Loss of every link besides, as of an attenuator, dB.
+    #[serde(default)]
+    pub extra_db: f64,
 }
 
 impl Default for PathLossTable {
@@ -152,6 +165,8 @@ impl Default for PathLossTable {
             reference_m: one_metre(),
             exponent: indoors(),
             shadowing_db: 0.0,
+            fixed: false,
+            extra_db: 0.0,
         }
     }
 }
@@ -164,15 +179,72 @@ fn indoors() -> f64 {
     3.0
 }
 
-/// How power varies in time, about its mean.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+/// How power varies in time, about its mean: by waves that are scattered (`k`, `doppler_hz`), or
+/// slowly and in decibels (`sigma_db`, `period_s`).
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FadingTable {
-    /// Power of the direct wave over that of the scattered ones; 0 is Rayleigh fading.
+    /// Power of the direct wave over that of the scattered ones; none = 0, Rayleigh fading.
     #[serde(default)]
-    pub k: f64,
+    pub k: Option<f64>,
     /// Greatest Doppler shift, Hz.
-    pub doppler_hz: f64,
+    #[serde(default)]
+    pub doppler_hz: Option<f64>,
+    /// Standard deviation of what varies normally in decibels, dB.
+    #[serde(default)]
+    pub sigma_db: Option<f64>,
+    /// Shortest period of what varies in decibels, seconds; the longest is ten times that.
+    #[serde(default)]
+    pub period_s: Option<f64>,
+}
+
+/// The `[network.routing]` table: nodes look for ways themselves.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RoutingTable {
+    /// How.
+    pub kind: RoutingKind,
+    /// What makes one way better than another.
+    #[serde(default)]
+    pub metric: RoutingMetric,
+    /// Ways are looked for once, beforehand, over links of mean power that nobody else uses, and
+    /// stay as they are.
+    #[serde(default, rename = "static")]
+    pub is_static: bool,
+    /// Nodes pass requests on after up to so long, milliseconds; none = 20.
+    #[serde(default)]
+    pub jitter_ms: Option<f64>,
+    /// Seconds before the second request, and from each to the next twice as many; none = 0.5.
+    #[serde(default)]
+    pub discovery_wait_s: Option<f64>,
+    /// Seconds until no way was found; none = 10.
+    #[serde(default)]
+    pub discovery_limit_s: Option<f64>,
+    /// path-dr: LQI at which half of the frames come through; none = 102.
+    #[serde(default)]
+    pub half_lqi: Option<f64>,
+    /// path-dr: by how much LQI differ whose odds differ by e; none = 22.
+    #[serde(default)]
+    pub scale_lqi: Option<f64>,
+}
+
+/// Protocols by which nodes look for ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RoutingKind {
+    /// AODV without local repair, lifetimes, and replies of others than the destination.
+    NstAodv,
+}
+
+/// What makes one way better than another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RoutingMetric {
+    /// Fewer links.
+    #[default]
+    HopCount,
+    /// A greater product of the delivery ratios that the links' LQI stand for.
+    PathDr,
 }
 
 /// A `[[network.route]]` table.

@@ -13,7 +13,7 @@ use corridor_air::{
 use crate::error::ScenarioError;
 use crate::network::*;
 use crate::placement::{Air, Cell, cell, check_routes};
-use crate::radio::RouteTable;
+use crate::radio::{MacKind, RouteTable, RoutingTable};
 use crate::relay;
 
 /// Most nodes of a network.
@@ -33,6 +33,10 @@ pub const TRACE_BYTES_MAX: u64 = 1 << 26;
 const START_JITTER_S: f64 = 0.1;
 /// Most that a plan may say.
 const START_JITTER_S_MAX: f64 = 3_600.0;
+/// Longest that nodes may wait when they look for ways, seconds.
+const ROUTING_S_MAX: f64 = 3_600.0;
+/// Longest that an end of a flow may work on a packet, milliseconds.
+const PROCESSING_MS_MAX: f64 = 60_000.0;
 /// Largest packet, data or headers, bytes.
 const BYTES_MAX: u32 = u16::MAX as u32;
 
@@ -49,6 +53,8 @@ pub struct Network {
     pub relay: Option<RelayConfig>,
     /// Ways that packets take where they do not take the shortest.
     pub routes: Vec<RouteTable>,
+    /// How nodes look for ways themselves, if they do.
+    pub routing: Option<RoutingTable>,
     /// Each flow starts later by a time of its own, uniform from zero to this.
     pub start_jitter: Duration,
     /// Flows, checked as far as it can be done without TCP's own check.
@@ -57,6 +63,8 @@ pub struct Network {
     pub duration: Duration,
     /// When measuring begins.
     pub warm_up: Duration,
+    /// Whether it ends before when all flows are through, or have given up.
+    pub until_done: bool,
 }
 
 impl Network {
@@ -84,7 +92,7 @@ pub struct NetworkLink {
 pub(crate) fn network(
     table: &NetworkTable,
     flows: &[FlowTable],
-    Times { duration_s, warm_up_s, start_jitter_s }: Times,
+    Times { duration_s, warm_up_s, start_jitter_s, until_done }: Times,
     seed: u64,
     directory: &Path,
 ) -> Result<Network, ScenarioError> {
@@ -106,6 +114,7 @@ pub(crate) fn network(
         let expected = "nothing without a MAC that tells of retries: dcf, 802.15.4";
         return Err(ScenarioError::value("network.relay", "a table", expected));
     }
+    check_routing(table)?;
     check_times(duration_s, warm_up_s)?;
     // What ns-2 is compared with starts when it says.
     let is_ns2 =
@@ -124,8 +133,20 @@ pub(crate) fn network(
         check_flow(index, flow, nodes, duration_s)?;
     }
     let [duration, warm_up, start_jitter] = [duration_s, warm_up_s, start_jitter_s].map(span);
-    let (flows, routes) = (flows.to_vec(), table.route.clone());
-    Ok(Network { nodes, links, radio, relay, routes, start_jitter, flows, duration, warm_up })
+    let (flows, routes, routing) = (flows.to_vec(), table.route.clone(), table.routing.clone());
+    Ok(Network {
+        nodes,
+        links,
+        radio,
+        relay,
+        routes,
+        routing,
+        start_jitter,
+        flows,
+        duration,
+        warm_up,
+        until_done,
+    })
 }
 
 /// Times of a network, as the file has them, seconds.
@@ -134,6 +155,32 @@ pub(crate) struct Times {
     pub(crate) duration_s: f64,
     pub(crate) warm_up_s: f64,
     pub(crate) start_jitter_s: Option<f64>,
+    pub(crate) until_done: bool,
+}
+
+/// Ways are looked for over a radio with a MAC that tells what became of frames, or said.
+fn check_routing(table: &NetworkTable) -> Result<(), ScenarioError> {
+    let Some(routing) = &table.routing else { return Ok(()) };
+    if !table.route.is_empty() {
+        let expected = "nothing beside [network.routing]";
+        return Err(ScenarioError::value("network.route", "a table", expected));
+    }
+    if table.radio.as_ref().is_some_and(|radio| radio.mac == MacKind::Ideal) {
+        let expected = "nothing with mac = \"ideal\", which does not tell what became of frames";
+        return Err(ScenarioError::value("network.routing", "a table", expected));
+    }
+    let spans = [
+        ("jitter_ms", routing.jitter_ms.map(|ms| ms / 1e3), 0.0),
+        ("discovery_wait_s", routing.discovery_wait_s, 1e-9),
+        ("discovery_limit_s", routing.discovery_limit_s, 1e-9),
+    ];
+    for (name, given, least) in spans {
+        if let Some(given) = given.filter(|given| !(least..=ROUTING_S_MAX).contains(given)) {
+            let expected = format!("a span up to {ROUTING_S_MAX} s");
+            return Err(ScenarioError::value(format!("network.routing.{name}"), given, expected));
+        }
+    }
+    Ok(())
 }
 
 fn check_times(duration_s: f64, warm_up_s: f64) -> Result<(), ScenarioError> {
@@ -223,11 +270,13 @@ fn check_unused(table: &NetworkTable) -> Result<(), ScenarioError> {
         ("columns", &[Grid], table.columns.is_some()),
         ("rows", &[Grid], table.rows.is_some()),
         ("spacing_m", &[Line, Grid, Star], table.spacing_m.is_some()),
+        ("row_spacing_m", &[Grid], table.row_spacing_m.is_some()),
         ("width_m", &[Random], table.width_m.is_some()),
         ("height_m", &[Random], table.height_m.is_some()),
         ("path", &[Positions, Matrix], table.path.is_some()),
         ("radio", &radios, table.radio.is_some()),
         ("relay", &radios, table.relay.is_some()),
+        ("routing", &radios, table.routing.is_some()),
     ];
     match given.iter().find(|(_, of, given)| *given && !of.contains(&shape)) {
         Some((field, of, _)) => {
@@ -428,6 +477,17 @@ fn check_flow(
             let expected = format!("{min} to {BYTES_MAX} bytes");
             return Err(ScenarioError::value(field(name), bytes, expected));
         }
+    }
+    if let Some(ms) = flow.processing_ms.filter(|ms| !(0.0..=PROCESSING_MS_MAX).contains(ms)) {
+        let expected = format!("0 to {PROCESSING_MS_MAX} ms");
+        return Err(ScenarioError::value(field("processing_ms"), ms, expected));
+    }
+    if flow.processing_ms.is_some() && (flow.tcp.is_none() || flow.tcp_nc.is_some()) {
+        let expected = "nothing: only TCP without TCP/NC has ends that work";
+        return Err(ScenarioError::value(field("processing_ms"), "a value", expected));
+    }
+    if flow.tcp.as_ref().and_then(|tcp| tcp.timeouts_max) == Some(0) {
+        return Err(ScenarioError::value(field("tcp.timeouts_max"), 0, "one timeout or more"));
     }
     check_source(index, flow)
 }

@@ -138,7 +138,7 @@ pub fn capture_point(
             if let Some(&node) = at.iter().find(|&&node| node as usize >= network.nodes) {
                 return Err(no_such_node(node, "captures at nodes that the network has").into());
             }
-            let prepared = Prepared::new(network)?;
+            let prepared = Prepared::new(network, point.seed)?;
             if let (true, Some(Air::Mac(config))) = (at.is_empty(), network.air()) {
                 let payloads = prepared.payloads().collect();
                 let out = Box::new(out);

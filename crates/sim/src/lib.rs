@@ -8,12 +8,13 @@
 //! | folder | what it holds |
 //! |---|---|
 //! | `core` | the network: who is woken when, what sits on nodes, what joins them |
-//! | `tcp`, `agents` | TCP without I/O; what sits on nodes |
+//! | `tcp`, `aodv`, `agents` | TCP and nst-AODV without I/O; what sits on nodes |
 //! | `plan` | how a plan or a scenario becomes agents, and what they saw becomes measures |
 //! | `capture` | what a network did, for Wireshark |
 #![forbid(unsafe_code)]
 
 mod agents;
+pub mod aodv;
 mod capture;
 mod core;
 pub mod frontier;
@@ -26,7 +27,7 @@ pub use self::core::agenda::{Agenda, MAX_ENTITIES, Rank};
 pub use self::core::agent::{Agent, Body, EVERYBODY, LinkOutcome, NodeIndex, Packet, TTL_MAX};
 pub use self::core::network::{
     AgentIndex, AirConfig, FlowOf, Frame, MAX_NODES, MAX_PIPES, MAX_RADIOS, Network, NetworkError,
-    NetworkStats, RadioIndex, RadioSite, Reach, StationIndex, Topology,
+    NetworkStats, ROUTING_FLOW, RadioIndex, RadioSite, Reach, StationIndex, Topology,
 };
 pub use self::core::watch::{Crossing, Reception, SymbolCounts, Watcher};
 pub use agents::{source, tcpnc};

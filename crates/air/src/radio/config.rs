@@ -74,6 +74,8 @@ pub struct PathLoss {
     pub extra_db: f64,
     /// Standard deviation of the shadowing, dB, 0 for none.
     pub shadowing_db: f64,
+    /// Whether the shadowing is the same in all replications: walls stay where they are.
+    pub is_fixed: bool,
 }
 
 /// Who receives how much power of whom.

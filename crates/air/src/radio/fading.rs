@@ -34,7 +34,13 @@ pub(super) struct Variation {
     kind: Fading,
     in_phase: [Tone; WAVES],
     quadrature: [Tone; WAVES],
+    /// The step of time that was looked at last, and its gain.
+    step: Option<(u64, f64)>,
 }
+
+/// Steps of slow fading in the shortest of its periods: gain goes on by a tenth of its deviation in
+/// one of them at most, and is computed once in each.
+const STEPS: u64 = 64;
 
 impl Variation {
     /// That of the pair that `entity` names; `None` if links do not vary.
@@ -44,6 +50,7 @@ impl Variation {
             kind: fading,
             in_phase: [Tone::default(); WAVES],
             quadrature: [Tone::default(); WAVES],
+            step: None,
         };
         match fading {
             Fading::None => return None,
@@ -69,6 +76,22 @@ impl Variation {
         let hz_max = 1.0 / period.as_secs_f64();
         for tone in &mut self.in_phase {
             *tone = Tone { hz: hz_max * (0.1 + 0.9 * uniform(stream)), phase: uniform(stream) };
+        }
+    }
+
+    /// The factor on the mean power at `now`: slow fading goes on in steps, as a function of time
+    /// still, whoever looks when.
+    pub fn gain_in_steps(&mut self, now: Time) -> f64 {
+        let Fading::LogNormal { period, .. } = self.kind else { return self.gain(now) };
+        let span_ns = (period.as_nanos() as u64 / STEPS).max(1);
+        let step = now.as_nanos() / span_ns;
+        match self.step {
+            Some((known, gain)) if known == step => gain,
+            _ => {
+                let gain = self.gain(Time::from_nanos(step * span_ns));
+                self.step = Some((step, gain));
+                gain
+            }
         }
     }
 
@@ -148,6 +171,20 @@ mod tests {
         let db: Vec<_> = gains(fading).iter().map(|&gain| 10.0 * libm::log10(gain)).collect();
         let variance = db.iter().map(|db| db * db).sum::<f64>() / db.len() as f64;
         assert!((libm::sqrt(variance) - 4.0).abs() < 0.2, "{}", libm::sqrt(variance));
+    }
+
+    #[test]
+    fn slow_fading_in_steps_is_near_that_without() {
+        let fading = Fading::LogNormal { sigma_db: 4.0, period: Duration::from_secs(10) };
+        let (mut link, mut again) = (variation(fading, 3), variation(fading, 3));
+        for ms in 0..30_000 {
+            let now = Time::from_millis(ms);
+            let apart_db = 10.0 * libm::log10(link.gain_in_steps(now) / link.gain(now));
+            assert!(apart_db.abs() < 0.8, "{apart_db} dB at {ms} ms");
+        }
+        // Whoever looked before.
+        let last = Time::from_millis(29_999);
+        assert_eq!(link.gain_in_steps(last), again.gain_in_steps(last));
     }
 
     #[test]

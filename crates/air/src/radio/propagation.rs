@@ -134,7 +134,11 @@ fn shadowing_db(config: &RadioConfig, path_loss: &PathLoss, a: usize, b: usize) 
     if path_loss.shadowing_db == 0.0 {
         return 0.0;
     }
-    path_loss.shadowing_db * normal(&mut pair_key(config, a, b, "shadowing").stream())
+    let mut key = pair_key(config, a, b, "shadowing");
+    if path_loss.is_fixed {
+        key.replication = 0;
+    }
+    path_loss.shadowing_db * normal(&mut key.stream())
 }
 
 /// What a pair of stations has in common, in both directions.

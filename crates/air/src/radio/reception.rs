@@ -330,8 +330,8 @@ impl<P> Radio<P> {
         for index in range(&self.stations[from].links) {
             let link = self.links[index];
             let mut power_mw = link.power_mw;
-            if let Some(variation) = self.variations.get(link.variation as usize) {
-                power_mw *= variation.gain(self.now);
+            if let Some(variation) = self.variations.get_mut(link.variation as usize) {
+                power_mw *= variation.gain_in_steps(self.now);
             }
             let erased = match self.erasures.get_mut(link.erasure as usize) {
                 Some((process, stream)) => process.draw(stream),

@@ -85,6 +85,15 @@ impl Backoff {
         when_busy: WhenBusy::GivesUp,
     };
 
+    /// The standard's windows as constrained-defaults-2012 words them: until the channel is free or
+    /// all retries are spent.
+    pub const EXPONENTIAL_PAPER: Backoff = Backoff::Exponential {
+        min_be: 3,
+        max_be: 5,
+        max_backoffs: 4,
+        when_busy: WhenBusy::CostsRetry,
+    };
+
     /// As constrained-defaults-2012 words TinyOS's: 20 to 640 symbols, then 20 to 140.
     pub const TINYOS_PAPER: Backoff = Backoff::TinyOs {
         initial_symbols: 20..=640,

@@ -146,10 +146,11 @@ impl<P: Clone> Wpan<P> {
         Ok(())
     }
 
-    /// Frames whose backoff has not begun.
+    /// Frames that have not been on the air, nor are about to: one that backs off for the first
+    /// time is among them.
     pub fn waiting_mut(&mut self) -> impl Iterator<Item = &mut Queued<P>> {
-        let begun = !matches!(self.state, State::Idle | State::Spacing(_));
-        self.queue.iter_mut().skip(usize::from(begun))
+        let is_fixed = self.attempts > 0 || matches!(self.state, State::Turning(_));
+        self.queue.iter_mut().skip(usize::from(is_fixed))
     }
 
     /// Frames that were taken and are not through.

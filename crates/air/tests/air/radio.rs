@@ -134,6 +134,7 @@ fn power_falls_with_distance_and_shadows_are_the_same_both_ways() {
         exponent: 3.0,
         extra_db: 0.0,
         shadowing_db: 0.0,
+        is_fixed: false,
     };
     let mac = MacConfig::Dcf(DcfConfig::a(Rate::Ofdm6));
     let mut config = network(3, &[], mac).radio;
@@ -164,6 +165,7 @@ fn more_links_than_there_may_be_are_refused() {
         exponent: 3.0,
         extra_db: 0.0,
         shadowing_db: 0.0,
+        is_fixed: false,
     };
     let mac = MacConfig::Dcf(DcfConfig::a(Rate::Ofdm6));
     let links = |stations: usize, last_m: f64| {

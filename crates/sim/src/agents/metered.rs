@@ -2,6 +2,7 @@
 //!
 //! What is watched does not change what happens: the agents inside are driven as they are.
 
+use core::time::Duration;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -17,6 +18,68 @@ use crate::tcp::Segment;
 /// Delays from a microsecond to ten minutes, in nanoseconds, to three digits.
 pub(crate) fn delay_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1_000, 600_000_000_000, 3).expect("bounds are within range")
+}
+
+/// Most packets that an end works on or has waiting; more are dropped.
+const WORK_MAX: usize = 1_024;
+
+/// The work that an end has with each packet that comes, one after the other.
+#[derive(Default)]
+struct Work {
+    each: Duration,
+    /// When each is done.
+    waiting: VecDeque<(Time, Packet)>,
+}
+
+impl Work {
+    fn of(each: Duration) -> Self {
+        Work { each, waiting: VecDeque::new() }
+    }
+
+    /// Takes a packet; gives it back if there is no work with it.
+    fn take(&mut self, now: Time, packet: Packet) -> Option<Packet> {
+        if self.each.is_zero() {
+            return Some(packet);
+        }
+        let begun = self.waiting.back().map_or(now, |&(at, _)| at.max(now));
+        if self.waiting.len() < WORK_MAX {
+            self.waiting.push_back((begun + self.each, packet));
+        }
+        None
+    }
+
+    /// The next packet that is done.
+    fn done(&mut self, now: Time) -> Option<Packet> {
+        let is_done = self.next().is_some_and(|at| at <= now);
+        if is_done { self.waiting.pop_front().map(|(_, packet)| packet) } else { None }
+    }
+
+    fn next(&self) -> Option<Time> {
+        self.waiting.front().map(|&(at, _)| at)
+    }
+}
+
+/// The earlier of two times.
+fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
+    [a, b].into_iter().flatten().min()
+}
+
+/// A mean of times.
+#[derive(Clone, Copy, Default)]
+struct Mean {
+    sum_ns: u128,
+    count: u64,
+}
+
+impl Mean {
+    fn add(&mut self, span: Duration) {
+        self.sum_ns += span.as_nanos();
+        self.count += 1;
+    }
+
+    fn seconds(self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64 / 1e9)
+    }
 }
 
 /// From when the delays of packets count, from the one that the receiver expects next on: from when
@@ -35,6 +98,11 @@ pub(crate) struct MeteredSource {
     /// Packets sent for the first time.
     first_sent: u64,
     under_way: FirstSent,
+    work: Work,
+    rtt: Mean,
+    rto: Mean,
+    /// When it was to begin.
+    from: Time,
 }
 
 impl MeteredSource {
@@ -42,7 +110,55 @@ impl MeteredSource {
         let watched = (active.from.max(begin), active.until);
         let (window, since) = (window(&inner), watched.0);
         let under_way = FirstSent::default();
-        MeteredSource { inner, watched, since, window, area: 0.0, first_sent: 0, under_way }
+        MeteredSource {
+            inner,
+            watched,
+            since,
+            window,
+            area: 0.0,
+            first_sent: 0,
+            under_way,
+            work: Work::default(),
+            rtt: Mean::default(),
+            rto: Mean::default(),
+            from: active.from,
+        }
+    }
+
+    /// The same with so much work for each packet that comes.
+    pub(crate) fn working(self, each: Duration) -> Self {
+        MeteredSource { work: Work::of(each), ..self }
+    }
+
+    /// Round-trip times of packets that were sent once, seconds, mean.
+    pub(crate) fn rtt_mean_s(&self) -> Option<f64> {
+        self.rtt.seconds()
+    }
+
+    /// Retransmission timeouts at acknowledgements, seconds, mean.
+    pub(crate) fn rto_mean_s(&self) -> Option<f64> {
+        self.rto.seconds()
+    }
+
+    /// How long a transfer of fixed size took, seconds, if it is through.
+    pub(crate) fn transfer_s(&self) -> Option<f64> {
+        self.inner.finished_at().map(|at| (at - self.from).as_secs_f64())
+    }
+
+    /// Whether a transfer of fixed size is through, or given up.
+    pub(crate) fn is_over(&self) -> bool {
+        self.inner.finished_at().is_some() || self.inner.failed_at().is_some()
+    }
+
+    fn handle(&mut self, now: Time, packet: Packet) {
+        if let Body::Segment(Segment::Ack { next, echo, echo_retransmission, .. }) = packet.body {
+            if next > self.inner.sender().acknowledged() && !echo_retransmission {
+                self.rtt.add(now - echo);
+            }
+            self.rto.add(self.inner.sender().rto());
+        }
+        self.inner.handle_packet(now, packet);
+        self.watch(now);
     }
 
     /// The source inside.
@@ -90,13 +206,21 @@ fn window(source: &TcpSource) -> f64 {
 
 impl Agent for MeteredSource {
     fn handle_packet(&mut self, now: Time, packet: Packet) {
-        self.inner.handle_packet(now, packet);
-        self.watch(now);
+        if let Some(packet) = self.work.take(now, packet) {
+            self.handle(now, packet);
+        }
     }
 
     fn handle_timeout(&mut self, now: Time) {
+        while let Some(packet) = self.work.done(now) {
+            self.handle(now, packet);
+        }
         self.inner.handle_timeout(now);
         self.watch(now);
+    }
+
+    fn handle_unreachable(&mut self, now: Time) {
+        self.inner.handle_unreachable(now);
     }
 
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
@@ -112,7 +236,7 @@ impl Agent for MeteredSource {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        self.inner.poll_timeout()
+        earlier(self.work.next(), self.inner.poll_timeout())
     }
 }
 
@@ -124,13 +248,20 @@ pub(crate) struct MeteredSink {
     packets: u64,
     under_way: FirstSent,
     delays: Histogram<u64>,
+    work: Work,
 }
 
 impl MeteredSink {
     pub(crate) fn new(inner: TcpSink, source: &MeteredSource, begin: Time) -> Self {
         let under_way = Rc::clone(&source.under_way);
         let measured = (begin, Time::MAX);
-        MeteredSink { inner, measured, packets: 0, under_way, delays: delay_histogram() }
+        let (delays, work) = (delay_histogram(), Work::default());
+        MeteredSink { inner, measured, packets: 0, under_way, delays, work }
+    }
+
+    /// The same with so much work for each packet that comes.
+    pub(crate) fn working(self, each: Duration) -> Self {
+        MeteredSink { work: Work::of(each), ..self }
     }
 
     /// The sink inside.
@@ -154,8 +285,8 @@ impl MeteredSink {
     }
 }
 
-impl Agent for MeteredSink {
-    fn handle_packet(&mut self, now: Time, packet: Packet) {
+impl MeteredSink {
+    fn handle(&mut self, now: Time, packet: Packet) {
         let before = self.inner.receiver().delivered();
         self.inner.handle_packet(now, packet);
         for _ in before..self.inner.receiver().delivered() {
@@ -166,8 +297,19 @@ impl Agent for MeteredSink {
             }
         }
     }
+}
+
+impl Agent for MeteredSink {
+    fn handle_packet(&mut self, now: Time, packet: Packet) {
+        if let Some(packet) = self.work.take(now, packet) {
+            self.handle(now, packet);
+        }
+    }
 
     fn handle_timeout(&mut self, now: Time) {
+        while let Some(packet) = self.work.done(now) {
+            self.handle(now, packet);
+        }
         self.inner.handle_timeout(now);
     }
 
@@ -175,8 +317,12 @@ impl Agent for MeteredSink {
         self.inner.poll_transmit(now)
     }
 
+    fn updates_waiting(&self) -> bool {
+        self.inner.updates_waiting()
+    }
+
     fn poll_timeout(&self) -> Option<Time> {
-        self.inner.poll_timeout()
+        earlier(self.work.next(), self.inner.poll_timeout())
     }
 }
 

@@ -86,6 +86,16 @@ pub trait Agent: Any {
     /// ([`Network::set_listener`](crate::Network::set_listener)).
     fn handle_outcome(&mut self, _now: Time, _outcome: &LinkOutcome<'_>) {}
 
+    /// No way was found to where a packet of the agent's was to go, and it was dropped
+    /// ([`Network::set_routing`](crate::Network::set_routing)).
+    fn handle_unreachable(&mut self, _now: Time) {}
+
+    /// Whether a packet takes the place of an earlier one that waits at the agent's own node, for
+    /// the same destination and of the same length.
+    fn updates_waiting(&self) -> bool {
+        false
+    }
+
     /// When to call [`handle_timeout`](Self::handle_timeout) next, if nothing arrives before.
     fn poll_timeout(&self) -> Option<Time>;
 }

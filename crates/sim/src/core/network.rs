@@ -20,6 +20,7 @@ mod air;
 mod bridges;
 mod relays;
 mod router;
+mod routing;
 mod stations;
 mod topology;
 
@@ -37,6 +38,8 @@ use air::Radio;
 pub use air::{Frame, RadioIndex, Reach};
 use bridges::Bridge;
 use router::{Link, Router};
+pub use routing::ROUTING_FLOW;
+use routing::Routing;
 use stations::Seat as StationSeat;
 pub use stations::{FlowOf, StationIndex};
 pub use topology::{
@@ -113,6 +116,8 @@ enum Entity {
     Relay(u32),
     /// The host of a station, that packets have come out for.
     Host(u32),
+    /// The router of a node that looks for ways itself.
+    Routing(NodeIndex),
 }
 
 /// A topology with agents and stations on it, driven through virtual time. See the module's
@@ -124,6 +129,8 @@ pub struct Network {
     /// The packets in pipes. No more than fit into them.
     packets: Slab<Packet>,
     router: Router,
+    /// Where nodes look for ways themselves.
+    routing: Option<Box<Routing>>,
     nodes: Vec<Node>,
     agents: Vec<Seat>,
     radios: Vec<Radio>,
@@ -172,6 +179,7 @@ impl Network {
             pipes,
             packets: Slab::new(),
             router: Router::new(topology.nodes, ends, air::links(&radios)),
+            routing: None,
             nodes: (0..topology.nodes).map(|_| Node::default()).collect(),
             agents: Vec::new(),
             radios,
@@ -359,6 +367,7 @@ impl Network {
                 }
                 Entity::Relay(relay) => self.wake_relay(relay),
                 Entity::Host(station) => self.deliver_to_host(station as usize),
+                Entity::Routing(node) => self.handle_routing_timeout(node),
                 first @ (Entity::Radio(_) | Entity::Station(_)) => self.step_radios(first),
             },
         }
@@ -450,7 +459,11 @@ impl Network {
     fn drain_agent(&mut self, index: usize) {
         while let Some(packet) = self.agents[index].agent.poll_transmit(self.now) {
             self.stats.sent += 1;
-            let node = self.agents[index].node;
+            let Seat { agent, node, .. } = &self.agents[index];
+            let node = *node;
+            if agent.updates_waiting() && self.update_waiting(node, &packet) {
+                continue;
+            }
             self.send(node, packet);
         }
         let Seat { agent, entity, .. } = &self.agents[index];
@@ -466,6 +479,9 @@ impl Network {
         }
         if packet.to == EVERYBODY {
             return self.broadcast(node, packet);
+        }
+        if self.routing.is_some() {
+            return self.send_by_routing(node, packet);
         }
         let Some(link) = self.router.next(node, packet.to) else {
             self.stats.undeliverable += 1;

@@ -54,6 +54,19 @@ pub enum SimError {
         /// The MAC, as plans spell it.
         mac: &'static str,
     },
+    /// There is no way for a flow.
+    #[error(
+        "flow[{flow}].to = {to}: expected a node that links lead to from node {from}: frames have to \
+         come through at mean power"
+    )]
+    NoRoute {
+        /// The flow, counted from 0.
+        flow: usize,
+        /// Where it begins.
+        from: usize,
+        /// Where no way leads.
+        to: usize,
+    },
     /// A flow's TCP/NC cannot be.
     #[error("flow[{flow}].tcp_nc: {source}")]
     TcpNc {

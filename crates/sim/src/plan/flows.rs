@@ -10,18 +10,20 @@ use corridor_proto::tcpnc::wire::{FEEDBACK_LEN, HEAD_LEN, RUN_LEN};
 use corridor_relay::{RelayConfig, RelayStats};
 use corridor_scenario::{
     AckKind, Air, Beyond, FlowTable, Measures, Network as NetworkPlan, ReductionKind, RouteTable,
-    SamplingKind, SourceKind, TcpNcTable, TcpPreset, TcpTable, TcpVariant,
+    RtoKind, SamplingKind, SourceKind, TcpNcTable, TcpPreset, TcpTable, TcpVariant,
 };
 
 use crate::agents::metered::{MeteredDatagrams, MeteredSink, MeteredSource};
 use crate::agents::source::{Active, CbrConfig, CbrSource, FlowEnd, Supply, TcpSink, TcpSource};
 use crate::agents::tcpnc::{NcSink, NcSource, nc_randomness};
+use crate::aodv::AodvConfig;
 use crate::core::agent::NodeIndex;
 use crate::core::network::{AirConfig, Network, NetworkStats, RadioSite, Topology};
 use crate::plan::SimError;
 use crate::plan::meter::{Counts, Meter, bps};
+use crate::plan::routing;
 use crate::tcp::{
-    Acks, ReceiverConfig, Reduction, RttSampling, SenderConfig, Variant, VegasConfig,
+    Acks, ReceiverConfig, Reduction, RtoEstimator, RttSampling, SenderConfig, Variant, VegasConfig,
 };
 
 /// Data in a datagram, where the plan does not say.
@@ -29,12 +31,17 @@ const DATAGRAM_PAYLOAD_BYTES: u32 = 1_000;
 /// Headers of a datagram (IPv4 and UDP), where the plan does not say.
 const DATAGRAM_HEADER_BYTES: u32 = 28;
 
+/// The semi-dynamic timeout over the first round-trip time (constrained-defaults-2012, III-C2).
+const SEMI_DYNAMIC_FACTOR: u32 = 4;
+
 /// A network that can be run: the tables, understood.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     topology: Topology,
     relay: Option<RelayConfig>,
     routes: Vec<RouteTable>,
+    /// Where nodes look for ways themselves while it runs.
+    routing: Option<AodvConfig>,
     start_jitter: Duration,
     flows: Vec<Flow>,
 }
@@ -57,18 +64,30 @@ enum Transport {
         receiver: ReceiverConfig,
         /// The layers between TCP and the network, if there are any.
         nc: Option<NcParams>,
+        rules: Rules,
     },
     Datagrams {
         interval: Duration,
     },
 }
 
+/// What of TCP is not the state machines' affair.
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    /// Timeouts in a row after which it gives up.
+    timeouts_max: Option<u32>,
+    /// Acknowledgements that wait at the node are updated.
+    updates: bool,
+    /// How long each end works on a packet.
+    work: Duration,
+}
+
 impl Prepared {
     /// Understands a plan's network.
     ///
     /// # Errors
-    /// [`SimError::Network`], [`SimError::Tcp`], [`SimError::PacketLen`].
-    pub fn new(plan: &NetworkPlan) -> Result<Self, SimError> {
+    /// [`SimError::Network`], [`SimError::Tcp`], [`SimError::PacketLen`], [`SimError::NoRoute`].
+    pub fn new(plan: &NetworkPlan, seed: u64) -> Result<Self, SimError> {
         let pipes = plan.links.iter();
         let pipes = pipes.map(|link| (link.from as u32, link.to as u32, link.pipe.clone()));
         let pipes = pipes.collect();
@@ -93,11 +112,22 @@ impl Prepared {
             let fit = |(index, flow): (usize, &Flow)| flow.check_fits(index, &config.mac);
             flows.iter().enumerate().try_for_each(fit)?;
         }
-        let (routes, start_jitter) = (plan.routes.clone(), plan.start_jitter);
+        let (mut routes, start_jitter) = (plan.routes.clone(), plan.start_jitter);
+        let mut routing = None;
+        if let Some(table) = &plan.routing {
+            let ends: Vec<_> = plan.flows.iter().map(|flow| (flow.from, flow.to)).collect();
+            let config = routing::config(table);
+            routing::check_reachable(&topology, &ends, seed)?;
+            if table.is_static {
+                routes = routing::found_beforehand(&topology, config, &ends, seed)?;
+            } else {
+                routing = Some(config);
+            }
+        }
         let relay = plan.relay;
-        let prepared = Prepared { topology, relay, routes, start_jitter, flows };
+        let prepared = Prepared { topology, relay, routes, routing, start_jitter, flows };
         // The network and the agents check what they are told when they are made.
-        prepared.network(0, 0, Time::ZERO)?;
+        prepared.network(seed, 0, Time::ZERO)?;
         Ok(prepared)
     }
 
@@ -131,6 +161,9 @@ impl Prepared {
         }
         for route in &self.routes {
             set_route(&mut network, route)?;
+        }
+        if let Some(config) = self.routing {
+            network.set_routing(config, seed, replication)?;
         }
         let mut meters = Vec::new();
         for (index, flow) in self.flows.iter().enumerate() {
@@ -189,7 +222,12 @@ impl Flow {
         };
         let SenderConfig { payload_bytes, header_bytes, .. } = sender;
         let nc = table.tcp_nc.as_ref().map(TcpNcTable::params);
-        let transport = Transport::Tcp { supply, sender: Box::new(sender), receiver, nc };
+        let rules = Rules {
+            timeouts_max: tcp.timeouts_max,
+            updates: tcp.preset == TcpPreset::Constrained && receiver.acks == Acks::Cumulative,
+            work: table.processing_ms.map_or(Duration::ZERO, |ms| span(ms / 1e3)),
+        };
+        let transport = Transport::Tcp { supply, sender: Box::new(sender), receiver, nc, rules };
         Ok(Flow { ends, active, payload_bytes, header_bytes, transport })
     }
 
@@ -226,11 +264,17 @@ impl Flow {
         let (flow, active) = (source_end.flow, self.active);
         let refused = |source| SimError::Tcp { flow: index, source };
         match &self.transport {
-            Transport::Tcp { supply, sender, receiver, nc } => {
-                let source = TcpSource::new(source_end, active, *supply, **sender);
-                let source = MeteredSource::new(source.map_err(refused)?, active, begin);
+            Transport::Tcp { supply, sender, receiver, nc, rules } => {
+                let mut sender = **sender;
+                if let RtoEstimator::Coap { key } = &mut sender.rto.estimator {
+                    (key.seed, key.entity) = (randomness, u64::from(flow));
+                }
+                let source = TcpSource::new(source_end, active, *supply, sender);
+                let source = source.map_err(refused)?.giving_up_after(rules.timeouts_max);
+                let source = MeteredSource::new(source, active, begin).working(rules.work);
                 let sink = TcpSink::new(sink_end, self.header_bytes, *receiver);
-                let sink = MeteredSink::new(sink.map_err(refused)?, &source, begin);
+                let sink = sink.map_err(refused)?.updating(rules.updates);
+                let sink = MeteredSink::new(sink, &source, begin).working(rules.work);
                 let Some(params) = *nc else {
                     return Ok(Meter::Tcp {
                         source: network.add_agent(source_end.node, flow, source)?,
@@ -278,7 +322,15 @@ pub fn run(
     };
     network.run_until(begin);
     let (totals_before, counts_before) = (Totals::of(&network), counts(&network));
-    network.run_until(end);
+    let end = if plan.until_done {
+        let is_over = |network: &Network| meters.iter().all(|meter| meter.is_over(network));
+        network.run_until_or(end, is_over);
+        // Something is measured in any case.
+        network.now().max(begin + Duration::from_nanos(1))
+    } else {
+        network.run_until(end);
+        end
+    };
     let mut measures = Measures::default();
     let measured_s = (end - begin).as_secs_f64();
     Totals::of(&network).since(&totals_before).set(&mut measures, measured_s);
@@ -289,14 +341,18 @@ pub fn run(
         payload_bytes += counts.payload_bytes;
         received_bytes += counts.received_bytes;
         let active = prepared.active(index, seed, replication);
-        let active_s = (active.until.min(end) - active.from.max(begin)).as_secs_f64();
+        let active_s = (active.until.min(end) - active.from.max(begin).min(end)).as_secs_f64();
         goodputs.push(bps(counts.payload_bytes, active_s));
         counts.set(&mut measures, index, active_s);
         meters[index].set(&mut measures, index, &network);
+        if plan.routing.is_some() {
+            routing::set_flow(&mut measures, index, &mut network, prepared.flows[index].ends.0);
+        }
     }
     measures.set("goodput_bps", bps(payload_bytes, measured_s));
     measures.set("throughput_bps", bps(received_bytes, measured_s));
     measures.set("fairness_ratio", fairness(&goodputs));
+    routing::set(&mut measures, &network, plan.nodes);
     Ok(measures)
 }
 
@@ -453,6 +509,7 @@ fn sender(tcp: &TcpTable, flow: &FlowTable) -> SenderConfig {
         TcpVariant::Sack => Variant::Sack,
         TcpVariant::Cubic => Variant::Cubic,
         TcpVariant::Vegas => Variant::Vegas(VegasConfig::default()),
+        TcpVariant::SlowStart => Variant::SlowStart,
     };
     let mut config = match tcp.preset {
         TcpPreset::Ns2 => SenderConfig::ns2(variant),
@@ -476,6 +533,19 @@ fn sender(tcp: &TcpTable, flow: &FlowTable) -> SenderConfig {
         SamplingKind::Timestamps => RttSampling::Timestamps,
     });
     replace(&mut config.rtt_sampling, sampling);
+    match tcp.rto {
+        None | Some(RtoKind::Rfc6298) => {}
+        Some(RtoKind::Coap) => {
+            // Named by its flow when it is attached.
+            let key = StreamKey { seed: 0, replication: 0, entity: 0, purpose: "rto" };
+            config.rto.estimator = RtoEstimator::Coap { key };
+        }
+        Some(RtoKind::SemiDynamic) => {
+            config.rto.estimator = RtoEstimator::FirstSample { k: SEMI_DYNAMIC_FACTOR };
+            // "During the session, the value of RTO does not change."
+            config.rto.backoff = false;
+        }
+    }
     replace(&mut config.rto.initial, tcp.rto_initial_s.map(span));
     replace(&mut config.rto.min, tcp.rto_min_s.map(span));
     replace(&mut config.rto.max, tcp.rto_max_s.map(span));

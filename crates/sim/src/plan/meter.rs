@@ -50,6 +50,11 @@ impl Meter {
         }
     }
 
+    /// Whether nothing more will come of a flow of fixed size; others have no end.
+    pub(crate) fn is_over(self, network: &Network) -> bool {
+        self.tcp(network).is_some_and(|(source, _)| source.is_over())
+    }
+
     /// Sets what is no counter: window, round-trip time, delays, completion.
     pub(crate) fn set(self, measures: &mut Measures, flow: usize, network: &Network) {
         let delays = match self {
@@ -62,6 +67,9 @@ impl Meter {
                     measures.set_flow(flow, "srtt_s", stats.srtt.map(|srtt| srtt.as_secs_f64()));
                     let finished = source.inner().finished_at().map(|at| at.as_secs_f64());
                     measures.set_flow(flow, "completion_s", finished);
+                    if source.inner().is_fixed() {
+                        set_transfer(measures, flow, source);
+                    }
                 }
                 ends.map(|(_, sink)| sink.delays())
             }
@@ -77,6 +85,18 @@ impl Meter {
             measures.set_flow(flow, "delay_max_s", delays.max() as f64 / 1e9);
         }
     }
+}
+
+/// Sets what transfers of fixed size have besides.
+fn set_transfer(measures: &mut Measures, flow: usize, source: &MeteredSource) {
+    let transfer_s = source.transfer_s();
+    let sender = source.inner().sender();
+    let payload = sender.offered().saturating_mul(u64::from(sender.config().payload_bytes));
+    measures.set_flow(flow, "completed", u64::from(transfer_s.is_some()));
+    measures.set_flow(flow, "transfer_s", transfer_s);
+    measures.set_flow(flow, "transfer_goodput_bps", transfer_s.map(|s| bps(payload, s)));
+    measures.set_flow(flow, "rtt_mean_s", source.rtt_mean_s());
+    measures.set_flow(flow, "rto_mean_s", source.rto_mean_s());
 }
 
 /// Counters of a flow.

@@ -3,6 +3,7 @@
 mod error;
 pub(crate) mod flows;
 mod meter;
+mod routing;
 pub(crate) mod run;
 pub(crate) mod sketch;
 pub(crate) mod tunnel;

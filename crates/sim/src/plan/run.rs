@@ -29,7 +29,7 @@ pub fn run(point: &Point, replication: u64) -> Result<Measures, SimError> {
             Ok(Measures::of_row(&row))
         }
         Load::Network(network) => {
-            flows::run(Prepared::new(network)?, network, point.seed, replication)
+            flows::run(Prepared::new(network, point.seed)?, network, point.seed, replication)
         }
     }
 }
@@ -42,7 +42,7 @@ pub fn check_plan(plan: &Plan) -> Result<(), (usize, SimError)> {
     plan.points.iter().try_for_each(|point| {
         let checked = match &point.load {
             Load::Radio(radio) => check_run(&radio.run),
-            Load::Network(network) => Prepared::new(network).map(|_| ()),
+            Load::Network(network) => Prepared::new(network, point.seed).map(|_| ()),
         };
         checked.map_err(|error| (point.index, error))
     })

@@ -31,7 +31,7 @@ pub fn sketch(point: &Point) -> Result<Sketch, SimError> {
         let expected = "pictures of a [network]; [medium] has S, D, and H between them";
         return Err(SimError::Unsupported { field: "medium", given: "a table".into(), expected });
     };
-    let network = Prepared::new(plan)?.to_be_watched(point.seed, 0)?;
+    let network = Prepared::new(plan, point.seed)?.to_be_watched(point.seed, 0)?;
     debug_assert_eq!(network.now(), Time::ZERO);
     let metres = plan.radio.as_ref().and_then(|cell| cell.metres.as_ref());
     Ok(Sketch {

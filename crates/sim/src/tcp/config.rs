@@ -29,6 +29,9 @@ pub enum Variant {
     Cubic,
     /// Growth by the delay of the bottleneck's queue (Brakmo and Peterson 1995).
     Vegas(VegasConfig),
+    /// RFC 793 with slow start and no more: a packet more for each acknowledgement up to the
+    /// maximum window, losses told by the timer alone (constrained-defaults-2012, Section II-B).
+    SlowStart,
 }
 
 /// Thresholds of Vegas, in packets queued at the bottleneck.
@@ -150,8 +153,9 @@ impl SenderConfig {
         }
     }
 
-    /// For nodes with little memory and a slow radio, as measured by Bof et al. 2012: a window of
-    /// 8, initial timeout 1 s, at least 500 ms, clock of 1 ms, Karn's rule; initial window 1.
+    /// For nodes with little memory and a slow radio, as in constrained-defaults-2012, II-B: a
+    /// window of 8, initial timeout 1 s, at least 500 ms, clock of 1 ms, Karn's rule; initial
+    /// window 1.
     pub fn constrained(variant: Variant) -> Self {
         SenderConfig {
             window_packets_max: 8,

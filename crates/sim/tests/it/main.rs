@@ -1,11 +1,13 @@
 //! The simulator from outside: what it says of plans, of TCP, and of what it captures.
 
+mod aodv;
 mod experiments;
 mod fingerprint;
 mod franc_claims;
 mod integrity;
 mod kim_reno;
 mod kim_tcpnc;
+mod mesh;
 mod network;
 mod radio_tcp;
 mod radios;

@@ -59,6 +59,11 @@ pub struct TcpSource {
     silent: bool,
     sent: FlowBytes,
     finished_at: Option<Time>,
+    /// Timeouts in a row after which it gives up; `None`: never.
+    timeouts_max: Option<u32>,
+    /// What was acknowledged, and how many timeouts there had been then.
+    progress: (u64, u64),
+    failed_at: Option<Time>,
 }
 
 impl TcpSource {
@@ -86,7 +91,46 @@ impl TcpSource {
             silent: false,
             sent: FlowBytes::default(),
             finished_at: None,
+            timeouts_max: None,
+            progress: (0, 0),
+            failed_at: None,
         })
+    }
+
+    /// Gives up after so many timeouts in a row, from 1, or if no way is found; `None`: never.
+    #[must_use]
+    pub fn giving_up_after(self, timeouts_max: Option<u32>) -> Self {
+        TcpSource { timeouts_max, ..self }
+    }
+
+    /// Whether it has so much to send and no more, all at the start.
+    pub fn is_fixed(&self) -> bool {
+        matches!(self.supply, Supply::Packets(_))
+    }
+
+    /// When it gave up.
+    pub fn failed_at(&self) -> Option<Time> {
+        self.failed_at
+    }
+
+    /// Gives up, unless all is there already.
+    fn fail(&mut self, now: Time) {
+        if self.finished_at.is_none() {
+            self.silent = true;
+            self.failed_at.get_or_insert(now);
+        }
+    }
+
+    /// Gives up if nothing was acknowledged for too many timeouts.
+    fn fail_if_stuck(&mut self, now: Time) {
+        let (acknowledged, timeouts) = (self.sender.acknowledged(), self.sender.stats().timeouts);
+        if acknowledged != self.progress.0 {
+            self.progress = (acknowledged, timeouts);
+        }
+        let in_a_row = timeouts - self.progress.1;
+        if self.timeouts_max.is_some_and(|most| in_a_row >= u64::from(most)) {
+            self.fail(now);
+        }
     }
 
     /// The state machine, for its statistics.
@@ -158,6 +202,7 @@ impl Agent for TcpSource {
     fn handle_packet(&mut self, now: Time, packet: Packet) {
         if let Body::Segment(segment) = packet.body {
             self.sender.handle_segment(now, &segment);
+            self.fail_if_stuck(now);
             self.write(now);
             let ends = !matches!(self.supply, Supply::Written { .. });
             let is_over = ends && self.supply_at.is_none() && self.sender.is_done();
@@ -174,7 +219,14 @@ impl Agent for TcpSource {
         }
         self.supply(now);
         self.sender.handle_timeout(now);
+        self.fail_if_stuck(now);
         self.write(now);
+    }
+
+    fn handle_unreachable(&mut self, now: Time) {
+        if self.timeouts_max.is_some() {
+            self.fail(now);
+        }
     }
 
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
@@ -208,6 +260,7 @@ pub struct TcpSink {
     received: FlowBytes,
     delivered_bytes: u64,
     ack_bytes: u64,
+    updates: bool,
 }
 
 impl TcpSink {
@@ -227,7 +280,15 @@ impl TcpSink {
             received: FlowBytes::default(),
             delivered_bytes: 0,
             ack_bytes: 0,
+            updates: false,
         })
+    }
+
+    /// Lets an acknowledgement take the place of one that waits at the node still ("the ACK packet
+    /// is updated before its transmission", constrained-defaults-2012, Section III-C1).
+    #[must_use]
+    pub fn updating(self, updates: bool) -> Self {
+        TcpSink { updates, ..self }
     }
 
     /// The state machine, for its statistics.
@@ -272,6 +333,10 @@ impl Agent for TcpSink {
         let len_bytes = self.receiver.config().ack_bytes;
         self.ack_bytes += u64::from(len_bytes);
         Some(self.end.packet(len_bytes, Body::Segment(segment)))
+    }
+
+    fn updates_waiting(&self) -> bool {
+        self.updates
     }
 
     fn poll_timeout(&self) -> Option<Time> {

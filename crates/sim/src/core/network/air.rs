@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use corridor_air::dcf::RateControl;
 use corridor_air::radio::{
-    Decoding, MacConfig, MacEvent, RadioMedium, RadioMediumConfig, Rate, SendOutcome,
+    Decoding, MacConfig, MacEvent, Quality, RadioMedium, RadioMediumConfig, Rate, SendOutcome,
 };
 use corridor_air::{Address, Carried, Medium};
 use corridor_base::rand::Rng;
@@ -51,7 +51,15 @@ pub(super) enum Air {
 /// What the air says.
 enum Told {
     /// A frame has come to a place.
-    Heard { at: Time, from: usize, to: usize, addressed: bool, frame: Frame },
+    Heard {
+        at: Time,
+        from: usize,
+        to: usize,
+        addressed: bool,
+        frame: Frame,
+        /// How well, with a MAC of a standard.
+        quality: Option<Quality>,
+    },
     /// A place that had no room has some.
     Room(usize),
     /// A place is through with a frame.
@@ -96,13 +104,14 @@ impl Air {
             Air::Ideal(medium) => match medium.poll_delivery() {
                 Some(heard) => {
                     let corridor_air::Delivery { at, from, to, addressed, frame } = heard;
-                    Some(Told::Heard { at, from, to, addressed, frame })
+                    Some(Told::Heard { at, from, to, addressed, frame, quality: None })
                 }
                 None => medium.poll_room().map(Told::Room),
             },
             Air::Mac(medium) => Some(match medium.poll_event()? {
-                MacEvent::Received { at, station, from, addressed, payload, .. } => {
-                    Told::Heard { at, from, to: station, addressed, frame: payload }
+                MacEvent::Received { at, station, from, addressed, quality, payload, .. } => {
+                    let (to, frame, quality) = (station, payload, Some(quality));
+                    Told::Heard { at, from, to, addressed, frame, quality }
                 }
                 MacEvent::Sent { station, to, outcome, attempts, payload, .. } => {
                     let delivered =
@@ -372,7 +381,7 @@ impl Network {
                     radios.push(self.stations[station as usize].radio);
                 }
                 Entity::Radio(radio) => radios.push(radio as usize),
-                Entity::Agent(_) | Entity::Host(_) | Entity::Relay(_) => {}
+                Entity::Agent(_) | Entity::Host(_) | Entity::Relay(_) | Entity::Routing(_) => {}
             }
             next = self.pop_first();
         }
@@ -443,8 +452,8 @@ impl Network {
         self.show_transmissions(radio);
         while let Some(told) = self.radios[radio].air.poll() {
             match told {
-                Told::Heard { at, from, to, addressed, frame } => {
-                    self.take_frame((radio, from, to), at, addressed, frame);
+                Told::Heard { at, from, to, addressed, frame, quality } => {
+                    self.take_frame((radio, from, to), at, addressed, frame, quality);
                 }
                 Told::Room(place) => self.touch(radio, place),
                 Told::Sent { from, to, delivered, attempts, frame } => {
@@ -491,6 +500,9 @@ impl Network {
             self.agents[agent as usize].agent.handle_outcome(self.now, &outcome);
             self.drain_agent(agent as usize);
         }
+        if self.routing.is_some() {
+            self.route_outcome(node, next, delivered, frame);
+        }
     }
 
     /// Drains the stations that something has happened to.
@@ -509,8 +521,9 @@ impl Network {
         at: Time,
         addressed: bool,
         frame: Frame,
+        quality: Option<Quality>,
     ) {
-        let (radio, _, to) = way;
+        let (radio, from, to) = way;
         let (node, station) = self.radios[radio].places[to];
         match (frame, station) {
             (Frame::Sealed(bytes), Some(station)) => {
@@ -519,7 +532,13 @@ impl Network {
             (Frame::Relayed(bytes), _) => self.take_relayed(way, at, addressed, &bytes),
             (Frame::Packet(packet, ttl), _) if addressed => {
                 self.stats.packet_hops += 1;
-                self.take_from_air(node, packet, ttl);
+                match quality.filter(|_| self.routing.is_some()) {
+                    Some(quality) => {
+                        let from = self.radios[radio].places[from].0;
+                        self.take_by_routing((from, node), quality, packet, ttl);
+                    }
+                    None => self.take_from_air(node, packet, ttl),
+                }
             }
             (Frame::Sealed(bytes), None) if addressed => self.bridge((radio, to), bytes),
             // Overheard, or for nobody here.

@@ -3,6 +3,7 @@
 use corridor_air::radio::{RadioError, RadioMediumConfig};
 use corridor_air::{AirError, MediumConfig, PipeConfig, PipeError};
 
+use crate::aodv::AodvError;
 use crate::core::agent::NodeIndex;
 
 /// Most nodes of a network.
@@ -248,6 +249,17 @@ pub enum NetworkError {
         /// The place on it.
         place: usize,
     },
+    /// Nodes cannot look for ways themselves.
+    #[error("routing: {given}, expected {expected}")]
+    Routing {
+        /// What there is.
+        given: String,
+        /// What has to be.
+        expected: &'static str,
+    },
+    /// A router that cannot be.
+    #[error("routing.{0}")]
+    Aodv(#[from] AodvError),
     /// A route over a link that does not exist.
     #[error("node {node} has no link to node {next}, expected one for a route")]
     NoLink {

@@ -5,6 +5,7 @@ mod hystart;
 mod newreno;
 mod reno;
 mod sack;
+mod slow_start;
 mod tahoe;
 mod vegas;
 
@@ -27,6 +28,7 @@ pub(super) enum Control {
     Sack(Sack),
     Cubic(Sack, Cubic),
     Vegas(Vegas),
+    SlowStart,
 }
 
 impl Control {
@@ -38,6 +40,7 @@ impl Control {
             Variant::Sack => Control::Sack(Sack::default()),
             Variant::Cubic => Control::Cubic(Sack::default(), Cubic::default()),
             Variant::Vegas(config) => Control::Vegas(Vegas::new(config)),
+            Variant::SlowStart => Control::SlowStart,
         }
     }
 
@@ -73,6 +76,7 @@ impl Control {
                 }
             }
             Control::Vegas(vegas) => vegas.on_progress(core, now, progress),
+            Control::SlowStart => slow_start::on_progress(core, now, progress),
         }
     }
 
@@ -93,7 +97,8 @@ impl Control {
             Control::Reno => reno::on_duplicate(core, now),
             Control::NewReno(newreno) => newreno.on_duplicate(core, now),
             Control::Vegas(vegas) => vegas.on_duplicate(core, now),
-            Control::Sack(_) | Control::Cubic(..) => {}
+            // Losses are told by the timer alone.
+            Control::SlowStart | Control::Sack(_) | Control::Cubic(..) => {}
         }
     }
 

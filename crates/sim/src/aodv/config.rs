@@ -1,0 +1,145 @@
+//! What a router is told, and what is wrong with what it was told.
+
+use core::time::Duration;
+
+/// What makes one way better than another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// Fewer links.
+    HopCount,
+    /// A greater product of the links' delivery ratios (PATH-DR of C. Gomez, A. Boix and J.
+    /// Paradells, EURASIP J. Wirel. Commun. Netw. 2010); of equals the one with fewer links.
+    PathDr,
+}
+
+/// From the link quality indication of a frame to the delivery ratio of its link: logistic,
+/// 1 / (1 + exp((`half_lqi` - lqi) / `scale_lqi`)).
+///
+/// The curve of the authors was not published. Ours is what a link delivers whose power varies
+/// normally about what was seen, against a receiver that takes all above its sensitivity.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LqiCurve {
+    /// Indication at which half of the frames come through, 0 to 255.
+    pub half_lqi: f64,
+    /// Steepness, more than 0: by how much indications differ whose odds differ by e.
+    pub scale_lqi: f64,
+}
+
+impl LqiCurve {
+    /// At the sensitivity of the CC2420, 3 dB above noise, half; power varies with 3 dB.
+    pub const DEFAULT: LqiCurve = LqiCurve { half_lqi: 102.0, scale_lqi: 22.0 };
+
+    /// Delivery ratio, in parts of 65535.
+    pub fn quality(&self, lqi: u8) -> u16 {
+        let odds = libm::exp((f64::from(lqi) - self.half_lqi) / self.scale_lqi);
+        libm::round(f64::from(u16::MAX) * odds / (1.0 + odds)) as u16
+    }
+}
+
+/// Settings of a router.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AodvConfig {
+    /// What makes one way better than another.
+    pub metric: Metric,
+    /// Delivery ratios of links.
+    pub curve: LqiCurve,
+    /// Requests are passed on after a time of their own, uniform from zero to this: neighbours
+    /// heard them at the same instant (RFC 5148).
+    pub jitter_max: Duration,
+    /// How long an origin waits for the reply to its first request; twice as long for each further
+    /// one (RFC 3561, 6.3), more than zero.
+    pub discovery_wait: Duration,
+    /// When an origin gives up, and drops what it held.
+    pub discovery_limit: Duration,
+    /// Requests go no further than so many links: NET_DIAMETER, from 1.
+    pub hops_max: u8,
+}
+
+impl AodvConfig {
+    /// With a metric, and what of it is ours: a jitter of 20 ms, requests after 0, 0.5, 1.5, 3.5
+    /// and
+    /// 7.5 s, and the end after 10 s; NET_DIAMETER as in RFC 3561, 35.
+    pub fn new(metric: Metric) -> Self {
+        AodvConfig {
+            metric,
+            curve: LqiCurve::DEFAULT,
+            jitter_max: Duration::from_millis(20),
+            discovery_wait: Duration::from_millis(500),
+            discovery_limit: Duration::from_secs(10),
+            hops_max: 35,
+        }
+    }
+
+    /// Checks what types cannot.
+    ///
+    /// # Errors
+    /// The first field found out of its range.
+    pub fn check(&self) -> Result<(), AodvError> {
+        let error = |field, given: String, expected| Err(AodvError { field, given, expected });
+        let LqiCurve { half_lqi, scale_lqi } = self.curve;
+        if !(0.0..=255.0).contains(&half_lqi) {
+            return error("half_lqi", half_lqi.to_string(), "0 to 255");
+        }
+        if !(scale_lqi > 0.0 && scale_lqi <= 255.0) {
+            return error("scale_lqi", scale_lqi.to_string(), "more than 0, at most 255");
+        }
+        let hour = Duration::from_secs(3_600);
+        if self.jitter_max > hour {
+            return error("jitter_max", format!("{:?}", self.jitter_max), "at most an hour");
+        }
+        if self.discovery_wait.is_zero() || self.discovery_wait > hour {
+            let given = format!("{:?}", self.discovery_wait);
+            return error("discovery_wait", given, "more than 0, at most an hour");
+        }
+        if self.discovery_limit < self.discovery_wait || self.discovery_limit > hour {
+            let given = format!("{:?}", self.discovery_limit);
+            return error("discovery_limit", given, "from discovery_wait to an hour");
+        }
+        if self.hops_max == 0 {
+            return error("hops_max", "0".to_owned(), "1 to 255");
+        }
+        Ok(())
+    }
+}
+
+/// A setting out of its range.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field} is {given}: expected {expected}")]
+pub struct AodvError {
+    /// Name of the field.
+    pub field: &'static str,
+    /// Its value.
+    pub given: String,
+    /// What it may be.
+    pub expected: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_curve_rises_from_nothing_to_everything() {
+        let curve = LqiCurve::DEFAULT;
+        assert_eq!(curve.quality(102), 32_768, "half");
+        let all: Vec<u16> = (0..=255).map(|lqi| curve.quality(lqi)).collect();
+        assert!(all.is_sorted());
+        assert!(all[0] < 700 && all[255] > 65_400, "{} {}", all[0], all[255]);
+    }
+
+    #[test]
+    fn errors_name_the_field() {
+        let good = AodvConfig::new(Metric::PathDr);
+        assert_eq!(good.check(), Ok(()));
+        let told = |config: AodvConfig| config.check().unwrap_err().to_string();
+        let curve = LqiCurve { half_lqi: 256.0, ..good.curve };
+        assert_eq!(told(AodvConfig { curve, ..good }), "half_lqi is 256: expected 0 to 255");
+        let discovery_limit = Duration::from_millis(100);
+        assert_eq!(
+            told(AodvConfig { discovery_limit, ..good }),
+            "discovery_limit is 100ms: expected from discovery_wait to an hour"
+        );
+        let hops = AodvConfig { hops_max: 0, ..good };
+        assert_eq!(told(hops), "hops_max is 0: expected 1 to 255");
+    }
+}

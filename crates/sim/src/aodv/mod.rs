@@ -1,0 +1,486 @@
+//! nst-AODV without I/O: routes are looked for when a packet needs one (C. Gomez, P. Salvatella, O.
+//! Alonso and J. Paradells, Adapting AODV for IEEE 802.15.4 mesh sensor networks, WoWMoM 2006, on
+//! top of RFC 3561).
+//!
+//! A packet goes through these stages at each node:
+//!
+//! 1. [`Aodv::send`], where it begins, or [`Aodv::pass_on`], where it is in transit.
+//! 2. *A way is known*: it goes to the next node at once.
+//! 3. *None is*: where it begins it is held, and a *request* goes to all (RREQ). Each node passes a
+//!    request on once, and again if a better copy comes, after a jitter; the destination alone
+//!    answers it with a *reply* (RREP) along the way that the request has come. In transit it is
+//!    dropped, and the neighbour that sent it is told by an *error* (RERR).
+//! 4. *The link layer's outcome*: [`Aodv::handle_outcome`]. A frame without an acknowledgement is a
+//!    lost link: those who send by it are told. A packet that began here is held again and goes by
+//!    the way that is found next; in transit it is lost, since nobody repairs ways on the way.
+//!
+//! Left out of RFC 3561 as in nst-AODV: HELLO, replies of others than the destination, local
+//! repair, lifetimes of routes. Left out besides: the expanding ring (6.4), the route to the
+//! previous hop that a request makes by itself (6.5), acknowledgements of replies (6.8: the link
+//! layer has them).
+
+mod config;
+mod message;
+mod routes;
+
+use std::collections::VecDeque;
+
+use corridor_base::rand::Rng;
+use corridor_base::{Stream, StreamKey, Time};
+
+pub use config::{AodvConfig, AodvError, LqiCurve, Metric};
+pub use message::{Address, Cost, LOST_MAX, Lost, Message, Reply, Request};
+use routes::{Heard, News, Routes, is_newer};
+pub use routes::{ROUTES_MAX, Route};
+
+/// Most packets that an origin holds while it looks for a way; more are dropped.
+pub const HELD_MAX: usize = 64;
+
+/// Most requests that wait to be passed on; more are not.
+pub const WAITING_MAX: usize = 64;
+
+/// What a router wants done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output<P> {
+    /// Send a message to all neighbours.
+    Broadcast(Message),
+    /// Send a message to one.
+    Tell(Address, Message),
+    /// Send a packet to a neighbour.
+    Forward(Address, P),
+    /// A packet in transit has no way from here.
+    Drop(P),
+    /// A packet that began here is given up: no way was found in time, or there was no room.
+    Unreachable(P),
+}
+
+/// What happened so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AodvStats {
+    /// Times that a way was looked for.
+    pub discoveries: u64,
+    /// Of these, those that found one.
+    pub found: u64,
+    /// Time that these took in all, nanoseconds.
+    pub found_after_ns: u64,
+    /// Requests sent, own and passed on.
+    pub requests: u64,
+    /// Replies sent, own and passed on.
+    pub replies: u64,
+    /// Errors sent.
+    pub errors: u64,
+    /// Links that were lost: packets without an acknowledgement whose way led there.
+    pub links_lost: u64,
+    /// Bytes of all messages.
+    pub message_bytes: u64,
+    /// Packets that began here and went on.
+    pub packets: u64,
+    /// Links of their ways, as the router knew them.
+    pub packet_hops: u64,
+    /// Packets dropped: in transit without a way, or unreachable.
+    pub dropped: u64,
+}
+
+/// A destination that is looked for.
+#[derive(Clone, Debug)]
+struct Discovery<P> {
+    destination: Address,
+    begun: Time,
+    /// When the next request goes, or the end comes.
+    due: Time,
+    requests: u32,
+    /// What waits. The first `returned` of them had been sent, and came back.
+    held: VecDeque<P>,
+    returned: usize,
+}
+
+/// A request that waits for its jitter to pass.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    at: Time,
+    request: Request,
+}
+
+/// The router of one node. `P` is a packet, whatever that is.
+#[derive(Clone, Debug)]
+pub struct Aodv<P> {
+    address: Address,
+    config: AodvConfig,
+    jitter: Stream,
+    /// Own sequence number.
+    sequence: u16,
+    /// Of the last request.
+    id: u16,
+    routes: Routes,
+    discoveries: Vec<Discovery<P>>,
+    waiting: Vec<Waiting>,
+    outputs: VecDeque<Output<P>>,
+    stats: AodvStats,
+}
+
+impl<P> Aodv<P> {
+    /// A router that knows nobody. Its jitter is drawn from the stream of `key`.
+    ///
+    /// # Errors
+    /// [`AodvError`] names the field out of its range.
+    pub fn new(address: Address, config: AodvConfig, key: StreamKey) -> Result<Self, AodvError> {
+        config.check()?;
+        Ok(Aodv {
+            address,
+            config,
+            jitter: key.stream(),
+            sequence: 0,
+            id: 0,
+            routes: Routes::default(),
+            discoveries: Vec::new(),
+            waiting: Vec::new(),
+            outputs: VecDeque::new(),
+            stats: AodvStats::default(),
+        })
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> &AodvStats {
+        &self.stats
+    }
+
+    /// The valid way to a destination.
+    pub fn route(&self, destination: Address) -> Option<&Route> {
+        self.routes.valid(destination)
+    }
+
+    /// Every way ever known, by destination.
+    pub fn routes(&self) -> &[Route] {
+        self.routes.all()
+    }
+
+    /// Packets that wait for a way.
+    pub fn held_mut(&mut self) -> impl Iterator<Item = &mut P> {
+        self.discoveries.iter_mut().flat_map(|discovery| discovery.held.iter_mut())
+    }
+
+    /// What is to be done next.
+    pub fn poll_output(&mut self) -> Option<Output<P>> {
+        self.outputs.pop_front()
+    }
+
+    /// When to call [`Aodv::handle_timeout`] next.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let due = self.discoveries.iter().map(|discovery| discovery.due);
+        due.chain(self.waiting.iter().map(|waiting| waiting.at)).min()
+    }
+
+    /// A packet begins here.
+    pub fn send(&mut self, now: Time, destination: Address, packet: P) {
+        if let Some(route) = self.routes.valid(destination) {
+            self.stats.packets += 1;
+            self.stats.packet_hops += u64::from(route.cost.hops);
+            self.outputs.push_back(Output::Forward(route.next, packet));
+        } else {
+            self.hold(now, destination, packet, false);
+        }
+    }
+
+    /// A packet has come from a neighbour and is for somebody else (RFC 3561, 6.11, case ii, where
+    /// there is no way).
+    pub fn pass_on(&mut self, from: Address, destination: Address, packet: P) {
+        if let Some(route) = self.routes.get_mut(destination).filter(|route| route.is_valid) {
+            route.add_precursor(from);
+            return self.outputs.push_back(Output::Forward(route.next, packet));
+        }
+        let sequence = self.routes.get(destination).map_or(0, |route| route.sequence);
+        self.stats.dropped += 1;
+        self.outputs.push_back(Output::Drop(packet));
+        self.tell_error(&[from], vec![Lost { destination, sequence }]);
+    }
+
+    /// What the link layer made of a packet that went to `next`. `own`: it began here.
+    pub fn handle_outcome(
+        &mut self,
+        now: Time,
+        (next, destination): (Address, Address),
+        is_delivered: bool,
+        own: Option<P>,
+    ) {
+        if is_delivered {
+            return;
+        }
+        let was_on_it = self.routes.valid(destination).is_some_and(|route| route.next == next);
+        self.lose_link(next);
+        self.stats.links_lost += u64::from(was_on_it);
+        if let Some(packet) = own {
+            // What was sent before the way was lost goes again, ahead of what has waited since.
+            match self.routes.valid(destination) {
+                Some(route) => self.outputs.push_back(Output::Forward(route.next, packet)),
+                None => self.hold(now, destination, packet, true),
+            }
+        }
+    }
+
+    /// A message has come from a neighbour, received with this link quality indication.
+    pub fn handle_message(&mut self, now: Time, from: Address, lqi: u8, message: &Message) {
+        let quality = self.config.curve.quality(lqi);
+        match message {
+            Message::Request(request) => {
+                let cost = request.cost.with_link(quality);
+                self.handle_request(now, from, Request { cost, ..*request });
+            }
+            Message::Reply(reply) => {
+                let cost = reply.cost.with_link(quality);
+                self.handle_reply(now, from, Reply { cost, ..*reply });
+            }
+            Message::Error(lost) => self.handle_error(from, lost),
+        }
+    }
+
+    /// It is so late.
+    pub fn handle_timeout(&mut self, now: Time) {
+        while let Some(place) = self.waiting.iter().position(|waiting| waiting.at <= now) {
+            let request = self.waiting.remove(place).request;
+            self.broadcast_request(request);
+        }
+        while let Some(place) = self.discoveries.iter().position(|each| each.due <= now) {
+            let limit = self.discoveries[place].begun + self.config.discovery_limit;
+            if limit <= now {
+                let discovery = self.discoveries.remove(place);
+                self.stats.dropped += discovery.held.len() as u64;
+                self.outputs.extend(discovery.held.into_iter().map(Output::Unreachable));
+            } else {
+                self.request(now, place);
+            }
+        }
+    }
+
+    /// Keeps a packet until there is a way, and looks for one if nobody does.
+    fn hold(&mut self, now: Time, destination: Address, packet: P, is_back: bool) {
+        let known = self.discoveries.iter().position(|each| each.destination == destination);
+        let place = known.unwrap_or_else(|| {
+            let held = VecDeque::new();
+            let (begun, due, requests, returned) = (now, now, 0, 0);
+            self.discoveries.push(Discovery { destination, begun, due, requests, held, returned });
+            self.discoveries.len() - 1
+        });
+        let Discovery { held, returned, .. } = &mut self.discoveries[place];
+        if held.len() >= HELD_MAX {
+            self.stats.dropped += 1;
+            self.outputs.push_back(Output::Unreachable(packet));
+        } else if is_back {
+            held.insert(*returned, packet);
+            *returned += 1;
+        } else {
+            held.push_back(packet);
+        }
+        if known.is_none() {
+            self.stats.discoveries += 1;
+            self.request(now, place);
+        }
+    }
+
+    /// Sends a request, and waits twice as long as for the one before (RFC 3561, 6.3).
+    fn request(&mut self, now: Time, place: usize) {
+        let AodvConfig { discovery_wait, discovery_limit, .. } = self.config;
+        let discovery = &mut self.discoveries[place];
+        let wait = discovery_wait.saturating_mul(1 << discovery.requests.min(20));
+        discovery.due = (now + wait).min(discovery.begun + discovery_limit);
+        discovery.requests += 1;
+        let destination = discovery.destination;
+        // RFC 3561, 6.1: before a discovery, so that older ways to here are not taken for newer.
+        self.sequence = self.sequence.wrapping_add(1);
+        self.id = self.id.wrapping_add(1);
+        let destination_sequence = self.routes.get(destination).map(|route| route.sequence);
+        self.broadcast_request(Request {
+            id: self.id,
+            destination,
+            destination_sequence,
+            origin: self.address,
+            origin_sequence: self.sequence,
+            cost: Cost::NONE,
+        });
+    }
+
+    /// RFC 3561, 6.5.
+    fn handle_request(&mut self, now: Time, from: Address, request: Request) {
+        let Request { id, destination, origin, origin_sequence: sequence, cost, .. } = request;
+        let metric = self.config.metric;
+        if origin == self.address {
+            return;
+        }
+        let news = self.routes.news(metric, origin, id, cost);
+        if news == News::Neither {
+            return;
+        }
+        if self.routes.take(metric, Heard { destination: origin, next: from, cost, sequence }) {
+            self.release(now, origin);
+        }
+        if destination == self.address {
+            self.reply(from, &request, news);
+        } else if cost.hops < self.config.hops_max {
+            // The newest number that anybody on the way knows: where a way was lost, nothing older
+            // is taken.
+            let own = self.routes.get(destination).map(|route| route.sequence);
+            let told = request.destination_sequence;
+            let newest = match (told, own) {
+                (Some(told), Some(own)) if is_newer(own, told) => Some(own),
+                (told, own) => told.or(own),
+            };
+            self.pass_request_on(now, Request { destination_sequence: newest, ..request });
+        }
+    }
+
+    /// Passes a request on after a jitter, in the place of a worse copy if one still waits.
+    fn pass_request_on(&mut self, now: Time, request: Request) {
+        let same = |waiting: &&mut Waiting| waiting.request.origin == request.origin;
+        if let Some(waiting) = self.waiting.iter_mut().find(same) {
+            waiting.request = request;
+        } else if self.waiting.len() < WAITING_MAX {
+            let jitter_ns = self.config.jitter_max.as_nanos();
+            let drawn = (u128::from(self.jitter.next_u32()) * jitter_ns) >> 32;
+            let at = now + core::time::Duration::from_nanos(drawn as u64);
+            self.waiting.push(Waiting { at, request });
+        }
+    }
+
+    /// The destination answers with its own number, which is no older than the one that the origin
+    /// has heard (RFC 3561, 6.6.1), and one more with each request: who knows a way here already
+    /// passes nothing on that is as old. In RFC 3561 such a node would have answered itself.
+    fn reply(&mut self, to: Address, request: &Request, news: News) {
+        if news == News::Later {
+            self.sequence = self.sequence.wrapping_add(1);
+        }
+        if let Some(known) = request.destination_sequence
+            && is_newer(known, self.sequence)
+        {
+            self.sequence = known;
+        }
+        let reply = Reply {
+            destination: self.address,
+            destination_sequence: self.sequence,
+            origin: request.origin,
+            cost: Cost::NONE,
+        };
+        self.stats.replies += 1;
+        self.tell(to, Message::Reply(reply));
+    }
+
+    /// RFC 3561, 6.7.
+    fn handle_reply(&mut self, now: Time, from: Address, reply: Reply) {
+        let Reply { destination, destination_sequence: sequence, origin, cost } = reply;
+        if destination == self.address {
+            return;
+        }
+        let heard = Heard { destination, next: from, cost, sequence };
+        if !self.routes.take(self.config.metric, heard) {
+            return;
+        }
+        self.release(now, destination);
+        if origin == self.address {
+            return;
+        }
+        // Without a way back the origin hears nothing, and asks again.
+        let Some(back) = self.routes.get_mut(origin).filter(|route| route.is_valid) else { return };
+        back.add_precursor(from);
+        let to = back.next;
+        if let Some(route) = self.routes.get_mut(destination) {
+            route.add_precursor(to);
+        }
+        self.stats.replies += 1;
+        self.tell(to, Message::Reply(reply));
+    }
+
+    /// RFC 3561, 6.11, case iii: ways by the neighbour to what it has lost are none.
+    fn handle_error(&mut self, from: Address, lost: &[Lost]) {
+        let mut told = Told::default();
+        for &Lost { destination, sequence } in lost {
+            let route = self.routes.get_mut(destination);
+            let Some(route) = route.filter(|route| route.is_valid && route.next == from) else {
+                continue;
+            };
+            // What is no newer than the way that ends would let an older one be taken for it.
+            let next = route.sequence.wrapping_add(1);
+            route.sequence = if is_newer(sequence, route.sequence) { sequence } else { next };
+            told.end(route);
+        }
+        self.tell_errors(told);
+    }
+
+    /// RFC 3561, 6.11, case i: all ways by a neighbour end.
+    fn lose_link(&mut self, next: Address) {
+        let mut told = Told::default();
+        for route in self.routes.all_mut() {
+            if route.is_valid && route.next == next {
+                route.sequence = route.sequence.wrapping_add(1);
+                told.end(route);
+            }
+        }
+        self.tell_errors(told);
+    }
+
+    fn tell_errors(&mut self, told: Told) {
+        let Told { precursors, lost } = told;
+        for lost in lost.chunks(LOST_MAX) {
+            self.tell_error(&precursors, lost.to_vec());
+        }
+    }
+
+    /// To one neighbour alone, or to all (RFC 3561, 6.11); to nobody if there is none.
+    fn tell_error(&mut self, precursors: &[Address], lost: Vec<Lost>) {
+        let message = Message::Error(lost);
+        match precursors {
+            [] => return,
+            [one] => self.tell(*one, message),
+            _ => self.broadcast(message),
+        }
+        self.stats.errors += 1;
+    }
+
+    /// Sends what waited for a way.
+    fn release(&mut self, now: Time, destination: Address) {
+        let found = self.discoveries.iter().position(|each| each.destination == destination);
+        let Some(place) = found else { return };
+        let discovery = self.discoveries.remove(place);
+        self.stats.found += 1;
+        self.stats.found_after_ns += now.since(discovery.begun).as_nanos() as u64;
+        for packet in discovery.held {
+            self.send(now, destination, packet);
+        }
+    }
+
+    fn broadcast_request(&mut self, request: Request) {
+        self.stats.requests += 1;
+        self.broadcast(Message::Request(request));
+    }
+
+    fn broadcast(&mut self, message: Message) {
+        self.stats.message_bytes += message.to_bytes().len() as u64;
+        self.outputs.push_back(Output::Broadcast(message));
+    }
+
+    fn tell(&mut self, to: Address, message: Message) {
+        self.stats.message_bytes += message.to_bytes().len() as u64;
+        self.outputs.push_back(Output::Tell(to, message));
+    }
+}
+
+/// Ways that have ended, and who is to be told.
+#[derive(Default)]
+struct Told {
+    precursors: Vec<Address>,
+    lost: Vec<Lost>,
+}
+
+impl Told {
+    /// Ends a way; its precursors are told once.
+    fn end(&mut self, route: &mut Route) {
+        route.is_valid = false;
+        let precursors = core::mem::take(&mut route.precursors);
+        if precursors.is_empty() {
+            return;
+        }
+        self.lost.push(Lost { destination: route.destination, sequence: route.sequence });
+        for precursor in precursors {
+            if let Err(place) = self.precursors.binary_search(&precursor) {
+                self.precursors.insert(place, precursor);
+            }
+        }
+    }
+}

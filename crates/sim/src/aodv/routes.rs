@@ -1,0 +1,216 @@
+//! What a router remembers: the next link to each destination, and the requests it has seen.
+
+use super::config::Metric;
+use super::message::{Address, Cost};
+
+/// Most destinations that a router knows, and most origins whose requests it remembers.
+pub const ROUTES_MAX: usize = 4_096;
+
+/// Whether a sequence number is newer, in 16 bits that wrap (RFC 3561, 6.1).
+pub(super) fn is_newer(sequence: u16, than: u16) -> bool {
+    (sequence.wrapping_sub(than) as i16) > 0
+}
+
+/// Whether a way is strictly better. So ways do not come back to where they began: each link makes
+/// a way worse.
+pub(super) fn is_better(metric: Metric, cost: Cost, than: Cost) -> bool {
+    match metric {
+        Metric::HopCount => cost.hops < than.hops,
+        Metric::PathDr => {
+            cost.quality > than.quality || (cost.quality == than.quality && cost.hops < than.hops)
+        }
+    }
+}
+
+/// A way to a destination.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// Where it leads.
+    pub destination: Address,
+    /// The neighbour on it.
+    pub next: Address,
+    /// How long and how good it is.
+    pub cost: Cost,
+    /// Of the destination, as far as it is known.
+    pub sequence: u16,
+    /// Whether packets may take it.
+    pub is_valid: bool,
+    /// Neighbours that send by it: they are told of its end.
+    pub precursors: Vec<Address>,
+}
+
+impl Route {
+    /// Notes a neighbour that sends by this way.
+    pub(super) fn add_precursor(&mut self, neighbour: Address) {
+        if let Err(place) = self.precursors.binary_search(&neighbour) {
+            self.precursors.insert(place, neighbour);
+        }
+    }
+}
+
+/// What was heard of a way: offered to the table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heard {
+    pub destination: Address,
+    pub next: Address,
+    pub cost: Cost,
+    pub sequence: u16,
+}
+
+/// What a request is to somebody who has heard others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// None: it is late, or a copy that is no better.
+    Neither,
+    /// A copy by a better way.
+    Better,
+    /// A later request than those before.
+    Later,
+}
+
+/// The last request of an origin.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    origin: Address,
+    id: u16,
+    cost: Cost,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Routes {
+    /// By destination.
+    routes: Vec<Route>,
+    /// By origin.
+    seen: Vec<Seen>,
+}
+
+impl Routes {
+    pub fn all(&self) -> &[Route] {
+        &self.routes
+    }
+
+    pub fn all_mut(&mut self) -> &mut [Route] {
+        &mut self.routes
+    }
+
+    /// The way to a destination, valid or not.
+    pub fn get(&self, destination: Address) -> Option<&Route> {
+        let place = self.routes.binary_search_by_key(&destination, |route| route.destination);
+        place.ok().map(|place| &self.routes[place])
+    }
+
+    pub fn get_mut(&mut self, destination: Address) -> Option<&mut Route> {
+        let place = self.routes.binary_search_by_key(&destination, |route| route.destination);
+        place.ok().map(|place| &mut self.routes[place])
+    }
+
+    /// The way that packets take.
+    pub fn valid(&self, destination: Address) -> Option<&Route> {
+        self.get(destination).filter(|route| route.is_valid)
+    }
+
+    /// Takes a way if it is news: of a newer sequence number, or of the same and better, or where
+    /// there is no valid one and it is not older (RFC 3561, 6.2). Whether it was.
+    pub fn take(&mut self, metric: Metric, heard: Heard) -> bool {
+        let Heard { destination, next, cost, sequence } = heard;
+        match self.routes.binary_search_by_key(&destination, |route| route.destination) {
+            Ok(place) => {
+                let route = &mut self.routes[place];
+                let newer = is_newer(sequence, route.sequence);
+                let alike = sequence == route.sequence;
+                let better = !route.is_valid || is_better(metric, cost, route.cost);
+                if !(newer || alike && better) {
+                    return false;
+                }
+                (route.next, route.cost, route.sequence) = (next, cost, sequence);
+                route.is_valid = true;
+                true
+            }
+            Err(_) if self.routes.len() == ROUTES_MAX => false,
+            Err(place) => {
+                let precursors = Vec::new();
+                let is_valid = true;
+                let route = Route { destination, next, cost, sequence, is_valid, precursors };
+                self.routes.insert(place, route);
+                true
+            }
+        }
+    }
+
+    /// What a request is: a later one of its origin, or the same by a better way, or neither.
+    pub fn news(&mut self, metric: Metric, origin: Address, id: u16, cost: Cost) -> News {
+        match self.seen.binary_search_by_key(&origin, |seen| seen.origin) {
+            Ok(place) => {
+                let seen = &mut self.seen[place];
+                let news = match id == seen.id && is_better(metric, cost, seen.cost) {
+                    true => News::Better,
+                    false if is_newer(id, seen.id) => News::Later,
+                    false => return News::Neither,
+                };
+                (seen.id, seen.cost) = (id, cost);
+                news
+            }
+            Err(_) if self.seen.len() == ROUTES_MAX => News::Neither,
+            Err(place) => {
+                self.seen.insert(place, Seen { origin, id, cost });
+                News::Later
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(next: Address, hops: u8, quality: u16, sequence: u16) -> Heard {
+        Heard { destination: 9, next, cost: Cost { hops, quality }, sequence }
+    }
+
+    /// RFC 3561, 6.1: numbers wrap, and what is less than half of them ahead is newer.
+    #[test]
+    fn numbers_wrap() {
+        assert!(is_newer(1, 0) && is_newer(0, u16::MAX) && is_newer(10, 65_530));
+        assert!(!is_newer(0, 0) && !is_newer(0, 1) && !is_newer(65_530, 10));
+    }
+
+    /// RFC 3561, 6.2.
+    #[test]
+    fn a_way_is_taken_that_is_newer_or_better_or_where_there_is_none() {
+        let mut routes = Routes::default();
+        let metric = Metric::HopCount;
+        assert!(routes.take(metric, heard(1, 3, 100, 5)), "there is none");
+        assert!(!routes.take(metric, heard(2, 3, 200, 5)), "as long as the one there is");
+        assert!(routes.take(metric, heard(2, 2, 50, 5)), "shorter");
+        assert!(!routes.take(metric, heard(3, 1, 900, 4)), "older");
+        assert!(routes.take(metric, heard(3, 7, 10, 6)), "newer, if longer");
+        routes.get_mut(9).expect("a way").is_valid = false;
+        assert!(!routes.take(metric, heard(4, 1, 900, 5)), "older than the one that was lost");
+        assert!(routes.take(metric, heard(4, 9, 1, 6)), "as old as the one that was lost");
+        assert_eq!(routes.valid(9).map(|route| route.next), Some(4));
+    }
+
+    #[test]
+    fn quality_decides_and_of_equals_the_shorter() {
+        let cost = |hops, quality| Cost { hops, quality };
+        let better = |a, b| is_better(Metric::PathDr, a, b);
+        assert!(better(cost(5, 101), cost(1, 100)));
+        assert!(better(cost(1, 100), cost(2, 100)));
+        assert!(!better(cost(2, 100), cost(2, 100)));
+        assert!(!better(cost(1, 99), cost(9, 100)));
+    }
+
+    #[test]
+    fn a_request_is_news_once_or_by_a_better_way() {
+        let mut routes = Routes::default();
+        let cost = |hops| Cost { hops, quality: 0 };
+        let mut news = |id, hops| routes.news(Metric::HopCount, 1, id, cost(hops));
+        assert_eq!([news(7, 4), news(7, 4)], [News::Later, News::Neither]);
+        assert_eq!([news(7, 3), news(7, 4)], [News::Better, News::Neither]);
+        assert_eq!(
+            [news(8, 9), news(7, 1)],
+            [News::Later, News::Neither],
+            "an earlier one is late"
+        );
+    }
+}

@@ -1,0 +1,150 @@
+//! Nodes of a plan that look for ways themselves: settings, ways found beforehand, measures.
+
+use core::time::Duration;
+
+use corridor_air::radio::{Fading, MacConfig};
+use corridor_air::wpan::WpanConfig;
+use corridor_base::Time;
+use corridor_scenario::{Measures, RouteTable, RoutingMetric, RoutingTable};
+
+use crate::agents::source::FlowEnd;
+use crate::aodv::{AodvConfig, AodvStats, Metric};
+use crate::core::agent::{Agent, Body, NodeIndex, Packet};
+use crate::core::network::{AirConfig, Network, Topology};
+use crate::plan::SimError;
+
+/// How long ways are looked for beforehand: longer than the first reply takes, so that better ones
+/// have come as well.
+const BEFOREHAND: Duration = Duration::from_secs(30);
+
+/// The settings of a table.
+pub(super) fn config(table: &RoutingTable) -> AodvConfig {
+    let metric = match table.metric {
+        RoutingMetric::HopCount => Metric::HopCount,
+        RoutingMetric::PathDr => Metric::PathDr,
+    };
+    let of = AodvConfig::new(metric);
+    let span = |s: f64| Duration::from_nanos((s * 1e9).round() as u64);
+    let mut config = AodvConfig {
+        jitter_max: table.jitter_ms.map_or(of.jitter_max, |ms| span(ms / 1e3)),
+        discovery_wait: table.discovery_wait_s.map_or(of.discovery_wait, span),
+        discovery_limit: table.discovery_limit_s.map_or(of.discovery_limit, span),
+        ..of
+    };
+    config.curve.half_lqi = table.half_lqi.unwrap_or(config.curve.half_lqi);
+    config.curve.scale_lqi = table.scale_lqi.unwrap_or(config.curve.scale_lqi);
+    config
+}
+
+/// Refuses a flow whose ends no links join.
+pub(super) fn check_reachable(
+    topology: &Topology,
+    ends: &[(usize, usize)],
+    seed: u64,
+) -> Result<(), SimError> {
+    let mut network = Network::new(topology, seed, 0)?;
+    for (flow, &(from, to)) in ends.iter().enumerate() {
+        let is_way = |network: &mut Network, from: usize, to: usize| {
+            network.way(from as NodeIndex, to as NodeIndex).is_some()
+        };
+        if !is_way(&mut network, from, to) {
+            return Err(SimError::NoRoute { flow, from, to });
+        }
+        if !is_way(&mut network, to, from) {
+            return Err(SimError::NoRoute { flow, from: to, to: from });
+        }
+    }
+    Ok(())
+}
+
+/// Ways that the protocol finds when nobody else sends and links have their mean power, with the
+/// standard's MAC whatever is tried out: so settings that are compared have the same ways.
+pub(super) fn found_beforehand(
+    topology: &Topology,
+    config: AodvConfig,
+    ends: &[(usize, usize)],
+    seed: u64,
+) -> Result<Vec<RouteTable>, SimError> {
+    let mut quiet = topology.clone();
+    for site in &mut quiet.radios {
+        if let AirConfig::Mac(medium) = &mut site.air {
+            medium.radio.fading = Fading::None;
+            if let MacConfig::Wpan(mac) = &mut medium.mac {
+                *mac = WpanConfig { header_bytes: mac.header_bytes, ..WpanConfig::default() };
+            }
+        }
+    }
+    let mut routes = Vec::new();
+    for (flow, &(from, to)) in ends.iter().enumerate() {
+        let mut network = Network::new(&quiet, seed, 0)?;
+        network.set_routing(config, seed, 0)?;
+        let (end, _) = FlowEnd::pair(flow as u32, from as NodeIndex, to as NodeIndex);
+        network.add_agent(end.node, end.flow, Probe { end, sent: 0, due: false })?;
+        network.run_until(Time::ZERO + BEFOREHAND);
+        let way = network.way(end.node, end.peer);
+        let way = way.ok_or(SimError::NoRoute { flow, from, to })?;
+        let path = way.into_iter().map(|node| node as usize).collect();
+        routes.push(RouteTable { path, both_ways: true });
+    }
+    Ok(routes)
+}
+
+/// Probes of a way beforehand, and from each to the next.
+const PROBES: u64 = 3;
+const PROBE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Sends a packet from time to time, so that a way is looked for where there is none.
+struct Probe {
+    end: FlowEnd,
+    sent: u64,
+    due: bool,
+}
+
+impl Agent for Probe {
+    fn handle_packet(&mut self, _now: Time, _packet: Packet) {}
+
+    fn handle_timeout(&mut self, _now: Time) {
+        self.due = true;
+    }
+
+    fn poll_transmit(&mut self, _now: Time) -> Option<Packet> {
+        let is_due = core::mem::take(&mut self.due);
+        self.sent += u64::from(is_due);
+        is_due.then(|| self.end.packet(1, Body::Bytes([0].into())))
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        (self.sent < PROBES).then(|| Time::ZERO + PROBE_INTERVAL * self.sent as u32)
+    }
+}
+
+/// Sets what is known of a flow's ways.
+pub(super) fn set_flow(measures: &mut Measures, flow: usize, network: &mut Network, end: FlowEnd) {
+    let links = match network.router_stats(end.node) {
+        Some(stats) => {
+            let AodvStats { packets, packet_hops, .. } = *stats;
+            (packets > 0).then(|| packet_hops as f64 / packets as f64)
+        }
+        None => network.way(end.node, end.peer).map(|way| (way.len() - 1) as f64),
+    };
+    measures.set_flow(flow, "route_links_mean", links);
+}
+
+/// Sets what routers have done, all together.
+pub(super) fn set(measures: &mut Measures, network: &Network, nodes: usize) {
+    let routers = (0..nodes as NodeIndex).filter_map(|node| network.router_stats(node));
+    let routers: Vec<&AodvStats> = routers.collect();
+    if routers.is_empty() {
+        return;
+    }
+    let sum = |of: fn(&AodvStats) -> u64| routers.iter().map(|stats| of(stats)).sum::<u64>();
+    let found = sum(|stats| stats.found);
+    let found_after_s = sum(|stats| stats.found_after_ns) as f64 / 1e9 / found as f64;
+    measures.set("route_discoveries", sum(|stats| stats.discoveries));
+    measures.set("routes_found", found);
+    measures.set("route_found_s", (found > 0).then_some(found_after_s));
+    measures.set("route_requests", sum(|stats| stats.requests));
+    measures.set("route_replies", sum(|stats| stats.replies));
+    measures.set("route_errors", sum(|stats| stats.errors));
+    measures.set("links_lost", sum(|stats| stats.links_lost));
+}

@@ -1,0 +1,131 @@
+"""Figs. 6 and 9b: transfers while nst-AODV looks for routes, between pairs drawn at random."""
+
+import numpy as np
+
+from corridor import plot
+from corridor.study.betzler import runs
+from corridor.study.betzler.runs import METRIC, WINDOW, Runs
+from corridor.study.betzler.static import COMPLETED, GOODPUT, Setting
+from corridor.study.claims import Measured
+from corridor.study.findings import Context, Findings
+
+HOP_COUNT, PATH_DR = "hop-count", "path-dr"
+LINKS = "flow.route_links_mean"
+
+
+def metrics(context: Context) -> Findings:
+    """Fig. 6: PATH-DR beside hop count: lengths of routes, transfers completed, goodput."""
+    data = Runs.of(context, "dynamic")
+    windows = [int(window) for window in data.values(WINDOW)]
+    rows, gains, longer, spreads, completed = [], [], [], [], []
+    for window in windows:
+        row: dict[str, float] = {"window": window}
+        own: dict[str, Setting] = {m: {WINDOW: window, METRIC: m} for m in (HOP_COUNT, PATH_DR)}
+        for name, wanted in own.items():
+            links, shares = data.at(LINKS, wanted), data.at(COMPLETED, wanted)
+            row[f"{name}: links"] = runs.mean(links)
+            row[f"{name}: their deviation"] = float(np.nanstd(np.nanmean(links, axis=1)))
+            row[f"{name}: completed / %"] = 100 * runs.mean(shares)
+            row[f"{name}: repairs"] = runs.mean(data.at("links_lost", wanted))
+        ours, others = own[PATH_DR], own[HOP_COUNT]
+        gains.append(runs.ratio(data.at(GOODPUT, ours), data.at(GOODPUT, others)))
+        row["gain of goodput / %"] = 100 * (gains[-1] - 1)
+        longer.append(row[f"{PATH_DR}: links"] / row[f"{HOP_COUNT}: links"])
+        spreads.append(row[f"{PATH_DR}: their deviation"] / row[f"{HOP_COUNT}: their deviation"])
+        completed.append(row[f"{PATH_DR}: completed / %"] - row[f"{HOP_COUNT}: completed / %"])
+        rows.append(row)
+    measured: dict[str, Measured] = {
+        "BETZLER-018": float(np.mean(longer)),
+        "BETZLER-018-D": float(np.mean(spreads)),
+        "BETZLER-019": float(np.mean(completed)),
+        "BETZLER-020": min(gains),
+        "BETZLER-033": _repairs(data, windows),
+    }
+    figure, panels = plot.panels(3, columns=3)
+    for axes, what in zip(panels, ("links", "completed / %", "gain"), strict=True):
+        if what == "gain":
+            axes.plot(windows, [100 * (gain - 1) for gain in gains], "o-", markersize=4)
+        else:
+            for name in (HOP_COUNT, PATH_DR):
+                heights = [row[f"{name}: {what}"] for row in rows]
+                axes.plot(windows, heights, "o-", markersize=4, label=name)
+        label = "gain of goodput / %" if what == "gain" else what
+        plot.labelled(axes, "31 pairs", "window / packets", label, legend=what != "gain")
+    return Findings(measured, rows, figure)
+
+
+def _repairs(data: Runs, windows: list[int]) -> float:
+    """How many times as often routes are repaired at the largest window as at 1."""
+
+    def lost(window: int) -> float:
+        return runs.mean(data.at("links_lost", {WINDOW: window, METRIC: PATH_DR}))
+
+    return lost(windows[-1]) / lost(windows[0])
+
+
+def by_length(data: Runs) -> dict[int, dict[int, runs.Samples]]:
+    """Goodputs by length of route at window 1, and window: a sample for each replication."""
+    windows = [int(window) for window in data.values(WINDOW)]
+    base = data.links({WINDOW: windows[0], METRIC: PATH_DR})
+    classes = np.clip(np.rint(base), 1, 6).astype(int)
+    found: dict[int, dict[int, runs.Samples]] = {}
+    for window in windows:
+        goodput = data.at(GOODPUT, {WINDOW: window, METRIC: PATH_DR})
+        for length in sorted(set(classes.tolist())):
+            own = np.nanmean(goodput[classes == length], axis=0)
+            found.setdefault(length, {})[window] = own
+    return found
+
+
+def window_limits(context: Context) -> Findings:
+    """Fig. 9b: goodput over the window, normalized by that of the recommended one."""
+    data = Runs.of(context, "dynamic")
+    figure, (axes,) = plot.panels(1)
+    rows, last = [], []
+    for length, by_window in by_length(data).items():
+        windows, samples = list(by_window), list(by_window.values())
+        place = runs.recommended(samples)
+        heights = [runs.ratio(each[None], samples[place][None]) for each in samples]
+        axes.plot(windows, heights, "o-", markersize=4, label=f"{length} links")
+        if length > 1:
+            last.append(heights[-1])
+        possible = [str(windows[each]) for each in runs.recommended_set(samples)]
+        rows.append(
+            {
+                "links": length,
+                "recommended": windows[place],
+                "confidence set": " ".join(possible),
+                "at the largest window": heights[-1],
+            }
+        )
+    plot.labelled(axes, "dynamic routes", "window / packets", "goodput over the recommended one's")
+    measured: dict[str, Measured] = {"BETZLER-032": 1 / min(last)}
+    return Findings(measured, rows, figure)
+
+
+def lengths(context: Context) -> Findings:
+    """How long routes are at each attenuation, and what is chosen by it."""
+    data = Runs.of(context, "lengths")
+    extra, window = "network.radio.path_loss.extra_db", "least links"
+    rows = []
+    chosen = float(context.parameter("extra_db"))
+    measured: dict[str, Measured] = {}
+    for attenuation in data.values(extra):
+        links = data.links({extra: attenuation})
+        rows.append(
+            {
+                "attenuation / dB": attenuation,
+                "mean links": float(links.mean()),
+                window: float(links.min()),
+                "most links": float(links.max()),
+            }
+        )
+        if attenuation == chosen:
+            measured["BETZLER-L-1"] = float(links.mean())
+            measured["BETZLER-L-2"] = float(links.max())
+    figure, (axes,) = plot.panels(1)
+    at = [row["attenuation / dB"] for row in rows]
+    axes.plot(at, [row["mean links"] for row in rows], "o-", markersize=4, label="mean")
+    axes.plot(at, [row["most links"] for row in rows], "o-", markersize=4, label="longest")
+    plot.labelled(axes, "hop-count routes of 31 pairs", "attenuation / dB", "links")
+    return Findings(measured, rows, figure)

@@ -1,0 +1,171 @@
+"""What runs of transfers say: samples by setting, and what can be concluded from them.
+
+Settings that are compared have the same places, fading, and in static runs the same routes: samples
+are paired, replication by replication.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+from scipy import stats
+
+from corridor.study.findings import Context
+
+Samples = NDArray[np.float64]
+
+WINDOW = "flow.0.tcp.window_packets_max"
+BACKOFF = "network.radio.backoff"
+RETRIES = "network.radio.retries"
+METRIC = "network.routing.metric"
+TIMEOUTS = "flow.0.tcp.timeouts_max"
+RTO = "flow.0.tcp.rto"
+PROCESSING = "flow.0.processing_ms"
+#: Level of tests and confidence sets.
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Results of a plan with one flow, by what was swept."""
+
+    results: xr.Dataset
+
+    @classmethod
+    def of(cls, context: Context, use: str) -> "Runs":
+        """Run a plan of the experiment, so often as the parameter `use`_replications says."""
+        own = f"{use}_replications"
+        if own not in context.experiment.parameters:
+            return cls(context.simulate(use))
+        asked = int(context.parameter(own))
+        return cls(context.simulate(use, min(asked, context.most or asked)))
+
+    def values(self, path: str) -> list[float | str]:
+        """Return the values of a swept path, in order."""
+        return sorted(set(self.results[path].to_numpy().tolist()))
+
+    def at(self, name: str, wanted: dict[str, float | str]) -> Samples:
+        """Return a column where swept paths have these values: points by replications.
+
+        Points are in the order of the plan: those of two settings belong together, one by one.
+        """
+        keep = np.ones(self.results.sizes["point"], bool)
+        for path, value in wanted.items():
+            keep &= self.results[path].to_numpy() == value
+        column = self.results[name]
+        if "flow" in column.dims:
+            column = column.isel(flow=0)
+        return column.isel(point=np.flatnonzero(keep)).to_numpy().astype(float)
+
+    def links(self, wanted: dict[str, float | str]) -> Samples:
+        """Return how long the routes of these points are, in the mean."""
+        lengths = self.at("flow.route_links_mean", wanted)
+        return np.asarray(np.nanmean(lengths, axis=1))
+
+
+def mean(samples: Samples) -> float:
+    """Mean of what there is; NaN of nothing: transfers that were not completed have no goodput."""
+    there = samples[~np.isnan(samples)]
+    return float(there.mean()) if there.size else float("nan")
+
+
+def log_ratios(ours: Samples, others: Samples) -> Samples:
+    """Logarithm of the ratio of paired samples, one for each replication: mean over the points."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(ours / others)
+    logs[~np.isfinite(logs)] = np.nan
+    there = logs[:, ~np.isnan(logs).all(axis=0)]
+    return np.asarray(np.nanmean(there, axis=0)) if there.size else np.empty(0)
+
+
+def ratio(ours: Samples, others: Samples) -> float:
+    """Geometric mean of the ratio of paired samples."""
+    logs = log_ratios(ours, others)
+    return float(np.exp(logs.mean())) if logs.size else float("nan")
+
+
+def greater(differences: Samples) -> float:
+    """p-value of Student's t test, one-sided: the mean is no more than 0."""
+    there = differences[~np.isnan(differences)]
+    if there.size < 2:
+        return 1.0
+    if np.ptp(there) == 0:
+        return 0.0 if there[0] > 0 else 1.0
+    return float(stats.ttest_1samp(there, 0.0, alternative="greater").pvalue)
+
+
+def equivalence(logs: Samples, level: float = LEVEL) -> float:
+    """How far from 1 a ratio may be: it is within any margin above this.
+
+    The greater bound of the interval with confidence 1 - 2 `level`, as two one-sided tests have it
+    (D. J. Schuirmann 1987). Infinite with fewer than two samples.
+    """
+    there = logs[~np.isnan(logs)]
+    if there.size < 2:
+        return float("inf")
+    deviation = float(there.std(ddof=1)) / there.size**0.5
+    half = float(stats.t.ppf(1 - level, there.size - 1)) * deviation
+    bounds = (np.exp(there.mean() - half) - 1, np.exp(there.mean() + half) - 1)
+    return float(max(abs(bound) for bound in bounds))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values adjusted for being many (S. Holm 1979), in the order given.
+
+    Examples
+    --------
+    >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(p_values, kind="stable")
+    adjusted, least = [0.0] * len(p_values), 0.0
+    for rank, place in enumerate(order):
+        least = max(least, min(1.0, (len(p_values) - rank) * p_values[place]))
+        adjusted[place] = least
+    return adjusted
+
+
+def recommended(goodputs: Sequence[Samples], margin: float = 0.01) -> int:
+    """Place of the least window beyond which goodput does not rise by more than the margin.
+
+    As the paper defines it (III-C3), of the means.
+
+    Examples
+    --------
+    >>> recommended([np.array([1.0]), np.array([1.5]), np.array([1.51])])
+    1
+    """
+    means = [mean(each) for each in goodputs]
+    for place, own in enumerate(means):
+        if all(other <= own * (1 + margin) for other in means[place + 1 :]):
+            return place
+    return len(means) - 1
+
+
+def recommended_set(goodputs: Sequence[Samples], margin: float = 0.01) -> list[int]:
+    """Places of all windows that may be the recommended one, with confidence 95 %.
+
+    A window is out if a larger one has more than the margin more goodput, or a smaller one has not
+    less by more than the margin, by paired one-sided tests, Bonferroni's correction over the pairs.
+
+    Parameters
+    ----------
+    goodputs
+        For each window a sample for each replication: paired.
+    """
+    pairs = max(1, len(goodputs) - 1)
+    chosen = []
+    for place, own in enumerate(goodputs):
+        beyond = goodputs[place + 1 :]
+        larger = [greater(np.log(other / own) - np.log1p(margin)) for other in beyond]
+        beaten = any(p * pairs <= LEVEL for p in larger)
+        # The next smaller one would do as well if none beyond it has the margin more.
+        spare = place > 0 and all(
+            greater(np.log1p(margin) - np.log(other / goodputs[place - 1])) * pairs <= LEVEL
+            for other in goodputs[place:]
+        )
+        if not beaten and not spare:
+            chosen.append(place)
+    return chosen
