@@ -308,6 +308,12 @@ pub struct TcpTable {
     /// Answer to congestion that the network echoes (RFC 3168).
     #[serde(default)]
     pub ecn: Option<bool>,
+    /// Linux: packets leave at a pace, as with the queueing discipline fq; bbr's always do.
+    #[serde(default)]
+    pub pacing: Option<bool>,
+    /// Linux: cubic's slow start ends with the first signs of a queue.
+    #[serde(default)]
+    pub hystart: Option<bool>,
 }
 
 /// A flow's `tcp_nc` table: TCP/NC of network-coded-tcp-2012.
@@ -343,6 +349,8 @@ pub enum TcpPreset {
     Rfc,
     /// Nodes with little memory (Bof et al. 2012).
     Constrained,
+    /// Linux as it is today: cubic, reno or bbr.
+    Linux,
 }
 
 /// Congestion control of a simulated sender.
@@ -357,6 +365,7 @@ pub enum TcpVariant {
     Sack,
     Cubic,
     Vegas,
+    Bbr,
 }
 
 impl TcpVariant {

@@ -84,7 +84,7 @@ impl MeteredSource {
 
 /// The window that counts: the congestion window, or the maximum where that is less.
 fn window(source: &TcpSource) -> f64 {
-    let max = f64::from(source.sender().config().window_packets_max);
+    let max = f64::from(source.sender().settings().window_packets_max());
     source.sender().stats().cwnd_packets.min(max)
 }
 
