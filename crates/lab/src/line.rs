@@ -202,7 +202,7 @@ fn read_until(
     loop {
         let read = stream.read(&mut buffer);
         let now = clock::now();
-        while course.len() as u32 + 1 <= duration.as_secs() as u32
+        while (course.len() as u64) < duration.as_secs()
             && now >= begin + second * (course.len() as u32 + 1)
         {
             course.push(bytes);

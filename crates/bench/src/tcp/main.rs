@@ -1,16 +1,27 @@
 //! `bench-tcp`: the simulator's TCP beside the kernel's own, on drawn paths.
+//!
+//! The kernel's runs are recorded once (`--record`, an hour); the comparison takes a minute, and
+//! two more for fresh paths, where network namespaces may be made. Writes every figure, and
+//! `checks`: name, value, limit, and whether it holds. Ends with 1 if one does not.
 
+mod compare;
 mod kernel;
 mod model;
 mod paths;
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
+use serde::Serialize;
 
+use compare::{Check, Compared};
 use kernel::{Job, Record};
 use paths::Path;
+
+/// Fresh paths, and runs on each.
+const FRESH: (u64, u64) = (4, 3);
 
 /// What can go wrong is said to people, and ends the program.
 type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -43,9 +54,12 @@ struct Arguments {
     /// Runs of the kernel at once.
     #[arg(long, default_value_t = 6)]
     at_once: usize,
-    /// Tell more of each run.
+    /// Seed of the fresh paths, instead of one of the day's.
     #[arg(long)]
-    verbose: bool,
+    fresh_seed: Option<u64>,
+    /// The file to write.
+    #[arg(long, default_value = "out/bench/tcp.json")]
+    out: PathBuf,
 }
 
 fn main() -> ExitCode {
@@ -59,79 +73,71 @@ fn main() -> ExitCode {
     }
 }
 
+#[derive(Debug, Serialize)]
+struct Report {
+    schema: u32,
+    kernel: String,
+    seed: u64,
+    /// Seed of the fresh paths; a different one with each run.
+    fresh_seed: u64,
+    checks: Vec<Check>,
+    paths: Vec<Compared>,
+    fresh: Vec<Compared>,
+}
+
 fn run(arguments: &Arguments) -> Outcome<ExitCode> {
     if arguments.record {
         record(arguments)?;
-    } else {
-        compare(arguments)?;
+        return Ok(ExitCode::SUCCESS);
     }
-    Ok(ExitCode::SUCCESS)
+    let report = compare(arguments)?;
+    if let Some(directory) = arguments.out.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    fs::write(&arguments.out, serde_json::to_string_pretty(&report)? + "\n")?;
+    for Check { name, value, limit, holds } in &report.checks {
+        println!("{} {name}: {value:.4} ({limit})", if *holds { "ok  " } else { "FAIL" });
+    }
+    let all_hold = report.checks.iter().all(|check| check.holds);
+    Ok(if all_hold { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn compare(arguments: &Arguments) -> Outcome<()> {
+/// Holds the simulator against the recording, and against fresh runs of this machine's kernel.
+fn compare(arguments: &Arguments) -> Outcome<Report> {
     let record = Record::read(&arguments.data)?;
-    let seconds = record.duration_s as u64;
+    println!("recorded: Linux {}, seed {}", record.kernel, record.seed);
+    let mut checks = compare::example()?;
+    let (mut paths, mut fresh) = (Vec::new(), Vec::new());
     for congestion in &arguments.congestion {
-        let mut ratios = Vec::new();
-        let mut near = 0;
-        for recorded in &record.paths {
-            let Some(runs) = recorded.runs.iter().find(|runs| runs.congestion == *congestion)
-            else {
-                continue;
-            };
-            let kernel = corridor_results::Estimate::of(&runs.goodput_bps);
-            let mut ours = Vec::new();
-            let mut again = Vec::new();
-            let mut timeouts = 0;
-            for replication in 0..arguments.runs {
-                let run =
-                    model::simulate(&recorded.path, congestion, record.seed, replication, seconds)?;
-                ours.push(run.goodput_bps);
-                again.push(run.retransmitted_ratio);
-                timeouts += run.timeouts;
-                if arguments.verbose {
-                    eprintln!("{:?} {:?}", run.course_bytes, run.windows);
-                }
-            }
-            let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-            let ratio = mean(&ours) / mean(&runs.goodput_bps);
-            ratios.push(ratio);
-            let _ = &kernel;
-            let m = mean(&runs.goodput_bps);
-            let var = runs.goodput_bps.iter().map(|g| (g - m).powi(2)).sum::<f64>()
-                / (runs.goodput_bps.len() as f64 - 1.0).max(1.0);
-            let half = 2.571 * (var / runs.goodput_bps.len() as f64).sqrt();
-            let ok = (ratio - 1.0).abs() <= 0.1 || (mean(&ours) - m).abs() <= half;
-            near += usize::from(ok);
-            println!(
-                "{:3} {congestion:6} {:48} kernel {:8.3} +-{:6.3} ours {:8.3} ratio {ratio:.3} {} again {:.4} {:.4} rto {timeouts}",
-                recorded.index,
-                recorded.path.title(),
-                m / 1e6,
-                half / 1e6,
-                mean(&ours) / 1e6,
-                if ok { "ok  " } else { "FAR " },
-                mean(&runs.retransmitted_ratio),
-                mean(&again),
-            );
-        }
-        let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
-        println!("{congestion}: mean ratio {mean:.4}, near {near} of {}", ratios.len());
+        let compared = compare::compare(&record, congestion)?;
+        compared.iter().for_each(|path| println!("{}", path.line()));
+        checks.extend(compare::checks(congestion, &compared));
+        paths.extend(compared);
     }
-    Ok(())
+    let fresh_seed = arguments.fresh_seed.unwrap_or_else(kernel::seed_of_the_day);
+    match kernel::prepare(&arguments.congestion) {
+        Err(error) => println!("absent: no fresh paths: {error}"),
+        Ok(()) => {
+            println!("fresh paths: seed {fresh_seed}");
+            let jobs = jobs(arguments, &Record::here(fresh_seed, record.duration_s)?, FRESH);
+            let here = Record::here(fresh_seed, record.duration_s)?;
+            let here = kernel::record(here, jobs, arguments.at_once, &|_| Ok(()))?;
+            for congestion in &arguments.congestion {
+                fresh.extend(compare::compare(&here, congestion)?);
+            }
+            fresh.iter().for_each(|path| println!("{}", path.line()));
+            checks.push(compare::fresh_check(&fresh));
+        }
+    }
+    let (kernel, seed) = (record.kernel, record.seed);
+    Ok(Report { schema: 1, kernel, seed, fresh_seed, checks, paths, fresh })
 }
 
-/// Adds the runs that the recording lacks, all paths once before any twice.
-fn record(arguments: &Arguments) -> Outcome<()> {
-    kernel::prepare(&arguments.congestion)?;
-    let record = if arguments.data.exists() {
-        Record::read(&arguments.data)?
-    } else {
-        Record::here(arguments.seed, arguments.duration_s)?
-    };
+/// Runs that a recording lacks, of so many paths, so often: all once before any twice.
+fn jobs(arguments: &Arguments, record: &Record, (paths, runs): (u64, u64)) -> Vec<Job> {
     let mut jobs = Vec::new();
-    for replication in 0..arguments.runs {
-        for index in 0..arguments.paths {
+    for replication in 0..runs {
+        for index in 0..paths {
             for congestion in &arguments.congestion {
                 if record.count(index, congestion) as u64 <= replication {
                     let path = Path::draw(record.seed, index);
@@ -140,7 +146,20 @@ fn record(arguments: &Arguments) -> Outcome<()> {
             }
         }
     }
+    jobs
+}
+
+/// Adds the runs that the recording lacks.
+fn record(arguments: &Arguments) -> Outcome<()> {
+    kernel::prepare(&arguments.congestion)?;
+    let record = if arguments.data.exists() {
+        Record::read(&arguments.data)?
+    } else {
+        Record::here(arguments.seed, arguments.duration_s)?
+    };
+    println!("paths: seed {}", record.seed);
+    let jobs = jobs(arguments, &record, (arguments.paths, arguments.runs));
     let save = |record: &Record| record.write(&arguments.data);
-    kernel::record(record, jobs, arguments.at_once, arguments.verbose, save)?;
+    kernel::record(record, jobs, arguments.at_once, &save)?;
     Ok(())
 }

@@ -266,7 +266,12 @@ pub fn run(
         meters.iter().map(|meter| meter.counts(network)).collect()
     };
     network.run_until(begin);
-    let (totals_before, counts_before) = (Totals::of(&network), counts(&network));
+    let totals_before = Totals::of(&network);
+    // Without a warm-up what is sent in the first instant counts.
+    let counts_before = match begin {
+        Time::ZERO => vec![Counts::default(); meters.len()],
+        _ => counts(&network),
+    };
     network.run_until(end);
     let mut measures = Measures::default();
     let measured_s = (end - begin).as_secs_f64();

@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn timers_are_late_and_never_early() {
-        let now = Time::from_micros(10_001);
+        let now = Time::from_nanos(10_001_000);
         // Two ticks have passed; the third one ends at 12 ms.
         assert_eq!(expiry(now, 1), Time::from_millis(16));
         assert_eq!(expiry(now, 200_000), Time::from_millis(4 * (2 + 50 + 1)));

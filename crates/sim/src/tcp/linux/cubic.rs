@@ -15,8 +15,8 @@ const BETA_UNIT: u64 = 1_024;
 const TIME_SHIFT: u32 = 10;
 /// C of the RFC, 0.4 packets for each cubic second, in 2^-10: 410.
 const STEEPNESS: u64 = 410;
-/// Eight times the packets acknowledged in a round trip for each that Reno's window would grow, over
-/// the window (RFC 9438, Section 4.3).
+/// Eight times the packets acknowledged for each that Reno's window would grow, over the window
+/// (RFC 9438, Section 4.3).
 const FRIENDLY_SCALE: u64 = 8 * (BETA_UNIT + BETA) / 3 / (BETA_UNIT - BETA);
 /// The window grows by one for 20 packets acknowledged at least before it was ever full.
 const UNKNOWN_MAX: u64 = 20;

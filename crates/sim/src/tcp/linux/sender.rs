@@ -226,10 +226,11 @@ impl LinuxSender {
             return Some(segment);
         }
         let has_room = self.flow.board.in_flight() < self.flow.cwnd;
-        if has_room && !self.flow.waits_for_pace() {
-            if let Some(segment) = self.send_next() {
-                return Some(segment);
-            }
+        if has_room
+            && !self.flow.waits_for_pace()
+            && let Some(segment) = self.send_next()
+        {
+            return Some(segment);
         }
         self.end_burst();
         None
@@ -302,6 +303,8 @@ impl LinuxSender {
         } else {
             self.send_new()
         };
+        // One probe for each tail: the timeout is next.
+        self.sent_new = 0;
         self.flow.probe_high = Some(self.flow.board.next());
         self.flow.timer = None;
         self.flow.rearm();
@@ -347,8 +350,8 @@ impl LinuxSender {
         self.ask_if_shut();
     }
 
-    /// Sets a timer where the receiver's window is what keeps packets back, and nothing is under way
-    /// that would bring another one.
+    /// Sets a timer where the receiver's window keeps packets back, and nothing is under way that
+    /// would bring another one.
     fn ask_if_shut(&mut self) {
         let flow = &mut self.flow;
         let next = flow.board.next();
