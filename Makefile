@@ -9,8 +9,9 @@ CORRIDOR := $(TARGET)/release/corridor
 SCENARIOS := crates/cli/scenarios
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak torture bench bench-codec bench-lab bench-sim bench-radio bench-tunnel \
-	bench-models bench-build python study claims report instructions lint dist build build-parquet
+.PHONY: help demo test soak torture bench bench-codec bench-lab bench-sim bench-radio bench-tcp \
+	bench-tunnel bench-models bench-build python study claims report instructions lint dist \
+	build build-parquet
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +51,11 @@ bench-sim: ## What an event costs in the simulator, 2 minutes: out/bench/sim.jso
 bench-radio: ## The radios and their MACs beside theory and ns-3, 10 minutes: out/bench/radio.json
 	$(CARGO) build --release --package corridor-bench --bin bench-radio
 	$(TARGET)/release/bench-radio --out $(OUT)/bench/radio.json
+
+# Records anew, in an hour: bench-tcp --record, after the recording is removed.
+bench-tcp: ## The simulator's TCP beside recorded and fresh runs of the kernel's, 5 minutes: out/bench/tcp.json
+	$(CARGO) build --release --package corridor-bench --bin bench-tcp
+	$(TARGET)/release/bench-tcp --out $(OUT)/bench/tcp.json
 
 # As `make bench-build BASE=v1`: also builds that commit, and compares.
 bench-build: ## What builds take and how large they are, half an hour: out/bench/build.json

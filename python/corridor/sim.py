@@ -128,7 +128,7 @@ class Tcp:
     ----------
     preset
         ``ns2``: the agents of ns-2.35; ``rfc``: the RFCs of today; ``constrained``: nodes with
-        little memory.
+        little memory; ``linux``: the kernel's, with ``cubic``, ``reno`` or ``bbr``.
     variant
         Congestion control.
     window_packets_max
@@ -137,8 +137,8 @@ class Tcp:
         Other keys of a plan file's ``tcp`` table.
     """
 
-    preset: Literal["ns2", "rfc", "constrained"] = "rfc"
-    variant: Literal["tahoe", "reno", "newreno", "sack", "cubic", "vegas"] = "newreno"
+    preset: Literal["ns2", "rfc", "constrained", "linux"] = "rfc"
+    variant: Literal["tahoe", "reno", "newreno", "sack", "cubic", "vegas", "bbr"] = "newreno"
     window_packets_max: int | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
 

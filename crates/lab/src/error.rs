@@ -38,6 +38,12 @@ pub enum LabError {
     /// The medium refused its configuration.
     #[error("medium: {0}")]
     Medium(#[from] AirError),
+    /// A pipe refused its configuration.
+    #[error("pipe: {source}")]
+    Pipe {
+        /// What it says.
+        source: corridor_air::PipeError,
+    },
     /// The program that is to run as a node could not be started.
     #[error("cannot start a node: {}: {source}", path.display())]
     Spawn {

@@ -22,6 +22,7 @@ mod emulator;
 mod error;
 mod external;
 mod forwarder;
+mod line;
 mod load;
 mod netns;
 mod node;
@@ -37,6 +38,7 @@ mod waiting;
 
 pub use error::LabError;
 pub use external::Tunnel;
+pub use line::{LineReport, LineRun, run_line};
 pub use load::has_congestion;
 pub use priority::missing_rights;
 pub use rights::prepare;

@@ -247,6 +247,16 @@ pub(crate) async fn bring_up(
     set(LinkUnspec::new_with_index(interface).up().build(), "bring the radio up").await
 }
 
+/// Lets an interface take one segment at a time: TCP then makes no larger ones for it to be cut.
+pub(crate) fn without_gso(interface: &'static str) -> Result<(), LabError> {
+    let link = LinkUnspec::new_with_index(number_of(interface)?)
+        .append_extra_attribute(LinkAttribute::GsoMaxSegs(1));
+    with_netlink(async |handle| {
+        let request = handle.link().set(link.build());
+        request.execute().await.map_err(failed("take super-packets from the radio"))
+    })
+}
+
 /// The kernel's number of an interface.
 pub(crate) fn number_of(interface: &str) -> Result<u32, LabError> {
     nix::net::if_::if_nametoindex(interface).what("find the radio")

@@ -171,6 +171,8 @@ pub(crate) fn set_notsent_lowat(socket: impl AsFd, bytes: u32) -> io::Result<()>
 /// What the kernel knows of a TCP connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TcpInfo {
+    /// Segments with data sent since the connection began, each time counted.
+    pub(crate) segments_sent: u64,
     /// Segments sent again, since the connection began.
     pub(crate) retransmits: u64,
     /// Smoothed round-trip time.
@@ -205,6 +207,7 @@ pub(crate) fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
     // SAFETY: it is a structure of integers that was zeroed before the kernel filled it.
     let info = unsafe { info.assume_init() };
     Ok(TcpInfo {
+        segments_sent: u64::from(info.tcpi_data_segs_out),
         retransmits: u64::from(info.tcpi_total_retrans),
         rtt: Duration::from_micros(u64::from(info.tcpi_rtt)),
         cwnd_packets: info.tcpi_snd_cwnd,

@@ -268,7 +268,7 @@ const FLOW: [Metric; 15] = [
     LOSS,
     count("packets_sent", "packets", "sent for the first time"),
     count("packets_retransmitted", "packets", "sent again"),
-    count("packets_received", "packets", "received, repeats not counted"),
+    count("packets_received", "packets", "those of them that came, repeats not counted"),
     count("timeouts", "1", "retransmission timeouts"),
     count("fast_retransmits", "1", "losses told by duplicate acknowledgements"),
     real("completion_s", "s", "when all was acknowledged, for sources of fixed size"),

@@ -328,6 +328,12 @@ pub struct TcpTable {
     /// Answer to congestion that the network echoes (RFC 3168).
     #[serde(default)]
     pub ecn: Option<bool>,
+    /// Linux: packets leave at a pace, as with the queueing discipline fq; bbr's always do.
+    #[serde(default)]
+    pub pacing: Option<bool>,
+    /// Linux: cubic's slow start ends with the first signs of a queue.
+    #[serde(default)]
+    pub hystart: Option<bool>,
 }
 
 /// A flow's `tcp_nc` table: TCP/NC of network-coded-tcp-2012.
@@ -363,6 +369,8 @@ pub enum TcpPreset {
     Rfc,
     /// Nodes with little memory (Betzler et al. 2012).
     Constrained,
+    /// Linux as it is today: cubic, reno or bbr.
+    Linux,
 }
 
 /// Congestion control of a simulated sender.
@@ -377,6 +385,7 @@ pub enum TcpVariant {
     Sack,
     Cubic,
     Vegas,
+    Bbr,
     /// Slow start alone: losses are told by timeouts.
     SlowStart,
 }

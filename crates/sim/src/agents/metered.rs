@@ -200,7 +200,7 @@ impl MeteredSource {
 
 /// The window that counts: the congestion window, or the maximum where that is less.
 fn window(source: &TcpSource) -> f64 {
-    let max = f64::from(source.sender().config().window_packets_max);
+    let max = f64::from(source.sender().settings().window_packets_max());
     source.sender().stats().cwnd_packets.min(max)
 }
 
@@ -331,18 +331,25 @@ pub(crate) struct MeteredDatagrams {
     inner: DatagramSink,
     payload_bytes: u32,
     begin: Time,
+    /// Datagrams received that were sent since.
+    packets: u64,
     delays: Histogram<u64>,
 }
 
 impl MeteredDatagrams {
     pub(crate) fn new(payload_bytes: u32, begin: Time) -> Self {
         let inner = DatagramSink::default();
-        MeteredDatagrams { inner, payload_bytes, begin, delays: delay_histogram() }
+        MeteredDatagrams { inner, payload_bytes, begin, packets: 0, delays: delay_histogram() }
     }
 
     /// What has arrived.
     pub(crate) fn stats(&self) -> &DatagramStats {
         self.inner.stats()
+    }
+
+    /// Datagrams received that were sent after the beginning, or from the start of time on.
+    pub(crate) fn packets(&self) -> u64 {
+        self.packets
     }
 
     /// Bytes of payload in a datagram.
@@ -362,6 +369,7 @@ impl Agent for MeteredDatagrams {
             && now >= self.begin
         {
             self.delays.saturating_record((now - sent_at).as_nanos() as u64);
+            self.packets += u64::from(sent_at > self.begin || self.begin == Time::ZERO);
         }
         self.inner.handle_packet(now, packet);
     }

@@ -22,8 +22,10 @@ use crate::core::network::{AirConfig, Network, NetworkStats, RadioSite, Topology
 use crate::plan::SimError;
 use crate::plan::meter::{Counts, Meter, bps};
 use crate::plan::routing;
+use crate::tcp::linux::{Congestion, LinuxReceiverConfig, LinuxSenderConfig};
 use crate::tcp::{
-    Acks, ReceiverConfig, Reduction, RtoEstimator, RttSampling, SenderConfig, Variant, VegasConfig,
+    Acks, ConfigError, ReceiverConfig, ReceiverSettings, Reduction, RtoEstimator, RttSampling,
+    SenderConfig, SenderSettings, Variant, VegasConfig,
 };
 
 /// Data in a datagram, where the plan does not say.
@@ -60,8 +62,8 @@ struct Flow {
 enum Transport {
     Tcp {
         supply: Supply,
-        sender: Box<SenderConfig>,
-        receiver: ReceiverConfig,
+        sender: Box<SenderSettings>,
+        receiver: ReceiverSettings,
         /// The layers between TCP and the network, if there are any.
         nc: Option<NcParams>,
         rules: Rules,
@@ -208,23 +210,24 @@ impl Flow {
             return Ok(Flow { ends, active, payload_bytes, header_bytes, transport });
         }
         let tcp = table.tcp.clone().unwrap_or_default();
-        let sender = sender(&tcp, table);
-        let receiver = receiver(&tcp, &sender);
+        let (sender, receiver) =
+            tcp_ends(&tcp, table).map_err(|source| SimError::Tcp { flow: index, source })?;
         let refused = |source| SimError::Tcp { flow: index, source };
         sender.check().and_then(|()| receiver.check()).map_err(refused)?;
         let supply = match table.source.kind {
             SourceKind::Fixed => Supply::Packets(table.source.packets.unwrap_or(0)),
             SourceKind::Rate => {
-                let interval = interval(table, sender.payload_bytes);
+                let interval = interval(table, sender.payload_bytes());
                 Supply::Paced { interval, packets: u64::MAX }
             }
             SourceKind::Ftp | SourceKind::Cbr => Supply::Endless,
         };
-        let SenderConfig { payload_bytes, header_bytes, .. } = sender;
+        let (payload_bytes, header_bytes) = (sender.payload_bytes(), sender.header_bytes());
         let nc = table.tcp_nc.as_ref().map(TcpNcTable::params);
         let rules = Rules {
             timeouts_max: tcp.timeouts_max,
-            updates: tcp.preset == TcpPreset::Constrained && receiver.acks == Acks::Cumulative,
+            updates: tcp.preset == TcpPreset::Constrained
+                && matches!(receiver, ReceiverSettings::Classic(r) if r.acks == Acks::Cumulative),
             work: table.processing_ms.map_or(Duration::ZERO, |ms| span(ms / 1e3)),
         };
         let transport = Transport::Tcp { supply, sender: Box::new(sender), receiver, nc, rules };
@@ -249,7 +252,7 @@ impl Flow {
         };
         let (coded, feedback) = nc.as_ref().map_or((0, 0), nc_bytes_max);
         fits("payload_bytes", self.payload_bytes, self.header_bytes.saturating_add(coded))?;
-        fits("tcp.ack_bytes", receiver.ack_bytes, feedback)
+        fits("tcp.ack_bytes", receiver.ack_bytes(), feedback)
     }
 
     /// Puts the two ends of the flow on their nodes.
@@ -265,11 +268,8 @@ impl Flow {
         let refused = |source| SimError::Tcp { flow: index, source };
         match &self.transport {
             Transport::Tcp { supply, sender, receiver, nc, rules } => {
-                let mut sender = **sender;
-                if let RtoEstimator::Coap { key } = &mut sender.rto.estimator {
-                    (key.seed, key.entity) = (randomness, u64::from(flow));
-                }
-                let source = TcpSource::new(source_end, active, *supply, sender);
+                let settings = seeded(**sender, randomness, flow);
+                let source = TcpSource::new(source_end, active, *supply, settings);
                 let source = source.map_err(refused)?.giving_up_after(rules.timeouts_max);
                 let source = MeteredSource::new(source, active, begin).working(rules.work);
                 let sink = TcpSink::new(sink_end, self.header_bytes, *receiver);
@@ -284,7 +284,7 @@ impl Flow {
                 let refused = |source| SimError::TcpNc { flow: index, source };
                 let segment_bytes = sender.data_len_bytes();
                 let source = NcSource::new(source, source_end, segment_bytes, params, randomness);
-                let sizes = (segment_bytes, receiver.ack_bytes);
+                let sizes = (segment_bytes, receiver.ack_bytes());
                 let sink = NcSink::new(sink, sink_end, sizes, params);
                 Ok(Meter::TcpNc {
                     source: network.add_agent(source_end.node, flow, source.map_err(refused)?)?,
@@ -321,7 +321,12 @@ pub fn run(
         meters.iter().map(|meter| meter.counts(network)).collect()
     };
     network.run_until(begin);
-    let (totals_before, counts_before) = (Totals::of(&network), counts(&network));
+    let totals_before = Totals::of(&network);
+    // Without a warm-up what is sent in the first instant counts.
+    let counts_before = match begin {
+        Time::ZERO => vec![Counts::default(); meters.len()],
+        _ => counts(&network),
+    };
     let end = if plan.until_done {
         let is_over = |network: &Network| meters.iter().all(|meter| meter.is_over(network));
         network.run_until_or(end, is_over);
@@ -500,6 +505,97 @@ fn span(seconds: f64) -> Duration {
     Duration::from_nanos((seconds * 1e9).round() as u64)
 }
 
+/// Both ends of a preset, with what the table says otherwise.
+fn tcp_ends(
+    tcp: &TcpTable,
+    flow: &FlowTable,
+) -> Result<(SenderSettings, ReceiverSettings), ConfigError> {
+    if tcp.preset == TcpPreset::Linux {
+        let sender = linux_sender(tcp, flow)?;
+        return Ok((sender.into(), linux_receiver(tcp, &sender).into()));
+    }
+    if tcp.variant == TcpVariant::Bbr {
+        let (field, given) = ("variant", "bbr".to_owned());
+        return Err(ConfigError { field, given, expected: "preset = \"linux\" for it".to_owned() });
+    }
+    let sender = sender(tcp, flow);
+    Ok((sender.into(), receiver(tcp, &sender).into()))
+}
+
+/// The kernel's sender.
+fn linux_sender(tcp: &TcpTable, flow: &FlowTable) -> Result<LinuxSenderConfig, ConfigError> {
+    let congestion = match tcp.variant {
+        TcpVariant::Cubic => Congestion::Cubic,
+        TcpVariant::Reno | TcpVariant::NewReno => Congestion::Reno,
+        TcpVariant::Bbr => Congestion::Bbr,
+        TcpVariant::Tahoe | TcpVariant::Sack | TcpVariant::Vegas | TcpVariant::SlowStart => {
+            let given = format!("{:?}", tcp.variant).to_lowercase();
+            let expected = "cubic, reno or bbr with preset = \"linux\"".to_owned();
+            return Err(ConfigError { field: "variant", given, expected });
+        }
+    };
+    refuse_others(tcp)?;
+    let mut config = LinuxSenderConfig::new(congestion);
+    replace(&mut config.window_packets_max, tcp.window_packets_max);
+    replace(&mut config.initial_window_packets, tcp.initial_window_packets);
+    replace(&mut config.ecn, tcp.ecn);
+    replace(&mut config.pacing, tcp.pacing);
+    replace(&mut config.hystart, tcp.hystart);
+    replace(&mut config.payload_bytes, flow.payload_bytes);
+    replace(&mut config.header_bytes, flow.header_bytes);
+    Ok(config)
+}
+
+/// What cannot be told to a kernel.
+fn refuse_others(tcp: &TcpTable) -> Result<(), ConfigError> {
+    let others = [
+        ("initial_ssthresh_packets", tcp.initial_ssthresh_packets.is_some()),
+        ("receiver", tcp.receiver.is_some()),
+        ("delayed_ack_packets", tcp.delayed_ack_packets.is_some()),
+        ("acks", tcp.acks.is_some()),
+        ("sack", tcp.sack.is_some()),
+        ("rto_initial_s", tcp.rto_initial_s.is_some()),
+        ("rto_min_s", tcp.rto_min_s.is_some()),
+        ("rto_max_s", tcp.rto_max_s.is_some()),
+        ("rto_granularity_s", tcp.rto_granularity_s.is_some()),
+        ("limited_transmit", tcp.limited_transmit.is_some()),
+        ("careful", tcp.careful.is_some()),
+        ("reduction", tcp.reduction.is_some()),
+        ("slow_start_restart", tcp.slow_start_restart.is_some()),
+        ("rtt_sampling", tcp.rtt_sampling.is_some()),
+    ];
+    match others.iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some(&(field, _)) => {
+            let expected = "nothing with preset = \"linux\"".to_owned();
+            Err(ConfigError { field, given: "set".to_owned(), expected })
+        }
+    }
+}
+
+/// The kernel's receiver for this sender.
+fn linux_receiver(tcp: &TcpTable, sender: &LinuxSenderConfig) -> LinuxReceiverConfig {
+    let mut config = LinuxReceiverConfig::new(sender.payload_bytes);
+    config.ack_bytes = sender.header_bytes.max(1);
+    replace(&mut config.window_packets_max, tcp.window_packets_max);
+    replace(&mut config.delayed_ack_timeout, tcp.delayed_ack_timeout_ms.map(|ms| span(ms / 1e3)));
+    replace(&mut config.ack_bytes, tcp.ack_bytes);
+    config
+}
+
+/// The same settings with a seed of the replication's, for what draws.
+fn seeded(settings: SenderSettings, seed: u64, flow: u32) -> SenderSettings {
+    match settings {
+        SenderSettings::Linux(config) => LinuxSenderConfig { seed, ..config }.into(),
+        SenderSettings::Classic(mut config) => {
+            if let RtoEstimator::Coap { key } = &mut config.rto.estimator {
+                (key.seed, key.entity) = (seed, u64::from(flow));
+            }
+            config.into()
+        }
+    }
+}
+
 /// The sender of a preset, with what the table says otherwise.
 fn sender(tcp: &TcpTable, flow: &FlowTable) -> SenderConfig {
     let variant = match tcp.variant {
@@ -510,10 +606,12 @@ fn sender(tcp: &TcpTable, flow: &FlowTable) -> SenderConfig {
         TcpVariant::Cubic => Variant::Cubic,
         TcpVariant::Vegas => Variant::Vegas(VegasConfig::default()),
         TcpVariant::SlowStart => Variant::SlowStart,
+        // Neither comes here: `tcp_ends` has seen to that.
+        TcpVariant::Bbr => Variant::NewReno,
     };
     let mut config = match tcp.preset {
         TcpPreset::Ns2 => SenderConfig::ns2(variant),
-        TcpPreset::Rfc => SenderConfig::rfc(variant),
+        TcpPreset::Rfc | TcpPreset::Linux => SenderConfig::rfc(variant),
         TcpPreset::Constrained => SenderConfig::constrained(variant),
     };
     replace(&mut config.window_packets_max, tcp.window_packets_max);

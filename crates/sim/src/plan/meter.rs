@@ -91,7 +91,7 @@ impl Meter {
 fn set_transfer(measures: &mut Measures, flow: usize, source: &MeteredSource) {
     let transfer_s = source.transfer_s();
     let sender = source.inner().sender();
-    let payload = sender.offered().saturating_mul(u64::from(sender.config().payload_bytes));
+    let payload = sender.offered().saturating_mul(u64::from(sender.settings().payload_bytes()));
     measures.set_flow(flow, "completed", u64::from(transfer_s.is_some()));
     measures.set_flow(flow, "transfer_s", transfer_s);
     measures.set_flow(flow, "transfer_goodput_bps", transfer_s.map(|s| bps(payload, s)));
@@ -142,7 +142,7 @@ fn datagram_counts(source: &CbrSource, sink: &MeteredDatagrams) -> Counts {
         payload_bytes: stats.received * u64::from(sink.payload_bytes()),
         received_bytes: stats.received_bytes,
         packets_sent: source.sent(),
-        packets_received: stats.received,
+        packets_received: sink.packets(),
         tcp: None,
         numbers: Some(stats.numbers),
     }
@@ -156,13 +156,17 @@ impl Counts {
             payload_bytes: self.payload_bytes - before.payload_bytes,
             received_bytes: self.received_bytes - before.received_bytes,
             packets_sent: self.packets_sent - before.packets_sent,
-            packets_received: self.packets_received - before.packets_received,
+            // Of those sent since, and so never more than these: packets are delivered in order.
+            packets_received: match self.tcp {
+                Some(_) => self.packets_received.saturating_sub(before.packets_sent),
+                None => self.packets_received - before.packets_received,
+            },
             tcp: self.tcp.map(|tcp| TcpCounts {
                 retransmissions: tcp.retransmissions - tcp_before.retransmissions,
                 timeouts: tcp.timeouts - tcp_before.timeouts,
                 fast_retransmits: tcp.fast_retransmits - tcp_before.fast_retransmits,
             }),
-            numbers: self.numbers.map(|numbers| numbers - before.numbers.unwrap_or(0)),
+            numbers: self.numbers.map(|numbers| numbers.saturating_sub(before.packets_sent)),
         }
     }
 

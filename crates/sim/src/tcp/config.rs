@@ -291,7 +291,12 @@ pub struct ConfigError {
 }
 
 /// `given` from `min` to `max`.
-fn within(field: &'static str, given: u32, min: u32, max: u32) -> Result<(), ConfigError> {
+pub(super) fn within(
+    field: &'static str,
+    given: u32,
+    min: u32,
+    max: u32,
+) -> Result<(), ConfigError> {
     if (min..=max).contains(&given) {
         return Ok(());
     }

@@ -4,10 +4,13 @@
 //! takes out segments and the time of the next timer. Sequence numbers and windows count packets
 //! of equal size, as in ns-2 and in the papers. The variants are put together from shared steps of
 //! loss recovery; see [`Variant`], and [`SenderConfig::ns2`] for the settings of ns-2.
+//! [`linux`] is TCP as kernels speak it today; [`AnySender`] and [`AnyReceiver`] are either.
 
 mod config;
 mod core;
+mod either;
 mod flight;
+pub mod linux;
 mod receiver;
 mod rto;
 mod segment;
@@ -20,6 +23,7 @@ pub use self::config::{
     Variant, VegasConfig, WINDOW_PACKETS_LIMIT,
 };
 pub use self::core::SenderStats;
+pub use self::either::{AnyReceiver, AnySender, ReceiverSettings, SenderSettings};
 pub use self::receiver::{POSITIVE_ACKS_WAITING_MAX, Receiver, ReceiverStats};
 pub use self::rto::{RtoConfig, RtoEstimator};
 pub use self::segment::{SACK_RANGES_MAX, SackRange, Segment};

@@ -6,7 +6,7 @@ use corridor_base::Time;
 
 use super::{Active, FlowEnd};
 use crate::core::agent::{Agent, Body, Packet};
-use crate::tcp::{ConfigError, Receiver, ReceiverConfig, Segment, Sender, SenderConfig};
+use crate::tcp::{AnyReceiver, AnySender, ConfigError, ReceiverSettings, Segment, SenderSettings};
 
 /// What an application has to send, in packets of the sender's size.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,7 +52,7 @@ impl FlowBytes {
 pub struct TcpSource {
     end: FlowEnd,
     active: Active,
-    sender: Sender,
+    sender: AnySender,
     /// When the application gives the next packets.
     supply_at: Option<Time>,
     supply: Supply,
@@ -71,12 +71,12 @@ impl TcpSource {
     /// [begun](Self::begin).
     ///
     /// # Errors
-    /// As [`Sender::new`]; [`ConfigError`] with the field `interval` for a pace without one.
+    /// As [`AnySender::new`]; [`ConfigError`] with the field `interval` for a pace without one.
     pub fn new(
         end: FlowEnd,
         active: Active,
         supply: Supply,
-        config: SenderConfig,
+        config: impl Into<SenderSettings>,
     ) -> Result<Self, ConfigError> {
         if let Supply::Paced { interval: Duration::ZERO, .. } = supply {
             let expected = "more than 0".to_owned();
@@ -85,7 +85,7 @@ impl TcpSource {
         Ok(TcpSource {
             end,
             active,
-            sender: Sender::new(config)?,
+            sender: AnySender::new(config.into())?,
             supply_at: Some(active.from).filter(|&at| at < Time::MAX),
             supply,
             silent: false,
@@ -134,7 +134,7 @@ impl TcpSource {
     }
 
     /// The state machine, for its statistics.
-    pub fn sender(&self) -> &Sender {
+    pub fn sender(&self) -> &AnySender {
         &self.sender
     }
 
@@ -234,7 +234,8 @@ impl Agent for TcpSource {
             return None;
         }
         let segment = self.sender.poll_transmit(now)?;
-        let SenderConfig { payload_bytes, header_bytes, .. } = *self.sender.config();
+        let settings = self.sender.settings();
+        let (payload_bytes, header_bytes) = (settings.payload_bytes(), settings.header_bytes());
         self.sent.add(payload_bytes, header_bytes);
         self.write(now);
         Some(self.end.packet(payload_bytes + header_bytes, Body::Segment(segment)))
@@ -254,7 +255,7 @@ impl Agent for TcpSource {
 #[derive(Clone, Debug)]
 pub struct TcpSink {
     end: FlowEnd,
-    receiver: Receiver,
+    receiver: AnyReceiver,
     /// Of each data packet.
     header_bytes: u32,
     received: FlowBytes,
@@ -267,15 +268,15 @@ impl TcpSink {
     /// A receiver of packets with `header_bytes` of headers.
     ///
     /// # Errors
-    /// As [`Receiver::new`].
+    /// As [`AnyReceiver::new`].
     pub fn new(
         end: FlowEnd,
         header_bytes: u32,
-        config: ReceiverConfig,
+        config: impl Into<ReceiverSettings>,
     ) -> Result<Self, ConfigError> {
         Ok(TcpSink {
             end,
-            receiver: Receiver::new(config)?,
+            receiver: AnyReceiver::new(config.into())?,
             header_bytes,
             received: FlowBytes::default(),
             delivered_bytes: 0,
@@ -292,7 +293,7 @@ impl TcpSink {
     }
 
     /// The state machine, for its statistics.
-    pub fn receiver(&self) -> &Receiver {
+    pub fn receiver(&self) -> &AnyReceiver {
         &self.receiver
     }
 
@@ -330,7 +331,7 @@ impl Agent for TcpSink {
 
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         let segment = self.receiver.poll_transmit(now)?;
-        let len_bytes = self.receiver.config().ack_bytes;
+        let len_bytes = self.receiver.ack_len_bytes(&segment);
         self.ack_bytes += u64::from(len_bytes);
         Some(self.end.packet(len_bytes, Body::Segment(segment)))
     }

@@ -2,7 +2,8 @@
 //! then what comes of it. Times are milliseconds, numbers count packets.
 //!
 //! A script begins with the end that it is about and its settings, `sender reno window=20` or
-//! `receiver delayed=2`, and for senders with `show` and the gauges to be shown. Then:
+//! `receiver delayed=2`, `sender linux cubic` or `receiver linux`, and for senders with `show` and
+//! the gauges to be shown. Then:
 //!
 //! | line | what happens |
 //! |---|---|
@@ -19,9 +20,10 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use corridor_base::Time;
+use corridor_sim::tcp::linux::{Congestion, LinuxReceiverConfig, LinuxSenderConfig};
 use corridor_sim::tcp::{
-    Acks, Receiver, ReceiverConfig, Reduction, RtoConfig, RtoEstimator, RttSampling,
-    SACK_RANGES_MAX, SackRange, Segment, Sender, SenderConfig, Variant, VegasConfig,
+    Acks, AnyReceiver, AnySender, ReceiverConfig, Reduction, RtoConfig, RtoEstimator, RttSampling,
+    SACK_RANGES_MAX, SackRange, Segment, SenderConfig, Variant, VegasConfig,
 };
 
 /// Plays a script, and compares what comes of each line.
@@ -62,15 +64,15 @@ fn plays(name: &str, script: &str) {
 
 /// The end under test.
 struct End {
-    sender: Option<Sender>,
-    receiver: Option<Receiver>,
+    sender: Option<AnySender>,
+    receiver: Option<AnyReceiver>,
     show: Vec<String>,
     now: Time,
     held: bool,
 }
 
 impl End {
-    fn new(sender: Option<Sender>, receiver: Option<Receiver>) -> End {
+    fn new(sender: Option<AnySender>, receiver: Option<AnyReceiver>) -> End {
         End { sender, receiver, show: Vec::new(), now: Time::ZERO, held: false }
     }
 
@@ -83,6 +85,7 @@ impl End {
             "sack" => Variant::Sack,
             "cubic" => Variant::Cubic,
             "vegas" => Variant::Vegas(VegasConfig::default()),
+            "linux" => return End::linux_sender(settings),
             other => panic!("{other}: expected a variant"),
         };
         let rfc = settings.contains(&"rfc");
@@ -112,10 +115,32 @@ impl End {
                 other => panic!("{other}: expected a setting of a sender"),
             }
         }
-        End::new(Some(Sender::new(config).unwrap()), None)
+        End::new(Some(AnySender::new(config.into()).unwrap()), None)
+    }
+
+    /// Linux's settings, and what the script changes.
+    fn linux_sender(settings: &[&str]) -> End {
+        let mut config = LinuxSenderConfig::new(Congestion::Cubic);
+        for setting in settings {
+            let (key, value) = setting.split_once('=').unwrap_or((setting, "0"));
+            match key {
+                "cubic" => config.congestion = Congestion::Cubic,
+                "reno" => config.congestion = Congestion::Reno,
+                "bbr" => config.congestion = Congestion::Bbr,
+                "initial" => config.initial_window_packets = value.parse().unwrap(),
+                "ecn" => config.ecn = true,
+                "paced" => config.pacing = true,
+                other => panic!("{other}: expected a setting of Linux's sender"),
+            }
+        }
+        End::new(Some(AnySender::new(config.into()).unwrap()), None)
     }
 
     fn receiver(settings: &[&str]) -> End {
+        if settings.first() == Some(&"linux") {
+            let config = LinuxReceiverConfig::new(1_448);
+            return End::new(None, Some(AnyReceiver::new(config.into()).unwrap()));
+        }
         let mut config = ReceiverConfig::ns2(false);
         for setting in settings {
             let (key, value) = setting.split_once('=').unwrap_or((setting, "0"));
@@ -128,7 +153,7 @@ impl End {
                 other => panic!("{other}: expected a setting of a receiver"),
             }
         }
-        End::new(None, Some(Receiver::new(config).unwrap()))
+        End::new(None, Some(AnyReceiver::new(config.into()).unwrap()))
     }
 
     /// Plays a line; what comes of it.
@@ -138,8 +163,8 @@ impl End {
             ["hold"] => self.held = true,
             ["release"] => self.held = false,
             ["timer"] => {
-                let sender = self.sender.as_ref().and_then(Sender::poll_timeout);
-                let receiver = self.receiver.as_ref().and_then(Receiver::poll_timeout);
+                let sender = self.sender.as_ref().and_then(AnySender::poll_timeout);
+                let receiver = self.receiver.as_ref().and_then(AnyReceiver::poll_timeout);
                 let Some(at) = sender.or(receiver) else { return "none".to_string() };
                 self.now = at;
                 write!(found, "at {} ", at.as_nanos() as f64 / 1e6).unwrap();
@@ -189,7 +214,14 @@ impl End {
                 "cwnd" => write!(found, "cwnd {:.4} ", stats.cwnd_packets),
                 "ssthresh" => write!(found, "ssthresh {} ", stats.ssthresh_packets),
                 "inflation" => write!(found, "inflation {} ", stats.inflation_packets),
-                "state" => write!(found, "{:?} ", sender.state()),
+                "state" => match sender {
+                    AnySender::Classic(sender) => write!(found, "{:?} ", sender.state()),
+                    AnySender::Linux(sender) => write!(found, "{:?} ", sender.state()),
+                },
+                "undos" => match sender {
+                    AnySender::Classic(_) => Ok(()),
+                    AnySender::Linux(sender) => write!(found, "undos {} ", sender.undos()),
+                },
                 "rto" => write!(found, "rto {} ", sender.rto().as_secs_f64() * 1e3),
                 other => panic!("{other}: expected a gauge"),
             }
@@ -279,4 +311,16 @@ scripts!(
     receiver_delayed,
     receiver_go_back_n,
     receiver_positive,
+    linux_rack_reordering,
+    linux_tail_probe,
+    linux_prr,
+    linux_spurious_timeout,
+    linux_undo_by_timestamps,
+    linux_undo_by_duplicates,
+    linux_hystart,
+    linux_ecn,
+    linux_receiver_quick,
+    linux_receiver_delayed_echo,
+    linux_receiver_beyond_gap,
+    linux_pacing,
 );

@@ -1,0 +1,165 @@
+//! `bench-tcp`: the simulator's TCP beside the kernel's own, on drawn paths.
+//!
+//! The kernel's runs are recorded once (`--record`, an hour); the comparison takes a minute, and
+//! two more for fresh paths, where network namespaces may be made. Writes every figure, and
+//! `checks`: name, value, limit, and whether it holds. Ends with 1 if one does not.
+
+mod compare;
+mod kernel;
+mod model;
+mod paths;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use serde::Serialize;
+
+use compare::{Check, Compared};
+use kernel::{Job, Record};
+use paths::Path;
+
+/// Fresh paths, and runs on each.
+const FRESH: (u64, u64) = (4, 3);
+
+/// What can go wrong is said to people, and ends the program.
+type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// Holds `preset = "linux"` against a recording of the kernel, or makes one.
+#[derive(Debug, Parser)]
+#[command(name = "bench-tcp")]
+struct Arguments {
+    /// Record this machine's kernel into the file, beside what is there, and compare nothing.
+    #[arg(long)]
+    record: bool,
+    /// The recording.
+    #[arg(long, default_value = "crates/bench/data/tcp-kernel.json")]
+    data: PathBuf,
+    /// Paths that are recorded.
+    #[arg(long, default_value_t = 40)]
+    paths: u64,
+    /// Runs on each.
+    #[arg(long, default_value_t = 6)]
+    runs: u64,
+    /// Seconds of each.
+    #[arg(long, default_value_t = 30.0)]
+    duration_s: f64,
+    /// Congestion controls.
+    #[arg(long, value_delimiter = ',', default_value = "cubic,bbr")]
+    congestion: Vec<String>,
+    /// Seed of the paths.
+    #[arg(long, default_value_t = 21)]
+    seed: u64,
+    /// Runs of the kernel at once.
+    #[arg(long, default_value_t = 6)]
+    at_once: usize,
+    /// Seed of the fresh paths, instead of one of the day's.
+    #[arg(long)]
+    fresh_seed: Option<u64>,
+    /// The file to write.
+    #[arg(long, default_value = "out/bench/tcp.json")]
+    out: PathBuf,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    schema: u32,
+    kernel: String,
+    seed: u64,
+    /// Seed of the fresh paths; a different one with each run.
+    fresh_seed: u64,
+    checks: Vec<Check>,
+    paths: Vec<Compared>,
+    fresh: Vec<Compared>,
+}
+
+fn run(arguments: &Arguments) -> Outcome<ExitCode> {
+    if arguments.record {
+        record(arguments)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let report = compare(arguments)?;
+    if let Some(directory) = arguments.out.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    fs::write(&arguments.out, serde_json::to_string_pretty(&report)? + "\n")?;
+    for Check { name, value, limit, holds } in &report.checks {
+        println!("{} {name}: {value:.4} ({limit})", if *holds { "ok  " } else { "FAIL" });
+    }
+    let all_hold = report.checks.iter().all(|check| check.holds);
+    Ok(if all_hold { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Holds the simulator against the recording, and against fresh runs of this machine's kernel.
+fn compare(arguments: &Arguments) -> Outcome<Report> {
+    let record = Record::read(&arguments.data)?;
+    println!("recorded: Linux {}, seed {}", record.kernel, record.seed);
+    let mut checks = compare::example()?;
+    let (mut paths, mut fresh) = (Vec::new(), Vec::new());
+    for congestion in &arguments.congestion {
+        let compared = compare::compare(&record, congestion)?;
+        compared.iter().for_each(|path| println!("{}", path.line()));
+        checks.extend(compare::checks(congestion, &compared));
+        paths.extend(compared);
+    }
+    let fresh_seed = arguments.fresh_seed.unwrap_or_else(kernel::seed_of_the_day);
+    match kernel::prepare(&arguments.congestion) {
+        Err(error) => println!("absent: no fresh paths: {error}"),
+        Ok(()) => {
+            println!("fresh paths: seed {fresh_seed}");
+            let jobs = jobs(arguments, &Record::here(fresh_seed, record.duration_s)?, FRESH);
+            let here = Record::here(fresh_seed, record.duration_s)?;
+            let here = kernel::record(here, jobs, arguments.at_once, &|_| Ok(()))?;
+            for congestion in &arguments.congestion {
+                fresh.extend(compare::compare(&here, congestion)?);
+            }
+            fresh.iter().for_each(|path| println!("{}", path.line()));
+            checks.push(compare::fresh_check(&fresh));
+        }
+    }
+    let (kernel, seed) = (record.kernel, record.seed);
+    Ok(Report { schema: 1, kernel, seed, fresh_seed, checks, paths, fresh })
+}
+
+/// Runs that a recording lacks, of so many paths, so often: all once before any twice.
+fn jobs(arguments: &Arguments, record: &Record, (paths, runs): (u64, u64)) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    for replication in 0..runs {
+        for index in 0..paths {
+            for congestion in &arguments.congestion {
+                if record.count(index, congestion) as u64 <= replication {
+                    let path = Path::draw(record.seed, index);
+                    jobs.push(Job { index, path, congestion: congestion.clone(), replication });
+                }
+            }
+        }
+    }
+    jobs
+}
+
+/// Adds the runs that the recording lacks.
+fn record(arguments: &Arguments) -> Outcome<()> {
+    kernel::prepare(&arguments.congestion)?;
+    let record = if arguments.data.exists() {
+        Record::read(&arguments.data)?
+    } else {
+        Record::here(arguments.seed, arguments.duration_s)?
+    };
+    println!("paths: seed {}", record.seed);
+    let jobs = jobs(arguments, &record, (arguments.paths, arguments.runs));
+    let save = |record: &Record| record.write(&arguments.data);
+    kernel::record(record, jobs, arguments.at_once, &save)?;
+    Ok(())
+}

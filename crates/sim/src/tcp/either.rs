@@ -1,0 +1,283 @@
+//! Either kind of TCP behind one name: that of the papers and of ns-2, or Linux's.
+
+use core::time::Duration;
+
+use corridor_base::Time;
+
+use super::config::{ConfigError, ReceiverConfig, SenderConfig};
+use super::core::SenderStats;
+use super::linux::{LinuxReceiver, LinuxReceiverConfig, LinuxSender, LinuxSenderConfig};
+use super::receiver::{Receiver, ReceiverStats};
+use super::segment::Segment;
+use super::sender::Sender;
+
+/// A sender's settings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SenderSettings {
+    /// Of the agents of ns-2 and of the papers.
+    Classic(SenderConfig),
+    /// Of Linux.
+    Linux(LinuxSenderConfig),
+}
+
+impl From<SenderConfig> for SenderSettings {
+    fn from(config: SenderConfig) -> Self {
+        SenderSettings::Classic(config)
+    }
+}
+
+impl From<LinuxSenderConfig> for SenderSettings {
+    fn from(config: LinuxSenderConfig) -> Self {
+        SenderSettings::Linux(config)
+    }
+}
+
+impl SenderSettings {
+    /// Bytes of data in each packet.
+    pub fn payload_bytes(&self) -> u32 {
+        match self {
+            SenderSettings::Classic(config) => config.payload_bytes,
+            SenderSettings::Linux(config) => config.payload_bytes,
+        }
+    }
+
+    /// Bytes of headers on each packet.
+    pub fn header_bytes(&self) -> u32 {
+        match self {
+            SenderSettings::Classic(config) => config.header_bytes,
+            SenderSettings::Linux(config) => config.header_bytes,
+        }
+    }
+
+    /// Largest window, packets.
+    pub fn window_packets_max(&self) -> u32 {
+        match self {
+            SenderSettings::Classic(config) => config.window_packets_max,
+            SenderSettings::Linux(config) => config.window_packets_max,
+        }
+    }
+
+    /// Bytes of a packet with data, headers included.
+    pub fn data_len_bytes(&self) -> u32 {
+        self.payload_bytes() + self.header_bytes()
+    }
+
+    /// Checks what types cannot.
+    ///
+    /// # Errors
+    /// Names the first field out of its range.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        match self {
+            SenderSettings::Classic(config) => config.check(),
+            SenderSettings::Linux(config) => config.check(),
+        }
+    }
+}
+
+/// A receiver's settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceiverSettings {
+    /// Of the agents of ns-2 and of the papers.
+    Classic(ReceiverConfig),
+    /// Of Linux.
+    Linux(LinuxReceiverConfig),
+}
+
+impl From<ReceiverConfig> for ReceiverSettings {
+    fn from(config: ReceiverConfig) -> Self {
+        ReceiverSettings::Classic(config)
+    }
+}
+
+impl From<LinuxReceiverConfig> for ReceiverSettings {
+    fn from(config: LinuxReceiverConfig) -> Self {
+        ReceiverSettings::Linux(config)
+    }
+}
+
+impl ReceiverSettings {
+    /// Bytes of an acknowledgement without ranges.
+    pub fn ack_bytes(&self) -> u32 {
+        match self {
+            ReceiverSettings::Classic(config) => config.ack_bytes,
+            ReceiverSettings::Linux(config) => config.ack_bytes,
+        }
+    }
+
+    /// Checks what types cannot.
+    ///
+    /// # Errors
+    /// Names the first field out of its range.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        match self {
+            ReceiverSettings::Classic(config) => config.check(),
+            ReceiverSettings::Linux(config) => config.check(),
+        }
+    }
+}
+
+/// Calls a method of whichever it is.
+macro_rules! each {
+    ($self:expr, $kind:ident, $inner:ident => $call:expr) => {
+        match $self {
+            $kind::Classic($inner) => $call,
+            $kind::Linux($inner) => $call,
+        }
+    };
+}
+
+/// A sender of either kind.
+#[derive(Clone, Debug)]
+pub enum AnySender {
+    /// As ns-2 and the papers have it.
+    Classic(Box<Sender>),
+    /// As Linux has it.
+    Linux(Box<LinuxSender>),
+}
+
+impl AnySender {
+    /// A sender with nothing to send yet.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the field out of its range.
+    pub fn new(settings: SenderSettings) -> Result<Self, ConfigError> {
+        Ok(match settings {
+            SenderSettings::Classic(config) => AnySender::Classic(Box::new(Sender::new(config)?)),
+            SenderSettings::Linux(config) => AnySender::Linux(Box::new(LinuxSender::new(config)?)),
+        })
+    }
+
+    /// The settings given.
+    pub fn settings(&self) -> SenderSettings {
+        each!(self, AnySender, sender => (*sender.config()).into())
+    }
+
+    /// The application has so many `packets` more; `u64::MAX` never ends.
+    pub fn offer(&mut self, packets: u64) {
+        each!(self, AnySender, sender => sender.offer(packets));
+    }
+
+    /// Packets offered so far.
+    pub fn offered(&self) -> u64 {
+        each!(self, AnySender, sender => sender.offered())
+    }
+
+    /// Packets acknowledged so far: all before this number have arrived.
+    pub fn acknowledged(&self) -> u64 {
+        each!(self, AnySender, sender => sender.acknowledged())
+    }
+
+    /// Packets sent and not yet acknowledged.
+    pub fn in_flight(&self) -> u64 {
+        each!(self, AnySender, sender => sender.in_flight())
+    }
+
+    /// Whether everything offered has been acknowledged.
+    pub fn is_done(&self) -> bool {
+        each!(self, AnySender, sender => sender.is_done())
+    }
+
+    /// Counts since the start, gauges as they are now.
+    pub fn stats(&self) -> SenderStats {
+        each!(self, AnySender, sender => sender.stats())
+    }
+
+    /// Retransmission timeout in force, backoff included.
+    pub fn rto(&self) -> Duration {
+        each!(self, AnySender, sender => sender.rto())
+    }
+
+    /// Takes in an acknowledgement.
+    pub fn handle_segment(&mut self, now: Time, segment: &Segment) {
+        each!(self, AnySender, sender => sender.handle_segment(now, segment));
+    }
+
+    /// The clock has reached `now`.
+    pub fn handle_timeout(&mut self, now: Time) {
+        each!(self, AnySender, sender => sender.handle_timeout(now));
+    }
+
+    /// When [`AnySender::handle_timeout`] wants to be called.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        each!(self, AnySender, sender => sender.poll_timeout())
+    }
+
+    /// The next packet that may be sent now.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        each!(self, AnySender, sender => sender.poll_transmit(now))
+    }
+}
+
+/// A receiver of either kind.
+#[derive(Clone, Debug)]
+pub enum AnyReceiver {
+    /// As ns-2 and the papers have it.
+    Classic(Box<Receiver>),
+    /// As Linux has it.
+    Linux(Box<LinuxReceiver>),
+}
+
+impl AnyReceiver {
+    /// A receiver that expects number 0.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the field out of its range.
+    pub fn new(settings: ReceiverSettings) -> Result<Self, ConfigError> {
+        Ok(match settings {
+            ReceiverSettings::Classic(config) => {
+                AnyReceiver::Classic(Box::new(Receiver::new(config)?))
+            }
+            ReceiverSettings::Linux(config) => {
+                AnyReceiver::Linux(Box::new(LinuxReceiver::new(config)?))
+            }
+        })
+    }
+
+    /// The number expected next: so many packets have been delivered, each once and in order.
+    pub fn next_expected(&self) -> u64 {
+        each!(self, AnyReceiver, receiver => receiver.next_expected())
+    }
+
+    /// Packets delivered to the application, each once and in order.
+    pub fn delivered(&self) -> u64 {
+        each!(self, AnyReceiver, receiver => receiver.delivered())
+    }
+
+    /// Packets that wait beyond a gap.
+    pub fn out_of_order(&self) -> u64 {
+        each!(self, AnyReceiver, receiver => receiver.out_of_order())
+    }
+
+    /// Counts since the start.
+    pub fn stats(&self) -> ReceiverStats {
+        each!(self, AnyReceiver, receiver => receiver.stats())
+    }
+
+    /// Bytes of an acknowledgement on the links. The papers' have one length, ranges or not.
+    pub fn ack_len_bytes(&self, ack: &Segment) -> u32 {
+        match self {
+            AnyReceiver::Classic(receiver) => receiver.config().ack_bytes,
+            AnyReceiver::Linux(receiver) => receiver.ack_len_bytes(ack),
+        }
+    }
+
+    /// Takes in a packet of data.
+    pub fn handle_segment(&mut self, now: Time, segment: &Segment) {
+        each!(self, AnyReceiver, receiver => receiver.handle_segment(now, segment));
+    }
+
+    /// The clock has reached `now`.
+    pub fn handle_timeout(&mut self, now: Time) {
+        each!(self, AnyReceiver, receiver => receiver.handle_timeout(now));
+    }
+
+    /// When [`AnyReceiver::handle_timeout`] wants to be called.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        each!(self, AnyReceiver, receiver => receiver.poll_timeout())
+    }
+
+    /// The next acknowledgement to be sent.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        each!(self, AnyReceiver, receiver => receiver.poll_transmit(now))
+    }
+}

@@ -1,0 +1,68 @@
+//! How fast the network delivers (draft-ietf-ccwg-bbr, Section 4.1): a sample with each
+//! acknowledgement, over the longer of the time of sending and the time of arriving.
+
+use super::flow::Flow;
+use super::scoreboard::Sent;
+
+/// What an acknowledgement tells of the rate.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RateSample {
+    /// Packets that had arrived when the packet was sent that was sent last of those acknowledged.
+    pub(super) prior_delivered: Option<u64>,
+    pub(super) prior_at_us: u64,
+    pub(super) send_us: u64,
+    /// Packets that arrived since; `None` where there is nothing to tell.
+    pub(super) delivered: Option<u64>,
+    /// In so long, microseconds; `None` where it is not known.
+    pub(super) interval_us: Option<u64>,
+    /// Packets newly known to have arrived, and newly given up.
+    pub(super) acked: u64,
+    pub(super) losses: u64,
+    /// Packets believed in the network before.
+    pub(super) prior_in_flight: u64,
+    /// Round trip of the last of them, microseconds.
+    pub(super) rtt_us: Option<u64>,
+    pub(super) app_limited: bool,
+}
+
+impl Flow {
+    /// A packet has arrived: it begins the sample if it was sent last of all that has.
+    pub(super) fn rate_take(&mut self, sent: &Sent, sample: &mut RateSample) {
+        let Some(delivered_at_us) = sent.delivered_at_us else { return };
+        if sample.prior_delivered.is_none_or(|prior| sent.delivered > prior || prior == 0) {
+            sample.prior_delivered = Some(sent.delivered);
+            sample.prior_at_us = delivered_at_us;
+            sample.app_limited = sent.app_limited;
+            self.first_at_us = sent.at_us;
+            sample.send_us = sent.at_us - sent.first_at_us.min(sent.at_us);
+        }
+    }
+
+    /// Completes the sample.
+    pub(super) fn rate_complete(&mut self, acked: u64, losses: u64, sample: &mut RateSample) {
+        if self.app_limited > 0 && self.delivered > self.app_limited {
+            self.app_limited = 0;
+        }
+        let now_us = self.now_us();
+        if acked > 0 {
+            self.delivered_at_us = now_us;
+        }
+        (sample.acked, sample.losses) = (acked, losses);
+        let Some(prior) = sample.prior_delivered else { return };
+        sample.delivered = Some(self.delivered - prior);
+        let interval_us = sample.send_us.max(now_us - sample.prior_at_us);
+        // Shorter than any round trip: a copy was sent that was not needed.
+        if interval_us >= self.rtt.min_us().unwrap_or(u64::from(u32::MAX)) {
+            sample.interval_us = Some(interval_us);
+        }
+    }
+
+    /// Notes that the application has nothing to send, while nothing else keeps packets back.
+    pub(super) fn rate_check_application(&mut self) {
+        let has_none = self.board.next() >= self.offered;
+        let has_room = self.board.in_flight() < self.cwnd;
+        if has_none && has_room && self.board.lost() <= self.board.again() {
+            self.app_limited = (self.delivered + self.board.in_flight()).max(1);
+        }
+    }
+}

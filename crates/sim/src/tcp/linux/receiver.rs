@@ -1,0 +1,371 @@
+//! The receiving side: what has arrived, when that is acknowledged, and how far the window opens.
+//!
+//! Every second packet is acknowledged at once; one alone after 40 ms, or as long as packets take
+//! to come; the first ones, and those after a gap, at once. Of many packets beyond a gap only some
+//! are acknowledged each, the rest together within a millisecond.
+
+use core::time::Duration;
+
+use corridor_base::Time;
+
+use super::clock::{TICK_US, expiry, micros};
+use super::config::LinuxReceiverConfig;
+use crate::tcp::config::ConfigError;
+use crate::tcp::receiver::ReceiverStats;
+use crate::tcp::segment::{SACK_RANGES_MAX, SackRange, Segment};
+
+/// Most packets that are acknowledged at once, each, when packets begin to come.
+const QUICK_ACKS_MAX: u32 = 16;
+/// Acknowledgements beyond a gap before they are put together (`TCP_FASTRETRANS_THRESH`).
+const GAP_ACKS: u32 = 3;
+/// Most that are put together, and how long they wait at most (`tcp_comp_sack_nr`, `_delay_ns`).
+const COMPRESSED_MAX: u32 = 44;
+const COMPRESSED_US: u64 = 1_000;
+/// Share of the round trip that they wait: a twentieth.
+const COMPRESSED_SHARE: u64 = 20;
+/// Ranges that are remembered for acknowledgements, the latest change first.
+const RECENT_MAX: usize = 4;
+
+/// A TCP receiver of Linux's: packets in, acknowledgements out, time as an argument.
+///
+/// Its application reads at once. Congestion seen by the network is echoed with the next
+/// acknowledgement, once: there is no CWR to wait for (unlike RFC 3168, Section 6.1.3).
+#[derive(Clone, Debug)]
+pub struct LinuxReceiver {
+    config: LinuxReceiverConfig,
+    /// All before this number have been delivered, in order.
+    next: u64,
+    /// What was acknowledged last.
+    told: u64,
+    /// What has arrived beyond a gap: apart, in order of number.
+    ranges: Vec<SackRange>,
+    /// Numbers within the ranges that changed last.
+    recent: Vec<u64>,
+    /// A packet that was there already (RFC 2883).
+    duplicate: Option<SackRange>,
+    /// The time to be echoed: that of the packet that moved on what had been acknowledged
+    /// (RFC 7323, Section 4.3).
+    echo: Time,
+    echo_retransmission: bool,
+    /// An acknowledgement is due now.
+    owes: bool,
+    /// Packets in order that none has confirmed.
+    unconfirmed: bool,
+    delayed_until: Option<Time>,
+    compressed_until: Option<Time>,
+    compressed: u32,
+    gap_acks: u32,
+    gap_next: u64,
+    quick: u32,
+    /// How long an acknowledgement waits, microseconds; 0 before the first packet.
+    wait_us: u64,
+    received_us: u64,
+    congestion: bool,
+    window: Window,
+    stats: ReceiverStats,
+}
+
+/// Receive autotuning: the window is twice what comes in a round trip, and grows ahead of it.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    packets: u64,
+    /// Packets delivered in the best round trip so far.
+    space: u64,
+    since_us: u64,
+    since_next: u64,
+    /// The receiver's own measure of the round trip, microseconds.
+    rtt_us: u64,
+    /// The end of what was offered.
+    end: u64,
+}
+
+impl LinuxReceiver {
+    /// A receiver that expects number 0.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the field out of its range.
+    pub fn new(config: LinuxReceiverConfig) -> Result<Self, ConfigError> {
+        config.check()?;
+        let initial = u64::from(config.window_packets_initial.min(config.window_packets_max));
+        Ok(LinuxReceiver {
+            config,
+            next: 0,
+            told: 0,
+            ranges: Vec::new(),
+            recent: Vec::new(),
+            duplicate: None,
+            echo: Time::ZERO,
+            echo_retransmission: false,
+            owes: false,
+            unconfirmed: false,
+            delayed_until: None,
+            compressed_until: None,
+            compressed: 0,
+            gap_acks: 0,
+            gap_next: 0,
+            quick: 0,
+            wait_us: 0,
+            received_us: 0,
+            congestion: false,
+            window: Window {
+                packets: initial,
+                space: 10,
+                since_us: 0,
+                since_next: 0,
+                rtt_us: 0,
+                end: initial,
+            },
+            stats: ReceiverStats::default(),
+        })
+    }
+
+    /// The settings given.
+    pub fn config(&self) -> &LinuxReceiverConfig {
+        &self.config
+    }
+
+    /// The number expected next: so many packets have been delivered, each once and in order.
+    pub fn next_expected(&self) -> u64 {
+        self.next
+    }
+
+    /// Packets delivered to the application, each once and in order.
+    pub fn delivered(&self) -> u64 {
+        self.next
+    }
+
+    /// Packets that wait beyond a gap.
+    pub fn out_of_order(&self) -> u64 {
+        self.ranges.iter().map(|range| range.end - range.start).sum()
+    }
+
+    /// Packets that may be under way at once, as the window is now.
+    pub fn window_packets(&self) -> u64 {
+        self.window.packets
+    }
+
+    /// Counts since the start.
+    pub fn stats(&self) -> ReceiverStats {
+        self.stats
+    }
+
+    /// Takes in a packet of data; acknowledgements are none of a receiver's business.
+    pub fn handle_segment(&mut self, now: Time, segment: &Segment) {
+        let Segment::Data { sequence, sent_at, retransmission, congestion_experienced } = *segment
+        else {
+            return;
+        };
+        self.stats.packets_received += 1;
+        self.congestion |= congestion_experienced;
+        if sequence <= self.told && sent_at >= self.echo {
+            (self.echo, self.echo_retransmission) = (sent_at, retransmission);
+        }
+        let is_new = self.take(now, sequence);
+        if congestion_experienced || !is_new {
+            self.owes = true;
+        }
+        if is_new && sequence < self.next {
+            self.measure_round_trip(now, sent_at);
+            self.unconfirmed = true;
+            self.time_arrival(now);
+        }
+        self.decide(now);
+    }
+
+    /// The clock has reached `now`.
+    pub fn handle_timeout(&mut self, now: Time) {
+        let is_due = |at: &mut Time| *at <= now;
+        if self.delayed_until.take_if(is_due).is_some() {
+            // The sender may be slower than it was.
+            self.wait_us = (self.wait_us << 1).min(200_000);
+            self.owes = true;
+        }
+        self.owes |= self.compressed_until.take_if(is_due).is_some();
+    }
+
+    /// When [`LinuxReceiver::handle_timeout`] wants to be called.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        [self.delayed_until, self.compressed_until].into_iter().flatten().min()
+    }
+
+    /// The next acknowledgement to be sent. Until it is taken, it is updated by whatever arrives.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        if !core::mem::take(&mut self.owes) {
+            return None;
+        }
+        self.stats.acks_sent += 1;
+        self.quick = self.quick.saturating_sub(1);
+        (self.delayed_until, self.compressed_until, self.compressed) = (None, None, 0);
+        self.unconfirmed = false;
+        self.told = self.next;
+        let mut sack = [SackRange::default(); SACK_RANGES_MAX];
+        let ranges = self.recent.iter().filter_map(|&number| self.range_of(number));
+        let told = self.duplicate.into_iter().chain(ranges);
+        sack.iter_mut().zip(told).for_each(|(place, range)| *place = range);
+        self.duplicate = None;
+        self.adapt_window(now);
+        self.window.end = self.window.end.max(self.next + self.window.packets);
+        Some(Segment::Ack {
+            next: self.next,
+            echo: self.echo,
+            echo_retransmission: self.echo_retransmission,
+            sack,
+            congestion_echo: core::mem::take(&mut self.congestion),
+            window_end: Some(self.window.end),
+        })
+    }
+
+    /// Bytes of an acknowledgement, headers and ranges included.
+    pub fn ack_len_bytes(&self, ack: &Segment) -> u32 {
+        let Segment::Ack { sack, .. } = ack else { return self.config.ack_bytes };
+        let ranges = sack.iter().filter(|range| range.end > range.start).count() as u32;
+        // Two bytes name the option, and two align it.
+        let head = if ranges > 0 { 4 } else { 0 };
+        self.config.ack_bytes + head + ranges * self.config.sack_range_bytes
+    }
+
+    /// Puts a packet to its place; whether it was not there, and was taken.
+    fn take(&mut self, now: Time, sequence: u64) -> bool {
+        let one = SackRange { start: sequence, end: sequence + 1 };
+        if sequence < self.next || self.range_of(sequence).is_some() {
+            self.stats.duplicates += 1;
+            self.duplicate = Some(one);
+            self.be_quick(QUICK_ACKS_MAX);
+            if sequence > self.next {
+                self.remember(sequence);
+            }
+            return false;
+        }
+        if sequence >= self.window.end {
+            self.stats.discarded += 1;
+            return false;
+        }
+        if sequence == self.next {
+            self.next += 1;
+            if self.ranges.first().is_some_and(|first| first.start == self.next) {
+                self.next = self.ranges.remove(0).end;
+            }
+            let next = self.next;
+            self.recent.retain(|&number| number >= next);
+        } else {
+            self.insert(sequence);
+            self.remember(sequence);
+        }
+        let _ = now;
+        true
+    }
+
+    /// Adds a number to the ranges, joined to its neighbours.
+    fn insert(&mut self, sequence: u64) {
+        let index = self.ranges.partition_point(|range| range.end < sequence);
+        let is_behind = self.ranges.get(index).is_some_and(|range| range.end == sequence);
+        let before = index + usize::from(is_behind);
+        let is_before = self.ranges.get(before).is_some_and(|range| range.start == sequence + 1);
+        match (is_behind, is_before) {
+            (true, true) => {
+                self.ranges[index].end = self.ranges[before].end;
+                self.ranges.remove(before);
+            }
+            (true, false) => self.ranges[index].end = sequence + 1,
+            (false, true) => self.ranges[before].start = sequence,
+            (false, false) => {
+                self.ranges.insert(index, SackRange { start: sequence, end: sequence + 1 });
+            }
+        }
+    }
+
+    /// Puts the range of `sequence` first among those that acknowledgements tell.
+    fn remember(&mut self, sequence: u64) {
+        let Some(range) = self.range_of(sequence) else { return };
+        self.recent.retain(|number| !(range.start..range.end).contains(number));
+        self.recent.insert(0, sequence);
+        self.recent.truncate(RECENT_MAX);
+    }
+
+    fn range_of(&self, sequence: u64) -> Option<SackRange> {
+        let index = self.ranges.partition_point(|range| range.end <= sequence);
+        self.ranges.get(index).copied().filter(|range| range.start <= sequence)
+    }
+
+    /// So many packets are acknowledged each, but not more than half of the window.
+    fn be_quick(&mut self, most: u32) {
+        let half = u32::try_from(self.window.packets / 2).unwrap_or(most).max(2);
+        self.quick = self.quick.max(half.min(most));
+    }
+
+    /// How long an acknowledgement may wait follows from how packets come.
+    fn time_arrival(&mut self, now: Time) {
+        let (now_us, least_us) = (micros(now), self.config.delayed_ack_timeout.as_micros() as u64);
+        let since_us = now_us / TICK_US * TICK_US - self.received_us / TICK_US * TICK_US;
+        if self.wait_us == 0 {
+            self.be_quick(QUICK_ACKS_MAX);
+            self.wait_us = least_us;
+        } else if since_us <= least_us / 2 {
+            self.wait_us = (self.wait_us >> 1) + least_us / 2;
+        } else if since_us < self.wait_us {
+            self.wait_us = (self.wait_us >> 1) + since_us;
+        } else if since_us > 1_000_000 {
+            // Longer than its own timeout: the sender has begun anew.
+            self.be_quick(QUICK_ACKS_MAX);
+        }
+        self.received_us = now_us;
+    }
+
+    /// Whether an acknowledgement goes now, or when.
+    fn decide(&mut self, now: Time) {
+        if self.owes || self.next - self.told >= 2 || self.quick > 0 {
+            self.owes = true;
+        } else if self.ranges.is_empty() {
+            if self.unconfirmed && self.delayed_until.is_none() {
+                self.delayed_until = Some(expiry(now, self.wait_us));
+            }
+        } else {
+            self.decide_beyond_gap(now);
+        }
+    }
+
+    fn decide_beyond_gap(&mut self, now: Time) {
+        if core::mem::replace(&mut self.gap_next, self.next) != self.next {
+            self.gap_acks = 0;
+        }
+        if self.compressed >= COMPRESSED_MAX || self.gap_acks < GAP_ACKS {
+            self.gap_acks = (self.gap_acks + 1).min(GAP_ACKS);
+            self.owes = true;
+            return;
+        }
+        self.compressed += 1;
+        let wait_us = COMPRESSED_US.min(self.window.rtt_us / COMPRESSED_SHARE);
+        self.compressed_until.get_or_insert(now + Duration::from_micros(wait_us));
+    }
+
+    /// The receiver's own measure of the round trip: from the echo of a packet that its own
+    /// acknowledgement let go, at least as long as it took.
+    fn measure_round_trip(&mut self, now: Time, sent_at: Time) {
+        let passed_us = micros(now) - micros(sent_at);
+        // Both ways: what came took half of it.
+        let round_us = 2 * passed_us;
+        let window = &mut self.window;
+        window.rtt_us = match window.rtt_us {
+            0 => round_us,
+            before => before.min(round_us).max(before / 2),
+        };
+    }
+
+    /// Dynamic right-sizing: once in a round trip, by what was delivered in it.
+    fn adapt_window(&mut self, now: Time) {
+        let now_us = micros(now);
+        let window = &mut self.window;
+        if window.rtt_us == 0 || now_us - window.since_us < window.rtt_us {
+            return;
+        }
+        let copied = self.next - window.since_next;
+        if copied > window.space {
+            let wanted = 2 * copied + 16;
+            let grown = 2 * wanted * (copied - window.space) / window.space;
+            let most = u64::from(self.config.window_packets_max);
+            window.packets = window.packets.max((wanted + grown).min(most));
+            window.space = copied;
+        }
+        (window.since_us, window.since_next) = (now_us, self.next);
+    }
+}

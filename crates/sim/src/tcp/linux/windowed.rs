@@ -1,0 +1,69 @@
+//! The largest of a window's values, from three of them: the algorithm of Nichols, as BBR uses it.
+
+/// A value and when it was taken.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sample {
+    at: u64,
+    value: u64,
+}
+
+/// The largest value within a window, nearly: best, second and third choice.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WindowedMax([Sample; 3]);
+
+impl WindowedMax {
+    pub(super) fn get(&self) -> u64 {
+        self.0[0].value
+    }
+
+    /// Takes a value at `at`, which does not go back; the window is so long.
+    pub(super) fn take(&mut self, window: u64, at: u64, value: u64) {
+        let sample = Sample { at, value };
+        let choices = &mut self.0;
+        if value >= choices[0].value || at - choices[2].at > window {
+            *choices = [sample; 3];
+            return;
+        }
+        if value >= choices[1].value {
+            (choices[1], choices[2]) = (sample, sample);
+        } else if value >= choices[2].value {
+            choices[2] = sample;
+        }
+        self.move_up(window, sample);
+    }
+
+    /// Drops what is too old, and takes younger choices once much of the window has passed.
+    fn move_up(&mut self, window: u64, sample: Sample) {
+        let choices = &mut self.0;
+        let passed = sample.at - choices[0].at;
+        if passed > window {
+            *choices = [choices[1], choices[2], sample];
+            if sample.at - choices[0].at > window {
+                *choices = [choices[1], choices[2], sample];
+            }
+        } else if choices[1].at == choices[0].at && passed > window / 4 {
+            (choices[1], choices[2]) = (sample, sample);
+        } else if choices[2].at == choices[1].at && passed > window / 2 {
+            choices[2] = sample;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_leaves_with_the_window() {
+        let mut max = WindowedMax::default();
+        max.take(10, 0, 50);
+        for at in 1..=10 {
+            max.take(10, at, 20 + at);
+            assert_eq!(max.get(), 50, "{at}");
+        }
+        max.take(10, 11, 5);
+        assert!((20..50).contains(&max.get()), "{}", max.get());
+        max.take(10, 12, 60);
+        assert_eq!(max.get(), 60);
+    }
+}
