@@ -1,6 +1,6 @@
 //! What can be wrong with a configuration.
 
-/// A field of a [`StationConfig`] that cannot be what it is.
+/// A field of a [`StationConfig`](crate::StationConfig) that cannot be what it is.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{field} = {given}: expected {expected}")]
 pub struct ConfigError {
