@@ -138,7 +138,9 @@ class Tcp:
     """
 
     preset: Literal["ns2", "rfc", "constrained", "linux"] = "rfc"
-    variant: Literal["tahoe", "reno", "newreno", "sack", "cubic", "vegas", "bbr"] = "newreno"
+    variant: Literal["tahoe", "reno", "newreno", "sack", "cubic", "vegas", "slowstart", "bbr"] = (
+        "newreno"
+    )
     window_packets_max: int | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
 

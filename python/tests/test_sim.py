@@ -116,8 +116,8 @@ def test_what_progress_raises_ends_the_run() -> None:
         ({"flows": sim.Flow(0, 2)}, r"flows = Flow\(.*: expected a list of Flow"),
         ({"flows": [TCP]}, r"flows\[0\] = Tcp\(.*: expected a Flow"),
         (
-            {"flows": [sim.Flow(0, 2, tcp=sim.Tcp(variant="bbr"))]},  # type: ignore[arg-type]
-            r"Tcp\.variant = 'bbr': expected one of 'tahoe', 'reno'",
+            {"flows": [sim.Flow(0, 2, tcp=sim.Tcp(variant="bic"))]},  # type: ignore[arg-type]
+            r"Tcp\.variant = 'bic': expected one of 'tahoe', 'reno'",
         ),
         ({"sweeps": [sim.Sweep({"network.nothing": [1]})]}, "network.nothing|nothing"),
     ],

@@ -126,4 +126,4 @@ def frames_per_second(relays: int, packets: float, limit: float, *, coded: bool)
     [70.0, 40.0]
     """
     each = transmissions_coded(relays) if coded else transmissions_plain(relays)
-    return min(packets * each, limit)
+    return float(min(packets * each, limit))
