@@ -7,29 +7,28 @@ import queue
 import socket
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corridor import _native
 
-if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
-    from distributed import Client
-
-    #: Whatever executes functions elsewhere.
-    Anywhere: TypeAlias = Executor | Client
-
 #: Text of a plan, the folder of its traces, and replications of each point.
-Asked: TypeAlias = tuple[str, str, int | None]
+Asked = tuple[str, str, int | None]
 
 #: Most batches of a plan: enough that a worker that is lost costs little, and that the last ones
 #: end together.
 BATCHES_MAX = 512
 #: How often a batch is tried on a cluster whose workers are lost.
 RETRIES = 10
+
+
+class Anywhere(Protocol):
+    """What executes functions elsewhere: of `concurrent.futures`, or a client of Dask."""
+
+    def submit(self, function: Any, /, *arguments: Any) -> Any:
+        """Hand in a call, and return what becomes its result."""
 
 
 class _Future(Protocol):

@@ -30,7 +30,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 import tomli_w
@@ -39,14 +39,16 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from corridor import _native
-from corridor._batches import run_batches
+from corridor._batches import Anywhere, run_batches
 from corridor._integer import WORD_MAX, integer
 from corridor._progress import Bar
 
-if TYPE_CHECKING:
-    from corridor._batches import Anywhere
-
 Progress = Callable[[int, int], object]
+
+#: Where TCP's defaults come from.
+TcpPreset = Literal["ns2", "rfc", "constrained", "linux"]
+#: Congestion control.
+TcpVariant = Literal["tahoe", "reno", "newreno", "sack", "cubic", "vegas", "slowstart", "bbr"]
 
 #: Most threads.
 JOBS_MAX = 1024
@@ -137,10 +139,8 @@ class Tcp:
         Other keys of a plan file's ``tcp`` table.
     """
 
-    preset: Literal["ns2", "rfc", "constrained", "linux"] = "rfc"
-    variant: Literal["tahoe", "reno", "newreno", "sack", "cubic", "vegas", "slowstart", "bbr"] = (
-        "newreno"
-    )
+    preset: TcpPreset = "rfc"
+    variant: TcpVariant = "newreno"
     window_packets_max: int | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
 

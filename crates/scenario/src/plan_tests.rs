@@ -285,7 +285,7 @@ fn the_usual_mistakes_have_a_place_and_what_was_expected() {
     assert_eq!(
         swept("flow.0.tcp.variant = ['reno', 'remo']"),
         "plan:13:31: sweep \"flow.0.tcp.variant\" = \"remo\": expected \"tahoe\", \"reno\", \"newreno\", \
-         \"sack\", \"cubic\", \"vegas\" or \"slowstart\""
+         \"sack\", \"cubic\", \"vegas\", \"bbr\" or \"slowstart\""
     );
     assert_eq!(
         complaint(&RADIO.replace("[0.1, 0.2]", "[0.1, 2.0]")),

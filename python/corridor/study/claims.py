@@ -200,8 +200,8 @@ class Claim:
         """Return what would be measured if the result were wrong, to try the check out.
 
         Numbers times and over 1.3, orderings swapped, trends reversed, statements the other way
-        round, equalities shifted by twice their margin to either side; nothing for what cannot be
-        found otherwise.
+        round, equalities shifted by twice their margin to either side, exact ones as numbers;
+        nothing for what cannot be found otherwise.
         """
         value, accepted = float(measured), self.accepted
         match self.kind:
@@ -216,6 +216,8 @@ class Claim:
                     return [1 - value]
                 low = -math.inf if accepted.low is None else accepted.low
                 high = math.inf if accepted.high is None else accepted.high
+                if low == high:
+                    return [value * WRONG_FACTOR, value / WRONG_FACTOR]
                 if math.isinf(low):
                     # The margin of a difference, which is best at nothing.
                     return [value + 2 * high]

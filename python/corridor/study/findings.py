@@ -6,19 +6,17 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import tomli_w
 import xarray as xr
 from matplotlib.figure import Figure
 
 from corridor import _native, sim
+from corridor._batches import Anywhere
 from corridor.study import lab
 from corridor.study.claims import Measured, Verdict
 from corridor.study.experiment import Experiment
-
-if TYPE_CHECKING:
-    from corridor._batches import Anywhere
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,8 @@ def reproduce(context: Context) -> Report:
     begun = time.perf_counter()
     experiment = context.experiment
     findings = runner(experiment)(context)
+    # It can be saved all the same; pyplot keeps what is open for ever.
+    plt.close(findings.figure)
     known = {claim.id for claim in experiment.claims}
     if unknown := set(findings.measured) - known:
         raise ExperimentError(

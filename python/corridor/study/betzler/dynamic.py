@@ -24,7 +24,7 @@ def metrics(context: Context) -> Findings:
         for name, wanted in own.items():
             links, shares = data.at(LINKS, wanted), data.at(COMPLETED, wanted)
             row[f"{name}: links"] = runs.mean(links)
-            row[f"{name}: their deviation"] = float(np.nanstd(np.nanmean(links, axis=1)))
+            row[f"{name}: their deviation"] = float(np.nanstd(runs.nanmean(links, axis=1)))
             row[f"{name}: completed / %"] = 100 * runs.mean(shares)
             row[f"{name}: repairs"] = runs.mean(data.at("links_lost", wanted))
         ours, others = own[PATH_DR], own[HOP_COUNT]
@@ -72,7 +72,7 @@ def by_length(data: Runs) -> dict[int, dict[int, runs.Samples]]:
     for window in windows:
         goodput = data.at(GOODPUT, {WINDOW: window, METRIC: PATH_DR})
         for length in sorted(set(classes.tolist())):
-            own = np.nanmean(goodput[classes == length], axis=0)
+            own = runs.nanmean(goodput[classes == length], axis=0)
             found.setdefault(length, {})[window] = own
     return found
 

@@ -44,7 +44,7 @@ def _by_retries(data: Runs, name: str, window: int, counts: tuple[int, int]) -> 
 def _pairs(data: Runs, name: str, window: int) -> runs.Samples:
     """What PATH-DR has more than hop count: a sample for each pair of ends."""
     ours, others = (
-        np.nanmean(data.at(name, {WINDOW: window, METRIC: metric}), axis=1)
+        runs.nanmean(data.at(name, {WINDOW: window, METRIC: metric}), axis=1)
         for metric in (dynamic.PATH_DR, dynamic.HOP_COUNT)
     )
     if name == GOODPUT:
@@ -70,12 +70,12 @@ def _all_tests(context: Context) -> dict[str, Test]:
         data, GOODPUT, backoff(1, EXPONENTIAL), backoff(1, TINYOS)
     )
     tests["011 the gain rises with links"] = lambda: _slopes(data)
-    tests["013 more transmissions fail"] = lambda: np.nanmean(
+    tests["013 more transmissions fail"] = lambda: runs.nanmean(
         static._failed(data, backoff(largest, EXPONENTIAL))
         - static._failed(data, backoff(largest, TINYOS)),
         axis=0,
     )
-    tests["013 more frames are given up"] = lambda: np.nanmean(
+    tests["013 more frames are given up"] = lambda: runs.nanmean(
         static._dropped(data, backoff(largest, EXPONENTIAL))
         - static._dropped(data, backoff(largest, TINYOS)),
         axis=0,
@@ -88,7 +88,7 @@ def _all_tests(context: Context) -> dict[str, Test]:
         tests[f"014 window {window}: round trips, 7 over 3 retries"] = partial(
             _by_retries, retries, RTT, window, (7, 3)
         )
-    tests["016 more are completed, 7 over 1 retries"] = lambda: np.nanmean(
+    tests["016 more are completed, 7 over 1 retries"] = lambda: runs.nanmean(
         rules.at(COMPLETED, {TIMEOUTS: 5, RETRIES: 7})
         - rules.at(COMPLETED, {TIMEOUTS: 5, RETRIES: 1}),
         axis=0,
@@ -117,7 +117,7 @@ def _all_tests(context: Context) -> dict[str, Test]:
 
 
 def _over_windows(data: Runs, name: str, windows: list[int]) -> runs.Samples:
-    return np.asarray(np.nanmean([_pairs(data, name, window) for window in windows], axis=0))
+    return np.asarray(runs.nanmean([_pairs(data, name, window) for window in windows], axis=0))
 
 
 def _slopes(data: Runs) -> runs.Samples:
@@ -142,7 +142,7 @@ def _timeouts(data: Runs, rto: Runs, algorithm: str) -> runs.Samples:
         many = np.rint(data.links(base)) > 1
         ours = data.at(GOODPUT, base)[many]
         found.append(runs.log_ratios(ours, rto.at(GOODPUT, {WINDOW: window, RTO: algorithm})[many]))
-    return np.asarray(np.nanmean(found, axis=0))
+    return np.asarray(runs.nanmean(found, axis=0))
 
 
 def _beyond(data: Runs) -> runs.Samples:
@@ -153,7 +153,7 @@ def _beyond(data: Runs) -> runs.Samples:
         place = runs.recommended(samples)
         if length > 1 and place + 1 < len(samples):
             found.append(np.log(samples[place] / samples[-1]))
-    return np.asarray(np.nanmean(found, axis=0)) if found else np.zeros(2)
+    return np.asarray(runs.nanmean(found, axis=0)) if found else np.zeros(2)
 
 
 def orderings(context: Context) -> Findings:

@@ -4,8 +4,10 @@ Settings that are compared have the same places, fading, and in static runs the 
 are paired, replication by replication.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -25,6 +27,13 @@ RTO = "flow.0.tcp.rto"
 PROCESSING = "flow.0.processing_ms"
 #: Level of tests and confidence sets.
 LEVEL = 0.05
+
+
+def nanmean(values: Any, axis: int | tuple[int, ...] | None = None) -> Any:
+    """Mean of what there is; NaN, without a warning, where there is nothing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return np.nanmean(values, axis=axis)
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,7 @@ class Runs:
     def links(self, wanted: dict[str, float | str]) -> Samples:
         """Return how long the routes of these points are, in the mean."""
         lengths = self.at("flow.route_links_mean", wanted)
-        return np.asarray(np.nanmean(lengths, axis=1))
+        return np.asarray(nanmean(lengths, axis=1))
 
 
 def mean(samples: Samples) -> float:
@@ -77,7 +86,7 @@ def log_ratios(ours: Samples, others: Samples) -> Samples:
         logs = np.log(ours / others)
     logs[~np.isfinite(logs)] = np.nan
     there = logs[:, ~np.isnan(logs).all(axis=0)]
-    return np.asarray(np.nanmean(there, axis=0)) if there.size else np.empty(0)
+    return np.asarray(nanmean(there, axis=0)) if there.size else np.empty(0)
 
 
 def ratio(ours: Samples, others: Samples) -> float:

@@ -96,9 +96,9 @@ def backoff(context: Context) -> Findings:
     largest = windows[-1]
     spread = {window: float(np.nanstd(logs(window))) for window in (1, largest)}
     measured: dict[str, Measured] = {
-        "BETZLER-011": float(np.exp(np.nanmean(logs(1)))),
+        "BETZLER-011": float(np.exp(runs.nanmean(logs(1)))),
         "BETZLER-011-H": _slope(at_one, links),
-        "BETZLER-011-S": float(np.exp(np.nanmean(logs(1)) - np.nanmean(logs(largest)))),
+        "BETZLER-011-S": float(np.exp(runs.nanmean(logs(1)) - runs.nanmean(logs(largest)))),
         "BETZLER-012": spread[largest] / spread[1],
     }
     figure, (left, right) = plot.panels(2)
@@ -299,10 +299,10 @@ def timeouts(context: Context) -> Findings:
             )
         many, one = links > 1, links == 1
         larger = [window for window in windows if window > 1]
-        gain = -np.nanmean([np.nanmean(over[window][many]) for window in larger])
+        gain = -runs.nanmean([runs.nanmean(over[window][many]) for window in larger])
         measured[f"BETZLER-026-{name}"] = float(np.exp(gain))
-        measured[f"BETZLER-027-{name}"] = runs.equivalence(np.nanmean(over[1], axis=0))
-        at_one = np.nanmean([over[window][one] for window in larger], axis=(0, 1))
+        measured[f"BETZLER-027-{name}"] = runs.equivalence(runs.nanmean(over[1], axis=0))
+        at_one = runs.nanmean([over[window][one] for window in larger], axis=(0, 1))
         measured[f"BETZLER-028-{name}"] = runs.equivalence(at_one)
         found = {w: _by_links(data, {WINDOW: w, BACKOFF: TINYOS}, np.exp(over[w])) for w in windows}
         for length in found[windows[0]]:
@@ -319,7 +319,7 @@ def windows_of(data: Runs, fixed: Setting) -> dict[int, dict[int, runs.Samples]]
         wanted: Setting = {**fixed, WINDOW: window}
         links, goodput = np.rint(data.links(wanted)).astype(int), data.at(GOODPUT, wanted)
         for length in sorted(set(links.tolist())):
-            own = np.nanmean(goodput[links == length], axis=0)
+            own = runs.nanmean(goodput[links == length], axis=0)
             found.setdefault(length, {})[window] = own
     return found
 
