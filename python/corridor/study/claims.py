@@ -199,14 +199,14 @@ class Claim:
     def wrong(self, measured: Measured) -> list[float]:
         """Return what would be measured if the result were wrong, to try the check out.
 
-        Numbers times and over 1.3, orderings swapped, trends reversed, statements the other way
-        round, equalities shifted by twice their margin to either side, exact ones as numbers;
-        nothing for what cannot be found otherwise.
+        Numbers times and over 1.3, or one for none, orderings swapped, trends reversed, statements
+        the other way round, equalities shifted by twice their margin to either side, exact ones as
+        numbers; nothing for what cannot be found otherwise.
         """
         value, accepted = float(measured), self.accepted
         match self.kind:
             case "number":
-                return [value * WRONG_FACTOR, value / WRONG_FACTOR]
+                return _other(value)
             case "ordering":
                 return [1 / value if value else math.inf]
             case "trend":
@@ -217,12 +217,17 @@ class Claim:
                 low = -math.inf if accepted.low is None else accepted.low
                 high = math.inf if accepted.high is None else accepted.high
                 if low == high:
-                    return [value * WRONG_FACTOR, value / WRONG_FACTOR]
+                    return _other(value)
                 if math.isinf(low):
                     # The margin of a difference, which is best at nothing.
                     return [value + 2 * high]
                 return [value + (high - low), value - (high - low)]
         return []
+
+
+def _other(value: float) -> list[float]:
+    """Return numbers that are not this one."""
+    return [value * WRONG_FACTOR, value / WRONG_FACTOR] if value else [1.0]
 
 
 @dataclass(frozen=True)
