@@ -68,8 +68,9 @@ python: ## Build the Python package and install it in out/python, minutes
 study: python ## Repeat the TCP/NC paper's experiments with fewer runs: out/study
 	$(OUT)/python/bin/corridor-study reproduce kim --quick --out $(OUT)/study
 
-claims: python ## Hold the papers' simulated claims, ten runs of each point, 8 minutes: out/claims
+claims: python ## Hold the papers' simulated claims, ten runs of each point or quick ones, 9 minutes: out/claims
 	$(OUT)/python/bin/corridor-study reproduce franc kim --claims --replications 10 --out $(OUT)/claims
+	$(OUT)/python/bin/corridor-study reproduce catwoman betzler --quick --out $(OUT)/claims
 
 report: ## Build the site: four papers, measurements, tutorials: out/report/site/index.html
 	test -x $(OUT)/python/bin/python || $(PYTHON) -m venv $(OUT)/python
