@@ -149,19 +149,18 @@ fn bursts_and_traces_are_read_and_checked() {
         refusal(&with("{ kind = 'bernoulli' }")),
         format!("{field}.loss_ratio is missing: expected a value for this kind of erasures")
     );
-    let directory = std::env::temp_dir().join(format!("corridor-plan-{}", std::process::id()));
-    fs::create_dir_all(&directory).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
     fs::write(directory.join("t.txt"), "01\n1\n").unwrap();
     fs::write(directory.join("bad.txt"), "01\n0x").unwrap();
     let text = with("{ kind = 'trace', path = 't.txt' }");
-    let plan = Plan::parse(&text, &directory).unwrap();
+    let plan = Plan::parse(&text, directory).unwrap();
     let erasure = &network_of(&plan, 0).links[0].pipe.erasure;
     assert_eq!((erasure.loss_ratio() * 3.0).round(), 2.0);
-    let error = Plan::parse(&text.replace("t.txt", "bad.txt"), &directory).unwrap_err();
+    let error = Plan::parse(&text.replace("t.txt", "bad.txt"), directory).unwrap_err();
     assert!(error.to_string().contains("byte 0x78 at offset 4"), "{error}");
-    let error = Plan::parse(&text.replace("t.txt", "none.txt"), &directory).unwrap_err();
+    let error = Plan::parse(&text.replace("t.txt", "none.txt"), directory).unwrap_err();
     assert!(error.to_string().contains("a file to read"), "{error}");
-    fs::remove_dir_all(&directory).unwrap();
 }
 
 #[test]

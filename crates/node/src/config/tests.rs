@@ -379,9 +379,8 @@ fn a_key_is_never_shown() {
 
 #[test]
 fn a_key_is_found_and_checked() -> io::Result<()> {
-    let place = std::env::temp_dir().join(format!("corridor-psk-{}", std::process::id()));
-    fs::create_dir_all(&place)?;
-    let (config, key) = (place.join("node.toml"), place.join("key"));
+    let place = tempfile::tempdir()?;
+    let (config, key) = (place.path().join("node.toml"), place.path().join("key"));
     let load =
         |line: &str, key_text: &str, mode: u32| -> io::Result<Result<NodeConfig, NodeError>> {
             fs::write(&config, SOUND.replace(&format!("psk = \"{PSK}\""), line))?;
@@ -410,7 +409,7 @@ fn a_key_is_found_and_checked() -> io::Result<()> {
     assert!(said(load("", "", 0o600)?).contains("neither psk nor psk_file"));
     let both = format!("psk = \"{PSK}\"\npsk_file = \"key\"");
     assert!(said(load(&both, PSK, 0o600)?).contains("both psk and psk_file"));
-    fs::remove_dir_all(&place)
+    place.close()
 }
 
 fn warnings(text: &str) -> Vec<String> {

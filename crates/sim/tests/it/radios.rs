@@ -375,15 +375,15 @@ fn a_plan_in_which_too_many_hear_each_other_is_refused() {
 
 #[test]
 fn a_matrix_is_taken_in_any_order_and_as_a_whole() {
-    let directory = std::env::temp_dir().join(format!("corridor-matrix-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).expect("a directory");
+    let directory = tempfile::tempdir().expect("a directory");
+    let directory = directory.path();
     let parse = |lines: &str, radio: &str| {
         std::fs::write(directory.join("matrix.txt"), lines).expect("written");
         let text = format!(
             "name = 'x'\nseed = 1\nduration_s = 1\n[network]\nkind = 'matrix'\nnodes = 4\n\
              path = 'matrix.txt'\n[network.radio]\nmac = 'ideal'\nrate_bps = '1M'\n{radio}{FTP}"
         );
-        Plan::parse(&text, &directory)
+        Plan::parse(&text, directory)
     };
     let plan = parse("2 1 0\n0 1 0.5\n1 0 0\n1 2 0\n", "").expect("a sound matrix");
     let reaches = sketch(&plan.points[0]).expect("it can be drawn").reaches;
@@ -398,7 +398,6 @@ fn a_matrix_is_taken_in_any_order_and_as_a_whole() {
         let error = parse(lines, radio).expect_err(expected).to_string();
         assert!(error.contains(expected), "{expected}: {error}");
     }
-    std::fs::remove_dir_all(&directory).expect("removed");
 }
 
 /// A file in memory.

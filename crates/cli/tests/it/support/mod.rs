@@ -133,32 +133,25 @@ impl Namespace {
 }
 
 /// A place for files, removed with its value.
-pub struct Place(PathBuf);
+pub struct Place(tempfile::TempDir);
 
 impl Place {
     pub fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("corridor-{test}-{}", std::process::id()));
-        fs::create_dir_all(&path).expect("temporary directory");
-        Place(path)
+        let prefix = format!("corridor-{test}-");
+        Place(tempfile::Builder::new().prefix(&prefix).tempdir().expect("temporary directory"))
     }
 
     pub fn path(&self) -> &Path {
-        &self.0
+        self.0.path()
     }
 
     /// Writes a file that only its owner reads.
     pub fn write(&self, name: &str, text: &str) -> PathBuf {
         use std::os::unix::fs::PermissionsExt;
-        let path = self.0.join(name);
+        let path = self.path().join(name);
         fs::write(&path, text).expect("temporary file");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("permissions");
         path
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
