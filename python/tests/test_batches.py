@@ -1,4 +1,4 @@
-"""Plans that are run elsewhere: the same values, whoever makes them and whoever is lost."""
+"""Plans that are run elsewhere: the same values, also where a worker is lost."""
 
 import os
 import signal

@@ -2,7 +2,7 @@
 //!
 //! A packet is read once, where it comes in, to a [`PacketView`]: where its headers begin and end,
 //! whose it is, and what it says. The view goes with the bytes from there on, as a [`PacketRef`]
-//! or a [`PacketBuf`], and whoever wants to know something asks it. All that is written of such
+//! or a [`PacketBuf`], and what needs a field asks it. All that is written of such
 //! packets is written here too.
 #![forbid(unsafe_code)]
 

@@ -21,7 +21,7 @@ pub const INGRESS_PACKETS_MAX: usize = 65_536;
 pub const INGRESS_FLOWS: usize = 256;
 /// Bytes that a flow may send in its turn (RFC 8290: the MTU).
 pub const INGRESS_QUANTUM: i64 = 1_514;
-/// Acknowledgements of TCP that wait for each other where both ways share the air.
+/// Acknowledgements of TCP that wait for each other where both directions share the channel.
 pub const INGRESS_HELD_MAX: usize = 16;
 /// Connections of TCP whose windows may be clamped: sets by their hash, and places in a set.
 pub const CLAMP_SETS: usize = 256;

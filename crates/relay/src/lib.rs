@@ -10,7 +10,7 @@
 //!
 //! Nothing is configured about the network: neighbours announce whom they hear and how well, and a
 //! relay counts how often its coded frames could not be taken apart. Frames are made for one
-//! network in which all know each other's key: whoever drives a [`Relay`] seals and opens what it
+//! network in which all know each other's key: the driver of a [`Relay`] seals and opens what it
 //! gives and takes. All the same nothing that comes from the air is trusted for a length, or for
 //! being what it is said to be: see [`wire`].
 //!

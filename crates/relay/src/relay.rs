@@ -229,7 +229,7 @@ impl Relay {
         opposite.map(|(place, _)| place).or(first)
     }
 
-    /// Whether a receiver knows a packet: it has sent it, or hears whoever did.
+    /// Whether a receiver knows a packet: it has sent it, or hears its sender.
     fn knows(&self, now: Time, receiver: NodeId, waiting: &Waiting) -> bool {
         let Some(previous) = waiting.previous else { return false };
         let hears = || self.neighbours.hears(now, receiver, previous);

@@ -41,7 +41,7 @@ pub struct Schedule {
     rule: Option<StopRule>,
 }
 
-/// How soon it is a point's turn: guesses last, then whoever has fewest, then in order.
+/// How soon it is a point's turn: guesses last, then those with fewest, then in order.
 type Rank = (bool, u64, usize);
 
 /// How far a point has come, or all of them.

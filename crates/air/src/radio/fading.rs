@@ -80,7 +80,7 @@ impl Variation {
     }
 
     /// The factor on the mean power at `now`: slow fading goes on in steps, as a function of time
-    /// still, whoever looks when.
+    /// still, whenever somebody looks.
     pub fn gain_in_steps(&mut self, now: Time) -> f64 {
         let Fading::LogNormal { period, .. } = self.kind else { return self.gain(now) };
         let span_ns = (period.as_nanos() as u64 / STEPS).max(1);
@@ -182,7 +182,7 @@ mod tests {
             let apart_db = 10.0 * libm::log10(link.gain_in_steps(now) / link.gain(now));
             assert!(apart_db.abs() < 0.8, "{apart_db} dB at {ms} ms");
         }
-        // Whoever looked before.
+        // Somebody looked before.
         let last = Time::from_millis(29_999);
         assert_eq!(link.gain_in_steps(last), again.gain_in_steps(last));
     }

@@ -9,7 +9,7 @@ use corridor_base::Time;
 pub(crate) struct CodelParams {
     /// A stay that is acceptable for good.
     pub(crate) target: Duration,
-    /// How long a longer one is borne: about the longest round trip through the queue.
+    /// How long a longer one is tolerated: about the longest round trip through the queue.
     pub(crate) interval: Duration,
 }
 

@@ -31,15 +31,15 @@ const LEAST_PER_RTT: f64 = 0.2;
 const LEAST: Duration = Duration::from_millis(1);
 const MOST_PER_RTT: f64 = 1.5;
 const MOST: Duration = Duration::from_millis(50);
-/// How long a longer queue is borne: what controls the flows inside cannot be faster than their
+/// How long a longer queue is tolerated: what controls the flows inside cannot be faster than their
 /// round trips, which queue and repair make longer than the tunnel's; two signals before the first
 /// is obeyed are one too many. Flows with a long way beyond the tunnel get less than their share of
 /// air.
 const INTERVAL: Duration = Duration::from_millis(60);
 const INTERVAL_PER_RTT: u32 = 3;
 
-/// Where both ways share the air, empty air says nothing; acknowledgements wait for each other, and
-/// what they let go comes in clumps.
+/// Where both directions share the channel, empty air says nothing; acknowledgements wait for each
+/// other, and what they let go comes in clumps.
 const TARGET_SHARED: Duration = Duration::from_millis(15);
 const INTERVAL_SHARED: Duration = Duration::from_millis(200);
 

@@ -112,7 +112,7 @@ impl IngressQueue {
         }
     }
 
-    /// When what waits is to go, if that is not now: where both ways share the air,
+    /// When what waits is to go, if that is not now: where both directions share the channel,
     /// acknowledgements of TCP wait for each other for so long, as long as nothing else waits.
     pub(crate) fn held_until(&mut self, now: Time, hold: Duration) -> Option<Time> {
         match self {

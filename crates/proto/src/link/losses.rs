@@ -6,7 +6,7 @@ const LOSS_DEVIATIONS: f64 = 3.0;
 /// Frames over which estimates are averaged that differ by chance.
 const LOSS_FRAMES_SMOOTH: f64 = 8_192.0;
 
-/// Follows what is told of losses, so many frames after the estimate before: at once where it
+/// Follows what is reported of losses, so many frames after the estimate before: at once where it
 /// cannot be chance, else over so many frames that chance hardly matters. Ratios are from 0 to 1.
 pub(crate) fn follow(ratio: f64, told: f64, frames: u32) -> f64 {
     let error = told - ratio;

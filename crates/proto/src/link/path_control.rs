@@ -28,7 +28,7 @@ pub(crate) struct Sample {
     pub(crate) round_trip: Duration,
     /// The same, smoothed.
     pub(crate) round_trip_smoothed: Duration,
-    /// Frames that feedback newly told of, a short one counted as its part of a long one, and the
+    /// Frames that feedback newly reported, a short one counted as its part of a long one, and the
     /// span in which they came.
     pub(crate) told: f64,
     /// See `told`; zero if it is not known.
@@ -39,7 +39,7 @@ pub(crate) struct Sample {
     pub(crate) lost: usize,
     /// The rate has held most of these frames back, and none came after a gap in what was sent.
     pub(crate) limited: bool,
-    /// Both ways share the air.
+    /// Both directions share the channel.
     pub(crate) shares_air: bool,
 }
 

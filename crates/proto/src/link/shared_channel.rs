@@ -1,4 +1,4 @@
-//! Whether both ways share the air, found out from what crosses.
+//! Whether both directions share the channel, found out from what crosses.
 //!
 //! Where they do, each frame of the peer delays ours: while this station always has something to
 //! send, the more frames the peer sends in an interval, the fewer of ours arrive. Where they do
@@ -13,8 +13,8 @@
 
 use core::time::Duration;
 
-/// How long feedback may wait where both ways share the air: there it takes the air from what it is
-/// about, and the acknowledgements of TCP inside give it a ride all the time.
+/// How long feedback may wait where both directions share the channel: there it takes the air from
+/// what it is about, and the acknowledgements of TCP inside give it a ride all the time.
 const ACK_INTERVAL_SHARED: Duration = Duration::from_millis(250);
 /// Least interval counted over: a frame more or less at its ends must not matter much.
 const INTERVAL_MIN: Duration = Duration::from_millis(50);
@@ -82,7 +82,7 @@ pub(crate) struct Crossed {
 }
 
 impl Sharing {
-    /// Whether both ways share the air, as far as this station can tell.
+    /// Whether both directions share the channel, as far as this station can tell.
     pub(crate) fn is_shared(&self) -> bool {
         self.shared
     }

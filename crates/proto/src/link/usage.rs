@@ -1,5 +1,6 @@
 //! How a link is used and what feedback about its frames shows: losses, round trips, rate, and
-//! whether both ways share the air. It knows nothing of what frames carry but which are repair.
+//! whether both directions share the channel. It knows nothing of what frames carry but which are
+//! repair.
 
 use core::time::Duration;
 
@@ -37,9 +38,9 @@ pub(crate) struct LinkUsage {
     wait: RttEstimator,
     rate: Box<dyn PathControl>,
     sharing: Sharing,
-    /// Both ways share the air, as told, or as this station or its peer has found out.
+    /// Both directions share the channel, as told, or as this station or its peer has found out.
     shares_air: bool,
-    /// What was told of that, and how long feedback may wait.
+    /// What is configured of that, and how long feedback may wait.
     half_duplex: Option<bool>,
     ack_interval: Duration,
     /// Bodies that are longer are long; the mean length of those.
@@ -51,7 +52,7 @@ pub(crate) struct LinkUsage {
     after_gap: bool,
 }
 
-/// Frames that one feedback newly told of.
+/// Frames that one feedback newly reported.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Told {
     /// How many, and how many of them the rate had held back.
@@ -134,7 +135,7 @@ impl LinkUsage {
         self.rate.frames_per_s() * (FRAME_OVERHEAD + self.long_len)
     }
 
-    /// Whether both ways share the air, for all that this station and its peer know.
+    /// Whether both directions share the channel, for all that this station and its peer know.
     pub(crate) fn shares_air(&self) -> bool {
         self.shares_air
     }
@@ -200,7 +201,7 @@ impl LinkUsage {
         }
     }
 
-    /// Follows what is told of losses, so many frames after what was told before.
+    /// Follows what is reported of losses, so many frames after what was told before.
     pub(crate) fn follow_losses(&mut self, told: f64, frames: u32) {
         self.loss_ratio = losses::follow(self.loss_ratio, told.clamp(0.0, LOSS_RATIO_MAX), frames);
     }
@@ -253,7 +254,8 @@ impl LinkUsage {
         self.rate.note(now, sample, stats);
     }
 
-    /// Learns whether both ways share the air, unless it was told; the peer may know better.
+    /// Learns whether both directions share the channel, unless it was told; the peer may know
+    /// better.
     pub(crate) fn note_sharing(&mut self, now: Time, crossed: Crossed, peer_says: bool) {
         if self.rate.tells_of_few(now) {
             // What comes less then is this station's own doing, and hides what the peer's does.

@@ -35,7 +35,7 @@ pub struct Route {
     pub sequence: u16,
     /// Whether packets may take it.
     pub is_valid: bool,
-    /// Neighbours that send by it: they are told of its end.
+    /// Neighbours that send by it: they hear that it ended.
     pub precursors: Vec<Address>,
 }
 

@@ -299,8 +299,8 @@ fn station(scenario: &Scenario, run: &Run, index: usize) -> Result<Station, SimE
     Ok(Station::new(config, entropy, Time::ZERO)?)
 }
 
-/// What a station is told of the links. D sends its own flow the other way: its helper's links have
-/// changed places.
+/// What a station is configured to know of the links. D sends its own flow the other way: its
+/// helper's links have changed places.
 fn link_errors(scenario: &Scenario, run: &Run, index: usize) -> LinkErrors {
     let ErasureRatios { e1, e2, e3 } = run.erasures;
     match (scenario.link_errors, index) {

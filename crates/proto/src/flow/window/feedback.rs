@@ -14,16 +14,16 @@ const TIMEOUT_FIRST: Duration = Duration::from_millis(100);
 /// Intervals of feedback beyond a round trip that a timeout waits at most, unless feedback takes
 /// longer as a rule.
 const PROMPT_INTERVALS: u32 = 2;
-/// Silence that is borne whatever the losses: they come in bursts, and a burst that is counted in
-/// frames ends the sooner the more are sent.
-const SILENCE_BORNE: Duration = Duration::from_millis(250);
+/// Silence that is tolerated whatever the losses: they come in bursts, and a burst that is counted
+/// in frames ends the sooner the more are sent.
+const SILENCE_TOLERATED: Duration = Duration::from_millis(250);
 
 /// What feedback told last.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LastTold {
-    /// Newest frame that it told of.
+    /// Newest frame that it reported.
     pub(super) counter: Option<u32>,
-    /// Symbols in vain, as the receiver counted them.
+    /// Useless symbols, as the receiver counted them.
     pub(super) useless: Option<u16>,
     /// Frames as the receiver counted them.
     pub(super) before: Before,
@@ -81,7 +81,7 @@ impl Silence {
 
     /// Whether losses cannot explain the silence any more.
     pub(super) fn is_unexplained(&self, loss_ratio: f64) -> bool {
-        self.timeouts_in_row > probes::timeouts_borne(loss_ratio)
+        self.timeouts_in_row > probes::timeouts_tolerated(loss_ratio)
     }
 
     /// Feedback came, so long after the one before.
@@ -97,7 +97,7 @@ impl Silence {
 
     /// The peer is there, whatever became of our frames and its feedback.
     pub(super) fn note_heard(&mut self, loss_ratio: f64) {
-        self.timeouts_in_row = self.timeouts_in_row.min(probes::timeouts_borne(loss_ratio));
+        self.timeouts_in_row = self.timeouts_in_row.min(probes::timeouts_tolerated(loss_ratio));
     }
 
     /// It begins anew: what was silent had a cause that is gone.
@@ -128,9 +128,9 @@ impl Silence {
         let measured = link.wait().timeout().min(prompt.max(link.wait().smoothed()));
         let once =
             if measured.is_zero() { TIMEOUT_FIRST } else { measured.max(WINDOW_TIMEOUT_MIN) };
-        let silence = SILENCE_BORNE.div_duration_f64(once) as u32;
-        let borne = probes::timeouts_borne(link.loss_ratio()).max(silence);
-        let stretched = self.timeouts_in_row.saturating_sub(borne).min(6);
+        let silence = SILENCE_TOLERATED.div_duration_f64(once) as u32;
+        let tolerated = probes::timeouts_tolerated(link.loss_ratio()).max(silence);
+        let stretched = self.timeouts_in_row.saturating_sub(tolerated).min(6);
         (once * (1 << stretched)).min(WINDOW_TIMEOUT_MAX)
     }
 }

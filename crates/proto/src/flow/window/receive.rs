@@ -27,7 +27,7 @@ use crate::wire::{
 /// Feedback comes so many times as often while something is missing, and where something useless
 /// came: the sender may not know what is here.
 const URGENT_ACK_FACTOR: u32 = 20;
-/// The same for something useless where both ways share the air.
+/// The same for something useless where both directions share the channel.
 const SHARED_USELESS_ACK_FACTOR: u32 = 5;
 /// Feedback is due when this part of a window has come since the last one, or a fast path would
 /// wait with a full window for the next interval.
@@ -35,7 +35,8 @@ const WINDOWS_PER_ACK: u32 = 4;
 /// Share of the frames lost from which on feedback comes more often even where nothing is known to
 /// be missing: what was lost last is only known to those who miss the feedback.
 const LOSSY: f64 = 0.01;
-/// By what factor where both ways share the air; else it comes as often as if something were.
+/// By what factor where both directions share the channel; else it comes as often as if something
+/// were.
 const LOSSY_ACK_FACTOR: u32 = 2;
 /// Feedback that tells of nothing missing takes a ride this often in an interval at most.
 const RIDES_PER_INTERVAL: u32 = 2;
@@ -277,7 +278,7 @@ impl WindowReceiver {
         self.ack_due = Some(self.ack_due.map_or(due, |earlier| earlier.min(due)));
     }
 
-    /// Both ways share the air, or not.
+    /// Both directions share the channel, or not.
     pub(crate) fn set_shares_air(&mut self, shares_air: bool) {
         self.shares_air = shares_air;
     }

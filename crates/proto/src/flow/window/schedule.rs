@@ -16,7 +16,7 @@ pub(super) struct Facts {
     pub(super) has_held: bool,
     /// Packets wait that may go as a source symbol.
     pub(super) has_new: bool,
-    /// A repair symbol is worth the risk that it comes in vain.
+    /// A repair symbol is worth the risk of being spurious.
     pub(super) wants_repair: bool,
     /// The air will be spare after what waits: what will be needed then may as well go now.
     pub(super) may_go_ahead: bool,

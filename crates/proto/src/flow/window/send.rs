@@ -31,8 +31,8 @@ use crate::link::usage::{LOSS_RATIO_MAX, LinkUsage};
 use crate::stats::Stats;
 use crate::wire::WindowAck;
 
-/// How long acknowledgements of TCP inside wait for more where both ways share the air: one frame
-/// for several leaves more of it to the data.
+/// How long acknowledgements of TCP inside wait for more where both directions share the channel:
+/// one frame for several leaves more of it to the data.
 const ACKS_HELD: Duration = Duration::from_millis(10);
 /// The sender gives a symbol up after so many of the receiver's deadlines: the receiver goes first.
 const DEADLINES_TO_GIVE_UP: u32 = 2;
@@ -102,8 +102,8 @@ impl WindowSender {
         sent
     }
 
-    /// Where both ways share the air, acknowledgements of TCP inside wait for more of them, or for
-    /// feedback that has to go.
+    /// Where both directions share the channel, acknowledgements of TCP inside wait for more of
+    /// them, or for feedback that has to go.
     fn hold_acknowledgements(&mut self, now: Time, ack_due: bool, ingress: &mut IngressQueue) {
         let hold = if self.link.shares_air() && !ack_due { ACKS_HELD } else { Duration::ZERO };
         self.held_until = ingress.held_until(now, hold);
@@ -267,7 +267,7 @@ impl WindowSender {
         self.link.bytes_per_s()
     }
 
-    /// Whether both ways share the air, for all that this station and its peer know.
+    /// Whether both directions share the channel, for all that this station and its peer know.
     pub(crate) fn shares_air(&self) -> bool {
         self.link.shares_air()
     }
@@ -322,8 +322,8 @@ impl WindowSender {
         stats.erasure_ratio_e3 = ack.loss_ratio.clamp(0.0, LOSS_RATIO_MAX);
     }
 
-    /// Lets the reserve follow what was sent in vain since the feedback before, which is so long
-    /// ago. Returns how long there was nothing to send since then.
+    /// Lets the reserve follow what spurious repair there was since the feedback before, which is
+    /// so long ago. Returns how long there was nothing to send since then.
     fn note_waste(
         &mut self,
         now: Time,
@@ -337,7 +337,7 @@ impl WindowSender {
         let idle = self.air.take_idle();
         if let Some(told) = self.told.useless.replace(ack.useless) {
             let came = 1.0 - self.link.loss_ratio();
-            // Where both ways share the air, what is idle here is the other's.
+            // Where both directions share the channel, what is idle here is the other's.
             let shared = if self.link.shares_air() { 0.0 } else { 1.0 };
             let spare = shared * idle.as_secs_f64() * self.link.through_per_s();
             let useless = ack.useless.wrapping_sub(told);

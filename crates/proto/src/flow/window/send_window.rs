@@ -30,7 +30,7 @@ struct Source {
 /// What is known of a source symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// On its way, or told of too vaguely.
+    /// On its way, or reported too vaguely.
     Unknown,
     /// The receiver said that it needs it, or silence does.
     Needed,
@@ -141,7 +141,7 @@ impl SendWindow {
     }
 
     /// Position of the oldest symbol that is known to be needed and has no copy on its way, where
-    /// feedback told of frames up to `told`.
+    /// feedback reported frames up to `told`.
     pub(super) fn lying_still(&self, told: Option<u32>) -> Option<usize> {
         self.sources.iter().position(|source| {
             source.fate == Fate::Needed && (source.counter.is_none() || source.counter <= told)

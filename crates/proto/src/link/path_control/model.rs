@@ -57,7 +57,7 @@ pub(super) struct DelayModel {
     round_trip: Duration,
     /// Less is never told from noise: of a long way it is not worth the risk.
     noise_min: Duration,
-    /// When a long frame was told of last.
+    /// When a long frame was reported last.
     long_at: Option<Time>,
     last_one_way: [Option<i64>; 2],
 }
@@ -123,7 +123,7 @@ impl DelayModel {
         if sample.is_long {
             self.long_at = Some(now);
         } else if self.long_at.is_some_and(|at| now - at < SHORT_AFTER) {
-            // Few of these are told of by themselves: their least delay is not known well.
+            // Few of these are reported by themselves: their least delay is not known well.
             return;
         }
         let base = &mut self.base[class];

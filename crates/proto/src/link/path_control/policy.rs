@@ -76,7 +76,7 @@ const PROBE_INTERVAL_ROUND_TRIPS: u32 = 20;
 const VAIN_PROBES_MAX: u32 = 5;
 /// Share of the most that usually came through below which it is worth a look.
 const PROBE_BELOW: f64 = 0.9;
-/// Round trips that a look takes, besides the one after which is told of it.
+/// Round trips that a look takes, besides the one after which it is reported.
 const PROBE_ROUND_TRIPS: u32 = 2;
 
 /// What the controller is about.

@@ -64,7 +64,7 @@ pub(crate) struct Path {
     pub(crate) clock_us: i64,
     /// It jumps then, by so many nanoseconds.
     pub(crate) jump: (Time, i64),
-    /// Both ways share the air, as the sender knows.
+    /// Both directions share the channel, as the sender knows.
     pub(crate) shares_air: bool,
     /// No more frames a second than that are there to be sent.
     pub(crate) wanted_per_s: f64,

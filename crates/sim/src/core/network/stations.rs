@@ -180,7 +180,7 @@ impl Network {
             }
         }
         self.unsettled.radios.insert(radio);
-        // As packets leave the ingress queue, the host may be told of more room.
+        // As packets leave the ingress queue, the host may learn of more room.
         self.take_packets(index);
         let Seat { station, entity, .. } = &self.stations[index];
         let timer = station.poll_timeout();

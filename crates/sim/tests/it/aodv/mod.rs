@@ -239,7 +239,7 @@ fn a_way_is_found_by_request_and_reply() {
     plays("discovery");
 }
 
-/// RFC 3561, 6.6: nst-AODV lets the destination alone reply, whoever knows a way.
+/// RFC 3561, 6.6: nst-AODV lets the destination alone reply, even where others know a way.
 #[test]
 fn the_destination_alone_replies() {
     plays("destination_only");
@@ -340,7 +340,7 @@ fn random_network_has_no_loops(seed: u64) {
     }
 }
 
-/// Whoever follows valid ways comes to the destination, or to a node without one.
+/// Following valid routes leads to the destination, or to a node without one.
 fn no_loops(net: &Net) {
     for to in 0..net.routers.len() as Address {
         for from in 0..net.routers.len() as Address {

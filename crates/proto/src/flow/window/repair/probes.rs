@@ -1,9 +1,9 @@
 //! Where no feedback comes: how many timeouts losses may explain, and with how many symbols each of
 //! them asks.
 
-/// Bounds of the timeouts in a row that are borne: a few frames in a row do get lost.
-const BORNE_MIN: u32 = 2;
-const BORNE_MAX: u32 = 8;
+/// Bounds of the timeouts in a row that are tolerated: a few frames in a row do get lost.
+const TOLERATED_MIN: u32 = 2;
+const TOLERATED_MAX: u32 = 8;
 /// Probability that as many probes and answers are lost although the receiver is there.
 const ALL_LOST: f64 = 0.02;
 /// Probability that all probes of a timeout are lost, and the most of them.
@@ -15,9 +15,9 @@ const PROBES_FIRST_MAX: u32 = 8;
 const PROBES_BURST_MAX: u32 = 16;
 
 /// Timeouts in a row that may be the work of losses alone.
-pub(crate) fn timeouts_borne(loss_ratio: f64) -> u32 {
+pub(crate) fn timeouts_tolerated(loss_ratio: f64) -> u32 {
     let unanswered = 1.0 - (1.0 - loss_ratio).powi(2);
-    tries(unanswered, ALL_LOST).clamp(BORNE_MIN, BORNE_MAX)
+    tries(unanswered, ALL_LOST).clamp(TOLERATED_MIN, TOLERATED_MAX)
 }
 
 /// Symbols that the timeout of this number in a row, from 1, asks with, while so many are held. A
@@ -28,7 +28,7 @@ pub(crate) fn wanted(timeouts_in_row: u32, held: u32, loss_ratio: f64) -> u32 {
         1 => tries(loss_ratio, PROBES_LOST)
             .clamp(1, PROBES_MAX)
             .max((held / 2).min(PROBES_FIRST_MAX)),
-        row if row <= timeouts_borne(loss_ratio) => held.clamp(PROBES_MAX, PROBES_BURST_MAX),
+        row if row <= timeouts_tolerated(loss_ratio) => held.clamp(PROBES_MAX, PROBES_BURST_MAX),
         _ => PROBES_MAX,
     }
 }
@@ -48,7 +48,7 @@ mod tests {
         // Half of what is held, then all of it, until losses explain nothing any more.
         assert_eq!([6, 16, 100].map(|held| wanted(1, held, 0.1)), [3, 8, 8]);
         assert_eq!([1, 6, 100].map(|held| wanted(2, held, 0.1)), [4, 6, 16]);
-        assert_eq!([0.0, 0.1, 0.3, 0.9].map(timeouts_borne), [2, 3, 6, 8]);
+        assert_eq!([0.0, 0.1, 0.3, 0.9].map(timeouts_tolerated), [2, 3, 6, 8]);
         assert_eq!(wanted(9, 100, 0.9), 4);
     }
 }
