@@ -6,15 +6,16 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from corridor import _native
 from corridor.study.claims import WRONG, Claim
 from corridor.study.experiment import Experiment, ExperimentError, experiments_folder, find
-from corridor.study.findings import Context
+from corridor.study.findings import Context, Findings
 from corridor.study.main import app
 from corridor.study.mutation import draw
 from corridor.study.readmes import result, stale
-from corridor.study.run import dumps, reproduce, runner
+from corridor.study.run import confirm, dumps, reproduce, runner
 from corridor.study.settings import measures
 from matplotlib import pyplot as plt
 from typer.testing import CliRunner
@@ -263,6 +264,32 @@ def test_recorded_results_are_of_commits_before_this_one() -> None:
     for commit in {recorded["commit"] for each in ALL if (recorded := result(each))}:
         ancestor = [*git, "merge-base", "--is-ancestor", commit, "HEAD"]
         assert subprocess.run(ancestor).returncode == 0, commit
+
+
+def _drawn(context: Context) -> Findings:
+    """The mean of as many numbers as there are replications: 0.4, give or take 1."""
+    numbers = np.random.default_rng(5).normal(0.4, 1, context.replications)
+    if context.without is not None:
+        rest, divisor = context.without
+        numbers = np.delete(numbers, np.arange(rest, len(numbers), divisor))
+    return Findings({"X-1": float(numbers.mean())}, [], plt.figure())
+
+
+@pytest.mark.parametrize(("most", "words"), [(20, "uncertain with 20"), (640, "all verdicts")])
+def test_replications_are_doubled_until_verdicts_are_certain(
+    most: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("corridor.study.run.runner", lambda _: _drawn)
+    above = claim(accepted={"min": 0, "by": "paper", "when": "2026-11-22"})
+    experiment = Experiment("x", "x", "x.x", {"replications": 10}, {}, (above,))
+    report = confirm(Context(experiment, quick=False), most)
+    (verdict,) = report.verdicts
+    assert report.findings.notes[-1].startswith(words)
+    assert verdict.is_certain == (words == "all verdicts")
+    assert verdict.half_width is not None
+    if verdict.is_certain:
+        assert 20 < report.replications <= most
+        assert float(verdict.measured or 0) > verdict.half_width
 
 
 def test_a_failing_claim_ends_the_command_with_1(tmp_path: Path) -> None:

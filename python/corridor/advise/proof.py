@@ -21,7 +21,7 @@ from corridor._progress import Bar
 from corridor.advise import sample
 from corridor.advise.network import Given, NetworkError, read_table
 from corridor.advise.sample import REPLAY_FROM, Sampler
-from corridor.advise.search import Advice, advise
+from corridor.advise.search import BUDGET, Advice, advise
 from corridor.advise.settings import Setting, grid
 
 #: Most nodes of a random network, and how many flows it has.
@@ -110,7 +110,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("out/bench/advise.json"))
     parser.add_argument("--networks", type=int, default=200)
     parser.add_argument("--exhaustive", type=int, default=10)
-    parser.add_argument("--budget", type=float, default=10.0, help="of advice, millions of events")
+    parser.add_argument("--budget", type=float, default=BUDGET, help="millions of events")
     parser.add_argument("--replays", type=int, default=120, help="fresh histories of each network")
     parser.add_argument("--first", type=int, default=0, help="number of the first network")
     asked = parser.parse_args()

@@ -15,7 +15,7 @@ from corridor.advise.settings import Setting, grid
 BUDGET = 80.0
 #: So many transfers are run at least, whatever the budget: two histories of each setting, and half
 #: as many to judge. More than the most make no better advice.
-TRANSFERS_MIN, TRANSFERS_MAX = 300, 1_500
+TRANSFERS_MIN, TRANSFERS_MAX = 300, 4_000
 #: Histories by which it is found out how many events a transfer has.
 PILOT = 4
 #: Share of the budget that the search may use; the rest judges.

@@ -252,6 +252,17 @@ class Verdict:
         return self.status not in WRONG
 
     @property
+    def is_certain(self) -> bool:
+        """Whether no bound of what agrees lies within the interval of the measure.
+
+        What has no interval, or an open one, cannot be found otherwise by more runs.
+        """
+        if self.half_width is None or self.measured is None or not self.claim.is_found:
+            return True
+        bounds = (self.accepted.low, self.accepted.high)
+        return all(b is None or abs(b - self.measured) >= self.half_width for b in bounds)
+
+    @property
     def cause(self) -> str:
         """Why it does not hold, if it does not."""
         return {

@@ -73,6 +73,8 @@ class Context:
     only_claims: bool = False
     #: Most replications of a point; none = as many as the parameters say.
     most: int | None = None
+    #: Fewest replications of a point, whatever the parameters say: to confirm.
+    least: int = 0
     #: What makes simulations elsewhere; none = threads here.
     executor: Anywhere | None = None
 
@@ -111,7 +113,11 @@ class Context:
         """How often each point of a plan is run; 0 where nothing is simulated."""
         if "replications" not in self.experiment.parameters:
             return 0
-        asked = int(self.parameter("replications"))
+        return self.count(int(self.parameter("replications")))
+
+    def count(self, asked: int) -> int:
+        """Return how many replications to make where the parameters ask for so many."""
+        asked = max(asked, self.least)
         return asked if self.most is None else min(asked, self.most)
 
     def _remaining(self, results: xr.Dataset) -> xr.Dataset:

@@ -20,7 +20,7 @@ from corridor.study.experiment import Experiment, ExperimentError, errata, exper
 from corridor.study.findings import Bench, Context, Engine, Report
 from corridor.study.mutation import draw
 from corridor.study.readmes import stale, write
-from corridor.study.run import dumps, leave, record, reproduce
+from corridor.study.run import confirm, dumps, leave, record, reproduce
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -29,6 +29,8 @@ app = typer.Typer(
 )
 
 T = TypeVar("T")
+#: Most replications that confirm, by default.
+CONFIRM_MOST = 80
 Folder = Annotated[
     Path | None,
     typer.Option(
@@ -123,6 +125,14 @@ def reproduce_experiments(
             "--replications", min=1, help="Replications of a point (default: all of them)"
         ),
     ] = None,
+    confirmed: Annotated[
+        bool,
+        typer.Option(
+            "--confirm",
+            help="Double replications until no bound lies within an interval, up to --replications "
+            f"({CONFIRM_MOST}): hours",
+        ),
+    ] = False,
     only_claims: Annotated[
         bool, typer.Option("--claims", help="Only the runs that claims are about: plain pictures")
     ] = False,
@@ -135,6 +145,8 @@ def reproduce_experiments(
     mpl.use("Agg")
     if recorded and (quick or engine != "sim"):
         raise typer.BadParameter("--record: expected a full run in virtual time")
+    if confirmed and (quick or recorded or engine != "sim"):
+        raise typer.BadParameter("--confirm: expected a full run in virtual time, not recorded")
     folder = _guarded(lambda: experiments_folder(experiments))
     chosen = _guarded(lambda: _of_engine(find(folder, *patterns or ()), engine))
     if out:
@@ -150,9 +162,10 @@ def reproduce_experiments(
             told = partial(_tell, bar, name)
             context = Context(
                 experiment, quick, jobs, told, cache, engine, bench,
-                only_claims=only_claims, most=most, executor=client,
+                only_claims=only_claims, most=None if confirmed else most, executor=client,
             )  # fmt: skip
-            report = _guarded(partial(reproduce, context))
+            act = partial(confirm, most=most or CONFIRM_MOST) if confirmed else reproduce
+            report = _guarded(partial(act, context))
         reports.append(report)
         files = _guarded(partial(leave, report, out)) if out else []
         if recorded:

@@ -78,6 +78,36 @@ def reproduce(context: Context) -> Report:
     )
 
 
+def confirm(context: Context, most: int) -> Report:
+    """Run an experiment with more and more replications, until its verdicts are certain.
+
+    A verdict is uncertain while a bound of what agrees lies within the 95 % interval of the
+    measure. Replications are doubled from what the parameters ask for, up to `most`; what is left
+    uncertain then is among the notes.
+
+    Parameters
+    ----------
+    context
+        As for a full run.
+    most
+        Most replications of a point.
+    """
+    count = context.replications and max(context.replications, GROUPS_MIN)
+    while True:
+        report = reproduce(replace(context, least=count))
+        left = [verdict.claim.id for verdict in report.verdicts if not verdict.is_certain]
+        if not left or count == 0 or count >= most:
+            break
+        count = min(2 * count, most)
+    words = (
+        f"uncertain with {count} replications: {', '.join(left)}"
+        if left
+        else f"all verdicts are certain with {count} replications"
+    )
+    findings = replace(report.findings, notes=[*report.findings.notes, words])
+    return replace(report, findings=findings)
+
+
 def half_widths(context: Context, measured: Mapping[str, Measured]) -> dict[str, float]:
     """Return half of the 95 % interval of each measure that simulations vary.
 

@@ -50,8 +50,7 @@ class Runs:
         own = f"{use}_replications"
         if own not in context.experiment.parameters:
             return cls(context.simulate(use))
-        asked = int(context.parameter(own))
-        return cls(context.simulate(use, min(asked, context.most or asked)))
+        return cls(context.simulate(use, context.count(int(context.parameter(own)))))
 
     def values(self, path: str) -> list[float | str]:
         """Return the values of a swept path, in order."""
