@@ -46,6 +46,15 @@ pub(super) struct UnderWay {
     packets: VecDeque<Arc<Packet>>,
 }
 
+/// Why bytes stand for no packet.
+#[derive(Clone, Copy, Debug)]
+enum NotFound {
+    /// [`UNDER_WAY_MAX`] others have begun since.
+    GivenUp,
+    /// They are not those that were sent.
+    Corrupted,
+}
+
 impl UnderWay {
     /// The bytes of a packet: its number, and what follows from it.
     fn begin(&mut self, packet: Arc<Packet>) -> Arc<[u8]> {
@@ -59,11 +68,17 @@ impl UnderWay {
         bytes
     }
 
-    /// The packet with these bytes, if they are exactly those of one.
-    fn find(&self, bytes: &[u8]) -> Option<Arc<Packet>> {
-        let number = u64::from_be_bytes(*bytes.first_chunk::<NUMBER_BYTES>()?);
-        let packet = self.packets.get(usize::try_from(number.checked_sub(self.first)?).ok()?)?;
-        (*bytes_of(number, packet.len_bytes as usize) == *bytes).then(|| Arc::clone(packet))
+    /// The packet with these bytes.
+    fn find(&self, bytes: &[u8]) -> Result<Arc<Packet>, NotFound> {
+        let head = bytes.first_chunk::<NUMBER_BYTES>().ok_or(NotFound::Corrupted)?;
+        let number = u64::from_be_bytes(*head);
+        let place = number.checked_sub(self.first).ok_or(NotFound::GivenUp)?;
+        let packet = usize::try_from(place).ok().and_then(|place| self.packets.get(place));
+        let packet = packet.ok_or(NotFound::Corrupted)?;
+        match *bytes_of(number, packet.len_bytes as usize) == *bytes {
+            true => Ok(Arc::clone(packet)),
+            false => Err(NotFound::Corrupted),
+        }
     }
 }
 
@@ -178,9 +193,10 @@ impl Network {
     /// What a relay has taken out of a frame goes to its end, or on.
     fn take_from_relay(&mut self, index: u32, received: Received) {
         let Seat { node, place: (radio, _), .. } = self.relays[index as usize];
-        let Some(packet) = self.under_way.find(&received.packet) else {
-            self.stats.corrupted += 1;
-            return;
+        let packet = match self.under_way.find(&received.packet) {
+            Ok(packet) => packet,
+            Err(NotFound::GivenUp) => return self.stats.refused += 1,
+            Err(NotFound::Corrupted) => return self.stats.corrupted += 1,
         };
         self.stats.packet_hops += 1;
         if packet.to == node {
