@@ -132,7 +132,8 @@ fn errors_say_which_value_and_what_was_expected() {
             "network.relay",
         ),
     ];
-    let routed = format!("{}[network.routing]\nkind = 'nst-aodv'\n", line(3, "preset = 'paper'", ""));
+    let routed =
+        format!("{}[network.routing]\nkind = 'nst-aodv'\n", line(3, "preset = 'paper'", ""));
     let cases = cases.into_iter().chain([(
         format!("{routed}{flows}"),
         "network.routing = a table: expected nothing beside [network.relay], or static = true",

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use corridor_air::Address;
 use corridor_base::Time;
 use corridor_relay::{
-    NodeId, Received, Relay, RelayConfig, RelayError, RelayStats, Transmit, Whom,
+    LinkDestination, NodeId, Received, Relay, RelayConfig, RelayError, RelayStats, Transmit,
 };
 
 use super::air::RadioIndex;
@@ -225,8 +225,8 @@ impl Network {
     ) {
         let Some(&index) = self.relay_at.get(&(radio, from)) else { return };
         let to = match to {
-            Address::All => Whom::All,
-            Address::Station(place) => Whom::Node(NodeId(place as u16)),
+            Address::All => LinkDestination::Broadcast,
+            Address::Station(place) => LinkDestination::Unicast(NodeId(place as u16)),
         };
         let seat = &mut self.relays[index as usize];
         seat.at_mac = seat.at_mac.saturating_sub(1);
@@ -247,8 +247,8 @@ impl Network {
         while seat.at_mac < FRAMES_AT_MAC && self.radios[radio].air.has_room(place) {
             let Some(Transmit { to, frame }) = seat.relay.poll_transmit(self.now) else { break };
             let to = match to {
-                Whom::All => Address::All,
-                Whom::Node(NodeId(place)) => Address::Station(place.into()),
+                LinkDestination::Broadcast => Address::All,
+                LinkDestination::Unicast(NodeId(place)) => Address::Station(place.into()),
             };
             let frame = Frame::Relayed(frame.into());
             if self.radios[radio].air.offer(self.now, place, to, frame) {
