@@ -37,6 +37,7 @@ pub use capture::{
 };
 pub use plan::SimError;
 pub use plan::run::{CODE_VERSION, COMMIT, check_plan, run};
+pub use plan::settings::settings;
 pub use plan::sketch::{Sketch, sketch};
 
 /// Runs a scenario's run over its path in virtual time, with the load that it names.

@@ -405,6 +405,8 @@ struct OnAir {
     blocked: u64,
     undecoded: u64,
     airtime: Duration,
+    /// Of receivers; ideal radios have none.
+    receiving: Option<Duration>,
 }
 
 impl OnAir {
@@ -428,6 +430,7 @@ impl OnAir {
             sum.blocked += stats.channel_access;
             sum.undecoded += stats.undecoded;
             sum.airtime += stats.airtime;
+            *sum.receiving.get_or_insert_default() += stats.receiving;
         }
         Some(sum)
     }
@@ -440,6 +443,9 @@ impl OnAir {
             blocked: self.blocked - before.blocked,
             undecoded: self.undecoded - before.undecoded,
             airtime: self.airtime.saturating_sub(before.airtime),
+            receiving: self
+                .receiving
+                .map(|now| now.saturating_sub(before.receiving.unwrap_or_default())),
         }
     }
 
@@ -450,6 +456,8 @@ impl OnAir {
         measures.set("frames_blocked", self.blocked);
         measures.set("frames_undecoded", self.undecoded);
         measures.set("air_utilisation", self.airtime.as_secs_f64() / measured_s);
+        measures.set("sending_s", self.airtime.as_secs_f64());
+        measures.set("receiving_s", self.receiving.map(|span| span.as_secs_f64()));
     }
 }
 
@@ -516,7 +524,7 @@ fn span(seconds: f64) -> Duration {
 }
 
 /// Both ends of a preset, with what the table says otherwise.
-fn tcp_ends(
+pub(super) fn tcp_ends(
     tcp: &TcpTable,
     flow: &FlowTable,
 ) -> Result<(SenderSettings, ReceiverSettings), ConfigError> {
