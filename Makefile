@@ -10,7 +10,7 @@ SCENARIOS := crates/cli/scenarios
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test soak torture bench bench-codec bench-lab bench-sim bench-radio bench-tcp \
-	bench-tunnel bench-models bench-build python study claims report instructions lint dist \
+	bench-tunnel bench-models bench-build bench-advise python study claims report instructions lint dist \
 	build build-parquet
 
 help: ## List these commands
@@ -56,6 +56,9 @@ bench-radio: ## The radios and their MACs beside theory and ns-3, 10 minutes: ou
 bench-tcp: ## The simulator's TCP beside recorded and fresh runs of the kernel's, 5 minutes: out/bench/tcp.json
 	$(CARGO) build --release --package corridor-bench --bin bench-tcp
 	$(TARGET)/release/bench-tcp --out $(OUT)/bench/tcp.json
+
+bench-advise: python ## Advice for 200 random networks beside fresh runs, hours: out/bench/advise.json
+	$(OUT)/python/bin/python -m corridor.advise.proof --out $(OUT)/bench/advise.json
 
 # As `make bench-build BASE=v1`: also builds that commit, and compares.
 bench-build: ## What builds take and how large they are, half an hour: out/bench/build.json
