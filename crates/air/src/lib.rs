@@ -113,9 +113,7 @@ mod stats;
 mod trace;
 pub mod wpan;
 
-pub use config::{
-    Duplex, Link, MAX_QUEUE_FRAMES, MAX_SPAN, MAX_STATIONS, MediumConfig, Station,
-};
+pub use config::{Duplex, Link, MAX_QUEUE_FRAMES, MAX_SPAN, MAX_STATIONS, MediumConfig, Station};
 pub use erasure::{ErasureConfig, GilbertElliott};
 pub use error::{AirError, ErasureError, PipeError, QueueFull, RateError, RateTraceError};
 pub use jitter::Jitter;

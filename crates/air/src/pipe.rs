@@ -124,12 +124,7 @@ impl PipeConfig {
     ///
     /// # Errors
     /// See [`PipeConfig::check`].
-    pub fn capacity_bits(
-        &self,
-        key: StreamKey,
-        from: Time,
-        until: Time,
-    ) -> Result<f64, PipeError> {
+    pub fn capacity_bits(&self, key: StreamKey, from: Time, until: Time) -> Result<f64, PipeError> {
         self.check()?;
         let mut service = Service::new(&self.rate, self.outages.as_ref(), key)?;
         let bits = service.capacity_bits(from, until);

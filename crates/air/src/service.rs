@@ -123,7 +123,10 @@ impl RateConfig {
                     let (field, least, most) = ("rates_bps", 2, MAX_RATES);
                     return Err(RateError::Count { field, given: rates_bps.len(), least, most });
                 }
-                positive("the greatest of rates_bps", rates_bps.iter().copied().max().unwrap_or(0))?;
+                positive(
+                    "the greatest of rates_bps",
+                    rates_bps.iter().copied().max().unwrap_or(0),
+                )?;
                 check_dwell("dwell", *dwell)
             }
             RateConfig::Walk(walk) => walk.check(),
@@ -360,9 +363,7 @@ impl Varying {
         loop {
             let at = opportunities.at();
             let is_up = |outages: &mut Outages| outages.at(at).1;
-            if at >= earliest
-                && opportunities.left() > 0
-                && self.outages.as_mut().is_none_or(is_up)
+            if at >= earliest && opportunities.left() > 0 && self.outages.as_mut().is_none_or(is_up)
             {
                 return at;
             }

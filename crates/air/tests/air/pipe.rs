@@ -49,7 +49,8 @@ fn packets_take_their_bits_one_after_the_other_and_then_the_delay() {
 
 #[test]
 fn a_transmission_is_rounded_up_to_a_whole_nanosecond() {
-    let mut pipe = pipe(&PipeConfig { rate: 3_000_000_000.into(), delay: Duration::ZERO, ..config() });
+    let mut pipe =
+        pipe(&PipeConfig { rate: 3_000_000_000.into(), delay: Duration::ZERO, ..config() });
     pipe.offer(Time::ZERO, 1, 1).expect("there is room");
     assert_eq!(drain(&mut pipe), [(Time::from_nanos(3), 1)], "8 bits take 2.67 ns");
 }

@@ -1,11 +1,11 @@
 //! Pipes that vary: known answers for each kind, what a sender gets that always has a packet, and
 //! that rates do not hang on what is sent.
 
+use corridor_air::{Address, RateError, RateTraceError};
 use corridor_air::{
     ErasureConfig, Jitter, Line, LineConfig, OPPORTUNITY_BYTES, OutageConfig, Pipe, PipeConfig,
     PolicerConfig, QueueLimit, RateConfig, RateSteps, RateTrace, RateWalk,
 };
-use corridor_air::{Address, RateError, RateTraceError};
 use corridor_base::StreamKey;
 use proptest::prelude::*;
 
@@ -106,7 +106,8 @@ fn queues_are_limited_in_bytes_or_in_time() {
     // The first is sent at once; 1,500 bytes wait; when the first is through there is room again.
     let offers = [(0, 1_000), (0, 1_000), (0, 600), (0, 500), (8, 1_000)];
     assert_eq!(arrivals(&bytes, &offers), [Some(8), Some(16), None, Some(20), Some(28)]);
-    let time = PipeConfig { queue: QueueLimit::Time(Duration::from_millis(10)), ..config(1_000_000) };
+    let time =
+        PipeConfig { queue: QueueLimit::Time(Duration::from_millis(10)), ..config(1_000_000) };
     let offers = [(0, 1_000), (0, 1_000), (0, 1_000), (6, 1_000)];
     assert_eq!(arrivals(&time, &offers), [Some(8), Some(16), None, Some(24)]);
 }
@@ -193,14 +194,18 @@ fn what_cannot_be_is_refused_by_name() {
         assert_eq!(error.to_string(), expected);
     };
     refused(steps(&[(1, 1)], None), "the first of steps is at 1s, expected 0 s");
-    refused(steps(&[(0, 1), (0, 2)], None), "steps[1] is at 0ns, expected later than 0ns, the one before");
+    refused(
+        steps(&[(0, 1), (0, 2)], None),
+        "steps[1] is at 0ns, expected later than 0ns, the one before",
+    );
     refused(steps(&[(0, 1), (2, 0)], None), "the last of steps is 0, expected 1 or more");
     refused(steps(&[(0, 0), (2, 0)], Some(3)), "the greatest of steps is 0, expected 1 or more");
     refused(
         steps(&[(0, 1), (2, 0)], Some(2)),
         "period is 2s, expected more than 2s, the last step, at most an hour",
     );
-    let markov = |rates_bps: &[u64], dwell| RateConfig::Markov { rates_bps: rates_bps.into(), dwell };
+    let markov =
+        |rates_bps: &[u64], dwell| RateConfig::Markov { rates_bps: rates_bps.into(), dwell };
     refused(markov(&[1], secs(1)), "rates_bps has 1 entries, expected 2 to 64");
     refused(markov(&[0, 0], secs(1)), "the greatest of rates_bps is 0, expected 1 or more");
     refused(markov(&[1, 0], secs(0)), "dwell is 0ns, expected 100µs to 3600s");
@@ -223,7 +228,12 @@ fn any_rate() -> impl Strategy<Value = RateConfig> {
         }),
         walk.prop_map(|(least_bps, times, interval, deviation)| {
             let interval = Duration::from_millis(interval);
-            RateConfig::Walk(RateWalk { least_bps, most_bps: times * least_bps, interval, deviation })
+            RateConfig::Walk(RateWalk {
+                least_bps,
+                most_bps: times * least_bps,
+                interval,
+                deviation,
+            })
         }),
         listed.prop_map(|listed| {
             let mut at = Duration::ZERO;
@@ -330,7 +340,10 @@ fn a_line_carries_both_ways_by_streams_of_their_own() {
         let (sent, received) = (line.stats(from), line.stats(to));
         assert_eq!((sent.offered, sent.sent_frames, sent.sent_bytes), (100, 100, 12_500));
         assert_eq!(sent.delivered, heard[to].len() as u64);
-        assert_eq!((sent.delivered, sent.undelivered), (received.received_frames, 100 - sent.delivered));
+        assert_eq!(
+            (sent.delivered, sent.undelivered),
+            (received.received_frames, 100 - sent.delivered)
+        );
         assert_eq!(received.received_bytes, 125 * sent.delivered);
     }
     let kept: Vec<_> = std::iter::from_fn(|| line.poll_transmission()).collect();

@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use corridor_air::{ErasureConfig, PipeConfig};
+use corridor_air::PipeConfig;
 use corridor_base::Time;
 use corridor_sim::source::{Active, FlowEnd, Supply, TcpSink, TcpSource};
 use corridor_sim::tcp::{

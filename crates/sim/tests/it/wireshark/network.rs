@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::rc::Rc;
 
-use corridor_air::{ErasureConfig, PipeConfig};
+use corridor_air::PipeConfig;
 use corridor_base::Time;
 use corridor_scenario::Plan;
 use corridor_sim::source::*;
