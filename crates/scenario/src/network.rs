@@ -301,9 +301,9 @@ pub struct TcpTable {
     /// Where the defaults come from.
     #[serde(default)]
     pub preset: TcpPreset,
-    /// Congestion control.
+    /// Congestion control; none = cubic with preset = "linux", newreno with the others.
     #[serde(default)]
-    pub variant: TcpVariant,
+    pub variant: Option<TcpVariant>,
     /// Largest window, packets.
     #[serde(default)]
     pub window_packets_max: Option<u32>,
@@ -403,23 +403,20 @@ pub struct TcpNcTable {
 pub enum TcpPreset {
     /// The agents of ns-2.35.
     Ns2,
-    /// The RFCs of today.
-    #[default]
-    Rfc,
     /// Nodes with little memory (Betzler et al. 2012).
     Constrained,
     /// Linux as it is today: cubic, reno or bbr.
+    #[default]
     Linux,
 }
 
 /// Congestion control of a simulated sender.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
 pub enum TcpVariant {
     Tahoe,
     Reno,
-    #[default]
     NewReno,
     Sack,
     Cubic,

@@ -510,26 +510,27 @@ fn tcp_ends(
     tcp: &TcpTable,
     flow: &FlowTable,
 ) -> Result<(SenderSettings, ReceiverSettings), ConfigError> {
-    if tcp.preset == TcpPreset::Linux {
-        let sender = linux_sender(tcp, flow)?;
-        return Ok((sender.into(), linux_receiver(tcp, &sender).into()));
-    }
-    if tcp.variant == TcpVariant::Bbr {
-        let (field, given) = ("variant", "bbr".to_owned());
-        return Err(ConfigError { field, given, expected: "preset = \"linux\" for it".to_owned() });
-    }
-    let sender = sender(tcp, flow);
+    let preset = match tcp.preset {
+        TcpPreset::Linux => {
+            let sender = linux_sender(tcp, flow)?;
+            return Ok((sender.into(), linux_receiver(tcp, &sender).into()));
+        }
+        TcpPreset::Ns2 => SenderConfig::ns2,
+        TcpPreset::Constrained => SenderConfig::constrained,
+    };
+    let sender = sender(preset, tcp, flow)?;
     Ok((sender.into(), receiver(tcp, &sender).into()))
 }
 
 /// The kernel's sender.
 fn linux_sender(tcp: &TcpTable, flow: &FlowTable) -> Result<LinuxSenderConfig, ConfigError> {
-    let congestion = match tcp.variant {
+    let variant = tcp.variant.unwrap_or(TcpVariant::Cubic);
+    let congestion = match variant {
         TcpVariant::Cubic => Congestion::Cubic,
         TcpVariant::Reno | TcpVariant::NewReno => Congestion::Reno,
         TcpVariant::Bbr => Congestion::Bbr,
         TcpVariant::Tahoe | TcpVariant::Sack | TcpVariant::Vegas | TcpVariant::SlowStart => {
-            let given = format!("{:?}", tcp.variant).to_lowercase();
+            let given = format!("{variant:?}").to_lowercase();
             let expected = "cubic, reno or bbr with preset = \"linux\"".to_owned();
             return Err(ConfigError { field: "variant", given, expected });
         }
@@ -597,8 +598,12 @@ fn seeded(settings: SenderSettings, seed: u64, flow: u32) -> SenderSettings {
 }
 
 /// The sender of a preset, with what the table says otherwise.
-fn sender(tcp: &TcpTable, flow: &FlowTable) -> SenderConfig {
-    let variant = match tcp.variant {
+fn sender(
+    preset: fn(Variant) -> SenderConfig,
+    tcp: &TcpTable,
+    flow: &FlowTable,
+) -> Result<SenderConfig, ConfigError> {
+    let variant = match tcp.variant.unwrap_or(TcpVariant::NewReno) {
         TcpVariant::Tahoe => Variant::Tahoe,
         TcpVariant::Reno => Variant::Reno,
         TcpVariant::NewReno => Variant::NewReno,
@@ -606,14 +611,13 @@ fn sender(tcp: &TcpTable, flow: &FlowTable) -> SenderConfig {
         TcpVariant::Cubic => Variant::Cubic,
         TcpVariant::Vegas => Variant::Vegas(VegasConfig::default()),
         TcpVariant::SlowStart => Variant::SlowStart,
-        // Neither comes here: `tcp_ends` has seen to that.
-        TcpVariant::Bbr => Variant::NewReno,
+        TcpVariant::Bbr => {
+            let (field, given) = ("variant", "bbr".to_owned());
+            let expected = "preset = \"linux\" for it".to_owned();
+            return Err(ConfigError { field, given, expected });
+        }
     };
-    let mut config = match tcp.preset {
-        TcpPreset::Ns2 => SenderConfig::ns2(variant),
-        TcpPreset::Rfc | TcpPreset::Linux => SenderConfig::rfc(variant),
-        TcpPreset::Constrained => SenderConfig::constrained(variant),
-    };
+    let mut config = preset(variant);
     replace(&mut config.window_packets_max, tcp.window_packets_max);
     replace(&mut config.initial_window_packets, tcp.initial_window_packets);
     replace(&mut config.initial_ssthresh_packets, tcp.initial_ssthresh_packets.map(Some));
@@ -650,17 +654,13 @@ fn sender(tcp: &TcpTable, flow: &FlowTable) -> SenderConfig {
     replace(&mut config.rto.granularity, tcp.rto_granularity_s.map(span));
     replace(&mut config.payload_bytes, flow.payload_bytes);
     replace(&mut config.header_bytes, flow.header_bytes);
-    config
+    Ok(config)
 }
 
 /// The receiver for this sender.
 fn receiver(tcp: &TcpTable, sender: &SenderConfig) -> ReceiverConfig {
-    let mut config = ReceiverConfig::ns2(tcp.sack.unwrap_or(tcp.variant.uses_sack()));
-    if tcp.preset == TcpPreset::Rfc {
-        // RFC 5681, Section 4.2: every second packet at least.
-        config.delayed_ack_packets = 2;
-        config.ack_bytes = sender.header_bytes.max(1);
-    }
+    let uses_sack = tcp.variant.is_some_and(TcpVariant::uses_sack);
+    let mut config = ReceiverConfig::ns2(tcp.sack.unwrap_or(uses_sack));
     config.window_packets_max = sender.window_packets_max;
     replace(&mut config.keeps_out_of_order, tcp.receiver.map(|beyond| beyond == Beyond::Keep));
     replace(&mut config.delayed_ack_packets, tcp.delayed_ack_packets);
