@@ -9,7 +9,7 @@ CORRIDOR := $(TARGET)/release/corridor
 SCENARIOS := crates/cli/scenarios
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak torture bench bench-codec bench-lab bench-sim bench-radio bench-tcp \
+.PHONY: help demo test soak torture bench bench-codec bench-lab bench-sim bench-radio bench-tcp bench-paths \
 	bench-tunnel bench-models bench-build python study claims report instructions lint dist \
 	build build-parquet
 
@@ -56,6 +56,12 @@ bench-radio: ## The radios and their MACs beside theory and ns-3, 10 minutes: ou
 bench-tcp: ## The simulator's TCP beside recorded and fresh runs of the kernel's, 5 minutes: out/bench/tcp.json
 	$(CARGO) build --release --package corridor-bench --bin bench-tcp
 	$(TARGET)/release/bench-tcp --out $(OUT)/bench/tcp.json
+
+# As `make bench-paths SEED=1 COUNT=60`: a few minutes; without SEED a fresh one, which it prints.
+bench-paths: ## Window mode beside plain TCP on 500 drawn paths, half an hour: out/bench/paths.json
+	$(CARGO) build --release --package corridor-bench --bin bench-paths
+	$(TARGET)/release/bench-paths $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) \
+		--out $(OUT)/bench/paths.json
 
 # As `make bench-build BASE=v1`: also builds that commit, and compares.
 bench-build: ## What builds take and how large they are, half an hour: out/bench/build.json

@@ -88,6 +88,8 @@ struct Tunnel {
     places: usize,
     /// Bytes of a frame's headers below Corridor's.
     header_len: usize,
+    /// Longest packet that crosses.
+    mtu: usize,
     load: Load,
 }
 
@@ -159,7 +161,7 @@ impl Tunnel {
             Transport::Udp => Load::Udp(udp::flows(run, ways, mtu, &mut network)?),
             Transport::Tcp => Load::Tcp(tcp::flows(scenario, run, ways, mtu, &mut network)?),
         };
-        Ok(Tunnel { network, stations, places, header_len: header_len(run), load })
+        Ok(Tunnel { network, stations, places, header_len: header_len(run), mtu, load })
     }
 
     fn run(mut self, scenario: &Scenario, run: &Run, warm_up: Duration) -> (Row, Option<LineSeen>) {
@@ -184,7 +186,9 @@ impl Tunnel {
             LineSeen::before(network)
         });
         network.run_until_or(measured.end, |_| false);
-        let seen = before.flatten().map(|before| before.after(network, measured, scenario, run));
+        let seen = before
+            .flatten()
+            .map(|before| before.after(network, measured, (scenario, run), self.mtu));
         if let Load::Udp(_) = &self.load {
             udp::drain(network, measured);
         }

@@ -15,6 +15,8 @@ pub struct LineSeen {
     /// Bits per second that the line could have carried for somebody who knew its rates before,
     /// losses not taken off; IP's headers are among them.
     pub capacity_bps: f64,
+    /// Longest packet of IP's that crosses: through a tunnel less than on the line.
+    pub mtu: usize,
     /// Frames that S sent, dropped ones included.
     pub offered: u64,
     /// Of these, frames that the queue or the policer dropped.
@@ -59,8 +61,8 @@ impl Before {
         self,
         network: &Network,
         measured: Measured,
-        scenario: &Scenario,
-        run: &Run,
+        (scenario, run): (&Scenario, &Run),
+        mtu: usize,
     ) -> LineSeen {
         let Before { forth, back } = stats(network).unwrap_or(self);
         let drops = |stats: PipeStats| stats.refused + stats.policed;
@@ -72,6 +74,7 @@ impl Before {
         let waits = network.line(0).and_then(|line| line.pipe(SOURCE)?.waits().map(delays));
         LineSeen {
             capacity_bps: capacity.unwrap_or(0.0) / measured.duration_s,
+            mtu,
             offered: forth.offered - self.forth.offered,
             dropped: drops(forth) - drops(self.forth),
             erased: forth.erased - self.forth.erased,

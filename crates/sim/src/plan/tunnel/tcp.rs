@@ -11,7 +11,7 @@ use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
 use corridor_scenario::{Congestion, ETHERNET_MTU, Run, Scenario, Side};
 
-use super::{Measured, Seen, delays};
+use super::{MEETING_MAX, Measured, Seen, delays};
 pub(super) use crate::agents::ip::flow_of;
 use crate::agents::ip::{DATA_HEADERS_LEN, IpSink, IpSource};
 use crate::agents::metered::{MeteredSink, MeteredSource, delay_histogram};
@@ -28,7 +28,7 @@ use crate::tcp::{
 /// Packets of data that wait unsent when the application has a rate and TCP cannot follow; the
 /// application then waits. About what a kernel's send buffer grows to.
 const BACKLOG_PACKETS_MAX: u64 = 4_096;
-/// Longest time until all connections are there; others then never send, as in the lab.
+/// Longest time until all connections are there on a radio; others then never send, as in the lab.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// Largest window in packets: what a kernel's receive buffer of 6 MB offers at most.
 const WINDOW_PACKETS_MAX: u32 = 2_048;
@@ -83,12 +83,14 @@ pub(super) fn flows(
 
 /// Lets all connections come about, as far as they do.
 pub(super) fn connect(flows: &[Flow], network: &mut Network) {
+    // A line may be out, or lose all of a burst: what is measured is what comes after.
+    let within = if network.line(0).is_some() { MEETING_MAX } else { CONNECT_MAX };
     let now = network.now();
     for flow in flows {
         network.tell(flow.source, |source: &mut Source| source.open(now));
         network.ask(flow.source);
     }
-    network.run_until_or(now + CONNECT_MAX, |network| {
+    network.run_until_or(now + within, |network| {
         let mut sources = flows.iter().filter_map(|flow| network.agent::<Source>(flow.source));
         sources.all(IpSource::is_open)
     });
