@@ -3,7 +3,8 @@
 //! [`Medium`] is what stations share; this page is about it. [`Pipe`] is a one-way link between two
 //! nodes, with a rate, a delay and a drop-tail queue, for networks of wires or of radios that do
 //! not disturb each other; its rate and its delay may vary ([`RateConfig`], [`OutageConfig`],
-//! [`PolicerConfig`], [`Jitter`]). [`Line`] is two of them between two stations. All lose what an [`ErasureConfig`] says: independently, in bursts
+//! [`PolicerConfig`], [`Jitter`]). [`Line`] is two of them between two stations. All lose what an
+//! [`ErasureConfig`] says: independently, in bursts
 //! ([`GilbertElliott`]), or as recorded ([`LossTrace`]).
 //!
 //! The medium knows stations (numbered from 0) and opaque frames; what the frames mean is none of

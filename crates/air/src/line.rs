@@ -181,6 +181,11 @@ impl<F: Carried> Line<F> {
         self.pipes.get(from)
     }
 
+    /// Lets the rates of both ways begin again; see [`Pipe::restart_rates`].
+    pub fn restart_rates(&mut self, at: Time) {
+        self.pipes.iter_mut().for_each(|pipe| pipe.restart_rates(at));
+    }
+
     /// From here on, keeps how long frames wait; see [`Pipe::keep_waits`].
     pub fn keep_waits(&mut self) {
         self.pipes.iter_mut().for_each(Pipe::keep_waits);

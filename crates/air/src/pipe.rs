@@ -201,6 +201,9 @@ impl PipeStats {
 #[derive(Clone, Debug)]
 pub struct Pipe<P> {
     service: Service,
+    /// Of a rate that varies: how it began, and when that was.
+    pristine: Option<Box<Service>>,
+    origin: Time,
     policer: Option<Box<Policer>>,
     delay_ns: u64,
     queue: QueueLimit,
@@ -267,8 +270,11 @@ impl<P> Pipe<P> {
     /// See [`PipeConfig::check`].
     pub fn new(config: &PipeConfig, key: StreamKey) -> Result<Self, PipeError> {
         config.check()?;
+        let service = Service::new(&config.rate, config.outages.as_ref(), key)?;
         Ok(Pipe {
-            service: Service::new(&config.rate, config.outages.as_ref(), key)?,
+            pristine: service.is_varying().then(|| Box::new(service.clone())),
+            service,
+            origin: Time::ZERO,
             policer: config.policer.map(|policer| Box::new(Policer::new(policer))),
             delay_ns: config.delay.as_nanos() as u64,
             queue: config.queue,
@@ -307,7 +313,8 @@ impl<P> Pipe<P> {
         }
         self.forget_begun(now);
         let earliest = self.idle_at.max(now);
-        let begin = self.service.begin(earliest);
+        let begin = self.service.begin(self.since_origin(earliest));
+        let begin = self.after_origin(begin);
         let wait = begin.since(now);
         let full = !wait.is_zero() && self.is_full(len_bytes, wait);
         if full || self.under_way.len() >= MAX_UNDER_WAY_PACKETS {
@@ -324,7 +331,8 @@ impl<P> Pipe<P> {
         if let Some(waits) = &mut self.waits {
             waits.saturating_record(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
         }
-        let end = self.service.serve(begin, len_bytes);
+        let end = self.service.serve(self.since_origin(begin), len_bytes);
+        let end = self.after_origin(end);
         self.idle_at = end;
         self.stats.sent_bytes += u64::from(len_bytes);
         let ns = u64::try_from(end.since(begin).as_nanos()).unwrap_or(u64::MAX);
@@ -343,6 +351,24 @@ impl<P> Pipe<P> {
             }
         }
         Ok(None)
+    }
+
+    /// Lets the rates begin again at `at`, and the outages: what is compared is to find the same
+    /// at the same time of its load, however long it took to get there. What is on its way stays.
+    pub fn restart_rates(&mut self, at: Time) {
+        if let Some(pristine) = &self.pristine {
+            self.service = Service::clone(pristine);
+            self.origin = at;
+        }
+    }
+
+    /// Times of the transmitter's begin when its rates did.
+    fn since_origin(&self, at: Time) -> Time {
+        Time::ZERO + at.since(self.origin)
+    }
+
+    fn after_origin(&self, at: Time) -> Time {
+        later(self.origin, at.as_nanos())
     }
 
     /// Whether packets may overtake each other, so that one that is offered may arrive next.

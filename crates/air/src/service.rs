@@ -239,6 +239,11 @@ impl Service {
         })
     }
 
+    /// Whether its rate changes.
+    pub(crate) fn is_varying(&self) -> bool {
+        matches!(self, Service::Varying(_))
+    }
+
     /// When the transmission of a packet begins that is there from `earliest` on.
     pub(crate) fn begin(&mut self, earliest: Time) -> Time {
         match self {
@@ -293,7 +298,7 @@ pub(crate) struct Varying {
 
 #[derive(Clone, Debug)]
 enum Source {
-    Rates(Rates),
+    Rates(Box<Rates>),
     Opportunities(Opportunities),
 }
 
@@ -301,7 +306,10 @@ impl Varying {
     fn new(rate: &RateConfig, outages: Option<&OutageConfig>, key: StreamKey) -> Self {
         let source = match rate {
             RateConfig::Trace(trace) => Source::Opportunities(Opportunities::new(trace)),
-            _ => Source::Rates(Rates::new(rate, StreamKey { purpose: "rate", ..key })),
+            _ => {
+                let key = StreamKey { purpose: "rate", ..key };
+                Source::Rates(Box::new(Rates::new(rate, key)))
+            }
         };
         let outages = outages.map(|config| Outages::new(*config, key));
         Varying { source, outages, ready_at: Time::ZERO }

@@ -437,8 +437,8 @@ pub enum Transport {
     Udp,
 }
 
-/// Congestion control of a TCP sender. The lab has what the kernel has; the simulator has cubic, reno
-/// and bbr of Linux on a line, and elsewhere all but bbr.
+/// Congestion control of a TCP sender. The lab has what the kernel has; the simulator has cubic,
+/// reno and bbr of Linux on a line, and elsewhere all but bbr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]

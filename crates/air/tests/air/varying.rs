@@ -101,6 +101,22 @@ fn outages_stop_the_link_and_cost_opportunities() {
 }
 
 #[test]
+fn rates_begin_again_when_they_are_told_to() {
+    let rate = steps(&[(0, 1_000_000), (1, 0)], Some(10));
+    let mut pipe = Pipe::new(&config(rate), KEY).expect("valid");
+    pipe.offer(ms(2_000), 1_000, 0).expect("there is room");
+    assert_eq!(pipe.poll_timeout(), Some(ms(10_008)));
+    // What has been taken keeps its time, and what comes waits for it.
+    pipe.restart_rates(ms(10_500));
+    pipe.poll_delivery(ms(10_500));
+    pipe.offer(ms(10_996), 1_000, 1).expect("there is room");
+    assert_eq!(pipe.poll_timeout(), Some(ms(11_004)));
+    pipe.poll_delivery(ms(11_004));
+    pipe.offer(ms(11_600), 1_000, 2).expect("there is room");
+    assert_eq!(pipe.poll_timeout(), Some(ms(20_508)));
+}
+
+#[test]
 fn queues_are_limited_in_bytes_or_in_time() {
     let bytes = PipeConfig { queue: QueueLimit::Bytes(1_500), ..config(1_000_000) };
     // The first is sent at once; 1,500 bytes wait; when the first is through there is room again.

@@ -99,9 +99,10 @@ enum Load {
     Tcp(Vec<tcp::Flow>),
 }
 
-/// What counts: the interval, and how long it is.
+/// When the load begins, and what counts: the interval, and how long it is.
 #[derive(Clone, Copy)]
 struct Measured {
+    begin: Time,
     start: Time,
     end: Time,
     duration_s: f64,
@@ -171,10 +172,11 @@ impl Tunnel {
         if let Load::Tcp(flows) = &self.load {
             tcp::connect(flows, network);
         }
+        network.restart_rates();
         let begin = network.now();
         let start = begin + warm_up;
         let end = start + Duration::from_secs_f64(run.duration_s);
-        let measured = Measured { start, end, duration_s: run.duration_s };
+        let measured = Measured { begin, start, end, duration_s: run.duration_s };
         match &self.load {
             Load::Udp(flows) => udp::begin(flows, network, begin, measured),
             Load::Tcp(flows) => tcp::begin(flows, network, begin, measured),

@@ -360,6 +360,16 @@ impl Network {
         }
     }
 
+    /// Lets the rates of lines begin again now: with the load, however long it took stations to
+    /// meet.
+    pub fn restart_rates(&mut self) {
+        for radio in &mut self.radios {
+            if let Air::Line(line) = &mut radio.air {
+                line.restart_rates(self.now);
+            }
+        }
+    }
+
     /// From here on, lines keep how long frames wait in them.
     pub fn keep_waits(&mut self) {
         for radio in &mut self.radios {

@@ -4,6 +4,7 @@
 use core::time::Duration;
 
 use corridor_air::PipeStats;
+use corridor_base::Time;
 use corridor_scenario::{DESTINATION, Delays, Run, SOURCE, Scenario, line_config};
 
 use super::{Measured, delays, line_header_len};
@@ -69,8 +70,9 @@ impl Before {
         let carried = forth.sent_packets() - self.forth.sent_packets();
         let bytes = forth.sent_bytes - self.forth.sent_bytes;
         let line = line_config(scenario, run, scenario.seed, line_header_len(run));
-        let capacity =
-            line.and_then(|line| line.capacity_bits(SOURCE, measured.start, measured.end).ok());
+        let since = |at: Time| Time::ZERO + at.since(measured.begin);
+        let (start, end) = (since(measured.start), since(measured.end));
+        let capacity = line.and_then(|line| line.capacity_bits(SOURCE, start, end).ok());
         let waits = network.line(0).and_then(|line| line.pipe(SOURCE)?.waits().map(delays));
         LineSeen {
             capacity_bps: capacity.unwrap_or(0.0) / measured.duration_s,
