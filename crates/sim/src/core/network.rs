@@ -446,8 +446,9 @@ impl Network {
             watcher.take_packet(self.now, node, packet, crossing);
         }
         match offered {
-            // Behind others it waits for its turn: only the head's delivery is an event.
-            Ok(None) if pipe.under_way() > 1 => return,
+            // Behind others it waits for its turn: only the head's delivery is an event. One that
+            // overtakes may be the head.
+            Ok(None) if pipe.under_way() > 1 && !pipe.reorders() => return,
             Ok(None) => return self.agenda.wake(index, pipe.poll_timeout()),
             Ok(Some(_)) => self.stats.erased += 1,
             Err(_) => self.stats.refused += 1,

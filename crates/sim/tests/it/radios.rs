@@ -182,12 +182,7 @@ fn what_is_for_everybody_is_for_neighbours() {
     topology.connect(
         0,
         2,
-        &corridor_air::PipeConfig {
-            rate_bps: 1_000_000,
-            delay: core::time::Duration::ZERO,
-            queue_packets: 5,
-            erasure: corridor_air::ErasureConfig::NONE,
-        },
+        &corridor_air::PipeConfig::new(1_000_000, core::time::Duration::ZERO, 5, 0.0),
     );
     let (told, network) = call(&topology, EVERYBODY, TTL_MAX);
     assert_eq!(told.iter().map(Vec::len).collect::<Vec<_>>(), [0, 1, 1, 0]);
