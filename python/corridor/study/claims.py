@@ -159,7 +159,12 @@ class Claim:
         return self.kind not in ("parameter", "identity")
 
     def judge(
-        self, measured: Measured | None, quick: bool = False, half_width: float | None = None
+        self,
+        measured: Measured | None,
+        quick: bool = False,
+        half_width: float | None = None,
+        *,
+        is_whole: bool = True,
     ) -> "Verdict":
         """Hold a measure against the claim; true counts as 1, false as 0.
 
@@ -171,18 +176,26 @@ class Claim:
             Whether by quick runs, which have bounds of their own.
         half_width
             Half of the 95 % interval of what was found; none: not known.
+        is_whole
+            Whether all replications were run: an ordering or a trend then has to hold over the
+            whole interval.
         """
         accepted = self.accepted_quick if quick else self.accepted
-        return Verdict(
-            self, measured, accepted, self._status(measured, accepted, quick), half_width
-        )
+        decides = half_width if is_whole and not quick else None
+        status = self._status(measured, accepted, quick, decides)
+        return Verdict(self, measured, accepted, status, half_width)
 
-    def _status(self, measured: Measured | None, accepted: Range, quick: bool) -> Status:
+    def _status(
+        self, measured: Measured | None, accepted: Range, quick: bool, half_width: float | None
+    ) -> Status:
         if accepted.is_open:
             return "not checked"
         if measured is None or math.isnan(measured):
             return "missing"
         agrees = measured in accepted
+        if agrees and half_width and self.kind in ("ordering", "trend"):
+            # Orderings that chance explains are none.
+            agrees = all(measured + side in accepted for side in (-half_width, half_width))
         if not self.is_found and not self.differs:
             return self.kind if agrees else "fails"  # type: ignore[return-value]
         if agrees and (self.errata or self.differs):

@@ -68,7 +68,12 @@ def reproduce(context: Context) -> Report:
         # Some claims have runs in virtual time alone.
         claims = tuple(claim.in_lab() for claim in claims if claim.id in findings.measured)
     verdicts = tuple(
-        claim.judge(findings.measured.get(claim.id), context.quick, widths.get(claim.id))
+        claim.judge(
+            findings.measured.get(claim.id),
+            context.quick,
+            widths.get(claim.id),
+            is_whole=context.is_whole,
+        )
         for claim in claims
     )
     seconds = time.perf_counter() - begun

@@ -11,6 +11,7 @@ mod core;
 mod either;
 mod flight;
 pub mod linux;
+mod reassembly;
 mod receiver;
 mod rto;
 mod segment;

@@ -149,7 +149,7 @@ def recommended(goodputs: Sequence[Samples], margin: float = RECOMMENDED_MARGIN)
     """
     means = [mean(each) for each in goodputs]
     for place, own in enumerate(means):
-        if all(other <= own * (1 + margin) for other in means[place + 1 :]):
+        if not any(other > own * (1 + margin) for other in means[place + 1 :]):
             return place
     return len(means) - 1
 
