@@ -147,6 +147,7 @@ def beyond(context: Context) -> Findings:
             own = [row for row in coding if row["what"] == f"{retries} retries, {kind}"]
             right.plot([row["links"] for row in own], [row["kbit/s"] for row in own], style,
                        markersize=4, color=f"C{retries}", label=own[0]["what"])  # fmt: skip
-    right.set_yscale("log")
     plot.labelled(right, "coding over 127-byte frames", "links", "kbit/s")
+    right.set_ylim(bottom=1)
+    right.set_yscale("log")
     return Findings({}, [*buffers, *flows, *coding], figure, [_by_length(context)])

@@ -112,7 +112,9 @@ def _all_tests(context: Context) -> dict[str, Test]:
         tests[f"026 RFC 6298 over {algorithm}, several links"] = partial(
             _timeouts, data, rto, algorithm
         )
-    tests["032 more than the recommended window costs goodput"] = lambda: dynamic.beyond_recommended(moving)
+    tests["032 more than the recommended window costs goodput"] = lambda: (
+        dynamic.beyond_recommended(moving)
+    )
     return tests
 
 
