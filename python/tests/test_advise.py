@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -148,7 +149,7 @@ def test_the_grid_has_at_most_96_settings_the_own_first() -> None:
     assert len(spread(tuple((node, 0) for node in range(1, 200)))) == 20
 
 
-def transfers(kb: list[float], seconds: list[float]) -> Transfers:
+def transfers(kb: Sequence[float], seconds: Sequence[float]) -> Transfers:
     count = len(kb)
     done = np.array(kb)
     rest = [np.ones(count)] * 4
@@ -160,6 +161,14 @@ def test_goodput_counts_the_time_of_transfers_that_failed() -> None:
     assert found.goodput_bps == pytest.approx(8 * 88e3 / 40)
     assert found.success == pytest.approx(2 / 3)
     assert sample.success(found.completed).high < 1
+
+
+def test_a_failure_more_is_chance_and_two_are_not() -> None:
+    whole = transfers([44] * 9, [10] * 9)
+    for count, is_more in ((0, False), (1, False), (2, True)):
+        some = transfers([44] * (9 - count) + [0] * count, [10] * 9)
+        assert sample.lets_more_fail(some, whole) == is_more
+        assert not sample.lets_more_fail(whole, some)
 
 
 def test_the_interval_of_a_gain_covers_it() -> None:
@@ -176,11 +185,11 @@ def test_the_interval_of_a_gain_covers_it() -> None:
 
 @pytest.fixture(scope="module")
 def advice(line: Given) -> Advice:
-    return advise(line, budget=0.1, jobs=2)
+    return advise(line, budget=1, jobs=2)
 
 
 def test_advice_is_better_than_the_defaults_and_the_same_again(line: Given, advice: Advice) -> None:
-    again = advise(line, budget=0.1, jobs=1)
+    again = advise(line, budget=1, jobs=1)
     one, other = show.row(advice), show.row(again)
     assert json.dumps(one) == json.dumps(other)
     assert one["changes"]
@@ -232,15 +241,14 @@ def test_the_proof_says_which_promises_are_kept(
     out = tmp_path / "advise.json"
     asked = f"proof --networks 1 --exhaustive 0 --replays 5 --budget 0.1 --first 4 --out {out}"
     monkeypatch.setattr(sys, "argv", asked.split())
-    assert proof.main() == 0
+    # Without an exhaustive search nothing is known of the regret.
+    assert proof.main() == 1
     found = json.loads(out.read_text())
-    assert [check["name"] for check in found["checks"]] == [
-        "never-worse", "predicted-gains", "regret", "two-minutes"
-    ]  # fmt: skip
+    assert [check["holds"] for check in found["checks"]] == [True, True, False, True]
     assert 5 <= found["networks"][0]["nodes"] <= 20
 
 
 def test_a_promise_that_is_broken_is_seen() -> None:
     row: dict[str, object] = {"network": 1, "seconds": 130.0, "regret": 0.04}
     row |= {"predicted": {"value": 0.1}, "replayed": {"value": -0.1, "high": -0.05}}
-    assert [check["ok"] for check in proof._checks([row])] == [False] * 4
+    assert [check["holds"] for check in proof._checks([row])] == [False] * 4

@@ -21,6 +21,9 @@ SEEDS = HISTORIES // HISTORIES_OF_SEED
 #: Where histories that judge begin among those of a seed, and those that replay.
 JUDGE_FROM, REPLAY_FROM = 400, 700
 
+#: Level of the test whether more transfers fail.
+FAILURES_LEVEL = 0.25
+
 Values = NDArray[np.float64]
 
 
@@ -145,6 +148,19 @@ def gain(ours: Transfers, others: Transfers, confidence: float = 0.95) -> Estima
     log = float(np.log(ours.goodput_bps / others.goodput_bps))
     found = _estimate(log, _influence(ours) - _influence(others), confidence)
     return Estimate(*(float(np.expm1(min(x, 700.0))) for x in (found.value, found.low, found.high)))
+
+
+def lets_more_fail(ours: Transfers, others: Transfers) -> bool:
+    """Tell whether fewer of our transfers are completed than of theirs, by more than chance has it.
+
+    By the histories in which one has more completed than the other: a sign test, one-sided, whose
+    level is so high that two failures more and none less are enough.
+    """
+    more = int((ours.completed < others.completed).sum())
+    fewer = int((ours.completed > others.completed).sum())
+    if more <= fewer:
+        return False
+    return bool(stats.binomtest(more, more + fewer, 0.5, "greater").pvalue <= FAILURES_LEVEL)
 
 
 def _influence(of: Transfers) -> Values:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from corridor.advise import sample
 from corridor.advise.network import Given
@@ -15,7 +16,7 @@ from corridor.advise.settings import Setting, grid
 BUDGET = 80.0
 #: So many transfers are run at least, whatever the budget: two histories of each setting, and half
 #: as many to judge. More than the most make no better advice.
-TRANSFERS_MIN, TRANSFERS_MAX = 300, 4_000
+TRANSFERS_MIN, TRANSFERS_MAX = 600, 4_000
 #: Histories by which it is found out how many events a transfer has.
 PILOT = 4
 #: Share of the budget that the search may use; the rest judges.
@@ -143,8 +144,8 @@ def _race(sampler: Sampler, settings: Sequence[Setting], budget: int) -> list[Se
         count += RACE_STEP
         sampler.run(running, count)
         seen = {each: sampler.transfers(each, count) for each in running}
-        least = seen[defaults].success
-        left.sort(key=lambda each: (seen[each].success < least, -seen[each].goodput_bps))
+        bad = {each for each in running if sample.lets_more_fail(seen[each], seen[defaults])}
+        left.sort(key=partial(_place, seen, bad))
         best = seen[left[0]]
         if count >= JUDGE_STEP:
             left = [e for e in left if e == left[0] or sample.gain(seen[e], best).high > 0]
@@ -154,11 +155,17 @@ def _race(sampler: Sampler, settings: Sequence[Setting], budget: int) -> list[Se
     fine = [
         each
         for each in left
-        if (seen[each].success >= least) == (best.success >= least)
+        if (each in bad) == (left[0] in bad)
         and seen[each].goodput_bps >= (1 - NEEDLESS) * best.goodput_bps
     ]
     first = min(fine, key=lambda each: (len(defaults.changes(each)), -seen[each].goodput_bps))
     return [first, *(each for each in left if each != first)]
+
+
+def _place(
+    seen: Mapping[Setting, Transfers], bad: Collection[Setting], each: Setting
+) -> tuple[bool, float]:
+    return each in bad, -seen[each].goodput_bps
 
 
 def _judge(sampler: Sampler, finalists: Sequence[Setting], budget: int, seed: int) -> Advice:
@@ -170,13 +177,17 @@ def _judge(sampler: Sampler, finalists: Sequence[Setting], budget: int, seed: in
     for each in finalists:
         if each == defaults:
             break
-        count, found = _compared(sampler, each, budget)
+        # Half of what is left, in case that it lets more fail, and another is to be judged.
+        count, found = _compared(sampler, each, (sampler.run_count + budget) // 2)
+        if found.low <= 0 < found.high:
+            count, found = _compared(sampler, each, budget)
         if found.low <= 0 or found.value < WORTH:
             # The best of those that are left is no better.
             break
         ours, others = (sampler.transfers(s, count, JUDGE_FROM) for s in (each, defaults))
-        if ours.success >= others.success:
-            chosen, reason = each, "more is delivered per time, and no fewer transfers fail"
+        if not sample.lets_more_fail(ours, others):
+            chosen, reason = each, "more is delivered per time, and no more transfers fail"
+            count, _ = _compared(sampler, each, budget)
             break
         reason = "what delivers more per time lets more transfers fail"
         if budget - sampler.run_count < 2 * JUDGE_STEP:
