@@ -71,7 +71,7 @@ def _flows(context: Context) -> list[dict[str, Any]]:
         results = context.simulate(f"flows-{count}")
         for window in sorted(set(results[WINDOW].to_numpy().tolist())):
             here = results.isel(point=np.flatnonzero(results[WINDOW].to_numpy() == window))
-            row = _row(f"{count} at once, window {window}", "3 to 6", here)
+            row = _row(f"{count} at once, window {window}", "3 to 7", here)
             # Of all together, and not of one of them.
             row["kbit/s"] *= count
             rows.append(row)
