@@ -3,6 +3,8 @@
 //! A station by itself is driven exactly as if there were no hubs: nothing stands between it and
 //! the driver.
 
+use std::borrow::Cow;
+
 use core::time::Duration;
 
 use corridor_base::Time;
@@ -191,9 +193,9 @@ impl AnyStation {
     }
 
     /// Counters since the start, of all stations in it together.
-    pub fn stats(&self) -> Stats {
-        let mut stats = self.first().stats().clone();
-        self.stations().skip(1).for_each(|station| stats.join(station.stats()));
+    pub fn stats(&self) -> Cow<'_, Stats> {
+        let mut stats = Cow::Borrowed(self.first().stats());
+        self.stations().skip(1).for_each(|station| stats.to_mut().join(station.stats()));
         stats
     }
 

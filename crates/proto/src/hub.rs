@@ -6,9 +6,9 @@
 //! host <- is it for us? <- is the source its own? <- station of a neighbour <- whose frame? <-
 //!              `-> hop taken off -> station of another neighbour
 //! ```
-//! A neighbour has a session, queues, a window and a rate of its own: one that is slow or gone takes
-//! nothing from another but its own turns. To itself each neighbour is one of two ends, and need not
-//! know that it speaks to a hub.
+//! A neighbour has a session, queues, a window and a rate of its own: one that is slow or gone
+//! takes nothing from another but its own turns. To itself each neighbour is one of two ends, and
+//! need not know that it speaks to a hub.
 //!
 //! A hub has the verbs of a [`Station`], and is driven in the same way. It says HELLO to each
 //! neighbour by itself, since each has a session of its own.
@@ -44,8 +44,8 @@ use turns::Turns;
 /// What a hub is told before it starts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HubConfig {
-    /// What it is to each of its neighbours. Of the role only its kind counts: an endpoint without a
-    /// helper, or plain. The rate bounds all that is sent together.
+    /// What it is to each of its neighbours. Of the role only its kind counts: an endpoint without
+    /// a helper, or plain. The rate bounds all that is sent together.
     pub station: StationConfig,
     /// The neighbours, and the networks that each has.
     pub neighbours: Vec<(StationId, Vec<IpNet>)>,
@@ -216,8 +216,8 @@ impl Hub {
         outcome
     }
 
-    /// The neighbour that a frame is from, as far as it says so: opening it is for the station. What
-    /// a forger writes there costs no more than one frame that does not open.
+    /// The neighbour that a frame is from, as far as it says so: opening it is for the station.
+    /// What a forger writes there costs no more than one frame that does not open.
     fn addressee(&self, frame: &[u8]) -> Result<usize, Rejection> {
         let header = Header::parse(frame).ok_or(Rejection::Malformed)?;
         if header.kind == Kind::Hello {
@@ -538,10 +538,7 @@ fn networks(config: &HubConfig) -> Result<Networks, ConfigError> {
 }
 
 /// Who has which addresses.
-fn table(
-    neighbours: &[(StationId, Vec<IpNet>)],
-    own: &[IpAddr],
-) -> Result<Networks, ConfigError> {
+fn table(neighbours: &[(StationId, Vec<IpNet>)], own: &[IpAddr]) -> Result<Networks, ConfigError> {
     let mut table = Networks::default();
     let own = own.iter().map(|&address| (IpNet::from(address), Place::Host));
     let theirs = neighbours.iter().flat_map(|(id, networks)| {

@@ -54,6 +54,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod any_station;
 pub mod bounds;
 mod check;
 mod coding_table;
@@ -66,7 +67,6 @@ pub mod hub;
 pub mod inspect;
 mod link;
 mod psk;
-mod any_station;
 mod station;
 pub mod stats;
 mod unseal;

@@ -61,7 +61,8 @@ impl Networks {
         Ok(())
     }
 
-    /// Who has an address: the longest of the networks that it is in says so; `None`: it is in none.
+    /// Who has an address: the longest of the networks that it is in says so; `None`: it is in
+    /// none.
     pub fn place(&self, address: IpAddr) -> Option<Place> {
         match address {
             IpAddr::V4(address) => {

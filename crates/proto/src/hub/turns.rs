@@ -106,7 +106,7 @@ mod tests {
             assert!(!turns.waits(1) && turns.waits(0));
         }
         turns.enter(1);
-        let mut sent = [0; 2];
+        let mut sent = [0_u32; 2];
         for _ in 0..1_000 {
             sent[turns.current().unwrap()] += 1;
             turns.charge(1_000);

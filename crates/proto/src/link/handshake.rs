@@ -344,22 +344,6 @@ impl Group {
         Opening::UnknownSession
     }
 
-    /// Whether a peer has an accepted session of this tag.
-    pub(crate) fn has_session_tag(&self, tag: u16) -> bool {
-        let mut sessions = self.peers.iter().filter_map(|peer| peer.session.as_ref());
-        sessions.any(|session| session_tag(&session.id) == tag)
-    }
-
-    /// Whether a frame is of an accepted session of a peer. Nothing is noted of it.
-    pub(crate) fn is_authentic(&self, header: &Header, frame: &[u8]) -> bool {
-        let mut body = Vec::new();
-        let mut sessions = self.peers.iter().filter_map(|peer| peer.session.as_ref());
-        sessions.any(|session| {
-            session_tag(&session.id) == header.session_tag
-                && session.key.open(header.counter, frame, HEADER_LEN, &mut body)
-        })
-    }
-
     fn hurry_hello_if_waiting(&mut self, now: Time) {
         if self.hello_due > now + HELLO_INTERVAL_SEARCH_MAX {
             self.hello_due = now + HELLO_INTERVAL_SEARCH_MAX;

@@ -335,10 +335,11 @@ fn a_packet_too_long_for_the_second_peer_is_answered_to_the_first() {
     let lens = corridor_proto::FrameLens { min: 528, base: 700, max: 700 };
     let mut short = hub(2, How::Window);
     short.find_path_mtu(Time::ZERO, lens);
-    star = Star::of(short.into(), vec![
-        leaf(2, How::Window, [2; 32]).into(),
-        leaf(3, How::Window, [3; 32]).into(),
-    ], GOOD);
+    star = Star::of(
+        short.into(),
+        vec![leaf(2, How::Window, [2; 32]).into(), leaf(3, How::Window, [3; 32]).into()],
+        GOOD,
+    );
     star.run_until_met(&[1, 2]);
     let mut packet = datagram(2, 3, false, 1, 900);
     packet[6] |= 0x40;
