@@ -43,6 +43,8 @@ pub(super) struct Seat {
     known: Vec<(StationId, usize)>,
     /// The place of the host that hands its frames on to those whom it does not reach.
     gateway: Option<usize>,
+    /// Its interface passes on only what is addressed to it.
+    is_deaf: bool,
 }
 
 impl Network {
@@ -78,6 +80,7 @@ impl Network {
             held: None,
             known: Vec::new(),
             gateway: None,
+            is_deaf: false,
         });
         self.unsettled.stations.insert(index);
         Ok(StationIndex(index))
@@ -87,6 +90,16 @@ impl Network {
     /// where a [bridge](Self::add_bridge) hands them on.
     pub fn set_gateway(&mut self, index: StationIndex, place: usize) {
         self.stations[index.0].gateway = Some(place);
+    }
+
+    /// Lets a station hear only what is addressed to it, or to all, as interfaces do that are not
+    /// told otherwise. Else it overhears everything, as helpers have to.
+    pub fn set_deaf(&mut self, index: StationIndex) {
+        self.stations[index.0].is_deaf = true;
+    }
+
+    pub(super) fn is_deaf(&self, index: usize) -> bool {
+        self.stations[index].is_deaf
     }
 
     /// A station; of a hub, that for its first neighbour.
