@@ -10,7 +10,7 @@ SCENARIOS := crates/cli/scenarios
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test soak torture bench bench-codec bench-lab bench-sim bench-radio bench-tcp \
-	bench-tunnel bench-models bench-build python study claims report instructions lint dist \
+	bench-relay bench-tunnel bench-models bench-build python study claims report instructions lint dist \
 	build build-parquet
 
 help: ## List these commands
@@ -56,6 +56,10 @@ bench-radio: ## The radios and their MACs beside theory and ns-3, 10 minutes: ou
 bench-tcp: ## The simulator's TCP beside recorded and fresh runs of the kernel's, 5 minutes: out/bench/tcp.json
 	$(CARGO) build --release --package corridor-bench --bin bench-tcp
 	$(TARGET)/release/bench-tcp --out $(OUT)/bench/tcp.json
+
+bench-relay: ## How a hub's radio is divided among its neighbours, a minute: out/bench/relay.json
+	$(CARGO) build --release --package corridor-bench --bin bench-relay
+	$(TARGET)/release/bench-relay --out $(OUT)/bench/relay.json
 
 # As `make bench-build BASE=v1`: also builds that commit, and compares.
 bench-build: ## What builds take and how large they are, half an hour: out/bench/build.json
