@@ -19,6 +19,7 @@ mod capture;
 mod core;
 pub mod frontier;
 mod plan;
+pub mod star;
 pub mod tcp;
 
 use ::core::time::Duration;
