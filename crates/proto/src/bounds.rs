@@ -21,6 +21,10 @@ pub const INGRESS_PACKETS_MAX: usize = 65_536;
 pub const INGRESS_FLOWS: usize = 256;
 /// Bytes that a flow may send in its turn (RFC 8290: the MTU).
 pub const INGRESS_QUANTUM: i64 = 1_514;
+/// How long a packet of a flow that heeds neither drops nor marks may stay in a fair ingress queue.
+pub const INGRESS_STAY_MAX: Duration = Duration::from_millis(150);
+/// The same in packets of a flow, where these leave seldom.
+pub const INGRESS_STAY_PACKETS: f64 = 3.0;
 /// Acknowledgements of TCP that wait for each other where both directions share the channel.
 pub const INGRESS_HELD_MAX: usize = 16;
 /// Connections of TCP whose windows may be clamped: sets by their hash, and places in a set.

@@ -144,6 +144,29 @@ fn a_small_flow_pays_nothing_for_a_large_one() {
     assert!(stats.packets_dropped_codel > 100 && stats.packets_marked > 100, "{stats:?}");
 }
 
+/// A flow that heeds no drops, at twice what leaves: CoDel alone let its packets stay for seconds.
+#[test]
+fn what_heeds_nothing_stays_for_a_bounded_time() {
+    for (interval_ms, stay_ms_max) in [(1, 151), (20, 170), (120, 480)] {
+        let (mut queue, mut stats) = (FairQueue::new(5_000, PARAMS, 1), Stats::default());
+        queue.set_pace(1e3 / interval_ms as f64);
+        let mut longest_ms = 0;
+        for tick in 0..2_000u64 {
+            let now = Time::from_millis(interval_ms * tick);
+            for _ in 0..2 {
+                let mut packet = packet(1, 1_400, 0);
+                packet[24..32].copy_from_slice(&(interval_ms * tick).to_be_bytes());
+                queue.push(now, PacketRef::read(&packet), &mut stats);
+            }
+            let front = queue.front(now, &mut stats).expect("some have come");
+            let came_ms = u64::from_be_bytes(front[24..32].try_into().expect("eight bytes"));
+            longest_ms = longest_ms.max(interval_ms * tick - came_ms);
+            queue.pop();
+        }
+        assert!(longest_ms <= stay_ms_max, "{longest_ms} ms, a packet each {interval_ms} ms");
+    }
+}
+
 proptest! {
     #![proptest_config(corridor_testing::cases!(256))]
 

@@ -5,9 +5,11 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use corridor_base::Time;
-use corridor_packet::{PacketBuf, PacketRef};
+use corridor_packet::{PacketBuf, PacketRef, protocol};
 
-use crate::bounds::{INGRESS_FLOWS, INGRESS_HELD_MAX, INGRESS_QUANTUM};
+use crate::bounds::{
+    INGRESS_FLOWS, INGRESS_HELD_MAX, INGRESS_QUANTUM, INGRESS_STAY_MAX, INGRESS_STAY_PACKETS,
+};
 use crate::host::clamp::{Clamps, Place};
 use crate::host::codel::{Codel, CodelParams, Verdict};
 use crate::stats::Stats;
@@ -26,6 +28,8 @@ pub(crate) struct FairQueue {
     /// The queue whose head goes next.
     selected: Option<usize>,
     spare: Vec<Vec<u8>>,
+    /// Packets that leave in a second, once it was measured.
+    packets_per_s: Option<f64>,
     /// How long acknowledgements of TCP wait for each other.
     hold: Duration,
     /// How many wait, and since when there is one.
@@ -74,6 +78,7 @@ impl FairQueue {
             seed,
             selected: None,
             spare: Vec::new(),
+            packets_per_s: None,
             hold: Duration::ZERO,
             acknowledgements: 0,
             acknowledged_since: Time::ZERO,
@@ -88,6 +93,7 @@ impl FairQueue {
 
     /// So many packets leave the queue in a second.
     pub(crate) fn set_pace(&mut self, packets_per_s: f64) {
+        self.packets_per_s = Some(packets_per_s);
         if let Some(clamps) = &mut self.clamps {
             clamps.set_pace(packets_per_s);
         }
@@ -249,9 +255,19 @@ impl FairQueue {
         }
     }
 
-    /// Lets CoDel mark or drop at the head of a queue.
+    /// How long a packet may stay whose flow need not heed what CoDel tells it: TCP does, and what
+    /// understands marks; others may offer more than leaves for as long as they like.
+    fn stay_max(&self) -> Duration {
+        let flows = (self.new.len() + self.old.len()).max(1) as f64;
+        let turn = self.packets_per_s.map_or(0.0, |packets_per_s| flows / packets_per_s.max(0.1));
+        INGRESS_STAY_MAX.max(Duration::from_secs_f64(INGRESS_STAY_PACKETS * turn))
+    }
+
+    /// Lets CoDel mark or drop at the head of a queue, and drops there what has stayed for too
+    /// long.
     fn signal_congestion(&mut self, at: usize, now: Time, stats: &mut Stats) {
         let mut again = false;
+        let stay_max = self.stay_max();
         loop {
             let params = self.params;
             let queue = &mut self.queues[at];
@@ -264,6 +280,14 @@ impl FairQueue {
                 _ => Duration::ZERO,
             };
             let stay = (now - head.since).saturating_sub(held);
+            let packet = head.packet.packet();
+            let view = packet.view();
+            let heeds = view.protocol() == protocol::TCP || view.ecn() != 0;
+            if more && !heeds && stay > stay_max {
+                stats.packets_dropped_codel += 1;
+                self.drop_head(at);
+                continue;
+            }
             if queue.codel.judge(now, stay, more, again, params) == Verdict::Pass {
                 return;
             }

@@ -1,5 +1,7 @@
 //! How fast frames may go: what feedback shows of the path, and what follows from it.
 
+#[cfg(test)]
+mod closed_loop;
 pub(crate) mod delivered;
 pub(crate) mod filter;
 mod model;
@@ -33,10 +35,13 @@ pub(crate) struct Sample {
     pub(crate) told: f64,
     /// See `told`; zero if it is not known.
     pub(crate) span: Duration,
-    /// How many frames these were, and how many of them are lost.
+    /// The span in which they were sent.
+    pub(crate) sent_span: Duration,
+    /// How many frames these were, and how many came meanwhile: more where some of those before
+    /// were late.
     pub(crate) frames: usize,
     /// See `frames`.
-    pub(crate) lost: usize,
+    pub(crate) came: usize,
     /// The rate has held most of these frames back, and none came after a gap in what was sent.
     pub(crate) limited: bool,
     /// Both directions share the channel.
@@ -53,6 +58,9 @@ pub(crate) trait PathControl: Send + Sync {
 
     /// Frames a second that came through of late.
     fn through_per_s(&self) -> f64;
+
+    /// Frames that may be on their way, where feedback about one takes so long.
+    fn in_flight_max(&self, wait: Duration) -> f64;
 
     /// How long nothing is to be sent, if that serves the rate; told once. What comes behind that
     /// gap says nothing of the path's rate.

@@ -72,6 +72,8 @@ pub(crate) struct Before {
     pub(crate) frames: Option<u32>,
     /// When the newest of them came, by its clock.
     pub(crate) at_us: Option<u32>,
+    /// When that was sent.
+    pub(crate) sent_at: Option<Time>,
 }
 
 impl LinkUsage {
@@ -118,6 +120,13 @@ impl LinkUsage {
     /// The round trip, smoothed, or the least that counts as one.
     pub(crate) fn smoothed_round_trip(&self) -> Duration {
         self.rtt.smoothed().max(WINDOW_ACK_INTERVAL_MIN)
+    }
+
+    /// Whether as many frames are on their way as the path holds: more would only wait there, or,
+    /// where nothing is heard of them, be sent into an outage.
+    pub(crate) fn is_full(&self) -> bool {
+        let on_their_way = self.log.sources() + self.log.repairs();
+        on_their_way as f64 >= self.rate.in_flight_max(self.wait.timeout())
     }
 
     /// Frames a second that came through of late.
@@ -245,12 +254,13 @@ impl LinkUsage {
                 let span_us = ack.received_at_us.wrapping_sub(before);
                 Duration::from_micros(u64::from(span_us.min(SPAN_US_MAX)))
             }),
+            sent_span: before.sent_at.map_or(Duration::ZERO, |before| sent.at - before),
             frames: told.frames as usize,
-            lost: told.frames.saturating_sub(came) as usize,
+            came: came as usize,
             limited: 2 * told.held >= told.frames && !told.has_gap,
             shares_air: self.shares_air,
         };
-        before.at_us = Some(ack.received_at_us);
+        (before.at_us, before.sent_at) = (Some(ack.received_at_us), Some(sent.at));
         self.rate.note(now, sample, stats);
     }
 

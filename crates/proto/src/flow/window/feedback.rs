@@ -52,7 +52,7 @@ impl LastTold {
 
     /// This station's frames are counted anew.
     pub(super) fn restart_session(&mut self) {
-        (self.counter, self.before.at_us) = (None, None);
+        (self.counter, self.before.at_us, self.before.sent_at) = (None, None, None);
     }
 }
 

@@ -138,6 +138,10 @@ impl WindowSender {
         if has_held && self.silence.is_unexplained(self.link.loss_ratio()) {
             return false;
         }
+        if has_held && self.link.is_full() {
+            self.link.note_gap();
+            return false;
+        }
         self.air.bulk.note_queue(now, ingress.len());
         let has_new = !ingress.is_empty() && self.held_until.is_none() && !self.window.is_full();
         let stakes = self.repair.stakes(now, &mut self.window, &self.link);

@@ -2,17 +2,19 @@
 //! through.
 
 use core::time::Duration;
+use std::collections::VecDeque;
 
 use corridor_base::Time;
 
 use super::Sample;
+use super::delivered::Delivered;
 use super::filter::MinFilter;
 use super::spread::Spread;
 
 /// Frames a second before anything was measured.
 pub(super) const FRAMES_PER_S_FIRST: f64 = 500.0;
 /// Bounds of the rate.
-pub(super) const FRAMES_PER_S_MIN: f64 = 20.0;
+pub(super) const FRAMES_PER_S_MIN: f64 = 2.0;
 /// See [`FRAMES_PER_S_MIN`].
 pub(super) const FRAMES_PER_S_MAX: f64 = 2e6;
 /// Queueing delay that is not told from noise: so many times the jitter, within these bounds.
@@ -37,6 +39,20 @@ pub(super) const PEAK_MEMORY: Duration = Duration::from_secs(20);
 /// Over how long that is averaged, and over how many round trips at least.
 const USUAL_TIME: Duration = Duration::from_millis(250);
 const USUAL_ROUND_TRIPS: u32 = 8;
+/// Frames over which a rate is counted at least.
+const RATE_FRAMES: f64 = 8.0;
+/// The longer of the spans over which it is counted, in shorter ones: where losses come in bursts.
+const SPANS: u32 = 8;
+/// Standard errors by which a rate that was counted has to be above what was known, and by which
+/// losses have to be above the least of late.
+const ERRORS: f64 = 1.0;
+const EXCESS_ERRORS: f64 = 3.0;
+const EXCESS_MIN: f64 = 0.02;
+/// A gap in what comes counts as at most so many times what its frames take, or as one span.
+const GAP_FACTOR: f64 = 4.0;
+/// Points in the span over which it is counted, and most of them that are kept.
+const POINTS_PER_SPAN: u32 = 128;
+const ARRIVAL_POINTS_MAX: usize = 256;
 /// Least span that counts as a round trip.
 pub(super) const ROUND_TRIP_MIN: Duration = Duration::from_millis(2);
 
@@ -51,10 +67,12 @@ pub(super) struct DelayModel {
     standing: MinFilter,
     /// How much delays differ from one sample to the next, on average, nanoseconds.
     jitter_ns: f64,
-    /// How much the least delays of half a round trip differ, and how long that is.
+    /// How much delays differ that are half a round trip apart, and how long that is.
     spread: Spread,
     span: Duration,
     round_trip: Duration,
+    /// The least of it in the long run.
+    round_trip_least: MinFilter,
     /// Less is never told from noise: of a long way it is not worth the risk.
     noise_min: Duration,
     /// When a long frame was reported last.
@@ -72,6 +90,7 @@ impl Default for DelayModel {
             spread: Spread::default(),
             span: NOISE_MAX,
             round_trip: ROUND_TRIP_MIN,
+            round_trip_least: MinFilter::default(),
             noise_min: NOISE_MAX,
             long_at: None,
             last_one_way: [None; 2],
@@ -107,6 +126,16 @@ impl DelayModel {
         spread.saturating_sub(self.noise() + frame).min(self.round_trip / 2)
     }
 
+    /// Standard deviation of delays that are half a round trip apart.
+    pub(super) fn deviation(&self) -> Duration {
+        self.spread.deviation()
+    }
+
+    /// The least round trip of late.
+    pub(super) fn round_trip_least(&self) -> Duration {
+        Duration::from_nanos(self.round_trip_least.least().unwrap_or(0) as u64)
+    }
+
     /// Takes feedback. `is_steady`: the rate is not changed on purpose, so that it is the path's
     /// doing by what delays differ.
     pub(super) fn note(
@@ -131,6 +160,7 @@ impl DelayModel {
         let above = one_way_ns - base.least().unwrap_or(one_way_ns);
         self.span = (round_trip / 2).max(NOISE_MAX);
         self.round_trip = sample.round_trip_smoothed;
+        self.round_trip_least.push(now, self.round_trip.as_nanos() as i64, BASE_MEMORY);
         self.standing.push(now, above, self.span);
         if is_steady {
             self.spread.note(now, one_way_ns, self.span);
@@ -178,22 +208,118 @@ impl DelayModel {
     }
 }
 
-/// Frames a second that come through.
+/// Frames counted up to a feedback.
+#[derive(Clone, Copy, Debug, Default)]
+struct Point {
+    /// When they came, and when they were sent, since the first.
+    came: Duration,
+    sent: Duration,
+    /// Frames sent, as parts of a long one, and those of them that came.
+    frames: f64,
+    arrived: f64,
+    /// Frames of these that nothing had held back.
+    free: f64,
+}
+
+/// What feedback told of late, as points between which rates can be taken.
+#[derive(Debug, Default)]
+pub(super) struct Arrivals {
+    points: VecDeque<Point>,
+    newest: Point,
+}
+
+/// Frames a second over a span.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Throughput {
-    /// Of late, lost ones included.
+pub(super) struct Rate {
+    /// At least so many the path has carried: over the longer of the spans in which they were sent
+    /// and came.
+    pub(super) least_per_s: f64,
+    /// Sent, and those of them that came, over the span in which they came: what the path carries
+    /// if it was busy all the time.
+    pub(super) sent_per_s: f64,
+    pub(super) came_per_s: f64,
+    /// How many were sent.
+    pub(super) frames: f64,
+    /// All of them were held back by the rate, and none came behind a gap.
+    pub(super) held: bool,
+}
+
+impl Arrivals {
+    /// Takes feedback; rates will be asked for over spans of at most `span`. A gap that is longer
+    /// than `longest` counts as if it were so long: an outage is no rate.
+    fn note(&mut self, sample: &Sample, span: Duration, longest: Duration) {
+        let sent = sample.frames as f64;
+        let newest = &mut self.newest;
+        newest.came += sample.span.min(longest);
+        newest.sent += sample.sent_span;
+        newest.frames += sample.told;
+        newest.arrived += sample.told * sample.came as f64 / sent.max(1.0);
+        newest.free += if sample.limited { 0.0 } else { sample.told };
+        let newest = *newest;
+        let apart = span / POINTS_PER_SPAN;
+        if self.points.back().is_none_or(|last| newest.came >= last.came + apart) {
+            while self.points.len() >= ARRIVAL_POINTS_MAX {
+                self.points.pop_front();
+            }
+            self.points.push_back(newest);
+        }
+        // One point is kept that is older than the span.
+        while self.points.get(1).is_some_and(|second| second.came + span <= newest.came) {
+            self.points.pop_front();
+        }
+    }
+
+    /// Nothing is known of a pause.
+    pub(super) fn restart(&mut self) {
+        self.points.clear();
+        self.newest = Point::default();
+        self.points.push_back(self.newest);
+    }
+
+    /// The rate over the last `span` and a little more, once so much is known.
+    fn rate(&self, span: Duration) -> Option<Rate> {
+        let at = self.points.partition_point(|point| point.came + span <= self.newest.came);
+        let first = self.points.get(at.checked_sub(1)?)?;
+        let came = self.newest.came - first.came;
+        let longer = came.max(self.newest.sent.saturating_sub(first.sent));
+        let frames = self.newest.frames - first.frames;
+        let arrived = self.newest.arrived - first.arrived;
+        let per_s =
+            |frames: f64, span: Duration| (frames / span.as_secs_f64()).min(FRAMES_PER_S_MAX);
+        Some(Rate {
+            frames,
+            least_per_s: per_s(frames, longer),
+            sent_per_s: per_s(frames, came),
+            came_per_s: per_s(arrived, came),
+            held: self.newest.free == first.free,
+        })
+    }
+}
+
+/// Frames a second that the path carries, with those that it loses at random.
+#[derive(Debug)]
+pub(super) struct Capacity {
+    arrivals: Arrivals,
+    /// For how long a queue has stood.
+    busy: Duration,
+    /// A rate was counted.
+    is_known: bool,
+    /// Of late.
     pub(super) per_s: f64,
     /// The most of it in the long run.
     pub(super) peak_per_s: f64,
-    /// What comes through as a rule, and the most of that in the long run.
+    /// What it is as a rule, and the most of that in the long run.
     pub(super) usual_per_s: f64,
     pub(super) best_per_s: f64,
     usual_at: Time,
 }
 
-impl Throughput {
+impl Capacity {
     pub(super) fn new(now: Time) -> Self {
-        Throughput {
+        Capacity {
+            arrivals: Arrivals::default(),
+            busy: Duration::ZERO,
+            is_known: false,
             per_s: FRAMES_PER_S_FIRST,
             peak_per_s: 0.0,
             usual_per_s: 0.0,
@@ -202,22 +328,38 @@ impl Throughput {
         }
     }
 
-    /// What comes through says what the path takes only where it was kept busy, and not as long as
-    /// feedback tells of a probe. After a queue was drained the rate begins low: if it was of
-    /// others, they have taken what was left.
-    ///
-    /// Rates count by the spans they are about, so that a frame that comes late, and the next one
-    /// that follows at once, are together what they should be. A mean of the rates themselves is
-    /// too high wherever spans vary, the more the shorter they are.
-    pub(super) fn note(&mut self, sample: Sample, round_trip: Duration, probed: bool) {
-        if sample.span.is_zero() || probed {
-            return;
+    /// Takes feedback. Where a queue stands, what came of it is what the path carries; where none
+    /// does, the path carries at least that.
+    pub(super) fn note(&mut self, sample: &Sample, span: Duration, busy: bool, losses: &Delivered) {
+        let enough = Duration::from_secs_f64(RATE_FRAMES / self.per_s);
+        let span = span.max(enough);
+        self.busy = if busy { self.busy + sample.span } else { Duration::ZERO };
+        let gap = Duration::from_secs_f64(GAP_FACTOR * sample.told / self.per_s);
+        self.arrivals.note(sample, SPANS * span, span.max(gap));
+        for spans in [1, SPANS] {
+            let Some(rate) = self.arrivals.rate(spans * span) else { return };
+            let error = losses.loss_error(rate.frames);
+            if rate.held && !core::mem::replace(&mut self.is_known, true) {
+                self.per_s = rate.least_per_s; // What it was before was a guess.
+            }
+            if self.busy >= spans * span && rate.held {
+                let excess = 1.0 - rate.came_per_s / rate.sent_per_s - losses.least_loss();
+                let excess = excess - EXCESS_MIN - EXCESS_ERRORS * error;
+                self.per_s = rate.sent_per_s * (1.0 - excess.max(0.0));
+                break;
+            }
+            let came = 1.0 - losses.loss_ratio();
+            let delivered = rate.least_per_s * rate.came_per_s / rate.sent_per_s / came;
+            let delivered = delivered * (1.0 - ERRORS * error / came);
+            let came = rate.least_per_s * rate.came_per_s / rate.sent_per_s;
+            self.per_s = self.per_s.max(delivered.min(rate.least_per_s)).max(came);
         }
-        let rate = (sample.told / sample.span.as_secs_f64()).min(FRAMES_PER_S_MAX);
-        let share = sample.span.div_duration_f64(round_trip).min(1.0);
-        if sample.limited || rate > self.per_s {
-            self.per_s += share * (rate - self.per_s);
-        }
+        self.per_s = self.per_s.max(1.0);
+    }
+
+    /// Nothing is known of a pause.
+    pub(super) fn restart(&mut self) {
+        self.arrivals.restart();
     }
 
     /// What the path has taken at most says how long a frame takes, whatever is sent now.

@@ -1,16 +1,17 @@
 //! The rate of a window's frames: what the path takes, and hardly a queue.
 //!
 //! Random loss says nothing about congestion, delay does. As in Copa (Arun and Balakrishnan, NSDI
-//! 2018), a flow aims at a few frames queued: the rate is what comes through, more while less
-//! than that is queued, less while more is. Where the queue never drains, somebody fills it who
-//! takes no notice of delay; then a window of frames grows and shrinks as TCP's does, at losses
-//! that come while much is queued, and the flow holds its share. A queue that came at once, and
-//! stays as it is whatever is sent, is none: the way has become longer.
+//! 2018), a flow aims at a few frames queued: the rate is what the path carries ([`Capacity`]),
+//! more while less than that is queued, less while more is. Where the queue never drains, somebody
+//! fills it who takes no notice of delay; then a window of frames grows and shrinks as TCP's does,
+//! at losses that come while much is queued, and the flow holds its share. A queue that came at
+//! once, and stays as it is whatever is sent, is none: the path has become longer.
 //!
-//! Different from Copa: the rate is controlled, not a window of frames; delay is that of one way,
-//! so that feedback may wait for data to be sent with; delays that cannot be told from jitter count
-//! as none, however much that is ([`Spread`]); and what is delivered bounds the rate where no queue
-//! can show ([`Delivered`]).
+//! Different from Copa: the rate is controlled, not a window of frames, which only bounds what goes
+//! into an outage; delay is that of one direction, so that feedback may wait for data to be sent
+//! with; delays that cannot be told from jitter count as none, however much that is
+//! ([`Spread`](super::spread::Spread)); a path whose capacity changes is aimed to hold as much
+//! more; and what is delivered bounds the rate where no queue can show ([`Delivered`]).
 
 use core::time::Duration;
 
@@ -18,12 +19,30 @@ use corridor_base::Time;
 
 use crate::link::path_control::delivered::Delivered;
 use crate::link::path_control::model::{
-    DelayModel, FRAMES_PER_S_FIRST, FRAMES_PER_S_MAX, FRAMES_PER_S_MIN, NOISE_MAX, PEAK_MEMORY,
-    ROUND_TRIP_MIN, Throughput,
+    Capacity, DelayModel, FRAMES_PER_S_FIRST, FRAMES_PER_S_MAX, FRAMES_PER_S_MIN, NOISE_MAX,
+    PEAK_MEMORY, ROUND_TRIP_MIN,
 };
 use crate::link::path_control::{PathControl, Sample};
 use crate::stats::Stats;
 
+/// Bounds of the span over which a rate is counted.
+const RATE_SPAN_MIN: Duration = Duration::from_millis(5);
+const RATE_SPAN_MAX: Duration = Duration::from_millis(100);
+/// The same in standard deviations of the jitter, which moves both ends of a span: a rate counted
+/// over so many has an error of about a sixth.
+const JITTER_DEVIATIONS: u32 = 8;
+/// Frames that may be on their way: so many times what the path holds, and some more (BBR's gain of
+/// its window).
+const IN_FLIGHT_FACTOR: f64 = 2.0;
+const IN_FLIGHT_MIN: f64 = 32.0;
+/// Share of a round trip's worth of change of the capacity that is aimed at as a queue.
+const WANDER_FACTOR: f64 = 1.0;
+const WANDER_MAX: f64 = 0.25;
+const WANDER_PARTS: f64 = 16.0;
+/// Drains in a row that have not drained the queue from which on it is another's.
+const VAIN_DRAINS: u32 = 2;
+/// Share by which the capacity changes in a round trip from which on a path varies.
+const VARIES: f64 = 0.2;
 /// Copa's default delta, and its reciprocal: frames kept queued.
 const QUEUED: f64 = 1.0;
 /// Beside flows that fill the queue: frames by which the window grows in a round trip, and what
@@ -153,7 +172,7 @@ pub(crate) struct RateControl {
     phase: Phase,
     frames_per_s: f64,
     delay: DelayModel,
-    through: Throughput,
+    capacity: Capacity,
     delivered: Delivered,
     /// Gain while nothing is queued.
     gain: f64,
@@ -167,6 +186,11 @@ pub(crate) struct RateControl {
     pause: Option<Duration>,
     looks: Looks,
     compete: Competition,
+    /// By what share the capacity changes in a round trip, on average, and what it was before.
+    wander: f64,
+    wander_from: f64,
+    /// Drains in a row that were in vain.
+    vain_drains: u32,
 }
 
 impl QueueWatch {
@@ -214,7 +238,7 @@ impl RateControl {
             phase: Phase::Start,
             frames_per_s: FRAMES_PER_S_FIRST,
             delay: DelayModel::default(),
-            through: Throughput::new(now),
+            capacity: Capacity::new(now),
             delivered: Delivered::default(),
             gain: GAIN_START,
             round_trip_ends: now,
@@ -225,6 +249,9 @@ impl RateControl {
             pause: None,
             looks: Looks::default(),
             compete: Competition::new(),
+            wander: 0.0,
+            wander_from: FRAMES_PER_S_FIRST,
+            vain_drains: 0,
         }
     }
 }
@@ -238,6 +265,7 @@ impl PathControl for RateControl {
             self.queue.note_pause(now);
             self.delay.note_pause();
             self.delivered.restart();
+            self.capacity.restart();
         } else {
             self.delivered.note(now, &sample, round_trip);
         }
@@ -252,12 +280,18 @@ impl PathControl for RateControl {
         if !sample.limited && self.leaves_gap(&sample) {
             self.queue.emptied_at = now;
         }
-        self.through.note(sample, round_trip, now <= self.probe_told_until);
-        self.through.fade(passed, self.phase == Phase::Start);
         let queueing = self.delay.queueing();
+        let probed = now <= self.probe_told_until;
+        if !probed {
+            let busy = queueing > self.noticed();
+            let span = sample.round_trip_smoothed.clamp(RATE_SPAN_MIN, RATE_SPAN_MAX);
+            let span = span.max(JITTER_DEVIATIONS * self.delay.deviation());
+            self.capacity.note(&sample, span, busy, &self.delivered);
+        }
+        self.capacity.fade(passed, self.phase == Phase::Start);
         self.compete.longest = self.compete.longest.max(queueing);
         let much = queueing > self.compete.longest.mul_f64(CONGESTED_RATIO);
-        self.compete.congested_in_round_trip |= sample.lost > 0 && much;
+        self.compete.congested_in_round_trip |= sample.came < sample.frames && much;
         self.queue.note(now, queueing, self.drained_below(), patience(round_trip));
         let before = self.phase;
         self.change_phase(now, queueing, sample);
@@ -265,7 +299,7 @@ impl PathControl for RateControl {
             self.end_round_trip(queueing, sample.limited);
             let round_trip = sample.round_trip_smoothed.max(ROUND_TRIP_MIN);
             let counts = matches!(self.phase, Phase::Start | Phase::Follow);
-            self.through.note_usual(now, round_trip, counts);
+            self.capacity.note_usual(now, round_trip, counts);
             // On shared air, delay comes and goes with what the other way sends.
             if !sample.shares_air {
                 self.note_excess(now, queueing, round_trip);
@@ -285,7 +319,16 @@ impl PathControl for RateControl {
     }
 
     fn through_per_s(&self) -> f64 {
-        self.through.per_s
+        self.capacity.per_s
+    }
+
+    fn in_flight_max(&self, wait: Duration) -> f64 {
+        if let Phase::Compete { .. } = self.phase {
+            return f64::INFINITY;
+        }
+        let wait = wait.saturating_sub(self.delay.queueing()) + self.aim();
+        let per_s = self.capacity.per_s;
+        IN_FLIGHT_MIN + IN_FLIGHT_FACTOR * per_s * wait.as_secs_f64()
     }
 
     fn take_pause(&mut self) -> Option<Duration> {
@@ -305,18 +348,22 @@ impl RateControl {
 
     /// Whether frames came so far apart that nothing of ours was queued between.
     fn leaves_gap(&self, sample: &Sample) -> bool {
-        let takes = Duration::from_secs_f64(sample.told / self.through.per_s);
+        let takes = Duration::from_secs_f64(sample.told / self.capacity.per_s);
         sample.span > takes + self.delay.queueing() + self.delay.noise()
     }
 
     fn drained_below(&self) -> Duration {
-        DRAINED.max(Duration::from_secs_f64(DRAINED_FRAMES / self.through.peak_per_s))
-            + self.delay.varies(self.through.peak_per_s)
+        DRAINED.max(Duration::from_secs_f64(DRAINED_FRAMES / self.capacity.peak_per_s))
+            + self.delay.varies(self.capacity.peak_per_s)
+            + self.wander_time()
     }
 
     fn change_phase(&mut self, now: Time, queueing: Duration, sample: Sample) {
         let round_trip = sample.round_trip.max(ROUND_TRIP_MIN);
         let drained = self.queue.drained_at == now;
+        if drained {
+            self.vain_drains = 0;
+        }
         let patience = patience(round_trip);
         let drain = Phase::Drain {
             until: now + 2 * queueing + 2 * round_trip,
@@ -350,6 +397,10 @@ impl RateControl {
                     // It came at once, and has stayed as it was whatever was sent.
                     self.lengthen_way(now, queueing);
                     Phase::Follow
+                } else if self.vain_drains < self.vain_drains_max(now) {
+                    self.vain_drains += 1;
+                    self.queue.drained_at = now;
+                    Phase::Follow
                 } else {
                     self.compete.at = Some(now);
                     Phase::Compete { until: now + COMPETE_ROUND_TRIPS * round_trip }
@@ -367,6 +418,12 @@ impl RateControl {
         };
     }
 
+    /// Drains that may be in vain before a queue is another's: where it was a while ago, none.
+    fn vain_drains_max(&self, now: Time) -> u32 {
+        let is_recent = self.compete.at.is_some_and(|at| now - at <= PEAK_MEMORY);
+        if is_recent || self.wander < VARIES { 0 } else { VAIN_DRAINS }
+    }
+
     fn count_phase(&self, before: Phase, stats: &mut Stats) {
         match (before, self.phase) {
             (Phase::Drain { .. }, Phase::Drain { .. })
@@ -382,10 +439,21 @@ impl RateControl {
     /// moment was so because all have met with loss. Others begin with half of the path.
     fn prepare_to_compete(&mut self, now: Time, queueing: Duration, sample: Sample) {
         if self.compete.at.is_none_or(|at| now - at > PEAK_MEMORY) {
-            let on_their_way = self.through.peak_per_s * sample.round_trip_smoothed.as_secs_f64();
+            let on_their_way = self.capacity.peak_per_s * sample.round_trip_smoothed.as_secs_f64();
             self.compete.window = (0.5 * on_their_way).max(COMPETE_WINDOW_MIN);
             self.compete.longest = queueing;
         }
+    }
+
+    /// Most of the gain: where the path has carried far more a while ago, as at the start.
+    fn gain_max(&self) -> f64 {
+        let far_below = 2.0 * self.capacity.per_s < self.delivered.carried_per_s();
+        if far_below { GAIN_START } else { GAIN_MAX }
+    }
+
+    /// Queueing delay from which on there is a queue.
+    fn noticed(&self) -> Duration {
+        self.delay.noise() + self.delay.jitter(self.capacity.peak_per_s)
     }
 
     /// Queueing delay that is aimed at.
@@ -394,11 +462,22 @@ impl RateControl {
         // Where delays can be told well, less than a frame will do.
         let queued = QUEUED * noise.div_duration_f64(NOISE_MAX);
         noise
-            + self.delay.varies(self.through.peak_per_s)
-            + Duration::from_secs_f64(queued / self.through.per_s)
+            + self.delay.varies(self.capacity.peak_per_s)
+            + self.wander_time()
+            + Duration::from_secs_f64(queued / self.capacity.per_s)
+    }
+
+    /// What the capacity changes by in a round trip, as a queue.
+    fn wander_time(&self) -> Duration {
+        self.delay.round_trip_least().mul_f64(WANDER_FACTOR * self.wander.min(WANDER_MAX))
     }
 
     fn end_round_trip(&mut self, queueing: Duration, limited: bool) {
+        let before = core::mem::replace(&mut self.wander_from, self.capacity.per_s);
+        let changed = (self.capacity.per_s - before).abs() / self.capacity.per_s.max(before);
+        if self.phase != Phase::Start {
+            self.wander += (changed - self.wander) / WANDER_PARTS;
+        }
         if let Phase::Compete { .. } = self.phase {
             // What is lost in the round trip after a decrease was sent before it.
             let congested = self.compete.congested_in_round_trip && !self.compete.decreased;
@@ -414,7 +493,7 @@ impl RateControl {
         self.gain = match self.phase {
             Phase::Start => GAIN_START,
             Phase::Compete { .. } => GAIN_FIRST,
-            _ if queueing < self.delay.noise() && limited => (2.0 * self.gain).min(GAIN_MAX),
+            _ if queueing < self.noticed() && limited => (2.0 * self.gain).min(self.gain_max()),
             _ => GAIN_FIRST,
         };
     }
@@ -429,7 +508,7 @@ impl RateControl {
         // One that is about as long as what counts as drained is neither long enough to be drained
         // nor always short enough, so there is more room above than there is below.
         let most = self.drained_below() + self.delay.noise();
-        let stands = (self.delay.noise() + self.delay.varies(self.through.peak_per_s)..most)
+        let stands = (self.delay.noise() + self.delay.varies(self.capacity.peak_per_s)..most)
             .contains(&queueing);
         if self.phase != Phase::Follow {
             self.looks.excess_round_trips = 0;
@@ -445,11 +524,11 @@ impl RateControl {
         let interval = interval * (1 << self.looks.vain);
         let long_ago = self.looks.at.is_none_or(|at| now - at > interval);
         let span = PROBE_ROUND_TRIPS * round_trip;
-        let share = self.through.per_s / self.through.peak_per_s.max(self.through.per_s);
+        let share = self.capacity.per_s / self.capacity.peak_per_s.max(self.capacity.per_s);
         let shorter = queueing.min(span.mul_f64((1.0 - DRAIN_RATIO) * share));
         if self.looks.excess_round_trips > EXCESS_ROUND_TRIPS
             && long_ago
-            && self.through.usual_per_s < PROBE_BELOW * self.through.best_per_s
+            && self.capacity.usual_per_s < PROBE_BELOW * self.capacity.best_per_s
             && shorter > self.delay.noise()
         {
             self.looks.excess_round_trips = 0;
@@ -466,18 +545,18 @@ impl RateControl {
         if !is_longer && before.saturating_sub(queueing) < shorter / 2 {
             self.lengthen_way(now, queueing);
             // What came through before will again.
-            self.through.per_s = self.through.best_per_s.max(self.through.per_s);
+            self.capacity.per_s = self.capacity.best_per_s.max(self.capacity.per_s);
             self.looks.vain = 0;
         } else {
             // The path takes less than it did, or others take more of it.
-            self.through.best_per_s = self.through.usual_per_s;
+            self.capacity.best_per_s = self.capacity.usual_per_s;
             self.looks.vain = (self.looks.vain + 1).min(VAIN_PROBES_MAX);
         }
     }
 
     /// The least delay is so much longer from now on.
     fn lengthen_way(&mut self, now: Time, by: Duration) {
-        self.through.usual_per_s = self.through.best_per_s;
+        self.capacity.usual_per_s = self.capacity.best_per_s;
         // What was queued then was measured against the shorter way.
         self.compete.at = None;
         self.delay.lengthen(now, by);
@@ -497,7 +576,7 @@ impl RateControl {
         }
         let want = self.aim().as_secs_f64() - queueing.as_secs_f64();
         let gain = want / (SETTLE_ROUND_TRIPS * round_trip.as_secs_f64());
-        let gain = if queueing < self.delay.noise() { gain.max(self.gain) } else { gain };
+        let gain = if queueing < self.noticed() { gain.max(self.gain) } else { gain };
         if gain > 0.0 && !limited {
             // More could go, and nobody wants it.
             if self.delivered.is_excessive() {
@@ -505,19 +584,16 @@ impl RateControl {
             }
             return;
         }
-        let most = if self.phase == Phase::Start { GAIN_START } else { GAIN_MAX };
-        let next = self.through.per_s * (1.0 + gain.clamp(GAIN_MIN, most));
-        // What comes through in a round trip varies with delays, and a rate that follows each of
-        // its lows ends low: while no queue stands, as much as was sent may be sent again.
-        let is_kept = limited
-            && queueing < self.aim()
-            && !self.delay.jitter(self.through.peak_per_s).is_zero();
-        self.set_rate(if is_kept { next.max(self.frames_per_s) } else { next });
+        let most = if self.phase == Phase::Start { GAIN_START } else { self.gain_max() };
+        let next = self.capacity.per_s * (1.0 + gain.clamp(GAIN_MIN, most));
+        self.set_rate(next);
     }
 
     fn set_rate(&mut self, frames_per_s: f64) {
         let most = match self.phase {
             Phase::Start => self.delivered.start_limit_per_s(),
+            // Others drop too, and the window heeds that.
+            Phase::Compete { .. } => f64::INFINITY,
             _ => self.delivered.limit_per_s(),
         };
         self.frames_per_s = frames_per_s.min(most).clamp(FRAMES_PER_S_MIN, FRAMES_PER_S_MAX);

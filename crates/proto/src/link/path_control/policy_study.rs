@@ -2,10 +2,10 @@
 
 use core::time::Duration;
 
-use corridor_base::StreamKey;
 use corridor_base::rand::Rng;
+use corridor_base::{Stream, StreamKey, Time};
 
-use crate::link::path_control::policy_tests::{Path, Run};
+use crate::link::path_control::closed_loop::{Path, Run, Service};
 
 /// Of the paths; printed where a test fails.
 const SEED: u64 = 2026;
@@ -13,12 +13,14 @@ const SEED: u64 = 2026;
 const SETTLES_S: u64 = 10;
 const MEASURED_S: u64 = 20;
 
-/// What was measured on a path: the share of it that was used, the mean queue, and the share of the
-/// frames that found the buffer full.
+/// What was measured on a path: the share of it that was used, the mean queue, how long frames
+/// waited there, and the share of them that found the buffer full.
 #[derive(Debug)]
 struct Measured {
     share: f64,
     queue: Duration,
+    waited_p50_ms: f64,
+    waited_p95_ms: f64,
     dropped: f64,
 }
 
@@ -26,9 +28,12 @@ fn measure(path: &Path) -> Measured {
     let mut run = Run::new(path);
     run.until(SETTLES_S);
     let seen = run.until(SETTLES_S + MEASURED_S);
+    let second = |s: u64| Time::from_millis(1_000 * s);
     Measured {
-        share: seen.ours / (MEASURED_S as f64 * path.frames_per_s),
-        queue: Duration::from_secs_f64(seen.queue() / path.frames_per_s),
+        share: seen.ours / path.capacity(second(SETTLES_S)..second(SETTLES_S + MEASURED_S)),
+        queue: Duration::from_secs_f64(seen.queue().max(0.0) / path.frames_per_s),
+        waited_p50_ms: seen.waited_ms(0.5),
+        waited_p95_ms: seen.waited_ms(0.95),
         dropped: seen.dropped / (seen.ours + seen.dropped),
     }
 }
@@ -60,20 +65,23 @@ fn draw(index: u64) -> Path {
 
 fn describe(path: &Path) -> String {
     let mbit_per_s = path.frames_per_s * 8.0 * 1_500.0 / 1e6;
-    let Path { delay, queue_frames, jitter, late_by, loss_ratio, .. } = path;
+    let Path { delay, queue_frames, jitter, late_by, loss_ratio, loss_burst, .. } = path;
+    let varies = if let Service::Steps { steps, .. } = &path.service { steps.len() } else { 1 };
     format!(
         "{mbit_per_s:.1} Mbit/s, {:.1} ms, buffer {queue_frames:.0}, jitter {:.1} exponential {:.1} \
-         uniform, {loss_ratio:.2} lost",
+         uniform{}, {loss_ratio:.2} lost by {loss_burst:.0}, {varies} rates{}",
         2e3 * delay.as_secs_f64(),
         1e3 * jitter.as_secs_f64(),
-        1e3 * late_by.as_secs_f64()
+        1e3 * late_by.as_secs_f64(),
+        if path.reorders { " reordered" } else { "" },
+        if path.policer.is_some() { ", policed" } else { "" }
     )
 }
 
 /// Exponential jitter of 3 and 10 ms was taken for a queue: 0.7 and 0.2 of the path were used.
 #[test]
 fn jitter_in_order_is_no_queue() {
-    for (jitter_ms, share, queue_ms) in [(1, 0.98, 5), (3, 0.95, 10), (10, 0.85, 30)] {
+    for (jitter_ms, share, queue_ms) in [(1, 0.98, 7), (3, 0.95, 20), (10, 0.85, 40)] {
         for loss_ratio in [0.0, 0.1] {
             let jitter = Duration::from_millis(jitter_ms);
             let path = Path { jitter, loss_ratio, ..Path::new(12.0, 20) };
@@ -101,15 +109,128 @@ fn a_short_buffer_is_not_overrun() {
     }
 }
 
-/// `cargo test --release -p corridor-proto --lib rate_study -- --ignored --nocapture`
+/// A path as varied as the network has them: rate 0.2 to 100 Mbit/s and round trip 1 to 400 ms,
+/// log-uniform; a buffer of 1 ms to 4 bandwidth-delay products and at least two frames; losses a
+/// third none, a third independent up to 40 %, a third in bursts of 2 to 50; half with exponential
+/// jitter of 0.3 to 30 ms in the mean, in order or not; a tenth behind a policer. Where it varies,
+/// it is at one of 2 to 6 rates for 0.05 to 5 s in the mean.
+fn draw_any(index: u64, varies: bool) -> Path {
+    let key = StreamKey { seed: SEED, replication: 1, entity: index, purpose: "path" };
+    let mut stream = key.stream();
+    let mbit_per_s = log_uniform(&mut stream, 0.2, 100.0);
+    let delay = Duration::from_secs_f64(log_uniform(&mut stream, 1.0, 400.0) / 2e3);
+    let path = Path::new(mbit_per_s, 0);
+    let bdp = path.frames_per_s * 2.0 * delay.as_secs_f64();
+    let least = path.frames_per_s / 1e3;
+    let queue_frames = log_uniform(&mut stream, least, least.max(4.0 * bdp)).max(2.0);
+    let (loss_ratio, loss_burst) = match stream.next_u32() % 3 {
+        0 => (0.0, 1.0),
+        1 => (0.4 * uniform(&mut stream), 1.0),
+        _ => (0.4 * uniform(&mut stream), log_uniform(&mut stream, 2.0, 50.0)),
+    };
+    let jittery = stream.next_u32().is_multiple_of(2);
+    let jitter_ms = log_uniform(&mut stream, 0.3, 30.0);
+    let jitter = Duration::from_secs_f64(if jittery { jitter_ms / 1e3 } else { 0.0 });
+    let reorders = stream.next_u32().is_multiple_of(2);
+    let policed = stream.next_u32().is_multiple_of(10);
+    let burst = log_uniform(&mut stream, 4.0, 100.0);
+    let policer = policed.then_some((0.7 * path.frames_per_s, burst));
+    let service = if varies { markov(&mut stream, path.frames_per_s) } else { Service::Constant };
+    let wanted_per_s = 4.0 * path.frames_per_s;
+    Path {
+        delay,
+        queue_frames,
+        loss_ratio,
+        loss_burst,
+        jitter,
+        reorders,
+        policer,
+        service,
+        wanted_per_s,
+        ..path
+    }
+}
+
+fn uniform(stream: &mut Stream) -> f64 {
+    f64::from(stream.next_u32()) / 2f64.powi(32)
+}
+
+fn log_uniform(stream: &mut Stream, least: f64, most: f64) -> f64 {
+    least * (most / least).powf(uniform(stream))
+}
+
+/// A rate that stays for a while, and is another then: between a tenth of the most and that.
+fn markov(stream: &mut Stream, most_per_s: f64) -> Service {
+    let rates: Vec<f64> = (0..2 + stream.next_u32() % 5)
+        .map(|_| most_per_s * log_uniform(stream, 0.1, 1.0))
+        .collect();
+    let dwell_s = log_uniform(stream, 0.05, 5.0);
+    let period = Duration::from_secs(SETTLES_S + MEASURED_S);
+    let (mut steps, mut at) = (Vec::new(), Duration::ZERO);
+    while at < period {
+        steps.push((at, rates[stream.next_u32() as usize % rates.len()]));
+        at += Duration::from_secs_f64(-dwell_s * (1.0 - uniform(stream)).ln() + 1e-3);
+    }
+    Service::Steps { steps, period }
+}
+
+/// A recording in the format of Mahimahi (Netravali et al., USENIX ATC 2015): at each of these
+/// milliseconds a packet may leave.
+fn recording(text: &str, from_s: u64) -> Service {
+    let span = Duration::from_secs(SETTLES_S + MEASURED_S);
+    let from = Duration::from_secs(from_s);
+    let at: Vec<Duration> = text
+        .lines()
+        .filter_map(|line| line.trim().parse().ok().map(Duration::from_millis))
+        .filter(|at| (from..from + span).contains(at))
+        .map(|at| at - from)
+        .collect();
+    Service::Opportunities { at, period: span }
+}
+
+fn print(family: &str, index: u64, path: &Path) {
+    let Measured { share, waited_p50_ms, waited_p95_ms, dropped, .. } = measure(path);
+    println!(
+        "{family}\t{index}\t{share:.3}\t{waited_p50_ms:.1}\t{waited_p95_ms:.1}\t{dropped:.3}\t{}",
+        describe(path)
+    );
+}
+
+/// `cargo test --release -p corridor-proto --lib paths_drawn -- --ignored --nocapture`; recordings
+/// are read from the folder that the environment names as RECORDINGS, if it does.
 #[test]
-#[ignore = "a study: prints a table of 200 paths; docs/decisions/0017-rate-on-any-path.md"]
+#[ignore = "a study: prints a table of paths; docs/decisions/0025-rate-that-follows.md"]
 fn paths_drawn_at_random() {
-    println!("seed {SEED}\npath\tshare\tqueue ms\tdropped");
-    for index in 0..200 {
-        let path = draw(index);
-        let Measured { share, queue, dropped } = measure(&path);
-        let queue_ms = 1e3 * queue.as_secs_f64();
-        println!("{index}: {}\t{share:.3}\t{queue_ms:.1}\t{dropped:.3}", describe(&path));
+    let only = std::env::var("FAMILY").ok();
+    let wants =
+        |family: &str| only.as_ref().is_none_or(|only| only.split(',').any(|f| f == family));
+    println!("seed {SEED}\nfamily\tpath\tshare\tp50 ms\tp95 ms\tdropped");
+    let index = std::env::var("INDEX").ok().and_then(|index| index.parse().ok());
+    let indices = |most: u64| index.map_or(0..most, |index: u64| index..index + 1);
+    if wants("steady") {
+        indices(200).for_each(|index| print("steady", index, &draw(index)));
+    }
+    if wants("any") {
+        indices(150).for_each(|index| print("any", index, &draw_any(index, false)));
+    }
+    if wants("varying") {
+        indices(150).for_each(|index| print("varying", index, &draw_any(index, true)));
+    }
+    let Ok(folder) = std::env::var("RECORDINGS") else { return };
+    let mut files: Vec<_> = std::fs::read_dir(folder).into_iter().flatten().flatten().collect();
+    files.sort_by_key(std::fs::DirEntry::path);
+    for file in files.iter().filter(|_| wants("recorded")) {
+        let Ok(text) = std::fs::read_to_string(file.path()) else { continue };
+        for (from_s, loss_ratio) in [(0, 0.0), (0, 0.1), (60, 0.0), (60, 0.1)] {
+            let service = recording(&text, from_s);
+            let queue_frames = 1_000.0;
+            let path = Path { service, loss_ratio, queue_frames, ..Path::new(12.0, 40) };
+            let Service::Opportunities { at, .. } = &path.service else { continue };
+            if at.len() < 500 {
+                continue;
+            }
+            let path = Path { frames_per_s: at.len() as f64 / 30.0, ..path.clone() };
+            print(&format!("recorded {:?}", file.file_name()), from_s, &path);
+        }
     }
 }

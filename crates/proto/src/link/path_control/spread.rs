@@ -1,9 +1,11 @@
-//! How much the least delays of successive spans differ by themselves.
+//! How much delays differ from span to span by themselves.
 //!
 //! A queue of ours changes slowly, as the rate does: from one span of half a round trip to the
-//! next it grows or shrinks about as much as it did before. Jitter has no memory, so the least
-//! delay of a span may be anything that it ever is. The second differences of these least delays
-//! show how much: what grows or shrinks evenly has none.
+//! next it grows or shrinks about as much as it did before. Jitter has no memory, so the delay at
+//! the end of a span may be anything that it ever is. The second differences of these delays show
+//! how much: what grows or shrinks evenly has none. One delay of each span counts, not the least of
+//! it: the least of many spreads less than what the queue is judged by, and jitter between frames
+//! that are close together would pass for a queue.
 
 use core::time::Duration;
 
@@ -20,12 +22,12 @@ const DEVIATION_PER_MEDIAN: f64 = 1.211;
 const EULER_GAMMA: f64 = 0.577_216;
 const DEVIATION_SCALES: f64 = 1.282_550;
 
-/// The spread of least delays.
+/// The spread of delays.
 #[derive(Debug, Default)]
 pub(crate) struct Spread {
-    /// When the span under way ends, and the least delay in it, nanoseconds.
+    /// When the span under way ends, and the delay at its begin, nanoseconds.
     span: Option<(Time, i64)>,
-    /// The least delays of the two spans before it.
+    /// The same of the two spans before it.
     before: [Option<i64>; 2],
     differences: ArrayVec<i64, DIFFERENCES>,
     next: usize,
@@ -35,24 +37,28 @@ pub(crate) struct Spread {
 impl Spread {
     /// Takes a delay; spans are so long.
     pub(crate) fn note(&mut self, now: Time, delay_ns: i64, span: Duration) {
-        let (ends, least) = self.span.unwrap_or((now + span, delay_ns));
+        let (ends, third) = *self.span.get_or_insert((now + span, delay_ns));
         if now < ends {
-            self.span = Some((ends, least.min(delay_ns)));
             return;
         }
         if now > ends + span {
             self.before = [None; 2]; // Nothing is known of the time between.
         }
         if let [Some(first), Some(second)] = self.before {
-            self.take((second - (first + least) / 2).abs());
+            self.take((second - (first + third) / 2).abs());
         }
-        self.before = [self.before[1], Some(least)];
+        self.before = [self.before[1], Some(third)];
         self.span = Some((now + span, delay_ns));
     }
 
     /// What is sent changes on purpose: spans from here on are not to be held against those before.
     pub(crate) fn restart(&mut self) {
         (self.span, self.before) = (None, [None; 2]);
+    }
+
+    /// Standard deviation of these delays.
+    pub(crate) fn deviation(&self) -> Duration {
+        Duration::from_nanos(self.deviation_ns as u64)
     }
 
     fn take(&mut self, difference: i64) {
@@ -67,7 +73,7 @@ impl Spread {
         self.deviation_ns = DEVIATION_PER_MEDIAN * sorted[sorted.len() / 2] as f64;
     }
 
-    /// By how much the least of a span is above the least of all spans in `memory`, on average, if
+    /// By how much such a delay is above the least of all spans in `memory`, on average, if
     /// spans are so long. Delays in order are the latest of many, and so about Gumbel-distributed:
     /// the least of n is ln ln n + 0.577 scales below the mean, of which a standard deviation has
     /// pi / sqrt(6).

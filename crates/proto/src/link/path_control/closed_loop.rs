@@ -1,0 +1,508 @@
+//! A path with a queue for tests of the rate controller: one flow under control, alone or beside a
+//! flow that fills the queue.
+
+use core::ops::Range;
+use core::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
+
+use corridor_base::rand::{Rng, SeedableRng};
+use corridor_base::{Stream, Time};
+
+use crate::link::path_control::{PathControl, Sample, follow_delay};
+use crate::link::rtt::RttEstimator;
+use crate::stats::Stats;
+
+/// Feedback at most so often, and for every other frame.
+pub(crate) const FEEDBACK_INTERVAL: Duration = Duration::from_micros(500);
+const FRAMES_PER_FEEDBACK: u32 = 2;
+/// Without feedback a frame goes so often.
+const ASKS_AFTER: Duration = Duration::from_millis(20);
+
+/// Who sent a frame.
+#[derive(Clone, Copy, PartialEq)]
+enum Flow {
+    /// The one under control.
+    Ours,
+    /// A window that grows until the queue is full, as TCP's (RFC 5681).
+    Filler,
+}
+
+enum Event {
+    Send,
+    /// No feedback has come for long.
+    Ask,
+    /// A frame comes to the receiver, or is lost behind the queue.
+    Arrival {
+        flow: Flow,
+        counter: u32,
+        sent_at: Time,
+        lost: bool,
+    },
+    /// Feedback of ours: newest counter, when it was sent and came, and frames that came so far.
+    Feedback {
+        counter: u32,
+        sent_at: Time,
+        came_at: Time,
+        frames: u32,
+    },
+    /// An acknowledgement of the filler's, or news of a loss.
+    FillerAck {
+        lost: bool,
+    },
+}
+
+/// How fast the slowest part of a path is.
+#[derive(Clone, Debug)]
+pub(crate) enum Service {
+    /// As [`Path::frames_per_s`] says.
+    Constant,
+    /// So many frames a second from each of these times on; all of it repeats.
+    Steps { steps: Vec<(Duration, f64)>, period: Duration },
+    /// A frame may leave at each of these times, ascending; all of it repeats. What is not used is
+    /// lost.
+    Opportunities { at: Vec<Duration>, period: Duration },
+}
+
+/// A path with one queue in front of its slowest part.
+#[derive(Clone)]
+pub(crate) struct Path {
+    pub(crate) frames_per_s: f64,
+    pub(crate) service: Service,
+    /// One way.
+    pub(crate) delay: Duration,
+    pub(crate) queue_frames: f64,
+    pub(crate) loss_ratio: f64,
+    /// Mean length of a burst of losses, frames; 1 and less: losses are independent.
+    pub(crate) loss_burst: f64,
+    /// Drops what exceeds so many frames a second by so many frames.
+    pub(crate) policer: Option<(f64, f64)>,
+    /// Frames sent in this span are lost.
+    pub(crate) outage: Range<Time>,
+    /// There is a filler from then on, until then.
+    pub(crate) filler_from: Option<Time>,
+    pub(crate) filler_until: Time,
+    /// The receiver's clock is so many microseconds ahead.
+    pub(crate) clock_us: i64,
+    /// It jumps then, by so many nanoseconds.
+    pub(crate) jump: (Time, i64),
+    /// Both directions share the channel, as the sender knows.
+    pub(crate) shares_air: bool,
+    /// No more frames a second than that are there to be sent.
+    pub(crate) wanted_per_s: f64,
+    pub(crate) feedback_interval: Duration,
+    /// Whoever hears a frame sees it late, by up to so much.
+    pub(crate) late_by: Duration,
+    /// The same by exponentially distributed times with this mean.
+    pub(crate) jitter: Duration,
+    /// Frames that are seen late do not hold up those behind them.
+    pub(crate) reorders: bool,
+    /// The medium sends a frame again that was lost, as often as it takes: this share of them.
+    pub(crate) retry_ratio: f64,
+}
+
+impl Path {
+    pub(crate) fn new(mbit_per_s: f64, round_trip_ms: u64) -> Self {
+        Path {
+            frames_per_s: mbit_per_s * 1e6 / (8.0 * 1_500.0),
+            service: Service::Constant,
+            delay: Duration::from_millis(round_trip_ms) / 2,
+            queue_frames: 100.0,
+            loss_ratio: 0.0,
+            loss_burst: 1.0,
+            policer: None,
+            outage: Time::ZERO..Time::ZERO,
+            filler_from: None,
+            filler_until: Time::MAX,
+            clock_us: -3_600_000_000,
+            jump: (Time::MAX, 0),
+            shares_air: false,
+            wanted_per_s: f64::INFINITY,
+            feedback_interval: FEEDBACK_INTERVAL,
+            late_by: Duration::ZERO,
+            jitter: Duration::ZERO,
+            reorders: false,
+            retry_ratio: 0.0,
+        }
+    }
+
+    /// Frames that it can carry in a span, in front of what is lost behind the queue.
+    pub(crate) fn capacity(&self, span: Range<Time>) -> f64 {
+        let seconds = (span.end - span.start).as_secs_f64();
+        let served = match &self.service {
+            Service::Constant => seconds * self.frames_per_s,
+            Service::Steps { .. } => {
+                let mut served = 0.0;
+                let mut now = span.start;
+                while now < span.end {
+                    let (rate, until) = self.rate_at(now);
+                    let until = until.min(span.end);
+                    served += rate * (until - now).as_secs_f64();
+                    now = until;
+                }
+                served
+            }
+            Service::Opportunities { at, period } => {
+                let count = |time: Time| {
+                    let periods = time.as_nanos() / period.as_nanos() as u64;
+                    let rest = Duration::from_nanos(time.as_nanos() % period.as_nanos() as u64);
+                    periods as usize * at.len() + at.partition_point(|&at| at < rest)
+                };
+                (count(span.end) - count(span.start)) as f64
+            }
+        };
+        self.policer.map_or(served, |(per_s, _)| served.min(per_s * seconds))
+    }
+
+    /// Frames a second at a time, and until when.
+    fn rate_at(&self, now: Time) -> (f64, Time) {
+        let Service::Steps { steps, period } = &self.service else {
+            return (self.frames_per_s, Time::MAX);
+        };
+        let rest = now.as_nanos() % period.as_nanos() as u64;
+        let begin = Time::from_nanos(now.as_nanos() - rest);
+        let at = steps.partition_point(|&(from, _)| from.as_nanos() as u64 <= rest);
+        let until = steps.get(at).map_or(*period, |&(from, _)| from);
+        (steps[at - 1].1, begin + until)
+    }
+}
+
+/// What was seen of a span of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// Frames of ours, and of the filler's, that left the queue.
+    pub(crate) ours: f64,
+    pub(crate) filler: f64,
+    /// Frames that ours found in the queue, summed.
+    pub(crate) found: f64,
+    /// Frames of ours that found it full.
+    pub(crate) dropped: f64,
+    /// How long each waited for others, milliseconds.
+    waited_ms: Waits,
+}
+
+/// Many of them.
+#[derive(Default)]
+struct Waits(Vec<f64>);
+
+impl core::fmt::Debug for Waits {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} of them", self.0.len())
+    }
+}
+
+impl Seen {
+    /// Frames that a frame finds in the queue.
+    pub(crate) fn queue(&self) -> f64 {
+        self.found / self.ours
+    }
+
+    /// The longest wait behind others but for a share of the frames.
+    pub(crate) fn waited_ms(&self, quantile: f64) -> f64 {
+        let mut sorted = self.waited_ms.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted.get((quantile * sorted.len() as f64) as usize).copied().unwrap_or(f64::NAN)
+    }
+}
+
+pub(crate) struct Run<'a> {
+    path: &'a Path,
+    now: Time,
+    events: BTreeMap<(Time, u64), Event>,
+    sequence: u64,
+    draws: Stream,
+    free_at: Time,
+    /// When frames begin to be served that wait, of all but those that began before the last came.
+    waiting: VecDeque<Time>,
+    /// The next opportunity to leave, counted over all periods.
+    opportunity: usize,
+    /// What the policer lets pass at once, and as of when.
+    tokens: (f64, Time),
+    in_burst: bool,
+    /// When the receiver, and the sender, saw the last frame.
+    looked_at: [Time; 2],
+    /// Nothing is to be sent for so long behind the next frame; how many went before.
+    pause: Duration,
+    paused_at: u32,
+    /// There are enough frames on their way; when one goes all the same.
+    waits: bool,
+    asks_at: Time,
+    seen: Seen,
+    control: Box<dyn PathControl>,
+    pub(crate) stats: Stats,
+    rtt: RttEstimator,
+    counter: u32,
+    told: (u32, u32, Time, Time),
+    received: (u32, u32, Time),
+    newest: (u32, Time, Time),
+    window: f64,
+    in_flight: f64,
+    halved_at: Time,
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn new(path: &'a Path) -> Self {
+        let mut run = Run {
+            path,
+            now: Time::ZERO,
+            events: BTreeMap::new(),
+            sequence: 0,
+            draws: Stream::from_seed([3; 32]),
+            free_at: Time::ZERO,
+            waiting: VecDeque::new(),
+            opportunity: 0,
+            tokens: (path.policer.map_or(0.0, |(_, burst)| burst), Time::ZERO),
+            in_burst: false,
+            looked_at: [Time::ZERO; 2],
+            pause: Duration::ZERO,
+            paused_at: u32::MAX,
+            waits: false,
+            asks_at: Time::ZERO,
+            seen: Seen::default(),
+            control: follow_delay(Time::ZERO),
+            stats: Stats::default(),
+            rtt: RttEstimator::new(),
+            counter: 0,
+            told: (0, 0, Time::ZERO, Time::ZERO),
+            received: (0, 0, Time::ZERO),
+            newest: (0, Time::ZERO, Time::ZERO),
+            window: 2.0,
+            in_flight: 0.0,
+            halved_at: Time::ZERO,
+        };
+        run.at(Time::ZERO, Event::Send);
+        if let Some(from) = path.filler_from {
+            run.in_flight = 1.0;
+            run.at(from, Event::FillerAck { lost: false });
+        }
+        run
+    }
+
+    fn at(&mut self, at: Time, event: Event) {
+        self.events.insert((at, self.sequence), event);
+        self.sequence += 1;
+    }
+
+    /// Uniform in [0, 1).
+    fn draw(&mut self) -> f64 {
+        f64::from(self.draws.next_u32()) / 2f64.powi(32)
+    }
+
+    /// Runs until then; returns what was seen since the last call.
+    pub(crate) fn until(&mut self, seconds: u64) -> Seen {
+        let end = Time::from_millis(1_000 * seconds);
+        while let Some(entry) = self.events.first_entry().filter(|entry| entry.key().0 < end) {
+            self.now = entry.key().0;
+            match entry.remove() {
+                Event::Send => {
+                    let on_their_way = f64::from(self.counter - self.told.0);
+                    if on_their_way
+                        >= self
+                            .control
+                            .in_flight_max(self.rtt.timeout() + self.path.feedback_interval)
+                        && self.now < self.asks_at
+                    {
+                        self.waits = true;
+                        self.paused_at = self.counter + 1;
+                        self.at(self.asks_at, Event::Ask);
+                        continue;
+                    }
+                    self.asks_at = self.now + ASKS_AFTER.max(self.rtt.timeout());
+                    self.counter += 1;
+                    self.send(Flow::Ours, self.counter);
+                    let frames_per_s = self.control.frames_per_s().min(self.path.wanted_per_s);
+                    let gap = Duration::from_secs_f64(1.0 / frames_per_s)
+                        + core::mem::take(&mut self.pause);
+                    self.at(self.now + gap, Event::Send);
+                }
+                Event::Ask => {
+                    if self.now >= self.asks_at && core::mem::take(&mut self.waits) {
+                        self.at(self.now, Event::Send);
+                    }
+                }
+                Event::Arrival { flow, counter, sent_at, lost } => {
+                    self.arrive(flow, counter, sent_at, lost);
+                }
+                Event::Feedback { counter, sent_at, came_at, frames } => {
+                    self.feed_back(counter, sent_at, came_at, frames);
+                }
+                Event::FillerAck { lost } => self.ack_filler(lost),
+            }
+        }
+        core::mem::take(&mut self.seen)
+    }
+
+    /// A frame enters the queue, or finds it full.
+    fn send(&mut self, flow: Flow, counter: u32) {
+        while self.waiting.front().is_some_and(|&begins| begins <= self.now) {
+            self.waiting.pop_front();
+        }
+        let begin = self.free_at.max(self.now);
+        let queued = match self.path.service {
+            Service::Constant => (begin - self.now).as_secs_f64() * self.path.frames_per_s,
+            _ => self.waiting.len() as f64,
+        };
+        let outage = self.path.outage.contains(&self.now);
+        let draw = self.draw();
+        let full = queued > self.path.queue_frames || !self.passes_policer();
+        let lost = outage || full;
+        self.seen.dropped += f64::from(u8::from(full && flow == Flow::Ours));
+        let mut served = begin;
+        if !lost {
+            served = self.serve(begin);
+            self.free_at = served;
+            self.waiting.push_back(begin);
+            match flow {
+                Flow::Ours => {
+                    self.seen.ours += 1.0;
+                    self.seen.found += queued;
+                    self.seen.waited_ms.0.push((begin - self.now).as_secs_f64() * 1e3);
+                }
+                Flow::Filler => self.seen.filler += 1.0,
+            }
+        }
+        let lost = lost || (flow == Flow::Ours && self.is_erased(draw));
+        let at = self.look(0, served + self.path.delay);
+        self.at(at, Event::Arrival { flow, counter, sent_at: self.now, lost });
+    }
+
+    /// When a frame has been sent whose turn comes at `begin`.
+    fn serve(&mut self, begin: Time) -> Time {
+        let mut end = begin;
+        let mut frames = 1.0;
+        loop {
+            end = match &self.path.service {
+                Service::Constant => end + Duration::from_secs_f64(1.0 / self.path.frames_per_s),
+                Service::Steps { .. } => {
+                    let (rate, until) = self.path.rate_at(end);
+                    let takes = Duration::from_secs_f64(frames / rate.max(1e-3));
+                    if end + takes > until {
+                        frames -= rate * (until - end).as_secs_f64();
+                        end = until;
+                        continue;
+                    }
+                    frames = 1.0;
+                    end + takes
+                }
+                Service::Opportunities { at, period } => loop {
+                    let (periods, index) =
+                        (self.opportunity / at.len(), self.opportunity % at.len());
+                    let time = Time::ZERO + *period * periods as u32 + at[index];
+                    self.opportunity += 1;
+                    if time >= end {
+                        break time;
+                    }
+                },
+            };
+            let again = self.path.retry_ratio > 0.0 && self.draw() < self.path.retry_ratio;
+            if !again {
+                return end;
+            }
+        }
+    }
+
+    fn passes_policer(&mut self) -> bool {
+        let Some((per_s, burst)) = self.path.policer else { return true };
+        let (tokens, at) = self.tokens;
+        let tokens = (tokens + per_s * (self.now - at).as_secs_f64()).min(burst);
+        let passes = tokens >= 1.0;
+        self.tokens = (tokens - f64::from(u8::from(passes)), self.now);
+        passes
+    }
+
+    /// Whether a frame is lost behind the queue: independently, or in bursts in which all are.
+    fn is_erased(&mut self, draw: f64) -> bool {
+        let (ratio, burst) = (self.path.loss_ratio, self.path.loss_burst);
+        if burst <= 1.0 {
+            return draw < ratio;
+        }
+        self.in_burst = if self.in_burst {
+            draw >= 1.0 / burst
+        } else {
+            draw < ratio / (burst * (1.0 - ratio))
+        };
+        self.in_burst
+    }
+
+    /// When a frame is seen that came then: one that is seen late holds up those behind it.
+    fn look(&mut self, end: usize, came_at: Time) -> Time {
+        let draw = self.draw();
+        let late_by =
+            self.path.late_by.mul_f64(draw) + self.path.jitter.mul_f64(-(1.0 - draw).ln());
+        if self.path.reorders {
+            return came_at + late_by;
+        }
+        let at = self.looked_at[end].max(came_at + late_by);
+        self.looked_at[end] = at;
+        at
+    }
+
+    fn arrive(&mut self, flow: Flow, counter: u32, sent_at: Time, lost: bool) {
+        let back = self.look(1, self.now + self.path.delay);
+        if flow == Flow::Filler {
+            return self.at(back, Event::FillerAck { lost });
+        } else if lost {
+            return;
+        }
+        if counter > self.newest.0 {
+            self.newest = (counter, sent_at, self.now);
+        }
+        let (frames, since, last) = &mut self.received;
+        *frames += 1;
+        *since += 1;
+        if *since < FRAMES_PER_FEEDBACK || self.now - *last < self.path.feedback_interval {
+            return;
+        }
+        (*since, *last) = (0, self.now);
+        let frames = *frames;
+        let (counter, sent_at, came_at) = self.newest;
+        self.at(back, Event::Feedback { counter, sent_at, came_at, frames });
+    }
+
+    fn feed_back(&mut self, counter: u32, sent_at: Time, came_at: Time, frames: u32) {
+        if core::mem::take(&mut self.waits) {
+            self.at(self.now, Event::Send);
+        }
+        let (told, told_frames, told_at, told_sent_at) = self.told;
+        if counter <= told || frames < told_frames {
+            return; // Overtaken by newer feedback.
+        }
+        self.rtt.sample(self.now - sent_at);
+        self.told = (counter, frames, came_at, sent_at);
+        let (told, came) = (counter - told, frames - told_frames);
+        let (jumps_at, by_ns) = self.path.jump;
+        let jumped_ns = if came_at >= jumps_at { by_ns } else { 0 };
+        let one_way_ns = (came_at - sent_at).as_nanos() as i64 + jumped_ns;
+        let sample = Sample {
+            one_way_us: (one_way_ns / 1_000 + self.path.clock_us) as u32,
+            is_long: true,
+            round_trip: self.rtt.timeout(),
+            round_trip_smoothed: self.rtt.smoothed(),
+            told: f64::from(told),
+            span: came_at - told_at,
+            sent_span: sent_at - told_sent_at,
+            frames: told as usize,
+            came: came as usize,
+            limited: self.control.frames_per_s() < self.path.wanted_per_s
+                && !(counter - told..counter).contains(&self.paused_at),
+            shares_air: self.path.shares_air,
+        };
+        self.control.note(self.now, sample, &mut self.stats);
+        if let Some(pause) = self.control.take_pause() {
+            (self.pause, self.paused_at) = (pause, self.counter + 1);
+        }
+    }
+
+    fn ack_filler(&mut self, lost: bool) {
+        self.in_flight -= 1.0;
+        if !lost {
+            self.window += 1.0 / self.window;
+        } else if self.now - self.halved_at > 2 * self.path.delay {
+            self.halved_at = self.now;
+            self.window = (self.window / 2.0).max(2.0);
+        }
+        while self.in_flight + 1.0 <= self.window && self.now < self.path.filler_until {
+            self.in_flight += 1.0;
+            self.send(Flow::Filler, 0);
+        }
+    }
+}
