@@ -10,6 +10,7 @@ SCENARIOS := crates/cli/scenarios
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test soak torture bench bench-codec bench-lab bench-sim bench-radio bench-tcp bench-paths \
+	bench-paths-lab \
 	bench-tunnel bench-models bench-build python study claims report instructions lint dist \
 	build build-parquet
 
@@ -62,6 +63,11 @@ bench-paths: ## Window mode beside plain TCP on 500 drawn paths, half an hour: o
 	$(CARGO) build --release --package corridor-bench --bin bench-paths
 	$(TARGET)/release/bench-paths $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) \
 		--out $(OUT)/bench/paths.json
+
+bench-paths-lab: ## The same varying paths in lab and simulator, 15 minutes: out/bench/paths-lab.json
+	$(CARGO) build --release --package corridor-bench --bin bench-paths
+	$(CARGO) build --release --package corridor
+	$(TARGET)/release/bench-paths --lab $(if $(SEED),--seed $(SEED)) --out $(OUT)/bench/paths-lab.json
 
 # As `make bench-build BASE=v1`: also builds that commit, and compares.
 bench-build: ## What builds take and how large they are, half an hour: out/bench/build.json

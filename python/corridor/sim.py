@@ -42,6 +42,17 @@ from corridor import _native
 from corridor._batches import Anywhere, run_batches
 from corridor._integer import WORD_MAX, integer
 from corridor._progress import Bar
+from corridor._varying import (
+    Direction as Direction,
+    Jitter as Jitter,
+    MarkovRate as MarkovRate,
+    Outage as Outage,
+    Policer as Policer,
+    Step as Step,
+    StepsRate as StepsRate,
+    TraceRate as TraceRate,
+    WalkRate as WalkRate,
+)
 
 Progress = Callable[[int, int], object]
 
@@ -58,24 +69,55 @@ REPLICATIONS_MAX = 10_000
 
 @dataclass(frozen=True)
 class Link:
-    """A link, alike in both directions.
+    """A link, alike in both directions where these do not say otherwise.
 
     Parameters
     ----------
     rate_bps
-        Bits per second.
+        Bits per second; none where ``rate`` says how they change.
     delay_ms
         Propagation delay in each direction, ms, from 0.
     queue_packets
-        Packets that wait in each direction; more are dropped.
+        Packets that wait in each direction; more are dropped. None where ``queue_bytes`` or
+        ``queue_ms`` says it.
     erasure_ratio
         Share of packets lost, independently of each other, 0 to 1.
+    rate
+        How its rate changes with time, by itself: all that is compared finds the same rates.
+    outage
+        Times at which it sends nothing; none = never.
+    policer
+        What is dropped before it comes to the queue; none = nothing.
+    jitter
+        By how much each packet is late; none = not at all.
+    queue_bytes
+        Bytes that wait, in place of packets.
+    queue_ms
+        Longest that a packet may wait, ms, in place of packets.
+    forward, backward
+        What is different from the first end to the second, and back.
+
+    Examples
+    --------
+    >>> rate = MarkovRate((2e6, 8e6), dwell_s=0.5)
+    >>> link = Link(None, 10, 50, rate=rate, jitter=Jitter("exponential", 2))
+    >>> results = run(Plan(Chain(1, link), [Flow(0, 1, tcp=Tcp())], duration_s=20, warm_up_s=5))
+    >>> bool(1e6 < results["goodput_bps"].item() < 8e6)
+    True
     """
 
-    rate_bps: int
+    rate_bps: int | None
     delay_ms: float
-    queue_packets: int
+    queue_packets: int | None
     erasure_ratio: float = 0.0
+    rate: TraceRate | StepsRate | MarkovRate | WalkRate | None = None
+    outage: Outage | None = None
+    policer: Policer | None = None
+    jitter: Jitter | None = None
+    queue_bytes: int | None = None
+    queue_ms: float | None = None
+    forward: Direction | None = None
+    backward: Direction | None = None
 
 
 @dataclass(frozen=True)
@@ -319,7 +361,8 @@ class PlanText:
 
 def _table(value: Any) -> dict[str, Any]:
     """Return a dataclass as a table: without what is None, and with ``more`` in its place."""
-    table: dict[str, Any] = {}
+    kind = getattr(value, "KIND", None)
+    table: dict[str, Any] = {} if kind is None else {"kind": kind}
     hints = get_type_hints(type(value))
     for each in fields(value):
         item = getattr(value, each.name)
@@ -327,6 +370,8 @@ def _table(value: Any) -> dict[str, Any]:
             table.update(item)
         elif is_dataclass(item):
             table[each.name] = _table(item)
+        elif isinstance(item, Sequence) and not isinstance(item, str):
+            table[each.name] = [_table(i) if is_dataclass(i) else _plain(i) for i in item]
         elif item is not None:
             table[each.name] = _checked(
                 f"{type(value).__name__}.{each.name}", item, hints[each.name]

@@ -130,6 +130,12 @@ fn most(name: &str, sorted: &[f64], q: f64, limit: f64) -> Check {
     check(name, value, interval, "at most", limit, interval[1] <= limit, sorted.len())
 }
 
+/// A ratio that is to be one, but for so much.
+pub fn within(name: &str, ratio: f64, limit: f64) -> Check {
+    let value = (ratio - 1.0).abs();
+    check(name, value, [value, value], "at most", limit, value <= limit, 1)
+}
+
 /// A share of all paths, with Wilson's interval; it holds where the share itself does, since none
 /// of any number that is drawn here could keep the interval below one in a hundred.
 fn few(name: &str, paths: &[Measured], is: &dyn Fn(&Measured) -> bool, limit: f64) -> Check {
