@@ -9,10 +9,9 @@ CORRIDOR := $(TARGET)/release/corridor
 SCENARIOS := crates/cli/scenarios
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak torture bench bench-codec bench-lab bench-sim bench-radio bench-tcp bench-paths \
-	bench-paths-lab \
-	bench-tunnel bench-models bench-build python study claims report instructions lint dist \
-	build build-parquet
+.PHONY: help demo test soak torture bench bench-codec bench-lab bench-sim bench-radio bench-tcp \
+	bench-paths bench-paths-lab bench-relay bench-tunnel bench-models bench-build bench-advise python \
+	study claims report instructions lint dist build build-parquet
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +57,9 @@ bench-tcp: ## The simulator's TCP beside recorded and fresh runs of the kernel's
 	$(CARGO) build --release --package corridor-bench --bin bench-tcp
 	$(TARGET)/release/bench-tcp --out $(OUT)/bench/tcp.json
 
+bench-advise: python ## Advice for 200 random networks beside fresh runs, hours: out/bench/advise.json
+	$(OUT)/python/bin/python -m corridor.advise.proof --out $(OUT)/bench/advise.json
+
 # As `make bench-paths SEED=1 COUNT=60`: a few minutes; without SEED a fresh one, which it prints.
 bench-paths: ## Window mode beside plain TCP on 500 drawn paths, half an hour: out/bench/paths.json
 	$(CARGO) build --release --package corridor-bench --bin bench-paths
@@ -68,6 +70,10 @@ bench-paths-lab: ## The same varying paths in lab and simulator, 15 minutes: out
 	$(CARGO) build --release --package corridor-bench --bin bench-paths
 	$(CARGO) build --release --package corridor
 	$(TARGET)/release/bench-paths --lab $(if $(SEED),--seed $(SEED)) --out $(OUT)/bench/paths-lab.json
+
+bench-relay: ## How a hub's radio is divided among its neighbours, a minute: out/bench/relay.json
+	$(CARGO) build --release --package corridor-bench --bin bench-relay
+	$(TARGET)/release/bench-relay --out $(OUT)/bench/relay.json
 
 # As `make bench-build BASE=v1`: also builds that commit, and compares.
 bench-build: ## What builds take and how large they are, half an hour: out/bench/build.json

@@ -6,18 +6,20 @@
 
 mod check;
 mod file;
+mod hub;
 mod secret;
 #[cfg(test)]
 mod tests;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::str::FromStr;
 
 use corridor_base::Time;
 use corridor_document::{Diagnostic, Document, Problem, Schema};
 use corridor_proto::{
-    CodingParams, ConfigError, LinkErrors, Psk, Role, Station, StationConfig, StationId,
+    AnyStation, CodingParams, ConfigError, Hub, HubConfig, LinkErrors, Psk, Role, Station,
+    StationConfig, StationId,
 };
 use ipnet::IpNet;
 
@@ -136,6 +138,8 @@ pub struct PeerConfig {
     pub mac: Option<Mac>,
     /// Where it is to be found over UDP, if it was told.
     pub endpoint: Option<Endpoint>,
+    /// Networks that it has; `None`: everything.
+    pub allowed: Option<Vec<IpNet>>,
 }
 
 /// Losses made at reception.
@@ -185,10 +189,16 @@ impl NodeConfig {
         frame_len_min: usize,
         entropy: [u8; 32],
         now: Time,
-    ) -> Result<(Station, usize), Box<Diagnostic>> {
-        let config = self.station_config(frame_len_max, frame_len_min);
-        let station =
-            Station::new(config, entropy, now).map_err(|error| locate(&self.document, &error))?;
+    ) -> Result<(AnyStation, usize), Box<Diagnostic>> {
+        let station = self.station_config(frame_len_max, frame_len_min);
+        let made = match self.networks() {
+            Some(neighbours) => {
+                let config = HubConfig { station, neighbours, own: self.own_addresses() };
+                Hub::new(config, entropy, now).map(AnyStation::from)
+            }
+            None => Station::new(station, entropy, now).map(AnyStation::from),
+        };
+        let station = made.map_err(|error| locate(&self.document, &error))?;
         let mtu = self.tunnel_mtu(station.tunnel_mtu())?;
         Ok((station, mtu))
     }
@@ -201,6 +211,20 @@ impl NodeConfig {
     pub fn check(&self, frame_len_max: usize) -> Result<usize, Box<Diagnostic>> {
         // This station never runs, so nothing it seals is ever sent.
         self.station(frame_len_max, 0, [0; 32], Time::ZERO).map(|(_, mtu)| mtu)
+    }
+
+    /// The networks of each peer, if packets are told apart by them.
+    pub(crate) fn networks(&self) -> Option<Vec<(StationId, Vec<IpNet>)>> {
+        self.peers.iter().map(|peer| Some((peer.id, peer.allowed.clone()?))).collect()
+    }
+
+    /// Addresses of this host inside the tunnel.
+    pub(crate) fn own_addresses(&self) -> Vec<IpAddr> {
+        let addresses = self.tun.iter().flat_map(|tun| &tun.addresses);
+        let mut addresses: Vec<_> = addresses.map(IpNet::addr).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses
     }
 
     /// Whether another configuration has the same key.
@@ -217,7 +241,7 @@ impl NodeConfig {
     }
 
     /// Shortest frame that carries what the TUN device must be able to carry, bytes.
-    pub(crate) fn frame_len_needed(&self, station: &Station) -> usize {
+    pub(crate) fn frame_len_needed(&self, station: &AnyStation) -> usize {
         let v6 = self.tun.as_ref().and_then(TunConfig::first_ipv6);
         v6.and_then(|_| station.frame_len_for(IPV6_MTU_MIN)).unwrap_or(0)
     }

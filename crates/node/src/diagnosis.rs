@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use corridor_base::Time;
 use corridor_proto::diagnosis::{Line, Refusal, Watch};
-use corridor_proto::{Rejection, Station, StationId};
+use corridor_proto::{AnyStation, Rejection, StationId};
 use nix::errno::Errno;
 
 use crate::config::NodeConfig;
@@ -28,7 +28,7 @@ pub(crate) struct Diagnosis {
 }
 
 impl Diagnosis {
-    pub(crate) fn new(config: &NodeConfig, station: &Station, now: Time) -> Self {
+    pub(crate) fn new(config: &NodeConfig, station: &AnyStation, now: Time) -> Self {
         let me = (config.id, station.config().crossing());
         let peers = config.peers.iter().map(|peer| peer.id);
         Diagnosis {
@@ -42,7 +42,7 @@ impl Diagnosis {
     /// A frame was rejected. While all peers are in reach nobody asks why.
     pub(crate) fn note_rejected(
         &mut self,
-        station: &Station,
+        station: &AnyStation,
         underlay: &Underlay,
         (sender, frame): (Sender, &[u8]),
         rejection: Rejection,
@@ -67,7 +67,7 @@ impl Diagnosis {
     }
 
     /// Says what is to be said now.
-    pub(crate) fn check(&mut self, now: Time, station: &Station, underlay: &mut Underlay) {
+    pub(crate) fn check(&mut self, now: Time, station: &AnyStation, underlay: &mut Underlay) {
         if now < self.check_at {
             return;
         }

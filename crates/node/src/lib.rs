@@ -26,7 +26,9 @@ pub use corridor_document::Diagnostic;
 pub use error::NodeError;
 pub use names::Endpoint;
 pub use run::{RunOptions, run};
-pub use status::{Counter, OverheadStatus, PeerStatus, QueueStatus, RepairStatus, Status};
+pub use status::{
+    Counter, OverheadStatus, OwnStatus, PeerStatus, QueueStatus, RepairStatus, Status,
+};
 
 /// Whether a configuration would hold on this machine: the MTU of its TUN device in bytes (0 for
 /// a helper), on the underlay as it is now. An interface that is not there counts as one with an

@@ -15,6 +15,8 @@ pub(crate) struct Changes {
 pub(crate) const ENDPOINTS: &str = "peer.endpoint";
 /// Where peers are over Ethernet.
 pub(crate) const MACS: &str = "peer.mac";
+/// Networks of the peers of a hub.
+pub(crate) const NETWORKS: &str = "peer.allowed";
 /// Networks reached through the tunnel.
 pub(crate) const ROUTES: &str = "tun.routes";
 /// The configured pace.
@@ -48,12 +50,15 @@ impl Changes {
             |config: &NodeConfig| -> Vec<_> { config.peers.iter().map(|peer| peer.mac).collect() };
         let peers =
             |config: &NodeConfig| -> Vec<_> { config.peers.iter().map(|peer| peer.id).collect() };
+        let is_hub = |config: &NodeConfig| config.networks().is_some();
         let (was, is) = (&old.underlay, &new.underlay);
         let same_peers = peers(old) == peers(new);
+        let same_kind = is_hub(old) == is_hub(new);
         let same_tun = old.tun.is_some() == new.tun.is_some();
         let live = [
             (ENDPOINTS, same_peers && endpoints(old) != endpoints(new)),
             (MACS, same_peers && macs(old) != macs(new)),
+            (NETWORKS, same_peers && same_kind && is_hub(new) && old.networks() != new.networks()),
             (ROUTES, same_tun && routes(old) != routes(new)),
             (RATE, was.rate_bps != is.rate_bps),
             (CONTROL, old.control_group != new.control_group),
@@ -64,7 +69,7 @@ impl Changes {
             ("security", !old.has_key_of(new)),
             ("tun", without_routes(old) != without_routes(new)),
             ("underlay", (&was.kind, was.mtu) != (&is.kind, is.mtu)),
-            ("peer", !same_peers),
+            ("peer", !same_peers || !same_kind),
             ("coding", old.coding != new.coding),
             ("link_errors", old.link_errors != new.link_errors),
             ("limits", old.ingress_packets != new.ingress_packets),

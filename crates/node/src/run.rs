@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use corridor_base::Time;
-use corridor_proto::{Event, FrameLens, FrameOutcome, Station, StationId};
+use corridor_proto::{AnyStation, Event, FrameLens, FrameOutcome, StationId};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -97,7 +97,7 @@ struct Driver {
     control: Option<Control>,
     /// The MTU of the TUN device, bytes.
     mtu: usize,
-    station: Station,
+    station: AnyStation,
     underlay: Underlay,
     tun: Option<Tun>,
     loss: SyntheticLoss,
@@ -226,7 +226,7 @@ impl Driver {
             match news {
                 News::Limit(len) => self.station.limit_frames(now, len),
                 News::TooLong => self.station.note_too_long(now),
-                News::Path => self.station.note_path_changed(now),
+                News::Path(peer) => self.station.note_path_changed(now, peer),
             }
         }
     }
@@ -484,6 +484,18 @@ impl Driver {
                 self.station.greet(now);
                 true
             }
+            reload::NETWORKS => {
+                let (Some(hub), Some(networks)) = (self.station.hub_mut(), new.networks()) else {
+                    return false;
+                };
+                let taken = hub.set_networks(&networks, &self.config.own_addresses());
+                if let Err(error) = &taken {
+                    tracing::error!("SIGHUP: {error}; the networks stay as they were");
+                } else {
+                    self.config.peers.clone_from(&new.peers);
+                }
+                taken.is_ok()
+            }
             reload::ROUTES => {
                 let (Some(tun), Some(of)) = (&mut self.tun, &mut self.config.tun) else {
                     return false;
@@ -532,7 +544,8 @@ impl Driver {
             wall_s: self.clock.now().as_secs_f64(),
             mode: self.station.config().crossing().to_string(),
             peers: PeerReport::of(&self.station),
-            stats: self.station.stats(),
+            stats: &self.station.stats(),
+            hub: self.station.hub_stats(),
             io: self.io,
         };
         stats_file::write(path, &report, lasting)

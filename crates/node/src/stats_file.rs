@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use corridor_proto::inspect::PeerView;
-use corridor_proto::{Station, Stats};
+use corridor_proto::{AnyStation, HubStats, Stats};
 use serde::Serialize;
 
 use crate::error::NodeError;
@@ -25,8 +25,11 @@ pub(crate) struct Report<'a> {
     pub(crate) mode: String,
     /// The configured peers.
     pub(crate) peers: Vec<PeerReport>,
-    /// What the station counted.
+    /// What the station counted; of a hub, those for all peers together.
     pub(crate) stats: &'a Stats,
+    /// What a hub counted beside that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hub: Option<&'a HubStats>,
     /// What the driver around it counted.
     pub(crate) io: IoStats,
 }
@@ -42,19 +45,23 @@ pub(crate) struct PeerReport {
     pub(crate) mode: Option<String>,
     /// Otherwise than here: nothing crosses.
     pub(crate) mode_differs: bool,
+    /// Of a hub: what the station for this peer counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) stats: Option<Stats>,
 }
 
 impl PeerReport {
     /// All peers of a station.
-    pub(crate) fn of(station: &Station) -> Vec<PeerReport> {
+    pub(crate) fn of(station: &AnyStation) -> Vec<PeerReport> {
         let ours = station.config().crossing();
         let report = |peer: PeerView| PeerReport {
             station: peer.id.0,
             up: station.is_up(peer.id),
             mode: peer.crossing.map(|crossing| crossing.to_string()),
             mode_differs: peer.crossing.is_some_and(|theirs| theirs != ours),
+            stats: station.hub().and_then(|hub| Some(hub.station(peer.id)?.stats().clone())),
         };
-        station.inspect().peers.into_iter().map(report).collect()
+        station.peers().into_iter().map(report).collect()
     }
 }
 

@@ -4,7 +4,7 @@
 
 use corridor_base::Time;
 use corridor_proto::inspect::PeerView;
-use corridor_proto::{Role, Station, StationId, Stats};
+use corridor_proto::{AnyStation, HubStats, Role, Station, StationId, Stats};
 use serde::{Deserialize, Serialize};
 
 use crate::config::NodeConfig;
@@ -110,6 +110,28 @@ pub struct PeerStatus {
     pub loss_ratio_from: Option<f64>,
     /// Why nothing crosses, as the log has it; none if something does.
     pub problem: Option<String>,
+    /// Of a peer of a hub: what it has for itself.
+    #[serde(default)]
+    pub own: Option<OwnStatus>,
+}
+
+/// What each peer of a hub has for itself.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub struct OwnStatus {
+    /// Its networks.
+    pub allowed: Vec<String>,
+    /// Packets for it that wait.
+    pub queue: QueueStatus,
+    /// Pace of the frames to it, as [`Status::rate_bps`].
+    pub rate_bps: Option<u64>,
+    /// Longest packet that crosses to it, bytes.
+    pub mtu_bytes: usize,
+    /// Bytes of the packets that it has sent here.
+    pub received_bytes: u64,
+    /// Bytes of the packets for it, of the host and of other peers.
+    pub sent_bytes: u64,
+    /// Packets of it that were dropped because their source is not in its networks.
+    pub wrong_source_packets: u64,
 }
 
 /// A counter, or a value that was measured last.
@@ -127,7 +149,7 @@ pub struct Counter {
 pub(crate) struct Sources<'a> {
     pub(crate) name: &'a str,
     pub(crate) config: &'a NodeConfig,
-    pub(crate) station: &'a Station,
+    pub(crate) station: &'a AnyStation,
     pub(crate) underlay: &'a Underlay,
     /// The MTU of the TUN device, bytes.
     pub(crate) mtu: usize,
@@ -140,8 +162,11 @@ pub(crate) struct Sources<'a> {
 impl Sources<'_> {
     pub(crate) fn status(&self) -> Status {
         let (config, station) = (self.config, self.station);
-        let (stats, queue) = (station.stats(), station.path(self.now).queue);
+        let stats = &station.stats();
+        let queue = self.queue();
         let tun = config.tun.as_ref();
+        let frame_len = station.stations().map(Station::frame_len).max();
+        let hub_counters = station.hub_stats().map(|stats| counters(stats, HubStats::DESCRIPTIONS));
         Status {
             name: self.name.to_owned(),
             pid: std::process::id(),
@@ -152,30 +177,66 @@ impl Sources<'_> {
             interface: tun.map(|tun| tun.name.clone()),
             mtu_bytes: tun.map(|_| self.mtu),
             underlay: self.underlay.describe(),
-            frame_len_max_bytes: self.station.frame_len(),
+            frame_len_max_bytes: frame_len.unwrap_or_default(),
             rate_bps: station.config().rate_bps.or(stats.rate_bps),
             half_duplex: stats.half_duplex,
-            queue: QueueStatus {
-                packets: queue.packets,
-                packets_max: queue.packets_max,
-                bytes: queue.bytes,
-                delay_s: queue.delay.as_secs_f64(),
-            },
+            queue,
             repair: RepairStatus::of(stats),
             overhead: OverheadStatus::of(stats),
             peers: station.peers().iter().map(|peer| self.peer(peer)).collect(),
             counters: counters(stats, Stats::DESCRIPTIONS)
+                .chain(hub_counters.into_iter().flatten())
                 .chain(counters(self.io, IoStats::DESCRIPTIONS))
                 .collect(),
         }
     }
 
+    /// The queue to the only peer, or those to all peers together.
+    fn queue(&self) -> QueueStatus {
+        let queues = self.station.stations().map(|station| self.queue_of(station));
+        queues.fold(QueueStatus::default(), |all, one| QueueStatus {
+            packets: all.packets + one.packets,
+            packets_max: all.packets_max + one.packets_max,
+            bytes: all.bytes + one.bytes,
+            delay_s: all.delay_s.max(one.delay_s),
+        })
+    }
+
+    fn queue_of(&self, station: &Station) -> QueueStatus {
+        let queue = station.path(self.now).queue;
+        QueueStatus {
+            packets: queue.packets,
+            packets_max: queue.packets_max,
+            bytes: queue.bytes,
+            delay_s: queue.delay.as_secs_f64(),
+        }
+    }
+
+    /// What a peer of a hub has for itself.
+    fn own(&self, id: StationId) -> Option<OwnStatus> {
+        let hub = self.station.hub()?;
+        let station = hub.station(id)?;
+        let stats = station.stats();
+        let allowed = self.config.peers.iter().find(|peer| peer.id == id)?.allowed.iter();
+        Some(OwnStatus {
+            allowed: allowed.flatten().map(ToString::to_string).collect(),
+            queue: self.queue_of(station),
+            rate_bps: station.config().rate_bps.or(stats.rate_bps),
+            mtu_bytes: station.tunnel_mtu(),
+            received_bytes: stats.bytes_delivered,
+            sent_bytes: stats.bytes_accepted,
+            wrong_source_packets: hub.wrong_sources(id),
+        })
+    }
+
     fn peer(&self, peer: &PeerView) -> PeerStatus {
-        let stats = self.station.stats();
-        let round_trip = self.station.path(self.now).round_trip.filter(|_| peer.is_up);
+        let station = self.station.station(peer.id);
+        let stats = station.map(Station::stats).cloned().unwrap_or_default();
+        let round_trip = self.station.round_trip(self.now, peer.id).filter(|_| peer.is_up);
         // Feedback brings the round trip, and the losses with it.
         let measured = |ratio: f64| round_trip.map(|_| ratio);
-        let (is_other_end, loss_ratio_to) = match self.config.role {
+        let role = station.map_or(self.config.role, |station| station.config().role);
+        let (is_other_end, loss_ratio_to) = match role {
             Role::Endpoint { peer: other, .. } if other == peer.id => {
                 (true, measured(stats.erasure_ratio_e3))
             }
@@ -192,6 +253,7 @@ impl Sources<'_> {
             loss_ratio_to,
             loss_ratio_from: peer.loss_ratio,
             problem: (self.problem)(peer.id),
+            own: self.own(peer.id),
         }
     }
 }

@@ -6,6 +6,7 @@ mod peers;
 mod udp;
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::fmt::{self, Display};
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
@@ -61,16 +62,17 @@ pub(crate) enum News {
     Limit(usize),
     /// A router says that frames are too long. Anyone can say so.
     TooLong,
-    /// Frames take another path from here on.
-    Path,
+    /// Frames to this peer take another path from here on; `None`: to all of them.
+    Path(Option<StationId>),
 }
 
-/// News that wait to be told. Each replaces an older one of its kind.
+/// News that wait to be told. Each replaces an older one of its kind; of paths there is one for
+/// each peer.
 #[derive(Debug, Default)]
 struct Newsbox {
     limit: Cell<Option<usize>>,
     too_long: Cell<bool>,
-    path: Cell<bool>,
+    paths: RefCell<BTreeSet<Option<StationId>>>,
 }
 
 impl Newsbox {
@@ -78,7 +80,9 @@ impl Newsbox {
         match news {
             News::Limit(len) => self.limit.set(Some(len)),
             News::TooLong => self.too_long.set(true),
-            News::Path => self.path.set(true),
+            News::Path(peer) => {
+                self.paths.borrow_mut().insert(peer);
+            }
         }
     }
 
@@ -90,8 +94,8 @@ impl Newsbox {
         if let Some(len) = self.limit.take() {
             return Some(News::Limit(len));
         }
-        let is_path = self.path.take().then_some(News::Path);
-        is_path.or_else(|| self.too_long.take().then_some(News::TooLong))
+        let path = self.paths.borrow_mut().pop_first().map(News::Path);
+        path.or_else(|| self.too_long.take().then_some(News::TooLong))
     }
 }
 

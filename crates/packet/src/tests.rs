@@ -91,6 +91,34 @@ fn ipv4(class: u8, number: u8, ports: [u8; 4]) -> Vec<u8> {
 }
 
 #[test]
+fn a_hop_is_taken_off_and_nothing_else_changes_but_the_checksum() {
+    for (v6, at) in [(false, 8), (true, 7)] {
+        for hops in 0..=u8::MAX {
+            let mut before = segment(v6, 9);
+            before[at] = hops;
+            if !v6 {
+                before[10..12].fill(0);
+                let checksum = !folded(sum(&before[..20]));
+                before[10..12].copy_from_slice(&checksum.to_be_bytes());
+            }
+            let mut packet = PacketBuf::read(before.clone());
+            assert_eq!(packet.take_hop(), hops > 1);
+            assert_eq!(packet.packet(), PacketRef::read(&packet));
+            let mut expected = before;
+            if hops > 1 {
+                expected[at] -= 1;
+            }
+            if !v6 {
+                assert_eq!(folded(sum(&packet[..20])), 0xffff, "{hops} hops");
+                expected[10..12].copy_from_slice(&packet[10..12]);
+            }
+            assert_eq!(&*packet, expected);
+        }
+    }
+    assert!(!PacketBuf::read(b"no IP".to_vec()).take_hop());
+}
+
+#[test]
 fn marked_headers_have_a_right_checksum() {
     for class in [1, 2, 0xb9, 0x02] {
         let mut packet = PacketBuf::read(ipv4(class, protocol::TCP, [0; 4]));
@@ -184,10 +212,12 @@ proptest! {
         let read = PacketRef::read(&bytes);
         prop_assert_eq!(read.view().payload(), twin::payload(&bytes));
         prop_assert_eq!(read.view().is_indifferent(), twin::is_indifferent(&bytes));
-        let _ = (read.flow_hash(1), read.flow_hash_back(1), read.addresses(), read.trimmed());
+        let _ = (read.flow_hash(1), read.flow_hash_back(1), read.addresses());
+        read.trimmed().to_buf().mark_congestion();
         let mut packet = read.to_buf();
         let tcp = read.tcp();
         packet.mark_congestion();
+        packet.take_hop();
         if let Some(tcp) = tcp {
             packet.set_window(&tcp, 7);
             packet.restrict_syn(&tcp, 500);

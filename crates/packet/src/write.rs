@@ -68,9 +68,30 @@ impl PacketBuf {
         }
         self.view.class |= CONGESTED;
         match self.view.ip {
-            Ip::V4 => mark_ipv4(&mut self.bytes),
+            Ip::V4 => {
+                change_word(&mut self.bytes, 0, |[first, class]| [first, class | CONGESTED]);
+            }
             Ip::V6 => self.bytes[1] |= CONGESTED << 4,
             Ip::None => {}
+        }
+        true
+    }
+
+    /// Takes one hop off the packet, as each router does (RFC 1812, Section 5.3.1; RFC 8200,
+    /// Section 3). Returns whether any is left: without one it goes no further, and is unchanged.
+    pub fn take_hop(&mut self) -> bool {
+        let at = match self.view.ip {
+            Ip::V4 => 8,
+            Ip::V6 => 7,
+            Ip::None => return false,
+        };
+        if self.bytes[at] <= 1 {
+            return false;
+        }
+        if self.view.ip == Ip::V4 {
+            change_word(&mut self.bytes, at, |[hops, protocol]| [hops - 1, protocol]);
+        } else {
+            self.bytes[at] -= 1;
         }
         true
     }
@@ -87,12 +108,13 @@ impl PacketBuf {
     }
 }
 
-fn mark_ipv4(packet: &mut [u8]) {
-    let before = u16::from_be_bytes([packet[0], packet[1]]);
-    packet[1] |= CONGESTED;
-    let after = u16::from_be_bytes([packet[0], packet[1]]);
-    // The header's checksum, updated (RFC 1624, Eq. 3).
-    let checksum = u16::from_be_bytes([packet[10], packet[11]]);
-    let changed = u64::from(!checksum) + u64::from(!before) + u64::from(after);
+/// Changes a word of IPv4's header, and the header's checksum with it (RFC 1624, Eq. 3).
+fn change_word(packet: &mut [u8], at: usize, change: impl FnOnce([u8; 2]) -> [u8; 2]) {
+    let before = [packet[at], packet[at + 1]];
+    let after = change(before);
+    packet[at..at + 2].copy_from_slice(&after);
+    let word = |bytes| u64::from(u16::from_be_bytes(bytes));
+    let not = |bytes| u64::from(!u16::from_be_bytes(bytes));
+    let changed = not([packet[10], packet[11]]) + not(before) + word(after);
     packet[10..12].copy_from_slice(&(!folded(changed)).to_be_bytes());
 }

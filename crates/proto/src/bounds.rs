@@ -31,6 +31,18 @@ pub const CLAMPS_PER_SET: usize = 4;
 pub const EVENTS_MAX: usize = 64;
 /// Stations in a group: an endpoint, its peer, a helper, and room for what comes.
 pub const PEERS_MAX: usize = 8;
+/// Neighbours of a hub. Each has queues, windows and a session of its own, within the bounds that
+/// hold for one pair of stations.
+pub const HUB_NEIGHBOURS_MAX: usize = 64;
+/// Packets that the ingress queues of a hub may hold together: each neighbour's has at most an
+/// equal part of them.
+pub const HUB_INGRESS_PACKETS_MAX: usize = 65_536;
+/// Networks in a hub's table.
+pub const HUB_NETWORKS_MAX: usize = 16_384;
+/// Messages for a hub's own host that wait for the driver; further ones are not made.
+pub const HUB_MESSAGES_MAX: usize = 16;
+/// Bytes that a neighbour of a hub may send in its turn: a full frame of Ethernet.
+pub const HUB_QUANTUM: i64 = 1_514;
 /// Sessions of one station that wait to answer a challenge.
 pub const PENDING_SESSIONS_MAX: usize = 4;
 /// Sessions an [`Unsealer`](crate::Unsealer) remembers; what greeted longest ago goes first.

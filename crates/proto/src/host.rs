@@ -19,5 +19,6 @@ pub(crate) mod compression;
 mod compression_tests;
 pub(crate) mod egress;
 pub(crate) mod fair;
+pub(crate) mod icmp_error;
 pub(crate) mod queue;
 pub(crate) mod too_big;

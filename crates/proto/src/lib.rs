@@ -54,6 +54,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod any_station;
 pub mod bounds;
 mod check;
 mod coding_table;
@@ -62,14 +63,16 @@ pub mod diagnosis;
 mod error;
 mod flow;
 mod host;
+pub mod hub;
 pub mod inspect;
 mod link;
 mod psk;
 mod station;
-mod stats;
+pub mod stats;
 mod unseal;
 pub mod wire;
 
+pub use any_station::AnyStation;
 pub use coding_table::{
     Auto, CodingTable, DeliveryName, FieldName, GoalName, HalfDuplex, OrderName, PolicyName, Preset,
 };
@@ -84,6 +87,7 @@ pub use flow::block::budget;
 pub use flow::tcp_nc as tcpnc;
 #[doc(hidden)] // For fuzz targets and benchmarks.
 pub use host::compression::Contexts as HeaderContexts;
+pub use hub::{Hub, HubConfig, HubStats};
 pub use link::mtu::FrameLens;
 pub use psk::{PSK_LEN, Psk};
 pub use station::{Destination, Event, FrameOutcome, PacketOutcome, Rejection, Station, Transmit};

@@ -33,7 +33,7 @@ use crate::link::handshake::{Group, Joined, Opening};
 use crate::link::mtu::FrameLens;
 use crate::link::pacer::Pacer;
 use crate::stats::Stats;
-use crate::wire::{self, Kind};
+use crate::wire::{self, Header, Kind};
 use endpoint::Endpoint;
 use helper_station::HelperStation;
 use path::Path;
@@ -59,6 +59,8 @@ pub enum PacketOutcome {
     Empty,
     /// This role carries no packets of its own host (a helper).
     NotCarried,
+    /// It is for nobody whom a hub knows.
+    NoRoute,
 }
 
 /// What became of a frame from the underlay.
@@ -98,6 +100,8 @@ pub enum Rejection {
 pub enum Destination {
     /// One station.
     Station(StationId),
+    /// One station, wherever it may be: a handshake of a hub, which has one for each neighbour.
+    Search(StationId),
     /// All stations in reach.
     All,
 }
@@ -333,6 +337,12 @@ impl Station {
 
     /// Takes an IP packet from the host.
     pub fn handle_packet(&mut self, now: Time, packet: &[u8]) -> PacketOutcome {
+        // Read here, and nowhere else on its way.
+        self.take_packet(now, PacketRef::read(packet))
+    }
+
+    /// Takes an IP packet that was read already.
+    pub(crate) fn take_packet(&mut self, now: Time, packet: PacketRef<'_>) -> PacketOutcome {
         if matches!(self.role, RoleState::Helper(_)) {
             return PacketOutcome::NotCarried;
         }
@@ -341,14 +351,12 @@ impl Station {
         if packet.is_empty() || len > max {
             shared.stats.packets_refused += 1;
             return if len > max {
-                shared.tell_too_big(now, PacketRef::read(packet), max);
+                shared.tell_too_big(now, packet, max);
                 PacketOutcome::TooLong { len, max }
             } else {
                 PacketOutcome::Empty
             };
         }
-        // Read here, and nowhere else on its way.
-        let packet = PacketRef::read(packet);
         if let RoleState::TcpNc(role) = &mut self.role {
             role.handle_packet(shared, now, packet);
             shared.stats.note_accepted(len);
@@ -492,18 +500,33 @@ impl Station {
 
     /// The next packet for the host, valid until the next call, with what was read of it.
     pub fn poll_packet(&mut self) -> Option<PacketRef<'_>> {
+        self.advance_packet().then(|| self.shared.egress.current())
+    }
+
+    /// Goes on to the next packet for the host; whether there is one.
+    pub(crate) fn advance_packet(&mut self) -> bool {
         let Shared { ingress, egress, stats, .. } = &mut self.shared;
         if egress.len() == 0 {
             let mut update = egress.buffer();
             if ingress.window_update(&mut update, stats) {
                 egress.push_made(update);
-                return egress.pop().map(|packet| packet.packet());
+                return egress.pop().is_some();
             }
             egress.put_back(update);
         }
-        let packet = egress.pop()?;
+        let Some(packet) = egress.pop() else { return false };
         ingress.clamp_window(packet, stats);
-        Some(packet.packet())
+        true
+    }
+
+    /// The packet that [`advance_packet`](Self::advance_packet) went on to.
+    pub(crate) fn packet(&self) -> PacketRef<'_> {
+        self.shared.egress.current()
+    }
+
+    /// The frame that [`poll_transmit`](Self::poll_transmit) made last.
+    pub(crate) fn frame(&self) -> &[u8] {
+        &self.shared.frame
     }
 
     /// The next event.
@@ -591,6 +614,22 @@ impl Station {
         if let RoleState::Window(role) = &self.role {
             role.set_rate(shared);
         }
+    }
+
+    /// Whether a frame may be of an accepted session of a peer, as far as its header says.
+    pub(crate) fn may_open(&self, header: &Header) -> bool {
+        self.shared.group.has_session_tag(header.session_tag)
+    }
+
+    /// Whether a frame is of an accepted session of a peer. It is opened for that, and nothing is
+    /// noted of it.
+    pub(crate) fn is_authentic(&self, header: &Header, frame: &[u8]) -> bool {
+        self.shared.group.is_authentic(header, frame)
+    }
+
+    /// Whether the peer is there, and it is known how long frames to it may be.
+    pub(crate) fn is_path_known(&self) -> bool {
+        self.shared.group.is_up(self.shared.path.peer) && self.shared.path.is_settled()
     }
 
     /// Says HELLO soon, whatever the peers have heard: one of them may be elsewhere now.

@@ -19,8 +19,48 @@ macro_rules! counters {
             /// Name and description of each counter, in the order of the fields.
             pub const DESCRIPTIONS: &'static [(&'static str, &'static str)] =
                 &[$((stringify!($field), concat!($($doc),+).trim_ascii()),)*];
+
+            /// Takes the counters of another one in: counts add up, and of what is no count the
+            /// larger is kept.
+            #[allow(dead_code)] // Not everything that is counted is ever put together.
+            $visibility fn join(&mut self, other: &Self) {
+                $($crate::stats::Join::join(&mut self.$field, other.$field);)*
+            }
         }
     };
+}
+
+/// Values of several stations that become one.
+pub trait Join {
+    /// Takes the value of another station in.
+    fn join(&mut self, other: Self);
+}
+
+impl Join for u64 {
+    fn join(&mut self, other: u64) {
+        *self = self.saturating_add(other);
+    }
+}
+
+impl Join for Option<u64> {
+    fn join(&mut self, other: Option<u64>) {
+        *self = match (*self, other) {
+            (Some(one), Some(other)) => Some(one.saturating_add(other)),
+            (one, other) => one.or(other),
+        };
+    }
+}
+
+impl Join for bool {
+    fn join(&mut self, other: bool) {
+        *self |= other;
+    }
+}
+
+impl Join for f64 {
+    fn join(&mut self, other: f64) {
+        *self = self.max(other);
+    }
 }
 
 counters! {

@@ -129,6 +129,7 @@ pub(crate) fn network(
     }
     for (index, flow) in flows.iter().enumerate() {
         check_flow(index, flow, nodes, duration_s)?;
+        check_start(index, flow, start_jitter_s, duration_s)?;
     }
     let [duration, warm_up, start_jitter] = [duration_s, warm_up_s, start_jitter_s].map(span);
     let (flows, routes, routing) = (flows.to_vec(), table.route.clone(), table.routing.clone());
@@ -162,6 +163,10 @@ fn check_routing(table: &NetworkTable) -> Result<(), ScenarioError> {
     if !table.route.is_empty() {
         let expected = "nothing beside [network.routing]";
         return Err(ScenarioError::value("network.route", "a table", expected));
+    }
+    if table.relay.is_some() && !routing.is_static {
+        let expected = "nothing beside [network.relay], or static = true there";
+        return Err(ScenarioError::value("network.routing", "a table", expected));
     }
     if table.radio.as_ref().is_some_and(|radio| radio.mac == MacKind::Ideal) {
         let expected = "nothing with mac = \"ideal\", which does not tell what became of frames";
@@ -295,6 +300,24 @@ fn placed([there, back]: &[PipeConfig; 2], a: usize, b: usize) -> [NetworkLink; 
         NetworkLink { from: a, to: b, pipe: there.clone() },
         NetworkLink { from: b, to: a, pipe: back.clone() },
     ]
+}
+
+/// A flow that starts as late as it can still has time to send.
+fn check_start(
+    index: usize,
+    flow: &FlowTable,
+    start_jitter_s: f64,
+    duration_s: f64,
+) -> Result<(), ScenarioError> {
+    let latest_s = flow.start_s + start_jitter_s;
+    let end_s = flow.stop_s.unwrap_or(duration_s);
+    if latest_s < end_s {
+        return Ok(());
+    }
+    let field = format!("flow[{index}].start_s");
+    let expected =
+        format!("with start_jitter_s = {start_jitter_s} less than {end_s} s, when the flow ends");
+    Err(ScenarioError::value(field, flow.start_s, expected))
 }
 
 fn check_flow(

@@ -19,6 +19,7 @@ mod capture;
 mod core;
 pub mod frontier;
 mod plan;
+pub mod star;
 pub mod tcp;
 
 use ::core::time::Duration;
@@ -39,6 +40,7 @@ pub use capture::{
 };
 pub use plan::SimError;
 pub use plan::run::{CODE_VERSION, COMMIT, check_plan, run};
+pub use plan::settings::settings;
 pub use plan::sketch::{Sketch, sketch};
 pub use plan::tunnel::line::LineSeen;
 

@@ -15,7 +15,7 @@ use corridor_sim::run_line;
 use serde::Serialize;
 
 use crate::Outcome;
-use crate::judge::{Check, within};
+use crate::judge::{Judged, within};
 
 /// Most that a value may differ, of the simulator's.
 const DIFFERENCE_MAX: f64 = 0.05;
@@ -83,7 +83,7 @@ fn trace() -> String {
 
 /// Compares all, and says what was compared; an error that begins with "absent:" where this
 /// machine has no namespaces.
-pub fn compare(seed: u64) -> Outcome<(Vec<Pair>, Vec<Check>)> {
+pub fn compare(seed: u64) -> Outcome<(Vec<Pair>, Vec<Judged>)> {
     corridor_lab::prepare().map_err(|error| format!("absent: the lab: {error}"))?;
     let directory = std::env::temp_dir().join(format!("bench-paths-{}", std::process::id()));
     fs::create_dir_all(&directory)?;
@@ -93,7 +93,7 @@ pub fn compare(seed: u64) -> Outcome<(Vec<Pair>, Vec<Check>)> {
     compared
 }
 
-fn compare_in(directory: &FilePath, seed: u64) -> Outcome<(Vec<Pair>, Vec<Check>)> {
+fn compare_in(directory: &FilePath, seed: u64) -> Outcome<(Vec<Pair>, Vec<Judged>)> {
     let binary = node();
     if binary.is_none() {
         println!("absent: no corridor beside this program, or in CORRIDOR_BIN: no tunnels");

@@ -24,7 +24,7 @@ use corridor_air::RateTrace;
 use serde::Serialize;
 
 use draw::{Drawn, Way};
-use judge::Check;
+use judge::Judged;
 use measure::{Measured, Spans, measure};
 
 /// What can go wrong is said to people, and ends the program.
@@ -73,7 +73,7 @@ struct Report {
     packets_max: u64,
     /// Paths whose runs are shorter than asked for.
     shortened: usize,
-    checks: Vec<Check>,
+    checks: Vec<Judged>,
     worst: Vec<Worst>,
     paths: Vec<Measured>,
     /// On recorded rates.
@@ -182,15 +182,12 @@ fn say(report: &Report) -> ExitCode {
     say_checks(&report.checks)
 }
 
-fn say_checks(checks: &[Check]) -> ExitCode {
-    for Check { name, value, interval, limit, sense, paths, holds } in checks {
-        let verdict = if *holds { "ok  " } else { "FAIL" };
+fn say_checks(checks: &[Judged]) -> ExitCode {
+    for Judged { check, interval, paths } in checks {
         let [low, high] = interval;
-        println!(
-            "{verdict} {name}: {value:.4} [{low:.4}, {high:.4}], {sense} {limit} ({paths} paths)"
-        );
+        println!("{} [{low:.4}, {high:.4}] of {paths}", check.line());
     }
-    match checks.iter().all(|check| check.holds) {
+    match checks.iter().all(|judged| judged.check.holds) {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     }

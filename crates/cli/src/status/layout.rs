@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
 
-use corridor_node::{PeerStatus, Status};
+use corridor_node::{OwnStatus, PeerStatus, Status};
 
 /// Columns of the labels.
 const LABEL: usize = 11;
@@ -215,10 +215,34 @@ fn peer_lines(status: &Status, peer: &PeerStatus) -> Vec<(&'static str, String)>
     if !losses.is_empty() {
         lines.push(("loss", losses.join(", ")));
     }
+    if let Some(own) = &peer.own {
+        own_lines(own, &mut lines);
+    }
     if let Some(mode) = peer.mode.as_ref().filter(|&mode| *mode != status.mode) {
         lines.push(("mode", format!("{mode}, here {}", status.mode)));
     }
     lines
+}
+
+/// What each peer of a hub has for itself.
+fn own_lines(own: &OwnStatus, lines: &mut Vec<(&'static str, String)>) {
+    lines.push(("allowed", own.allowed.join(", ")));
+    lines.push((
+        "transfer",
+        format!(
+            "{} received, {} sent",
+            bytes(own.received_bytes as f64),
+            bytes(own.sent_bytes as f64)
+        ),
+    ));
+    let rate = own.rate_bps.map_or("as the underlay takes it".into(), |rate| bits(rate as f64));
+    lines.push(("rate", format!("{rate}, packets up to {} bytes", own.mtu_bytes)));
+    let queue = &own.queue;
+    lines.push(("queue", format!("{} of {} packets", queue.packets, queue.packets_max)));
+    if own.wrong_source_packets > 0 {
+        let dropped = plural(own.wrong_source_packets, "packet");
+        lines.push(("dropped", format!("{dropped} with a source that is not its own")));
+    }
 }
 
 fn transfer(traffic: Traffic) -> String {
@@ -345,6 +369,7 @@ mod tests {
                 loss_ratio_to: Some(0.101),
                 loss_ratio_from: Some(0.0),
                 problem: None,
+                own: None,
             }],
             counters: vec![
                 counter("bytes_accepted", 4_500_000, "Bytes of the packets taken from the host."),

@@ -4,6 +4,7 @@ mod compare;
 mod diagnosis;
 mod examples;
 mod gates;
+mod hub;
 mod modes;
 mod paths;
 mod reload;

@@ -70,7 +70,7 @@ fn carried(daemon: &Daemon) -> Vec<usize> {
 
 /// A datagram of a packet this long goes from one host to an address of another and comes back; it
 /// is sent again as long as it does not.
-fn echo(from: &Namespace, to: &Namespace, address: IpAddr, packet_len: usize) {
+pub(crate) fn echo(from: &Namespace, to: &Namespace, address: IpAddr, packet_len: usize) {
     let headers = if address.is_ipv4() { 28 } else { 48 };
     let sent: Vec<u8> = (0..packet_len - headers).map(|at| (at * 7) as u8).collect();
     let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
@@ -92,7 +92,7 @@ fn echo(from: &Namespace, to: &Namespace, address: IpAddr, packet_len: usize) {
 }
 
 /// A stream to an address of another host arrives whole.
-fn stream(from: &Namespace, to: &Namespace, address: IpAddr, len: usize) {
+pub(crate) fn stream(from: &Namespace, to: &Namespace, address: IpAddr, len: usize) {
     let listener = to.run(|| TcpListener::bind((address, 0)).unwrap());
     let there = listener.local_addr().unwrap();
     let sent: Vec<u8> = (0..len).map(|at| ((at * at) >> 5) as u8).collect();

@@ -8,6 +8,7 @@ use corridor_proto::{ErasureRatios, LinkErrors, Preset, Psk, Role, StationId};
 use crate::names::Endpoint;
 
 use super::file::{File, KindName, LinkErrorsTable, ModeName, PeerTable, RoleName};
+use super::hub;
 use super::{
     ETHERTYPE_DEFAULT, NodeConfig, PeerConfig, SyntheticLossConfig, TunConfig, UnderlayConfig,
     UnderlayKind,
@@ -35,7 +36,10 @@ pub(super) fn check(
             link_errors: link_errors(&file.link_errors, role)?,
             ingress_packets: limit.unwrap_or_else(|| coding.ingress_packets_default()),
             tun: tun(&file)?,
-            peers: peers(&file, &underlay.kind)?,
+            peers: {
+                hub::check(&file)?;
+                peers(&file, &underlay.kind)?
+            },
             underlay,
             synthetic_loss: synthetic_loss(&file)?,
             control_group: file.control.group.clone(),
@@ -108,14 +112,8 @@ fn role(file: &File) -> Result<Role, Problem> {
                 0,
                 "an endpoint has no plain peer: expected \"endpoint\" or \"helper\"",
             )?;
-            refuse(
-                &endpoints,
-                1,
-                "an endpoint has exactly one endpoint peer, and this is another",
-            )?;
             refuse(&helpers, 1, "an endpoint has at most one helper peer, and this is another")?;
-            let peer =
-                exactly(&endpoints, "an endpoint needs exactly one [[peer]] of role \"endpoint\"")?;
+            let peer = first(&endpoints, "an endpoint needs a [[peer]] of role \"endpoint\"")?;
             Ok(Role::Endpoint { peer, helper: helpers.first().map(|(_, peer)| StationId(peer.id)) })
         }
         RoleName::Helper => {
@@ -138,9 +136,7 @@ fn role(file: &File) -> Result<Role, Problem> {
         RoleName::Plain => {
             refuse(&endpoints, 0, "a plain station has only plain peers: expected \"plain\"")?;
             refuse(&helpers, 0, "a plain station has only plain peers: expected \"plain\"")?;
-            refuse(&plain, 1, "a plain station has exactly one peer, and this is another")?;
-            let peer =
-                exactly(&plain, "a plain station needs exactly one [[peer]] of role \"plain\"")?;
+            let peer = first(&plain, "a plain station needs a [[peer]] of role \"plain\"")?;
             Ok(Role::Plain { peer })
         }
     }
@@ -154,10 +150,11 @@ fn refuse(peers: &[(usize, &PeerTable)], most: usize, why: &str) -> Result<(), P
     }
 }
 
-fn exactly(peers: &[(usize, &PeerTable)], why: &str) -> Result<StationId, Problem> {
+/// The peer at the other end; of a hub, the first of its peers.
+fn first(peers: &[(usize, &PeerTable)], why: &str) -> Result<StationId, Problem> {
     match peers {
-        [(_, peer)] => Ok(StationId(peer.id)),
-        _ => Err(Problem::new("station.role", format!("{why}, and has {}", peers.len()))),
+        [(_, peer), ..] => Ok(StationId(peer.id)),
+        [] => Err(Problem::new("station.role", format!("{why}, and has none"))),
     }
 }
 
@@ -337,6 +334,7 @@ fn peers(file: &File, underlay: &UnderlayKind) -> Result<Vec<PeerConfig>, Proble
         id: StationId(peer.id),
         mac: peer.mac,
         endpoint: peer.endpoint.clone(),
+        allowed: peer.allowed.clone(),
     };
     Ok(file.peer.iter().map(peer).collect())
 }

@@ -28,7 +28,8 @@ pub(super) struct File {
     pub(super) tun: Option<TunTable>,
     /// What carries the frames.
     pub(super) underlay: UnderlayTable,
-    /// The stations around: the other end, and a helper if there is one.
+    /// The stations around: the other end, and a helper if there is one; or, each with its
+    /// `allowed` networks, all those that this station is the hub of.
     #[schemars(extend("x-expected" = "one table for each peer: [[peer]]"))]
     pub(super) peer: Vec<PeerTable>,
     /// How packets are coded. Nothing needs to be set; redundancy follows the losses.
@@ -173,6 +174,14 @@ pub(super) struct PeerTable {
                         \"[2001:db8::1]:4242\" or \"peer.example.org:4242\""
     ))]
     pub(super) endpoint: Option<Endpoint>,
+    /// Networks that it has, as WireGuard's AllowedIPs: packets go to the peer with the longest
+    /// prefix of their destination, and what comes from a peer is dropped unless its source is the
+    /// peer's. Left out, where there is no other peer but a helper: everything, unchecked.
+    #[schemars(with = "Option<Vec<String>>")]
+    #[schemars(extend(
+        "x-expected" = "networks with prefix, as [\"10.9.0.2/32\", \"192.168.5.0/24\"]"
+    ))]
+    pub(super) allowed: Option<Vec<IpNet>>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

@@ -84,7 +84,7 @@ fn names_that_do_not_exist_are_told_with_the_nearest() {
     );
     assert_eq!(
         changed("id = 3", "id = 3\nzzz = 1"),
-        "18:1: `zzz` is not known in [peer] (known are id, role, mac, endpoint)"
+        "18:1: `zzz` is not known in [peer] (known are id, role, mac, endpoint, allowed)"
     );
     assert_eq!(
         complaint(&format!("{SOUND}[coding]\nblocksize = 3\n")),
@@ -158,11 +158,67 @@ fn broken_syntax_is_told_where_it_breaks() {
     );
 }
 
+/// A hub with two peers that have these networks.
+fn hub(first: &str, second: &str) -> String {
+    let peers = format!("id = 2\nrole = \"endpoint\"\nallowed = {first}\n");
+    let text = SOUND.replace("id = 2\nrole = \"endpoint\"\n", &peers);
+    text.replace("role = \"helper\"", &format!("role = \"endpoint\"\nallowed = {second}"))
+}
+
+#[test]
+fn a_hub_has_peers_with_networks_of_their_own() {
+    let config = parse(&hub("[\"10.9.0.2/32\", \"fd00:9::2/128\"]", "[\"0.0.0.0/0\"]")).unwrap();
+    let networks = config.networks().unwrap();
+    assert_eq!((networks.len(), networks[0].1.len()), (2, 2));
+    assert!(config.check(1500).is_ok());
+    for (first, second, said) in [
+        (
+            "[\"10.9.0.2/32\"]",
+            "[\"10.9.0.3/32\", \"10.9.0.2/32\"]",
+            "20:27: peer.allowed = 10.9.0.2/32: station 2 has it, and so has station 3",
+        ),
+        (
+            "[\"10.9.0.1/32\"]",
+            "[]",
+            "16:12: peer.allowed = 10.9.0.1/32: tun.addresses has it, and so has station 2",
+        ),
+        (
+            "[\"10.9.0.2/32\", \"10.9.0.2/32\"]",
+            "[]",
+            "16:27: peer.allowed = 10.9.0.2/32: station 2 has it twice",
+        ),
+        (
+            "[\"10.9.0.2/24\"]",
+            "[]",
+            "16:12: peer.allowed = 10.9.0.2/24: expected a network, not an address in it (the \
+             network is 10.9.0.0/24)",
+        ),
+        (
+            "[\"10.9.0.2\"]",
+            "[]",
+            "16:12: peer.allowed = \"10.9.0.2\": expected networks with prefix, as \
+             [\"10.9.0.2/32\", \"192.168.5.0/24\"]",
+        ),
+    ] {
+        assert_eq!(complaint(&hub(first, second)), said);
+    }
+    // Beside a helper there is one end.
+    let helped =
+        changed("role = \"endpoint\"\n[[peer]]", "role = \"endpoint\"\nallowed = []\n[[peer]]");
+    assert!(helped.contains("a helper works beside two ends only"), "{helped}");
+    let many: String = (4..=70)
+        .map(|id| format!("[[peer]]\nid = {id}\nrole = \"endpoint\"\nallowed = []\n"))
+        .collect();
+    let said = complaint(&(hub("[]", "[]") + &many));
+    assert!(said.contains("69 peers: expected 64 at most"), "{said}");
+}
+
 #[test]
 fn peers_must_fit_the_role() {
     assert_eq!(
         changed("role = \"helper\"", "role = \"endpoint\""),
-        "18:8: an endpoint has exactly one endpoint peer, and this is another"
+        "13:1: peer.allowed of station 2 is missing: with several peers each needs its networks \
+         (as allowed = [\"10.9.0.2/32\"]: what goes to this peer, and may come from it)"
     );
     assert_eq!(
         changed("id = 2\nrole = \"endpoint\"", "id = 2\nrole = \"helper\""),

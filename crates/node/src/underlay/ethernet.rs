@@ -186,7 +186,7 @@ impl Ethernet {
                 let (name, len) = (&self.interface, port.frame_len_max);
                 tracing::info!("{name} is back: {}, frames of up to {len} bytes", port.mac);
                 self.news.put(News::Limit(len));
-                self.news.put(News::Path);
+                self.news.put(News::Path(None));
                 self.state = State::Open(port);
             }
             Err(Absent::Later(_)) => {
@@ -328,6 +328,9 @@ impl Ethernet {
         let known = match to {
             Destination::All => None,
             Destination::Station(station) => self.peers.address(station),
+            // It may have another address by now, and hears the frame among all others.
+            Destination::Search(station) if self.peers.may_be_elsewhere(station) => None,
+            Destination::Search(station) => self.peers.address(station),
         };
         known.unwrap_or(Mac::BROADCAST)
     }

@@ -32,7 +32,7 @@ struct Place<A> {
     allowance: Option<usize>,
 }
 
-impl<A: Copy + PartialEq> Place<A> {
+impl<A: Copy> Place<A> {
     /// Where frames may go without limit.
     fn known(address: A) -> Self {
         Place { address, allowance: None }
@@ -57,6 +57,14 @@ impl<A: Copy + PartialEq> Place<A> {
         let rest = allowance.checked_sub(len_bytes);
         *allowance = rest.unwrap_or(*allowance);
         rest.is_some()
+    }
+}
+
+impl<A: Copy> Peer<A> {
+    /// Where it is and where it may be, as far as a frame of so many bytes may go there.
+    fn places(&mut self, len_bytes: usize) -> impl Iterator<Item = A> {
+        let places = [&mut self.place, &mut self.candidate].into_iter().flatten();
+        places.filter_map(move |place| place.charge(len_bytes).then_some(place.address))
     }
 }
 
@@ -104,9 +112,22 @@ impl<A: Copy + PartialEq + Display> PeerBook<A> {
     /// has proved nothing gets no more than [`UNPROVEN_ADDRESS_FACTOR`] times what came from it
     /// (RFC 9000, Section 8.1).
     pub(crate) fn addresses(&mut self, len_bytes: usize) -> impl Iterator<Item = A> {
-        let places = self.peers.iter_mut().flat_map(|peer| [&mut peer.place, &mut peer.candidate]);
-        let may_go = move |place: &mut &mut Place<A>| place.charge(len_bytes);
-        places.flatten().filter_map(move |mut place| may_go(&mut place).then_some(place.address))
+        self.peers.iter_mut().flat_map(move |peer| peer.places(len_bytes))
+    }
+
+    /// The same of a frame for one station: where it is, and where it may be.
+    pub(crate) fn places(
+        &mut self,
+        station: StationId,
+        len_bytes: usize,
+    ) -> impl Iterator<Item = A> {
+        let peer = self.peers.iter_mut().find(move |peer| peer.id == station);
+        peer.into_iter().flat_map(move |peer| peer.places(len_bytes))
+    }
+
+    /// Whether a handshake of a station came from elsewhere than where it is taken to be.
+    pub(crate) fn may_be_elsewhere(&self, station: StationId) -> bool {
+        self.peers.iter().any(|peer| peer.id == station && peer.candidate.is_some())
     }
 
     /// Its name says that a station is at this address: where there is none yet, that has to do;
@@ -305,6 +326,10 @@ mod tests {
                 Destination::All => {
                     let everywhere = book.addresses(frame.len());
                     sent.extend(everywhere.map(|at| (at, frame.clone())));
+                }
+                Destination::Search(peer) => {
+                    let places = book.places(peer, frame.len());
+                    sent.extend(places.map(|at| (at, frame.clone())));
                 }
                 Destination::Station(peer) => sent.extend(book.address(peer).map(|at| (at, frame))),
             }

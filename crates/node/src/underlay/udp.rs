@@ -135,7 +135,7 @@ impl Udp {
         len_bytes: usize,
     ) {
         if self.peers.learn(station, at, certainty, len_bytes) {
-            self.news.put(News::Path);
+            self.news.put(News::Path(Some(station)));
         }
         if certainty == Certainty::Session {
             self.names.note_heard(station);
@@ -146,7 +146,7 @@ impl Udp {
     pub(super) fn configure(&mut self, now: Time, station: StationId, at: Option<Endpoint>) {
         self.peers.configure(station, at.as_ref().and_then(Endpoint::address));
         self.names.set(now, station, at);
-        self.news.put(News::Path);
+        self.news.put(News::Path(Some(station)));
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Time> {
@@ -159,7 +159,7 @@ impl Udp {
             && self.peers.suggest(station, address)
         {
             tracing::info!("station {} may be at {address}", station.0);
-            self.news.put(News::Path);
+            self.news.put(News::Path(Some(station)));
         }
     }
 
@@ -184,6 +184,10 @@ impl Udp {
         match to {
             Destination::All => {
                 self.outbox.push(self.peers.addresses(frame.len()), (&[], frame), alone);
+            }
+            Destination::Search(station) => {
+                let places = self.peers.places(station, frame.len());
+                self.outbox.push(places, (&[], frame), alone);
             }
             Destination::Station(station) => {
                 self.outbox.push(self.peers.address(station), (&[], frame), alone);

@@ -46,6 +46,11 @@ impl EgressQueue {
         self.spare.push(buffer);
     }
 
+    /// The packet handed out last.
+    pub(crate) fn current(&self) -> PacketRef<'_> {
+        self.current.packet()
+    }
+
     /// The next packet, valid until the next call.
     pub(crate) fn pop(&mut self) -> Option<&mut PacketBuf> {
         let next = self.packets.pop_front()?;

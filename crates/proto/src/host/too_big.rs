@@ -4,18 +4,12 @@
 //! As long as the tunnel's device has the tunnel's MTU, the host does so by itself. It matters for
 //! what was on its way when the MTU became smaller, and where IPv6 does not let it be that small.
 
-use std::net::{IpAddr, Ipv4Addr};
+use corridor_packet::{Ip, PacketRef};
 
-use corridor_packet::{
-    Fragment, IPV4_LEN, IPV6_LEN, Ip, PacketRef, folded, protocol, sum, write_ip,
-};
+use super::icmp_error::{ICMPV6_PACKET_TOO_BIG, UNREACHABLE_TOO_LONG, quote_v4, quote_v6};
 
 /// Least MTU that a message of ICMPv6 can ask for (RFC 8201, Section 4).
 const IPV6_MTU_MIN: usize = 1280;
-/// Longest message, with its IP header (RFC 1812, Section 4.3.2.3).
-const IPV4_MESSAGE_LEN_MAX: usize = 576;
-/// Type, code, checksum, and the MTU.
-const ICMP_HEADER_LEN: usize = 8;
 
 /// Appends the message that a packet is longer than `mtu` bytes, as if from where it goes to: that
 /// address is none of the host's own, whose packets nobody else may send. Whether there is one:
@@ -32,59 +26,18 @@ pub(crate) fn write_too_big(packet: PacketRef<'_>, mtu: usize, out: &mut Vec<u8>
 
 fn write_fragmentation_needed(packet: PacketRef<'_>, mtu: usize, out: &mut Vec<u8>) -> Option<()> {
     const DONT_FRAGMENT: u8 = 0x40;
-    let view = packet.view();
-    if packet.get(6)? & DONT_FRAGMENT == 0 || view.fragment() == Fragment::Later {
+    if packet.get(6)? & DONT_FRAGMENT == 0 {
         return None;
     }
-    let payload = packet.get(view.transport()..)?;
-    // Echoes are answered; of all other kinds none is taken for a question.
-    let is_question = |kind: &u8| matches!(kind, 0 | 8);
-    if view.protocol() == protocol::ICMP && !payload.first().is_some_and(is_question) {
-        return None;
-    }
-    let (IpAddr::V4(from), IpAddr::V4(to)) = packet.addresses()? else { return None };
-    let is_single = |address: Ipv4Addr| {
-        !address.is_unspecified() && !address.is_multicast() && !address.is_broadcast()
-    };
-    if !is_single(from) || !is_single(to) {
-        return None;
-    }
-    let quoted = packet.len().min(IPV4_MESSAGE_LEN_MAX - IPV4_LEN - ICMP_HEADER_LEN);
-    write_ip(to.into(), from.into(), protocol::ICMP, ICMP_HEADER_LEN + quoted, out);
-    let start = out.len();
     let told = u16::try_from(mtu).unwrap_or(u16::MAX);
-    out.extend_from_slice(&[3, 4, 0, 0, 0, 0]);
-    out.extend_from_slice(&told.to_be_bytes());
-    out.extend_from_slice(&packet[..quoted]);
-    let checksum = !folded(sum(&out[start..]));
-    out[start + 2..start + 4].copy_from_slice(&checksum.to_be_bytes());
-    Some(())
+    quote_v4(packet, None, UNREACHABLE_TOO_LONG, u32::from(told), out)
 }
 
 fn write_packet_too_big(packet: PacketRef<'_>, mtu: usize, out: &mut Vec<u8>) -> Option<()> {
-    let view = packet.view();
     if mtu < IPV6_MTU_MIN && packet.len() <= IPV6_MTU_MIN {
         return None; // Nothing shorter can be asked for.
     }
-    let is_error = |kind: &u8| *kind < 128;
-    if view.protocol() == protocol::ICMPV6 && packet.get(view.transport()).is_none_or(is_error) {
-        return None;
-    }
-    let (IpAddr::V6(from), IpAddr::V6(to)) = packet.addresses()? else { return None };
-    if from.is_unspecified() || from.is_multicast() || to.is_multicast() {
-        return None;
-    }
-    let quoted = packet.len().min(IPV6_MTU_MIN - IPV6_LEN - ICMP_HEADER_LEN);
-    let len = ICMP_HEADER_LEN + quoted;
-    write_ip(to.into(), from.into(), protocol::ICMPV6, len, out);
-    let start = out.len();
-    out.extend_from_slice(&[2, 0, 0, 0]);
-    out.extend_from_slice(&(mtu.max(IPV6_MTU_MIN) as u32).to_be_bytes());
-    out.extend_from_slice(&packet[..quoted]);
-    let pseudo = sum(&to.octets()) + sum(&from.octets()) + len as u64 + u64::from(protocol::ICMPV6);
-    let checksum = !folded(pseudo + sum(&out[start..]));
-    out[start + 2..start + 4].copy_from_slice(&checksum.to_be_bytes());
-    Some(())
+    quote_v6(packet, None, ICMPV6_PACKET_TOO_BIG, mtu.max(IPV6_MTU_MIN) as u32, out)
 }
 
 #[cfg(test)]
@@ -93,6 +46,9 @@ mod tests {
     use etherparse::{TransportSlice, icmpv4, icmpv6};
     use proptest::prelude::*;
 
+    use corridor_packet::{folded, sum};
+
+    use super::super::icmp_error::IPV4_MESSAGE_LEN_MAX;
     use super::*;
 
     const FROM: [u8; 4] = [10, 9, 0, 1];

@@ -84,6 +84,11 @@ impl Path {
         news
     }
 
+    /// No search for the longest frame is under way.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.search.as_ref().is_none_or(PathMtu::is_settled)
+    }
+
     /// Takes a probe or an echo of the peer; `len` is that of the whole frame.
     pub(crate) fn handle_body(
         &mut self,

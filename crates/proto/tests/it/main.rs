@@ -1,6 +1,7 @@
 //! Stations from outside: packets and frames in, packets and frames out.
 
 mod franc_paper;
+mod hub;
 mod modes;
 mod reads;
 mod regressions;

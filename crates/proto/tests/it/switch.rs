@@ -45,7 +45,9 @@ fn converse(stations: &mut [Station; 3], ms: u64) {
             while let Some(transmit) = station.poll_transmit(now) {
                 let is_for = |to: usize| match transmit.to {
                     Destination::All => to != index,
-                    Destination::Station(id) => to == usize::from(id.0) - 1,
+                    Destination::Station(id) | Destination::Search(id) => {
+                        to == usize::from(id.0) - 1
+                    }
                 };
                 let frame = transmit.frame.to_vec();
                 on_the_way.extend((0..3).filter(|&to| is_for(to)).map(|to| (to, frame.clone())));

@@ -103,7 +103,7 @@ fn write_ip(mut header: Ipv4Header, out: &mut Vec<u8>) {
 }
 
 /// Headers of a datagram of `payload_len` bytes; a checksum of zero says that there is none.
-pub(super) fn write_datagram(
+pub(crate) fn write_datagram(
     from: NodeIndex,
     to: NodeIndex,
     (source_port, destination_port): (u16, u16),

@@ -38,8 +38,8 @@ use air::Radio;
 pub use air::{Frame, RadioIndex, Reach};
 use bridges::Bridge;
 use router::{Link, Router};
-pub use routing::ROUTING_FLOW;
 use routing::Routing;
+pub use routing::{ROUTING_FLOW, RouteLinks};
 use stations::Seat as StationSeat;
 pub use stations::{FlowOf, StationIndex};
 pub use topology::{
@@ -73,7 +73,7 @@ pub struct NetworkStats {
     pub expired: u64,
     /// Frames that MACs have given up.
     pub given_up: u64,
-    /// Packets that relays have wrongly taken apart: never.
+    /// Packets that relays have decoded to other bytes than were sent.
     pub corrupted: u64,
 }
 

@@ -13,6 +13,7 @@ mod network;
 mod radio_tcp;
 mod radios;
 mod relays;
+mod star;
 mod tcp;
 mod transmissions;
 mod turns;

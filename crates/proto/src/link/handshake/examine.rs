@@ -1,11 +1,27 @@
-//! What a frame that was rejected shows all the same: its version and kind are in clear, and a
-//! HELLO names its sender.
+//! What a frame shows before it is opened, or all the same when it was rejected: its version and
+//! kind are in clear, and so is the tag of its session; a HELLO names its sender.
 
 use super::*;
 use crate::diagnosis::Unopened;
 use crate::wire::{VERSION, version};
 
 impl Group {
+    /// Whether a peer has an accepted session of this tag.
+    pub(crate) fn has_session_tag(&self, tag: u16) -> bool {
+        let mut sessions = self.peers.iter().filter_map(|peer| peer.session.as_ref());
+        sessions.any(|session| session_tag(&session.id) == tag)
+    }
+
+    /// Whether a frame is of an accepted session of a peer. Nothing is noted of it.
+    pub(crate) fn is_authentic(&self, header: &Header, frame: &[u8]) -> bool {
+        let mut body = Vec::new();
+        let mut sessions = self.peers.iter().filter_map(|peer| peer.session.as_ref());
+        sessions.any(|session| {
+            session_tag(&session.id) == header.session_tag
+                && session.key.open(header.counter, frame, HEADER_LEN, &mut body)
+        })
+    }
+
     /// Looks at a frame that [`Group::open`] has rejected. For a HELLO a key is derived.
     pub(crate) fn examine(&self, frame: &[u8]) -> Unopened {
         let Some(header) = Header::parse(frame) else {

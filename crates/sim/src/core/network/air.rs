@@ -574,6 +574,7 @@ impl Network {
         let (radio, from, to) = way;
         let (node, station) = self.radios[radio].places[to];
         match (frame, station) {
+            (Frame::Sealed(_), Some(station)) if !addressed && self.is_deaf(station as usize) => {}
             (Frame::Sealed(bytes), Some(station)) => {
                 self.deliver_frame(station as usize, way, at, &bytes);
             }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use corridor_air::Address;
 use corridor_base::Time;
-use corridor_proto::{Destination, Role, Station, StationId};
+use corridor_proto::{AnyStation, Destination, Role, Station, StationId};
 
 use super::air::{Frame, RadioIndex};
 use super::{Entity, Network, NetworkError};
@@ -28,7 +28,7 @@ pub struct StationIndex(usize);
 pub type FlowOf = fn(&[u8]) -> Option<u32>;
 
 pub(super) struct Seat {
-    station: Station,
+    station: AnyStation,
     pub(super) radio: RadioIndex,
     place: usize,
     entity: usize,
@@ -43,6 +43,8 @@ pub(super) struct Seat {
     known: Vec<(StationId, usize)>,
     /// The place of the host that hands its frames on to those whom it does not reach.
     gateway: Option<usize>,
+    /// Its interface passes on only what is addressed to it.
+    is_deaf: bool,
 }
 
 impl Network {
@@ -55,7 +57,7 @@ impl Network {
         &mut self,
         radio: RadioIndex,
         place: usize,
-        station: Station,
+        station: impl Into<AnyStation>,
         flow_of: FlowOf,
     ) -> Result<StationIndex, NetworkError> {
         let index = self.stations.len();
@@ -68,7 +70,7 @@ impl Network {
         let entity = self.add_entity(Entity::Station(index as u32));
         let host = self.add_entity(Entity::Host(index as u32));
         self.stations.push(Seat {
-            station,
+            station: station.into(),
             radio,
             place,
             entity,
@@ -78,6 +80,7 @@ impl Network {
             held: None,
             known: Vec::new(),
             gateway: None,
+            is_deaf: false,
         });
         self.unsettled.stations.insert(index);
         Ok(StationIndex(index))
@@ -89,14 +92,30 @@ impl Network {
         self.stations[index.0].gateway = Some(place);
     }
 
-    /// A station.
+    /// Lets a station hear only what is addressed to it, or to all, as interfaces do that are not
+    /// told otherwise. Else it overhears everything, as helpers have to.
+    pub fn set_deaf(&mut self, index: StationIndex) {
+        self.stations[index.0].is_deaf = true;
+    }
+
+    pub(super) fn is_deaf(&self, index: usize) -> bool {
+        self.stations[index].is_deaf
+    }
+
+    /// A station; of a hub, that for its first neighbour.
     pub fn station(&self, index: StationIndex) -> &Station {
+        let mut stations = self.stations[index.0].station.stations();
+        stations.next().expect("a hub has a neighbour")
+    }
+
+    /// A station with all its neighbours.
+    pub fn any_station(&self, index: StationIndex) -> &AnyStation {
         &self.stations[index.0].station
     }
 
     /// A station, to put a packet in or to replace it. What follows from it follows before the
     /// next event; [`settle`](Self::settle) lets it follow at once.
-    pub fn station_mut(&mut self, index: StationIndex) -> &mut Station {
+    pub fn station_mut(&mut self, index: StationIndex) -> &mut AnyStation {
         self.unsettled.stations.insert(index.0);
         &mut self.stations[index.0].station
     }
@@ -115,7 +134,7 @@ impl Network {
             Role::Helper { between: (a, b) } => station.is_up(a) && station.is_up(b),
             Role::Plain { peer } => station.is_up(peer),
         };
-        self.stations.iter().all(|seat| has_met(&seat.station))
+        self.stations.iter().flat_map(|seat| seat.station.stations()).all(has_met)
     }
 
     /// Offers a station a packet of its node's; returns whether it carries such packets at all. A
@@ -146,10 +165,10 @@ impl Network {
         frame: &[u8],
     ) {
         let station = &mut self.stations[index].station;
-        let before = self.watcher.is_some().then(|| SymbolCounts::of(station.stats()));
+        let before = self.watcher.is_some().then(|| SymbolCounts::of(&station.stats()));
         let outcome = station.handle_frame(at, frame);
         if let (Some(watcher), Some(before)) = (&mut self.watcher, before) {
-            let symbols = SymbolCounts::of(station.stats()).since(before);
+            let symbols = SymbolCounts::of(&station.stats()).since(before);
             watcher.take_reception(&Reception { radio, from, to, outcome, symbols });
         }
         self.drain_station(index);
@@ -158,8 +177,35 @@ impl Network {
     /// Takes packets, events and frames from a station, and its next timer.
     pub(super) fn drain_station(&mut self, index: usize) {
         let now = self.now;
-        self.take_packets(index);
-        while self.stations[index].station.poll_event().is_some() {}
+        loop {
+            self.take_packets(index);
+            while self.stations[index].station.poll_event().is_some() {}
+            self.offer_frames(index);
+            let forwarded = self.forwarded(index);
+            // As packets leave the ingress queue, the host may learn of more room.
+            self.take_packets(index);
+            // What a hub forwards to another neighbour for that leaves in the same way.
+            if self.forwarded(index) == forwarded {
+                break;
+            }
+        }
+        let Seat { station, entity, radio, .. } = &self.stations[index];
+        let (timer, radio) = (station.poll_timeout(), *radio);
+        self.agenda.wake_as(*entity, timer.filter(|&at| at > now), Rank::First);
+        if timer.is_some_and(|at| at <= now) {
+            self.radios[radio].overdue.insert(index);
+        }
+    }
+
+    /// Packets that a hub has handed from one neighbour to another.
+    fn forwarded(&self, index: usize) -> u64 {
+        let station = &self.stations[index].station;
+        station.hub_stats().map_or(0, |stats| stats.packets_forwarded)
+    }
+
+    /// Makes frames as long as a station's radio has room for them.
+    fn offer_frames(&mut self, index: usize) {
+        let now = self.now;
         let (radio, place) = (self.stations[index].radio, self.stations[index].place);
         while self.radios[radio].air.has_room(place) {
             let (to, frame) = match self.stations[index].held.take() {
@@ -180,20 +226,14 @@ impl Network {
             }
         }
         self.unsettled.radios.insert(radio);
-        // As packets leave the ingress queue, the host may learn of more room.
-        self.take_packets(index);
-        let Seat { station, entity, .. } = &self.stations[index];
-        let timer = station.poll_timeout();
-        self.agenda.wake_as(*entity, timer.filter(|&at| at > now), Rank::First);
-        if timer.is_some_and(|at| at <= now) {
-            self.radios[radio].overdue.insert(index);
-        }
     }
 
     /// Where a station's frame goes on its radio. Numbers of stations need only differ among those
     /// that hear each other.
     fn address(&mut self, index: usize, to: Destination) -> Address {
-        let Destination::Station(id) = to else { return Address::All };
+        let (Destination::Station(id) | Destination::Search(id)) = to else {
+            return Address::All;
+        };
         let Seat { radio, place, known, gateway, .. } = &self.stations[index];
         if let Some(&(_, place)) = known.iter().find(|(known, _)| *known == id) {
             return Address::Station(place);

@@ -24,6 +24,8 @@ const COMPRESSED_MAX: u32 = 44;
 const COMPRESSED_US: u64 = 1_000;
 /// Share of the round trip that they wait: a twentieth.
 const COMPRESSED_SHARE: u64 = 20;
+/// What an acknowledgement with ranges has besides: two bytes name the option, two align it.
+pub(crate) const SACK_HEAD_LEN: u32 = 4;
 /// Ranges that are remembered for acknowledgements, the latest change first.
 const RECENT_MAX: usize = 4;
 
@@ -209,8 +211,7 @@ impl LinuxReceiver {
     pub fn ack_len_bytes(&self, ack: &Segment) -> u32 {
         let Segment::Ack { sack, .. } = ack else { return self.config.ack_bytes };
         let ranges = sack.iter().filter(|range| range.end > range.start).count() as u32;
-        // Two bytes name the option, and two align it.
-        let head = if ranges > 0 { 4 } else { 0 };
+        let head = if ranges > 0 { SACK_HEAD_LEN } else { 0 };
         self.config.ack_bytes + head + ranges * self.config.sack_range_bytes
     }
 
@@ -282,16 +283,14 @@ impl LinuxReceiver {
         self.compressed_until.get_or_insert(now + Duration::from_micros(wait_us));
     }
 
-    /// The receiver's own measure of the round trip: from the echo of a packet that its own
-    /// acknowledgement let go, at least as long as it took.
+    /// The receiver's measure of the round trip, by which its window grows: twice the delay of the
+    /// packet, a shorter one at once, longer ones by eighths.
     fn measure_round_trip(&mut self, now: Time, sent_at: Time) {
-        let passed_us = micros(now) - micros(sent_at);
-        // Both ways: what came took half of it.
-        let round_us = 2 * passed_us;
+        let round_us = 2 * (micros(now) - micros(sent_at));
         let window = &mut self.window;
         window.rtt_us = match window.rtt_us {
-            0 => round_us,
-            before => before.min(round_us).max(before / 2),
+            before if before == 0 || round_us < before => round_us,
+            before => before - before / 8 + round_us / 8,
         };
     }
 

@@ -1,0 +1,554 @@
+//! Many neighbours: one pairwise station for each, a table of who has which addresses, and turns in
+//! which they send.
+//!
+//! ```text
+//! host -> table of networks -> station of a neighbour -> turns -> underlay
+//! host <- is it for us? <- is the source its own? <- station of a neighbour <- whose frame? <-
+//!              `-> hop taken off -> station of another neighbour
+//! ```
+//! A neighbour has a session, queues, a window and a rate of its own: one that is slow or gone
+//! takes nothing from another but its own turns. To itself each neighbour is one of two ends, and
+//! need not know that it speaks to a hub.
+//!
+//! A hub has the verbs of a [`Station`], and is driven in the same way. It says HELLO to each
+//! neighbour by itself, since each has a session of its own.
+
+mod networks;
+mod turns;
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use corridor_base::rand::{Rng, SeedableRng};
+use corridor_base::{Stream, Time};
+use corridor_packet::{Ip, PacketBuf, PacketRef};
+use ipnet::IpNet;
+
+pub use networks::{NetworkError, Networks, Place};
+
+use crate::bounds::{
+    EVENTS_MAX, HUB_INGRESS_PACKETS_MAX, HUB_MESSAGES_MAX, HUB_NEIGHBOURS_MAX, TOO_BIG_INTERVAL,
+};
+use crate::config::{Role, StationConfig, StationId};
+use crate::diagnosis::Unopened;
+use crate::error::ConfigError;
+use crate::host::icmp_error::{Stopped, write_stopped};
+use crate::link::mtu::FrameLens;
+use crate::link::pacer::Pacer;
+use crate::station::{
+    Destination, Event, FrameOutcome, PacketOutcome, Rejection, Station, Transmit,
+};
+use crate::wire::{HEADER_LEN, Header, Kind};
+use turns::Turns;
+
+/// What a hub is told before it starts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HubConfig {
+    /// What it is to each of its neighbours. Of the role only its kind counts: an endpoint without
+    /// a helper, or plain. The rate bounds all that is sent together.
+    pub station: StationConfig,
+    /// The neighbours, and the networks that each has.
+    pub neighbours: Vec<(StationId, Vec<IpNet>)>,
+    /// Addresses of its own host.
+    pub own: Vec<IpAddr>,
+}
+
+crate::counters! {
+    /// Counters of a hub since it started, beside those of the stations in it.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+    pub struct HubStats {
+        /// Packets of the host for an address that is in no peer's networks.
+        pub packets_unrouted: u64,
+        /// Packets dropped because their source is not in the networks of the peer that sent them.
+        pub packets_wrong_source: u64,
+        /// Packets that went from one peer to another.
+        pub packets_forwarded: u64,
+        /// Bytes of the packets that went from one peer to another.
+        pub bytes_forwarded: u64,
+        /// Packets between peers dropped because they had crossed as many routers as they may.
+        pub packets_expired: u64,
+        /// Packets dropped because they would have gone back to the peer that sent them.
+        pub packets_turned_back: u64,
+        /// Packets between peers that the queue to the second one refused.
+        pub packets_not_forwarded: u64,
+        /// Frames that name no peer, or are none of ours.
+        pub frames_of_nobody: u64,
+    }
+}
+
+/// A station with many neighbours.
+pub struct Hub {
+    now: Time,
+    neighbours: Vec<Neighbour>,
+    networks: Networks,
+    /// The host's addresses, one of each family: they sign what routers say.
+    own_v4: Option<IpAddr>,
+    own_v6: Option<IpAddr>,
+    turns: Turns,
+    /// Holds all of them together back to the configured rate.
+    pacer: Pacer,
+    /// Neighbours that may have packets for us.
+    speaking: VecDeque<usize>,
+    /// Messages for the host, and the one that was handed out last.
+    messages: VecDeque<PacketBuf>,
+    message: PacketBuf,
+    events: VecDeque<Event>,
+    /// The packet that is forwarded.
+    buffer: Vec<u8>,
+    /// When a packet's sender was told last why it goes no further.
+    stopped_at: Option<Time>,
+    stats: HubStats,
+}
+
+/// The station for one neighbour.
+struct Neighbour {
+    id: StationId,
+    station: Station,
+    /// When it wants to be woken, as of when it had nothing to send.
+    timeout: Option<Time>,
+    speaks: bool,
+    wrong_sources: u64,
+}
+
+/// What becomes of a packet that came from a neighbour.
+enum Verdict {
+    Deliver,
+    Forward(usize),
+    Drop,
+}
+
+impl Hub {
+    /// A hub that starts now. `entropy` is 32 bytes of fresh randomness, as for [`Station::new`].
+    ///
+    /// # Errors
+    /// As [`StationConfig::check`], of the station for each neighbour; a role that a hub cannot
+    /// have; too many neighbours; or one network for two of them.
+    pub fn new(config: HubConfig, entropy: [u8; 32], now: Time) -> Result<Self, ConfigError> {
+        let count = config.neighbours.len();
+        if !(1..=HUB_NEIGHBOURS_MAX).contains(&count) {
+            let expected = format!("1 to {HUB_NEIGHBOURS_MAX} neighbours");
+            return Err(ConfigError::new("peer", count, expected));
+        }
+        let mut entropy = Stream::from_seed(entropy);
+        let mut neighbours: Vec<Neighbour> = Vec::with_capacity(count);
+        for (id, _) in &config.neighbours {
+            if neighbours.iter().any(|other| other.id == *id) {
+                let expected = "a number no other station of the group has";
+                return Err(ConfigError::new("peer.id", id.0, expected));
+            }
+            let mut seed = [0; 32];
+            entropy.fill_bytes(&mut seed);
+            let config = pairwise(&config.station, *id, count)?;
+            let station = Station::new(config, seed, now)?;
+            neighbours.push(Neighbour {
+                id: *id,
+                timeout: station.poll_timeout(),
+                station,
+                speaks: false,
+                wrong_sources: 0,
+            });
+        }
+        let mut turns = Turns::new(count);
+        (0..count).for_each(|place| turns.enter(place));
+        Ok(Hub {
+            now,
+            neighbours,
+            networks: networks(&config)?,
+            own_v4: config.own.iter().copied().find(IpAddr::is_ipv4),
+            own_v6: config.own.iter().copied().find(IpAddr::is_ipv6),
+            turns,
+            pacer: Pacer::new(config.station.rate_bps),
+            speaking: VecDeque::new(),
+            messages: VecDeque::new(),
+            message: PacketBuf::default(),
+            events: VecDeque::new(),
+            buffer: Vec::new(),
+            stopped_at: None,
+            stats: HubStats::default(),
+        })
+    }
+
+    /// Takes over who has which addresses. Those of the neighbours that are not named have none.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new) of the networks; nothing has changed then.
+    pub fn set_networks(
+        &mut self,
+        neighbours: &[(StationId, Vec<IpNet>)],
+        own: &[IpAddr],
+    ) -> Result<(), ConfigError> {
+        self.networks = table(neighbours, own)?;
+        self.own_v4 = own.iter().copied().find(IpAddr::is_ipv4);
+        self.own_v6 = own.iter().copied().find(IpAddr::is_ipv6);
+        Ok(())
+    }
+
+    // ---- what comes in ------------------------------------------------------------------------
+
+    /// Takes an IP packet from the host.
+    pub fn handle_packet(&mut self, now: Time, packet: &[u8]) -> PacketOutcome {
+        self.now = now;
+        let packet = PacketRef::read(packet);
+        let place = packet.addresses().and_then(|(_, to)| self.networks.place(to));
+        let Some(Place::Neighbour(id)) = place else {
+            self.stats.packets_unrouted += 1;
+            self.tell_host_no_route(packet);
+            return PacketOutcome::NoRoute;
+        };
+        let place = self.place_of(id).expect("the table names neighbours only");
+        let outcome = self.neighbours[place].station.take_packet(now, packet);
+        self.touch(place);
+        outcome
+    }
+
+    /// Takes a frame from the underlay.
+    pub fn handle_frame(&mut self, now: Time, frame: &[u8]) -> FrameOutcome {
+        self.now = now;
+        let place = match self.addressee(frame) {
+            Ok(place) => place,
+            Err(rejection) => {
+                self.stats.frames_of_nobody += 1;
+                return FrameOutcome::Rejected(rejection);
+            }
+        };
+        let outcome = self.neighbours[place].station.handle_frame(now, frame);
+        self.touch(place);
+        outcome
+    }
+
+    /// The neighbour that a frame is from, as far as it says so: opening it is for the station.
+    /// What a forger writes there costs no more than one frame that does not open.
+    fn addressee(&self, frame: &[u8]) -> Result<usize, Rejection> {
+        let header = Header::parse(frame).ok_or(Rejection::Malformed)?;
+        if header.kind == Kind::Hello {
+            let sender = frame.get(HEADER_LEN).copied().ok_or(Rejection::Malformed)?;
+            return self.place_of(StationId(sender)).ok_or(Rejection::NotAuthentic);
+        }
+        let may_open = |&place: &usize| self.neighbours[place].station.may_open(&header);
+        let mut candidates = (0..self.neighbours.len()).filter(may_open);
+        let first = candidates.next().ok_or(Rejection::UnknownSession)?;
+        if candidates.next().is_none() {
+            return Ok(first);
+        }
+        // Two sessions with one tag: one in 2^16 pairs of them.
+        let opens = |&place: &usize| self.neighbours[place].station.is_authentic(&header, frame);
+        (first..self.neighbours.len()).find(opens).ok_or(Rejection::NotAuthentic)
+    }
+
+    /// Fires the timers that are due.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.now = now;
+        for place in 0..self.neighbours.len() {
+            let Neighbour { station, timeout, .. } = &mut self.neighbours[place];
+            // What was kept is of when it had nothing to send.
+            let due = if self.turns.waits(place) { station.poll_timeout() } else { *timeout };
+            if due.is_some_and(|due| due <= now) {
+                station.handle_timeout(now);
+                self.touch(place);
+            }
+        }
+    }
+
+    /// Something has happened to a neighbour's station: there may be something to take from it.
+    fn touch(&mut self, place: usize) {
+        self.turns.enter(place);
+        let neighbour = &mut self.neighbours[place];
+        if !neighbour.speaks {
+            neighbour.speaks = true;
+            self.speaking.push_back(place);
+        }
+        while let Some(event) = self.neighbours[place].station.poll_event() {
+            let event = match event {
+                Event::PathMtu { peer, frame_len, .. } => {
+                    Event::PathMtu { peer, frame_len, tunnel_mtu: self.tunnel_mtu() }
+                }
+                event => event,
+            };
+            if self.events.len() == EVENTS_MAX * self.neighbours.len() {
+                self.events.pop_front();
+            }
+            self.events.push_back(event);
+        }
+    }
+
+    // ---- what goes out ------------------------------------------------------------------------
+
+    /// The next frame, made now, of the neighbour whose turn it is; as
+    /// [`Station::poll_transmit`].
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit<'_>> {
+        self.now = now;
+        self.pacer.begin_poll();
+        while let Some(place) = self.turns.current() {
+            if !self.pacer.allows(now) {
+                return None;
+            }
+            let neighbour = &mut self.neighbours[place];
+            let made = neighbour.station.poll_transmit(now);
+            let made = made.map(|made| (made.to, made.frame.len(), made.probes));
+            self.touch(place);
+            let neighbour = &mut self.neighbours[place];
+            let Some((to, len_bytes, probes)) = made else {
+                neighbour.timeout = neighbour.station.poll_timeout();
+                self.turns.leave();
+                continue;
+            };
+            self.turns.charge(len_bytes);
+            self.pacer.note_sent(now, len_bytes);
+            // Its session is for one neighbour, whoever else might hear it.
+            let to = match to {
+                Destination::All => Destination::Search(neighbour.id),
+                to => to,
+            };
+            let frame = self.neighbours[place].station.frame();
+            return Some(Transmit { to, frame, probes });
+        }
+        None
+    }
+
+    /// The next packet for the host, valid until the next call. Packets for other neighbours go on
+    /// to them on the way.
+    pub fn poll_packet(&mut self) -> Option<PacketRef<'_>> {
+        while self.messages.is_empty()
+            && let Some(&place) = self.speaking.front()
+        {
+            if !self.neighbours[place].station.advance_packet() {
+                self.neighbours[place].speaks = false;
+                self.speaking.pop_front();
+                continue;
+            }
+            match self.judge(place) {
+                Verdict::Deliver => return Some(self.neighbours[place].station.packet()),
+                Verdict::Forward(to) => self.forward(place, to),
+                Verdict::Drop => {}
+            }
+        }
+        self.message = self.messages.pop_front()?;
+        Some(self.message.packet())
+    }
+
+    /// What becomes of the packet that the station of a neighbour has just handed out. What a
+    /// station makes itself, as messages that a packet is too long, has a source of its neighbour.
+    fn judge(&mut self, place: usize) -> Verdict {
+        let neighbour = &mut self.neighbours[place];
+        let from_and_to = neighbour.station.packet().addresses();
+        let is_own = |from| self.networks.place(from) == Some(Place::Neighbour(neighbour.id));
+        let Some((_, to)) = from_and_to.filter(|&(from, _)| is_own(from)) else {
+            neighbour.wrong_sources += 1;
+            self.stats.packets_wrong_source += 1;
+            return Verdict::Drop;
+        };
+        match self.networks.place(to) {
+            Some(Place::Neighbour(id)) if id == neighbour.id => {
+                self.stats.packets_turned_back += 1;
+                Verdict::Drop
+            }
+            Some(Place::Neighbour(id)) => self.place_of(id).map_or(Verdict::Drop, Verdict::Forward),
+            Some(Place::Host) | None => Verdict::Deliver,
+        }
+    }
+
+    /// Hands the packet that one neighbour's station has just handed out to another's.
+    fn forward(&mut self, from: usize, to: usize) {
+        let buffer = core::mem::take(&mut self.buffer);
+        let mut packet = PacketBuf::copy(self.neighbours[from].station.packet(), buffer);
+        if packet.take_hop() {
+            let outcome = self.neighbours[to].station.take_packet(self.now, packet.packet());
+            if outcome == PacketOutcome::Accepted {
+                self.stats.packets_forwarded += 1;
+                self.stats.bytes_forwarded += packet.len() as u64;
+            } else {
+                self.stats.packets_not_forwarded += 1;
+            }
+            self.touch(to);
+        } else {
+            self.stats.packets_expired += 1;
+            if let Some(message) = self.stopped(packet.packet(), Stopped::HopsUsedUp) {
+                self.neighbours[from].station.take_packet(self.now, message.packet());
+                self.touch(from);
+            }
+        }
+        self.buffer = packet.into_bytes();
+    }
+
+    /// A message to a packet's sender, unless there was one just now.
+    fn stopped(&mut self, packet: PacketRef<'_>, why: Stopped) -> Option<PacketBuf> {
+        if self.stopped_at.is_some_and(|at| self.now - at < TOO_BIG_INTERVAL) {
+            return None;
+        }
+        let from = match (why, packet.view().ip()) {
+            // The host takes no packets with its own address as their source.
+            (Stopped::NoRoute, _) => None,
+            (_, Ip::V6) => self.own_v6,
+            (_, Ip::V4 | Ip::None) => self.own_v4,
+        };
+        let mut message = Vec::new();
+        if !write_stopped(packet, from, why, &mut message) {
+            return None;
+        }
+        self.stopped_at = Some(self.now);
+        Some(PacketBuf::read(message))
+    }
+
+    fn tell_host_no_route(&mut self, packet: PacketRef<'_>) {
+        if self.messages.len() < HUB_MESSAGES_MAX
+            && let Some(message) = self.stopped(packet, Stopped::NoRoute)
+        {
+            self.messages.push_back(message);
+        }
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) and
+    /// [`poll_transmit`](Self::poll_transmit) next, if nothing comes in before.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let due = (0..self.neighbours.len()).filter_map(|place| self.timeout_of(place)).min();
+        match self.pacer.poll_timeout() {
+            // Nobody sends before that.
+            Some(pace) => Some(due.unwrap_or(pace).max(pace)),
+            None => due,
+        }
+    }
+
+    fn timeout_of(&self, place: usize) -> Option<Time> {
+        if self.turns.waits(place) {
+            // Nobody has asked it yet whether it has something to send.
+            Some(self.now)
+        } else {
+            self.neighbours[place].timeout
+        }
+    }
+
+    // ---- what others know ---------------------------------------------------------------------
+
+    /// The MTU to set on the TUN device, in bytes: the least of those of the neighbours to which
+    /// it is known. The host hears of a neighbour to which it is less when a packet is too long.
+    pub fn tunnel_mtu(&self) -> usize {
+        let known = self.stations().filter(|station| station.is_path_known());
+        let least = known.map(Station::tunnel_mtu).min();
+        let all = || self.stations().map(Station::tunnel_mtu).min().unwrap_or(0);
+        least.unwrap_or_else(all)
+    }
+
+    /// The stations for the neighbours, in the order of the configuration.
+    pub fn stations(&self) -> impl Iterator<Item = &Station> {
+        self.neighbours.iter().map(|neighbour| &neighbour.station)
+    }
+
+    /// The station for a neighbour.
+    pub fn station(&self, neighbour: StationId) -> Option<&Station> {
+        self.place_of(neighbour).map(|place| &self.neighbours[place].station)
+    }
+
+    /// Counters since the start, beside those of the stations.
+    pub fn stats(&self) -> &HubStats {
+        &self.stats
+    }
+
+    /// Packets of a neighbour that were dropped because of their source.
+    pub fn wrong_sources(&self, neighbour: StationId) -> u64 {
+        self.place_of(neighbour).map_or(0, |place| self.neighbours[place].wrong_sources)
+    }
+
+    /// As [`Station::examine`].
+    pub fn examine(&self, frame: &[u8]) -> Unopened {
+        let named = Header::parse(frame).filter(|header| header.kind == Kind::Hello);
+        let sender = named.and(frame.get(HEADER_LEN)).copied().map(StationId);
+        let place = sender.and_then(|sender| self.place_of(sender)).unwrap_or(0);
+        let seen = self.neighbours[place].station.examine(frame);
+        let is_own = || self.stations().any(|station| station.examine(frame) == Unopened::Own);
+        if seen == Unopened::Sealed && sender.is_none() && is_own() { Unopened::Own } else { seen }
+    }
+
+    // ---- what an operator changes, and the path ------------------------------------------------
+
+    /// As [`Station::find_path_mtu`], for each neighbour.
+    pub fn find_path_mtu(&mut self, now: Time, lens: FrameLens) {
+        self.each(now, |station| station.find_path_mtu(now, lens));
+    }
+
+    /// As [`Station::limit_frames`], for each neighbour.
+    pub fn limit_frames(&mut self, now: Time, len: usize) {
+        self.each(now, |station| station.limit_frames(now, len));
+    }
+
+    /// As [`Station::note_path_changed`]: to one neighbour, or to all of them.
+    pub fn note_path_changed(&mut self, now: Time, neighbour: Option<StationId>) {
+        let is_meant = |id| neighbour.is_none_or(|neighbour| neighbour == id);
+        self.each(now, |station| {
+            if station.peers().iter().any(|peer| is_meant(peer.id)) {
+                station.note_path_changed(now);
+            }
+        });
+    }
+
+    /// As [`Station::note_too_long`], for each neighbour.
+    pub fn note_too_long(&mut self, now: Time) {
+        self.each(now, |station| station.note_too_long(now));
+    }
+
+    /// As [`Station::set_rate_bps`]: for all that is sent together.
+    pub fn set_rate_bps(&mut self, rate_bps: Option<u64>) {
+        self.pacer.set_configured(rate_bps);
+        self.each(self.now, |station| station.set_rate_bps(rate_bps));
+    }
+
+    /// As [`Station::greet`], of each neighbour.
+    pub fn greet(&mut self, now: Time) {
+        self.each(now, |station| station.greet(now));
+    }
+
+    fn each(&mut self, now: Time, mut change: impl FnMut(&mut Station)) {
+        self.now = now;
+        for place in 0..self.neighbours.len() {
+            change(&mut self.neighbours[place].station);
+            self.touch(place);
+        }
+    }
+
+    fn place_of(&self, id: StationId) -> Option<usize> {
+        self.neighbours.iter().position(|neighbour| neighbour.id == id)
+    }
+}
+
+/// What the station for one of so many neighbours is told.
+fn pairwise(
+    config: &StationConfig,
+    peer: StationId,
+    count: usize,
+) -> Result<StationConfig, ConfigError> {
+    let role = match config.role {
+        Role::Endpoint { helper: None, .. } => Role::Endpoint { peer, helper: None },
+        Role::Plain { .. } => Role::Plain { peer },
+        Role::Endpoint { helper: Some(_), .. } | Role::Helper { .. } => {
+            let expected = "endpoint or plain, without a helper";
+            return Err(ConfigError::new("station.role", "a hub with a helper", expected));
+        }
+    };
+    let part = HUB_INGRESS_PACKETS_MAX / count;
+    let ingress_packets = config.ingress_packets.min(part);
+    Ok(StationConfig { role, ingress_packets, ..config.clone() })
+}
+
+fn networks(config: &HubConfig) -> Result<Networks, ConfigError> {
+    table(&config.neighbours, &config.own)
+}
+
+/// Who has which addresses.
+fn table(neighbours: &[(StationId, Vec<IpNet>)], own: &[IpAddr]) -> Result<Networks, ConfigError> {
+    let mut table = Networks::default();
+    let own = own.iter().map(|&address| (IpNet::from(address), Place::Host));
+    let theirs = neighbours.iter().flat_map(|(id, networks)| {
+        networks.iter().map(|&network| (network, Place::Neighbour(*id)))
+    });
+    for (network, place) in own.chain(theirs) {
+        table.insert(network, place).map_err(|error| {
+            let expected = format!("networks of one peer each: {error}");
+            ConfigError::new("peer.allowed", network, expected)
+        })?;
+    }
+    Ok(table)
+}

@@ -1,0 +1,127 @@
+//! Whose turn it is to send: deficit round robin over bytes (Shreedhar and Varghese, 1995), among
+//! the neighbours that may have something to send.
+//!
+//! How long a frame is shows only when it is made. So a neighbour sends as long as it is in credit,
+//! and what its last frame took too much is taken off its next turns.
+
+use std::collections::VecDeque;
+
+use crate::bounds::HUB_QUANTUM;
+
+/// The turns of a hub's neighbours, known by their places in a list.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    /// Those that may have something to send; the first has its turn.
+    waiting: VecDeque<usize>,
+    credits: Vec<Credit>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Credit {
+    /// Bytes that may still be sent.
+    bytes: i64,
+    waits: bool,
+}
+
+impl Turns {
+    pub(super) fn new(neighbours: usize) -> Self {
+        Turns { waiting: VecDeque::new(), credits: vec![Credit::default(); neighbours] }
+    }
+
+    /// A neighbour may have something to send.
+    pub(super) fn enter(&mut self, place: usize) {
+        let credit = &mut self.credits[place];
+        if !credit.waits {
+            credit.waits = true;
+            self.waiting.push_back(place);
+        }
+    }
+
+    /// Whose turn it is.
+    pub(super) fn current(&mut self) -> Option<usize> {
+        loop {
+            let &place = self.waiting.front()?;
+            let credit = &mut self.credits[place];
+            if credit.bytes > 0 {
+                return Some(place);
+            }
+            credit.bytes += HUB_QUANTUM;
+            self.waiting.rotate_left(1);
+        }
+    }
+
+    /// The one whose turn it is has sent so many bytes.
+    pub(super) fn charge(&mut self, len_bytes: usize) {
+        if let Some(&place) = self.waiting.front() {
+            self.credits[place].bytes -= len_bytes as i64;
+        }
+    }
+
+    /// The one whose turn it is has nothing to send. Credit is not saved up, debts are kept.
+    pub(super) fn leave(&mut self) {
+        if let Some(place) = self.waiting.pop_front() {
+            let credit = &mut self.credits[place];
+            *credit = Credit { bytes: credit.bytes.min(0), waits: false };
+        }
+    }
+
+    /// Whether this one may have something to send.
+    pub(super) fn waits(&self, place: usize) -> bool {
+        self.credits[place].waits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_shared_equally_whatever_frames_are_made_of_them() {
+        let lens = [1_500, 100, 9_000];
+        let mut turns = Turns::new(lens.len());
+        (0..lens.len()).for_each(|place| turns.enter(place));
+        let mut sent = [0; 3];
+        while sent.iter().sum::<usize>() < 3_000_000 {
+            let place = turns.current().unwrap();
+            sent[place] += lens[place];
+            turns.charge(lens[place]);
+        }
+        assert!(sent.iter().all(|bytes| (985_000..1_015_000).contains(bytes)), "{sent:?}");
+    }
+
+    #[test]
+    fn who_comes_late_gets_no_more_than_those_who_were_there() {
+        let mut turns = Turns::new(2);
+        turns.enter(0);
+        for _ in 0..1_000 {
+            assert_eq!(turns.current(), Some(0));
+            turns.charge(1_000);
+            // The other one comes for one frame at a time, and leaves.
+            turns.enter(1);
+            while turns.current() == Some(0) {
+                turns.charge(1_000);
+            }
+            turns.charge(1_000);
+            turns.leave();
+            assert!(!turns.waits(1) && turns.waits(0));
+        }
+        turns.enter(1);
+        let mut sent = [0_u32; 2];
+        for _ in 0..1_000 {
+            sent[turns.current().unwrap()] += 1;
+            turns.charge(1_000);
+        }
+        assert!(sent[0].abs_diff(sent[1]) <= 6, "{sent:?}");
+    }
+
+    #[test]
+    fn nobody_has_a_turn_where_nobody_waits() {
+        let mut turns = Turns::new(2);
+        assert!(turns.current().is_none());
+        turns.enter(1);
+        turns.enter(1);
+        assert_eq!(turns.current(), Some(1));
+        turns.leave();
+        assert!(turns.current().is_none());
+    }
+}

@@ -1,0 +1,534 @@
+//! A hub and its neighbours on links of their own: who gets what, and who takes what from whom.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use core::time::Duration;
+
+use corridor_base::rand::{Rng, SeedableRng};
+use corridor_base::{Stream, Time};
+use corridor_packet::{folded, sum};
+use corridor_proto::{
+    AnyStation, CodingParams, Destination, Event, FrameOutcome, Hub, HubConfig, LinkErrors,
+    PacketOutcome, Rejection, Role, Station, StationConfig, StationId,
+};
+use etherparse::{Icmpv4Type, Icmpv6Type, PacketBuilder, SlicedPacket, TransportSlice};
+
+const HUB: StationId = StationId(1);
+/// One way over any link.
+const DELAY: Duration = Duration::from_millis(2);
+
+/// How the packets of a test cross.
+#[derive(Clone, Copy, Debug)]
+enum How {
+    Window,
+    Block,
+    Plain,
+}
+
+fn config(id: StationId, peer: StationId, how: How) -> StationConfig {
+    let (role, coding) = match how {
+        How::Window => (Role::Endpoint { peer, helper: None }, CodingParams::window()),
+        How::Block => (Role::Endpoint { peer, helper: None }, CodingParams::default()),
+        How::Plain => (Role::Plain { peer }, CodingParams::default()),
+    };
+    StationConfig {
+        id,
+        role,
+        psk: [7; 32].into(),
+        ingress_packets: coding.ingress_packets_default(),
+        coding,
+        link_errors: LinkErrors::Measured,
+        frame_len_max: 1_500,
+        frame_len_min: 0,
+        rate_bps: None,
+    }
+}
+
+/// The addresses of a station: of the hub 10.9.0.1 and fd00:9::1, of its neighbours by their
+/// numbers.
+fn v4(id: u8) -> [u8; 4] {
+    [10, 9, 0, id]
+}
+
+fn v6(id: u8) -> [u8; 16] {
+    [0xfd, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, id]
+}
+
+fn hub(neighbours: usize, how: How) -> Hub {
+    let own = vec![v4(1).into(), v6(1).into()];
+    let allowed = |id| vec![format!("10.9.0.{id}/32"), format!("fd00:9::{id:x}/128")];
+    let networks = |id| allowed(id).iter().map(|network| network.parse().unwrap()).collect();
+    let neighbours = (2..2 + neighbours as u8).map(|id| (StationId(id), networks(id))).collect();
+    let station = config(HUB, StationId(2), how);
+    Hub::new(HubConfig { station, neighbours, own }, [1; 32], Time::ZERO).unwrap()
+}
+
+fn leaf(id: u8, how: How, entropy: [u8; 32]) -> Station {
+    Station::new(config(StationId(id), HUB, how), entropy, Time::ZERO).unwrap()
+}
+
+/// What a link does with frames.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    loss_ratio: f64,
+    /// Frames each way in a millisecond; others wait in line, 50 at most.
+    frames_per_ms: usize,
+}
+
+const GOOD: Link = Link { loss_ratio: 0.0, frames_per_ms: 20 };
+
+/// A hub and its neighbours. Station 0 is the hub, and link `n` leads to neighbour `n`.
+struct Star {
+    now: Time,
+    stations: Vec<AnyStation>,
+    links: Vec<Link>,
+    /// Frames in line before a link, for each station of it.
+    lines: BTreeMap<(usize, usize), VecDeque<Vec<u8>>>,
+    on_the_way: VecDeque<(Time, usize, usize, Vec<u8>)>,
+    losses: Stream,
+    /// What each station has handed to its host.
+    delivered: Vec<Vec<Vec<u8>>>,
+    events: Vec<Event>,
+}
+
+impl Star {
+    fn new(neighbours: usize, how: How, link: Link) -> Self {
+        let leaves = (0..neighbours as u8).map(|at| leaf(at + 2, how, [at + 2; 32]).into());
+        Star::of(hub(neighbours, how).into(), leaves.collect(), link)
+    }
+
+    fn of(hub: AnyStation, leaves: Vec<AnyStation>, link: Link) -> Self {
+        let stations: Vec<_> = [hub].into_iter().chain(leaves).collect();
+        Star {
+            now: Time::ZERO,
+            links: vec![link; stations.len()],
+            lines: BTreeMap::new(),
+            on_the_way: VecDeque::new(),
+            losses: Stream::from_seed([9; 32]),
+            delivered: vec![Vec::new(); stations.len()],
+            events: Vec::new(),
+            stations,
+        }
+    }
+
+    fn hub(&self) -> &Hub {
+        self.stations[0].hub().unwrap()
+    }
+
+    /// A millisecond passes.
+    fn step(&mut self) {
+        self.now += Duration::from_millis(1);
+        while self.on_the_way.front().is_some_and(|(at, ..)| *at <= self.now) {
+            let (_, from, to, frame) = self.on_the_way.pop_front().unwrap();
+            let outcome = self.stations[to].handle_frame(self.now, &frame);
+            if let FrameOutcome::Accepted { from: id } = outcome {
+                assert_eq!(usize::from(id.0), from + 1);
+            }
+            self.take_packets(to);
+        }
+        for at in 0..self.stations.len() {
+            if self.stations[at].poll_timeout().is_some_and(|due| due <= self.now) {
+                self.stations[at].handle_timeout(self.now);
+            }
+            self.take_packets(at);
+            self.transmit(at);
+            self.take_packets(at);
+        }
+        self.move_lines();
+    }
+
+    fn take_packets(&mut self, at: usize) {
+        while let Some(packet) = self.stations[at].poll_packet() {
+            self.delivered[at].push(packet.to_vec());
+        }
+        while let Some(event) = self.stations[at].poll_event() {
+            self.events.push(event);
+        }
+    }
+
+    /// Makes frames as long as there is room for one to the link that it is for, as a socket of
+    /// one interface would; what is for a line that is full is lost.
+    fn transmit(&mut self, at: usize) {
+        for _ in 0..200 {
+            let Some(transmit) = self.stations[at].poll_transmit(self.now) else { return };
+            let to = match transmit.to {
+                Destination::Station(id) | Destination::Search(id) => usize::from(id.0) - 1,
+                // The hub names each neighbour, and they know nobody else.
+                Destination::All => 0,
+            };
+            assert!(at != to && (at == 0 || to == 0), "{at} sends to {to}");
+            let line = self.lines.entry((at, to)).or_default();
+            if line.len() < 50 {
+                line.push_back(transmit.frame.to_vec());
+            }
+        }
+    }
+
+    fn move_lines(&mut self) {
+        for (&(from, to), line) in &mut self.lines {
+            let link = self.links[from.max(to)];
+            for _ in 0..link.frames_per_ms {
+                let Some(frame) = line.pop_front() else { break };
+                let draw = f64::from(self.losses.next_u32()) / 4_294_967_296.0;
+                if draw >= link.loss_ratio {
+                    self.on_the_way.push_back((self.now + DELAY, from, to, frame));
+                }
+            }
+        }
+    }
+
+    fn run(&mut self, ms: u64) {
+        (0..ms).for_each(|_| self.step());
+    }
+
+    fn run_until_met(&mut self, peers: &[usize]) {
+        let met = |star: &Star| {
+            peers.iter().all(|&at| {
+                let id = StationId(at as u8 + 1);
+                star.stations[0].is_up(id) && star.stations[at].is_up(HUB)
+            })
+        };
+        for _ in 0..5_000 {
+            if met(self) {
+                return;
+            }
+            self.step();
+        }
+        panic!("no sessions after 5 s");
+    }
+
+    fn send(&mut self, at: usize, packet: &[u8]) -> PacketOutcome {
+        self.stations[at].handle_packet(self.now, packet)
+    }
+}
+
+/// A datagram from one station to another; its number, and bytes that hang on it.
+fn datagram(from: u8, to: u8, six: bool, number: u32, len: usize) -> Vec<u8> {
+    let mut payload = number.to_be_bytes().to_vec();
+    let mut draws = Stream::from_seed([number as u8 ^ from; 32]);
+    payload.resize(len, 0);
+    draws.fill_bytes(&mut payload[4..]);
+    let mut packet = Vec::new();
+    if six {
+        let builder = PacketBuilder::ipv6(v6(from), v6(to), 64).udp(1_000, 2_000);
+        builder.write(&mut packet, &payload).unwrap();
+        // DSCP "expedited forwarding" and ECT(0).
+        packet[0] |= 0xb;
+        packet[1] |= 0xa0;
+    } else {
+        let builder = PacketBuilder::ipv4(v4(from), v4(to), 64).udp(1_000, 2_000);
+        builder.write(&mut packet, &payload).unwrap();
+        packet[1] = 0xba;
+        fix_checksum(&mut packet);
+    }
+    packet
+}
+
+fn fix_checksum(packet: &mut [u8]) {
+    packet[10..12].fill(0);
+    let checksum = !folded(sum(&packet[..20]));
+    packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+}
+
+/// What arrives when it has crossed so many routers.
+fn behind(mut packet: Vec<u8>, hops: u8) -> Vec<u8> {
+    if packet[0] >> 4 == 6 {
+        packet[7] -= hops;
+    } else {
+        packet[8] -= hops;
+        fix_checksum(&mut packet);
+    }
+    packet
+}
+
+#[test]
+fn packets_cross_from_and_to_the_hub_and_between_its_neighbours_byte_by_byte() {
+    for (how, loss_ratio) in [(How::Window, 0.1), (How::Block, 0.1), (How::Plain, 0.0)] {
+        let mut star = Star::new(3, how, Link { loss_ratio, ..GOOD });
+        star.run_until_met(&[1, 2, 3]);
+        let mut expected = vec![Vec::new(); 4];
+        for number in 0..150 {
+            for from in 0..4u8 {
+                for to in (0..4u8).filter(|&to| to != from) {
+                    let (six, len) = (number % 2 == 0, 20 + (number as usize * 37) % 1_200);
+                    let packet = datagram(from + 1, to + 1, six, number, len);
+                    assert_eq!(star.send(usize::from(from), &packet), PacketOutcome::Accepted);
+                    let hops = u8::from(from != 0 && to != 0);
+                    expected[usize::from(to)].push(behind(packet, hops));
+                }
+            }
+            star.run(4);
+        }
+        star.run(3_000);
+        for (delivered, mut expected) in star.delivered.iter_mut().zip(expected) {
+            delivered.sort();
+            expected.sort();
+            assert_eq!(*delivered, expected, "{how:?}");
+        }
+        let stats = star.hub().stats();
+        assert_eq!((stats.packets_forwarded, stats.packets_wrong_source), (6 * 150, 0));
+    }
+}
+
+#[test]
+fn a_source_that_a_peer_does_not_have_is_dropped_and_counted() {
+    let mut star = Star::new(3, How::Window, GOOD);
+    star.run_until_met(&[1, 2, 3]);
+    // As another peer, as the hub itself, as nobody; and what is no IP at all.
+    for from in [3, 1, 77] {
+        for (to, six) in [(1, false), (4, true)] {
+            star.send(1, &datagram(from, to, six, 5, 100));
+        }
+    }
+    star.send(1, b"something else");
+    // Its own address, to itself: nobody needs that back.
+    star.send(1, &datagram(2, 2, false, 5, 100));
+    star.run(500);
+    assert!(star.delivered.iter().all(Vec::is_empty));
+    let hub = star.hub();
+    assert_eq!((hub.stats().packets_wrong_source, hub.stats().packets_turned_back), (7, 1));
+    assert_eq!([2, 3, 4].map(|id| hub.wrong_sources(StationId(id))), [7, 0, 0]);
+}
+
+#[test]
+fn the_hosts_packets_for_nobody_are_answered_and_counted() {
+    let mut star = Star::new(2, How::Plain, GOOD);
+    star.run_until_met(&[1, 2]);
+    for to in [99, 1] {
+        assert_eq!(star.send(0, &datagram(1, to, false, 1, 10)), PacketOutcome::NoRoute);
+    }
+    star.run(1);
+    assert_eq!(star.hub().stats().packets_unrouted, 2);
+    let [message] = &star.delivered[0][..] else { panic!("one message: the second came too soon") };
+    assert_eq!(&message[12..20], [v4(99), v4(1)].concat());
+    let Some(TransportSlice::Icmpv4(icmp)) = SlicedPacket::from_ip(message).unwrap().transport
+    else {
+        panic!("no ICMP")
+    };
+    assert!(matches!(icmp.icmp_type(), Icmpv4Type::DestinationUnreachable(_)));
+}
+
+#[test]
+fn a_packet_without_hops_left_ends_at_the_hub_which_says_so() {
+    let mut star = Star::new(2, How::Window, GOOD);
+    star.run_until_met(&[1, 2]);
+    let mut packet = datagram(2, 3, true, 1, 10);
+    packet[7] = 1;
+    star.send(1, &packet);
+    star.run(50);
+    let [message] = &star.delivered[1][..] else { panic!("one message") };
+    assert_eq!(&message[8..40], [v6(1), v6(2)].concat());
+    let Some(TransportSlice::Icmpv6(icmp)) = SlicedPacket::from_ip(message).unwrap().transport
+    else {
+        panic!("no ICMP")
+    };
+    assert!(matches!(icmp.icmp_type(), Icmpv6Type::TimeExceeded(_)));
+    assert_eq!(icmp.payload(), packet);
+    assert_eq!((star.delivered[2].len(), star.hub().stats().packets_expired), (0, 1));
+}
+
+#[test]
+fn a_packet_too_long_for_the_second_peer_is_answered_to_the_first() {
+    let mut star = Star::new(2, How::Window, GOOD);
+    star.run_until_met(&[1, 2]);
+    // The second peer's path is found to be short; no other's MTU changes for that.
+    let lens = corridor_proto::FrameLens { min: 528, base: 700, max: 700 };
+    let mut short = hub(2, How::Window);
+    short.find_path_mtu(Time::ZERO, lens);
+    star = Star::of(
+        short.into(),
+        vec![leaf(2, How::Window, [2; 32]).into(), leaf(3, How::Window, [3; 32]).into()],
+        GOOD,
+    );
+    star.run_until_met(&[1, 2]);
+    let mut packet = datagram(2, 3, false, 1, 900);
+    packet[6] |= 0x40;
+    fix_checksum(&mut packet);
+    assert_eq!(star.send(1, &packet), PacketOutcome::Accepted);
+    star.run(50);
+    let [message] = &star.delivered[1][..] else { panic!("one message") };
+    let Some(TransportSlice::Icmpv4(icmp)) = SlicedPacket::from_ip(message).unwrap().transport
+    else {
+        panic!("no ICMP")
+    };
+    let needed = Icmpv4Type::DestinationUnreachable(
+        etherparse::icmpv4::DestUnreachableHeader::FragmentationNeeded {
+            next_hop_mtu: star.stations[0].tunnel_mtu() as u16,
+        },
+    );
+    assert_eq!((icmp.icmp_type(), star.delivered[2].len()), (needed, 0));
+}
+
+/// Packets that reach the healthy neighbours in two seconds, when the hub offers each so many in
+/// each millisecond, and one neighbour may be different.
+fn delivered_to_the_healthy(how: How, change: impl Fn(&mut Star)) -> Vec<usize> {
+    let mut star = Star::new(4, how, GOOD);
+    change(&mut star);
+    star.run_until_met(&[1, 2, 3]);
+    for number in 0..2_000 {
+        for to in 2..=5 {
+            // A neighbour sends to the last one as well: what waits for that one waits alone.
+            star.send(0, &datagram(1, to, false, number, 1_000));
+            star.send(1, &datagram(2, to, false, number, 200));
+        }
+        star.step();
+    }
+    (1..=3).map(|at| star.delivered[at].len()).collect()
+}
+
+#[test]
+fn a_dead_or_slow_neighbour_takes_nothing_from_the_others() {
+    for how in [How::Window, How::Block, How::Plain] {
+        let healthy = delivered_to_the_healthy(how, |_| {});
+        assert!(healthy.iter().all(|&packets| packets > 1_500), "{how:?}: {healthy:?}");
+        let links = [
+            ("never there", Link { loss_ratio: 1.0, ..GOOD }),
+            ("lossy", Link { loss_ratio: 0.6, ..GOOD }),
+        ];
+        for (what, link) in links {
+            let beside = delivered_to_the_healthy(how, |star| star.links[4] = link);
+            for (alone, beside) in healthy.iter().zip(&beside) {
+                assert!(beside * 100 >= alone * 98, "{how:?} {what}: {healthy:?} {beside:?}");
+            }
+        }
+        // Slow, and found to be so after all have met.
+        let slow = Link { frames_per_ms: 1, loss_ratio: 0.3 };
+        let beside = delivered_to_the_healthy(how, |star| {
+            star.run_until_met(&[1, 2, 3, 4]);
+            star.links[4] = slow;
+        });
+        for (alone, beside) in healthy.iter().zip(&beside) {
+            assert!(beside * 100 >= alone * 98, "{how:?} slow: {healthy:?} {beside:?}");
+        }
+    }
+}
+
+#[test]
+fn what_waits_for_a_dead_neighbour_is_bounded() {
+    let mut star = Star::new(2, How::Window, GOOD);
+    star.links[2].loss_ratio = 1.0;
+    star.run_until_met(&[1]);
+    let bound = CodingParams::window().ingress_packets_default();
+    for number in 0..3 * bound as u32 {
+        star.send(0, &datagram(1, 3, false, number, 20));
+    }
+    let station = star.hub().station(StationId(3)).unwrap();
+    assert_eq!(station.inspect().ingress_packets, bound);
+    assert_eq!(station.stats().packets_dropped_ingress, 2 * bound as u64);
+}
+
+#[test]
+fn a_forged_frame_costs_nothing_but_a_count() {
+    let mut star = Star::new(2, How::Window, GOOD);
+    star.run_until_met(&[1, 2]);
+    star.run(100);
+    let mut draws = Stream::from_seed([3; 32]);
+    let before = star.stations[0].poll_timeout();
+    for _ in 0..2_000 {
+        let mut frame = vec![0; 16 + draws.next_u32() as usize % 200];
+        draws.fill_bytes(&mut frame);
+        // Half of them are of our version, and some name a station in a HELLO.
+        if frame[0] & 1 == 0 {
+            frame[0] = 2 << 4 | frame[0] & 0xe;
+            frame[7] %= 6;
+        }
+        let outcome = star.stations[0].handle_frame(star.now, &frame);
+        let refused = matches!(
+            outcome,
+            FrameOutcome::Rejected(
+                Rejection::Malformed | Rejection::NotAuthentic | Rejection::UnknownSession
+            )
+        );
+        assert!(refused, "{outcome:?}");
+    }
+    let stats = star.stations[0].stats();
+    let counted = star.hub().stats().frames_of_nobody + stats.frames_rejected;
+    assert_eq!((counted, stats.frames_unknown_session), (2_000, 0));
+    assert!(star.stations[0].poll_packet().is_none());
+    // Nothing is due any sooner for it, once what was touched has been asked.
+    while star.stations[0].poll_transmit(star.now).is_some() {}
+    assert_eq!(star.stations[0].poll_timeout(), before);
+}
+
+/// The hint for the key that a station's frames have in clear.
+fn session_tag(id: u8, entropy: [u8; 32]) -> [u8; 2] {
+    let mut station = leaf(id, How::Plain, entropy);
+    let hello = station.poll_transmit(Time::ZERO).unwrap().frame;
+    [hello[1], hello[2]]
+}
+
+#[test]
+fn two_neighbours_whose_sessions_look_alike_are_told_apart() {
+    let entropy = |index: u32| {
+        let mut entropy = [0; 32];
+        entropy[..4].copy_from_slice(&index.to_be_bytes());
+        entropy
+    };
+    // Of so many sessions two have the same 16 bits in clear, almost certainly.
+    let mut seen = BTreeMap::new();
+    let mut pair = None;
+    for index in 0..4_000 {
+        let id = 2 + (index % 2) as u8;
+        match seen.insert(session_tag(id, entropy(index)), index) {
+            Some(other) if other % 2 != index % 2 => pair = Some((other, index)),
+            _ => continue,
+        }
+        break;
+    }
+    let (mut one, mut other) = pair.expect("two sessions with one tag");
+    if one % 2 == 1 {
+        (one, other) = (other, one);
+    }
+    let leaves =
+        vec![leaf(2, How::Plain, entropy(one)).into(), leaf(3, How::Plain, entropy(other)).into()];
+    let mut star = Star::of(hub(2, How::Plain).into(), leaves, GOOD);
+    star.run_until_met(&[1, 2]);
+    for number in 0..20 {
+        star.send(1, &datagram(2, 1, false, number, 50));
+        star.send(2, &datagram(3, 1, false, number, 50));
+        star.run(1);
+    }
+    star.run(100);
+    let from = |id| star.delivered[0].iter().filter(|packet| packet[15] == id).count();
+    assert_eq!((from(2), from(3)), (20, 20));
+    assert_eq!(star.stations[0].stats().frames_rejected, 0);
+}
+
+#[test]
+fn a_neighbour_that_starts_anew_is_found_again_and_nobody_else_notices() {
+    let mut star = Star::new(2, How::Window, GOOD);
+    star.run_until_met(&[1, 2]);
+    star.events.clear();
+    star.stations[1] = leaf(2, How::Window, [77; 32]).into();
+    star.run(500);
+    let again = Event::SessionUp { peer: StationId(2), restarted: true };
+    assert!(star.events.contains(&again), "{:?}", star.events);
+    let of_other = Event::SessionUp { peer: StationId(3), restarted: true };
+    assert!(!star.events.contains(&of_other));
+    star.send(0, &datagram(1, 2, false, 1, 50));
+    star.run(50);
+    assert_eq!(star.delivered[1].len(), 1);
+}
+
+#[test]
+fn what_a_hub_cannot_be_is_an_error_that_names_the_field() {
+    let make = |station: StationConfig, neighbours: &[(u8, &[&str])]| {
+        let networks = |list: &[&str]| list.iter().map(|net| net.parse().unwrap()).collect();
+        let neighbours = neighbours.iter().map(|(id, list)| (StationId(*id), networks(list)));
+        let config =
+            HubConfig { station, neighbours: neighbours.collect(), own: vec![v4(1).into()] };
+        Hub::new(config, [1; 32], Time::ZERO).map(drop).unwrap_err()
+    };
+    let sound = || config(HUB, StationId(2), How::Window);
+    assert_eq!(make(sound(), &[]).field, "peer");
+    let many: Vec<_> = (2..=66).map(|id| (id, &[][..])).collect();
+    assert_eq!(make(sound(), &many).field, "peer");
+    assert_eq!(make(sound(), &[(2, &[]), (2, &[])]).field, "peer.id");
+    assert_eq!(make(sound(), &[(1, &[])]).field, "peer.id");
+    let twice = make(sound(), &[(2, &["10.0.0.0/8"]), (3, &["10.1.2.3/8"])]);
+    assert_eq!((twice.field, &*twice.given), ("peer.allowed", "10.1.2.3/8"));
+    assert_eq!(make(sound(), &[(2, &["10.9.0.1/32"])]).field, "peer.allowed");
+    let helped = Role::Endpoint { peer: StationId(2), helper: Some(StationId(9)) };
+    let with_helper = StationConfig { role: helped, ..config(HUB, StationId(2), How::Block) };
+    assert_eq!(make(with_helper, &[(2, &[])]).field, "station.role");
+}

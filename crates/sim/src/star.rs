@@ -1,0 +1,360 @@
+//! A hub and its neighbours on one half-duplex radio: each neighbour has a flow up to the hub, and
+//! one that crosses the hub to the next neighbour. Who gets which part of the air?
+//!
+//! Every byte of a packet hangs on its flow and number, and is checked where it arrives.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use core::time::Duration;
+
+use corridor_air::{Duplex, Jitter, Link, MediumConfig};
+use corridor_base::rand::{Rng, SeedableRng};
+use corridor_base::{Stream, StreamKey, Time};
+use corridor_proto::{
+    CodingParams, Hub, HubConfig, HubStats, LinkErrors, Role, Station, StationConfig, StationId,
+};
+use ipnet::Ipv4Net;
+
+use crate::SimError;
+use crate::agents::headers::write_datagram;
+use crate::core::agent::{Agent, Body, NodeIndex, Packet};
+use crate::core::network::{
+    AirConfig, FlowOf, Network, NetworkError, RadioSite, StationIndex, Topology,
+};
+use crate::plan::tunnel::PSK;
+
+/// Ports of the flows: this and the flow's number.
+const PORT: u16 = 20_000;
+/// IPv4's and UDP's headers.
+const HEADERS_LEN: usize = 28;
+/// Where the destination's port is, in a packet of IPv4 without options.
+const PORT_AT: usize = 22;
+/// Flows that cross the hub are numbered from here on.
+const CROSSING: u32 = 1_000;
+const FRAME_LEN: usize = 1_500;
+/// Longest time until all have met.
+const MEETING_MAX: Duration = Duration::from_secs(60);
+/// What is still on its way may arrive so long after the end.
+const DRAIN: Duration = Duration::from_secs(3);
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub struct Star {
+    /// Neighbours of the hub, 2 to 64.
+    pub neighbours: u8,
+    /// Share of the frames lost on each link, each way.
+    pub loss_ratio: f64,
+    /// Rate of the radio, bits per second.
+    pub rate_bps: u64,
+    /// Offered payload of each flow, bits per second.
+    pub offered_bps: f64,
+    /// Bytes of each packet.
+    pub packet_len: usize,
+    /// Load before anything is measured.
+    pub warm_up: Duration,
+    /// The measured interval.
+    pub duration: Duration,
+    /// Seed of the losses and of the stations.
+    pub seed: u64,
+}
+
+/// A flow, and what came of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StarFlow {
+    /// The neighbour that sends it, from 1.
+    pub from: u8,
+    /// The neighbour that it is for; 0: the hub.
+    pub to: u8,
+    /// Bits per second of payload that arrived in the measured interval.
+    pub goodput_bps: f64,
+    /// Packets that arrived, at any time.
+    pub received: u64,
+    /// Of these, packets with a wrong byte, or that had come before.
+    pub wrong: u64,
+}
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// The flows to the hub.
+    pub up: Vec<StarFlow>,
+    /// The flows that cross the hub.
+    pub crossing: Vec<StarFlow>,
+    /// What the hub counted.
+    pub hub: HubStats,
+}
+
+impl Measured {
+    /// The goodput of the crossing flows over that of those to the hub.
+    pub fn crossing_ratio(&self) -> f64 {
+        let sum = |flows: &[StarFlow]| flows.iter().map(|flow| flow.goodput_bps).sum::<f64>();
+        sum(&self.crossing) / sum(&self.up)
+    }
+
+    /// Packets with wrong bytes, or that came twice.
+    pub fn wrong(&self) -> u64 {
+        self.up.iter().chain(&self.crossing).map(|flow| flow.wrong).sum()
+    }
+}
+
+/// Jain's index of fairness among flows: 1 if all have the same, 1/n if one has everything.
+pub fn jain(flows: &[StarFlow]) -> f64 {
+    let rates = || flows.iter().map(|flow| flow.goodput_bps);
+    let squares: f64 = rates().map(|rate| rate * rate).sum();
+    rates().sum::<f64>().powi(2) / (flows.len() as f64 * squares)
+}
+
+/// Runs the load, and measures.
+///
+/// # Errors
+/// [`SimError`] if the star cannot be: its losses, its rate, the number of its neighbours.
+pub fn measure(star: &Star) -> Result<Measured, SimError> {
+    let mut network = Network::new(&star.topology(), star.seed, 0)?;
+    let flow_of: FlowOf = |packet| {
+        let port = packet.get(PORT_AT..PORT_AT + 2)?.try_into().ok().map(u16::from_be_bytes)?;
+        port.checked_sub(PORT).map(u32::from)
+    };
+    let hub = network.add_station(0, 0, star.hub()?, flow_of)?;
+    network.set_deaf(hub);
+    for place in 1..=star.neighbours {
+        let station = star.neighbour(place)?;
+        let index: StationIndex = network.add_station(0, place.into(), station, flow_of)?;
+        network.set_deaf(index);
+    }
+    network.run_until_met(Time::ZERO + MEETING_MAX);
+    let begin = network.now();
+    let start = begin + star.warm_up;
+    let span = Span { begin, start, end: start + star.duration };
+    let mut up = Vec::new();
+    let mut crossing = Vec::new();
+    for from in 1..=star.neighbours {
+        up.push(star.add_flow(&mut network, (from, 0), span)?);
+        let next = from % star.neighbours + 1;
+        crossing.push(star.add_flow(&mut network, (from, next), span)?);
+    }
+    network.run_until(span.end + DRAIN);
+    let seen = |flows: Vec<Seen>| flows.iter().map(|seen| seen.borrow().flow(star)).collect();
+    let hub = network.any_station(hub).hub_stats().copied().unwrap_or_default();
+    Ok(Measured { up: seen(up), crossing: seen(crossing), hub })
+}
+
+type Seen = Rc<RefCell<Counts>>;
+
+/// When the load begins, when it counts, and when it ends.
+#[derive(Clone, Copy)]
+struct Span {
+    begin: Time,
+    start: Time,
+    end: Time,
+}
+
+impl Star {
+    fn topology(&self) -> Topology {
+        let link = |from, to| Link { from, to, erasure: self.loss_ratio.into(), retry_limit: 0 };
+        let count = usize::from(self.neighbours) + 1;
+        let medium = MediumConfig {
+            mode: Duplex::Half,
+            rate_bps: self.rate_bps,
+            overhead: Duration::ZERO,
+            propagation: Duration::from_micros(1),
+            jitter: Jitter::None,
+            queue_frames: 2,
+            drops_when_full: false,
+            stations: count,
+            links: (1..count).flat_map(|at| [link(0, at), link(at, 0)]).collect(),
+            seed: self.seed,
+            replication: 0,
+        };
+        let nodes = (0..count as NodeIndex).collect();
+        let radio = RadioSite { nodes, air: AirConfig::Ideal(medium) };
+        Topology { nodes: count, radios: vec![radio], ..Topology::default() }
+    }
+
+    fn config(&self, place: u8, peer: u8) -> StationConfig {
+        let coding = CodingParams::window();
+        StationConfig {
+            id: StationId(place + 1),
+            role: Role::Endpoint { peer: StationId(peer + 1), helper: None },
+            psk: PSK.into(),
+            coding,
+            link_errors: LinkErrors::Measured,
+            ingress_packets: coding.ingress_packets_default(),
+            frame_len_max: FRAME_LEN,
+            frame_len_min: 46,
+            rate_bps: None,
+        }
+    }
+
+    fn entropy(&self, place: u8) -> [u8; 32] {
+        let mut entropy = [0; 32];
+        let key =
+            StreamKey { seed: self.seed, replication: 0, entity: place.into(), purpose: "entropy" };
+        key.stream().fill_bytes(&mut entropy);
+        entropy
+    }
+
+    fn hub(&self) -> Result<Hub, SimError> {
+        let address = |place: u8| std::net::Ipv4Addr::new(10, 0, 0, place + 1);
+        let neighbour =
+            |place: u8| (StationId(place + 1), vec![Ipv4Net::from(address(place)).into()]);
+        let config = HubConfig {
+            station: self.config(0, 1),
+            neighbours: (1..=self.neighbours).map(neighbour).collect(),
+            own: vec![address(0).into()],
+        };
+        Ok(Hub::new(config, self.entropy(0), Time::ZERO)?)
+    }
+
+    fn neighbour(&self, place: u8) -> Result<Station, SimError> {
+        Ok(Station::new(self.config(place, 0), self.entropy(place), Time::ZERO)?)
+    }
+
+    /// Puts a source and a sink on two hosts.
+    fn add_flow(
+        &self,
+        network: &mut Network,
+        (from, to): (u8, u8),
+        span: Span,
+    ) -> Result<Seen, NetworkError> {
+        let flow = u32::from(from) + if to == 0 { 0 } else { CROSSING };
+        let interval_ns = 8e9 * (self.packet_len - HEADERS_LEN) as f64 / self.offered_bps;
+        // They do not all begin in the same instant.
+        let lag = Duration::from_nanos((interval_ns * f64::from(from) / 64.0) as u64);
+        let (from_node, to_node) = (NodeIndex::from(from), NodeIndex::from(to));
+        let source = Source {
+            begin: span.begin + lag,
+            end: span.end,
+            interval_ns,
+            flow,
+            ends: (from_node, to_node),
+            len: self.packet_len,
+            number: 0,
+        };
+        let source = network.add_agent(from_node, flow, source)?;
+        network.ask(source);
+        let seen = Rc::new(RefCell::new(Counts::new(from, to, span)));
+        let expected = (flow, (from_node, to_node), self.packet_len);
+        network.add_agent(to_node, flow, Sink { seen: Rc::clone(&seen), expected })?;
+        Ok(seen)
+    }
+}
+
+/// Writes packet `number` of a flow.
+fn write(flow: u32, (from, to): (NodeIndex, NodeIndex), number: u64, len: usize) -> Vec<u8> {
+    let mut packet = Vec::with_capacity(len);
+    let port = PORT + flow as u16;
+    write_datagram(from, to, (port, port), (len - HEADERS_LEN) as u16, &mut packet);
+    let start = packet.len();
+    packet.extend_from_slice(&number.to_be_bytes());
+    packet.resize(len, 0);
+    let mut seed = [0; 32];
+    seed[..4].copy_from_slice(&flow.to_be_bytes());
+    seed[4..12].copy_from_slice(&number.to_be_bytes());
+    Stream::from_seed(seed).fill_bytes(&mut packet[start + 8..]);
+    packet
+}
+
+/// Sends packets at a rate.
+struct Source {
+    begin: Time,
+    end: Time,
+    interval_ns: f64,
+    flow: u32,
+    ends: (NodeIndex, NodeIndex),
+    len: usize,
+    number: u64,
+}
+
+impl Agent for Source {
+    fn handle_packet(&mut self, _now: Time, _packet: Packet) {}
+
+    fn handle_timeout(&mut self, _now: Time) {}
+
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        self.poll_timeout().filter(|&at| at <= now)?;
+        let bytes = write(self.flow, self.ends, self.number, self.len);
+        self.number += 1;
+        Some(Packet {
+            flow: self.flow,
+            from: self.ends.0,
+            to: self.ends.1,
+            len_bytes: bytes.len() as u32,
+            ttl: 1,
+            body: Body::Bytes(Arc::from(bytes)),
+        })
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        let after = Duration::from_nanos((self.number as f64 * self.interval_ns) as u64);
+        Some(self.begin + after).filter(|&at| at < self.end)
+    }
+}
+
+/// What came of a flow.
+struct Counts {
+    from: u8,
+    to: u8,
+    span: Span,
+    bytes: u64,
+    received: u64,
+    wrong: u64,
+    seen: Vec<bool>,
+}
+
+impl Counts {
+    fn new(from: u8, to: u8, span: Span) -> Self {
+        Counts { from, to, span, bytes: 0, received: 0, wrong: 0, seen: Vec::new() }
+    }
+
+    fn flow(&self, star: &Star) -> StarFlow {
+        StarFlow {
+            from: self.from,
+            to: self.to,
+            goodput_bps: 8.0 * self.bytes as f64 / star.duration.as_secs_f64(),
+            received: self.received,
+            wrong: self.wrong,
+        }
+    }
+}
+
+/// Checks packets of a flow.
+struct Sink {
+    seen: Seen,
+    expected: (u32, (NodeIndex, NodeIndex), usize),
+}
+
+impl Agent for Sink {
+    fn handle_packet(&mut self, now: Time, packet: Packet) {
+        let Body::Bytes(bytes) = &packet.body else { return };
+        let mut counts = self.seen.borrow_mut();
+        counts.received += 1;
+        let (flow, ends, len) = self.expected;
+        let number = bytes.get(HEADERS_LEN..).and_then(|payload| payload.first_chunk());
+        let number = number.map_or(u64::MAX, |bytes| u64::from_be_bytes(*bytes));
+        let is_new = number < 1 << 24 && {
+            let at = number as usize;
+            let len = counts.seen.len().max(at + 1);
+            counts.seen.resize(len, false);
+            !core::mem::replace(&mut counts.seen[at], true)
+        };
+        // The header differs by the hop that the hub took off; routers' tests look at that.
+        let is_right = is_new && bytes[20..] == write(flow, ends, number, len)[20..];
+        if !is_right {
+            counts.wrong += 1;
+        } else if now >= counts.span.start && now < counts.span.end {
+            counts.bytes += (len - HEADERS_LEN) as u64;
+        }
+    }
+
+    fn handle_timeout(&mut self, _now: Time) {}
+
+    fn poll_transmit(&mut self, _now: Time) -> Option<Packet> {
+        None
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        None
+    }
+}
