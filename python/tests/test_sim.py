@@ -88,7 +88,7 @@ def test_a_dumbbell_shares_its_bottleneck() -> None:
 
 
 def test_links_vary_as_plan_files_say_it(tmp_path: Path) -> None:
-    trace = tmp_path / "steady.trace"
+    trace = tmp_path / "half.trace"
     trace.write_text("".join(f"{ms}\n" for ms in range(2, 1001, 2)))
     outage = sim.Outage(5.0, 0.5, kind="exponential")
     steps = sim.StepsRate((sim.Step(0, 4_000_000), sim.Step(2, 1_000_000)), period_s=4)
@@ -115,9 +115,9 @@ def test_links_vary_as_plan_files_say_it(tmp_path: Path) -> None:
 
 def test_rates_that_cannot_be_are_refused() -> None:
     link = sim.Link(None, 10, 50, rate=sim.MarkovRate((0, 0), dwell_s=1))
-    with pytest.raises(ValueError, match="the greatest of rates_bps is 0, expected 1 or more"):
+    with pytest.raises(ValueError, match="the greatest of rates_bps is 0"):
         sim.run(plan(network=sim.Chain(2, link), sweeps=[]))
-    with pytest.raises(ValueError, match="network.links.rate_bps is missing"):
+    with pytest.raises(ValueError, match=r"network\.links\.rate_bps is missing"):
         sim.run(plan(network=sim.Chain(2, sim.Link(None, 10, 50)), sweeps=[]))
 
 

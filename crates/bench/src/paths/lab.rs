@@ -135,8 +135,11 @@ fn node() -> Option<PathBuf> {
     named.or_else(beside).filter(|path| path.exists())
 }
 
+/// A value by its name, and where a row has it.
+type Value = (&'static str, fn(&Row) -> Option<f64>);
+
 /// What is compared of a row.
-const VALUES: [(&str, fn(&Row) -> Option<f64>); 3] = [
+const VALUES: [Value; 3] = [
     ("goodput, Mbit/s", |row| Some(row.goodput_bps / 1e6)),
     ("delay p50, ms", |row| row.delays.delay_p50_s.map(|s| 1e3 * s)),
     ("delay p95, ms", |row| row.delays.delay_p95_s.map(|s| 1e3 * s)),
@@ -159,7 +162,7 @@ fn pairs_of(
             }
         }
     }
-    let pair = |([lab, simulated], (what, _)): ([f64; 2], (&str, _))| Pair {
+    let pair = |([lab, simulated], (what, _)): ([f64; 2], Value)| Pair {
         name: format!("{name}, {what}"),
         lab,
         simulated,
