@@ -10,8 +10,8 @@ SCENARIOS := crates/cli/scenarios
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test soak torture bench bench-codec bench-lab bench-sim bench-radio bench-tcp \
-	bench-paths bench-relay bench-tunnel bench-models bench-build bench-advise python study claims \
-	report instructions lint dist build build-parquet
+	bench-paths bench-paths-lab bench-relay bench-tunnel bench-models bench-build bench-advise python \
+	study claims report instructions lint dist build build-parquet
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,11 @@ bench-paths: ## Window mode beside plain TCP on 500 drawn paths, half an hour: o
 	$(CARGO) build --release --package corridor-bench --bin bench-paths
 	$(TARGET)/release/bench-paths $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) \
 		--out $(OUT)/bench/paths.json
+
+bench-paths-lab: ## The same varying paths in lab and simulator, 15 minutes: out/bench/paths-lab.json
+	$(CARGO) build --release --package corridor-bench --bin bench-paths
+	$(CARGO) build --release --package corridor
+	$(TARGET)/release/bench-paths --lab $(if $(SEED),--seed $(SEED)) --out $(OUT)/bench/paths-lab.json
 
 bench-relay: ## How a hub's radio is divided among its neighbours, a minute: out/bench/relay.json
 	$(CARGO) build --release --package corridor-bench --bin bench-relay

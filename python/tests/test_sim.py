@@ -87,6 +87,40 @@ def test_a_dumbbell_shares_its_bottleneck() -> None:
     assert 0.8e6 < float(results["goodput_bps"].mean()) < 1e6
 
 
+def test_links_vary_as_plan_files_say_it(tmp_path: Path) -> None:
+    trace = tmp_path / "half.trace"
+    trace.write_text("".join(f"{ms}\n" for ms in range(2, 1001, 2)))
+    outage = sim.Outage(5.0, 0.5, kind="exponential")
+    steps = sim.StepsRate((sim.Step(0, 4_000_000), sim.Step(2, 1_000_000)), period_s=4)
+    walk = sim.WalkRate(1_000_000, 9_000_000, interval_ms=100, deviation=0.2)
+    links = [
+        sim.Link(None, 10, 50, rate=sim.TraceRate(str(trace))),
+        sim.Link(None, 10, None, rate=steps, queue_bytes=60_000, outage=outage),
+        sim.Link(None, 10, None, rate=walk, queue_ms=80, jitter=sim.Jitter("normal", 3, 1)),
+        sim.Link(8_000_000, 10, 50, policer=sim.Policer(3_000_000, 15_000)),
+        sim.Link(8_000_000, 10, 50, forward=sim.Direction(rate_bps=2_000_000)),
+    ]
+    goodput = []
+    for link in links:
+        flows = [sim.Flow(0, 1, tcp=sim.Tcp())]
+        given = plan(network=sim.Chain(1, link), flows=flows, sweeps=[], duration_s=20)
+        goodput.append(float(sim.run(given)["goodput_bps"].mean()) / 1e6)
+    # 500 opportunities of 1504 bytes a second are 6 Mbit/s.
+    assert 4.5 < goodput[0] < 6
+    assert 0.5 < goodput[1] < 2.5
+    assert 0.5 < goodput[2] < 5
+    assert 1 < goodput[3] < 3
+    assert 1.5 < goodput[4] < 2
+
+
+def test_rates_that_cannot_be_are_refused() -> None:
+    link = sim.Link(None, 10, 50, rate=sim.MarkovRate((0, 0), dwell_s=1))
+    with pytest.raises(ValueError, match="the greatest of rates_bps is 0"):
+        sim.run(plan(network=sim.Chain(2, link), sweeps=[]))
+    with pytest.raises(ValueError, match=r"network\.links\.rate_bps is missing"):
+        sim.run(plan(network=sim.Chain(2, sim.Link(None, 10, 50)), sweeps=[]))
+
+
 def test_progress_is_told_to_the_end() -> None:
     told: list[tuple[int, int]] = []
     sim.run(plan(), progress=lambda done, total: told.append((done, total)))

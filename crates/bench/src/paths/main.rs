@@ -7,6 +7,7 @@
 
 mod draw;
 mod judge;
+mod lab;
 mod measure;
 mod picture;
 
@@ -23,7 +24,7 @@ use corridor_air::RateTrace;
 use serde::Serialize;
 
 use draw::{Drawn, Way};
-use judge::Check;
+use judge::Judged;
 use measure::{Measured, Spans, measure};
 
 /// What can go wrong is said to people, and ends the program.
@@ -47,6 +48,9 @@ struct Arguments {
     /// One path alone: prints its scenario, and writes no file.
     #[arg(long)]
     only: Option<u64>,
+    /// Instead of drawn paths a few in the lab, with this machine's kernel, and in the simulator.
+    #[arg(long)]
+    lab: bool,
     /// Runs at once, instead of as many as there are processors.
     #[arg(long)]
     jobs: Option<NonZeroUsize>,
@@ -69,7 +73,7 @@ struct Report {
     packets_max: u64,
     /// Paths whose runs are shorter than asked for.
     shortened: usize,
-    checks: Vec<Check>,
+    checks: Vec<Judged>,
     worst: Vec<Worst>,
     paths: Vec<Measured>,
     /// On recorded rates.
@@ -108,6 +112,9 @@ fn run(arguments: &Arguments) -> Outcome<ExitCode> {
         println!("{}", serde_json::to_string_pretty(&measured)?);
         return Ok(ExitCode::SUCCESS);
     }
+    if arguments.lab {
+        return beside_lab(arguments, seed);
+    }
     println!("seed {seed}: bench-paths --seed {seed} --count {}", arguments.count);
     let drawn = (0..arguments.count).map(|index| Drawn::new(seed, index)).collect();
     let paths = measure_all(drawn, seed, packets_max, arguments.jobs)?;
@@ -145,6 +152,25 @@ fn run(arguments: &Arguments) -> Outcome<ExitCode> {
     Ok(say(&report))
 }
 
+/// Holds the simulator against the lab.
+fn beside_lab(arguments: &Arguments, seed: u64) -> Outcome<ExitCode> {
+    println!("seed {seed}: bench-paths --lab --seed {seed}");
+    let (pairs, checks) = match lab::compare(seed) {
+        Ok(compared) => compared,
+        Err(error) if error.to_string().starts_with("absent:") => {
+            println!("{error}");
+            return Ok(ExitCode::SUCCESS);
+        }
+        Err(error) => return Err(error),
+    };
+    if let Some(directory) = arguments.out.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    let report = serde_json::json!({ "schema": 1, "seed": seed, "checks": checks, "pairs": pairs });
+    fs::write(&arguments.out, serde_json::to_string_pretty(&report)? + "\n")?;
+    Ok(say_checks(&checks))
+}
+
 /// Says what came of it.
 fn say(report: &Report) -> ExitCode {
     println!("worst:");
@@ -153,14 +179,15 @@ fn say(report: &Report) -> ExitCode {
     }
     let Report { seed, shortened, paths, .. } = report;
     println!("seed {seed}, {} paths, {shortened} of them shortened", paths.len());
-    for Check { name, value, interval, limit, sense, paths, holds } in &report.checks {
-        let verdict = if *holds { "ok  " } else { "FAIL" };
+    say_checks(&report.checks)
+}
+
+fn say_checks(checks: &[Judged]) -> ExitCode {
+    for Judged { check, interval, paths } in checks {
         let [low, high] = interval;
-        println!(
-            "{verdict} {name}: {value:.4} [{low:.4}, {high:.4}], {sense} {limit} ({paths} paths)"
-        );
+        println!("{} [{low:.4}, {high:.4}] of {paths}", check.line());
     }
-    match report.checks.iter().all(|check| check.holds) {
+    match checks.iter().all(|judged| judged.check.holds) {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     }

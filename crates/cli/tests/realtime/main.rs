@@ -2,6 +2,7 @@
 
 mod agreement;
 mod hops;
+mod lines;
 #[path = "../it/support/mod.rs"]
 mod support;
 mod vegas;
