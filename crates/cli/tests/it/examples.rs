@@ -31,5 +31,5 @@ fn every_example_passes_check_config() {
             checked += 1;
         }
     }
-    assert_eq!(checked, 6);
+    assert_eq!(checked, 8);
 }
