@@ -10,8 +10,8 @@ SCENARIOS := crates/cli/scenarios
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test soak torture bench bench-codec bench-lab bench-sim bench-radio bench-tcp \
-	bench-relay bench-tunnel bench-models bench-build python study claims report instructions lint dist \
-	build build-parquet
+	bench-paths bench-relay bench-tunnel bench-models bench-build bench-advise python study claims report \
+	instructions lint dist build build-parquet
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,15 @@ bench-tcp: ## The simulator's TCP beside recorded and fresh runs of the kernel's
 bench-relay: ## How a hub's radio is divided among its neighbours, a minute: out/bench/relay.json
 	$(CARGO) build --release --package corridor-bench --bin bench-relay
 	$(TARGET)/release/bench-relay --out $(OUT)/bench/relay.json
+
+bench-advise: python ## Advice for 200 random networks beside fresh runs, hours: out/bench/advise.json
+	$(OUT)/python/bin/python -m corridor.advise.proof --out $(OUT)/bench/advise.json
+
+# As `make bench-paths SEED=1 COUNT=60`: a few minutes; without SEED a fresh one, which it prints.
+bench-paths: ## Window mode beside plain TCP on 500 drawn paths, half an hour: out/bench/paths.json
+	$(CARGO) build --release --package corridor-bench --bin bench-paths
+	$(TARGET)/release/bench-paths $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) \
+		--out $(OUT)/bench/paths.json
 
 # As `make bench-build BASE=v1`: also builds that commit, and compares.
 bench-build: ## What builds take and how large they are, half an hour: out/bench/build.json

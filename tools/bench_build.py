@@ -32,6 +32,8 @@ PAGE = TOP / "docs" / "building.md"
 UNITS = re.compile(r"const UNIT_DATA = (\[.*?\n\]);", re.DOTALL)
 #: Processor time of the demo's build over that of the older commit's: at most so much.
 BASE_RATIO_MAX = 0.6
+#: Which side of its limit each value is to be on.
+SENSE = "at most"
 
 
 @dataclass(frozen=True)
@@ -154,13 +156,15 @@ def base_check(base: str, result: dict) -> dict:
     after = next(v for v in result["variants"] if v["name"] == VARIANTS[0].name)
     ratio = round(after["cpu_s"] / before["cpu_s"], 3)
     name = f"processor time of the default build over that of {base}"
-    return {"name": name, "value": ratio, "limit": BASE_RATIO_MAX, "holds": ratio <= BASE_RATIO_MAX}
+    holds = ratio <= BASE_RATIO_MAX
+    return {"name": name, "value": ratio, "sense": SENSE, "limit": BASE_RATIO_MAX, "holds": holds}
 
 
 def size_check(variant: Variant, size_bytes: int) -> dict:
     size_mb, limit = size_bytes / 1e6, variant.size_mb_max
     name = f"size of the {variant.name} binary, MB"
-    return {"name": name, "value": round(size_mb, 2), "limit": limit, "holds": size_mb <= limit}
+    holds = size_mb <= limit
+    return {"name": name, "value": round(size_mb, 2), "sense": SENSE, "limit": limit, "holds": holds}
 
 
 def report(checks: list[dict]) -> int:

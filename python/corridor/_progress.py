@@ -22,6 +22,8 @@ class Bar:
         What is under way at first.
     after_s
         From when on it is shown, seconds.
+    has_remaining
+        Whether it says how much time is left: of work whose steps take about as long.
 
     Examples
     --------
@@ -29,7 +31,8 @@ class Bar:
     ...     bar.told("runs", 1, 2)
     """
 
-    def __init__(self, name: str, after_s: float = AFTER_S) -> None:
+    def __init__(self, name: str, after_s: float = AFTER_S, *, has_remaining: bool = False) -> None:
+        self._has_remaining = has_remaining
         self._state: tuple[str, int, int | None] = (name, 0, None)
         self._shown: tuple[Progress, TaskID] | None = None
         self._lock = threading.Lock()
@@ -67,11 +70,13 @@ class Bar:
         with self._lock:
             if self._over:
                 return
+            remaining = [progress.TimeRemainingColumn()] if self._has_remaining else []
             bar = progress.Progress(
                 progress.TextColumn("{task.description}"),
                 progress.BarColumn(bar_width=24),
                 progress.MofNCompleteColumn(),
                 progress.TimeElapsedColumn(),
+                *remaining,
                 console=Console(stderr=True),
                 transient=True,
                 # What is printed to stdout meanwhile belongs there.

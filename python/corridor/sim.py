@@ -46,7 +46,7 @@ from corridor._progress import Bar
 Progress = Callable[[int, int], object]
 
 #: Where TCP's defaults come from.
-TcpPreset = Literal["ns2", "rfc", "constrained", "linux"]
+TcpPreset = Literal["ns2", "constrained", "linux"]
 #: Congestion control.
 TcpVariant = Literal["tahoe", "reno", "newreno", "sack", "cubic", "vegas", "slowstart", "bbr"]
 
@@ -129,18 +129,18 @@ class Tcp:
     Parameters
     ----------
     preset
-        ``ns2``: the agents of ns-2.35; ``rfc``: the RFCs of today; ``constrained``: nodes with
-        little memory; ``linux``: the kernel's, with ``cubic``, ``reno`` or ``bbr``.
+        ``linux``: the kernel's, with ``cubic``, ``reno`` or ``bbr``; ``ns2``: the agents of
+        ns-2.35; ``constrained``: nodes with little memory.
     variant
-        Congestion control.
+        Congestion control; none = ``cubic`` for ``linux``, ``newreno`` for the others.
     window_packets_max
         Largest window, packets; none = the preset's.
     more
         Other keys of a plan file's ``tcp`` table.
     """
 
-    preset: TcpPreset = "rfc"
-    variant: TcpVariant = "newreno"
+    preset: TcpPreset = "linux"
+    variant: TcpVariant | None = None
     window_packets_max: int | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
 

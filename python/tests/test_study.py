@@ -1,6 +1,7 @@
 """The experiments of the papers, and the command that repeats them."""
 
 import json
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from corridor.study.main import app
 from corridor.study.mutation import draw
 from corridor.study.readmes import result, stale
 from corridor.study.run import dumps, reproduce, runner
+from corridor.study.settings import measures
 from matplotlib import pyplot as plt
 from typer.testing import CliRunner
 
@@ -98,6 +100,33 @@ def test_simulated_experiments_measure_what_they_say(name: str) -> None:
     plt.close(report.findings.figure)
 
 
+def test_parameters_are_read_from_the_plans_that_are_run() -> None:
+    read = {e.name: measures(e) for e in ALL}
+    claims = {(e.name, c.id): c for e in ALL for c in e.claims if c.reads}
+    assert len(claims) == 20
+    for (name, number), each in claims.items():
+        assert each.judge(read[name][number]).status in ("parameter", "differs"), number
+    assert read["betzler-fig04"]["BETZLER-005"] == 3
+    assert read["betzler-fig02"]["BETZLER-004"] == pytest.approx(44.086)
+
+
+def test_a_plan_with_another_parameter_fails(tmp_path: Path) -> None:
+    source = FOLDER / "betzler-fig04"
+    (tmp_path / source.name).mkdir()
+    for file in ("experiment.toml", "published.json"):
+        shutil.copy(source / file, tmp_path / source.name)
+    retries = (source / "plan-retries.toml").read_text().replace("[1, 3, 5, 7]", "[1, 3, 5, 6]")
+    (tmp_path / source.name / "plan-retries.toml").write_text(retries)
+    shutil.copytree(FOLDER / "betzler-fig02", tmp_path / "betzler-fig02")
+    experiment = find(tmp_path, "betzler-fig04")[0]
+    claims = {each.id: each for each in experiment.claims}
+    assert claims["BETZLER-017"].judge(measures(experiment)["BETZLER-017"]).status == "fails"
+    rows = ({"plan": "retries", "setting": "radio.rotries"},)
+    unknown = replace(claims["BETZLER-017"], reads=rows)
+    with pytest.raises(ExperimentError, match=r"radio\.rotries"):
+        measures(replace(experiment, claims=(unknown,)))
+
+
 def test_the_list_names_them_all() -> None:
     result = CliRunner().invoke(app, ["list", "--experiments", str(FOLDER)])
     assert result.exit_code == 0
@@ -136,6 +165,8 @@ def claim(**changes: object) -> Claim:
         (2.0, False, {"differs": "because", "ours": {"min": 3, "max": 4}}, "unexpected"),
         (2.0, False, {"kind": "parameter"}, "parameter"),
         (2.5, False, {"kind": "parameter"}, "fails"),
+        (2.5, False, {"kind": "parameter", "differs": "why", "ours": {"min": 2.4}}, "differs"),
+        (2.0, False, {"kind": "parameter", "differs": "why", "ours": {"min": 2.4}}, "unexpected"),
         (2.0, False, {"kind": "identity"}, "identity"),
         (2.0, False, {"accepted": {}}, "not checked"),
         (None, False, {}, "missing"),

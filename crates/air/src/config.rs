@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use crate::erasure::ErasureConfig;
 use crate::error::AirError;
+use crate::jitter::Jitter;
 
 /// A station of one medium: its index, 0 to [`MediumConfig::stations`] - 1.
 pub type Station = usize;
@@ -25,28 +26,6 @@ pub enum Duplex {
     Half,
     /// A channel for every station: all of them can send at the same time, and hear while sending.
     Full,
-}
-
-/// By how much the delay of a link varies from frame to frame. Frames stay in order: one that is
-/// held up holds up those behind it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Jitter {
-    /// Not at all.
-    #[default]
-    None,
-    /// By exponentially distributed times with this mean, at most [`MAX_SPAN`].
-    Exponential(Duration),
-    /// By times that are uniform from zero to this, at most [`MAX_SPAN`].
-    Uniform(Duration),
-}
-
-impl Jitter {
-    fn span(self) -> Duration {
-        match self {
-            Jitter::None => Duration::ZERO,
-            Jitter::Exponential(span) | Jitter::Uniform(span) => span,
-        }
-    }
 }
 
 /// A directed link: station `to` hears what station `from` sends, whomever it is addressed to.
@@ -75,7 +54,8 @@ pub struct MediumConfig {
     pub overhead: Duration,
     /// Delay between the end of the airtime and the delivery, at most [`MAX_SPAN`].
     pub propagation: Duration,
-    /// What comes on top of that, on each link by itself.
+    /// What comes on top of that, on each link by itself. Frames stay in order: one that is held
+    /// up holds up those behind it.
     pub jitter: Jitter,
     /// Most frames of one station in the medium, waiting or on the air, 1 to [`MAX_QUEUE_FRAMES`].
     ///
@@ -116,7 +96,7 @@ impl MediumConfig {
         if self.propagation > MAX_SPAN {
             return Err(AirError::Propagation { given: self.propagation });
         }
-        if self.jitter.span() > MAX_SPAN {
+        if !self.jitter.is_in_range() {
             return Err(AirError::Jitter { given: self.jitter.span() });
         }
         for (index, link) in self.links.iter().enumerate() {

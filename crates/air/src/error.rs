@@ -3,7 +3,9 @@
 use core::time::Duration;
 
 use crate::config::{MAX_QUEUE_FRAMES, MAX_SPAN, MAX_STATIONS};
-use crate::pipe::MAX_QUEUE_PACKETS;
+use crate::opportunities::{MAX_OPPORTUNITIES, MAX_TRACE_MS};
+use crate::pipe::{MAX_QUEUE_BYTES, MAX_QUEUE_PACKETS};
+use crate::policer::MAX_BURST_BYTES;
 use crate::trace::MAX_TRACE_RUNS;
 
 /// A configuration that cannot be: which field, what was given, what is expected.
@@ -141,13 +143,28 @@ pub enum ErasureError {
 }
 
 /// A pipe that cannot be: which field, what was given, what is expected.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PipeError {
-    /// No rate: a packet would never end.
-    #[error("rate_bps is {given}, expected 1 or more")]
-    Rate {
+    /// A rate that cannot be, or outages.
+    #[error(transparent)]
+    Rate(#[from] RateError),
+    /// A policer that lets nothing pass.
+    #[error("policer.rate_bps is {given}, expected 1 or more")]
+    PolicerRate {
         /// Rate given, in bit/s.
         given: u64,
+    },
+    /// A bucket that holds nothing, or too much.
+    #[error("policer.burst_bytes is {given}, expected 1 to {MAX_BURST_BYTES}")]
+    PolicerBurst {
+        /// Bytes given.
+        given: u64,
+    },
+    /// A jitter that is probably in a wrong unit.
+    #[error("jitter is {given:?}, expected at most {MAX_SPAN:?}")]
+    Jitter {
+        /// The longest of the times given.
+        given: Duration,
     },
     /// A delay that is probably in a wrong unit.
     #[error("delay is {given:?}, expected at most {MAX_SPAN:?}")]
@@ -161,13 +178,127 @@ pub enum PipeError {
         /// Queue length given, in packets.
         given: usize,
     },
+    /// A queue that holds nothing, or too much.
+    #[error("queue_bytes is {given}, expected 1 to {MAX_QUEUE_BYTES}")]
+    QueueBytes {
+        /// Queue length given, in bytes.
+        given: u64,
+    },
+    /// A queue in which nothing may wait, or for too long.
+    #[error("queue_time is {given:?}, expected more than 0, at most {MAX_SPAN:?}")]
+    QueueTime {
+        /// Longest wait given.
+        given: Duration,
+    },
     /// An erasure process that cannot be.
     #[error(transparent)]
     Erasure(#[from] ErasureError),
 }
 
+/// A rate that cannot be: which field, what was given, what is expected.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum RateError {
+    /// No rate: a packet would never end.
+    #[error("{field} is {given}, expected 1 or more")]
+    Bps {
+        /// Which rate.
+        field: &'static str,
+        /// Rate given, in bit/s.
+        given: u64,
+    },
+    /// Too few, or too many.
+    #[error("{field} has {given} entries, expected {least} to {most}")]
+    Count {
+        /// Of what.
+        field: &'static str,
+        /// How many were given.
+        given: usize,
+        /// Least that can be.
+        least: usize,
+        /// Most that can be.
+        most: usize,
+    },
+    /// A list that does not say how it begins.
+    #[error("the first of steps is at {given:?}, expected 0 s")]
+    FirstStep {
+        /// Time given.
+        given: Duration,
+    },
+    /// Steps that go back.
+    #[error("steps[{index}] is at {given:?}, expected later than {before:?}, the one before")]
+    StepOrder {
+        /// Place in the list.
+        index: usize,
+        /// Time given.
+        given: Duration,
+        /// Time of the one before.
+        before: Duration,
+    },
+    /// A list that begins again before it is over, or after too long.
+    #[error("period is {given:?}, expected more than {least:?}, the last step, at most an hour")]
+    Period {
+        /// Time given.
+        given: Duration,
+        /// Time of the last step.
+        least: Duration,
+    },
+    /// A walk without room.
+    #[error("most_bps is {given}, expected more than least_bps, which is {least}")]
+    Bounds {
+        /// Upper end given.
+        given: u64,
+        /// Lower end.
+        least: u64,
+    },
+    /// A walk that stands, or leaps.
+    #[error("deviation is {given}, expected more than 0, at most 10")]
+    Deviation {
+        /// Deviation given.
+        given: f64,
+    },
+    /// A time that is probably in a wrong unit.
+    #[error("{field} is {given:?}, expected {least:?} to {most:?}")]
+    Span {
+        /// Which time.
+        field: &'static str,
+        /// Time given.
+        given: Duration,
+        /// Least that can be.
+        least: Duration,
+        /// Most that can be.
+        most: Duration,
+    },
+}
+
+/// A recorded rate that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RateTraceError {
+    /// Something else than a time, or one that goes back.
+    #[error("line {line} is \"{given}\", expected milliseconds, {least} to {MAX_TRACE_MS}")]
+    Line {
+        /// Which line, from 1.
+        line: usize,
+        /// Its first characters.
+        given: String,
+        /// The time in the line before.
+        least: u32,
+    },
+    /// A trace too long to be kept.
+    #[error("line {line} is one too many, expected at most {MAX_OPPORTUNITIES} opportunities")]
+    TooLong {
+        /// Which line, from 1.
+        line: usize,
+    },
+    /// A trace of nothing.
+    #[error("the trace has no lines, expected milliseconds, one a line")]
+    Empty,
+    /// A trace that would begin again at once.
+    #[error("the last line is 0, expected the trace's length in milliseconds")]
+    NoTime,
+}
+
 /// The frame or packet was not taken, and comes back: there was no room for it, see
-/// [`crate::Medium::has_room`] and [`crate::PipeConfig::queue_packets`].
+/// [`crate::Medium::has_room`] and [`crate::PipeConfig::queue`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no room in the queue")]
 pub struct QueueFull<F> {

@@ -2,7 +2,9 @@
 //!
 //! [`Medium`] is what stations share; this page is about it. [`Pipe`] is a one-way link between two
 //! nodes, with a rate, a delay and a drop-tail queue, for networks of wires or of radios that do
-//! not disturb each other. Both lose what an [`ErasureConfig`] says: independently, in bursts
+//! not disturb each other; its rate and its delay may vary ([`RateConfig`], [`OutageConfig`],
+//! [`PolicerConfig`], [`Jitter`]). [`Line`] is two of them between two stations. All lose what an
+//! [`ErasureConfig`] says: independently, in bursts
 //! ([`GilbertElliott`]), or as recorded ([`LossTrace`]).
 //!
 //! The medium knows stations (numbered from 0) and opaque frames; what the frames mean is none of
@@ -96,22 +98,36 @@
 
 mod config;
 pub mod dcf;
+mod draw;
 mod erasure;
 mod error;
+mod jitter;
+mod line;
 mod link;
 mod medium;
+mod opportunities;
 mod pipe;
+mod policer;
 pub mod radio;
+mod service;
 mod stats;
 mod trace;
 pub mod wpan;
 
-pub use config::{
-    Duplex, Jitter, Link, MAX_QUEUE_FRAMES, MAX_SPAN, MAX_STATIONS, MediumConfig, Station,
-};
+pub use config::{Duplex, Link, MAX_QUEUE_FRAMES, MAX_SPAN, MAX_STATIONS, MediumConfig, Station};
 pub use erasure::{ErasureConfig, GilbertElliott};
-pub use error::{AirError, ErasureError, PipeError, QueueFull};
+pub use error::{AirError, ErasureError, PipeError, QueueFull, RateError, RateTraceError};
+pub use jitter::Jitter;
+pub use line::{Line, LineConfig};
 pub use medium::{Address, Carried, Delivery, Frame, MAX_DELIVERIES, Medium, Transmission};
-pub use pipe::{MAX_QUEUE_PACKETS, MAX_UNDER_WAY_PACKETS, Pipe, PipeConfig, PipeStats};
+pub use opportunities::{MAX_OPPORTUNITIES, MAX_TRACE_MS, OPPORTUNITY_BYTES, RateTrace};
+pub use pipe::{
+    MAX_QUEUE_BYTES, MAX_QUEUE_PACKETS, MAX_UNDER_WAY_PACKETS, Pipe, PipeConfig, PipeStats,
+    QueueLimit,
+};
+pub use policer::{MAX_BURST_BYTES, PolicerConfig};
+pub use service::{
+    LEAST_DWELL, MAX_DWELL, MAX_RATES, MAX_STEPS, OutageConfig, RateConfig, RateSteps, RateWalk,
+};
 pub use stats::{LinkStats, StationStats};
 pub use trace::{LossTrace, MAX_TRACE_RUNS};

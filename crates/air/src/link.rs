@@ -1,11 +1,11 @@
 //! A directed link at work: its erasure process, its jitter, its random streams, its counters.
 
-use corridor_base::rand::Rng;
 use corridor_base::{Stream, StreamKey, Time};
 
-use crate::config::{Jitter, Link, MediumConfig, Station};
+use crate::config::{Link, MediumConfig, Station};
 use crate::erasure::Erasure;
 use crate::error::ErasureError;
+use crate::jitter::Jitter;
 use crate::stats::LinkStats;
 
 #[derive(Clone, Debug)]
@@ -49,18 +49,12 @@ impl LinkState {
 
     /// When a frame arrives that would arrive at `at` without jitter.
     pub(crate) fn arrival(&mut self, at: Time) -> Time {
-        let late_by = match self.jitter {
-            Jitter::None => return at,
-            Jitter::Exponential(mean) => mean.mul_f64(-libm::log(self.draw())),
-            Jitter::Uniform(most) => most.mul_f64(self.draw()),
-        };
+        if self.jitter == Jitter::None {
+            return at;
+        }
+        let late_by = self.jitter.draw(&mut self.jitter_stream);
         self.arrived_at = self.arrived_at.max(at + late_by);
         self.arrived_at
-    }
-
-    /// Uniform in (0, 1].
-    fn draw(&mut self) -> f64 {
-        (f64::from(self.jitter_stream.next_u32()) + 1.0) / (1_u64 << 32) as f64
     }
 
     /// Whether the hearing station hears the sender's next transmission.

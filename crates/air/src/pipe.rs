@@ -2,24 +2,30 @@
 //!
 //! The way of a packet:
 //!
-//! 1. [`Pipe::offer`] refuses it if the queue is full (drop-tail), or puts it at the end of it.
+//! 1. [`Pipe::offer`] refuses it if a policer in front drops it or the queue is full (drop-tail),
+//!    or puts it at the end of the queue.
 //! 2. *Transmission.* It begins when that of the packet before ends, and takes its bits at the
-//!    link's rate.
+//!    link's rate ([`RateConfig`]), which may vary.
 //! 3. *Erasure.* At the end of its transmission the packet may be lost.
-//! 4. *Delivery.* Otherwise it arrives after the delay: [`Pipe::poll_delivery`].
+//! 4. *Delivery.* Otherwise it arrives after the delay and the jitter, in order or not:
+//!    [`Pipe::poll_delivery`].
 //!
 //! Nothing that comes later changes what happens to a packet that is taken, so all of this is
-//! computed when it is offered. A packet costs one timed event, its delivery, and a lost one none;
-//! of all packets under way only the head's delivery is pending.
+//! computed when it is offered, the rates to come included. A packet costs one timed event, its
+//! delivery, and a lost one none; of all packets under way only the head's delivery is pending.
 
 use core::time::Duration;
 use std::collections::VecDeque;
 
 use corridor_base::{Stream, StreamKey, Time};
+use hdrhistogram::Histogram;
 
 use crate::config::MAX_SPAN;
 use crate::erasure::{Erasure, ErasureConfig};
 use crate::error::{ErasureError, PipeError, QueueFull};
+use crate::jitter::Jitter;
+use crate::policer::{Policer, PolicerConfig};
+use crate::service::{OutageConfig, RateConfig, Service, later};
 
 /// Longest queue of a pipe, in packets.
 pub const MAX_QUEUE_PACKETS: usize = 65_536;
@@ -28,37 +34,123 @@ pub const MAX_QUEUE_PACKETS: usize = 65_536;
 /// taken: a line that is too long for its rate does not fill the memory.
 pub const MAX_UNDER_WAY_PACKETS: usize = 1 << 20;
 
-const NS_PER_S: u64 = 1_000_000_000;
+/// Longest wait that is told apart from longer ones: an hour, nanoseconds.
+const MAX_WAIT_NS: u64 = 3_600_000_000_000;
+
+/// Longest queue of a pipe, in bytes.
+pub const MAX_QUEUE_BYTES: u64 = 1 << 32;
+
+/// What a queue holds at most, without the packet that is being sent. A packet that finds the
+/// transmitter idle does not wait, and is always taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueLimit {
+    /// So many packets, 1 to [`MAX_QUEUE_PACKETS`].
+    Packets(usize),
+    /// So many bytes, 1 to [`MAX_QUEUE_BYTES`].
+    Bytes(u64),
+    /// What waits no longer than this, more than 0, at most [`MAX_SPAN`]. What would is refused
+    /// when it comes, since it would be dropped by its age.
+    Time(Duration),
+}
+
+impl From<usize> for QueueLimit {
+    fn from(packets: usize) -> Self {
+        QueueLimit::Packets(packets)
+    }
+}
+
+impl QueueLimit {
+    fn check(self) -> Result<(), PipeError> {
+        match self {
+            QueueLimit::Packets(given) if !(1..=MAX_QUEUE_PACKETS).contains(&given) => {
+                Err(PipeError::QueuePackets { given })
+            }
+            QueueLimit::Bytes(given) if !(1..=MAX_QUEUE_BYTES).contains(&given) => {
+                Err(PipeError::QueueBytes { given })
+            }
+            QueueLimit::Time(given) if given.is_zero() || given > MAX_SPAN => {
+                Err(PipeError::QueueTime { given })
+            }
+            _ => Ok(()),
+        }
+    }
+}
 
 /// A one-way link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PipeConfig {
-    /// Rate of the transmitter in bit/s, 1 or more.
-    pub rate_bps: u64,
+    /// Rate of the transmitter.
+    pub rate: RateConfig,
+    /// When it sends nothing.
+    pub outages: Option<OutageConfig>,
+    /// What is dropped in front of the queue.
+    pub policer: Option<PolicerConfig>,
+    /// What waits for the transmitter at most.
+    pub queue: QueueLimit,
     /// Time from the end of the transmission to the delivery, at most [`MAX_SPAN`].
     pub delay: Duration,
-    /// Most packets that wait for the transmitter, without the one it is sending, 1 to
-    /// [`MAX_QUEUE_PACKETS`].
-    pub queue_packets: usize,
+    /// What comes on top of that.
+    pub jitter: Jitter,
+    /// Packets overtake each other by their jitter; else one that is held up holds up those
+    /// behind it.
+    pub reorders: bool,
     /// What is lost on the line.
     pub erasure: ErasureConfig,
 }
 
 impl PipeConfig {
+    /// A link of which nothing varies but what it loses; `queue` may be a number of packets.
+    pub fn new(
+        rate: impl Into<RateConfig>,
+        delay: Duration,
+        queue: impl Into<QueueLimit>,
+        erasure: impl Into<ErasureConfig>,
+    ) -> Self {
+        PipeConfig {
+            rate: rate.into(),
+            outages: None,
+            policer: None,
+            queue: queue.into(),
+            delay,
+            jitter: Jitter::None,
+            reorders: false,
+            erasure: erasure.into(),
+        }
+    }
+
+    /// Bits that the link can send from `from` to before `until` if there is always a packet, with
+    /// the rates that [`Pipe::new`] draws with this key: what a sender could have got who had known
+    /// them. Losses are not taken off.
+    ///
+    /// # Errors
+    /// See [`PipeConfig::check`].
+    pub fn capacity_bits(&self, key: StreamKey, from: Time, until: Time) -> Result<f64, PipeError> {
+        self.check()?;
+        let mut service = Service::new(&self.rate, self.outages.as_ref(), key)?;
+        let bits = service.capacity_bits(from, until);
+        // What the bucket holds at the beginning passes besides.
+        let policed = self.policer.map_or(f64::INFINITY, |policer| {
+            let burst = 8.0 * policer.burst_bytes as f64;
+            burst + policer.rate_bps as f64 * until.since(from).as_secs_f64()
+        });
+        Ok(bits.min(policed))
+    }
+
     /// Checks every range named in the fields' documentation.
     ///
     /// # Errors
     /// The first field found out of its range, as the variant of [`PipeError`] that names it.
     pub fn check(&self) -> Result<(), PipeError> {
-        if self.rate_bps == 0 {
-            return Err(PipeError::Rate { given: self.rate_bps });
+        self.rate.check()?;
+        self.outages.as_ref().map_or(Ok(()), OutageConfig::check)?;
+        self.policer.as_ref().map_or(Ok(()), PolicerConfig::check)?;
+        if !self.jitter.is_in_range() {
+            return Err(PipeError::Jitter { given: self.jitter.span() });
         }
         if self.delay > MAX_SPAN {
             return Err(PipeError::Delay { given: self.delay });
         }
-        if !(1..=MAX_QUEUE_PACKETS).contains(&self.queue_packets) {
-            return Err(PipeError::QueuePackets { given: self.queue_packets });
-        }
+        self.queue.check()?;
         Ok(self.erasure.check()?)
     }
 }
@@ -70,18 +162,21 @@ pub struct PipeStats {
     pub offered: u64,
     /// Of these, packets refused because the queue was full.
     pub refused: u64,
+    /// Of these offered, packets that the policer dropped.
+    pub policed: u64,
     /// Of the packets taken, each of which is one transmission, those that the line loses.
     pub erased: u64,
     /// Bytes in the packets taken.
     pub sent_bytes: u64,
-    /// Time that the transmitter needs for the packets taken, nanoseconds.
+    /// Time that the transmitter needs for the packets taken, nanoseconds, with the outages and the
+    /// waits for opportunities in their transmissions.
     pub busy_ns: u64,
 }
 
 impl PipeStats {
     /// Packets taken: each is one transmission, and one draw of the erasure process.
     pub fn sent_packets(&self) -> u64 {
-        self.offered - self.refused
+        self.offered - self.refused - self.policed
     }
 }
 
@@ -92,12 +187,8 @@ impl PipeStats {
 /// use corridor_air::{ErasureConfig, Pipe, PipeConfig};
 /// use corridor_base::{StreamKey, Time};
 ///
-/// let config = PipeConfig {
-///     rate_bps: 2_000_000,
-///     delay: Duration::from_millis(100),
-///     queue_packets: 200,
-///     erasure: ErasureConfig::NONE,
-/// };
+/// let config =
+///     PipeConfig::new(2_000_000, Duration::from_millis(100), 200, ErasureConfig::NONE);
 /// let key = StreamKey { seed: 1, replication: 0, entity: 0, purpose: "erasure" };
 /// let mut pipe = Pipe::new(&config, key)?;
 ///
@@ -109,21 +200,50 @@ impl PipeStats {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Pipe<P> {
-    rate_bps: u64,
+    service: Service,
+    /// Of a rate that varies: how it began, and when that was.
+    pristine: Option<Box<Service>>,
+    origin: Time,
+    policer: Option<Box<Policer>>,
     delay_ns: u64,
-    queue_packets: usize,
+    queue: QueueLimit,
     /// On the heap: a large state, which many links never look at.
     loss: Option<Box<Loss>>,
+    late: Option<Box<Lateness>>,
     /// When the transmitter is through with all that it has.
     idle_at: Time,
     /// When transmissions begin, in order, of packets that have to wait; without those that had
     /// begun at the last offer.
     begins: VecDeque<Time>,
+    /// Their lengths, and the sum of these, where the queue is limited in bytes.
+    waiting: Option<Box<(VecDeque<u32>, u64)>>,
     /// Packets that will be delivered, and when, in order.
     under_way: VecDeque<(Time, P)>,
-    /// The latest length and its time of transmission: most packets are as long as the last one.
-    transmission: (u32, u64),
     stats: PipeStats,
+    /// How long packets waited for the transmitter, nanoseconds, where somebody wants to know.
+    waits: Option<Box<Histogram<u64>>>,
+}
+
+/// By how much packets are late.
+#[derive(Clone, Debug)]
+struct Lateness {
+    jitter: Jitter,
+    stream: Stream,
+    reorders: bool,
+    /// When the last packet arrives that none overtakes.
+    arrived_at: Time,
+}
+
+impl Lateness {
+    /// When a packet arrives that would arrive at `at`.
+    fn arrival(&mut self, at: Time) -> Time {
+        let at = at + self.jitter.draw(&mut self.stream);
+        if self.reorders {
+            return at;
+        }
+        self.arrived_at = self.arrived_at.max(at);
+        self.arrived_at
+    }
 }
 
 /// What the line loses.
@@ -143,22 +263,33 @@ impl Loss {
 }
 
 impl<P> Pipe<P> {
-    /// An idle pipe. The purpose of `key` is to be `"erasure"`; its entity names the pipe.
+    /// An idle pipe. The purpose of `key` is to be `"erasure"`; its entity names the pipe. What
+    /// else varies is drawn from streams of the same name with purposes of their own.
     ///
     /// # Errors
     /// See [`PipeConfig::check`].
     pub fn new(config: &PipeConfig, key: StreamKey) -> Result<Self, PipeError> {
         config.check()?;
+        let service = Service::new(&config.rate, config.outages.as_ref(), key)?;
         Ok(Pipe {
-            rate_bps: config.rate_bps,
+            pristine: service.is_varying().then(|| Box::new(service.clone())),
+            service,
+            origin: Time::ZERO,
+            policer: config.policer.map(|policer| Box::new(Policer::new(policer))),
             delay_ns: config.delay.as_nanos() as u64,
-            queue_packets: config.queue_packets,
+            queue: config.queue,
             loss: Loss::new(&config.erasure, key)?,
+            late: (config.jitter != Jitter::None).then(|| {
+                let stream = StreamKey { purpose: "jitter", ..key }.stream();
+                let (jitter, reorders) = (config.jitter, config.reorders);
+                Box::new(Lateness { jitter, stream, reorders, arrived_at: Time::ZERO })
+            }),
             idle_at: Time::ZERO,
             begins: VecDeque::new(),
+            waiting: matches!(config.queue, QueueLimit::Bytes(_)).then(Box::default),
             under_way: VecDeque::new(),
-            transmission: (0, 0),
             stats: PipeStats::default(),
+            waits: None,
         })
     }
 
@@ -168,7 +299,7 @@ impl<P> Pipe<P> {
     /// on the link all the same.
     ///
     /// # Errors
-    /// [`QueueFull`], with the packet in it, if there is no room.
+    /// [`QueueFull`], with the packet in it, if there is no room, or the policer drops it.
     pub fn offer(
         &mut self,
         now: Time,
@@ -176,29 +307,109 @@ impl<P> Pipe<P> {
         packet: P,
     ) -> Result<Option<P>, QueueFull<P>> {
         self.stats.offered += 1;
-        while self.begins.front().is_some_and(|&begin| begin <= now) {
-            self.begins.pop_front();
+        if self.policer.as_mut().is_some_and(|policer| !policer.passes(now, len_bytes)) {
+            self.stats.policed += 1;
+            return Err(QueueFull { frame: packet });
         }
-        let waits = self.idle_at > now;
-        let full = waits && self.begins.len() >= self.queue_packets;
+        self.forget_begun(now);
+        let earliest = self.idle_at.max(now);
+        let begin = self.service.begin(self.since_origin(earliest));
+        let begin = self.after_origin(begin);
+        let wait = begin.since(now);
+        let full = !wait.is_zero() && self.is_full(len_bytes, wait);
         if full || self.under_way.len() >= MAX_UNDER_WAY_PACKETS {
             self.stats.refused += 1;
             return Err(QueueFull { frame: packet });
         }
-        if waits {
-            self.begins.push_back(self.idle_at);
+        if !wait.is_zero() {
+            self.begins.push_back(begin);
+            if let Some(waiting) = &mut self.waiting {
+                waiting.0.push_back(len_bytes);
+                waiting.1 += u64::from(len_bytes);
+            }
         }
-        let ns = self.transmission_ns(len_bytes);
-        let end = later(self.idle_at.max(now), ns);
+        if let Some(waits) = &mut self.waits {
+            waits.saturating_record(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
+        }
+        let end = self.service.serve(self.since_origin(begin), len_bytes);
+        let end = self.after_origin(end);
         self.idle_at = end;
         self.stats.sent_bytes += u64::from(len_bytes);
+        let ns = u64::try_from(end.since(begin).as_nanos()).unwrap_or(u64::MAX);
         self.stats.busy_ns = self.stats.busy_ns.saturating_add(ns);
         if self.loss.as_mut().is_some_and(|loss| loss.erasure.draw(&mut loss.stream)) {
             self.stats.erased += 1;
             return Ok(Some(packet));
         }
-        self.under_way.push_back((later(end, self.delay_ns), packet));
+        let at = later(end, self.delay_ns);
+        match &mut self.late {
+            None => self.under_way.push_back((at, packet)),
+            Some(late) => {
+                let at = late.arrival(at);
+                let behind = self.under_way.partition_point(|(before, _)| *before <= at);
+                self.under_way.insert(behind, (at, packet));
+            }
+        }
         Ok(None)
+    }
+
+    /// Lets the rates begin again at `at`, and the outages: what is compared is to find the same
+    /// at the same time of its load, however long it took to get there. What is on its way stays.
+    pub fn restart_rates(&mut self, at: Time) {
+        if let Some(pristine) = &self.pristine {
+            self.service = Service::clone(pristine);
+            self.origin = at;
+        }
+    }
+
+    /// Times of the transmitter's begin when its rates did.
+    fn since_origin(&self, at: Time) -> Time {
+        Time::ZERO + at.since(self.origin)
+    }
+
+    fn after_origin(&self, at: Time) -> Time {
+        later(self.origin, at.as_nanos())
+    }
+
+    /// Whether packets may overtake each other, so that one that is offered may arrive next.
+    pub fn reorders(&self) -> bool {
+        self.late.as_ref().is_some_and(|late| late.reorders)
+    }
+
+    /// From here on, keeps how long the packets taken wait for the transmitter. What was kept is
+    /// forgotten.
+    pub fn keep_waits(&mut self) {
+        let histogram = Histogram::new_with_bounds(1, MAX_WAIT_NS, 3);
+        self.waits = histogram.ok().map(Box::new);
+    }
+
+    /// How long packets have waited since [`keep_waits`](Self::keep_waits), nanoseconds.
+    pub fn waits(&self) -> Option<&Histogram<u64>> {
+        self.waits.as_deref()
+    }
+
+    /// Takes packets off the queue's list whose transmission has begun.
+    fn forget_begun(&mut self, now: Time) {
+        while self.begins.front().is_some_and(|&begin| begin <= now) {
+            self.begins.pop_front();
+            if let Some(waiting) = &mut self.waiting
+                && let Some(len_bytes) = waiting.0.pop_front()
+            {
+                waiting.1 -= u64::from(len_bytes);
+            }
+        }
+    }
+
+    /// Whether the queue has no room for a packet that would wait so long.
+    fn is_full(&self, len_bytes: u32, wait: Duration) -> bool {
+        match self.queue {
+            QueueLimit::Packets(most) => self.begins.len() >= most,
+            QueueLimit::Bytes(most) => {
+                let waiting = self.waiting.as_ref().map_or(0, |waiting| waiting.1);
+                waiting + u64::from(len_bytes) > most
+            }
+            QueueLimit::Time(most) => wait > most,
+        }
     }
 
     /// When the next packet is delivered.
@@ -212,6 +423,11 @@ impl<P> Pipe<P> {
             return None;
         }
         self.under_way.pop_front().map(|(_, packet)| packet)
+    }
+
+    /// When the transmitter is through with all that it has taken.
+    pub fn idle_at(&self) -> Time {
+        self.idle_at
     }
 
     /// Packets waiting for the transmitter at `now`, without the one it is sending.
@@ -228,19 +444,4 @@ impl<P> Pipe<P> {
     pub fn stats(&self) -> &PipeStats {
         &self.stats
     }
-
-    /// How long the transmission of `len_bytes` takes: its bits divided by the rate, rounded up to
-    /// a whole nanosecond.
-    fn transmission_ns(&mut self, len_bytes: u32) -> u64 {
-        if self.transmission.0 != len_bytes {
-            let ns = u128::from(len_bytes) * u128::from(8 * NS_PER_S);
-            let ns = ns.div_ceil(u128::from(self.rate_bps));
-            self.transmission = (len_bytes, u64::try_from(ns).unwrap_or(u64::MAX));
-        }
-        self.transmission.1
-    }
-}
-
-fn later(at: Time, ns: u64) -> Time {
-    Time::from_nanos(at.as_nanos().saturating_add(ns))
 }

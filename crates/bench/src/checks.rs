@@ -1,5 +1,6 @@
 //! The gates: what the codec is held to, in ratios measured in one run.
 
+use corridor_results::checks::Sense;
 use serde::Serialize;
 
 use crate::limits::{BYTES_PER_CYCLE_MIN, Limits, ReadSources};
@@ -25,6 +26,7 @@ pub struct Check {
     pub holds: Option<bool>,
     /// What was measured, over what was asked for, where it is least.
     pub value: Option<f64>,
+    pub sense: Sense,
     /// The ratio that has to be reached.
     pub limit: f64,
     /// Every figure it rests on.
@@ -46,7 +48,7 @@ impl Check {
             format!("{what}: {ratio}")
         });
         let detail = detail.collect::<Vec<_>>().join(", ");
-        Check { name: name.to_owned(), holds, value, limit, detail }
+        Check { name: name.to_owned(), holds, value, sense: Sense::AtLeast, limit, detail }
     }
 
     /// Adds figures that a gate is to be seen beside.

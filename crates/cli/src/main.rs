@@ -5,7 +5,6 @@
 mod absent;
 mod check_config;
 #[cfg(feature = "lab")]
-mod checks;
 #[cfg(feature = "lab")]
 mod crew;
 #[cfg(feature = "lab")]

@@ -35,6 +35,9 @@ struct MergeArguments {
     /// Leave results in this directory: results.parquet, plan.toml, journal.jsonl
     #[arg(long, short, value_name = "DIR")]
     out: PathBuf,
+    /// Replace results that are there
+    #[arg(long)]
+    force: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +46,8 @@ enum Failure {
     Results(#[from] ResultsError),
     #[error("{}: is a part, expected another directory for all of them", path.display())]
     OutIsPart { path: PathBuf },
+    #[error("{}: holds results, expected none, or --force", path.display())]
+    OutHasResults { path: PathBuf },
     #[error("cannot write {}: {source}", path.display())]
     Write { path: PathBuf, source: std::io::Error },
 }
@@ -57,6 +62,7 @@ pub fn run(arguments: &ResultsArgs) -> ExitCode {
             let is_given = matches!(
                 failure,
                 Failure::OutIsPart { .. }
+                    | Failure::OutHasResults { .. }
                     | Failure::Results(
                         ResultsError::NoParquet { .. }
                             | ResultsError::Apart { .. }
@@ -69,13 +75,17 @@ pub fn run(arguments: &ResultsArgs) -> ExitCode {
 }
 
 fn merge_parts(arguments: &MergeArguments) -> Result<(), Failure> {
-    let MergeArguments { parts, out } = arguments;
+    let MergeArguments { parts, out, force } = arguments;
     let same = |part: &&PathBuf| match (part.canonicalize(), out.canonicalize()) {
         (Ok(part), Ok(out)) => part == out,
         _ => false,
     };
     if let Some(path) = parts.iter().find(same) {
         return Err(Failure::OutIsPart { path: path.clone() });
+    }
+    let path = out.join(RESULTS_FILE);
+    if path.exists() && !force {
+        return Err(Failure::OutHasResults { path });
     }
     let read = |part: &PathBuf| Ok((part.clone(), read_parquet(&part.join(RESULTS_FILE))?));
     let merged = merge(parts.iter().map(read).collect::<Result<Vec<_>, ResultsError>>()?)?;

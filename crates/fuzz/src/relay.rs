@@ -17,13 +17,15 @@ const STEPS_MAX: usize = 200;
 /// that are right or changed in one place, arbitrary frames, outcomes of the MAC, time.
 ///
 /// # Panics
-/// When the relay does, or gives out a packet that nobody has sent, or counts less than came.
+/// When the relay does, or gives out a packet that nobody has sent, or a frame that nobody can
+/// take apart, or counts less than came.
 pub fn relay(data: &[u8]) {
     let mut input = Input::new(data);
     let presets = [RelayConfig::default(), RelayConfig::paper(), RelayConfig::paper_adaptive()];
     let config = presets[usize::from(input.byte() % 3)];
     let Ok(mut relay) = Relay::new(NodeId(1), config, Time::ZERO) else { return };
     let (mut now, mut sent) = (Time::ZERO, BTreeSet::new());
+    let (mut heard, mut received) = (0_u64, 0_u64);
     for _ in 0..STEPS_MAX {
         if input.is_empty() {
             return;
@@ -35,11 +37,13 @@ pub fn relay(data: &[u8]) {
                 let _ = relay.send(now, node, 9, packet);
             }
             1 => {
-                let _ = relay.forward(now, (node, NodeId(9)), 9, packet);
+                let next = NodeId(u16::from(input.byte() % 5));
+                let _ = relay.forward(now, (node, next), 9, packet);
             }
             2 => {
                 sent.insert(packet.to_vec());
                 let frame = Frame::Plain { counter: input.byte().into(), ttl: 3, packet: &packet };
+                heard += 1;
                 relay.handle_frame(now, node, input.byte().is_multiple_of(2), &frame.to_bytes());
             }
             3 => {
@@ -58,6 +62,7 @@ pub fn relay(data: &[u8]) {
                 if let Some(byte) = bytes.get_mut(at) {
                     *byte ^= by;
                 }
+                heard += 1;
                 relay.handle_frame(now, node, by.is_multiple_of(2), &bytes);
             }
             4 => {
@@ -68,23 +73,42 @@ pub fn relay(data: &[u8]) {
                         sent.insert(packet.to_vec());
                     }
                 }
+                heard += 1;
                 relay.handle_frame(now, node, true, bytes);
             }
-            5 => relay.handle_outcome(now, corridor_relay::Whom::Node(node), 7, packet.is_empty()),
+            5 => relay.handle_outcome(
+                now,
+                corridor_relay::LinkDestination::Unicast(node),
+                7,
+                packet.is_empty(),
+            ),
             _ => {
                 now += core::time::Duration::from_millis(packet.len() as u64);
                 relay.handle_timeout(now);
             }
         }
-        while let Some(received) = relay.poll_received() {
-            assert!(sent.contains(&received.packet.to_vec()), "nobody has sent it");
+        while let Some(packet) = relay.poll_received() {
+            received += 1;
+            assert!(sent.contains(&packet.packet.to_vec()), "nobody has sent it");
         }
         if node.0 > 1 {
             while let Some(transmit) = relay.poll_transmit(now) {
-                assert!(Frame::parse(&transmit.frame).is_some(), "it reads its own");
+                match Frame::parse(&transmit.frame).expect("it reads its own") {
+                    Frame::Coded { parts: [one, two], .. } => {
+                        assert_ne!(one.to, two.to, "a coded frame has two receivers");
+                        assert_ne!(one.id, two.id, "and two packets");
+                    }
+                    Frame::Plain { .. } | Frame::Announcement { .. } => {}
+                }
             }
         }
         assert!(relay.poll_timeout().is_none_or(|at| at > now), "it is asked for what is to come");
         assert!(relay.backlog() <= config.queue_packets);
+        let stats = relay.stats();
+        let undecoded = stats.undecodable + stats.decode_mismatches;
+        let counted = received + stats.duplicates + stats.overheard + stats.malformed + undecoded;
+        // The rest are announcements.
+        assert!(counted <= heard, "{stats:?}");
+        assert!(stats.decoded <= received + stats.duplicates, "{stats:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! The medium in real time: one thread between the radios of all stations.
+//! The medium, or a line, in real time: one thread between the radios of all stations.
 //!
 //! 1. What is due on the medium happens, each at its own virtual time, however late the thread is.
 //! 2. What was heard is written to the hearing stations' radios.
@@ -14,7 +14,7 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
-use corridor_air::{Address, Medium, MediumConfig, StationStats};
+use corridor_air::{Address, Carried, Line, LineConfig, Medium, MediumConfig, StationStats};
 use corridor_base::Time;
 use hdrhistogram::Histogram;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -29,10 +29,13 @@ use crate::priority;
 use crate::station::station_of;
 
 /// Longest frame that is carried: an Ethernet header and the largest IP packet.
-const FRAME_LEN_MAX: usize = 14 + 65_535;
+const FRAME_LEN_MAX: usize = ETHERNET_LEN + 65_535;
+/// Bytes of Ethernet's header.
+const ETHERNET_LEN: usize = 14;
 /// What the emulator is told while it runs. Times are [`clock::now`]'s nanoseconds.
 struct Control {
     stop: AtomicBool,
+    begin: AtomicU64,
     from: AtomicU64,
     until: AtomicU64,
     wake: EventFd,
@@ -100,10 +103,22 @@ impl Emulator {
     /// Starts carrying frames between the radios, which are numbered as in the medium.
     pub(crate) fn start(config: MediumConfig, radios: Vec<File>) -> Result<Self, LabError> {
         let half_duplex = config.mode == corridor_air::Duplex::Half;
-        let medium = Medium::new(config)?;
+        Emulator::carry(Air::Medium(Box::new(Medium::new(config)?)), radios, half_duplex)
+    }
+
+    /// The same over a line, between two radios.
+    pub(crate) fn start_line(config: &LineConfig, radios: Vec<File>) -> Result<Self, LabError> {
+        let mut line = Line::new(config).map_err(|source| LabError::Pipe { source })?;
+        // The clock has been running for days.
+        line.restart_rates(clock::now());
+        Emulator::carry(Air::Line(Box::new(line)), radios, false)
+    }
+
+    fn carry(medium: Air, radios: Vec<File>, half_duplex: bool) -> Result<Self, LabError> {
         let wake = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC);
         let control = Arc::new(Control {
             stop: AtomicBool::new(false),
+            begin: AtomicU64::new(u64::MAX),
             from: AtomicU64::new(u64::MAX),
             until: AtomicU64::new(u64::MAX),
             wake: wake.what("make an event descriptor")?,
@@ -127,8 +142,10 @@ impl Emulator {
         self.thread_id
     }
 
-    /// Names the interval that is reported on.
-    pub(crate) fn measure(&self, from: Time, until: Time) {
+    /// Names when the load begins, and the rates of a line with it, and the interval that is
+    /// reported on.
+    pub(crate) fn measure(&self, begin: Time, from: Time, until: Time) {
+        self.control.begin.store(begin.as_nanos(), Ordering::Relaxed);
         self.control.from.store(from.as_nanos(), Ordering::Relaxed);
         self.control.until.store(until.as_nanos(), Ordering::Relaxed);
         self.wake();
@@ -164,11 +181,83 @@ impl Drop for Emulator {
     }
 }
 
+/// A frame of Ethernet's, of which a line counts the packet alone.
+#[derive(Clone)]
+struct Packet(Arc<[u8]>);
+
+impl Carried for Packet {
+    fn len_bytes(&self) -> usize {
+        self.0.len().saturating_sub(ETHERNET_LEN)
+    }
+}
+
+/// What is between the radios.
+enum Air {
+    Medium(Box<Medium>),
+    Line(Box<Line<Packet>>),
+}
+
+impl Air {
+    fn poll_timeout(&self) -> Option<Time> {
+        match self {
+            Air::Medium(medium) => medium.poll_timeout(),
+            Air::Line(line) => line.poll_timeout(),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        match self {
+            Air::Medium(medium) => medium.handle_timeout(now),
+            Air::Line(line) => line.handle_timeout(now),
+        }
+    }
+
+    /// The next frame that has arrived: when, where, and its bytes.
+    fn poll_delivery(&mut self) -> Option<(Time, usize, Arc<[u8]>)> {
+        match self {
+            Air::Medium(medium) => medium.poll_delivery().map(|it| (it.at, it.to, it.frame)),
+            Air::Line(line) => line.poll_delivery().map(|it| (it.at, it.to, it.frame.0)),
+        }
+    }
+
+    fn has_room(&self, station: usize) -> bool {
+        match self {
+            Air::Medium(medium) => medium.has_room(station),
+            Air::Line(line) => line.has_room(station),
+        }
+    }
+
+    /// Puts a frame into a station's queue; whether there was room.
+    fn offer(&mut self, now: Time, from: usize, to: Address, frame: &[u8]) -> bool {
+        match self {
+            Air::Medium(medium) => medium.offer(now, from, to, frame).is_ok(),
+            Air::Line(line) => line.offer(now, from, to, Packet(frame.into())).is_ok(),
+        }
+    }
+
+    /// The load begins.
+    fn begin(&mut self, at: Time) {
+        if let Air::Line(line) = self {
+            line.restart_rates(at);
+        }
+    }
+
+    /// Counters of all stations.
+    fn stats(&self) -> Vec<StationStats> {
+        match self {
+            Air::Medium(medium) => (0..medium.stations()).map(|at| medium.stats(at)).collect(),
+            Air::Line(line) => (0..line.stations()).map(|at| line.stats(at)).collect(),
+        }
+    }
+}
+
 struct Worker {
-    medium: Medium,
+    medium: Air,
     radios: Vec<File>,
     control: Arc<Control>,
     buffer: Vec<u8>,
+    /// Whether the load has begun.
+    begun: bool,
     /// Counters at the beginning and end of the interval, with the time they were taken.
     from: Option<(Time, Vec<StationStats>)>,
     until: Option<(Time, Vec<StationStats>)>,
@@ -176,7 +265,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(medium: Medium, radios: Vec<File>, control: Arc<Control>, half_duplex: bool) -> Self {
+    fn new(medium: Air, radios: Vec<File>, control: Arc<Control>, half_duplex: bool) -> Self {
         // Up to 60 s, with three digits; the bounds are valid ones, so this cannot fail.
         let lateness = Histogram::new_with_bounds(1, 60_000_000_000, 3)
             .unwrap_or_else(|_| unreachable!("the bounds are constants"));
@@ -185,6 +274,7 @@ impl Worker {
             radios,
             control,
             buffer: vec![0; FRAME_LEN_MAX],
+            begun: false,
             from: None,
             until: None,
             report: Report {
@@ -232,13 +322,13 @@ impl Worker {
 
     /// Writes what was heard by now to the radios.
     fn deliver(&mut self) {
-        while let Some(delivery) = self.medium.poll_delivery() {
-            let Some(radio) = self.radios.get_mut(delivery.to) else { continue };
-            if radio.write(&delivery.frame).is_err() {
+        while let Some((at, to, frame)) = self.medium.poll_delivery() {
+            let Some(radio) = self.radios.get_mut(to) else { continue };
+            if radio.write(&frame).is_err() {
                 self.report.refused += 1;
             }
             if self.from.is_some() && self.until.is_none() {
-                let late = clock::now().since(delivery.at).as_nanos();
+                let late = clock::now().since(at).as_nanos();
                 self.report.lateness.saturating_record(u64::try_from(late).unwrap_or(u64::MAX));
             }
         }
@@ -264,7 +354,7 @@ impl Worker {
                     Some(station) => Address::Station(station),
                     None => Address::All,
                 };
-                fetched |= self.medium.offer(now, index, to, frame).is_ok();
+                fetched |= self.medium.offer(now, index, to, frame);
             }
         }
         Ok(fetched)
@@ -289,17 +379,20 @@ impl Worker {
     }
 
     fn next_event(&self) -> Option<Time> {
+        let begin = (!self.begun).then(|| self.control.begin.load(Ordering::Relaxed));
         let from = self.from.is_none().then(|| self.control.from.load(Ordering::Relaxed));
         let until = self.until.is_none().then(|| self.control.until.load(Ordering::Relaxed));
-        let limits = [from, until].into_iter().flatten().filter(|&ns| ns != u64::MAX);
+        let limits = [begin, from, until].into_iter().flatten().filter(|&ns| ns != u64::MAX);
         self.medium.poll_timeout().into_iter().chain(limits.map(Time::from_nanos)).min()
     }
 
     fn take_snapshots(&mut self, now: Time) {
         let due = |limit: &AtomicU64| now.as_nanos() >= limit.load(Ordering::Relaxed);
-        let counters = |medium: &Medium| {
-            Some((now, (0..medium.stations()).map(|index| medium.stats(index)).collect()))
-        };
+        if !self.begun && due(&self.control.begin) {
+            self.begun = true;
+            self.medium.begin(Time::from_nanos(self.control.begin.load(Ordering::Relaxed)));
+        }
+        let counters = |medium: &Air| Some((now, medium.stats()));
         if self.from.is_none() && due(&self.control.from) {
             self.from = counters(&self.medium);
         }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use corridor_scenario::{
     DESTINATION, Direction, ETHERNET_MTU, Engine, HELPER, Path, Row, Run, SOURCE, Scenario,
-    Transport, UnderlayKind, Wire, medium_config,
+    Transport, UnderlayKind, Wire, line_config, medium_config,
 };
 
 use crate::emulator::{Emulator, Report};
@@ -241,6 +241,9 @@ fn start_emulator(
 ) -> Result<Option<Emulator>, LabError> {
     if radios.is_empty() {
         return Ok(None);
+    }
+    if let Some(line) = line_config(scenario, run, scenario.seed, 0) {
+        return Emulator::start_line(&line, radios).map(Some);
     }
     let mut medium = medium_config(scenario, run, scenario.seed);
     medium.queue_frames = split.medium;

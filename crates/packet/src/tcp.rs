@@ -142,10 +142,7 @@ impl TcpView {
     pub(crate) fn set_window(&self, packet: &mut [u8], window: u16) {
         let at = self.tcp + WINDOW_AT;
         packet[at..at + 2].copy_from_slice(&window.to_be_bytes());
-        let at = self.tcp + CHECKSUM_AT;
-        let checksum = u16::from_be_bytes([packet[at], packet[at + 1]]);
-        let changed = u64::from(!checksum) + u64::from(!self.window) + u64::from(window);
-        packet[at..at + 2].copy_from_slice(&(!folded(changed)).to_be_bytes());
+        self.update_checksum(packet, self.window, window);
     }
 
     /// Number after the last byte that this takes of the sequence.
@@ -155,8 +152,10 @@ impl TcpView {
     }
 
     /// Of a SYN: takes out the permission of selective acknowledgements, and lowers the longest
-    /// segment to `mss_max`.
+    /// segment to `mss_max`. A checksum that was wrong stays wrong (RFC 1624, Eq. 3).
     pub(crate) fn restrict_syn(&self, packet: &mut [u8], mss_max: u16) {
+        let options = self.tcp + TCP_LEN..self.data;
+        let before = folded(sum(&packet[options.clone()]));
         let mut at = self.tcp + TCP_LEN;
         while at < self.data {
             match packet[at] {
@@ -181,13 +180,16 @@ impl TcpView {
             }
             at += len;
         }
-        self.seal(packet);
+        let after = folded(sum(&packet[options]));
+        self.update_checksum(packet, before, after);
     }
 
-    /// Makes TCP's checksum right.
-    fn seal(&self, packet: &mut [u8]) {
-        let (from, to) = (self.from.0, self.to.0);
-        write_checksum(&mut packet[self.tcp..self.end], from, to);
+    /// Lets the checksum follow a change of what these words add up to (RFC 1624, Eq. 3).
+    fn update_checksum(&self, packet: &mut [u8], before: u16, after: u16) {
+        let at = self.tcp + CHECKSUM_AT;
+        let checksum = u16::from_be_bytes([packet[at], packet[at + 1]]);
+        let changed = u64::from(!checksum) + u64::from(!before) + u64::from(after);
+        packet[at..at + 2].copy_from_slice(&(!folded(changed)).to_be_bytes());
     }
 }
 

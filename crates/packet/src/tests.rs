@@ -212,7 +212,8 @@ proptest! {
         let read = PacketRef::read(&bytes);
         prop_assert_eq!(read.view().payload(), twin::payload(&bytes));
         prop_assert_eq!(read.view().is_indifferent(), twin::is_indifferent(&bytes));
-        let _ = (read.flow_hash(1), read.flow_hash_back(1), read.addresses(), read.trimmed());
+        let _ = (read.flow_hash(1), read.flow_hash_back(1), read.addresses());
+        read.trimmed().to_buf().mark_congestion();
         let mut packet = read.to_buf();
         let tcp = read.tcp();
         packet.mark_congestion();

@@ -128,7 +128,7 @@ impl PacketView {
         self.class & 3
     }
 
-    /// Where the header behind IP's begins, at most the packet's length.
+    /// Where the header behind IP's begins; beyond the bytes of a packet that was cut.
     pub fn transport(&self) -> usize {
         usize::from(self.transport)
     }
@@ -249,7 +249,12 @@ impl<'a> PacketRef<'a> {
 
     /// The same without what follows the IP packet.
     pub fn trimmed(mut self) -> Self {
-        if let Some(bytes) = self.bytes.get(..self.view.end()) {
+        // A length that leaves out the headers themselves says nothing.
+        let end = self.view.end();
+        if end < self.view.transport() {
+            return self;
+        }
+        if let Some(bytes) = self.bytes.get(..end) {
             self.bytes = bytes;
             self.view.len = self.view.end;
         }

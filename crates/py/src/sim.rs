@@ -71,6 +71,18 @@ impl PlanRuns {
         (0..self.points()).map(|point| parameters_of(py, &self.plan, point)).collect()
     }
 
+    /// What point `point` is run with, presets and defaults put in, by name.
+    fn settings<'py>(&self, py: Python<'py>, point: usize) -> PyResult<Bound<'py, PyDict>> {
+        let Some(of) = self.plan.points.get(point) else {
+            return Err(value("point", point, format!("less than {}", self.points())));
+        };
+        let settings = PyDict::new(py);
+        for (name, setting) in corridor_sim::settings(of).map_err(refused)? {
+            set(&settings, &name, setting)?;
+        }
+        Ok(settings)
+    }
+
     /// Makes runs `first` to `end` - 1, and returns what they measured, by column and run.
     /// `progress` is called with the number of runs done and that of all, after each.
     fn run<'py>(
@@ -164,13 +176,18 @@ fn parameters_of<'py>(py: Python<'py>, plan: &Plan, point: usize) -> PyResult<Bo
         if column.is_metric() {
             continue;
         }
-        match value {
-            Value::Absent => parameters.set_item(&column.name, py.None())?,
-            Value::Flag(flag) => parameters.set_item(&column.name, flag)?,
-            Value::Integer(count) => parameters.set_item(&column.name, count)?,
-            Value::Real(measure) => parameters.set_item(&column.name, measure)?,
-            Value::Text(text) => parameters.set_item(&column.name, text)?,
-        }
+        set(&parameters, &column.name, value)?;
     }
     Ok(parameters)
+}
+
+/// Puts a value into a dictionary.
+fn set(dictionary: &Bound<'_, PyDict>, name: &str, value: Value) -> PyResult<()> {
+    match value {
+        Value::Absent => dictionary.set_item(name, dictionary.py().None()),
+        Value::Flag(flag) => dictionary.set_item(name, flag),
+        Value::Integer(count) => dictionary.set_item(name, count),
+        Value::Real(measure) => dictionary.set_item(name, measure),
+        Value::Text(text) => dictionary.set_item(name, text),
+    }
 }

@@ -36,7 +36,7 @@ impl Weighed for Arc<[u8]> {
     }
 }
 
-impl Weighed for () {
+impl Weighed for bool {
     fn len_bytes(&self) -> usize {
         0
     }

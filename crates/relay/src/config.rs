@@ -54,7 +54,9 @@ pub enum Combines {
     Waiting,
 }
 
-/// What retries of the MAC decide (CATWOMAN 2013, Sections II-A and IV-B).
+/// What retries of the MAC decide (CATWOMAN 2013, Sections II-A and IV-B). With
+/// [`Combines::Held`] the two readings differ only for what is held when congestion ends: without
+/// a hold nothing is combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Adaptive {
     /// Nothing.
@@ -96,7 +98,7 @@ pub enum RelayError {
         most: usize,
     },
     /// The queue has no room.
-    #[error("queue of {given} packets is full: expected to be asked again later")]
+    #[error("queue is full ({given} packets)")]
     Full {
         /// Its length.
         given: usize,
@@ -109,8 +111,8 @@ pub enum RelayError {
 impl Default for RelayConfig {
     /// What is for use: what waits is combined, and only for receivers that are known to hear and
     /// to decode; packets are held while the channel is congested alone, and only as long as a
-    /// partner is expected. The last two numbers were chosen on the chain of eight nodes of
-    /// `experiments/catwoman-fig08-11`, where they carry most.
+    /// partner is expected. `retries_per_second` and `heard_ratio_min` were chosen on the chain of
+    /// eight nodes of `experiments/catwoman-fig08-11`, where they carry most.
     fn default() -> Self {
         RelayConfig {
             coding: true,

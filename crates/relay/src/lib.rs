@@ -20,7 +20,7 @@
 //!
 //! ```
 //! use corridor_base::Time;
-//! use corridor_relay::{NodeId, Relay, RelayConfig, Whom};
+//! use corridor_relay::{NodeId, Relay, RelayConfig, LinkDestination};
 //!
 //! // Alice, a relay, Bob: one packet each way.
 //! let [alice, relay, bob] = [1, 2, 3].map(NodeId);
@@ -31,7 +31,7 @@
 //! assert!(node.poll_transmit(now).is_none(), "it waits for a partner");
 //! node.forward(now, (bob, alice), 9, b"to Alice".as_slice().into())?;
 //! let coded = node.poll_transmit(now).expect("both in one frame");
-//! assert_eq!(coded.to, Whom::Node(bob));
+//! assert_eq!(coded.to, LinkDestination::Unicast(bob));
 //!
 //! // Alice overhears it, and knows what she has sent herself.
 //! let mut end = Relay::new(alice, RelayConfig::paper(), Time::ZERO)?;
@@ -54,6 +54,6 @@ pub mod wire;
 
 pub use config::{Adaptive, Combines, Hold, RelayConfig, RelayError, SwitchOff};
 pub use neighbours::NEIGHBOURS_MAX;
-pub use relay::{Received, Relay, Transmit, Whom};
+pub use relay::{LinkDestination, Received, Relay, Transmit};
 pub use stats::RelayStats;
 pub use wire::{NodeId, PacketId};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use corridor_base::Time;
 
 use crate::config::SwitchOff;
-use crate::wire::{ENTRIES_MAX, Entry, NodeId};
+use crate::wire::{ENTRIES_MAX, NeighbourReport, NodeId};
 
 /// Most neighbours that are remembered; frames of others are taken all the same.
 pub const NEIGHBOURS_MAX: usize = ENTRIES_MAX;
@@ -16,7 +16,7 @@ const INTERVALS_VALID: u32 = 5;
 const STEP: f64 = 1.0 / 32.0;
 /// Frames before a measure is announced.
 const FRAMES_MIN: u32 = 8;
-/// Numbers of frames that may be missing before the neighbour counts as begun anew.
+/// Frames that may be missing, or come late, before the neighbour counts as begun anew.
 const MISSED_MAX: u32 = 1000;
 /// Coded frames before failures count.
 const CODED_MIN: f64 = 8.0;
@@ -51,13 +51,15 @@ impl Share {
 struct Neighbour {
     /// Counter of its newest frame.
     newest: Option<u32>,
+    /// When its last frame came.
+    heard_at: Option<Time>,
     /// Share of its frames to others that come here.
     heard: Share,
     /// Coded frames for this node that came from it, and those of them that could not be decoded,
     /// since the last announcement.
     coded: u16,
     failed: u16,
-    /// Whom it hears, as it has announced: shares.
+    /// LinkDestination it hears, as it has announced: shares.
     hears: BTreeMap<NodeId, f64>,
     announced_at: Option<Time>,
     /// Attempts by which the MAC has brought frames to it.
@@ -67,6 +69,13 @@ struct Neighbour {
     failed_there: f64,
     off_until: Option<Time>,
     off_for: Duration,
+}
+
+impl Neighbour {
+    /// Whether it was heard of late: each announces once an interval.
+    fn is_present(&self, now: Time, valid_for: Duration) -> bool {
+        self.heard_at.is_some_and(|at| now.since(at) <= valid_for)
+    }
 }
 
 /// What is known of all neighbours.
@@ -81,27 +90,36 @@ impl Neighbours {
         Neighbours { valid_for: announce_every * INTERVALS_VALID, list: BTreeMap::new() }
     }
 
-    /// The neighbour, remembered from now on if there is room; whether there was.
-    fn of(&mut self, node: NodeId) -> Option<&mut Neighbour> {
+    /// The neighbour, remembered from now on if there is room; whether there was. Where there is
+    /// none, it takes the place of the one that has been silent longest, if that is gone.
+    fn of(&mut self, now: Time, node: NodeId) -> Option<&mut Neighbour> {
         if self.list.len() >= NEIGHBOURS_MAX && !self.list.contains_key(&node) {
-            return None;
+            let longest = self.list.iter().min_by_key(|(_, neighbour)| neighbour.heard_at);
+            let gone = longest.filter(|(_, neighbour)| !neighbour.is_present(now, self.valid_for));
+            let gone = *gone?.0;
+            self.list.remove(&gone);
         }
         Some(self.list.entry(node).or_default())
     }
 
     /// A frame has come from a neighbour; `addressed`: to this node alone, so that the MAC would
     /// have repeated it. Whether the neighbour is remembered.
-    pub fn hear(&mut self, node: NodeId, counter: u32, addressed: bool) -> bool {
-        let Some(neighbour) = self.of(node) else { return false };
-        let step = neighbour.newest.map_or(1, |newest| counter.wrapping_sub(newest));
-        if step == 0 || step > u32::MAX / 2 {
-            // Old, or the same again: nothing is learned.
-            return true;
+    pub fn hear(&mut self, now: Time, node: NodeId, counter: u32, addressed: bool) -> bool {
+        let Some(neighbour) = self.of(now, node) else { return false };
+        neighbour.heard_at = Some(now);
+        if let Some(newest) = neighbour.newest {
+            if newest.wrapping_sub(counter) <= MISSED_MAX {
+                // Old, or the same again: nothing is learned.
+                return true;
+            }
+            let missed = counter.wrapping_sub(newest) - 1;
+            if missed <= MISSED_MAX {
+                (0..missed).for_each(|_| neighbour.heard.count(false));
+            } else {
+                neighbour.heard = Share::default();
+            }
         }
         neighbour.newest = Some(counter);
-        if step <= MISSED_MAX {
-            (1..step).for_each(|_| neighbour.heard.count(false));
-        }
         if !addressed {
             neighbour.heard.count(true);
         }
@@ -118,8 +136,8 @@ impl Neighbours {
     }
 
     /// The MAC is through with a frame for a neighbour.
-    pub fn count_attempts(&mut self, to: NodeId, attempts: u32, delivered: bool) {
-        let Some(neighbour) = self.of(to) else { return };
+    pub fn count_attempts(&mut self, now: Time, to: NodeId, attempts: u32, delivered: bool) {
+        let Some(neighbour) = self.of(now, to) else { return };
         let failed = attempts.saturating_sub(u32::from(delivered)).min(MISSED_MAX);
         (0..failed).for_each(|_| neighbour.delivered.count(false));
         if delivered {
@@ -127,13 +145,15 @@ impl Neighbours {
         }
     }
 
-    /// What this node announces; counts begin anew.
-    pub fn entries(&mut self) -> Vec<Entry> {
+    /// What this node announces; counts begin anew. Those that have gone are not heard.
+    pub fn entries(&mut self, now: Time) -> Vec<NeighbourReport> {
+        let valid_for = self.valid_for;
         let entry = |(&node, neighbour): (&NodeId, &mut Neighbour)| {
-            let heard = (255.0 * neighbour.heard.known().unwrap_or(0.0)) as u8;
+            let heard = neighbour.heard.known().filter(|_| neighbour.is_present(now, valid_for));
+            let heard = (255.0 * heard.unwrap_or(0.0)) as u8;
             let (coded, failed) = (neighbour.coded, neighbour.failed);
             (neighbour.coded, neighbour.failed) = (0, 0);
-            Entry { node, heard, coded, failed }
+            NeighbourReport { node, heard, coded, failed }
         };
         self.list.iter_mut().map(entry).collect()
     }
@@ -145,20 +165,21 @@ impl Neighbours {
         now: Time,
         own: NodeId,
         from: NodeId,
-        entries: &[Entry],
+        entries: &[NeighbourReport],
         switch_off: Option<SwitchOff>,
     ) -> bool {
-        let Some(neighbour) = self.of(from) else { return false };
+        let Some(neighbour) = self.of(now, from) else { return false };
         neighbour.announced_at = Some(now);
-        let share = |entry: &Entry| (entry.node, f64::from(entry.heard) / 255.0);
+        let share = |entry: &NeighbourReport| (entry.node, f64::from(entry.heard) / 255.0);
         neighbour.hears = entries.iter().map(share).collect();
         let Some(entry) = entries.iter().find(|entry| entry.node == own) else { return false };
-        neighbour.coded_there = PAST * neighbour.coded_there + f64::from(entry.coded);
-        neighbour.failed_there = PAST * neighbour.failed_there + f64::from(entry.failed);
         let Some(switch_off) = switch_off else { return false };
         if neighbour.off_until.is_some_and(|until| until > now) {
+            // What was on its way before is not held against it when it is tried again.
             return false;
         }
+        neighbour.coded_there = PAST * neighbour.coded_there + f64::from(entry.coded);
+        neighbour.failed_there = PAST * neighbour.failed_there + f64::from(entry.failed);
         let fails = neighbour.coded_there >= CODED_MIN
             && neighbour.failed_there > switch_off.failed_ratio_max * neighbour.coded_there;
         if fails {
@@ -203,7 +224,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn announced(neighbours: &mut Neighbours) -> u8 {
-        neighbours.entries()[0].heard
+        neighbours.entries(Time::ZERO)[0].heard
     }
 
     #[test]
@@ -213,7 +234,7 @@ mod tests {
         for counter in 0..3000 {
             let addressed = counter % 4 == 0;
             if addressed || counter % 3 != 0 {
-                neighbours.hear(NodeId(7), counter, addressed);
+                neighbours.hear(Time::ZERO, NodeId(7), counter, addressed);
             }
         }
         let heard = f64::from(announced(&mut neighbours)) / 255.0;
@@ -224,26 +245,70 @@ mod tests {
     fn a_neighbour_that_begins_anew_or_repeats_itself_has_lost_nothing() {
         let mut neighbours = Neighbours::new(SECOND);
         for counter in (10..30).chain(5_000_000..5_000_020) {
-            neighbours.hear(NodeId(7), counter, false);
-            neighbours.hear(NodeId(7), counter, false);
-            neighbours.hear(NodeId(7), counter - 5, false);
+            neighbours.hear(Time::ZERO, NodeId(7), counter, false);
+            neighbours.hear(Time::ZERO, NodeId(7), counter, false);
+            neighbours.hear(Time::ZERO, NodeId(7), counter - 5, false);
         }
         assert_eq!(announced(&mut neighbours), 255);
     }
 
     #[test]
+    fn a_neighbour_that_restarts_is_measured_anew() {
+        let mut neighbours = Neighbours::new(SECOND);
+        for counter in 90_000..90_100 {
+            neighbours.hear(Time::ZERO, NodeId(7), counter, false);
+        }
+        // Its counter begins at 1 again, and half of its frames are lost.
+        for counter in (1..400).step_by(2) {
+            neighbours.hear(Time::ZERO, NodeId(7), counter, false);
+        }
+        let heard = f64::from(announced(&mut neighbours)) / 255.0;
+        assert!((0.4..0.6).contains(&heard), "{heard}");
+    }
+
+    #[test]
+    fn a_neighbour_that_has_gone_is_not_heard_and_leaves_its_place() {
+        let mut neighbours = Neighbours::new(SECOND);
+        for counter in 0..100 {
+            neighbours.hear(Time::ZERO, NodeId(7), counter, false);
+        }
+        assert_eq!(neighbours.entries(Time::from_millis(5000))[0].heard, 255);
+        assert_eq!(neighbours.entries(Time::from_millis(5001))[0].heard, 0);
+        let others = 100..100 + NEIGHBOURS_MAX as u16;
+        let known =
+            others.filter(|&id| neighbours.hear(Time::from_millis(6000), NodeId(id), 1, false));
+        assert_eq!(known.count(), NEIGHBOURS_MAX);
+        assert!(
+            neighbours.entries(Time::from_millis(6000)).iter().all(|entry| entry.node.0 >= 100)
+        );
+    }
+
+    #[test]
+    fn failures_while_switched_off_do_not_count_afterwards() {
+        let (mut neighbours, own, other) = (Neighbours::new(SECOND), NodeId(1), NodeId(2));
+        let report = |coded, failed| [NeighbourReport { node: own, heard: 255, coded, failed }];
+        assert!(neighbours.take(Time::ZERO, own, other, &report(10, 5), Some(OFF)));
+        // Frames that were in the queue still go, and fail.
+        assert!(!neighbours.take(Time::from_millis(1000), own, other, &report(50, 50), Some(OFF)));
+        for ms in [6000, 7000, 8000] {
+            assert!(!neighbours.take(Time::from_millis(ms), own, other, &report(20, 0), Some(OFF)));
+            assert!(neighbours.decodes(Time::from_millis(ms), other), "{ms}");
+        }
+    }
+
+    #[test]
     fn there_are_no_more_neighbours_than_the_bound() {
         let mut neighbours = Neighbours::new(SECOND);
-        let known = (0..1000).filter(|&id| neighbours.hear(NodeId(id), 1, false));
+        let known = (0..1000).filter(|&id| neighbours.hear(Time::ZERO, NodeId(id), 1, false));
         assert_eq!(known.count(), NEIGHBOURS_MAX);
-        assert!(neighbours.hear(NodeId(3), 2, false), "it is known");
-        assert_eq!(neighbours.entries().len(), NEIGHBOURS_MAX);
+        assert!(neighbours.hear(Time::ZERO, NodeId(3), 2, false), "it is known");
+        assert_eq!(neighbours.entries(Time::ZERO).len(), NEIGHBOURS_MAX);
     }
 
     #[test]
     fn who_fails_to_decode_is_left_alone_for_longer_and_longer() {
         let (mut neighbours, own, other) = (Neighbours::new(SECOND), NodeId(1), NodeId(2));
-        let failing = [Entry { node: own, heard: 255, coded: 10, failed: 2 }];
+        let failing = [NeighbourReport { node: own, heard: 255, coded: 10, failed: 2 }];
         let mut now = Time::ZERO;
         for seconds in [5, 10, 20, 40, 60, 60] {
             assert!(neighbours.decodes(now, other));
@@ -254,13 +319,13 @@ mod tests {
             assert!(neighbours.decodes(end, other), "{seconds}");
             now = end;
         }
-        let fine = [Entry { failed: 0, coded: 100, ..failing[0] }];
+        let fine = [NeighbourReport { failed: 0, coded: 100, ..failing[0] }];
         assert!(!neighbours.take(now, own, other, &fine, Some(OFF)));
         assert!(neighbours.take(
             now,
             own,
             other,
-            &[Entry { failed: 60, coded: 60, ..failing[0] }],
+            &[NeighbourReport { failed: 60, coded: 60, ..failing[0] }],
             Some(OFF)
         ));
         assert!(neighbours.decodes(now + OFF_MIN, other), "from the beginning");
@@ -272,7 +337,7 @@ mod tests {
     #[test]
     fn announcements_age() {
         let (mut neighbours, own, other) = (Neighbours::new(SECOND), NodeId(1), NodeId(2));
-        let entries = [Entry { node: NodeId(3), heard: 51, coded: 0, failed: 0 }];
+        let entries = [NeighbourReport { node: NodeId(3), heard: 51, coded: 0, failed: 0 }];
         neighbours.take(Time::ZERO, own, other, &entries, None);
         assert_eq!(neighbours.hears(Time::from_millis(5000), other, NodeId(3)), Some(0.2));
         assert_eq!(neighbours.hears(Time::from_millis(5001), other, NodeId(3)), None);

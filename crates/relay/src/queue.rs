@@ -39,7 +39,7 @@ impl Waiting {
 
 /// One packet, or two that are to be one frame.
 #[derive(Debug)]
-pub struct Entry {
+pub struct Queued {
     pub first: Waiting,
     pub second: Option<Waiting>,
     /// When it is for the air.
@@ -51,7 +51,7 @@ pub struct Entry {
 /// What waits.
 #[derive(Debug, Default)]
 pub struct Queue {
-    entries: Vec<Entry>,
+    entries: Vec<Queued>,
     packets: usize,
     taken: u64,
 }
@@ -66,7 +66,7 @@ impl Queue {
     pub fn push(&mut self, first: Waiting, ready_at: Time) {
         let order = self.number();
         self.packets += 1;
-        self.entries.push(Entry { first, second: None, ready_at, order });
+        self.entries.push(Queued { first, second: None, ready_at, order });
     }
 
     /// Gives the packet at a place its partner: both are for the air now, or since the first was.
@@ -86,13 +86,13 @@ impl Queue {
     }
 
     /// Single packets, the longest waiting first, and their places.
-    pub fn singles(&self) -> impl Iterator<Item = (usize, &Entry)> {
+    pub fn singles(&self) -> impl Iterator<Item = (usize, &Queued)> {
         // In the order of arrival: entries are taken out of the middle, and put at the end.
         self.entries.iter().enumerate().filter(|(_, entry)| entry.second.is_none())
     }
 
     /// Takes what has been ready for longest.
-    pub fn pop(&mut self, now: Time) -> Option<Entry> {
+    pub fn pop(&mut self, now: Time) -> Option<Queued> {
         let ready = self.entries.iter().enumerate().filter(|(_, entry)| entry.ready_at <= now);
         let (place, _) = ready.min_by_key(|(_, entry)| (entry.ready_at, entry.order))?;
         let entry = self.entries.remove(place);

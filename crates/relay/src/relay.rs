@@ -10,7 +10,7 @@ use crate::buffer::Kept;
 use crate::config::{Adaptive, Combines, Hold, RelayConfig, RelayError};
 use crate::congestion::Congestion;
 use crate::neighbours::Neighbours;
-use crate::queue::{Arrivals, Entry, Queue, Waiting};
+use crate::queue::{Arrivals, Queue, Queued, Waiting};
 use crate::stats::RelayStats;
 use crate::wire::{Frame, NodeId, PACKET_BYTES_MAX, PacketId, Part, xor};
 
@@ -22,18 +22,18 @@ const PHASES: u32 = 16;
 
 /// Whom a frame is addressed to on the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whom {
+pub enum LinkDestination {
     /// One neighbour, which acknowledges it.
-    Node(NodeId),
+    Unicast(NodeId),
     /// All of them.
-    All,
+    Broadcast,
 }
 
 /// A frame for the MAC.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transmit {
-    /// Whom it is addressed to.
-    pub to: Whom,
+    /// LinkDestination it is addressed to.
+    pub to: LinkDestination,
     /// Its bytes.
     pub frame: Vec<u8>,
 }
@@ -64,8 +64,8 @@ pub struct Relay {
     congestion: Congestion,
     /// Packets by which others are decoded.
     kept: Kept<Arc<[u8]>>,
-    /// Packets that have come.
-    seen: Kept<()>,
+    /// Packets that have come, and whether in a coded frame: with two relays one may come twice.
+    seen: Kept<bool>,
     received: VecDeque<Received>,
     /// When neighbours are told next who is heard.
     announce_at: Option<Time>,
@@ -120,7 +120,7 @@ impl Relay {
         packet: Arc<[u8]>,
     ) -> Result<(), RelayError> {
         let waiting = self.admit(now, (None, next), ttl, packet, false)?;
-        self.stats.own += 1;
+        self.stats.originated += 1;
         self.queue.push(waiting, now);
         Ok(())
     }
@@ -214,7 +214,7 @@ impl Relay {
     /// The place of the packet that is to go with this one: of an opposite flow, or any that both
     /// receivers can decode; the longest waiting one of these.
     fn partner(&self, now: Time, new: &Waiting) -> Option<usize> {
-        let may = |entry: &Entry| {
+        let may = |entry: &Queued| {
             entry.first.previous.is_some()
                 && (self.config.combines == Combines::Waiting || entry.ready_at > now)
                 && entry.first.next != new.next
@@ -241,8 +241,15 @@ impl Relay {
         let Some(switch_off) = self.config.switch_off else { return true };
         let heard = receivers.map(|node| self.neighbours.hears(now, node, self.id));
         let [Some(one), Some(other)] = heard else { return false };
-        one.max(other) >= switch_off.heard_ratio_min
+        let overhearing = if self.addressee(now, receivers) == 0 { other } else { one };
+        overhearing >= switch_off.heard_ratio_min
             && receivers.iter().all(|&node| self.neighbours.decodes(now, node))
+    }
+
+    /// The receiver that the MAC is to send to, and so again: the one that is reached worse.
+    fn addressee(&self, now: Time, receivers: [NodeId; 2]) -> usize {
+        let [one, other] = receivers.map(|node| self.neighbours.reached(now, self.id, node));
+        usize::from(other < one)
     }
 
     /// Takes a frame that `from` has sent; `addressed`: to this node on the link, or to all.
@@ -254,17 +261,18 @@ impl Relay {
         };
         let for_all = matches!(frame, Frame::Announcement { .. });
         let repeated = addressed && !for_all;
-        if !self.neighbours.hear(from, frame.counter(), repeated) {
-            self.stats.strangers += 1;
+        if !self.neighbours.hear(now, from, frame.counter(), repeated) {
+            self.stats.neighbour_table_full += 1;
         }
         match frame {
             Frame::Plain { ttl, packet, .. } => {
-                let id = PacketId::of(packet);
                 if addressed {
-                    self.receive(from, ttl, id, packet.into(), false);
+                    self.receive(from, ttl, PacketId::of(packet), packet.into(), false);
                 } else {
                     self.stats.overheard += 1;
-                    self.kept.keep(self.now, id, packet.into());
+                    if self.config.coding {
+                        self.kept.keep(self.now, PacketId::of(packet), packet.into());
+                    }
                 }
             }
             Frame::Coded { parts, xored, .. } => self.take_coded(from, &parts, xored),
@@ -301,7 +309,7 @@ impl Relay {
                 self.receive(from, own.ttl, own.id, packet, true);
             }
             Err(Undecoded::Unknown) => self.stats.undecodable += 1,
-            Err(Undecoded::Wrong) => self.stats.wrong += 1,
+            Err(Undecoded::Wrong) => self.stats.decode_mismatches += 1,
         }
     }
 
@@ -337,21 +345,31 @@ impl Relay {
         packet: Arc<[u8]>,
         was_coded: bool,
     ) {
-        if self.seen.find(self.now, id).is_some() {
+        // Packets of equal bytes are no copies of each other, unless a coded frame brought one.
+        let before = self.seen.find(self.now, id).copied();
+        if before.is_some_and(|before| before || was_coded) {
             self.stats.duplicates += 1;
             return;
         }
-        self.seen.keep(self.now, id, ());
+        if self.config.coding {
+            self.seen.keep(self.now, id, was_coded);
+        }
         let ttl = ttl.saturating_sub(1);
         self.received.push_back(Received { from, ttl, packet, was_coded });
     }
 
     /// The MAC is through with a frame: how often it was tried, and whether it was acknowledged.
-    pub fn handle_outcome(&mut self, now: Time, to: Whom, attempts: u32, delivered: bool) {
+    pub fn handle_outcome(
+        &mut self,
+        now: Time,
+        to: LinkDestination,
+        attempts: u32,
+        delivered: bool,
+    ) {
         self.now = self.now.max(now);
-        if let Whom::Node(to) = to {
+        if let LinkDestination::Unicast(to) = to {
             self.congestion.count(now, attempts.saturating_sub(1));
-            self.neighbours.count_attempts(to, attempts, delivered);
+            self.neighbours.count_attempts(now, to, attempts, delivered);
         }
     }
 
@@ -383,11 +401,11 @@ impl Relay {
         if self.announce_at.is_some_and(|at| at <= self.now) {
             self.announce_at = Some(self.now + self.config.announce_every);
             self.stats.announced += 1;
-            let entries = self.neighbours.entries();
+            let entries = self.neighbours.entries(self.now);
             let frame = Frame::Announcement { counter: self.count(), entries }.to_bytes();
-            return Some(Transmit { to: Whom::All, frame });
+            return Some(Transmit { to: LinkDestination::Broadcast, frame });
         }
-        let Entry { first, second, .. } = self.queue.pop(self.now)?;
+        let Queued { first, second, .. } = self.queue.pop(self.now)?;
         let counter = self.count();
         let Some(second) = second else {
             self.stats.plain_sent += 1;
@@ -395,7 +413,7 @@ impl Relay {
                 self.kept.keep(self.now, first.id, Arc::clone(&first.packet));
             }
             let frame = Frame::Plain { counter, ttl: first.ttl, packet: &first.packet }.to_bytes();
-            return Some(Transmit { to: Whom::Node(first.next), frame });
+            return Some(Transmit { to: LinkDestination::Unicast(first.next), frame });
         };
         Some(self.combine(counter, first, second))
     }
@@ -413,13 +431,12 @@ impl Relay {
         let xored = xor(&first.packet, &second.packet);
         let parts = [part(&first), part(&second)];
         let frame = Frame::Coded { counter, parts, xored: &xored }.to_bytes();
-        let [one, other] =
-            [&first, &second].map(|w| self.neighbours.reached(self.now, self.id, w.next));
-        let to = if other < one { second.next } else { first.next };
+        let receivers = [first.next, second.next];
+        let to = receivers[self.addressee(self.now, receivers)];
         // What neighbours make of these comes back in coded frames of theirs.
         self.kept.keep(self.now, first.id, first.packet);
         self.kept.keep(self.now, second.id, second.packet);
-        Transmit { to: Whom::Node(to), frame }
+        Transmit { to: LinkDestination::Unicast(to), frame }
     }
 
     fn count(&mut self) -> u32 {

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RelayStats {
     /// Packets of the node's own that were taken.
-    pub own: u64,
+    pub originated: u64,
     /// Packets of others that were taken.
     pub forwarded: u64,
     /// Packets that found the queue full.
@@ -26,13 +26,13 @@ pub struct RelayStats {
     /// Coded frames of which the other packet is not known.
     pub undecodable: u64,
     /// Coded frames whose lengths, ids or padding do not fit the packet that is known.
-    pub wrong: u64,
+    pub decode_mismatches: u64,
     /// Packets that had come before.
     pub duplicates: u64,
-    /// Frames that are none.
+    /// Frames that do not parse.
     pub malformed: u64,
-    /// Frames of neighbours, or of who is said to be one, for which there was no place any more.
-    pub strangers: u64,
+    /// Frames of neighbours for which the table had no place.
+    pub neighbour_table_full: u64,
     /// Times that a receiver was sent no coded frames any more because it could not decode them.
     pub switched_off: u64,
     /// Seconds with more retries than the threshold.
@@ -43,7 +43,7 @@ impl RelayStats {
     /// Each counter with that of `other`: their sums, or differences.
     pub fn with(self, other: RelayStats, join: impl Fn(u64, u64) -> u64) -> RelayStats {
         RelayStats {
-            own: join(self.own, other.own),
+            originated: join(self.originated, other.originated),
             forwarded: join(self.forwarded, other.forwarded),
             queue_drops: join(self.queue_drops, other.queue_drops),
             expired: join(self.expired, other.expired),
@@ -54,10 +54,10 @@ impl RelayStats {
             overheard: join(self.overheard, other.overheard),
             decoded: join(self.decoded, other.decoded),
             undecodable: join(self.undecodable, other.undecodable),
-            wrong: join(self.wrong, other.wrong),
+            decode_mismatches: join(self.decode_mismatches, other.decode_mismatches),
             duplicates: join(self.duplicates, other.duplicates),
             malformed: join(self.malformed, other.malformed),
-            strangers: join(self.strangers, other.strangers),
+            neighbour_table_full: join(self.neighbour_table_full, other.neighbour_table_full),
             switched_off: join(self.switched_off, other.switched_off),
             congested_s: join(self.congested_s, other.congested_s),
         }

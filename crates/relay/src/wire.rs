@@ -79,12 +79,12 @@ pub enum Frame<'a> {
         /// Both, XORed, the shorter one padded with zeros.
         xored: &'a [u8],
     },
-    /// Whom the sender hears.
+    /// LinkDestination the sender hears.
     Announcement {
         /// Number of the frame among its sender's.
         counter: u32,
         /// Each neighbour, once.
-        entries: Vec<Entry>,
+        entries: Vec<NeighbourReport>,
     },
 }
 
@@ -103,7 +103,7 @@ pub struct Part {
 
 /// What a node says of one of its neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct NeighbourReport {
     /// The neighbour.
     pub node: NodeId,
     /// Share of the neighbour's frames to others that it hears, in 255ths.
@@ -142,7 +142,8 @@ impl<'a> Frame<'a> {
                 if !whole || entries.len() > ENTRIES_MAX {
                     return None;
                 }
-                let entries: Vec<Entry> = entries.iter().map(Entry::read).collect();
+                let entries: Vec<NeighbourReport> =
+                    entries.iter().map(NeighbourReport::read).collect();
                 let ascend = entries.windows(2).all(|pair| pair[0].node < pair[1].node);
                 let sound = entries.iter().all(|entry| entry.failed <= entry.coded);
                 (ascend && sound).then_some(Frame::Announcement { counter, entries })
@@ -210,11 +211,11 @@ impl Part {
     }
 }
 
-impl Entry {
-    fn read(bytes: &[u8; ENTRY_BYTES]) -> Entry {
+impl NeighbourReport {
+    fn read(bytes: &[u8; ENTRY_BYTES]) -> NeighbourReport {
         let [a, b, heard, c, d, e, f] = *bytes;
         let word = |high, low| u16::from_be_bytes([high, low]);
-        Entry { node: NodeId(word(a, b)), heard, coded: word(c, d), failed: word(e, f) }
+        NeighbourReport { node: NodeId(word(a, b)), heard, coded: word(c, d), failed: word(e, f) }
     }
 
     fn write(&self, out: &mut Vec<u8>) {

@@ -11,6 +11,7 @@
 //! Nothing here runs anything, and nothing depends on the order in which replications finish.
 #![forbid(unsafe_code)]
 
+pub mod checks;
 mod error;
 mod estimate;
 mod journal;

@@ -11,6 +11,7 @@ use corridor_proto::{
 
 use crate::error::ScenarioError;
 use crate::file::*;
+use crate::line::check_line;
 use crate::row::policy;
 
 /// Most runs of a scenario, repeats included.
@@ -155,6 +156,7 @@ pub fn expand(scenario: &Scenario) -> Result<Vec<Run>, ScenarioError> {
             return Err(ScenarioError::TooManyRuns { given, max: RUNS_MAX });
         }
         check_hops(&scenario.medium, index, table)?;
+        check_line(scenario, index, table)?;
         for run in points.iter().filter(|run| run.point >= index) {
             check_coding(scenario, index, run)?;
         }
@@ -216,7 +218,7 @@ pub fn medium_config(scenario: &Scenario, run: &Run, seed: u64) -> MediumConfig 
 }
 
 /// How a link loses frames.
-fn erasure(ratio: f64, burst_frames: Option<f64>) -> ErasureConfig {
+pub(crate) fn erasure(ratio: f64, burst_frames: Option<f64>) -> ErasureConfig {
     match burst_frames {
         Some(frames) if ratio > 0.0 => {
             ErasureConfig::GilbertElliott(GilbertElliott::simple(ratio, frames))

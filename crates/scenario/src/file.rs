@@ -5,6 +5,7 @@ use core::marker::PhantomData;
 use std::fs;
 use std::path::Path as FilePath;
 
+use corridor_air::PipeConfig;
 use corridor_document::rate::{self, Rate};
 use corridor_document::{Diagnostic, Document, Problem};
 use corridor_proto::{CodingParams, CodingTable};
@@ -14,6 +15,7 @@ use serde::de::{self, Deserializer, IntoDeserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ScenarioError;
+use crate::network::LinkTable;
 
 /// A scenario file.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
@@ -29,8 +31,17 @@ pub struct Scenario {
     /// Times every run is repeated.
     #[serde(default = "one")]
     pub repeats: u32,
-    /// The radio.
+    /// The radio; with `line` nothing.
+    #[serde(default = "MediumTable::unsaid")]
     pub medium: MediumTable,
+    /// A path of their own between S and D in place of the radio, as links of networks are spelt:
+    /// its rate and its delay may vary, and nothing pushes stations back. What a run's `e3` says is
+    /// lost both ways, unless the line has erasures itself.
+    #[serde(default)]
+    pub line: Option<LinkTable>,
+    /// What `line` says, from S to D and back, as the air has it.
+    #[serde(skip)]
+    pub pipes: Option<Box<[PipeConfig; 2]>>,
     /// Where stations have the erasure ratios of links from. Only a plan says it, for the
     /// simulator.
     #[serde(skip)]
@@ -51,16 +62,25 @@ impl Scenario {
         let unreadable = |source| ScenarioError::Read { path: path.to_owned(), source };
         let text = fs::read_to_string(path).map_err(unreadable)?;
         let document = Document::new(path.display().to_string(), text);
-        let scenario = Scenario::read(&document)?;
+        let directory = path.parent().unwrap_or(FilePath::new(""));
+        let scenario = Scenario::read_beside(&document, directory)?;
         Ok((document, scenario))
     }
 
-    /// Reads a scenario from its file. Values are checked by [`crate::expand`].
+    /// Reads a scenario from its file; traces are looked for in the current directory. Values are
+    /// checked by [`crate::expand`], those of a line at once.
     ///
     /// # Errors
-    /// [`ScenarioError::File`]: not TOML, an unknown or missing field, a value of a wrong type.
+    /// [`ScenarioError::File`]: not TOML, an unknown or missing field, a value of a wrong type;
+    /// those of a line.
     pub fn read(document: &Document) -> Result<Self, ScenarioError> {
-        Ok(document.read()?)
+        Scenario::read_beside(document, FilePath::new(""))
+    }
+
+    fn read_beside(document: &Document, directory: &FilePath) -> Result<Self, ScenarioError> {
+        let mut scenario: Scenario = document.read()?;
+        scenario.settle(directory)?;
+        Ok(scenario)
     }
 
     /// Reads a scenario from the text of its file.
@@ -417,7 +437,8 @@ pub enum Transport {
     Udp,
 }
 
-/// Congestion control of a TCP sender. The lab has what the kernel has, the simulator all but BBR.
+/// Congestion control of a TCP sender. The lab has what the kernel has; the simulator has cubic,
+/// reno and bbr of Linux on a line, and elsewhere all but bbr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]

@@ -11,6 +11,8 @@
 mod error;
 mod expand;
 mod file;
+mod line;
+mod link;
 mod metrics;
 mod network;
 mod placement;
@@ -21,6 +23,7 @@ mod relay;
 mod row;
 mod sweep;
 mod topology;
+mod varying;
 
 pub use error::ScenarioError;
 pub use expand::{
@@ -31,6 +34,7 @@ pub use file::{
     Congestion, Direction, Duplex, JitterShape, LinkErrorsKind, MediumTable, OneOrMany, Path,
     RunTable, Scenario, Transport, UnderlayKind, Wire,
 };
+pub use line::line_config;
 pub use metrics::{Measures, matches};
 pub use network::{
     AckKind, Beyond, DirectionTable, ErasureKind, ErasureTable, FlowTable, LinkTable, NetworkTable,
@@ -52,6 +56,10 @@ pub use sweep::POINTS_MAX;
 pub use topology::{
     FLOWS_MAX, LINK_RATE_BPS_MAX, LINKS_MAX, NETWORK_DURATION_S_MAX, NODES_MAX, Network,
     NetworkLink, TRACE_BYTES_MAX,
+};
+
+pub use varying::{
+    JitterKind, JitterTable, OutageKind, OutageTable, PolicerTable, RateKind, RateTable, StepTable,
 };
 
 /// Version of what records mean: counted up when a column changes its meaning.

@@ -234,13 +234,15 @@ const NETWORK: [Metric; 7] = [
 ];
 
 /// What networks of radios have besides.
-const ON_AIR: [Metric; 6] = [
+const ON_AIR: [Metric; 8] = [
     count("frames_sent", "frames", "frames that the MACs are through with"),
     count("frame_attempts", "1", "transmissions of these, and RTS that brought no CTS"),
     count("frames_given_up", "frames", "of these, not acknowledged after the last attempt"),
     count("frames_blocked", "frames", "of these, given up because the channel was never free"),
     count("frames_undecoded", "1", "receptions that were begun and not decoded"),
     real("air_utilisation", "1", "airtime of all nodes over time"),
+    real("sending_s", "s", "time that radios sent, all nodes together"),
+    real("receiving_s", "s", "time that radios were locked on to frames, all nodes together"),
 ];
 
 /// What networks of relays have besides.
@@ -275,9 +277,10 @@ const FLOW: [Metric; 15] = [
 ];
 
 /// What flows have besides in plans that end when all are through.
-const TRANSFER: [Metric; 5] = [
+const TRANSFER: [Metric; 6] = [
     count("completed", "1", "1 if all was acknowledged, 0 if not or given up"),
     real("transfer_s", "s", "from the start until all was acknowledged"),
+    real("spent_s", "s", "from the start until all was acknowledged, or given up, or the end"),
     real("transfer_goodput_bps", "bit/s", "data per time of a transfer that was completed"),
     real("rtt_mean_s", "s", "round-trip times of packets sent once, mean"),
     real("rto_mean_s", "s", "retransmission timeout at acknowledgements, mean"),

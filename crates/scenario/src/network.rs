@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::radio::{RadioTable, RouteTable, RoutingTable};
 use crate::relay::RelayTable;
+use crate::varying::{JitterTable, OutageTable, PolicerTable, RateTable};
 
 /// The `[network]` table.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
@@ -112,14 +113,34 @@ pub struct LinkTable {
     /// Explicit: the nodes at its ends; "forward" is from the first to the second.
     #[serde(default)]
     pub between: Option<[usize; 2]>,
-    /// Bits per second.
-    #[serde(deserialize_with = "rate::whole")]
-    #[schemars(with = "Rate")]
-    pub rate_bps: u64,
+    /// Bits per second, where they are always the same.
+    #[serde(default, deserialize_with = "rate::whole_option")]
+    #[schemars(with = "Option<Rate>")]
+    pub rate_bps: Option<u64>,
+    /// Bits per second, where they change with time.
+    #[serde(default)]
+    pub rate: Option<RateTable>,
+    /// Times at which nothing is sent; none = never.
+    #[serde(default)]
+    pub outage: Option<OutageTable>,
+    /// What is dropped before it comes to the queue; none = nothing.
+    #[serde(default)]
+    pub policer: Option<PolicerTable>,
     /// Propagation one way, milliseconds.
     pub delay_ms: f64,
+    /// By how much each packet takes longer than that; none = not at all.
+    #[serde(default)]
+    pub jitter: Option<JitterTable>,
     /// Packets that wait for the link in each direction; more are dropped at the tail.
-    pub queue_packets: usize,
+    #[serde(default)]
+    pub queue_packets: Option<usize>,
+    /// Bytes that wait, in place of packets.
+    #[serde(default)]
+    pub queue_bytes: Option<u64>,
+    /// Longest that a packet may wait, in place of packets, milliseconds: what would wait longer
+    /// is dropped when it comes.
+    #[serde(default)]
+    pub queue_ms: Option<f64>,
     /// Share of packets lost, independently of each other; none = 0.
     #[serde(default)]
     pub erasure_ratio: Option<f64>,
@@ -142,12 +163,30 @@ pub struct DirectionTable {
     #[serde(default, deserialize_with = "rate::whole_option")]
     #[schemars(with = "Option<Rate>")]
     pub rate_bps: Option<u64>,
+    /// See [`LinkTable::rate`].
+    #[serde(default)]
+    pub rate: Option<RateTable>,
+    /// See [`LinkTable::outage`].
+    #[serde(default)]
+    pub outage: Option<OutageTable>,
+    /// See [`LinkTable::policer`].
+    #[serde(default)]
+    pub policer: Option<PolicerTable>,
     /// See [`LinkTable::delay_ms`].
     #[serde(default)]
     pub delay_ms: Option<f64>,
+    /// See [`LinkTable::jitter`].
+    #[serde(default)]
+    pub jitter: Option<JitterTable>,
     /// See [`LinkTable::queue_packets`].
     #[serde(default)]
     pub queue_packets: Option<usize>,
+    /// See [`LinkTable::queue_bytes`].
+    #[serde(default)]
+    pub queue_bytes: Option<u64>,
+    /// See [`LinkTable::queue_ms`].
+    #[serde(default)]
+    pub queue_ms: Option<f64>,
     /// See [`LinkTable::erasure_ratio`].
     #[serde(default)]
     pub erasure_ratio: Option<f64>,
@@ -262,9 +301,9 @@ pub struct TcpTable {
     /// Where the defaults come from.
     #[serde(default)]
     pub preset: TcpPreset,
-    /// Congestion control.
+    /// Congestion control; none = cubic with preset = "linux", newreno with the others.
     #[serde(default)]
-    pub variant: TcpVariant,
+    pub variant: Option<TcpVariant>,
     /// Largest window, packets.
     #[serde(default)]
     pub window_packets_max: Option<u32>,
@@ -364,23 +403,20 @@ pub struct TcpNcTable {
 pub enum TcpPreset {
     /// The agents of ns-2.35.
     Ns2,
-    /// The RFCs of today.
-    #[default]
-    Rfc,
     /// Nodes with little memory (Betzler et al. 2012).
     Constrained,
     /// Linux as it is today: cubic, reno or bbr.
+    #[default]
     Linux,
 }
 
 /// Congestion control of a simulated sender.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
 pub enum TcpVariant {
     Tahoe,
     Reno,
-    #[default]
     NewReno,
     Sack,
     Cubic,

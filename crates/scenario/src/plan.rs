@@ -18,7 +18,7 @@ use crate::error::ScenarioError;
 use crate::expand::{RUNS_MAX, Run, expand};
 use crate::file::{LinkErrorsKind, MediumTable, RunTable, Scenario, Wire};
 use crate::metrics::{self, Measures};
-use crate::network::{FlowTable, NetworkTable};
+use crate::network::{FlowTable, LinkTable, NetworkTable};
 use crate::record::{Column, Kind, Record, Role, Value};
 use crate::sweep::{self, POINTS_MAX, Setting};
 use crate::topology::{Network, Times, network};
@@ -199,6 +199,9 @@ struct PlanFile {
     /// The radio, on which `[[run]]` tables run.
     #[serde(default)]
     medium: Option<MediumTable>,
+    /// See [`Scenario::line`].
+    #[serde(default)]
+    line: Option<LinkTable>,
     /// Packets the ingress queue of a station holds; left out: what suits its coding.
     #[serde(default)]
     ingress_packets: Option<usize>,
@@ -397,16 +400,19 @@ impl PlanFile {
 
     /// What is simulated, one or more for a radio, whose runs have lists of their own.
     fn loads(self, directory: &FilePath) -> Result<Vec<Load>, ScenarioError> {
-        match (&self.network, &self.medium) {
-            (Some(table), None) => self.network_load(table, directory),
-            (None, Some(medium)) => self.radio_loads(medium),
-            (None, None) => {
-                let expected = "[medium] with [[run]], or [network] with [[flow]]";
+        match (&self.network, &self.medium, &self.line) {
+            (Some(table), None, None) => self.network_load(table, directory),
+            (None, None, None) => {
+                let expected = "[medium] or [line] with [[run]], or [network] with [[flow]]";
                 Err(ScenarioError::missing("medium", expected))
             }
-            (Some(_), Some(_)) => {
+            (Some(_), Some(_), _) => {
                 Err(ScenarioError::value("medium", "a table", "nothing beside [network]"))
             }
+            (Some(_), _, Some(_)) => {
+                Err(ScenarioError::value("line", "a table", "nothing beside [network]"))
+            }
+            (None, _, _) => self.radio_loads(directory),
         }
     }
 
@@ -436,7 +442,7 @@ impl PlanFile {
         Ok(vec![Load::Network(Arc::new(network))])
     }
 
-    fn radio_loads(&self, medium: &MediumTable) -> Result<Vec<Load>, ScenarioError> {
+    fn radio_loads(&self, directory: &FilePath) -> Result<Vec<Load>, ScenarioError> {
         if !self.flow.is_empty() {
             return Err(ScenarioError::value("flow", "a table", "[[run]]: radios have runs"));
         }
@@ -463,11 +469,14 @@ impl PlanFile {
             description: String::new(),
             seed: self.seed,
             repeats: 1,
-            medium: medium.clone(),
+            medium: self.medium.clone().unwrap_or_else(MediumTable::unsaid),
+            line: self.line.clone(),
+            pipes: None,
             link_errors: self.link_errors.unwrap_or_default(),
             ingress_packets: self.ingress_packets,
             run: runs.collect(),
         };
+        scenario.settle(directory)?;
         let runs = expand(&scenario)?;
         check_is_simulated(&scenario)?;
         // What the results do not depend on is not to be part of what they are known by.

@@ -109,7 +109,7 @@ fn a_network_has_links_both_ways() {
     assert_eq!(network.links[2].pipe.erasure, ErasureConfig::Bernoulli { ratio: 0.1 });
     assert_eq!(network.links[3].pipe.erasure, ErasureConfig::NONE);
     assert_eq!(network.links[3].pipe.delay.as_millis(), 50);
-    assert_eq!(network.links[3].pipe.rate_bps, 2_000_000);
+    assert_eq!(network.links[3].pipe.rate, 2_000_000.into());
 }
 
 #[test]
@@ -295,10 +295,10 @@ fn the_usual_mistakes_have_a_place_and_what_was_expected() {
 #[test]
 fn rates_have_units_wherever_there_are_rates() {
     let text = NETWORK.replace("2_000_000", "\"2M\"");
-    assert_eq!(network_of(&parse(&text).unwrap(), 0).links[0].pipe.rate_bps, 2_000_000);
+    assert_eq!(network_of(&parse(&text).unwrap(), 0).links[0].pipe.rate, 2_000_000.into());
     let sweep = "[[sweep]]\nnetwork.links.rate_bps = [\"500k\", 1_000_000]\n";
     let plan = parse(&format!("{text}{sweep}")).unwrap();
-    assert_eq!(network_of(&plan, 0).links[0].pipe.rate_bps, 500_000);
+    assert_eq!(network_of(&plan, 0).links[0].pipe.rate, 500_000.into());
     let column = plan.columns().iter().find(|column| column.name == "network.links.rate_bps");
     assert_eq!(column.unwrap().kind, Kind::Integer);
     let source = "source = { kind = \"rate\", rate_bps = \"1.5M\" }";

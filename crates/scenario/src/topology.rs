@@ -1,16 +1,14 @@
 //! From the tables of a network to its nodes and one-way links, every value checked.
 
 use core::time::Duration;
-use std::fs;
 use std::path::Path;
 
 use corridor_relay::RelayConfig;
 
-use corridor_air::{
-    ErasureConfig, ErasureError, GilbertElliott, LossTrace, MAX_QUEUE_PACKETS, MAX_SPAN, PipeConfig,
-};
+use corridor_air::PipeConfig;
 
 use crate::error::ScenarioError;
+use crate::link::both_ways;
 use crate::network::*;
 use crate::placement::{Air, Cell, cell, check_routes};
 use crate::radio::{MacKind, RouteTable, RoutingTable};
@@ -131,6 +129,7 @@ pub(crate) fn network(
     }
     for (index, flow) in flows.iter().enumerate() {
         check_flow(index, flow, nodes, duration_s)?;
+        check_start(index, flow, start_jitter_s, duration_s)?;
     }
     let [duration, warm_up, start_jitter] = [duration_s, warm_up_s, start_jitter_s].map(span);
     let (flows, routes, routing) = (flows.to_vec(), table.route.clone(), table.routing.clone());
@@ -164,6 +163,10 @@ fn check_routing(table: &NetworkTable) -> Result<(), ScenarioError> {
     if !table.route.is_empty() {
         let expected = "nothing beside [network.routing]";
         return Err(ScenarioError::value("network.route", "a table", expected));
+    }
+    if table.relay.is_some() && !routing.is_static {
+        let expected = "nothing beside [network.relay], or static = true there";
+        return Err(ScenarioError::value("network.routing", "a table", expected));
     }
     if table.radio.as_ref().is_some_and(|radio| radio.mac == MacKind::Ideal) {
         let expected = "nothing with mac = \"ideal\", which does not tell what became of frames";
@@ -291,42 +294,6 @@ fn check_unused(table: &NetworkTable) -> Result<(), ScenarioError> {
     }
 }
 
-/// The two directions of a link that is not yet between nodes.
-fn both_ways(
-    field: &str,
-    link: &LinkTable,
-    directory: &Path,
-) -> Result<[PipeConfig; 2], ScenarioError> {
-    let foreign = [("count", link.count.is_some()), ("between", link.between.is_some())];
-    if let Some((name, _)) = foreign.iter().find(|(_, given)| *given) {
-        let expected = "nothing: `count` is of a chain's links, `between` of explicit links";
-        return Err(ScenarioError::value(format!("{field}.{name}"), "a value", expected));
-    }
-    let common = DirectionTable {
-        rate_bps: Some(link.rate_bps),
-        delay_ms: Some(link.delay_ms),
-        queue_packets: Some(link.queue_packets),
-        erasure_ratio: link.erasure_ratio,
-        erasure: link.erasure.clone(),
-    };
-    check_direction(field, &common)?;
-    let way = |name: &str, own: &Option<DirectionTable>| -> Result<PipeConfig, ScenarioError> {
-        let field = format!("{field}.{name}");
-        let own = own.clone().unwrap_or_default();
-        check_direction(&field, &own)?;
-        // Losses are told as a whole, or not at all.
-        let loses =
-            if own.erasure.is_some() || own.erasure_ratio.is_some() { &own } else { &common };
-        Ok(PipeConfig {
-            rate_bps: own.rate_bps.unwrap_or(link.rate_bps),
-            delay: span(own.delay_ms.unwrap_or(link.delay_ms) / 1e3),
-            queue_packets: own.queue_packets.unwrap_or(link.queue_packets),
-            erasure: erasures(&field, loses, directory)?,
-        })
-    };
-    Ok([way("forward", &link.forward)?, way("backward", &link.backward)?])
-}
-
 /// The two directions, between these nodes.
 fn placed([there, back]: &[PipeConfig; 2], a: usize, b: usize) -> [NetworkLink; 2] {
     [
@@ -335,115 +302,22 @@ fn placed([there, back]: &[PipeConfig; 2], a: usize, b: usize) -> [NetworkLink; 
     ]
 }
 
-fn check_direction(field: &str, link: &DirectionTable) -> Result<(), ScenarioError> {
-    let delay_ms_max = MAX_SPAN.as_secs_f64() * 1e3;
-    if let Some(rate_bps) = link.rate_bps.filter(|rate| !(1..=LINK_RATE_BPS_MAX).contains(rate)) {
-        let expected = format!("1 to {LINK_RATE_BPS_MAX} bit/s");
-        return Err(ScenarioError::value(format!("{field}.rate_bps"), rate_bps, expected));
+/// A flow that starts as late as it can still has time to send.
+fn check_start(
+    index: usize,
+    flow: &FlowTable,
+    start_jitter_s: f64,
+    duration_s: f64,
+) -> Result<(), ScenarioError> {
+    let latest_s = flow.start_s + start_jitter_s;
+    let end_s = flow.stop_s.unwrap_or(duration_s);
+    if latest_s < end_s {
+        return Ok(());
     }
-    if let Some(delay_ms) = link.delay_ms.filter(|ms| !(0.0..=delay_ms_max).contains(ms)) {
-        let expected = format!("0 to {delay_ms_max} ms");
-        return Err(ScenarioError::value(format!("{field}.delay_ms"), delay_ms, expected));
-    }
-    let packets = link.queue_packets;
-    if let Some(packets) = packets.filter(|count| !(1..=MAX_QUEUE_PACKETS).contains(count)) {
-        let expected = format!("1 to {MAX_QUEUE_PACKETS} packets");
-        return Err(ScenarioError::value(format!("{field}.queue_packets"), packets, expected));
-    }
-    if let (Some(ratio), Some(_)) = (link.erasure_ratio, &link.erasure) {
-        let expected = "either erasure_ratio or the table erasure";
-        return Err(ScenarioError::value(format!("{field}.erasure_ratio"), ratio, expected));
-    }
-    check_ratio(&format!("{field}.erasure_ratio"), link.erasure_ratio)
-}
-
-fn check_ratio(field: &str, ratio: Option<f64>) -> Result<(), ScenarioError> {
-    match ratio {
-        Some(ratio) if !(0.0..=1.0).contains(&ratio) => {
-            Err(ScenarioError::value(field, ratio, "an erasure ratio from 0 to 1"))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn erasures(
-    field: &str,
-    link: &DirectionTable,
-    directory: &Path,
-) -> Result<ErasureConfig, ScenarioError> {
-    let Some(table) = &link.erasure else {
-        return Ok(ErasureConfig::Bernoulli { ratio: link.erasure_ratio.unwrap_or(0.0) });
-    };
-    let field = |name: &str| format!("{field}.erasure.{name}");
-    check_fields(table, field)?;
-    let loss_ratio = table.loss_ratio.unwrap_or(0.0);
-    match (table.kind, &table.path) {
-        (ErasureKind::Trace, Some(path)) => read_trace(&directory.join(path))
-            .map(ErasureConfig::Trace)
-            .map_err(|expected| ScenarioError::value(field("path"), path, expected)),
-        (ErasureKind::GilbertElliott, _) => {
-            let config = ErasureConfig::GilbertElliott(GilbertElliott {
-                loss_ratio,
-                burst_packets: table.burst_packets.unwrap_or(1.0),
-                good_loss_ratio: table.good_loss_ratio.unwrap_or(0.0),
-                bad_loss_ratio: table.bad_loss_ratio.unwrap_or(1.0),
-            });
-            config.check().map_err(|error| refused(error, field))?;
-            Ok(config)
-        }
-        _ => {
-            check_ratio(&field("loss_ratio"), table.loss_ratio)?;
-            Ok(ErasureConfig::Bernoulli { ratio: loss_ratio })
-        }
-    }
-}
-
-/// Refuses what a kind of erasures needs and has not, and what it has and does not need.
-fn check_fields(table: &ErasureTable, field: impl Fn(&str) -> String) -> Result<(), ScenarioError> {
-    let is_trace = table.kind == ErasureKind::Trace;
-    let is_bursty = table.kind == ErasureKind::GilbertElliott;
-    let given = [
-        ("loss_ratio", !is_trace, !is_trace, table.loss_ratio.is_some()),
-        ("burst_packets", is_bursty, is_bursty, table.burst_packets.is_some()),
-        ("good_loss_ratio", false, is_bursty, table.good_loss_ratio.is_some()),
-        ("bad_loss_ratio", false, is_bursty, table.bad_loss_ratio.is_some()),
-        ("path", is_trace, is_trace, table.path.is_some()),
-    ];
-    for (name, is_needed, is_allowed, is_given) in given {
-        if is_needed && !is_given {
-            return Err(ScenarioError::missing(field(name), "a value for this kind of erasures"));
-        }
-        if is_given && !is_allowed {
-            let expected = "nothing, for this kind of erasures";
-            return Err(ScenarioError::value(field(name), "a value", expected));
-        }
-    }
-    Ok(())
-}
-
-fn refused(error: ErasureError, field: impl Fn(&str) -> String) -> ScenarioError {
-    match error {
-        ErasureError::Ratio { field: name, given, least, most } => {
-            ScenarioError::value(field(name), given, format!("{least} to {most}"))
-        }
-        ErasureError::AlwaysBad { given } => {
-            ScenarioError::value(field("loss_ratio"), given, "less than bad_loss_ratio")
-        }
-        ErasureError::BurstPackets { given, least } => {
-            ScenarioError::value(field("burst_packets"), given, format!("{least} or more"))
-        }
-        other => ScenarioError::value(field("kind"), "what it is", other.to_string()),
-    }
-}
-
-fn read_trace(path: &Path) -> Result<LossTrace, String> {
-    let unreadable = |error| format!("a file to read: {error}");
-    let len = fs::metadata(path).map_err(unreadable)?.len();
-    if len > TRACE_BYTES_MAX {
-        return Err(format!("a file of at most {TRACE_BYTES_MAX} bytes, not {len}"));
-    }
-    let text = fs::read(path).map_err(unreadable)?;
-    LossTrace::parse(&text).map_err(|error| error.to_string())
+    let field = format!("flow[{index}].start_s");
+    let expected =
+        format!("with start_jitter_s = {start_jitter_s} less than {end_s} s, when the flow ends");
+    Err(ScenarioError::value(field, flow.start_s, expected))
 }
 
 fn check_flow(

@@ -22,6 +22,8 @@ mod plan;
 pub mod star;
 pub mod tcp;
 
+use ::core::time::Duration;
+
 use corridor_scenario::{Row, Run, Scenario};
 
 pub use self::core::agenda::{Agenda, MAX_ENTITIES, Rank};
@@ -38,12 +40,26 @@ pub use capture::{
 };
 pub use plan::SimError;
 pub use plan::run::{CODE_VERSION, COMMIT, check_plan, run};
+pub use plan::settings::settings;
 pub use plan::sketch::{Sketch, sketch};
+pub use plan::tunnel::line::LineSeen;
 
 /// Runs a scenario's run over its path in virtual time, with the load that it names.
 ///
 /// # Errors
-/// [`SimError::Unsupported`] for kernel paths, several hops, and BBR.
+/// [`SimError::Unsupported`] for kernel paths without a line, and TCP that there is not.
 pub fn run_radio(scenario: &Scenario, run: &Run) -> Result<Row, SimError> {
     plan::tunnel::run_after(scenario, run, plan::tunnel::WARM_UP)
+}
+
+/// The same over a line, with so much load before the measured interval, and what the line saw.
+///
+/// # Errors
+/// As [`run_radio`]; [`SimError::Unsupported`] for a scenario without a line.
+pub fn run_line(
+    scenario: &Scenario,
+    run: &Run,
+    warm_up: Duration,
+) -> Result<(Row, LineSeen), SimError> {
+    plan::tunnel::run_line(scenario, run, warm_up)
 }

@@ -24,6 +24,7 @@ SUBJECTS = {
     "tunnel": ("Tunnel", "make bench-tunnel"),
     "demo": ("Demo: kernel TCP over an emulated radio", "make demo"),
     "radio": ("Radios and their MACs", "make bench-radio"),
+    "tcp": ("TCP beside the kernel's", "make bench-tcp"),
     "sim": ("Simulator", "make bench-sim"),
     "build": ("Builds", "make bench-build"),
 }
@@ -131,7 +132,7 @@ def _checks(checks: list[Mapping[str, Any]]) -> list[str]:
         unit = check.get("unit", "")
         where = f"<br><small>{_plain(check['conditions'])}</small>" if "conditions" in check else ""
         value = f"{_short(check['value'])} {unit}".strip()
-        sense = check.get("sense", "at most")
+        sense = check["sense"]
         table.append(
             f"| {_plain(check['name'])}{where} | {value} | {sense} {_short(check['limit'])} "
             f"| {'yes' if check['holds'] else '**no**'} |"

@@ -67,8 +67,16 @@ def since(experiment: Experiment) -> Since:
         return Since(commit, unknown="the commit is not in this checkout")
     files = [path for path in rests_on(experiment, top) if (top / path).exists()]
     plans = [str(plan.resolve().relative_to(top.resolve())) for plan in experiment.plans.values()]
-    text = _git(top, "diff", "--no-color", "-U0", "-w", commit, "--", *files, *plans) or ""
-    changed = _changed(text)
+    # White space is syntax in Python; in Rust the formatter moves lines.
+    rust = [path for path in files if path.startswith("crates/")]
+    others = [path for path in (*files, *plans) if path not in rust]
+    changed = []
+    for options, paths in ((["-w"], rust), ([], others)):
+        if paths:
+            text = _git(top, "diff", "--no-color", "-U0", *options, commit, "--", *paths)
+            changed += _changed(text or "")
+    untracked = _git(top, "ls-files", "--others", "--exclude-standard", "--", *files) or ""
+    changed += untracked.splitlines()
     if _moved(experiment, top, commit):
         changed.append(f"experiments/{experiment.name}/experiment.toml")
     return Since(commit, tuple(dict.fromkeys(changed)))

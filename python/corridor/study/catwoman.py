@@ -352,7 +352,8 @@ def hops(context: Context) -> Findings:
     calm, by_pairs_calm = gains[min(gains)], paired_gains[min(gains)]
     # With one hop there is no relay; with two there is one, with seven six.
     measured: dict[str, Measured] = {
-        "CATWOMAN-HOPS": by_pairs_calm[-1] / by_pairs_calm[1],
+        "CATWOMAN-HOPS": calm[-1] / calm[1],
+        "CATWOMAN-HOPS-F": by_pairs_calm[-1] / by_pairs_calm[1],
         "CATWOMAN-HOPS-1": calm[0] - 1,
     }
     return Findings(measured, rows, figure)

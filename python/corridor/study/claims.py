@@ -10,7 +10,8 @@ Measured = float | bool
 #: that is 1 where both are alike. ``trend``: a change whose sign counts. ``equality``: a value that
 #: is met to within a margin, or a statement that is true or false. ``parameter``: chosen, by the
 #: paper and by us. ``identity``: follows from how it is computed, definitions included. The last
-#: two cannot disagree by what is found, and do not count as passed.
+#: two cannot disagree by what is found, and do not count as passed; a parameter that
+#: ours has otherwise, with a cause, differs.
 Kind = Literal["number", "ordering", "trend", "equality", "parameter", "identity"]
 #: Who chose a tolerance: the paper, the interval of runs, or judgement.
 Chooser = Literal["paper", "runs", "judgement"]
@@ -97,6 +98,8 @@ class Claim:
     differs_lab: str
     #: Entry of docs/errata.md with the proof that the claim cannot hold; empty if it can.
     errata: str
+    #: Settings of plans that it is held against: see `corridor.study.settings`.
+    reads: tuple[Mapping[str, Any], ...] = ()
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "Claim":
@@ -128,6 +131,7 @@ class Claim:
             ours=Range.of(row.get("ours", {})),
             differs_lab=row.get("differs_lab", ""),
             errata=row.get("errata", ""),
+            reads=tuple(row.get("reads", ())),
         )
         claim._check()
         return claim
@@ -155,7 +159,12 @@ class Claim:
         return self.kind not in ("parameter", "identity")
 
     def judge(
-        self, measured: Measured | None, quick: bool = False, half_width: float | None = None
+        self,
+        measured: Measured | None,
+        quick: bool = False,
+        half_width: float | None = None,
+        *,
+        is_whole: bool = True,
     ) -> "Verdict":
         """Hold a measure against the claim; true counts as 1, false as 0.
 
@@ -167,19 +176,27 @@ class Claim:
             Whether by quick runs, which have bounds of their own.
         half_width
             Half of the 95 % interval of what was found; none: not known.
+        is_whole
+            Whether all replications were run: an ordering or a trend then has to hold over the
+            whole interval.
         """
         accepted = self.accepted_quick if quick else self.accepted
-        return Verdict(
-            self, measured, accepted, self._status(measured, accepted, quick), half_width
-        )
+        decides = half_width if is_whole and not quick else None
+        status = self._status(measured, accepted, quick, decides)
+        return Verdict(self, measured, accepted, status, half_width)
 
-    def _status(self, measured: Measured | None, accepted: Range, quick: bool) -> Status:
+    def _status(
+        self, measured: Measured | None, accepted: Range, quick: bool, half_width: float | None
+    ) -> Status:
         if accepted.is_open:
             return "not checked"
         if measured is None or math.isnan(measured):
             return "missing"
         agrees = measured in accepted
-        if not self.is_found:
+        if agrees and half_width and self.kind in ("ordering", "trend"):
+            # Orderings that chance explains are none.
+            agrees = all(measured + side in accepted for side in (-half_width, half_width))
+        if not self.is_found and not self.differs:
             return self.kind if agrees else "fails"  # type: ignore[return-value]
         if agrees and (self.errata or self.differs):
             # Quick runs, whose bounds are wider, cannot tell the two apart.

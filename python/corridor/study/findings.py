@@ -114,6 +114,13 @@ class Context:
         asked = int(self.parameter("replications"))
         return asked if self.most is None else min(asked, self.most)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether as many replications are run as the claims were judged by."""
+        parameters = self.experiment.parameters
+        asked = int(parameters.get("replications", 0))
+        return not self.quick and (self.most is None or self.most >= asked)
+
     def _remaining(self, results: xr.Dataset) -> xr.Dataset:
         """Leave out what is to be left out."""
         count = results.sizes["replication"]

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from corridor import COMMIT, __version__
 from corridor._progress import Bar
+from corridor.advise.command import advise_network
 from corridor.study import tables
 from corridor.study.experiment import Experiment, ExperimentError, errata, experiments_folder, find
 from corridor.study.findings import Bench, Context, Engine, Report
@@ -164,6 +165,9 @@ def reproduce_experiments(
         _total(console, reports, errata(folder))
     if not all(report.is_well for report in reports):
         raise typer.Exit(1)
+
+
+app.command("advise")(advise_network)
 
 
 @app.command("tables")

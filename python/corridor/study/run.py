@@ -13,6 +13,7 @@ from typing import Any
 from matplotlib import pyplot as plt
 from scipy import stats
 
+from corridor.study import settings
 from corridor.study.claims import Measured
 from corridor.study.experiment import Experiment, ExperimentError
 from corridor.study.findings import Context, Findings, Report
@@ -51,6 +52,9 @@ def reproduce(context: Context) -> Report:
     begun = time.perf_counter()
     experiment = context.experiment
     findings = runner(experiment)(context)
+    simulated = findings.measured
+    if context.engine == "sim":
+        findings = replace(findings, measured={**simulated, **settings.measures(experiment)})
     # It can be saved all the same; pyplot keeps what is open for ever.
     plt.close(findings.figure)
     known = {claim.id for claim in experiment.claims}
@@ -58,13 +62,18 @@ def reproduce(context: Context) -> Report:
         raise ExperimentError(
             f"{experiment.name}: published.json has no claim {', '.join(sorted(unknown))}"
         )
-    widths = half_widths(context, findings.measured)
+    widths = half_widths(context, simulated)
     claims = experiment.claims
     if context.engine == "lab":
         # Some claims have runs in virtual time alone.
         claims = tuple(claim.in_lab() for claim in claims if claim.id in findings.measured)
     verdicts = tuple(
-        claim.judge(findings.measured.get(claim.id), context.quick, widths.get(claim.id))
+        claim.judge(
+            findings.measured.get(claim.id),
+            context.quick,
+            widths.get(claim.id),
+            is_whole=context.is_whole,
+        )
         for claim in claims
     )
     seconds = time.perf_counter() - begun

@@ -263,11 +263,12 @@ impl<P: Clone> RadioMedium<P> {
 
     /// Counters of a station's MAC; all zero for no such station.
     pub fn stats(&self, station: Station) -> MacStats {
-        match self.macs.get(station) {
+        let stats = match self.macs.get(station) {
             Some(Mac::Dcf(mac)) => *mac.stats(),
             Some(Mac::Wpan(mac)) => *mac.stats(),
             None => MacStats::default(),
-        }
+        };
+        MacStats { receiving: self.radio.receiving(station), ..stats }
     }
 
     /// The radios, to look at: who notices whom.

@@ -164,6 +164,8 @@ pub struct MacStats {
     pub transmissions: u64,
     /// How long these were on the air.
     pub airtime: Duration,
+    /// How long its receiver was locked on to frames, whomever they were for, decoded or not.
+    pub receiving: Duration,
     /// Frames that were acknowledged.
     pub acknowledged: u64,
     /// Frames that were sent to those who asked for no acknowledgement.

@@ -86,8 +86,19 @@ struct StationState {
     /// In order of arrival.
     arriving: Vec<Arriving>,
     locked: Option<Locked>,
+    /// How long it was locked on to frames before.
+    receiving: Duration,
     /// Draws for [`Decoding::ErrorRatio`].
     luck: Option<Box<Stream>>,
+}
+
+impl StationState {
+    /// It is locked on to nothing any more.
+    fn unlock(&mut self, now: Time) {
+        if let Some(locked) = self.locked.take() {
+            self.receiving += now.since(locked.since);
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -215,6 +226,7 @@ impl<P> Radio<P> {
                 busy: false,
                 arriving: Vec::new(),
                 locked: None,
+                receiving: Duration::ZERO,
                 luck: draws.then(|| Box::new(key.stream())),
             });
         }
@@ -230,7 +242,7 @@ impl<P> Radio<P> {
             return false;
         };
         station.sending = true;
-        station.locked = None;
+        station.unlock(self.now);
         let on_air = Some(OnAir { frame, airtime });
         let transmission = match self.free.pop() {
             Some(index) => {
@@ -251,6 +263,12 @@ impl<P> Radio<P> {
             self.schedule(begin, Step::ArrivalBegins, transmission);
         }
         true
+    }
+
+    /// How long a station was locked on to frames that have ended, decoded or not; zero for no such
+    /// station.
+    pub fn receiving(&self, station: Station) -> Duration {
+        self.stations.get(station).map_or(Duration::ZERO, |state| state.receiving)
     }
 
     /// When to call [`Radio::handle_timeout`] next.
@@ -360,7 +378,7 @@ impl<P> Radio<P> {
             if let Some(locked) = station.locked.filter(|l| l.transmission == transmission) {
                 let decoded = self.receiver.decodes(station, locked, self.now)
                     && !station.arriving[place].erased;
-                station.locked = None;
+                station.unlock(self.now);
                 station.arriving.remove(place);
                 let to = to as Station;
                 self.notices.push_back(if decoded {
@@ -442,6 +460,7 @@ impl Levels {
             }
         };
         if takes && latest.power_mw >= self.sensitivity_mw {
+            station.unlock(now);
             station.locked = Some(Locked {
                 transmission: latest.transmission,
                 power_mw: latest.power_mw,

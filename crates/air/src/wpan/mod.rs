@@ -36,8 +36,8 @@ use crate::radio::{
 /// An acknowledgement: control, sequence number, check sequence (IEEE 802.15.4-2006, 7.2.2.3).
 pub const ACK_BYTES: u32 = 5;
 
-/// aUnitBackoffPeriod.
-const UNIT_SYMBOLS: u32 = 20;
+/// Symbols of a unit of backoff: aUnitBackoffPeriod.
+pub const UNIT_SYMBOLS: u32 = 20;
 
 /// Frames of at most so many bytes are followed by the short space: aMaxSIFSFrameSize.
 const SHORT_FRAME_BYTES: u32 = 18;

@@ -12,6 +12,7 @@ mod process;
 mod queue;
 mod radio;
 mod retry;
+mod varying;
 mod wpan;
 
 use core::time::Duration;

@@ -15,12 +15,7 @@ const KEY: StreamKey = StreamKey { seed: SEED, replication: 0, entity: 3, purpos
 
 /// 1000 bytes take 4 ms, and arrive 100 ms later.
 fn config() -> PipeConfig {
-    PipeConfig {
-        rate_bps: 2_000_000,
-        delay: Duration::from_millis(100),
-        queue_packets: 200,
-        erasure: ErasureConfig::NONE,
-    }
+    PipeConfig::new(2_000_000, Duration::from_millis(100), 200, ErasureConfig::NONE)
 }
 
 fn pipe(config: &PipeConfig) -> Pipe<u64> {
@@ -54,14 +49,15 @@ fn packets_take_their_bits_one_after_the_other_and_then_the_delay() {
 
 #[test]
 fn a_transmission_is_rounded_up_to_a_whole_nanosecond() {
-    let mut pipe = pipe(&PipeConfig { rate_bps: 3_000_000_000, delay: Duration::ZERO, ..config() });
+    let mut pipe =
+        pipe(&PipeConfig { rate: 3_000_000_000.into(), delay: Duration::ZERO, ..config() });
     pipe.offer(Time::ZERO, 1, 1).expect("there is room");
     assert_eq!(drain(&mut pipe), [(Time::from_nanos(3), 1)], "8 bits take 2.67 ns");
 }
 
 #[test]
 fn the_queue_holds_its_bound_besides_the_packet_being_sent() {
-    let mut pipe = pipe(&PipeConfig { queue_packets: 2, ..config() });
+    let mut pipe = pipe(&PipeConfig { queue: 2.into(), ..config() });
     let offers: Vec<_> = (0..5).map(|packet| pipe.offer(ms(0), 1000, packet)).collect();
     let refused: Vec<_> =
         offers.iter().filter_map(|offer| offer.as_ref().err().map(|full| full.frame)).collect();
@@ -99,7 +95,7 @@ fn the_end_of_time_is_survived() {
 
 #[test]
 fn the_same_key_loses_the_same_packets() {
-    let lossy = PipeConfig { erasure: 0.3.into(), queue_packets: 2_000, ..config() };
+    let lossy = PipeConfig { erasure: 0.3.into(), queue: 2_000.into(), ..config() };
     let lost = |key| -> Vec<u64> {
         let mut pipe = Pipe::new(&lossy, key).expect("a valid configuration");
         (0..1_000).filter_map(|packet| pipe.offer(ms(0), 100, packet).expect("room")).collect()
@@ -112,18 +108,22 @@ fn the_same_key_loses_the_same_packets() {
 
 /// A link that is moved from nanosecond to nanosecond would be the truth; this twin keeps a list of
 /// what waits and looks at it at every offer.
-fn twin(offers: &[(u64, u32)], config: &PipeConfig) -> (Vec<bool>, Vec<(Time, u64)>) {
+fn twin(
+    offers: &[(u64, u32)],
+    config: &PipeConfig,
+    queue_packets: usize,
+) -> (Vec<bool>, Vec<(Time, u64)>) {
     let (mut idle_at, mut waiting) = (0, VecDeque::new());
     let (mut taken, mut delivered) = (Vec::new(), Vec::new());
     for (number, &(now, len_bytes)) in offers.iter().enumerate() {
         waiting.retain(|&begin| begin > now);
         let begin = now.max(idle_at);
-        taken.push(begin == now || waiting.len() < config.queue_packets);
-        if begin == now || waiting.len() < config.queue_packets {
+        taken.push(begin == now || waiting.len() < queue_packets);
+        if begin == now || waiting.len() < queue_packets {
             if begin > now {
                 waiting.push_back(begin);
             }
-            idle_at = begin + (u64::from(len_bytes) * 8_000_000_000).div_ceil(config.rate_bps);
+            idle_at = begin + (u64::from(len_bytes) * 8_000_000_000).div_ceil(2_000_000);
             let at = Time::from_nanos(idle_at) + config.delay;
             delivered.push((at, number as u64));
         }
@@ -140,10 +140,10 @@ proptest! {
         queue_packets in 1_usize..5, delay_us in 0_u64..20_000,
     ) {
         let delay = Duration::from_micros(delay_us);
-        let config = PipeConfig { queue_packets, delay, ..config() };
+        let config = PipeConfig { queue: queue_packets.into(), delay, ..config() };
         let mut now = 0;
         let offers: Vec<_> = gaps.iter().map(|&(gap, len)| { now += gap; (now, len) }).collect();
-        let (taken, expected) = twin(&offers, &config);
+        let (taken, expected) = twin(&offers, &config, queue_packets);
         let (mut pipe, mut delivered) = (pipe(&config), Vec::new());
         for (number, &(now, len_bytes)) in offers.iter().enumerate() {
             let now = Time::from_nanos(now);
@@ -166,11 +166,11 @@ fn a_configuration_that_cannot_be_is_refused_by_name() {
         let error: PipeError = Pipe::<u64>::new(&config, KEY).expect_err(expected);
         assert_eq!(error.to_string(), expected);
     };
-    refused(|c| c.rate_bps = 0, "rate_bps is 0, expected 1 or more");
+    refused(|c| c.rate = 0.into(), "rate_bps is 0, expected 1 or more");
     refused(|c| c.delay = MAX_SPAN * 2, "delay is 120s, expected at most 60s");
-    refused(|c| c.queue_packets = 0, "queue_packets is 0, expected 1 to 65536");
+    refused(|c| c.queue = 0.into(), "queue_packets is 0, expected 1 to 65536");
     refused(
-        |c| c.queue_packets = MAX_QUEUE_PACKETS + 1,
+        |c| c.queue = (MAX_QUEUE_PACKETS + 1).into(),
         "queue_packets is 65537, expected 1 to 65536",
     );
     refused(|c| c.erasure = 1.5.into(), "erasure_ratio is 1.5, expected 0 to 1");

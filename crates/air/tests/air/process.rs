@@ -15,7 +15,7 @@ fn losses(erasure: ErasureConfig) -> Vec<bool> {
 }
 
 fn losses_of(erasure: ErasureConfig, seed: u64) -> Vec<bool> {
-    let config = PipeConfig { rate_bps: 1, delay: Duration::ZERO, queue_packets: 1, erasure };
+    let config = PipeConfig::new(1, Duration::ZERO, 1, erasure);
     let key = StreamKey { seed, replication: 0, entity: 0, purpose: "erasure" };
     let mut pipe = Pipe::new(&config, key).expect("a valid configuration");
     let lost = |packet| pipe.offer(Time::ZERO, 0, packet).expect("it takes no time").is_some();
@@ -111,12 +111,7 @@ fn a_chain_without_memory_is_bernoulli() {
 fn the_first_state_is_drawn_by_its_share() {
     let config = gilbert(GilbertElliott::simple(0.3, 1000.0));
     let first = |seed| {
-        let config = PipeConfig {
-            rate_bps: 1,
-            delay: Duration::ZERO,
-            queue_packets: 1,
-            erasure: config.clone(),
-        };
+        let config = PipeConfig::new(1, Duration::ZERO, 1, config.clone());
         let key = StreamKey { seed, replication: 0, entity: 0, purpose: "erasure" };
         Pipe::new(&config, key).expect("valid").offer(Time::ZERO, 0, ()).expect("room").is_some()
     };

@@ -26,6 +26,7 @@ use clap::Parser;
 use corridor_air::radio::{OFDM, Preamble, Rate};
 use corridor_air::wpan::{ACK_BYTES, LooksFor, WpanConfig};
 use corridor_results::Estimate;
+use corridor_results::checks::Check;
 use nix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
@@ -95,14 +96,6 @@ struct Report {
     node_kib: Option<f64>,
     /// Absent where ns-3 is not installed.
     ns3: Option<Beside>,
-}
-
-#[derive(Debug, Serialize)]
-struct Check {
-    name: String,
-    value: f64,
-    limit: f64,
-    holds: bool,
 }
 
 /// A saturated cell, simulated and by the models.
@@ -196,10 +189,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     }
     let beside_ns3 = || beside(arguments.quick, scale, &mut checks);
     let ns3 = measures(Part::Ns3).then(beside_ns3).flatten();
-    for Check { name, value, limit, holds } in &checks {
-        let verdict = if *holds { "holds" } else { "DOES NOT HOLD" };
-        println!("{name:<46} {value:>9.4} of at most {limit:<7} {verdict}");
-    }
+    checks.iter().for_each(|check| println!("{}", check.line()));
     let passed = checks.iter().all(|check| check.holds);
     let cpu = machine::cpu_model();
     let quick = arguments.quick;
@@ -209,7 +199,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
 }
 
 fn check(name: impl Into<String>, value: f64, limit: f64) -> Check {
-    Check { name: name.into(), value, limit, holds: value <= limit }
+    Check::at_most(name, Some(value), limit, "")
 }
 
 /// Every combination of the issue of theory: rates, numbers of stations, RTS, EIFS, limits.

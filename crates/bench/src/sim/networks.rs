@@ -12,12 +12,7 @@ use crate::{Outcome, cpu_time, memory};
 
 /// The links of network-coded-tcp-2012, Section VI: 2 Mbit/s, 100 ms, 200 packets.
 fn link() -> PipeConfig {
-    PipeConfig {
-        rate_bps: 2_000_000,
-        delay: Duration::from_millis(100),
-        queue_packets: 200,
-        erasure: ErasureConfig::NONE,
-    }
+    PipeConfig::new(2_000_000, Duration::from_millis(100), 200, ErasureConfig::NONE)
 }
 
 /// Reno as in ns-2, with the paper's window of 50 packets; 1000 bytes with 40 of headers.
@@ -47,7 +42,7 @@ pub fn chain(simulated_s: f64) -> Outcome {
 pub fn ring(nodes: usize, node_s: f64) -> Outcome {
     let mut topology = Topology { nodes, ..Topology::default() };
     let node = |index: usize| (index % nodes) as NodeIndex;
-    let fast = PipeConfig { rate_bps: 10_000_000, ..link() };
+    let fast = PipeConfig { rate: 10_000_000.into(), ..link() };
     (0..nodes).for_each(|at| topology.connect(node(at), node(at + 1), &fast));
     let flows: Vec<_> = (0..nodes).map(|at| (node(at), node(at + 4))).collect();
     measure(&topology, &flows, 20.0, node_s / nodes as f64)

@@ -1,6 +1,7 @@
 //! The simulator beside a recording: path by path, and what must hold.
 
 use corridor_results::Estimate;
+use corridor_results::checks::Check;
 use serde::Serialize;
 
 use crate::Outcome;
@@ -22,29 +23,6 @@ const AGAIN_ERROR_MAX: f64 = 0.01;
 /// Two lossless links that a window fills: least goodput, most sent again.
 const EXAMPLE_BPS_MIN: f64 = 1.85e6;
 const EXAMPLE_AGAIN_MAX: f64 = 0.05;
-
-/// Something that must hold.
-#[derive(Clone, Debug, Serialize)]
-pub struct Check {
-    /// What.
-    pub name: String,
-    /// What it is.
-    pub value: f64,
-    /// What it may be at most, or must be at least.
-    pub limit: f64,
-    /// Whether it holds.
-    pub holds: bool,
-}
-
-impl Check {
-    fn most(name: String, value: f64, limit: f64) -> Check {
-        Check { name, value, limit, holds: value <= limit }
-    }
-
-    fn least(name: String, value: f64, limit: f64) -> Check {
-        Check { name, value, limit, holds: value >= limit }
-    }
-}
 
 /// A path, by the kernel and by the simulator.
 #[derive(Clone, Debug, Serialize)]
@@ -143,15 +121,25 @@ pub fn checks(congestion: &str, paths: &[Compared]) -> Vec<Check> {
     let again =
         mean(&|path| (path.kernel_retransmitted_ratio - path.simulated_retransmitted_ratio).abs());
     vec![
-        Check::most(format!("{congestion} goodput, mean ratio less 1"), error, MEAN_ERROR_MAX),
-        Check::least(format!("{congestion} paths near"), near(paths), NEAR_MIN),
-        Check::most(format!("{congestion} sent again, mean difference"), again, AGAIN_ERROR_MAX),
+        Check::at_most(
+            format!("{congestion} goodput, mean ratio less 1"),
+            Some(error),
+            MEAN_ERROR_MAX,
+            "",
+        ),
+        Check::at_least(format!("{congestion} paths near"), Some(near(paths)), NEAR_MIN, ""),
+        Check::at_most(
+            format!("{congestion} sent again, mean difference"),
+            Some(again),
+            AGAIN_ERROR_MAX,
+            "",
+        ),
     ]
 }
 
 /// What must hold of a few fresh paths.
 pub fn fresh_check(paths: &[Compared]) -> Check {
-    Check::least("fresh paths near".to_owned(), near(paths), NEAR_FRESH_MIN)
+    Check::at_least("fresh paths near", Some(near(paths)), NEAR_FRESH_MIN, "")
 }
 
 fn near(paths: &[Compared]) -> f64 {
@@ -164,7 +152,12 @@ pub fn example() -> Outcome<Vec<Check>> {
     let run = simulate(&path, 2, "cubic", Key { seed: 1, replication: 0, draw: 0 }, 60)?;
     let again = run.retransmitted_ratio;
     Ok(vec![
-        Check::least("two links, cubic, bit/s".to_owned(), run.goodput_bps, EXAMPLE_BPS_MIN),
-        Check::most("two links, cubic, sent again".to_owned(), again, EXAMPLE_AGAIN_MAX),
+        Check::at_least(
+            "two links, cubic, goodput",
+            Some(run.goodput_bps),
+            EXAMPLE_BPS_MIN,
+            "bit/s",
+        ),
+        Check::at_most("two links, cubic, sent again", Some(again), EXAMPLE_AGAIN_MAX, ""),
     ])
 }

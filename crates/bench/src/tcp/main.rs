@@ -16,7 +16,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use serde::Serialize;
 
-use compare::{Check, Compared};
+use compare::Compared;
+use corridor_results::checks::Check;
 use kernel::{Job, Record};
 use paths::Path;
 
@@ -95,9 +96,7 @@ fn run(arguments: &Arguments) -> Outcome<ExitCode> {
         fs::create_dir_all(directory)?;
     }
     fs::write(&arguments.out, serde_json::to_string_pretty(&report)? + "\n")?;
-    for Check { name, value, limit, holds } in &report.checks {
-        println!("{} {name}: {value:.4} ({limit})", if *holds { "ok  " } else { "FAIL" });
-    }
+    report.checks.iter().for_each(|check| println!("{}", check.line()));
     let all_hold = report.checks.iter().all(|check| check.holds);
     Ok(if all_hold { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

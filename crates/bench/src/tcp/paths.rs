@@ -49,12 +49,8 @@ impl Path {
 
     /// One of its links.
     pub fn pipe(&self) -> PipeConfig {
-        PipeConfig {
-            rate_bps: self.rate_bps,
-            delay: Duration::from_nanos((self.rtt_ms * 5e5).round() as u64),
-            queue_packets: self.queue_packets,
-            erasure: self.loss_ratio.into(),
-        }
+        let delay = Duration::from_nanos((self.rtt_ms * 5e5).round() as u64);
+        PipeConfig::new(self.rate_bps, delay, self.queue_packets, self.loss_ratio)
     }
 
     /// In a few words.

@@ -23,9 +23,9 @@ use self::list::{Case, Company, Gate, Side, cases, gates};
 use self::measure::{Plan, measure};
 use self::report::Settings;
 use super::{Failure, tell_missing_rights};
-use crate::checks;
 use crate::crew::Jobs;
 use crate::engine::{EngineError, Maker};
+use corridor_results::checks;
 
 /// Repeats of everything.
 const REPEATS: u64 = 10;

@@ -18,11 +18,11 @@ use corridor_lab::LabError;
 use corridor_scenario::{Engine, Row, Run, Scenario, ScenarioError, Transport, Wire, expand};
 use tempfile::NamedTempFile;
 
-use crate::checks::{self, Check, Sense};
 use crate::crew::{Crew, Jobs};
 use crate::engine::{EngineError, Maker};
 use crate::exit::{self, Exit};
 use crate::progress::Progress;
+use corridor_results::checks::{self, Check};
 
 /// Runs that may fail one after the other, before the rest is not tried.
 const FAILED_IN_A_ROW_MAX: usize = 2;
@@ -156,9 +156,9 @@ fn run_scenario(args: &RunArgs) -> Result<(), Failure> {
         write_table(&mut io::stdout().lock(), &rows).map_err(Failure::Output)?;
     }
     if let (Err(Failure::Engine(_)), Some(out), false) = (&result, &out, rows.is_empty()) {
-        eprintln!("{} of {} runs are in {}", rows.len(), runs.len(), out.path.display());
+        eprintln!("{} of {} runs are in {}", rows.len(), possible.len(), out.path.display());
     }
-    let held = args.checks.as_ref().map_or(Ok(()), |path| hold(path, &runs, &rows));
+    let held = args.checks.as_ref().map_or(Ok(()), |path| hold(path, (&runs, &possible), &rows));
     result.and(held)
 }
 
@@ -186,8 +186,8 @@ fn without_absent(runs: &[Run]) -> Result<Vec<Run>, Failure> {
     if left_out > 0 {
         let names = Vec::from_iter(absent).join(", ");
         eprintln!(
-            "absent: TCP congestion control {names}, which this kernel has not (modprobe \
-             tcp_NAME): {left_out} of {count} runs are left out"
+            "absent: this kernel has no TCP congestion control {names} (try modprobe tcp_NAME): \
+             {left_out} of {count} runs are left out"
         );
     }
     if possible.is_empty() {
@@ -198,28 +198,28 @@ fn without_absent(runs: &[Run]) -> Result<Vec<Run>, Failure> {
 
 /// What makes rows worth reading.
 fn checks_of(runs: &[Run], rows: &[Row]) -> Vec<Check> {
-    let at_most = |name: &str, value: Option<f64>, limit: f64, unit: &'static str| Check {
-        name: name.to_owned(),
-        value,
-        unit,
-        sense: Sense::AtMost,
-        limit,
-        holds: value.is_some_and(|value| value <= limit),
-    };
     let failed = runs.len() - rows.len();
     let doubtful = rows.iter().filter(|row| !row.valid).count();
     let late = rows.iter().filter_map(|row| row.lateness_p99_s).reduce(f64::max);
     let limit_ms = 1e3 * corridor_lab::LATENESS_MAX.as_secs_f64();
     vec![
-        at_most("runs that failed", Some(failed as f64), 0.0, "runs"),
-        at_most("runs that are not valid", Some(doubtful as f64), 0.0, "runs"),
-        at_most("lateness of the medium, 99th percentile", late.map(|s| 1e3 * s), limit_ms, "ms"),
+        Check::at_most("runs that failed", Some(failed as f64), 0.0, "runs"),
+        Check::at_most("runs that are not valid", Some(doubtful as f64), 0.0, "runs"),
+        Check::at_most(
+            "lateness of the medium, 99th percentile",
+            late.map(|s| 1e3 * s),
+            limit_ms,
+            "ms",
+        ),
     ]
 }
 
-fn hold(path: &Path, runs: &[Run], rows: &[Row]) -> Result<(), Failure> {
-    let checks = checks_of(runs, rows);
-    let json = serde_json::json!({ "runs": runs.len(), "checks": checks });
+fn hold(path: &Path, (all, possible): (&[Run], &[Run]), rows: &[Row]) -> Result<(), Failure> {
+    let checks = checks_of(possible, rows);
+    let left_out = all.len() - possible.len();
+    let json = serde_json::json!({
+        "runs": possible.len(), "runs_left_out": left_out, "checks": checks,
+    });
     crate::demo::replace(path, &format!("{json:#}\n"))
         .map_err(|source| Failure::Write { path: path.to_owned(), source })?;
     match checks::broken(&checks) {
@@ -604,7 +604,7 @@ mod tests {
 
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lab.json");
-        let failure = hold(&path, &runs, &rows).unwrap_err();
+        let failure = hold(&path, (&runs, &runs), &rows).unwrap_err();
         assert_eq!(failure.to_string(), "2 of 3 checks do not hold");
         let written: serde_json::Value =
             serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();

@@ -17,6 +17,8 @@ const WIDTH: f64 = 900.0;
 const EDGE: f64 = 60.0;
 /// Room below the network for what lines mean.
 const LEGEND: f64 = 70.0;
+/// A picture is of so many metres at least: nodes may be above each other.
+const SPAN_MIN_M: f64 = 1.0;
 /// The picture is as high as its network is, over its width, between these.
 const SHAPES: (f64, f64) = (0.12, 1.0);
 /// Nodes beyond which their numbers are left out.
@@ -142,7 +144,7 @@ fn picture(sketch: &Sketch, links: &Links, title: &str, said: &str) -> String {
         (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max))
     };
     let ((left, right), (bottom, top)) = (reach(0), reach(1));
-    let span = (right - left).max((top - bottom) / SHAPES.1).max(f64::MIN_POSITIVE);
+    let span = (right - left).max((top - bottom) / SHAPES.1).max(SPAN_MIN_M);
     let inner = WIDTH - 2.0 * EDGE;
     let scale = inner / span;
     let height = inner * ((top - bottom) / span).clamp(SHAPES.0, SHAPES.1);

@@ -208,7 +208,12 @@ fn points(arguments: &Arguments, plan: &Plan) -> Result<Vec<usize>, Failure> {
     let chosen = |point: &usize| {
         shard.has(*point) && (arguments.only.is_empty() || arguments.only.contains(point))
     };
-    Ok((0..=max).filter(chosen).collect())
+    let points: Vec<usize> = (0..=max).filter(chosen).collect();
+    if points.is_empty() {
+        let (part, parts) = (shard.index + 1, shard.count);
+        eprintln!("no point of this plan is in part {part} of {parts}");
+    }
+    Ok(points)
 }
 
 fn jobs(arguments: &Arguments) -> Result<usize, Failure> {

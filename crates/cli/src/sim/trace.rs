@@ -28,8 +28,8 @@ pub struct Arguments {
     /// Where the capture goes; here, by default, named after plan, point and replication
     #[arg(long, value_name = "FILE.pcapng")]
     out: Option<PathBuf>,
-    /// Networks: the nodes to capture IP packets at, instead of those where flows begin, or of
-    /// what is on the air
+    /// Networks: nodes whose IP packets are captured; by default, where flows begin, or with radios
+    /// all frames on the air
     #[arg(long, value_name = "NODE", value_delimiter = ',')]
     at: Vec<u32>,
     /// Stop after so many packets

@@ -119,12 +119,13 @@ pub(crate) fn carry(
     while flows.iter().chain(&beside).any(|flow| !flow.is_ready()) && clock::now() < ready_until {
         pause(stop)?;
     }
-    let from = clock::now() + run.lab.warm_up;
+    let begin = clock::now();
+    let from = begin + run.lab.warm_up;
     let span = Duration::from_secs_f64(run.duration_s);
     let until = from + span;
     shared.begin(from, until);
     if let Some(emulator) = emulator {
-        emulator.measure(from, until);
+        emulator.measure(begin, from, until);
     }
     for flow in flows.iter().chain(&beside) {
         watched.add_thread(LOAD, flow.sender.id());

@@ -4,9 +4,9 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use corridor_base::Time;
-use corridor_relay::wire::{Entry, Frame};
+use corridor_relay::wire::{Frame, NeighbourReport};
 use corridor_relay::{
-    Adaptive, Hold, NodeId, Relay, RelayConfig, RelayError, SwitchOff, Transmit, Whom,
+    Adaptive, Hold, LinkDestination, NodeId, Relay, RelayConfig, RelayError, SwitchOff, Transmit,
 };
 
 pub fn ms(ms: u64) -> Time {
@@ -21,11 +21,12 @@ pub fn packet(text: &str) -> Arc<[u8]> {
     text.as_bytes().into()
 }
 
-/// What a frame is, as tests name it: `p` is plain, `p+q` coded, `who?` an announcement.
+/// What a frame is, as tests name it: `p to 2`, `2 for 2 + 3 for 0 to 2` (bytes for each receiver,
+/// and which of them the MAC addresses), `announcement to all`.
 pub fn said(transmit: &Transmit) -> String {
     let to = match transmit.to {
-        Whom::Node(node) => node.to_string(),
-        Whom::All => "all".to_owned(),
+        LinkDestination::Unicast(node) => node.to_string(),
+        LinkDestination::Broadcast => "all".to_owned(),
     };
     match Frame::parse(&transmit.frame).expect("it reads its own") {
         Frame::Plain { packet, .. } => format!("{} to {to}", String::from_utf8_lossy(packet)),
@@ -70,7 +71,8 @@ impl Chain {
             let near = [at.checked_sub(1), Some(at + 1)];
             for to in near.into_iter().flatten() {
                 let Some(node) = self.nodes.get_mut(usize::from(to)) else { continue };
-                let addressed = transmit.to == Whom::All || transmit.to == Whom::Node(NodeId(to));
+                let addressed = transmit.to == LinkDestination::Broadcast
+                    || transmit.to == LinkDestination::Unicast(NodeId(to));
                 node.handle_frame(now, NodeId(at), addressed, &transmit.frame);
                 while let Some(received) = self.nodes[usize::from(to)].poll_received() {
                     let next = self.next(to, &received.packet);
@@ -124,7 +126,11 @@ fn what_is_decoded_is_recoded_along_a_chain() {
     let recoded: u64 = chain.nodes.iter().map(|node| node.stats().recoded).sum();
     assert!(recoded >= 40, "{recoded} of {:?}", chain.log);
     let stats = chain.nodes.iter().map(|node| node.stats());
-    assert!(stats.clone().all(|stats| stats.undecodable + stats.wrong + stats.malformed == 0));
+    assert!(
+        stats
+            .clone()
+            .all(|stats| stats.undecodable + stats.decode_mismatches + stats.malformed == 0)
+    );
     // Of 40 packets over four hops.
     let (plain, coded) = chain.sent();
     assert_eq!(plain + 2 * coded, 160);
@@ -162,7 +168,7 @@ fn by_default_nothing_is_held_without_congestion_and_what_waits_is_combined() {
 fn opposite_flows_come_before_others_that_can_be_decoded() {
     let config = RelayConfig { switch_off: None, ..RelayConfig::default() };
     let hears = |node: &mut Relay, who: u16, whom: u16| {
-        let entries = vec![Entry { node: NodeId(whom), heard: 250, coded: 0, failed: 0 }];
+        let entries = vec![NeighbourReport { node: NodeId(whom), heard: 250, coded: 0, failed: 0 }];
         let frame = Frame::Announcement { counter: 1, entries }.to_bytes();
         node.handle_frame(ms(0), NodeId(who), true, &frame);
     };
@@ -189,7 +195,9 @@ fn opposite_flows_come_before_others_that_can_be_decoded() {
 fn the_receiver_with_the_worse_link_is_addressed() {
     let mut node = relay(1, RelayConfig::paper());
     for (to, attempts) in [(2, 1), (0, 3)] {
-        (0..9).for_each(|_| node.handle_outcome(ms(0), Whom::Node(NodeId(to)), attempts, true));
+        (0..9).for_each(|_| {
+            node.handle_outcome(ms(0), LinkDestination::Unicast(NodeId(to)), attempts, true)
+        });
     }
     node.forward(ms(0), (NodeId(0), NodeId(2)), 9, packet("p")).expect("room");
     node.forward(ms(0), (NodeId(2), NodeId(0)), 9, packet("q")).expect("room");
@@ -200,7 +208,7 @@ fn the_receiver_with_the_worse_link_is_addressed() {
 #[test]
 fn retries_toggle_holding_or_coding() {
     let retry = |node: &mut Relay, at: Time| {
-        (0..9).for_each(|_| node.handle_outcome(at, Whom::Node(NodeId(2)), 7, true));
+        (0..9).for_each(|_| node.handle_outcome(at, LinkDestination::Unicast(NodeId(2)), 7, true));
     };
     for adaptive in [Adaptive::Holding, Adaptive::Coding] {
         let mut node = relay(1, RelayConfig { adaptive, ..RelayConfig::paper_adaptive() });
@@ -221,6 +229,21 @@ fn retries_toggle_holding_or_coding() {
     }
 }
 
+/// The readings differ where packets wait for the air: without congestion II-A combines them, IV-B
+/// does not.
+#[test]
+fn without_congestion_holding_still_combines_what_waits_and_coding_does_not() {
+    let combines = corridor_relay::Combines::Waiting;
+    let expected = [(Adaptive::Holding, "1 for 2 + 1 for 0 to 2"), (Adaptive::Coding, "p to 2")];
+    for (adaptive, expected) in expected {
+        let config = RelayConfig { adaptive, combines, ..RelayConfig::paper_adaptive() };
+        let mut node = relay(1, config);
+        node.forward(ms(10), (NodeId(0), NodeId(2)), 9, packet("p")).expect("room");
+        node.forward(ms(10), (NodeId(2), NodeId(0)), 9, packet("q")).expect("room");
+        assert_eq!(said(&node.poll_transmit(ms(10)).expect("ready")), expected, "{adaptive:?}");
+    }
+}
+
 #[test]
 fn a_learned_hold_lasts_until_the_next_packet_is_expected() {
     let hold = Hold::Learned { most: Duration::from_millis(20) };
@@ -237,7 +260,7 @@ fn a_learned_hold_lasts_until_the_next_packet_is_expected() {
     node.forward(ms(94), (NodeId(0), NodeId(2)), 9, packet("p")).expect("room");
     assert_eq!(said(&node.poll_transmit(ms(94)).expect("not congested")), "p to 2");
     pass(&mut node, 10..60);
-    (0..9).for_each(|_| node.handle_outcome(ms(600), Whom::Node(NodeId(2)), 7, true));
+    (0..9).for_each(|_| node.handle_outcome(ms(600), LinkDestination::Unicast(NodeId(2)), 7, true));
     pass(&mut node, 60..110);
     node.forward(ms(1094), (NodeId(0), NodeId(2)), 9, packet("p2")).expect("room");
     assert_eq!(node.poll_transmit(ms(1094)), None);
@@ -252,7 +275,7 @@ fn receivers_that_hear_too_little_are_sent_no_coded_frames() {
     let mut node = relay(1, config);
     let frames = |node: &mut Relay, heard: [u8; 2]| {
         for (who, heard) in [(0, heard[0]), (2, heard[1])] {
-            let entries = vec![Entry { node: NodeId(1), heard, coded: 0, failed: 0 }];
+            let entries = vec![NeighbourReport { node: NodeId(1), heard, coded: 0, failed: 0 }];
             let frame = Frame::Announcement { counter: 1, entries }.to_bytes();
             node.handle_frame(ms(0), NodeId(who), true, &frame);
         }

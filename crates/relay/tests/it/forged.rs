@@ -1,6 +1,6 @@
 //! Frames that somebody forged, or that are not what they seem: counted, dropped, and nothing else.
 
-use corridor_relay::wire::{Entry, Frame, PacketId, Part, xor};
+use corridor_relay::wire::{Frame, NeighbourReport, PacketId, Part, xor};
 use corridor_relay::{NodeId, Relay, RelayConfig, RelayStats, SwitchOff};
 
 use crate::chain::{ms, packet, relay, said};
@@ -71,10 +71,13 @@ fn lengths_that_lie_are_noticed() {
     assert_eq!(lie(|parts| parts[0].len_bytes = u16::MAX).0.malformed, 1);
     assert_eq!(lie(|parts| parts[1].len_bytes = u16::MAX).0.malformed, 1);
     assert_eq!(lie(|parts| parts[0].len_bytes = 0).0.malformed, 1);
-    assert_eq!(lie(|parts| parts[0].len_bytes -= 1).0.wrong, 1);
-    assert_eq!(lie(|parts| parts[0].len_bytes += 1).0.wrong, 1);
+    assert_eq!(lie(|parts| parts[0].len_bytes -= 1).0.decode_mismatches, 1);
+    assert_eq!(lie(|parts| parts[0].len_bytes += 1).0.decode_mismatches, 1);
     // The packet that is known has another length: nothing is taken apart with it.
-    assert_eq!(lie(|parts| parts.iter_mut().for_each(|part| part.len_bytes = 23)).0.wrong, 1);
+    assert_eq!(
+        lie(|parts| parts.iter_mut().for_each(|part| part.len_bytes = 23)).0.decode_mismatches,
+        1
+    );
     assert_eq!(lie(|parts| parts[1].ttl = 0).0.malformed, 1);
     assert_eq!(lie(|parts| parts[1].to = NodeId(1)).0.malformed, 1, "both for one node");
     assert_eq!(lie(|parts| parts[1].id = parts[0].id).0.malformed, 1, "one packet twice");
@@ -86,11 +89,11 @@ fn other_bytes_and_other_ids_are_wrong() {
     for at in corridor_relay::wire::CODED_BYTES..bytes.len() {
         bytes[at] ^= 1;
         let (stats, received) = counted(&bytes);
-        assert_eq!((stats.wrong, stats.decoded, received), (1, 0, 0), "{at}");
+        assert_eq!((stats.decode_mismatches, stats.decoded, received), (1, 0, 0), "{at}");
         bytes[at] ^= 1;
     }
     let another = Part { id: PacketId(5), ..part(1, OTHER) };
-    assert_eq!(counted(&coded([another, part(3, OWN)], &xor(OTHER, OWN))).0.wrong, 1);
+    assert_eq!(counted(&coded([another, part(3, OWN)], &xor(OTHER, OWN))).0.decode_mismatches, 1);
     let unknown = Part { id: PacketId(5), ..part(3, OWN) };
     assert_eq!(counted(&coded([part(1, OTHER), unknown], &xor(OTHER, OWN))).0.undecodable, 1);
 }
@@ -115,7 +118,8 @@ fn a_neighbour_that_announces_what_it_does_not_hear_is_left_alone() {
     let off = SwitchOff { heard_ratio_min: 0.8, failed_ratio_max: 0.1 };
     let mut node = relay(0, RelayConfig { switch_off: Some(off), ..RelayConfig::default() });
     let announce = |node: &mut Relay, counter, who: u16, (coded, failed): (u16, u16)| {
-        let about = |id, coded, failed| Entry { node: NodeId(id), heard: 255, coded, failed };
+        let about =
+            |id, coded, failed| NeighbourReport { node: NodeId(id), heard: 255, coded, failed };
         let entries = match who {
             2 => vec![about(0, coded, failed), about(3, 0, 0)],
             _ => vec![about(0, coded, 0), about(1, 0, 0)],
@@ -139,8 +143,8 @@ fn a_neighbour_that_announces_what_it_does_not_hear_is_left_alone() {
 
 #[test]
 fn announcements_that_contradict_themselves_are_none() {
-    let entry = |id, coded, failed| Entry { node: NodeId(id), heard: 9, coded, failed };
-    let count = |entries: Vec<Entry>| {
+    let entry = |id, coded, failed| NeighbourReport { node: NodeId(id), heard: 9, coded, failed };
+    let count = |entries: Vec<NeighbourReport>| {
         counted(&Frame::Announcement { counter: 1, entries }.to_bytes()).0.malformed
     };
     assert_eq!(count(vec![entry(1, 3, 3), entry(2, 0, 0)]), 0);

@@ -42,7 +42,8 @@ proptest! {
                 alice.handle_frame(now, NodeId(1), false, &coded.frame);
                 bob.handle_frame(now, NodeId(1), true, &coded.frame);
             }
-            let duplicates = middle.stats().duplicates;
+            // Short packets may be equal by chance: a copy of what a coded frame brought is none.
+            let duplicates = alice.stats().duplicates + bob.stats().duplicates;
             if duplicates == 0 {
                 prop_assert_eq!(alice.poll_received().map(|received| received.packet), Some(to_alice));
                 prop_assert_eq!(bob.poll_received().map(|received| received.packet), Some(to_bob));

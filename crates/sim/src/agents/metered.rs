@@ -145,6 +145,13 @@ impl MeteredSource {
         self.inner.finished_at().map(|at| (at - self.from).as_secs_f64())
     }
 
+    /// How long a transfer of fixed size took, seconds, until it was through, was given up, or is
+    /// under way still.
+    pub(crate) fn spent_s(&self, now: Time) -> f64 {
+        let over = self.inner.finished_at().or(self.inner.failed_at());
+        over.unwrap_or(now).since(self.from).as_secs_f64()
+    }
+
     /// Whether a transfer of fixed size is through, or given up.
     pub(crate) fn is_over(&self) -> bool {
         self.inner.finished_at().is_some() || self.inner.failed_at().is_some()

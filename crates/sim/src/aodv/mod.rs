@@ -23,7 +23,7 @@ mod config;
 mod message;
 mod routes;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use corridor_base::rand::Rng;
 use corridor_base::{Stream, StreamKey, Time};
@@ -39,6 +39,10 @@ pub const HELD_MAX: usize = 64;
 /// Most requests that wait to be passed on; more are not.
 pub const WAITING_MAX: usize = 64;
 
+/// Packets to a destination that come back in a row, over whatever routes are found, before the
+/// next is dropped: a link that carries short requests may lose every long packet.
+pub const RETURNS_MAX: u32 = 8;
+
 /// What a router wants done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output<P> {
@@ -48,13 +52,13 @@ pub enum Output<P> {
     Tell(Address, Message),
     /// Send a packet to a neighbour.
     Forward(Address, P),
-    /// A packet in transit has no way from here.
+    /// A packet in transit has no route from here, or one that began here came back too often.
     Drop(P),
     /// A packet that began here is given up: no way was found in time, or there was no room.
     Unreachable(P),
 }
 
-/// What happened so far.
+/// Counters of a router.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AodvStats {
     /// Times that a way was looked for.
@@ -79,6 +83,25 @@ pub struct AodvStats {
     pub packet_hops: u64,
     /// Packets dropped: in transit without a way, or unreachable.
     pub dropped: u64,
+}
+
+impl AodvStats {
+    /// Each counter with that of `other`: their sums, or differences.
+    pub fn with(self, other: AodvStats, join: impl Fn(u64, u64) -> u64) -> AodvStats {
+        AodvStats {
+            discoveries: join(self.discoveries, other.discoveries),
+            found: join(self.found, other.found),
+            found_after_ns: join(self.found_after_ns, other.found_after_ns),
+            requests: join(self.requests, other.requests),
+            replies: join(self.replies, other.replies),
+            errors: join(self.errors, other.errors),
+            links_lost: join(self.links_lost, other.links_lost),
+            message_bytes: join(self.message_bytes, other.message_bytes),
+            packets: join(self.packets, other.packets),
+            packet_hops: join(self.packet_hops, other.packet_hops),
+            dropped: join(self.dropped, other.dropped),
+        }
+    }
 }
 
 /// A destination that is looked for.
@@ -113,6 +136,8 @@ pub struct Aodv<P> {
     id: u16,
     routes: Routes,
     discoveries: Vec<Discovery<P>>,
+    /// Packets that came back since one was delivered, by destination.
+    returns: BTreeMap<Address, u32>,
     waiting: Vec<Waiting>,
     outputs: VecDeque<Output<P>>,
     stats: AodvStats,
@@ -133,6 +158,7 @@ impl<P> Aodv<P> {
             id: 0,
             routes: Routes::default(),
             discoveries: Vec::new(),
+            returns: BTreeMap::new(),
             waiting: Vec::new(),
             outputs: VecDeque::new(),
             stats: AodvStats::default(),
@@ -203,13 +229,23 @@ impl<P> Aodv<P> {
         own: Option<P>,
     ) {
         if is_delivered {
+            if own.is_some() {
+                self.returns.remove(&destination);
+            }
             return;
         }
         let was_on_it = self.routes.valid(destination).is_some_and(|route| route.next == next);
         self.lose_link(next);
         self.stats.links_lost += u64::from(was_on_it);
         if let Some(packet) = own {
-            // What was sent before the way was lost goes again, ahead of what has waited since.
+            let returns = self.returns.entry(destination).or_default();
+            *returns += 1;
+            if *returns > RETURNS_MAX {
+                self.returns.remove(&destination);
+                self.stats.dropped += 1;
+                return self.outputs.push_back(Output::Drop(packet));
+            }
+            // What was sent before the route was lost goes again, ahead of what has waited since.
             match self.routes.valid(destination) {
                 Some(route) => self.outputs.push_back(Output::Forward(route.next, packet)),
                 None => self.hold(now, destination, packet, true),
@@ -306,7 +342,7 @@ impl<P> Aodv<P> {
             return;
         }
         let news = self.routes.news(metric, origin, id, cost);
-        if news == News::Neither {
+        if news == News::Stale {
             return;
         }
         if self.routes.take(metric, Heard { destination: origin, next: from, cost, sequence }) {
@@ -329,8 +365,10 @@ impl<P> Aodv<P> {
 
     /// Passes a request on after a jitter, in the place of a worse copy if one still waits.
     fn pass_request_on(&mut self, now: Time, request: Request) {
-        let same = |waiting: &&mut Waiting| waiting.request.origin == request.origin;
-        if let Some(waiting) = self.waiting.iter_mut().find(same) {
+        let is_same = |waiting: &&mut Waiting| {
+            (waiting.request.origin, waiting.request.id) == (request.origin, request.id)
+        };
+        if let Some(waiting) = self.waiting.iter_mut().find(is_same) {
             waiting.request = request;
         } else if self.waiting.len() < WAITING_MAX {
             let jitter_ns = self.config.jitter_max.as_nanos();
@@ -344,7 +382,7 @@ impl<P> Aodv<P> {
     /// has heard (RFC 3561, 6.6.1), and one more with each request: who knows a way here already
     /// passes nothing on that is as old. In RFC 3561 such a node would have answered itself.
     fn reply(&mut self, to: Address, request: &Request, news: News) {
-        if news == News::Later {
+        if news == News::New {
             self.sequence = self.sequence.wrapping_add(1);
         }
         if let Some(known) = request.destination_sequence

@@ -1,10 +1,16 @@
 //! What a router remembers: the next link to each destination, and the requests it has seen.
 
+use std::collections::VecDeque;
+
 use super::config::Metric;
 use super::message::{Address, Cost};
 
 /// Most destinations that a router knows, and most origins whose requests it remembers.
 pub const ROUTES_MAX: usize = 4_096;
+
+/// Requests of an origin that a router remembers: one that looks for more destinations at once
+/// than that may have a request flooded twice.
+const REQUESTS_MAX: usize = 8;
 
 /// Whether a sequence number is newer, in 16 bits that wrap (RFC 3561, 6.1).
 pub(super) fn is_newer(sequence: u16, than: u16) -> bool {
@@ -61,19 +67,19 @@ pub(super) struct Heard {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum News {
     /// None: it is late, or a copy that is no better.
-    Neither,
-    /// A copy by a better way.
+    Stale,
+    /// A copy by a better path.
     Better,
-    /// A later request than those before.
-    Later,
+    /// A request not seen before.
+    New,
 }
 
-/// The last request of an origin.
-#[derive(Clone, Copy, Debug)]
+/// The last requests of an origin, each with the cost of its best copy (RFC 3561, 6.5: a request
+/// is known by origin and id). The oldest first.
+#[derive(Clone, Debug)]
 struct Seen {
     origin: Address,
-    id: u16,
-    cost: Cost,
+    requests: VecDeque<(u16, Cost)>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -137,25 +143,34 @@ impl Routes {
         }
     }
 
-    /// What a request is: a later one of its origin, or the same by a better way, or neither.
+    /// What a request is: one not seen before, or a copy by a better path, or neither.
     pub fn news(&mut self, metric: Metric, origin: Address, id: u16, cost: Cost) -> News {
-        match self.seen.binary_search_by_key(&origin, |seen| seen.origin) {
-            Ok(place) => {
-                let seen = &mut self.seen[place];
-                let news = match id == seen.id && is_better(metric, cost, seen.cost) {
-                    true => News::Better,
-                    false if is_newer(id, seen.id) => News::Later,
-                    false => return News::Neither,
-                };
-                (seen.id, seen.cost) = (id, cost);
-                news
-            }
-            Err(_) if self.seen.len() == ROUTES_MAX => News::Neither,
+        let place = match self.seen.binary_search_by_key(&origin, |seen| seen.origin) {
+            Ok(place) => place,
+            Err(_) if self.seen.len() == ROUTES_MAX => return News::Stale,
             Err(place) => {
-                self.seen.insert(place, Seen { origin, id, cost });
-                News::Later
+                self.seen.insert(place, Seen { origin, requests: VecDeque::new() });
+                place
             }
+        };
+        let requests = &mut self.seen[place].requests;
+        if let Some((_, best)) = requests.iter_mut().find(|(seen, _)| *seen == id) {
+            if !is_better(metric, cost, *best) {
+                return News::Stale;
+            }
+            *best = cost;
+            return News::Better;
         }
+        if requests.len() == REQUESTS_MAX {
+            // It may be a copy of one that is forgotten.
+            if requests.front().is_some_and(|&(oldest, _)| !is_newer(id, oldest)) {
+                return News::Stale;
+            }
+            requests.pop_front();
+        }
+        let place = requests.partition_point(|&(seen, _)| is_newer(id, seen));
+        requests.insert(place, (id, cost));
+        News::New
     }
 }
 
@@ -205,12 +220,13 @@ mod tests {
         let mut routes = Routes::default();
         let cost = |hops| Cost { hops, quality: 0 };
         let mut news = |id, hops| routes.news(Metric::HopCount, 1, id, cost(hops));
-        assert_eq!([news(7, 4), news(7, 4)], [News::Later, News::Neither]);
-        assert_eq!([news(7, 3), news(7, 4)], [News::Better, News::Neither]);
-        assert_eq!(
-            [news(8, 9), news(7, 1)],
-            [News::Later, News::Neither],
-            "an earlier one is late"
-        );
+        assert_eq!([news(7, 4), news(7, 4)], [News::New, News::Stale]);
+        assert_eq!([news(7, 3), news(7, 4)], [News::Better, News::Stale]);
+        assert_eq!([news(9, 9), news(8, 2)], [News::New, News::New], "of other destinations");
+        assert_eq!([news(7, 1), news(9, 9)], [News::Better, News::Stale]);
+        for id in 10..10 + REQUESTS_MAX as u16 {
+            assert_eq!(news(id, 5), News::New);
+        }
+        assert_eq!(news(7, 0), News::Stale, "forgotten, so that it may be a copy");
     }
 }

@@ -38,8 +38,8 @@ use air::Radio;
 pub use air::{Frame, RadioIndex, Reach};
 use bridges::Bridge;
 use router::{Link, Router};
-pub use routing::ROUTING_FLOW;
 use routing::Routing;
+pub use routing::{ROUTING_FLOW, RouteLinks};
 use stations::Seat as StationSeat;
 pub use stations::{FlowOf, StationIndex};
 pub use topology::{
@@ -73,7 +73,7 @@ pub struct NetworkStats {
     pub expired: u64,
     /// Frames that MACs have given up.
     pub given_up: u64,
-    /// Packets that relays have wrongly taken apart: never.
+    /// Packets that relays have decoded to other bytes than were sent.
     pub corrupted: u64,
 }
 
@@ -446,8 +446,9 @@ impl Network {
             watcher.take_packet(self.now, node, packet, crossing);
         }
         match offered {
-            // Behind others it waits for its turn: only the head's delivery is an event.
-            Ok(None) if pipe.under_way() > 1 => return,
+            // Behind others it waits for its turn: only the head's delivery is an event. One that
+            // overtakes may be the head.
+            Ok(None) if pipe.under_way() > 1 && !pipe.reorders() => return,
             Ok(None) => return self.agenda.wake(index, pipe.poll_timeout()),
             Ok(Some(_)) => self.stats.erased += 1,
             Err(_) => self.stats.refused += 1,

@@ -16,7 +16,7 @@ use corridor_scenario::{
 use crate::agents::metered::{MeteredDatagrams, MeteredSink, MeteredSource};
 use crate::agents::source::{Active, CbrConfig, CbrSource, FlowEnd, Supply, TcpSink, TcpSource};
 use crate::agents::tcpnc::{NcSink, NcSource, nc_randomness};
-use crate::aodv::AodvConfig;
+use crate::aodv::{AodvConfig, AodvStats};
 use crate::core::agent::NodeIndex;
 use crate::core::network::{AirConfig, Network, NetworkStats, RadioSite, Topology};
 use crate::plan::SimError;
@@ -252,7 +252,7 @@ impl Flow {
         };
         let (coded, feedback) = nc.as_ref().map_or((0, 0), nc_bytes_max);
         fits("payload_bytes", self.payload_bytes, self.header_bytes.saturating_add(coded))?;
-        fits("tcp.ack_bytes", receiver.ack_bytes(), feedback)
+        fits("tcp.ack_bytes", receiver.ack_bytes_max(), feedback)
     }
 
     /// Puts the two ends of the flow on their nodes.
@@ -321,7 +321,7 @@ pub fn run(
         meters.iter().map(|meter| meter.counts(network)).collect()
     };
     network.run_until(begin);
-    let totals_before = Totals::of(&network);
+    let totals_before = Totals::of(&network, plan.nodes);
     // Without a warm-up what is sent in the first instant counts.
     let counts_before = match begin {
         Time::ZERO => vec![Counts::default(); meters.len()],
@@ -338,7 +338,7 @@ pub fn run(
     };
     let mut measures = Measures::default();
     let measured_s = (end - begin).as_secs_f64();
-    Totals::of(&network).since(&totals_before).set(&mut measures, measured_s);
+    Totals::of(&network, plan.nodes).since(&totals_before).set(&mut measures, measured_s);
     let (mut payload_bytes, mut received_bytes) = (0, 0);
     let mut goodputs = Vec::new();
     for (index, (after, before)) in counts(&network).iter().zip(&counts_before).enumerate() {
@@ -357,7 +357,6 @@ pub fn run(
     measures.set("goodput_bps", bps(payload_bytes, measured_s));
     measures.set("throughput_bps", bps(received_bytes, measured_s));
     measures.set("fairness_ratio", fairness(&goodputs));
-    routing::set(&mut measures, &network, plan.nodes);
     Ok(measures)
 }
 
@@ -374,8 +373,10 @@ struct Totals {
     erased: u64,
     packet_hops: u64,
     events: u64,
+    corrupted: u64,
     on_air: Option<OnAir>,
     relays: Option<RelayStats>,
+    routers: Option<AodvStats>,
 }
 
 /// Counters of all relays of a network.
@@ -383,13 +384,13 @@ fn of_relays(network: &Network) -> Option<RelayStats> {
     network.relays_stats().reduce(|sum, stats| sum.with(stats, u64::saturating_add))
 }
 
-fn set_relays(stats: &RelayStats, measures: &mut Measures) {
+fn set_relays(stats: &RelayStats, corrupted: u64, measures: &mut Measures) {
     measures.set("relay_frames_plain", stats.plain_sent);
     measures.set("relay_frames_coded", stats.coded_sent);
     measures.set("relay_packets_forwarded", stats.forwarded);
     measures.set("relay_packets_recoded", stats.recoded);
     measures.set("relay_packets_decoded", stats.decoded);
-    measures.set("relay_decode_failures", stats.undecodable + stats.wrong);
+    measures.set("relay_decode_failures", stats.undecodable + stats.decode_mismatches + corrupted);
     measures.set("relay_queue_drops", stats.queue_drops);
     measures.set("relay_switched_off", stats.switched_off);
     measures.set("relay_congested_s", stats.congested_s);
@@ -404,6 +405,8 @@ struct OnAir {
     blocked: u64,
     undecoded: u64,
     airtime: Duration,
+    /// Of receivers; ideal radios have none.
+    receiving: Option<Duration>,
 }
 
 impl OnAir {
@@ -427,6 +430,7 @@ impl OnAir {
             sum.blocked += stats.channel_access;
             sum.undecoded += stats.undecoded;
             sum.airtime += stats.airtime;
+            *sum.receiving.get_or_insert_default() += stats.receiving;
         }
         Some(sum)
     }
@@ -439,6 +443,9 @@ impl OnAir {
             blocked: self.blocked - before.blocked,
             undecoded: self.undecoded - before.undecoded,
             airtime: self.airtime.saturating_sub(before.airtime),
+            receiving: self
+                .receiving
+                .map(|now| now.saturating_sub(before.receiving.unwrap_or_default())),
         }
     }
 
@@ -449,14 +456,17 @@ impl OnAir {
         measures.set("frames_blocked", self.blocked);
         measures.set("frames_undecoded", self.undecoded);
         measures.set("air_utilisation", self.airtime.as_secs_f64() / measured_s);
+        measures.set("sending_s", self.airtime.as_secs_f64());
+        measures.set("receiving_s", self.receiving.map(|span| span.as_secs_f64()));
     }
 }
 
 impl Totals {
-    fn of(network: &Network) -> Self {
-        let NetworkStats { refused, erased, packet_hops, events, .. } = *network.stats();
+    fn of(network: &Network, nodes: usize) -> Self {
+        let NetworkStats { refused, erased, packet_hops, events, corrupted, .. } = *network.stats();
         let (on_air, relays) = (OnAir::of(network), of_relays(network));
-        Totals { refused, erased, packet_hops, events, on_air, relays }
+        let routers = routing::of_routers(network, nodes);
+        Totals { refused, erased, packet_hops, events, corrupted, on_air, relays, routers }
     }
 
     fn since(&self, before: &Totals) -> Totals {
@@ -465,10 +475,15 @@ impl Totals {
             erased: self.erased - before.erased,
             packet_hops: self.packet_hops - before.packet_hops,
             events: self.events - before.events,
+            corrupted: self.corrupted - before.corrupted,
             on_air: self.on_air.zip(before.on_air).map(|(now, before)| now.since(before)),
             relays: self
                 .relays
                 .zip(before.relays)
+                .map(|(now, before)| now.with(before, u64::saturating_sub)),
+            routers: self
+                .routers
+                .zip(before.routers)
                 .map(|(now, before)| now.with(before, u64::saturating_sub)),
         }
     }
@@ -478,7 +493,10 @@ impl Totals {
             on_air.set(measures, measured_s);
         }
         if let Some(relays) = &self.relays {
-            set_relays(relays, measures);
+            set_relays(relays, self.corrupted, measures);
+        }
+        if let Some(routers) = &self.routers {
+            routing::set(measures, routers);
         }
         measures.set("packets_dropped", self.refused);
         measures.set("packets_erased", self.erased);
@@ -506,30 +524,31 @@ fn span(seconds: f64) -> Duration {
 }
 
 /// Both ends of a preset, with what the table says otherwise.
-fn tcp_ends(
+pub(super) fn tcp_ends(
     tcp: &TcpTable,
     flow: &FlowTable,
 ) -> Result<(SenderSettings, ReceiverSettings), ConfigError> {
-    if tcp.preset == TcpPreset::Linux {
-        let sender = linux_sender(tcp, flow)?;
-        return Ok((sender.into(), linux_receiver(tcp, &sender).into()));
-    }
-    if tcp.variant == TcpVariant::Bbr {
-        let (field, given) = ("variant", "bbr".to_owned());
-        return Err(ConfigError { field, given, expected: "preset = \"linux\" for it".to_owned() });
-    }
-    let sender = sender(tcp, flow);
+    let preset = match tcp.preset {
+        TcpPreset::Linux => {
+            let sender = linux_sender(tcp, flow)?;
+            return Ok((sender.into(), linux_receiver(tcp, &sender).into()));
+        }
+        TcpPreset::Ns2 => SenderConfig::ns2,
+        TcpPreset::Constrained => SenderConfig::constrained,
+    };
+    let sender = sender(preset, tcp, flow)?;
     Ok((sender.into(), receiver(tcp, &sender).into()))
 }
 
 /// The kernel's sender.
 fn linux_sender(tcp: &TcpTable, flow: &FlowTable) -> Result<LinuxSenderConfig, ConfigError> {
-    let congestion = match tcp.variant {
+    let variant = tcp.variant.unwrap_or(TcpVariant::Cubic);
+    let congestion = match variant {
         TcpVariant::Cubic => Congestion::Cubic,
         TcpVariant::Reno | TcpVariant::NewReno => Congestion::Reno,
         TcpVariant::Bbr => Congestion::Bbr,
         TcpVariant::Tahoe | TcpVariant::Sack | TcpVariant::Vegas | TcpVariant::SlowStart => {
-            let given = format!("{:?}", tcp.variant).to_lowercase();
+            let given = format!("{variant:?}").to_lowercase();
             let expected = "cubic, reno or bbr with preset = \"linux\"".to_owned();
             return Err(ConfigError { field: "variant", given, expected });
         }
@@ -597,8 +616,12 @@ fn seeded(settings: SenderSettings, seed: u64, flow: u32) -> SenderSettings {
 }
 
 /// The sender of a preset, with what the table says otherwise.
-fn sender(tcp: &TcpTable, flow: &FlowTable) -> SenderConfig {
-    let variant = match tcp.variant {
+fn sender(
+    preset: fn(Variant) -> SenderConfig,
+    tcp: &TcpTable,
+    flow: &FlowTable,
+) -> Result<SenderConfig, ConfigError> {
+    let variant = match tcp.variant.unwrap_or(TcpVariant::NewReno) {
         TcpVariant::Tahoe => Variant::Tahoe,
         TcpVariant::Reno => Variant::Reno,
         TcpVariant::NewReno => Variant::NewReno,
@@ -606,14 +629,13 @@ fn sender(tcp: &TcpTable, flow: &FlowTable) -> SenderConfig {
         TcpVariant::Cubic => Variant::Cubic,
         TcpVariant::Vegas => Variant::Vegas(VegasConfig::default()),
         TcpVariant::SlowStart => Variant::SlowStart,
-        // Neither comes here: `tcp_ends` has seen to that.
-        TcpVariant::Bbr => Variant::NewReno,
+        TcpVariant::Bbr => {
+            let (field, given) = ("variant", "bbr".to_owned());
+            let expected = "preset = \"linux\" for it".to_owned();
+            return Err(ConfigError { field, given, expected });
+        }
     };
-    let mut config = match tcp.preset {
-        TcpPreset::Ns2 => SenderConfig::ns2(variant),
-        TcpPreset::Rfc | TcpPreset::Linux => SenderConfig::rfc(variant),
-        TcpPreset::Constrained => SenderConfig::constrained(variant),
-    };
+    let mut config = preset(variant);
     replace(&mut config.window_packets_max, tcp.window_packets_max);
     replace(&mut config.initial_window_packets, tcp.initial_window_packets);
     replace(&mut config.initial_ssthresh_packets, tcp.initial_ssthresh_packets.map(Some));
@@ -650,17 +672,13 @@ fn sender(tcp: &TcpTable, flow: &FlowTable) -> SenderConfig {
     replace(&mut config.rto.granularity, tcp.rto_granularity_s.map(span));
     replace(&mut config.payload_bytes, flow.payload_bytes);
     replace(&mut config.header_bytes, flow.header_bytes);
-    config
+    Ok(config)
 }
 
 /// The receiver for this sender.
 fn receiver(tcp: &TcpTable, sender: &SenderConfig) -> ReceiverConfig {
-    let mut config = ReceiverConfig::ns2(tcp.sack.unwrap_or(tcp.variant.uses_sack()));
-    if tcp.preset == TcpPreset::Rfc {
-        // RFC 5681, Section 4.2: every second packet at least.
-        config.delayed_ack_packets = 2;
-        config.ack_bytes = sender.header_bytes.max(1);
-    }
+    let uses_sack = tcp.variant.is_some_and(TcpVariant::uses_sack);
+    let mut config = ReceiverConfig::ns2(tcp.sack.unwrap_or(uses_sack));
     config.window_packets_max = sender.window_packets_max;
     replace(&mut config.keeps_out_of_order, tcp.receiver.map(|beyond| beyond == Beyond::Keep));
     replace(&mut config.delayed_ack_packets, tcp.delayed_ack_packets);

@@ -1,5 +1,6 @@
 //! What the agents of a flow have seen, as measures.
 
+use corridor_base::Time;
 use corridor_scenario::Measures;
 
 use crate::agents::metered::{MeteredDatagrams, MeteredSink, MeteredSource};
@@ -68,7 +69,7 @@ impl Meter {
                     let finished = source.inner().finished_at().map(|at| at.as_secs_f64());
                     measures.set_flow(flow, "completion_s", finished);
                     if source.inner().is_fixed() {
-                        set_transfer(measures, flow, source);
+                        set_transfer(measures, flow, source, network.now());
                     }
                 }
                 ends.map(|(_, sink)| sink.delays())
@@ -88,12 +89,13 @@ impl Meter {
 }
 
 /// Sets what transfers of fixed size have besides.
-fn set_transfer(measures: &mut Measures, flow: usize, source: &MeteredSource) {
+fn set_transfer(measures: &mut Measures, flow: usize, source: &MeteredSource, now: Time) {
     let transfer_s = source.transfer_s();
     let sender = source.inner().sender();
     let payload = sender.offered().saturating_mul(u64::from(sender.settings().payload_bytes()));
     measures.set_flow(flow, "completed", u64::from(transfer_s.is_some()));
     measures.set_flow(flow, "transfer_s", transfer_s);
+    measures.set_flow(flow, "spent_s", source.spent_s(now));
     measures.set_flow(flow, "transfer_goodput_bps", transfer_s.map(|s| bps(payload, s)));
     measures.set_flow(flow, "rtt_mean_s", source.rtt_mean_s());
     measures.set_flow(flow, "rto_mean_s", source.rto_mean_s());

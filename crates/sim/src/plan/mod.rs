@@ -5,6 +5,7 @@ pub(crate) mod flows;
 mod meter;
 mod routing;
 pub(crate) mod run;
+pub(crate) mod settings;
 pub(crate) mod sketch;
 pub(crate) mod tunnel;
 

@@ -10,7 +10,7 @@ use corridor_scenario::{Measures, RouteTable, RoutingMetric, RoutingTable};
 use crate::agents::source::FlowEnd;
 use crate::aodv::{AodvConfig, AodvStats, Metric};
 use crate::core::agent::{Agent, Body, NodeIndex, Packet};
-use crate::core::network::{AirConfig, Network, Topology};
+use crate::core::network::{AirConfig, Network, RouteLinks, Topology};
 use crate::plan::SimError;
 
 /// How long ways are looked for beforehand: longer than the first reply takes, so that better ones
@@ -120,31 +120,27 @@ impl Agent for Probe {
 
 /// Sets what is known of a flow's ways.
 pub(super) fn set_flow(measures: &mut Measures, flow: usize, network: &mut Network, end: FlowEnd) {
-    let links = match network.router_stats(end.node) {
-        Some(stats) => {
-            let AodvStats { packets, packet_hops, .. } = *stats;
-            (packets > 0).then(|| packet_hops as f64 / packets as f64)
-        }
+    let links = match network.route_links(end.flow, end.node) {
+        Some(RouteLinks { packets, links }) => (packets > 0).then(|| links as f64 / packets as f64),
         None => network.way(end.node, end.peer).map(|way| (way.len() - 1) as f64),
     };
     measures.set_flow(flow, "route_links_mean", links);
 }
 
-/// Sets what routers have done, all together.
-pub(super) fn set(measures: &mut Measures, network: &Network, nodes: usize) {
+/// Counters of all routers of a network, where there are any.
+pub(super) fn of_routers(network: &Network, nodes: usize) -> Option<AodvStats> {
     let routers = (0..nodes as NodeIndex).filter_map(|node| network.router_stats(node));
-    let routers: Vec<&AodvStats> = routers.collect();
-    if routers.is_empty() {
-        return;
-    }
-    let sum = |of: fn(&AodvStats) -> u64| routers.iter().map(|stats| of(stats)).sum::<u64>();
-    let found = sum(|stats| stats.found);
-    let found_after_s = sum(|stats| stats.found_after_ns) as f64 / 1e9 / found as f64;
-    measures.set("route_discoveries", sum(|stats| stats.discoveries));
-    measures.set("routes_found", found);
-    measures.set("route_found_s", (found > 0).then_some(found_after_s));
-    measures.set("route_requests", sum(|stats| stats.requests));
-    measures.set("route_replies", sum(|stats| stats.replies));
-    measures.set("route_errors", sum(|stats| stats.errors));
-    measures.set("links_lost", sum(|stats| stats.links_lost));
+    routers.copied().reduce(|sum, stats| sum.with(stats, u64::saturating_add))
+}
+
+/// Sets what routers have done, all together.
+pub(super) fn set(measures: &mut Measures, stats: &AodvStats) {
+    let found_after_s = stats.found_after_ns as f64 / 1e9 / stats.found as f64;
+    measures.set("route_discoveries", stats.discoveries);
+    measures.set("routes_found", stats.found);
+    measures.set("route_found_s", (stats.found > 0).then_some(found_after_s));
+    measures.set("route_requests", stats.requests);
+    measures.set("route_replies", stats.replies);
+    measures.set("route_errors", stats.errors);
+    measures.set("links_lost", stats.links_lost);
 }

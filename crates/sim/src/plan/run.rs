@@ -41,7 +41,7 @@ pub fn run(point: &Point, replication: u64) -> Result<Measures, SimError> {
 pub fn check_plan(plan: &Plan) -> Result<(), (usize, SimError)> {
     plan.points.iter().try_for_each(|point| {
         let checked = match &point.load {
-            Load::Radio(radio) => check_run(&radio.run),
+            Load::Radio(radio) => check_run(&radio.scenario, &radio.run),
             Load::Network(network) => Prepared::new(network, point.seed).map(|_| ()),
         };
         checked.map_err(|error| (point.index, error))

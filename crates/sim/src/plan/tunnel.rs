@@ -4,6 +4,7 @@
 //! Goodput counts payload received in the measured interval, as the lab does; the load begins when
 //! all stations have met, as in the lab and in the papers' tests, whose stations need no handshake.
 
+pub(crate) mod line;
 mod tcp;
 mod udp;
 
@@ -15,10 +16,11 @@ use corridor_base::{StreamKey, Time};
 use corridor_proto::{ErasureRatios, LinkErrors, Role, Station, StationConfig, StationId};
 use corridor_scenario::{
     CodingCounts, DESTINATION, Delays, Direction, Engine, LinkErrorsKind, Path, Row, Run, SOURCE,
-    Scenario, Side, Transport, UnderlayKind, medium_config,
+    Scenario, Side, Transport, UnderlayKind, line_config, medium_config,
 };
 use hdrhistogram::Histogram;
 
+use self::line::LineSeen;
 use crate::agents::metered::delay_histogram;
 use crate::core::agent::NodeIndex;
 use crate::core::network::{AirConfig, FlowOf, Network, RadioSite, StationIndex, Topology};
@@ -44,13 +46,26 @@ const MEETING_MAX: Duration = Duration::from_secs(600);
 /// Runs a scenario's run over its path, with `warm_up` of load that is not measured.
 ///
 /// # Errors
-/// [`SimError::Unsupported`] for kernel paths and BBR.
+/// [`SimError::Unsupported`] for kernel paths without a line, and TCP that there is not.
 pub(crate) fn run_after(
     scenario: &Scenario,
     run: &Run,
     warm_up: Duration,
 ) -> Result<Row, SimError> {
-    Ok(Tunnel::new(scenario, run)?.run(scenario, run, warm_up))
+    Ok(Tunnel::new(scenario, run)?.run(scenario, run, warm_up).0)
+}
+
+/// The same over a line, and what the line saw of it.
+pub(crate) fn run_line(
+    scenario: &Scenario,
+    run: &Run,
+    warm_up: Duration,
+) -> Result<(Row, LineSeen), SimError> {
+    let (row, seen) = Tunnel::new(scenario, run)?.run(scenario, run, warm_up);
+    match seen {
+        Some(seen) => Ok((row, seen)),
+        None => unsupported("medium", "a radio", "a line"),
+    }
 }
 
 /// The same before the eyes of somebody. The row is that of what was run until they had enough.
@@ -62,7 +77,7 @@ pub(crate) fn watch(
 ) -> Result<Row, SimError> {
     let mut tunnel = Tunnel::new(scenario, run)?;
     tunnel.network.set_watcher(watcher);
-    Ok(tunnel.run(scenario, run, warm_up))
+    Ok(tunnel.run(scenario, run, warm_up).0)
 }
 
 /// Stations that have not met, and what loads them.
@@ -73,6 +88,8 @@ struct Tunnel {
     places: usize,
     /// Bytes of a frame's headers below Corridor's.
     header_len: usize,
+    /// Longest packet that crosses.
+    mtu: usize,
     load: Load,
 }
 
@@ -82,9 +99,10 @@ enum Load {
     Tcp(Vec<tcp::Flow>),
 }
 
-/// What counts: the interval, and how long it is.
+/// When the load begins, and what counts: the interval, and how long it is.
 #[derive(Clone, Copy)]
 struct Measured {
+    begin: Time,
     start: Time,
     end: Time,
     duration_s: f64,
@@ -92,9 +110,15 @@ struct Measured {
 
 impl Tunnel {
     fn new(scenario: &Scenario, run: &Run) -> Result<Self, SimError> {
-        check_run(run)?;
-        let medium = radio_medium(scenario, run);
-        let places = medium.stations;
+        check_run(scenario, run)?;
+        let (air, places) = match line_config(scenario, run, scenario.seed, line_header_len(run)) {
+            Some(line) => (AirConfig::Line(Box::new(line)), 2),
+            None => {
+                let medium = radio_medium(scenario, run);
+                let places = medium.stations;
+                (AirConfig::Ideal(medium), places)
+            }
+        };
         // Hosts between S and D have two places each, and numbers behind those of the stations.
         let hops = scenario.medium.hops;
         let host = |place: usize| match place {
@@ -105,7 +129,7 @@ impl Tunnel {
         };
         let nodes: Vec<_> = (0..places).map(|place| host(place) as NodeIndex).collect();
         let count = run.stations() + hops - 1;
-        let radio = RadioSite { nodes, air: AirConfig::Ideal(medium) };
+        let radio = RadioSite { nodes, air };
         let topology = Topology { nodes: count, radios: vec![radio], ..Topology::default() };
         let mut network = Network::new(&topology, scenario.seed, run.replication)?;
         let flow_of: FlowOf = match run.transport {
@@ -113,7 +137,8 @@ impl Tunnel {
             Transport::Tcp => tcp::flow_of,
         };
         let mut stations = Vec::new();
-        for index in 0..run.stations() {
+        let has_stations = run.path != Path::Kernel;
+        for index in (0..run.stations()).filter(|_| has_stations) {
             let station = station(scenario, run, index)?;
             let place = if hops > 1 && index == DESTINATION { places - 1 } else { index };
             let index = network.add_station(0, place, station, flow_of)?;
@@ -127,34 +152,49 @@ impl Tunnel {
             network.add_bridge((0, near), (0, near + 1), near + 2, queue_frames)?;
             network.add_bridge((0, near + 1), (0, near), near - 1, queue_frames)?;
         }
-        let mtu = network.station(stations[0]).tunnel_mtu();
+        let first = stations.first();
+        let mtu = first.map_or(ETHERNET_MTU, |&at| network.station(at).tunnel_mtu());
         let ways: &[(NodeIndex, NodeIndex)] = match run.direction {
             Direction::Forward => &[(0, 1)],
             Direction::Both => &[(0, 1), (1, 0)],
         };
         let load = match run.transport {
             Transport::Udp => Load::Udp(udp::flows(run, ways, mtu, &mut network)?),
-            Transport::Tcp => Load::Tcp(tcp::flows(run, ways, mtu, &mut network)?),
+            Transport::Tcp => Load::Tcp(tcp::flows(scenario, run, ways, mtu, &mut network)?),
         };
-        Ok(Tunnel { network, stations, places, header_len: header_len(run), load })
+        Ok(Tunnel { network, stations, places, header_len: header_len(run), mtu, load })
     }
 
-    fn run(mut self, scenario: &Scenario, run: &Run, warm_up: Duration) -> Row {
+    fn run(mut self, scenario: &Scenario, run: &Run, warm_up: Duration) -> (Row, Option<LineSeen>) {
         let network = &mut self.network;
         network.run_until_met(Time::ZERO + MEETING_MAX);
         let met_at = network.now();
         if let Load::Tcp(flows) = &self.load {
             tcp::connect(flows, network);
         }
+        network.restart_rates();
         let begin = network.now();
         let start = begin + warm_up;
         let end = start + Duration::from_secs_f64(run.duration_s);
-        let measured = Measured { start, end, duration_s: run.duration_s };
+        let measured = Measured { begin, start, end, duration_s: run.duration_s };
         match &self.load {
-            Load::Udp(flows) => udp::run(flows, network, begin, measured),
-            Load::Tcp(flows) => tcp::run(flows, network, begin, measured),
+            Load::Udp(flows) => udp::begin(flows, network, begin, measured),
+            Load::Tcp(flows) => tcp::begin(flows, network, begin, measured),
         }
-        self.report(scenario, run, met_at, measured)
+        // Only a line is looked at before the measured interval.
+        let before = network.line(0).is_some().then(|| {
+            network.run_until_or(start, |_| false);
+            network.keep_waits();
+            LineSeen::before(network)
+        });
+        network.run_until_or(measured.end, |_| false);
+        let seen = before
+            .flatten()
+            .map(|before| before.after(network, measured, (scenario, run), self.mtu));
+        if let Load::Udp(_) = &self.load {
+            udp::drain(network, measured);
+        }
+        (self.report(scenario, run, met_at, measured), seen)
     }
 
     fn report(&self, scenario: &Scenario, run: &Run, met_at: Time, measured: Measured) -> Row {
@@ -171,11 +211,13 @@ impl Tunnel {
         }
         let counts =
             |index: usize| CodingCounts::from(network.station(self.stations[index]).stats());
-        let encoders: Vec<_> = seen.iter().map(|seen| counts(seen.side.from)).collect();
+        // Without stations nothing is coded.
+        let coded = seen.iter().filter(|_| !self.stations.is_empty());
+        let encoders: Vec<_> = coded.map(|seen| counts(seen.side.from)).collect();
         let helper = (run.path == Path::CodedHelper).then(|| counts(2));
         let payload = match &self.load {
-            Load::Udp(_) => udp::report_packets(&mut row, self, &seen),
-            Load::Tcp(_) => seen.iter().map(|seen| seen.delivered_bytes).sum::<u64>() as f64,
+            Load::Udp(_) if !self.stations.is_empty() => udp::report_packets(&mut row, self, &seen),
+            _ => seen.iter().map(|seen| seen.delivered_bytes).sum::<u64>() as f64,
         };
         row.set_sides(seen.into_iter().map(|seen| seen.side).collect(), delays(&all));
         row.set_coding(&encoders, helper.as_ref(), run.coding_params().block_size);
@@ -187,7 +229,10 @@ impl Tunnel {
     }
 
     fn stats(&self, place: usize) -> StationStats {
-        self.network.medium(0).map(|medium| medium.stats(place)).unwrap_or_default()
+        match self.network.line(0) {
+            Some(line) => line.stats(place),
+            None => self.network.medium(0).map(|medium| medium.stats(place)).unwrap_or_default(),
+        }
     }
 
     fn frames_sent(&self) -> f64 {
@@ -201,11 +246,17 @@ impl Tunnel {
         let stations: Vec<_> = (0..self.places).map(|at| self.stats(at)).collect();
         let bytes: u64 = stations.iter().map(|s| s.sent_bytes).sum();
         let shares = stations.iter().map(|s| s.airtime.as_secs_f64());
-        let busy: f64 = match self.network.medium(0).map_or(Duplex::Half, Medium::duplex) {
+        let duplex = match self.network.line(0) {
+            Some(_) => Duplex::Full,
+            None => self.network.medium(0).map_or(Duplex::Half, Medium::duplex),
+        };
+        let busy: f64 = match duplex {
             Duplex::Half => shares.sum(),
             Duplex::Full => shares.fold(0.0, f64::max),
         };
-        let headers = self.header_len as f64 * self.frames_sent();
+        // On a line they are counted already.
+        let header_len = if self.network.line(0).is_some() { 0 } else { self.header_len };
+        let headers = header_len as f64 * self.frames_sent();
         (bytes as f64 + headers, busy / (self.network.now() - begin).as_secs_f64())
     }
 
@@ -247,14 +298,22 @@ fn header_len(run: &Run) -> usize {
     }
 }
 
+/// Bytes of IP's that a frame on a line has besides what Corridor puts into it.
+fn line_header_len(run: &Run) -> u32 {
+    match (run.path, run.underlay) {
+        (Path::Kernel, _) | (_, UnderlayKind::Ethernet) => 0,
+        (_, UnderlayKind::Udp) => UDP_HEADERS_LEN as u32,
+    }
+}
+
 /// Whether the simulator can make a run.
-pub(crate) fn check_run(run: &Run) -> Result<(), SimError> {
-    if run.path == Path::Kernel {
-        return unsupported("path", "kernel", "plain, coded and coded+helper");
+pub(crate) fn check_run(scenario: &Scenario, run: &Run) -> Result<(), SimError> {
+    if run.path == Path::Kernel && scenario.pipes().is_none() {
+        return unsupported("path", "kernel", "plain, coded and coded+helper without a line");
     }
     match run.transport {
         Transport::Udp => Ok(()),
-        Transport::Tcp => tcp::variant(run).map(|_| ()),
+        Transport::Tcp => tcp::check(scenario, run),
     }
 }
 

@@ -11,6 +11,9 @@ pub const DUPLICATES_THRESHOLD: u32 = 3;
 /// Largest maximum window, in packets: what a receiver may be asked to keep.
 pub const WINDOW_PACKETS_LIMIT: u32 = 1 << 16;
 
+/// Congestion window after a timeout, in packets (RFC 5681, Section 3.1: the loss window).
+pub const LOSS_WINDOW_PACKETS: u32 = 1;
+
 /// Smallest slow-start threshold, in packets (RFC 5681, equation 4).
 pub(super) const SSTHRESH_PACKETS_MIN: f64 = 2.0;
 

@@ -5,7 +5,9 @@ use core::time::Duration;
 use corridor_base::Time;
 
 use super::config::SenderConfig;
-use super::config::{DUPLICATES_THRESHOLD, Reduction, RttSampling, SSTHRESH_PACKETS_MIN};
+use super::config::{
+    DUPLICATES_THRESHOLD, LOSS_WINDOW_PACKETS, Reduction, RttSampling, SSTHRESH_PACKETS_MIN,
+};
 use super::flight::{Flight, Sent};
 use super::rto::Rto;
 use super::state::{Event, State};
@@ -395,7 +397,7 @@ impl Core {
             self.reduce(factor);
         }
         self.beyond = 0;
-        self.cwnd = 1.0;
+        self.cwnd = f64::from(LOSS_WINDOW_PACKETS);
         self.enter(Event::Timeout);
         self.remember_loss();
         self.rto.back_off();

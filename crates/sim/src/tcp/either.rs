@@ -6,9 +6,11 @@ use corridor_base::Time;
 
 use super::config::{ConfigError, ReceiverConfig, SenderConfig};
 use super::core::SenderStats;
-use super::linux::{LinuxReceiver, LinuxReceiverConfig, LinuxSender, LinuxSenderConfig};
+use super::linux::{
+    LinuxReceiver, LinuxReceiverConfig, LinuxSender, LinuxSenderConfig, SACK_HEAD_LEN,
+};
 use super::receiver::{Receiver, ReceiverStats};
-use super::segment::Segment;
+use super::segment::{SACK_RANGES_MAX, Segment};
 use super::sender::Sender;
 
 /// A sender's settings.
@@ -101,6 +103,20 @@ impl ReceiverSettings {
         match self {
             ReceiverSettings::Classic(config) => config.ack_bytes,
             ReceiverSettings::Linux(config) => config.ack_bytes,
+        }
+    }
+
+    /// Bytes of an acknowledgement with as many ranges as there can be.
+    pub fn ack_bytes_max(&self) -> u32 {
+        let ranges = SACK_RANGES_MAX as u32;
+        match self {
+            ReceiverSettings::Classic(config) if !config.sack => config.ack_bytes,
+            ReceiverSettings::Classic(config) => {
+                config.ack_bytes + ranges * config.sack_range_bytes
+            }
+            ReceiverSettings::Linux(config) => {
+                config.ack_bytes + SACK_HEAD_LEN + ranges * config.sack_range_bytes
+            }
         }
     }
 

@@ -11,6 +11,7 @@ mod core;
 mod either;
 mod flight;
 pub mod linux;
+mod reassembly;
 mod receiver;
 mod rto;
 mod segment;
@@ -19,13 +20,13 @@ mod state;
 mod variant;
 
 pub use self::config::{
-    Acks, ConfigError, DUPLICATES_THRESHOLD, ReceiverConfig, Reduction, RttSampling, SenderConfig,
-    Variant, VegasConfig, WINDOW_PACKETS_LIMIT,
+    Acks, ConfigError, DUPLICATES_THRESHOLD, LOSS_WINDOW_PACKETS, ReceiverConfig, Reduction,
+    RttSampling, SenderConfig, Variant, VegasConfig, WINDOW_PACKETS_LIMIT,
 };
 pub use self::core::SenderStats;
 pub use self::either::{AnyReceiver, AnySender, ReceiverSettings, SenderSettings};
 pub use self::receiver::{POSITIVE_ACKS_WAITING_MAX, Receiver, ReceiverStats};
-pub use self::rto::{RtoConfig, RtoEstimator};
+pub use self::rto::{COAP_SPREAD, COAP_TIMEOUT, RtoConfig, RtoEstimator};
 pub use self::segment::{SACK_RANGES_MAX, SackRange, Segment};
 pub use self::sender::Sender;
 pub use self::state::{EVENTS, Event, STATES, State};

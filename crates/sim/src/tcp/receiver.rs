@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use corridor_base::Time;
 
 use super::config::{Acks, ConfigError, ReceiverConfig};
+use super::reassembly::Reassembly;
 use super::segment::{SACK_RANGES_MAX, SackRange, Segment};
 
 /// Most positive acknowledgements that wait to be sent: beyond, the oldest is dropped.
@@ -32,12 +33,7 @@ pub struct ReceiverStats {
 #[derive(Clone, Debug)]
 pub struct Receiver {
     config: ReceiverConfig,
-    /// All before this number have been delivered, in order.
-    next: u64,
-    /// What has arrived beyond a gap: apart, in order of number.
-    ranges: Vec<SackRange>,
-    /// A number within the range that changed last, then within the one before, and so on.
-    recent: VecDeque<u64>,
+    arrived: Reassembly,
     /// Acknowledgements to be sent; at most one, if they are cumulative.
     waiting: VecDeque<Segment>,
     /// Packets in order that no acknowledgement has confirmed.
@@ -58,9 +54,7 @@ impl Receiver {
         config.check()?;
         Ok(Receiver {
             config,
-            next: 0,
-            ranges: Vec::new(),
-            recent: VecDeque::new(),
+            arrived: Reassembly::new(SACK_RANGES_MAX),
             waiting: VecDeque::new(),
             unconfirmed: 0,
             echo: (Time::ZERO, false),
@@ -77,17 +71,17 @@ impl Receiver {
 
     /// The number expected next: so many packets have been delivered, each once and in order.
     pub fn next_expected(&self) -> u64 {
-        self.next
+        self.arrived.next()
     }
 
     /// Packets delivered to the application, each once and in order.
     pub fn delivered(&self) -> u64 {
-        self.next
+        self.arrived.next()
     }
 
     /// Packets that wait beyond a gap.
     pub fn out_of_order(&self) -> u64 {
-        self.ranges.iter().map(|range| range.end - range.start).sum()
+        self.arrived.out_of_order()
     }
 
     /// Counts since the start.
@@ -103,13 +97,9 @@ impl Receiver {
         };
         self.stats.packets_received += 1;
         self.congestion |= congestion_experienced;
-        let filled_gap = !self.ranges.is_empty();
-        let in_order = sequence == self.next;
-        if in_order {
-            self.deliver(sequence);
-        } else {
-            self.keep(sequence);
-        }
+        let filled_gap = !self.arrived.is_whole();
+        let in_order = sequence == self.arrived.next();
+        self.take(sequence);
         // The earliest of the packets confirmed together gives the longest round-trip time
         // (RFC 7323, Section 4.3).
         if self.unconfirmed == 0 || !in_order {
@@ -150,85 +140,36 @@ impl Receiver {
         Some(ack)
     }
 
-    /// Takes the packet expected, and what it joins.
-    fn deliver(&mut self, sequence: u64) {
-        self.next = sequence + 1;
-        if let Some(first) = self.ranges.first().copied()
-            && first.start == self.next
-        {
-            self.next = first.end;
-            self.ranges.remove(0);
-        }
-        let next = self.next;
-        self.recent.retain(|&number| number >= next);
-    }
-
-    /// Keeps a packet beyond a gap, unless it is there already or is not to be kept.
-    fn keep(&mut self, sequence: u64) {
-        let index = self.ranges.partition_point(|range| range.end <= sequence);
-        let present = self.ranges.get(index).is_some_and(|range| range.start <= sequence);
-        if sequence < self.next || present {
+    /// Takes a packet, unless it is there already or is not to be kept.
+    fn take(&mut self, sequence: u64) {
+        let next = self.arrived.next();
+        let is_kept = sequence == next || self.config.keeps_out_of_order;
+        if self.arrived.contains(sequence) {
             self.stats.duplicates += 1;
-        } else if !self.config.keeps_out_of_order
-            || sequence - self.next >= u64::from(self.config.window_packets_max)
-        {
+            self.arrived.remember(sequence);
+        } else if !is_kept || sequence - next >= u64::from(self.config.window_packets_max) {
             self.stats.discarded += 1;
-            return;
         } else {
-            self.insert(index, sequence);
+            self.arrived.insert(sequence);
         }
-        if sequence > self.next {
-            self.remember(sequence);
-        }
-    }
-
-    /// Adds a number to the ranges, before the one at `index` or joined to its neighbours.
-    fn insert(&mut self, index: usize, sequence: u64) {
-        let joins_left = index > 0 && self.ranges[index - 1].end == sequence;
-        let joins_right = self.ranges.get(index).is_some_and(|range| range.start == sequence + 1);
-        match (joins_left, joins_right) {
-            (true, true) => {
-                self.ranges[index - 1].end = self.ranges[index].end;
-                self.ranges.remove(index);
-            }
-            (true, false) => self.ranges[index - 1].end = sequence + 1,
-            (false, true) => self.ranges[index].start = sequence,
-            (false, false) => {
-                self.ranges.insert(index, SackRange { start: sequence, end: sequence + 1 });
-            }
-        }
-    }
-
-    /// Puts the range of `sequence` first among those that acknowledgements tell.
-    fn remember(&mut self, sequence: u64) {
-        let Some(range) = self.range_of(sequence) else { return };
-        self.recent.retain(|number| !(range.start..range.end).contains(number));
-        self.recent.push_front(sequence);
-        self.recent.truncate(SACK_RANGES_MAX);
-    }
-
-    fn range_of(&self, sequence: u64) -> Option<SackRange> {
-        let index = self.ranges.partition_point(|range| range.end <= sequence);
-        self.ranges.get(index).copied().filter(|range| range.start <= sequence)
     }
 
     /// Makes an acknowledgement; a positive one names the packet that it confirms.
     fn acknowledge(&mut self, positive: Option<u64>) {
-        let mut sack = [SackRange::default(); SACK_RANGES_MAX];
-        match positive {
-            _ if !self.config.sack => {}
+        let sack = match positive {
+            _ if !self.config.sack => Default::default(),
             // A range of one for what is kept beyond a gap; the number tells of the rest.
-            Some(sequence) if self.range_of(sequence).is_some() => {
-                sack[0] = SackRange { start: sequence, end: sequence + 1 };
+            Some(sequence) => {
+                let mut sack = [SackRange::default(); SACK_RANGES_MAX];
+                if self.arrived.range_of(sequence).is_some() {
+                    sack[0] = SackRange { start: sequence, end: sequence + 1 };
+                }
+                sack
             }
-            Some(_) => {}
-            None => {
-                let told = self.recent.iter().filter_map(|&number| self.range_of(number));
-                sack.iter_mut().zip(told).for_each(|(place, range)| *place = range);
-            }
-        }
+            None => self.arrived.sack(None),
+        };
         let ack = Segment::Ack {
-            next: self.next,
+            next: self.arrived.next(),
             echo: self.echo.0,
             echo_retransmission: self.echo.1,
             sack,
@@ -251,7 +192,7 @@ impl Receiver {
     /// What is delivered is read at once, and what waits beyond a gap has its place already.
     fn window_end(&self) -> Option<u64> {
         let window = u64::from(self.config.window_packets_max);
-        self.config.tells_window.then_some(self.next + window)
+        self.config.tells_window.then_some(self.arrived.next() + window)
     }
 
     /// A cumulative acknowledgement takes the place of the one that waits, and keeps its news.

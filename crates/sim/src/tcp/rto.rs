@@ -37,8 +37,11 @@ pub enum RtoEstimator {
     },
 }
 
-/// `ACK_TIMEOUT` of CoAP.
-const COAP_TIMEOUT: Duration = Duration::from_secs(2);
+/// `ACK_TIMEOUT` of CoAP: the shortest.
+pub const COAP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// By how much CoAP's timeouts are longer at most: `ACK_RANDOM_FACTOR` of 1.5.
+pub const COAP_SPREAD: Duration = Duration::from_secs(1);
 
 impl RtoEstimator {
     /// Gains of RFC 6298: 1/8, 1/4, and 4 times the variation.
@@ -147,7 +150,7 @@ impl Rto {
             && let Some(stream) = &mut self.stream
         {
             // 32 bits between 2 s and 3 s: steps of a quarter of a nanosecond.
-            let spread_ns = (u64::from(stream.next_u32()) * 1_000_000_000) >> 32;
+            let spread_ns = (u64::from(stream.next_u32()) * COAP_SPREAD.as_nanos() as u64) >> 32;
             self.current = COAP_TIMEOUT + Duration::from_nanos(spread_ns);
         }
         self.timeout()

@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use corridor_air::{ErasureConfig, PipeConfig};
+use corridor_air::PipeConfig;
 use corridor_base::Time;
 use corridor_sim::source::{Active, FlowEnd, Supply, TcpSink, TcpSource};
 use corridor_sim::tcp::{
@@ -54,12 +54,7 @@ fn fig8(
     erasure_ratio: f64,
     replication: u64,
 ) -> [f64; 2] {
-    let link = PipeConfig {
-        rate_bps: 2_000_000,
-        delay: Duration::from_millis(100),
-        queue_packets: 200,
-        erasure: ErasureConfig::from(erasure_ratio),
-    };
+    let link = PipeConfig::new(2_000_000, Duration::from_millis(100), 200, erasure_ratio);
     let mut network = Network::new(&Topology::chain(5, &link), 2012, replication).unwrap();
     let sinks = [0, 1].map(|flow| {
         let (source, sink) = FlowEnd::pair(flow, 0, 4);

@@ -7,6 +7,7 @@ mod franc_claims;
 mod integrity;
 mod kim_reno;
 mod kim_tcpnc;
+mod lines;
 mod mesh;
 mod network;
 mod radio_tcp;

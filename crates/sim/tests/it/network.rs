@@ -17,12 +17,7 @@ fn ms(ms: u64) -> Time {
 
 /// 2 Mbit/s, 100 ms: the links of network-coded-tcp-2012, Fig. 8.
 fn link(erasure: impl Into<ErasureConfig>) -> PipeConfig {
-    PipeConfig {
-        rate_bps: 2_000_000,
-        delay: Duration::from_millis(100),
-        queue_packets: 200,
-        erasure: erasure.into(),
-    }
+    PipeConfig::new(2_000_000, Duration::from_millis(100), 200, erasure)
 }
 
 fn network(topology: &Topology) -> Network {
@@ -94,7 +89,7 @@ fn a_datagram_takes_transmission_and_delay_on_every_link() {
 
 #[test]
 fn what_a_queue_has_no_room_for_is_counted() {
-    let narrow = PipeConfig { queue_packets: 3, ..link(0.0) };
+    let narrow = PipeConfig { queue: 3.into(), ..link(0.0) };
     let mut network = network(&Topology::chain(3, &narrow));
     // A packet every millisecond, where one takes four: of 100, one is sent and three wait.
     let (_, to) = add_cbr(&mut network, 0, (0, 2), 1, Active { from: ms(0), until: ms(100) });
@@ -242,7 +237,7 @@ fn a_topology_that_cannot_be_is_refused_by_name() {
         "pipes has 0 to 1 more than once, expected each pair at most once"
     );
     let mut slow = of(2, &[(0, 1)]);
-    slow.pipes[0].2.rate_bps = 0;
+    slow.pipes[0].2.rate = 0.into();
     assert_eq!(refused(slow), "pipes[0].rate_bps is 0, expected 1 or more");
 
     let mut network = network(&of(2, &[(0, 1)]));
@@ -259,7 +254,7 @@ type Record = (NetworkStats, Vec<u64>, Vec<u64>, usize);
 fn ring(seed: u64, nodes: usize, flows: &[(u32, u32, bool)], loss_ratio: f64) -> (Record, Record) {
     let run = |stops: &[u64]| {
         let mut topology = Topology { nodes, ..Topology::default() };
-        let config = PipeConfig { queue_packets: 5, ..link(loss_ratio) };
+        let config = PipeConfig { queue: 5.into(), ..link(loss_ratio) };
         for node in 0..nodes as NodeIndex {
             topology.connect(node, (node + 1) % nodes as NodeIndex, &config);
         }

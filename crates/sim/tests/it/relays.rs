@@ -132,6 +132,12 @@ fn errors_say_which_value_and_what_was_expected() {
             "network.relay",
         ),
     ];
+    let routed =
+        format!("{}[network.routing]\nkind = 'nst-aodv'\n", line(3, "preset = 'paper'", ""));
+    let cases = cases.into_iter().chain([(
+        format!("{routed}{flows}"),
+        "network.routing = a table: expected nothing beside [network.relay], or static = true",
+    )]);
     for (text, expected) in cases {
         let error = parse(&text, Path::new(".")).expect_err(expected);
         assert!(error.contains(expected), "{expected}: {error}");

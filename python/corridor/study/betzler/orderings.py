@@ -112,7 +112,7 @@ def _all_tests(context: Context) -> dict[str, Test]:
         tests[f"026 RFC 6298 over {algorithm}, several links"] = partial(
             _timeouts, data, rto, algorithm
         )
-    tests["032 more than the recommended window costs goodput"] = lambda: _beyond(moving)
+    tests["032 more than the recommended window costs goodput"] = lambda: dynamic.beyond_recommended(moving)
     return tests
 
 
@@ -143,17 +143,6 @@ def _timeouts(data: Runs, rto: Runs, algorithm: str) -> runs.Samples:
         ours = data.at(GOODPUT, base)[many]
         found.append(runs.log_ratios(ours, rto.at(GOODPUT, {WINDOW: window, RTO: algorithm})[many]))
     return np.asarray(runs.nanmean(found, axis=0))
-
-
-def _beyond(data: Runs) -> runs.Samples:
-    """What the recommended window has more than the largest one, over routes of several links."""
-    found = []
-    for length, by_window in dynamic.by_length(data).items():
-        samples = list(by_window.values())
-        place = runs.recommended(samples)
-        if length > 1 and place + 1 < len(samples):
-            found.append(np.log(samples[place] / samples[-1]))
-    return np.asarray(runs.nanmean(found, axis=0)) if found else np.zeros(2)
 
 
 def orderings(context: Context) -> Findings:

@@ -25,6 +25,8 @@ METRIC = "network.routing.metric"
 TIMEOUTS = "flow.0.tcp.timeouts_max"
 RTO = "flow.0.tcp.rto"
 PROCESSING = "flow.0.processing_ms"
+#: By how much goodput may still rise beyond the recommended window (III-C3).
+RECOMMENDED_MARGIN = 0.01
 #: Level of tests and confidence sets.
 LEVEL = 0.05
 
@@ -136,7 +138,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def recommended(goodputs: Sequence[Samples], margin: float = 0.01) -> int:
+def recommended(goodputs: Sequence[Samples], margin: float = RECOMMENDED_MARGIN) -> int:
     """Place of the least window beyond which goodput does not rise by more than the margin.
 
     As the paper defines it (III-C3), of the means.
@@ -148,12 +150,12 @@ def recommended(goodputs: Sequence[Samples], margin: float = 0.01) -> int:
     """
     means = [mean(each) for each in goodputs]
     for place, own in enumerate(means):
-        if all(other <= own * (1 + margin) for other in means[place + 1 :]):
+        if not any(other > own * (1 + margin) for other in means[place + 1 :]):
             return place
     return len(means) - 1
 
 
-def recommended_set(goodputs: Sequence[Samples], margin: float = 0.01) -> list[int]:
+def recommended_set(goodputs: Sequence[Samples], margin: float = RECOMMENDED_MARGIN) -> list[int]:
     """Places of all windows that may be the recommended one, with confidence 95 %.
 
     A window is out if a larger one has more than the margin more goodput, or a smaller one has not

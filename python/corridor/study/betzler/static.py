@@ -354,5 +354,6 @@ def window_limits(context: Context) -> Findings:
     measured: dict[str, Measured] = {
         "BETZLER-031": max(falls, default=0.0),
         "BETZLER-031-R": len(set(chosen)) > 1,
+        "BETZLER-030": 100 * runs.RECOMMENDED_MARGIN,
     }
     return Findings(measured, rows, figure)

@@ -17,8 +17,8 @@ use serde::Deserialize;
 
 use super::list::{Case, Company, Gate, Scale, Side};
 use super::{Failure, Rows, report};
-use crate::checks::Sense;
 use crate::engine::EngineError;
+use corridor_results::checks::Sense;
 
 /// Begins the names of cases whose nodes are the old program.
 const OLD: &str = "old/";

@@ -8,7 +8,7 @@ use corridor_sim::SimError;
 use corridor_sim::frontier::{Best, FRONTIER, saturate};
 
 use super::list::{Case, Cases, Company, Gates, LOW_DELAY, WINDOW, full_duplex, loss};
-use crate::checks::Sense;
+use corridor_results::checks::Sense;
 
 /// Virtual time of a repeat, seconds.
 const DURATION_S: f64 = 200.0;

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::Rows;
 use super::list::Gate;
-use crate::checks::{Check, Sense};
+use corridor_results::checks::{Check, Sense};
 
 /// Probability that an interval holds the true mean.
 const CONFIDENCE: f64 = 0.95;

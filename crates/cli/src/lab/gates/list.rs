@@ -7,7 +7,7 @@ use corridor_scenario::{Row, Run, Scenario, expand};
 use corridor_sim::frontier::Best;
 
 use super::frontier;
-use crate::checks::Sense;
+use corridor_results::checks::Sense;
 
 /// Whose nodes a case has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! The picture of the gates: how far each value is from its limit.
 
 use super::judge::{Judged, number};
-use crate::checks::Sense;
 use crate::panel::{INK, NOTE, TITLE};
 use crate::plot::{Anchor, Font, Picture, Scale};
+use corridor_results::checks::Sense;
 
 const WIDTH: f64 = 1200.0;
 const MARGIN: f64 = 48.0;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::judge::{Judged, checks};
 use super::{Failure, Rows, picture};
-use crate::checks::Check;
+use corridor_results::checks::Check;
 
 /// Name of the file with all that was measured.
 pub(super) const NAME: &str = "tunnel.json";

@@ -206,7 +206,7 @@ impl Agent for TcpSource {
             self.write(now);
             let ends = !matches!(self.supply, Supply::Written { .. });
             let is_over = ends && self.supply_at.is_none() && self.sender.is_done();
-            if self.finished_at.is_none() && is_over {
+            if self.finished_at.is_none() && self.failed_at.is_none() && is_over {
                 self.finished_at = Some(now);
             }
         }

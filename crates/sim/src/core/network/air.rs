@@ -6,7 +6,7 @@ use corridor_air::dcf::RateControl;
 use corridor_air::radio::{
     Decoding, MacConfig, MacEvent, Quality, RadioMedium, RadioMediumConfig, Rate, SendOutcome,
 };
-use corridor_air::{Address, Carried, Medium};
+use corridor_air::{Address, Carried, Line, LineConfig, Medium};
 use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
 
@@ -46,6 +46,8 @@ pub(super) enum Air {
     Ideal(Box<Medium<Frame>>),
     /// Radios with a MAC of a standard.
     Mac(Box<RadioMedium<Frame>>),
+    /// A path between two places that nobody else uses.
+    Line(Box<Line<Frame>>),
 }
 
 /// What the air says.
@@ -71,6 +73,7 @@ impl Air {
         match self {
             Air::Ideal(medium) => medium.poll_timeout(),
             Air::Mac(medium) => medium.poll_timeout(),
+            Air::Line(line) => line.poll_timeout(),
         }
     }
 
@@ -78,6 +81,7 @@ impl Air {
         match self {
             Air::Ideal(medium) => medium.handle_timeout(now),
             Air::Mac(medium) => medium.handle_timeout(now),
+            Air::Line(line) => line.handle_timeout(now),
         }
     }
 
@@ -85,6 +89,7 @@ impl Air {
         match self {
             Air::Ideal(medium) => medium.has_room(place),
             Air::Mac(medium) => medium.has_room(place),
+            Air::Line(line) => line.has_room(place),
         }
     }
 
@@ -96,6 +101,7 @@ impl Air {
                 let len_bytes = frame.len_bytes() as u32;
                 medium.offer(now, from, to, len_bytes, frame).is_ok()
             }
+            Air::Line(line) => line.offer(now, from, to, frame).is_ok(),
         }
     }
 
@@ -108,6 +114,11 @@ impl Air {
                 }
                 None => medium.poll_room().map(Told::Room),
             },
+            Air::Line(line) => {
+                let corridor_air::Delivery { at, from, to, addressed, frame } =
+                    line.poll_delivery()?;
+                Some(Told::Heard { at, from, to, addressed, frame, quality: None })
+            }
             Air::Mac(medium) => Some(match medium.poll_event()? {
                 MacEvent::Received { at, station, from, addressed, quality, payload, .. } => {
                     let (to, frame, quality) = (station, payload, Some(quality));
@@ -160,7 +171,10 @@ pub(super) fn reaches(air: &Air, config: &AirConfig) -> Vec<Reach> {
             reaches.sort_unstable_by_key(|reach| (reach.from, reach.to));
             reaches
         }
-        (Air::Ideal(_), AirConfig::Mac(_)) => Vec::new(),
+        (_, AirConfig::Line(_)) => [(0, 1), (1, 0)]
+            .map(|(from, to)| Reach { from, to, hears: true, senses: false })
+            .to_vec(),
+        (_, AirConfig::Mac(_)) => Vec::new(),
     }
 }
 
@@ -234,6 +248,12 @@ impl Radio {
                 let medium = medium.map_err(|source| NetworkError::Radio { index, source })?;
                 Air::Mac(Box::new(medium))
             }
+            AirConfig::Line(config) => {
+                let config = LineConfig { seed, replication, ..LineConfig::clone(config) };
+                let line = Line::new(&config);
+                let line = line.map_err(|source| NetworkError::Line { index, source })?;
+                Air::Line(Box::new(line))
+            }
         };
         let reaches = reaches(&air, &site.air);
         let places = site.nodes.iter().map(|&node| (node, None)).collect();
@@ -244,6 +264,7 @@ impl Radio {
         match &mut self.air {
             Air::Ideal(medium) => medium.keep_transmissions(),
             Air::Mac(medium) => medium.keep_transmissions(),
+            Air::Line(line) => line.keep_transmissions(),
         }
     }
 
@@ -319,7 +340,7 @@ impl Network {
     pub fn mac(&self, radio: RadioIndex) -> Option<&RadioMedium<Frame>> {
         match &self.radios.get(radio)?.air {
             Air::Mac(medium) => Some(medium),
-            Air::Ideal(_) => None,
+            Air::Ideal(_) | Air::Line(_) => None,
         }
     }
 
@@ -327,7 +348,34 @@ impl Network {
     pub fn medium(&self, radio: RadioIndex) -> Option<&Medium<Frame>> {
         match &self.radios.get(radio)?.air {
             Air::Ideal(medium) => Some(medium),
-            Air::Mac(_) => None,
+            Air::Mac(_) | Air::Line(_) => None,
+        }
+    }
+
+    /// The line of a radio that is one, for its statistics.
+    pub fn line(&self, radio: RadioIndex) -> Option<&Line<Frame>> {
+        match &self.radios.get(radio)?.air {
+            Air::Line(line) => Some(line),
+            Air::Ideal(_) | Air::Mac(_) => None,
+        }
+    }
+
+    /// Lets the rates of lines begin again now: with the load, however long it took stations to
+    /// meet.
+    pub fn restart_rates(&mut self) {
+        for radio in &mut self.radios {
+            if let Air::Line(line) = &mut radio.air {
+                line.restart_rates(self.now);
+            }
+        }
+    }
+
+    /// From here on, lines keep how long frames wait in them.
+    pub fn keep_waits(&mut self) {
+        for radio in &mut self.radios {
+            if let Air::Line(line) = &mut radio.air {
+                line.keep_waits();
+            }
         }
     }
 
@@ -579,6 +627,11 @@ impl Network {
         match &mut self.radios[radio].air {
             Air::Ideal(medium) => {
                 while let Some(sent) = medium.poll_transmission() {
+                    watcher.take_transmission(radio, sent);
+                }
+            }
+            Air::Line(line) => {
+                while let Some(sent) = line.poll_transmission() {
                     watcher.take_transmission(radio, sent);
                 }
             }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use corridor_air::Address;
 use corridor_base::Time;
 use corridor_relay::{
-    NodeId, Received, Relay, RelayConfig, RelayError, RelayStats, Transmit, Whom,
+    LinkDestination, NodeId, Received, Relay, RelayConfig, RelayError, RelayStats, Transmit,
 };
 
 use super::air::RadioIndex;
@@ -46,6 +46,15 @@ pub(super) struct UnderWay {
     packets: VecDeque<Arc<Packet>>,
 }
 
+/// Why bytes stand for no packet.
+#[derive(Clone, Copy, Debug)]
+enum NotFound {
+    /// [`UNDER_WAY_MAX`] others have begun since.
+    GivenUp,
+    /// They are not those that were sent.
+    Corrupted,
+}
+
 impl UnderWay {
     /// The bytes of a packet: its number, and what follows from it.
     fn begin(&mut self, packet: Arc<Packet>) -> Arc<[u8]> {
@@ -59,11 +68,17 @@ impl UnderWay {
         bytes
     }
 
-    /// The packet with these bytes, if they are exactly those of one.
-    fn find(&self, bytes: &[u8]) -> Option<Arc<Packet>> {
-        let number = u64::from_be_bytes(*bytes.first_chunk::<NUMBER_BYTES>()?);
-        let packet = self.packets.get(usize::try_from(number.checked_sub(self.first)?).ok()?)?;
-        (*bytes_of(number, packet.len_bytes as usize) == *bytes).then(|| Arc::clone(packet))
+    /// The packet with these bytes.
+    fn find(&self, bytes: &[u8]) -> Result<Arc<Packet>, NotFound> {
+        let head = bytes.first_chunk::<NUMBER_BYTES>().ok_or(NotFound::Corrupted)?;
+        let number = u64::from_be_bytes(*head);
+        let place = number.checked_sub(self.first).ok_or(NotFound::GivenUp)?;
+        let packet = usize::try_from(place).ok().and_then(|place| self.packets.get(place));
+        let packet = packet.ok_or(NotFound::Corrupted)?;
+        match *bytes_of(number, packet.len_bytes as usize) == *bytes {
+            true => Ok(Arc::clone(packet)),
+            false => Err(NotFound::Corrupted),
+        }
     }
 }
 
@@ -178,9 +193,10 @@ impl Network {
     /// What a relay has taken out of a frame goes to its end, or on.
     fn take_from_relay(&mut self, index: u32, received: Received) {
         let Seat { node, place: (radio, _), .. } = self.relays[index as usize];
-        let Some(packet) = self.under_way.find(&received.packet) else {
-            self.stats.corrupted += 1;
-            return;
+        let packet = match self.under_way.find(&received.packet) {
+            Ok(packet) => packet,
+            Err(NotFound::GivenUp) => return self.stats.refused += 1,
+            Err(NotFound::Corrupted) => return self.stats.corrupted += 1,
         };
         self.stats.packet_hops += 1;
         if packet.to == node {
@@ -209,8 +225,8 @@ impl Network {
     ) {
         let Some(&index) = self.relay_at.get(&(radio, from)) else { return };
         let to = match to {
-            Address::All => Whom::All,
-            Address::Station(place) => Whom::Node(NodeId(place as u16)),
+            Address::All => LinkDestination::Broadcast,
+            Address::Station(place) => LinkDestination::Unicast(NodeId(place as u16)),
         };
         let seat = &mut self.relays[index as usize];
         seat.at_mac = seat.at_mac.saturating_sub(1);
@@ -231,8 +247,8 @@ impl Network {
         while seat.at_mac < FRAMES_AT_MAC && self.radios[radio].air.has_room(place) {
             let Some(Transmit { to, frame }) = seat.relay.poll_transmit(self.now) else { break };
             let to = match to {
-                Whom::All => Address::All,
-                Whom::Node(NodeId(place)) => Address::Station(place.into()),
+                LinkDestination::Broadcast => Address::All,
+                LinkDestination::Unicast(NodeId(place)) => Address::Station(place.into()),
             };
             let frame = Frame::Relayed(frame.into());
             if self.radios[radio].air.offer(self.now, place, to, frame) {

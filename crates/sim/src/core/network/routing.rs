@@ -1,6 +1,7 @@
 //! Nodes that look for ways themselves: an [`Aodv`] at each, its messages as packets of a flow of
 //! their own, and what the MAC says of each packet as what it knows of links.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use corridor_air::Address as PlaceAddress;
@@ -31,6 +32,28 @@ pub(super) struct Routing {
     places: Vec<usize>,
     /// Of each router in the agenda.
     entities: Vec<usize>,
+    /// Packets that began at their nodes and went on, by flow and node, and the links of their
+    /// routes.
+    flows: BTreeMap<(u32, NodeIndex), RouteLinks>,
+}
+
+/// How long the routes of a flow's packets were, as the node knew them where they began.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RouteLinks {
+    /// Packets sent, those sent again counted again.
+    pub packets: u64,
+    /// Links of their routes, together.
+    pub links: u64,
+}
+
+impl Routing {
+    /// A packet goes on from where it began.
+    fn count_links(&mut self, node: NodeIndex, packet: &Packet) {
+        let route = self.routers[node as usize].route(packet.to as Address);
+        let sum = self.flows.entry((packet.flow, node)).or_default();
+        sum.packets += 1;
+        sum.links += route.map_or(0, |route| u64::from(route.cost.hops));
+    }
 }
 
 impl Network {
@@ -61,6 +84,7 @@ impl Network {
             routers: Vec::with_capacity(count),
             places: Vec::with_capacity(count),
             entities: Vec::with_capacity(count),
+            flows: BTreeMap::new(),
         };
         for node in 0..count {
             let [(0, place)] = self.nodes[node].places[..] else {
@@ -79,6 +103,11 @@ impl Network {
     /// The router of a node, if it has one, for its statistics.
     pub fn router_stats(&self, node: NodeIndex) -> Option<&AodvStats> {
         self.routing.as_ref()?.routers.get(node as usize).map(Aodv::stats)
+    }
+
+    /// The routes that packets of a flow took from a node, where nodes find routes themselves.
+    pub fn route_links(&self, flow: u32, node: NodeIndex) -> Option<RouteLinks> {
+        Some(self.routing.as_ref()?.flows.get(&(flow, node)).copied().unwrap_or_default())
     }
 
     /// The nodes that a packet passes from one to another, both among them; `None` where there is
@@ -163,7 +192,7 @@ impl Network {
         let Some(routing) = &mut self.routing else { return };
         let Frame::Packet(packet, ttl) = frame else { return };
         // A request that floods by collides with replies: an origin that hears none asks again.
-        if next == EVERYBODY || is_delivered || packet.flow == ROUTING_FLOW {
+        if next == EVERYBODY || packet.flow == ROUTING_FLOW {
             return;
         }
         let router = &mut routing.routers[node as usize];
@@ -203,6 +232,9 @@ impl Network {
                 }
                 Output::Forward(next, (packet, ttl)) => {
                     let to = to_neighbour(routing, next);
+                    if packet.from == node {
+                        routing.count_links(node, &packet);
+                    }
                     self.put_on_air(node, place, to, packet, ttl);
                 }
                 Output::Drop((packet, _)) => self.drop_unroutable(node, &packet),

@@ -1,7 +1,7 @@
 //! What a network is made of: plain data, and what can be wrong with it.
 
 use corridor_air::radio::{RadioError, RadioMediumConfig};
-use corridor_air::{AirError, MediumConfig, PipeConfig, PipeError};
+use corridor_air::{AirError, LineConfig, MediumConfig, PipeConfig, PipeError};
 
 use crate::aodv::AodvError;
 use crate::core::agent::NodeIndex;
@@ -31,6 +31,8 @@ pub enum AirConfig {
     Ideal(MediumConfig),
     /// Radios with a MAC of a standard.
     Mac(Box<RadioMediumConfig>),
+    /// A path between two places that nobody else uses.
+    Line(Box<LineConfig>),
 }
 
 impl AirConfig {
@@ -39,6 +41,7 @@ impl AirConfig {
         match self {
             AirConfig::Ideal(medium) => medium.stations,
             AirConfig::Mac(config) => config.radio.stations.len(),
+            AirConfig::Line(config) => config.pipes.len(),
         }
     }
 }
@@ -232,6 +235,14 @@ pub enum NetworkError {
         index: usize,
         /// What is wrong with it.
         source: AirError,
+    },
+    /// A line that cannot be.
+    #[error("radios[{index}].{source}")]
+    Line {
+        /// Place of the radio in the list.
+        index: usize,
+        /// What is wrong with it.
+        source: PipeError,
     },
     /// Radios or a MAC that cannot be.
     #[error("radios[{index}].{source}")]

@@ -7,10 +7,11 @@
 
 use core::time::Duration;
 
-use corridor_base::Time;
-use corridor_scenario::{Congestion, Run, Side};
+use corridor_base::rand::Rng;
+use corridor_base::{StreamKey, Time};
+use corridor_scenario::{Congestion, ETHERNET_MTU, Run, Scenario, Side};
 
-use super::{Measured, Seen, delays};
+use super::{MEETING_MAX, Measured, Seen, delays};
 pub(super) use crate::agents::ip::flow_of;
 use crate::agents::ip::{DATA_HEADERS_LEN, IpSink, IpSource};
 use crate::agents::metered::{MeteredSink, MeteredSource, delay_histogram};
@@ -18,12 +19,16 @@ use crate::agents::source::{Active, FlowEnd, Supply, TcpSink, TcpSource};
 use crate::core::agent::NodeIndex;
 use crate::core::network::{AgentIndex, Network};
 use crate::plan::error::SimError;
-use crate::tcp::{ReceiverConfig, Reduction, RtoConfig, SenderConfig, Variant, VegasConfig};
+use crate::tcp::linux::{self, LinuxReceiverConfig, LinuxSenderConfig};
+use crate::tcp::{
+    ReceiverConfig, ReceiverSettings, Reduction, RtoConfig, SenderConfig, SenderSettings, Variant,
+    VegasConfig,
+};
 
 /// Packets of data that wait unsent when the application has a rate and TCP cannot follow; the
 /// application then waits. About what a kernel's send buffer grows to.
 const BACKLOG_PACKETS_MAX: u64 = 4_096;
-/// Longest time until all connections are there; others then never send, as in the lab.
+/// Longest time until all connections are there on a radio; others then never send, as in the lab.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// Largest window in packets: what a kernel's receive buffer of 6 MB offers at most.
 const WINDOW_PACKETS_MAX: u32 = 2_048;
@@ -43,13 +48,14 @@ pub(super) struct Flow {
 
 /// Puts a sender and a receiver on the hosts for each way.
 pub(super) fn flows(
+    scenario: &Scenario,
     run: &Run,
     ways: &[(NodeIndex, NodeIndex)],
     mtu: usize,
     network: &mut Network,
 ) -> Result<Vec<Flow>, SimError> {
-    let config = sender_config(variant(run)?, mtu);
-    let SenderConfig { payload_bytes, header_bytes, .. } = config;
+    let (config, receiver) = settings(scenario, run, mtu)?;
+    let (payload_bytes, header_bytes) = (config.payload_bytes(), config.header_bytes());
     let supply = match run.offered_bps {
         None => Supply::Endless,
         Some(bps) => Supply::Written {
@@ -64,7 +70,7 @@ pub(super) fn flows(
         let (here, there) = FlowEnd::pair(flow, from, to);
         let source = TcpSource::new(here, active, supply, config)?;
         let source = MeteredSource::new(source, active, Time::MAX);
-        let sink = TcpSink::new(there, header_bytes, receiver_config())?;
+        let sink = TcpSink::new(there, header_bytes, receiver)?;
         let sink = MeteredSink::new(sink, &source, Time::MAX);
         let source = IpSource::new(source, here, payload_bytes);
         let sink = IpSink::new(sink, there, payload_bytes);
@@ -77,19 +83,21 @@ pub(super) fn flows(
 
 /// Lets all connections come about, as far as they do.
 pub(super) fn connect(flows: &[Flow], network: &mut Network) {
+    // A line may be out, or lose all of a burst: what is measured is what comes after.
+    let within = if network.line(0).is_some() { MEETING_MAX } else { CONNECT_MAX };
     let now = network.now();
     for flow in flows {
         network.tell(flow.source, |source: &mut Source| source.open(now));
         network.ask(flow.source);
     }
-    network.run_until_or(now + CONNECT_MAX, |network| {
+    network.run_until_or(now + within, |network| {
         let mut sources = flows.iter().filter_map(|flow| network.agent::<Source>(flow.source));
         sources.all(IpSource::is_open)
     });
 }
 
-/// Lets applications write from now to the end of the measured interval.
-pub(super) fn run(flows: &[Flow], network: &mut Network, begin: Time, measured: Measured) {
+/// Lets applications write from now on.
+pub(super) fn begin(flows: &[Flow], network: &mut Network, begin: Time, measured: Measured) {
     let span = (measured.start, measured.end);
     for flow in flows {
         network.tell(flow.source, |source: &mut Source| {
@@ -101,7 +109,6 @@ pub(super) fn run(flows: &[Flow], network: &mut Network, begin: Time, measured: 
         });
         network.tell(flow.sink, |sink: &mut Sink| sink.inner_mut().measure(span));
     }
-    network.run_until_or(measured.end, |_| false);
 }
 
 impl Flow {
@@ -126,8 +133,47 @@ impl Flow {
     }
 }
 
+/// Whether there is such a TCP.
+pub(super) fn check(scenario: &Scenario, run: &Run) -> Result<(), SimError> {
+    settings(scenario, run, ETHERNET_MTU).map(|_| ())
+}
+
+/// Both ends, for packets of up to `mtu` bytes.
+fn settings(
+    scenario: &Scenario,
+    run: &Run,
+    mtu: usize,
+) -> Result<(SenderSettings, ReceiverSettings), SimError> {
+    if scenario.pipes().is_none() {
+        return Ok((sender_config(variant(run)?, mtu).into(), receiver_config().into()));
+    }
+    let congestion = match run.congestion.unwrap_or(Congestion::Cubic) {
+        Congestion::Cubic => linux::Congestion::Cubic,
+        Congestion::Reno => linux::Congestion::Reno,
+        Congestion::Bbr => linux::Congestion::Bbr,
+        other => {
+            let (field, given) = ("congestion", other.to_string());
+            let expected = "cubic, reno and bbr on a line";
+            return Err(SimError::Unsupported { field, given, expected });
+        }
+    };
+    let (seed, replication) = (scenario.seed, run.replication);
+    let draws = StreamKey { seed, replication, entity: 0, purpose: "sender" };
+    let payload_bytes = mtu.saturating_sub(DATA_HEADERS_LEN) as u32;
+    let header_bytes = DATA_HEADERS_LEN as u32;
+    let seed = draws.stream().next_u64();
+    let sender = LinuxSenderConfig {
+        payload_bytes,
+        header_bytes,
+        seed,
+        ..LinuxSenderConfig::new(congestion)
+    };
+    let receiver = LinuxReceiverConfig::new(payload_bytes);
+    Ok((sender.into(), receiver.into()))
+}
+
 /// What the run's congestion control is called here.
-pub(super) fn variant(run: &Run) -> Result<Variant, SimError> {
+fn variant(run: &Run) -> Result<Variant, SimError> {
     match run.congestion.unwrap_or(Congestion::Cubic) {
         Congestion::Cubic => Ok(Variant::Cubic),
         Congestion::Reno => Ok(Variant::Reno),
@@ -138,7 +184,7 @@ pub(super) fn variant(run: &Run) -> Result<Variant, SimError> {
         Congestion::Bbr => Err(SimError::Unsupported {
             field: "congestion",
             given: Congestion::Bbr.to_string(),
-            expected: "cubic, reno, newreno, sack, vegas and tahoe",
+            expected: "cubic, reno, newreno, sack, vegas and tahoe without a line",
         }),
     }
 }

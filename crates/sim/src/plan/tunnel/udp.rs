@@ -46,14 +46,17 @@ pub(super) fn flows(
     Ok(flows)
 }
 
-/// Sends from `begin` to the end of the measured interval, and waits for what is on its way.
-pub(super) fn run(flows: &[Flow], network: &mut Network, begin: Time, measured: Measured) {
+/// Lets sources send from `begin` to the end of the measured interval.
+pub(super) fn begin(flows: &[Flow], network: &mut Network, begin: Time, measured: Measured) {
     let span = (measured.start, measured.end);
     for flow in flows {
         network.tell(flow.source, |source: &mut StampedSource| source.begin(begin, span));
         network.tell(flow.sink, |sink: &mut StampedSink| sink.measure(span));
     }
-    network.run_until_or(measured.end, |_| false);
+}
+
+/// Waits for what is on its way.
+pub(super) fn drain(network: &mut Network, measured: Measured) {
     if !network.is_watched_enough() {
         network.run_until(measured.end + DRAIN);
     }

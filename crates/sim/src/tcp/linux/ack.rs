@@ -9,7 +9,7 @@
 
 use corridor_base::Time;
 
-use super::clock::micros;
+use super::clock::{micros, ticks};
 use super::flow::Told;
 use super::rate::RateSample;
 use super::sender::LinuxSender;
@@ -150,7 +150,7 @@ impl LinuxSender {
             gathered.sacked_at = Some((first, sent.at_us));
         }
         flow.sacked_high = high_before.max(number);
-        flow.rate_take(&sent, &mut gathered.sample);
+        flow.rate_take(number, &sent, &mut gathered.sample);
         gathered.told.sacked = true;
         gathered.sacked += 1;
     }
@@ -178,7 +178,7 @@ impl LinuxSender {
                     flow.rack_advance(number, &sent);
                 }
             }
-            flow.rate_take(&sent, &mut gathered.sample);
+            flow.rate_take(number, &sent, &mut gathered.sample);
         }
         if flow.board.una() == before {
             return;
@@ -213,7 +213,7 @@ impl LinuxSender {
         }
         gathered.sample.rtt_us = latest_us;
         if let Some(rtt_us) = latest_us {
-            self.flow.rtt.note_min(rtt_us);
+            self.flow.rtt.note_min(ticks(self.flow.now), rtt_us);
         }
         if let Some(rtt_us) = smoothed_us {
             let (una, next) = (self.flow.board.una(), self.flow.board.next());

@@ -32,10 +32,6 @@ const RATE_ROUNDS: u64 = 10;
 const MIN_RTT_TICKS: u64 = 10 * HZ;
 /// How long the queue is drained to measure it.
 const PROBE_RTT_TICKS: u64 = HZ / 5;
-/// What a host takes for an acknowledgement now and then: up to so many microseconds are added to
-/// each round trip. Without it a network whose queue is empty gives the least one again and again,
-/// so that it never gets old, and BBR never drains the queue; no host is that regular.
-const NOISE_US: u64 = 100;
 const WINDOW_MIN: u64 = 4;
 /// The pipe is full when the rate has not grown by a quarter for three rounds.
 const FULL_GROWTH: u64 = UNIT * 5 / 4;
@@ -384,9 +380,9 @@ impl Bbr {
     fn update_min_rtt(&mut self, flow: &mut Flow, sample: &RateSample) {
         let now = ticks(flow.now);
         let is_old = now > self.min_rtt_at + MIN_RTT_TICKS;
-        let noise_us = (u64::from(self.stream.next_u32()) * NOISE_US) >> 32;
-        if let Some(rtt_us) = sample.rtt_us.map(|rtt_us| rtt_us + noise_us)
-            && (self.min_rtt_us.is_none_or(|min_us| rtt_us <= min_us) || is_old)
+        // One as short as the least does not renew it: on a steady path it would never get old.
+        if let Some(rtt_us) = sample.rtt_us
+            && (self.min_rtt_us.is_none_or(|min_us| rtt_us < min_us) || is_old)
         {
             (self.min_rtt_us, self.min_rtt_at) = (Some(rtt_us), now);
         }

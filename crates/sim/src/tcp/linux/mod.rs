@@ -27,5 +27,6 @@ mod windowed;
 
 pub use self::config::{Congestion, LinuxReceiverConfig, LinuxSenderConfig};
 pub use self::receiver::LinuxReceiver;
+pub(crate) use self::receiver::SACK_HEAD_LEN;
 pub use self::sender::LinuxSender;
 pub use self::state::CaState;

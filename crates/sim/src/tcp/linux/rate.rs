@@ -10,6 +10,8 @@ pub(super) struct RateSample {
     /// Packets that had arrived when the packet was sent that was sent last of those acknowledged.
     pub(super) prior_delivered: Option<u64>,
     pub(super) prior_at_us: u64,
+    /// The number of that packet.
+    pub(super) number: u64,
     pub(super) send_us: u64,
     /// Packets that arrived since; `None` where there is nothing to tell.
     pub(super) delivered: Option<u64>,
@@ -26,12 +28,15 @@ pub(super) struct RateSample {
 }
 
 impl Flow {
-    /// A packet has arrived: it begins the sample if it was sent last of all that has.
-    pub(super) fn rate_take(&mut self, sent: &Sent, sample: &mut RateSample) {
+    /// A packet has arrived: it begins the sample if it was sent last of all that has, by number
+    /// where several left at once.
+    pub(super) fn rate_take(&mut self, number: u64, sent: &Sent, sample: &mut RateSample) {
         let Some(delivered_at_us) = sent.delivered_at_us else { return };
-        if sample.prior_delivered.is_none_or(|prior| sent.delivered > prior || prior == 0) {
+        let is_first = sample.prior_delivered.is_none_or(|prior| prior == 0);
+        if is_first || (sent.at_us, number) > (self.first_at_us, sample.number) {
             sample.prior_delivered = Some(sent.delivered);
             sample.prior_at_us = delivered_at_us;
+            sample.number = number;
             sample.app_limited = sent.app_limited;
             self.first_at_us = sent.at_us;
             sample.send_us = sent.at_us - sent.first_at_us.min(sent.at_us);

@@ -11,8 +11,9 @@ use corridor_base::Time;
 use super::clock::{TICK_US, expiry, micros};
 use super::config::LinuxReceiverConfig;
 use crate::tcp::config::ConfigError;
+use crate::tcp::reassembly::Reassembly;
 use crate::tcp::receiver::ReceiverStats;
-use crate::tcp::segment::{SACK_RANGES_MAX, SackRange, Segment};
+use crate::tcp::segment::{SackRange, Segment};
 
 /// Most packets that are acknowledged at once, each, when packets begin to come.
 const QUICK_ACKS_MAX: u32 = 16;
@@ -23,6 +24,8 @@ const COMPRESSED_MAX: u32 = 44;
 const COMPRESSED_US: u64 = 1_000;
 /// Share of the round trip that they wait: a twentieth.
 const COMPRESSED_SHARE: u64 = 20;
+/// What an acknowledgement with ranges has besides: two bytes name the option, two align it.
+pub(crate) const SACK_HEAD_LEN: u32 = 4;
 /// Ranges that are remembered for acknowledgements, the latest change first.
 const RECENT_MAX: usize = 4;
 
@@ -33,14 +36,9 @@ const RECENT_MAX: usize = 4;
 #[derive(Clone, Debug)]
 pub struct LinuxReceiver {
     config: LinuxReceiverConfig,
-    /// All before this number have been delivered, in order.
-    next: u64,
-    /// What was acknowledged last.
-    told: u64,
-    /// What has arrived beyond a gap: apart, in order of number.
-    ranges: Vec<SackRange>,
-    /// Numbers within the ranges that changed last.
-    recent: Vec<u64>,
+    arrived: Reassembly,
+    /// All before this number have been acknowledged.
+    acknowledged: u64,
     /// A packet that was there already (RFC 2883).
     duplicate: Option<SackRange>,
     /// The time to be echoed: that of the packet that moved on what had been acknowledged
@@ -89,10 +87,8 @@ impl LinuxReceiver {
         let initial = u64::from(config.window_packets_initial.min(config.window_packets_max));
         Ok(LinuxReceiver {
             config,
-            next: 0,
-            told: 0,
-            ranges: Vec::new(),
-            recent: Vec::new(),
+            arrived: Reassembly::new(RECENT_MAX),
+            acknowledged: 0,
             duplicate: None,
             echo: Time::ZERO,
             echo_retransmission: false,
@@ -126,17 +122,17 @@ impl LinuxReceiver {
 
     /// The number expected next: so many packets have been delivered, each once and in order.
     pub fn next_expected(&self) -> u64 {
-        self.next
+        self.arrived.next()
     }
 
     /// Packets delivered to the application, each once and in order.
     pub fn delivered(&self) -> u64 {
-        self.next
+        self.arrived.next()
     }
 
     /// Packets that wait beyond a gap.
     pub fn out_of_order(&self) -> u64 {
-        self.ranges.iter().map(|range| range.end - range.start).sum()
+        self.arrived.out_of_order()
     }
 
     /// Packets that may be under way at once, as the window is now.
@@ -157,14 +153,14 @@ impl LinuxReceiver {
         };
         self.stats.packets_received += 1;
         self.congestion |= congestion_experienced;
-        if sequence <= self.told && sent_at >= self.echo {
+        if sequence <= self.acknowledged && sent_at >= self.echo {
             (self.echo, self.echo_retransmission) = (sent_at, retransmission);
         }
-        let is_new = self.take(now, sequence);
+        let is_new = self.take(sequence);
         if congestion_experienced || !is_new {
             self.owes = true;
         }
-        if is_new && sequence < self.next {
+        if is_new && sequence < self.arrived.next() {
             self.measure_round_trip(now, sent_at);
             self.unconfirmed = true;
             self.time_arrival(now);
@@ -197,16 +193,12 @@ impl LinuxReceiver {
         self.quick = self.quick.saturating_sub(1);
         (self.delayed_until, self.compressed_until, self.compressed) = (None, None, 0);
         self.unconfirmed = false;
-        self.told = self.next;
-        let mut sack = [SackRange::default(); SACK_RANGES_MAX];
-        let ranges = self.recent.iter().filter_map(|&number| self.range_of(number));
-        let told = self.duplicate.into_iter().chain(ranges);
-        sack.iter_mut().zip(told).for_each(|(place, range)| *place = range);
-        self.duplicate = None;
+        self.acknowledged = self.arrived.next();
+        let sack = self.arrived.sack(self.duplicate.take());
         self.adapt_window(now);
-        self.window.end = self.window.end.max(self.next + self.window.packets);
+        self.window.end = self.window.end.max(self.arrived.next() + self.window.packets);
         Some(Segment::Ack {
-            next: self.next,
+            next: self.arrived.next(),
             echo: self.echo,
             echo_retransmission: self.echo_retransmission,
             sack,
@@ -219,72 +211,25 @@ impl LinuxReceiver {
     pub fn ack_len_bytes(&self, ack: &Segment) -> u32 {
         let Segment::Ack { sack, .. } = ack else { return self.config.ack_bytes };
         let ranges = sack.iter().filter(|range| range.end > range.start).count() as u32;
-        // Two bytes name the option, and two align it.
-        let head = if ranges > 0 { 4 } else { 0 };
+        let head = if ranges > 0 { SACK_HEAD_LEN } else { 0 };
         self.config.ack_bytes + head + ranges * self.config.sack_range_bytes
     }
 
     /// Puts a packet to its place; whether it was not there, and was taken.
-    fn take(&mut self, now: Time, sequence: u64) -> bool {
-        let one = SackRange { start: sequence, end: sequence + 1 };
-        if sequence < self.next || self.range_of(sequence).is_some() {
+    fn take(&mut self, sequence: u64) -> bool {
+        if self.arrived.contains(sequence) {
             self.stats.duplicates += 1;
-            self.duplicate = Some(one);
+            self.duplicate = Some(SackRange { start: sequence, end: sequence + 1 });
             self.be_quick(QUICK_ACKS_MAX);
-            if sequence > self.next {
-                self.remember(sequence);
-            }
+            self.arrived.remember(sequence);
             return false;
         }
         if sequence >= self.window.end {
             self.stats.discarded += 1;
             return false;
         }
-        if sequence == self.next {
-            self.next += 1;
-            if self.ranges.first().is_some_and(|first| first.start == self.next) {
-                self.next = self.ranges.remove(0).end;
-            }
-            let next = self.next;
-            self.recent.retain(|&number| number >= next);
-        } else {
-            self.insert(sequence);
-            self.remember(sequence);
-        }
-        let _ = now;
+        self.arrived.insert(sequence);
         true
-    }
-
-    /// Adds a number to the ranges, joined to its neighbours.
-    fn insert(&mut self, sequence: u64) {
-        let index = self.ranges.partition_point(|range| range.end < sequence);
-        let is_behind = self.ranges.get(index).is_some_and(|range| range.end == sequence);
-        let before = index + usize::from(is_behind);
-        let is_before = self.ranges.get(before).is_some_and(|range| range.start == sequence + 1);
-        match (is_behind, is_before) {
-            (true, true) => {
-                self.ranges[index].end = self.ranges[before].end;
-                self.ranges.remove(before);
-            }
-            (true, false) => self.ranges[index].end = sequence + 1,
-            (false, true) => self.ranges[before].start = sequence,
-            (false, false) => {
-                self.ranges.insert(index, SackRange { start: sequence, end: sequence + 1 });
-            }
-        }
-    }
-
-    /// Puts the range of `sequence` first among those that acknowledgements tell.
-    fn remember(&mut self, sequence: u64) {
-        let Some(range) = self.range_of(sequence) else { return };
-        self.recent.retain(|number| !(range.start..range.end).contains(number));
-        self.recent.insert(0, sequence);
-        self.recent.truncate(RECENT_MAX);
-    }
-
-    fn range_of(&self, sequence: u64) -> Option<SackRange> {
-        let index = self.ranges.partition_point(|range| range.end <= sequence);
-        self.ranges.get(index).copied().filter(|range| range.start <= sequence)
     }
 
     /// So many packets are acknowledged each, but not more than half of the window.
@@ -313,9 +258,9 @@ impl LinuxReceiver {
 
     /// Whether an acknowledgement goes now, or when.
     fn decide(&mut self, now: Time) {
-        if self.owes || self.next - self.told >= 2 || self.quick > 0 {
+        if self.owes || self.arrived.next() - self.acknowledged >= 2 || self.quick > 0 {
             self.owes = true;
-        } else if self.ranges.is_empty() {
+        } else if self.arrived.is_whole() {
             if self.unconfirmed && self.delayed_until.is_none() {
                 self.delayed_until = Some(expiry(now, self.wait_us));
             }
@@ -325,7 +270,7 @@ impl LinuxReceiver {
     }
 
     fn decide_beyond_gap(&mut self, now: Time) {
-        if core::mem::replace(&mut self.gap_next, self.next) != self.next {
+        if core::mem::replace(&mut self.gap_next, self.arrived.next()) != self.arrived.next() {
             self.gap_acks = 0;
         }
         if self.compressed >= COMPRESSED_MAX || self.gap_acks < GAP_ACKS {
@@ -338,16 +283,14 @@ impl LinuxReceiver {
         self.compressed_until.get_or_insert(now + Duration::from_micros(wait_us));
     }
 
-    /// The receiver's own measure of the round trip: from the echo of a packet that its own
-    /// acknowledgement let go, at least as long as it took.
+    /// The receiver's measure of the round trip, by which its window grows: twice the delay of the
+    /// packet, a shorter one at once, longer ones by eighths.
     fn measure_round_trip(&mut self, now: Time, sent_at: Time) {
-        let passed_us = micros(now) - micros(sent_at);
-        // Both ways: what came took half of it.
-        let round_us = 2 * passed_us;
+        let round_us = 2 * (micros(now) - micros(sent_at));
         let window = &mut self.window;
         window.rtt_us = match window.rtt_us {
-            0 => round_us,
-            before => before.min(round_us).max(before / 2),
+            before if before == 0 || round_us < before => round_us,
+            before => before - before / 8 + round_us / 8,
         };
     }
 
@@ -358,7 +301,7 @@ impl LinuxReceiver {
         if window.rtt_us == 0 || now_us - window.since_us < window.rtt_us {
             return;
         }
-        let copied = self.next - window.since_next;
+        let copied = self.arrived.next() - window.since_next;
         if copied > window.space {
             let wanted = 2 * copied + 16;
             let grown = 2 * wanted * (copied - window.space) / window.space;
@@ -366,6 +309,6 @@ impl LinuxReceiver {
             window.packets = window.packets.max((wanted + grown).min(most));
             window.space = copied;
         }
-        (window.since_us, window.since_next) = (now_us, self.next);
+        (window.since_us, window.since_next) = (now_us, self.arrived.next());
     }
 }

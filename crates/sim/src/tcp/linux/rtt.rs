@@ -6,11 +6,16 @@
 
 use core::time::Duration;
 
+use super::clock::HZ;
+use super::windowed::WindowedMin;
+
 /// First timeout (RFC 6298, rule 2.1).
 const RTO_INITIAL_US: u64 = 1_000_000;
 /// What the timeout is more than the smoothed round trip, at least.
 pub(super) const RTO_MIN_US: u64 = 200_000;
 const RTO_MAX_US: u64 = 120_000_000;
+/// How long the least round trip counts, in ticks (`tcp_min_rtt_wlen`).
+const MIN_WINDOW_TICKS: u64 = 300 * HZ;
 
 /// What is known of the round trip. Times in microseconds.
 #[derive(Clone, Debug)]
@@ -24,13 +29,21 @@ pub(super) struct Rtt {
     /// The maximum of the deviation is of what is acknowledged up to this number.
     round_end: u64,
     rto: u64,
-    min: Option<u64>,
+    min: WindowedMin,
 }
 
 impl Rtt {
     pub(super) fn new() -> Self {
         let rto = RTO_INITIAL_US;
-        Rtt { srtt8: 0, mdev4: 0, mdev4_max: 0, rttvar: 0, round_end: 0, rto, min: None }
+        Rtt {
+            srtt8: 0,
+            mdev4: 0,
+            mdev4_max: 0,
+            rttvar: 0,
+            round_end: 0,
+            rto,
+            min: WindowedMin::default(),
+        }
     }
 
     /// Smoothed, if there was a sample.
@@ -47,9 +60,9 @@ impl Rtt {
         self.smoothed_us().map(Duration::from_micros)
     }
 
-    /// The least that was measured.
+    /// The least that was measured in the last five minutes.
     pub(super) fn min_us(&self) -> Option<u64> {
-        self.min
+        self.min.get()
     }
 
     /// The timeout in force, backed off or not.
@@ -61,9 +74,9 @@ impl Rtt {
         self.rto = (self.rto << 1).min(RTO_MAX_US);
     }
 
-    pub(super) fn note_min(&mut self, rtt_us: u64) {
-        let rtt_us = rtt_us.max(1);
-        self.min = Some(self.min.map_or(rtt_us, |min| min.min(rtt_us)));
+    /// Takes a sample at this tick, whichever of copies it may be of.
+    pub(super) fn note_min(&mut self, now_ticks: u64, rtt_us: u64) {
+        self.min.take(MIN_WINDOW_TICKS, now_ticks, rtt_us.max(1));
     }
 
     /// Takes a sample, measured when all before `una` was acknowledged and `next` was next to be

@@ -1,4 +1,5 @@
-//! The largest of a window's values, from three of them: the algorithm of Nichols, as BBR uses it.
+//! The largest or least of a window's values, from three of them: the algorithm of Nichols, as the
+//! kernel has it.
 
 /// A value and when it was taken.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,9 +50,39 @@ impl WindowedMax {
     }
 }
 
+/// The least value within a window, nearly.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WindowedMin(WindowedMax);
+
+impl WindowedMin {
+    /// `None` before the first value.
+    pub(super) fn get(&self) -> Option<u64> {
+        let lowest = u64::MAX - self.0.get();
+        (lowest < u64::MAX).then_some(lowest)
+    }
+
+    /// As [`WindowedMax::take`].
+    pub(super) fn take(&mut self, window: u64, at: u64, value: u64) {
+        self.0.take(window, at, u64::MAX - value);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_least_leaves_with_the_window() {
+        let mut min = WindowedMin::default();
+        assert_eq!(min.get(), None);
+        min.take(10, 0, 7);
+        for at in 1..=10 {
+            min.take(10, at, 20 + at);
+            assert_eq!(min.get(), Some(7), "{at}");
+        }
+        min.take(10, 11, 40);
+        assert!(min.get().is_some_and(|least| (21..=40).contains(&least)), "{min:?}");
+    }
 
     #[test]
     fn the_largest_leaves_with_the_window() {

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::rc::Rc;
 
-use corridor_air::{ErasureConfig, PipeConfig};
+use corridor_air::PipeConfig;
 use corridor_base::Time;
 use corridor_scenario::Plan;
 use corridor_sim::source::*;
@@ -25,12 +25,7 @@ const HOST: NodeIndex = 0;
 
 /// A lossy chain with a short queue, a TCP flow and datagrams.
 fn network() -> (Network, AgentIndex) {
-    let link = PipeConfig {
-        rate_bps: 1_000_000,
-        delay: Duration::from_millis(20),
-        queue_packets: 12,
-        erasure: ErasureConfig::Bernoulli { ratio: 0.01 },
-    };
+    let link = PipeConfig::new(1_000_000, Duration::from_millis(20), 12, 0.01);
     let mut network = Network::new(&Topology::chain(3, &link), 3, 0).expect("a network");
     let (from, to) = FlowEnd::pair(7, HOST, 2);
     let sender = SenderConfig {

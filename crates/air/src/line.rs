@@ -1,0 +1,198 @@
+//! A path between two stations that nobody shares: a [`Pipe`] each way, driven as a
+//! [`Medium`](crate::Medium) is.
+//!
+//! Nothing pushes a station back: a full queue, or a policer, drops what comes, as behind a modem
+//! or a switch. Lengths are those of IP: a driver whose frames lack headers of what is below them
+//! says how many bytes these are.
+
+use std::collections::VecDeque;
+
+use corridor_base::{StreamKey, Time};
+
+use crate::config::Station;
+use crate::error::{PipeError, QueueFull};
+use crate::medium::{Address, Carried, Delivery, Frame, MAX_DELIVERIES, Transmission};
+use crate::pipe::{Pipe, PipeConfig, PipeStats};
+use crate::stats::StationStats;
+
+/// A line: what is between stations 0 and 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LineConfig {
+    /// From station 0 to 1, and from 1 to 0.
+    pub pipes: [PipeConfig; 2],
+    /// Bytes of each frame on the line beyond its own, at most 1,024.
+    pub header_bytes: u32,
+    /// Seed of the whole experiment.
+    pub seed: u64,
+    /// Which replication of the experiment.
+    pub replication: u64,
+}
+
+/// Most bytes that a line adds to a frame.
+pub const MAX_HEADER_BYTES: u32 = 1_024;
+
+impl LineConfig {
+    /// The name of what varies from station `from` to the other: by both ends, as links' on a
+    /// medium.
+    pub fn key(&self, from: Station) -> StreamKey {
+        StreamKey {
+            seed: self.seed,
+            replication: self.replication,
+            entity: (from as u64) << 32 | (1 - from.min(1)) as u64,
+            purpose: "erasure",
+        }
+    }
+
+    /// Bits that can be sent from a station to the other from `from` to before `until`; see
+    /// [`PipeConfig::capacity_bits`].
+    ///
+    /// # Errors
+    /// See [`PipeConfig::check`].
+    pub fn capacity_bits(
+        &self,
+        station: Station,
+        from: Time,
+        until: Time,
+    ) -> Result<f64, PipeError> {
+        self.pipes[station.min(1)].capacity_bits(self.key(station), from, until)
+    }
+}
+
+/// Two stations joined by a pipe each way.
+#[derive(Debug)]
+pub struct Line<F = Frame> {
+    pipes: [Pipe<F>; 2],
+    header_bytes: u32,
+    /// The latest time that the driver named.
+    now: Time,
+    received: [StationStats; 2],
+    kept: Option<VecDeque<Transmission<F>>>,
+}
+
+impl<F: Carried> Line<F> {
+    /// An idle line at [`Time::ZERO`].
+    ///
+    /// # Errors
+    /// See [`PipeConfig::check`].
+    pub fn new(config: &LineConfig) -> Result<Self, PipeError> {
+        let pipe = |from: Station| Pipe::new(&config.pipes[from], config.key(from));
+        Ok(Line {
+            pipes: [pipe(0)?, pipe(1)?],
+            header_bytes: config.header_bytes.min(MAX_HEADER_BYTES),
+            now: Time::ZERO,
+            received: Default::default(),
+            kept: None,
+        })
+    }
+
+    /// Sends a frame of station `from` at `now`. Whatever is dropped, the station does not see it.
+    ///
+    /// # Errors
+    /// [`QueueFull`] where there is no such station.
+    pub fn offer<I: Into<F>>(
+        &mut self,
+        now: Time,
+        from: Station,
+        to: Address,
+        frame: I,
+    ) -> Result<(), QueueFull<I>> {
+        self.now = self.now.max(now);
+        let Some(pipe) = self.pipes.get_mut(from) else { return Err(QueueFull { frame }) };
+        let frame: F = frame.into();
+        let len_bytes = frame.len_bytes() as u32 + self.header_bytes;
+        let kept = self.kept.is_some().then(|| frame.clone());
+        let Ok(lost) = pipe.offer(self.now, len_bytes, frame) else { return Ok(()) };
+        if let (Some(transmissions), Some(frame)) = (&mut self.kept, kept)
+            && transmissions.len() < MAX_DELIVERIES
+        {
+            transmissions.push_back(Transmission {
+                began_at: self.now,
+                ended_at: pipe.idle_at(),
+                from,
+                to,
+                retransmissions: 0,
+                hearers: vec![(1 - from, lost.is_none())],
+                frame,
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether a station can offer a frame: always, if there is such a station.
+    pub fn has_room(&self, station: Station) -> bool {
+        station < self.pipes.len()
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) next: when a frame arrives.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.pipes.iter().filter_map(Pipe::poll_timeout).min()
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.now = self.now.max(now);
+    }
+
+    /// The next frame that has arrived by the latest time named to the line.
+    pub fn poll_delivery(&mut self) -> Option<Delivery<F>> {
+        let at = self.poll_timeout().filter(|&at| at <= self.now)?;
+        let from = usize::from(self.pipes[0].poll_timeout() != Some(at));
+        let frame = self.pipes[from].poll_delivery(at)?;
+        let to = 1 - from;
+        self.received[to].hear(frame.len_bytes() + self.header_bytes as usize, true);
+        Some(Delivery { at, from, to, addressed: true, frame })
+    }
+
+    /// From here on, keeps every transmission for [`poll_transmission`](Self::poll_transmission).
+    pub fn keep_transmissions(&mut self) {
+        self.kept.get_or_insert_default();
+    }
+
+    /// The next frame that a queue has taken, in the order of their coming; what a full queue or a
+    /// policer drops is not among them.
+    pub fn poll_transmission(&mut self) -> Option<Transmission<F>> {
+        self.kept.as_mut()?.pop_front()
+    }
+
+    /// Counters of one station; all zero for no such station. A frame is counted when it is
+    /// offered, and what becomes of it then.
+    pub fn stats(&self, station: Station) -> StationStats {
+        let Some(pipe) = self.pipes.get(station) else { return StationStats::default() };
+        let stats = pipe.stats();
+        StationStats {
+            offered: stats.offered,
+            dropped: stats.refused + stats.policed,
+            sent_frames: stats.sent_packets(),
+            sent_bytes: stats.sent_bytes,
+            airtime: core::time::Duration::from_nanos(stats.busy_ns),
+            delivered: stats.sent_packets() - stats.erased,
+            undelivered: stats.erased,
+            ..self.received[station]
+        }
+    }
+
+    /// Counters of the pipe from a station; `None` for no such station.
+    pub fn pipe_stats(&self, from: Station) -> Option<&PipeStats> {
+        self.pipes.get(from).map(Pipe::stats)
+    }
+
+    /// The pipe from a station, to be asked for what it keeps.
+    pub fn pipe(&self, from: Station) -> Option<&Pipe<F>> {
+        self.pipes.get(from)
+    }
+
+    /// Lets the rates of both ways begin again; see [`Pipe::restart_rates`].
+    pub fn restart_rates(&mut self, at: Time) {
+        self.pipes.iter_mut().for_each(|pipe| pipe.restart_rates(at));
+    }
+
+    /// From here on, keeps how long frames wait; see [`Pipe::keep_waits`].
+    pub fn keep_waits(&mut self) {
+        self.pipes.iter_mut().for_each(Pipe::keep_waits);
+    }
+
+    /// Number of stations.
+    pub fn stations(&self) -> usize {
+        self.pipes.len()
+    }
+}

@@ -1,0 +1,135 @@
+//! Recorded rates in Mahimahi's format: when a link could send how much.
+//!
+//! A trace is a text of lines, each a whole number of milliseconds since its beginning, none less
+//! than the one before. Each is an opportunity to send 1504 bytes: of one packet, of several, or
+//! the next part of a longer one; what no packet waits for is lost. The last line is also the
+//! trace's length, after which it begins again (Netravali et al., USENIX ATC 2015; mm-link(1)).
+
+use std::sync::Arc;
+
+use corridor_base::Time;
+
+use crate::error::RateTraceError;
+
+/// Bytes that may be sent at an opportunity.
+pub const OPPORTUNITY_BYTES: u32 = 1_504;
+
+/// Most opportunities of a trace, after reading.
+pub const MAX_OPPORTUNITIES: usize = 1 << 22;
+
+/// Longest trace in milliseconds: a day.
+pub const MAX_TRACE_MS: u32 = 86_400_000;
+
+const NS_PER_MS: u64 = 1_000_000;
+
+/// A recorded rate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RateTrace {
+    /// Milliseconds since the beginning; one or more, none less than the one before, the last one
+    /// more than 0.
+    opportunities: Arc<[u32]>,
+}
+
+impl RateTrace {
+    /// Reads a trace from text. Empty lines do not count.
+    ///
+    /// # Errors
+    /// [`RateTraceError`] names the first line that cannot be, and what it is.
+    pub fn parse(text: &str) -> Result<Self, RateTraceError> {
+        let mut opportunities: Vec<u32> = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let (line, number) = (line.trim(), index + 1);
+            if line.is_empty() {
+                continue;
+            }
+            let least = opportunities.last().copied().unwrap_or(0);
+            let given = line.parse().ok().filter(|ms| (least..=MAX_TRACE_MS).contains(ms));
+            let Some(ms) = given else {
+                // What is shown of it is bounded, whatever the file is.
+                let given = line.chars().take(20).collect();
+                return Err(RateTraceError::Line { line: number, given, least });
+            };
+            if opportunities.len() == MAX_OPPORTUNITIES {
+                return Err(RateTraceError::TooLong { line: number });
+            }
+            opportunities.push(ms);
+        }
+        match opportunities.last() {
+            None => Err(RateTraceError::Empty),
+            Some(0) => Err(RateTraceError::NoTime),
+            Some(_) => Ok(RateTrace { opportunities: opportunities.into() }),
+        }
+    }
+
+    /// Mean rate in bit/s.
+    pub fn mean_bps(&self) -> f64 {
+        let bits = 8.0 * f64::from(OPPORTUNITY_BYTES) * self.opportunities.len() as f64;
+        1e9 * bits / self.period_ns() as f64
+    }
+
+    /// Opportunities until it begins again.
+    pub fn opportunities(&self) -> usize {
+        self.opportunities.len()
+    }
+
+    /// Time until it begins again, nanoseconds.
+    pub fn period_ns(&self) -> u64 {
+        let last = self.opportunities.last().copied().unwrap_or(1);
+        u64::from(last) * NS_PER_MS
+    }
+}
+
+/// Where a link is in a trace.
+#[derive(Clone, Debug)]
+pub(crate) struct Opportunities {
+    trace: RateTrace,
+    /// When this lap began, nanoseconds.
+    lap_ns: u64,
+    index: usize,
+    /// Bytes that are left of this opportunity.
+    left: u32,
+}
+
+impl Opportunities {
+    pub(crate) fn new(trace: &RateTrace) -> Self {
+        Opportunities { trace: trace.clone(), lap_ns: 0, index: 0, left: OPPORTUNITY_BYTES }
+    }
+
+    /// The opportunity that is next or under way.
+    pub(crate) fn at(&self) -> Time {
+        let ns = u64::from(self.trace.opportunities[self.index]) * NS_PER_MS;
+        Time::from_nanos(self.lap_ns.saturating_add(ns))
+    }
+
+    /// Bytes that are left of it.
+    pub(crate) fn left(&self) -> u32 {
+        self.left
+    }
+
+    /// Takes up to so many bytes of it; how many.
+    pub(crate) fn take(&mut self, bytes: u32) -> u32 {
+        let taken = self.left.min(bytes);
+        self.left -= taken;
+        taken
+    }
+
+    /// Goes on to the next one.
+    pub(crate) fn advance(&mut self) {
+        self.left = OPPORTUNITY_BYTES;
+        self.index += 1;
+        if self.index == self.trace.opportunities.len() {
+            self.index = 0;
+            self.lap_ns = self.lap_ns.saturating_add(self.trace.period_ns());
+        }
+    }
+
+    /// Leaves out the laps that are over at `earliest`.
+    pub(crate) fn skip_laps(&mut self, earliest: Time) {
+        let period = self.trace.period_ns();
+        let behind = earliest.as_nanos().saturating_sub(self.lap_ns) / period;
+        if behind > 1 {
+            self.lap_ns += (behind - 1) * period;
+            (self.index, self.left) = (0, OPPORTUNITY_BYTES);
+        }
+    }
+}

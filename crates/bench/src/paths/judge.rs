@@ -1,0 +1,180 @@
+//! What must hold of the drawn paths. A quantile of them is known to its 95 % confidence interval
+//! (of order statistics: binomial, so whatever they are distributed as), and a limit holds where
+//! the interval's end that is nearer to it keeps to it, as with the gates of the lab.
+
+use serde::Serialize;
+
+use crate::draw::Drawn;
+use crate::measure::{Got, Measured};
+
+/// Standard deviations that hold 95 %.
+const SIGMAS: f64 = 1.96;
+/// Waits are held against BBR's where it gets this share at least.
+const BBR_SHARE_MIN: f64 = 0.1;
+/// A buffer counts as deep beyond this, and beyond half a bandwidth-delay product.
+const DEEP_MS: f64 = 20.0;
+const DEEP_BDP: f64 = 0.5;
+
+/// Something that must hold.
+#[derive(Clone, Debug, Serialize)]
+pub struct Check {
+    /// What.
+    pub name: String,
+    /// What it is, and the interval that it is known to.
+    pub value: f64,
+    pub interval: [f64; 2],
+    /// What it may be at most, or must be at least.
+    pub limit: f64,
+    pub sense: &'static str,
+    /// Of how many paths.
+    pub paths: usize,
+    /// Whether it holds.
+    pub holds: bool,
+}
+
+/// All that must hold.
+pub fn checks(paths: &[Measured]) -> Vec<Check> {
+    let of = |is: &dyn Fn(&Measured) -> bool, value: &dyn Fn(&Measured) -> f64| {
+        let mut values: Vec<f64> = paths.iter().filter(|path| is(path)).map(value).collect();
+        values.sort_by(f64::total_cmp);
+        values
+    };
+    let steady = |path: &Measured| !path.path.is_varying();
+    let varying = |path: &Measured| path.path.is_varying();
+    let share = |path: &Measured| path.window.share;
+    let dropped = |path: &Measured| path.window.dropped_ratio;
+    let mut checks = vec![
+        least("steady goodput, median", &of(&steady, &share), 0.5, 0.95),
+        least("steady goodput, 10th percentile", &of(&steady, &share), 0.1, 0.88),
+        least("varying goodput, median", &of(&varying, &share), 0.5, 0.85),
+        least("varying goodput, 10th percentile", &of(&varying, &share), 0.1, 0.70),
+        few("share of paths below half", paths, &|path| path.window.share < 0.5, 0.01),
+        most("steady self-inflicted loss, median", &of(&steady, &dropped), 0.5, 0.02),
+        most("steady self-inflicted loss, 95th percentile", &of(&steady, &dropped), 0.95, 0.06),
+    ];
+    let above = |path: &Measured| path.window.dropped_ratio - path.bbr.dropped_ratio;
+    checks.push(most(
+        "varying self-inflicted loss less BBR's, median",
+        &of(&varying, &above),
+        0.5,
+        0.0,
+    ));
+    // A frame or two that the start drops is nobody's product.
+    let start = |path: &Measured| {
+        let all = path.window.dropped_before as f64;
+        let rest = path.window.dropped_ratio * path.warm_up_s * path.path.mean_bps / 12_000.0;
+        (all - rest).max(0.0) / path.path.bdp_frames().max(4.0)
+    };
+    checks.push(most("dropped at the start, BDP, median", &of(&steady, &start), 0.5, 1.0));
+    // Who sends nothing queues nothing: that is no measure.
+    let carries = |path: &Measured| path.bbr.share >= BBR_SHARE_MIN;
+    let is_deep = |path: &Measured| carries(path) && is_deep(&path.path);
+    let ratio = |path: &Measured| path.window.wait_p95_ms / path.bbr.wait_p95_ms.max(1e-3);
+    checks.push(most("deep buffers: p95 wait over BBR's, median", &of(&is_deep, &ratio), 0.5, 0.5));
+    let is_shallow = |path: &Measured| carries(path) && !is_deep(path);
+    let more = |path: &Measured| path.window.wait_p95_ms - path.bbr.wait_p95_ms;
+    checks.push(most("others: p95 wait less BBR's, ms, median", &of(&is_shallow, &more), 0.5, 3.0));
+    checks
+}
+
+fn is_deep(path: &Drawn) -> bool {
+    path.buffer_ms() > DEEP_MS && path.queue_frames as f64 > DEEP_BDP * path.bdp_frames()
+}
+
+/// What must hold on recorded rates, without losses, and with 10 %.
+pub fn trace_checks(paths: &[Measured]) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for path in paths {
+        let Got { goodput_bps, share, wait_p95_ms, .. } = path.window;
+        let over_bbr = goodput_bps / path.bbr.goodput_bps.max(1.0);
+        let name = |what: &str| format!("{}: {what}", path.title);
+        if path.path.losses[0].ratio == 0.0 {
+            checks.push(least(&name("goodput over BBR's"), &[over_bbr], 0.5, 0.97));
+        } else {
+            // The lesser of the two is asked for.
+            let best = (over_bbr / 1.15).max(share / 0.90);
+            checks.push(least(&name("goodput, of what is asked for"), &[best], 0.5, 1.0));
+        }
+        let waits = wait_p95_ms / path.bbr.wait_p95_ms.max(1e-3);
+        checks.push(most(&name("p95 wait over BBR's"), &[waits], 0.5, 0.6));
+    }
+    checks
+}
+
+/// A quantile with the ends of its interval. `sorted` is ascending.
+pub fn quantile(sorted: &[f64], q: f64) -> (f64, [f64; 2]) {
+    let count = sorted.len() as f64;
+    let at = |place: f64| {
+        let place = place.floor().clamp(0.0, (sorted.len().max(1) - 1) as f64);
+        sorted.get(place as usize).copied().unwrap_or(f64::NAN)
+    };
+    let half = SIGMAS * (count * q * (1.0 - q)).sqrt();
+    let middle = q * (count - 1.0).max(0.0);
+    let value = match sorted.len() {
+        0 => f64::NAN,
+        _ => {
+            let part = middle - middle.floor();
+            at(middle) * (1.0 - part) + at(middle.ceil()) * part
+        }
+    };
+    (value, [at(q * count - half), at(q * count + half)])
+}
+
+fn least(name: &str, sorted: &[f64], q: f64, limit: f64) -> Check {
+    let (value, interval) = quantile(sorted, q);
+    check(name, value, interval, "at least", limit, interval[0] >= limit, sorted.len())
+}
+
+fn most(name: &str, sorted: &[f64], q: f64, limit: f64) -> Check {
+    let (value, interval) = quantile(sorted, q);
+    check(name, value, interval, "at most", limit, interval[1] <= limit, sorted.len())
+}
+
+/// A share of all paths, with Wilson's interval; it holds where the share itself does, since none
+/// of any number that is drawn here could keep the interval below one in a hundred.
+fn few(name: &str, paths: &[Measured], is: &dyn Fn(&Measured) -> bool, limit: f64) -> Check {
+    let count = paths.len().max(1) as f64;
+    let share = paths.iter().filter(|path| is(path)).count() as f64 / count;
+    let squared = SIGMAS * SIGMAS;
+    let middle = (share + squared / (2.0 * count)) / (1.0 + squared / count);
+    let spread = (share * (1.0 - share) / count + squared / (4.0 * count * count)).sqrt();
+    let half = SIGMAS * spread / (1.0 + squared / count);
+    let interval = [middle - half, middle + half];
+    check(name, share, interval, "at most", limit, share <= limit, paths.len())
+}
+
+fn check(
+    name: &str,
+    value: f64,
+    interval: [f64; 2],
+    sense: &'static str,
+    limit: f64,
+    holds: bool,
+    paths: usize,
+) -> Check {
+    Check { name: name.to_owned(), value, interval, limit, sense, paths, holds }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_and_their_intervals() {
+        let sorted: Vec<f64> = (0..=100).map(f64::from).collect();
+        assert_eq!(quantile(&sorted, 0.5), (50.0, [40.0, 60.0]));
+        assert_eq!(quantile(&sorted, 0.1), (10.0, [4.0, 16.0]));
+        assert_eq!(quantile(&[3.0], 0.5), (3.0, [3.0, 3.0]));
+        assert!(quantile(&[], 0.5).0.is_nan());
+    }
+
+    #[test]
+    fn a_limit_holds_by_the_nearer_end() {
+        let sorted: Vec<f64> = (0..=100).map(f64::from).collect();
+        assert!(least("", &sorted, 0.5, 40.0).holds);
+        assert!(!least("", &sorted, 0.5, 41.0).holds);
+        assert!(most("", &sorted, 0.5, 60.0).holds);
+        assert!(!most("", &sorted, 0.5, 59.0).holds);
+        assert!(!least("", &[], 0.5, 0.0).holds, "of nothing nothing holds");
+    }
+}

@@ -1,0 +1,247 @@
+//! `bench-paths`: window mode beside plain cubic and plain BBR on paths that are drawn and not
+//! listed, in virtual time.
+//!
+//! The seed is fresh, and printed; with it all repeats. Writes every path's figures, and `checks`:
+//! what must hold, what it is, and whether it holds; a picture of the distributions; and the ten
+//! worst paths with the command that runs each again. Ends with 1 if a check fails.
+
+mod draw;
+mod judge;
+mod measure;
+mod picture;
+
+use std::collections::VecDeque;
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::thread;
+
+use clap::Parser;
+use corridor_air::RateTrace;
+use serde::Serialize;
+
+use draw::{Drawn, Way};
+use judge::Check;
+use measure::{Measured, Spans, measure};
+
+/// What can go wrong is said to people, and ends the program.
+type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// Worst paths that are named.
+const WORST: usize = 10;
+/// Losses at which recorded rates are tried.
+const TRACE_LOSSES: [f64; 2] = [0.0, 0.1];
+
+/// Holds window mode against plain TCP on drawn paths.
+#[derive(Debug, Parser)]
+#[command(name = "bench-paths")]
+struct Arguments {
+    /// Seed of the paths and of all that they draw, instead of a fresh one.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How many paths.
+    #[arg(long, default_value_t = 500)]
+    count: u64,
+    /// One path alone: prints its scenario, and writes no file.
+    #[arg(long)]
+    only: Option<u64>,
+    /// Runs at once, instead of as many as there are processors.
+    #[arg(long)]
+    jobs: Option<NonZeroUsize>,
+    /// Packets of a run that a fast path is shortened to; from 20000.
+    #[arg(long, default_value_t = 1_000_000)]
+    packets_max: u64,
+    /// Recorded rates in Mahimahi's format, which are tried besides: all files of this directory.
+    #[arg(long)]
+    traces: Option<PathBuf>,
+    /// The file to write; the picture goes beside it.
+    #[arg(long, default_value = "out/bench/paths.json")]
+    out: PathBuf,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    schema: u32,
+    seed: u64,
+    code_version: &'static str,
+    packets_max: u64,
+    /// Paths whose runs are shorter than asked for.
+    shortened: usize,
+    checks: Vec<Check>,
+    worst: Vec<Worst>,
+    paths: Vec<Measured>,
+    /// On recorded rates.
+    traces: Vec<Measured>,
+}
+
+/// One of the worst paths.
+#[derive(Debug, Serialize)]
+struct Worst {
+    index: u64,
+    share: f64,
+    title: String,
+    command: String,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Outcome<ExitCode> {
+    let seed = arguments.seed.unwrap_or_else(fresh_seed);
+    let packets_max = arguments.packets_max.max(20_000) as f64;
+    if let Some(index) = arguments.only {
+        let path = Drawn::new(seed, index);
+        let Spans { duration_s, .. } = Spans::of(&path, packets_max);
+        println!("{}", path.scenario(seed, Way::Window, duration_s));
+        let measured = measure(&path, seed, packets_max)?;
+        println!("{}", measured.line());
+        println!("{}", serde_json::to_string_pretty(&measured)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("seed {seed}: bench-paths --seed {seed} --count {}", arguments.count);
+    let drawn = (0..arguments.count).map(|index| Drawn::new(seed, index)).collect();
+    let paths = measure_all(drawn, seed, packets_max, arguments.jobs)?;
+    let mut checks = judge::checks(&paths);
+    let traces = match &arguments.traces {
+        Some(directory) => {
+            let traced = recorded(directory, arguments.count)?;
+            measure_all(traced, seed, packets_max, arguments.jobs)?
+        }
+        None => Vec::new(),
+    };
+    if traces.is_empty() {
+        println!("absent: recorded rates; --traces names a directory of them");
+    }
+    checks.extend(judge::trace_checks(&traces));
+    let worst = worst(&paths, seed, arguments.packets_max);
+    let shortened = paths.iter().filter(|path| path.shortened).count();
+    let picture = arguments.out.with_extension("svg");
+    if let Some(directory) = arguments.out.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    fs::write(&picture, picture::draw(&paths, seed))?;
+    let report = Report {
+        schema: 1,
+        seed,
+        code_version: corridor_sim::CODE_VERSION,
+        packets_max: arguments.packets_max,
+        shortened,
+        checks,
+        worst,
+        paths,
+        traces,
+    };
+    fs::write(&arguments.out, serde_json::to_string_pretty(&report)? + "\n")?;
+    Ok(say(&report))
+}
+
+/// Says what came of it.
+fn say(report: &Report) -> ExitCode {
+    println!("worst:");
+    for Worst { share, title, command, .. } in &report.worst {
+        println!("  {share:.3} {title}\n        {command}");
+    }
+    let Report { seed, shortened, paths, .. } = report;
+    println!("seed {seed}, {} paths, {shortened} of them shortened", paths.len());
+    for Check { name, value, interval, limit, sense, paths, holds } in &report.checks {
+        let verdict = if *holds { "ok  " } else { "FAIL" };
+        let [low, high] = interval;
+        println!(
+            "{verdict} {name}: {value:.4} [{low:.4}, {high:.4}], {sense} {limit} ({paths} paths)"
+        );
+    }
+    match report.checks.iter().all(|check| check.holds) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+/// A seed that nobody has seen before.
+fn fresh_seed() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    // Six digits are easily told to others.
+    now.map_or(1, |since| since.as_nanos() as u64 / 1_000 % 1_000_000)
+}
+
+/// Measures all, several at once, in the order in which they are given.
+fn measure_all(
+    paths: Vec<Drawn>,
+    seed: u64,
+    packets_max: f64,
+    jobs: Option<NonZeroUsize>,
+) -> Outcome<Vec<Measured>> {
+    let jobs = jobs.or(thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    let waiting = Mutex::new(paths.into_iter().enumerate().collect::<VecDeque<_>>());
+    let next = || waiting.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop_front();
+    let work = || -> Outcome<Vec<(usize, Measured)>> {
+        let mut done = Vec::new();
+        while let Some((place, path)) = next() {
+            let measured = measure(&path, seed, packets_max)?;
+            println!("{}", measured.line());
+            done.push((place, measured));
+        }
+        Ok(done)
+    };
+    let mut all = thread::scope(|scope| {
+        let threads: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
+        let mut all = Vec::new();
+        for thread in threads {
+            match thread.join() {
+                Ok(done) => all.extend(done?),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        Outcome::Ok(all)
+    })?;
+    all.sort_by_key(|(place, _)| *place);
+    Ok(all.into_iter().map(|(_, measured)| measured).collect())
+}
+
+/// Paths with the recorded rates of a directory.
+fn recorded(directory: &Path, first: u64) -> Outcome<Vec<Drawn>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        files.push(entry?.path());
+    }
+    files.sort();
+    let mut paths = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(&file)?;
+        let trace =
+            RateTrace::parse(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+        let name = fs::canonicalize(&file)?.display().to_string();
+        for loss_ratio in TRACE_LOSSES {
+            let index = first + paths.len() as u64;
+            paths.push(Drawn::of_trace(index, &name, trace.mean_bps(), loss_ratio));
+        }
+    }
+    Ok(paths)
+}
+
+/// The paths of which the least was got.
+fn worst(paths: &[Measured], seed: u64, packets_max: u64) -> Vec<Worst> {
+    let mut sorted: Vec<&Measured> = paths.iter().collect();
+    sorted.sort_by(|a, b| a.window.share.total_cmp(&b.window.share));
+    let worst = |path: &&Measured| {
+        let index = path.path.index;
+        Worst {
+            index,
+            share: path.window.share,
+            title: path.title.clone(),
+            command: format!(
+                "bench-paths --seed {seed} --only {index} --packets-max {packets_max}"
+            ),
+        }
+    };
+    sorted.iter().take(WORST).map(worst).collect()
+}

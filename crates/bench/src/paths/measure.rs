@@ -1,0 +1,170 @@
+//! What of a path each way across it gets.
+
+use core::time::Duration;
+
+use corridor_scenario::{Scenario, expand};
+use corridor_sim::{LineSeen, run_line};
+use serde::Serialize;
+
+use crate::Outcome;
+use crate::draw::{Drawn, FRAME_BITS, Way};
+
+/// Bytes of IP's and TCP's headers in a packet, timestamps included.
+const TCP_HEADERS_LEN: f64 = 52.0;
+/// Bytes of a packet that fills an Ethernet frame.
+const PACKET_BYTES: f64 = 1_500.0;
+/// Least packets that are to come in the measured interval.
+const PACKETS_MIN: f64 = 2_000.0;
+/// Least load before it: seconds, and round trips.
+const WARM_UP: (f64, f64) = (10.0, 30.0);
+/// Least interval: seconds, round trips, and changes of a rate that varies.
+const INTERVAL: (f64, f64, f64) = (10.0, 30.0, 20.0);
+/// What both are shortened to at the least where a path is too fast for the limit of packets.
+const SHORT: (f64, f64) = (2.0, 1.0);
+/// Longest interval, an hour.
+const INTERVAL_S_MAX: f64 = 3_600.0;
+
+/// A path and what was measured on it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measured {
+    /// The path.
+    pub path: Drawn,
+    /// In a few words.
+    pub title: String,
+    /// Load before the interval, and the interval, seconds.
+    pub warm_up_s: f64,
+    pub duration_s: f64,
+    /// Whether these are shorter than asked for, so that there are not too many packets.
+    pub shortened: bool,
+    /// What somebody gets who knows the rates before, over a tunnel's headers, without losses,
+    /// payload in bits per second.
+    pub clairvoyant_bps: f64,
+    /// Each way across.
+    pub window: Got,
+    pub cubic: Got,
+    pub bbr: Got,
+}
+
+/// What a way across got.
+#[derive(Clone, Debug, Serialize)]
+pub struct Got {
+    /// Payload, bits per second.
+    pub goodput_bps: f64,
+    /// Of what the clairvoyant gets of frames that are not lost.
+    pub share: f64,
+    /// Share of the frames that the line lost, as drawn.
+    pub lost_ratio: f64,
+    /// Share of the frames that the buffer or the policer dropped.
+    pub dropped_ratio: f64,
+    /// Frames dropped before the interval.
+    pub dropped_before: u64,
+    /// Waits in the buffer, milliseconds.
+    pub wait_p50_ms: f64,
+    pub wait_p95_ms: f64,
+    /// From an application to the other, milliseconds.
+    pub delay_p50_ms: Option<f64>,
+    pub delay_p95_ms: Option<f64>,
+}
+
+/// How long a path is looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Spans {
+    pub warm_up_s: f64,
+    pub duration_s: f64,
+    pub shortened: bool,
+}
+
+impl Spans {
+    /// As long as asked for, unless that were more than `packets_max`.
+    pub fn of(path: &Drawn, packets_max: f64) -> Self {
+        let rtt_s = path.rtt_ms / 1e3;
+        let per_s = path.mean_bps / FRAME_BITS;
+        let packets_s = PACKETS_MIN / (per_s * (1.0 - path.losses[0].ratio));
+        let warm_up_s = WARM_UP.0.max(WARM_UP.1 * rtt_s);
+        let changes_s = INTERVAL.2 * path.variation.dwell_s();
+        let interval_s = packets_s.max(INTERVAL.0).max(INTERVAL.1 * rtt_s).max(changes_s);
+        let scale = packets_max / (per_s * (warm_up_s + interval_s));
+        let shorten = |seconds: f64, least: f64| (seconds * scale).max(least.min(seconds));
+        if scale >= 1.0 {
+            let duration_s = interval_s.min(INTERVAL_S_MAX);
+            return Spans { warm_up_s, duration_s, shortened: false };
+        }
+        let warm_up_least = SHORT.0.max(WARM_UP.1 * rtt_s);
+        let interval_least = SHORT.1.max(packets_s).max(10.0 * rtt_s);
+        Spans {
+            warm_up_s: shorten(warm_up_s, warm_up_least),
+            duration_s: shorten(interval_s, interval_least).min(INTERVAL_S_MAX),
+            shortened: true,
+        }
+    }
+}
+
+/// Runs all three ways across a path.
+pub fn measure(path: &Drawn, seed: u64, packets_max: f64) -> Outcome<Measured> {
+    let spans = Spans::of(path, packets_max);
+    let (window, seen) = run(path, seed, Way::Window, spans)?;
+    let header_bytes = PACKET_BYTES - seen.mtu as f64 + TCP_HEADERS_LEN;
+    let payload = |seen: &LineSeen| seen.capacity_bps * (1.0 - header_bytes / PACKET_BYTES);
+    let got = |(goodput_bps, delays, seen): (f64, [Option<f64>; 2], &LineSeen)| {
+        let lost_ratio = seen.erased as f64 / (seen.offered - seen.dropped).max(1) as f64;
+        let ms = |seconds: Option<f64>| 1e3 * seconds.unwrap_or(0.0);
+        let [delay_p50_ms, delay_p95_ms] = delays.map(|delay| delay.map(|s| 1e3 * s));
+        Got {
+            goodput_bps,
+            share: goodput_bps / (payload(seen) * (1.0 - lost_ratio)).max(1.0),
+            lost_ratio,
+            dropped_ratio: seen.dropped as f64 / seen.offered.max(1) as f64,
+            dropped_before: seen.dropped_before,
+            wait_p50_ms: ms(seen.waits.delay_p50_s),
+            wait_p95_ms: ms(seen.waits.delay_p95_s),
+            delay_p50_ms,
+            delay_p95_ms,
+        }
+    };
+    let clairvoyant_bps = payload(&seen);
+    let window = got((window.0, window.1, &seen));
+    let (cubic, seen) = run(path, seed, Way::Cubic, spans)?;
+    let cubic = got((cubic.0, cubic.1, &seen));
+    let (bbr, seen) = run(path, seed, Way::Bbr, spans)?;
+    let bbr = got((bbr.0, bbr.1, &seen));
+    let Spans { warm_up_s, duration_s, shortened } = spans;
+    Ok(Measured {
+        title: path.title(),
+        path: path.clone(),
+        warm_up_s,
+        duration_s,
+        shortened,
+        clairvoyant_bps,
+        window,
+        cubic,
+        bbr,
+    })
+}
+
+type Delays = [Option<f64>; 2];
+
+/// Goodput, delays, and what the line saw.
+fn run(path: &Drawn, seed: u64, way: Way, spans: Spans) -> Outcome<((f64, Delays), LineSeen)> {
+    let text = path.scenario(seed, way, spans.duration_s);
+    let scenario = Scenario::parse(&text).map_err(|error| format!("{error}\nin\n{text}"))?;
+    let mut run = expand(&scenario)?.remove(0);
+    // The losses of paths are not to be those of another path.
+    run.replication = path.index;
+    let (row, seen) = run_line(&scenario, &run, Duration::from_secs_f64(spans.warm_up_s))?;
+    let delays = [row.delays.delay_p50_s, row.delays.delay_p95_s];
+    Ok(((row.goodput_bps, delays), seen))
+}
+
+impl Measured {
+    /// A line for people.
+    pub fn line(&self) -> String {
+        let of = |name: &str, got: &Got| {
+            let Got { share, dropped_ratio, wait_p95_ms, .. } = got;
+            format!("{name} {share:.3} dropped {dropped_ratio:.3} p95 {wait_p95_ms:.1} ms")
+        };
+        let (window, cubic, bbr) =
+            (of("window", &self.window), of("cubic", &self.cubic), of("bbr", &self.bbr));
+        let shortened = if self.shortened { " (short)" } else { "" };
+        format!("{:4} {}{shortened}: {window}; {cubic}; {bbr}", self.path.index, self.title)
+    }
+}

@@ -1,0 +1,91 @@
+//! What a line saw of a run: what was dropped in front of it, how long frames waited for it, and
+//! what it could have carried.
+
+use core::time::Duration;
+
+use corridor_air::PipeStats;
+use corridor_base::Time;
+use corridor_scenario::{DESTINATION, Delays, Run, SOURCE, Scenario, line_config};
+
+use super::{Measured, delays, line_header_len};
+use crate::core::network::Network;
+
+/// The direction from S to D of a line, in the measured interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LineSeen {
+    /// Bits per second that the line could have carried for somebody who knew its rates before,
+    /// losses not taken off; IP's headers are among them.
+    pub capacity_bps: f64,
+    /// Longest packet of IP's that crosses: through a tunnel less than on the line.
+    pub mtu: usize,
+    /// Frames that S sent, dropped ones included.
+    pub offered: u64,
+    /// Of these, frames that the queue or the policer dropped.
+    pub dropped: u64,
+    /// Of those that were not, frames that the line lost.
+    pub erased: u64,
+    /// Mean bytes of a frame that was not dropped, IP's headers included.
+    pub frame_bytes: f64,
+    /// How long such frames waited for the transmitter.
+    pub waits: Delays,
+    /// Frames dropped before the interval, from the beginning of the load on, and since the
+    /// stations met.
+    pub dropped_before: u64,
+    /// Frames that D sent, and those that were dropped.
+    pub back_offered: u64,
+    /// The same, dropped.
+    pub back_dropped: u64,
+    /// How long the interval was.
+    pub duration: Duration,
+}
+
+/// Counters at the beginning of the interval.
+#[derive(Clone, Copy)]
+pub(super) struct Before {
+    forth: PipeStats,
+    back: PipeStats,
+}
+
+fn stats(network: &Network) -> Option<Before> {
+    let line = network.line(0)?;
+    Some(Before { forth: *line.pipe_stats(SOURCE)?, back: *line.pipe_stats(DESTINATION)? })
+}
+
+impl LineSeen {
+    pub(super) fn before(network: &Network) -> Option<Before> {
+        stats(network)
+    }
+}
+
+impl Before {
+    pub(super) fn after(
+        self,
+        network: &Network,
+        measured: Measured,
+        (scenario, run): (&Scenario, &Run),
+        mtu: usize,
+    ) -> LineSeen {
+        let Before { forth, back } = stats(network).unwrap_or(self);
+        let drops = |stats: PipeStats| stats.refused + stats.policed;
+        let carried = forth.sent_packets() - self.forth.sent_packets();
+        let bytes = forth.sent_bytes - self.forth.sent_bytes;
+        let line = line_config(scenario, run, scenario.seed, line_header_len(run));
+        let since = |at: Time| Time::ZERO + at.since(measured.begin);
+        let (start, end) = (since(measured.start), since(measured.end));
+        let capacity = line.and_then(|line| line.capacity_bits(SOURCE, start, end).ok());
+        let waits = network.line(0).and_then(|line| line.pipe(SOURCE)?.waits().map(delays));
+        LineSeen {
+            capacity_bps: capacity.unwrap_or(0.0) / measured.duration_s,
+            mtu,
+            offered: forth.offered - self.forth.offered,
+            dropped: drops(forth) - drops(self.forth),
+            erased: forth.erased - self.forth.erased,
+            frame_bytes: bytes as f64 / carried.max(1) as f64,
+            waits: waits.unwrap_or_default(),
+            dropped_before: drops(self.forth),
+            back_offered: back.offered - self.back.offered,
+            back_dropped: drops(back) - drops(self.back),
+            duration: measured.end - measured.start,
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What a receiver has of a flow: all before a number, and ranges beyond gaps.
+
+use std::collections::VecDeque;
+
+use super::segment::{SACK_RANGES_MAX, SackRange};
+
+/// Packets that have arrived, in order of number, and which of them changed last.
+#[derive(Clone, Debug)]
+pub(super) struct Reassembly {
+    /// All before this number have been delivered, in order.
+    next: u64,
+    /// What has arrived beyond a gap: apart, in order of number.
+    ranges: Vec<SackRange>,
+    /// A number within the range that changed last, then within the one before, and so on.
+    recent: VecDeque<u64>,
+    recent_max: usize,
+}
+
+impl Reassembly {
+    /// Nothing has arrived. So many ranges are remembered for acknowledgements.
+    pub(super) fn new(recent_max: usize) -> Self {
+        Reassembly { next: 0, ranges: Vec::new(), recent: VecDeque::new(), recent_max }
+    }
+
+    /// The number expected next.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Nothing waits beyond a gap.
+    pub(super) fn is_whole(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// Packets that wait beyond a gap.
+    pub(super) fn out_of_order(&self) -> u64 {
+        self.ranges.iter().map(|range| range.end - range.start).sum()
+    }
+
+    /// Whether a packet has arrived.
+    pub(super) fn contains(&self, sequence: u64) -> bool {
+        sequence < self.next || self.range_of(sequence).is_some()
+    }
+
+    /// The range beyond a gap that a packet is in.
+    pub(super) fn range_of(&self, sequence: u64) -> Option<SackRange> {
+        let index = self.ranges.partition_point(|range| range.end <= sequence);
+        self.ranges.get(index).copied().filter(|range| range.start <= sequence)
+    }
+
+    /// Takes a packet that has not arrived before.
+    pub(super) fn insert(&mut self, sequence: u64) {
+        debug_assert!(!self.contains(sequence), "{sequence} is there");
+        if sequence == self.next {
+            self.deliver();
+        } else {
+            self.keep(sequence);
+            self.remember(sequence);
+        }
+    }
+
+    /// Takes the packet expected, and what it joins.
+    fn deliver(&mut self) {
+        self.next += 1;
+        if self.ranges.first().is_some_and(|first| first.start == self.next) {
+            self.next = self.ranges.remove(0).end;
+        }
+        let next = self.next;
+        self.recent.retain(|&number| number >= next);
+    }
+
+    /// Adds a number to the ranges, joined to its neighbours.
+    fn keep(&mut self, sequence: u64) {
+        let index = self.ranges.partition_point(|range| range.end <= sequence);
+        let joins_left = index > 0 && self.ranges[index - 1].end == sequence;
+        let joins_right = self.ranges.get(index).is_some_and(|range| range.start == sequence + 1);
+        match (joins_left, joins_right) {
+            (true, true) => {
+                self.ranges[index - 1].end = self.ranges[index].end;
+                self.ranges.remove(index);
+            }
+            (true, false) => self.ranges[index - 1].end = sequence + 1,
+            (false, true) => self.ranges[index].start = sequence,
+            (false, false) => {
+                self.ranges.insert(index, SackRange { start: sequence, end: sequence + 1 });
+            }
+        }
+    }
+
+    /// Puts the range of `sequence`, if it is beyond a gap, first among those of acknowledgements
+    /// (RFC 2018, Section 4).
+    pub(super) fn remember(&mut self, sequence: u64) {
+        let Some(range) = self.range_of(sequence) else { return };
+        self.recent.retain(|number| !(range.start..range.end).contains(number));
+        self.recent.push_front(sequence);
+        self.recent.truncate(self.recent_max);
+    }
+
+    /// The ranges of an acknowledgement: `first`, then those that changed last.
+    pub(super) fn sack(&self, first: Option<SackRange>) -> [SackRange; SACK_RANGES_MAX] {
+        let mut sack = [SackRange::default(); SACK_RANGES_MAX];
+        let recent = self.recent.iter().filter_map(|&number| self.range_of(number));
+        let ranges = first.into_iter().chain(recent);
+        sack.iter_mut().zip(ranges).for_each(|(place, range)| *place = range);
+        sack
+    }
+}

@@ -1,0 +1,74 @@
+//! Tunnels over lines that vary, and plain TCP beside them over the same.
+
+use core::time::Duration;
+
+use corridor_scenario::{Row, Scenario, expand};
+use corridor_sim::{LineSeen, run_line};
+
+/// A run over a line; `line` and `run` are the lines of their tables.
+fn over(line: &str, run: &str, warm_up_s: u64) -> (Row, LineSeen) {
+    let scenario = Scenario::parse(&format!(
+        "name = 'lines'\nseed = 7\n[line]\n{line}\n[[run]]\nunderlay = 'udp'\n{run}\n"
+    ));
+    let scenario = scenario.expect("a scenario");
+    let run = expand(&scenario).expect("runs").remove(0);
+    run_line(&scenario, &run, Duration::from_secs(warm_up_s)).expect("it can be run")
+}
+
+const STEADY: &str = "rate_bps = '12M'\ndelay_ms = 10\nqueue_packets = 40";
+const WINDOW: &str = "path = 'coded'\ncoding = { preset = 'window' }";
+
+#[test]
+fn plain_tcp_fills_a_steady_line() {
+    for (congestion, e3) in [("cubic", 0.0), ("bbr", 0.0), ("bbr", 0.1)] {
+        let run = format!(
+            "path = 'kernel'\ntransport = 'tcp'\ncongestion = '{congestion}'\ne3 = {e3}\n\
+             duration_s = 20"
+        );
+        let (row, seen) = over(STEADY, &run, 5);
+        let share = row.goodput_bps / (12e6 * 1_448.0 / 1_500.0 * (1.0 - e3));
+        assert_eq!(seen.capacity_bps, 12e6);
+        assert!((0.9..=1.001).contains(&share), "{congestion}, {e3}: {share:.3}");
+    }
+}
+
+#[test]
+fn a_tunnel_over_a_steady_line_carries_what_losses_leave() {
+    for (transport, e3) in [("tcp", 0.0), ("tcp", 0.1), ("udp", 0.1)] {
+        let run = format!(
+            "{WINDOW}\ntransport = '{transport}'\noffered_bps = '30M'\ne3 = {e3}\nduration_s = 10"
+        );
+        let (row, seen) = over(STEADY, &run, 5);
+        let share = row.goodput_bps / (12e6 * (1.0 - e3));
+        assert!((0.8..=1.0).contains(&share), "{transport}, {e3}: {share:.3}, {seen:?}");
+        assert!(seen.offered > 9_000, "{seen:?}");
+    }
+}
+
+#[test]
+fn rates_vary_the_same_for_all_that_is_compared() {
+    let line = "rate = { kind = 'markov', rates_bps = ['2M', '12M', 0], dwell_s = 0.5 }\n\
+                delay_ms = 10\nqueue_bytes = 60000\nerasure_ratio = 0.02\n\
+                jitter = { kind = 'exponential', mean_ms = 1, reorders = true }";
+    let load = "transport = 'tcp'\ncongestion = 'bbr'\ne3 = 0\nduration_s = 30";
+    let (plain, of_plain) = over(line, &format!("path = 'kernel'\n{load}"), 5);
+    let (tunnel, of_tunnel) = over(line, &format!("{WINDOW}\n{load}"), 5);
+    let (one, other) = (of_plain.capacity_bps, of_tunnel.capacity_bps);
+    assert_eq!(one, other, "whenever the stations met");
+    assert!((2e6..8e6).contains(&one), "{one}");
+    for (row, seen) in [(plain, of_plain), (tunnel, of_tunnel)] {
+        assert!(row.goodput_bps < seen.capacity_bps);
+        assert!(row.goodput_bps > 0.05 * seen.capacity_bps, "{} {seen:?}", row.goodput_bps);
+        assert!(seen.erased * 60 > seen.offered - seen.dropped, "{seen:?}");
+    }
+}
+
+#[test]
+fn runs_repeat() {
+    let line = "rate = { kind = 'walk', least_bps = '1M', most_bps = '9M', interval_ms = 50, \
+                deviation = 0.2 }\ndelay_ms = 5\nqueue_ms = 40\n\
+                policer = { rate_bps = '5M', burst_bytes = 15000 }\n\
+                outage = { kind = 'exponential', up_s = 3, down_s = 0.2 }";
+    let run = format!("{WINDOW}\ntransport = 'tcp'\ne3 = 0.05\nburst_frames = 4\nduration_s = 8");
+    assert_eq!(over(line, &run, 2), over(line, &run, 2));
+}

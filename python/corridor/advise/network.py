@@ -1,0 +1,455 @@
+"""A network as a file describes it: a plan, or a table of measured link qualities."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from corridor import _native
+from corridor.advise.settings import FLOW_PATHS, PATHS, Setting
+
+#: Most nodes of a table of links.
+NODES_MAX = 1_000
+#: Most bytes of a file.
+FILE_BYTES_MAX = 1 << 24
+#: Greatest LQI (IEEE 802.15.4-2006, 6.9.8).
+LQI_MAX = 255
+#: The simulator's LQI: nothing at this ratio of power to noise, everything so much above, dB.
+LQI_ZERO_DB, LQI_SPAN_DB = -5.0, 20.0
+#: PATH-DR's curve from LQI to delivery ratio: half of the frames, and by how much LQI differ whose
+#: odds differ by e.
+HALF_LQI, SCALE_LQI = 102.0, 22.0
+#: Noise and sensitivity of a receiver, and the power of a sender, where a table says nothing, dBm.
+NOISE_DBM, SENSITIVITY_DBM, POWER_DBM = -98.0, -95.0, 0.0
+#: How links of a table vary, which has their means: standard deviation, dB, and period, s.
+FADING = {"sigma_db": 3, "period_s": 10}
+#: A transfer, packets of 94 bytes: 44 kB, as in the paper.
+TRANSFER_PACKETS = 469
+#: Longest that a transfer is watched, simulated seconds.
+DURATION_S = 600
+#: Histories of the network, and pairs that are looked at: a plan may ask for 100,000 runs.
+HISTORIES = 5_000
+PAIRS_MAX = 20
+
+_STANDARD = Setting()
+_PLACE = re.compile(r"^plan:(\d+):\d+: ")
+_FLOW = re.compile(r"flow\[(\d+)\]\.?(\w*)")
+_HEADS = {"lqi", "rssi_dbm", "delivery_ratio"}
+
+
+class NetworkError(ValueError):
+    """A file that is no network: file and line, value, and what was expected."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """A network to give advice on."""
+
+    #: What it is called.
+    name: str
+    #: The plan's table, with all but what is tried: ``network`` and the first flow's settings.
+    table: dict[str, Any]
+    #: Where files that it names are.
+    directory: Path
+    #: Between which nodes there are transfers, at most `PAIRS_MAX` if they go one at a time.
+    pairs: tuple[tuple[int, int], ...]
+    #: What is set now.
+    defaults: Setting
+    #: Bytes of a transfer.
+    transfer_bytes: int
+    #: Whether all transfers are under way at the same time, or one at a time.
+    together: bool = False
+    #: Names of nodes; empty where they have numbers alone.
+    names: tuple[str, ...] = ()
+    #: Fields that the file itself sets.
+    set_fields: frozenset[str] = field(default_factory=frozenset)
+
+    def plan(self, settings: Sequence[Setting]) -> str:
+        """Return the plan that has a point for each setting and, one at a time, each pair."""
+        ends = self.pairs if self.together else self.pairs[:1]
+        flows = [{**self.table["flow"], "from": a, "to": b} for a, b in ends]
+        sweep: dict[str, list[Any]] = {
+            path: [getattr(each, name) for each in settings] for name, path in PATHS.items()
+        }
+        for index in range(len(flows)):
+            for name, path in FLOW_PATHS.items():
+                sweep[f"flow.{index}.{path}"] = [getattr(each, name) for each in settings]
+        sweeps = [sweep]
+        if not self.together:
+            at, to = zip(*self.pairs, strict=True)
+            sweeps.append({"flow.0.from": list(at), "flow.0.to": list(to)})
+        rest = {key: value for key, value in self.table.items() if key != "flow"}
+        return tomli_w.dumps({**rest, "flow": flows, "sweep": sweeps})
+
+
+def read(
+    path: Path,
+    *,
+    flows: Sequence[tuple[str, str]] = (),
+    together: bool = False,
+    packets: int = TRANSFER_PACKETS,
+) -> Given:
+    """Read a network: TOML as a plan's ``[network]`` and ``[[flow]]``, or a table of links.
+
+    Parameters
+    ----------
+    path
+        A file that ends in ``.toml`` is a plan; others are tables, a link in each line: from, to,
+        and how good it is. A first line ``from,to,lqi`` (or ``rssi_dbm``, ``delivery_ratio``) says
+        what the third number is; without one it is the LQI.
+    flows
+        Between which nodes of a table there are transfers; none = from each node to the first.
+    together
+        Whether all transfers are under way at the same time.
+    packets
+        Packets of a transfer, where the file does not say.
+
+    Raises
+    ------
+    NetworkError
+        For what cannot be, with file, line, value, and what was expected.
+    """
+    try:
+        size = path.stat().st_size
+        if size > FILE_BYTES_MAX:
+            raise NetworkError(f"{path}: {size} bytes: expected at most {FILE_BYTES_MAX}")
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise NetworkError(f"{path}: {error}: expected a file of text") from None
+    if path.suffix == ".toml":
+        if flows:
+            raise NetworkError("--flow: expected [[flow]] tables in the file instead")
+        return _plan(path, text, together, packets)
+    return read_table(path, text, flows=flows, together=together, packets=packets)
+
+
+# A plan.
+
+
+def _plan(path: Path, text: str, together: bool, packets: int) -> Given:
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise NetworkError(f"{path}: {error}") from None
+    lines = _Lines(path, text)
+    network, flows = table.get("network"), table.get("flow")
+    if not isinstance(network, dict):
+        raise NetworkError(f"{path}: network = nothing: expected a table [network]")
+    if not isinstance(flows, list) or not flows:
+        raise NetworkError(f"{path}: flow = nothing: expected a table [[flow]] for each pair")
+    radio = network.setdefault("radio", {"mac": "802.15.4"})
+    if not isinstance(radio, dict) or radio.setdefault("mac", "802.15.4") != "802.15.4":
+        where = lines.of("network.radio.mac")
+        raise NetworkError(f'{where}: network.radio: expected mac = "802.15.4"')
+    if table.get("sweep"):
+        raise NetworkError(f"{lines.of('sweep')}: sweep: expected none: advice tries its own")
+    if "route" in network:
+        raise NetworkError(f"{lines.of('network.route')}: route: expected none: routes are found")
+    routing = network.setdefault("routing", {"kind": "nst-aodv"})
+    routing.pop("static", None)
+    first = _filled(flows[0], packets)
+    defaults, given = _defaults(table, first)
+    plan = _whole(path.stem, table, network, first)
+    whole = {**plan, "flow": [_filled(each, packets) for each in flows]}
+    _check(lines, tomli_w.dumps(whole), path.parent)
+    if first["source"].get("kind") != "fixed":
+        raise NetworkError(f'{lines.of("flow.0.source.kind")}: expected kind = "fixed"')
+    pairs = tuple((int(each["from"]), int(each["to"])) for each in flows)
+    _check_joined(lines, plan, path.parent, pairs)
+    pairs = pairs if together else spread(pairs)
+    return Given(
+        name=str(table.get("name", path.stem)),
+        table=plan,
+        directory=path.parent,
+        pairs=pairs,
+        defaults=defaults,
+        transfer_bytes=first["source"]["packets"] * first["payload_bytes"],
+        together=together,
+        set_fields=frozenset(given),
+    )
+
+
+def _whole(name: str, table: dict[str, Any], network: Any, flow: Any) -> dict[str, Any]:
+    return {
+        "name": str(table.get("name", name)),
+        "seed": table.get("seed", 1),
+        "duration_s": table.get("duration_s", DURATION_S),
+        "until_done": True,
+        "replications": 1,
+        "network": network,
+        "flow": flow,
+    }
+
+
+def _filled(flow: dict[str, Any], packets: int) -> dict[str, Any]:
+    """Return a flow with what its table does not say: 44 kB of the paper's TCP."""
+    tcp = {
+        "preset": "constrained", "variant": "slowstart", "timeouts_max": 5, "ack_bytes": 20,
+        **flow.get("tcp", {}),
+    }  # fmt: skip
+    source = {"kind": "fixed", "packets": packets}
+    sizes = {"payload_bytes": 94, "header_bytes": 20}
+    return {"source": source, **sizes, **flow, "tcp": tcp}
+
+
+def _defaults(table: dict[str, Any], flow: dict[str, Any]) -> tuple[Setting, list[str]]:
+    """Return what is set now, and which fields the file sets."""
+    found: dict[str, Any] = {}
+    for name, path in PATHS.items():
+        found[name] = _at(table, path)
+    for name, path in FLOW_PATHS.items():
+        found[name] = _at(flow, path)
+    found = {name: value for name, value in found.items() if value is not None}
+    return Setting(**found), list(found)
+
+
+def _at(table: Any, path: str) -> Any:
+    for part in path.split("."):
+        table = table.get(part) if isinstance(table, dict) else None
+    return table
+
+
+def _check(lines: _Lines, text: str, directory: Path) -> None:
+    """Let the simulator read a plan, and say what it refuses by the line of the user's file."""
+    try:
+        _native.PlanRuns(text, str(directory), 1)
+    except ValueError as error:
+        words = _PLACE.sub("", str(error)).removeprefix("point 0 = the plan's: expected ")
+        flow = _FLOW.search(words)
+        key = words.split(" = ")[0].strip().strip("`")
+        if flow is not None:
+            key = ".".join(filter(None, ("flow", flow[1], flow[2])))
+        raise NetworkError(f"{lines.of(key)}: {words}") from None
+
+
+def _check_joined(
+    lines: _Lines, plan: dict[str, Any], directory: Path, pairs: Sequence[tuple[int, int]]
+) -> None:
+    """Refuse a network in parts: nodes that no frame of the first sender's part comes to."""
+    first = pairs[0][0]
+    text = tomli_w.dumps({**plan, "flow": [{**plan["flow"], "from": first, "to": pairs[0][1]}]})
+    nodes = int(_native.PlanRuns(text, str(directory), 1).settings(0)["nodes"])
+    others = [node for node in range(nodes) if node != first]
+    flows = [{**plan["flow"], "from": first, "to": node} for node in others]
+    try:
+        _native.PlanRuns(tomli_w.dumps({**plan, "flow": flows}), str(directory), 1)
+    except ValueError as error:
+        flow = _FLOW.search(str(error))
+        node = others[int(flow[1])] if flow else "?"
+        where = lines.of("network.kind")
+        raise NetworkError(
+            f"{where}: node {node}: expected a network in one piece: no links of mean power lead "
+            f"from node {first} to it and back"
+        ) from None
+
+
+class _Lines:
+    """Where a file of TOML has its keys."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path = path
+        self.at: dict[str, int] = {}
+        counts: dict[str, int] = {}
+        table = ""
+        for number, line in enumerate(text.splitlines(), 1):
+            words = line.split("#")[0].strip()
+            if words.startswith("[["):
+                name = words.strip("[] ")
+                table = f"{name}.{counts.get(name, 0)}"
+                counts[name] = counts.get(name, 0) + 1
+                self.at.setdefault(name, number)
+                self.at[table] = number
+            elif words.startswith("["):
+                name = words.strip("[] ")
+                head, _, rest = name.partition(".")
+                # [flow.tcp] belongs to the last [[flow]].
+                table = f"{head}.{counts[head] - 1}.{rest}" if head in counts else name
+                self.at[table] = number
+            elif "=" in words:
+                key = words.split("=")[0].strip()
+                self.at.setdefault(f"{table}.{key}" if table else key, number)
+
+    def of(self, key: str) -> str:
+        """Return file and line of a key, or of the next table around it."""
+        key = key.replace("[", ".").replace("]", "")
+        while key:
+            if key in self.at:
+                return f"{self.path}:{self.at[key]}"
+            key = key.rpartition(".")[0]
+        return str(self.path)
+
+
+# A table of links.
+
+
+@dataclass
+class _Link:
+    line: int
+    lqi: float
+
+
+def read_table(
+    path: Path,
+    text: str,
+    *,
+    flows: Sequence[tuple[str, str]] = (),
+    together: bool = False,
+    packets: int = TRANSFER_PACKETS,
+    defaults: Setting = _STANDARD,
+) -> Given:
+    """Read a table of links from its text; `path` is for messages. See `read`."""
+    links, names = _links(path, text)
+    losses = {ends: _loss_db(link.lqi) for ends, link in links.items()}
+    for (a, b), loss_db in list(losses.items()):
+        # Measured one way only: alike both ways.
+        losses.setdefault((b, a), loss_db)
+    _check_parts(path, links, losses, names)
+    pairs = _pairs(path, flows, names)
+    pairs = pairs if together else spread(pairs)
+    directory = path.parent
+    rows = [f"{a} {b} {loss_db:.3f}" for (a, b), loss_db in sorted(losses.items())]
+    radio = {"mac": "802.15.4", "power_dbm": POWER_DBM, "fading": FADING}
+    network = {
+        "kind": "matrix", "nodes": len(names), "path": "links", "radio": radio,
+        "routing": {"kind": "nst-aodv"},
+    }  # fmt: skip
+    plan = _whole(path.stem, {}, network, _filled({}, packets))
+    given = Given(
+        name=path.stem,
+        table=plan,
+        directory=directory,
+        pairs=pairs,
+        defaults=defaults,
+        transfer_bytes=packets * plan["flow"]["payload_bytes"],
+        together=together,
+        names=tuple(names),
+    )
+    return with_matrix(given, rows)
+
+
+def spread(pairs: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    """Return at most `PAIRS_MAX` of the pairs, evenly out of all.
+
+    Examples
+    --------
+    >>> len(spread(tuple((node, 0) for node in range(1, 60))))
+    20
+    """
+    if len(pairs) <= PAIRS_MAX:
+        return pairs
+    return tuple(pairs[place * len(pairs) // PAIRS_MAX] for place in range(PAIRS_MAX))
+
+
+def with_matrix(given: Given, rows: Sequence[str]) -> Given:
+    """Return a network of links whose losses are in a file of their own, beside nothing else."""
+    import tempfile
+
+    # Left for as long as the process lives: a plan names a file, and cannot have the links in it.
+    folder = tempfile.TemporaryDirectory(prefix="corridor-advise-")
+    _KEPT.append(folder)
+    (Path(folder.name) / "links").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return Given(**{**given.__dict__, "directory": Path(folder.name)})
+
+
+_KEPT: list[Any] = []
+
+
+def _links(path: Path, text: str) -> tuple[dict[tuple[int, int], _Link], list[str]]:
+    kind, links, places = "lqi", dict[tuple[int, int], _Link](), dict[str, int]()
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split("#")[0].replace(",", " ").split()
+        if not words:
+            continue
+        if not links and len(words) == 3 and words[:2] == ["from", "to"]:
+            kind = words[2]
+            if kind not in _HEADS:
+                expected = ", ".join(sorted(_HEADS))
+                raise NetworkError(f"{path}:{number}: {kind}: expected one of {expected}")
+            continue
+        if len(words) != 3:
+            raise NetworkError(f"{path}:{number}: {line!r}: expected from, to, and {kind}")
+        a, b = words[:2]
+        if a == b:
+            raise NetworkError(f"{path}:{number}: {a} to {b}: expected two nodes")
+        ends = places.setdefault(a, len(places)), places.setdefault(b, len(places))
+        if ends in links:
+            before = links[ends].line
+            raise NetworkError(f"{path}:{number}: {a} to {b}: expected once, as in line {before}")
+        if len(places) > NODES_MAX:
+            raise NetworkError(f"{path}:{number}: {b}: expected at most {NODES_MAX} nodes")
+        links[ends] = _Link(number, _lqi(f"{path}:{number}", kind, words[2]))
+    if not links:
+        raise NetworkError(f"{path}: no links: expected lines with from, to, and {kind}")
+    return links, list(places)
+
+
+def _lqi(where: str, kind: str, word: str) -> float:
+    """Return the LQI that a number stands for."""
+    ranges = {
+        "lqi": (0.0, float(LQI_MAX)), "rssi_dbm": (-150.0, 20.0), "delivery_ratio": (0.0, 1.0)
+    }  # fmt: skip
+    least, most = ranges[kind]
+    try:
+        value = float(word)
+    except ValueError:
+        value = math.nan
+    if not least <= value <= most:
+        raise NetworkError(f"{where}: {kind} = {word}: expected a number {least:g} to {most:g}")
+    if kind == "lqi":
+        return value
+    if kind == "rssi_dbm":
+        ratio_db = value - NOISE_DBM
+        return min(LQI_MAX * (ratio_db - LQI_ZERO_DB) / LQI_SPAN_DB, float(LQI_MAX))
+    share = min(max(value, 1e-6), 1 - 1e-6)
+    return min(HALF_LQI + SCALE_LQI * math.log(share / (1 - share)), float(LQI_MAX))
+
+
+def _loss_db(lqi: float) -> float:
+    """Return the loss of a link whose mean power has this LQI."""
+    return POWER_DBM - NOISE_DBM - LQI_ZERO_DB - LQI_SPAN_DB * lqi / LQI_MAX
+
+
+def _check_parts(
+    path: Path,
+    links: dict[tuple[int, int], _Link],
+    losses: dict[tuple[int, int], float],
+    names: Sequence[str],
+) -> None:
+    """Refuse a network in parts."""
+    heard = {ends for ends, loss_db in losses.items() if POWER_DBM - loss_db >= SENSITIVITY_DBM}
+    seen, ahead = {0}, [0]
+    while ahead:
+        node = ahead.pop()
+        for a, b in heard:
+            if a == node and b not in seen and (b, a) in heard:
+                seen.add(b)
+                ahead.append(b)
+    for (a, b), link in links.items():
+        for node in (a, b):
+            if node not in seen:
+                raise NetworkError(
+                    f"{path}:{link.line}: node {names[node]}: expected a network in one piece: no "
+                    f"links with an LQI of {math.ceil(HALF_LQI)} or more both ways lead to it from "
+                    f"node {names[0]}"
+                )
+
+
+def _pairs(
+    path: Path, asked: Sequence[tuple[str, str]], names: Sequence[str]
+) -> tuple[tuple[int, int], ...]:
+    if not asked:
+        return tuple((node, 0) for node in range(1, len(names)))
+    for pair in asked:
+        for name in pair:
+            if name not in names:
+                raise NetworkError(f"--flow {':'.join(pair)}: {name}: expected a node of {path}")
+        if pair[0] == pair[1]:
+            raise NetworkError(f"--flow {':'.join(pair)}: expected two nodes")
+    return tuple((names.index(a), names.index(b)) for a, b in asked)

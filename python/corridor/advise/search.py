@@ -1,0 +1,206 @@
+"""The search: successive halving over the same histories, then judgement by fresh ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from corridor.advise import sample
+from corridor.advise.network import Given
+from corridor.advise.sample import JUDGE_FROM, Estimate, Sampler, Transfers
+from corridor.advise.settings import Setting, grid
+
+#: What may be spent by default, millions of events in the simulator: a minute on two processors.
+#: Events and not seconds, so that advice is the same on every machine.
+BUDGET = 80.0
+#: So many transfers are run at least, whatever the budget: two histories of each setting, and half
+#: as many to judge. More than the most make no better advice.
+TRANSFERS_MIN, TRANSFERS_MAX = 300, 1_500
+#: Histories by which it is found out how many events a transfer has.
+PILOT = 4
+#: Share of the budget that the search may use; the rest judges.
+SEARCH_SHARE = 0.8
+#: Share that the first round has, over all settings; what is left of them after each round, and by
+#: how much histories grow.
+FIRST_SHARE, KEPT, GROWTH = 0.3, 3, 2.6
+#: So many settings go to the end.
+FINALISTS = 4
+#: Histories that are added at a time in the last round.
+RACE_STEP = 10
+#: A change is taken back if that costs less than this share of the goodput.
+NEEDLESS = 0.005
+#: Judgement ends when the interval of the gain is no wider than this to either side, as a share.
+PRECISE = 0.01
+#: Histories that judge at a time.
+JUDGE_STEP = 20
+#: Least gain for which anything is to be changed.
+WORTH = 0.01
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A setting that was tried, and what the search saw of it."""
+
+    setting: Setting
+    transfers: Transfers
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What came of a search."""
+
+    given: Given
+    #: What to set: the defaults where nothing that was tried is better.
+    setting: Setting
+    #: Judged by histories that the search did not see.
+    ours: Transfers
+    defaults: Transfers
+    #: By how much more is delivered per time than with the defaults, as a share.
+    gain: Estimate
+    #: Why the setting is what it is, in words.
+    reason: str
+    #: All settings that were tried, with what the search saw.
+    tried: tuple[Candidate, ...]
+    #: Transfers that were run.
+    runs: int
+    seed: int
+
+    @property
+    def changes(self) -> dict[str, object]:
+        """What to change, by fields."""
+        return self.given.defaults.changes(self.setting)
+
+
+def advise(
+    given: Given,
+    *,
+    keep: Collection[str] = (),
+    budget: float = BUDGET,
+    seed: int = 0,
+    jobs: int | None = None,
+    told: Callable[[int, int], object] = lambda _done, _total: None,
+) -> Advice:
+    """Search the settings of a network, and judge the best of them beside the defaults.
+
+    Parameters
+    ----------
+    given
+        The network.
+    keep
+        Fields of settings that stay as they are.
+    budget
+        What may be spent, millions of events in the simulator.
+    seed
+        Which histories of the network are drawn, 0 to 4: others give other numbers.
+    jobs
+        Threads; none = as many as there are processors.
+    told
+        Called with the number of transfers run, and that of all.
+    """
+    if not budget > 0:
+        raise ValueError(f"budget = {budget}: expected millions of events, more than 0")
+    if not 0 <= seed < sample.SEEDS:
+        raise ValueError(f"seed = {seed}: expected 0 to {sample.SEEDS - 1}")
+    settings = grid(given.defaults, keep)
+    sampler = Sampler(given, settings, seed, jobs)
+    sampler.run([given.defaults], PILOT)
+    affordable = round(1e6 * budget * PILOT / max(sampler.events, 1))
+    transfers = min(max(affordable, TRANSFERS_MIN), TRANSFERS_MAX)
+    sampler.told = lambda done: told(min(done, transfers), transfers)
+    finalists = _halve(sampler, settings, transfers)
+    finalists = _race(sampler, finalists, round(SEARCH_SHARE * transfers))
+    advice = _judge(sampler, finalists, transfers, seed)
+    told(transfers, transfers)
+    return advice
+
+
+def _halve(sampler: Sampler, settings: Sequence[Setting], transfers: int) -> list[Setting]:
+    """Return the settings of the last round: the best, and those that say what its changes do."""
+    first = round(FIRST_SHARE * transfers / len(settings))
+    left, count = list(settings), min(max(2, first), JUDGE_STEP)
+    while len(left) > FINALISTS:
+        sampler.run(left, count)
+        left = sorted(left, key=lambda each: -sampler.transfers(each, count).goodput_bps)
+        left = left[: max(FINALISTS, len(left) // KEPT)]
+        count = round(GROWTH * count)
+    defaults, best = sampler.given.defaults, left[0]
+    own = {name: getattr(defaults, name) for name in defaults.changes(best)}
+    reverted = [best.with_values({name: value}) for name, value in own.items()]
+    return list(dict.fromkeys([*left, *reverted, defaults]))
+
+
+def _race(sampler: Sampler, settings: Sequence[Setting], budget: int) -> list[Setting]:
+    """Return settings from the best on, after as many histories as the budget has.
+
+    Those that are worse than the best beyond doubt are left out on the way. Of those that are next
+    to as good as the best the one with the fewest changes comes first; those with less success than
+    the defaults come last.
+    """
+    defaults, left, count = sampler.given.defaults, list(settings), 0
+    while True:
+        # The defaults are always among them: their success is the measure.
+        running = list(dict.fromkeys([*left, defaults]))
+        count += RACE_STEP
+        sampler.run(running, count)
+        seen = {each: sampler.transfers(each, count) for each in running}
+        least = seen[defaults].success
+        left.sort(key=lambda each: (seen[each].success < least, -seen[each].goodput_bps))
+        best = seen[left[0]]
+        if count >= JUDGE_STEP:
+            left = [e for e in left if e == left[0] or sample.gain(seen[e], best).high > 0]
+        is_spent = sampler.run_count + RACE_STEP * len(left) > budget
+        if len(left) == 1 or is_spent or count + RACE_STEP > JUDGE_FROM:
+            break
+    fine = [
+        each
+        for each in left
+        if (seen[each].success >= least) == (best.success >= least)
+        and seen[each].goodput_bps >= (1 - NEEDLESS) * best.goodput_bps
+    ]
+    first = min(fine, key=lambda each: (len(defaults.changes(each)), -seen[each].goodput_bps))
+    return [first, *(each for each in left if each != first)]
+
+
+def _judge(sampler: Sampler, finalists: Sequence[Setting], budget: int, seed: int) -> Advice:
+    """Hold the finalists one after the other against the defaults, over fresh histories."""
+    defaults = sampler.given.defaults
+    reason = "nothing that was tried is better"
+    chosen = defaults
+    count = JUDGE_STEP
+    for each in finalists:
+        if each == defaults:
+            break
+        count, found = _compared(sampler, each, budget)
+        if found.low <= 0 or found.value < WORTH:
+            # The best of those that are left is no better.
+            break
+        ours, others = (sampler.transfers(s, count, JUDGE_FROM) for s in (each, defaults))
+        if ours.success >= others.success:
+            chosen, reason = each, "more is delivered per time, and no fewer transfers fail"
+            break
+        reason = "what delivers more per time lets more transfers fail"
+        if budget - sampler.run_count < 2 * JUDGE_STEP:
+            break
+    ours, others = (sampler.transfers(s, count, JUDGE_FROM) for s in (chosen, defaults))
+    found = sample.gain(ours, others) if chosen != defaults else Estimate(0.0, 0.0, 0.0)
+    tried = tuple(
+        Candidate(each, sampler.seen(each)) for each in sampler.settings if sampler.count(each)
+    )
+    return Advice(
+        sampler.given, chosen, ours, others, found, reason, tried, sampler.run_count, seed
+    )
+
+
+def _compared(sampler: Sampler, setting: Setting, budget: int) -> tuple[int, Estimate]:
+    """Compare with the defaults until the gain is known well, or the budget is spent."""
+    pair = (setting, sampler.given.defaults)
+    count = 0
+    while True:
+        count += JUDGE_STEP
+        sampler.run(pair, JUDGE_STEP, JUDGE_FROM + count - JUDGE_STEP)
+        ours, others = (sampler.transfers(each, count, JUDGE_FROM) for each in pair)
+        found = sample.gain(ours, others)
+        is_precise = found.high - found.low <= 2 * PRECISE * (1 + found.value)
+        is_full = JUDGE_FROM + count + JUDGE_STEP > sample.REPLAY_FROM
+        if is_precise or is_full or sampler.run_count + 2 * JUDGE_STEP > budget:
+            return count, found

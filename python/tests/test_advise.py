@@ -1,0 +1,246 @@
+"""Advice on constrained networks: what is read, what is searched, what is said."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from corridor.advise import (
+    GRID_MAX,
+    Advice,
+    Given,
+    NetworkError,
+    Setting,
+    advise,
+    grid,
+    paste,
+    proof,
+    read,
+    sample,
+    show,
+)
+from corridor.advise.network import spread
+from corridor.advise.sample import Transfers
+from corridor.study.main import app
+from matplotlib import pyplot as plt
+from typer.testing import CliRunner
+
+LINE = "from,to,lqi\na,b,130\nb,c,125\nc,d,160  # measured at night\n"
+PLAN = """
+name = "row"
+
+[network]
+kind = "line"
+nodes = 3
+spacing_m = 20
+
+[network.radio]
+mac = "802.15.4"
+retries = 1
+path_loss = { exponent = 3, extra_db = 15 }
+
+[[flow]]
+from = 0
+to = 2
+
+[flow.tcp]
+window_packets_max = 4
+"""
+
+
+def write(folder: Path, text: str, name: str = "links.csv") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture(scope="module")
+def line(tmp_path_factory: pytest.TempPathFactory) -> Given:
+    return read(write(tmp_path_factory.mktemp("line"), LINE), packets=20)
+
+
+def test_a_table_of_links_is_a_network(line: Given) -> None:
+    assert line.names == ("a", "b", "c", "d")
+    assert line.pairs == ((1, 0), (2, 0), (3, 0))
+    assert line.transfer_bytes == 20 * 94
+    rows = (line.directory / "links").read_text().splitlines()
+    # Both ways alike: LQI 130 is 130/255 of 20 dB above -5 dB over the noise of -98 dBm.
+    loss_db = 98 + 5 - 20 * 130 / 255
+    assert [row.split()[:2] for row in rows[:2]] == [["0", "1"], ["1", "0"]]
+    assert float(rows[0].split()[2]) == pytest.approx(loss_db, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "word", "lqi"),
+    [("lqi", "200", 200.0), ("rssi_dbm", "-93", 127.5), ("delivery_ratio", "0.5", 102.0)],
+)
+def test_other_qualities_stand_for_an_lqi(kind: str, word: str, lqi: float, tmp_path: Path) -> None:
+    given = read(write(tmp_path, f"from,to,{kind}\na,b,{word}\n"))
+    row = (given.directory / "links").read_text().split()
+    assert float(row[2]) == pytest.approx(98 + 5 - 20 * lqi / 255, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (LINE + "a,d,256\n", r":5: lqi = 256: expected a number 0 to 255"),
+        (LINE + "a,d,good\n", r":5: lqi = good"),
+        (LINE + "a,d\n", r":5: 'a,d': expected from, to, and lqi"),
+        (LINE + "a,b,120\n", r":5: a to b: expected once, as in line 2"),
+        (LINE + "a,a,120\n", r":5: a to a: expected two nodes"),
+        (LINE + "e,f,200\n", r":5: node e: expected a network in one piece"),
+        (LINE + "d,e,40\n", r":5: node e: expected a network in one piece"),
+        ("from,to,snr\na,b,1\n", r":1: snr: expected one of delivery_ratio, lqi, rssi_dbm"),
+        ("from,to,delivery_ratio\na,b,1.2\n", r":2: delivery_ratio = 1.2"),
+        ("\n", r"no links"),
+    ],
+)
+def test_a_bad_table_is_refused_by_its_line(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(NetworkError, match=message):
+        read(write(tmp_path, text))
+
+
+def test_a_plan_is_a_network_with_defaults_of_its_own(tmp_path: Path) -> None:
+    given = read(write(tmp_path, PLAN, "row.toml"))
+    assert given.name == "row"
+    assert given.pairs == ((0, 2),)
+    assert given.defaults == Setting(retries=1, window=4)
+    assert grid(given.defaults)[0] == given.defaults
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("spacing_m = 20", "spacing_m = -20", r":7: network.spacing_m = -20"),
+        ("to = 2", "to = 3", r":16: flow\[0\].to = 3"),
+        ("extra_db = 15", "extra_db = 60", r":16: flow\[0\].to = 2: expected a node that links"),
+        ("nodes = 3", "nodos = 3", r"nodos"),
+        ("to = 2", "to = 1\n[[flow]]\nfrom = 0\nto = 0", r":19: flow\[1\]"),
+        ('"802.15.4"', '"dcf"', r":10: .*expected mac = \"802.15.4\""),
+        ("[[flow]]", "[[flaw]]", r"flow = nothing"),
+    ],
+)
+def test_a_bad_plan_is_refused_by_its_line(
+    old: str, new: str, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(NetworkError, match=message):
+        read(write(tmp_path, PLAN.replace(old, new, 1), "row.toml"))
+
+
+def test_a_plan_in_parts_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, "0 0\n20 0\n2000 0\n", "places.txt")
+    places = PLAN.replace(
+        'kind = "line"\nnodes = 3\nspacing_m = 20', 'kind = "positions"\npath = "places.txt"'
+    )
+    with pytest.raises(NetworkError, match=r":5: node 2: expected a network in one piece"):
+        read(write(tmp_path, places.replace("to = 2", "to = 1"), "row.toml"))
+
+
+def test_the_grid_has_at_most_96_settings_the_own_first() -> None:
+    for own in (Setting(), Setting(backoff="tinyos-paper", window=3), Setting(retries=7)):
+        settings = grid(own)
+        assert settings[0] == own
+        assert len(set(settings)) == len(settings) <= GRID_MAX
+    assert {each.rto for each in grid(Setting(), ["rto"])} == {"rfc6298"}
+    with pytest.raises(ValueError, match="keep = rta"):
+        grid(Setting(), ["rta"])
+    assert len(spread(tuple((node, 0) for node in range(1, 200)))) == 20
+
+
+def transfers(kb: list[float], seconds: list[float]) -> Transfers:
+    count = len(kb)
+    done = np.array(kb)
+    rest = [np.ones(count)] * 4
+    return Transfers(1e3 * done, np.array(seconds), (done > 0).astype(float), *rest)
+
+
+def test_goodput_counts_the_time_of_transfers_that_failed() -> None:
+    found = transfers([44, 0, 44], [10, 20, 10])
+    assert found.goodput_bps == pytest.approx(8 * 88e3 / 40)
+    assert found.success == pytest.approx(2 / 3)
+    assert sample.success(found.completed).high < 1
+
+
+def test_the_interval_of_a_gain_covers_it() -> None:
+    draw, hits = np.random.default_rng(7), 0
+    for _ in range(400):
+        luck = draw.exponential(1, 40) + 1
+        times = [luck * draw.uniform(0.9, 1.1, 40) * scale for scale in (10, 12)]
+        ours, others = (transfers([44] * 40, each.tolist()) for each in times)
+        found = sample.gain(ours, others)
+        hits += found.low <= 0.2 <= found.high
+    assert 0.91 < hits / 400 < 0.985
+    assert sample.gain(transfers([0, 0], [1, 1]), transfers([44, 44], [1, 1])).value == -1
+
+
+@pytest.fixture(scope="module")
+def advice(line: Given) -> Advice:
+    return advise(line, budget=0.1, jobs=2)
+
+
+def test_advice_is_better_than_the_defaults_and_the_same_again(line: Given, advice: Advice) -> None:
+    again = advise(line, budget=0.1, jobs=1)
+    one, other = show.row(advice), show.row(again)
+    assert json.dumps(one) == json.dumps(other)
+    assert one["changes"]
+    assert one["gain"]["low"] > 0
+    assert one["expected"]["success"]["value"] >= one["expected_of_defaults"]["success"]["value"]
+    assert len(one["tried"]) == 96
+    picture = show.picture(advice)
+    legend = picture.axes[0].get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.texts][1:] == ["now", "to be"]
+    plt.close(picture)
+
+
+def test_defaults_stay_where_nothing_is_better(line: Given) -> None:
+    kept = advise(line, budget=0.1, keep=["retries", "backoff", "window", "rto", "acks", "metric"])
+    assert kept.changes == {}
+    assert kept.reason == "nothing that was tried is better"
+    assert kept.gain.value == 0
+
+
+def test_lines_say_what_has_no_counterpart() -> None:
+    new = Setting(7, "exponential-paper", 2, "semi-dynamic", "positive", "path-dr")
+    contiki, linux, plan = paste.lines(new, Setting().changes(new), 94)
+    assert "#define CSMA_CONF_MAX_FRAME_RETRIES 7" in contiki.lines
+    assert "#define UIP_CONF_RECEIVE_WINDOW 188" in contiki.lines
+    assert {"window", "rto", "acks", "metric"} == set(contiki.absent)
+    assert "iwpan dev wpan0 set max_frame_retries 7" in linux.lines
+    assert {"backoff", "rto", "acks", "metric"} == set(linux.absent)
+    assert 'backoff = "exponential-paper"' in plan.lines
+
+
+def test_the_command_prints_json_and_errors(tmp_path: Path) -> None:
+    path, picture = write(tmp_path, LINE), tmp_path / "advice.png"
+    short = ["--packets", "10", "--budget", "0.1"]
+    done = CliRunner().invoke(app, ["advise", str(path), *short, "--json", "--out", str(picture)])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["network"] == "links"
+    assert picture.stat().st_size > 10_000
+    done = CliRunner().invoke(app, ["advise", str(path), "--flow", "a:x"])
+    assert done.exit_code == 2
+    done = CliRunner().invoke(app, ["advise", str(path), *short, "--flow", "d:a", "--together"])
+    assert "delivered per time" in done.stdout
+    assert "project-conf.h" in done.stdout
+
+
+def test_the_proof_says_which_promises_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "advise.json"
+    asked = f"proof --networks 1 --exhaustive 0 --replays 5 --budget 0.1 --first 4 --out {out}"
+    monkeypatch.setattr(sys, "argv", asked.split())
+    assert proof.main() == 0
+    found = json.loads(out.read_text())
+    assert [check["name"] for check in found["checks"]] == [
+        "never-worse", "predicted-gains", "regret", "two-minutes"
+    ]  # fmt: skip
+    assert 5 <= found["networks"][0]["nodes"] <= 20
+
+
+def test_a_promise_that_is_broken_is_seen() -> None:
+    row: dict[str, object] = {"network": 1, "seconds": 130.0, "regret": 0.04}
+    row |= {"predicted": {"value": 0.1}, "replayed": {"value": -0.1, "high": -0.05}}
+    assert [check["ok"] for check in proof._checks([row])] == [False] * 4
