@@ -193,7 +193,12 @@ impl NodeConfig {
         let station = self.station_config(frame_len_max, frame_len_min);
         let made = match self.networks() {
             Some(neighbours) => {
-                let config = HubConfig { station, neighbours, own: self.own_addresses() };
+                let config = HubConfig {
+                    station,
+                    neighbours,
+                    own: self.own_addresses(),
+                    one_channel: matches!(self.underlay.kind, UnderlayKind::Ethernet { .. }),
+                };
                 Hub::new(config, entropy, now).map(AnyStation::from)
             }
             None => Station::new(station, entropy, now).map(AnyStation::from),

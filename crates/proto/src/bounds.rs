@@ -47,6 +47,8 @@ pub const HUB_NETWORKS_MAX: usize = 16_384;
 pub const HUB_MESSAGES_MAX: usize = 16;
 /// Bytes that a neighbour of a hub may send in its turn: a full frame of Ethernet.
 pub const HUB_QUANTUM: i64 = 1_514;
+/// How long the underlay counts as full after it had no room for a hub's next frame.
+pub const HUB_CROWDED: Duration = Duration::from_millis(50);
 /// Sessions of one station that wait to answer a challenge.
 pub const PENDING_SESSIONS_MAX: usize = 4;
 /// Sessions an [`Unsealer`](crate::Unsealer) remembers; what greeted longest ago goes first.

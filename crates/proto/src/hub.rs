@@ -27,7 +27,8 @@ use ipnet::IpNet;
 pub use networks::{NetworkError, Networks, Place};
 
 use crate::bounds::{
-    EVENTS_MAX, HUB_INGRESS_PACKETS_MAX, HUB_MESSAGES_MAX, HUB_NEIGHBOURS_MAX, TOO_BIG_INTERVAL,
+    EVENTS_MAX, HUB_CROWDED, HUB_INGRESS_PACKETS_MAX, HUB_MESSAGES_MAX, HUB_NEIGHBOURS_MAX,
+    TOO_BIG_INTERVAL,
 };
 use crate::config::{Role, StationConfig, StationId};
 use crate::diagnosis::Unopened;
@@ -51,6 +52,9 @@ pub struct HubConfig {
     pub neighbours: Vec<(StationId, Vec<IpNet>)>,
     /// Addresses of its own host.
     pub own: Vec<IpAddr>,
+    /// All neighbours are on one channel, and the driver shows when it is full: raw Ethernet frames
+    /// on a radio. Over other networks each has a path of its own behind the first hop.
+    pub one_channel: bool,
 }
 
 crate::counters! {
@@ -97,6 +101,12 @@ pub struct Hub {
     buffer: Vec<u8>,
     /// When a packet's sender was told last why it goes no further.
     stopped_at: Option<Time>,
+    /// See [`HubConfig::one_channel`].
+    one_channel: bool,
+    /// When a frame was made, if nothing has shown since that it was the last one.
+    made_at: Option<Time>,
+    /// When the underlay was full last.
+    crowded_at: Option<Time>,
     stats: HubStats,
 }
 
@@ -164,6 +174,9 @@ impl Hub {
             events: VecDeque::new(),
             buffer: Vec::new(),
             stopped_at: None,
+            one_channel: config.one_channel,
+            made_at: None,
+            crowded_at: None,
             stats: HubStats::default(),
         })
     }
@@ -278,11 +291,23 @@ impl Hub {
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit<'_>> {
         self.now = now;
         self.pacer.begin_poll();
+        // It was not asked until nothing was left: the underlay had no more room.
+        if self.made_at.take().is_some_and(|at| at < now) {
+            self.crowded_at = Some(now);
+        }
+        let is_divided = self.crowded_at.is_some_and(|at| now - at < HUB_CROWDED)
+            && self.one_channel
+            && self.stations().any(Station::is_half_duplex);
         while let Some(place) = self.turns.current() {
             if !self.pacer.allows(now) {
                 return None;
             }
             let neighbour = &mut self.neighbours[place];
+            // A rate that was found out from what came through would keep to whatever each has got
+            // of a full channel so far: turns divide it equally.
+            if is_divided {
+                neighbour.station.grant(now);
+            }
             let made = neighbour.station.poll_transmit(now);
             let made = made.map(|made| (made.to, made.frame.len(), made.probes));
             self.touch(place);
@@ -293,6 +318,7 @@ impl Hub {
                 continue;
             };
             self.turns.charge(len_bytes);
+            self.made_at = Some(now);
             self.pacer.note_sent(now, len_bytes);
             // Its session is for one neighbour, whoever else might hear it.
             let to = match to {

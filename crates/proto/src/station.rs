@@ -627,6 +627,19 @@ impl Station {
         self.shared.group.is_authentic(header, frame)
     }
 
+    /// Lets a frame go now, whatever the rate that window mode has found out: somebody else divides
+    /// the channel. A configured rate is kept to.
+    pub(crate) fn grant(&mut self, now: Time) {
+        if self.shared.config.rate_bps.is_none() {
+            self.shared.pacer.grant(now);
+        }
+    }
+
+    /// Both directions share the channel, as configured or found out.
+    pub(crate) fn is_half_duplex(&self) -> bool {
+        self.shared.stats.half_duplex
+    }
+
     /// Whether the peer is there, and it is known how long frames to it may be.
     pub(crate) fn is_path_known(&self) -> bool {
         self.shared.group.is_up(self.shared.path.peer) && self.shared.path.is_settled()

@@ -14,6 +14,7 @@ use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, StreamKey, Time};
 use corridor_proto::{
     CodingParams, Hub, HubConfig, HubStats, LinkErrors, Role, Station, StationConfig, StationId,
+    Stats,
 };
 use ipnet::Ipv4Net;
 
@@ -84,6 +85,8 @@ pub struct Measured {
     pub crossing: Vec<StarFlow>,
     /// What the hub counted.
     pub hub: HubStats,
+    /// What its stations counted, one for each neighbour.
+    pub stations: Vec<Stats>,
 }
 
 impl Measured {
@@ -136,8 +139,13 @@ pub fn measure(star: &Star) -> Result<Measured, SimError> {
     }
     network.run_until(span.end + DRAIN);
     let seen = |flows: Vec<Seen>| flows.iter().map(|seen| seen.borrow().flow(star)).collect();
-    let hub = network.any_station(hub).hub_stats().copied().unwrap_or_default();
-    Ok(Measured { up: seen(up), crossing: seen(crossing), hub })
+    let hub = network.any_station(hub);
+    Ok(Measured {
+        up: seen(up),
+        crossing: seen(crossing),
+        hub: hub.hub_stats().copied().unwrap_or_default(),
+        stations: hub.stations().map(|station| station.stats().clone()).collect(),
+    })
 }
 
 type Seen = Rc<RefCell<Counts>>;
@@ -203,6 +211,7 @@ impl Star {
             station: self.config(0, 1),
             neighbours: (1..=self.neighbours).map(neighbour).collect(),
             own: vec![address(0).into()],
+            one_channel: true,
         };
         Ok(Hub::new(config, self.entropy(0), Time::ZERO)?)
     }

@@ -43,6 +43,11 @@ impl Pacer {
         !self.waiting
     }
 
+    /// Lets a frame go now, whatever the rate.
+    pub(crate) fn grant(&mut self, now: Time) {
+        self.next_at = self.next_at.min(now);
+    }
+
     pub(crate) fn note_sent(&mut self, now: Time, len_bytes: usize) {
         let Some(rate_bps) = self.rate_bps else { return };
         let nanos = 8 * len_bytes as u64 * 1_000_000_000 / rate_bps;

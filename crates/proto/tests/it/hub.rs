@@ -60,7 +60,8 @@ fn hub(neighbours: usize, how: How) -> Hub {
     let networks = |id| allowed(id).iter().map(|network| network.parse().unwrap()).collect();
     let neighbours = (2..2 + neighbours as u8).map(|id| (StationId(id), networks(id))).collect();
     let station = config(HUB, StationId(2), how);
-    Hub::new(HubConfig { station, neighbours, own }, [1; 32], Time::ZERO).unwrap()
+    let config = HubConfig { station, neighbours, own, one_channel: false };
+    Hub::new(config, [1; 32], Time::ZERO).unwrap()
 }
 
 fn leaf(id: u8, how: How, entropy: [u8; 32]) -> Station {
@@ -515,8 +516,12 @@ fn what_a_hub_cannot_be_is_an_error_that_names_the_field() {
     let make = |station: StationConfig, neighbours: &[(u8, &[&str])]| {
         let networks = |list: &[&str]| list.iter().map(|net| net.parse().unwrap()).collect();
         let neighbours = neighbours.iter().map(|(id, list)| (StationId(*id), networks(list)));
-        let config =
-            HubConfig { station, neighbours: neighbours.collect(), own: vec![v4(1).into()] };
+        let config = HubConfig {
+            station,
+            neighbours: neighbours.collect(),
+            own: vec![v4(1).into()],
+            one_channel: false,
+        };
         Hub::new(config, [1; 32], Time::ZERO).map(drop).unwrap_err()
     };
     let sound = || config(HUB, StationId(2), How::Window);

@@ -19,7 +19,6 @@ fn neighbours_of_a_hub_have_equal_parts_of_a_half_duplex_radio() {
     let measured = measure(&star).unwrap();
     let (up, crossing) = (jain(&measured.up), jain(&measured.crossing));
     let ratio = measured.crossing_ratio();
-    println!("{measured:#?}\n{up} {crossing} {ratio}");
     assert_eq!(measured.wrong(), 0);
     assert!(up >= 0.95 && crossing >= 0.95, "Jain's index {up} and {crossing}: {measured:#?}");
     assert!(ratio >= 0.4, "the crossing class has {ratio}: {measured:#?}");
