@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use corridor_results::checks::Check;
 use corridor_sim::star::{Star, StarFlow, jain, measure};
 use serde::Serialize;
 
@@ -59,15 +60,6 @@ struct Report {
     runs: Vec<Run>,
 }
 
-/// A limit, and what came of it: the worst of the runs.
-#[derive(Debug, Serialize)]
-struct Check {
-    name: &'static str,
-    value: f64,
-    limit: f64,
-    holds: bool,
-}
-
 #[derive(Debug, Serialize)]
 struct Run {
     seed: u64,
@@ -95,9 +87,7 @@ fn run(arguments: &Arguments) -> Outcome<ExitCode> {
     let runs = arguments.seeds.iter().map(|&seed| measure_run(arguments, seed));
     let runs = runs.collect::<Outcome<Vec<_>>>()?;
     let checks = checks(&runs);
-    for Check { name, value, limit, holds } in &checks {
-        println!("{} {name}: {value:.4} ({limit})", if *holds { "ok  " } else { "FAIL" });
-    }
+    checks.iter().for_each(|check| println!("{}", check.line()));
     let all_hold = checks.iter().all(|check| check.holds);
     let Arguments { neighbours, loss_ratio, rate_bps, offered_bps, .. } = *arguments;
     let report = Report { schema: 1, neighbours, loss_ratio, rate_bps, offered_bps, checks, runs };
@@ -144,7 +134,7 @@ fn measure_run(arguments: &Arguments, seed: u64) -> Outcome<Run> {
 fn checks(runs: &[Run]) -> Vec<Check> {
     let least = |of: fn(&Run) -> f64| runs.iter().map(of).fold(f64::INFINITY, f64::min);
     let at_least =
-        |name, value: f64, limit: f64| Check { name, value, limit, holds: value >= limit };
+        |name: &str, value: f64, limit: f64| Check::at_least(name, Some(value), limit, "");
     let wrong = runs.iter().map(|run| run.wrong_packets).sum::<u64>() as f64;
     vec![
         at_least("hub: Jain's index of the flows up", least(|run| run.jain_up), JAIN_MIN),
@@ -154,6 +144,6 @@ fn checks(runs: &[Run]) -> Vec<Check> {
             JAIN_MIN,
         ),
         at_least("hub: crossing over up", least(|run| run.crossing_ratio), CROSSING_MIN),
-        Check { name: "hub: wrong packets", value: wrong, limit: 0.0, holds: wrong == 0.0 },
+        Check::at_most("hub: wrong packets", Some(wrong), 0.0, "packets"),
     ]
 }
