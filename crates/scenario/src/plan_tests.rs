@@ -140,7 +140,7 @@ fn bursts_and_traces_are_read_and_checked() {
     let plan = parse(&with("{ kind = 'gilbert-elliott', loss_ratio = 0.1, burst_packets = 4 }"));
     let erasure = network_of(&plan.unwrap(), 0).links[0].pipe.erasure.clone();
     assert_eq!(erasure, ErasureConfig::GilbertElliott(GilbertElliott::simple(0.1, 4.0)));
-    let field = "network.links.forward.erasure";
+    let field = "network.links.erasure";
     assert_eq!(
         refusal(&with("{ kind = 'gilbert-elliott', loss_ratio = 0.75, burst_packets = 2 }")),
         format!("{field}.burst_packets = 2: expected 3 or more")
