@@ -30,7 +30,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
 from pathlib import Path
 from types import UnionType
-from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import tomli_w
@@ -534,10 +534,12 @@ def _table(value: Any) -> dict[str, Any]:
 
 def _checked(name: str, item: Any, hint: Any) -> Any:
     """Return what a field has, as TOML knows it, or say what its type is."""
-    options = get_args(hint) if get_origin(hint) is UnionType else (hint,)
-    if get_origin(hint) is Literal:
-        if item not in get_args(hint):
-            expected = ", ".join(map(repr, get_args(hint)))
+    options = get_args(hint) if get_origin(hint) in (UnionType, Union) else (hint,)
+    literals = [option for option in options if get_origin(option) is Literal]
+    choices = [choice for literal in literals for choice in get_args(literal)]
+    if choices:
+        if item not in choices:
+            expected = ", ".join(map(repr, choices))
             raise ValueError(f"{name} = {item!r}: expected one of {expected}")
         return item
     if int in options:
