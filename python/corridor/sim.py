@@ -197,6 +197,10 @@ class Jitter:
     reorders: bool = False
 
 
+#: How the rate of a link changes with time.
+Rate = TraceRate | StepsRate | MarkovRate | WalkRate
+
+
 @dataclass(frozen=True)
 class Direction:
     """What is different in one direction of a link; the fields are those of `Link`.
@@ -212,7 +216,7 @@ queue_ms
     delay_ms: float | None = None
     queue_packets: int | None = None
     erasure_ratio: float | None = None
-    rate: TraceRate | StepsRate | MarkovRate | WalkRate | None = None
+    rate: Rate | None = None
     outage: Outage | None = None
     policer: Policer | None = None
     jitter: Jitter | None = None
@@ -263,7 +267,7 @@ class Link:
     delay_ms: float
     queue_packets: int | None
     erasure_ratio: float = 0.0
-    rate: TraceRate | StepsRate | MarkovRate | WalkRate | None = None
+    rate: Rate | None = None
     outage: Outage | None = None
     policer: Policer | None = None
     jitter: Jitter | None = None
