@@ -180,7 +180,7 @@ pub fn medium_config(scenario: &Scenario, run: &Run, seed: u64) -> MediumConfig 
     let table = &scenario.medium;
     let share = match table.hops {
         1 => run.erasures.e3,
-        hops => 1.0 - (1.0 - run.erasures.e3).powf(1.0 / hops as f64),
+        hops => 1.0 - libm::pow(1.0 - run.erasures.e3, 1.0 / hops as f64),
     };
     let mut pairs: Vec<_> = (0..table.hops).map(|hop| (2 * hop, 2 * hop + 1, share)).collect();
     if run.path == Path::CodedHelper {

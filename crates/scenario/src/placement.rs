@@ -115,7 +115,7 @@ fn places(
                 let entity = node as u64;
                 let key = StreamKey { seed, replication: 0, entity, purpose: "place" };
                 let mut stream = key.stream();
-                let mut share = || f64::from(stream.next_u32()) / 2f64.powi(32);
+                let mut share = || f64::from(stream.next_u32()) / 4_294_967_296.0;
                 [share() * width_m, share() * height_m, 0.0]
             };
             Ok((0..nodes).map(place).collect())

@@ -78,11 +78,11 @@ impl Draw {
 }
 
 fn uniform(stream: &mut Stream) -> f64 {
-    f64::from(stream.next_u32()) / 2f64.powi(32)
+    f64::from(stream.next_u32()) / 4_294_967_296.0
 }
 
 fn log_uniform(stream: &mut Stream, least: f64, most: f64) -> f64 {
-    least * (most / least).powf(uniform(stream))
+    least * libm::pow(most / least, uniform(stream))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -24,6 +24,7 @@ use crate::core::agent::{Agent, Body, NodeIndex, Packet};
 use crate::core::network::{
     AirConfig, FlowOf, Network, NetworkError, RadioSite, StationIndex, Topology,
 };
+use crate::plan::flows::fairness;
 use crate::plan::tunnel::PSK;
 
 /// Ports of the flows: this and the flow's number.
@@ -102,11 +103,11 @@ impl Measured {
     }
 }
 
-/// Jain's index of fairness among flows: 1 if all have the same, 1/n if one has everything.
+/// Jain's index of fairness among flows: 1 if all have the same, 1/n if one has everything;
+/// not a number where nobody has anything.
 pub fn jain(flows: &[StarFlow]) -> f64 {
-    let rates = || flows.iter().map(|flow| flow.goodput_bps);
-    let squares: f64 = rates().map(|rate| rate * rate).sum();
-    rates().sum::<f64>().powi(2) / (flows.len() as f64 * squares)
+    let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_bps).collect();
+    fairness(&goodputs).unwrap_or(f64::NAN)
 }
 
 /// Runs the load, and measures.

@@ -360,8 +360,8 @@ pub fn run(
     Ok(measures)
 }
 
-/// Jain's index: the square of the sum over the count times the sum of squares.
-fn fairness(goodputs: &[f64]) -> Option<f64> {
+/// Jain's index: the square of the sum over the count times the sum of squares; nothing of nothing.
+pub(crate) fn fairness(goodputs: &[f64]) -> Option<f64> {
     let sum: f64 = goodputs.iter().sum();
     let squares: f64 = goodputs.iter().map(|goodput| goodput * goodput).sum();
     (squares > 0.0).then(|| sum * sum / (goodputs.len() as f64 * squares))

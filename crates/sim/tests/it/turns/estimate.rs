@@ -53,7 +53,7 @@ pub fn estimate(blocks: &[Block], value: impl Fn(&Block) -> f64) -> Estimate {
     let slopes = solve(moments, [0, 1, 2].map(covariance));
     let explained = |block: &Block| (0..3).map(|k| slopes[k] * block.surplus[k]).sum::<f64>();
     let adjusted = mean(&|block| value(block) - explained(block));
-    let residual = mean(&|block| (value(block) - explained(block) - adjusted).powi(2));
+    let residual = mean(&|block| libm::pow(value(block) - explained(block) - adjusted, 2.0));
     Estimate { mean: adjusted, error: (residual / (count - 4.0)).sqrt() }
 }
 
