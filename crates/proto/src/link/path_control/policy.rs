@@ -39,10 +39,6 @@ const IN_FLIGHT_MIN: f64 = 32.0;
 const WANDER_FACTOR: f64 = 1.0;
 const WANDER_MAX: f64 = 0.25;
 const WANDER_PARTS: f64 = 16.0;
-/// Drains in a row that have not drained the queue from which on it is another's.
-const VAIN_DRAINS: u32 = 2;
-/// Share by which the capacity changes in a round trip from which on a path varies.
-const VARIES: f64 = 0.2;
 /// Copa's default delta, and its reciprocal: frames kept queued.
 const QUEUED: f64 = 1.0;
 /// Beside flows that fill the queue: frames by which the window grows in a round trip, and what
@@ -189,8 +185,6 @@ pub(crate) struct RateControl {
     /// By what share the capacity changes in a round trip, on average, and what it was before.
     wander: f64,
     wander_from: f64,
-    /// Drains in a row that were in vain.
-    vain_drains: u32,
 }
 
 impl QueueWatch {
@@ -251,7 +245,6 @@ impl RateControl {
             compete: Competition::new(),
             wander: 0.0,
             wander_from: FRAMES_PER_S_FIRST,
-            vain_drains: 0,
         }
     }
 }
@@ -361,9 +354,6 @@ impl RateControl {
     fn change_phase(&mut self, now: Time, queueing: Duration, sample: Sample) {
         let round_trip = sample.round_trip.max(ROUND_TRIP_MIN);
         let drained = self.queue.drained_at == now;
-        if drained {
-            self.vain_drains = 0;
-        }
         let patience = patience(round_trip);
         let drain = Phase::Drain {
             until: now + 2 * queueing + 2 * round_trip,
@@ -397,10 +387,6 @@ impl RateControl {
                     // It came at once, and has stayed as it was whatever was sent.
                     self.lengthen_way(now, queueing);
                     Phase::Follow
-                } else if self.vain_drains < self.vain_drains_max(now) {
-                    self.vain_drains += 1;
-                    self.queue.drained_at = now;
-                    Phase::Follow
                 } else {
                     self.compete.at = Some(now);
                     Phase::Compete { until: now + COMPETE_ROUND_TRIPS * round_trip }
@@ -416,12 +402,6 @@ impl RateControl {
             Phase::Compete { until } if now > until => drain,
             same => same,
         };
-    }
-
-    /// Drains that may be in vain before a queue is another's: where it was a while ago, none.
-    fn vain_drains_max(&self, now: Time) -> u32 {
-        let is_recent = self.compete.at.is_some_and(|at| now - at <= PEAK_MEMORY);
-        if is_recent || self.wander < VARIES { 0 } else { VAIN_DRAINS }
     }
 
     fn count_phase(&self, before: Phase, stats: &mut Stats) {
