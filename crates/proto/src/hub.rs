@@ -320,7 +320,7 @@ impl Hub {
             self.turns.charge(len_bytes);
             self.made_at = Some(now);
             self.pacer.note_sent(now, len_bytes);
-            // Its session is for one neighbour, whoever else might hear it.
+            // Its session is for one neighbour, even if others hear it.
             let to = match to {
                 Destination::All => Destination::Search(neighbour.id),
                 to => to,

@@ -69,7 +69,7 @@ fn opportunities_carry_1504_bytes_each_and_begin_again() {
     let offers = [(0, full), (0, full), (0, full), (0, full), (0, full), (13, 752), (13, full)];
     let expected = [2, 7, 10, 10, 12, 17, 20].map(Some);
     assert_eq!(arrivals(&config(rate.clone()), &offers), expected);
-    // Two share one; a long one takes two; whoever comes after an opportunity has not had it.
+    // Two share one; a long one takes two; a packet that comes after an opportunity has not had it.
     let offers = [(0, 752), (0, 752), (3, 2 * full), (11, 1)];
     assert_eq!(arrivals(&config(rate), &offers), [2, 2, 10, 12].map(Some));
 }

@@ -39,7 +39,7 @@ const INTERVAL: Duration = Duration::from_millis(60);
 const INTERVAL_PER_RTT: u32 = 3;
 
 /// Where both directions share the channel, empty air says nothing; acknowledgements wait for each
-/// other, and what they let go comes in clumps.
+/// other, and what they release comes in bursts.
 const TARGET_SHARED: Duration = Duration::from_millis(15);
 const INTERVAL_SHARED: Duration = Duration::from_millis(200);
 

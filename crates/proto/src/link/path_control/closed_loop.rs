@@ -90,7 +90,7 @@ pub(crate) struct Path {
     /// No more frames a second than that are there to be sent.
     pub(crate) wanted_per_s: f64,
     pub(crate) feedback_interval: Duration,
-    /// Whoever hears a frame sees it late, by up to so much.
+    /// Each receiver sees a frame late, by up to so much.
     pub(crate) late_by: Duration,
     /// The same by exponentially distributed times with this mean.
     pub(crate) jitter: Duration,
