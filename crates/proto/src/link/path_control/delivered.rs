@@ -2,10 +2,11 @@
 //!
 //! Behind a buffer of a few packets no queue tells that more is sent than the path takes; frames
 //! are dropped instead. Random losses are a share of what is sent, whatever that is; drops rise
-//! with it, and what is delivered does not. So the rate may exceed what is delivered, over 1 minus
-//! the least loss of late, by a quarter, and where losses are above the least, only now and then:
-//! most of the time it is just that, and sometimes a little less, to see what is lost without
-//! drops.
+//! with it, and what is delivered does not. So where more is lost than the least of late, less is
+//! sent for a moment: if fewer are lost then, the rest were drops, and for a while the rate is what
+//! is delivered over 1 minus the losses without drops, and then at most a quarter more. If not,
+//! these losses are by chance, and bound nothing. What is lost at first may all be drops: then less
+//! is sent than what is delivered.
 
 use core::time::Duration;
 
@@ -33,6 +34,9 @@ const LOST_FRAMES_MIN: f64 = 32.0;
 const LOST_ERROR: f64 = 0.013;
 /// The same while less is sent on purpose: it costs what it takes.
 const LOOK_FRAMES: f64 = 256.0;
+/// Frames over which losses without drops are averaged.
+const CALM_FRAMES: f64 = 1_024.0;
+const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
 /// Frames between which losses are compared, to see whether they come in bursts, and comparisons
 /// that count.
 const BATCH_FRAMES: f64 = 64.0;
@@ -49,9 +53,11 @@ const LOST_ROUND_TRIPS: u32 = 4;
 /// Losses are above the least where they are so by more than this, and by so many standard errors:
 /// the least of the spans that are remembered is some below the mean by chance.
 const EXCESS_MIN: f64 = 0.02;
-const EXCESS_DEVIATIONS: f64 = 3.5;
+const EXCESS_DEVIATIONS: f64 = 2.5;
 /// The same where it is looked at again and again.
-const SUDDEN_DEVIATIONS: f64 = 5.0;
+const SUDDEN_DEVIATIONS: f64 = 4.0;
+/// The least of the spans that are remembered is below the mean by so many standard errors.
+const LEAST_DEVIATIONS: f64 = 2.0;
 /// After that, what is sent of what is delivered, span of losses by span: less, so that nothing is
 /// dropped, then all of it. A quarter more comes after that, as before.
 const AFTER_EXCESS: [f64; 9] = [0.8, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
@@ -158,17 +164,17 @@ impl Bursts {
 }
 
 /// What is delivered, and the bound on the rate that follows from it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Delivered {
     /// Spans that are being counted: of what is delivered, and of losses.
     rate_span: Span,
     loss_span: Span,
     bursts: Bursts,
-    /// The same of what the rate had held back: what came as it liked says nothing of the path.
-    held_span: Span,
     /// Frames a second that were delivered at most, negative, and parts in a million lost at least.
     most: MinFilter,
     least_loss: MinFilter,
+    /// Frames sent, and those that came, of late and without drops.
+    calm: (f64, f64),
     /// When the span of losses began, and the one before.
     loss_span_began: [Option<Time>; 2],
     /// The most that was delivered when it last grew by a quarter, spans since in which frames were
@@ -184,9 +190,54 @@ pub(crate) struct Delivered {
     false_alarms: u32,
     /// Spans of losses since they were above the least.
     after_excess: Option<usize>,
+    /// When that was last, and whether it is not long ago.
+    excess_at: Option<Time>,
+    is_wary: bool,
+    /// What was taken for the capacity where it was counted, and what losses have left of it.
+    capacity_per_s: f64,
+    kept_per_s: f64,
+    /// What the path was found to carry, frames a second.
+    found_per_s: Option<f64>,
+    /// The round trip, and from when on feedback tells of what a look sends.
+    round_trip: Duration,
+    counts_from: Time,
+    /// Nothing is known of losses without drops.
+    is_doubtful: bool,
     /// Losses of the span before less was sent, and whether there have been fewer since.
     loss_before: f64,
     was_fewer: bool,
+}
+
+impl Default for Delivered {
+    fn default() -> Self {
+        Delivered {
+            rate_span: Span::default(),
+            loss_span: Span::default(),
+            bursts: Bursts::default(),
+            least_loss: MinFilter::default(),
+            calm: (0.0, 0.0),
+            grown_per_s: 0.0,
+            spans_since_growth: 0,
+            loss_when_full: 0.0,
+            best_share: 0.0,
+            looks_at_start: false,
+            was_false_alarm: false,
+            false_alarms: 0,
+            after_excess: None,
+            excess_at: None,
+            is_wary: false,
+            found_per_s: None,
+            capacity_per_s: 0.0,
+            kept_per_s: 0.0,
+            round_trip: Duration::ZERO,
+            counts_from: Time::ZERO,
+            is_doubtful: false,
+            most: MinFilter::default(),
+            loss_span_began: [None; 2],
+            loss_before: 0.0,
+            was_fewer: false,
+        }
+    }
 }
 
 /// Fixed point of what the filters hold.
@@ -194,7 +245,14 @@ const UNITS: f64 = 1e6;
 
 impl Delivered {
     /// Takes what feedback tells.
-    pub(crate) fn note(&mut self, now: Time, sample: &Sample, round_trip: Duration) {
+    pub(crate) fn note(
+        &mut self,
+        now: Time,
+        sample: &Sample,
+        round_trip: Duration,
+        capacity_per_s: f64,
+    ) {
+        (self.round_trip, self.capacity_per_s) = (round_trip, capacity_per_s);
         if sample.span.is_zero() {
             return;
         }
@@ -204,14 +262,14 @@ impl Delivered {
         if self.rate_span.is_full(round_trip, frames) {
             self.end_rate_span(now);
         }
-        if sample.limited {
-            self.held_span.add(sample);
-            if self.held_span.is_full(round_trip, frames) {
-                let span = core::mem::take(&mut self.held_span);
-                self.push_most(now, span.delivered_per_s());
-            }
-        }
         self.loss_span_began[1].get_or_insert(now);
+        if self.after_excess.is_some() {
+            self.excess_at = Some(now);
+        }
+        self.is_wary = self.excess_at.is_some_and(|at| now - at <= MEMORY);
+        if now < self.counts_from {
+            return; // Of frames that were sent before less was.
+        }
         self.loss_span.add(sample);
         let time = (LOST_ROUND_TRIPS * round_trip).max(LOST_TIME);
         let is_sudden = self.loss_span.time >= round_trip && self.is_sudden();
@@ -223,7 +281,6 @@ impl Delivered {
     /// Nothing is known of a pause: what is counted begins anew.
     pub(crate) fn restart(&mut self) {
         (self.rate_span, self.loss_span) = (Span::default(), Span::default());
-        self.held_span = Span::default();
         self.loss_span_began[1] = None;
     }
 
@@ -242,35 +299,36 @@ impl Delivered {
             let error = (lost * (1.0 - lost) * self.bursts.factor() / (span.sent + 2.0)).sqrt();
             let fewer = self.loss_before - FEWER * (1.0 - self.loss_before);
             let is_told = (lost - fewer).abs() > EXCESS_DEVIATIONS * error;
-            return if is_told { LOST_FRAMES_MIN } else { LOOK_FRAMES };
+            let is_late = span.time >= LOOK_TIME_MAX;
+            return if is_told || is_late { LOST_FRAMES_MIN } else { LOOK_FRAMES };
+        }
+        if self.after_excess.is_some() {
+            return LOST_FRAMES_MIN; // Time counts here.
         }
         let loss_ratio = self.loss_ratio();
         let variance = loss_ratio * (1.0 - loss_ratio) * self.bursts.factor();
         (variance / LOST_ERROR.powi(2)).clamp(LOST_FRAMES_MIN, LOST_FRAMES)
     }
 
-    /// Whether so many more than the least are lost in the span so far that it cannot be chance.
+    /// Whether so many more than the least are lost in the span so far that it cannot be chance;
+    /// before the least is known, as many as of a rate that is by far too high.
     fn is_sudden(&self) -> bool {
         let span = &self.loss_span;
-        if self.after_excess == Some(0) || self.least_loss.least().is_none() {
+        // A look needs to know what is delivered.
+        let is_known = self.most.least().is_some();
+        if self.after_excess == Some(0) || span.sent < LOST_FRAMES_MIN || !is_known {
             return false;
         }
         let lost = (span.sent - span.came + 1.0) / (span.sent + 2.0);
         let error = (lost * (1.0 - lost) * self.bursts.factor() / (span.sent + 2.0)).sqrt();
-        span.sent >= LOST_FRAMES_MIN
-            && lost - self.least_loss() > EXCESS_MIN + SUDDEN_DEVIATIONS * error
-    }
-
-    fn push_most(&mut self, now: Time, per_s: f64) {
-        self.most.push(now, (-UNITS * per_s) as i64, MEMORY);
+        let least = self.least_loss.least().map_or(1.0 - 1.0 / PROBE_GAIN, |_| self.least_loss());
+        lost - least > EXCESS_MIN + SUDDEN_DEVIATIONS * error
     }
 
     fn end_rate_span(&mut self, now: Time) {
         let span = core::mem::take(&mut self.rate_span);
         let per_s = span.delivered_per_s();
-        if self.most.least().is_some() && per_s > self.most_per_s() {
-            self.push_most(now, per_s);
-        }
+        self.most.push(now, (-UNITS * per_s) as i64, MEMORY);
         self.best_share = self.best_share.max(1.0 - span.loss_ratio());
         if per_s >= PROBE_GAIN * self.grown_per_s {
             (self.grown_per_s, self.spans_since_growth) = (per_s, 0);
@@ -296,49 +354,67 @@ impl Delivered {
         let is_held = 2.0 * span.limited >= span.sent;
         let least = if is_held { EXCESS_MIN } else { 1.0 - 1.0 / PROBE_GAIN };
         let is_doubtful = self.least_loss.least().is_none() && loss_ratio > least;
-        self.least_loss.push(now, (UNITS * loss_ratio) as i64, MEMORY);
+        let likely = (span.sent - span.came + 1.0) / (span.sent + 2.0);
+        let error = (likely * (1.0 - likely) * self.bursts.factor() / (span.sent + 2.0)).sqrt();
+        let at_most = loss_ratio + LEAST_DEVIATIONS * error;
+        self.least_loss.push(now, (UNITS * at_most) as i64, MEMORY);
         let least = self.least_loss();
-        let excess = loss_ratio - least;
-        let [began_before, _] = self.loss_span_began;
+        let is_excessive = loss_ratio - least > EXCESS_MIN + span.deviations(self.bursts.factor());
+        let is_calm = self.after_excess.is_some() || loss_ratio <= least;
+        if is_calm && !is_excessive && !is_doubtful {
+            let kept = CALM_FRAMES / (CALM_FRAMES + span.sent);
+            self.calm = (kept * (self.calm.0 + span.sent), kept * (self.calm.1 + span.came));
+        }
         self.after_excess = match self.after_excess {
-            None if excess > EXCESS_MIN + span.deviations(self.bursts.factor()) => {
-                // What was delivered before that may have been of a path that took more.
-                self.most.forget_before(began_before.unwrap_or(now));
-                (self.loss_before, self.was_fewer) = (loss_ratio, false);
-                Some(0)
-            }
-            None if is_doubtful => {
-                (self.loss_before, self.was_fewer) = (loss_ratio, false);
-                Some(0)
-            }
+            None if is_excessive => self.begin_look(now, loss_ratio, least),
+            None if is_doubtful => self.begin_look(now, loss_ratio, 0.0),
             None => None,
-            Some(0) => self.end_look(loss_ratio),
-            Some(_) if excess > EXCESS_MIN + span.deviations(self.bursts.factor()) => {
-                (self.loss_before, self.was_fewer) = (loss_ratio, false);
-                Some(0)
-            }
+            Some(0) => self.end_look(loss_ratio, LEAST_DEVIATIONS * error, is_excessive),
+            Some(_) if is_excessive => self.begin_look(now, loss_ratio, least),
             Some(spans) => Some(spans + 1).filter(|&spans| spans < AFTER_EXCESS.len()),
         };
         self.loss_span_began = [self.loss_span_began[1], Some(now)];
     }
 
-    /// Less was sent for a span, and so much was lost. Where that is less, too much had been sent,
-    /// and may be still; where it never is, losses are above the least by chance.
-    fn end_look(&mut self, loss_ratio: f64) -> Option<usize> {
-        let is_fewer = loss_ratio < self.loss_before - FEWER * (1.0 - self.loss_before);
+    /// So much was lost, more than the least, and less is sent for a span.
+    fn begin_look(&mut self, now: Time, loss_ratio: f64, least: f64) -> Option<usize> {
+        (self.loss_before, self.was_fewer) = (loss_ratio, false);
+        // What was delivered before the span before may have been of a path that took more.
+        if let Some(began) = self.loss_span_began[0] {
+            self.most.forget_before(began);
+        }
+        self.counts_from = now + self.round_trip;
+        self.is_doubtful = least == 0.0;
+        let kept = (1.0 - loss_ratio) / (1.0 - least).max(1.0 / UNITS);
+        self.kept_per_s = self.capacity_per_s * kept.min(1.0);
+        Some(0)
+    }
+
+    /// Less was sent for a span, and so much was lost, by far more than the least or not. Where
+    /// that is less, too much had been sent; where it is not, losses are above the least by
+    /// chance.
+    fn end_look(&mut self, loss_ratio: f64, chance: f64, is_excessive: bool) -> Option<usize> {
+        let margin = (FEWER * (1.0 - self.loss_before)).max(chance);
+        let is_fewer = loss_ratio < self.loss_before - margin;
         self.loss_before = loss_ratio;
         self.was_fewer |= is_fewer;
-        let goes_on = match (is_fewer, self.was_fewer) {
-            (true, _) => Some(0),
-            (false, true) => Some(1),
-            (false, false) => None,
-        };
-        if goes_on != Some(0) && core::mem::take(&mut self.looks_at_start) && goes_on.is_none() {
+        let was_doubtful = core::mem::take(&mut self.is_doubtful);
+        if is_fewer && is_excessive && !was_doubtful {
+            self.kept_per_s *= AFTER_EXCESS[0];
+            return Some(0);
+        }
+        let was_for_start = core::mem::take(&mut self.looks_at_start);
+        if self.was_fewer {
+            self.found_per_s = Some(self.carried_per_s());
+            return Some(1);
+        }
+        self.excess_at = None;
+        if was_for_start {
             self.was_false_alarm = true;
             self.false_alarms += 1;
             self.spans_since_growth = 0;
         }
-        goes_on
+        None
     }
 
     /// The least loss of late, 0 to 1; before it was counted over a whole span, of shorter ones.
@@ -354,9 +430,12 @@ impl Delivered {
 
     /// Lets less be sent for a span of losses: nobody knows yet which of those of the start were by
     /// chance, and which for want of room.
-    pub(crate) fn look(&mut self) {
+    pub(crate) fn look(&mut self, now: Time) {
         self.restart();
         (self.after_excess, self.looks_at_start) = (Some(0), true);
+        self.is_doubtful = true;
+        self.kept_per_s = self.capacity_per_s * (1.0 - self.loss_when_full);
+        self.counts_from = now + self.round_trip;
         (self.loss_before, self.was_fewer) = (self.loss_when_full, false);
     }
 
@@ -382,9 +461,14 @@ impl Delivered {
         self.after_excess.is_some()
     }
 
-    /// Frames a second that may be sent at most; infinite before anything is known.
+    /// Frames a second that may be sent at most; infinite where losses were not above the least
+    /// of late.
     pub(crate) fn limit_per_s(&self) -> f64 {
-        self.carried_per_s() * self.after_excess.map_or(PROBE_GAIN, |spans| AFTER_EXCESS[spans])
+        match self.after_excess {
+            Some(spans) => self.carried_per_s() * AFTER_EXCESS[spans],
+            None if self.is_wary => self.carried_per_s() * PROBE_GAIN,
+            None => f64::INFINITY,
+        }
     }
 
     /// The same at the start: what grows has no bound.
@@ -393,15 +477,18 @@ impl Delivered {
         if grows { f64::INFINITY } else { START_GAIN * self.carried_per_s() }
     }
 
-    /// What is delivered at most, and what random losses take of it.
-    pub(crate) fn carried_per_s(&self) -> f64 {
-        self.most_per_s() / (1.0 - self.least_loss()).max(1.0 / UNITS)
+    /// Frames a second that the path was found to carry where losses were above the least by its
+    /// doing; told once.
+    pub(crate) fn take_found_per_s(&mut self) -> Option<f64> {
+        self.found_per_s.take()
     }
 
-    fn most_per_s(&self) -> f64 {
-        // Before anything was held back, all that came: only a look asks for it then.
-        let unknown = if self.after_excess.is_some() { self.grown_per_s } else { f64::INFINITY };
-        self.most.least().map_or(unknown, |most| -most as f64 / UNITS)
+    /// What is delivered at most, and what random losses take of it, as far as these are known.
+    fn carried_per_s(&self) -> f64 {
+        let (sent, came) = self.calm;
+        let lost = if self.is_doubtful || sent == 0.0 { 0.0 } else { 1.0 - came / sent };
+        let most = self.most.least().map_or(f64::INFINITY, |most| -most as f64 / UNITS);
+        self.kept_per_s.max(most / (1.0 - lost).max(1.0 / UNITS))
     }
 }
 
@@ -411,7 +498,7 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(40);
 
-    /// Samples of ten frames each for a fifth of a second, sent at a rate through a path that
+    /// Samples of ten frames each for a round trip, sent at a rate through a path that
     /// carries so many frames a second, and loses this share of them besides. Returns the time
     /// after it.
     fn pass(
@@ -420,8 +507,8 @@ mod tests {
         (sent, carried): (f64, f64),
         loss: f64,
     ) -> Time {
-        let samples = (sent / 50.0) as u32;
-        let span = Duration::from_millis(200) / samples;
+        let samples = (sent * RTT.as_secs_f64() / 10.0).max(1.0) as u32;
+        let span = Duration::from_secs_f64(10.0 / sent);
         let loss_ratio = 1.0 - carried.min(sent) / sent * (1.0 - loss);
         let (mut now, mut lost_so_far) = (start, 0.0);
         for index in 1..=samples {
@@ -441,42 +528,44 @@ mod tests {
                 limited: true,
                 shares_air: false,
             };
-            delivered.note(now, &sample, RTT);
+            delivered.note(now, &sample, RTT, 0.0);
         }
         now
     }
 
     #[test]
-    fn a_quarter_more_than_what_random_losses_leave_of_the_rate() {
+    fn random_losses_bound_nothing_once_they_are_known() {
         for loss in [0.0, 0.1, 0.4] {
             let mut delivered = Delivered::default();
             assert_eq!(delivered.limit_per_s(), f64::INFINITY);
             let mut now = Time::ZERO;
-            for _ in 0..100 {
-                now = pass(&mut delivered, now, (1_000.0, 1_000.0), loss);
+            let mut bounded = 0;
+            for _ in 0..1_500 {
+                let rate = delivered.limit_per_s().min(1_000.0);
+                bounded += u32::from(rate < 1_000.0);
+                now = pass(&mut delivered, now, (rate, 1_000.0), loss);
             }
-            let limit = delivered.limit_per_s();
-            assert!((1_240.0..1_300.0).contains(&limit), "{limit} at {loss} lost");
+            assert_eq!(delivered.limit_per_s(), f64::INFINITY, "{loss} lost");
+            // A look at the start at most: nobody knows yet what these losses are.
+            assert!(bounded <= 30, "{bounded} times at {loss} lost");
         }
     }
 
     #[test]
-    fn what_is_dropped_for_want_of_room_raises_no_limit() {
+    fn what_is_dropped_for_want_of_room_is_found_and_kept_few() {
         for loss in [0.0, 0.1, 0.4] {
             let mut delivered = Delivered::default();
             let mut now = Time::ZERO;
-            for _ in 0..5 {
-                now = pass(&mut delivered, now, (1_000.0, 1_000.0), loss);
-            }
             let (mut sent, mut carried) = (0.0, 0.0);
-            for _ in 0..300 {
-                let rate = delivered.limit_per_s();
-                assert!(rate <= 1.36 * 1_000.0, "{rate} at {loss} lost");
+            for round in 0..1_500 {
+                let rate = delivered.limit_per_s().min(1_500.0);
                 now = pass(&mut delivered, now, (rate, 1_000.0), loss);
-                (sent, carried) = (sent + rate, carried + rate.min(1_000.0));
+                if round >= 100 {
+                    (sent, carried) = (sent + rate, carried + rate.min(1_000.0));
+                }
             }
             assert!(carried > 0.85 * sent, "{carried} of {sent} at {loss} lost");
-            assert!(carried > 0.91 * 300_000.0, "{carried} at {loss} lost");
+            assert!(carried > 0.91 * 1_400_000.0, "{carried} at {loss} lost");
         }
     }
 }

@@ -122,7 +122,7 @@ impl DelayModel {
     /// queue, beyond what noise allows for and another frame that is on the air.
     pub(super) fn jitter(&self, peak_per_s: f64) -> Duration {
         let frame = Duration::from_secs_f64(1.0 / peak_per_s.max(FRAMES_PER_S_MIN));
-        let spread = self.spread.above_least(self.span, BASE_MEMORY);
+        let spread = self.spread.above_least(self.span, BASE_MEMORY, peak_per_s);
         spread.saturating_sub(self.noise() + frame).min(self.round_trip / 2)
     }
 
@@ -189,6 +189,11 @@ impl DelayModel {
         let above_us = above_us + i64::from(one_way_us.wrapping_sub(before_us) as i32);
         self.one_way = Some((one_way_us, above_us));
         1_000 * above_us
+    }
+
+    /// By how much delays differ by themselves is to be found anew.
+    pub(super) fn forget_spread(&mut self) {
+        self.spread = Spread::default();
     }
 
     /// There was a pause, in which clocks drift.
@@ -328,6 +333,19 @@ impl Capacity {
         }
     }
 
+    /// The capacity as counted; none as long as it is a guess.
+    pub(super) fn known_per_s(&self) -> f64 {
+        if self.is_known { self.per_s } else { 0.0 }
+    }
+
+    /// So much was carried while more was dropped: what it was before was a guess, if it was not
+    /// counted.
+    pub(super) fn note_found(&mut self, per_s: f64) {
+        if !core::mem::replace(&mut self.is_known, true) {
+            self.per_s = per_s;
+        }
+    }
+
     /// Takes feedback. Where a queue stands, what came of it is what the path carries; where none
     /// does, the path carries at least that.
     pub(super) fn note(&mut self, sample: &Sample, span: Duration, busy: bool, losses: &Delivered) {
@@ -348,7 +366,7 @@ impl Capacity {
                 self.per_s = rate.sent_per_s * (1.0 - excess.max(0.0));
                 break;
             }
-            let came = 1.0 - losses.loss_ratio();
+            let came = 1.0 - losses.loss_ratio().min(losses.least_loss());
             let delivered = rate.least_per_s * rate.came_per_s / rate.sent_per_s / came;
             let delivered = delivered * (1.0 - ERRORS * error / came);
             let came = rate.least_per_s * rate.came_per_s / rate.sent_per_s;

@@ -260,9 +260,12 @@ impl PathControl for RateControl {
             self.delivered.restart();
             self.capacity.restart();
         } else {
-            self.delivered.note(now, &sample, round_trip);
+            self.delivered.note(now, &sample, round_trip, self.capacity.known_per_s());
+            if let Some(found) = self.delivered.take_found_per_s() {
+                self.capacity.note_found(found);
+            }
         }
-        let is_steady = matches!(self.phase, Phase::Follow | Phase::Compete { .. });
+        let is_steady = !self.is_lowered();
         self.delay.note(now, &sample, round_trip, is_steady);
         if self.is_lowered() {
             self.lowered_told_until = now + round_trip;
@@ -304,6 +307,10 @@ impl PathControl for RateControl {
             self.pause = Some(queueing + self.delay.noise());
         }
         self.count_phase(before, stats);
+        if before == Phase::Start && self.phase != Phase::Start {
+            // What differed while the rate grew is not all jitter.
+            self.delay.forget_spread();
+        }
         self.adjust(self.delay.queueing(), sample);
     }
 
@@ -368,7 +375,7 @@ impl RateControl {
             Phase::Start if queueing > self.aim() => drain,
             // No queue has shown so far, and a short buffer may drop what is too much.
             Phase::Start if self.delivered.is_full() => {
-                self.delivered.look();
+                self.delivered.look(now);
                 Phase::Follow
             }
             Phase::Follow if self.delivered.take_false_alarm() => Phase::Start,
@@ -425,12 +432,6 @@ impl RateControl {
         }
     }
 
-    /// Most of the gain: where the path has carried far more a while ago, as at the start.
-    fn gain_max(&self) -> f64 {
-        let far_below = 2.0 * self.capacity.per_s < self.delivered.carried_per_s();
-        if far_below { GAIN_START } else { GAIN_MAX }
-    }
-
     /// Queueing delay from which on there is a queue.
     fn noticed(&self) -> Duration {
         self.delay.noise() + self.delay.jitter(self.capacity.peak_per_s)
@@ -473,7 +474,7 @@ impl RateControl {
         self.gain = match self.phase {
             Phase::Start => GAIN_START,
             Phase::Compete { .. } => GAIN_FIRST,
-            _ if queueing < self.noticed() && limited => (2.0 * self.gain).min(self.gain_max()),
+            _ if queueing < self.noticed() && limited => (2.0 * self.gain).min(GAIN_MAX),
             _ => GAIN_FIRST,
         };
     }
@@ -564,7 +565,7 @@ impl RateControl {
             }
             return;
         }
-        let most = if self.phase == Phase::Start { GAIN_START } else { self.gain_max() };
+        let most = if self.phase == Phase::Start { GAIN_START } else { GAIN_MAX };
         let next = self.capacity.per_s * (1.0 + gain.clamp(GAIN_MIN, most));
         self.set_rate(next);
     }

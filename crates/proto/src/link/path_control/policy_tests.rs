@@ -146,13 +146,13 @@ fn a_short_buffer_that_drains_after_losses_is_competed_for() {
 #[test]
 fn the_path_is_taken_again_when_the_filler_has_gone() {
     let filler_from = Some(Time::from_millis(5_000));
-    let filler_until = Time::from_millis(20_000);
-    let path = Path { filler_from, filler_until, ..Path::new(12.0, 100) };
+    let filler_until = Time::from_millis(35_000);
+    let path = Path { filler_from, filler_until, ..Path::new(12.0, 40) };
     let mut run = Run::new(&path);
-    run.until(20);
+    run.until(35);
     assert!(run.stats.rate_competitions > 0, "nobody competed");
-    run.until(26);
-    let seen = run.until(30);
+    run.until(41);
+    let seen = run.until(45);
     let share = seen.ours / (4.0 * path.frames_per_s);
     assert!(share > 0.9, "{share} of the path");
 }

@@ -18,8 +18,7 @@ const DIFFERENCES: usize = 16;
 /// |b - (a + c) / 2|, normally distributed: 1 / (0.6745 sqrt(1.5)).
 const DEVIATION_PER_MEDIAN: f64 = 1.211;
 
-/// Of a Gumbel distribution of scale 1: mean, and standard deviation, pi / sqrt(6).
-const EULER_GAMMA: f64 = 0.577_216;
+/// Standard deviation of a Gumbel distribution of scale 1, pi / sqrt(6).
 const DEVIATION_SCALES: f64 = 1.282_550;
 
 /// The spread of delays.
@@ -73,14 +72,20 @@ impl Spread {
         self.deviation_ns = DEVIATION_PER_MEDIAN * sorted[sorted.len() / 2] as f64;
     }
 
-    /// By how much such a delay is above the least of all spans in `memory`, on average, if
-    /// spans are so long. Delays in order are the latest of many, and so about Gumbel-distributed:
-    /// the least of n is ln ln n + 0.577 scales below the mean, of which a standard deviation has
-    /// pi / sqrt(6).
-    pub(crate) fn above_least(&self, span: Duration, memory: Duration) -> Duration {
+    /// By how much the least delay of a span is above the least of all spans in `memory`, as a
+    /// rule, if spans are so long. Delays in order are the latest of many, and so about
+    /// Gumbel-distributed: the least of n is ln ln n scales below the mode, of which a standard
+    /// deviation has pi / sqrt(6).
+    ///
+    /// Delays of frames in order, each late by an exponentially distributed time, grow with their
+    /// rate besides: the mode of `per_s` frames a second is ln(rate x scale) scales, while the
+    /// least may be of a time when there were few.
+    pub(crate) fn above_least(&self, span: Duration, memory: Duration, per_s: f64) -> Duration {
         let spans = memory.div_duration_f64(span).max(core::f64::consts::E);
-        let scales = spans.ln().ln() + EULER_GAMMA;
-        Duration::from_nanos((self.deviation_ns * scales / DEVIATION_SCALES) as u64)
+        let scale_ns = self.deviation_ns / DEVIATION_SCALES;
+        let of_rate = (per_s * scale_ns / 1e9).max(1.0).ln();
+        let scales = of_rate.max(spans.ln().ln());
+        Duration::from_nanos((scale_ns * scales) as u64)
     }
 }
 
@@ -99,7 +104,7 @@ mod tests {
     #[test]
     fn what_grows_evenly_or_seldom_changes_has_no_spread() {
         for delay_ms in [|_: u64| 5, |ms: u64| ms as i64, |ms: u64| if ms < 200 { 5 } else { 30 }] {
-            let above = spread(delay_ms).above_least(SPAN, Duration::from_secs(20));
+            let above = spread(delay_ms).above_least(SPAN, Duration::from_secs(20), 100.0);
             assert!(above <= Duration::from_millis(1), "{above:?}");
         }
     }
@@ -108,7 +113,7 @@ mod tests {
     fn what_changes_from_span_to_span_has_as_much_as_it_changes() {
         let above = |factor: i64| {
             let delay_ms = |ms: u64| factor * (ms / 11 * 5 % 13) as i64;
-            spread(delay_ms).above_least(SPAN, Duration::from_secs(20))
+            spread(delay_ms).above_least(SPAN, Duration::from_secs(20), 100.0)
         };
         assert!(above(1) > Duration::from_millis(3), "{:?}", above(1));
         assert!(above(3).abs_diff(3 * above(1)) < Duration::from_micros(1));
@@ -119,6 +124,6 @@ mod tests {
         let mut spread = spread(|_| 5);
         spread.restart();
         (500..520).for_each(|ms| spread.note(Time::from_millis(ms), 50_000_000, SPAN));
-        assert_eq!(spread.above_least(SPAN, Duration::from_secs(20)), Duration::ZERO);
+        assert_eq!(spread.above_least(SPAN, Duration::from_secs(20), 100.0), Duration::ZERO);
     }
 }
