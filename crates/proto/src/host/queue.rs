@@ -243,7 +243,7 @@ mod tests {
         }
     }
 
-    /// A bare acknowledgement of TCP.
+    /// A pure acknowledgement of TCP.
     fn acknowledgement(port: u8) -> Vec<u8> {
         let mut packet = udp(port, 40, 0);
         packet[9] = 6;
