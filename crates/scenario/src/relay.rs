@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use corridor_relay::{Adaptive, Combines, Hold, RelayConfig, SwitchOff};
+use corridor_relay::{Adaptive, Candidates, Hold, RelayConfig, SwitchOff};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -107,7 +107,7 @@ pub(crate) fn relay(table: &RelayTable) -> Result<RelayConfig, ScenarioError> {
         None => {}
     }
     if let Some(waiting) = table.combines_waiting {
-        config.combines = if waiting { Combines::Waiting } else { Combines::Held };
+        config.candidates = if waiting { Candidates::Waiting } else { Candidates::Held };
     }
     if let Some(adaptive) = table.adaptive {
         config.adaptive = match adaptive {
