@@ -13,6 +13,7 @@ use crate::network::*;
 use crate::placement::{Air, Cell, cell, check_routes};
 use crate::radio::{MacKind, RouteTable, RoutingTable};
 use crate::relay;
+use crate::values::span;
 
 /// Most nodes of a network.
 pub const NODES_MAX: usize = 10_000;
@@ -434,11 +435,6 @@ fn check_tcp_times(index: usize, tcp: &TcpTable) -> Result<(), ScenarioError> {
         }
     }
     Ok(())
-}
-
-/// Seconds as a span, to the nanosecond; the checks have refused what is none.
-fn span(seconds: f64) -> Duration {
-    Duration::from_nanos((seconds * 1e9).round() as u64)
 }
 
 fn required<T: Clone>(given: &Option<T>, field: &str, what: &str) -> Result<T, ScenarioError> {
