@@ -43,7 +43,7 @@ pub struct Prepared {
     topology: Topology,
     relay: Option<RelayConfig>,
     routes: Vec<RouteTable>,
-    /// Where nodes look for ways themselves while it runs.
+    /// Where nodes look for routes themselves while it runs.
     routing: Option<AodvConfig>,
     start_jitter: Duration,
     flows: Vec<Flow>,
