@@ -467,3 +467,18 @@ fn what_is_on_the_air_is_captured_as_the_standard_s_frames() {
     assert_eq!((&data[..2], *len), (&[0x61, 0x88][..], 9 + 80));
     assert!(seen.iter().any(|(frame, len)| frame[..2] == [0x02, 0] && *len == 3));
 }
+
+#[test]
+fn no_two_bridges_have_the_same_end() {
+    let mut network = Network::new(&row(vec![0, 1, 2, 3]), 1, 0).expect("a network");
+    network.add_bridge((0, 1), (0, 2), 3, 10).expect("the first one");
+    network.add_bridge((0, 2), (0, 1), 0, 10).expect("the other direction is another bridge");
+    for (from, to) in [(1, 2), (1, 3), (3, 2)] {
+        let error = network.add_bridge((0, from), (0, to), 0, 10).expect_err("an end is taken");
+        let expected = format!(
+            "bridges from place 1 of radio 0 to place 2 of radio 0 and from place {from} of radio 0 \
+             to place {to} of radio 0: expected no two from the same place, or to the same place"
+        );
+        assert_eq!(error.to_string(), expected);
+    }
+}
