@@ -77,4 +77,7 @@ fn a_packet_is_read_once_where_it_comes_in_and_once_where_it_comes_out() {
     assert_eq!(window, 2.0);
     assert!(stats.packets_compressed > 0);
     assert_eq!(reads_per_packet(CodingParams::default()).0, 2.0);
+    // TCP/NC makes packets of its own, each read where it is made and where it comes in.
+    let (tcp_nc, _) = reads_per_packet(CodingParams::tcp_nc());
+    assert!((3.0..3.5).contains(&tcp_nc), "{tcp_nc}");
 }
