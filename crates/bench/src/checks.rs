@@ -18,8 +18,8 @@ const GF2: &str = "GF(2)";
 const GF2_DECODE_BEST: [(usize, f64); 2] = [(64, 2.2e9), (150, 0.87e9)];
 const GF2_DECODE_BEST_LIMIT: f64 = 224e9;
 
-/// A gate and what came of it. Its value is what was measured over what was asked for, where that is
-/// least.
+/// A gate and what came of it. Its value is what was measured over what was asked for, where that
+/// is least.
 #[derive(Clone, Debug, Serialize)]
 pub struct Gate {
     #[serde(flatten)]

@@ -39,8 +39,8 @@ pub fn write_ip(from: IpAddr, to: IpAddr, protocol: u8, payload_len: usize, out:
     }
 }
 
-/// Writes into an IP header, which may stand alone, how long the packet is; and the header's checksum
-/// if it is of IPv4, so that this comes last.
+/// Writes into an IP header, which may stand alone, how long the packet is; and the header's
+/// checksum if it is of IPv4, so that this comes last.
 ///
 /// # Panics
 /// If the header is not whole.

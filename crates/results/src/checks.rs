@@ -69,8 +69,8 @@ impl Check {
         Check { name, value, unit, sense, limit, holds, interval: None, samples: None }
     }
 
-    /// The same of a value that varies, with the interval that it is known to from so many. It holds
-    /// as before; see [`surely`](Self::surely).
+    /// The same of a value that varies, with the interval that it is known to from so many. It
+    /// holds as before; see [`surely`](Self::surely).
     pub fn known_to(self, interval: [f64; 2], samples: usize) -> Self {
         Check { interval: Some(interval), samples: Some(samples), ..self }
     }
@@ -85,8 +85,8 @@ impl Check {
         self
     }
 
-    /// A line for people: `holds` or `DOES NOT HOLD`, the name, the value and its limit, and what is
-    /// known of how it varies.
+    /// A line for people: `holds` or `DOES NOT HOLD`, the name, the value and its limit, and what
+    /// is known of how it varies.
     pub fn line(&self) -> String {
         let verdict = if self.holds { "holds" } else { "DOES NOT HOLD" };
         let value = self.value.map_or("-".to_owned(), |value| format!("{value:.4}"));

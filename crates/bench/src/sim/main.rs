@@ -12,8 +12,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use corridor_bench::machine::{self, cpu_time};
 use corridor_bench::frame;
+use corridor_bench::machine::{self, cpu_time};
 use serde::Serialize;
 
 /// Most processor time of the two flows of `chain`, in seconds.

@@ -246,7 +246,10 @@ mod tests {
         };
         let record = |runs| {
             let path = Path::draw(1, 0);
-            Record { paths: vec![Recorded { index: 0, path, runs: vec![runs] }], ..Record::default() }
+            Record {
+                paths: vec![Recorded { index: 0, path, runs: vec![runs] }],
+                ..Record::default()
+            }
         };
         let lacks = |record: Record| -> Vec<u64> {
             (0..4).filter(|&number| !record.has(0, "cubic", number)).collect()

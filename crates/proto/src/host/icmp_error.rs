@@ -43,8 +43,8 @@ pub(crate) enum Stopped {
 }
 
 impl Stopped {
-    /// Time exceeded in transit, or host unreachable; for IPv6, hop limit exceeded in transit, or no
-    /// route to destination.
+    /// Time exceeded in transit, or host unreachable; for IPv6, hop limit exceeded in transit, or
+    /// no route to destination.
     fn message(self, ip: Ip) -> Message {
         let kind = match (self, ip) {
             (Stopped::HopsUsedUp, Ip::V6) => [3, 0],
@@ -67,9 +67,9 @@ pub(crate) fn write_stopped(
     quote(packet, from, why.message(packet.view().ip()), out).is_some()
 }
 
-/// Appends a message about a packet, as if from `from`, or else from where it goes to. `None`: there
-/// is no message for messages of errors, for what has no single sender and receiver (RFC 1812,
-/// Section 4.3.2.7; RFC 4443, Section 2.4), and for what is no IP.
+/// Appends a message about a packet, as if from `from`, or else from where it goes to. `None`:
+/// there is no message for messages of errors, for what has no single sender and receiver (RFC
+/// 1812, Section 4.3.2.7; RFC 4443, Section 2.4), and for what is no IP.
 pub(crate) fn quote(
     packet: PacketRef<'_>,
     from: Option<IpAddr>,

@@ -163,13 +163,7 @@ pub(super) fn is_decided(gate: &Gate, rows: &[Rows], rule: Rule) -> bool {
 pub(super) fn checks(judged: &[Judged]) -> Vec<Check> {
     let check = |judged: &Judged| Check {
         holds: judged.pass == Some(true),
-        ..Check::new(
-            judged.gate.clone(),
-            judged.value,
-            judged.sense,
-            judged.limit,
-            judged.unit,
-        )
+        ..Check::new(judged.gate.clone(), judged.value, judged.sense, judged.limit, judged.unit)
     };
     judged.iter().map(check).collect()
 }
