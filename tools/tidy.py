@@ -42,6 +42,18 @@ WORDS = {
     r"(lossy|long) way" r"s?": "path",
     r"ways? (to cros" r"s|acros" r"s)": "path, contender",
 }
+# A type on the packet's way is one thing: beyond so many fields it is several. Plain records, which
+# only say what there is, may be longer.
+FIELDS_MAX = 15
+PACKETS_WAY = re.compile(r"crates/(codec|node|packet|proto|relay)/src/.*\.rs")
+RECORDS = {"CodingParams", "CodingTable", "RelayStats", "Stats", "Status"}
+# Types that are to become several yet, and take no further field meanwhile.
+OVERFULL = {
+    "crates/proto/src/link/path_control/closed_loop.rs": {"Path": 19, "Run": 26},
+    "crates/proto/src/link/path_control/delivered.rs": {"Delivered": 17},
+    "crates/proto/src/link/path_control/policy.rs": {"RateControl": 16},
+}
+STRUCT = re.compile(r"^( *)(?:pub(?:\(\w+\))? )?struct (\w+)[^;{(]*\{\n(.*?)^\1\}", re.M | re.S)
 BARE_DECIMAL = re.compile(r"(?<![\w.\])])\.\d")
 MACHINE_PATHS = re.compile(r"(?<![\w.~])/(wo" r"rk|ro" r"ot|home/\w+|Users/\w+)/")
 
@@ -61,7 +73,7 @@ def main() -> int:
             continue  # Inputs of fuzz targets: bytes, not text.
         faulty = [*layout(name), *check(path), *check_words(name, path)]
         if path.suffix == ".rs":
-            faulty += examples(path)
+            faulty += [*examples(path), *check_fields(name, path)]
         for line, fault in faulty:
             print(f"{name}:{line}: {fault}")
             faults += 1
@@ -91,6 +103,20 @@ def examples(path: Path):
     for number, language in fences[::2]:
         if language != "text":
             yield number, "an example that no test runs: expected no `doctest = false` in Cargo.toml"
+
+
+def check_fields(name: str, path: Path):
+    """Yields line number and fault of types with too many fields."""
+    if not PACKETS_WAY.fullmatch(name):
+        return
+    text = path.read_text(encoding="utf-8")
+    for struct in STRUCT.finditer(text):
+        indent, of, body = struct.groups()
+        count = len(re.findall(rf"^{indent}    (?:pub(?:\(\w+\))? )?(?:r#)?\w+: ", body, re.M))
+        most = OVERFULL.get(name, {}).get(of, FIELDS_MAX)
+        if count > most and of not in RECORDS:
+            line = text.count("\n", 0, struct.start()) + 1
+            yield line, f"{of} has {count} fields: expected at most {most}"
 
 
 def check(path: Path):

@@ -72,6 +72,12 @@ def test_faults_of_a_site_are_found(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_a_picture_of_columns_of_no_rows_says_so() -> None:
+    (experiment,) = find(TOP / "experiments", "kim-table1")
+    with pytest.raises(ExperimentError, match="of which there are none"):
+        described(experiment, {"rows": []})
+
+
 @pytest.mark.parametrize("name", sorted(moving.PICTURES))
 def test_moving_pictures_say_each_step(name: str) -> None:
     text = moving.figure(TOP, name)

@@ -1,6 +1,6 @@
 //! The gates: what the codec is held to, in ratios measured in one run.
 
-use corridor_results::checks::Sense;
+use corridor_results::checks::Check;
 use serde::Serialize;
 
 use crate::limits::{BYTES_PER_CYCLE_MIN, Limits, ReadSources};
@@ -18,63 +18,56 @@ const GF2: &str = "GF(2)";
 const GF2_DECODE_BEST: [(usize, f64); 2] = [(64, 2.2e9), (150, 0.87e9)];
 const GF2_DECODE_BEST_LIMIT: f64 = 224e9;
 
-/// A gate and what came of it.
+/// A gate and what came of it. Its value is what was measured over what was asked for, where that
+/// is least.
 #[derive(Clone, Debug, Serialize)]
-pub struct Check {
-    pub name: String,
-    /// `None` when it could not be measured.
-    pub holds: Option<bool>,
-    /// What was measured, over what was asked for, where it is least.
-    pub value: Option<f64>,
-    pub sense: Sense,
-    /// The ratio that has to be reached.
-    pub limit: f64,
+pub struct Gate {
+    #[serde(flatten)]
+    pub check: Check,
+    /// Not all of it could be measured, and nothing breaks the limit.
+    pub open: bool,
     /// Every figure it rests on.
     pub detail: String,
 }
 
-impl Check {
+impl Gate {
     /// A gate that asks all these ratios to reach `limit`.
     fn all(name: &str, limit: f64, ratios: Vec<(String, Option<f64>)>) -> Self {
         let known: Vec<f64> = ratios.iter().filter_map(|(_, ratio)| *ratio).collect();
         let value = known.iter().copied().min_by(f64::total_cmp);
-        let holds = match value {
-            Some(value) if value < limit => Some(false),
-            Some(_) if known.len() == ratios.len() => Some(true),
-            _ => None,
-        };
+        let check = Check::at_least(name, value, limit, "1");
+        let is_complete = !known.is_empty() && known.len() == ratios.len();
+        let open = !is_complete && value.is_none_or(|_| check.holds);
         let detail = ratios.iter().map(|(what, ratio)| {
             let ratio = ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}"));
             format!("{what}: {ratio}")
         });
         let detail = detail.collect::<Vec<_>>().join(", ");
-        Check { name: name.to_owned(), holds, value, sense: Sense::AtLeast, limit, detail }
+        Gate { check: Check { holds: check.holds && !open, ..check }, open, detail }
     }
 
     /// Adds figures that a gate is to be seen beside.
     fn beside(mut self, what: &str, ratios: Vec<(String, Option<f64>)>) -> Self {
-        let bounds = Check::all("", 0.0, ratios).detail;
+        let bounds = Gate::all("", 0.0, ratios).detail;
         self.detail += &format!("; {what} would give {bounds}");
         self
     }
 
     /// The gate on one line, its figures on the next.
     pub fn text(&self) -> String {
-        let word = match self.holds {
-            Some(true) => "pass",
-            Some(false) => "FAIL",
-            None => "open",
+        let Check { name, value, limit, holds, .. } = &self.check;
+        let word = match (holds, self.open) {
+            (true, _) => "pass",
+            (false, false) => "FAIL",
+            (false, true) => "open",
         };
-        let worst = self.value.map_or("-".to_owned(), |worst| format!("{worst:.2}"));
-        format!(
-            "{word}  {} (least {worst} of {})\n        {}\n",
-            self.name, self.limit, self.detail
-        )
+        let worst = value.map_or("-".to_owned(), |worst| format!("{worst:.2}"));
+        format!("{word}  {name} (least {worst} of {limit})\n        {}\n", self.detail)
     }
 }
 
 /// All gates.
-pub fn evaluate(rows: &[Row], limits: &Limits, block_size_max: usize) -> Vec<Check> {
+pub fn evaluate(rows: &[Row], limits: &Limits, block_size_max: usize) -> Vec<Gate> {
     let figures = Figures(rows);
     let block_sizes: Vec<usize> =
         BLOCK_SIZES.into_iter().filter(|&size| size <= block_size_max).collect();
@@ -117,7 +110,7 @@ pub fn evaluate(rows: &[Row], limits: &Limits, block_size_max: usize) -> Vec<Che
         });
         // Recoding combines the vectors as well.
         let share = |size: usize| Some(1450.0 / (1450 + size) as f64);
-        Check::all(&format!("GF(2^8) recode over encode, {how}, 1450 B"), 0.8, ratios)
+        Gate::all(&format!("GF(2^8) recode over encode, {how}, 1450 B"), 0.8, ratios)
             .beside("the same rate for vectors and payloads", each(&block_sizes, &share))
     };
     let avx2_over_simdx = |operation, backend: Option<&'static str>| {
@@ -141,46 +134,46 @@ pub fn evaluate(rows: &[Row], limits: &Limits, block_size_max: usize) -> Vec<Che
         at(1450).into_iter().chain(at(1536)).collect::<Vec<_>>()
     };
     vec![
-        Check::all(
+        Gate::all(
             "the register loop moves enough bytes per cycle to be a limit",
             BYTES_PER_CYCLE_MIN,
             vec![("bytes per cycle".to_owned(), limits.register_bytes_per_cycle)],
         ),
-        Check::all(
+        Gate::all(
             "GF(2^8) batch encode over the register limit, 1450 B",
             0.80,
             each(&small, &|size| ratio_to_limit(Operation::EncodeBatch, GF256, size)),
         ),
-        Check::all(
+        Gate::all(
             "GF(2^8) encode of one symbol over the best of rlnc and rlnc-simdx, 1450 B",
             2.0,
             over_peers(Operation::Encode, 1450),
         )
         .beside("reading the sources alone", reading_over_peers(1450)),
-        Check::all(
+        Gate::all(
             "GF(2^8) encode of one symbol over the best of rlnc and rlnc-simdx, 1536 B",
             1.0,
             over_peers(Operation::Encode, 1536),
         )
         .beside("reading the sources alone", reading_over_peers(1536)),
-        Check::all(
+        Gate::all(
             "GF(2^8) dense decode over the best of rlnc and rlnc-simdx, 1450 B",
             3.0,
             over_peers(Operation::Decode, 1450),
         ),
-        Check::all(
+        Gate::all(
             "GF(2^8) dense decode over the best of rlnc and rlnc-simdx, 1536 B",
             1.0,
             over_peers(Operation::Decode, 1536),
         ),
         recode_over_encode("one symbol", Operation::Recode, Operation::Encode),
         recode_over_encode("batch", Operation::RecodeBatch, Operation::EncodeBatch),
-        Check::all(
+        Gate::all(
             "GF(2) batch encode over the register limit of GF(2^8), 1450 B",
             3.2,
             each(&[64, 150], &|size| ratio_to_limit(Operation::EncodeBatch, GF2, size)),
         ),
-        Check::all(
+        Gate::all(
             "GF(2) dense decode over the best known, scaled by the limit, 1450 B",
             1.0,
             GF2_DECODE_BEST
@@ -192,7 +185,7 @@ pub fn evaluate(rows: &[Row], limits: &Limits, block_size_max: usize) -> Vec<Che
                 })
                 .collect(),
         ),
-        Check::all(
+        Gate::all(
             "GF(2^8) decode after 10 % loss over rlnc-simdx, 1280 B",
             4.0,
             each(&[16, 50, 100], &|size| {
@@ -200,7 +193,7 @@ pub fn evaluate(rows: &[Row], limits: &Limits, block_size_max: usize) -> Vec<Che
                 over(rate(group, GF256, None), figures.peer(group, "rlnc-simdx", None))
             }),
         ),
-        Check::all(
+        Gate::all(
             "GF(2^8) encode of one symbol by AVX2 over rlnc-simdx, 1450 B and 1536 B",
             1.0,
             avx2_over_simdx(Operation::Encode, None),
@@ -210,7 +203,7 @@ pub fn evaluate(rows: &[Row], limits: &Limits, block_size_max: usize) -> Vec<Che
             "against rlnc-simdx by AVX2 it",
             avx2_over_simdx(Operation::Encode, Some(simdx::AVX2)),
         ),
-        Check::all(
+        Gate::all(
             "GF(2^8) dense decode by AVX2 over rlnc-simdx, 1450 B and 1536 B",
             1.0,
             avx2_over_simdx(Operation::Decode, None),
@@ -225,10 +218,14 @@ mod tests {
     #[test]
     fn a_gate_is_judged_by_its_least_ratio() {
         let ratios = |least| vec![("16".to_owned(), Some(3.0)), ("32".to_owned(), least)];
-        assert_eq!(Check::all("x", 2.0, ratios(Some(2.0))).holds, Some(true));
-        assert_eq!(Check::all("x", 2.0, ratios(Some(1.9))).holds, Some(false));
-        assert_eq!(Check::all("x", 2.0, ratios(None)).holds, None, "not measured");
-        let text = Check::all("x", 2.0, ratios(Some(1.9))).text();
+        let verdict = |least| {
+            let gate = Gate::all("x", 2.0, ratios(least));
+            (gate.check.holds, gate.open)
+        };
+        assert_eq!(verdict(Some(2.0)), (true, false));
+        assert_eq!(verdict(Some(1.9)), (false, false));
+        assert_eq!(verdict(None), (false, true), "not measured");
+        let text = Gate::all("x", 2.0, ratios(Some(1.9))).text();
         assert_eq!(text, "FAIL  x (least 1.90 of 2)\n        16: 3.00, 32: 1.90\n");
     }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{UsageWho, getrusage};
+use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 
 /// Keeps this thread on one core: the given one, else the last that it may use. Returns which.
@@ -48,6 +49,12 @@ pub fn cpu_features() -> Vec<&'static str> {
     }
     #[cfg(not(target_arch = "x86_64"))]
     Vec::new()
+}
+
+/// Processor time of this process so far.
+pub fn cpu_time() -> Duration {
+    // The clock is one that every Linux has: the call fails only for a clock that there is not.
+    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
 /// Measures how long `operation` takes without another thread taking the core meanwhile; after

@@ -5,7 +5,6 @@ mod checks;
 mod fixture;
 mod instructions;
 mod limits;
-mod machine;
 mod measure;
 mod ours;
 mod peers;
@@ -14,7 +13,6 @@ mod plan;
 mod report;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,12 +20,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
+use corridor_bench::frame::{self, Outcome};
+use corridor_bench::machine;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::limits::Limits;
 use crate::measure::{Effort, compete, median};
 use crate::plan::{Group, Operation, SYMBOL_SIZES, SYSTEMATIC_SYMBOL_SIZE, WINDOW_SYMBOL_SIZE};
 use crate::report::{Entry, Header, Report, Row, Tally, Validity};
+
+/// As it calls itself.
+const NAME: &str = "bench-codec";
 
 /// Stack of the thread that measures: cu-fec's coders are arrays of megabytes, made on it.
 pub const STACK_BYTES: usize = 256 << 20;
@@ -78,20 +81,14 @@ fn main() -> ExitCode {
     }
     if arguments.instructions {
         return instructions::guard(arguments.bless, arguments.baseline.as_deref())
-            .unwrap_or_else(|fault| fail(&fault.to_string()));
+            .unwrap_or_else(|fault| frame::exit(NAME, Err(fault.into())));
     }
     let measuring = thread::Builder::new().stack_size(STACK_BYTES).spawn(move || run(&arguments));
     match measuring.map(thread::JoinHandle::join) {
-        Ok(Ok(Ok(code))) => code,
-        Ok(Ok(Err(fault))) => fail(&fault),
+        Ok(Ok(outcome)) => frame::exit(NAME, outcome),
         Ok(Err(_)) => ExitCode::from(2),
-        Err(fault) => fail(&fault.to_string()),
+        Err(fault) => frame::exit(NAME, Err(fault.into())),
     }
-}
-
-fn fail(fault: &str) -> ExitCode {
-    eprintln!("bench-codec: {fault}");
-    ExitCode::from(2)
 }
 
 fn effort(quick: bool) -> Effort {
@@ -142,7 +139,7 @@ fn measure(
     Ok(tallies)
 }
 
-fn run(arguments: &Arguments) -> Result<ExitCode, String> {
+fn run(arguments: &Arguments) -> Outcome<bool> {
     let start = Instant::now();
     let core = machine::pin(arguments.core).map_err(|fault| format!("cannot pin: {fault}"))?;
     let effort = effort(arguments.quick);
@@ -195,8 +192,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     let report = Report { schema: 1, header, checks, rows };
     print(&report);
     write(&report, &arguments.out)?;
-    let failed = report.checks.iter().any(|check| check.holds != Some(true));
-    Ok(if arguments.check && failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(!arguments.check || report.checks.iter().all(|gate| gate.check.holds))
 }
 
 /// On a terminal a bar on standard error; elsewhere nothing, the tables say enough.
@@ -227,8 +223,8 @@ fn print(report: &Report) {
         print_table(&report.rows, operation, WINDOW_SYMBOL_SIZE);
     }
     println!("Gates");
-    for check in &report.checks {
-        print!("  {}", check.text());
+    for gate in &report.checks {
+        print!("  {}", gate.text());
     }
     let validity = &header.validity;
     println!(
@@ -249,16 +245,13 @@ fn print_table(rows: &[Row], operation: Operation, symbol_size: usize) {
     }
 }
 
-fn write(report: &Report, out: &Path) -> Result<(), String> {
+fn write(report: &Report, out: &Path) -> Outcome<()> {
     let limit = report.header.limits_before.register_mul_add;
     let machine = &report.header.cpu;
     let picture = picture::draw(&report.rows, SYMBOL_SIZES[0], limit, machine);
-    let json = serde_json::to_string_pretty(report).map_err(|fault| fault.to_string())?;
-    fs::create_dir_all(out).map_err(|fault| format!("{}: {fault}", out.display()))?;
-    for (name, text) in [("codec.json", json + "\n"), ("codec.svg", picture)] {
-        let path = out.join(name);
-        fs::write(&path, text).map_err(|fault| format!("{}: {fault}", path.display()))?;
-        println!("{}", path.display());
-    }
+    let (json, svg) = (out.join("codec.json"), out.join("codec.svg"));
+    frame::write_report(&json, report)?;
+    frame::write(&svg, picture)?;
+    println!("{}\n{}", json.display(), svg.display());
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use crate::checks::Check;
+use crate::checks::Gate;
 use crate::limits::Limits;
 use crate::measure::{Contestant, Rate, median};
 use crate::ours;
@@ -120,7 +120,7 @@ pub struct Validity {
 pub struct Report {
     pub schema: u32,
     pub header: Header,
-    pub checks: Vec<Check>,
+    pub checks: Vec<Gate>,
     pub rows: Vec<Row>,
 }
 

@@ -24,12 +24,17 @@
 //! all at once: the factors of the symbols times the waiting columns are their offsets, and the
 //! multipliers of these payloads times the offsets are what each row's waiting columns lack.
 
+mod held;
+mod waiting;
+
 use alloc::{vec, vec::Vec};
 
 use crate::bits;
 use crate::kernel::{Arrival, Backend, PADDING, Pivot, RowList};
 use crate::rows::{IndexSet, Matrix, Shape};
 use crate::{Field, MAX_BLOCK_SIZE};
+use held::Held;
+use waiting::{WAITING_MAX, Waiting};
 
 /// Bytes of the longest coding vector, padded.
 pub(crate) const VECTOR_LEN_MAX: usize = MAX_BLOCK_SIZE;
@@ -40,9 +45,6 @@ pub(crate) const VECTOR_LEN_SMALL: usize = 192;
 /// Bytes of rows from which on what is left of the columns that are all held waits.
 const WAITING_LEN_MIN: usize = 512;
 
-/// Symbols that they wait for at most.
-const WAITING_MAX: usize = 16;
-
 /// See the module.
 #[derive(Clone, Debug)]
 pub(crate) struct Tableau {
@@ -50,8 +52,7 @@ pub(crate) struct Tableau {
     backend: Backend,
     /// Rows, but the columns at the front that wait.
     rows: Matrix,
-    /// These, and whole rows that were asked for.
-    fronts: Matrix,
+    waiting: Waiting,
     /// The coding vectors that came, by pivot.
     arrived: Matrix,
     /// Rows that are written; the active ones are those whose symbols are not determined.
@@ -60,16 +61,11 @@ pub(crate) struct Tableau {
     scratch: Matrix,
     /// Places in the list of rows that may be determined.
     found: Vec<u16>,
-    /// As a row, all bits set for the coefficients of numbers that are not held.
-    unheld: Vec<u8>,
-    /// The same with those whose payload is the source symbol.
-    unsolved: Vec<u8>,
     /// Numbers whose slot has a payload.
-    held: IndexSet,
-    /// No number before this one is not held.
-    unheld_first: usize,
-    /// No word of that mask has a bit set after this one.
-    unheld_word: usize,
+    held: Held,
+    /// As a row, all bits set for the coefficients of numbers that are not held, and of those whose
+    /// payload is the source symbol.
+    unsolved: Vec<u8>,
     /// Those of them whose payload is not the source symbol itself, and those of these whose
     /// source symbol is not determined: the active rows.
     coded: IndexSet,
@@ -78,15 +74,6 @@ pub(crate) struct Tableau {
     /// payload.
     fresh: IndexSet,
     fresh_count: usize,
-    rank: usize,
-    /// Whether multipliers of payloads are asked for at all.
-    multiplying: bool,
-    /// What has come with these pivots is still to be done to the columns that wait.
-    waiting: Vec<u16>,
-    /// For each of these, its factors of rows, and what they come to in the columns that wait.
-    factors: Matrix,
-    offsets: Matrix,
-    offsets_listed: RowList,
 }
 
 const ARRIVING: usize = 0;
@@ -102,34 +89,23 @@ impl Tableau {
 
     /// With up to so many symbols that wait.
     fn waiting(shape: &Shape, backend: Backend, multiplying: bool, waiting_max: usize) -> Self {
-        let waits = waiting_max > 0 && multiplying;
+        let rows = Matrix::with_backend(shape, backend, shape.block_size);
         let mut tableau = Self {
             shape: *shape,
             backend,
-            rows: Matrix::with_backend(shape, backend, shape.block_size),
-            fronts: Matrix::with_backend(shape, backend, if waits { shape.block_size } else { 0 }),
+            waiting: Waiting::new(shape, backend, multiplying, waiting_max),
             arrived: Matrix::with_backend(shape, backend, shape.block_size),
             written: RowList::new(shape.block_size),
             scratch: Matrix::with_backend(shape, backend, 2),
             found: vec![0; shape.block_size],
-            unheld: Vec::new(),
-            unsolved: Vec::new(),
-            held: IndexSet::new(shape.block_size),
-            unheld_first: 0,
-            unheld_word: 0,
+            held: Held::new(shape, rows.len()),
+            unsolved: vec![0; rows.len()],
             coded: IndexSet::new(shape.block_size),
             open: IndexSet::new(shape.block_size),
             fresh: IndexSet::new(shape.block_size),
             fresh_count: 0,
-            rank: 0,
-            multiplying,
-            waiting: Vec::with_capacity(waiting_max),
-            factors: Matrix::with_backend(shape, backend, waiting_max),
-            offsets: Matrix::with_backend(shape, backend, waiting_max),
-            offsets_listed: RowList::new(waiting_max),
+            rows,
         };
-        tableau.unheld = vec![0; tableau.rows.len()];
-        tableau.unsolved = vec![0; tableau.rows.len()];
         tableau.reset();
         tableau
     }
@@ -139,26 +115,21 @@ impl Tableau {
         self.waiting.clear();
         self.rows.widen();
         self.held.clear();
-        self.unheld_first = 0;
-        self.unheld_word = self.unheld.len() / 8 - 1;
         self.coded.clear();
         self.open.clear();
         self.fresh.clear();
-        (self.fresh_count, self.rank) = (0, 0);
-        let len = self.shape.field.vector_len_bytes(self.shape.block_size);
-        self.unheld[..len].fill(0xFF);
-        self.shape.field.mask_unused(&mut self.unheld, self.shape.block_size);
-        self.unsolved.copy_from_slice(&self.unheld);
+        self.fresh_count = 0;
+        self.unsolved.copy_from_slice(self.held.absent());
     }
 
     /// Innovative symbols: numbers held.
     pub fn rank(&self) -> usize {
-        self.rank
+        self.held.count()
     }
 
     /// Numbers whose slot has a payload.
     pub fn held(&self) -> &IndexSet {
-        &self.held
+        self.held.numbers()
     }
 
     /// Whether the source symbol of that number is determined; any number may be asked for.
@@ -169,13 +140,13 @@ impl Tableau {
 
     /// How many source symbols are determined.
     pub fn determined_count(&self) -> usize {
-        self.rank - self.written.active().len()
+        self.held.count() - self.written.active().len()
     }
 
     /// Writes which source symbols are determined as a bitmap, least significant bit first, as far
     /// as `out` reaches.
     pub fn write_determined(&self, out: &mut [u8]) {
-        self.held.write_bitmap_without(&self.open, out);
+        self.held.numbers().write_bitmap_without(&self.open, out);
     }
 
     /// Whether source symbols were determined since they were last taken, other than those that
@@ -190,12 +161,7 @@ impl Tableau {
         self.settle();
         self.fresh_count = 0;
         let fresh = self.fresh.take();
-        if self.may_wait() && self.multiplying {
-            let start = self.rows.start();
-            for row in fresh.iter() {
-                self.fronts.row_mut(row)[start..].copy_from_slice(self.rows.row(row));
-            }
-        }
+        self.waiting.complete(&self.rows, fresh.iter());
         fresh
     }
 
@@ -213,12 +179,7 @@ impl Tableau {
     /// Row `index`: once determined, multipliers of the payloads held.
     #[inline(always)]
     pub fn row(&self, index: usize) -> &[u8] {
-        if self.may_wait() { self.fronts.row(index) } else { self.rows.row(index) }
-    }
-
-    #[inline(always)]
-    fn may_wait(&self) -> bool {
-        self.waiting.capacity() > 0
+        if self.waiting.is_used() { self.waiting.row(index) } else { self.rows.row(index) }
     }
 
     /// The payload of that number is the source symbol from now on, as all others are or their
@@ -239,12 +200,12 @@ impl Tableau {
             self.scratch.set_unit(ARRIVING, index);
             return self.add_arriving();
         }
-        self.hold(index);
+        self.held.insert(index);
         if self.written.active().is_empty() {
             return Some(index);
         }
         // The column of a symbol that is known now: rows that had it may be complete.
-        self.unheld_first = self.held.absent_from(self.unheld_first);
+        self.held.find_first_absent();
         for place in (0..self.written.active().len()).rev() {
             let row = self.written.active()[place].into();
             if self.rows.coefficient(row, index) != 0 {
@@ -286,27 +247,20 @@ impl Tableau {
         }
     }
 
-    #[inline(always)]
-    fn hold(&mut self, index: usize) {
-        self.rank += 1;
-        self.held.insert(index);
-        self.shape.field.set_coefficient(&mut self.unheld, index, 0);
-    }
-
     fn add_arriving(&mut self) -> Option<usize> {
         let (pivot, found) = if self.of_lines() {
             let Arrival { pivot, found } = self.arrive()?;
             self.hold_coded(pivot);
             (pivot, found)
         } else {
-            self.unheld_first = self.held.absent_from(self.unheld_first);
+            self.held.find_first_absent();
             let pivot = self.reduce()?;
             self.hold_coded(pivot);
             (pivot, self.eliminate(pivot))
         };
         self.written.push(pivot);
         self.wait(pivot);
-        if self.rank == self.shape.block_size {
+        if self.held.count() == self.shape.block_size {
             self.note_all();
             return Some(pivot);
         }
@@ -322,10 +276,10 @@ impl Tableau {
     /// The payload of that number is not the source symbol.
     #[inline(always)]
     fn hold_coded(&mut self, pivot: usize) {
-        self.hold(pivot);
+        self.held.insert(pivot);
         self.coded.insert(pivot);
         self.open.insert(pivot);
-        self.unheld_first = self.held.absent_from(self.unheld_first);
+        self.held.find_first_absent();
         self.shape.field.set_coefficient(&mut self.unsolved, pivot, 0);
     }
 
@@ -336,22 +290,13 @@ impl Tableau {
 
     /// What arrives becomes a row, if there is anything left of it.
     fn arrive(&mut self) -> Option<Arrival> {
-        let last_word = self.unheld_last_word();
+        let last_word = self.held.last_absent_word();
         let (arriving, left) = self.scratch.two_rows(ARRIVING, LEFT);
         for ((left, arriving), mask) in left.iter_mut().zip(&*arriving).zip(&self.unsolved) {
             *left = arriving & mask;
         }
-        let (lines, found) = ([&*arriving, &*left, &self.unheld[..]], &mut self.found);
+        let (lines, found) = ([&*arriving, &*left, self.held.absent()], &mut self.found);
         self.backend.arrive(&mut self.rows.grid(), &self.written, lines, last_word, found)
-    }
-
-    /// No word of the mask of numbers that are not held has a bit set after this one.
-    fn unheld_last_word(&mut self) -> usize {
-        let words = self.unheld.as_chunks::<8>().0;
-        while self.unheld_word > 0 && words[self.unheld_word] == [0; 8] {
-            self.unheld_word -= 1;
-        }
-        self.unheld_word
     }
 
     /// Whether a row is a word of bits.
@@ -362,14 +307,14 @@ impl Tableau {
     /// Puts the rows held in place of their symbols in what is arriving. Returns the first symbol
     /// that is left.
     fn reduce(&mut self) -> Option<usize> {
-        let (of_words, start) = (self.of_words(), self.unheld_start());
-        let (unsolved, unheld) = (&self.unsolved, &self.unheld);
+        let (of_words, start) = (self.of_words(), self.held.first_absent_byte());
+        let (unsolved, absent) = (&self.unsolved, self.held.absent());
         let (arriving, left) = self.scratch.two_rows(ARRIVING, LEFT);
         if of_words {
             let (arriving, unsolved) = (bits::word(arriving), bits::word(unsolved));
             let sum = bits::reduce(&self.rows.grid(), arriving & !unsolved, arriving & unsolved);
             left[..8].copy_from_slice(&sum.to_le_bytes());
-            let first = (sum & bits::word(unheld)).trailing_zeros();
+            let first = (sum & bits::word(absent)).trailing_zeros();
             return (first < u64::BITS).then_some(first as usize);
         }
         for ((left, arriving), mask) in left.iter_mut().zip(&*arriving).zip(unsolved) {
@@ -378,19 +323,19 @@ impl Tableau {
         if !self.written.all().is_empty() {
             self.backend.reduce(&self.rows.grid(), &self.written, arriving, left);
         }
-        first_common(self.shape.field, left, unheld, start)
+        first_common(self.shape.field, left, absent, start)
     }
 
     /// What is left of what arrived becomes the row of its first symbol that was not held; the
     /// other rows have it in place of the symbol. Returns how many of them may be complete.
     fn eliminate(&mut self, index: usize) -> usize {
         let (field, of_words) = (self.shape.field, self.of_words());
-        let last_word = self.unheld_last_word();
-        let (left, unheld) = (self.scratch.row_mut(LEFT), &self.unheld);
+        let last_word = self.held.last_absent_word();
+        let (left, absent) = (self.scratch.row_mut(LEFT), self.held.absent());
         let (mut grid, found) = (self.rows.grid(), &mut self.found);
         if of_words {
-            let (left, unheld) = (bits::word(left), bits::word(unheld));
-            return bits::eliminate(&mut grid, &self.written, index, left, unheld, found);
+            let (left, absent) = (bits::word(left), bits::word(absent));
+            return bits::eliminate(&mut grid, &self.written, index, left, absent, found);
         }
         // The payload itself has the factor that the symbol had. The other rows have a
         // coefficient already where their multiplier of it shall be: hence one more.
@@ -398,7 +343,7 @@ impl Tableau {
         let inverse = field.invert(own);
         field.set_coefficient(left, index, own ^ 1);
         // The last word, because numbers become held from the first one on.
-        let word = bits::word(&unheld[last_word * 8..]);
+        let word = bits::word(&absent[last_word * 8..]);
         let witness = ((last_word * 8).max(grid.start), word);
         let pivot = Pivot { index, inverse, witness };
         let found = self.backend.eliminate(&mut grid, &self.written, pivot, left, found);
@@ -409,12 +354,9 @@ impl Tableau {
     /// The symbol that has become that row waits, if that is worth while.
     fn wait(&mut self, row: usize) {
         self.arrived.row_mut(row).copy_from_slice(self.scratch.row(ARRIVING));
-        if self.may_wait() {
-            if self.multiplying {
-                self.fronts.row_mut(row)[..self.rows.start()].fill(0);
-            }
-            self.waiting.push(row as u16);
-            if self.waiting.len() == WAITING_MAX {
+        if self.waiting.is_used() {
+            self.waiting.push(row, self.rows.start());
+            if self.waiting.is_full() {
                 self.settle();
             }
         }
@@ -422,60 +364,26 @@ impl Tableau {
 
     /// Brings the waiting columns up to date; more of them wait from now on.
     fn settle(&mut self) {
-        if !self.may_wait() {
+        if !self.waiting.is_used() {
             return;
         }
-        let (start, next) = (self.rows.start(), self.unheld_start() / PADDING * PADDING);
-        if self.multiplying && start > 0 && !self.waiting.is_empty() {
-            self.settle_rows();
-        }
-        self.waiting.clear();
-        if next > start {
-            if self.multiplying {
-                for &row in self.written.all() {
-                    let from = &self.rows.row(row.into())[..next - start];
-                    self.fronts.row_mut(row.into())[start..next].copy_from_slice(from);
-                }
-            }
+        let written = self.written.all();
+        self.waiting.settle(&self.rows, written, &self.arrived, &self.unsolved);
+        let next = self.held.first_absent_byte() / PADDING * PADDING;
+        if next > self.rows.start() {
+            self.waiting.extend(&self.rows, written, next);
             self.rows.narrow(next);
-        }
-    }
-
-    fn settle_rows(&mut self) {
-        let (field, len, count) = (self.shape.field, self.rows.start(), self.waiting.len());
-        for (&row, factors) in self.waiting.iter().zip(self.factors.rows_mut()) {
-            let pairs = self.arrived.row(row.into()).iter().zip(&self.unsolved);
-            factors.iter_mut().zip(pairs).for_each(|(to, (byte, mask))| *to = byte & !mask);
-        }
-        let factors: [&[u8]; WAITING_MAX] =
-            core::array::from_fn(|place| if place < count { self.factors.row(place) } else { &[] });
-        let mut outs: [&mut [u8]; WAITING_MAX] = Default::default();
-        outs.iter_mut().zip(self.offsets.rows_mut()).for_each(|(to, row)| *to = row);
-        self.fronts.combine(&factors[..count], self.shape.block_size, &mut outs[..count], len);
-        for (&row, offset) in self.waiting.iter().zip(outs) {
-            let pairs = self.arrived.row(row.into()).iter().zip(&self.unsolved);
-            offset[..len].iter_mut().zip(pairs).for_each(|(to, (byte, mask))| *to ^= byte & mask);
-        }
-        self.offsets_listed.clear();
-        (0..count).for_each(|place| self.offsets_listed.push(place));
-        let mut offsets = self.offsets.grid();
-        offsets.len = len;
-        for &row in self.written.all() {
-            let row = usize::from(row);
-            let mut multipliers = [0; WAITING_MAX];
-            for (place, &index) in self.waiting.iter().enumerate() {
-                let multiplier = self.rows.coefficient(row, index.into());
-                field.set_coefficient(&mut multipliers, place, multiplier);
-            }
-            let row = &mut self.fronts.row_mut(row)[..len];
-            self.backend.reduce(&offsets, &self.offsets_listed, &multipliers, row);
         }
     }
 
     /// The symbol of a row is determined when all that is left in it is held.
     fn note_if_determined(&mut self, place: usize, row: usize) {
         let (row_left, start) = (self.rows.row(row), self.rows.start());
-        if !any_common(row_left, &self.unheld[start..], self.unheld_start() - start) {
+        if !any_common(
+            row_left,
+            &self.held.absent()[start..],
+            self.held.first_absent_byte() - start,
+        ) {
             self.written.retire(place);
             self.note_determined(row);
         }
@@ -493,15 +401,6 @@ impl Tableau {
         self.open.remove(row);
         self.fresh.insert(row);
         self.fresh_count += 1;
-    }
-
-    /// Byte of a row before which all coefficients are of numbers that are held.
-    fn unheld_start(&self) -> usize {
-        match self.shape.field {
-            Field::Gf2 => self.unheld_first / 8,
-            Field::Gf16 => self.unheld_first / 2,
-            Field::Gf256 => self.unheld_first,
-        }
     }
 }
 

@@ -69,8 +69,6 @@ pub struct LineRun {
 pub struct LineReport {
     /// Bytes that D's application has read.
     pub delivered_bytes: u64,
-    /// The same at the end of each second.
-    pub course_bytes: Vec<u64>,
     /// Segments with data that S has sent, each time counted.
     pub segments_sent: u64,
     /// Of these, segments sent again.
@@ -116,10 +114,9 @@ pub fn run_line(run: &LineRun) -> Result<LineReport, LabError> {
         Ok(carried) => carried?,
         Err(panic) => std::panic::resume_unwind(panic),
     };
-    let (info, course_bytes) = sent?;
+    let (info, delivered_bytes) = sent?;
     Ok(LineReport {
-        delivered_bytes: course_bytes.last().copied().unwrap_or(0),
-        course_bytes,
+        delivered_bytes,
         segments_sent: info.segments_sent,
         retransmitted: info.retransmits,
         rtt: info.rtt,
@@ -128,9 +125,8 @@ pub fn run_line(run: &LineRun) -> Result<LineReport, LabError> {
     })
 }
 
-/// A connection and its load; what S's kernel knew at the end, and what D had read at the end of
-/// each second.
-fn transfer(run: &LineRun, stations: &[Station; 2]) -> Result<(TcpInfo, Vec<u64>), LabError> {
+/// A connection and its load; what S's kernel knew at the end, and how many bytes D had read.
+fn transfer(run: &LineRun, stations: &[Station; 2]) -> Result<(TcpInfo, u64), LabError> {
     let [source, sink] = stations;
     let to = SocketAddr::from((address(INNER_SUBNET, DESTINATION), PORT));
     let listener = sink.namespace.run(move || TcpListener::bind(to).what("listen at D"))?;
@@ -152,8 +148,8 @@ fn transfer(run: &LineRun, stations: &[Station; 2]) -> Result<(TcpInfo, Vec<u64>
     })?;
     let receiver = sink.namespace.spawn("lab-sink", move || {
         let stream = accept(&listener)?;
-        let Ok(begin) = told.recv() else { return Ok(Vec::new()) };
-        read_until(&stream, begin, duration)
+        let Ok(begin) = told.recv() else { return Ok(0) };
+        read_until(&stream, begin + duration)
     })?;
     let sent = sender.join();
     let read = receiver.join();
@@ -190,31 +186,20 @@ fn write_until(mut stream: &TcpStream, end: Time) -> Result<TcpInfo, LabError> {
     sys::tcp_info(stream).what("ask for TCP_INFO")
 }
 
-/// Reads all that comes; what it had at the end of each second.
-fn read_until(
-    mut stream: &TcpStream,
-    begin: Time,
-    duration: Duration,
-) -> Result<Vec<u64>, LabError> {
+/// Reads all that comes; how many bytes there were.
+fn read_until(mut stream: &TcpStream, end: Time) -> Result<u64, LabError> {
     let mut buffer = vec![0; 4 * CHUNK_BYTES];
-    let (mut bytes, mut course) = (0, Vec::new());
-    let second = Duration::from_secs(1);
+    let mut bytes = 0;
     loop {
         let read = stream.read(&mut buffer);
-        let now = clock::now();
-        while (course.len() as u64) < duration.as_secs()
-            && now >= begin + second * (course.len() as u32 + 1)
-        {
-            course.push(bytes);
-        }
-        if now >= begin + duration {
-            return Ok(course);
+        if clock::now() >= end {
+            return Ok(bytes);
         }
         match read {
-            Ok(0) => return Ok(course),
+            Ok(0) => return Ok(bytes),
             Ok(len) => bytes += len as u64,
             Err(error) if is_impatience(&error) => {}
-            Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(course),
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(bytes),
             Err(error) => return Err(error).what("read from S"),
         }
     }

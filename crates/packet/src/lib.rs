@@ -6,9 +6,11 @@
 //! packets is written here too.
 #![forbid(unsafe_code)]
 
+pub mod checksum;
 mod flow;
 pub mod sequence;
 mod tcp;
+pub mod tcp_header;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -17,8 +19,11 @@ mod write;
 pub use tcp::{End, Options, PureAck, TcpView};
 #[cfg(feature = "count")]
 pub use view::read_count;
-pub use view::{Fragment, Ip, PacketBuf, PacketRef, PacketView};
-pub use write::{folded, sum, write_ip};
+pub use view::{
+    Fragment, Ip, PacketBuf, PacketRef, PacketView, identification, may_be_fragmented,
+    traffic_class,
+};
+pub use write::{set_identification, set_ip_len, set_traffic_class, write_ip};
 
 /// IP's numbers of what it carries.
 pub mod protocol {

@@ -2,21 +2,13 @@
 
 use std::net::IpAddr;
 
-use crate::write::{folded, sum, write_ip};
-use crate::{Ip, PacketView, TCP_LEN, protocol::TCP};
+use crate::checksum;
+use crate::protocol::TCP;
+use crate::tcp_header::flags::{ACK, CWR, ECE, FIN, RST, SYN};
+use crate::tcp_header::{ACK_AT, CHECKSUM_AT, FLAGS_AT, SEQUENCE_AT, WINDOW_AT};
+use crate::write::write_ip;
+use crate::{Ip, PacketView, TCP_LEN};
 
-/// Where TCP's header has the flags, the window and the checksum.
-const FLAGS_AT: usize = 13;
-const WINDOW_AT: usize = 14;
-const CHECKSUM_AT: usize = 16;
-
-pub(crate) const FIN: u8 = 0x01;
-pub(crate) const SYN: u8 = 0x02;
-pub(crate) const RST: u8 = 0x04;
-pub(crate) const PSH: u8 = 0x08;
-pub(crate) const ACK: u8 = 0x10;
-pub(crate) const ECE: u8 = 0x40;
-pub(crate) const CWR: u8 = 0x80;
 /// What a SYN has that asks for AccECN (RFC 9768): one bit before the flags, and two of them.
 const FLAGS_BEFORE: u8 = 0x01;
 const ECE_CWR: u8 = ECE | CWR;
@@ -88,8 +80,8 @@ impl TcpView {
             tcp,
             data,
             end,
-            sequence: u32_at(4),
-            ack: u32_at(8),
+            sequence: u32_at(SEQUENCE_AT),
+            ack: u32_at(ACK_AT),
             window: u16_at(WINDOW_AT),
             flags: [FLAGS_AT, FLAGS_AT - 1].map(|at| header[at]),
             options: Options::read(&segment[TCP_LEN..]),
@@ -155,7 +147,7 @@ impl TcpView {
     /// segment to `mss_max`. A checksum that was wrong stays wrong (RFC 1624, Eq. 3).
     pub(crate) fn restrict_syn(&self, packet: &mut [u8], mss_max: u16) {
         let options = self.tcp + TCP_LEN..self.data;
-        let before = folded(sum(&packet[options.clone()]));
+        let before = checksum::fold(checksum::sum(&packet[options.clone()]));
         let mut at = self.tcp + TCP_LEN;
         while at < self.data {
             match packet[at] {
@@ -180,7 +172,7 @@ impl TcpView {
             }
             at += len;
         }
-        let after = folded(sum(&packet[options]));
+        let after = checksum::fold(checksum::sum(&packet[options]));
         self.update_checksum(packet, before, after);
     }
 
@@ -188,8 +180,8 @@ impl TcpView {
     fn update_checksum(&self, packet: &mut [u8], before: u16, after: u16) {
         let at = self.tcp + CHECKSUM_AT;
         let checksum = u16::from_be_bytes([packet[at], packet[at + 1]]);
-        let changed = u64::from(!checksum) + u64::from(!before) + u64::from(after);
-        packet[at..at + 2].copy_from_slice(&(!folded(changed)).to_be_bytes());
+        let checksum = checksum::updated(checksum, before, after);
+        packet[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
     }
 }
 
@@ -246,7 +238,7 @@ impl Options {
     }
 }
 
-/// A pure acknowledgement.
+/// A pure acknowledgement (RFC 3168, Section 6.1.4): it has no data.
 #[derive(Clone, Copy, Debug)]
 pub struct PureAck {
     /// Who sends it.
@@ -293,14 +285,10 @@ impl PureAck {
     }
 }
 
-/// Writes TCP's checksum (RFC 9293, Section 3.1; RFC 8200, Section 8.1).
+/// Writes TCP's checksum.
 fn write_checksum(tcp: &mut [u8], from: IpAddr, to: IpAddr) {
     tcp[CHECKSUM_AT..CHECKSUM_AT + 2].fill(0);
-    let address = |end: IpAddr| match end {
-        IpAddr::V4(end) => sum(&end.octets()),
-        IpAddr::V6(end) => sum(&end.octets()),
-    };
-    let pseudo = address(from) + address(to) + u64::from(TCP) + tcp.len() as u64;
-    let checksum = !folded(pseudo + sum(tcp));
+    let pseudo_header = checksum::pseudo_header(from, to, TCP, tcp.len());
+    let checksum = !checksum::fold(pseudo_header + checksum::sum(tcp));
     tcp[CHECKSUM_AT..CHECKSUM_AT + 2].copy_from_slice(&checksum.to_be_bytes());
 }

@@ -3,7 +3,8 @@
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
 use proptest::prelude::*;
 
-use crate::{End, Fragment, PacketBuf, PacketRef, PacketView, PureAck, folded, protocol, sum};
+use crate::checksum::{self, fold, sum};
+use crate::{End, Fragment, PacketBuf, PacketRef, PacketView, PureAck, protocol};
 
 const FRAGMENT: u16 = 0x3fff;
 
@@ -24,14 +25,14 @@ mod twin {
         }
     }
 
-    pub fn is_bare_acknowledgement(packet: &[u8]) -> bool {
+    pub fn is_pure_ack(packet: &[u8]) -> bool {
         let Some((protocol::TCP, segment)) = transport(packet) else { return false };
         let header_len = segment.get(12).map_or(0, |byte| 4 * usize::from(byte >> 4));
         header_len >= 20 && header_len == segment.len() && segment[13] & 0x37 == 0x10
     }
 
-    pub fn is_indifferent(packet: &[u8]) -> bool {
-        matches!(transport(packet), Some((1 | 17 | 58, _))) || is_bare_acknowledgement(packet)
+    pub fn tolerates_reordering(packet: &[u8]) -> bool {
+        matches!(transport(packet), Some((1 | 17 | 58, _))) || is_pure_ack(packet)
     }
 
     /// Where data of TCP or UDP begin behind a whole header.
@@ -84,7 +85,7 @@ fn segment(v6: bool, payload_len: usize) -> Vec<u8> {
 fn ipv4(class: u8, number: u8, ports: [u8; 4]) -> Vec<u8> {
     let mut packet = vec![0x45, class, 0, 24, 1, 2, 0x40, 0, 64, number, 0, 0];
     packet.extend_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
-    let checksum = !folded(sum(&packet));
+    let checksum = checksum::of(&packet);
     packet[10..12].copy_from_slice(&checksum.to_be_bytes());
     packet.extend_from_slice(&ports);
     packet
@@ -98,7 +99,7 @@ fn a_hop_is_taken_off_and_nothing_else_changes_but_the_checksum() {
             before[at] = hops;
             if !v6 {
                 before[10..12].fill(0);
-                let checksum = !folded(sum(&before[..20]));
+                let checksum = checksum::of(&before[..20]);
                 before[10..12].copy_from_slice(&checksum.to_be_bytes());
             }
             let mut packet = PacketBuf::read(before.clone());
@@ -109,7 +110,7 @@ fn a_hop_is_taken_off_and_nothing_else_changes_but_the_checksum() {
                 expected[at] -= 1;
             }
             if !v6 {
-                assert_eq!(folded(sum(&packet[..20])), 0xffff, "{hops} hops");
+                assert_eq!(fold(sum(&packet[..20])), 0xffff, "{hops} hops");
                 expected[10..12].copy_from_slice(&packet[10..12]);
             }
             assert_eq!(&*packet, expected);
@@ -126,7 +127,7 @@ fn marked_headers_have_a_right_checksum() {
         assert_eq!(packet[1], class | 3);
         assert_eq!(packet.packet().view().ecn(), 3);
         assert_eq!(packet.packet().view().dscp(), class >> 2);
-        assert_eq!(folded(sum(&packet[..20])), 0xffff, "a sum over all is minus zero");
+        assert_eq!(fold(sum(&packet[..20])), 0xffff, "a sum over all is minus zero");
     }
     let mut not_capable = PacketBuf::read(ipv4(0xb8, protocol::TCP, [0; 4]));
     assert!(!not_capable.mark_congestion());
@@ -194,10 +195,10 @@ proptest! {
         let read = PacketRef::read(&packet);
         prop_assert_eq!(read.view().payload(), twin::payload(&packet));
         prop_assert_eq!(
-            read.view().is_bare_acknowledgement(),
-            twin::is_bare_acknowledgement(&packet)
+            read.view().is_pure_ack(),
+            twin::is_pure_ack(&packet)
         );
-        prop_assert_eq!(read.view().is_indifferent(), twin::is_indifferent(&packet));
+        prop_assert_eq!(read.view().tolerates_reordering(), twin::tolerates_reordering(&packet));
         // Headers before TCP's are not looked for; a length of zero has no meaning.
         let is_tcp = packet.get(6) == Some(&protocol::TCP) && packet.get(4..6) != Some(&[0, 0]);
         prop_assume!(!v6 || is_tcp);
@@ -211,7 +212,7 @@ proptest! {
         bytes.first_mut().into_iter().for_each(|byte| *byte = first);
         let read = PacketRef::read(&bytes);
         prop_assert_eq!(read.view().payload(), twin::payload(&bytes));
-        prop_assert_eq!(read.view().is_indifferent(), twin::is_indifferent(&bytes));
+        prop_assert_eq!(read.view().tolerates_reordering(), twin::tolerates_reordering(&bytes));
         let _ = (read.flow_hash(1), read.flow_hash_back(1), read.addresses());
         read.trimmed().to_buf().mark_congestion();
         let mut packet = read.to_buf();
@@ -241,7 +242,7 @@ proptest! {
         };
         let packet = PureAck { from, to, sequence, ack, window, timestamps }.to_packet();
         let read = PacketRef::read(&packet);
-        prop_assert!(read.view().is_bare_acknowledgement() && read.view().is_exact());
+        prop_assert!(read.view().is_pure_ack() && read.view().is_exact());
         let tcp = read.tcp().expect("it is whole");
         prop_assert_eq!((tcp.from, tcp.to, tcp.sequence, tcp.ack), (from, to, sequence, ack));
         prop_assert_eq!((tcp.window, tcp.options().timestamps), (window, timestamps));

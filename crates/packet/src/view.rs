@@ -2,12 +2,15 @@
 
 use core::ops::Deref;
 
-use crate::tcp::{ACK, CWR, ECE, PSH, SYN};
+use crate::tcp_header::FLAGS_AT;
+use crate::tcp_header::flags::{ACK, CWR, ECE, PSH, SYN};
 use crate::{IPV4_LEN, IPV6_LEN, TCP_LEN, TcpView, UDP_LEN, protocol};
 
 /// Fragment offset of IPv4, and "more fragments".
 const OFFSET: u16 = 0x1fff;
 const MORE: u16 = 0x2000;
+/// "Don't fragment", in the byte where these bits begin.
+pub(crate) const DONT_FRAGMENT: u8 = 0x40;
 
 /// Which IP a packet is of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,7 +90,7 @@ impl PacketView {
             return;
         };
         let (header_len, flags) = match (self.protocol, segment.first_chunk::<TCP_LEN>()) {
-            (protocol::TCP, Some(header)) => (4 * usize::from(header[12] >> 4), header[13]),
+            (protocol::TCP, Some(header)) => (4 * usize::from(header[12] >> 4), header[FLAGS_AT]),
             (protocol::UDP, _) => (UDP_LEN, 0),
             _ => return,
         };
@@ -158,20 +161,20 @@ impl PacketView {
         self.flags
     }
 
-    /// Whether it is a bare acknowledgement of TCP, which says nothing but how far the other side
+    /// Whether it is a pure acknowledgement of TCP, which says nothing but how far the other side
     /// has come.
     #[inline]
-    pub fn is_bare_acknowledgement(&self) -> bool {
+    pub fn is_pure_ack(&self) -> bool {
         u32::from(self.payload) == self.len && self.flags & !(PSH | ECE | CWR) == ACK
     }
 
-    /// Whether nothing in it minds being overtaken: bare acknowledgements of TCP, datagrams, and
+    /// Whether nothing in it minds being overtaken: pure acknowledgements of TCP, datagrams, and
     /// echoes of the network.
     #[inline]
-    pub fn is_indifferent(&self) -> bool {
+    pub fn tolerates_reordering(&self) -> bool {
         let is_loose = matches!(self.protocol, protocol::ICMP | protocol::UDP | protocol::ICMPV6);
         let is_there = self.is_whole() && u32::from(self.transport) <= self.len;
-        (is_loose && is_there) || self.is_bare_acknowledgement()
+        (is_loose && is_there) || self.is_pure_ack()
     }
 
     /// A closer look at a segment of TCP; `None` where it is not there as a whole.
@@ -194,7 +197,7 @@ fn read_ipv4(header: &[u8; IPV4_LEN]) -> PacketView {
             _ => Fragment::Later,
         },
         protocol: header[9],
-        class: header[1],
+        class: traffic_class(header),
         transport: 4 * u16::from(header[0] & 0xf),
         end: u16::from_be_bytes([header[2], header[3]]).into(),
         ..PacketView::default()
@@ -205,11 +208,38 @@ fn read_ipv6(header: &[u8; IPV6_LEN]) -> PacketView {
     PacketView {
         ip: Ip::V6,
         protocol: header[6],
-        class: header[0] << 4 | header[1] >> 4,
+        class: traffic_class(header),
         transport: IPV6_LEN as u16,
         end: IPV6_LEN as u32 + u32::from(u16::from_be_bytes([header[4], header[5]])),
         ..PacketView::default()
     }
+}
+
+/// IPv4's type of service, or IPv6's traffic class.
+///
+/// # Panics
+/// If the header is not whole.
+#[inline]
+pub fn traffic_class(header: &[u8]) -> u8 {
+    if header[0] >> 4 == 4 { header[1] } else { header[0] << 4 | header[1] >> 4 }
+}
+
+/// The identification in a header of IPv4 (RFC 6864).
+///
+/// # Panics
+/// If the header is not whole.
+#[inline]
+pub fn identification(header: &[u8]) -> u16 {
+    u16::from_be_bytes([header[4], header[5]])
+}
+
+/// Whether routers may cut a packet of IPv4 in fragments.
+///
+/// # Panics
+/// If the header is not whole.
+#[inline]
+pub fn may_be_fragmented(header: &[u8]) -> bool {
+    header[6] & DONT_FRAGMENT == 0
 }
 
 /// A packet and what was read of it.

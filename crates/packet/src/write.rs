@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use crate::IPV4_LEN;
-use crate::view::{Ip, PacketBuf};
+use crate::view::{DONT_FRAGMENT, Ip, PacketBuf};
+use crate::{IPV4_LEN, IPV6_LEN, checksum};
 
 /// Hops of packets made here.
 const HOP_LIMIT: u8 = 64;
@@ -19,11 +19,11 @@ pub fn write_ip(from: IpAddr, to: IpAddr, protocol: u8, payload_len: usize, out:
             out.extend_from_slice(&[0x45, 0]);
             out.extend_from_slice(&total.to_be_bytes());
             // Not to be fragmented, so that it needs no number.
-            out.extend_from_slice(&[0, 0, 0x40, 0, HOP_LIMIT, protocol, 0, 0]);
+            out.extend_from_slice(&[0, 0, DONT_FRAGMENT, 0, HOP_LIMIT, protocol, 0, 0]);
             out.extend_from_slice(&from.octets());
             out.extend_from_slice(&to.octets());
-            let sum = !folded(sum(&out[start..]));
-            out[start + 10..start + 12].copy_from_slice(&sum.to_be_bytes());
+            let checksum = checksum::of(&out[start..]);
+            out[start + 10..start + 12].copy_from_slice(&checksum.to_be_bytes());
         }
         (from, to) => {
             let octets = |end| match end {
@@ -39,24 +39,52 @@ pub fn write_ip(from: IpAddr, to: IpAddr, protocol: u8, payload_len: usize, out:
     }
 }
 
-/// The sum of the 16-bit words of RFC 1071, not yet folded: two words at a time, of which the first
-/// counts 2^16 times, which is once when it is folded.
+/// Writes into an IP header, which may stand alone, how long the packet is; and the header's
+/// checksum if it is of IPv4, so that this comes last.
+///
+/// # Panics
+/// If the header is not whole.
 #[inline]
-pub fn sum(bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<4>();
-    let mut last = [0; 4];
-    last[..rest.len()].copy_from_slice(rest);
-    let number = |word: &[u8; 4]| u64::from(u32::from_be_bytes(*word));
-    words.iter().map(number).sum::<u64>() + number(&last)
+pub fn set_ip_len(header: &mut [u8], packet_len: usize) {
+    if is_v4(header) {
+        let header_len = 4 * usize::from(header[0] & 0xf);
+        header[2..4].copy_from_slice(&(packet_len as u16).to_be_bytes());
+        header[10..12].fill(0);
+        let checksum = checksum::of(&header[..header_len]);
+        header[10..12].copy_from_slice(&checksum.to_be_bytes());
+    } else {
+        header[4..6].copy_from_slice(&((packet_len - IPV6_LEN) as u16).to_be_bytes());
+    }
 }
 
-/// Such a sum in 16 bits.
+/// Writes the identification into a header of IPv4 (RFC 6864). Its checksum is wrong until
+/// [`set_ip_len`].
+///
+/// # Panics
+/// If the header is not whole.
 #[inline]
-pub fn folded(mut sum: u64) -> u16 {
-    while sum > 0xFFFF {
-        sum = (sum & 0xFFFF) + (sum >> 16);
+pub fn set_identification(header: &mut [u8], identification: u16) {
+    header[4..6].copy_from_slice(&identification.to_be_bytes());
+}
+
+/// Writes IPv4's type of service, or IPv6's traffic class. IPv4's checksum is wrong until
+/// [`set_ip_len`].
+///
+/// # Panics
+/// If the header is not whole.
+#[inline]
+pub fn set_traffic_class(header: &mut [u8], class: u8) {
+    if is_v4(header) {
+        header[1] = class;
+    } else {
+        header[0] = header[0] & 0xf0 | class >> 4;
+        header[1] = header[1] & 0x0f | class << 4;
     }
-    sum as u16
+}
+
+#[inline]
+fn is_v4(header: &[u8]) -> bool {
+    header[0] >> 4 == 4
 }
 
 impl PacketBuf {
@@ -113,8 +141,7 @@ fn change_word(packet: &mut [u8], at: usize, change: impl FnOnce([u8; 2]) -> [u8
     let before = [packet[at], packet[at + 1]];
     let after = change(before);
     packet[at..at + 2].copy_from_slice(&after);
-    let word = |bytes| u64::from(u16::from_be_bytes(bytes));
-    let not = |bytes| u64::from(!u16::from_be_bytes(bytes));
-    let changed = not([packet[10], packet[11]]) + not(before) + word(after);
-    packet[10..12].copy_from_slice(&(!folded(changed)).to_be_bytes());
+    let word = u16::from_be_bytes;
+    let checksum = checksum::updated(word([packet[10], packet[11]]), word(before), word(after));
+    packet[10..12].copy_from_slice(&checksum.to_be_bytes());
 }

@@ -12,13 +12,11 @@
 use std::time::{Duration, Instant};
 
 use corridor_base::Time;
+use corridor_packet::tcp_header::flags::{ACK, SYN};
 use corridor_proto::{
     CodingParams, LinkErrors, Role, Station, StationConfig, StationId, bounds::INGRESS_QUANTUM,
 };
 use etherparse::{PacketBuilder, TcpOptionElement};
-
-const ACK: u8 = 0x10;
-const SYN: u8 = 0x02;
 
 fn station(id: u8) -> Station {
     let config = StationConfig {

@@ -280,7 +280,7 @@ impl CodingTable {
             }),
             block_size: self.block_size.unwrap_or(base.block_size),
             symbol_size: self.symbol_size.unwrap_or(base.symbol_size),
-            encoder_timeout: span(self.encoder_timeout_ms, base.encoder_timeout),
+            encoder_timeout: milliseconds(self.encoder_timeout_ms, base.encoder_timeout),
             overshoot: self.overshoot.unwrap_or(base.overshoot),
             helper_overshoot: self.helper_overshoot.unwrap_or(base.helper_overshoot),
             policy: self.policy.map_or(base.policy, |name| match name {
@@ -290,13 +290,13 @@ impl CodingTable {
             repair_margin: self.repair_margin.unwrap_or(base.repair_margin),
             bundle: self.bundle.unwrap_or(base.bundle),
             blocks_in_flight: self.blocks_in_flight.unwrap_or(base.blocks_in_flight),
-            delivery_deadline: span(self.delivery_deadline_ms, base.delivery_deadline),
-            ack_interval: span(self.ack_interval_ms, base.ack_interval),
+            delivery_deadline: milliseconds(self.delivery_deadline_ms, base.delivery_deadline),
+            ack_interval: milliseconds(self.ack_interval_ms, base.ack_interval),
         }
     }
 }
 
 /// Milliseconds as a span; what is no number of milliseconds becomes zero, which the check refuses.
-fn span(ms: Option<f64>, base: Duration) -> Duration {
+fn milliseconds(ms: Option<f64>, base: Duration) -> Duration {
     ms.map_or(base, |ms| Duration::try_from_secs_f64(ms / 1e3).unwrap_or(Duration::ZERO))
 }

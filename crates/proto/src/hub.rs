@@ -13,6 +13,8 @@
 //! A hub has the verbs of a [`Station`], and is driven in the same way. It says HELLO to each
 //! neighbour by itself, since each has a session of its own.
 
+mod backpressure;
+mod icmp;
 mod networks;
 mod turns;
 
@@ -21,25 +23,24 @@ use std::net::IpAddr;
 
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
-use corridor_packet::{Ip, PacketBuf, PacketRef};
+use corridor_packet::{PacketBuf, PacketRef};
 use ipnet::IpNet;
 
 pub use networks::{NetworkError, Networks, Place};
 
-use crate::bounds::{
-    EVENTS_MAX, HUB_CROWDED, HUB_INGRESS_PACKETS_MAX, HUB_MESSAGES_MAX, HUB_NEIGHBOURS_MAX,
-    TOO_BIG_INTERVAL,
-};
+use crate::bounds::{EVENTS_MAX, HUB_INGRESS_PACKETS_MAX, HUB_NEIGHBOURS_MAX};
 use crate::config::{Role, StationConfig, StationId};
 use crate::diagnosis::Unopened;
 use crate::error::ConfigError;
-use crate::host::icmp_error::{Stopped, write_stopped};
+use crate::host::icmp_error::Stopped;
 use crate::link::mtu::FrameLens;
 use crate::link::pacer::Pacer;
 use crate::station::{
     Destination, Event, FrameOutcome, PacketOutcome, Rejection, Station, Transmit,
 };
 use crate::wire::{HEADER_LEN, Header, Kind};
+use backpressure::Backpressure;
+use icmp::IcmpErrors;
 use turns::Turns;
 
 /// What a hub is told before it starts.
@@ -85,28 +86,18 @@ pub struct Hub {
     now: Time,
     neighbours: Vec<Neighbour>,
     networks: Networks,
-    /// The host's addresses, one of each family: they sign what routers say.
-    own_v4: Option<IpAddr>,
-    own_v6: Option<IpAddr>,
+    icmp_errors: IcmpErrors,
     turns: Turns,
     /// Holds all of them together back to the configured rate.
     pacer: Pacer,
     /// Neighbours that may have packets for us.
     speaking: VecDeque<usize>,
-    /// Messages for the host, and the one that was handed out last.
-    messages: VecDeque<PacketBuf>,
-    message: PacketBuf,
     events: VecDeque<Event>,
     /// The packet that is forwarded.
     buffer: Vec<u8>,
-    /// When a packet's sender was told last why it goes no further.
-    stopped_at: Option<Time>,
     /// See [`HubConfig::one_channel`].
     one_channel: bool,
-    /// When a frame was made, if nothing has shown since that it was the last one.
-    made_at: Option<Time>,
-    /// When the underlay was full last.
-    crowded_at: Option<Time>,
+    backpressure: Backpressure,
     stats: HubStats,
 }
 
@@ -164,19 +155,14 @@ impl Hub {
             now,
             neighbours,
             networks: networks(&config)?,
-            own_v4: config.own.iter().copied().find(IpAddr::is_ipv4),
-            own_v6: config.own.iter().copied().find(IpAddr::is_ipv6),
+            icmp_errors: IcmpErrors::new(&config.own),
             turns,
             pacer: Pacer::new(config.station.rate_bps),
             speaking: VecDeque::new(),
-            messages: VecDeque::new(),
-            message: PacketBuf::default(),
             events: VecDeque::new(),
             buffer: Vec::new(),
-            stopped_at: None,
             one_channel: config.one_channel,
-            made_at: None,
-            crowded_at: None,
+            backpressure: Backpressure::default(),
             stats: HubStats::default(),
         })
     }
@@ -191,8 +177,7 @@ impl Hub {
         own: &[IpAddr],
     ) -> Result<(), ConfigError> {
         self.networks = table(neighbours, own)?;
-        self.own_v4 = own.iter().copied().find(IpAddr::is_ipv4);
-        self.own_v6 = own.iter().copied().find(IpAddr::is_ipv6);
+        self.icmp_errors.set_own(own);
         Ok(())
     }
 
@@ -205,7 +190,7 @@ impl Hub {
         let place = packet.addresses().and_then(|(_, to)| self.networks.place(to));
         let Some(Place::Neighbour(id)) = place else {
             self.stats.packets_unrouted += 1;
-            self.tell_host_no_route(packet);
+            self.icmp_errors.queue_no_route(now, packet);
             return PacketOutcome::NoRoute;
         };
         let place = self.place_of(id).expect("the table names neighbours only");
@@ -291,12 +276,9 @@ impl Hub {
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit<'_>> {
         self.now = now;
         self.pacer.begin_poll();
-        // It was not asked until nothing was left: the underlay had no more room.
-        if self.made_at.take().is_some_and(|at| at < now) {
-            self.crowded_at = Some(now);
-        }
-        let is_divided = self.crowded_at.is_some_and(|at| now - at < HUB_CROWDED)
-            && self.one_channel
+        self.backpressure.begin_poll(now);
+        let is_divided = self.one_channel
+            && self.backpressure.is_felt(now)
             && self.stations().any(Station::is_half_duplex);
         while let Some(place) = self.turns.current() {
             if !self.pacer.allows(now) {
@@ -318,7 +300,7 @@ impl Hub {
                 continue;
             };
             self.turns.charge(len_bytes);
-            self.made_at = Some(now);
+            self.backpressure.note_made(now);
             self.pacer.note_sent(now, len_bytes);
             // Its session is for one neighbour, even if others hear it.
             let to = match to {
@@ -334,7 +316,7 @@ impl Hub {
     /// The next packet for the host, valid until the next call. Packets for other neighbours go on
     /// to them on the way.
     pub fn poll_packet(&mut self) -> Option<PacketRef<'_>> {
-        while self.messages.is_empty()
+        while !self.icmp_errors.has_queued()
             && let Some(&place) = self.speaking.front()
         {
             if !self.neighbours[place].station.advance_packet() {
@@ -348,8 +330,7 @@ impl Hub {
                 Verdict::Drop => {}
             }
         }
-        self.message = self.messages.pop_front()?;
-        Some(self.message.packet())
+        self.icmp_errors.pop()
     }
 
     /// What becomes of the packet that the station of a neighbour has just handed out. What a
@@ -388,39 +369,14 @@ impl Hub {
             self.touch(to);
         } else {
             self.stats.packets_expired += 1;
-            if let Some(message) = self.stopped(packet.packet(), Stopped::HopsUsedUp) {
+            if let Some(message) =
+                self.icmp_errors.write(self.now, packet.packet(), Stopped::HopsUsedUp)
+            {
                 self.neighbours[from].station.take_packet(self.now, message.packet());
                 self.touch(from);
             }
         }
         self.buffer = packet.into_bytes();
-    }
-
-    /// A message to a packet's sender, unless there was one just now.
-    fn stopped(&mut self, packet: PacketRef<'_>, why: Stopped) -> Option<PacketBuf> {
-        if self.stopped_at.is_some_and(|at| self.now - at < TOO_BIG_INTERVAL) {
-            return None;
-        }
-        let from = match (why, packet.view().ip()) {
-            // The host takes no packets with its own address as their source.
-            (Stopped::NoRoute, _) => None,
-            (_, Ip::V6) => self.own_v6,
-            (_, Ip::V4 | Ip::None) => self.own_v4,
-        };
-        let mut message = Vec::new();
-        if !write_stopped(packet, from, why, &mut message) {
-            return None;
-        }
-        self.stopped_at = Some(self.now);
-        Some(PacketBuf::read(message))
-    }
-
-    fn tell_host_no_route(&mut self, packet: PacketRef<'_>) {
-        if self.messages.len() < HUB_MESSAGES_MAX
-            && let Some(message) = self.stopped(packet, Stopped::NoRoute)
-        {
-            self.messages.push_back(message);
-        }
     }
 
     /// The next event.

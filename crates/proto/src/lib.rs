@@ -4,8 +4,8 @@
 //! The way of a packet, and where to read about each step:
 //!
 //! ```text
-//! host -> queue -> encoder -> session/seal ~~~ air ~~~ session/seal -> decoder -> egress -> host
-//!          (1)       (2)          (3)        helper         (4)          (5)        (6)
+//! host -> queue -> encoder -> link/seal ~~~ air ~~~ link/seal -> decoder -> egress -> host
+//!          (1)       (2)         (3)      helper      (4)         (5)        (6)
 //! ```
 //! Four rooms: `host` has packets and knows of no frames, `flow` has symbols and how they are
 //! repaired, `link` has frames, their keys, losses and rate, and `wire` their bytes. [`Station`]

@@ -15,7 +15,7 @@ pub struct RelayConfig {
     /// How long a packet of others waits for a partner.
     pub hold: Hold,
     /// Which packets may still get a partner.
-    pub combines: Combines,
+    pub candidates: Candidates,
     /// How long packets are kept by which others are decoded.
     pub decode_for: Duration,
     /// What the MAC's retries decide.
@@ -47,7 +47,7 @@ pub enum Hold {
 
 /// Which packets may get a partner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Combines {
+pub enum Candidates {
     /// Those whose hold lasts: behind it they are the driver's, as in the kernel.
     Held,
     /// All that wait for the air.
@@ -55,7 +55,7 @@ pub enum Combines {
 }
 
 /// What retries of the MAC decide (CATWOMAN 2013, Sections II-A and IV-B). With
-/// [`Combines::Held`] the two readings differ only for what is held when congestion ends: without
+/// [`Candidates::Held`] the two readings differ only for what is held when congestion ends: without
 /// a hold nothing is combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Adaptive {
@@ -117,7 +117,7 @@ impl Default for RelayConfig {
         RelayConfig {
             coding: true,
             hold: Hold::Learned { most: Duration::from_millis(50) },
-            combines: Combines::Waiting,
+            candidates: Candidates::Waiting,
             decode_for: Duration::from_millis(1500),
             adaptive: Adaptive::Off,
             retries_per_second: 35,
@@ -133,7 +133,7 @@ impl RelayConfig {
     pub fn paper() -> Self {
         RelayConfig {
             hold: Hold::Fixed(Duration::from_millis(50)),
-            combines: Combines::Held,
+            candidates: Candidates::Held,
             retries_per_second: 50,
             switch_off: None,
             ..RelayConfig::default()

@@ -52,7 +52,7 @@ mod relay;
 mod stats;
 pub mod wire;
 
-pub use config::{Adaptive, Combines, Hold, RelayConfig, RelayError, SwitchOff};
+pub use config::{Adaptive, Candidates, Hold, RelayConfig, RelayError, SwitchOff};
 pub use neighbours::NEIGHBOURS_MAX;
 pub use relay::{LinkDestination, Received, Relay, Transmit};
 pub use stats::RelayStats;

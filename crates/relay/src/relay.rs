@@ -7,7 +7,7 @@ use std::sync::Arc;
 use corridor_base::Time;
 
 use crate::buffer::Kept;
-use crate::config::{Adaptive, Combines, Hold, RelayConfig, RelayError};
+use crate::config::{Adaptive, Candidates, Hold, RelayConfig, RelayError};
 use crate::congestion::Congestion;
 use crate::neighbours::Neighbours;
 use crate::queue::{Arrivals, Queue, Queued, Waiting};
@@ -216,7 +216,7 @@ impl Relay {
     fn partner(&self, now: Time, new: &Waiting) -> Option<usize> {
         let may = |entry: &Queued| {
             entry.first.previous.is_some()
-                && (self.config.combines == Combines::Waiting || entry.ready_at > now)
+                && (self.config.candidates == Candidates::Waiting || entry.ready_at > now)
                 && entry.first.next != new.next
                 && entry.first.id != new.id
                 && self.knows(now, new.next, &entry.first)

@@ -17,6 +17,12 @@ pub struct Check {
     pub limit: f64,
     /// Whether it keeps the limit; where values vary, whether that is sure enough.
     pub holds: bool,
+    /// The interval that a value which varies is known to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<[f64; 2]>,
+    /// How many values it was found from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples: Option<usize>,
 }
 
 /// Which side of the limit is good.
@@ -51,17 +57,45 @@ impl Check {
         Check::new(name.into(), value, Sense::AtLeast, limit, unit)
     }
 
-    fn new(name: String, value: Option<f64>, sense: Sense, limit: f64, unit: &'static str) -> Self {
+    /// A value that is to be on that side of the limit. What there is none of does not hold.
+    pub fn new(
+        name: String,
+        value: Option<f64>,
+        sense: Sense,
+        limit: f64,
+        unit: &'static str,
+    ) -> Self {
         let holds = value.is_some_and(|value| sense.holds(value, limit));
-        Check { name, value, unit, sense, limit, holds }
+        Check { name, value, unit, sense, limit, holds, interval: None, samples: None }
     }
 
-    /// A line for people: `holds` or `DOES NOT HOLD`, the name, the value and its limit.
+    /// The same of a value that varies, with the interval that it is known to from so many. It
+    /// holds as before; see [`surely`](Self::surely).
+    pub fn known_to(self, interval: [f64; 2], samples: usize) -> Self {
+        Check { interval: Some(interval), samples: Some(samples), ..self }
+    }
+
+    /// Holds only if the worse end of the interval keeps the limit too.
+    pub fn surely(mut self) -> Self {
+        self.holds &= self.interval.is_none_or(|ends| {
+            let [low, high] = ends;
+            let worse = if self.sense == Sense::AtLeast { low } else { high };
+            self.sense.holds(worse, self.limit)
+        });
+        self
+    }
+
+    /// A line for people: `holds` or `DOES NOT HOLD`, the name, the value and its limit, and what
+    /// is known of how it varies.
     pub fn line(&self) -> String {
         let verdict = if self.holds { "holds" } else { "DOES NOT HOLD" };
         let value = self.value.map_or("-".to_owned(), |value| format!("{value:.4}"));
+        let interval = self.interval.map(|[low, high]| format!(" [{low:.4}, {high:.4}]"));
+        let samples = self.samples.map(|samples| format!(" of {samples}"));
+        let (interval, samples) = (interval.unwrap_or_default(), samples.unwrap_or_default());
         let Check { name, unit, sense, limit, .. } = self;
-        format!("{name:<46} {value:>9} {unit}, {} {limit:<7} {verdict}", sense.words())
+        let sense = sense.words();
+        format!("{name:<46} {value:>9} {unit}, {sense} {limit:<7} {verdict}{interval}{samples}")
     }
 }
 
@@ -86,4 +120,21 @@ impl Sense {
 /// How many of the checks do not hold.
 pub fn broken(checks: &[Check]) -> usize {
     checks.iter().filter(|check| !check.holds).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_surely_holds_by_the_worse_end_of_the_interval() {
+        let known = |check: Check| check.known_to([40.0, 60.0], 101);
+        let least = |limit| known(Check::at_least("", Some(50.0), limit, "")).surely().holds;
+        let most = |limit| known(Check::at_most("", Some(50.0), limit, "")).surely().holds;
+        assert!(least(40.0) && !least(41.0));
+        assert!(most(60.0) && !most(59.0));
+        assert!(known(Check::at_most("", Some(50.0), 59.0, "")).holds, "by its value alone");
+        let nothing = Check::at_least("", None, 0.0, "").known_to([1.0, 2.0], 0).surely();
+        assert!(!nothing.holds, "of nothing nothing holds");
+    }
 }

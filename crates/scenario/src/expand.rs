@@ -13,6 +13,7 @@ use crate::error::ScenarioError;
 use crate::file::*;
 use crate::line::check_line;
 use crate::row::policy;
+use crate::values::span;
 
 /// Most runs of a scenario, repeats included.
 pub const RUNS_MAX: usize = 100_000;
@@ -225,11 +226,6 @@ pub(crate) fn erasure(ratio: f64, burst_frames: Option<f64>) -> ErasureConfig {
         }
         _ => ratio.into(),
     }
-}
-
-/// Seconds as a span, to the nanosecond; the check has refused what is none.
-fn span(seconds: f64) -> Duration {
-    Duration::from_nanos((seconds * 1e9).round() as u64)
 }
 
 fn expand_table(index: usize, table: &RunTable, runs: &mut Vec<Run>) -> Result<(), ScenarioError> {

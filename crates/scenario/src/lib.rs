@@ -23,6 +23,7 @@ mod relay;
 mod row;
 mod sweep;
 mod topology;
+pub mod values;
 mod varying;
 
 pub use error::ScenarioError;

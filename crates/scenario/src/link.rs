@@ -1,6 +1,5 @@
 //! From the table of a link to what the air has in each direction, every value checked.
 
-use core::time::Duration;
 use std::fs;
 use std::path::Path;
 
@@ -12,6 +11,7 @@ use corridor_air::{
 use crate::error::ScenarioError;
 use crate::network::{DirectionTable, ErasureKind, ErasureTable, LinkTable};
 use crate::topology::{LINK_RATE_BPS_MAX, TRACE_BYTES_MAX};
+use crate::values::span;
 use crate::varying::{JitterTable, OutageTable, PolicerTable};
 
 /// The two directions of a link that is not yet between nodes.
@@ -233,9 +233,4 @@ fn read_trace(path: &Path) -> Result<LossTrace, String> {
     }
     let text = fs::read(path).map_err(unreadable)?;
     LossTrace::parse(&text).map_err(|error| error.to_string())
-}
-
-/// Seconds as a span, to the nanosecond; the checks have refused what is none.
-fn span(seconds: f64) -> Duration {
-    Duration::from_nanos((seconds * 1e9).round() as u64)
 }

@@ -64,10 +64,10 @@ pub struct NetworkTable {
     /// Nodes on radios: relays that combine packets of different flows.
     #[serde(default)]
     pub relay: Option<RelayTable>,
-    /// Ways that packets take; others take the one with the fewest links.
+    /// Routes that packets take; others take the one with the fewest links.
     #[serde(default)]
     pub route: Vec<RouteTable>,
-    /// Radios: how nodes look for ways themselves; none = they know those with the fewest links.
+    /// Radios: how nodes look for routes themselves; none = they know those with the fewest links.
     #[serde(default)]
     pub routing: Option<RoutingTable>,
 }

@@ -198,16 +198,16 @@ pub struct FadingTable {
     pub period_s: Option<f64>,
 }
 
-/// The `[network.routing]` table: nodes look for ways themselves.
+/// The `[network.routing]` table: nodes look for routes themselves.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoutingTable {
     /// How.
     pub kind: RoutingKind,
-    /// What makes one way better than another.
+    /// What makes one route better than another.
     #[serde(default)]
     pub metric: RoutingMetric,
-    /// Ways are looked for once, beforehand, over links of mean power that nobody else uses, and
+    /// Routes are looked for once, beforehand, over links of mean power that nobody else uses, and
     /// stay as they are.
     #[serde(default, rename = "static")]
     pub is_static: bool,
@@ -217,7 +217,7 @@ pub struct RoutingTable {
     /// Seconds before the second request, and from each to the next twice as many; none = 0.5.
     #[serde(default)]
     pub discovery_wait_s: Option<f64>,
-    /// Seconds until no way was found; none = 10.
+    /// Seconds until no route was found; none = 10.
     #[serde(default)]
     pub discovery_limit_s: Option<f64>,
     /// path-dr: LQI at which half of the frames come through; none = 102.
@@ -228,7 +228,7 @@ pub struct RoutingTable {
     pub scale_lqi: Option<f64>,
 }
 
-/// Protocols by which nodes look for ways.
+/// Protocols by which nodes look for routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RoutingKind {
@@ -236,7 +236,7 @@ pub enum RoutingKind {
     NstAodv,
 }
 
-/// What makes one way better than another.
+/// What makes one route better than another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RoutingMetric {
@@ -253,7 +253,7 @@ pub enum RoutingMetric {
 pub struct RouteTable {
     /// The nodes that packets pass, from the first to the last, which they are for.
     pub path: Vec<usize>,
-    /// Whether packets for the first take the same way back.
+    /// Whether packets for the first take the same route back.
     #[serde(default = "yes")]
     pub both_ways: bool,
 }

@@ -2,11 +2,12 @@
 
 use core::time::Duration;
 
-use corridor_relay::{Adaptive, Combines, Hold, RelayConfig, SwitchOff};
+use corridor_relay::{Adaptive, Candidates, Hold, RelayConfig, SwitchOff};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ScenarioError;
+use crate::values::replace;
 
 /// The `[network.relay]` table: every node of the radio is a relay that may send two packets of
 /// different flows as one frame (CATWOMAN). A preset, and what is different from it.
@@ -92,11 +93,11 @@ pub(crate) fn relay(table: &RelayTable) -> Result<RelayConfig, ScenarioError> {
         RelayPreset::Plain => RelayConfig::plain(),
     };
     replace(&mut config.coding, table.coding);
-    replace(&mut config.decode_for, span("decode_ms", table.decode_ms)?);
-    replace(&mut config.announce_every, span("announce_ms", table.announce_ms)?);
+    replace(&mut config.decode_for, milliseconds("decode_ms", table.decode_ms)?);
+    replace(&mut config.announce_every, milliseconds("announce_ms", table.announce_ms)?);
     replace(&mut config.retries_per_second, table.retries_per_second);
     replace(&mut config.queue_packets, table.queue_packets);
-    match span("hold_ms", table.hold_ms)? {
+    match milliseconds("hold_ms", table.hold_ms)? {
         Some(most) if table.hold_learned => config.hold = Hold::Learned { most },
         Some(hold) if hold.is_zero() => config.hold = Hold::None,
         Some(hold) => config.hold = Hold::Fixed(hold),
@@ -107,7 +108,7 @@ pub(crate) fn relay(table: &RelayTable) -> Result<RelayConfig, ScenarioError> {
         None => {}
     }
     if let Some(waiting) = table.combines_waiting {
-        config.combines = if waiting { Combines::Waiting } else { Combines::Held };
+        config.candidates = if waiting { Candidates::Waiting } else { Candidates::Held };
     }
     if let Some(adaptive) = table.adaptive {
         config.adaptive = match adaptive {
@@ -142,18 +143,12 @@ pub(crate) fn relay(table: &RelayTable) -> Result<RelayConfig, ScenarioError> {
     Ok(config)
 }
 
-fn span(name: &str, ms: Option<f64>) -> Result<Option<Duration>, ScenarioError> {
+fn milliseconds(name: &str, ms: Option<f64>) -> Result<Option<Duration>, ScenarioError> {
     match ms {
         Some(ms) if !(0.0..=60_000.0).contains(&ms) => {
             let field = format!("network.relay.{name}");
             Err(ScenarioError::value(field, ms, "0 to 60000 ms"))
         }
         ms => Ok(ms.map(|ms| Duration::from_nanos((ms * 1e6).round() as u64))),
-    }
-}
-
-fn replace<T>(place: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *place = value;
     }
 }

@@ -13,6 +13,7 @@ use crate::network::*;
 use crate::placement::{Air, Cell, cell, check_routes};
 use crate::radio::{MacKind, RouteTable, RoutingTable};
 use crate::relay;
+use crate::values::span;
 
 /// Most nodes of a network.
 pub const NODES_MAX: usize = 10_000;
@@ -31,7 +32,7 @@ pub const TRACE_BYTES_MAX: u64 = 1 << 26;
 const START_JITTER_S: f64 = 0.1;
 /// Most that a plan may say.
 const START_JITTER_S_MAX: f64 = 3_600.0;
-/// Longest that nodes may wait when they look for ways, seconds.
+/// Longest that nodes may wait when they look for routes, seconds.
 const ROUTING_S_MAX: f64 = 3_600.0;
 /// Longest that an end of a flow may work on a packet, milliseconds.
 const PROCESSING_MS_MAX: f64 = 60_000.0;
@@ -49,9 +50,9 @@ pub struct Network {
     pub radio: Option<Box<Cell>>,
     /// What all nodes on the radio are as relays, if they are.
     pub relay: Option<RelayConfig>,
-    /// Ways that packets take where they do not take the shortest.
+    /// Routes that packets take where they do not take the shortest.
     pub routes: Vec<RouteTable>,
-    /// How nodes look for ways themselves, if they do.
+    /// How nodes look for routes themselves, if they do.
     pub routing: Option<RoutingTable>,
     /// Each flow starts later by a time of its own, uniform from zero to this.
     pub start_jitter: Duration,
@@ -157,7 +158,7 @@ pub(crate) struct Times {
     pub(crate) until_done: bool,
 }
 
-/// Ways are looked for over a radio with a MAC that tells what became of frames, or said.
+/// Routes are looked for over a radio with a MAC that tells what became of frames, or said.
 fn check_routing(table: &NetworkTable) -> Result<(), ScenarioError> {
     let Some(routing) = &table.routing else { return Ok(()) };
     if !table.route.is_empty() {
@@ -434,11 +435,6 @@ fn check_tcp_times(index: usize, tcp: &TcpTable) -> Result<(), ScenarioError> {
         }
     }
     Ok(())
-}
-
-/// Seconds as a span, to the nanosecond; the checks have refused what is none.
-fn span(seconds: f64) -> Duration {
-    Duration::from_nanos((seconds * 1e9).round() as u64)
 }
 
 fn required<T: Clone>(given: &Option<T>, field: &str, what: &str) -> Result<T, ScenarioError> {

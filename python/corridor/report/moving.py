@@ -112,7 +112,6 @@ def _filling(frames: Frames) -> list[Scene]:
         if ids[-1] >= first + SHOWN or len(held) == SHOWN:
             break
         numbers = [i - first for i in ids]
-        # What a combination covers beside what the receiver has.
         if frame["kind"] == "source":
             sent[numbers[0]] = "have"
             said = f"The sender sends symbol {numbers[0]} as it is"
@@ -122,8 +121,6 @@ def _filling(frames: Frames) -> list[Scene]:
             said = f"The sender sends a combination of symbols {numbers[0]} to {numbers[-1]}"
             equations += got == "innovative"
         missing = [n for n in sent if n not in held]
-        for number in missing:
-            held.pop(number, None)
         told = {"innovative": "it is new to the receiver", "lost": "it is lost"}
         words = f"{said}: {told.get(got, 'the receiver has all of it already')}."
         if frame["kind"] == "coded" and equations and missing and equations >= len(missing):

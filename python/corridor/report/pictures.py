@@ -105,8 +105,10 @@ def described(experiment: Experiment, recorded: Mapping[str, Any]) -> list[Pictu
         pictures = [Picture.of(table) for table in tables]
         for picture in pictures:
             used = [picture.x, *picture.y, *picture.lines, *filter(None, [picture.panels])]
-            if unknown := [name for name in used if name not in rows[0]]:
-                raise ValueError(f"picture: {unknown[0]!r}: expected one of {', '.join(rows[0])}")
+            columns = list(rows[0]) if rows else []
+            if unknown := [name for name in used if name not in columns]:
+                known = ", ".join(columns) or "the columns of its rows, of which there are none"
+                raise ValueError(f"picture: {unknown[0]!r}: expected one of {known}")
     except (ValueError, TypeError) as error:
         raise ExperimentError(f"{path}: {error}") from error
     return pictures or _suggested(rows)

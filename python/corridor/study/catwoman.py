@@ -242,9 +242,16 @@ def chain(context: Context) -> Findings:
         "CATWOMAN-DEF": min(share for _, share, _ in beside),
         "CATWOMAN-DEF-D": max(longer for _, _, longer in beside),
     }
+    number = context.published
+    peak = number("CATWOMAN-018")
+    least, before = curves.offered()[0], number("CATWOMAN-017-L")
     published = {
-        "throughput / (kbit/s)": ([800.0, 1380.0], [800.0, 1380.0]),
-        "delay / ms": ([200.0, 200.0, 800.0], [25.0, 275.0, 162.0]),
+        # Coding carries what is offered, up to its peak.
+        "throughput / (kbit/s)": ([before, peak], [number("CATWOMAN-017"), peak]),
+        "delay / ms": (
+            [least, least, before],
+            [number("CATWOMAN-021"), number("CATWOMAN-022"), number("CATWOMAN-023")],
+        ),
     }
     notes = [
         f"point of congestion of pure relaying: {congestion:.0f} kbit/s; there {gain:.3f} frames "

@@ -84,6 +84,16 @@ class Context:
         quick = f"quick_{name}"
         return parameters[quick] if self.quick and quick in parameters else parameters[name]
 
+    def published(self, claim: str) -> float:
+        """Return the published number of a claim of the experiment.
+
+        Raises
+        ------
+        KeyError
+            Where the experiment has no such claim.
+        """
+        return float({each.id: each.value for each in self.experiment.claims}[claim])
+
     def simulate(
         self, use: str, replications: int | None = None, *, whole: bool = False
     ) -> xr.Dataset:

@@ -71,10 +71,6 @@ def _over_unreliable(results: xr.Dataset, path: str) -> list[float]:
     ]
 
 
-def _published(context: Context, claim: str) -> float:
-    return next(float(c.value) for c in context.experiment.claims if c.id == claim)
-
-
 def _curves(axes: Axes, results: xr.Dataset, column: str, scale: float, **wanted: Any) -> None:
     """Draw a column over e3 for every path and coding that there is."""
     named = zip(results["path"].to_numpy(), results["policy"].to_numpy(), strict=True)
@@ -108,7 +104,7 @@ def throughput(context: Context) -> Findings:
     e3 = _e3(results)
     for (path, share), claim in zip(shares.items(), ("FRANC-009", "FRANC-010"), strict=True):
         right.plot(e3, share, "o-", markersize=4, label=PATHS[path])
-        plot.published(right, [float(np.mean(e3))], [_published(context, claim) / 100])
+        plot.published(right, [float(np.mean(e3))], [context.published(claim) / 100])
     plot.labelled(right, "the paper's coding", "e3", "goodput over the unreliable link's")
     rows = [
         {"e3": e, "without helper": a, "with helper": b}

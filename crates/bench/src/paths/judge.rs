@@ -3,7 +3,6 @@
 //! the interval's end that is nearer to it keeps to it, as with the gates of the lab.
 
 use corridor_results::checks::Check;
-use serde::Serialize;
 
 use crate::draw::Drawn;
 use crate::measure::{Got, Measured};
@@ -16,20 +15,8 @@ const BBR_SHARE_MIN: f64 = 0.1;
 const DEEP_MS: f64 = 20.0;
 const DEEP_BDP: f64 = 0.5;
 
-/// Something that must hold, as far as it is known.
-#[derive(Clone, Debug, Serialize)]
-pub struct Judged {
-    /// What it is, and its limit.
-    #[serde(flatten)]
-    pub check: Check,
-    /// The interval that it is known to.
-    pub interval: [f64; 2],
-    /// Of how many paths.
-    pub paths: usize,
-}
-
 /// All that must hold.
-pub fn checks(paths: &[Measured]) -> Vec<Judged> {
+pub fn checks(paths: &[Measured]) -> Vec<Check> {
     let of = |is: &dyn Fn(&Measured) -> bool, value: &dyn Fn(&Measured) -> f64| {
         let mut values: Vec<f64> = paths.iter().filter(|path| is(path)).map(value).collect();
         values.sort_by(f64::total_cmp);
@@ -78,7 +65,7 @@ fn is_deep(path: &Drawn) -> bool {
 }
 
 /// What must hold on recorded rates, without losses, and with 10 %.
-pub fn trace_checks(paths: &[Measured]) -> Vec<Judged> {
+pub fn trace_checks(paths: &[Measured]) -> Vec<Check> {
     let mut checks = Vec::new();
     for path in paths {
         let Got { goodput_bps, share, wait_p95_ms, .. } = path.window;
@@ -116,17 +103,15 @@ pub fn quantile(sorted: &[f64], q: f64) -> (f64, [f64; 2]) {
     (value, [at(q * count - half), at(q * count + half)])
 }
 
-fn least(name: &str, sorted: &[f64], q: f64, limit: f64) -> Judged {
+fn least(name: &str, sorted: &[f64], q: f64, limit: f64) -> Check {
     let (value, interval) = quantile(sorted, q);
-    let check = Check::at_least(name, known(value), limit, "1");
-    judged(check, interval, interval[0] >= limit, sorted.len())
+    Check::at_least(name, known(value), limit, "1").known_to(interval, sorted.len()).surely()
 }
 
-fn most(name: &str, sorted: &[f64], q: f64, limit: f64) -> Judged {
+fn most(name: &str, sorted: &[f64], q: f64, limit: f64) -> Check {
     let (value, interval) = quantile(sorted, q);
     let unit = if name.contains(", ms") { "ms" } else { "1" };
-    let check = Check::at_most(name, known(value), limit, unit);
-    judged(check, interval, interval[1] <= limit, sorted.len())
+    Check::at_most(name, known(value), limit, unit).known_to(interval, sorted.len()).surely()
 }
 
 /// Of nothing there is no value.
@@ -135,16 +120,14 @@ fn known(value: f64) -> Option<f64> {
 }
 
 /// A ratio that is to be one, but for so much.
-pub fn within(name: &str, ratio: f64, limit: f64) -> Judged {
+pub fn within(name: &str, ratio: f64, limit: f64) -> Check {
     let value = (ratio - 1.0).abs();
-    let check = Check::at_most(name, known(value), limit, "1");
-    let holds = check.holds;
-    judged(check, [value, value], holds, 1)
+    Check::at_most(name, known(value), limit, "1")
 }
 
 /// A share of all paths, with Wilson's interval; it holds where the share itself does, since none
 /// of any number that is drawn here could keep the interval below one in a hundred.
-fn few(name: &str, paths: &[Measured], is: &dyn Fn(&Measured) -> bool, limit: f64) -> Judged {
+fn few(name: &str, paths: &[Measured], is: &dyn Fn(&Measured) -> bool, limit: f64) -> Check {
     let count = paths.len().max(1) as f64;
     let share = paths.iter().filter(|path| is(path)).count() as f64 / count;
     let squared = SIGMAS * SIGMAS;
@@ -152,14 +135,7 @@ fn few(name: &str, paths: &[Measured], is: &dyn Fn(&Measured) -> bool, limit: f6
     let spread = (share * (1.0 - share) / count + squared / (4.0 * count * count)).sqrt();
     let half = SIGMAS * spread / (1.0 + squared / count);
     let interval = [middle - half, middle + half];
-    let check = Check::at_most(name, known(share), limit, "1");
-    let holds = check.holds;
-    judged(check, interval, holds, paths.len())
-}
-
-fn judged(check: Check, interval: [f64; 2], holds: bool, paths: usize) -> Judged {
-    let holds = holds && check.value.is_some();
-    Judged { check: Check { holds, ..check }, interval, paths }
+    Check::at_most(name, known(share), limit, "1").known_to(interval, paths.len())
 }
 
 #[cfg(test)]
@@ -178,10 +154,10 @@ mod tests {
     #[test]
     fn a_limit_holds_by_the_nearer_end() {
         let sorted: Vec<f64> = (0..=100).map(f64::from).collect();
-        assert!(least("", &sorted, 0.5, 40.0).check.holds);
-        assert!(!least("", &sorted, 0.5, 41.0).check.holds);
-        assert!(most("", &sorted, 0.5, 60.0).check.holds);
-        assert!(!most("", &sorted, 0.5, 59.0).check.holds);
-        assert!(!least("", &[], 0.5, 0.0).check.holds, "of nothing nothing holds");
+        assert!(least("", &sorted, 0.5, 40.0).holds);
+        assert!(!least("", &sorted, 0.5, 41.0).holds);
+        assert!(most("", &sorted, 0.5, 60.0).holds);
+        assert!(!most("", &sorted, 0.5, 59.0).holds);
+        assert!(!least("", &[], 0.5, 0.0).holds, "of nothing nothing holds");
     }
 }

@@ -10,12 +10,13 @@ use std::path::{Path as FilePath, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use corridor_lab::Options;
+use corridor_results::checks::Check;
 use corridor_scenario::{Path, Row, Run, Scenario, expand};
 use corridor_sim::run_line;
 use serde::Serialize;
 
 use crate::Outcome;
-use crate::judge::{Judged, within};
+use crate::judge::within;
 
 /// Most that a value may differ, of the simulator's.
 const DIFFERENCE_MAX: f64 = 0.05;
@@ -83,7 +84,7 @@ fn trace() -> String {
 
 /// Compares all, and says what was compared; an error that begins with "absent:" where this
 /// machine has no namespaces.
-pub fn compare(seed: u64) -> Outcome<(Vec<Pair>, Vec<Judged>)> {
+pub fn compare(seed: u64) -> Outcome<(Vec<Pair>, Vec<Check>)> {
     corridor_lab::prepare().map_err(|error| format!("absent: the lab: {error}"))?;
     let directory = std::env::temp_dir().join(format!("bench-paths-{}", std::process::id()));
     fs::create_dir_all(&directory)?;
@@ -93,7 +94,7 @@ pub fn compare(seed: u64) -> Outcome<(Vec<Pair>, Vec<Judged>)> {
     compared
 }
 
-fn compare_in(directory: &FilePath, seed: u64) -> Outcome<(Vec<Pair>, Vec<Judged>)> {
+fn compare_in(directory: &FilePath, seed: u64) -> Outcome<(Vec<Pair>, Vec<Check>)> {
     let binary = node();
     if binary.is_none() {
         println!("absent: no corridor beside this program, or in CORRIDOR_BIN: no tunnels");

@@ -21,14 +21,12 @@ use std::thread;
 
 use clap::Parser;
 use corridor_air::RateTrace;
+use corridor_bench::frame::{self, Outcome};
+use corridor_results::checks::Check;
 use serde::Serialize;
 
 use draw::{Drawn, Way};
-use judge::Judged;
 use measure::{Measured, Spans, measure};
-
-/// What can go wrong is said to people, and ends the program.
-type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Worst paths that are named.
 const WORST: usize = 10;
@@ -73,7 +71,7 @@ struct Report {
     packets_max: u64,
     /// Paths whose runs are shorter than asked for.
     shortened: usize,
-    checks: Vec<Judged>,
+    checks: Vec<Check>,
     worst: Vec<Worst>,
     paths: Vec<Measured>,
     /// On recorded rates.
@@ -90,17 +88,10 @@ struct Worst {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    match run(&arguments) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::from(2)
-        }
-    }
+    frame::exit("bench-paths", run(&Arguments::parse()))
 }
 
-fn run(arguments: &Arguments) -> Outcome<ExitCode> {
+fn run(arguments: &Arguments) -> Outcome<bool> {
     let seed = arguments.seed.unwrap_or_else(fresh_seed);
     let packets_max = arguments.packets_max.max(20_000) as f64;
     if let Some(index) = arguments.only {
@@ -110,7 +101,7 @@ fn run(arguments: &Arguments) -> Outcome<ExitCode> {
         let measured = measure(&path, seed, packets_max)?;
         println!("{}", measured.line());
         println!("{}", serde_json::to_string_pretty(&measured)?);
-        return Ok(ExitCode::SUCCESS);
+        return Ok(true);
     }
     if arguments.lab {
         return beside_lab(arguments, seed);
@@ -133,10 +124,7 @@ fn run(arguments: &Arguments) -> Outcome<ExitCode> {
     let worst = worst(&paths, seed, arguments.packets_max);
     let shortened = paths.iter().filter(|path| path.shortened).count();
     let picture = arguments.out.with_extension("svg");
-    if let Some(directory) = arguments.out.parent() {
-        fs::create_dir_all(directory)?;
-    }
-    fs::write(&picture, picture::draw(&paths, seed))?;
+    frame::write(&picture, picture::draw(&paths, seed))?;
     let report = Report {
         schema: 1,
         seed,
@@ -148,49 +136,35 @@ fn run(arguments: &Arguments) -> Outcome<ExitCode> {
         paths,
         traces,
     };
-    fs::write(&arguments.out, serde_json::to_string_pretty(&report)? + "\n")?;
+    frame::write_report(&arguments.out, &report)?;
     Ok(say(&report))
 }
 
 /// Holds the simulator against the lab.
-fn beside_lab(arguments: &Arguments, seed: u64) -> Outcome<ExitCode> {
+fn beside_lab(arguments: &Arguments, seed: u64) -> Outcome<bool> {
     println!("seed {seed}: bench-paths --lab --seed {seed}");
     let (pairs, checks) = match lab::compare(seed) {
         Ok(compared) => compared,
         Err(error) if error.to_string().starts_with("absent:") => {
             println!("{error}");
-            return Ok(ExitCode::SUCCESS);
+            return Ok(true);
         }
         Err(error) => return Err(error),
     };
-    if let Some(directory) = arguments.out.parent() {
-        fs::create_dir_all(directory)?;
-    }
     let report = serde_json::json!({ "schema": 1, "seed": seed, "checks": checks, "pairs": pairs });
-    fs::write(&arguments.out, serde_json::to_string_pretty(&report)? + "\n")?;
-    Ok(say_checks(&checks))
+    frame::write_report(&arguments.out, &report)?;
+    Ok(frame::say(&checks))
 }
 
-/// Says what came of it.
-fn say(report: &Report) -> ExitCode {
+/// Says what came of it. Whether all holds.
+fn say(report: &Report) -> bool {
     println!("worst:");
     for Worst { share, title, command, .. } in &report.worst {
         println!("  {share:.3} {title}\n        {command}");
     }
     let Report { seed, shortened, paths, .. } = report;
     println!("seed {seed}, {} paths, {shortened} of them shortened", paths.len());
-    say_checks(&report.checks)
-}
-
-fn say_checks(checks: &[Judged]) -> ExitCode {
-    for Judged { check, interval, paths } in checks {
-        let [low, high] = interval;
-        println!("{} [{low:.4}, {high:.4}] of {paths}", check.line());
-    }
-    match checks.iter().all(|judged| judged.check.holds) {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    }
+    frame::say(&report.checks)
 }
 
 /// A seed that nobody has seen before.

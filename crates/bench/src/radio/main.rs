@@ -4,9 +4,6 @@
 //! does not. docs/radio.md has the models' equations.
 
 mod cells;
-#[allow(dead_code, reason = "the other programs of this crate need the rest")]
-#[path = "../machine.rs"]
-mod machine;
 #[path = "../sim/memory.rs"]
 mod memory;
 mod models;
@@ -16,18 +13,18 @@ mod speed;
 mod wpan;
 mod wpan_model;
 
-use std::fs;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
 use corridor_air::radio::{OFDM, Preamble, Rate};
 use corridor_air::wpan::{ACK_BYTES, LooksFor, WpanConfig};
+use corridor_bench::frame::{self, Outcome};
+use corridor_bench::machine::{self, cpu_time};
 use corridor_results::Estimate;
 use corridor_results::checks::Check;
-use nix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 /// Attempts that the standard's retry limit allows.
@@ -156,26 +153,12 @@ struct BesideRow {
     ns3_cpu_s_per_s: f64,
 }
 
-/// Processor time of this process so far.
-pub fn cpu_time() -> Duration {
-    // The clock is one that every Linux has: the call fails only for a clock that there is not.
-    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
-}
-
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    match run(&arguments) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(fault) => {
-            eprintln!("bench-radio: {fault}");
-            ExitCode::from(2)
-        }
-    }
+    frame::exit("bench-radio", run(&Arguments::parse()))
 }
 
-fn run(arguments: &Arguments) -> Result<bool, String> {
-    machine::pin(arguments.core).map_err(|fault| fault.to_string())?;
+fn run(arguments: &Arguments) -> Outcome<bool> {
+    machine::pin(arguments.core)?;
     let scale = if arguments.quick { 0.2 } else { 1.0 };
     let mut checks = Vec::new();
     let measures = |part| arguments.only.is_none_or(|only| only == part);
@@ -189,12 +172,11 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     }
     let beside_ns3 = || beside(arguments.quick, scale, &mut checks);
     let ns3 = measures(Part::Ns3).then(beside_ns3).flatten();
-    checks.iter().for_each(|check| println!("{}", check.line()));
-    let passed = checks.iter().all(|check| check.holds);
+    let passed = frame::say(&checks);
     let cpu = machine::cpu_model();
     let quick = arguments.quick;
     let report = Report { schema: 1, cpu, quick, checks, saturation, wpan, speed, node_kib, ns3 };
-    write(&arguments.out, &report)?;
+    frame::write_report(&arguments.out, &report)?;
     Ok(passed)
 }
 
@@ -454,13 +436,4 @@ fn beside_row(
     let error = differences.fold(0.0, f64::max) / mean_bps;
     let name = name.to_owned();
     BesideRow { name, ours_bps, ns3_bps, error, ours_cpu_s_per_s, ns3_cpu_s_per_s }
-}
-
-fn write(path: &Path, report: &Report) -> Result<(), String> {
-    let failed = |fault: std::io::Error| format!("cannot write {}: {fault}", path.display());
-    if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory).map_err(failed)?;
-    }
-    let text = serde_json::to_string_pretty(report).map_err(|fault| fault.to_string())?;
-    fs::write(path, text + "\n").map_err(failed)
 }

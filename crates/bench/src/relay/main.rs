@@ -4,18 +4,15 @@
 //! of both than the radio carries. Writes every flow's goodput, and `checks`: name, value, limit,
 //! and whether it holds. Ends with 1 if one does not.
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use corridor_bench::frame::{self, Outcome};
 use corridor_results::checks::Check;
 use corridor_sim::star::{Star, StarFlow, jain, measure};
 use serde::Serialize;
-
-/// What can go wrong is said to people, and ends the program.
-type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Least index of fairness (Jain) within a class of flows.
 const JAIN_MIN: f64 = 0.95;
@@ -74,28 +71,18 @@ struct Run {
 }
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::from(2)
-        }
-    }
+    frame::exit("bench-relay", run(&Arguments::parse()))
 }
 
-fn run(arguments: &Arguments) -> Outcome<ExitCode> {
+fn run(arguments: &Arguments) -> Outcome<bool> {
     let runs = arguments.seeds.iter().map(|&seed| measure_run(arguments, seed));
     let runs = runs.collect::<Outcome<Vec<_>>>()?;
     let checks = checks(&runs);
-    checks.iter().for_each(|check| println!("{}", check.line()));
-    let all_hold = checks.iter().all(|check| check.holds);
+    let all_hold = frame::say(&checks);
     let Arguments { neighbours, loss_ratio, rate_bps, offered_bps, .. } = *arguments;
     let report = Report { schema: 1, neighbours, loss_ratio, rate_bps, offered_bps, checks, runs };
-    if let Some(directory) = arguments.out.parent() {
-        fs::create_dir_all(directory)?;
-    }
-    fs::write(&arguments.out, serde_json::to_string_pretty(&report)? + "\n")?;
-    Ok(if all_hold { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    frame::write_report(&arguments.out, &report)?;
+    Ok(all_hold)
 }
 
 fn measure_run(arguments: &Arguments, seed: u64) -> Outcome<Run> {

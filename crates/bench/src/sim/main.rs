@@ -3,20 +3,17 @@
 //! Time is that of the process on its processor, so that another process on the machine does not
 //! count; it is measured several times, and the median is told beside the least and the most.
 
-#[allow(dead_code, reason = "the other program of this crate needs the rest")]
-#[path = "../machine.rs"]
-mod machine;
 mod memory;
 mod networks;
 mod worlds;
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use nix::time::{ClockId, clock_gettime};
+use corridor_bench::frame;
+use corridor_bench::machine::{self, cpu_time};
 use serde::Serialize;
 
 /// Most processor time of the two flows of `chain`, in seconds.
@@ -119,26 +116,13 @@ pub struct Outcome {
     pub memory_bytes: usize,
 }
 
-/// Processor time of this process so far.
-pub fn cpu_time() -> Duration {
-    // The clock is one that every Linux has: the call fails only for a clock that there is not.
-    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
-}
-
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    match run(&arguments) {
-        Ok(passed) if passed || !arguments.check => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
-        Err(fault) => {
-            eprintln!("bench-sim: {fault}");
-            ExitCode::from(2)
-        }
-    }
+    frame::exit("bench-sim", run(&arguments).map(|passed| passed || !arguments.check))
 }
 
-fn run(arguments: &Arguments) -> Result<bool, String> {
-    let core = machine::pin(arguments.core).map_err(|fault| fault.to_string())?;
+fn run(arguments: &Arguments) -> frame::Outcome<bool> {
+    let core = machine::pin(arguments.core)?;
     let (repeats, scale) = if arguments.quick { (3, 0.1) } else { (11, 1.0) };
     let chain: Vec<_> = (0..repeats).map(|_| networks::chain(1000.0 * scale)).collect();
     let chain = figure(5, &chain);
@@ -178,7 +162,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         world,
         gates,
     };
-    write(&arguments.out, &report)?;
+    frame::write_report(&arguments.out, &report)?;
     Ok(passed)
 }
 
@@ -238,13 +222,4 @@ fn print(head: &[&str], figures: &[&Figure]) {
             figure.memory_bytes_per_node / 1024.0,
         );
     }
-}
-
-fn write(path: &Path, report: &Report) -> Result<(), String> {
-    let failed = |fault: std::io::Error| format!("cannot write {}: {fault}", path.display());
-    if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory).map_err(failed)?;
-    }
-    let text = serde_json::to_string_pretty(report).map_err(|fault| fault.to_string())?;
-    fs::write(path, text + "\n").map_err(failed)
 }

@@ -64,14 +64,14 @@ fn compare_path(
         return Ok(None);
     };
     let (mut bps, mut again) = (0.0, 0.0);
-    // As many as the kernel's, which see the same losses in the same order.
+    // Those of the kernel, which see the same losses in the same order.
     // BBR draws where it begins its cycles, which the kernel does not tell: the mean of a few.
     let draws = if congestion == "bbr" { DRAWS } else { 1 };
     let count = (kernel.count * draws) as f64;
-    for (replication, draw) in (0..kernel.count).flat_map(|run| (0..draws).map(move |d| (run, d))) {
-        let seconds = record.duration_s as u64;
+    for (replication, draw) in runs.replications().flat_map(|run| (0..draws).map(move |d| (run, d)))
+    {
         let key = Key { seed: record.seed, replication, draw };
-        let run = simulate(&recorded.path, 1, congestion, key, seconds)?;
+        let run = simulate(&recorded.path, 1, congestion, key, record.duration_s)?;
         bps += run.goodput_bps / count;
         again += run.retransmitted_ratio / count;
     }
@@ -149,7 +149,7 @@ fn near(paths: &[Compared]) -> f64 {
 /// Two lossless links of 2 Mbit/s, 20 ms and 50 packets, for a minute.
 pub fn example() -> Outcome<Vec<Check>> {
     let path = Path { rate_bps: 2_000_000, rtt_ms: 40.0, loss_ratio: 0.0, queue_packets: 50 };
-    let run = simulate(&path, 2, "cubic", Key { seed: 1, replication: 0, draw: 0 }, 60)?;
+    let run = simulate(&path, 2, "cubic", Key { seed: 1, replication: 0, draw: 0 }, 60.0)?;
     let again = run.retransmitted_ratio;
     Ok(vec![
         Check::at_least(

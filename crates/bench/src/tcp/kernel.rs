@@ -52,6 +52,10 @@ pub struct Recorded {
 pub struct Runs {
     /// The kernel's name of it.
     pub congestion: String,
+    /// Which replication each run is: a run that was left out is made again under its own number.
+    /// Recordings that do not say have the first ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    replications: Vec<u64>,
     /// Payload that was read, bits per second; a number for each run.
     pub goodput_bps: Vec<f64>,
     /// Segments sent again, of all.
@@ -104,11 +108,11 @@ impl Record {
         fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()).into())
     }
 
-    /// Whether a path has so many runs of a congestion control.
-    pub fn count(&self, index: u64, congestion: &str) -> usize {
+    /// Whether a path has this run of a congestion control.
+    pub fn has(&self, index: u64, congestion: &str, replication: u64) -> bool {
         let recorded = self.paths.iter().find(|recorded| recorded.index == index);
         let runs = recorded.and_then(|r| r.runs.iter().find(|runs| runs.congestion == congestion));
-        runs.map_or(0, |runs| runs.goodput_bps.len())
+        runs.is_some_and(|runs| runs.replications().any(|made| made == replication))
     }
 
     fn add(&mut self, job: &Job, report: &LineReport) {
@@ -125,20 +129,35 @@ impl Record {
         let runs = match place {
             Some(place) => &mut recorded.runs[place],
             None => {
-                let congestion = job.congestion.clone();
-                let (goodput_bps, late_p99_us) = (Vec::new(), Vec::new());
-                let retransmitted_ratio = Vec::new();
-                let runs = Runs { congestion, goodput_bps, retransmitted_ratio, late_p99_us };
-                recorded.runs.push(runs);
+                recorded.runs.push(Runs::none(job.congestion.clone()));
                 recorded.runs.sort_by(|a, b| a.congestion.cmp(&b.congestion));
                 let place = recorded.runs.iter().position(|r| r.congestion == job.congestion);
                 &mut recorded.runs[place.unwrap_or(0)]
             }
         };
+        runs.replications = runs.replications().chain([job.replication]).collect();
         runs.goodput_bps.push((8.0 * report.delivered_bytes as f64 / self.duration_s).round());
         let ratio = report.retransmitted as f64 / report.segments_sent.max(1) as f64;
         runs.retransmitted_ratio.push((ratio * 1e5).round() / 1e5);
         runs.late_p99_us.push((report.late_p99.as_secs_f64() * 1e6).round());
+    }
+}
+
+impl Runs {
+    fn none(congestion: String) -> Self {
+        Runs {
+            congestion,
+            replications: Vec::new(),
+            goodput_bps: Vec::new(),
+            retransmitted_ratio: Vec::new(),
+            late_p99_us: Vec::new(),
+        }
+    }
+
+    /// Which replication each run is.
+    pub fn replications(&self) -> impl Iterator<Item = u64> {
+        let said = |place| self.replications.get(place).copied();
+        (0..self.goodput_bps.len()).map(move |place| said(place).unwrap_or(place as u64))
     }
 }
 
@@ -211,4 +230,32 @@ fn make(job: &Job, seed: u64, duration_s: f64) -> Outcome<Option<LineReport>> {
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The third run of three was left out, and not the last that there is.
+    #[test]
+    fn a_run_that_was_left_out_is_made_again_under_its_own_number() {
+        let runs = |replications| Runs {
+            replications,
+            goodput_bps: vec![1e6; 3],
+            ..Runs::none("cubic".to_owned())
+        };
+        let record = |runs| {
+            let path = Path::draw(1, 0);
+            Record {
+                paths: vec![Recorded { index: 0, path, runs: vec![runs] }],
+                ..Record::default()
+            }
+        };
+        let lacks = |record: Record| -> Vec<u64> {
+            (0..4).filter(|&number| !record.has(0, "cubic", number)).collect()
+        };
+        assert_eq!(lacks(record(runs(vec![0, 1, 3]))), [2]);
+        assert_eq!(lacks(record(runs(Vec::new()))), [3], "a recording that does not say");
+        assert_eq!(lacks(Record::default()), [0, 1, 2, 3]);
+    }
 }

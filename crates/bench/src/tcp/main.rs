@@ -9,7 +9,6 @@ mod kernel;
 mod model;
 mod paths;
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -17,15 +16,13 @@ use clap::Parser;
 use serde::Serialize;
 
 use compare::Compared;
+use corridor_bench::frame::{self, Outcome};
 use corridor_results::checks::Check;
 use kernel::{Job, Record};
 use paths::Path;
 
 /// Fresh paths, and runs on each.
 const FRESH: (u64, u64) = (4, 3);
-
-/// What can go wrong is said to people, and ends the program.
-type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Holds `preset = "linux"` against a recording of the kernel, or makes one.
 #[derive(Debug, Parser)]
@@ -64,14 +61,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    match run(&arguments) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::from(2)
-        }
-    }
+    frame::exit("bench-tcp", run(&Arguments::parse()))
 }
 
 #[derive(Debug, Serialize)]
@@ -86,19 +76,14 @@ struct Report {
     fresh: Vec<Compared>,
 }
 
-fn run(arguments: &Arguments) -> Outcome<ExitCode> {
+fn run(arguments: &Arguments) -> Outcome<bool> {
     if arguments.record {
         record(arguments)?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(true);
     }
     let report = compare(arguments)?;
-    if let Some(directory) = arguments.out.parent() {
-        fs::create_dir_all(directory)?;
-    }
-    fs::write(&arguments.out, serde_json::to_string_pretty(&report)? + "\n")?;
-    report.checks.iter().for_each(|check| println!("{}", check.line()));
-    let all_hold = report.checks.iter().all(|check| check.holds);
-    Ok(if all_hold { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    frame::write_report(&arguments.out, &report)?;
+    Ok(frame::say(&report.checks))
 }
 
 /// Holds the simulator against the recording, and against fresh runs of this machine's kernel.
@@ -118,8 +103,8 @@ fn compare(arguments: &Arguments) -> Outcome<Report> {
         Err(error) => println!("absent: no fresh paths: {error}"),
         Ok(()) => {
             println!("fresh paths: seed {fresh_seed}");
-            let jobs = jobs(arguments, &Record::here(fresh_seed, record.duration_s)?, FRESH);
             let here = Record::here(fresh_seed, record.duration_s)?;
+            let jobs = jobs(arguments, &here, FRESH);
             let here = kernel::record(here, jobs, arguments.at_once, &|_| Ok(()))?;
             for congestion in &arguments.congestion {
                 fresh.extend(compare::compare(&here, congestion)?);
@@ -138,7 +123,7 @@ fn jobs(arguments: &Arguments, record: &Record, (paths, runs): (u64, u64)) -> Ve
     for replication in 0..runs {
         for index in 0..paths {
             for congestion in &arguments.congestion {
-                if record.count(index, congestion) as u64 <= replication {
+                if !record.has(index, congestion, replication) {
                     let path = Path::draw(record.seed, index);
                     jobs.push(Job { index, path, congestion: congestion.clone(), replication });
                 }

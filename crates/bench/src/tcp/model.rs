@@ -1,5 +1,7 @@
 //! The simulator on a path: `preset = "linux"` over the two pipes that the kernel had.
 
+use core::time::Duration;
+
 use corridor_air::{ErasureConfig, LossTrace, Pipe, PipeConfig};
 use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
@@ -69,13 +71,13 @@ pub struct Key {
     pub draw: u64,
 }
 
-/// Runs it for whole seconds across so many links in a row, each as the path's.
+/// Runs it for so long across so many links in a row, each as the path's.
 pub fn simulate(
     path: &Path,
     hops: usize,
     name: &str,
     key: Key,
-    seconds: u64,
+    seconds: f64,
 ) -> Outcome<Simulated> {
     let Key { seed, replication, draw } = key;
     let pipe = |way, handshake| -> Outcome<PipeConfig> {
@@ -98,12 +100,12 @@ pub fn simulate(
     let sink = TcpSink::new(there, config.header_bytes, receiver)?;
     let source = network.add_agent(0, 0, source)?;
     let sink = network.add_agent(hops as u32, 0, sink)?;
-    network.run_until(Time::from_millis(1_000 * seconds));
+    network.run_until(Time::ZERO + Duration::try_from_secs_f64(seconds)?);
     let stats = network.agent::<TcpSource>(source).map(|source| source.sender().stats());
     let stats = stats.unwrap_or_default();
     let bytes = network.agent::<TcpSink>(sink).map_or(0, TcpSink::delivered_bytes);
     Ok(Simulated {
-        goodput_bps: 8.0 * bytes as f64 / seconds as f64,
+        goodput_bps: 8.0 * bytes as f64 / seconds,
         retransmitted_ratio: stats.retransmissions as f64 / stats.packets_sent.max(1) as f64,
     })
 }

@@ -2,30 +2,12 @@
 
 use std::net::{IpAddr, UdpSocket};
 
-use crate::paths::{echo, stream};
-use crate::support::{Daemon, Namespace, Place, corridor, until, with_net};
+use crate::paths::echo;
+use crate::support::{Daemon, Namespace, Place, corridor, node, stream, until, with_net};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 const PEERS: [u8; 3] = [2, 3, 4];
-
-/// A node's file up to its peers.
-fn node(id: u8, underlay: &str) -> String {
-    format!(
-        r#"
-        [station]
-        id = {id}
-        role = "endpoint"
-        [security]
-        psk = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
-        [tun]
-        name = "cor0"
-        addresses = ["10.9.0.{id}/24", "fd00:9::{id}/64"]
-        [underlay]
-        {underlay}
-        "#
-    )
-}
 
 /// The hub's file: what its peers may use, and where over UDP they are not to be looked for.
 fn hub_file(underlay: &str) -> String {
@@ -35,7 +17,7 @@ fn hub_file(underlay: &str) -> String {
              allowed = [\"10.9.0.{id}/32\", \"fd00:9::{id}/128\"]\n"
         )
     };
-    node(1, underlay) + &PEERS.map(peer).concat()
+    node(1, underlay, "") + &PEERS.map(peer).concat()
 }
 
 /// Hosts on a switch, of which the first has the hub.
@@ -67,7 +49,7 @@ impl Net {
         };
         let leaf = |id: u8| {
             let hub = format!("[[peer]]\nid = 1\nrole = \"endpoint\"\n{peer}\n");
-            start(id, node(id, of_peers) + &hub)
+            start(id, node(id, of_peers, "") + &hub)
         };
         let mut daemons = [start(1, hub_file(of_hub)), leaf(2), leaf(3), leaf(4)];
         for id in PEERS {

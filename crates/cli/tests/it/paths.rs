@@ -1,13 +1,12 @@
 //! Paths as they are: what they carry, interfaces that come and go, names, default routes.
 
-use std::io::{Read, Write};
-use std::net::{IpAddr, Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::support::{Daemon, Namespace, PATIENCE, Place, endpoint, until, with_net};
+use crate::support::{Daemon, Namespace, Place, endpoint, stream, until, with_net};
 use nix::sys::signal::Signal;
 
 const FAR: [&str; 2] = ["10.9.0.2", "fd00:9::2"];
@@ -89,30 +88,6 @@ pub(crate) fn echo(from: &Namespace, to: &Namespace, address: IpAddr, packet_len
         (buffer[..len] == sent).then_some(())
     });
     assert!(came_back.is_some(), "{packet_len} bytes to {address} do not come back");
-}
-
-/// A stream to an address of another host arrives whole.
-pub(crate) fn stream(from: &Namespace, to: &Namespace, address: IpAddr, len: usize) {
-    let listener = to.run(|| TcpListener::bind((address, 0)).unwrap());
-    let there = listener.local_addr().unwrap();
-    let sent: Vec<u8> = (0..len).map(|at| ((at * at) >> 5) as u8).collect();
-    let received = std::thread::scope(|scope| {
-        let received = scope.spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
-            let mut received = Vec::new();
-            stream.read_to_end(&mut received).unwrap();
-            received
-        });
-        from.run(|| {
-            let mut stream = TcpStream::connect_timeout(&there, PATIENCE).unwrap();
-            stream.set_write_timeout(Some(PATIENCE)).unwrap();
-            stream.write_all(&sent).unwrap();
-            stream.shutdown(Shutdown::Write).unwrap();
-        });
-        received.join().unwrap()
-    });
-    assert!(received == sent, "{} of {len} bytes, or others", received.len());
 }
 
 fn stop(daemons: impl IntoIterator<Item = Daemon>) {

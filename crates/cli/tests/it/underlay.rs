@@ -1,10 +1,10 @@
 //! Frames on real underlays: back-pressure, two endpoints, helpers, loss.
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use crate::support::{Daemon, Namespace, PATIENCE, Place, endpoint, skip, until, with_net};
+use crate::support::{Daemon, Namespace, PATIENCE, Place, endpoint, skip, stream, until, with_net};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use tun_rs::{DeviceBuilder, Layer, SyncDevice};
@@ -171,7 +171,7 @@ impl Pair {
         for far in FAR {
             let far: IpAddr = far.parse().unwrap();
             self.echo(far);
-            self.stream(far, 3_000_000);
+            stream(&self.near, &self.far, far, 3_000_000);
         }
     }
 
@@ -197,25 +197,6 @@ impl Pair {
         }
     }
 
-    /// A stream there arrives whole.
-    fn stream(&self, far: IpAddr, len: usize) {
-        let listener = self.far.run(|| TcpListener::bind((far, 0)).unwrap());
-        let address = listener.local_addr().unwrap();
-        let sent: Vec<u8> = (0..len).map(|at| ((at * at) >> 5) as u8).collect();
-        let received = std::thread::scope(|scope| {
-            let received = scope.spawn(move || {
-                let (mut stream, _) = listener.accept().unwrap();
-                stream.set_read_timeout(Some(PATIENCE)).unwrap();
-                let mut received = Vec::new();
-                stream.read_to_end(&mut received).unwrap();
-                received
-            });
-            self.near.run(|| send(address, &sent));
-            received.join().unwrap()
-        });
-        assert!(received == sent, "{} of {len} bytes, or others", received.len());
-    }
-
     /// Ends both daemons. What they counted.
     fn stop(&self, daemons: [Daemon; 2]) -> [Value; 2] {
         daemons.map(|daemon| {
@@ -235,13 +216,6 @@ fn uninterrupted<T>(mut ask: impl FnMut() -> io::Result<T>) -> io::Result<T> {
             answered => return answered,
         }
     }
-}
-
-fn send(to: SocketAddr, bytes: &[u8]) {
-    let mut stream = TcpStream::connect_timeout(&to, PATIENCE).unwrap();
-    stream.set_write_timeout(Some(PATIENCE)).unwrap();
-    stream.write_all(bytes).unwrap();
-    stream.shutdown(Shutdown::Write).unwrap();
 }
 
 #[test]
@@ -332,7 +306,7 @@ fn a_peer_that_moves_is_found_again() {
         pair.near.ip("addr add 192.168.7.9/24 dev v0");
         pair.near.ip("addr del 192.168.7.1/24 dev v0");
         pair.near.ip("addr add 192.168.7.9/24 dev v0 preferred_lft forever");
-        pair.stream(FAR[0].parse().unwrap(), 100_000);
+        stream(&pair.near, &pair.far, FAR[0].parse().unwrap(), 100_000);
         daemons[1].wait_for("station 1 has moved to 192.168.7.9:");
         pair.stop(daemons);
     });
@@ -350,7 +324,7 @@ fn losses_made_on_purpose_are_made_and_repaired() {
         let ethernet = "kind = \"ethernet\"\ninterface = \"v0\"\nrate_bps = 20000000";
         let daemons = pair.up((ethernet, &loss(2)), (ethernet, &loss(1)));
         let start = Instant::now();
-        pair.stream(FAR[0].parse().unwrap(), 500_000);
+        stream(&pair.near, &pair.far, FAR[0].parse().unwrap(), 500_000);
         assert!(start.elapsed() < Duration::from_secs(30));
         let [_, far] = pair.stop(daemons);
         let lost = far["io"]["frames_lost_synthetic"].as_f64().unwrap();
@@ -389,7 +363,7 @@ fn a_helper_overhears_what_is_not_addressed_to_it() {
             ("kind = \"ethernet\"\ninterface = \"v0\"", "[[peer]]\nid = 3\nrole = \"helper\"");
         let daemons = pair.up(ethernet, ethernet);
         helper.wait_for("session with station 1 is up").wait_for("session with station 2 is up");
-        pair.stream(FAR[1].parse().unwrap(), 300_000);
+        stream(&pair.near, &pair.far, FAR[1].parse().unwrap(), 300_000);
         let heard = self::stats(&helper, &pair.place);
         let innovative = heard["stats"]["symbols_innovative"].as_u64();
         assert!(innovative.is_some_and(|count| count > 100), "{heard}");

@@ -2,10 +2,8 @@
 //! `scenarios/tcp-nc.toml`, a quarter as long from end to end and in time. That it is five times as
 //! fast is for `corridor lab gates --only tcp-nc` to say; eight seconds say three times.
 
-use std::process::Command;
-
+use crate::lab_run;
 use crate::support::{Place, alone, with_net};
-use corridor_scenario::Row;
 
 const SCENARIO: &str = "name = 'hops'\nseed = 2012\n[medium]\nduplex = 'full'\nhops = 4\n\
     rate_bps = 2_000_000\nrtt_ms = 50\nqueue_frames = 50\n[[run]]\npath = ['kernel', 'coded']\n\
@@ -24,17 +22,7 @@ fn tcp_nc_carries_three_times_what_the_kernel_does_across_four_hops() {
         let place = Place::new("hops");
         let scenario = place.write("scenario.toml", SCENARIO);
         for attempt in 1..=ATTEMPTS {
-            let ended = Command::new(env!("CARGO_BIN_EXE_corridor"))
-                .args(["lab", "run", "--json"])
-                .arg(&scenario)
-                .output()
-                .unwrap();
-            let said = String::from_utf8_lossy(&ended.stderr);
-            assert!(ended.status.success(), "{said}");
-            let rows: Vec<Row> = String::from_utf8_lossy(&ended.stdout)
-                .lines()
-                .map(|line| serde_json::from_str(line).unwrap())
-                .collect();
+            let (rows, _) = lab_run(&scenario);
             let [kernel, coded] = &rows[..] else { panic!("{rows:?}") };
             // Every byte is compared, whatever the machine does: lateness is the only excuse.
             let corrupted = rows

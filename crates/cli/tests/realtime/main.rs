@@ -6,3 +6,21 @@ mod lines;
 #[path = "../it/support/mod.rs"]
 mod support;
 mod vegas;
+
+use std::path::Path;
+use std::process::Command;
+
+use corridor_scenario::Row;
+
+/// Runs a scenario in the lab: its rows, and what was said besides.
+fn lab_run(scenario: &Path) -> (Vec<Row>, String) {
+    let ended = Command::new(env!("CARGO_BIN_EXE_corridor"))
+        .args(["lab", "run", "--json"])
+        .arg(scenario)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(ended.status.success(), "{said}");
+    let rows = String::from_utf8_lossy(&ended.stdout);
+    (rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), said)
+}

@@ -1,10 +1,9 @@
 //! FRANC's Section V-C: Vegas instead of Cubic under the paper's coding, with the kernel's own TCP
 //! where the kernel has it. The claim, by half at least, is FRANC-V of `experiments/franc-fig13`.
 
-use std::process::Command;
-
+use crate::lab_run;
 use crate::support::{Place, alone, with_net};
-use corridor_scenario::{Congestion, Row};
+use corridor_scenario::Congestion;
 
 const SCENARIO: &str = "name = 'vegas'\nseed = 2014\ningress_packets = 100\n[medium]\n\
     duplex = 'half'\nrate_bps = 12_000_000\noverhead_us = 400\nrtt_ms = 4\nqueue_frames = 4\n\
@@ -22,17 +21,7 @@ fn vegas_waits_half_as_long_as_cubic_under_the_papers_coding() {
         let place = Place::new("vegas");
         let scenario = place.write("scenario.toml", SCENARIO);
         for attempt in 1..=ATTEMPTS {
-            let ended = Command::new(env!("CARGO_BIN_EXE_corridor"))
-                .args(["lab", "run", "--json"])
-                .arg(&scenario)
-                .output()
-                .unwrap();
-            let said = String::from_utf8_lossy(&ended.stderr);
-            assert!(ended.status.success(), "{said}");
-            let rows: Vec<Row> = String::from_utf8_lossy(&ended.stdout)
-                .lines()
-                .map(|line| serde_json::from_str(line).unwrap())
-                .collect();
+            let (rows, said) = lab_run(&scenario);
             assert!(rows.iter().all(|row| row.goodput_bps > 1e6), "{rows:?}");
             if let Some(absent) = said.lines().find(|line| line.starts_with("absent:")) {
                 println!("{absent}");

@@ -6,7 +6,11 @@
 //! checksums. A mark of congestion, or any other word of a packet's own, ends a super-packet.
 
 use corridor_proto::packet::protocol::{TCP, UDP};
-use corridor_proto::packet::{IPV6_LEN, Ip, PacketRef};
+use corridor_proto::packet::tcp_header::flags::{ACK, PSH};
+use corridor_proto::packet::tcp_header::{ACK_AT, CHECKSUM_AT, FLAGS_AT, SEQUENCE_AT, WINDOW_AT};
+use corridor_proto::packet::{
+    IPV6_LEN, Ip, PacketRef, identification, may_be_fragmented, set_ip_len,
+};
 use tun_rs::{
     VIRTIO_NET_HDR_GSO_TCPV4, VIRTIO_NET_HDR_GSO_TCPV6, VIRTIO_NET_HDR_GSO_UDP_L4,
     VIRTIO_NET_HDR_LEN, VirtioNetHdr, checksum, checksum_no_fold,
@@ -19,9 +23,6 @@ const FLOWS_MAX: usize = 8;
 /// Datagrams in a super-packet at most; what the kernel cuts.
 const DATAGRAMS_MAX: usize = 64;
 
-const ACK: u8 = 0x10;
-const PSH: u8 = 0x08;
-const DONT_FRAGMENT: u8 = 0x40;
 /// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum is that of the pseudo-header only.
 pub(super) const NEEDS_CHECKSUM: u8 = 1;
 
@@ -162,12 +163,12 @@ impl Shape {
     /// Whether the packet asks to be delivered at once.
     fn pushes(self, packet: &[u8]) -> bool {
         self.protocol == TCP
-            && packet.get(self.transport + 13).is_some_and(|flags| flags & PSH != 0)
+            && packet.get(self.transport + FLAGS_AT).is_some_and(|flags| flags & PSH != 0)
     }
 
     /// Where the transport's checksum is.
     fn checksum_at(self) -> usize {
-        self.transport + if self.protocol == TCP { 16 } else { 6 }
+        self.transport + if self.protocol == TCP { CHECKSUM_AT } else { 6 }
     }
 
     /// The sum over the pseudo-header.
@@ -196,9 +197,9 @@ impl Shape {
             // Ports; acknowledgement, offset; window; urgent pointer, options.
             TCP => {
                 same(at..at + 4)
-                    && same(at + 8..at + 13)
-                    && same(at + 14..at + 16)
-                    && same(at + 18..self.payload)
+                    && same(at + ACK_AT..at + FLAGS_AT)
+                    && same(at + WINDOW_AT..at + CHECKSUM_AT)
+                    && same(at + CHECKSUM_AT + 2..self.payload)
             }
             _ => same(at..at + 4),
         };
@@ -237,7 +238,7 @@ impl Head {
         self.is_closed = payload.len() < self.segment_len;
         if shape.pushes(packet) {
             self.is_closed = true;
-            self.bytes[VIRTIO_NET_HDR_LEN + shape.transport + 13] |= PSH;
+            self.bytes[VIRTIO_NET_HDR_LEN + shape.transport + FLAGS_AT] |= PSH;
         }
         true
     }
@@ -245,15 +246,14 @@ impl Head {
     /// Whether the packet's numbers are those that the kernel will count to.
     fn follows(&self, packet: &[u8]) -> bool {
         let (shape, own) = (self.shape, self.packet());
-        let id = |packet| u16_at(packet, 4).unwrap_or(0);
         // Packets that nobody may cut have no need for an identification (RFC 6864).
         let is_next = shape.is_v6
-            || own[6] & DONT_FRAGMENT != 0
-            || id(packet) == id(own).wrapping_add(self.count as u16);
+            || !may_be_fragmented(own)
+            || identification(packet) == identification(own).wrapping_add(self.count as u16);
         let in_sequence = match shape.protocol {
             TCP => {
                 let joined = (own.len() - shape.payload) as u32;
-                let sequence = |packet| u32_at(packet, shape.transport + 4).unwrap_or(0);
+                let sequence = |packet| u32_at(packet, shape.transport + SEQUENCE_AT).unwrap_or(0);
                 sequence(packet) == sequence(own).wrapping_add(joined)
             }
             _ => self.count < DATAGRAMS_MAX,
@@ -289,14 +289,7 @@ impl Head {
 /// Lengths and checksums of a super-packet; that of the transport covers the pseudo-header only.
 fn set_headers(shape: Shape, packet: &mut [u8]) {
     let len = packet.len();
-    if shape.is_v6 {
-        packet[4..6].copy_from_slice(&((len - IPV6_LEN) as u16).to_be_bytes());
-    } else {
-        packet[2..4].copy_from_slice(&(len as u16).to_be_bytes());
-        packet[10..12].fill(0);
-        let sum = !checksum(&packet[..shape.transport], 0);
-        packet[10..12].copy_from_slice(&sum.to_be_bytes());
-    }
+    set_ip_len(packet, len);
     if shape.protocol == UDP {
         let length = ((len - shape.transport) as u16).to_be_bytes();
         packet[shape.transport + 4..shape.transport + 6].copy_from_slice(&length);

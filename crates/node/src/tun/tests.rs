@@ -3,18 +3,12 @@
 use corridor_base::Stream;
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_proto::packet::PacketRef;
+use corridor_proto::packet::protocol::{TCP, UDP};
+use corridor_proto::packet::tcp_header::flags::{ACK, CWR, ECE, FIN, PSH};
 use tun_rs::{VIRTIO_NET_HDR_LEN, VirtioNetHdr, gso_split};
 
 use super::join::Joiner;
 use super::mend_zero_checksum;
-
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const FIN: u8 = 0x01;
-const PSH: u8 = 0x08;
-const ACK: u8 = 0x10;
-const ECE: u8 = 0x40;
-const CWR: u8 = 0x80;
 
 /// What makes a packet.
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,6 @@
 //! Block mode, as FRANC has it: an encoder, helpers that recode, and a decoder.
 
+mod ack_timer;
 pub mod budget;
 pub(crate) mod decoder;
 pub(crate) mod encoder;

@@ -133,13 +133,13 @@ pub(crate) fn verbatim_packets(symbol: &[u8]) -> impl Iterator<Item = Packet<'_>
 }
 
 /// Whether a packet has to stay behind those before it. TCP takes data out of order for losses;
-/// its bare acknowledgements, datagrams and echoes of the network do not mind the order, and must
+/// its pure acknowledgements, datagrams and echoes of the network do not mind the order, and must
 /// not wait for others.
 fn needs_order(packet: PacketRef<'_>, delivery: Delivery) -> bool {
     match delivery {
         Delivery::InOrder => true,
         Delivery::Immediate => false,
-        Delivery::Auto => !packet.view().is_indifferent(),
+        Delivery::Auto => !packet.view().tolerates_reordering(),
     }
 }
 

@@ -4,6 +4,7 @@
 //! needed, by coded symbols where it cannot know yet. [`send`] is step 2 of a packet's way,
 //! [`receive`] step 5.
 
+mod ack_timer;
 mod air_use;
 mod feedback;
 mod needs;

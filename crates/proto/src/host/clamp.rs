@@ -2,6 +2,8 @@
 
 mod ahead;
 mod connection;
+mod handshake;
+mod sender;
 #[cfg(test)]
 mod tests;
 

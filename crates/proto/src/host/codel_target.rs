@@ -60,20 +60,20 @@ pub(crate) struct Air {
 
 /// What CoDel's target follows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct CodelTarget {
     starved_ratio: f64,
     /// `None`: no bulk transfer yet.
     target_s: Option<f64>,
     shared: bool,
 }
 
-impl Patience {
+impl CodelTarget {
     pub(crate) fn new(goal: Goal) -> Self {
         let starved_ratio = match goal {
             Goal::Throughput => STARVED_RATIO_THROUGHPUT,
             Goal::LowDelay => STARVED_RATIO_LOW_DELAY,
         };
-        Patience { starved_ratio, target_s: None, shared: false }
+        CodelTarget { starved_ratio, target_s: None, shared: false }
     }
 
     /// Follows how the air was used; `rtt`: the tunnel's round trip, smoothed.

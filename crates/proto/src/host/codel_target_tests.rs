@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use crate::config::Goal;
-use crate::host::codel_target::{Air, Patience};
+use crate::host::codel_target::{Air, CodelTarget};
 
 const RTT: Duration = Duration::from_millis(10);
 
@@ -19,14 +19,14 @@ fn settled_at(
     seconds: u32,
     starved_ratio: impl Fn(f64) -> f64,
 ) -> f64 {
-    let mut patience = Patience::new(goal);
+    let mut target = CodelTarget::new(goal);
     let bulk = Duration::from_millis(5);
     for _ in 0..200 * seconds {
-        let target_ms = 1e3 * patience.params(RTT).target.as_secs_f64();
+        let target_ms = 1e3 * target.params(RTT).target.as_secs_f64();
         let starved = bulk.mul_f64(starved_ratio(target_ms));
-        patience.note(RTT, Air { bulk, starved, shared: false, loss_ratio, packets_per_s: 0.0 });
+        target.note(RTT, Air { bulk, starved, shared: false, loss_ratio, packets_per_s: 0.0 });
     }
-    1e3 * patience.params(RTT).target.as_secs_f64()
+    1e3 * target.params(RTT).target.as_secs_f64()
 }
 
 #[test]
@@ -61,8 +61,8 @@ fn whoever_never_fills_the_air_gets_no_more_than_a_bound() {
 
 #[test]
 fn without_a_bulk_transfer_nothing_is_learned() {
-    let mut patience = Patience::new(Goal::Throughput);
-    let before = patience.params(RTT);
-    patience.note(RTT, Air::default());
-    assert_eq!(patience.params(RTT), before);
+    let mut target = CodelTarget::new(Goal::Throughput);
+    let before = target.params(RTT);
+    target.note(RTT, Air::default());
+    assert_eq!(target.params(RTT), before);
 }

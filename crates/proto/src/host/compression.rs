@@ -12,7 +12,10 @@
 //! sent verbatim again: at a retransmission, as in RFC 1144, and every [`REFRESH_EVERY`] packets.
 
 use arrayvec::ArrayVec;
-use corridor_packet::{IPV4_LEN, IPV6_LEN, Ip, PacketRef, folded, protocol, sum};
+use corridor_packet::tcp_header::flags::{FIN, RST, SYN, URG};
+use corridor_packet::tcp_header::{ACK_AT, CHECKSUM_AT, FLAGS_AT, SEQUENCE_AT, WINDOW_AT};
+use corridor_packet::{IPV4_LEN, IPV6_LEN, Ip, PacketRef, TCP_LEN, identification, protocol};
+use corridor_packet::{set_identification, set_ip_len, set_traffic_class, traffic_class};
 
 use crate::wire::Reader;
 
@@ -23,21 +26,9 @@ const REFRESH_EVERY: u8 = 64;
 /// Longest headers of IP and TCP together: of IPv6, with TCP's options.
 const HEADERS_LEN_MAX: usize = IPV6_LEN + 60;
 
-/// Where TCP's header has what changes.
-const SEQUENCE_AT: usize = 4;
-const ACK_AT: usize = 8;
-const FLAGS_AT: usize = 13;
-const WINDOW_AT: usize = 14;
-const CHECKSUM_AT: usize = 16;
-/// Where the timestamps are if they are the first option (RFC 7323, Appendix A).
-const TIMESTAMPS_AT: usize = 20;
+/// What begins the options if timestamps are the first (RFC 7323, Appendix A).
 const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
 const TIMESTAMPS_LEN: usize = TIMESTAMPS.len() + 8;
-
-const FIN: u8 = 0x01;
-const SYN: u8 = 0x02;
-const RST: u8 = 0x04;
-const URG: u8 = 0x20;
 
 /// What differs from what was foretold, one bit of the mask each, in the order of the fields.
 const SEQUENCE: u8 = 1 << 0;
@@ -303,7 +294,7 @@ impl Context {
 
     /// Where the timestamps are, if there are any.
     fn timestamps(&self) -> Option<usize> {
-        let at = self.tcp + TIMESTAMPS_AT;
+        let at = self.tcp + TCP_LEN;
         // Whoever sends options that end early does not get them read beyond their end.
         let option = self.headers.get(at..at + TIMESTAMPS_LEN)?;
         option.starts_with(&TIMESTAMPS).then_some(at + TIMESTAMPS.len())
@@ -342,17 +333,17 @@ impl Context {
             fields.stamp_ahead = word(headers, at).wrapping_sub(self.word(at));
             fields.echo_ahead = word(headers, at + 4).wrapping_sub(self.word(at + 4));
         }
-        fields.class = class(headers);
-        note_class(&mut fields, class(&self.headers));
+        fields.class = traffic_class(headers);
+        note_class(&mut fields, traffic_class(&self.headers));
         if tcp == IPV4_LEN {
-            fields.ident = half(4);
+            fields.ident = identification(headers);
             fields.mask |= if fields.ident == self.next_ident() { 0 } else { IDENT };
         }
         Some(fields)
     }
 
     fn next_ident(&self) -> u16 {
-        u16::from_be_bytes([self.headers[4], self.headers[5]]).wrapping_add(1)
+        identification(&self.headers).wrapping_add(1)
     }
 
     /// The headers that are foretold, with the fields that differ put in.
@@ -383,20 +374,15 @@ impl Context {
             }
         }
         if has(CLASS) {
-            set_class(&mut headers, fields.class);
+            set_traffic_class(&mut headers, fields.class);
         }
         // Bounded: a packet from the host by the tunnel's MTU, one from the network by `expand`.
         let len = headers.len() + payload_len;
         if tcp == IPV4_LEN {
             let ident = if has(IDENT) { fields.ident } else { self.next_ident() };
-            headers[2..4].copy_from_slice(&(len as u16).to_be_bytes());
-            headers[4..6].copy_from_slice(&ident.to_be_bytes());
-            headers[10..12].fill(0);
-            let checksum = !folded(sum(&headers[..IPV4_LEN]));
-            headers[10..12].copy_from_slice(&checksum.to_be_bytes());
-        } else {
-            headers[4..6].copy_from_slice(&((len - IPV6_LEN) as u16).to_be_bytes());
+            set_identification(&mut headers, ident);
         }
+        set_ip_len(&mut headers, len);
         headers
     }
 }
@@ -407,18 +393,4 @@ fn note_class(fields: &mut Fields, before: u8) {
 
 fn word(headers: &[u8], at: usize) -> u32 {
     headers.get(at..at + 4).and_then(|four| four.try_into().ok()).map_or(0, u32::from_be_bytes)
-}
-
-/// IPv4's type of service, IPv6's traffic class.
-fn class(headers: &[u8]) -> u8 {
-    if headers[0] >> 4 == 4 { headers[1] } else { headers[0] << 4 | headers[1] >> 4 }
-}
-
-fn set_class(headers: &mut [u8], class: u8) {
-    if headers[0] >> 4 == 4 {
-        headers[1] = class;
-    } else {
-        headers[0] = headers[0] & 0xf0 | class >> 4;
-        headers[1] = headers[1] & 0x0f | class << 4;
-    }
 }

@@ -60,7 +60,7 @@ impl Queued {
     /// Those that wait together say what the last of them says, and are hardly the worse for
     /// having waited.
     fn acknowledges(&self) -> bool {
-        self.packet.packet().view().is_bare_acknowledgement()
+        self.packet.packet().view().is_pure_ack()
     }
 }
 
@@ -165,7 +165,7 @@ impl FairQueue {
         if full && !self.drop_from_longest(at, stats) {
             return false;
         }
-        let acknowledges = packet.view().is_bare_acknowledgement();
+        let acknowledges = packet.view().is_pure_ack();
         if acknowledges && self.acknowledgements == 0 {
             self.acknowledged_since = now;
         }

@@ -1,11 +1,9 @@
 //! Messages of ICMP (RFC 792) and ICMPv6 (RFC 4443) to the sender of a packet that goes no further,
 //! with the packet's beginning, by which the sender knows what it is about.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
-use corridor_packet::{
-    Fragment, IPV4_LEN, IPV6_LEN, Ip, PacketRef, folded, protocol, sum, write_ip,
-};
+use corridor_packet::{Fragment, IPV4_LEN, IPV6_LEN, Ip, PacketRef, checksum, protocol, write_ip};
 
 /// Longest message, with its IP header (RFC 1812, Section 4.3.2.3).
 pub(crate) const IPV4_MESSAGE_LEN_MAX: usize = 576;
@@ -14,10 +12,26 @@ const IPV6_MESSAGE_LEN_MAX: usize = 1280;
 /// Type, code, checksum, and four bytes that depend on the type.
 const ICMP_HEADER_LEN: usize = 8;
 
-/// Type and code: "fragmentation needed and DF set".
-pub(crate) const UNREACHABLE_TOO_LONG: [u8; 2] = [3, 4];
-/// Type and code of ICMPv6's "packet too big".
-pub(crate) const ICMPV6_PACKET_TOO_BIG: [u8; 2] = [2, 0];
+/// What a message says before it quotes the packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Message {
+    /// Type and code.
+    kind: [u8; 2],
+    /// What follows the checksum; it depends on the type.
+    rest: u32,
+}
+
+impl Message {
+    /// ICMP's "fragmentation needed and DF set", with the MTU of the next hop.
+    pub(crate) fn fragmentation_needed(mtu: u16) -> Self {
+        Message { kind: [3, 4], rest: mtu.into() }
+    }
+
+    /// ICMPv6's "packet too big", with the MTU of the next hop.
+    pub(crate) fn packet_too_big(mtu: u32) -> Self {
+        Message { kind: [2, 0], rest: mtu }
+    }
+}
 
 /// Why a packet goes no further, where its length is not the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,113 +43,85 @@ pub(crate) enum Stopped {
 }
 
 impl Stopped {
-    /// Type and code for IPv4: time exceeded in transit; host unreachable.
-    fn v4(self) -> [u8; 2] {
-        match self {
-            Stopped::HopsUsedUp => [11, 0],
-            Stopped::NoRoute => [3, 1],
-        }
-    }
-
-    /// Type and code for IPv6: hop limit exceeded in transit; no route to destination.
-    fn v6(self) -> [u8; 2] {
-        match self {
-            Stopped::HopsUsedUp => [3, 0],
-            Stopped::NoRoute => [1, 0],
-        }
+    /// Time exceeded in transit, or host unreachable; for IPv6, hop limit exceeded in transit, or
+    /// no route to destination.
+    fn message(self, ip: Ip) -> Message {
+        let kind = match (self, ip) {
+            (Stopped::HopsUsedUp, Ip::V6) => [3, 0],
+            (Stopped::HopsUsedUp, _) => [11, 0],
+            (Stopped::NoRoute, Ip::V6) => [1, 0],
+            (Stopped::NoRoute, _) => [3, 1],
+        };
+        Message { kind, rest: 0 }
     }
 }
 
 /// Appends the message that a packet goes no further, as if from `from`, or else from where it goes
-/// to. Whether there is one, as in [`quote_v4`].
+/// to. Whether there is one, as in [`quote`].
 pub(crate) fn write_stopped(
     packet: PacketRef<'_>,
     from: Option<IpAddr>,
     why: Stopped,
     out: &mut Vec<u8>,
 ) -> bool {
-    match packet.view().ip() {
-        Ip::V4 => quote_v4(packet, from, why.v4(), 0, out),
-        Ip::V6 => quote_v6(packet, from, why.v6(), 0, out),
-        Ip::None => None,
-    }
-    .is_some()
+    quote(packet, from, why.message(packet.view().ip()), out).is_some()
 }
 
-/// Appends a message about a packet of IPv4, as if from `from`, or else from where it goes to;
-/// `rest` is what follows the checksum. `None`: there is no message for messages of errors, and for
-/// what has no single sender and receiver (RFC 1812, Section 4.3.2.7).
-pub(crate) fn quote_v4(
+/// Appends a message about a packet, as if from `from`, or else from where it goes to. `None`:
+/// there is no message for messages of errors, for what has no single sender and receiver (RFC
+/// 1812, Section 4.3.2.7; RFC 4443, Section 2.4), and for what is no IP.
+pub(crate) fn quote(
     packet: PacketRef<'_>,
     from: Option<IpAddr>,
-    kind: [u8; 2],
-    rest: u32,
+    message: Message,
     out: &mut Vec<u8>,
 ) -> Option<()> {
+    let (sender, receiver) = packet.addresses()?;
+    if is_error(packet)? || sender.is_unspecified() || !is_single(sender) || !is_single(receiver) {
+        return None;
+    }
+    let is_v4 = sender.is_ipv4();
+    let from = from.filter(|from| from.is_ipv4() == is_v4).unwrap_or(receiver);
+    let (protocol, room) = match is_v4 {
+        true => (protocol::ICMP, IPV4_MESSAGE_LEN_MAX - IPV4_LEN),
+        false => (protocol::ICMPV6, IPV6_MESSAGE_LEN_MAX - IPV6_LEN),
+    };
+    let quoted = packet.len().min(room - ICMP_HEADER_LEN);
+    let len = ICMP_HEADER_LEN + quoted;
+    write_ip(from, sender, protocol, len, out);
+    let start = out.len();
+    out.extend_from_slice(&[message.kind[0], message.kind[1], 0, 0]);
+    out.extend_from_slice(&message.rest.to_be_bytes());
+    out.extend_from_slice(&packet[..quoted]);
+    // Only ICMPv6 has one (RFC 4443, Section 2.3).
+    let pseudo_header =
+        if is_v4 { 0 } else { checksum::pseudo_header(from, sender, protocol, len) };
+    let checksum = !checksum::fold(pseudo_header + checksum::sum(&out[start..]));
+    out[start + 2..start + 4].copy_from_slice(&checksum.to_be_bytes());
+    Some(())
+}
+
+/// Whether a packet is a message of an error, or may be; `None` if what IP carries is not there.
+fn is_error(packet: PacketRef<'_>) -> Option<bool> {
     let view = packet.view();
     if view.fragment() == Fragment::Later {
         return None;
     }
-    let payload = packet.get(view.transport()..)?;
-    // Echoes are answered; of all other kinds none is taken for a question.
-    let is_question = |kind: &u8| matches!(kind, 0 | 8);
-    if view.protocol() == protocol::ICMP && !payload.first().is_some_and(is_question) {
-        return None;
-    }
-    let (IpAddr::V4(sender), IpAddr::V4(receiver)) = packet.addresses()? else { return None };
-    let is_single = |address: Ipv4Addr| {
-        !address.is_unspecified() && !address.is_multicast() && !address.is_broadcast()
-    };
-    if !is_single(sender) || !is_single(receiver) {
-        return None;
-    }
-    let quoted = packet.len().min(IPV4_MESSAGE_LEN_MAX - IPV4_LEN - ICMP_HEADER_LEN);
-    let from = from.unwrap_or(receiver.into());
-    write_ip(from, sender.into(), protocol::ICMP, ICMP_HEADER_LEN + quoted, out);
-    let start = out.len();
-    write_body(kind, rest, &packet[..quoted], out);
-    let checksum = !folded(sum(&out[start..]));
-    out[start + 2..start + 4].copy_from_slice(&checksum.to_be_bytes());
-    Some(())
+    let kind = packet.get(view.transport()..)?.first();
+    Some(match (view.ip(), view.protocol()) {
+        // Echoes are answered; of all other kinds none is taken for a question.
+        (Ip::V4, protocol::ICMP) => !matches!(kind, Some(0 | 8)),
+        (Ip::V6, protocol::ICMPV6) => kind.is_none_or(|&kind| kind < 128),
+        _ => false,
+    })
 }
 
-/// The same of IPv6 (RFC 4443, Section 2.4).
-pub(crate) fn quote_v6(
-    packet: PacketRef<'_>,
-    from: Option<IpAddr>,
-    kind: [u8; 2],
-    rest: u32,
-    out: &mut Vec<u8>,
-) -> Option<()> {
-    let view = packet.view();
-    let is_error = |kind: &u8| *kind < 128;
-    if view.protocol() == protocol::ICMPV6 && packet.get(view.transport()).is_none_or(is_error) {
-        return None;
+/// Whether an address is of one host.
+fn is_single(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => !v4.is_unspecified() && !v4.is_multicast() && !v4.is_broadcast(),
+        IpAddr::V6(v6) => !v6.is_multicast(),
     }
-    let (IpAddr::V6(sender), IpAddr::V6(receiver)) = packet.addresses()? else { return None };
-    if sender.is_unspecified() || sender.is_multicast() || receiver.is_multicast() {
-        return None;
-    }
-    let quoted = packet.len().min(IPV6_MESSAGE_LEN_MAX - IPV6_LEN - ICMP_HEADER_LEN);
-    let len = ICMP_HEADER_LEN + quoted;
-    let from = match from {
-        Some(IpAddr::V6(from)) => from,
-        _ => receiver,
-    };
-    write_ip(from.into(), sender.into(), protocol::ICMPV6, len, out);
-    let start = out.len();
-    write_body(kind, rest, &packet[..quoted], out);
-    let pseudo =
-        sum(&from.octets()) + sum(&sender.octets()) + len as u64 + u64::from(protocol::ICMPV6);
-    let checksum = !folded(pseudo + sum(&out[start..]));
-    out[start + 2..start + 4].copy_from_slice(&checksum.to_be_bytes());
-    Some(())
-}
-
-fn write_body(kind: [u8; 2], rest: u32, quoted: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(&[kind[0], kind[1], 0, 0]);
-    out.extend_from_slice(&rest.to_be_bytes());
-    out.extend_from_slice(quoted);
 }
 
 #[cfg(test)]
@@ -164,7 +150,7 @@ mod tests {
         let expected = icmpv4::TimeExceededCode::TtlExceededInTransit;
         assert_eq!(icmp.icmp_type(), Icmpv4Type::TimeExceeded(expected));
         assert_eq!(icmp.payload(), packet.bytes());
-        assert_eq!(folded(sum(icmp.slice())), 0xffff);
+        assert_eq!(checksum::fold(checksum::sum(icmp.slice())), 0xffff);
         // An error about an error would never end.
         let error = message.clone();
         let router = Some(ROUTER.into());

@@ -8,7 +8,7 @@ use corridor_base::Time;
 use corridor_packet::{PacketBuf, PacketRef};
 
 use crate::config::CodingParams;
-use crate::host::codel_target::{Air, Patience};
+use crate::host::codel_target::{Air, CodelTarget};
 use crate::host::fair::FairQueue;
 use crate::inspect::QueueView;
 use crate::link::rtt::RttEstimator;
@@ -20,7 +20,7 @@ pub(crate) enum IngressQueue {
     /// First in, first out.
     Fifo(Fifo),
     /// Fair queueing with CoDel, and what CoDel holds flows to.
-    Fair(Box<(FairQueue, Patience)>),
+    Fair(Box<(FairQueue, CodelTarget)>),
 }
 
 impl IngressQueue {
@@ -31,21 +31,21 @@ impl IngressQueue {
 
     /// A fair queue; `seed` spreads flows over queues.
     pub(crate) fn fair(packets_max: usize, coding: &CodingParams, seed: u64) -> Self {
-        let patience = Patience::new(coding.goal);
-        let params = patience.params(Duration::ZERO);
+        let target = CodelTarget::new(coding.goal);
+        let params = target.params(Duration::ZERO);
         let mut queue = FairQueue::new(packets_max, params, seed);
         if coding.clamp_windows {
             queue.clamp_windows();
         }
-        IngressQueue::Fair(Box::new((queue, patience)))
+        IngressQueue::Fair(Box::new((queue, target)))
     }
 
     /// The round trip through the tunnel was measured, and how the air was used since last time.
     pub(crate) fn note_air(&mut self, rtt: &RttEstimator, air: Air) {
         if let IngressQueue::Fair(fair) = self {
-            let (queue, patience) = &mut **fair;
-            patience.note(rtt.smoothed(), air);
-            queue.set_params(patience.params(rtt.timeout()));
+            let (queue, target) = &mut **fair;
+            target.note(rtt.smoothed(), air);
+            queue.set_params(target.params(rtt.timeout()));
             queue.set_pace(air.packets_per_s);
         }
     }
@@ -243,7 +243,7 @@ mod tests {
         }
     }
 
-    /// A bare acknowledgement of TCP.
+    /// A pure acknowledgement of TCP.
     fn acknowledgement(port: u8) -> Vec<u8> {
         let mut packet = udp(port, 40, 0);
         packet[9] = 6;

@@ -4,9 +4,9 @@
 //! As long as the tunnel's device has the tunnel's MTU, the host does so by itself. It matters for
 //! what was on its way when the MTU became smaller, and where IPv6 does not let it be that small.
 
-use corridor_packet::{Ip, PacketRef};
+use corridor_packet::{Ip, PacketRef, may_be_fragmented};
 
-use super::icmp_error::{ICMPV6_PACKET_TOO_BIG, UNREACHABLE_TOO_LONG, quote_v4, quote_v6};
+use super::icmp_error::{Message, quote};
 
 /// Least MTU that a message of ICMPv6 can ask for (RFC 8201, Section 4).
 const IPV6_MTU_MIN: usize = 1280;
@@ -16,28 +16,15 @@ const IPV6_MTU_MIN: usize = 1280;
 /// there is none for what may be fragmented, for messages of errors, and for what has no single
 /// sender and receiver.
 pub(crate) fn write_too_big(packet: PacketRef<'_>, mtu: usize, out: &mut Vec<u8>) -> bool {
-    match packet.view().ip() {
-        Ip::V4 => write_fragmentation_needed(packet, mtu, out),
-        Ip::V6 => write_packet_too_big(packet, mtu, out),
+    let message = match packet.view().ip() {
+        Ip::V4 if may_be_fragmented(&packet) => None,
+        Ip::V4 => Some(Message::fragmentation_needed(u16::try_from(mtu).unwrap_or(u16::MAX))),
+        // Nothing shorter can be asked for.
+        Ip::V6 if mtu < IPV6_MTU_MIN && packet.len() <= IPV6_MTU_MIN => None,
+        Ip::V6 => Some(Message::packet_too_big(mtu.max(IPV6_MTU_MIN) as u32)),
         Ip::None => None,
-    }
-    .is_some()
-}
-
-fn write_fragmentation_needed(packet: PacketRef<'_>, mtu: usize, out: &mut Vec<u8>) -> Option<()> {
-    const DONT_FRAGMENT: u8 = 0x40;
-    if packet.get(6)? & DONT_FRAGMENT == 0 {
-        return None;
-    }
-    let told = u16::try_from(mtu).unwrap_or(u16::MAX);
-    quote_v4(packet, None, UNREACHABLE_TOO_LONG, u32::from(told), out)
-}
-
-fn write_packet_too_big(packet: PacketRef<'_>, mtu: usize, out: &mut Vec<u8>) -> Option<()> {
-    if mtu < IPV6_MTU_MIN && packet.len() <= IPV6_MTU_MIN {
-        return None; // Nothing shorter can be asked for.
-    }
-    quote_v6(packet, None, ICMPV6_PACKET_TOO_BIG, mtu.max(IPV6_MTU_MIN) as u32, out)
+    };
+    message.and_then(|message| quote(packet, None, message, out)).is_some()
 }
 
 #[cfg(test)]
@@ -46,7 +33,7 @@ mod tests {
     use etherparse::{TransportSlice, icmpv4, icmpv6};
     use proptest::prelude::*;
 
-    use corridor_packet::{folded, sum};
+    use corridor_packet::checksum;
 
     use super::super::icmp_error::IPV4_MESSAGE_LEN_MAX;
     use super::*;
@@ -88,7 +75,7 @@ mod tests {
         let needed = icmpv4::DestUnreachableHeader::FragmentationNeeded { next_hop_mtu: 1_161 };
         assert_eq!(icmp.icmp_type(), Icmpv4Type::DestinationUnreachable(needed));
         assert_eq!(icmp.payload(), &packet[..icmp.payload().len()]);
-        assert_eq!(folded(sum(icmp.slice())), 0xffff);
+        assert_eq!(checksum::fold(checksum::sum(icmp.slice())), 0xffff);
     }
 
     #[test]

@@ -92,9 +92,7 @@ pub(crate) struct PathMtu {
     raise_at: Time,
     hinted_at: Option<Time>,
     rtt: RttEstimator,
-    controls_sent: f64,
-    controls_echoed: f64,
-    silent_rounds: u32,
+    controls: Controls,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +136,62 @@ impl Round {
     }
 }
 
+/// The controls of the rounds so far: how often frames come back that are not too long.
+#[derive(Debug, Default)]
+struct Controls {
+    /// Rounds that have ended, and those whose control was echoed; fewer count the older they are.
+    sent: f64,
+    echoed: f64,
+    /// Rounds in a row without an echo of the control.
+    silent_rounds: u32,
+}
+
+impl Controls {
+    fn note_echo(&mut self) {
+        self.echoed += 1.0;
+        self.silent_rounds = 0;
+    }
+
+    /// A round has ended.
+    fn note_round(&mut self) {
+        self.sent += 1.0;
+        if self.sent > MEMORY_CONTROLS {
+            self.sent /= 2.0;
+            self.echoed /= 2.0;
+        }
+    }
+
+    /// It has ended without an echo of its control.
+    fn note_silence(&mut self) {
+        self.silent_rounds = self.silent_rounds.saturating_add(1);
+    }
+
+    /// Whatever was silent is not there any more.
+    fn end_silence(&mut self) {
+        self.silent_rounds = 0;
+    }
+
+    /// Whether so many would not be lost by chance: the path does not carry the control.
+    fn is_doubtful(&self) -> bool {
+        let by_chance = (1.0 - self.share_echoed()).powf(f64::from(self.silent_rounds));
+        self.silent_rounds >= DOUBTFUL_ROUNDS && by_chance < DOUBT_RATIO
+    }
+
+    /// How often a length has to be missed before it is too long: frames of that length that pass
+    /// would be missed by chance so often with probability [`MISTAKE_RATIO`].
+    fn misses_needed(&self, len: usize, control_len: usize) -> u32 {
+        let longer = (len as f64 / control_len as f64).min(LENGTH_COUNTS_MAX);
+        let passes = self.share_echoed().powf(longer);
+        let needed = (MISTAKE_RATIO.ln() / (1.0 - passes).ln()).ceil();
+        (needed as u32).clamp(MISSED_MIN, MISSED_MAX)
+    }
+
+    /// Share of the controls that come back, by Laplace's rule of succession.
+    fn share_echoed(&self) -> f64 {
+        ((self.echoed + 1.0) / (self.sent + 2.0)).clamp(0.01, 0.99)
+    }
+}
+
 impl PathMtu {
     /// A path of which nothing is known.
     pub(crate) fn new(lens: FrameLens) -> Self {
@@ -157,9 +211,7 @@ impl PathMtu {
             raise_at: Time::ZERO,
             hinted_at: None,
             rtt: RttEstimator::new(),
-            controls_sent: 0.0,
-            controls_echoed: 0.0,
-            silent_rounds: 0,
+            controls: Controls::default(),
         }
     }
 
@@ -193,7 +245,7 @@ impl PathMtu {
     pub(crate) fn restart(&mut self, now: Time) {
         self.confirmed = self.lens.min;
         self.refuted = self.lens.max + 1;
-        self.silent_rounds = 0;
+        self.controls.end_silence();
         self.begin(now, Phase::Search);
     }
 
@@ -264,7 +316,7 @@ impl PathMtu {
         let measured = self.rtt.timeout();
         let once = if measured.is_zero() { ROUND_FIRST } else { measured.max(MTU_ROUND_MIN) };
         // Not twice as long each time: where two of three controls get lost, silences are usual.
-        let silent = self.silent_rounds.saturating_sub(SILENT_ROUNDS).min(1_000);
+        let silent = self.controls.silent_rounds.saturating_sub(SILENT_ROUNDS).min(1_000);
         (once * (1 + silent * silent)).min(MTU_ROUND_MAX)
     }
 
@@ -283,7 +335,7 @@ impl PathMtu {
         }
         self.choose_candidates();
         let mut lens: ArrayVec<usize, TRAIN_MAX> = ArrayVec::new();
-        if self.silent_rounds < SILENT_ROUNDS {
+        if self.controls.silent_rounds < SILENT_ROUNDS {
             lens.extend(self.candidates.iter().map(|candidate| candidate.len));
         }
         lens.push(self.confirmed);
@@ -361,8 +413,7 @@ impl PathMtu {
         }
         if let Some(sent_at) = control {
             self.rtt.sample(now - sent_at);
-            self.controls_echoed += 1.0;
-            self.silent_rounds = 0;
+            self.controls.note_echo();
             let grace = (self.rtt.smoothed() / GRACE_DIVISOR).max(MTU_ROUND_MIN);
             self.due = if newest { self.due.min(now + grace) } else { self.due };
         }
@@ -377,16 +428,10 @@ impl PathMtu {
         let Some(round) = self.rounds.last_mut().filter(|round| !round.judged) else { return };
         round.judged = true;
         let round = round.clone();
-        self.controls_sent += 1.0;
-        if self.controls_sent > MEMORY_CONTROLS {
-            self.controls_sent /= 2.0;
-            self.controls_echoed /= 2.0;
-        }
+        self.controls.note_round();
         if !round.has(round.control()) {
-            self.silent_rounds = self.silent_rounds.saturating_add(1);
-            let by_chance = (1.0 - self.controls_share()).powf(f64::from(self.silent_rounds));
-            let doubtful = self.silent_rounds >= DOUBTFUL_ROUNDS && by_chance < DOUBT_RATIO;
-            if doubtful && self.confirmed > self.lens.min {
+            self.controls.note_silence();
+            if self.controls.is_doubtful() && self.confirmed > self.lens.min {
                 self.begin(now, Phase::Confirm);
             }
             return;
@@ -396,7 +441,7 @@ impl PathMtu {
             if round.has(at) {
                 continue;
             }
-            let needed = self.misses_needed(len, control_len);
+            let needed = self.controls.misses_needed(len, control_len);
             let tried = self.candidates.iter_mut().find(|candidate| candidate.len == len);
             if let Some(candidate) = tried {
                 candidate.missed += 1;
@@ -415,20 +460,6 @@ impl PathMtu {
             // What lies between is not known any more.
             self.phase = Phase::Search;
         }
-    }
-
-    /// How often a length has to be missed before it is too long: frames of that length that pass
-    /// would be missed by chance so often with probability [`MISTAKE_RATIO`].
-    fn misses_needed(&self, len: usize, control_len: usize) -> u32 {
-        let longer = (len as f64 / control_len as f64).min(LENGTH_COUNTS_MAX);
-        let passes = self.controls_share().powf(longer);
-        let needed = (MISTAKE_RATIO.ln() / (1.0 - passes).ln()).ceil();
-        (needed as u32).clamp(MISSED_MIN, MISSED_MAX)
-    }
-
-    /// Share of the controls that come back, by Laplace's rule of succession.
-    fn controls_share(&self) -> f64 {
-        ((self.controls_echoed + 1.0) / (self.controls_sent + 2.0)).clamp(0.01, 0.99)
     }
 }
 

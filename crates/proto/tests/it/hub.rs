@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
-use corridor_packet::{folded, sum};
+use corridor_packet::checksum;
 use corridor_proto::{
     AnyStation, CodingParams, Destination, Event, FrameOutcome, Hub, HubConfig, LinkErrors,
     PacketOutcome, Rejection, Role, Station, StationConfig, StationId,
@@ -227,7 +227,7 @@ fn datagram(from: u8, to: u8, six: bool, number: u32, len: usize) -> Vec<u8> {
 
 fn fix_checksum(packet: &mut [u8]) {
     packet[10..12].fill(0);
-    let checksum = !folded(sum(&packet[..20]));
+    let checksum = checksum::of(&packet[..20]);
     packet[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 

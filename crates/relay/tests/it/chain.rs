@@ -233,10 +233,10 @@ fn retries_toggle_holding_or_coding() {
 /// does not.
 #[test]
 fn without_congestion_holding_still_combines_what_waits_and_coding_does_not() {
-    let combines = corridor_relay::Combines::Waiting;
+    let candidates = corridor_relay::Candidates::Waiting;
     let expected = [(Adaptive::Holding, "1 for 2 + 1 for 0 to 2"), (Adaptive::Coding, "p to 2")];
     for (adaptive, expected) in expected {
-        let config = RelayConfig { adaptive, combines, ..RelayConfig::paper_adaptive() };
+        let config = RelayConfig { adaptive, candidates, ..RelayConfig::paper_adaptive() };
         let mut node = relay(1, config);
         node.forward(ms(10), (NodeId(0), NodeId(2)), 9, packet("p")).expect("room");
         node.forward(ms(10), (NodeId(2), NodeId(0)), 9, packet("q")).expect("room");

@@ -8,7 +8,7 @@
 
 use etherparse::{IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, UdpHeader};
 
-use crate::core::agent::{Body, EVERYBODY, NodeIndex, Packet};
+use crate::core::agent::{BROADCAST, Body, NodeIndex, Packet};
 use crate::tcp::{SackRange, Segment};
 
 /// Headers of a segment without options: IPv4, TCP.
@@ -34,7 +34,7 @@ const STAMP_LEN: usize = 16;
 /// The address of a node: 10.0.0.1 is node 0. For everybody it is that of limited broadcast, which
 /// nobody passes on (RFC 919, Section 7).
 fn address(node: NodeIndex) -> [u8; 4] {
-    if node == EVERYBODY {
+    if node == BROADCAST {
         return [255; 4];
     }
     let [_, high, middle, low] = (node + 1).to_be_bytes();
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(address(0), [10, 0, 0, 1]);
         assert_eq!(address(65_535), [10, 1, 0, 0]);
         let mut out = Vec::new();
-        write_datagram(2, EVERYBODY, (1, 2), 0, &mut out);
+        write_datagram(2, BROADCAST, (1, 2), 0, &mut out);
         assert_eq!((&out[12..16], &out[16..20]), (&[10, 0, 0, 3][..], &[255; 4][..]));
     }
 }

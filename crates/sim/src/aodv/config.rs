@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-/// What makes one way better than another.
+/// What makes one route better than another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
     /// Fewer links.
@@ -39,7 +39,7 @@ impl LqiCurve {
 /// Settings of a router.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AodvConfig {
-    /// What makes one way better than another.
+    /// What makes one route better than another.
     pub metric: Metric,
     /// Delivery ratios of links.
     pub curve: LqiCurve,

@@ -1,5 +1,5 @@
 //! What routers tell each other, as bytes: the fields of RFC 3561, Sections 5.1 to 5.3, with the
-//! short addresses of IEEE 802.15.4, and the quality of the way so far.
+//! short addresses of IEEE 802.15.4, and the quality of the route so far.
 //!
 //! What nst-AODV leaves out of RFC 3561 has no field: lifetimes, prefixes, and all flags but
 //! "unknown sequence number". Every request asks the destination alone.
@@ -16,7 +16,7 @@ const ERROR: u8 = 3;
 /// Flag of a request: the destination's sequence number is not known (RFC 3561, 5.1, "U").
 const UNKNOWN: u8 = 0x80;
 
-/// How long a way is, and how good.
+/// How long a route is, and how good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// Links.
@@ -26,7 +26,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Of no way at all: one is there already.
+    /// Of no route at all: one is there already.
     pub const NONE: Cost = Cost { hops: 0, quality: u16::MAX };
 
     /// With one more link of this quality; no more than 255 are counted.
@@ -51,7 +51,7 @@ pub struct Request {
     pub origin: Address,
     /// The origin's own sequence number.
     pub origin_sequence: u16,
-    /// The way from the origin to the sender of this copy.
+    /// The route from the origin to the sender of this copy.
     pub cost: Cost,
 }
 
@@ -64,11 +64,11 @@ pub struct Reply {
     pub destination_sequence: u16,
     /// Who looked.
     pub origin: Address,
-    /// The way from the sender of this copy to the destination.
+    /// The route from the sender of this copy to the destination.
     pub cost: Cost,
 }
 
-/// A destination that is lost, and the sequence number that a way to it has to be newer than.
+/// A destination that is lost, and the sequence number that a route to it has to be newer than.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
     /// The destination.
@@ -82,7 +82,7 @@ pub struct Lost {
 pub enum Message {
     /// RREQ, to all neighbours.
     Request(Request),
-    /// RREP, along the way back to the origin.
+    /// RREP, along the route back to the origin.
     Reply(Reply),
     /// RERR, to those who send by this node; 1 to [`LOST_MAX`] destinations.
     Error(Vec<Lost>),
@@ -217,8 +217,8 @@ mod tests {
     #[test]
     fn the_quality_of_a_way_is_the_product_of_its_links() {
         let half = u16::MAX / 2;
-        let way = Cost::NONE.with_link(half).with_link(half);
-        assert_eq!((way.hops, way.quality), (2, 16_383));
+        let route = Cost::NONE.with_link(half).with_link(half);
+        assert_eq!((route.hops, route.quality), (2, 16_383));
         assert_eq!(Cost::NONE.with_link(u16::MAX).quality, u16::MAX);
         assert_eq!(Cost { hops: 255, quality: 0 }.with_link(7), Cost { hops: 255, quality: 0 });
     }

@@ -5,14 +5,14 @@
 //! A packet goes through these stages at each node:
 //!
 //! 1. [`Aodv::send`], where it begins, or [`Aodv::pass_on`], where it is in transit.
-//! 2. *A way is known*: it goes to the next node at once.
+//! 2. *A route is known*: it goes to the next node at once.
 //! 3. *None is*: where it begins it is held, and a *request* goes to all (RREQ). Each node passes a
 //!    request on once, and again if a better copy comes, after a jitter; the destination alone
-//!    answers it with a *reply* (RREP) along the way that the request has come. In transit it is
+//!    answers it with a *reply* (RREP) along the route that the request has come. In transit it is
 //!    dropped, and the neighbour that sent it is told by an *error* (RERR).
 //! 4. *The link layer's outcome*: [`Aodv::handle_outcome`]. A frame without an acknowledgement is a
 //!    lost link: those who send by it are told. A packet that began here is held again and goes by
-//!    the way that is found next; in transit it is lost, since nobody repairs ways on the way.
+//!    the route that is found next; in transit it is lost, since nobody repairs routes on the way.
 //!
 //! Left out of RFC 3561 as in nst-AODV: HELLO, replies of others than the destination, local
 //! repair, lifetimes of routes. Left out besides: the expanding ring (6.4), the route to the
@@ -33,7 +33,7 @@ pub use message::{Address, Cost, LOST_MAX, Lost, Message, Reply, Request};
 use routes::{Heard, News, Routes, is_newer};
 pub use routes::{ROUTES_MAX, Route};
 
-/// Most packets that an origin holds while it looks for a way; more are dropped.
+/// Most packets that an origin holds while it looks for a route; more are dropped.
 pub const HELD_MAX: usize = 64;
 
 /// Most requests that wait to be passed on; more are not.
@@ -49,19 +49,19 @@ pub enum Output<P> {
     /// Send a message to all neighbours.
     Broadcast(Message),
     /// Send a message to one.
-    Tell(Address, Message),
+    Unicast(Address, Message),
     /// Send a packet to a neighbour.
     Forward(Address, P),
     /// A packet in transit has no route from here, or one that began here came back too often.
     Drop(P),
-    /// A packet that began here is given up: no way was found in time, or there was no room.
+    /// A packet that began here is given up: no route was found in time, or there was no room.
     Unreachable(P),
 }
 
 /// Counters of a router.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AodvStats {
-    /// Times that a way was looked for.
+    /// Times that a route was looked for.
     pub discoveries: u64,
     /// Of these, those that found one.
     pub found: u64,
@@ -73,15 +73,15 @@ pub struct AodvStats {
     pub replies: u64,
     /// Errors sent.
     pub errors: u64,
-    /// Links that were lost: packets without an acknowledgement whose way led there.
+    /// Links that were lost: packets without an acknowledgement whose route led there.
     pub links_lost: u64,
     /// Bytes of all messages.
     pub message_bytes: u64,
     /// Packets that began here and went on.
     pub packets: u64,
-    /// Links of their ways, as the router knew them.
+    /// Links of their routes, as the router knew them.
     pub packet_hops: u64,
-    /// Packets dropped: in transit without a way, or unreachable.
+    /// Packets dropped: in transit without a route, or unreachable.
     pub dropped: u64,
 }
 
@@ -170,17 +170,17 @@ impl<P> Aodv<P> {
         &self.stats
     }
 
-    /// The valid way to a destination.
+    /// The valid route to a destination.
     pub fn route(&self, destination: Address) -> Option<&Route> {
         self.routes.valid(destination)
     }
 
-    /// Every way ever known, by destination.
+    /// Every route ever known, by destination.
     pub fn routes(&self) -> &[Route] {
         self.routes.all()
     }
 
-    /// Packets that wait for a way.
+    /// Packets that wait for a route.
     pub fn held_mut(&mut self) -> impl Iterator<Item = &mut P> {
         self.discoveries.iter_mut().flat_map(|discovery| discovery.held.iter_mut())
     }
@@ -208,7 +208,7 @@ impl<P> Aodv<P> {
     }
 
     /// A packet has come from a neighbour and is for somebody else (RFC 3561, 6.11, case ii, where
-    /// there is no way).
+    /// there is no route).
     pub fn pass_on(&mut self, from: Address, destination: Address, packet: P) {
         if let Some(route) = self.routes.get_mut(destination).filter(|route| route.is_valid) {
             route.add_precursor(from);
@@ -287,7 +287,7 @@ impl<P> Aodv<P> {
         }
     }
 
-    /// Keeps a packet until there is a way, and looks for one if nobody does.
+    /// Keeps a packet until there is a route, and looks for one if nobody does.
     fn hold(&mut self, now: Time, destination: Address, packet: P, is_back: bool) {
         let known = self.discoveries.iter().position(|each| each.destination == destination);
         let place = known.unwrap_or_else(|| {
@@ -320,7 +320,7 @@ impl<P> Aodv<P> {
         discovery.due = (now + wait).min(discovery.begun + discovery_limit);
         discovery.requests += 1;
         let destination = discovery.destination;
-        // RFC 3561, 6.1: before a discovery, so that older ways to here are not taken for newer.
+        // RFC 3561, 6.1: before a discovery, so that older routes to here are not taken for newer.
         self.sequence = self.sequence.wrapping_add(1);
         self.id = self.id.wrapping_add(1);
         let destination_sequence = self.routes.get(destination).map(|route| route.sequence);
@@ -351,8 +351,8 @@ impl<P> Aodv<P> {
         if destination == self.address {
             self.reply(from, &request, news);
         } else if cost.hops < self.config.hops_max {
-            // The newest number that anybody on the way knows: where a way was lost, nothing older
-            // is taken.
+            // The newest number that anybody on the way knows: where a route was lost, nothing
+            // older is taken.
             let own = self.routes.get(destination).map(|route| route.sequence);
             let told = request.destination_sequence;
             let newest = match (told, own) {
@@ -379,7 +379,7 @@ impl<P> Aodv<P> {
     }
 
     /// The destination answers with its own number, which is no older than the one that the origin
-    /// has heard (RFC 3561, 6.6.1), and one more with each request: who knows a way here already
+    /// has heard (RFC 3561, 6.6.1), and one more with each request: who knows a route here already
     /// passes nothing on that is as old. In RFC 3561 such a node would have answered itself.
     fn reply(&mut self, to: Address, request: &Request, news: News) {
         if news == News::New {
@@ -414,7 +414,7 @@ impl<P> Aodv<P> {
         if origin == self.address {
             return;
         }
-        // Without a way back the origin hears nothing, and asks again.
+        // Without a route back the origin hears nothing, and asks again.
         let Some(back) = self.routes.get_mut(origin).filter(|route| route.is_valid) else { return };
         back.add_precursor(from);
         let to = back.next;
@@ -425,7 +425,7 @@ impl<P> Aodv<P> {
         self.tell(to, Message::Reply(reply));
     }
 
-    /// RFC 3561, 6.11, case iii: ways by the neighbour to what it has lost are none.
+    /// RFC 3561, 6.11, case iii: routes by the neighbour to what it has lost are none.
     fn handle_error(&mut self, from: Address, lost: &[Lost]) {
         let mut told = Told::default();
         for &Lost { destination, sequence } in lost {
@@ -433,7 +433,7 @@ impl<P> Aodv<P> {
             let Some(route) = route.filter(|route| route.is_valid && route.next == from) else {
                 continue;
             };
-            // What is no newer than the way that ends would let an older one be taken for it.
+            // What is no newer than the route that ends would let an older one be taken for it.
             let next = route.sequence.wrapping_add(1);
             route.sequence = if is_newer(sequence, route.sequence) { sequence } else { next };
             told.end(route);
@@ -441,7 +441,7 @@ impl<P> Aodv<P> {
         self.tell_errors(told);
     }
 
-    /// RFC 3561, 6.11, case i: all ways by a neighbour end.
+    /// RFC 3561, 6.11, case i: all routes by a neighbour end.
     fn lose_link(&mut self, next: Address) {
         let mut told = Told::default();
         for route in self.routes.all_mut() {
@@ -471,7 +471,7 @@ impl<P> Aodv<P> {
         self.stats.errors += 1;
     }
 
-    /// Sends what waited for a way.
+    /// Sends what waited for a route.
     fn release(&mut self, now: Time, destination: Address) {
         let found = self.discoveries.iter().position(|each| each.destination == destination);
         let Some(place) = found else { return };
@@ -495,7 +495,7 @@ impl<P> Aodv<P> {
 
     fn tell(&mut self, to: Address, message: Message) {
         self.stats.message_bytes += message.to_bytes().len() as u64;
-        self.outputs.push_back(Output::Tell(to, message));
+        self.outputs.push_back(Output::Unicast(to, message));
     }
 }
 
@@ -507,7 +507,7 @@ struct Told {
 }
 
 impl Told {
-    /// Ends a way; its precursors are told once.
+    /// Ends a route; its precursors are told once.
     fn end(&mut self, route: &mut Route) {
         route.is_valid = false;
         let precursors = core::mem::take(&mut route.precursors);

@@ -17,8 +17,8 @@ pub(super) fn is_newer(sequence: u16, than: u16) -> bool {
     (sequence.wrapping_sub(than) as i16) > 0
 }
 
-/// Whether a way is strictly better. So ways do not come back to where they began: each link makes
-/// a way worse.
+/// Whether a route is strictly better. So routes do not come back to where they began: each link
+/// makes a route worse.
 pub(super) fn is_better(metric: Metric, cost: Cost, than: Cost) -> bool {
     match metric {
         Metric::HopCount => cost.hops < than.hops,
@@ -28,7 +28,7 @@ pub(super) fn is_better(metric: Metric, cost: Cost, than: Cost) -> bool {
     }
 }
 
-/// A way to a destination.
+/// A route to a destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// Where it leads.
@@ -46,7 +46,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// Notes a neighbour that sends by this way.
+    /// Notes a neighbour that sends by this route.
     pub(super) fn add_precursor(&mut self, neighbour: Address) {
         if let Err(place) = self.precursors.binary_search(&neighbour) {
             self.precursors.insert(place, neighbour);
@@ -54,7 +54,7 @@ impl Route {
     }
 }
 
-/// What was heard of a way: offered to the table.
+/// What was heard of a route: offered to the table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Heard {
     pub destination: Address,
@@ -99,7 +99,7 @@ impl Routes {
         &mut self.routes
     }
 
-    /// The way to a destination, valid or not.
+    /// The route to a destination, valid or not.
     pub fn get(&self, destination: Address) -> Option<&Route> {
         let place = self.routes.binary_search_by_key(&destination, |route| route.destination);
         place.ok().map(|place| &self.routes[place])
@@ -110,12 +110,12 @@ impl Routes {
         place.ok().map(|place| &mut self.routes[place])
     }
 
-    /// The way that packets take.
+    /// The route that packets take.
     pub fn valid(&self, destination: Address) -> Option<&Route> {
         self.get(destination).filter(|route| route.is_valid)
     }
 
-    /// Takes a way if it is news: of a newer sequence number, or of the same and better, or where
+    /// Takes a route if it is news: of a newer sequence number, or of the same and better, or where
     /// there is no valid one and it is not older (RFC 3561, 6.2). Whether it was.
     pub fn take(&mut self, metric: Metric, heard: Heard) -> bool {
         let Heard { destination, next, cost, sequence } = heard;
@@ -199,7 +199,7 @@ mod tests {
         assert!(routes.take(metric, heard(2, 2, 50, 5)), "shorter");
         assert!(!routes.take(metric, heard(3, 1, 900, 4)), "older");
         assert!(routes.take(metric, heard(3, 7, 10, 6)), "newer, if longer");
-        routes.get_mut(9).expect("a way").is_valid = false;
+        routes.get_mut(9).expect("a route").is_valid = false;
         assert!(!routes.take(metric, heard(4, 1, 900, 5)), "older than the one that was lost");
         assert!(routes.take(metric, heard(4, 9, 1, 6)), "as old as the one that was lost");
         assert_eq!(routes.valid(9).map(|route| route.next), Some(4));

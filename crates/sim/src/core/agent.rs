@@ -20,7 +20,7 @@ pub type NodeIndex = u32;
 pub const TTL_MAX: u16 = u16::MAX;
 
 /// In place of a packet's destination: all neighbours. None of them passes it on.
-pub const EVERYBODY: NodeIndex = NodeIndex::MAX;
+pub const BROADCAST: NodeIndex = NodeIndex::MAX;
 
 /// A packet between two agents. It is moved from queue to queue, and never copied.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +29,7 @@ pub struct Packet {
     pub flow: u32,
     /// Where it comes from.
     pub from: NodeIndex,
-    /// Where it goes, or [`EVERYBODY`].
+    /// Where it goes, or [`BROADCAST`].
     pub to: NodeIndex,
     /// Its length with all headers: what the links transmit.
     pub len_bytes: u32,
@@ -58,7 +58,7 @@ pub enum Body {
 /// What became of a packet on one link of a radio with a MAC.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkOutcome<'a> {
-    /// The node that it was sent to, or [`EVERYBODY`].
+    /// The node that it was sent to, or [`BROADCAST`].
     pub next: NodeIndex,
     /// Whether it was acknowledged, or nobody was asked to.
     pub delivered: bool,
@@ -86,7 +86,7 @@ pub trait Agent: Any {
     /// ([`Network::set_listener`](crate::Network::set_listener)).
     fn handle_outcome(&mut self, _now: Time, _outcome: &LinkOutcome<'_>) {}
 
-    /// No way was found to where a packet of the agent's was to go, and it was dropped
+    /// No route was found to where a packet of the agent's was to go, and it was dropped
     /// ([`Network::set_routing`](crate::Network::set_routing)).
     fn handle_unreachable(&mut self, _now: Time) {}
 

@@ -32,11 +32,12 @@ use corridor_base::{StreamKey, Time};
 use slab::Slab;
 
 use crate::core::agenda::{Agenda, Rank};
-use crate::core::agent::{Agent, EVERYBODY, NodeIndex, Packet};
+use crate::core::agent::{Agent, BROADCAST, NodeIndex, Packet};
 use crate::core::watch::{Crossing, Watcher};
 use air::Radio;
 pub use air::{Frame, RadioIndex, Reach};
 use bridges::Bridge;
+pub use bridges::BridgeEnds;
 use router::{Link, Router};
 use routing::Routing;
 pub use routing::{ROUTING_FLOW, RouteLinks};
@@ -116,7 +117,7 @@ enum Entity {
     Relay(u32),
     /// The host of a station, that packets have come out for.
     Host(u32),
-    /// The router of a node that looks for ways itself.
+    /// The router of a node that looks for routes itself.
     Routing(NodeIndex),
 }
 
@@ -129,7 +130,7 @@ pub struct Network {
     /// The packets in pipes. No more than fit into them.
     packets: Slab<Packet>,
     router: Router,
-    /// Where nodes look for ways themselves.
+    /// Where nodes look for routes themselves.
     routing: Option<Box<Routing>>,
     nodes: Vec<Node>,
     agents: Vec<Seat>,
@@ -229,7 +230,7 @@ impl Network {
         Ok(AgentIndex(index))
     }
 
-    /// Lets packets for `to` go from `node` to `next`, a neighbour, whatever way is shortest.
+    /// Lets packets for `to` go from `node` to `next`, a neighbour, whatever route is shortest.
     ///
     /// # Errors
     /// [`NetworkError::NoLink`].
@@ -382,7 +383,7 @@ impl Network {
         let Some(ticket) = ticket else { return };
         self.stats.packet_hops += 1;
         let node = self.router.ends(index as Link).1;
-        if ticket.to != node && ticket.to != EVERYBODY {
+        if ticket.to != node && ticket.to != BROADCAST {
             return self.pass_on(node, ticket);
         }
         let packet = self.packets.remove(ticket.packet as usize);
@@ -394,7 +395,7 @@ impl Network {
         let agents = &self.nodes[node as usize].agents;
         let Ok(place) = agents.binary_search_by_key(&packet.flow, |&(flow, _)| flow) else {
             // What is for everybody is for those who want it.
-            self.stats.undeliverable += u64::from(packet.to != EVERYBODY);
+            self.stats.undeliverable += u64::from(packet.to != BROADCAST);
             return;
         };
         let agent = agents[place].1 as usize;
@@ -478,7 +479,7 @@ impl Network {
         {
             return;
         }
-        if packet.to == EVERYBODY {
+        if packet.to == BROADCAST {
             return self.broadcast(node, packet);
         }
         if self.routing.is_some() {
@@ -515,7 +516,7 @@ impl Network {
         let ttl = packet.ttl;
         let packet = Arc::new(packet);
         for place in self.nodes[node as usize].places.clone() {
-            let to = (Address::All, EVERYBODY);
+            let to = (Address::All, BROADCAST);
             self.put_on_air(node, place, to, Arc::clone(&packet), ttl);
         }
     }

@@ -86,7 +86,7 @@ pub enum Crossing {
     Lost(NodeIndex),
     /// The queue of the link to this node is full.
     Dropped(NodeIndex),
-    /// There is no way on from here.
+    /// There is no route on from here.
     Unroutable,
     /// It has crossed as many links as it may.
     Expired,

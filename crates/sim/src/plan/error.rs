@@ -54,7 +54,7 @@ pub enum SimError {
         /// The MAC, as plans spell it.
         mac: &'static str,
     },
-    /// There is no way for a flow.
+    /// There is no route for a flow.
     #[error(
         "flow[{flow}].to = {to}: expected a node that links lead to from node {from}: frames have to \
          come through at mean power"
@@ -64,7 +64,7 @@ pub enum SimError {
         flow: usize,
         /// Where it begins.
         from: usize,
-        /// Where no way leads.
+        /// Where no route leads.
         to: usize,
     },
     /// A flow's TCP/NC cannot be.
@@ -78,7 +78,7 @@ pub enum SimError {
     /// A station cannot be.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// TCP over a radio cannot be set so.
+    /// The TCP of a run through a tunnel cannot be set so.
     #[error(transparent)]
-    RadioTcp(#[from] tcp::ConfigError),
+    TunnelTcp(#[from] tcp::ConfigError),
 }

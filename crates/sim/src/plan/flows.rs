@@ -8,6 +8,7 @@ use corridor_base::{StreamKey, Time};
 use corridor_proto::tcpnc::NcParams;
 use corridor_proto::tcpnc::wire::{FEEDBACK_LEN, HEAD_LEN, RUN_LEN};
 use corridor_relay::{RelayConfig, RelayStats};
+use corridor_scenario::values::{replace, span};
 use corridor_scenario::{
     AckKind, Air, Beyond, FlowTable, Measures, Network as NetworkPlan, ReductionKind, RouteTable,
     RtoKind, SamplingKind, SourceKind, TcpNcTable, TcpPreset, TcpTable, TcpVariant,
@@ -42,7 +43,7 @@ pub struct Prepared {
     topology: Topology,
     relay: Option<RelayConfig>,
     routes: Vec<RouteTable>,
-    /// Where nodes look for ways themselves while it runs.
+    /// Where nodes look for routes themselves while it runs.
     routing: Option<AodvConfig>,
     start_jitter: Duration,
     flows: Vec<Flow>,
@@ -519,10 +520,6 @@ fn interval(table: &FlowTable, payload_bytes: u32) -> Duration {
     span(bits / table.source.rate_bps.unwrap_or(1.0)).max(Duration::from_nanos(1))
 }
 
-fn span(seconds: f64) -> Duration {
-    Duration::from_nanos((seconds * 1e9).round() as u64)
-}
-
 /// Both ends of a preset, with what the table says otherwise.
 pub(super) fn tcp_ends(
     tcp: &TcpTable,
@@ -690,10 +687,4 @@ fn receiver(tcp: &TcpTable, sender: &SenderConfig) -> ReceiverConfig {
     });
     replace(&mut config.acks, acks);
     config
-}
-
-fn replace<T>(place: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *place = value;
-    }
 }

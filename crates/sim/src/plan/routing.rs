@@ -1,4 +1,4 @@
-//! Nodes of a plan that look for ways themselves: settings, ways found beforehand, measures.
+//! Nodes of a plan that look for routes themselves: settings, routes found beforehand, measures.
 
 use core::time::Duration;
 
@@ -13,8 +13,8 @@ use crate::core::agent::{Agent, Body, NodeIndex, Packet};
 use crate::core::network::{AirConfig, Network, RouteLinks, Topology};
 use crate::plan::SimError;
 
-/// How long ways are looked for beforehand: longer than the first reply takes, so that better ones
-/// have come as well.
+/// How long routes are looked for beforehand: longer than the first reply takes, so that better
+/// ones have come as well.
 const BEFOREHAND: Duration = Duration::from_secs(30);
 
 /// The settings of a table.
@@ -45,7 +45,7 @@ pub(super) fn check_reachable(
     let mut network = Network::new(topology, seed, 0)?;
     for (flow, &(from, to)) in ends.iter().enumerate() {
         let is_way = |network: &mut Network, from: usize, to: usize| {
-            network.way(from as NodeIndex, to as NodeIndex).is_some()
+            network.route(from as NodeIndex, to as NodeIndex).is_some()
         };
         if !is_way(&mut network, from, to) {
             return Err(SimError::NoRoute { flow, from, to });
@@ -58,7 +58,7 @@ pub(super) fn check_reachable(
 }
 
 /// Ways that the protocol finds when nobody else sends and links have their mean power, with the
-/// standard's MAC whatever is tried out: so settings that are compared have the same ways.
+/// standard's MAC whatever is tried out: so settings that are compared have the same routes.
 pub(super) fn found_beforehand(
     topology: &Topology,
     config: AodvConfig,
@@ -81,19 +81,19 @@ pub(super) fn found_beforehand(
         let (end, _) = FlowEnd::pair(flow as u32, from as NodeIndex, to as NodeIndex);
         network.add_agent(end.node, end.flow, Probe { end, sent: 0, due: false })?;
         network.run_until(Time::ZERO + BEFOREHAND);
-        let way = network.way(end.node, end.peer);
-        let way = way.ok_or(SimError::NoRoute { flow, from, to })?;
-        let path = way.into_iter().map(|node| node as usize).collect();
+        let route = network.route(end.node, end.peer);
+        let route = route.ok_or(SimError::NoRoute { flow, from, to })?;
+        let path = route.into_iter().map(|node| node as usize).collect();
         routes.push(RouteTable { path, both_ways: true });
     }
     Ok(routes)
 }
 
-/// Probes of a way beforehand, and from each to the next.
+/// Probes of a route beforehand, and from each to the next.
 const PROBES: u64 = 3;
 const PROBE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Sends a packet from time to time, so that a way is looked for where there is none.
+/// Sends a packet from time to time, so that a route is looked for where there is none.
 struct Probe {
     end: FlowEnd,
     sent: u64,
@@ -118,11 +118,11 @@ impl Agent for Probe {
     }
 }
 
-/// Sets what is known of a flow's ways.
+/// Sets what is known of a flow's routes.
 pub(super) fn set_flow(measures: &mut Measures, flow: usize, network: &mut Network, end: FlowEnd) {
     let links = match network.route_links(end.flow, end.node) {
         Some(RouteLinks { packets, links }) => (packets > 0).then(|| links as f64 / packets as f64),
-        None => network.way(end.node, end.peer).map(|way| (way.len() - 1) as f64),
+        None => network.route(end.node, end.peer).map(|route| (route.len() - 1) as f64),
     };
     measures.set_flow(flow, "route_links_mean", links);
 }

@@ -8,7 +8,7 @@ use corridor_air::{Duplex, Jitter, Link, MediumConfig};
 use corridor_base::Time;
 use corridor_scenario::{Load, Measures, Plan};
 use corridor_sim::{
-    Agent, AirConfig, Body, CaptureLimits, EVERYBODY, LinkOutcome, Network, NodeIndex, Packet,
+    Agent, AirConfig, BROADCAST, Body, CaptureLimits, LinkOutcome, Network, NodeIndex, Packet,
     RadioSite, TTL_MAX, Topology, capture_point, sketch,
 };
 
@@ -174,9 +174,9 @@ fn a_packet_crosses_as_many_links_as_it_may() {
 }
 
 #[test]
-fn what_is_for_everybody_is_for_neighbours() {
+fn a_broadcast_is_for_neighbours() {
     let mut topology = row(vec![0, 1, 2, 3]);
-    let (told, _) = call(&topology, EVERYBODY, TTL_MAX);
+    let (told, _) = call(&topology, BROADCAST, TTL_MAX);
     assert_eq!(told, [vec![], vec!["from 0".to_owned()], vec![], vec![]]);
     // By a pipe as well.
     topology.connect(
@@ -184,16 +184,16 @@ fn what_is_for_everybody_is_for_neighbours() {
         2,
         &corridor_air::PipeConfig::new(1_000_000, core::time::Duration::ZERO, 5, 0.0),
     );
-    let (told, network) = call(&topology, EVERYBODY, TTL_MAX);
+    let (told, network) = call(&topology, BROADCAST, TTL_MAX);
     assert_eq!(told.iter().map(Vec::len).collect::<Vec<_>>(), [0, 1, 1, 0]);
     assert_eq!(network.packets(), 0);
 }
 
 #[test]
-fn what_is_for_everybody_misses_nobody_who_does_not_want_it() {
+fn a_broadcast_misses_nobody_who_does_not_want_it() {
     let mut network = Network::new(&row(vec![0, 1]), 1, 0).expect("a network");
     let body = Body::Datagram { sequence: 0, sent_at: Time::ZERO };
-    let packet = Packet { flow: 7, from: 0, to: EVERYBODY, len_bytes: 100, ttl: 1, body };
+    let packet = Packet { flow: 7, from: 0, to: BROADCAST, len_bytes: 100, ttl: 1, body };
     let caller = Caller { packet: Some(packet), told: Rc::default() };
     network.add_agent(0, 7, caller).expect("a free node");
     network.run_until(Time::from_millis(100));
@@ -219,7 +219,7 @@ fn what_is_for_everybody_goes_as_far_as_its_own_rate() {
     let config = RadioMediumConfig { radio, mac, queue_frames: 5 };
     let site = RadioSite { nodes: vec![0, 1], air: AirConfig::Mac(Box::new(config)) };
     let topology = Topology { nodes: 2, radios: vec![site], ..Topology::default() };
-    let (told, _) = call(&topology, EVERYBODY, 1);
+    let (told, _) = call(&topology, BROADCAST, 1);
     assert_eq!(told[1], ["from 0"]);
     let (told, network) = call(&topology, 1, 1);
     assert_eq!((told[1].len(), network.stats().undeliverable), (0, 1), "no link for data");
@@ -466,4 +466,19 @@ fn what_is_on_the_air_is_captured_as_the_standard_s_frames() {
     // Data that asks for an ACK, short addresses in one PAN; 80 bytes behind nine of header.
     assert_eq!((&data[..2], *len), (&[0x61, 0x88][..], 9 + 80));
     assert!(seen.iter().any(|(frame, len)| frame[..2] == [0x02, 0] && *len == 3));
+}
+
+#[test]
+fn no_two_bridges_have_the_same_end() {
+    let mut network = Network::new(&row(vec![0, 1, 2, 3]), 1, 0).expect("a network");
+    network.add_bridge((0, 1), (0, 2), 3, 10).expect("the first one");
+    network.add_bridge((0, 2), (0, 1), 0, 10).expect("the other direction is another bridge");
+    for (from, to) in [(1, 2), (1, 3), (3, 2)] {
+        let error = network.add_bridge((0, from), (0, to), 0, 10).expect_err("an end is taken");
+        let expected = format!(
+            "bridges from place 1 of radio 0 to place 2 of radio 0 and from place {from} of radio 0 \
+             to place {to} of radio 0: expected no two from the same place, or to the same place"
+        );
+        assert_eq!(error.to_string(), expected);
+    }
 }

@@ -162,12 +162,8 @@ pub(super) fn is_decided(gate: &Gate, rows: &[Rows], rule: Rule) -> bool {
 /// The same for machines.
 pub(super) fn checks(judged: &[Judged]) -> Vec<Check> {
     let check = |judged: &Judged| Check {
-        name: judged.gate.clone(),
-        value: judged.value,
-        unit: judged.unit,
-        sense: judged.sense,
-        limit: judged.limit,
         holds: judged.pass == Some(true),
+        ..Check::new(judged.gate.clone(), judged.value, judged.sense, judged.limit, judged.unit)
     };
     judged.iter().map(check).collect()
 }

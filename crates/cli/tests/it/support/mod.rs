@@ -3,7 +3,8 @@
 #![allow(dead_code, reason = "each test binary uses a part of this")]
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -258,8 +259,8 @@ pub fn until<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     }
 }
 
-/// A configuration without peers and coding: an endpoint with a TUN device `cor0`.
-pub fn endpoint(id: u8, underlay: &str, rest: &str) -> String {
+/// A configuration up to its peers: an endpoint with a TUN device `cor0`, of which `tun` says more.
+pub fn node(id: u8, underlay: &str, tun: &str) -> String {
     format!(
         r#"
         [station]
@@ -270,15 +271,41 @@ pub fn endpoint(id: u8, underlay: &str, rest: &str) -> String {
         [tun]
         name = "cor0"
         addresses = ["10.9.0.{id}/24", "fd00:9::{id}/64"]
-        routes = ["10.{routed}.0.0/16", "fd00:{routed}::/64"]
+        {tun}
         [underlay]
         {underlay}
-        [[peer]]
-        id = {peer}
-        role = "endpoint"
-        {rest}
-        "#,
-        peer = 3 - id,
-        routed = 20 + id,
+        "#
     )
+}
+
+/// A configuration without coding: one of two ends, of which `rest` says where the other is.
+pub fn endpoint(id: u8, underlay: &str, rest: &str) -> String {
+    let routed = 20 + id;
+    let routes = format!(r#"routes = ["10.{routed}.0.0/16", "fd00:{routed}::/64"]"#);
+    let peer = format!("[[peer]]\nid = {}\nrole = \"endpoint\"\n{rest}\n", 3 - id);
+    node(id, underlay, &routes) + &peer
+}
+
+/// A stream to an address of another host arrives whole.
+pub fn stream(from: &Namespace, to: &Namespace, address: IpAddr, len: usize) {
+    let listener = to.run(|| TcpListener::bind((address, 0)).unwrap());
+    let there = listener.local_addr().unwrap();
+    let sent: Vec<u8> = (0..len).map(|at| ((at * at) >> 5) as u8).collect();
+    let received = thread::scope(|scope| {
+        let received = scope.spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            let mut received = Vec::new();
+            stream.read_to_end(&mut received).unwrap();
+            received
+        });
+        from.run(|| {
+            let mut stream = TcpStream::connect_timeout(&there, PATIENCE).unwrap();
+            stream.set_write_timeout(Some(PATIENCE)).unwrap();
+            stream.write_all(&sent).unwrap();
+            stream.shutdown(Shutdown::Write).unwrap();
+        });
+        received.join().unwrap()
+    });
+    assert!(received == sent, "{} of {len} bytes, or others", received.len());
 }

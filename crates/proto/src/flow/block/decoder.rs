@@ -13,7 +13,8 @@ use corridor_base::Time;
 use corridor_codec::{BlockDecoder, Field, Outcome};
 use corridor_packet::PacketRef;
 
-use crate::bounds::{ACK_BLOCKS_MAX, ACK_INTERVAL_MIN, BLOCKS_IN_FLIGHT_MAX, FINISHED_BLOCKS_MAX};
+use crate::bounds::{ACK_BLOCKS_MAX, BLOCKS_IN_FLIGHT_MAX, FINISHED_BLOCKS_MAX};
+use crate::flow::block::ack_timer::{AckTimer, Urgency};
 use crate::flow::symbol;
 use crate::host::egress::EgressQueue;
 use crate::inspect::{DecoderBlockView, DecoderView};
@@ -25,11 +26,6 @@ const WINDOW: usize = BLOCKS_IN_FLIGHT_MAX as usize;
 /// Acknowledgements that mention a block that was given up, unless a late frame asks again.
 const GIVEN_UP_TELLS: u8 = 4;
 
-/// Times an urgent acknowledgement is told again when nothing follows: it may have been lost.
-const URGENT_ACK_REPEATS: u8 = 2;
-/// How much more often than others an acknowledgement is sent that the encoder stands still for.
-const URGENT_ACK_FACTOR: u32 = 10;
-
 /// Decodes one flow: the peer's packets to this station.
 pub(crate) struct Decoder {
     field: Field,
@@ -37,7 +33,7 @@ pub(crate) struct Decoder {
     run: u16,
     symbol_size_max: usize,
     deadline: Duration,
-    ack_interval: Duration,
+    ack_timer: AckTimer,
     /// First block not finished.
     base: u16,
     /// Blocks from `base` on; empty where nothing was heard.
@@ -46,11 +42,6 @@ pub(crate) struct Decoder {
     spare: Vec<BlockDecoder>,
     /// Since when nothing was delivered although something waits.
     stalled_since: Option<Time>,
-    ack_due: Option<Time>,
-    /// When news that the encoder stands still for is told again, unless a symbol comes before.
-    repeat_due: Option<Time>,
-    repeats_left: u8,
-    ack_sent_at: Option<Time>,
     vector: Vec<u8>,
 }
 
@@ -86,16 +77,12 @@ impl Decoder {
             run,
             symbol_size_max,
             deadline,
-            ack_interval,
+            ack_timer: AckTimer::new(ack_interval),
             base,
             slots: VecDeque::new(),
             finished: VecDeque::new(),
             spare: Vec::new(),
             stalled_since: None,
-            ack_due: None,
-            repeat_due: None,
-            repeats_left: 0,
-            ack_sent_at: None,
             vector: Vec::new(),
         }
     }
@@ -162,10 +149,7 @@ impl Decoder {
         }
         let delivered = self.deliver(egress, stats);
         self.note_progress(now, delivered);
-        let urgent = self.urgent_ack_interval(self.base != base_before);
-        self.repeat_due = None;
-        self.repeats_left = if urgent.is_some() { URGENT_ACK_REPEATS } else { 0 };
-        self.schedule_ack(now, urgent.unwrap_or(self.ack_interval));
+        self.ack_timer.note_symbol(now, self.urgency(self.base != base_before));
     }
 
     /// Adds a symbol to its block; `None` for an index or a length that cannot be.
@@ -299,7 +283,7 @@ impl Decoder {
         {
             self.stalled_since = Some(waiting.first_heard_at);
         }
-        self.schedule_ack(now, ACK_INTERVAL_MIN);
+        self.ack_timer.schedule(now, Urgency::Highest);
     }
 
     fn note_progress(&mut self, now: Time, delivered: bool) {
@@ -324,34 +308,25 @@ impl Decoder {
         {
             finished.tells = finished.tells.max(1);
         }
-        self.schedule_ack(now, self.ack_interval);
+        self.ack_timer.schedule(now, Urgency::None);
     }
 
-    /// When an acknowledgement is urgent. An encoder with nothing else in flight stands still until
+    /// How urgent an acknowledgement is. An encoder with nothing else in flight stands still until
     /// it hears that its block is done, or what the block still lacks once all of it was sent.
-    fn urgent_ack_interval(&self, completed: bool) -> Option<Duration> {
+    fn urgency(&self, completed: bool) -> Urgency {
         let mut open = self.slots.iter().flatten();
         match (open.next(), open.next()) {
-            (None, _) if completed => Some(ACK_INTERVAL_MIN),
+            (None, _) if completed => Urgency::Highest,
             (Some(only), None) if only.coder.known_count() == usize::from(self.block_size) => {
-                Some(self.repeat_interval())
+                Urgency::High
             }
-            _ => None,
+            _ => Urgency::None,
         }
-    }
-
-    fn repeat_interval(&self) -> Duration {
-        (self.ack_interval / URGENT_ACK_FACTOR).max(ACK_INTERVAL_MIN)
-    }
-
-    fn schedule_ack(&mut self, now: Time, interval: Duration) {
-        let due = self.ack_sent_at.map_or(now, |sent| now.max(sent + interval));
-        self.ack_due = Some(self.ack_due.map_or(due, |earlier| earlier.min(due)));
     }
 
     /// When an acknowledgement is due; `None` when there is nothing new to tell.
     pub(crate) fn ack_due(&self) -> Option<Time> {
-        self.ack_due.into_iter().chain(self.repeat_due).min()
+        self.ack_timer.due()
     }
 
     /// How many blocks an acknowledgement would list, and their size.
@@ -364,10 +339,7 @@ impl Decoder {
     ///
     /// As many as fit `room` bytes, those the encoder waits for first.
     pub(crate) fn take_ack(&mut self, now: Time, room: usize) -> (u16, Vec<BlockAck>) {
-        self.ack_due = None;
-        self.ack_sent_at = Some(now);
-        self.repeat_due = (self.repeats_left > 0).then(|| now + self.repeat_interval());
-        self.repeats_left = self.repeats_left.saturating_sub(1);
+        self.ack_timer.note_sent(now);
         let most = (room.saturating_sub(Ack::len_bytes_max((0, 0)))
             / (Ack::len_bytes_max((1, self.block_size)) - Ack::len_bytes_max((0, 0))))
         .min(ACK_BLOCKS_MAX);

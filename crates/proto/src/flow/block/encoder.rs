@@ -4,6 +4,8 @@
 //! FRANC paper). The paper has one block in flight; here a bounded number are, oldest first.
 
 mod block;
+mod links;
+mod liveness;
 
 use core::num::NonZeroU16;
 use core::time::Duration;
@@ -23,6 +25,8 @@ use crate::link::rtt::RttEstimator;
 use crate::stats::Stats;
 use crate::wire::{Ack, Enc, Form, block_distance};
 use block::{Block, Cause, State};
+use links::Links;
+use liveness::Liveness;
 
 /// Missing dimensions, less what is in flight, from which on an acknowledgement triggers repair.
 const DEFICIT_TO_REPAIR: f64 = 0.5;
@@ -44,15 +48,11 @@ pub(crate) struct Encoder {
     blocks: VecDeque<Block>,
     spare: Vec<Block>,
     next_id: u16,
-    ratios: ErasureRatios,
-    helper: bool,
+    links: Links,
     /// No packets wait.
     idle: bool,
     rtt: RttEstimator,
-    last_ack_at: Time,
-    /// Blocks were given up since the last acknowledgement.
-    gave_up: bool,
-    newest_ack: Option<u32>,
+    decoder: Liveness,
     symbol: Vec<u8>,
     vector: Vec<u8>,
 }
@@ -76,13 +76,10 @@ impl Encoder {
             blocks: VecDeque::new(),
             spare: Vec::new(),
             next_id,
-            ratios: ErasureRatios::default(),
-            helper: false,
+            links: Links::default(),
             idle: true,
             rtt: RttEstimator::new(),
-            last_ack_at: now,
-            gave_up: false,
-            newest_ack: None,
+            decoder: Liveness::new(now),
             symbol: Vec::new(),
             vector: Vec::new(),
         }
@@ -95,8 +92,7 @@ impl Encoder {
 
     /// The newest estimate of the links, and whether there is a helper.
     pub(crate) fn set_links(&mut self, ratios: ErasureRatios, helper: bool) {
-        self.ratios = ratios.bounded();
-        self.helper = helper;
+        self.links = Links { ratios: ratios.bounded(), helper };
     }
 
     /// The round trip, as acknowledgements of blocks tell it.
@@ -158,7 +154,7 @@ impl Encoder {
             Order::OnTheFly => true,
             Order::Dense => full || now >= block.last_added_at + self.params.encoder_timeout,
             Order::Systematic => {
-                let spread = self.params.field != Field::Gf2 && !self.helper;
+                let spread = self.params.field != Field::Gf2 && !self.links.helper;
                 full || !more || spread || block.next_source < block.coder.count()
             }
         }
@@ -171,9 +167,8 @@ impl Encoder {
                 if self.is_decoder_gone(now) {
                     return;
                 }
-            } else if !self.gave_up {
-                // The decoder has had nothing to say: that is no silence to be wary of.
-                self.last_ack_at = now;
+            } else {
+                self.decoder.note_nothing_asked(now);
             }
             let Some(at) = self.open_block(now, stats) else { return };
             self.symbol.clear();
@@ -188,9 +183,9 @@ impl Encoder {
             let credit = budget::encoder_credit(
                 self.params.policy,
                 f64::from(self.params.block_size),
-                self.ratios,
+                self.links.ratios,
                 self.params.overshoot,
-                self.helper,
+                self.links.helper,
             );
             let added = self.blocks[at].add(now, &self.symbol, packets, credit);
             debug_assert!(added.is_ok(), "the symbol was made to fit: {added:?}");
@@ -245,15 +240,13 @@ impl Encoder {
 
     /// Takes an acknowledgement of this flow.
     pub(crate) fn handle_ack(&mut self, now: Time, ack: &Ack, stats: &mut Stats) {
-        if self.newest_ack.is_some_and(|newest| ack.encoder_counter < newest) {
+        if self.decoder.is_overtaken(ack.encoder_counter) {
             return; // It was overtaken; what it tells is old.
         }
         if block_distance(self.next_id, ack.base) > 0 {
             return; // About blocks that were never opened: of this station's last run.
         }
-        self.newest_ack = Some(ack.encoder_counter);
-        self.last_ack_at = now;
-        self.gave_up = false;
+        self.decoder.note_ack(now, ack.encoder_counter);
         for told in ack.blocks.iter().filter(|told| told.given_up) {
             self.remove(
                 told.block,
@@ -303,10 +296,11 @@ impl Encoder {
     fn repair_after_ack(&mut self, now: Time, at: usize) {
         let patience = self.params.encoder_timeout;
         let late = self.blocks[at].behind_since.is_some_and(|since| now - since > patience);
-        let count_on_helper = self.helper && !(late && self.idle);
-        let missing = self.missing(&self.blocks[at], count_on_helper);
+        let count_on_helper = self.links.helper && !(late && self.idle);
         let (policy, field) = (self.params.policy, self.params.field);
-        let (ratio, repair) = (self.repair_erasure(count_on_helper), self.repair());
+        let missing = self.links.missing(policy, &self.blocks[at], count_on_helper);
+        let ratio = self.links.repair_erasure(policy, count_on_helper);
+        let repair = self.repair();
         let block = &mut self.blocks[at];
         if policy == Policy::PlayNCool && block.in_flight_count() > 0 {
             return;
@@ -318,38 +312,11 @@ impl Encoder {
         }
     }
 
-    /// Dimensions of a block that the decoder lacks, that nothing of ours in flight will bring on
-    /// average, and that the helper, if counted on, cannot bring.
-    fn missing(&self, block: &Block, count_on_helper: bool) -> f64 {
-        let deficit = block.deficit() as f64;
-        let arriving = block.in_flight_count() as f64 * (1.0 - self.ratios.e3);
-        let helper_rank = if count_on_helper && self.helper_is_used() {
-            (block.sent_count as f64 * (1.0 - self.ratios.e1)).min(block.coder.count() as f64)
-        } else {
-            0.0
-        };
-        let helper_share = (helper_rank - block.rank as f64).clamp(0.0, deficit);
-        deficit - helper_share - arriving
-    }
-
     /// Transmissions that repair so many dimensions over a link of some erasure ratio.
     fn repair(&self) -> fn(f64, f64, Field) -> f64 {
         match self.params.policy {
             Policy::PlayNCool if self.params.repair_margin => budget::repair_at_once,
             Policy::PlayNCool | Policy::Credit => budget::repair,
-        }
-    }
-
-    fn helper_is_used(&self) -> bool {
-        self.params.policy == Policy::PlayNCool || budget::helper_is_worth_it(self.ratios)
-    }
-
-    /// Share of the repair that is lost on everybody: what the helper hears, it passes on.
-    fn repair_erasure(&self, count_on_helper: bool) -> f64 {
-        if count_on_helper && self.helper_is_used() {
-            self.ratios.e1 * self.ratios.e3
-        } else {
-            self.ratios.e3
         }
     }
 
@@ -363,7 +330,7 @@ impl Encoder {
 
     /// The decoder restarted: what it had not acknowledged in full is sent again.
     pub(crate) fn restart_peer(&mut self, now: Time) {
-        let credit = 1.0 / (1.0 - self.ratios.e3);
+        let credit = 1.0 / (1.0 - self.links.ratios.e3);
         for block in self.blocks.iter_mut().filter(|block| block.coder.count() > 0) {
             block.forget_feedback();
             block.budget = credit * block.coder.count() as f64;
@@ -371,13 +338,12 @@ impl Encoder {
             block.progress_at = now;
         }
         self.restart_session();
-        self.last_ack_at = now;
-        self.gave_up = false;
+        self.decoder.restart(now);
     }
 
     /// Our own frame counters start anew.
     pub(crate) fn restart_session(&mut self) {
-        self.newest_ack = None;
+        self.decoder.restart_counters();
         self.blocks.iter_mut().for_each(Block::forget_in_flight);
     }
 
@@ -398,12 +364,13 @@ impl Encoder {
     /// Seconds without an acknowledgement, made comparable between links: where one in ten comes
     /// through, ten times the silence means the same.
     fn silence(&self, now: Time) -> f64 {
-        (now - self.last_ack_at).as_secs_f64() * (1.0 - self.ratios.e3)
+        self.decoder.silence(now).as_secs_f64() * (1.0 - self.links.ratios.e3)
     }
 
     /// Nothing has come back for long, neither to what was sent nor to asking again.
     fn is_decoder_gone(&self, now: Time) -> bool {
-        let asked = self.gave_up || self.blocks.iter().any(|block| block.timeouts_in_row > 0);
+        let asked =
+            self.decoder.gave_up() || self.blocks.iter().any(|block| block.timeouts_in_row > 0);
         let patience = SILENT_TIMEOUTS * self.params.encoder_timeout.as_secs_f64();
         asked && self.silence(now) > patience
     }
@@ -423,11 +390,12 @@ impl Encoder {
         stats.encoder_timeouts += 1;
         // Count on the helper once; if that brought nothing, do without.
         let first = self.blocks[at].timeouts_in_row == 0;
-        let count_on_helper = self.helper && first;
-        let missing = self.missing(&self.blocks[at], count_on_helper);
+        let count_on_helper = self.links.helper && first;
+        let (policy, field) = (self.params.policy, self.params.field);
+        let missing = self.links.missing(policy, &self.blocks[at], count_on_helper);
+        let ratio = self.links.repair_erasure(policy, count_on_helper);
         let wait_until = now + self.timeout(now);
-        let least = if count_on_helper && self.params.policy == Policy::Credit { 0.0 } else { 1.0 };
-        let (ratio, field) = (self.repair_erasure(count_on_helper), self.params.field);
+        let least = if count_on_helper && policy == Policy::Credit { 0.0 } else { 1.0 };
         let repair = self.repair();
         self.blocks[at].timeouts_in_row += 1;
         // A decoder that has gone is asked after with one symbol at a time, of the oldest block.
@@ -451,7 +419,7 @@ impl Encoder {
             if block.deficit() == 0 || now - block.progress_at < patience {
                 return;
             }
-            self.gave_up = true;
+            self.decoder.note_given_up();
             self.remove(
                 block.id,
                 |block, stats| {

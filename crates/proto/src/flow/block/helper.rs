@@ -60,24 +60,71 @@ const DEFICIT_TO_REPAIR: f64 = 0.5;
 pub(crate) struct Helper {
     params: CodingParams,
     flow: StationId,
-    field: Field,
-    block_size: u16,
-    /// Which run of the encoder the blocks are of.
-    run: u16,
+    coding: Coding,
     /// Room for coding vector and symbol in a frame.
     room: usize,
-    symbol_size_max: usize,
     rng: Stream,
     ratios: ErasureRatios,
-    /// When a symbol was last overheard, and the usual interval between two.
-    heard_at: Option<Time>,
-    interval: Duration,
+    arrivals: Interarrival,
     /// First block the decoder has not finished.
     base: Option<u16>,
     blocks: VecDeque<Block>,
     spare: Vec<Recoder>,
     vector: Vec<u8>,
     payload: Vec<u8>,
+}
+
+/// How the encoder codes, in the run of it that the blocks are of.
+#[derive(Clone, Copy)]
+struct Coding {
+    field: Field,
+    block_size: u16,
+    run: u16,
+    symbol_size_max: usize,
+}
+
+impl Coding {
+    /// What an encoder says of itself. Longer symbols than a frame of ours with so much `room` can
+    /// carry beside their vector are refused.
+    fn of(joined: &Joined, room: usize) -> Self {
+        let vector_len = joined.field.vector_len_bytes(usize::from(joined.block_size));
+        let room = room.saturating_sub(RUN_LEN + vector_len);
+        Coding {
+            field: joined.field,
+            block_size: joined.block_size,
+            run: joined.run,
+            symbol_size_max: usize::from(joined.symbol_size).min(room),
+        }
+    }
+
+    /// Bytes of the vector of a whole block.
+    fn vector_len(self) -> usize {
+        self.field.vector_len_bytes(usize::from(self.block_size))
+    }
+
+    fn recoder(self) -> Option<Recoder> {
+        Recoder::new(self.field, self.block_size.into(), self.symbol_size_max).ok()
+    }
+}
+
+/// The usual interval between two symbols that are overheard.
+#[derive(Default)]
+struct Interarrival {
+    heard_at: Option<Time>,
+    interval: Duration,
+}
+
+impl Interarrival {
+    /// Takes the time since the last symbol as an interval, unless it was a pause; returns how long
+    /// nothing is to be heard until the encoder counts as having nothing more to say.
+    fn note(&mut self, now: Time, pause: Duration) -> Duration {
+        let since = self.heard_at.replace(now).map(|heard_at| now - heard_at);
+        if let Some(interval) = since.filter(|&interval| interval <= pause) {
+            let others = self.interval * (HELPER_INTERVAL_PARTS - 1);
+            self.interval = (others + interval) / HELPER_INTERVAL_PARTS;
+        }
+        (self.interval * HELPER_SILENCE_INTERVALS).min(pause / 2).max(HELPER_SILENCE_MIN)
+    }
 }
 
 struct Block {
@@ -116,15 +163,11 @@ impl Helper {
         Helper {
             params,
             flow,
-            field,
-            block_size,
-            run: 0,
+            coding: Coding { field, block_size, run: 0, symbol_size_max: room },
             room,
-            symbol_size_max: room,
             rng,
             ratios: ErasureRatios::default(),
-            heard_at: None,
-            interval: Duration::ZERO,
+            arrivals: Interarrival::default(),
             base: None,
             blocks: VecDeque::new(),
             spare: Vec::new(),
@@ -146,7 +189,7 @@ impl Helper {
     }
 
     pub(crate) fn field(&self) -> Field {
-        self.field
+        self.coding.field
     }
 
     pub(crate) fn ratios(&self) -> ErasureRatios {
@@ -159,11 +202,7 @@ impl Helper {
 
     /// The encoder restarted, with what it says of itself.
     pub(crate) fn restart(&mut self, joined: &Joined) {
-        (self.field, self.block_size, self.run) = (joined.field, joined.block_size, joined.run);
-        // Longer symbols than a frame of ours can carry beside their vector are refused.
-        let vector_len = self.field.vector_len_bytes(usize::from(self.block_size));
-        let room = self.room.saturating_sub(RUN_LEN + vector_len);
-        self.symbol_size_max = usize::from(joined.symbol_size).min(room);
+        self.coding = Coding::of(joined, self.room);
         self.base = None;
         self.blocks.clear();
         self.spare.clear();
@@ -188,9 +227,8 @@ impl Helper {
             return;
         }
         let Some(at) = self.block_at(enc.block) else { return };
-        let silence = self.silence_that_ends(now);
-        let field = self.field;
-        let block_size = usize::from(self.block_size);
+        let silence = self.arrivals.note(now, self.params.encoder_timeout);
+        let Coding { field, block_size, .. } = self.coding;
         let block = &mut self.blocks[at];
         match add(&mut block.recoder, field, enc, &mut self.vector) {
             Some(Outcome::Innovative) => {
@@ -202,23 +240,11 @@ impl Helper {
         }
         push_bounded(&mut block.heard, counter);
         // A dense code speaks of the whole block from its first symbol on: only a pause ends it.
-        let all_known = block.recoder.known_count() == block_size;
+        let all_known = block.recoder.known_count() == usize::from(block_size);
         block.ended = all_known && self.params.order != Order::Dense;
         block.repair_at = now + self.params.encoder_timeout;
         block.flush_at = now + silence;
         self.earn(at);
-    }
-
-    /// Takes the time since the last symbol as an interval, unless it was a pause; returns how long
-    /// nothing is to be heard until the encoder counts as having nothing more to say.
-    fn silence_that_ends(&mut self, now: Time) -> Duration {
-        let pause = self.params.encoder_timeout;
-        let since = self.heard_at.replace(now).map(|heard_at| now - heard_at);
-        if let Some(interval) = since.filter(|&interval| interval <= pause) {
-            let others = self.interval * (HELPER_INTERVAL_PARTS - 1);
-            self.interval = (others + interval) / HELPER_INTERVAL_PARTS;
-        }
-        (self.interval * HELPER_SILENCE_INTERVALS).min(pause / 2).max(HELPER_SILENCE_MIN)
     }
 
     fn block_at(&mut self, id: u16) -> Option<usize> {
@@ -238,10 +264,9 @@ impl Helper {
         if self.blocks.len() == HELPER_BLOCKS_MAX {
             self.drop_block(0);
         }
-        let size = usize::from(self.block_size);
         let recoder = match self.spare.pop() {
             Some(recoder) => recoder,
-            None => Recoder::new(self.field, size, self.symbol_size_max).ok()?,
+            None => self.coding.recoder()?,
         };
         self.blocks.push_back(Block::new(id, recoder));
         Some(self.blocks.len() - 1)
@@ -260,7 +285,7 @@ impl Helper {
         let block = &mut self.blocks[at];
         match self.params.policy {
             Policy::PlayNCool => {
-                let budgets = budget::playncool(f64::from(self.block_size), self.ratios);
+                let budgets = budget::playncool(f64::from(self.coding.block_size), self.ratios);
                 if block.recoder.rank() as f64 >= budgets.helper_threshold {
                     block.state = block.state.after(Cause::ThresholdReached);
                     let most = self.params.helper_overshoot * budgets.helper_budget;
@@ -287,7 +312,9 @@ impl Helper {
             let told = ack.blocks.iter().find(|told| told.block == id);
             // Finished, or so old that its number has come round.
             let open = (0..i32::from(BLOCKS_IN_FLIGHT_MAX)).contains(&block_distance(ack.base, id));
-            if !open || told.is_some_and(|told| told.given_up || told.rank == self.block_size) {
+            if !open
+                || told.is_some_and(|told| told.given_up || told.rank == self.coding.block_size)
+            {
                 self.drop_block(at);
             }
         }
@@ -313,7 +340,8 @@ impl Helper {
         match self.params.policy {
             Policy::PlayNCool => 0.0,
             Policy::Credit => {
-                budget::helper_lag(self.field) * budget::helper_credit(Policy::Credit, self.ratios)
+                budget::helper_lag(self.coding.field)
+                    * budget::helper_credit(Policy::Credit, self.ratios)
             }
         }
     }
@@ -326,13 +354,13 @@ impl Helper {
         };
         let Some(at) = self.blocks.iter().position(ready) else { return false };
         let block = &mut self.blocks[at];
-        self.vector.resize(self.field.vector_len_bytes(usize::from(self.block_size)), 0);
-        self.payload.resize(self.symbol_size_max, 0);
+        self.vector.resize(self.coding.vector_len(), 0);
+        self.payload.resize(self.coding.symbol_size_max, 0);
         let recoded = block.recoder.recode(&mut self.rng, &mut self.vector, &mut self.payload);
         let Some(recoded) = recoded else { return false };
         let Some(count) = NonZeroU16::new(recoded.count as u16) else { return false };
-        let vector = &self.vector[..self.field.vector_len_bytes(recoded.count)];
-        let form = Form::Explicit { run: self.run, count, vector };
+        let vector = &self.vector[..self.coding.field.vector_len_bytes(recoded.count)];
+        let form = Form::Explicit { run: self.coding.run, count, vector };
         Enc::write_head(self.flow, block.id, form, body);
         body.extend_from_slice(&self.payload[..recoded.len]);
         block.sent += 1;
@@ -349,7 +377,7 @@ impl Helper {
     /// The helper's share of what the decoder lacks: the dimensions it holds and the decoder does
     /// not, less those that are on their way, over its own link.
     fn repair(&mut self, at: usize) {
-        let (ratios, field, lag) = (self.ratios, self.field, self.lag());
+        let (ratios, field, lag) = (self.ratios, self.coding.field, self.lag());
         let worth = self.params.policy == Policy::PlayNCool || budget::helper_is_worth_it(ratios);
         let block = &mut self.blocks[at];
         let deficit = block.recoder.known_count().saturating_sub(block.decoder_rank);

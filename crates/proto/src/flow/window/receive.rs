@@ -13,40 +13,22 @@ use corridor_base::Time;
 use corridor_codec::{CodecError, Coefficients, Field, WindowDecoder, WindowOutcome, widen_id};
 use corridor_packet::PacketRef;
 
-use crate::bounds::{WINDOW_ACK_INTERVAL_MIN, WINDOW_GAPS_MAX};
+use crate::bounds::WINDOW_GAPS_MAX;
 use crate::flow::symbol;
+use crate::flow::window::ack_timer::AckTimer;
 use crate::flow::window::needs::Held;
 use crate::host::compression::Contexts;
 use crate::host::egress::EgressQueue;
-use crate::link::shared_channel::ack_interval;
 use crate::stats::Stats;
 use crate::wire::{
     PACKET_PREFIX_LEN, WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WindowAck, WindowForm, WindowSymbol,
 };
 
-/// Feedback comes so many times as often while something is missing, and where something useless
-/// came: the sender may not know what is here.
-const URGENT_ACK_FACTOR: u32 = 20;
-/// The same for something useless where both directions share the channel.
-const SHARED_USELESS_ACK_FACTOR: u32 = 5;
-/// Feedback is due when this part of a window has come since the last one, or a fast path would
-/// wait with a full window for the next interval.
-const WINDOWS_PER_ACK: u32 = 4;
-/// Share of the frames lost from which on feedback comes more often even where nothing is known to
-/// be missing: what was lost last is only known to those who miss the feedback.
-const LOSSY: f64 = 0.01;
-/// By what factor where both directions share the channel; else it comes as often as if something
-/// were.
-const LOSSY_ACK_FACTOR: u32 = 2;
-/// Feedback that tells of nothing missing takes a ride this often in an interval at most.
-const RIDES_PER_INTERVAL: u32 = 2;
-
 /// Receives one flow: the peer's packets to this station.
 pub(crate) struct WindowReceiver {
     decoder: WindowDecoder,
     deadline: Duration,
-    ack_interval: Duration,
-    shares_air: bool,
+    ack_timer: AckTimer,
     /// First symbol not delivered or passed over.
     next: u64,
     in_order: InOrder,
@@ -58,16 +40,8 @@ pub(crate) struct WindowReceiver {
     needed: Vec<u64>,
     /// Newest frame with a symbol, and when it came.
     heard: Option<(u32, Time)>,
-    frames: u32,
-    /// The same as told last, and how many more are told of at once.
-    frames_told: u32,
-    frames_per_ack: u32,
     /// Symbols that brought nothing.
     useless: u16,
-    ack_due: Option<Time>,
-    ack_sent_at: Option<Time>,
-    /// Share of the frames lost, as told last.
-    loss_ratio: f64,
 }
 
 impl WindowReceiver {
@@ -85,21 +59,14 @@ impl WindowReceiver {
         Ok(WindowReceiver {
             decoder,
             deadline,
-            ack_interval,
-            shares_air: false,
+            ack_timer: AckTimer::new(ack_interval, window_size),
             next,
             in_order: InOrder::new(symbol_size_max),
             noted: VecDeque::new(),
             held: Held::default(),
             needed: Vec::new(),
             heard: None,
-            frames: 0,
-            frames_told: 0,
-            frames_per_ack: (u32::from(window_size) / WINDOWS_PER_ACK).max(1),
             useless: 0,
-            ack_due: None,
-            ack_sent_at: None,
-            loss_ratio: 0.0,
         })
     }
 
@@ -117,7 +84,7 @@ impl WindowReceiver {
         if self.heard.is_none_or(|(highest, _)| counter > highest) {
             self.heard = Some((counter, now));
         }
-        self.frames = self.frames.wrapping_add(1);
+        self.ack_timer.note_frame();
         let end_before = self.decoder.end();
         let useless_before = self.useless;
         match self.add(counter, received, egress, stats) {
@@ -152,7 +119,7 @@ impl WindowReceiver {
         }
         self.deliver(egress, stats);
         self.forget_used_up();
-        self.schedule_ack(now, self.useless != useless_before);
+        self.ack_timer.schedule(now, self.is_missing(), self.useless != useless_before);
     }
 
     /// The sender holds nothing before the window that it names: what is missing there, it has
@@ -238,8 +205,7 @@ impl WindowReceiver {
 
     /// When the first missing symbol has kept others waiting for too long.
     fn deadline_at(&self) -> Option<Time> {
-        let waits = self.next < self.decoder.end();
-        let (_, since) = self.noted.front().filter(|_| waits)?;
+        let (_, since) = self.noted.front().filter(|_| self.is_missing())?;
         Some(*since + self.deadline)
     }
 
@@ -253,63 +219,37 @@ impl WindowReceiver {
         while self.deadline_at().is_some_and(|at| at <= now) {
             let Some(&(end, _)) = self.noted.front() else { return };
             self.pass_over(end, egress, stats);
-            self.ack_due = Some(now);
+            self.ack_timer.expire(now);
         }
     }
 
     // ---- feedback -----------------------------------------------------------------------------
 
-    /// `useless`: what came brought nothing, so that the sender may not have heard what is here.
-    /// Where frames get lost, it repairs on suspicion as long as it has not heard that nothing is
-    /// missing.
-    fn schedule_ack(&mut self, now: Time, useless: bool) {
-        let sent = self.ack_sent_at.unwrap_or(Time::ZERO);
-        let missing = self.next < self.decoder.end();
-        let due = if missing || ((useless || self.loss_ratio > LOSSY) && !self.shares_air) {
-            sent + (self.ack_interval_base() / URGENT_ACK_FACTOR).max(WINDOW_ACK_INTERVAL_MIN)
-        } else if useless {
-            sent + self.ack_interval_base() / SHARED_USELESS_ACK_FACTOR
-        } else {
-            // The first frame after a pause waits too: more may follow, or data to ride on.
-            sent.max(now) + self.ack_interval()
-        };
-        let many = self.frames.wrapping_sub(self.frames_told) >= self.frames_per_ack;
-        let due = if many { now } else { due.max(now) };
-        self.ack_due = Some(self.ack_due.map_or(due, |earlier| earlier.min(due)));
+    /// Whether a symbol is missing among those that are known.
+    fn is_missing(&self) -> bool {
+        self.next < self.decoder.end()
     }
 
     /// Both directions share the channel, or not.
     pub(crate) fn set_shares_air(&mut self, shares_air: bool) {
-        self.shares_air = shares_air;
-    }
-
-    fn ack_interval_base(&self) -> Duration {
-        ack_interval(self.ack_interval, self.shares_air)
-    }
-
-    fn ack_interval(&self) -> Duration {
-        let factor = if self.loss_ratio > LOSSY { LOSSY_ACK_FACTOR } else { 1 };
-        (self.ack_interval_base() / factor).max(WINDOW_ACK_INTERVAL_MIN)
+        self.ack_timer.set_half_duplex(shares_air);
     }
 
     /// When feedback is due; `None` when there is nothing new to tell, or no frame of the session
     /// to tell it of.
     pub(crate) fn ack_due(&self) -> Option<Time> {
-        self.heard.and(self.ack_due)
+        self.heard.and(self.ack_timer.due())
     }
 
     /// Whether there is something to tell that is worth the bytes on a symbol of the other way.
     pub(crate) fn has_news(&self, now: Time) -> bool {
-        let missing = self.next < self.decoder.end();
-        let least = self.ack_interval() / RIDES_PER_INTERVAL;
-        let rested = self.ack_sent_at.is_none_or(|at| now - at >= least);
-        self.ack_due.is_some() && (missing || rested)
+        self.ack_timer.may_piggyback(now, self.is_missing())
     }
 
     /// The sender's frames are counted anew: feedback about those before is of no use to it.
     pub(crate) fn restart_session(&mut self) {
         self.heard = None;
-        self.ack_due = None;
+        self.ack_timer.stop();
     }
 
     /// Feedback to be sent now.
@@ -320,10 +260,7 @@ impl WindowReceiver {
         shares_air: bool,
     ) -> Option<WindowAck> {
         let (counter, heard_at) = self.heard?;
-        self.ack_due = None;
-        self.loss_ratio = loss_ratio;
-        self.ack_sent_at = Some(now);
-        self.frames_told = self.frames;
+        self.ack_timer.note_sent(now, loss_ratio);
         let span = self.decoder.end().saturating_sub(self.next) as u16;
         let len = self.ack_len() - WINDOW_ACK_LEN;
         let missing = (self.next..self.decoder.end()).filter(|&id| !self.decoder.is_decoded(id));
@@ -340,7 +277,7 @@ impl WindowReceiver {
             counter,
             delay: now - heard_at,
             received_at_us: (heard_at.as_nanos() / 1_000) as u32,
-            frames: self.frames,
+            frames: self.ack_timer.frames(),
             loss_ratio,
             deficit: (self.decoder.deficit() as u16).min(span),
             useless: self.useless,

@@ -31,9 +31,9 @@ pub(crate) struct Outlook {
 const NEEDED: f64 = 0.5;
 /// Standard deviations of the deficit that are insured against with air that nobody wants.
 const DEVIATIONS_IDLE: f64 = 2.0;
-/// Probability of being in vain below which a repair symbol goes ahead of source symbols that wait,
-/// where the air would be spare after them.
-const VAIN_SPARE: f64 = 0.5;
+/// Probability of being spurious below which a repair symbol goes ahead of source symbols that
+/// wait, where the air would be spare after them.
+const SPURIOUS_SPARE: f64 = 0.5;
 /// Packets that may wait meanwhile, for each frame that was spare.
 const WAITING_SPARE: f64 = 2.0;
 
@@ -62,33 +62,33 @@ impl Outlook {
 }
 
 /// Holds back repair so that no more than a set share of the capacity is spent on symbols that
-/// bring nothing. Losses vary: whoever never repairs in vain repairs late. What is waited for is
-/// weighed against the probability that repair comes in vain, at a price; feedback counts what was
-/// in vain, and the price follows, whatever the round trip and the bursts.
+/// bring nothing. Losses vary: whoever never repairs spuriously is late. What is waited for is
+/// weighed against the probability that repair is spurious, at a price; feedback counts what was
+/// spurious, and the price follows, whatever the round trip and the bursts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reserve {
     waste_ratio_goal: f64,
     weigh: Weigh,
-    /// Logarithm of the price of a symbol in vain, less what follows from the loss ratio.
+    /// Logarithm of the price of a spurious symbol, less what follows from the loss ratio.
     price_log: f64,
     /// Frames that could have come of late, and nobody wanted to send.
     spare: f64,
 }
 
-/// Share of the capacity that may be spent in vain.
+/// Share of the capacity that may be spent on spurious repair.
 const WASTE_RATIO_THROUGHPUT: f64 = 0.032;
 /// The same where delay matters more.
 const WASTE_RATIO_LOW_DELAY: f64 = 0.095;
 /// What a copy that is of use is worth, in coded symbols that are: it delivers something at once.
 const COPY_WORTH: f64 = 2.25;
-/// What a symbol in vain adds to the logarithm of the price.
+/// What a spurious symbol adds to the logarithm of the price.
 const GAIN: f64 = 0.03;
 /// Bounds of that logarithm.
 const PRICE_LOG: core::ops::RangeInclusive<f64> = -1.0..=7.0;
 /// The same before any feedback.
 const PRICE_LOG_FIRST: f64 = 3.5;
 /// Round trips after which what was spare counts a third. Feedback about what filled it takes one;
-/// and a flow must not pay for an empty beginning with repair in vain while it fills the air.
+/// and a flow must not pay for an empty beginning with spurious repair while it fills the air.
 const SPARE_ROUND_TRIPS: f64 = 10.0;
 /// Least price: losses that are rare enough are waited for.
 const PRICE_MIN: f64 = 0.05;
@@ -115,22 +115,24 @@ impl Reserve {
 
     /// Whether a repair symbol is to go before the next source symbol.
     pub(crate) fn wants_repair(&self, stakes: Stakes, loss_ratio: f64) -> bool {
-        stakes.waiting > self.price(loss_ratio) * stakes.vain
+        stakes.waiting > self.price(loss_ratio) * stakes.spurious
     }
 
     /// Whether repair is to be a copy of the first symbol that is needed and not on its way again,
-    /// rather than a coded symbol. The copy is in vain as soon as what was needed is decoded, while
-    /// a coded symbol may be of use for what was lost since. But one that is of use lets everything
-    /// before the next needed symbol be delivered; a coded symbol nothing until nothing is lacking.
+    /// rather than a coded symbol. The copy is spurious as soon as what was needed is decoded,
+    /// while a coded symbol may be of use for what was lost since. But one that is of use lets
+    /// everything before the next needed symbol be delivered; a coded symbol nothing until nothing
+    /// is lacking.
     pub(crate) fn prefers_copy(&self, stakes: Stakes, loss_ratio: f64) -> bool {
-        let waiting = stakes.waiting / (1.0 - stakes.vain).max(f64::MIN_POSITIVE);
+        let waiting = stakes.waiting / (1.0 - stakes.spurious).max(f64::MIN_POSITIVE);
         let price = self.price(loss_ratio);
-        let value = |worth: f64, vain: f64| worth * waiting * (1.0 - vain) - price * vain;
-        value(COPY_WORTH, stakes.vain_copy) > value(1.0, stakes.vain)
+        let value =
+            |worth: f64, spurious: f64| worth * waiting * (1.0 - spurious) - price * spurious;
+        value(COPY_WORTH, stakes.spurious_copy) > value(1.0, stakes.spurious)
     }
 
-    /// Repair that is needed often is in vain often: the price at which a set share of the capacity
-    /// goes in vain grows about as the square of the odds of a loss, so it starts from there.
+    /// Repair that is needed often is spurious often: the price at which that takes a set share of
+    /// the capacity grows about as the square of the odds of a loss, so it starts from there.
     fn price(&self, loss_ratio: f64) -> f64 {
         let odds = loss_ratio / (1.0 - loss_ratio);
         (self.price_log.exp() * odds * odds).max(PRICE_MIN)
@@ -138,7 +140,7 @@ impl Reserve {
 
     /// Feedback tells, so many round trips after the last one, that of `received` more frames,
     /// `useless` brought nothing; `spare` more could have come, and nobody wanted to send them.
-    /// What is in vain then takes nothing from anybody: a flow that does not fill the air is
+    /// What is spurious then takes nothing from anybody: a flow that does not fill the air is
     /// repaired ahead of need, so that what it waits for, its own acknowledgements above all, comes
     /// evenly.
     pub(crate) fn note(&mut self, round_trips: f64, received: f64, spare: f64, useless: u16) {
@@ -179,7 +181,7 @@ impl SpareAir {
     }
 
     /// Whether a repair symbol may go ahead of so many packets that wait. Where they are many more
-    /// than what was spare, they take it themselves; and it must not rather be in vain.
+    /// than what was spare, they take it themselves; and it must not rather be spurious.
     pub(crate) fn welcomes_repair(
         &mut self,
         now: Time,
@@ -187,15 +189,15 @@ impl SpareAir {
         waiting: usize,
         stakes: Stakes,
     ) -> bool {
-        if stakes.vain >= VAIN_SPARE {
+        if stakes.spurious >= SPURIOUS_SPARE {
             return false;
         }
         self.fade(now, round_trip);
         self.frames >= 1.0 && waiting as f64 <= WAITING_SPARE * self.frames
     }
 
-    /// A repair symbol went into it. If it turns out to be in vain it counts as any other: that air
-    /// will be spare is a guess.
+    /// A repair symbol went into it. If it turns out to be spurious it counts as any other: that
+    /// air will be spare is a guess.
     pub(crate) fn take(&mut self) {
         self.frames -= 1.0;
     }

@@ -1,8 +1,8 @@
 //! The way of a packet, step 2 in window mode: from packets to source symbols to frames.
 //!
-//! 1. A repair symbol goes first where the receiver's waiting is worth the risk that it comes in
-//!    vain ([`Reserve`](super::repair::Reserve)): a copy of the oldest symbol known to be needed,
-//!    or a coded symbol over all that is unacknowledged.
+//! 1. A repair symbol goes first where the receiver's waiting is worth the risk that it is
+//!    spurious ([`Reserve`](super::repair::Reserve)): a copy of the oldest symbol known to be
+//!    needed, or a coded symbol over all that is unacknowledged.
 //! 2. Otherwise the next packets from the ingress queue become a source symbol, sent uncoded.
 //! 3. With no packets waiting, the free air takes repair symbols that may be needed.
 //! 4. Feedback tells what arrived; what it does not tell of for long counts as lost.

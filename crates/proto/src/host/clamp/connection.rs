@@ -17,14 +17,13 @@ use core::time::Duration;
 use corridor_base::Time;
 
 use crate::host::clamp::ahead::{AHEAD_MIN, ANSWER_MAX, Answers, Pace};
+use crate::host::clamp::handshake::{Handshake, Syn};
+use crate::host::clamp::sender::Sender;
 use corridor_packet::sequence::{distance, is_after, later};
 use corridor_packet::{End, PacketBuf, PureAck, TcpView};
 
 /// A queue that is gone by then was a burst.
 const BURST: Duration = Duration::from_millis(5);
-/// A sender that was silent for so long begins anew: what it sends next is not held back before a
-/// queue stands again.
-const IDLE: Duration = Duration::from_secs(1);
 /// A sender that does not take what it may for so long, and as long as it takes to answer, is told
 /// of more, if no more wait than that.
 /// TCP puts off a piece of what it would like to send at once, in the hope of an acknowledgement
@@ -34,41 +33,8 @@ const PUT_OFF: Duration = Duration::from_micros(1_200);
 const PUT_OFF_QUEUED: u32 = 1;
 /// Part of what a sender may be ahead that is left when it is told of more.
 const TELL_DIVISOR: u32 = 2;
-/// How far the receiver's sequence may be from what the sender has acknowledged; farther if that
-/// has offered more.
-const SEQUENCE_NEAR: u32 = 1 << 22;
 /// The longest window of a SYN: it is not scaled.
 const WINDOW_FIRST: u32 = 0xffff;
-/// Bytes that timestamps take from each segment.
-const TIMESTAMPS_LEN: u32 = 12;
-/// The longest segment of a connection that says nothing of it (RFC 9293, Section 3.7.1).
-const MSS_DEFAULT: u16 = 536;
-
-/// What a SYN said.
-#[derive(Clone, Copy, Debug)]
-struct Syn {
-    /// Its number, and the one after it.
-    first: u32,
-    end: u32,
-    scale: Option<u8>,
-    mss: u16,
-    has_timestamps: bool,
-    is_protected: bool,
-}
-
-impl From<&TcpView> for Syn {
-    fn from(view: &TcpView) -> Self {
-        let options = view.options();
-        Syn {
-            first: view.sequence,
-            end: view.sequence_end(),
-            scale: options.scale,
-            mss: options.mss.unwrap_or(MSS_DEFAULT),
-            has_timestamps: options.timestamps.is_some(),
-            is_protected: options.is_protected || view.asks_for_accurate_ecn(),
-        }
-    }
-}
 
 /// What the sender was told last.
 #[derive(Clone, Copy, Debug)]
@@ -90,23 +56,8 @@ struct Told {
 pub(crate) struct Clamp {
     /// Sender and receiver of the data.
     flow: (End, End),
-    /// What both have said at the beginning; what a receiver said that has not been answered yet.
-    near: Option<Syn>,
-    far: Option<Syn>,
-    far_asks: Option<Syn>,
-    /// Number after the last byte that has come to the queue, and what the sender has received.
-    sent_end: u32,
-    sender_ack: u32,
-    /// The longest window that it has offered itself.
-    sender_window: u32,
-    /// The longest segment.
-    segment_len: u32,
-    /// Segments with data that are in the queue.
-    queued: u32,
-    sent_at: Time,
-    /// It was told of more since then although it has not taken all.
-    is_reminded: bool,
-    is_closed: bool,
+    handshake: Handshake,
+    sender: Sender,
     told: Option<Told>,
     /// As far as which the sender has ever been told that it may go.
     edge_max: u32,
@@ -123,17 +74,8 @@ impl Clamp {
     pub(crate) fn new(flow: (End, End), now: Time) -> Self {
         Clamp {
             flow,
-            near: None,
-            far: None,
-            far_asks: None,
-            sent_end: 0,
-            sender_ack: 0,
-            sender_window: 0,
-            segment_len: 0,
-            queued: 0,
-            sent_at: now,
-            is_reminded: false,
-            is_closed: false,
+            handshake: Handshake::default(),
+            sender: Sender::new(now),
             told: None,
             edge_max: 0,
             promised: 0,
@@ -155,50 +97,42 @@ impl Clamp {
 
     /// Whether windows are written anew, and data waits.
     pub(crate) fn is_busy(&self) -> bool {
-        self.engaged && self.queued > 0
+        self.engaged && self.sender.queued > 0
     }
 
     /// When the sender sent last.
     pub(crate) fn sent_at(&self) -> Time {
-        self.sent_at
+        self.sender.sent_at
     }
 
     // ---- what is seen -------------------------------------------------------------------------
 
     /// The sender's packet has come to the queue. Whether it has data, and counts as queued.
     pub(crate) fn note_sent(&mut self, now: Time, view: &TcpView, pace: Pace) -> bool {
-        if view.is_ack() {
-            self.sender_ack = view.ack;
-            let shift = self.near.and_then(|near| near.scale).unwrap_or(0);
-            self.sender_window = self.sender_window.max(u32::from(view.window) << shift);
-        }
+        self.sender.note_ack(view, self.handshake.near_shift());
         if view.is_syn() {
             self.note_opened(now, view);
             return false;
         }
-        self.is_closed |= view.is_fin();
+        self.sender.is_closed |= view.is_fin();
         // Those that probe a window that is shut may go a byte beyond it.
         let is_beyond = is_after(view.sequence_end(), self.promised.wrapping_add(1));
-        if view.data_len() == 0 || self.near.is_none() || is_beyond {
+        if view.data_len() == 0 || !self.handshake.is_open() || is_beyond {
             return false;
         }
-        if self.queued == 0 && now - self.sent_at > IDLE {
+        if self.sender.was_idle(now) {
             self.disengage();
         }
-        self.sent_at = now;
-        self.is_reminded = false;
-        self.queued += 1;
-        self.sent_end = later(self.sent_end, view.sequence_end());
-        self.segment_len = self.segment_len.max(view.data_len() as u32);
+        self.sender.note_data(now, view);
         // What was under way when the window was taken back looks like an answer.
-        if self.answers.note(now, self.sent_end)
+        if self.answers.note(now, self.sender.sent_end)
             && self.long_since.is_some_and(|since| now - since > ANSWER_MAX)
         {
             self.long_since = None;
             self.answers.forget_others();
         }
         if !self.engaged {
-            self.note_queue(now, self.queued > self.ahead(pace));
+            self.note_queue(now, self.sender.queued > self.ahead(pace));
         }
         true
     }
@@ -206,29 +140,22 @@ impl Clamp {
     /// The sender opens the connection, or answers who does.
     fn note_opened(&mut self, now: Time, view: &TcpView) {
         let syn = Syn::from(view);
-        if self.near.is_some_and(|near| near.first == syn.first) {
+        if self.handshake.has_opened(&syn) {
             return; // Once more.
         }
-        let is_answered = |far: &Syn| view.is_ack() && far.end == view.ack;
-        let (queued, far) = (self.queued, self.far_asks.filter(is_answered));
-        let (sent_end, sender_ack) = (syn.end, self.sender_ack);
-        let (near, edge_max) = (Some(syn), syn.end);
-        let promised = syn.end.wrapping_add(WINDOW_FIRST);
+        let answered = view.is_ack().then_some(view.ack);
         *self = Clamp {
-            near,
-            far,
-            queued,
-            sent_end,
-            sender_ack,
-            edge_max,
-            promised,
+            handshake: self.handshake.reopened(syn, answered),
+            sender: self.sender.reopened(now, syn.end),
+            edge_max: syn.end,
+            promised: syn.end.wrapping_add(WINDOW_FIRST),
             ..Clamp::new(self.flow, now)
         };
     }
 
     /// One of its packets has left the queue, or was dropped.
     pub(crate) fn note_left(&mut self) {
-        self.queued = self.queued.saturating_sub(1);
+        self.sender.note_left();
     }
 
     /// Begins to write windows anew once the queue has been long for a while. What was promised
@@ -239,11 +166,11 @@ impl Clamp {
         if !is_long {
             self.long_since = None;
         } else if now - since >= BURST
-            && self.shift().is_some()
+            && self.handshake.shift().is_some()
             && let Some(told) = &mut self.told
         {
-            told.edge = self.sent_end;
-            self.edge_max = self.sent_end;
+            told.edge = self.sender.sent_end;
+            self.edge_max = self.sender.sent_end;
             self.engaged = true;
             self.long_since = Some(now);
         }
@@ -265,13 +192,16 @@ impl Clamp {
         pace: Pace,
     ) -> bool {
         if view.is_syn() {
-            self.note_answered(view);
+            if self.handshake.note_far(view) {
+                // The sender will say so.
+                self.sender.ack = view.sequence_end();
+            }
             return false;
         }
-        let Some(shift) = self.shift().filter(|_| view.is_ack()) else { return false };
-        let (Some(near), Some(far)) = (self.near, self.far) else { return false };
-        let before = self.told.map_or((near.end, far.end), |told| (told.ack, told.sequence));
-        let is_new = !is_after(before.0, view.ack) && !is_after(view.ack, self.sent_end);
+        let Some(shift) = self.handshake.shift().filter(|_| view.is_ack()) else { return false };
+        let Some(ends) = self.handshake.ends() else { return false };
+        let before = self.told.map_or(ends, |told| (told.ack, told.sequence));
+        let is_new = !is_after(before.0, view.ack) && !is_after(view.ack, self.sender.sent_end);
         if !is_new || !self.is_due(view) {
             return false; // It was overtaken, or is none of this connection's.
         }
@@ -307,28 +237,15 @@ impl Clamp {
 
     /// Whether a segment of the receiver's is near where the sender would take one.
     pub(crate) fn is_due(&self, view: &TcpView) -> bool {
-        let ahead = view.sequence_end().wrapping_sub(self.sender_ack);
-        ahead.wrapping_add(SEQUENCE_NEAR) < SEQUENCE_NEAR + SEQUENCE_NEAR.max(self.sender_window)
-    }
-
-    /// A SYN of the receiver: an answer counts once, and only to what was asked.
-    fn note_answered(&mut self, view: &TcpView) {
-        if !view.is_ack() {
-            self.far_asks = Some(view.into());
-        } else if self.far.is_none() && self.near.is_some_and(|near| near.end == view.ack) {
-            let far = Syn::from(view);
-            // The sender will say so.
-            self.sender_ack = far.end;
-            self.far = Some(far);
-        }
+        self.sender.takes(view)
     }
 
     // ---- what is told -------------------------------------------------------------------------
 
     /// Writes an acknowledgement with a longer window, if the sender should hear of one.
     pub(crate) fn update(&mut self, now: Time, pace: Pace, out: &mut Vec<u8>) -> bool {
-        let (Some(shift), Some(told)) = (self.shift(), self.told) else { return false };
-        if !self.engaged || self.is_closed {
+        let (Some(shift), Some(told)) = (self.handshake.shift(), self.told) else { return false };
+        if !self.engaged || self.sender.is_closed {
             return false;
         }
         let own = distance(told.ack, told.own_edge) >> shift;
@@ -340,24 +257,24 @@ impl Clamp {
         }
         let window = window.min(own.min(0xffff) as u16);
         let edge = told.ack.wrapping_add(u32::from(window) << shift);
-        let left = distance(self.sent_end, told.edge);
-        let enough = self.queued + left / self.mss() > self.ahead(pace) / TELL_DIVISOR;
+        let left = distance(self.sender.sent_end, told.edge);
+        let enough = self.sender.queued + left / self.mss() > self.ahead(pace) / TELL_DIVISOR;
         // A segment is worth telling; so is less to a sender that waits for nothing else.
-        let is_at_rest = self.queued == 0 && left < AHEAD_MIN * self.mss();
+        let is_at_rest = self.sender.queued == 0 && left < AHEAD_MIN * self.mss();
         let worth = if is_at_rest { 1 } else { self.mss() };
         // Once, even if it cannot be done.
-        self.is_reminded |= reminds;
+        self.sender.is_reminded |= reminds;
         if distance(told.edge, edge) < worth || (enough && !reminds) {
             return false;
         }
         if !reminds {
             // Who has room left answers with that first.
-            self.answers.ask(now, later(self.edge_max, self.sent_end));
+            self.answers.ask(now, later(self.edge_max, self.sender.sent_end));
         }
         self.edge_max = later(self.edge_max, edge);
         self.told = Some(Told { edge, window, at: now, ..told });
         let (to, from) = self.flow;
-        let sequence = later(told.sequence, self.sender_ack);
+        let sequence = later(told.sequence, self.sender.ack);
         let Told { ack, timestamps, .. } = told;
         PureAck { from, to, sequence, ack, window, timestamps }.write(out);
         true
@@ -365,21 +282,22 @@ impl Clamp {
 
     /// When a sender that does not take what it may is to be told of more, once.
     pub(crate) fn reminder_due(&self, pace: Pace) -> Option<Time> {
-        let told = self.told.filter(|_| self.engaged && !self.is_closed && !self.is_reminded)?;
-        let left = distance(self.sent_end, told.edge);
+        let is_asked = !self.sender.is_closed && !self.sender.is_reminded;
+        let told = self.told.filter(|_| self.engaged && is_asked)?;
+        let left = distance(self.sender.sent_end, told.edge);
         // Windows end at units of the scale, which may be longer than a segment.
-        let most = self.ahead(pace) * self.mss() + (2 << self.shift()?);
-        let is_short = self.queued <= PUT_OFF_QUEUED && left <= most;
+        let most = self.ahead(pace) * self.mss() + (2 << self.handshake.shift()?);
+        let is_short = self.sender.queued <= PUT_OFF_QUEUED && left <= most;
         let may_go_on = left >= self.mss() && is_after(told.own_edge, told.edge);
         (is_short && may_go_on)
-            .then(|| self.sent_at.max(told.at) + PUT_OFF + self.answers.soonest())
+            .then(|| self.sender.sent_at.max(told.at) + PUT_OFF + self.answers.soonest())
     }
 
     /// The window in a header that acknowledges up to `ack`, where the sender may go up to `known`
     /// already: so far, or as far as the queue can take more. The former is rounded down to a unit
     /// of the scale, else the end would creep away.
     fn window(&self, ack: u32, known: u32, pace: Pace, shift: u32) -> u16 {
-        let free = self.ahead(pace).saturating_sub(self.queued);
+        let free = self.ahead(pace).saturating_sub(self.sender.queued);
         let units = (distance(ack, known) >> shift).max(self.units(ack, free, shift));
         units.min(0xffff) as u16
     }
@@ -389,10 +307,10 @@ impl Clamp {
     /// 9293, Section 3.7.4), which is repaired like a long one: of the units around, those that
     /// leave nothing, or most.
     fn units(&self, ack: u32, free: u32, shift: u32) -> u32 {
-        let sent = distance(ack, self.sent_end);
+        let sent = distance(ack, self.sender.sent_end);
         // Rounded up, so that all that was sent is within.
         let wanted = (sent + free * self.mss()).div_ceil(1 << shift);
-        let segment_len = self.segment_len.max(1);
+        let segment_len = self.sender.segment_len.max(1);
         if free == 0 || 1 << shift > segment_len {
             return wanted;
         }
@@ -413,22 +331,10 @@ impl Clamp {
         pace.grace(self.ahead(pace))
     }
 
-    /// Bits that windows of the receiver are shifted by; `None` as long as it is not known, or if
-    /// windows are not to be touched.
-    fn shift(&self) -> Option<u32> {
-        let (near, far) = (self.near?, self.far?);
-        if near.is_protected || far.is_protected {
-            return None;
-        }
-        // RFC 7323, Section 2.2: scaled if both have said so.
-        Some(near.scale.and(far.scale).map_or(0, u32::from))
-    }
-
     /// The longest segment that the sender makes, or longer: a shorter one would not let it send.
     fn mss(&self) -> u32 {
-        let (Some(near), Some(far)) = (self.near, self.far) else { return self.segment_len.max(1) };
-        let stamps = if near.has_timestamps && far.has_timestamps { TIMESTAMPS_LEN } else { 0 };
-        u32::from(near.mss.min(far.mss)).saturating_sub(stamps).max(self.segment_len).max(1)
+        let agreed = self.handshake.segment_len().unwrap_or(0);
+        agreed.max(self.sender.segment_len).max(1)
     }
 }
 

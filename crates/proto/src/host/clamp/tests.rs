@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use self::segments::{Ends, Flags, Segment};
 use crate::config::CodingParams;
-use crate::host::codel_target::Patience;
+use crate::host::codel_target::CodelTarget;
 use crate::host::fair::FairQueue;
 use crate::host::queue::IngressQueue;
 
@@ -32,7 +32,7 @@ fn queue(packets_per_s: f64) -> IngressQueue {
 
 fn set_pace(queue: &mut IngressQueue, packets_per_s: f64) {
     let IngressQueue::Fair(fair) = queue else { panic!("a fair queue was made") };
-    let (queue, _): &mut (FairQueue, Patience) = fair;
+    let (queue, _): &mut (FairQueue, CodelTarget) = fair;
     queue.set_pace(packets_per_s);
 }
 

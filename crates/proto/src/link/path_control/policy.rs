@@ -392,7 +392,7 @@ impl RateControl {
                     && self.queue.stood_most - self.queue.stood_least <= self.delay.noise()
                 {
                     // It came at once, and has stayed as it was whatever was sent.
-                    self.lengthen_way(now, queueing);
+                    self.lengthen_path(now, queueing);
                     Phase::Follow
                 } else {
                     self.compete.at = Some(now);
@@ -524,7 +524,7 @@ impl RateControl {
         let queueing = self.delay.queueing();
         let is_longer = queueing > before + self.delay.noise(); // By others, meanwhile.
         if !is_longer && before.saturating_sub(queueing) < shorter / 2 {
-            self.lengthen_way(now, queueing);
+            self.lengthen_path(now, queueing);
             // What came through before will again.
             self.capacity.per_s = self.capacity.best_per_s.max(self.capacity.per_s);
             self.looks.vain = 0;
@@ -536,9 +536,9 @@ impl RateControl {
     }
 
     /// The least delay is so much longer from now on.
-    fn lengthen_way(&mut self, now: Time, by: Duration) {
+    fn lengthen_path(&mut self, now: Time, by: Duration) {
         self.capacity.usual_per_s = self.capacity.best_per_s;
-        // What was queued then was measured against the shorter way.
+        // What was queued then was measured against the shorter path.
         self.compete.at = None;
         self.delay.lengthen(now, by);
     }

@@ -6,6 +6,8 @@
 //! what Linux says in its first segments.
 
 use corridor_base::Time;
+use corridor_proto::packet::tcp_header::flags::{ACK, PSH, SYN};
+use corridor_proto::packet::{IPV4_LEN, protocol, set_ip_len};
 
 use crate::tcp::{SACK_RANGES_MAX, SackRange, Segment};
 
@@ -19,11 +21,6 @@ pub(crate) const DATA_HEADERS_LEN: usize = HEADERS_LEN + TIMESTAMPS_LEN;
 const FIRST_BYTE: u64 = 1;
 /// First bytes of the timestamps option, aligned (RFC 7323, Appendix A).
 const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
-const IPV4_LEN: usize = 20;
-const PROTOCOL_TCP: u8 = 6;
-const FLAG_SYN: u8 = 0x02;
-const FLAG_PSH: u8 = 0x08;
-const FLAG_ACK: u8 = 0x10;
 /// Port of the first flow's receiver; the other direction's is the next.
 const PORT: u16 = 7700;
 /// Port of each flow's sender.
@@ -75,19 +72,19 @@ pub(super) fn write(
     out.resize(IPV4_LEN, 0);
     match content {
         Content::Syn => {
-            write_tcp(out, forth, (first - 1, 0), FLAG_SYN, SYN_WINDOW);
+            write_tcp(out, forth, (first - 1, 0), SYN, SYN_WINDOW);
             write_first_options(out, mss, now, Time::ZERO);
         }
         Content::SynAck => {
-            write_tcp(out, back, (first - 1, first), FLAG_SYN | FLAG_ACK, SYN_ACK_WINDOW);
+            write_tcp(out, back, (first - 1, first), SYN | ACK, SYN_ACK_WINDOW);
             write_first_options(out, mss, now, now);
         }
         Content::Confirmation => {
-            write_tcp(out, forth, (first, first), FLAG_ACK, IDLE_WINDOW);
+            write_tcp(out, forth, (first, first), ACK, IDLE_WINDOW);
             write_timestamps(out, now, now);
         }
         Content::Segment(Segment::Data { sequence, sent_at, .. }) => {
-            let flags = FLAG_PSH | FLAG_ACK;
+            let flags = PSH | ACK;
             write_tcp(out, forth, (number(*sequence), first), flags, IDLE_WINDOW);
             write_timestamps(out, *sent_at, Time::ZERO);
             payload_len = payload_bytes as usize;
@@ -98,7 +95,7 @@ pub(super) fn write(
                 // As Linux does: what is free counts in whole units.
                 bytes.div_ceil(1 << WINDOW_SCALE).min(u16::MAX.into()) as u16
             });
-            write_tcp(out, back, (first, number(*next)), FLAG_ACK, window);
+            write_tcp(out, back, (first, number(*next)), ACK, window);
             write_timestamps(out, now, *echo);
             let ranges = sack.iter().filter(|range| range.end > range.start);
             let count = ranges.clone().count();
@@ -153,16 +150,12 @@ fn micros(time: Time) -> u32 {
 fn write_ipv4(out: &mut [u8], flow: usize, is_from_sender: bool) {
     let (s, d) = ([10, 77, 0, 1], [10, 77, 0, 2]);
     let (from, to) = if (flow == 0) == is_from_sender { (s, d) } else { (d, s) };
-    let len = out.len() as u16;
-    out[..4].copy_from_slice(&[0x45, 0, (len >> 8) as u8, len as u8]);
-    out[6..10].copy_from_slice(&[0x40, 0, 64, PROTOCOL_TCP]);
+    out[..2].copy_from_slice(&[0x45, 0]);
+    out[6..10].copy_from_slice(&[0x40, 0, 64, protocol::TCP]);
     out[12..16].copy_from_slice(&from);
     out[16..20].copy_from_slice(&to);
-    let words = out[..IPV4_LEN].chunks_exact(2);
-    let sum: u32 = words.map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum();
-    let folded = (sum & 0xffff) + (sum >> 16);
-    let checksum = !((folded & 0xffff) + (folded >> 16)) as u16;
-    out[10..12].copy_from_slice(&checksum.to_be_bytes());
+    let len = out.len();
+    set_ip_len(out, len);
 }
 
 /// What a packet is, before its numbers are made whole.
@@ -187,8 +180,8 @@ pub(super) enum Kind {
 /// Reads a packet; `None` for what is no segment of ours.
 pub(super) fn parse(packet: &[u8]) -> Option<Parsed<'_>> {
     let tcp = packet.get(IPV4_LEN..).filter(|tcp| tcp.len() >= DATA_HEADERS_LEN - IPV4_LEN)?;
-    let is_syn = tcp[13] & FLAG_SYN != 0;
-    if packet[9] != PROTOCOL_TCP || !(is_syn || tcp[20..24] == TIMESTAMPS) {
+    let is_syn = tcp[13] & SYN != 0;
+    if packet[9] != protocol::TCP || !(is_syn || tcp[20..24] == TIMESTAMPS) {
         return None;
     }
     let port = |at: usize| u16::from_be_bytes([tcp[at], tcp[at + 1]]);

@@ -97,7 +97,7 @@ impl TcpSource {
         })
     }
 
-    /// Gives up after so many timeouts in a row, from 1, or if no way is found; `None`: never.
+    /// Gives up after so many timeouts in a row, from 1, or if no route is found; `None`: never.
     #[must_use]
     pub fn giving_up_after(self, timeouts_max: Option<u32>) -> Self {
         TcpSource { timeouts_max, ..self }

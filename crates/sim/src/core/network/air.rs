@@ -14,7 +14,7 @@ use super::router::{Link, OnAir};
 use super::topology::{AirConfig, NetworkError, RadioSite};
 use super::{Entity, Network, Node};
 use crate::core::agenda::Rank;
-use crate::core::agent::{EVERYBODY, LinkOutcome, NodeIndex, Packet};
+use crate::core::agent::{BROADCAST, LinkOutcome, NodeIndex, Packet};
 use crate::core::watch::Crossing;
 
 /// A radio of a network: its place in [`Topology::radios`](super::Topology::radios).
@@ -536,7 +536,7 @@ impl Network {
         let places = &self.radios[radio].places;
         let node = places[from].0;
         let next = match to {
-            Address::All => EVERYBODY,
+            Address::All => BROADCAST,
             Address::Station(place) => places[place].0,
         };
         let Node { agents, listener, .. } = &self.nodes[node as usize];
@@ -597,7 +597,7 @@ impl Network {
 
     /// A packet has come to a node by a radio.
     pub(super) fn take_from_air(&mut self, node: NodeIndex, packet: Arc<Packet>, ttl: u16) {
-        if packet.to == node || packet.to == EVERYBODY {
+        if packet.to == node || packet.to == BROADCAST {
             return self.hand_over(node, Arc::unwrap_or_clone(packet));
         }
         let ttl = ttl.saturating_sub(1);

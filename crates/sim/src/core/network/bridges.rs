@@ -1,6 +1,7 @@
 //! Hosts that hand stations' frames on from one place on a radio to another, as kernels between two
 //! ends forward IP.
 
+use core::fmt;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -9,12 +10,25 @@ use corridor_air::Address;
 use super::air::{Frame, RadioIndex};
 use super::{Network, NetworkError};
 
+/// Between which places a bridge hands frames on, each a radio and a place on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BridgeEnds {
+    /// Where frames come in.
+    pub from: (RadioIndex, usize),
+    /// Where they go out.
+    pub to: (RadioIndex, usize),
+}
+
+impl fmt::Display for BridgeEnds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BridgeEnds { from, to } = self;
+        write!(f, "place {} of radio {} to place {} of radio {}", from.1, from.0, to.1, to.0)
+    }
+}
+
 /// One direction of a host that hands frames on.
 pub(super) struct Bridge {
-    /// Where frames come in.
-    from: (RadioIndex, usize),
-    /// Where they go out.
-    to: (RadioIndex, usize),
+    ends: BridgeEnds,
     /// The place whom they go to there.
     next: usize,
     /// Frames that wait for the medium.
@@ -33,6 +47,7 @@ impl Network {
     ///
     /// # Errors
     /// [`NetworkError::StationPlace`]: there is no such place, or it has a station.
+    /// [`NetworkError::DuplicateBridge`]: another bridge takes frames from there, or to there.
     pub fn add_bridge(
         &mut self,
         from: (RadioIndex, usize),
@@ -48,8 +63,13 @@ impl Network {
                 return Err(NetworkError::StationPlace { radio, place });
             }
         }
+        let given = BridgeEnds { from, to };
+        let mut held = self.bridges.iter().map(|bridge| bridge.ends);
+        if let Some(held) = held.find(|held| held.from == from || held.to == to) {
+            return Err(NetworkError::DuplicateBridge { held, given });
+        }
         let (queue, offered, dropped) = (VecDeque::new(), 0, 0);
-        self.bridges.push(Bridge { from, to, next, queue, queue_frames, offered, dropped });
+        self.bridges.push(Bridge { ends: given, next, queue, queue_frames, offered, dropped });
         Ok(())
     }
 
@@ -62,8 +82,10 @@ impl Network {
 
     /// A frame for a place without a station.
     pub(super) fn bridge(&mut self, at: (RadioIndex, usize), frame: Arc<[u8]>) {
-        let Some(bridge) = self.bridges.iter_mut().find(|bridge| bridge.from == at) else { return };
-        let (radio, place) = bridge.to;
+        let Some(bridge) = self.bridges.iter_mut().find(|bridge| bridge.ends.from == at) else {
+            return;
+        };
+        let (radio, place) = bridge.ends.to;
         bridge.offered += 1;
         if bridge.queue.len() >= bridge.queue_frames {
             bridge.dropped += 1;
@@ -77,7 +99,7 @@ impl Network {
 
     /// Gives the medium what it has room for.
     pub(super) fn drain_bridge(&mut self, radio: RadioIndex, place: usize) {
-        let Some(bridge) = self.bridges.iter_mut().find(|bridge| bridge.to == (radio, place))
+        let Some(bridge) = self.bridges.iter_mut().find(|bridge| bridge.ends.to == (radio, place))
         else {
             return;
         };

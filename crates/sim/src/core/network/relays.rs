@@ -202,10 +202,10 @@ impl Network {
         if packet.to == node {
             return self.hand_over(node, Arc::unwrap_or_clone(packet));
         }
-        let way = self.router.next(node, packet.to);
-        let hop = way.and_then(|link| self.router.on_air(link).map(|air| (link, air)));
+        let next = self.router.next(node, packet.to);
+        let hop = next.and_then(|link| self.router.on_air(link).map(|air| (link, air)));
         let Some((link, air)) = hop.filter(|(_, air)| air.radio as usize == radio) else {
-            // By another radio or a pipe, or by no way.
+            // By another radio or a pipe, or by no route.
             return self.take_from_air(node, packet, received.ttl.saturating_add(1));
         };
         let next = self.router.ends(link).1;

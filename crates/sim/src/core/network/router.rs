@@ -1,7 +1,7 @@
 //! Which way a packet goes next: each node looks it up anew.
 //!
-//! Where nothing else is said, the way is the one with the fewest links. It is looked for when the
-//! first packet takes it, and each node on it then remembers its own next link: what a network
+//! Where nothing else is said, the route is the one with the fewest links. It is looked for when
+//! the first packet takes it, and each node on it then remembers its own next link: what a network
 //! needs to know grows with the routes in use, not with the square of its nodes. Between routes of
 //! equal length, at each node the link is taken that comes first in the topology's list; pipes come
 //! before the links of radios.
@@ -112,7 +112,7 @@ impl Router {
         self.out_of.of(node)
     }
 
-    /// The link that a packet at `node` takes to get to another; `None` if there is no way.
+    /// The link that a packet at `node` takes to get to another; `None` if there is no route.
     pub(super) fn next(&mut self, node: NodeIndex, to: NodeIndex) -> Option<Link> {
         let table = self.tables.get(node as usize)?;
         let link = match table.binary_search_by_key(&to, |&(to, _)| to) {
@@ -168,7 +168,7 @@ impl Router {
         }
         let first = onward[from as usize];
         let mut node = from;
-        // Where somebody knows a way already, it is kept.
+        // Where somebody knows a route already, it is kept.
         while node != to && !self.known(node, to) {
             let link = onward[node as usize];
             self.note(node, to, link);

@@ -1,4 +1,4 @@
-//! Nodes that look for ways themselves: an [`Aodv`] at each, its messages as packets of a flow of
+//! Nodes that look for routes themselves: an [`Aodv`] at each, its messages as packets of a flow of
 //! their own, and what the MAC says of each packet as what it knows of links.
 
 use std::collections::BTreeMap;
@@ -11,14 +11,14 @@ use corridor_base::StreamKey;
 use super::air::Air;
 use super::{Entity, Frame, Network, NetworkError, Node, RadioIndex};
 use crate::aodv::{Address, Aodv, AodvConfig, AodvStats, Message, Output};
-use crate::core::agent::{Body, EVERYBODY, NodeIndex, Packet};
+use crate::core::agent::{BROADCAST, Body, NodeIndex, Packet};
 use crate::core::watch::Crossing;
 
 /// The flow of routers' messages: no agent has it.
 pub const ROUTING_FLOW: u32 = u32::MAX;
 
-/// Most links that a packet crosses where nodes look for ways: while ways change it may come to a
-/// node twice.
+/// Most links that a packet crosses where nodes look for routes: while routes change it may come to
+/// a node twice.
 const LINKS_MAX: u16 = 64;
 
 /// A packet, and the links that it may still cross.
@@ -57,7 +57,7 @@ impl Routing {
 }
 
 impl Network {
-    /// From here on nodes look for ways themselves, over the only radio that there is.
+    /// From here on nodes look for routes themselves, over the only radio that there is.
     ///
     /// # Errors
     /// [`NetworkError::Routing`] unless all nodes are on one radio with a MAC of a standard, and no
@@ -111,9 +111,9 @@ impl Network {
     }
 
     /// The nodes that a packet passes from one to another, both among them; `None` where there is
-    /// no way, or routers do not know one.
-    pub fn way(&mut self, from: NodeIndex, to: NodeIndex) -> Option<Vec<NodeIndex>> {
-        let mut way = vec![from];
+    /// no route, or routers do not know one.
+    pub fn route(&mut self, from: NodeIndex, to: NodeIndex) -> Option<Vec<NodeIndex>> {
+        let mut route = vec![from];
         let mut node = from;
         while node != to {
             node = match &self.routing {
@@ -126,12 +126,12 @@ impl Network {
                     self.router.ends(link).1
                 }
             };
-            if way.len() > self.nodes.len() {
+            if route.len() > self.nodes.len() {
                 return None;
             }
-            way.push(node);
+            route.push(node);
         }
-        Some(way)
+        Some(route)
     }
 
     /// A packet begins at a node.
@@ -165,7 +165,7 @@ impl Network {
             router.handle_message(now, from as Address, quality.lqi(), &message);
             return self.drain_routing(node);
         }
-        if packet.to == node || packet.to == EVERYBODY {
+        if packet.to == node || packet.to == BROADCAST {
             return self.hand_over(node, Arc::unwrap_or_clone(packet));
         }
         let ttl = ttl.saturating_sub(1);
@@ -192,7 +192,7 @@ impl Network {
         let Some(routing) = &mut self.routing else { return };
         let Frame::Packet(packet, ttl) = frame else { return };
         // A request that floods by collides with replies: an origin that hears none asks again.
-        if next == EVERYBODY || packet.flow == ROUTING_FLOW {
+        if next == BROADCAST || packet.flow == ROUTING_FLOW {
             return;
         }
         let router = &mut routing.routers[node as usize];
@@ -222,10 +222,10 @@ impl Network {
             };
             match output {
                 Output::Broadcast(message) => {
-                    let packet = packet_of(node, EVERYBODY, &message);
-                    self.put_on_air(node, place, (PlaceAddress::All, EVERYBODY), packet, 1);
+                    let packet = packet_of(node, BROADCAST, &message);
+                    self.put_on_air(node, place, (PlaceAddress::All, BROADCAST), packet, 1);
                 }
-                Output::Tell(next, message) => {
+                Output::Unicast(next, message) => {
                     let to = to_neighbour(routing, next);
                     let packet = packet_of(node, to.1, &message);
                     self.put_on_air(node, place, to, packet, 1);
@@ -267,7 +267,7 @@ impl Network {
     }
 
     /// Puts a packet in the place of one of the same flow, destination and length that waits at its
-    /// node: held for want of a way, or in the MAC's queue. Whether there was one.
+    /// node: held for want of a route, or in the MAC's queue. Whether there was one.
     pub(super) fn update_waiting(&mut self, node: NodeIndex, packet: &Packet) -> bool {
         let is_same = |other: &Packet| {
             (other.flow, other.from, other.to, other.len_bytes)

@@ -5,6 +5,7 @@ use corridor_air::{AirError, LineConfig, MediumConfig, PipeConfig, PipeError};
 
 use crate::aodv::AodvError;
 use crate::core::agent::NodeIndex;
+use crate::core::network::BridgeEnds;
 
 /// Most nodes of a network.
 pub const MAX_NODES: usize = 65_536;
@@ -161,6 +162,16 @@ pub enum NetworkError {
         from: NodeIndex,
         /// Where it ends.
         to: NodeIndex,
+    },
+    /// Two bridges that take frames from the same place, or to the same place.
+    #[error(
+        "bridges from {held} and from {given}: expected no two from the same place, or to the same place"
+    )]
+    DuplicateBridge {
+        /// The one that there is.
+        held: BridgeEnds,
+        /// The one that was to be added.
+        given: BridgeEnds,
     },
     /// A relay on no place of a radio, on one with a station, or with a number beyond two bytes.
     #[error("place {place} of radio {radio} has no room for a relay, expected one without station")]

@@ -136,7 +136,7 @@ impl Net {
                 self.air.push_back((node, None, Carried::Message(message)));
                 line
             }
-            Output::Tell(to, message) => {
+            Output::Unicast(to, message) => {
                 let line = format!("{node} to {to}: {}", told(&message));
                 self.air.push_back((node, Some(to), Carried::Message(message)));
                 line

@@ -58,11 +58,11 @@ pub(crate) type Weigh = fn(f64) -> f64;
 pub(crate) struct Stakes {
     /// Mean weight of the time that the receiver will have waited, none where it lacks nothing.
     pub(crate) waiting: f64,
-    /// Probability that it lacks nothing, and the repair is in vain.
-    pub(crate) vain: f64,
+    /// Probability that it lacks nothing, and the repair is spurious.
+    pub(crate) spurious: f64,
     /// Probability that a copy of the first symbol that was needed, and is not on its way again, is
-    /// in vain: that symbol was decoded meanwhile.
-    pub(crate) vain_copy: f64,
+    /// spurious: that symbol was decoded meanwhile.
+    pub(crate) spurious_copy: f64,
 }
 
 impl Belief {
@@ -163,7 +163,7 @@ impl Belief {
             let waited = (now - case.since / case.probability) / round_trip.as_secs_f64();
             case.probability * weigh(waited.max(WAIT_MIN))
         });
-        let vain = if self.first == 0 { self.cases[0].probability } else { 0.0 };
-        Stakes { waiting: waiting.sum(), vain, vain_copy: self.prefix.decoded() }
+        let spurious = if self.first == 0 { self.cases[0].probability } else { 0.0 };
+        Stakes { waiting: waiting.sum(), spurious, spurious_copy: self.prefix.decoded() }
     }
 }

@@ -97,7 +97,7 @@ fn repair_in_vain_costs_nothing_where_as_much_air_was_spare_of_late() {
         }
         reserve.wants_repair(now, 0.3)
     };
-    assert!(!wants(&[(1.0, 0.0, 4); 50]), "what is in vain has its price");
+    assert!(!wants(&[(1.0, 0.0, 4); 50]), "what is spurious has its price");
     assert!(wants(&[(1.0, 4.0, 4); 50]), "but not if the air was spare");
     assert!(wants(&[(1.0, 200.0, 0), (1.0, 0.0, 150)]), "nor a round trip later");
     assert!(!wants(&[(1.0, 200.0, 0), (100.0, 0.0, 150)]), "that does not last for ever");
@@ -121,11 +121,11 @@ fn taken(spare: &mut SpareAir, now: Time, waiting: usize, stakes: Stakes) -> usi
 fn repair_goes_ahead_only_into_as_much_air_as_was_spare_of_late() {
     let round_trip = Duration::from_millis(100);
     let (likely, unlikely) = (stakes(0, &sources(3), 0.3), stakes(0, &sources(1), 0.3));
-    assert!(likely.vain < 0.5 && unlikely.vain > 0.5);
+    assert!(likely.spurious < 0.5 && unlikely.spurious > 0.5);
     let mut spare = SpareAir::new(Time::ZERO);
     assert_eq!(taken(&mut spare, Time::ZERO, 1, likely), 0, "nothing was spare");
     spare.note(Time::ZERO, round_trip, 5.5);
-    assert_eq!(taken(&mut spare, Time::ZERO, 1, unlikely), 0, "it is rather in vain");
+    assert_eq!(taken(&mut spare, Time::ZERO, 1, unlikely), 0, "it is rather spurious");
     assert_eq!(taken(&mut spare, Time::ZERO, 12, likely), 0, "what waits takes it itself");
     assert_eq!(taken(&mut spare, Time::ZERO, 1, likely), 5);
 }
@@ -154,7 +154,7 @@ fn beliefs_are_what_all_outcomes_together_give() {
     let loss_ratio: f64 = 0.3;
     let frames = [What::Source(0), What::Coded, What::Source(1), What::Source(2), What::Coded];
     for deficit in 0..4usize {
-        let (mut vain, mut waiting) = (0.0, 0.0);
+        let (mut spurious, mut waiting) = (0.0, 0.0);
         // Probability and sum of the beginnings by deficit in the end, in frames before now.
         let mut cases = [(0.0, 0.0); 8];
         for lost in 0..32u32 {
@@ -176,13 +176,13 @@ fn beliefs_are_what_all_outcomes_together_give() {
         }
         for (lacks, (probability, since)) in cases.into_iter().enumerate() {
             match lacks {
-                0 => vain = probability,
+                0 => spurious = probability,
                 _ if probability > 0.0 => waiting += since * since / probability,
                 _ => {}
             }
         }
         let believed = stakes(deficit, &frames, loss_ratio);
-        assert!((believed.vain - vain).abs() < 1e-6, "{believed:?}, {vain}");
+        assert!((believed.spurious - spurious).abs() < 1e-6, "{believed:?}, {spurious}");
         assert!((believed.waiting - waiting).abs() < 1e-4, "{believed:?}, {waiting}");
     }
 }
@@ -220,7 +220,7 @@ proptest! {
     }
 
     /// The reserve never leaves its bounds, so that it is soon where it is needed, and repair of
-    /// what is missing is wanted in the end whatever was in vain before.
+    /// what is missing is wanted in the end whatever was spurious before.
     #[test]
     fn no_waste_ever_ends_repair(
         notes in proptest::collection::vec(
@@ -240,7 +240,7 @@ proptest! {
     }
 }
 
-/// Share of the frames that come in vain where repair is decided by these formulas: symbols of a
+/// Share of the frames that are spurious where repair is decided by these formulas: symbols of a
 /// window, feedback `ahead` frames late, losses independent.
 fn waste(goal: Goal, loss_ratio: f64, ahead: usize) -> f64 {
     let (mut draws, mut reserve) = (Stream::from_seed([5; 32]), Reserve::new(goal));
