@@ -8,11 +8,14 @@
 //! these losses are by chance, and bound nothing. What is lost at first may all be drops: then less
 //! is sent than what is delivered.
 
+mod span;
+
 use core::time::Duration;
 
 use corridor_base::Time;
 
 use crate::link::path_control::Sample;
+use crate::link::path_control::delivered::span::{Bursts, Span};
 use crate::link::path_control::filter::MinFilter;
 use crate::link::usage::LOSS_RATIO_MAX;
 
@@ -37,15 +40,6 @@ const LOOK_FRAMES: f64 = 256.0;
 /// Frames over which losses without drops are averaged.
 const CALM_FRAMES: f64 = 1_024.0;
 const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
-/// Frames between which losses are compared, to see whether they come in bursts, and comparisons
-/// that count.
-const BATCH_FRAMES: f64 = 64.0;
-const BATCHES: f64 = 32.0;
-/// And those over which losses of late are averaged.
-const BATCHES_RECENT: f64 = 8.0;
-/// Where frames are few, a batch is as many as come in this time, but no fewer than that.
-const BATCH_TIME: Duration = Duration::from_millis(300);
-const BATCH_FRAMES_MIN: f64 = 16.0;
 /// And the least time, also in round trips: the least of many spans is far below the mean by
 /// chance, and what is told in the first round trip after a change was sent before it.
 const LOST_TIME: Duration = MEMORY.checked_div(20).expect("the divisor is not zero");
@@ -71,172 +65,142 @@ const FALSE_ALARMS_MAX: u32 = 5;
 /// Half of the drops that come to an end, of what comes through, when so much less is sent.
 const FEWER: f64 = (1.0 - AFTER_EXCESS[0]) / 2.0;
 
-/// Frames counted over a span.
-#[derive(Clone, Copy, Debug, Default)]
-struct Span {
-    time: Duration,
-    /// Frames that were sent, those that came, and these as parts of a long one.
-    sent: f64,
-    came: f64,
-    delivered: f64,
-    /// Of the frames sent, those of feedback that the rate had held back.
-    limited: f64,
-}
-
-impl Span {
-    fn add(&mut self, sample: &Sample) {
-        let sent = sample.frames as f64;
-        let came = sample.came as f64;
-        self.time += sample.span;
-        self.sent += sent;
-        self.came += came;
-        self.delivered += sample.told * came / sent.max(1.0);
-        self.limited += if sample.limited { sent } else { 0.0 };
-    }
-
-    fn is_full(&self, time: Duration, frames: f64) -> bool {
-        self.time >= time && self.sent >= frames
-    }
-
-    fn loss_ratio(&self) -> f64 {
-        1.0 - self.came / self.sent
-    }
-
-    fn delivered_per_s(&self) -> f64 {
-        self.delivered / self.time.as_secs_f64()
-    }
-
-    /// By how much the share of lost frames may be above what it is on average by chance, where
-    /// losses come in bursts of so many.
-    fn deviations(&self, burst: f64) -> f64 {
-        let loss_ratio = self.loss_ratio();
-        EXCESS_DEVIATIONS * (loss_ratio * (1.0 - loss_ratio) * burst / self.sent).sqrt()
-    }
-}
-
-/// How much losses differ from one batch of frames to the next, over what independent ones would.
-#[derive(Clone, Copy, Debug)]
-struct Bursts {
-    batch: Span,
-    /// Share of the batch before that was lost.
-    before: f64,
-    /// Share that was lost, of late and in the long run.
-    loss_ratio: f64,
-    usual: f64,
-    /// Half the mean square of the difference of a batch and the one before.
-    variance: f64,
-    batches: f64,
-}
-
-impl Default for Bursts {
-    fn default() -> Self {
-        let batch = Span::default();
-        Bursts { batch, before: 0.0, loss_ratio: 0.0, usual: 0.0, variance: 0.0, batches: 0.0 }
-    }
-}
-
-impl Bursts {
-    fn note(&mut self, sample: &Sample) {
-        self.batch.add(sample);
-        let is_late = self.batch.sent >= BATCH_FRAMES_MIN && self.batch.time >= BATCH_TIME;
-        if self.batch.sent < BATCH_FRAMES && !is_late {
-            return;
-        }
-        let batch = core::mem::take(&mut self.batch);
-        let loss_ratio = batch.loss_ratio();
-        let weight = (1.0 / (self.batches + 1.0)).max(1.0 / BATCHES);
-        let recent = weight.max(1.0 / BATCHES_RECENT);
-        self.loss_ratio += recent * (loss_ratio - self.loss_ratio);
-        self.usual += weight * (loss_ratio - self.usual);
-        if self.batches > 0.0 {
-            let square = (loss_ratio - self.before).powi(2) / 2.0 * batch.sent;
-            self.variance += weight.max(1.0 / self.batches).min(1.0) * (square - self.variance);
-        }
-        self.before = loss_ratio;
-        self.batches = (self.batches + 1.0).min(BATCHES);
-    }
-
-    /// The variance of a count of losses, over that of independent ones.
-    fn factor(&self) -> f64 {
-        let independent = self.usual * (1.0 - self.usual);
-        if independent > 0.0 { (self.variance / independent).clamp(1.0, BATCH_FRAMES) } else { 1.0 }
-    }
-}
-
 /// What is delivered, and the bound on the rate that follows from it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Delivered {
     /// Spans that are being counted: of what is delivered, and of losses.
     rate_span: Span,
     loss_span: Span,
     bursts: Bursts,
-    /// Frames a second that were delivered at most, negative, and parts in a million lost at least.
+    /// Frames a second that were delivered at most, negative.
     most: MinFilter,
-    least_loss: MinFilter,
-    /// Frames sent, and those that came, of late and without drops.
-    calm: (f64, f64),
+    least: Least,
+    growth: Growth,
+    look: Look,
     /// When the span of losses began, and the one before.
     loss_span_began: [Option<Time>; 2],
-    /// The most that was delivered when it last grew by a quarter, spans since in which frames were
-    /// lost for want of room or by chance, and the share of them in the last of these.
-    grown_per_s: f64,
-    spans_since_growth: u32,
-    loss_when_full: f64,
-    /// Share of the frames that came, in the span of these with the fewest losses.
-    best_share: f64,
-    /// The span in which less is sent is the start's, and how many of these were for nothing.
-    looks_at_start: bool,
-    was_false_alarm: bool,
-    false_alarms: u32,
-    /// Spans of losses since they were above the least.
+    /// Spans of losses since they were above the least; the first is a look.
     after_excess: Option<usize>,
     /// When that was last, and whether it is not long ago.
     excess_at: Option<Time>,
     is_wary: bool,
-    /// What was taken for the capacity where it was counted, and what losses have left of it.
+    /// What was taken for the capacity where it was counted, frames a second.
     capacity_per_s: f64,
-    kept_per_s: f64,
     /// What the path was found to carry, frames a second.
     found_per_s: Option<f64>,
-    /// The round trip, and from when on feedback tells of what a look sends.
     round_trip: Duration,
-    counts_from: Time,
-    /// Nothing is known of losses without drops.
-    is_doubtful: bool,
-    /// Losses of the span before less was sent, and whether there have been fewer since.
-    loss_before: f64,
-    was_fewer: bool,
 }
 
-impl Default for Delivered {
-    fn default() -> Self {
-        Delivered {
-            rate_span: Span::default(),
-            loss_span: Span::default(),
-            bursts: Bursts::default(),
-            least_loss: MinFilter::default(),
-            calm: (0.0, 0.0),
-            grown_per_s: 0.0,
-            spans_since_growth: 0,
-            loss_when_full: 0.0,
-            best_share: 0.0,
-            looks_at_start: false,
-            was_false_alarm: false,
-            false_alarms: 0,
-            after_excess: None,
-            excess_at: None,
-            is_wary: false,
-            found_per_s: None,
-            capacity_per_s: 0.0,
-            kept_per_s: 0.0,
-            round_trip: Duration::ZERO,
-            counts_from: Time::ZERO,
-            is_doubtful: false,
-            most: MinFilter::default(),
-            loss_span_began: [None; 2],
-            loss_before: 0.0,
-            was_fewer: false,
+/// Losses without drops.
+#[derive(Debug, Default)]
+struct Least {
+    /// Parts in a million that may be lost without drops at most, by the span with the fewest.
+    ratio: MinFilter,
+    /// Frames sent, and those that came, of late and without drops.
+    calm: (f64, f64),
+}
+
+/// How what is delivered grows, as BBR tells the end of its start.
+#[derive(Debug, Default)]
+struct Growth {
+    /// The most that was delivered when it last grew by a quarter, spans since in which frames were
+    /// lost for want of room or by chance, and the share of them in the last of these.
+    per_s: f64,
+    spans_since: u32,
+    loss_when_full: f64,
+    /// Share of the frames that came, in the span of these with the fewest losses.
+    best_share: f64,
+    /// How often losses were by chance after all.
+    false_alarms: u32,
+    was_false_alarm: bool,
+}
+
+/// A moment in which less is sent, to see what is lost then.
+#[derive(Debug, Default)]
+struct Look {
+    /// From when on feedback tells of what it sends.
+    counts_from: Time,
+    /// Losses of the span before, and whether there have been fewer since.
+    loss_before: f64,
+    was_fewer: bool,
+    /// Nothing is known of losses without drops.
+    is_doubtful: bool,
+    /// It is the start's.
+    is_at_start: bool,
+    /// What losses left of what was taken for the capacity, frames a second.
+    kept_per_s: f64,
+}
+
+impl Least {
+    /// Such a span has ended.
+    fn push(&mut self, now: Time, span: &Span, bursts: &Bursts) {
+        let at_most = span.loss_ratio() + LEAST_DEVIATIONS * span.likely(bursts).1;
+        self.ratio.push(now, (UNITS * at_most) as i64, MEMORY);
+    }
+
+    fn ratio(&self) -> Option<f64> {
+        self.ratio.least().map(|least| least as f64 / UNITS)
+    }
+
+    /// Nothing of this span was dropped.
+    fn add_calm(&mut self, span: &Span) {
+        let kept = CALM_FRAMES / (CALM_FRAMES + span.sent);
+        self.calm = (kept * (self.calm.0 + span.sent), kept * (self.calm.1 + span.came));
+    }
+
+    /// Share of the frames that is lost without drops, on average.
+    fn calm_ratio(&self) -> Option<f64> {
+        let (sent, came) = self.calm;
+        (sent > 0.0).then(|| 1.0 - came / sent)
+    }
+}
+
+impl Growth {
+    /// A span has ended in which that was delivered.
+    fn note(&mut self, span: &Span, bursts: &Bursts) {
+        let per_s = span.delivered_per_s();
+        self.best_share = self.best_share.max(1.0 - span.loss_ratio());
+        if per_s >= PROBE_GAIN * self.per_s {
+            (self.per_s, self.spans_since) = (per_s, 0);
+            return;
         }
+        // What the rate held back says more than what came as it liked: of the latter, as many
+        // more have to be lost as if a quarter more than the path takes had been sent.
+        let too_much = 1.0 - self.best_share / PROBE_GAIN + span.deviations(bursts);
+        let least = if span.is_held() { EXCESS_MIN } else { too_much };
+        if span.loss_ratio() > least {
+            self.spans_since += 1;
+            self.loss_when_full = span.loss_ratio();
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.spans_since >= FULL_SPANS << self.false_alarms.min(FALSE_ALARMS_MAX)
+    }
+
+    fn note_false_alarm(&mut self) {
+        self.was_false_alarm = true;
+        self.false_alarms += 1;
+        self.spans_since = 0;
+    }
+}
+
+impl Look {
+    /// One begins, as so much was lost; so much is carried if the rest was drops.
+    fn begin(&mut self, counts_from: Time, loss_before: f64, is_doubtful: bool, kept_per_s: f64) {
+        let is_at_start = false;
+        let was_fewer = false;
+        *self = Look { counts_from, loss_before, was_fewer, is_doubtful, is_at_start, kept_per_s };
+    }
+
+    /// So much was lost in it, give or take so much by chance. Whether there were fewer losses, and
+    /// whether nothing had been known of these.
+    fn end(&mut self, loss_ratio: f64, chance: f64) -> (bool, bool) {
+        let margin = (FEWER * (1.0 - self.loss_before)).max(chance);
+        let is_fewer = loss_ratio < self.loss_before - margin;
+        self.loss_before = loss_ratio;
+        self.was_fewer |= is_fewer;
+        (is_fewer, core::mem::take(&mut self.is_doubtful))
     }
 }
 
@@ -244,7 +208,8 @@ impl Default for Delivered {
 const UNITS: f64 = 1e6;
 
 impl Delivered {
-    /// Takes what feedback tells.
+    /// Takes what feedback tells; `capacity_per_s`: what is taken for the capacity where it was
+    /// counted, or 0.
     pub(crate) fn note(
         &mut self,
         now: Time,
@@ -258,16 +223,17 @@ impl Delivered {
         }
         self.rate_span.add(sample);
         self.bursts.note(sample);
-        let frames = self.rate_frames();
-        if self.rate_span.is_full(round_trip, frames) {
-            self.end_rate_span(now);
+        if self.rate_span.is_full(round_trip, self.rate_frames()) {
+            let span = core::mem::take(&mut self.rate_span);
+            self.most.push(now, (-UNITS * span.delivered_per_s()) as i64, MEMORY);
+            self.growth.note(&span, &self.bursts);
         }
         self.loss_span_began[1].get_or_insert(now);
         if self.after_excess.is_some() {
             self.excess_at = Some(now);
         }
         self.is_wary = self.excess_at.is_some_and(|at| now - at <= MEMORY);
-        if now < self.counts_from {
+        if now < self.look.counts_from {
             return; // Of frames that were sent before less was.
         }
         self.loss_span.add(sample);
@@ -291,19 +257,18 @@ impl Delivered {
         frames.clamp(DELIVERED_FRAMES_MIN, DELIVERED_FRAMES)
     }
 
-    /// The same of losses. A look ends as soon as what it has seen cannot be chance.
+    /// The same of losses. A look ends as soon as what it has seen cannot be chance, or after a
+    /// while; after it, time counts.
     fn loss_frames(&self) -> f64 {
-        let span = &self.loss_span;
         if self.after_excess == Some(0) {
-            let lost = (span.sent - span.came + 1.0) / (span.sent + 2.0);
-            let error = (lost * (1.0 - lost) * self.bursts.factor() / (span.sent + 2.0)).sqrt();
-            let fewer = self.loss_before - FEWER * (1.0 - self.loss_before);
+            let (lost, error) = self.loss_span.likely(&self.bursts);
+            let fewer = self.look.loss_before - FEWER * (1.0 - self.look.loss_before);
             let is_told = (lost - fewer).abs() > EXCESS_DEVIATIONS * error;
-            let is_late = span.time >= LOOK_TIME_MAX;
+            let is_late = self.loss_span.time >= LOOK_TIME_MAX;
             return if is_told || is_late { LOST_FRAMES_MIN } else { LOOK_FRAMES };
         }
         if self.after_excess.is_some() {
-            return LOST_FRAMES_MIN; // Time counts here.
+            return LOST_FRAMES_MIN;
         }
         let loss_ratio = self.loss_ratio();
         let variance = loss_ratio * (1.0 - loss_ratio) * self.bursts.factor();
@@ -313,37 +278,14 @@ impl Delivered {
     /// Whether so many more than the least are lost in the span so far that it cannot be chance;
     /// before the least is known, as many as of a rate that is by far too high.
     fn is_sudden(&self) -> bool {
-        let span = &self.loss_span;
         // A look needs to know what is delivered.
         let is_known = self.most.least().is_some();
-        if self.after_excess == Some(0) || span.sent < LOST_FRAMES_MIN || !is_known {
+        if self.after_excess == Some(0) || self.loss_span.sent < LOST_FRAMES_MIN || !is_known {
             return false;
         }
-        let lost = (span.sent - span.came + 1.0) / (span.sent + 2.0);
-        let error = (lost * (1.0 - lost) * self.bursts.factor() / (span.sent + 2.0)).sqrt();
-        let least = self.least_loss.least().map_or(1.0 - 1.0 / PROBE_GAIN, |_| self.least_loss());
+        let (lost, error) = self.loss_span.likely(&self.bursts);
+        let least = self.least.ratio().unwrap_or(1.0 - 1.0 / PROBE_GAIN);
         lost - least > EXCESS_MIN + SUDDEN_DEVIATIONS * error
-    }
-
-    fn end_rate_span(&mut self, now: Time) {
-        let span = core::mem::take(&mut self.rate_span);
-        let per_s = span.delivered_per_s();
-        self.most.push(now, (-UNITS * per_s) as i64, MEMORY);
-        self.best_share = self.best_share.max(1.0 - span.loss_ratio());
-        if per_s >= PROBE_GAIN * self.grown_per_s {
-            (self.grown_per_s, self.spans_since_growth) = (per_s, 0);
-        } else {
-            // What the rate held back says more than what came as it liked: of the latter, as many
-            // more have to be lost as if a quarter more than the path takes had been sent.
-            let is_held = 2.0 * span.limited >= span.sent;
-            let too_much =
-                1.0 - self.best_share / PROBE_GAIN + span.deviations(self.bursts.factor());
-            let least = if is_held { EXCESS_MIN } else { too_much };
-            if span.loss_ratio() > least {
-                self.spans_since_growth += 1;
-                self.loss_when_full = span.loss_ratio();
-            }
-        }
     }
 
     fn end_loss_span(&mut self, now: Time) {
@@ -351,97 +293,82 @@ impl Delivered {
         let loss_ratio = span.loss_ratio();
         // All of the first span may be of drops: where nothing was held back, at least as many as
         // of a rate a quarter too high.
-        let is_held = 2.0 * span.limited >= span.sent;
-        let least = if is_held { EXCESS_MIN } else { 1.0 - 1.0 / PROBE_GAIN };
-        let is_doubtful = self.least_loss.least().is_none() && loss_ratio > least;
-        let likely = (span.sent - span.came + 1.0) / (span.sent + 2.0);
-        let error = (likely * (1.0 - likely) * self.bursts.factor() / (span.sent + 2.0)).sqrt();
-        let at_most = loss_ratio + LEAST_DEVIATIONS * error;
-        self.least_loss.push(now, (UNITS * at_most) as i64, MEMORY);
+        let least = if span.is_held() { EXCESS_MIN } else { 1.0 - 1.0 / PROBE_GAIN };
+        let is_doubtful = self.least.ratio().is_none() && loss_ratio > least;
+        self.least.push(now, &span, &self.bursts);
         let least = self.least_loss();
-        let is_excessive = loss_ratio - least > EXCESS_MIN + span.deviations(self.bursts.factor());
+        let is_excessive = loss_ratio - least > EXCESS_MIN + span.deviations(&self.bursts);
         let is_calm = self.after_excess.is_some() || loss_ratio <= least;
         if is_calm && !is_excessive && !is_doubtful {
-            let kept = CALM_FRAMES / (CALM_FRAMES + span.sent);
-            self.calm = (kept * (self.calm.0 + span.sent), kept * (self.calm.1 + span.came));
+            self.least.add_calm(&span);
         }
         self.after_excess = match self.after_excess {
-            None if is_excessive => self.begin_look(now, loss_ratio, least),
+            Some(0) => self.end_look(&span, is_excessive),
+            _ if is_excessive => self.begin_look(now, loss_ratio, least),
             None if is_doubtful => self.begin_look(now, loss_ratio, 0.0),
-            None => None,
-            Some(0) => self.end_look(loss_ratio, LEAST_DEVIATIONS * error, is_excessive),
-            Some(_) if is_excessive => self.begin_look(now, loss_ratio, least),
-            Some(spans) => Some(spans + 1).filter(|&spans| spans < AFTER_EXCESS.len()),
+            spans => spans.map(|spans| spans + 1).filter(|&spans| spans < AFTER_EXCESS.len()),
         };
         self.loss_span_began = [self.loss_span_began[1], Some(now)];
     }
 
     /// So much was lost, more than the least, and less is sent for a span.
     fn begin_look(&mut self, now: Time, loss_ratio: f64, least: f64) -> Option<usize> {
-        (self.loss_before, self.was_fewer) = (loss_ratio, false);
         // What was delivered before the span before may have been of a path that took more.
         if let Some(began) = self.loss_span_began[0] {
             self.most.forget_before(began);
         }
-        self.counts_from = now + self.round_trip;
-        self.is_doubtful = least == 0.0;
-        let kept = (1.0 - loss_ratio) / (1.0 - least).max(1.0 / UNITS);
-        self.kept_per_s = self.capacity_per_s * kept.min(1.0);
+        let kept = ((1.0 - loss_ratio) / (1.0 - least).max(1.0 / UNITS)).min(1.0);
+        let counts_from = now + self.round_trip;
+        self.look.begin(counts_from, loss_ratio, least == 0.0, kept * self.capacity_per_s);
         Some(0)
     }
 
-    /// Less was sent for a span, and so much was lost, by far more than the least or not. Where
-    /// that is less, too much had been sent; where it is not, losses are above the least by
-    /// chance.
-    fn end_look(&mut self, loss_ratio: f64, chance: f64, is_excessive: bool) -> Option<usize> {
-        let margin = (FEWER * (1.0 - self.loss_before)).max(chance);
-        let is_fewer = loss_ratio < self.loss_before - margin;
-        self.loss_before = loss_ratio;
-        self.was_fewer |= is_fewer;
-        let was_doubtful = core::mem::take(&mut self.is_doubtful);
+    /// Less was sent for a span, in which losses were above the least or not. Where there were
+    /// fewer, too much had been sent; where not, losses are above the least by chance.
+    fn end_look(&mut self, span: &Span, is_excessive: bool) -> Option<usize> {
+        let chance = LEAST_DEVIATIONS * span.likely(&self.bursts).1;
+        let (is_fewer, was_doubtful) = self.look.end(span.loss_ratio(), chance);
         if is_fewer && is_excessive && !was_doubtful {
-            self.kept_per_s *= AFTER_EXCESS[0];
+            self.look.kept_per_s *= AFTER_EXCESS[0];
             return Some(0);
         }
-        let was_for_start = core::mem::take(&mut self.looks_at_start);
-        if self.was_fewer {
+        let was_at_start = core::mem::take(&mut self.look.is_at_start);
+        if self.look.was_fewer {
             self.found_per_s = Some(self.carried_per_s());
             return Some(1);
         }
         self.excess_at = None;
-        if was_for_start {
-            self.was_false_alarm = true;
-            self.false_alarms += 1;
-            self.spans_since_growth = 0;
+        if was_at_start {
+            self.growth.note_false_alarm();
         }
         None
     }
 
     /// The least loss of late, 0 to 1; before it was counted over a whole span, of shorter ones.
     pub(crate) fn least_loss(&self) -> f64 {
-        self.least_loss.least().map_or(1.0 - self.best_share, |least| least as f64 / UNITS)
+        self.least.ratio().unwrap_or(1.0 - self.growth.best_share)
     }
 
     /// Whether what is delivered grows no more although more is sent, and frames are lost: where no
-    /// queue has shown, a short buffer drops what is too much. As BBR tells the end of its start.
+    /// queue has shown, a short buffer drops what is too much.
     pub(crate) fn is_full(&self) -> bool {
-        self.spans_since_growth >= FULL_SPANS << self.false_alarms.min(FALSE_ALARMS_MAX)
+        self.growth.is_full()
     }
 
     /// Lets less be sent for a span of losses: nobody knows yet which of those of the start were by
     /// chance, and which for want of room.
     pub(crate) fn look(&mut self, now: Time) {
         self.restart();
-        (self.after_excess, self.looks_at_start) = (Some(0), true);
-        self.is_doubtful = true;
-        self.kept_per_s = self.capacity_per_s * (1.0 - self.loss_when_full);
-        self.counts_from = now + self.round_trip;
-        (self.loss_before, self.was_fewer) = (self.loss_when_full, false);
+        self.after_excess = Some(0);
+        let loss_ratio = self.growth.loss_when_full;
+        let kept_per_s = self.capacity_per_s * (1.0 - loss_ratio);
+        self.look.begin(now + self.round_trip, loss_ratio, true, kept_per_s);
+        self.look.is_at_start = true;
     }
 
     /// Whether such a look has shown that losses are by chance; told once.
     pub(crate) fn take_false_alarm(&mut self) -> bool {
-        core::mem::take(&mut self.was_false_alarm)
+        core::mem::take(&mut self.growth.was_false_alarm)
     }
 
     /// Share of the frames lost of late, and the standard error of what is counted of it over so
@@ -473,7 +400,7 @@ impl Delivered {
 
     /// The same at the start: what grows has no bound.
     pub(crate) fn start_limit_per_s(&self) -> f64 {
-        let grows = self.spans_since_growth == 0;
+        let grows = self.growth.spans_since == 0;
         if grows { f64::INFINITY } else { START_GAIN * self.carried_per_s() }
     }
 
@@ -485,10 +412,9 @@ impl Delivered {
 
     /// What is delivered at most, and what random losses take of it, as far as these are known.
     fn carried_per_s(&self) -> f64 {
-        let (sent, came) = self.calm;
-        let lost = if self.is_doubtful || sent == 0.0 { 0.0 } else { 1.0 - came / sent };
+        let lost = self.least.calm_ratio().filter(|_| !self.look.is_doubtful).unwrap_or(0.0);
         let most = self.most.least().map_or(f64::INFINITY, |most| -most as f64 / UNITS);
-        self.kept_per_s.max(most / (1.0 - lost).max(1.0 / UNITS))
+        self.look.kept_per_s.max(most / (1.0 - lost).max(1.0 / UNITS))
     }
 }
 
