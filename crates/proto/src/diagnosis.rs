@@ -17,6 +17,7 @@ use corridor_base::Time;
 
 use crate::config::{Crossing, StationId};
 use crate::inspect::PeerView;
+use crate::keys::PublicKey;
 use crate::wire::VERSION;
 
 /// How long a peer may be out of reach before anything is said.
@@ -47,6 +48,33 @@ pub enum Unopened {
     /// A HELLO under another key.
     OtherKey {
         /// The station that it names as its sender, in clear.
+        names: StationId,
+    },
+    /// A HELLO under a secret that this station, which has keys of its own, has not agreed on.
+    OtherSecret {
+        /// The station that it names as its sender, in clear.
+        names: StationId,
+    },
+    /// A message of a key exchange, and this station has a shared secret.
+    HasKeys {
+        /// The station that it names as its sender, in clear.
+        names: StationId,
+    },
+    /// A message of a key exchange with a station of another public key than this one's.
+    NotOurPublicKey {
+        /// The station that it names as its sender, in clear.
+        names: StationId,
+    },
+    /// A message of a key exchange by a station of another public key than the peer's.
+    OtherPublicKey {
+        /// The station that it names as its sender.
+        names: StationId,
+        /// Its key, to which it has the private one.
+        public: PublicKey,
+    },
+    /// A response to this station's own initiation, made with another secret beside the keys.
+    OtherPsk {
+        /// The station that it names as its sender.
         names: StationId,
     },
     /// A frame of this wire version, under a session or key that is not known here.

@@ -22,7 +22,7 @@
 //! let config = |id, peer| StationConfig {
 //!     id: StationId(id),
 //!     role: Role::Endpoint { peer: StationId(peer), helper: None },
-//!     psk: [7; 32].into(),
+//!     security: [7; 32].into(),
 //!     coding: CodingParams::default(),
 //!     link_errors: LinkErrors::Measured,
 //!     ingress_packets: 100,
@@ -65,6 +65,7 @@ mod flow;
 mod host;
 pub mod hub;
 pub mod inspect;
+mod keys;
 mod link;
 mod psk;
 mod station;
@@ -88,6 +89,7 @@ pub use flow::tcp_nc as tcpnc;
 #[doc(hidden)] // For fuzz targets and benchmarks.
 pub use host::compression::Contexts as HeaderContexts;
 pub use hub::{Hub, HubConfig, HubStats};
+pub use keys::{KEY_LEN, Keys, PeerKey, PrivateKey, PublicKey, Security};
 pub use link::mtu::FrameLens;
 pub use psk::{PSK_LEN, Psk};
 pub use station::{Destination, Event, FrameOutcome, PacketOutcome, Rejection, Station, Transmit};

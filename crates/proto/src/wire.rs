@@ -17,6 +17,7 @@
 //! symbol holds packets, each behind its length (2), and, when sealed end to end,
 //! [`END_TO_END_TAG_LEN`] bytes of tag: 38 bytes in all beyond the Ethernet header.
 
+mod key_exchange;
 mod probe;
 mod window;
 
@@ -24,6 +25,10 @@ use core::num::NonZeroU16;
 
 use corridor_codec::Field;
 
+pub use key_exchange::{
+    INITIATION_LEN, INITIATION_NOISE_LEN, KEY_EXCHANGE_HEAD_LEN, KEY_EXCHANGE_MAC_LEN, KeyExchange,
+    RESPONSE_LEN, RESPONSE_NOISE_LEN, Step, TIMESTAMP_LEN,
+};
 pub use probe::{Echo, ProbeBody};
 pub use window::{
     WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WINDOW_SYMBOL_LEN, WindowAck, WindowForm, WindowSymbol,

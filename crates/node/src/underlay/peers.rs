@@ -296,7 +296,7 @@ mod tests {
         let config = StationConfig {
             id,
             role: Role::Endpoint { peer, helper: None },
-            psk: [7; 32].into(),
+            security: [7; 32].into(),
             coding: CodingParams::window(),
             link_errors: LinkErrors::Measured,
             ingress_packets: 100,

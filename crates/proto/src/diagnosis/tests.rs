@@ -17,6 +17,8 @@ fn view() -> PeerView {
         answered_at: None,
         last_heard: None,
         loss_ratio: None,
+        public_key: None,
+        agreed_at: None,
     }
 }
 
