@@ -28,6 +28,8 @@ pub(crate) struct Secrets {
     current: Option<Secret>,
     /// Of a response that was sent, and perhaps got lost: frames under it are opened.
     offered: Option<Secret>,
+    /// The peer uses another that was agreed on at the same time.
+    offer_is_void: bool,
     /// The one before: frames that were under way are opened.
     former: Option<Secret>,
     forget_former_at: Option<Time>,
@@ -72,6 +74,7 @@ impl Secrets {
     /// A secret that the peer has if a response arrives.
     pub(crate) fn offer(&mut self, now: Time, psk: Psk) {
         self.offered = Some(self.next(now, psk, false));
+        self.offer_is_void = false;
     }
 
     fn next(&mut self, now: Time, psk: Psk, is_ours: bool) -> Secret {
@@ -80,7 +83,8 @@ impl Secrets {
         Secret { psk, generation, agreed_at: now, is_ours, is_proven: false }
     }
 
-    /// A frame was opened under this one. Whether another is sealed under from here on.
+    /// A frame was opened under this one. Whether that shows for the first time that the peer uses
+    /// it: then it is what is sealed under from here on.
     ///
     /// Where two key exchanges have crossed, both ends have both secrets; `precedes`: this
     /// station's counts. It gives in when the peer has not taken it for a while.
@@ -91,16 +95,19 @@ impl Secrets {
         precedes: bool,
     ) -> bool {
         if let Some(current) = self.current.as_mut().filter(|it| it.generation == generation) {
-            if !current.is_proven {
-                current.is_proven = true;
+            let is_news = !core::mem::replace(&mut current.is_proven, true);
+            if is_news {
                 self.forget_former_at = Some(now + FORMER_SECRET_AGE_MAX);
+                let crossed_until = current.agreed_at + KEY_EXCHANGE_CROSSING_MAX;
+                let crossed = |offered: &Secret| offered.agreed_at < crossed_until;
+                self.offer_is_void = self.offered.as_ref().is_some_and(crossed);
             }
-            return false;
+            return is_news;
         }
         let just_ours = self.current.as_ref().is_some_and(|current| {
             current.is_ours && now - current.agreed_at < KEY_EXCHANGE_CROSSING_MAX
         });
-        if precedes && just_ours {
+        if self.offer_is_void || precedes && just_ours {
             return false;
         }
         let Some(mut proven) = self.offered.take_if(|it| it.generation == generation) else {
@@ -117,10 +124,12 @@ impl Secrets {
         let is_old = |secret: &mut Secret| now - secret.agreed_at >= REJECT_AFTER_TIME;
         let forgets_former = self.forget_former_at.is_some_and(|at| at <= now);
         let former = self.former.take_if(|secret| forgets_former || is_old(secret));
-        if self.former.is_none() {
+        let forgets_offer = forgets_former && self.offer_is_void;
+        let offered = self.offered.take_if(|secret| forgets_offer || is_old(secret));
+        if forgets_former {
             self.forget_former_at = None;
         }
-        let others = [self.current.take_if(is_old), self.offered.take_if(is_old)];
+        let others = [self.current.take_if(is_old), offered];
         former.is_some() || others.iter().any(Option::is_some)
     }
 
@@ -236,7 +245,7 @@ mod tests {
         assert!(!secrets.expire(now));
         assert_eq!(bytes(&secrets), [2, 1]);
         let new = generation(&secrets, 2);
-        assert!(!secrets.note_opened(now, new, true));
+        assert!(secrets.note_opened(now, new, true) && !secrets.note_opened(now, new, true));
         assert!(secrets.expire(now + FORMER_SECRET_AGE_MAX));
         assert_eq!(bytes(&secrets), [2]);
     }
@@ -254,6 +263,17 @@ mod tests {
         assert_eq!(cross(true, now), (false, vec![1, 2]));
         assert_eq!(cross(false, now), (true, vec![2, 1]));
         assert_eq!(cross(true, now + KEY_EXCHANGE_CROSSING_MAX), (true, vec![2, 1]));
+
+        // The peer has given in: what it offered is opened for a while, and never used.
+        let mut secrets = Secrets::default();
+        secrets.agree(now, psk(1));
+        secrets.offer(now, psk(2));
+        let [own, offered] = [1, 2].map(|byte| generation(&secrets, byte));
+        assert!(secrets.note_opened(now, own, true));
+        assert!(!secrets.note_opened(now + KEY_EXCHANGE_CROSSING_MAX, offered, true));
+        assert_eq!(bytes(&secrets), [1, 2]);
+        assert!(secrets.expire(now + FORMER_SECRET_AGE_MAX));
+        assert_eq!(bytes(&secrets), [1]);
     }
 
     #[test]
