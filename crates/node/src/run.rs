@@ -14,7 +14,7 @@
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use corridor_base::Time;
 use corridor_proto::{AnyStation, Event, FrameLens, FrameOutcome, StationId};
@@ -123,7 +123,7 @@ struct Ready {
 }
 
 impl Driver {
-    fn start(config: NodeConfig, options: &RunOptions) -> Result<Self, NodeError> {
+    fn start(mut config: NodeConfig, options: &RunOptions) -> Result<Self, NodeError> {
         let clock = Clock::start()?;
         let underlay = Underlay::open(&config, clock.now())?;
         let mut entropy = [0; 32];
@@ -131,6 +131,7 @@ impl Driver {
             action: "get random bytes".into(),
             source: error.into(),
         })?;
+        config.set_clock(wall_clock_ns());
         let (longest, shortest) = (underlay.frame_len_max(), underlay.frame_len_min());
         let (mut station, mtu_max) = config.station(longest, shortest, entropy, clock.now())?;
         if let Some(lens) = underlay.frame_lens() {
@@ -382,6 +383,9 @@ impl Driver {
             FrameOutcome::Handshake { from } => {
                 self.underlay.learn(from, sender, Certainty::Handshake, len_bytes);
             }
+            FrameOutcome::Initiation { from } => {
+                self.underlay.learn(from, sender, Certainty::Initiation, len_bytes);
+            }
             FrameOutcome::Rejected(rejection) => {
                 let (station, underlay) = (&self.station, &self.underlay);
                 self.diagnosis.note_rejected(station, underlay, (sender, frame), rejection);
@@ -592,6 +596,12 @@ impl Clock {
 fn monotonic_ns() -> nix::Result<u64> {
     let time = clock_gettime(ClockId::CLOCK_MONOTONIC)?;
     Ok(u64::try_from(time.num_nanoseconds()).unwrap_or(0))
+}
+
+/// Nanoseconds since 1970, by a clock that may be set: 0 before.
+fn wall_clock_ns() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Processor time of this process, in user and kernel mode.

@@ -158,6 +158,8 @@ pub(crate) enum Certainty {
     Session,
     /// It may be a recording that somebody plays from elsewhere.
     Handshake,
+    /// The same of the first message of a key exchange, which is answered by fewer bytes.
+    Initiation,
 }
 
 /// An underlay of either kind.

@@ -201,6 +201,15 @@ pub enum Cause<A> {
         /// Frames that do not open.
         frames: u64,
     },
+    /// The keys of the two, or what they are instead, do not go together.
+    Keys {
+        /// Where the messages come from.
+        at: A,
+        /// What they show.
+        what: KeyTrouble,
+        /// How many.
+        frames: u64,
+    },
     /// Something else than Corridor sends from there.
     Foreign {
         /// Where it is.
@@ -285,6 +294,9 @@ impl<A: Display> Display for Cause<A> {
                     None => Ok(()),
                 }
             }
+            Cause::Keys { at, what, frames } => {
+                write!(f, "{frames} messages from {at}: {what}")
+            }
             Cause::Foreign { at, frames } => write!(
                 f,
                 "what {at} sends is not of Corridor ({frames} times): expected another address or \
@@ -301,6 +313,66 @@ impl<A: Display> Display for Cause<A> {
             Cause::Silence { at: None, .. } => f.write_str(
                 "nothing is heard of it, and its address is not known: it has to speak first, and \
                  a firewall here may keep it out",
+            ),
+        }
+    }
+}
+
+/// What keeps two stations apart of which at least one has a key of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyTrouble {
+    /// The peer has a shared secret.
+    TheyShare,
+    /// The peer has a key of its own, and this station a shared secret.
+    TheyHaveKeys,
+    /// The peer has another public key for this station.
+    NotOurPublicKey,
+    /// The peer has another private key than the public one here.
+    OtherPublicKey(PublicKey),
+    /// The secrets beside the keys differ.
+    OtherPsk,
+}
+
+impl KeyTrouble {
+    /// Of a station, and what one of its messages shows.
+    fn of(peer: StationId, what: Unopened) -> Option<Self> {
+        let (names, trouble) = match what {
+            Unopened::OtherSecret { names } => (names, KeyTrouble::TheyShare),
+            Unopened::HasKeys { names } => (names, KeyTrouble::TheyHaveKeys),
+            Unopened::NotOurPublicKey { names } => (names, KeyTrouble::NotOurPublicKey),
+            Unopened::OtherPublicKey { names, public } => {
+                (names, KeyTrouble::OtherPublicKey(public))
+            }
+            Unopened::OtherPsk { names } => (names, KeyTrouble::OtherPsk),
+            _ => return None,
+        };
+        (names == peer).then_some(trouble)
+    }
+}
+
+impl Display for KeyTrouble {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            KeyTrouble::TheyShare => f.write_str(
+                "it has a shared secret, and this station a key of its own: expected the same kind \
+                 of security on both",
+            ),
+            KeyTrouble::TheyHaveKeys => f.write_str(
+                "it has a key of its own, and this station a shared secret: expected the same kind \
+                 of security on both",
+            ),
+            KeyTrouble::NotOurPublicKey => f.write_str(
+                "it calls a station of another public key: expected this one's as peer.public_key \
+                 there",
+            ),
+            KeyTrouble::OtherPublicKey(public) => write!(
+                f,
+                "it has the public key {public}: expected that as peer.public_key here, if it is \
+                 the peer"
+            ),
+            KeyTrouble::OtherPsk => f.write_str(
+                "its answers do not open, although the keys are right: expected the same secret in \
+                 peer.psk_file on both, or none",
             ),
         }
     }
@@ -550,6 +622,7 @@ impl<A: Copy + PartialEq> Watch<A> {
                     }
                 }
             })
+            .or_else(|| self.keys(peer.id))
             .or_else(|| self.unopened(peer.id, address))
             .or_else(|| {
                 let Refused { to, why, frames: times } = self.refusal(address, false)?;
@@ -589,6 +662,16 @@ impl<A: Copy + PartialEq> Watch<A> {
             _ => None,
         });
         found.filter(|_| hellos == 0).max_by_key(|&(frames, _)| frames).map(|(_, cause)| cause)
+    }
+
+    /// What messages that name the peer show of its keys. One with which it calls this station says
+    /// more than that it still speaks under a secret of before.
+    fn keys(&self, peer: StationId) -> Option<Cause<A>> {
+        let found = self.seen.iter().filter_map(|&Seen { at, what, frames }| {
+            let what = KeyTrouble::of(peer, what)?;
+            Some(((what != KeyTrouble::TheyShare, frames), Cause::Keys { at, what, frames }))
+        });
+        found.max_by_key(|&(rank, _)| rank).map(|(_, cause)| cause)
     }
 
     /// What frames without a valid seal speak for: those from the peer's address, or else those

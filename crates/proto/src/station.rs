@@ -66,7 +66,9 @@ pub enum PacketOutcome {
 /// What became of a frame from the underlay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameOutcome {
-    /// It opened under an accepted session: the underlay address it came from is its sender's.
+    /// It opened under an accepted session, or it can be no recording since it hangs on a secret
+    /// that was agreed on just now (RFC 9000, Section 8.1): the underlay address it came from is its
+    /// sender's.
     Accepted {
         /// The station that sealed it.
         from: StationId,
@@ -411,7 +413,7 @@ impl Station {
                     let ours = self.shared.config.crossing();
                     self.shared.push_event(Event::ModeDiffers { peer: from, theirs, ours });
                 }
-                if accepted {
+                if accepted || self.shared.group.has_keys() {
                     FrameOutcome::Accepted { from }
                 } else {
                     FrameOutcome::Handshake { from }

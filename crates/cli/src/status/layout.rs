@@ -204,6 +204,11 @@ fn peer_lines(status: &Status, peer: &PeerStatus) -> Vec<(&'static str, String)>
     let session = if peer.up { "up" } else { "none" };
     let mut lines =
         vec![("endpoint", endpoint), ("session", session.into()), ("last heard", heard)];
+    if let Some(key) = &peer.public_key {
+        lines.push(("public key", key.clone()));
+        let agreed = peer.agreed_s.map_or("none".into(), |ago| format!("{} old", span(ago)));
+        lines.push(("secret", agreed));
+    }
     if let Some(round_trip_s) = peer.round_trip_s {
         lines.push(("round trip", span(round_trip_s)));
     }

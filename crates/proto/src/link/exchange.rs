@@ -180,7 +180,15 @@ impl Exchange {
     /// When the next message goes.
     pub(crate) fn due(&self) -> Option<Time> {
         let answer = self.answered.as_ref().and_then(|answered| answered.due);
-        self.initiation.iter().map(|initiation| initiation.due).chain(answer).min()
+        self.initiation.iter().map(|it| self.due_of(it)).chain(answer).min()
+    }
+
+    /// When an initiation goes: not as long as the peer, which has begun too, is answered. An
+    /// address that is not proven gets few bytes, and the response is what it needs.
+    fn due_of(&self, initiation: &Initiation) -> Time {
+        let answers = self.answered.as_ref().filter(|answered| !answered.is_done);
+        let until = answers.map(|answered| answered.heard_at + RESPONSE_AGE_MAX);
+        until.map_or(initiation.due, |until| until.max(initiation.due))
     }
 
     /// Writes the next message into `frame` (replaced), if one is due. A response goes first: the
@@ -194,7 +202,7 @@ impl Exchange {
             frame.clone_from(&answered.response);
             return true;
         }
-        let Some(initiation) = self.initiation.as_mut().filter(|it| it.due <= now) else {
+        let Some(initiation) = self.initiation.as_ref().filter(|it| self.due_of(it) <= now) else {
             return false;
         };
         let longer = (initiation.interval * 3 / 2).min(HELLO_INTERVAL_SEARCH_MAX);

@@ -7,6 +7,11 @@ use crate::link::exchange::Taken;
 use crate::wire::KeyExchange;
 
 impl Group {
+    /// Whether stations have keys of their own here, and agree on secrets.
+    pub(crate) fn has_keys(&self) -> bool {
+        self.exchange.is_some()
+    }
+
     /// Takes what is no frame of a session: perhaps one of a key exchange.
     pub(super) fn open_exchange(&mut self, now: Time, frame: &[u8]) -> Opening {
         let (Some(exchange), Some(message)) = (&mut self.exchange, KeyExchange::parse(frame))
