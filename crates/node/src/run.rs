@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use corridor_base::Time;
-use corridor_proto::{AnyStation, Event, FrameLens, FrameOutcome, StationId};
+use corridor_proto::{AnyStation, Event, FrameLens, FrameOutcome, SourceLimit, StationId};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -35,7 +35,7 @@ use crate::reload::{self, Changes};
 use crate::stats_file::{self, IoStats, PeerReport, Report};
 use crate::status::{Sources, Status};
 use crate::tun::Tun;
-use crate::underlay::{Busy, Certainty, News, Underlay};
+use crate::underlay::{Busy, Certainty, News, Source, Underlay};
 
 /// Frames made in a row before what came in is looked at.
 const TRANSMIT_BATCH: usize = 64;
@@ -103,6 +103,7 @@ struct Driver {
     loss: SyntheticLoss,
     clock: Clock,
     diagnosis: Diagnosis,
+    sources: SourceLimit<Source>,
     /// The underlay had no room for a frame.
     waiting: Option<Waiting>,
     io: IoStats,
@@ -164,6 +165,7 @@ impl Driver {
             underlay,
             tun,
             clock,
+            sources: SourceLimit::new(),
             waiting: None,
             io: IoStats::default(),
         })
@@ -373,6 +375,10 @@ impl Driver {
             && self.loss.takes(from)
         {
             self.io.frames_lost_synthetic += 1;
+            return;
+        }
+        if !self.sources.admit(now, Source::of(sender), frame) {
+            self.io.initiations_refused += 1;
             return;
         }
         let len_bytes = frame.len();

@@ -23,6 +23,7 @@ use crate::config::StationId;
 use crate::keys::{Keys, PeerKey, PrivateKey, PublicKey};
 use crate::link::noise::{Ephemeral, Initiator, Responder};
 use crate::psk::Psk;
+use crate::source_limit::Bucket;
 use crate::wire::{KEY_EXCHANGE_MAC_LEN, KeyExchange, Step};
 
 /// Key exchanges with one peer.
@@ -245,7 +246,7 @@ impl Exchange {
             answered.due = Some(answered.due.map_or(now, |due| due.min(soon)));
             return Taken::Repeated;
         }
-        if !self.initiations.take(now) {
+        if !self.initiations.take(now, KEY_EXCHANGES_PER_SECOND, KEY_EXCHANGES_PER_SECOND) {
             return Taken::Refused;
         }
         let ephemeral = self.ephemeral();
@@ -279,7 +280,7 @@ impl Exchange {
         let Some(initiation) = self.initiation.as_mut().filter(answers) else {
             return Taken::Refused;
         };
-        if !self.responses.take(now) {
+        if !self.responses.take(now, KEY_EXCHANGES_PER_SECOND, KEY_EXCHANGES_PER_SECOND) {
             return Taken::Refused;
         }
         match initiation.state.finish(message.noise) {
@@ -334,27 +335,6 @@ fn mac_key(receiver: &PublicKey) -> hmac::Key {
     context.update(b"corridor mac 1");
     context.update(receiver.as_bytes());
     hmac::Key::new(hmac::HMAC_SHA256, context.finish().as_ref())
-}
-
-/// Lets so many through per second, and as many at once.
-struct Bucket {
-    /// When all that were let through would have been at an even pace.
-    even_at: Time,
-}
-
-impl Bucket {
-    fn full(now: Time) -> Self {
-        Bucket { even_at: now }
-    }
-
-    fn take(&mut self, now: Time) -> bool {
-        let even_at = self.even_at.max(now);
-        let has_room = even_at - now < Duration::from_secs(1);
-        if has_room {
-            self.even_at = even_at + Duration::from_secs(1) / KEY_EXCHANGES_PER_SECOND;
-        }
-        has_room
-    }
 }
 
 #[cfg(test)]

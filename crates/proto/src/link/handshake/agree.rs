@@ -124,3 +124,84 @@ impl Group {
         dues.into_iter().flatten().min()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::{Keys, PeerKey, PrivateKey};
+
+    const IDS: [StationId; 2] = [StationId(1), StationId(2)];
+
+    fn groups() -> [Group; 2] {
+        let private = |id: StationId| PrivateKey::from_random([id.0; 32]);
+        [0, 1].map(|at| {
+            let (me, station) = (IDS[at], IDS[1 - at]);
+            let peers = vec![PeerKey { station, public: private(station).public(), psk: None }];
+            let keys = Keys { private: private(me), peers, started_ns: 1_000 };
+            let coding = CodingParams { symbol_size: 1_400, ..CodingParams::default() };
+            let setting = (coding, Crossing::Block);
+            let rng = Stream::from_seed([me.0; 32]);
+            let security = Security::Keys(Box::new(keys));
+            Group::new(me, &security, &[station], setting, rng, Time::ZERO)
+        })
+    }
+
+    /// What both have to say arrives at once, for a second.
+    fn converse(groups: &mut [Group; 2], now: &mut Time) {
+        let (mut frame, mut body) = (Vec::new(), Vec::new());
+        for _ in 0..1_000 {
+            *now += Duration::from_millis(1);
+            for at in [0, 1] {
+                groups[at].handle_timeout(*now);
+                while groups[at].poll_exchange(*now, &mut frame) {
+                    groups[1 - at].open(*now, &frame, &mut body);
+                }
+                if groups[at].hello_due() <= *now {
+                    groups[at].write_hello(*now, 0, &mut frame, 0);
+                    groups[1 - at].open(*now, &frame, &mut body);
+                }
+            }
+        }
+    }
+
+    fn data(group: &mut Group) -> Vec<u8> {
+        let mut frame = Vec::new();
+        group.begin(Kind::Enc, false, &mut frame);
+        frame.extend_from_slice(b"body");
+        group.seal(&mut frame, 0);
+        frame
+    }
+
+    #[test]
+    fn many_frames_want_another_secret_and_the_counters_go_on() {
+        let (mut groups, mut now) = (groups(), Time::ZERO);
+        converse(&mut groups, &mut now);
+        assert!(groups[0].is_up(IDS[1]) && groups[1].is_up(IDS[0]));
+        let generation = groups[0].own.generation;
+        groups[0].own.sealed = REKEY_AFTER_FRAMES - 1;
+        let before = data(&mut groups[0]);
+        let counter = groups[0].next_counter();
+        converse(&mut groups, &mut now);
+        assert_ne!(groups[0].own.generation, generation);
+        assert!(groups[0].own.sealed < 100 && groups[0].next_counter() >= counter);
+        assert!(groups[0].is_up(IDS[1]), "the session goes on");
+        // What was overtaken by all of that is opened still.
+        let mut body = Vec::new();
+        let late = data(&mut groups[0]);
+        assert!(matches!(groups[1].open(now, &before, &mut body), Opening::Frame(_)));
+        assert!(matches!(groups[1].open(now, &late, &mut body), Opening::Frame(_)));
+        assert_eq!(body, b"body");
+    }
+
+    #[test]
+    fn a_session_near_its_last_counter_is_replaced_under_the_same_secret() {
+        let (mut groups, mut now) = (groups(), Time::ZERO);
+        converse(&mut groups, &mut now);
+        let generation = groups[0].own.generation;
+        groups[0].own.next_counter = SESSION_FRAMES_MAX - 1;
+        data(&mut groups[0]);
+        assert_eq!((groups[0].next_counter(), groups[0].own.generation), (0, generation));
+        converse(&mut groups, &mut now);
+        assert!(groups[0].is_up(IDS[1]) && groups[1].is_up(IDS[0]));
+    }
+}
