@@ -267,8 +267,8 @@ fn words(key: &Key) -> impl Iterator<Item = &str> {
 }
 
 /// The text with keys blotted out, byte for byte, so that no log ever shows them: whatever a line
-/// gives as `psk` or `private_key`, and any run of digits long enough to be one. Where the name of a
-/// file is expected, only what is a key by its looks.
+/// gives as `psk` or `private_key`, and any run of digits long enough to be one. Where the name of
+/// a file is expected, only what is a key by its looks.
 fn redact(text: &str) -> String {
     let blot = |line: &str| {
         let secret = ["psk", "private_key"].iter().filter_map(|name| line.find(name)).min();

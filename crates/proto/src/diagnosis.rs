@@ -232,6 +232,8 @@ pub enum Cause<A> {
         at: Option<A>,
         /// Frames sent meanwhile.
         sent: u64,
+        /// Stations have keys of their own: one whose key is not known gets no answer.
+        has_keys: bool,
     },
 }
 
@@ -305,11 +307,16 @@ impl<A: Display> Display for Cause<A> {
             Cause::Unreachable { to, why, times } => {
                 write!(f, "the network says of {}: {why} ({times} times)", there(to))
             }
-            Cause::Silence { at: Some(at), sent } => write!(
-                f,
-                "nothing is heard from {at}, {sent} frames were sent there: a wrong address, a \
-                 firewall on the path, or nothing runs there"
-            ),
+            Cause::Silence { at: Some(at), sent, has_keys } => {
+                write!(
+                    f,
+                    "nothing is heard from {at}, {sent} frames were sent there: a wrong address, a \
+                     firewall on the path, or nothing runs there"
+                )?;
+                let unknown =
+                    ", or it does not answer since peer.public_key is another there or here";
+                f.write_str(if *has_keys { unknown } else { "" })
+            }
             Cause::Silence { at: None, .. } => f.write_str(
                 "nothing is heard of it, and its address is not known: it has to speak first, and \
                  a firewall here may keep it out",
@@ -628,7 +635,7 @@ impl<A: Copy + PartialEq> Watch<A> {
                 let Refused { to, why, frames: times } = self.refusal(address, false)?;
                 Some(Cause::Unreachable { to, why, times })
             })
-            .unwrap_or(Cause::Silence { at: address, sent })
+            .unwrap_or(Cause::Silence { at: address, sent, has_keys: view.public_key.is_some() })
     }
 
     fn mode(&self, view: &PeerView) -> Option<Cause<A>> {

@@ -1,5 +1,5 @@
-//! Links, from a station to a neighbour: handshake, key exchange, sealing and replay; what gets lost, how long
-//! frames take and may be, and how fast they may go.
+//! Links, from a station to a neighbour: handshake, key exchange, sealing and replay; what gets
+//! lost, how long frames take and may be, and how fast they may go.
 
 pub(crate) mod exchange;
 pub(crate) mod handshake;

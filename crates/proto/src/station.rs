@@ -66,8 +66,8 @@ pub enum PacketOutcome {
 /// What became of a frame from the underlay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameOutcome {
-    /// It opened under an accepted session, or it can be no recording since it hangs on a secret
-    /// that was agreed on just now (RFC 9000, Section 8.1): the underlay address it came from is its
+    /// It opened under an accepted session, or can be no recording since it hangs on a secret that
+    /// was agreed on just now (RFC 9000, Section 8.1): the underlay address it came from is its
     /// sender's.
     Accepted {
         /// The station that sealed it.

@@ -12,6 +12,8 @@
 //! session id, a hint for the key; `counter` the sender's frame counter: nonce, replay protection
 //! and the sequence whose gaps are the link's losses. All numbers are big-endian.
 //!
+//! A HELLO with its lowest bit set is none: `wire/key_exchange.rs` has what it is.
+//!
 //! An ENC body is `flow (1), block (2), form and index (2)`, then the coding vector's seed (4), or
 //! the encoder's run (2) and the vector itself, where the form has one, then the symbol. A source
 //! symbol holds packets, each behind its length (2), and, when sealed end to end,
