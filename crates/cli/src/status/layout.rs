@@ -373,6 +373,8 @@ mod tests {
                 round_trip_s: Some(0.0042),
                 loss_ratio_to: Some(0.101),
                 loss_ratio_from: Some(0.0),
+                public_key: Some("3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=".into()),
+                agreed_s: Some(61.0),
                 problem: None,
                 own: None,
             }],
@@ -405,6 +407,8 @@ peer: station 2
   endpoint     192.0.2.2:4242
   session      up
   last heard   12.0 ms ago
+  public key   3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=
+  secret       1 min 1 s old
   round trip   4.20 ms
   loss         10.1 % to it, 0.0 % from it
 ";
