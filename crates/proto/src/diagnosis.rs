@@ -328,7 +328,7 @@ impl<A: Display> Display for Cause<A> {
 /// What keeps two stations apart of which at least one has a key of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyTrouble {
-    /// The peer has a shared secret.
+    /// The peer speaks under a secret that this station has not agreed on.
     TheyShare,
     /// The peer has a key of its own, and this station a shared secret.
     TheyHaveKeys,
@@ -361,8 +361,8 @@ impl Display for KeyTrouble {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             KeyTrouble::TheyShare => f.write_str(
-                "it has a shared secret, and this station a key of its own: expected the same kind \
-                 of security on both",
+                "it speaks under a secret that was not agreed on: it has a shared secret, and this \
+                 station a key of its own, or it does not hear this one",
             ),
             KeyTrouble::TheyHaveKeys => f.write_str(
                 "it has a key of its own, and this station a shared secret: expected the same kind \

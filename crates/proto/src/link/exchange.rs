@@ -65,6 +65,8 @@ struct Initiation {
 struct Answered {
     initiation: Vec<u8>,
     response: Vec<u8>,
+    answered_at: Time,
+    /// When the initiation was last heard.
     heard_at: Time,
     /// When the response goes again, if it does.
     due: Option<Time>,
@@ -152,7 +154,8 @@ impl Exchange {
     }
 
     fn initiate(&mut self, now: Time, interval: Duration) -> Initiation {
-        let timestamp = self.started_ns.saturating_add(now.as_nanos()).max(self.newest_own + 1);
+        let timestamp =
+            self.started_ns.saturating_add(now.as_nanos()).max(self.newest_own.saturating_add(1));
         self.newest_own = timestamp;
         let mut exchange = [0; 4];
         self.rng.fill_bytes(&mut exchange);
@@ -184,11 +187,12 @@ impl Exchange {
         self.initiation.iter().map(|it| self.due_of(it)).chain(answer).min()
     }
 
-    /// When an initiation goes: not as long as the peer, which has begun too, is answered. An
-    /// address that is not proven gets few bytes, and the response is what it needs.
+    /// When an initiation goes: not while the peer, which has begun too, was answered just now. An
+    /// address that is not proven gets few bytes, and the response is what it needs. Recordings of
+    /// what was answered do not put that off.
     fn due_of(&self, initiation: &Initiation) -> Time {
         let answers = self.answered.as_ref().filter(|answered| !answered.is_done);
-        let until = answers.map(|answered| answered.heard_at + RESPONSE_AGE_MAX);
+        let until = answers.map(|answered| answered.answered_at + RESPONSE_AGE_MAX);
         until.map_or(initiation.due, |until| until.max(initiation.due))
     }
 
@@ -265,6 +269,7 @@ impl Exchange {
         self.answered = Some(Answered {
             initiation: frame.to_vec(),
             response,
+            answered_at: now,
             heard_at: now,
             due: Some(now),
             is_done: false,

@@ -98,6 +98,20 @@ fn a_response_is_repeated_by_itself_for_a_while_and_not_when_it_has_arrived() {
 }
 
 #[test]
+fn who_has_answered_waits_a_little_before_it_calls_itself_and_no_recording_makes_it_longer() {
+    let [mut a, mut b] = ends();
+    let initiation = say(&mut a, ms(0)).unwrap();
+    let mut calls = Vec::new();
+    for at in 0..3_000 {
+        if at % 100 == 0 {
+            hear(&mut b, ms(at), &initiation);
+        }
+        calls.extend(say(&mut b, ms(at)).filter(|it| it.len() == INITIATION_LEN).map(|_| at));
+    }
+    assert_eq!(calls.first(), Some(&2_000), "{calls:?}");
+}
+
+#[test]
 fn both_begin_at_once_and_each_answers_the_other() {
     let [mut a, mut b] = ends();
     let [from_a, from_b] = [say(&mut a, ms(0)).unwrap(), say(&mut b, ms(0)).unwrap()];
