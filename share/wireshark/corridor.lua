@@ -1,4 +1,4 @@
--- Wireshark dissector for Corridor, wire format version 1 (crates/proto/src/wire.rs).
+-- Wireshark dissector for Corridor, wire format version 2 (crates/proto/src/wire.rs).
 --
 -- It reads two things:
 --   * frames of living stations (EtherType 0x88b5, or UDP): the header in clear; the rest is sealed;
@@ -30,6 +30,12 @@ local WINDOW_DELAY_UNIT_NS = 16384
 
 local KINDS = { [0] = "ENC", [1] = "ACK", [2] = "REPORT", [3] = "HELLO", [4] = "PLAIN",
   [5] = "WIN", [6] = "WINACK", [7] = "PROBE" }
+-- Frames in which stations with keys of their own agree on a secret: a greeting's first byte with its
+-- lowest bit set. By their step, what they are called and how long they are.
+local KEY_EXCHANGE = -1
+local STEPS = { [1] = "initiation", [2] = "response" }
+local STEP_LENS = { [1] = 127, [2] = 71 }
+local MAC_LEN = 16
 local ENC, ACK, REPORT, HELLO, PLAIN, WIN, WINACK, PROBE = 0, 1, 2, 3, 4, 5, 6, 7
 local PROBE_BODIES = { [0] = "probe of the path's MTU", [1] = "echoes of such probes" }
 local INSTEAD = { [0] = "coded as the greeting says", [1] = "coded between TCP and IP",
@@ -92,6 +98,12 @@ field("counter", uint32, "counter", "Frame counter")
 field("sealed", bytes, "sealed", "Sealed body")
 field("tag", bytes, "tag", "AEAD tag")
 field("padding", bytes, "padding", "Padding")
+
+-- Key exchange.
+field("step", uint8, "key_exchange.step", "Step", base.DEC, STEPS)
+field("exchange", uint32, "key_exchange.exchange", "Exchange", base.HEX)
+field("noise", bytes, "key_exchange.noise", "Noise message (IKpsk2)")
+field("mac", bytes, "key_exchange.mac", "MAC")
 
 -- ENC.
 field("flow", uint8, "flow", "Flow (station whose packets these are)")
@@ -1102,6 +1114,37 @@ local function is_frame(tvb, at, reported)
     and (kind == ENC or kind == WIN or first % 2 == 0)
 end
 
+local function is_key_exchange(tvb, at, reported)
+  if tvb:len() < at + 3 or uint(tvb:range(at, 1)) ~= VERSION * 16 + HELLO * 2 + 1 then
+    return false
+  end
+  return STEP_LENS[uint(tvb:range(at + 2, 1))] == reported - at
+end
+
+local function dissect_key_exchange(state, tvb, at)
+  local c = cursor(tvb, at, tvb:len())
+  local tree = state.tree
+  state.kind = KEY_EXCHANGE
+  tree:add(F.version, take(c, 1))
+  local sender = add(c, tree, "sender", 1)
+  local step = add(c, tree, "step", 1)
+  local exchange = add(c, tree, "exchange", 4)
+  if exchange == nil then
+    return ran_out(state, "key exchange")
+  end
+  local words = "station " .. sender .. " key exchange, " .. STEPS[step]
+  tree:append_text(" " .. words)
+  say(state, words)
+  local mac_at = state.reported - MAC_LEN
+  c.stop = math.min(tvb:len(), mac_at)
+  if left(c) > 0 then
+    tree:add(F.noise, take(c, left(c)))
+  end
+  if tvb:len() > mac_at then
+    tree:add(F.mac, tvb:range(mac_at, math.min(MAC_LEN, tvb:len() - mac_at)))
+  end
+end
+
 local function dissect_clear_hello(state, c)
   local sender = add(c, state.tree, "sender", 1)
   local id = add(c, state.tree, "session_id", 16)
@@ -1241,7 +1284,7 @@ end
 function corridor.dissector(tvb, pinfo, root)
   local reported = tvb:reported_len()
   local is_capture = tvb:len() >= 4 and uint(tvb:range(0, 4)) == CAPTURE_MAGIC
-  if not is_capture and not is_frame(tvb, 0, reported) then
+  if not is_capture and not is_frame(tvb, 0, reported) and not is_key_exchange(tvb, 0, reported) then
     return 0
   end
   local state = {
@@ -1263,17 +1306,19 @@ function corridor.dissector(tvb, pinfo, root)
     at = dissect_capture(state, tvb)
     if at == nil then
       ran_out(state, "capture header")
-    elseif not is_frame(tvb, at, reported) then
+    elseif not is_frame(tvb, at, reported) and not is_key_exchange(tvb, at, reported) then
       malformed(state, "not a frame of wire version " .. VERSION)
       at = nil
     end
   end
-  if at ~= nil then
+  if at ~= nil and is_key_exchange(tvb, at, reported) then
+    dissect_key_exchange(state, tvb, at)
+  elseif at ~= nil then
     dissect_frame(state, tvb, at)
   end
   hand_on(state, pinfo, root)
   pinfo.cols.protocol = "CORRIDOR"
-  local kind = state.kind ~= nil and KINDS[state.kind] .. " " or ""
+  local kind = state.kind ~= nil and (KINDS[state.kind] or "KEYS") .. " " or ""
   pinfo.cols.info:clear_fence()
   pinfo.cols.info = kind .. table.concat(state.info, ", ")
   return tvb:len()

@@ -17,21 +17,22 @@ pub struct Arguments {
 
 /// Makes a key of 32 random bytes, as 64 hexadecimal digits.
 pub fn genpsk(arguments: &Arguments) -> Exit {
-    let key = match corridor_node::generate_psk() {
-        Ok(key) => key,
-        Err(error) => return report_node(&error),
-    };
-    let written = match &arguments.out {
-        Some(path) => create(path, key.as_bytes()),
-        None => print(key.as_bytes()),
+    match corridor_node::generate_psk() {
+        Ok(key) => write_secret(arguments.out.as_deref(), key.as_bytes()),
+        Err(error) => report_node(&error),
+    }
+}
+
+/// Writes a key, and a line's end, to a new file or to the standard output.
+pub fn write_secret(out: Option<&Path>, key: &[u8]) -> Exit {
+    let written = match out {
+        Some(path) => create(path, key),
+        None => print(key),
     };
     match written {
         Ok(()) => Exit::Success,
         Err(error) => {
-            let place = arguments
-                .out
-                .as_ref()
-                .map_or("standard output".into(), |p| p.display().to_string());
+            let place = out.map_or("standard output".into(), |path| path.display().to_string());
             eprintln!("error: cannot write {place}: {error}");
             Exit::Failure
         }

@@ -12,6 +12,7 @@ mod demo;
 #[cfg(feature = "lab")]
 mod engine;
 mod exit;
+mod genkey;
 mod genpsk;
 #[cfg(feature = "lab")]
 mod lab;
@@ -74,8 +75,12 @@ enum Verb {
     Status(status::Arguments),
     /// Say whether a configuration file is sound, and what is wrong with it
     CheckConfig(check_config::Arguments),
-    /// Make a key for a group, 64 hexadecimal digits
+    /// Make a secret for a group, or beside two keys: 64 hexadecimal digits
     Genpsk(genpsk::Arguments),
+    /// Make a private key for a station, 44 characters of base64
+    Genkey(genkey::Arguments),
+    /// Read a private key from standard input, and print the public key that others are to know
+    Pubkey,
     /// Measure on an emulated radio between network namespaces, with the kernel's TCP and UDP
     Lab(lab::LabArgs),
     /// Simulate plans in virtual time: needs no rights, gives the same bytes every time
@@ -97,6 +102,8 @@ fn main() -> ExitCode {
         Verb::Status(arguments) => status::status(&arguments),
         Verb::CheckConfig(arguments) => check_config::check_config(&arguments),
         Verb::Genpsk(arguments) => genpsk::genpsk(&arguments),
+        Verb::Genkey(arguments) => genkey::genkey(&arguments),
+        Verb::Pubkey => genkey::pubkey(),
         Verb::Completions(arguments) => manual::completions(&arguments, Cli::command()),
         Verb::Man(arguments) => manual::man(&arguments, Cli::command()),
         Verb::Lab(arguments) => return lab::run(arguments),

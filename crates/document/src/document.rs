@@ -20,6 +20,8 @@ const SIMILARITY_MIN: f64 = 0.5;
 const GIVEN_LEN_MAX: usize = 40;
 /// So many hexadecimal digits in a row may be a key.
 const DIGITS_SECRET: usize = 24;
+/// So many characters of base64 in a row may be a key.
+const BASE64_SECRET: usize = 40;
 
 /// Something wrong, still without its place.
 #[derive(Clone, Debug, PartialEq)]
@@ -254,7 +256,8 @@ impl Names<'_> {
 
 /// `path = given: expected ...`, without what is long, or secret.
 fn wrong(path: &str, given: &str, key: &Key) -> String {
-    let is_shown = !path.contains("psk") && given.len() <= GIVEN_LEN_MAX && !given.contains('\n');
+    let is_secret = path.contains("psk") || path.contains("private_key");
+    let is_shown = !is_secret && given.len() <= GIVEN_LEN_MAX && !given.contains('\n');
     let given = if is_shown && !given.is_empty() { format!(" = {given}") } else { String::new() };
     format!("{path}{given}: expected {}", key.expected)
 }
@@ -263,20 +266,35 @@ fn words(key: &Key) -> impl Iterator<Item = &str> {
     key.words.iter().map(|(word, _)| word.as_str())
 }
 
-/// The text with pre-shared keys blotted out, byte for byte, so that no log ever shows them:
-/// whatever a line gives as `psk`, and any run of digits long enough to be one.
+/// The text with keys blotted out, byte for byte, so that no log ever shows them: whatever a line
+/// gives as `psk` or `private_key`, and any run of digits long enough to be one. Where the name of
+/// a file is expected, only what is a key by its looks.
 fn redact(text: &str) -> String {
-    let blot = |line: &str| match line.find("psk").map(|at| line.split_at(at)) {
-        Some((before, rest)) if !rest.starts_with("psk_file") && rest.contains('=') => {
-            let (name, value) = rest.split_at(rest.find('=').unwrap_or_default());
-            format!(
-                "{before}{name}{}",
-                value.replace(|char: char| char.is_ascii_alphanumeric(), "*")
-            )
+    let blot = |line: &str| {
+        let secret = ["psk", "private_key"].iter().filter_map(|name| line.find(name)).min();
+        match secret.map(|at| line.split_at(at)) {
+            Some((_, rest)) if rest.starts_with("psk_file") => blot_digits(line),
+            Some((_, rest)) if rest.starts_with("private_key_file") => blot_base64(line),
+            Some((before, rest)) if rest.contains('=') => {
+                let (name, value) = rest.split_at(rest.find('=').unwrap_or_default());
+                let value = value.replace(|char: char| char.is_ascii_alphanumeric(), "*");
+                format!("{before}{name}{value}")
+            }
+            _ => blot_digits(line),
         }
-        _ => blot_digits(line),
     };
     text.split_inclusive('\n').map(blot).collect()
+}
+
+fn blot_base64(line: &str) -> String {
+    let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    let mut line = line.as_bytes().to_vec();
+    for run in line.chunk_by_mut(|&a, &b| is_base64(a) == is_base64(b)) {
+        if run.len() >= BASE64_SECRET && is_base64(run[0]) {
+            run.fill(b'*');
+        }
+    }
+    String::from_utf8_lossy(&line).into_owned()
 }
 
 fn blot_digits(line: &str) -> String {

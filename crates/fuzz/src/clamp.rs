@@ -75,7 +75,7 @@ impl Tunnel {
             let config = StationConfig {
                 id: StationId(id),
                 role: Role::Endpoint { peer: StationId(3 - id), helper: None },
-                psk: [7; 32].into(),
+                security: [7; 32].into(),
                 coding: CodingParams::window(),
                 link_errors: LinkErrors::Measured,
                 ingress_packets: INGRESS_PACKETS,

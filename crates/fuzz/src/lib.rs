@@ -6,7 +6,8 @@
 //! it was read; [`headers`] as packets, which have to come out of window mode's header compression
 //! as they went in; [`clamp`] as segments of two hosts, whose windows are clamped on the way and of
 //! which nothing else changes; [`relay`] as what happens to a relay, of which no packet comes that
-//! nobody has sent. Three callers share them: `cargo fuzz` (in `crates/codec/fuzz`), the
+//! nobody has sent; [`keys`] as what happens to the frames of two stations that agree on secrets.
+//! Three callers share them: `cargo fuzz` (in `crates/codec/fuzz`), the
 //! replay of the checked-in corpus, and property tests on random bytes.
 //!
 //! ```
@@ -16,6 +17,7 @@
 //! corridor_fuzz::headers(b"segments of TCP");
 //! corridor_fuzz::clamp(b"more segments of TCP");
 //! corridor_fuzz::relay(b"\x01 frames for a relay");
+//! corridor_fuzz::keys(b"\x00 what becomes of their frames");
 //! ```
 #![forbid(unsafe_code)]
 
@@ -23,6 +25,7 @@ mod block;
 mod clamp;
 mod headers;
 mod input;
+mod keys;
 mod relay;
 mod twin;
 mod window;
@@ -31,6 +34,7 @@ mod wire;
 pub use block::block;
 pub use clamp::clamp;
 pub use headers::headers;
+pub use keys::keys;
 pub use relay::relay;
 pub use twin::{Twin, combine, unpack};
 pub use window::window;

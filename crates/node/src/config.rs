@@ -18,15 +18,15 @@ use std::str::FromStr;
 use corridor_base::Time;
 use corridor_document::{Diagnostic, Document, Problem, Schema};
 use corridor_proto::{
-    AnyStation, CodingParams, ConfigError, Hub, HubConfig, LinkErrors, Psk, Role, Station,
-    StationConfig, StationId,
+    AnyStation, CodingParams, ConfigError, Hub, HubConfig, Keys, LinkErrors, Role, Security,
+    Station, StationConfig, StationId,
 };
 use ipnet::IpNet;
 
 use crate::error::NodeError;
 use crate::names::Endpoint;
 use file::File;
-pub use secret::generate as generate_psk;
+pub use secret::{generate_key, generate_psk, public_key};
 
 /// Protocol number of our frames: the first of the two that IEEE 802 leaves for local experiments.
 pub const ETHERTYPE_DEFAULT: u16 = 0x88B5;
@@ -46,7 +46,7 @@ pub struct NodeConfig {
     pub id: StationId,
     /// What it does.
     pub role: Role,
-    psk: Psk,
+    security: Security,
     /// Coding parameters.
     pub coding: CodingParams,
     /// Where the erasure ratios come from.
@@ -155,27 +155,36 @@ impl NodeConfig {
     /// Reads a configuration file.
     ///
     /// # Errors
-    /// The file, or the `psk_file` it names, cannot be read; or what it says cannot be.
+    /// The file, or one with a key that it names, cannot be read; or what it says cannot be.
     pub fn load(path: &Path) -> Result<Self, NodeError> {
         let document = secret::read(path)?;
         let file: File = document.read()?;
-        let psk = secret::load(&file.security, path, &document)?;
+        let security = secret::load(&file, path, &document)?;
         // From here on nothing needs the text of the key.
-        Ok(check::check(file, psk, &document.without_secrets())?)
+        Ok(check::check(file, security, &document.without_secrets())?)
     }
 
     /// What the station is told, on an underlay with these lengths of frames in bytes.
-    pub fn station_config(&self, frame_len_max: usize, frame_len_min: usize) -> StationConfig {
+    fn station_config(&self, frame_len_max: usize, frame_len_min: usize) -> StationConfig {
         StationConfig {
             id: self.id,
             role: self.role,
-            psk: self.psk.clone(),
+            security: self.security.clone(),
             coding: self.coding,
             link_errors: self.link_errors,
             ingress_packets: self.ingress_packets,
             frame_len_max,
             frame_len_min,
             rate_bps: self.underlay.rate_bps,
+        }
+    }
+
+    /// Stations with keys of their own tell what is new from recordings by a clock: this many
+    /// nanoseconds are more than at any start before.
+    pub fn set_clock(&mut self, clock_ns: u64) {
+        if let Security::Keys(keys) = &mut self.security {
+            let started = Keys { started_ns: clock_ns, ..Keys::clone(keys) };
+            **keys = started;
         }
     }
 
@@ -234,7 +243,12 @@ impl NodeConfig {
 
     /// Whether another configuration has the same key.
     pub(crate) fn has_key_of(&self, other: &NodeConfig) -> bool {
-        self.psk == other.psk
+        let without_clock = |config: &NodeConfig| {
+            let mut config = config.clone();
+            config.set_clock(0);
+            config.security
+        };
+        without_clock(self) == without_clock(other)
     }
 
     /// The MTU to give the TUN device when the station carries packets of so many bytes. IPv6 is

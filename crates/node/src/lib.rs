@@ -20,7 +20,7 @@ mod syscalls;
 mod tun;
 mod underlay;
 
-pub use config::{NodeConfig, generate_psk, schema};
+pub use config::{NodeConfig, generate_key, generate_psk, public_key, schema};
 pub use control::{Answer, CONTROL_VERSION, Request, control_directory, control_socket};
 pub use corridor_document::Diagnostic;
 pub use error::NodeError;

@@ -14,10 +14,10 @@
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use corridor_base::Time;
-use corridor_proto::{AnyStation, Event, FrameLens, FrameOutcome, StationId};
+use corridor_proto::{AnyStation, Event, FrameLens, FrameOutcome, SourceLimit, StationId};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -35,7 +35,7 @@ use crate::reload::{self, Changes};
 use crate::stats_file::{self, IoStats, PeerReport, Report};
 use crate::status::{Sources, Status};
 use crate::tun::Tun;
-use crate::underlay::{Busy, Certainty, News, Underlay};
+use crate::underlay::{Busy, Certainty, News, Source, Underlay};
 
 /// Frames made in a row before what came in is looked at.
 const TRANSMIT_BATCH: usize = 64;
@@ -103,6 +103,7 @@ struct Driver {
     loss: SyntheticLoss,
     clock: Clock,
     diagnosis: Diagnosis,
+    sources: SourceLimit<Source>,
     /// The underlay had no room for a frame.
     waiting: Option<Waiting>,
     io: IoStats,
@@ -123,7 +124,7 @@ struct Ready {
 }
 
 impl Driver {
-    fn start(config: NodeConfig, options: &RunOptions) -> Result<Self, NodeError> {
+    fn start(mut config: NodeConfig, options: &RunOptions) -> Result<Self, NodeError> {
         let clock = Clock::start()?;
         let underlay = Underlay::open(&config, clock.now())?;
         let mut entropy = [0; 32];
@@ -131,6 +132,7 @@ impl Driver {
             action: "get random bytes".into(),
             source: error.into(),
         })?;
+        config.set_clock(wall_clock_ns());
         let (longest, shortest) = (underlay.frame_len_max(), underlay.frame_len_min());
         let (mut station, mtu_max) = config.station(longest, shortest, entropy, clock.now())?;
         if let Some(lens) = underlay.frame_lens() {
@@ -163,6 +165,7 @@ impl Driver {
             underlay,
             tun,
             clock,
+            sources: SourceLimit::new(),
             waiting: None,
             io: IoStats::default(),
         })
@@ -374,6 +377,10 @@ impl Driver {
             self.io.frames_lost_synthetic += 1;
             return;
         }
+        if !self.sources.admit(now, Source::of(sender), frame) {
+            self.io.initiations_refused += 1;
+            return;
+        }
         let len_bytes = frame.len();
         match self.station.handle_frame(now, frame) {
             FrameOutcome::Accepted { from } => {
@@ -381,6 +388,9 @@ impl Driver {
             }
             FrameOutcome::Handshake { from } => {
                 self.underlay.learn(from, sender, Certainty::Handshake, len_bytes);
+            }
+            FrameOutcome::Initiation { from } => {
+                self.underlay.learn(from, sender, Certainty::Initiation, len_bytes);
             }
             FrameOutcome::Rejected(rejection) => {
                 let (station, underlay) = (&self.station, &self.underlay);
@@ -592,6 +602,12 @@ impl Clock {
 fn monotonic_ns() -> nix::Result<u64> {
     let time = clock_gettime(ClockId::CLOCK_MONOTONIC)?;
     Ok(u64::try_from(time.num_nanoseconds()).unwrap_or(0))
+}
+
+/// Nanoseconds since 1970, by a clock that may be set: 0 before.
+fn wall_clock_ns() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Processor time of this process, in user and kernel mode.

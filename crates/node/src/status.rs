@@ -108,6 +108,13 @@ pub struct PeerStatus {
     pub loss_ratio_to: Option<f64>,
     /// Share of its frames that get lost on their way here.
     pub loss_ratio_from: Option<f64>,
+    /// Its public key, where stations have keys of their own.
+    #[serde(default)]
+    pub public_key: Option<String>,
+    /// How long ago the secret in use was agreed on with it, seconds; none before, and where a
+    /// group shares one.
+    #[serde(default)]
+    pub agreed_s: Option<f64>,
     /// Why nothing crosses, as the log has it; none if something does.
     pub problem: Option<String>,
     /// Of a peer of a hub: what it has for itself.
@@ -252,6 +259,8 @@ impl Sources<'_> {
             round_trip_s: round_trip.filter(|_| is_other_end).map(|time| time.as_secs_f64()),
             loss_ratio_to,
             loss_ratio_from: peer.loss_ratio,
+            public_key: peer.public_key.map(|key| key.to_string()),
+            agreed_s: peer.agreed_at.map(|at| self.now.since(at).as_secs_f64()),
             problem: (self.problem)(peer.id),
             own: self.own(peer.id),
         }

@@ -8,7 +8,7 @@ mod udp;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fmt::{self, Display};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -140,6 +140,29 @@ impl From<Sender> for Address {
     }
 }
 
+/// What somebody who sends under many addresses has one of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A station on the Ethernet.
+    Mac(Mac),
+    /// A host with an IPv4 address.
+    V4(Ipv4Addr),
+    /// A network of IPv6, as a host has: the first 64 bits.
+    V6(u64),
+}
+
+impl Source {
+    pub(crate) fn of(sender: Sender) -> Self {
+        match sender {
+            Sender::Packet { mac, .. } => Source::Mac(mac),
+            Sender::Internet(address) => match address.ip() {
+                IpAddr::V4(host) => Source::V4(host),
+                IpAddr::V6(host) => Source::V6((u128::from(host) >> 64) as u64),
+            },
+        }
+    }
+}
+
 /// Frames to one address that this host refused, or that the network could not deliver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
@@ -158,6 +181,8 @@ pub(crate) enum Certainty {
     Session,
     /// It may be a recording that somebody plays from elsewhere.
     Handshake,
+    /// The same of the first message of a key exchange, which is answered by fewer bytes.
+    Initiation,
 }
 
 /// An underlay of either kind.

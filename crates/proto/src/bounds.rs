@@ -58,6 +58,39 @@ pub const UNSEALER_SESSIONS_MAX: usize = 64;
 pub const PENDING_SESSION_AGE_MAX: Duration = Duration::from_secs(5);
 /// Frames behind the newest that the replay window still accepts.
 pub const REPLAY_WINDOW: u32 = 1024;
+/// Keys of one's own: how long two stations use a secret before they agree on the next (WireGuard's
+/// REKEY_AFTER_TIME).
+pub const REKEY_AFTER_TIME: Duration = Duration::from_secs(120);
+/// How much longer the one waits who did not begin the last time: KEEPALIVE_TIMEOUT and
+/// REKEY_TIMEOUT of WireGuard.
+pub const REKEY_WAIT: Duration = Duration::from_secs(15);
+/// Frames that a station seals under a secret before it wants the next: the limit for AES-128-GCM
+/// (RFC 9001, Section 6.6).
+pub const REKEY_AFTER_FRAMES: u32 = 1 << 23;
+/// How long a secret is used at most (WireGuard's REJECT_AFTER_TIME).
+pub const REJECT_AFTER_TIME: Duration = Duration::from_secs(180);
+/// How long frames under the secret before are still opened, when the peer has used the new one.
+pub const FORMER_SECRET_AGE_MAX: Duration = Duration::from_secs(3);
+/// How long a peer may be silent before a new secret is looked for: it may have restarted, and
+/// wait for this station to call (as [`REKEY_WAIT`]).
+pub const REKEY_SILENCE: Duration = REKEY_WAIT;
+/// How long an initiation is repeated before another takes its place (WireGuard's REKEY_TIMEOUT).
+pub const INITIATION_AGE_MAX: Duration = Duration::from_secs(5);
+/// How long a response is repeated after the initiation was last heard.
+pub const RESPONSE_AGE_MAX: Duration = HELLO_TALKING;
+/// How long the station whose key exchange counts, of two that crossed, waits for the other one to
+/// use its secret.
+pub const KEY_EXCHANGE_CROSSING_MAX: Duration = Duration::from_secs(2);
+/// Messages of key exchanges that a station computes Diffie-Hellman for, for each peer: at once,
+/// and on average per second (WireGuard's for an address: 20 a second).
+pub const KEY_EXCHANGES_PER_SECOND: u32 = 20;
+/// Initiations that are looked into of one source, on average per second: half of a peer's, so that
+/// no single source takes all of them.
+pub const SOURCE_INITIATIONS_PER_SECOND: u32 = KEY_EXCHANGES_PER_SECOND / 2;
+/// The same at once: those of a station that begins are 10 in its first second.
+pub const SOURCE_INITIATIONS_BURST: u32 = 2 * SOURCE_INITIATIONS_PER_SECOND;
+/// Sources of initiations that are told apart.
+pub const SOURCES_MAX: usize = 64;
 /// Frames a session seals before a new one takes over; below 2^32, so that no nonce repeats.
 pub const SESSION_FRAMES_MAX: u32 = u32::MAX - (1 << 20);
 /// Bytes that go to an address for each byte that came from it, as long as nobody has proved to be

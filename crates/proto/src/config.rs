@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use corridor_codec::Field;
 
-use crate::psk::Psk;
+use crate::keys::Security;
 
 /// Bound of the ingress queue where nothing but the bound keeps it short.
 const INGRESS_PACKETS_BLOCK: usize = 100;
@@ -282,8 +282,8 @@ pub struct StationConfig {
     pub id: StationId,
     /// What it does.
     pub role: Role,
-    /// The secret of the group.
-    pub psk: Psk,
+    /// The secret of the group, or keys of each station's own.
+    pub security: Security,
     /// Coding parameters; all stations of a group must have the same field, block and symbol size.
     pub coding: CodingParams,
     /// Erasure ratios.

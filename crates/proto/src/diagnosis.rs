@@ -17,6 +17,7 @@ use corridor_base::Time;
 
 use crate::config::{Crossing, StationId};
 use crate::inspect::PeerView;
+use crate::keys::PublicKey;
 use crate::wire::VERSION;
 
 /// How long a peer may be out of reach before anything is said.
@@ -47,6 +48,33 @@ pub enum Unopened {
     /// A HELLO under another key.
     OtherKey {
         /// The station that it names as its sender, in clear.
+        names: StationId,
+    },
+    /// A HELLO under a secret that this station, which has keys of its own, has not agreed on.
+    OtherSecret {
+        /// The station that it names as its sender, in clear.
+        names: StationId,
+    },
+    /// A message of a key exchange, and this station has a shared secret.
+    HasKeys {
+        /// The station that it names as its sender, in clear.
+        names: StationId,
+    },
+    /// A message of a key exchange with a station of another public key than this one's.
+    NotOurPublicKey {
+        /// The station that it names as its sender, in clear.
+        names: StationId,
+    },
+    /// A message of a key exchange by a station of another public key than the peer's.
+    OtherPublicKey {
+        /// The station that it names as its sender.
+        names: StationId,
+        /// Its key, to which it has the private one.
+        public: PublicKey,
+    },
+    /// A response to this station's own initiation, made with another secret beside the keys.
+    OtherPsk {
+        /// The station that it names as its sender.
         names: StationId,
     },
     /// A frame of this wire version, under a session or key that is not known here.
@@ -173,6 +201,15 @@ pub enum Cause<A> {
         /// Frames that do not open.
         frames: u64,
     },
+    /// The keys of the two, or what they are instead, do not go together.
+    Keys {
+        /// Where the messages come from.
+        at: A,
+        /// What they show.
+        what: KeyTrouble,
+        /// How many.
+        frames: u64,
+    },
     /// Something else than Corridor sends from there.
     Foreign {
         /// Where it is.
@@ -195,6 +232,8 @@ pub enum Cause<A> {
         at: Option<A>,
         /// Frames sent meanwhile.
         sent: u64,
+        /// Stations have keys of their own: one whose key is not known gets no answer.
+        has_keys: bool,
     },
 }
 
@@ -257,6 +296,9 @@ impl<A: Display> Display for Cause<A> {
                     None => Ok(()),
                 }
             }
+            Cause::Keys { at, what, frames } => {
+                write!(f, "{frames} messages from {at}: {what}")
+            }
             Cause::Foreign { at, frames } => write!(
                 f,
                 "what {at} sends is not of Corridor ({frames} times): expected another address or \
@@ -265,14 +307,79 @@ impl<A: Display> Display for Cause<A> {
             Cause::Unreachable { to, why, times } => {
                 write!(f, "the network says of {}: {why} ({times} times)", there(to))
             }
-            Cause::Silence { at: Some(at), sent } => write!(
-                f,
-                "nothing is heard from {at}, {sent} frames were sent there: a wrong address, a \
-                 firewall on the path, or nothing runs there"
-            ),
+            Cause::Silence { at: Some(at), sent, has_keys } => {
+                write!(
+                    f,
+                    "nothing is heard from {at}, {sent} frames were sent there: a wrong address, a \
+                     firewall on the path, or nothing runs there"
+                )?;
+                let unknown =
+                    ", or it does not answer since peer.public_key is another there or here";
+                f.write_str(if *has_keys { unknown } else { "" })
+            }
             Cause::Silence { at: None, .. } => f.write_str(
                 "nothing is heard of it, and its address is not known: it has to speak first, and \
                  a firewall here may keep it out",
+            ),
+        }
+    }
+}
+
+/// What keeps two stations apart of which at least one has a key of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyTrouble {
+    /// The peer speaks under a secret that this station has not agreed on.
+    TheyShare,
+    /// The peer has a key of its own, and this station a shared secret.
+    TheyHaveKeys,
+    /// The peer has another public key for this station.
+    NotOurPublicKey,
+    /// The peer has another private key than the public one here.
+    OtherPublicKey(PublicKey),
+    /// The secrets beside the keys differ.
+    OtherPsk,
+}
+
+impl KeyTrouble {
+    /// Of a station, and what one of its messages shows.
+    fn of(peer: StationId, what: Unopened) -> Option<Self> {
+        let (names, trouble) = match what {
+            Unopened::OtherSecret { names } => (names, KeyTrouble::TheyShare),
+            Unopened::HasKeys { names } => (names, KeyTrouble::TheyHaveKeys),
+            Unopened::NotOurPublicKey { names } => (names, KeyTrouble::NotOurPublicKey),
+            Unopened::OtherPublicKey { names, public } => {
+                (names, KeyTrouble::OtherPublicKey(public))
+            }
+            Unopened::OtherPsk { names } => (names, KeyTrouble::OtherPsk),
+            _ => return None,
+        };
+        (names == peer).then_some(trouble)
+    }
+}
+
+impl Display for KeyTrouble {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            KeyTrouble::TheyShare => f.write_str(
+                "it speaks under a secret that was not agreed on: it has a shared secret, and this \
+                 station a key of its own, or it does not hear this one",
+            ),
+            KeyTrouble::TheyHaveKeys => f.write_str(
+                "it has a key of its own, and this station a shared secret: expected the same kind \
+                 of security on both",
+            ),
+            KeyTrouble::NotOurPublicKey => f.write_str(
+                "it calls a station of another public key: expected this one's as peer.public_key \
+                 there",
+            ),
+            KeyTrouble::OtherPublicKey(public) => write!(
+                f,
+                "it has the public key {public}: expected that as peer.public_key here, if it is \
+                 the peer"
+            ),
+            KeyTrouble::OtherPsk => f.write_str(
+                "its answers do not open, although the keys are right: expected the same secret in \
+                 peer.psk_file on both, or none",
             ),
         }
     }
@@ -522,12 +629,13 @@ impl<A: Copy + PartialEq> Watch<A> {
                     }
                 }
             })
+            .or_else(|| self.keys(peer.id))
             .or_else(|| self.unopened(peer.id, address))
             .or_else(|| {
                 let Refused { to, why, frames: times } = self.refusal(address, false)?;
                 Some(Cause::Unreachable { to, why, times })
             })
-            .unwrap_or(Cause::Silence { at: address, sent })
+            .unwrap_or(Cause::Silence { at: address, sent, has_keys: view.public_key.is_some() })
     }
 
     fn mode(&self, view: &PeerView) -> Option<Cause<A>> {
@@ -561,6 +669,16 @@ impl<A: Copy + PartialEq> Watch<A> {
             _ => None,
         });
         found.filter(|_| hellos == 0).max_by_key(|&(frames, _)| frames).map(|(_, cause)| cause)
+    }
+
+    /// What messages that name the peer show of its keys. One with which it calls this station says
+    /// more than that it still speaks under a secret of before.
+    fn keys(&self, peer: StationId) -> Option<Cause<A>> {
+        let found = self.seen.iter().filter_map(|&Seen { at, what, frames }| {
+            let what = KeyTrouble::of(peer, what)?;
+            Some(((what != KeyTrouble::TheyShare, frames), Cause::Keys { at, what, frames }))
+        });
+        found.max_by_key(|&(rank, _)| rank).map(|(_, cause)| cause)
     }
 
     /// What frames without a valid seal speak for: those from the peer's address, or else those

@@ -38,7 +38,7 @@ use crate::link::pacer::Pacer;
 use crate::station::{
     Destination, Event, FrameOutcome, PacketOutcome, Rejection, Station, Transmit,
 };
-use crate::wire::{HEADER_LEN, Header, Kind};
+use crate::wire::{HEADER_LEN, Header, KeyExchange, Kind};
 use backpressure::Backpressure;
 use icmp::IcmpErrors;
 use turns::Turns;
@@ -217,10 +217,14 @@ impl Hub {
     /// The neighbour that a frame is from, as far as it says so: opening it is for the station.
     /// What a forger writes there costs no more than one frame that does not open.
     fn addressee(&self, frame: &[u8]) -> Result<usize, Rejection> {
-        let header = Header::parse(frame).ok_or(Rejection::Malformed)?;
+        let place = |id| self.place_of(id).ok_or(Rejection::NotAuthentic);
+        let Some(header) = Header::parse(frame) else {
+            let message = KeyExchange::parse(frame).ok_or(Rejection::Malformed)?;
+            return place(message.sender);
+        };
         if header.kind == Kind::Hello {
             let sender = frame.get(HEADER_LEN).copied().ok_or(Rejection::Malformed)?;
-            return self.place_of(StationId(sender)).ok_or(Rejection::NotAuthentic);
+            return place(StationId(sender));
         }
         let may_open = |&place: &usize| self.neighbours[place].station.may_open(&header);
         let mut candidates = (0..self.neighbours.len()).filter(may_open);
@@ -439,6 +443,7 @@ impl Hub {
     pub fn examine(&self, frame: &[u8]) -> Unopened {
         let named = Header::parse(frame).filter(|header| header.kind == Kind::Hello);
         let sender = named.and(frame.get(HEADER_LEN)).copied().map(StationId);
+        let sender = sender.or_else(|| KeyExchange::parse(frame).map(|message| message.sender));
         let place = sender.and_then(|sender| self.place_of(sender)).unwrap_or(0);
         let seen = self.neighbours[place].station.examine(frame);
         let is_own = || self.stations().any(|station| station.examine(frame) == Unopened::Own);
@@ -512,7 +517,8 @@ fn pairwise(
     };
     let part = HUB_INGRESS_PACKETS_MAX / count;
     let ingress_packets = config.ingress_packets.min(part);
-    Ok(StationConfig { role, ingress_packets, ..config.clone() })
+    let security = config.security.for_peer(peer)?;
+    Ok(StationConfig { role, security, ingress_packets, ..config.clone() })
 }
 
 fn networks(config: &HubConfig) -> Result<Networks, ConfigError> {

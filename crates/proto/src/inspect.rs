@@ -8,6 +8,7 @@ use core::time::Duration;
 use corridor_base::Time;
 
 use crate::config::{Crossing, StationId};
+use crate::keys::PublicKey;
 
 /// The state of a station at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,6 +56,10 @@ pub struct PeerView {
     pub last_heard: Option<Time>,
     /// Share of its frames that get lost on their way here, 0 to 1, once there is a session.
     pub loss_ratio: Option<f64>,
+    /// Its public key, where stations have keys of their own.
+    pub public_key: Option<PublicKey>,
+    /// When the secret that is sealed under was agreed on with it, where they have.
+    pub agreed_at: Option<Time>,
 }
 
 /// What an operator asks about a station beside its counters and its peers.

@@ -22,7 +22,7 @@
 //! let config = |id, peer| StationConfig {
 //!     id: StationId(id),
 //!     role: Role::Endpoint { peer: StationId(peer), helper: None },
-//!     psk: [7; 32].into(),
+//!     security: [7; 32].into(),
 //!     coding: CodingParams::default(),
 //!     link_errors: LinkErrors::Measured,
 //!     ingress_packets: 100,
@@ -65,8 +65,10 @@ mod flow;
 mod host;
 pub mod hub;
 pub mod inspect;
+mod keys;
 mod link;
 mod psk;
+mod source_limit;
 mod station;
 pub mod stats;
 mod unseal;
@@ -88,8 +90,10 @@ pub use flow::tcp_nc as tcpnc;
 #[doc(hidden)] // For fuzz targets and benchmarks.
 pub use host::compression::Contexts as HeaderContexts;
 pub use hub::{Hub, HubConfig, HubStats};
+pub use keys::{KEY_LEN, Keys, PeerKey, PrivateKey, PublicKey, Security};
 pub use link::mtu::FrameLens;
 pub use psk::{PSK_LEN, Psk};
+pub use source_limit::SourceLimit;
 pub use station::{Destination, Event, FrameOutcome, PacketOutcome, Rejection, Station, Transmit};
 pub use stats::Stats;
 pub use unseal::Unsealer;

@@ -1,15 +1,18 @@
-//! Links, from a station to a neighbour: handshake, sealing and replay; what gets lost, how long
-//! frames take and may be, and how fast they may go.
+//! Links, from a station to a neighbour: handshake, key exchange, sealing and replay; what gets
+//! lost, how long frames take and may be, and how fast they may go.
 
+pub(crate) mod exchange;
 pub(crate) mod handshake;
 pub(crate) mod loss_ratio;
 pub(crate) mod losses;
 pub mod mtu;
+pub(crate) mod noise;
 pub(crate) mod pacer;
 pub(crate) mod path_control;
 pub(crate) mod replay;
 pub(crate) mod rtt;
 pub(crate) mod seal;
+pub(crate) mod secrets;
 pub(crate) mod sent;
 pub(crate) mod shared_channel;
 pub(crate) mod usage;

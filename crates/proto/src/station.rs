@@ -66,7 +66,9 @@ pub enum PacketOutcome {
 /// What became of a frame from the underlay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameOutcome {
-    /// It opened under an accepted session: the underlay address it came from is its sender's.
+    /// It opened under an accepted session, or can be no recording since it hangs on a secret that
+    /// was agreed on just now (RFC 9000, Section 8.1): the underlay address it came from is its
+    /// sender's.
     Accepted {
         /// The station that sealed it.
         from: StationId,
@@ -74,6 +76,12 @@ pub enum FrameOutcome {
     /// It is an authentic handshake frame; its address may be used to answer, not yet to send data.
     Handshake {
         /// The station that sealed it.
+        from: StationId,
+    },
+    /// It begins a key exchange, as only its sender can: its address may be used to answer, with no
+    /// more bytes than came from there.
+    Initiation {
+        /// The station that made it.
         from: StationId,
     },
     /// It left no trace but a counter.
@@ -214,7 +222,11 @@ impl Station {
             _ => IngressQueue::fifo(config.ingress_packets),
         };
         let setting = (config.coding, config.crossing());
-        let group = Group::new(config.id, config.psk.clone(), &peers, setting, fork(), now);
+        let security = match peers[..] {
+            [peer] => config.security.for_peer(peer)?,
+            _ => config.security.clone(),
+        };
+        let group = Group::new(config.id, &security, &peers, setting, fork(), now);
         let role = match config.role {
             Role::Endpoint { peer, .. } if config.coding.tcp_nc.is_some() => {
                 RoleState::TcpNc(Box::new(TcpNcEndpoint::new(&config, peer, fork())?))
@@ -401,11 +413,16 @@ impl Station {
                     let ours = self.shared.config.crossing();
                     self.shared.push_event(Event::ModeDiffers { peer: from, theirs, ours });
                 }
-                if accepted {
+                if accepted || self.shared.group.has_keys() {
                     FrameOutcome::Accepted { from }
                 } else {
                     FrameOutcome::Handshake { from }
                 }
+            }
+            Opening::Initiation { from } => FrameOutcome::Initiation { from },
+            Opening::Response { from } => {
+                shared.stats.secrets_agreed += 1;
+                FrameOutcome::Accepted { from }
             }
             refused => FrameOutcome::Rejected(self.shared.count_refused(&refused)),
         };
@@ -433,6 +450,7 @@ impl Station {
         while let Some(peer) = shared.group.newly_silent(now) {
             shared.push_event(Event::PeerSilent { peer });
         }
+        shared.group.handle_timeout(now);
         shared.ingress.handle_timeout(now);
         shared.path.handle_timeout(now);
         match &mut self.role {
@@ -451,7 +469,12 @@ impl Station {
         let shared = &mut self.shared;
         shared.pacer.begin_poll();
         let mut probes = false;
-        let to = if shared.group.hello_due() <= now {
+        let to = if shared.group.poll_exchange(now, &mut shared.frame) {
+            shared.stats.control_frames_sent += 1;
+            Destination::Search(shared.path.peer)
+        } else if !shared.group.can_seal() {
+            return None;
+        } else if shared.group.hello_due() <= now {
             self.write_hello(now);
             Destination::All
         } else if shared.poll_path(now) {
@@ -547,7 +570,15 @@ impl Station {
         };
         let (hello, pace) = (shared.group.hello_due(), shared.pacer.poll_timeout());
         let path = shared.path.poll_timeout().filter(|_| shared.group.is_up(shared.path.peer));
-        [Some(hello), role, pace, path, shared.ingress.poll_timeout()].into_iter().flatten().min()
+        let dues = [
+            Some(hello),
+            shared.group.exchange_due(),
+            role,
+            pace,
+            path,
+            shared.ingress.poll_timeout(),
+        ];
+        dues.into_iter().flatten().min()
     }
 
     /// Counters since the start.
@@ -665,9 +696,11 @@ impl Shared {
             Opening::UnknownSession => {
                 (&mut stats.frames_unknown_session, Rejection::UnknownSession)
             }
-            Opening::NotAuthentic | Opening::Frame(_) | Opening::Hello { .. } => {
-                (&mut stats.frames_rejected, Rejection::NotAuthentic)
-            }
+            Opening::NotAuthentic
+            | Opening::Frame(_)
+            | Opening::Hello { .. }
+            | Opening::Initiation { .. }
+            | Opening::Response { .. } => (&mut stats.frames_rejected, Rejection::NotAuthentic),
         };
         *counter += 1;
         rejection

@@ -164,6 +164,9 @@ counters! {
         pub frames_unknown_session: u64,
         /// Sessions accepted from peers.
         pub sessions_accepted: u64,
+        /// Keys of one's own: secrets agreed on with a peer in key exchanges that this station
+        /// began.
+        pub secrets_agreed: u64,
         /// Window mode: rate at which frames may go as of the last feedback, low while a queue is
         /// looked at, bits per second of frame bytes; none before feedback, or with a rate of its
         /// own in the configuration.

@@ -103,7 +103,7 @@ mod tests {
             let config = StationConfig {
                 id: StationId(id),
                 role: Role::Endpoint { peer: StationId(peer), helper: None },
-                psk: [7; 32].into(),
+                security: [7; 32].into(),
                 coding: CodingParams::default(),
                 link_errors: LinkErrors::Measured,
                 ingress_packets: 100,

@@ -12,11 +12,14 @@
 //! session id, a hint for the key; `counter` the sender's frame counter: nonce, replay protection
 //! and the sequence whose gaps are the link's losses. All numbers are big-endian.
 //!
+//! A HELLO with its lowest bit set is none: `wire/key_exchange.rs` has what it is.
+//!
 //! An ENC body is `flow (1), block (2), form and index (2)`, then the coding vector's seed (4), or
 //! the encoder's run (2) and the vector itself, where the form has one, then the symbol. A source
 //! symbol holds packets, each behind its length (2), and, when sealed end to end,
 //! [`END_TO_END_TAG_LEN`] bytes of tag: 38 bytes in all beyond the Ethernet header.
 
+mod key_exchange;
 mod probe;
 mod window;
 
@@ -24,6 +27,10 @@ use core::num::NonZeroU16;
 
 use corridor_codec::Field;
 
+pub use key_exchange::{
+    INITIATION_LEN, INITIATION_NOISE_LEN, KEY_EXCHANGE_HEAD_LEN, KEY_EXCHANGE_MAC_LEN, KeyExchange,
+    RESPONSE_LEN, RESPONSE_NOISE_LEN, Step, TIMESTAMP_LEN,
+};
 pub use probe::{Echo, ProbeBody};
 pub use window::{
     WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WINDOW_SYMBOL_LEN, WindowAck, WindowForm, WindowSymbol,

@@ -558,7 +558,7 @@ fn check_coding(scenario: &Scenario, index: usize, run: &Run) -> Result<(), Scen
     let config = StationConfig {
         id: StationId(SOURCE as u8 + 1),
         role: Role::Endpoint { peer: StationId(DESTINATION as u8 + 1), helper },
-        psk: [0; 32].into(),
+        security: [0; 32].into(),
         coding: run.coding_params(),
         link_errors: LinkErrors::Measured,
         ingress_packets: scenario.ingress_packets_for(&run.coding_params()),

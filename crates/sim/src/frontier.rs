@@ -164,7 +164,7 @@ impl Hop {
         let config = StationConfig {
             id: StationId(index + 1),
             role: Role::Endpoint { peer: StationId(2 - index), helper: None },
-            psk: PSK.into(),
+            security: PSK.into(),
             coding: CodingParams { goal: self.goal, ..CodingParams::window() },
             link_errors: LinkErrors::Measured,
             ingress_packets: 4,

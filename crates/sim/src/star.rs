@@ -186,7 +186,7 @@ impl Star {
         StationConfig {
             id: StationId(place + 1),
             role: Role::Endpoint { peer: StationId(peer + 1), helper: None },
-            psk: PSK.into(),
+            security: PSK.into(),
             coding,
             link_errors: LinkErrors::Measured,
             ingress_packets: coding.ingress_packets_default(),

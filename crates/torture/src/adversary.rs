@@ -36,7 +36,7 @@ impl Stranger {
         let pretender = |(at, config): (usize, &StationConfig)| {
             let mut entropy = [0; 32];
             Dice::new(seed, at as u64, "torture pretender").0.fill_bytes(&mut entropy);
-            let config = StationConfig { psk: [0x99; 32].into(), ..config.clone() };
+            let config = StationConfig { security: [0x99; 32].into(), ..config.clone() };
             Station::new(config, entropy, Time::ZERO).ok()
         };
         let pretenders = configs.iter().enumerate().filter_map(pretender).collect();

@@ -87,8 +87,8 @@ impl Books {
         };
         let first_of = |pair: usize| places.iter().find(|place| place.pair == pair);
         let keys = (0..scenario.pairs.len()).filter_map(first_of);
-        let witnesses =
-            keys.map(|&place| Unsealer::new(scenario.config(place).psk.clone())).collect();
+        let witness = |&place| scenario.config(place).security.shared().cloned().map(Unsealer::new);
+        let witnesses = keys.filter_map(witness).collect();
         let flows = places.iter().enumerate().filter_map(flow).collect();
         let network = &scenario.network;
         Books {

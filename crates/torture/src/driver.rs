@@ -141,8 +141,8 @@ impl<'a> Driver<'a> {
         let configs: Vec<_> = places.iter().map(|&place| scenario.config(place)).collect();
         let adversary = scenario.forged_ppm > 0 && !scenario.forgeries.is_empty();
         let stranger = adversary.then(|| Stranger::new(seed, &configs));
-        let insider =
-            (scenario.insider_ppm > 0).then(|| Insider::new(seed, *configs[0].psk.as_bytes()));
+        let secret = configs[0].security.shared().filter(|_| scenario.insider_ppm > 0);
+        let insider = secret.map(|psk| Insider::new(seed, *psk.as_bytes()));
         let seat = |(index, config): (usize, StationConfig)| {
             // No two machines were switched on at the same time.
             let ms = Dice::new(seed, index as u64, "torture clock").below(1_000_000);

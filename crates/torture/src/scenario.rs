@@ -348,7 +348,7 @@ impl Scenario {
         StationConfig {
             id: place.id,
             role,
-            psk: [if self.same_numbers { 0x42 + place.pair as u8 } else { 0x42 }; 32].into(),
+            security: [if self.same_numbers { 0x42 + place.pair as u8 } else { 0x42 }; 32].into(),
             coding: end.coding.params(),
             link_errors: match end.link_errors_ppm.map(|ppm| ppm.map(ratio)) {
                 Some([e1, e2, e3]) => LinkErrors::Fixed(ErasureRatios { e1, e2, e3 }),

@@ -117,7 +117,7 @@ fn station(index: usize) -> Station {
     let config = StationConfig {
         id: id(index),
         role: Role::Endpoint { peer: id(index ^ 1), helper: None },
-        psk: [0x5a; 32].into(),
+        security: [0x5a; 32].into(),
         coding: CodingParams::default(),
         link_errors: LinkErrors::Measured,
         ingress_packets: 100,

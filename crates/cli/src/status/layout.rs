@@ -204,6 +204,11 @@ fn peer_lines(status: &Status, peer: &PeerStatus) -> Vec<(&'static str, String)>
     let session = if peer.up { "up" } else { "none" };
     let mut lines =
         vec![("endpoint", endpoint), ("session", session.into()), ("last heard", heard)];
+    if let Some(key) = &peer.public_key {
+        lines.push(("public key", key.clone()));
+        let agreed = peer.agreed_s.map_or("none".into(), |ago| format!("{} old", span(ago)));
+        lines.push(("secret", agreed));
+    }
     if let Some(round_trip_s) = peer.round_trip_s {
         lines.push(("round trip", span(round_trip_s)));
     }
@@ -368,6 +373,8 @@ mod tests {
                 round_trip_s: Some(0.0042),
                 loss_ratio_to: Some(0.101),
                 loss_ratio_from: Some(0.0),
+                public_key: Some("3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=".into()),
+                agreed_s: Some(61.0),
                 problem: None,
                 own: None,
             }],
@@ -400,6 +407,8 @@ peer: station 2
   endpoint     192.0.2.2:4242
   session      up
   last heard   12.0 ms ago
+  public key   3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=
+  secret       1 min 1 s old
   round trip   4.20 ms
   loss         10.1 % to it, 0.0 % from it
 ";

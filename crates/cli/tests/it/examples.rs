@@ -16,6 +16,9 @@ fn every_example_passes_check_config() {
         let key = place.path().join("corridor.key");
         fs::write(&key, "5a".repeat(32)).expect("key");
         fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("permissions");
+        let own = place.path().join("own.key");
+        fs::write(&own, &*corridor_node::generate_key().expect("a key")).expect("key");
+        fs::set_permissions(&own, fs::Permissions::from_mode(0o600)).expect("permissions");
         for file in fs::read_dir(group.path()).expect("group") {
             let file = file.expect("entry");
             let text = fs::read_to_string(file.path()).expect("text");
@@ -35,5 +38,5 @@ fn every_example_passes_check_config() {
             checked += 1;
         }
     }
-    assert_eq!(checked, 8);
+    assert_eq!(checked, 10);
 }

@@ -5,6 +5,7 @@ mod diagnosis;
 mod examples;
 mod gates;
 mod hub;
+mod keys;
 mod modes;
 mod paths;
 mod reload;

@@ -6,9 +6,10 @@ mod keys;
 mod readme;
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// Top of the repository.
 fn top() -> PathBuf {
@@ -61,6 +62,39 @@ fn a_key_in_a_file_that_all_can_read_is_warned_of() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_corridor"));
         let made = command.arg("genpsk").stdout(file).output().expect("corridor starts");
         assert_eq!(stderr(&made).contains("chmod 600"), is_warned, "{}", stderr(&made));
+    }
+}
+
+/// `corridor pubkey` with this standard input.
+fn pubkey(input: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_corridor"));
+    command.arg("pubkey").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("corridor starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin.write_all(input.as_bytes()).expect("it reads");
+    drop(stdin);
+    child.wait_with_output().expect("it ends")
+}
+
+#[test]
+fn a_private_key_has_a_public_one_and_is_its_owner_s_alone() {
+    // RFC 7748, Section 6.1.
+    let public = pubkey("XasIfmJKikt54X+Lg4AO5m87sSkmGLb9HC+LJ/+I4Os=\n");
+    assert_eq!(stdout(&public), "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=\n");
+    let place = tempfile::tempdir().expect("a place");
+    let keys = [0, 1].map(|_| stdout(&corridor(place.path(), &["genkey"])));
+    assert_ne!(keys[0], keys[1]);
+    let publics = keys.each_ref().map(|key| stdout(&pubkey(key)));
+    assert!(publics.iter().chain(&keys).all(|key| key.len() == 45 && key.ends_with("=\n")));
+    assert_ne!(publics[0], publics[1]);
+    let made = corridor(place.path(), &["genkey", "--out", "own.key"]);
+    assert!(made.status.success() && made.stdout.is_empty(), "{}", stderr(&made));
+    let file = place.path().join("own.key");
+    assert_eq!(fs::metadata(&file).expect("the key").permissions().mode() & 0o777, 0o600);
+    for wrong in ["", "abc", &keys[0][..40]] {
+        let refused = pubkey(wrong);
+        assert_eq!((refused.status.code(), &*stdout(&refused)), (Some(1), ""));
+        assert!(stderr(&refused).ends_with("expected 44 characters of base64\n"));
     }
 }
 

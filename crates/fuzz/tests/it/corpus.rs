@@ -1,5 +1,6 @@
 //! The checked-in corpus, replayed: inputs that `cargo fuzz` found to reach different code (those
-//! of `headers`, `clamp` and `relay` are drawn at random), and any that once made a target fail.
+//! of `headers`, `clamp`, `relay` and `keys` are drawn at random), and any that once made a target
+//! fail.
 
 use std::fs;
 use std::path::Path;
@@ -31,6 +32,11 @@ fn clamp() {
 #[test]
 fn headers() {
     replay("headers", corridor_fuzz::headers);
+}
+
+#[test]
+fn keys() {
+    replay("keys", corridor_fuzz::keys);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use corridor_document::{Diagnostic, Document, Problem};
-use corridor_proto::{ErasureRatios, LinkErrors, Preset, Psk, Role, StationId};
+use corridor_proto::{ErasureRatios, LinkErrors, Preset, Role, Security, StationId};
 
 use crate::names::Endpoint;
 
@@ -19,7 +19,7 @@ const ETHERTYPE_MIN: u16 = 0x600;
 
 pub(super) fn check(
     file: File,
-    psk: Psk,
+    security: Security,
     document: &Document,
 ) -> Result<NodeConfig, Box<Diagnostic>> {
     let sound = || -> Result<NodeConfig, Problem> {
@@ -31,7 +31,7 @@ pub(super) fn check(
         Ok(NodeConfig {
             id: StationId(file.station.id),
             role,
-            psk,
+            security,
             coding,
             link_errors: link_errors(&file.link_errors, role)?,
             ingress_packets: limit.unwrap_or_else(|| coding.ingress_packets_default()),

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 
 use corridor_document::rate::{self, Rate};
-use corridor_proto::{CodingTable, PSK_LEN, Psk};
+use corridor_proto::{CodingTable, PSK_LEN, Psk, PublicKey};
 use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
@@ -22,7 +22,7 @@ use crate::names::Endpoint;
 pub(super) struct File {
     /// This station.
     pub(super) station: StationTable,
-    /// The key of the group.
+    /// The secret of the group, or the key of this station.
     pub(super) security: SecurityTable,
     /// The network interface through which packets of this host come; a helper has none.
     pub(super) tun: Option<TunTable>,
@@ -74,13 +74,18 @@ pub(super) enum RoleName {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SecurityTable {
-    /// The key itself; then this file is to be its owner's alone (chmod 600).
+    /// The secret of the group itself; then this file is to be its owner's alone (chmod 600).
     #[schemars(with = "Option<String>", extend("x-expected" = "64 hexadecimal digits"))]
     pub(super) psk: Option<PskText>,
-    /// A file with the key, as `corridor genpsk` prints it; relative to this file. It is to be
-    /// its owner's alone (chmod 600).
+    /// A file with the secret of the group, as `corridor genpsk` prints it; relative to this file.
+    /// It is to be its owner's alone (chmod 600).
     #[schemars(extend("x-expected" = "the path of a file with 64 hexadecimal digits"))]
     pub(super) psk_file: Option<String>,
+    /// Instead of a secret of the group: a file with this station's own private key, as `corridor
+    /// genkey` prints it; relative to this file. It is to be its owner's alone (chmod 600). Each
+    /// peer has a `public_key` then. Not where there is a helper.
+    #[schemars(extend("x-expected" = "the path of a file with 44 characters of base64"))]
+    pub(super) private_key_file: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -174,6 +179,13 @@ pub(super) struct PeerTable {
                         \"[2001:db8::1]:4242\" or \"peer.example.org:4242\""
     ))]
     pub(super) endpoint: Option<Endpoint>,
+    /// Beside `security.private_key_file`: its public key, as `corridor pubkey` prints it.
+    #[schemars(with = "Option<String>", extend("x-expected" = "44 characters of base64"))]
+    pub(super) public_key: Option<PublicKeyText>,
+    /// Beside `public_key`: a file with a secret that only it and this station have, as `corridor
+    /// genpsk` prints it, which holds even where somebody can break X25519; relative to this file.
+    #[schemars(extend("x-expected" = "the path of a file with 64 hexadecimal digits"))]
+    pub(super) psk_file: Option<String>,
     /// Networks that it has, as WireGuard's AllowedIPs: packets go to the peer with the longest
     /// prefix of their destination, and what comes from a peer is dropped unless its source is the
     /// peer's. Left out, where there is no other peer but a helper: everything, unchecked.
@@ -285,6 +297,18 @@ impl FromStr for PskText {
     }
 }
 
+/// A public key in base64.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PublicKeyText(pub(super) PublicKey);
+
+impl FromStr for PublicKeyText {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(PublicKeyText)
+    }
+}
+
 /// The name of a network interface, as the kernel would take it.
 #[derive(Debug)]
 pub(super) struct InterfaceName(pub(super) String);
@@ -316,4 +340,4 @@ macro_rules! deserialize_from_str {
     )*};
 }
 
-deserialize_from_str!(PskText, InterfaceName, Mac, Endpoint);
+deserialize_from_str!(PskText, PublicKeyText, InterfaceName, Mac, Endpoint);

@@ -1,30 +1,30 @@
-//! The key of the group, and the files it comes from: nobody but their owner may read them.
+//! By what stations know each other, and the files it comes from: nobody but their owner may read
+//! those with secrets.
 
-use std::fs::{self, File};
+use std::fs::{self, File as OpenFile};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::str::FromStr;
 
 use corridor_document::{Document, Problem};
-use corridor_proto::{PSK_LEN, Psk};
+use corridor_proto::{
+    KEY_LEN, Keys, PSK_LEN, PeerKey, PrivateKey, Psk, PublicKey, Security, StationId,
+};
 use zeroize::Zeroizing;
 
-use super::file::{PskText, SecurityTable};
+use super::file::{File, PskText, RoleName};
 use crate::error::NodeError;
 
 /// Longest file that is read, bytes: configurations and keys are far shorter.
 const FILE_LEN_MAX: u64 = 1 << 20;
 
-/// A fresh key, as `psk_file` has it: 64 hexadecimal digits.
+/// A fresh secret of a group, as `psk_file` has it: 64 hexadecimal digits.
 ///
 /// # Errors
 /// The system has no random bytes.
-pub fn generate() -> Result<Zeroizing<String>, NodeError> {
-    let mut key = Zeroizing::new([0; PSK_LEN]);
-    getrandom::fill(&mut key[..]).map_err(|error| NodeError::System {
-        action: "get random bytes".into(),
-        source: error.into(),
-    })?;
+pub fn generate_psk() -> Result<Zeroizing<String>, NodeError> {
+    let key: Zeroizing<[u8; PSK_LEN]> = random()?;
     let mut text = Zeroizing::new(String::with_capacity(2 * PSK_LEN));
     for byte in key.iter() {
         let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or_default();
@@ -32,6 +32,32 @@ pub fn generate() -> Result<Zeroizing<String>, NodeError> {
         text.push(digit(byte & 15));
     }
     Ok(text)
+}
+
+/// A fresh private key, as `private_key_file` has it: 44 characters of base64.
+///
+/// # Errors
+/// The system has no random bytes.
+pub fn generate_key() -> Result<Zeroizing<String>, NodeError> {
+    let bytes: Zeroizing<[u8; KEY_LEN]> = random()?;
+    Ok(PrivateKey::from_random(*bytes).to_text())
+}
+
+/// The public key that belongs to a private one.
+///
+/// # Errors
+/// What was expected instead of this text.
+pub fn public_key(private: &str) -> Result<String, &'static str> {
+    Ok(private.parse::<PrivateKey>()?.public().to_string())
+}
+
+fn random<const N: usize>() -> Result<Zeroizing<[u8; N]>, NodeError> {
+    let mut bytes = Zeroizing::new([0; N]);
+    getrandom::fill(&mut bytes[..]).map_err(|error| NodeError::System {
+        action: "get random bytes".into(),
+        source: error.into(),
+    })?;
+    Ok(bytes)
 }
 
 /// The text of a configuration file.
@@ -42,53 +68,167 @@ pub(super) fn read(path: &Path) -> Result<Document, NodeError> {
 fn read_text(path: &Path) -> Result<Zeroizing<String>, NodeError> {
     let refused = |source| NodeError::ReadConfig { path: path.to_owned(), source };
     let mut text = Zeroizing::new(String::new());
-    let mut file = File::open(path).map_err(refused)?.take(FILE_LEN_MAX);
+    let mut file = OpenFile::open(path).map_err(refused)?.take(FILE_LEN_MAX);
     file.read_to_string(&mut text).map_err(refused)?;
     Ok(text)
 }
 
-/// The key, from the configuration itself or from the file it names (relative to its own place).
-pub(super) fn load(
-    table: &SecurityTable,
-    config: &Path,
-    document: &Document,
-) -> Result<Psk, NodeError> {
-    let problem = match (&table.psk, &table.psk_file) {
-        (Some(psk), None) => match open_to_all("security.psk", config) {
-            Some(problem) => problem,
-            None => return Ok(psk.0.clone()),
-        },
-        (None, Some(file)) => {
-            let path = config.parent().unwrap_or(Path::new("")).join(file);
-            let text = read_text(&path)?;
-            match (open_to_all("security.psk_file", &path), text.parse::<PskText>()) {
-                (None, Ok(psk)) => return Ok(psk.0),
-                (Some(problem), _) => problem,
-                (None, Err(expected)) => Problem::new(
-                    "security.psk_file",
-                    format!("security.psk_file: {} is not a key: {expected}", path.display()),
-                )
-                .with_help("`corridor genpsk` makes one"),
+/// The secret or the keys, from the configuration itself or from the files it names (relative to
+/// its own place).
+pub(super) fn load(file: &File, config: &Path, document: &Document) -> Result<Security, NodeError> {
+    let located = |problem| NodeError::from(document.locate(problem));
+    check(file).map_err(located)?;
+    let table = &file.security;
+    let from_file = FromFile { config, document };
+    if let Some(psk) = &table.psk {
+        return match open_to_all("security.psk", "security.psk", config) {
+            Some(problem) => Err(located(problem)),
+            None => Ok(psk.0.clone().into()),
+        };
+    }
+    if let Some(name) = &table.psk_file {
+        let psk: PskText = from_file.read("security.psk_file", name, "corridor genpsk")?;
+        return Ok(psk.0.into());
+    }
+    let name = table.private_key_file.as_deref().unwrap_or_default();
+    if name.parse::<PrivateKey>().is_ok() {
+        let message = "security.private_key_file is a key: expected the path of a file with one";
+        return Err(located(Problem::new("security.private_key_file", message)));
+    }
+    let private: PrivateKey =
+        from_file.read("security.private_key_file", name, "corridor genkey")?;
+    let mut peers = Vec::new();
+    for (index, peer) in file.peer.iter().enumerate() {
+        let Some(public) = peer.public_key.as_ref().map(|text| text.0) else { continue };
+        if public == private.public() {
+            let message = format!(
+                "peer.public_key = {public}: that of this station's own private key; expected the \
+                 peer's"
+            );
+            return Err(located(Problem::new(format!("peer.{index}.public_key"), message)));
+        }
+        let psk = |name: &String| -> Result<Psk, NodeError> {
+            let key = format!("peer.{index}.psk_file");
+            Ok(from_file.read::<PskText>(&key, name, "corridor genpsk")?.0)
+        };
+        let psk = peer.psk_file.as_ref().map(psk).transpose()?;
+        peers.push(PeerKey { station: StationId(peer.id), public, psk });
+    }
+    // The driver sets the clock when it starts.
+    Ok(Security::Keys(Box::new(Keys { private, peers, started_ns: 0 })))
+}
+
+/// What contradicts itself, before any file is read.
+fn check(file: &File) -> Result<(), Problem> {
+    let table = &file.security;
+    match (table.psk.is_some(), table.psk_file.is_some(), table.private_key_file.is_some()) {
+        (true, true, _) => {
+            return Err(Problem::new(
+                "security.psk_file",
+                "security has both psk and psk_file: expected one of them",
+            ));
+        }
+        (false, false, false) => {
+            return Err(Problem::new(
+                "security",
+                "security has neither psk nor psk_file, and no private_key_file: expected one of \
+                 them",
+            ));
+        }
+        (false, false, true) => {}
+        (_, _, true) => {
+            let message = "security has both private_key_file and the secret of a group: expected one of them";
+            return Err(Problem::new("security.private_key_file", message)
+                .with_help("a secret beside the keys belongs to a peer: psk_file in [[peer]]"));
+        }
+        (_, _, false) => return check_shared(file),
+    }
+    check_keys(file)
+}
+
+/// Where a group has a secret, nobody's key means anything.
+fn check_shared(file: &File) -> Result<(), Problem> {
+    for (index, peer) in file.peer.iter().enumerate() {
+        let given =
+            [("public_key", peer.public_key.is_some()), ("psk_file", peer.psk_file.is_some())];
+        if let Some((name, _)) = given.iter().find(|(_, is_given)| *is_given) {
+            let message = format!(
+                "peer.{name} has no meaning beside the secret of a group: expected \
+                 security.private_key_file instead of it"
+            );
+            return Err(Problem::new(format!("peer.{index}.{name}"), message));
+        }
+    }
+    Ok(())
+}
+
+fn check_keys(file: &File) -> Result<(), Problem> {
+    let is_helper = |role| role == RoleName::Helper;
+    if is_helper(file.station.role) || file.peer.iter().any(|peer| is_helper(peer.role)) {
+        let message = "security.private_key_file cannot be where a helper is: expected psk_file, \
+                       the secret of the group";
+        return Err(Problem::new("security.private_key_file", message).with_help(
+            "a helper opens and recodes what goes between two others, which stations with keys of \
+             their own seal for each other alone",
+        ));
+    }
+    let mut before: Vec<PublicKey> = Vec::new();
+    for (index, peer) in file.peer.iter().enumerate() {
+        let Some(public) = peer.public_key.as_ref().map(|text| text.0) else {
+            let message = format!(
+                "peer.public_key of station {} is missing: expected 44 characters of base64, beside \
+                 security.private_key_file",
+                peer.id
+            );
+            return Err(Problem::new(format!("peer.{index}"), message)
+                .with_help("`corridor pubkey` prints that of a private key"));
+        };
+        if before.contains(&public) {
+            let message = format!("peer.public_key = {public}: another peer has it already");
+            return Err(Problem::new(format!("peer.{index}.public_key"), message));
+        }
+        before.push(public);
+    }
+    Ok(())
+}
+
+/// Reads files that the configuration names.
+struct FromFile<'a> {
+    config: &'a Path,
+    document: &'a Document,
+}
+
+impl FromFile<'_> {
+    /// The key in a file that the configuration names as `key`.
+    fn read<T: FromStr<Err = &'static str>>(
+        &self,
+        key: &str,
+        name: &str,
+        maker: &str,
+    ) -> Result<T, NodeError> {
+        // In words without the number of a peer.
+        let word = if key.starts_with("peer") { "peer.psk_file" } else { key };
+        let path = self.config.parent().unwrap_or(Path::new("")).join(name);
+        let text = read_text(&path)?;
+        let problem = match (open_to_all(key, word, &path), text.parse::<T>()) {
+            (None, Ok(read)) => return Ok(read),
+            (Some(problem), _) => problem,
+            (None, Err(expected)) => {
+                let message = format!("{word}: {} is not a key: {expected}", path.display());
+                Problem::new(key, message).with_help(format!("`{maker}` makes one"))
             }
-        }
-        (Some(_), Some(_)) => Problem::new(
-            "security.psk_file",
-            "security has both psk and psk_file: expected one of them",
-        ),
-        (None, None) => {
-            Problem::new("security", "security has neither psk nor psk_file: expected one of them")
-        }
-    };
-    Err(document.locate(problem).into())
+        };
+        Err(self.document.locate(problem).into())
+    }
 }
 
 /// Why a file with a key is refused, where it is.
-fn open_to_all(key: &str, path: &Path) -> Option<Problem> {
+fn open_to_all(key: &str, word: &str, path: &Path) -> Option<Problem> {
     let mode = fs::metadata(path).ok()?.permissions().mode() & 0o777;
     let path = path.display();
     (mode & 0o007 != 0).then(|| {
         let message = format!(
-            "{key}: {path} holds the key, and its mode {mode:03o} opens it to all users: expected \
+            "{word}: {path} holds the key, and its mode {mode:03o} opens it to all users: expected \
              its owner's alone"
         );
         Problem::new(key, message).with_help(format!("chmod 600 {path}"))

@@ -35,7 +35,7 @@ fn parse(text: &str) -> Result<NodeConfig, Box<Diagnostic>> {
     let document = Document::new("node.toml", text);
     let file: File = document.read()?;
     let psk = file.security.psk.clone().unwrap_or(PskText([0; 32].into()));
-    check::check(file, psk.0, &document)
+    check::check(file, psk.0.into(), &document)
 }
 
 /// What is said about a file, in one line: place, message, help.
@@ -57,7 +57,7 @@ fn changed(from: &str, to: &str) -> String {
 fn a_sound_file_is_read() {
     let config = parse(SOUND).unwrap();
     assert_eq!(config.role, Role::Endpoint { peer: StationId(2), helper: Some(StationId(3)) });
-    assert_eq!(config.psk.as_bytes()[31], 0x1f);
+    assert_eq!(config.security.shared().unwrap().as_bytes()[31], 0x1f);
     assert_eq!(config.coding, CodingParams::default());
     assert_eq!(config.link_errors, LinkErrors::Measured);
     assert_eq!(config.ingress_packets, 100);
@@ -84,7 +84,7 @@ fn names_that_do_not_exist_are_told_with_the_nearest() {
     );
     assert_eq!(
         changed("id = 3", "id = 3\nzzz = 1"),
-        "18:1: `zzz` is not known in [peer] (known are id, role, mac, endpoint, allowed)"
+        "18:1: `zzz` is not known in [peer] (known are id, role, mac, endpoint, public_key, psk_file, allowed)"
     );
     assert_eq!(
         complaint(&format!("{SOUND}[coding]\nblocksize = 3\n")),
@@ -430,7 +430,7 @@ fn a_key_is_never_shown() {
         assert!(!shown.contains("0405060708"), "{shown}");
     }
     let config = format!("{:?}", parse(SOUND).unwrap());
-    assert!(config.contains("psk: Psk(..)") && !config.contains("0001020304"), "{config}");
+    assert!(config.contains("Shared(Psk(..))") && !config.contains("0001020304"), "{config}");
 }
 
 #[test]
@@ -446,7 +446,8 @@ fn a_key_is_found_and_checked() -> io::Result<()> {
             Ok(NodeConfig::load(&config))
         };
     let sound = load("psk_file = \"key\"", &format!(" {PSK}\n"), 0o600)?.unwrap();
-    assert_eq!((sound.psk.as_bytes()[31], sound.warnings.len()), (0x1f, 0));
+    assert_eq!(sound.security.shared().unwrap().as_bytes()[31], 0x1f);
+    assert!(sound.warnings.is_empty());
     let said = |result: Result<NodeConfig, NodeError>| result.unwrap_err().to_string();
     let open = said(load("psk_file = \"key\"", PSK, 0o644)?);
     assert!(open.contains("node.toml:5:12: security.psk_file: "), "{open}");
@@ -465,6 +466,95 @@ fn a_key_is_found_and_checked() -> io::Result<()> {
     assert!(said(load("", "", 0o600)?).contains("neither psk nor psk_file"));
     let both = format!("psk = \"{PSK}\"\npsk_file = \"key\"");
     assert!(said(load(&both, PSK, 0o600)?).contains("both psk and psk_file"));
+    place.close()
+}
+
+/// A file of two ends with keys of their own; tests change a line of it, or add some.
+const KEYED: &str = r#"[station]
+id = 1
+role = "endpoint"
+[security]
+private_key_file = "own"
+[tun]
+[underlay]
+kind = "udp"
+listen = "0.0.0.0:4242"
+[[peer]]
+id = 2
+role = "endpoint"
+public_key = "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08="
+"#;
+/// The private key of that public one (RFC 7748, Section 6.1).
+const PRIVATE: &str = "XasIfmJKikt54X+Lg4AO5m87sSkmGLb9HC+LJ/+I4Os=";
+
+#[test]
+fn keys_of_ones_own_are_read_and_what_contradicts_them_is_told() -> io::Result<()> {
+    let place = tempfile::tempdir()?;
+    let put = |name: &str, text: &str, mode: u32| -> io::Result<()> {
+        let path = place.path().join(name);
+        fs::write(&path, text)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode))
+    };
+    let load = |text: &str| {
+        put("node.toml", text, 0o644)?;
+        Ok::<_, io::Error>(NodeConfig::load(&place.path().join("node.toml")))
+    };
+    let own = generate_key().unwrap();
+    put("own", &format!("{}\n", *own), 0o600)?;
+    put("psk", PSK, 0o600)?;
+    let beside = KEYED.replace("\n[tun]", "\n[tun]\n") + "psk_file = \"psk\"\n";
+    for (text, has_psk) in [(KEYED, false), (&*beside, true)] {
+        let config = load(text)?.unwrap();
+        let Security::Keys(keys) = &config.security else { panic!("{config:?}") };
+        assert_eq!(keys.private.public().to_string(), public_key(&own).unwrap());
+        assert_eq!((keys.peers.len(), keys.peers[0].psk.is_some()), (1, has_psk));
+        assert_eq!(keys.peers[0].public.to_string(), public_key(PRIVATE).unwrap());
+        assert!(!format!("{config:?}").contains(&own[..20]));
+        assert!(config.check(1500).is_ok());
+        // The clock is not what a key is.
+        let mut later = config.clone();
+        later.set_clock(7);
+        assert!(config.has_key_of(&later));
+    }
+    let said = |from: &str, to: &str| -> io::Result<String> {
+        assert!(KEYED.contains(from), "{from}");
+        let said = load(&KEYED.replacen(from, to, 1))?.unwrap_err();
+        assert!(!format!("{said}{said:?}").contains(&own[..20]));
+        Ok(said.to_string().split_once("node.toml:").unwrap().1.to_owned())
+    };
+    let own_line = "private_key_file = \"own\"";
+    let peer_line = "public_key = \"3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=\"";
+    let both = format!("{own_line}\npsk_file = \"psk\"");
+    let with_helper = format!("{peer_line}\n[[peer]]\nid = 3\nrole = \"helper\"");
+    let twice = format!("{peer_line}\n[[peer]]\nid = 3\nrole = \"endpoint\"\n{peer_line}");
+    let ours = format!("public_key = \"{}\"", public_key(&own).unwrap());
+    let inline = format!("private_key_file = \"{}\"", *own);
+    for (from, to, expected) in [
+        (own_line, &*both, "5:20: security has both private_key_file and the secret of a group"),
+        (own_line, "", "4:1: security has neither psk nor psk_file, and no private_key_file"),
+        (own_line, "psk_file = \"psk\"", "13:14: peer.public_key has no meaning beside the secret"),
+        (own_line, &inline, "5:20: security.private_key_file is a key: expected the path"),
+        (peer_line, "", "10:1: peer.public_key of station 2 is missing: expected 44 characters"),
+        (peer_line, "public_key = \"abc\"", "13:14: peer.public_key = \"abc\": expected 44"),
+        (peer_line, &ours, "13:14: peer.public_key = "),
+        (
+            peer_line,
+            &twice,
+            "17:14: peer.public_key = 3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=: ",
+        ),
+        (peer_line, &with_helper, "5:20: security.private_key_file cannot be where a helper is"),
+    ] {
+        let said = said(from, to)?;
+        assert!(said.starts_with(expected), "{said}\n{expected}");
+    }
+    put("own", &own, 0o640)?;
+    load(KEYED)?.unwrap();
+    put("own", &own, 0o644)?;
+    let said = load(KEYED)?.unwrap_err().to_string();
+    assert!(said.contains("mode 644 opens it to all users"), "{said}");
+    put("own", PSK, 0o600)?;
+    let said = load(KEYED)?.unwrap_err().to_string();
+    assert!(said.contains("expected 44 characters of base64 (`corridor genkey`"), "{said}");
     place.close()
 }
 

@@ -40,14 +40,14 @@ impl<A: Copy> Place<A> {
 
     /// An address of which nothing is known but that this came from there: it may be a recording,
     /// and the address that of somebody who is to be flooded.
-    fn unproven(address: A, len_bytes: usize) -> Self {
-        Place { address, allowance: Some(UNPROVEN_ADDRESS_FACTOR * len_bytes) }
+    fn unproven(address: A, allowance: usize) -> Self {
+        Place { address, allowance: Some(allowance) }
     }
 
-    /// Takes note of a handshake frame from there.
-    fn credit(&mut self, len_bytes: usize) {
+    /// Takes note of a handshake frame from there, which allows for so many bytes.
+    fn credit(&mut self, bytes: usize) {
         if let Some(allowance) = &mut self.allowance {
-            *allowance = allowance.saturating_add(UNPROVEN_ADDRESS_FACTOR * len_bytes);
+            *allowance = allowance.saturating_add(bytes);
         }
     }
 
@@ -162,23 +162,27 @@ impl<A: Copy + PartialEq + Display> PeerBook<A> {
             return false;
         };
         let proven = certainty == Certainty::Session;
+        let allowance = match certainty {
+            Certainty::Initiation => len_bytes,
+            Certainty::Handshake | Certainty::Session => UNPROVEN_ADDRESS_FACTOR * len_bytes,
+        };
         if let Some(place) = peer.place.as_mut().filter(|place| place.address == address) {
             if proven {
                 *place = Place::known(address);
                 peer.certain = true;
             } else {
-                place.credit(len_bytes);
+                place.credit(allowance);
             }
             return false;
         }
         let better = match certainty {
             Certainty::Session => !peer.fixed,
-            Certainty::Handshake => peer.place.is_none(),
+            Certainty::Handshake | Certainty::Initiation => peer.place.is_none(),
         };
         if !better {
             match peer.candidate.as_mut().filter(|place| place.address == address) {
-                Some(place) => place.credit(len_bytes),
-                None if !peer.fixed => peer.candidate = Some(Place::unproven(address, len_bytes)),
+                Some(place) => place.credit(allowance),
+                None if !peer.fixed => peer.candidate = Some(Place::unproven(address, allowance)),
                 None => {}
             }
             return false;
@@ -190,7 +194,7 @@ impl<A: Copy + PartialEq + Display> PeerBook<A> {
             tracing::debug!("station {} is at {address}", station.0);
         }
         let place =
-            if proven { Place::known(address) } else { Place::unproven(address, len_bytes) };
+            if proven { Place::known(address) } else { Place::unproven(address, allowance) };
         peer.place = Some(place);
         peer.certain = proven;
         true
@@ -204,7 +208,8 @@ mod tests {
     use corridor_base::rand::{Rng, SeedableRng};
     use corridor_base::{Stream, Time};
     use corridor_proto::{
-        CodingParams, Destination, FrameOutcome, LinkErrors, Role, Station, StationConfig,
+        CodingParams, Destination, FrameOutcome, Keys, LinkErrors, PeerKey, PrivateKey, Role,
+        Security, Station, StationConfig,
     };
 
     use super::*;
@@ -293,10 +298,22 @@ mod tests {
     }
 
     fn end(id: StationId, peer: StationId, entropy: u8) -> Station {
+        end_with([7; 32].into(), (id, peer), entropy)
+    }
+
+    /// An end with a key of its own.
+    fn keyed(id: StationId, station: StationId, entropy: u8) -> Station {
+        let private = |id: StationId| PrivateKey::from_random([id.0; 32]);
+        let peers = vec![PeerKey { station, public: private(station).public(), psk: None }];
+        let keys = Keys { private: private(id), peers, started_ns: 1_000 };
+        end_with(Security::Keys(Box::new(keys)), (id, station), entropy)
+    }
+
+    fn end_with(security: Security, (id, peer): (StationId, StationId), entropy: u8) -> Station {
         let config = StationConfig {
             id,
             role: Role::Endpoint { peer, helper: None },
-            psk: [7; 32].into(),
+            security,
             coding: CodingParams::window(),
             link_errors: LinkErrors::Measured,
             ingress_packets: 100,
@@ -311,6 +328,7 @@ mod tests {
         let (from, certainty) = match station.handle_frame(now, frame) {
             FrameOutcome::Accepted { from } => (from, Certainty::Session),
             FrameOutcome::Handshake { from } => (from, Certainty::Handshake),
+            FrameOutcome::Initiation { from } => (from, Certainty::Initiation),
             FrameOutcome::Rejected(_) => return,
         };
         book.learn(from, at, certainty, frame.len());
@@ -365,10 +383,33 @@ mod tests {
     }
 
     #[test]
+    fn a_recorded_initiation_draws_no_more_than_its_bytes() {
+        let recorded = keyed(A, B, 1).poll_transmit(Time::ZERO).unwrap().frame.to_vec();
+        for (known, every_ms) in [(None, u64::MAX), (Some(10), 1_000), (None, 10)] {
+            let (mut station, mut book) = (keyed(B, A, 2), PeerBook::new([(A, known)], true));
+            let (mut heard, mut bytes) = (0, 0);
+            for ms in 0..40_000 {
+                let now = Time::from_millis(ms);
+                if ms % every_ms == 0 {
+                    heard += recorded.len();
+                    hear(&mut station, &mut book, 77, now, &recorded);
+                }
+                let sent = sent(&mut station, &mut book, now);
+                let there = sent.iter().filter(|(at, _)| *at == 77);
+                bytes += there.map(|(_, frame)| frame.len()).sum::<usize>();
+                assert!(bytes <= heard, "{bytes} bytes for {heard}");
+            }
+            assert!(bytes > 0 && !station.is_up(A));
+        }
+    }
+
+    #[test]
     fn a_peer_behind_losses_gets_a_session_all_the_same() {
-        for seed in 0..100 {
+        for (seed, end) in
+            (0..100).flat_map(|seed| [(seed, end as fn(_, _, _) -> _), (seed, keyed)])
+        {
             let mut draws = Stream::from_seed([seed; 32]);
-            let mut ends = [end(A, B, 1), end(B, A, 2)];
+            let mut ends: [Station; 2] = [end(A, B, 1), end(B, A, 2)];
             let mut books =
                 [PeerBook::new([(B, Some(20))], true), PeerBook::new([(A, None)], true)];
             let mut now = Time::ZERO;

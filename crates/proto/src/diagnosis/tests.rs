@@ -17,6 +17,8 @@ fn view() -> PeerView {
         answered_at: None,
         last_heard: None,
         loss_ratio: None,
+        public_key: None,
+        agreed_at: None,
     }
 }
 
@@ -236,4 +238,27 @@ fn what_strangers_send_takes_no_place_from_the_peers() {
     assert_eq!(watch.seen.len(), SIGHTS_MAX);
     let lines = lines(&mut watch, at(5), &view());
     assert!(lines[0].contains("3 frames from 192.0.2.2:4242 do not open"), "{lines:?}");
+}
+
+#[test]
+fn keys_that_do_not_go_together_are_told_with_what_is_seen_of_them() {
+    let public = crate::keys::PrivateKey::from_random([1; 32]).public();
+    let names = PEER;
+    for (what, expected) in [
+        (Unopened::OtherSecret { names }, "it has a shared secret"),
+        (Unopened::HasKeys { names }, "and this station a shared secret"),
+        (Unopened::NotOurPublicKey { names }, "expected this one's as peer.public_key there"),
+        (Unopened::OtherPublicKey { names, public }, &public.to_string()),
+        (Unopened::OtherPsk { names }, "peer.psk_file on both"),
+    ] {
+        let mut watch = watch();
+        (0..3).for_each(|_| watch.note_rejected(ELSEWHERE, what, |at| at == AT));
+        // Frames under a secret that this station has lost are no news beside it.
+        watch.note_rejected(ELSEWHERE, Unopened::Sealed, |at| at == AT);
+        (0..9).for_each(|_| watch.note_rejected(AT, Unopened::OtherSecret { names }, |_| true));
+        let lines = watch.check(Time::ZERO + PATIENCE, &[view()], 50, |_| Some(AT));
+        let said = lines.first().map(ToString::to_string).unwrap_or_default();
+        let place = if what == (Unopened::OtherSecret { names }) { AT } else { ELSEWHERE };
+        assert!(said.contains(expected) && said.contains(place), "{said}");
+    }
 }

@@ -9,22 +9,29 @@
 //! Frames under any other session leave no trace but a counter.
 //!
 //! One HELLO serves all neighbours at once: it lists what it has to say to each.
+//!
+//! Keys of sessions are derived from a secret: the group's, or one of the pair that two stations
+//! with keys of their own agree on now and then (`handshake/agree.rs`). Sessions, their counters
+//! and what was heard of them go on when a secret follows another.
 
+mod agree;
 mod examine;
 
 use core::time::Duration;
 
-use corridor_base::rand::Rng;
+use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
 use corridor_codec::Field;
 
 use crate::bounds::*;
 use crate::config::{CodingParams, Crossing, Mode, StationId};
 use crate::inspect::PeerView;
+use crate::keys::Security;
+use crate::link::exchange::Exchange;
 use crate::link::loss_ratio::LossEstimator;
 use crate::link::replay::ReplayWindow;
 use crate::link::seal::{ChallengeKey, SessionKey};
-use crate::psk::Psk;
+use crate::link::secrets::{Generation, Secrets, SessionKeys};
 use crate::wire::{
     HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Instead, Kind, ProbeBody, Random128,
     Reader, TAG_LEN,
@@ -33,7 +40,9 @@ use crate::wire::{
 /// The station's own session, and those of its peers.
 pub(crate) struct Group {
     me: StationId,
-    psk: Psk,
+    /// What keys are derived from, and how two stations agree on it, if they do.
+    secrets: Secrets,
+    exchange: Option<Box<Exchange>>,
     rng: Stream,
     instance: u64,
     coding: CodingParams,
@@ -48,8 +57,12 @@ pub(crate) struct Group {
 
 struct OwnSession {
     id: Random128,
-    key: SessionKey,
+    /// `None`: nothing can be sealed, as long as there is no secret.
+    key: Option<SessionKey>,
     next_counter: u32,
+    /// Of which secret the key is, and frames sealed under it.
+    generation: Option<Generation>,
+    sealed: u32,
 }
 
 /// A configured neighbour.
@@ -77,7 +90,7 @@ pub(crate) struct Peer {
 
 struct PeerSession {
     id: Random128,
-    key: SessionKey,
+    keys: SessionKeys,
     instance: u64,
     replay: ReplayWindow,
     /// What we owe it: the answer to the challenge it set our current session.
@@ -86,7 +99,7 @@ struct PeerSession {
 
 struct PendingSession {
     id: Random128,
-    key: SessionKey,
+    keys: SessionKeys,
     our_challenge: Random128,
     challenge_to_answer: Random128,
     newest_counter: Option<u32>,
@@ -112,6 +125,14 @@ pub(crate) enum Opening {
         accepted: bool,
         joined: Option<Joined>,
         differs: Option<Crossing>,
+    },
+    /// The peer begins a key exchange.
+    Initiation {
+        from: StationId,
+    },
+    /// The peer has answered one.
+    Response {
+        from: StationId,
     },
     Malformed,
     NotAuthentic,
@@ -139,7 +160,7 @@ pub(crate) struct Joined {
 impl Group {
     pub(crate) fn new(
         me: StationId,
-        psk: Psk,
+        security: &Security,
         peers: &[StationId],
         (coding, crossing): (CodingParams, Crossing),
         mut rng: Stream,
@@ -147,13 +168,25 @@ impl Group {
     ) -> Self {
         debug_assert!(peers.len() <= PEERS_MAX);
         let instance = rng.next_u64();
-        let own = OwnSession::new(&psk, me, &mut rng);
+        let secrets = match security {
+            Security::Shared(psk) => Secrets::shared(psk.clone()),
+            Security::Keys(_) => Secrets::default(),
+        };
+        let own = OwnSession::new(&secrets, me, &mut rng);
         let challenges = ChallengeKey::new(&random128(&mut rng));
+        let exchange = match security {
+            Security::Shared(_) => None,
+            Security::Keys(keys) => {
+                let rng = Stream::from_rng(&mut rng);
+                Some(Box::new(Exchange::new(me, keys, rng, now)))
+            }
+        };
         let peers = peers.iter().map(|&id| Peer::new(id, now)).collect();
         let hello_interval = HELLO_INTERVAL_FAST;
         Group {
             me,
-            psk,
+            secrets,
+            exchange,
             rng,
             instance,
             coding,
@@ -172,7 +205,12 @@ impl Group {
 
     /// Whether frames can be exchanged with a peer in both directions.
     pub(crate) fn is_up(&self, id: StationId) -> bool {
-        self.peer(id).is_some_and(|peer| peer.accepts_us && peer.session.is_some())
+        self.can_seal() && self.peer(id).is_some_and(Peer::is_joined)
+    }
+
+    /// Whether there is a secret to seal frames under.
+    pub(crate) fn can_seal(&self) -> bool {
+        self.own.key.is_some()
     }
 
     /// Newest frame counter heard from a peer under its accepted session.
@@ -191,12 +229,14 @@ impl Group {
             instance: peer.session.as_ref().map(|session| session.instance),
             crossing: peer.crossing,
             pending_sessions: peer.pending.len(),
-            is_up: peer.accepts_us && peer.session.is_some(),
+            is_up: self.can_seal() && peer.is_joined(),
             is_silent: peer.silent,
             hellos: peer.hellos,
             answered_at: peer.answered_at,
             last_heard: peer.hello_at.max(peer.session.as_ref().map(|_| peer.last_heard)),
             loss_ratio: peer.session.as_ref().map(|_| peer.link.ratio()),
+            public_key: self.exchange.as_ref().map(|exchange| exchange.peer_public()),
+            agreed_at: self.exchange.as_ref().and(self.secrets.agreed()).map(|(at, _)| at),
         };
         self.peers.iter().map(view).collect()
     }
@@ -229,8 +269,10 @@ impl Group {
     fn seal_behind(&mut self, clear: usize, frame: &mut Vec<u8>, len_min: usize) {
         let padded = frame.len().max(len_min.saturating_sub(TAG_LEN));
         frame.resize(padded, 0);
-        self.own.key.seal(self.own.next_counter, frame, clear);
+        let key = self.own.key.as_ref().expect("a station without a secret makes no frames");
+        key.seal(self.own.next_counter, frame, clear);
         self.own.next_counter += 1;
+        self.own.sealed = self.own.sealed.saturating_add(1);
         if self.own.next_counter >= SESSION_FRAMES_MAX {
             self.rekey();
         }
@@ -238,7 +280,7 @@ impl Group {
 
     /// A fresh session of the same instance, before the counter runs out.
     fn rekey(&mut self) {
-        self.own = OwnSession::new(&self.psk, self.me, &mut self.rng);
+        self.own = OwnSession::new(&self.secrets, self.me, &mut self.rng);
         for peer in &mut self.peers {
             peer.accepts_us = false;
         }
@@ -247,7 +289,7 @@ impl Group {
     }
 
     pub(crate) fn hello_due(&self) -> Time {
-        self.hello_due
+        if self.can_seal() { self.hello_due } else { Time::MAX }
     }
 
     /// Writes and seals a HELLO, and sets the time of the next.
@@ -312,7 +354,7 @@ impl Group {
 
     /// Opens a frame; its body goes into `body`.
     pub(crate) fn open(&mut self, now: Time, frame: &[u8], body: &mut Vec<u8>) -> Opening {
-        let Some(header) = Header::parse(frame) else { return Opening::Malformed };
+        let Some(header) = Header::parse(frame) else { return self.open_exchange(now, frame) };
         if header.kind == Kind::Hello {
             return self.open_hello(now, header, frame, body);
         }
@@ -323,9 +365,8 @@ impl Group {
                 continue;
             }
             known_tag = true;
-            if !session.key.open(header.counter, frame, HEADER_LEN, body) {
-                continue;
-            }
+            let opened = session.keys.open(header.counter, frame, HEADER_LEN, body);
+            let Some(generation) = opened else { continue };
             if !session.replay.accept(header.counter) {
                 return Opening::Replayed;
             }
@@ -334,7 +375,9 @@ impl Group {
                 _ => 0,
             };
             peer.note(now, header.counter, probes);
-            return Opening::Frame(Opened { from: peer.id, header });
+            let from = peer.id;
+            self.note_opened(now, generation);
+            return Opening::Frame(Opened { from, header });
         }
         if known_tag {
             return Opening::NotAuthentic;
@@ -364,19 +407,18 @@ impl Group {
         let Some(at) = self.peers.iter().position(|peer| peer.id.0 == sender) else {
             return Opening::NotAuthentic;
         };
-        let known = self.peers[at].key_of(&id);
-        let fresh_key;
-        let key = match known {
-            Some(key) => key,
+        let fresh_keys;
+        let keys = match self.peers[at].keys_of(&id) {
+            Some(keys) => keys,
             None => {
-                fresh_key = SessionKey::derive(&self.psk, StationId(sender), &id);
-                &fresh_key
+                fresh_keys = SessionKeys::derive(&self.secrets, StationId(sender), &id);
+                &fresh_keys
             }
         };
-        if !key.open(header.counter, frame, HEADER_LEN + HELLO_CLEAR_LEN, body) {
-            return Opening::NotAuthentic;
-        }
+        let opened = keys.open(header.counter, frame, HEADER_LEN + HELLO_CLEAR_LEN, body);
+        let Some(generation) = opened else { return Opening::NotAuthentic };
         let Some(hello) = Hello::parse(body) else { return Opening::Malformed };
+        self.note_opened(now, generation);
         let said = hello.to.iter().find(|to| to.station == self.me && to.session == self.own.id);
         self.take_hello(now, at, id, header.counter, &hello, said)
     }
@@ -459,13 +501,13 @@ impl Group {
                 if peer.pending.len() == PENDING_SESSIONS_MAX {
                     peer.pending.remove(0);
                 }
-                let key = SessionKey::derive(&self.psk, peer.id, &id);
+                let keys = SessionKeys::derive(&self.secrets, peer.id, &id);
                 let our_challenge = self.challenges.challenge(peer.id, &id, peer.promotions);
                 let challenge_to_answer = [0; 16];
                 let heard_at = now;
                 peer.pending.push(PendingSession {
                     id,
-                    key,
+                    keys,
                     our_challenge,
                     challenge_to_answer,
                     newest_counter: None,
@@ -499,7 +541,7 @@ impl Group {
         }
         peer.session = Some(PeerSession {
             id,
-            key: pending.key,
+            keys: pending.keys,
             instance: hello.instance,
             replay: ReplayWindow::starting_at(counter),
             challenge_to_answer: pending.challenge_to_answer,
@@ -522,9 +564,10 @@ impl Group {
 }
 
 impl OwnSession {
-    fn new(psk: &Psk, me: StationId, rng: &mut Stream) -> Self {
+    fn new(secrets: &Secrets, me: StationId, rng: &mut Stream) -> Self {
         let id = random128(rng);
-        OwnSession { id, key: SessionKey::derive(psk, me, &id), next_counter: 0 }
+        let (key, generation) = (secrets.own_key(me, &id), secrets.generation());
+        OwnSession { id, key, generation, next_counter: 0, sealed: 0 }
     }
 }
 
@@ -570,15 +613,20 @@ impl Peer {
         self.link.ratio()
     }
 
-    /// Both sides have accepted each other, and no newer session is knocking.
-    fn settled(&self) -> bool {
-        self.session.is_some() && self.accepts_us && self.pending.is_empty()
+    /// Both sides have accepted each other.
+    fn is_joined(&self) -> bool {
+        self.accepts_us && self.session.is_some()
     }
 
-    fn key_of(&self, id: &Random128) -> Option<&SessionKey> {
-        let accepted = self.session.iter().map(|session| (&session.id, &session.key));
-        let pending = self.pending.iter().map(|pending| (&pending.id, &pending.key));
-        accepted.chain(pending).find(|(other, _)| *other == id).map(|(_, key)| key)
+    /// Both sides have accepted each other, and no newer session is knocking.
+    fn settled(&self) -> bool {
+        self.is_joined() && self.pending.is_empty()
+    }
+
+    fn keys_of(&self, id: &Random128) -> Option<&SessionKeys> {
+        let accepted = self.session.iter().map(|session| (&session.id, &session.keys));
+        let pending = self.pending.iter().map(|pending| (&pending.id, &pending.keys));
+        accepted.chain(pending).find(|(other, _)| *other == id).map(|(_, keys)| keys)
     }
 
     /// What the next HELLO says to this peer: to its accepted session and to the pending ones.
@@ -617,177 +665,4 @@ fn session_tag(id: &Random128) -> u16 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use corridor_base::rand::SeedableRng;
-
-    fn coding() -> CodingParams {
-        CodingParams { symbol_size: 1400, ..CodingParams::default() }
-    }
-
-    fn group(me: u8, peers: &[u8], seed: u8) -> Group {
-        let peers: Vec<_> = peers.iter().map(|&id| StationId(id)).collect();
-        let rng = Stream::from_seed([seed; 32]);
-        let setting = (coding(), Crossing::Block);
-        Group::new(StationId(me), [1; 32].into(), &peers, setting, rng, Time::ZERO)
-    }
-
-    fn hello(group: &mut Group, now: Time) -> Vec<u8> {
-        let mut frame = Vec::new();
-        group.write_hello(now, 0, &mut frame, 0);
-        frame
-    }
-
-    /// Lets all groups hear each other's HELLOs, as they fall due, until none is due soon.
-    fn converse(groups: &mut [Group], from: Time) -> Time {
-        let mut now = from;
-        for _ in 0..2_000 {
-            now += Duration::from_millis(1);
-            for speaker in 0..groups.len() {
-                if groups[speaker].hello_due() > now {
-                    continue;
-                }
-                let frame = hello(&mut groups[speaker], now);
-                for hearer in (0..groups.len()).filter(|&hearer| hearer != speaker) {
-                    groups[hearer].open(now, &frame, &mut Vec::new());
-                }
-            }
-        }
-        now
-    }
-
-    fn data(group: &mut Group) -> Vec<u8> {
-        let mut frame = Vec::new();
-        group.begin(Kind::Enc, false, &mut frame);
-        frame.extend_from_slice(b"body");
-        group.seal(&mut frame, 0);
-        frame
-    }
-
-    #[test]
-    fn three_stations_find_each_other_and_then_hold_their_peace() {
-        let mut groups = [group(1, &[2, 3], 1), group(2, &[1, 3], 2), group(3, &[1, 2], 3)];
-        let now = converse(&mut groups, Time::ZERO);
-        for (group, peers) in groups.iter().zip([[2, 3], [1, 3], [1, 2]]) {
-            assert!(peers.iter().all(|&peer| group.is_up(StationId(peer))));
-            assert!(group.hello_due() - now > HELLO_INTERVAL_SEARCH_MAX);
-        }
-        let frame = data(&mut groups[0]);
-        let mut body = Vec::new();
-        for hearer in &mut groups[1..] {
-            let opening = hearer.open(now, &frame, &mut body);
-            assert!(matches!(opening, Opening::Frame(opened) if opened.from == StationId(1)));
-            assert_eq!(body, b"body");
-            assert_eq!(hearer.open(now, &frame, &mut body), Opening::Replayed);
-        }
-    }
-
-    #[test]
-    fn recordings_do_not_bring_a_session_back() {
-        let mut groups = [group(1, &[2], 1), group(2, &[1], 2)];
-        let mut recorded = Vec::new();
-        let mut now = Time::ZERO;
-        for _ in 0..500 {
-            now += Duration::from_millis(1);
-            for (speaker, hearer) in [(0, 1), (1, 0)] {
-                if groups[speaker].hello_due() <= now {
-                    let frame = hello(&mut groups[speaker], now);
-                    groups[hearer].open(now, &frame, &mut Vec::new());
-                    recorded.extend((speaker == 0).then_some(frame));
-                }
-            }
-        }
-        assert!(groups[1].is_up(StationId(1)));
-        recorded.push(data(&mut groups[0]));
-
-        // Station 2 restarts, station 1 is gone; somebody plays back all it ever said.
-        let mut restarted = group(2, &[1], 9);
-        for frame in recorded {
-            let opening = restarted.open(now, &frame, &mut Vec::new());
-            assert!(matches!(
-                opening,
-                Opening::Hello { joined: None, .. } | Opening::UnknownSession
-            ));
-        }
-        assert!(!restarted.is_up(StationId(1)));
-    }
-
-    #[test]
-    fn a_former_session_does_not_come_back_by_its_own_answer() {
-        let mut groups = [group(1, &[2], 1), group(2, &[1], 2)];
-        let mut recorded = Vec::new();
-        let mut now = Time::ZERO;
-        for ms in 0..1_000 {
-            now += Duration::from_millis(1);
-            if ms == 500 {
-                groups[0] = group(1, &[2], 77);
-            }
-            for (speaker, hearer) in [(0, 1), (1, 0)] {
-                if groups[speaker].hello_due() <= now {
-                    let frame = hello(&mut groups[speaker], now);
-                    groups[hearer].open(now, &frame, &mut Vec::new());
-                    recorded.extend((speaker == 0 && ms < 500).then_some(frame));
-                }
-            }
-        }
-        assert!(groups[1].is_up(StationId(1)));
-        for frame in recorded {
-            let opening = groups[1].open(now, &frame, &mut Vec::new());
-            assert!(!matches!(opening, Opening::Hello { joined: Some(_), .. }), "{opening:?}");
-        }
-    }
-
-    #[test]
-    fn a_restarted_peer_is_taken_back_as_a_new_instance() {
-        let mut groups = [group(1, &[2], 1), group(2, &[1], 2)];
-        let now = converse(&mut groups, Time::ZERO);
-        let old_session = groups[0].own.id;
-        groups[0] = group(1, &[2], 77);
-        assert_ne!(old_session, groups[0].own.id);
-        converse(&mut groups, now);
-        assert!(groups[1].is_up(StationId(1)) && groups[0].is_up(StationId(2)));
-    }
-
-    #[test]
-    fn a_session_near_its_last_counter_is_replaced_under_way() {
-        let mut groups = [group(1, &[2], 1), group(2, &[1], 2)];
-        let now = converse(&mut groups, Time::ZERO);
-        groups[0].own.next_counter = SESSION_FRAMES_MAX - 1;
-        data(&mut groups[0]);
-        assert_eq!(groups[0].own.next_counter, 0);
-        assert!(!groups[0].is_up(StationId(2)));
-        converse(&mut groups, now);
-        assert!(groups[0].is_up(StationId(2)));
-    }
-
-    #[test]
-    fn a_crowd_of_replayed_sessions_does_not_keep_a_peer_out() {
-        // Recordings of many former sessions of station 1, played back between any two frames.
-        let recordings: Vec<Vec<u8>> =
-            (10..30).map(|seed| hello(&mut group(1, &[2], seed), Time::ZERO)).collect();
-        let mut groups = [group(1, &[2], 1), group(2, &[1], 2)];
-        let mut now = Time::ZERO;
-        for step in 0..1_000 {
-            now += Duration::from_millis(1);
-            groups[1].open(now, &recordings[step % recordings.len()], &mut Vec::new());
-            for (speaker, hearer) in [(0, 1), (1, 0)] {
-                if groups[speaker].hello_due() <= now {
-                    let frame = hello(&mut groups[speaker], now);
-                    groups[hearer].open(now, &frame, &mut Vec::new());
-                }
-            }
-        }
-        assert!(groups[0].is_up(StationId(2)) && groups[1].is_up(StationId(1)));
-    }
-
-    #[test]
-    fn another_secret_is_a_stranger() {
-        let mut ours = group(1, &[2], 1);
-        let rng = Stream::from_seed([5; 32]);
-        let setting = (coding(), Crossing::Block);
-        let mut theirs =
-            Group::new(StationId(2), [2; 32].into(), &[StationId(1)], setting, rng, Time::ZERO);
-        let frame = hello(&mut theirs, Time::ZERO);
-        assert_eq!(ours.open(Time::ZERO, &frame, &mut Vec::new()), Opening::NotAuthentic);
-    }
-}
+mod tests;

@@ -1,7 +1,7 @@
 //! The way of a packet, steps 3 and 4: frames are sealed and opened, with AES-128-GCM under a key
 //! that belongs to one session of one sender.
 //!
-//! The key is HKDF-SHA256(pre-shared key, sender, session id) and the nonce the frame counter,
+//! The key is HKDF-SHA256(secret, sender, session id) and the nonce the frame counter,
 //! which starts from zero with a session id of 128 fresh random bits: no restart repeats a nonce.
 
 use core::hint::black_box;
@@ -32,7 +32,7 @@ impl KeyType for KeyLen {
 }
 
 impl SessionKey {
-    /// Derives the key of `sender`'s session from the secret of the group.
+    /// Derives the key of `sender`'s session from the secret of the group or pair.
     pub(crate) fn derive(psk: &Psk, sender: StationId, session: &Random128) -> Self {
         let info: [&[u8]; 3] = [b"session", &[sender.0], session];
         let mut key = Zeroizing::new([0; KEY_LEN]);

@@ -31,7 +31,7 @@ impl Net {
             let config = StationConfig {
                 id: StationId(id),
                 role: role(StationId(3 - id)),
-                psk: [7; 32].into(),
+                security: [7; 32].into(),
                 coding,
                 link_errors: LinkErrors::Measured,
                 ingress_packets: 100,

@@ -34,7 +34,7 @@ fn config(id: StationId, peer: StationId, how: How) -> StationConfig {
     StationConfig {
         id,
         role,
-        psk: [7; 32].into(),
+        security: [7; 32].into(),
         ingress_packets: coding.ingress_packets_default(),
         coding,
         link_errors: LinkErrors::Measured,

@@ -2,6 +2,7 @@
 
 mod franc_paper;
 mod hub;
+mod keys;
 mod modes;
 mod reads;
 mod regressions;

@@ -15,7 +15,7 @@ fn station(id: u8, coding: Option<CodingParams>, entropy: u8) -> Station {
     let config = StationConfig {
         id: StationId(id),
         role,
-        psk: [7; 32].into(),
+        security: [7; 32].into(),
         coding: coding.unwrap_or_default(),
         link_errors: LinkErrors::Measured,
         ingress_packets: 100,

@@ -12,7 +12,7 @@ fn station(id: u8, coding: CodingParams) -> Station {
     let config = StationConfig {
         id: StationId(id),
         role: Role::Endpoint { peer: StationId(3 - id), helper: None },
-        psk: [7; 32].into(),
+        security: [7; 32].into(),
         coding,
         link_errors: LinkErrors::Measured,
         ingress_packets: 100,

@@ -19,7 +19,7 @@ fn station(index: usize) -> Station {
     let config = StationConfig {
         id,
         role,
-        psk: [7; 32].into(),
+        security: [7; 32].into(),
         coding: CodingParams::default(),
         link_errors: LinkErrors::Measured,
         ingress_packets: 100,

@@ -47,7 +47,7 @@ fn station(id: u8, peer: u8) -> Station {
     let config = StationConfig {
         id: StationId(id),
         role: Role::Endpoint { peer: StationId(peer), helper: None },
-        psk: [7; 32].into(),
+        security: [7; 32].into(),
         coding: CodingParams::window(),
         link_errors: LinkErrors::Measured,
         ingress_packets: 1_000,

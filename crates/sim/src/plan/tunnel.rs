@@ -339,7 +339,7 @@ fn station(scenario: &Scenario, run: &Run, index: usize) -> Result<Station, SimE
     let config = StationConfig {
         id: id(index),
         role,
-        psk: PSK.into(),
+        security: PSK.into(),
         coding: run.coding_params(),
         link_errors: link_errors(scenario, run, index),
         ingress_packets: scenario.ingress_packets_for(&run.coding_params()),

@@ -90,7 +90,7 @@ fn station(run: &Run, id: u8, peer: u8) -> Station {
     let config = StationConfig {
         id: StationId(id),
         role: Role::Endpoint { peer: StationId(peer), helper: None },
-        psk: [1; 32].into(),
+        security: [1; 32].into(),
         coding: run.coding,
         link_errors: LinkErrors::Measured,
         ingress_packets: run.ingress_packets,

@@ -1,9 +1,11 @@
 //! What a frame shows before it is opened, or all the same when it was rejected: its version and
-//! kind are in clear, and so is the tag of its session; a HELLO names its sender.
+//! kind are in clear, and so is the tag of its session; a HELLO names its sender, and so does a
+//! message of a key exchange.
 
 use super::*;
 use crate::diagnosis::Unopened;
-use crate::wire::{VERSION, version};
+use crate::link::exchange::Sight;
+use crate::wire::{KeyExchange, VERSION, version};
 
 impl Group {
     /// Whether a peer has an accepted session of this tag.
@@ -18,13 +20,16 @@ impl Group {
         let mut sessions = self.peers.iter().filter_map(|peer| peer.session.as_ref());
         sessions.any(|session| {
             session_tag(&session.id) == header.session_tag
-                && session.key.open(header.counter, frame, HEADER_LEN, &mut body)
+                && session.keys.open(header.counter, frame, HEADER_LEN, &mut body).is_some()
         })
     }
 
     /// Looks at a frame that [`Group::open`] has rejected. For a HELLO a key is derived.
     pub(crate) fn examine(&self, frame: &[u8]) -> Unopened {
         let Some(header) = Header::parse(frame) else {
+            if let Some(message) = KeyExchange::parse(frame) {
+                return self.examine_exchange(frame, &message);
+            }
             return match version(frame) {
                 Some(version) if version != VERSION && version != 0 => Unopened::Version(version),
                 _ => Unopened::Foreign,
@@ -32,17 +37,22 @@ impl Group {
         };
         let mut body = Vec::new();
         if header.kind != Kind::Hello {
+            let opens = |key: &SessionKey| key.open(header.counter, frame, HEADER_LEN, &mut body);
             let is_own = header.session_tag == session_tag(&self.own.id)
-                && self.own.key.open(header.counter, frame, HEADER_LEN, &mut body);
+                && self.own.key.as_ref().is_some_and(opens);
             return if is_own { Unopened::Own } else { Unopened::Sealed };
         }
         let mut clear = Reader(&frame[HEADER_LEN..]);
         let (Some(sender), Some(id)) = (clear.u8().map(StationId), clear.array()) else {
             return Unopened::Foreign;
         };
-        let key = SessionKey::derive(&self.psk, sender, &id);
-        if !key.open(header.counter, frame, HEADER_LEN + HELLO_CLEAR_LEN, &mut body) {
-            return Unopened::OtherKey { names: sender };
+        let keys = SessionKeys::derive(&self.secrets, sender, &id);
+        let clear_len = HEADER_LEN + HELLO_CLEAR_LEN;
+        if keys.open(header.counter, frame, clear_len, &mut body).is_none() {
+            return match self.exchange {
+                Some(_) => Unopened::OtherSecret { names: sender },
+                None => Unopened::OtherKey { names: sender },
+            };
         }
         if sender == self.me && id == self.own.id {
             Unopened::Own
@@ -50,6 +60,18 @@ impl Group {
             Unopened::Sealed
         } else {
             Unopened::Stranger { id: sender }
+        }
+    }
+
+    fn examine_exchange(&self, frame: &[u8], message: &KeyExchange<'_>) -> Unopened {
+        let names = message.sender;
+        let Some(exchange) = &self.exchange else { return Unopened::HasKeys { names } };
+        match exchange.examine(frame, message) {
+            Sight::Own => Unopened::Own,
+            Sight::NotForUs => Unopened::NotOurPublicKey { names },
+            Sight::OtherPublicKey(public) => Unopened::OtherPublicKey { names, public },
+            Sight::OtherPsk => Unopened::OtherPsk { names },
+            Sight::Nothing => Unopened::Sealed,
         }
     }
 }
@@ -62,7 +84,7 @@ mod tests {
     fn group(me: u8, peer: u8, psk: u8) -> Group {
         let setting = (CodingParams::default(), Crossing::Block);
         let rng = Stream::from_seed([me ^ psk; 32]);
-        Group::new(StationId(me), [psk; 32].into(), &[StationId(peer)], setting, rng, Time::ZERO)
+        Group::new(StationId(me), &[psk; 32].into(), &[StationId(peer)], setting, rng, Time::ZERO)
     }
 
     fn hello(group: &mut Group) -> Vec<u8> {
@@ -89,7 +111,7 @@ mod tests {
         assert_eq!(ours.examine(&hello(&mut group(9, 1, 7))), stranger(9));
         let mut twin = group(1, 2, 7);
         twin.own.id = [3; 16];
-        twin.own.key = SessionKey::derive(&[7; 32].into(), StationId(1), &[3; 16]);
+        twin.own.key = Some(SessionKey::derive(&[7; 32].into(), StationId(1), &[3; 16]));
         assert_eq!(ours.examine(&hello(&mut twin)), stranger(1));
         assert_eq!(ours.examine(&data(&mut group(2, 1, 8))), Unopened::Sealed);
         for frame in [hello(&mut ours), data(&mut ours)] {

@@ -46,7 +46,7 @@ fn station(id: u8, role: Role) -> StationConfig {
     StationConfig {
         id: StationId(id),
         role,
-        psk: [7; 32].into(),
+        security: [7; 32].into(),
         coding: CodingParams::default(),
         link_errors: LinkErrors::Measured,
         ingress_packets: 2_000,

@@ -221,7 +221,7 @@ impl Script {
             self.configs.push(StationConfig {
                 id: id(index),
                 role,
-                psk: PSK.into(),
+                security: PSK.into(),
                 coding,
                 link_errors: LinkErrors::Fixed(ratios),
                 ingress_packets: 100,
@@ -242,7 +242,7 @@ impl Script {
 
     fn start(&mut self, index: usize, psk: [u8; 32]) -> Station {
         self.starts += 1;
-        let config = StationConfig { psk: psk.into(), ..self.configs[index].clone() };
+        let config = StationConfig { security: psk.into(), ..self.configs[index].clone() };
         Station::new(config, [self.starts; 32], self.now).expect("a possible group")
     }
 
@@ -361,7 +361,7 @@ impl Script {
         let what = self.ear.describe(frame);
         let outcome = match self.stations[to].handle_frame(self.now, frame) {
             FrameOutcome::Accepted { .. } => "accepted".to_owned(),
-            FrameOutcome::Handshake { .. } => "taken".to_owned(),
+            FrameOutcome::Handshake { .. } | FrameOutcome::Initiation { .. } => "taken".to_owned(),
             FrameOutcome::Rejected(why) => format!("{why:?}"),
         };
         self.say(&format!("{} hears {what}: {outcome}", NAMES[to]));

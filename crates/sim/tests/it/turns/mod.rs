@@ -192,7 +192,7 @@ fn station_config(setup: &Setup, id: StationId, role: Role) -> StationConfig {
     StationConfig {
         id,
         role,
-        psk: [7; 32].into(),
+        security: [7; 32].into(),
         coding: CodingParams {
             tcp_nc: None,
             field: setup.field,

@@ -261,6 +261,35 @@ fn of_living_stations_the_header_is_shown_and_the_rest_said_to_be_sealed() {
 }
 
 #[test]
+fn key_exchanges_are_shown_and_what_is_none_is_not() {
+    let exchange = |step, len| {
+        let mut bytes = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5];
+        KeyExchange::write_head(StationId(9), step, [0xde, 0xad, 0xbe, 0xef], &mut bytes);
+        bytes.resize(14 + len, 0x55);
+        Recorded { at_ns: 0, len_bytes: bytes.len(), bytes }
+    };
+    let directory = tempfile::tempdir().expect("a place");
+    let file = directory.path().join("exchange.pcap");
+    let packets = [
+        exchange(Step::Initiation, INITIATION_LEN),
+        exchange(Step::Response, RESPONSE_LEN),
+        exchange(Step::Response, RESPONSE_LEN + 1),
+    ];
+    write_pcap(&file, LINKTYPE_ETHERNET, &packets);
+    let names = ["hello.sender", "key_exchange.step", "key_exchange.exchange", "key_exchange.mac"];
+    let names = names.map(|name| format!("corridor.{name}"));
+    let mut fields = vec!["-T", "fields"];
+    names.iter().for_each(|name| fields.extend(["-e", name]));
+    let Some(text) = tshark(&file, &fields) else { return };
+    let mac = "55".repeat(16);
+    let shown = |step| format!("9\t{step}\t0xdeadbeef\t{mac}");
+    let lines: Vec<_> = text.lines().map(|line| line.replace(':', "")).collect();
+    assert_eq!(lines, [shown(1), shown(2), "\t\t\t".to_owned()]);
+    let info = tshark(&file, &["-T", "fields", "-e", "_ws.col.Info"]).unwrap_or_default();
+    assert!(info.contains("station 9 key exchange, initiation"), "{info}");
+}
+
+#[test]
 fn acknowledgements_show_what_was_given_up_and_what_was_decoded() {
     let blocks = vec![
         BlockAck { block: 65_534, given_up: true, rank: 2, known: 9, decoded: vec![3, 1] },

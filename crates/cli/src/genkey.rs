@@ -1,0 +1,44 @@
+//! `corridor genkey`, `corridor pubkey`: keys of a station's own, as WireGuard's `wg` has them.
+
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use zeroize::Zeroizing;
+
+use crate::exit::{Exit, print, report_node};
+use crate::genpsk::write_secret;
+
+/// Most that is read of the standard input, bytes: a key has 44, and white space may follow.
+const INPUT_LEN_MAX: u64 = 1024;
+
+/// Arguments of `corridor genkey`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Write it to a new file that only its owner can read, not to standard output
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// Makes a private key.
+pub fn genkey(arguments: &Arguments) -> Exit {
+    match corridor_node::generate_key() {
+        Ok(key) => write_secret(arguments.out.as_deref(), key.as_bytes()),
+        Err(error) => report_node(&error),
+    }
+}
+
+/// Reads a private key, and prints the public one.
+pub fn pubkey() -> Exit {
+    let mut text = Zeroizing::new(String::new());
+    if let Err(error) = io::stdin().take(INPUT_LEN_MAX).read_to_string(&mut text) {
+        eprintln!("error: cannot read standard input: {error}");
+        return Exit::Failure;
+    }
+    match corridor_node::public_key(&text) {
+        Ok(public) => print(&format!("{public}\n")),
+        Err(expected) => {
+            eprintln!("error: standard input is not a private key: {expected}");
+            Exit::Failure
+        }
+    }
+}

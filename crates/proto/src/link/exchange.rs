@@ -1,0 +1,346 @@
+//! How two stations with keys of their own agree on a secret: when they do, what they say again
+//! because it may have been lost, and what they do not answer.
+//!
+//! Either end may begin, and both may at once. An initiation is repeated as it is, so there is one
+//! at a time, and whoever has answered it answers the same again; the response is repeated too
+//! until a frame under the new secret shows that it arrived. Before any Diffie-Hellman a message
+//! must have a MAC that only those can make who know this station's public key, and there is a
+//! bound on how many are looked into.
+
+use core::time::Duration;
+
+use corridor_base::rand::Rng;
+use corridor_base::{Stream, Time};
+use ring::digest::{Context, SHA256};
+use ring::hmac;
+use zeroize::Zeroizing;
+
+use crate::bounds::{
+    HELLO_INTERVAL_FAST, HELLO_INTERVAL_SEARCH_MAX, HELLO_INTERVAL_TALKING_MAX, INITIATION_AGE_MAX,
+    KEY_EXCHANGES_PER_SECOND, RESPONSE_AGE_MAX,
+};
+use crate::config::StationId;
+use crate::keys::{Keys, PeerKey, PrivateKey, PublicKey};
+use crate::link::noise::{Ephemeral, Initiator, Responder};
+use crate::psk::Psk;
+use crate::source_limit::Bucket;
+use crate::wire::{KEY_EXCHANGE_MAC_LEN, KeyExchange, Step};
+
+/// Key exchanges with one peer.
+pub(crate) struct Exchange {
+    me: StationId,
+    private: PrivateKey,
+    peer: PeerKey,
+    /// Keys of the MACs of what goes to the peer, and of what comes here.
+    mac_to_peer: hmac::Key,
+    mac_to_us: hmac::Key,
+    /// Where both begin, this station's exchange counts.
+    precedes: bool,
+    rng: Stream,
+    /// Nanoseconds of the driver's clock when its time was zero.
+    started_ns: u64,
+    /// Timestamps of the newest initiation here, and of the newest of the peer's.
+    newest_own: u64,
+    newest_heard: Option<u64>,
+    initiation: Option<Initiation>,
+    answered: Option<Answered>,
+    /// The last initiation that came to its end.
+    settled: Option<[u8; 4]>,
+    /// How many of either step are looked into.
+    initiations: Bucket,
+    responses: Bucket,
+}
+
+/// An initiation that waits for its response.
+struct Initiation {
+    exchange: [u8; 4],
+    state: Initiator,
+    frame: Vec<u8>,
+    made_at: Time,
+    due: Time,
+    interval: Duration,
+}
+
+/// An initiation that was answered, and the answer.
+struct Answered {
+    initiation: Vec<u8>,
+    response: Vec<u8>,
+    answered_at: Time,
+    /// When the initiation was last heard.
+    heard_at: Time,
+    /// When the response goes again, if it does.
+    due: Option<Time>,
+    /// It has arrived.
+    is_done: bool,
+}
+
+/// What a message of a key exchange came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// The peer begins: it has this secret as soon as it has the response.
+    Offered(Psk),
+    /// The peer has responded.
+    Agreed(Psk),
+    /// The peer begins as before: it has not heard the response.
+    Repeated,
+    /// The peer responds as before: it has heard nothing under the secret.
+    Unheard,
+    /// An initiation of the peer's from before the newest.
+    Replayed,
+    /// Not of the peer, not for this station, or one too many.
+    Refused,
+}
+
+/// What a message shows that nothing came of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sight {
+    /// It is this station's own.
+    Own,
+    /// Its sender does not know this station's public key.
+    NotForUs,
+    /// Its sender has this public key, which is not the configured one.
+    OtherPublicKey(PublicKey),
+    /// It answers this station's initiation, and the secret beside the keys is another.
+    OtherPsk,
+    /// Nothing that says more.
+    Nothing,
+}
+
+impl Exchange {
+    /// With the one peer that `keys` has. Begins now.
+    pub(crate) fn new(me: StationId, keys: &Keys, rng: Stream, now: Time) -> Self {
+        let peer = keys.peers.first().expect("checked by whoever chose the peer").clone();
+        let public = keys.private.public();
+        let mut exchange = Exchange {
+            me,
+            private: keys.private.clone(),
+            mac_to_peer: mac_key(&peer.public),
+            mac_to_us: mac_key(&public),
+            precedes: public > peer.public,
+            peer,
+            rng,
+            started_ns: keys.started_ns,
+            newest_own: 0,
+            newest_heard: None,
+            initiation: None,
+            answered: None,
+            settled: None,
+            initiations: Bucket::full(now),
+            responses: Bucket::full(now),
+        };
+        exchange.begin(now);
+        exchange
+    }
+
+    pub(crate) fn precedes(&self) -> bool {
+        self.precedes
+    }
+
+    pub(crate) fn peer_public(&self) -> PublicKey {
+        self.peer.public
+    }
+
+    // ---- sending ------------------------------------------------------------------------------
+
+    /// Begins a key exchange, unless one has begun.
+    pub(crate) fn begin(&mut self, now: Time) {
+        if self.initiation.is_none() {
+            self.initiation = Some(self.initiate(now, HELLO_INTERVAL_FAST));
+        }
+    }
+
+    pub(crate) fn has_begun(&self) -> bool {
+        self.initiation.is_some()
+    }
+
+    fn initiate(&mut self, now: Time, interval: Duration) -> Initiation {
+        let timestamp =
+            self.started_ns.saturating_add(now.as_nanos()).max(self.newest_own.saturating_add(1));
+        self.newest_own = timestamp;
+        let mut exchange = [0; 4];
+        self.rng.fill_bytes(&mut exchange);
+        let ephemeral = self.ephemeral();
+        let peer = (&self.peer.public, self.peer.psk.as_ref());
+        let (state, message) = Initiator::begin(&self.private, peer, timestamp, ephemeral);
+        let frame = self.frame(Step::Initiation, exchange, &message);
+        Initiation { exchange, state, frame, made_at: now, due: now, interval }
+    }
+
+    fn ephemeral(&mut self) -> Ephemeral {
+        let mut bytes = Zeroizing::new([0; 32]);
+        self.rng.fill_bytes(&mut bytes[..]);
+        bytes
+    }
+
+    fn frame(&self, step: Step, exchange: [u8; 4], message: &[u8]) -> Vec<u8> {
+        let mut frame = Vec::new();
+        KeyExchange::write_head(self.me, step, exchange, &mut frame);
+        frame.extend_from_slice(message);
+        let mac = hmac::sign(&self.mac_to_peer, &frame);
+        frame.extend_from_slice(&mac.as_ref()[..KEY_EXCHANGE_MAC_LEN]);
+        frame
+    }
+
+    /// When the next message goes.
+    pub(crate) fn due(&self) -> Option<Time> {
+        let answer = self.answered.as_ref().and_then(|answered| answered.due);
+        self.initiation.iter().map(|it| self.due_of(it)).chain(answer).min()
+    }
+
+    /// When an initiation goes: not while the peer, which has begun too, was answered just now. An
+    /// address that is not proven gets few bytes, and the response is what it needs. Recordings of
+    /// what was answered do not put that off.
+    fn due_of(&self, initiation: &Initiation) -> Time {
+        let answers = self.answered.as_ref().filter(|answered| !answered.is_done);
+        let until = answers.map(|answered| answered.answered_at + RESPONSE_AGE_MAX);
+        until.map_or(initiation.due, |until| until.max(initiation.due))
+    }
+
+    /// Writes the next message into `frame` (replaced), if one is due. A response goes first: the
+    /// peer waits for it.
+    pub(crate) fn poll(&mut self, now: Time, frame: &mut Vec<u8>) -> bool {
+        if let Some(answered) = &mut self.answered
+            && answered.due.is_some_and(|due| due <= now)
+        {
+            let next = now + HELLO_INTERVAL_TALKING_MAX;
+            answered.due = Some(next).filter(|&next| next < answered.heard_at + RESPONSE_AGE_MAX);
+            frame.clone_from(&answered.response);
+            return true;
+        }
+        let Some(initiation) = self.initiation.as_ref().filter(|it| self.due_of(it) <= now) else {
+            return false;
+        };
+        let longer = (initiation.interval * 3 / 2).min(HELLO_INTERVAL_SEARCH_MAX);
+        if now - initiation.made_at >= INITIATION_AGE_MAX {
+            self.initiation = Some(self.initiate(now, longer));
+        }
+        let Some(initiation) = &mut self.initiation else { return false };
+        initiation.interval = longer;
+        initiation.due = now + longer;
+        frame.clone_from(&initiation.frame);
+        true
+    }
+
+    // ---- receiving ----------------------------------------------------------------------------
+
+    /// Takes a message.
+    pub(crate) fn take(&mut self, now: Time, frame: &[u8], message: &KeyExchange<'_>) -> Taken {
+        if !self.is_for_us(message) || message.sender != self.peer.station {
+            return Taken::Refused;
+        }
+        match message.step {
+            Step::Initiation => self.take_initiation(now, frame, message),
+            Step::Response => self.take_response(now, message),
+        }
+    }
+
+    fn is_for_us(&self, message: &KeyExchange<'_>) -> bool {
+        let mac = hmac::sign(&self.mac_to_us, message.authenticated);
+        // What it is made of is public: time that shows how much agrees gives nothing away.
+        mac.as_ref()[..KEY_EXCHANGE_MAC_LEN] == message.mac
+    }
+
+    fn take_initiation(&mut self, now: Time, frame: &[u8], message: &KeyExchange<'_>) -> Taken {
+        if let Some(answered) = self.answered.as_mut().filter(|it| it.initiation == frame) {
+            if answered.is_done {
+                return Taken::Replayed;
+            }
+            answered.heard_at = now;
+            let soon = now + HELLO_INTERVAL_FAST / 4;
+            answered.due = Some(answered.due.map_or(now, |due| due.min(soon)));
+            return Taken::Repeated;
+        }
+        if !self.initiations.take(now, KEY_EXCHANGES_PER_SECOND, KEY_EXCHANGES_PER_SECOND) {
+            return Taken::Refused;
+        }
+        let ephemeral = self.ephemeral();
+        let Some(read) = Responder::read(&self.private, message.noise, ephemeral) else {
+            return Taken::Refused;
+        };
+        if read.peer != self.peer.public {
+            return Taken::Refused;
+        }
+        if self.newest_heard.is_some_and(|newest| read.timestamp <= newest) {
+            return Taken::Replayed;
+        }
+        self.newest_heard = Some(read.timestamp);
+        let (response, secret) = read.answer(self.peer.psk.as_ref());
+        let response = self.frame(Step::Response, message.exchange, &response);
+        self.answered = Some(Answered {
+            initiation: frame.to_vec(),
+            response,
+            answered_at: now,
+            heard_at: now,
+            due: Some(now),
+            is_done: false,
+        });
+        Taken::Offered(secret)
+    }
+
+    fn take_response(&mut self, now: Time, message: &KeyExchange<'_>) -> Taken {
+        if self.settled == Some(message.exchange) {
+            return Taken::Unheard;
+        }
+        let answers = |it: &&mut Initiation| it.exchange == message.exchange;
+        let Some(initiation) = self.initiation.as_mut().filter(answers) else {
+            return Taken::Refused;
+        };
+        if !self.responses.take(now, KEY_EXCHANGES_PER_SECOND, KEY_EXCHANGES_PER_SECOND) {
+            return Taken::Refused;
+        }
+        match initiation.state.finish(message.noise) {
+            Some(secret) => {
+                self.initiation = None;
+                self.settled = Some(message.exchange);
+                Taken::Agreed(secret)
+            }
+            None => Taken::Refused,
+        }
+    }
+
+    /// A frame of the peer's under the secret of its own key exchange was opened: the response has
+    /// arrived, and nothing else is to be agreed on for now.
+    pub(crate) fn note_proven(&mut self) {
+        self.initiation = None;
+        if let Some(answered) = &mut self.answered {
+            (answered.due, answered.is_done) = (None, true);
+        }
+    }
+
+    /// Looks at a message that came to nothing. Costs as much as to answer it.
+    pub(crate) fn examine(&self, frame: &[u8], message: &KeyExchange<'_>) -> Sight {
+        let initiation = self.initiation.as_ref();
+        let is_initiation = initiation.is_some_and(|initiation| initiation.frame == frame);
+        if is_initiation || self.answered.as_ref().is_some_and(|it| it.response == frame) {
+            return Sight::Own;
+        }
+        if !self.is_for_us(message) {
+            return Sight::NotForUs;
+        }
+        match message.step {
+            Step::Initiation => {
+                // Nothing is answered, so no key of our own is needed.
+                let read = Responder::read(&self.private, message.noise, Ephemeral::default());
+                match read.map(|read| read.peer) {
+                    Some(public) if public != self.peer.public => Sight::OtherPublicKey(public),
+                    _ => Sight::Nothing,
+                }
+            }
+            Step::Response if initiation.is_some_and(|it| it.exchange == message.exchange) => {
+                Sight::OtherPsk
+            }
+            Step::Response => Sight::Nothing,
+        }
+    }
+}
+
+/// The key of the MACs of messages to a station: who knows its public key can make it.
+fn mac_key(receiver: &PublicKey) -> hmac::Key {
+    let mut context = Context::new(&SHA256);
+    context.update(b"corridor mac 1");
+    context.update(receiver.as_bytes());
+    hmac::Key::new(hmac::HMAC_SHA256, context.finish().as_ref())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,260 @@
+//! Two ends of key exchanges that hear each other, or do not.
+
+use super::*;
+use corridor_base::rand::{RngExt, SeedableRng};
+use proptest::prelude::*;
+
+use crate::wire::{INITIATION_LEN, RESPONSE_LEN};
+
+const A: StationId = StationId(1);
+const B: StationId = StationId(2);
+
+fn private(id: StationId) -> PrivateKey {
+    PrivateKey::from_random([id.0; 32])
+}
+
+fn keys(me: StationId, peer: StationId, psk: Option<u8>) -> Keys {
+    let psk = psk.map(|byte| [byte; 32].into());
+    let peer = PeerKey { station: peer, public: private(peer).public(), psk };
+    Keys { private: private(me), peers: vec![peer], started_ns: 1_000 }
+}
+
+fn exchange(me: StationId, keys: &Keys, seed: u8) -> Exchange {
+    Exchange::new(me, keys, Stream::from_seed([seed; 32]), Time::ZERO)
+}
+
+fn ends() -> [Exchange; 2] {
+    [exchange(A, &keys(A, B, None), 1), exchange(B, &keys(B, A, None), 2)]
+}
+
+fn ms(ms: u64) -> Time {
+    Time::from_millis(ms)
+}
+
+/// The next message, if one is due.
+fn say(end: &mut Exchange, now: Time) -> Option<Vec<u8>> {
+    let mut frame = Vec::new();
+    end.poll(now, &mut frame).then_some(frame)
+}
+
+fn hear(end: &mut Exchange, now: Time, frame: &[u8]) -> Taken {
+    match KeyExchange::parse(frame) {
+        Some(message) => end.take(now, frame, &message),
+        None => Taken::Refused,
+    }
+}
+
+fn offered(taken: Taken) -> Psk {
+    match taken {
+        Taken::Offered(secret) => secret,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn agreed(taken: Taken) -> Psk {
+    match taken {
+        Taken::Agreed(secret) => secret,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn two_messages_make_one_secret_and_the_response_is_not_the_longer_one() {
+    let [mut a, mut b] = ends();
+    let initiation = say(&mut a, ms(0)).unwrap();
+    let secret = offered(hear(&mut b, ms(1), &initiation));
+    let response = say(&mut b, ms(1)).unwrap();
+    assert_eq!((initiation.len(), response.len()), (INITIATION_LEN, RESPONSE_LEN));
+    assert_eq!(agreed(hear(&mut a, ms(2), &response)), secret);
+    assert_eq!((say(&mut a, ms(2_000)), a.due()), (None, None));
+}
+
+#[test]
+fn a_lost_response_is_sent_again_and_it_is_the_same() {
+    let [mut a, mut b] = ends();
+    let initiation = say(&mut a, ms(0)).unwrap();
+    let secret = offered(hear(&mut b, ms(1), &initiation));
+    let lost = say(&mut b, ms(1)).unwrap();
+    assert_eq!(say(&mut a, ms(30)).as_ref(), Some(&initiation), "it is repeated as it is");
+    assert_eq!(hear(&mut b, ms(31), &initiation), Taken::Repeated);
+    let again = say(&mut b, ms(36)).unwrap();
+    assert_eq!(again, lost);
+    assert_eq!(agreed(hear(&mut a, ms(37), &again)), secret);
+    assert_eq!(hear(&mut a, ms(38), &again), Taken::Unheard);
+}
+
+#[test]
+fn a_response_is_repeated_by_itself_for_a_while_and_not_when_it_has_arrived() {
+    let [mut a, mut b] = ends();
+    let initiation = say(&mut a, ms(0)).unwrap();
+    b.initiation = None;
+    offered(hear(&mut b, ms(0), &initiation));
+    let times = (0..10_000).filter(|&at| say(&mut b, ms(at)).is_some()).count();
+    assert!((60..=70).contains(&times), "{times} times in two seconds, one each 30 ms");
+    assert_eq!(hear(&mut b, ms(10_000), &initiation), Taken::Repeated);
+    b.note_proven();
+    assert_eq!((say(&mut b, ms(10_001)), b.due()), (None, None));
+    assert_eq!(hear(&mut b, ms(10_002), &initiation), Taken::Replayed);
+}
+
+#[test]
+fn who_has_answered_waits_a_little_before_it_calls_itself_and_no_recording_makes_it_longer() {
+    let [mut a, mut b] = ends();
+    let initiation = say(&mut a, ms(0)).unwrap();
+    let mut calls = Vec::new();
+    for at in 0..3_000 {
+        if at % 100 == 0 {
+            hear(&mut b, ms(at), &initiation);
+        }
+        calls.extend(say(&mut b, ms(at)).filter(|it| it.len() == INITIATION_LEN).map(|_| at));
+    }
+    assert_eq!(calls.first(), Some(&2_000), "{calls:?}");
+}
+
+#[test]
+fn both_begin_at_once_and_each_answers_the_other() {
+    let [mut a, mut b] = ends();
+    let [from_a, from_b] = [say(&mut a, ms(0)).unwrap(), say(&mut b, ms(0)).unwrap()];
+    let at_b = offered(hear(&mut b, ms(5), &from_a));
+    let at_a = offered(hear(&mut a, ms(5), &from_b));
+    let [to_b, to_a] = [say(&mut a, ms(5)).unwrap(), say(&mut b, ms(5)).unwrap()];
+    assert_eq!(agreed(hear(&mut a, ms(10), &to_a)), at_b);
+    assert_eq!(agreed(hear(&mut b, ms(10), &to_b)), at_a);
+    assert_ne!(at_a, at_b);
+    assert_ne!(a.precedes(), b.precedes());
+}
+
+#[test]
+fn an_initiation_from_before_the_newest_is_a_recording() {
+    let [mut a, mut b] = ends();
+    let first = say(&mut a, ms(0)).unwrap();
+    offered(hear(&mut b, ms(0), &first));
+    let second = say(&mut a, ms(6_000)).unwrap();
+    assert_ne!(second, first, "nobody repeats an initiation for so long");
+    offered(hear(&mut b, ms(7_000), &second));
+    assert_eq!(hear(&mut b, ms(7_001), &first), Taken::Replayed);
+
+    // A station that starts anew knows of none, and what it agrees on with nobody is nothing yet.
+    let mut restarted = exchange(B, &keys(B, A, None), 9);
+    offered(hear(&mut restarted, ms(0), &first));
+    assert_eq!(hear(&mut a, ms(7_002), &say(&mut restarted, ms(0)).unwrap()), Taken::Refused);
+}
+
+#[test]
+fn a_key_that_is_not_configured_gets_no_answer() {
+    let stranger = keys(StationId(7), B, None);
+    let mut stranger = exchange(A, &stranger, 3);
+    let [mut a, mut b] = ends();
+    b.initiation = None;
+    let initiation = say(&mut stranger, ms(0)).unwrap();
+    assert_eq!(hear(&mut b, ms(0), &initiation), Taken::Refused);
+    assert_eq!(say(&mut b, ms(5_000)), None);
+    let message = KeyExchange::parse(&initiation).unwrap();
+    let public = private(StationId(7)).public();
+    assert_eq!(b.examine(&initiation, &message), Sight::OtherPublicKey(public));
+
+    // And who does not know this station's key is not even looked into.
+    let other = say(&mut exchange(B, &keys(B, StationId(7), None), 4), ms(0)).unwrap();
+    assert_eq!(hear(&mut a, ms(0), &other), Taken::Refused);
+    assert_eq!(a.examine(&other, &KeyExchange::parse(&other).unwrap()), Sight::NotForUs);
+    let own = say(&mut a, ms(0)).unwrap();
+    assert_eq!(a.examine(&own, &KeyExchange::parse(&own).unwrap()), Sight::Own);
+}
+
+#[test]
+fn another_secret_beside_the_keys_is_found_by_the_initiator() {
+    for (ours, theirs) in [(Some(5), Some(6)), (Some(5), None), (None, Some(6))] {
+        let mut a = exchange(A, &keys(A, B, ours), 1);
+        let mut b = exchange(B, &keys(B, A, theirs), 2);
+        offered(hear(&mut b, ms(0), &say(&mut a, ms(0)).unwrap()));
+        let response = say(&mut b, ms(0)).unwrap();
+        assert_eq!(hear(&mut a, ms(0), &response), Taken::Refused);
+        let message = KeyExchange::parse(&response).unwrap();
+        assert_eq!(a.examine(&response, &message), Sight::OtherPsk);
+    }
+}
+
+#[test]
+fn only_so_many_are_looked_into_and_the_peer_gets_its_turn() {
+    let [mut a, mut b] = ends();
+    // Initiations of a stranger who knows this station's public key, all different.
+    let mut looked = 0;
+    for at in 0..10_000 {
+        let stranger = &mut exchange(A, &keys(StationId(7), B, None), (at % 251) as u8);
+        stranger.newest_own = at;
+        let before = format!("{:?}", b.initiations);
+        assert_eq!(hear(&mut b, ms(at), &say(stranger, ms(at)).unwrap()), Taken::Refused);
+        looked += u32::from(format!("{:?}", b.initiations) != before);
+        if at == 300 {
+            break;
+        }
+    }
+    assert!(looked <= 2 * KEY_EXCHANGES_PER_SECOND, "{looked} looked into in 0.3 s");
+    offered(hear(&mut b, ms(2_000), &say(&mut a, ms(2_000)).unwrap()));
+}
+
+#[test]
+fn a_key_exchange_gets_through_at_90_percent_loss_each_way() {
+    let mut times: Vec<u64> = Vec::new();
+    for seed in 0..200 {
+        let mut dice = Stream::from_seed([seed; 32]);
+        let [mut a, mut b] =
+            [exchange(A, &keys(A, B, None), seed), exchange(B, &keys(B, A, None), seed + 1)];
+        let mut at = 0;
+        let both = loop {
+            at += 1;
+            let mut done = 0;
+            for (from, to) in [(&mut a, &mut b)] {
+                let frames = [say(from, ms(at)), say(to, ms(at))];
+                for (frame, to) in frames.iter().zip([to, from]) {
+                    let Some(frame) = frame.as_ref().filter(|_| dice.random::<f64>() < 0.1) else {
+                        continue;
+                    };
+                    done += u32::from(matches!(hear(to, ms(at), frame), Taken::Agreed(_)));
+                }
+            }
+            if done > 0 || at > 120_000 {
+                break at;
+            }
+        };
+        times.push(both);
+    }
+    times.sort_unstable();
+    let (median, last) = (times[100], times[199]);
+    println!("median {median} ms, longest {last} ms");
+    assert!(median < 2_000 && last < 15_000, "median {median} ms, longest {last} ms");
+}
+
+proptest! {
+    #![proptest_config(corridor_testing::cases!(64))]
+
+    #[test]
+    fn nothing_that_was_changed_on_the_way_comes_to_anything(
+        bit in 0..INITIATION_LEN * 8, which in 0..2_usize,
+    ) {
+        let [mut a, mut b] = ends();
+        let bend = |mut frame: Vec<u8>| {
+            let bit = bit % (frame.len() * 8);
+            frame[bit / 8] ^= 1 << (bit % 8);
+            frame
+        };
+        let initiation = say(&mut a, ms(0)).unwrap();
+        if which == 0 {
+            prop_assert_eq!(hear(&mut b, ms(0), &bend(initiation)), Taken::Refused);
+        } else {
+            offered(hear(&mut b, ms(0), &initiation));
+            let response = bend(say(&mut b, ms(0)).unwrap());
+            prop_assert_eq!(hear(&mut a, ms(0), &response), Taken::Refused);
+        }
+    }
+
+    #[test]
+    fn bytes_of_any_length_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let [mut a, _] = ends();
+        for first in [bytes.first().copied().unwrap_or(0), 0x27] {
+            let mut frame = bytes.clone();
+            frame.iter_mut().take(1).for_each(|byte| *byte = first);
+            prop_assert_eq!(hear(&mut a, ms(0), &frame), Taken::Refused);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Sessions between groups that hear each other's HELLOs.
+
+use super::*;
+
+fn coding() -> CodingParams {
+    CodingParams { symbol_size: 1400, ..CodingParams::default() }
+}
+
+fn group(me: u8, peers: &[u8], seed: u8) -> Group {
+    let peers: Vec<_> = peers.iter().map(|&id| StationId(id)).collect();
+    let rng = Stream::from_seed([seed; 32]);
+    let setting = (coding(), Crossing::Block);
+    Group::new(StationId(me), &[1; 32].into(), &peers, setting, rng, Time::ZERO)
+}
+
+fn hello(group: &mut Group, now: Time) -> Vec<u8> {
+    let mut frame = Vec::new();
+    group.write_hello(now, 0, &mut frame, 0);
+    frame
+}
+
+/// Lets all groups hear each other's HELLOs, as they fall due, until none is due soon.
+fn converse(groups: &mut [Group], from: Time) -> Time {
+    let mut now = from;
+    for _ in 0..2_000 {
+        now += Duration::from_millis(1);
+        for speaker in 0..groups.len() {
+            if groups[speaker].hello_due() > now {
+                continue;
+            }
+            let frame = hello(&mut groups[speaker], now);
+            for hearer in (0..groups.len()).filter(|&hearer| hearer != speaker) {
+                groups[hearer].open(now, &frame, &mut Vec::new());
+            }
+        }
+    }
+    now
+}
+
+fn data(group: &mut Group) -> Vec<u8> {
+    let mut frame = Vec::new();
+    group.begin(Kind::Enc, false, &mut frame);
+    frame.extend_from_slice(b"body");
+    group.seal(&mut frame, 0);
+    frame
+}
+
+#[test]
+fn three_stations_find_each_other_and_then_hold_their_peace() {
+    let mut groups = [group(1, &[2, 3], 1), group(2, &[1, 3], 2), group(3, &[1, 2], 3)];
+    let now = converse(&mut groups, Time::ZERO);
+    for (group, peers) in groups.iter().zip([[2, 3], [1, 3], [1, 2]]) {
+        assert!(peers.iter().all(|&peer| group.is_up(StationId(peer))));
+        assert!(group.hello_due() - now > HELLO_INTERVAL_SEARCH_MAX);
+    }
+    let frame = data(&mut groups[0]);
+    let mut body = Vec::new();
+    for hearer in &mut groups[1..] {
+        let opening = hearer.open(now, &frame, &mut body);
+        assert!(matches!(opening, Opening::Frame(opened) if opened.from == StationId(1)));
+        assert_eq!(body, b"body");
+        assert_eq!(hearer.open(now, &frame, &mut body), Opening::Replayed);
+    }
+}
+
+#[test]
+fn recordings_do_not_bring_a_session_back() {
+    let mut groups = [group(1, &[2], 1), group(2, &[1], 2)];
+    let mut recorded = Vec::new();
+    let mut now = Time::ZERO;
+    for _ in 0..500 {
+        now += Duration::from_millis(1);
+        for (speaker, hearer) in [(0, 1), (1, 0)] {
+            if groups[speaker].hello_due() <= now {
+                let frame = hello(&mut groups[speaker], now);
+                groups[hearer].open(now, &frame, &mut Vec::new());
+                recorded.extend((speaker == 0).then_some(frame));
+            }
+        }
+    }
+    assert!(groups[1].is_up(StationId(1)));
+    recorded.push(data(&mut groups[0]));
+
+    // Station 2 restarts, station 1 is gone; somebody plays back all it ever said.
+    let mut restarted = group(2, &[1], 9);
+    for frame in recorded {
+        let opening = restarted.open(now, &frame, &mut Vec::new());
+        assert!(matches!(opening, Opening::Hello { joined: None, .. } | Opening::UnknownSession));
+    }
+    assert!(!restarted.is_up(StationId(1)));
+}
+
+#[test]
+fn a_former_session_does_not_come_back_by_its_own_answer() {
+    let mut groups = [group(1, &[2], 1), group(2, &[1], 2)];
+    let mut recorded = Vec::new();
+    let mut now = Time::ZERO;
+    for ms in 0..1_000 {
+        now += Duration::from_millis(1);
+        if ms == 500 {
+            groups[0] = group(1, &[2], 77);
+        }
+        for (speaker, hearer) in [(0, 1), (1, 0)] {
+            if groups[speaker].hello_due() <= now {
+                let frame = hello(&mut groups[speaker], now);
+                groups[hearer].open(now, &frame, &mut Vec::new());
+                recorded.extend((speaker == 0 && ms < 500).then_some(frame));
+            }
+        }
+    }
+    assert!(groups[1].is_up(StationId(1)));
+    for frame in recorded {
+        let opening = groups[1].open(now, &frame, &mut Vec::new());
+        assert!(!matches!(opening, Opening::Hello { joined: Some(_), .. }), "{opening:?}");
+    }
+}
+
+#[test]
+fn a_restarted_peer_is_taken_back_as_a_new_instance() {
+    let mut groups = [group(1, &[2], 1), group(2, &[1], 2)];
+    let now = converse(&mut groups, Time::ZERO);
+    let old_session = groups[0].own.id;
+    groups[0] = group(1, &[2], 77);
+    assert_ne!(old_session, groups[0].own.id);
+    converse(&mut groups, now);
+    assert!(groups[1].is_up(StationId(1)) && groups[0].is_up(StationId(2)));
+}
+
+#[test]
+fn a_session_near_its_last_counter_is_replaced_under_way() {
+    let mut groups = [group(1, &[2], 1), group(2, &[1], 2)];
+    let now = converse(&mut groups, Time::ZERO);
+    groups[0].own.next_counter = SESSION_FRAMES_MAX - 1;
+    data(&mut groups[0]);
+    assert_eq!(groups[0].own.next_counter, 0);
+    assert!(!groups[0].is_up(StationId(2)));
+    converse(&mut groups, now);
+    assert!(groups[0].is_up(StationId(2)));
+}
+
+#[test]
+fn a_crowd_of_replayed_sessions_does_not_keep_a_peer_out() {
+    // Recordings of many former sessions of station 1, played back between any two frames.
+    let recordings: Vec<Vec<u8>> =
+        (10..30).map(|seed| hello(&mut group(1, &[2], seed), Time::ZERO)).collect();
+    let mut groups = [group(1, &[2], 1), group(2, &[1], 2)];
+    let mut now = Time::ZERO;
+    for step in 0..1_000 {
+        now += Duration::from_millis(1);
+        groups[1].open(now, &recordings[step % recordings.len()], &mut Vec::new());
+        for (speaker, hearer) in [(0, 1), (1, 0)] {
+            if groups[speaker].hello_due() <= now {
+                let frame = hello(&mut groups[speaker], now);
+                groups[hearer].open(now, &frame, &mut Vec::new());
+            }
+        }
+    }
+    assert!(groups[0].is_up(StationId(2)) && groups[1].is_up(StationId(1)));
+}
+
+#[test]
+fn another_secret_is_a_stranger() {
+    let mut ours = group(1, &[2], 1);
+    let rng = Stream::from_seed([5; 32]);
+    let setting = (coding(), Crossing::Block);
+    let mut theirs =
+        Group::new(StationId(2), &[2; 32].into(), &[StationId(1)], setting, rng, Time::ZERO);
+    let frame = hello(&mut theirs, Time::ZERO);
+    assert_eq!(ours.open(Time::ZERO, &frame, &mut Vec::new()), Opening::NotAuthentic);
+}

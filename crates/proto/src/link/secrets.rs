@@ -1,0 +1,289 @@
+//! What the keys of sessions are derived from: the secret of a group, which stays, or those of a
+//! pair of stations, each of which is used for a while.
+//!
+//! A pair's secrets overlap, so that nothing is lost while one follows the other:
+//!
+//! ```text
+//! initiator:  has the response: seals under the new one at once, opens the old one still
+//! responder:  has sent the response: opens the new one too, seals under the old one
+//!             has opened a frame under the new one, which proves it: seals under it
+//! both:       have opened a frame under the new one: forget the old one a moment later
+//! ```
+
+use corridor_base::Time;
+
+use crate::bounds::{FORMER_SECRET_AGE_MAX, KEY_EXCHANGE_CROSSING_MAX, REJECT_AFTER_TIME};
+use crate::config::StationId;
+use crate::link::seal::SessionKey;
+use crate::psk::Psk;
+use crate::wire::Random128;
+
+/// Tells the secrets of a pair apart. That of a group has 0.
+pub(crate) type Generation = u32;
+
+/// The secrets in use.
+#[derive(Default)]
+pub(crate) struct Secrets {
+    /// What is sealed under.
+    current: Option<Secret>,
+    /// Of a response that was sent, and perhaps got lost: frames under it are opened.
+    offered: Option<Secret>,
+    /// The peer uses another that was agreed on at the same time.
+    offer_is_void: bool,
+    /// The one before: frames that were under way are opened.
+    former: Option<Secret>,
+    forget_former_at: Option<Time>,
+    generations: Generation,
+}
+
+struct Secret {
+    psk: Psk,
+    generation: Generation,
+    agreed_at: Time,
+    /// This station began the key exchange.
+    is_ours: bool,
+    /// A frame under it was opened.
+    is_proven: bool,
+}
+
+impl Secrets {
+    /// The secret of a group.
+    pub(crate) fn shared(psk: Psk) -> Self {
+        let secret =
+            Secret { psk, generation: 0, agreed_at: Time::ZERO, is_ours: true, is_proven: true };
+        Secrets { current: Some(secret), ..Secrets::default() }
+    }
+
+    /// When the one that is sealed under was agreed on, and whether this station began it.
+    pub(crate) fn agreed(&self) -> Option<(Time, bool)> {
+        self.current.as_ref().map(|secret| (secret.agreed_at, secret.is_ours))
+    }
+
+    /// The peer has sent a frame under the one that is sealed under.
+    pub(crate) fn is_proven(&self) -> bool {
+        self.current.as_ref().is_some_and(|secret| secret.is_proven)
+    }
+
+    /// A secret that the peer has, and knows that this station has.
+    pub(crate) fn agree(&mut self, now: Time, psk: Psk) {
+        let secret = self.next(now, psk, true);
+        self.former = self.current.replace(secret).or(self.former.take());
+        self.forget_former_at = None;
+    }
+
+    /// A secret that the peer has if a response arrives.
+    pub(crate) fn offer(&mut self, now: Time, psk: Psk) {
+        self.offered = Some(self.next(now, psk, false));
+        self.offer_is_void = false;
+    }
+
+    fn next(&mut self, now: Time, psk: Psk, is_ours: bool) -> Secret {
+        self.generations = self.generations.wrapping_add(1);
+        let generation = self.generations;
+        Secret { psk, generation, agreed_at: now, is_ours, is_proven: false }
+    }
+
+    /// A frame was opened under this one. Whether that shows for the first time that the peer uses
+    /// it: then it is what is sealed under from here on.
+    ///
+    /// Where two key exchanges have crossed, both ends have both secrets; `precedes`: this
+    /// station's counts. It gives in when the peer has not taken it for a while.
+    pub(crate) fn note_opened(
+        &mut self,
+        now: Time,
+        generation: Generation,
+        precedes: bool,
+    ) -> bool {
+        if let Some(current) = self.current.as_mut().filter(|it| it.generation == generation) {
+            let is_news = !core::mem::replace(&mut current.is_proven, true);
+            if is_news {
+                self.forget_former_at = Some(now + FORMER_SECRET_AGE_MAX);
+                let crossed_until = current.agreed_at + KEY_EXCHANGE_CROSSING_MAX;
+                let crossed = |offered: &Secret| offered.agreed_at < crossed_until;
+                self.offer_is_void = self.offered.as_ref().is_some_and(crossed);
+            }
+            return is_news;
+        }
+        let just_ours = self.current.as_ref().is_some_and(|current| {
+            current.is_ours && now - current.agreed_at < KEY_EXCHANGE_CROSSING_MAX
+        });
+        if self.offer_is_void || precedes && just_ours {
+            return false;
+        }
+        let Some(mut proven) = self.offered.take_if(|it| it.generation == generation) else {
+            return false;
+        };
+        proven.is_proven = true;
+        self.former = self.current.replace(proven).or(self.former.take());
+        self.forget_former_at = Some(now + FORMER_SECRET_AGE_MAX);
+        true
+    }
+
+    /// Forgets what is too old. Whether there was anything.
+    pub(crate) fn expire(&mut self, now: Time) -> bool {
+        let is_old = |secret: &mut Secret| now - secret.agreed_at >= REJECT_AFTER_TIME;
+        let forgets_former = self.forget_former_at.is_some_and(|at| at <= now);
+        let former = self.former.take_if(|secret| forgets_former || is_old(secret));
+        let forgets_offer = forgets_former && self.offer_is_void;
+        let offered = self.offered.take_if(|secret| forgets_offer || is_old(secret));
+        if forgets_former {
+            self.forget_former_at = None;
+        }
+        let others = [self.current.take_if(is_old), offered];
+        former.is_some() || others.iter().any(Option::is_some)
+    }
+
+    /// When something is to be forgotten next.
+    pub(crate) fn expire_at(&self) -> Option<Time> {
+        let ends = self.iter().map(|secret| secret.agreed_at + REJECT_AFTER_TIME);
+        ends.chain(self.forget_former_at).min()
+    }
+
+    /// In the order in which frames are tried.
+    fn iter(&self) -> impl Iterator<Item = &Secret> {
+        [&self.current, &self.offered, &self.former].into_iter().flatten()
+    }
+
+    /// The key of the station's own session, if there is a secret to seal under.
+    pub(crate) fn own_key(&self, me: StationId, session: &Random128) -> Option<SessionKey> {
+        self.current.as_ref().map(|secret| SessionKey::derive(&secret.psk, me, session))
+    }
+
+    /// Which secret is sealed under.
+    pub(crate) fn generation(&self) -> Option<Generation> {
+        self.current.as_ref().map(|secret| secret.generation)
+    }
+}
+
+/// The keys of one session of a peer: one for each secret.
+#[derive(Default)]
+pub(crate) struct SessionKeys(Vec<(Generation, SessionKey)>);
+
+impl SessionKeys {
+    pub(crate) fn derive(secrets: &Secrets, sender: StationId, session: &Random128) -> Self {
+        SessionKeys::default().follow(secrets, sender, session)
+    }
+
+    /// The keys of the same session under the secrets that there are now.
+    pub(crate) fn follow(
+        mut self,
+        secrets: &Secrets,
+        sender: StationId,
+        session: &Random128,
+    ) -> Self {
+        let key = |secret: &Secret| {
+            let known = self.0.iter().position(|&(generation, _)| generation == secret.generation);
+            let key = match known {
+                Some(at) => self.0.swap_remove(at).1,
+                None => SessionKey::derive(&secret.psk, sender, session),
+            };
+            (secret.generation, key)
+        };
+        SessionKeys(secrets.iter().map(key).collect())
+    }
+
+    /// As [`SessionKey::open`], under the first key that opens it; of which secret that is.
+    pub(crate) fn open(
+        &self,
+        counter: u32,
+        frame: &[u8],
+        clear: usize,
+        body: &mut Vec<u8>,
+    ) -> Option<Generation> {
+        let mut keys = self.0.iter();
+        keys.find(|(_, key)| key.open(counter, frame, clear, body))
+            .map(|&(generation, _)| generation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::time::Duration;
+
+    fn psk(byte: u8) -> Psk {
+        [byte; 32].into()
+    }
+
+    /// Which secrets there are, in the order in which they are tried.
+    fn bytes(secrets: &Secrets) -> Vec<u8> {
+        secrets.iter().map(|secret| secret.psk.as_bytes()[0]).collect()
+    }
+
+    fn generation(secrets: &Secrets, byte: u8) -> Generation {
+        secrets.iter().find(|secret| secret.psk == psk(byte)).unwrap().generation
+    }
+
+    #[test]
+    fn an_offer_is_sealed_under_when_it_is_proven_and_the_one_before_is_forgotten_later() {
+        let mut secrets = Secrets::default();
+        let now = Time::from_millis(1);
+        secrets.offer(now, psk(1));
+        assert!(secrets.own_key(StationId(1), &[0; 16]).is_none() && secrets.agreed().is_none());
+        let first = generation(&secrets, 1);
+        assert!(secrets.note_opened(now, first, false));
+        secrets.offer(now, psk(2));
+        assert!(!secrets.note_opened(now, first, false));
+        assert_eq!(bytes(&secrets), [1, 2]);
+        let second = generation(&secrets, 2);
+        assert!(secrets.note_opened(now, second, false) && secrets.is_proven());
+        assert_eq!(bytes(&secrets), [2, 1]);
+        let late = now + FORMER_SECRET_AGE_MAX;
+        assert_eq!(secrets.expire_at(), Some(late));
+        assert!(!secrets.expire(now) && secrets.expire(late));
+        assert_eq!(bytes(&secrets), [2]);
+    }
+
+    #[test]
+    fn what_the_initiator_had_before_stays_until_the_peer_is_heard_under_the_new_one() {
+        let mut secrets = Secrets::default();
+        let mut now = Time::ZERO;
+        secrets.agree(now, psk(1));
+        now += Duration::from_secs(120);
+        secrets.agree(now, psk(2));
+        now += Duration::from_secs(30);
+        assert!(!secrets.expire(now));
+        assert_eq!(bytes(&secrets), [2, 1]);
+        let new = generation(&secrets, 2);
+        assert!(secrets.note_opened(now, new, true) && !secrets.note_opened(now, new, true));
+        assert!(secrets.expire(now + FORMER_SECRET_AGE_MAX));
+        assert_eq!(bytes(&secrets), [2]);
+    }
+
+    #[test]
+    fn of_two_that_have_crossed_one_counts_at_both_ends_and_the_other_one_if_it_must() {
+        let now = Time::ZERO;
+        let cross = |precedes, at| {
+            let mut secrets = Secrets::default();
+            secrets.agree(now, psk(1));
+            secrets.offer(now, psk(2));
+            let offered = generation(&secrets, 2);
+            (secrets.note_opened(at, offered, precedes), bytes(&secrets))
+        };
+        assert_eq!(cross(true, now), (false, vec![1, 2]));
+        assert_eq!(cross(false, now), (true, vec![2, 1]));
+        assert_eq!(cross(true, now + KEY_EXCHANGE_CROSSING_MAX), (true, vec![2, 1]));
+
+        // The peer has given in: what it offered is opened for a while, and never used.
+        let mut secrets = Secrets::default();
+        secrets.agree(now, psk(1));
+        secrets.offer(now, psk(2));
+        let [own, offered] = [1, 2].map(|byte| generation(&secrets, byte));
+        assert!(secrets.note_opened(now, own, true));
+        assert!(!secrets.note_opened(now + KEY_EXCHANGE_CROSSING_MAX, offered, true));
+        assert_eq!(bytes(&secrets), [1, 2]);
+        assert!(secrets.expire(now + FORMER_SECRET_AGE_MAX));
+        assert_eq!(bytes(&secrets), [1]);
+    }
+
+    #[test]
+    fn nothing_outlives_its_time() {
+        let mut secrets = Secrets::default();
+        secrets.agree(Time::ZERO, psk(1));
+        secrets.offer(Time::ZERO, psk(2));
+        let end = Time::ZERO + REJECT_AFTER_TIME;
+        assert_eq!(secrets.expire_at(), Some(end));
+        assert!(secrets.expire(end) && bytes(&secrets).is_empty());
+        assert!(!secrets.expire(end) && secrets.expire_at().is_none());
+    }
+}

@@ -1,0 +1,144 @@
+//! Frames in which two stations with keys of their own agree on a secret.
+//!
+//! ```text
+//!  0        1        2        3            7                           len-16    len
+//!  +--------+--------+--------+------------+---------------------------+---------+
+//!  | v |3|1 | sender |  step  |  exchange  |  Noise message            |   MAC   |
+//!  +--------+--------+--------+------------+---------------------------+---------+
+//! ```
+//! The first byte is that of a HELLO with its lowest bit set, which no HELLO has. `sender` is the
+//! number of the station that sends it, `step` 1 for an initiation and 2 for a response, `exchange`
+//! four random bytes of the initiator's, which the response repeats. The Noise messages are those
+//! of IKpsk2: an initiation's payload is the initiator's timestamp (8), a response's is empty. The
+//! MAC is the first 16 bytes of an HMAC-SHA256 of all before, under a key that is made of the
+//! receiver's public key: who does not know that gets no Diffie-Hellman out of the receiver.
+
+use super::{Kind, Reader, VERSION};
+use crate::config::StationId;
+
+/// Bytes in front of the Noise message.
+pub const KEY_EXCHANGE_HEAD_LEN: usize = 7;
+/// Bytes of the MAC at the end.
+pub const KEY_EXCHANGE_MAC_LEN: usize = 16;
+/// Bytes of an initiator's timestamp.
+pub const TIMESTAMP_LEN: usize = 8;
+/// Bytes of the Noise message of an initiation: an ephemeral key, a sealed static key, a sealed
+/// timestamp.
+pub const INITIATION_NOISE_LEN: usize = 32 + (32 + 16) + (TIMESTAMP_LEN + 16);
+/// Bytes of the Noise message of a response: an ephemeral key, and a tag.
+pub const RESPONSE_NOISE_LEN: usize = 32 + 16;
+/// Bytes of an initiation.
+pub const INITIATION_LEN: usize =
+    KEY_EXCHANGE_HEAD_LEN + INITIATION_NOISE_LEN + KEY_EXCHANGE_MAC_LEN;
+/// Bytes of a response: fewer than of what it answers, so that no address is flooded.
+pub const RESPONSE_LEN: usize = KEY_EXCHANGE_HEAD_LEN + RESPONSE_NOISE_LEN + KEY_EXCHANGE_MAC_LEN;
+
+const _: () = assert!(RESPONSE_LEN <= INITIATION_LEN);
+
+/// Which of the two messages of a key exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The first.
+    Initiation,
+    /// The second.
+    Response,
+}
+
+impl Step {
+    fn code(self) -> u8 {
+        match self {
+            Step::Initiation => 1,
+            Step::Response => 2,
+        }
+    }
+
+    fn frame_len(self) -> usize {
+        match self {
+            Step::Initiation => INITIATION_LEN,
+            Step::Response => RESPONSE_LEN,
+        }
+    }
+}
+
+/// A frame of a key exchange, of the length that its step has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyExchange<'a> {
+    /// Who sends it, as it says.
+    pub sender: StationId,
+    /// Which message it is.
+    pub step: Step,
+    /// Random bytes of the initiator's.
+    pub exchange: [u8; 4],
+    /// The Noise message.
+    pub noise: &'a [u8],
+    /// Everything that the MAC is about.
+    pub authenticated: &'a [u8],
+    /// The MAC.
+    pub mac: [u8; KEY_EXCHANGE_MAC_LEN],
+}
+
+impl<'a> KeyExchange<'a> {
+    /// Writes what goes before the Noise message at the end of `out`.
+    pub fn write_head(sender: StationId, step: Step, exchange: [u8; 4], out: &mut Vec<u8>) {
+        out.push(first_byte());
+        out.push(sender.0);
+        out.push(step.code());
+        out.extend_from_slice(&exchange);
+    }
+
+    /// Reads a frame; `None` for anything else, and for any other length.
+    pub fn parse(frame: &'a [u8]) -> Option<Self> {
+        let mut read = Reader(frame);
+        if read.u8()? != first_byte() {
+            return None;
+        }
+        let sender = StationId(read.u8()?);
+        let step = match read.u8()? {
+            1 => Step::Initiation,
+            2 => Step::Response,
+            _ => return None,
+        };
+        if frame.len() != step.frame_len() {
+            return None;
+        }
+        let exchange = read.array()?;
+        let (authenticated, mac) = frame.split_at(frame.len() - KEY_EXCHANGE_MAC_LEN);
+        let noise = &authenticated[KEY_EXCHANGE_HEAD_LEN..];
+        Some(KeyExchange {
+            sender,
+            step,
+            exchange,
+            noise,
+            authenticated,
+            mac: mac.try_into().ok()?,
+        })
+    }
+}
+
+fn first_byte() -> u8 {
+    VERSION << 4 | Kind::Hello.code() << 1 | 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Header;
+
+    #[test]
+    fn what_was_written_is_read_and_is_no_frame_of_any_other_kind() {
+        for (step, len) in [(Step::Initiation, INITIATION_LEN), (Step::Response, RESPONSE_LEN)] {
+            let mut frame = Vec::new();
+            KeyExchange::write_head(StationId(9), step, [1, 2, 3, 4], &mut frame);
+            frame.resize(len, 7);
+            let read = KeyExchange::parse(&frame).unwrap();
+            assert_eq!((read.sender, read.step), (StationId(9), step));
+            assert_eq!((read.exchange, read.mac), ([1, 2, 3, 4], [7; 16]));
+            assert_eq!(read.noise.len() + 7, read.authenticated.len());
+            assert_eq!(Header::parse(&frame), None);
+            for other in (0..len).chain([len + 1, 1500]) {
+                frame.resize(other, 7);
+                assert_eq!(KeyExchange::parse(&frame), None, "{other} bytes");
+            }
+        }
+    }
+}
