@@ -50,6 +50,9 @@ const EXCESS_MIN: f64 = 0.02;
 const EXCESS_DEVIATIONS: f64 = 2.5;
 /// The same where it is looked at again and again.
 const SUDDEN_DEVIATIONS: f64 = 4.0;
+/// Losses at first that are looked into where the rate held nothing back: of a path that carries
+/// half of what was sent. Fewer are chance, or the application's to heed.
+const MOSTLY_LOST: f64 = 0.5;
 /// The least of the spans that are remembered is below the mean by so many standard errors.
 const LEAST_DEVIATIONS: f64 = 2.0;
 /// After that, what is sent of what is delivered, span of losses by span: less, so that nothing is
@@ -284,16 +287,16 @@ impl Delivered {
             return false;
         }
         let (lost, error) = self.loss_span.likely(&self.bursts);
-        let least = self.least.ratio().unwrap_or(1.0 - 1.0 / PROBE_GAIN);
+        let at_first = if self.loss_span.is_held() { 1.0 - 1.0 / PROBE_GAIN } else { MOSTLY_LOST };
+        let least = self.least.ratio().unwrap_or(at_first);
         lost - least > EXCESS_MIN + SUDDEN_DEVIATIONS * error
     }
 
     fn end_loss_span(&mut self, now: Time) {
         let span = core::mem::take(&mut self.loss_span);
         let loss_ratio = span.loss_ratio();
-        // All of the first span may be of drops: where nothing was held back, at least as many as
-        // of a rate a quarter too high.
-        let least = if span.is_held() { EXCESS_MIN } else { 1.0 - 1.0 / PROBE_GAIN };
+        // All of the first span may be of drops.
+        let least = if span.is_held() { EXCESS_MIN } else { MOSTLY_LOST };
         let is_doubtful = self.least.ratio().is_none() && loss_ratio > least;
         self.least.push(now, &span, &self.bursts);
         let least = self.least_loss();
