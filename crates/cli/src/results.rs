@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use corridor_results::{Journal, ResultsError, merge, read_parquet, write_parquet};
+use corridor_results::{Journal, ResultsError, merge, merge_tables, read_parquet, write_parquet};
+use corridor_scenario::TableKind;
 
 use crate::exit::Exit;
-use crate::sim::run::{JOURNAL_FILE, PLAN_FILE, RESULTS_FILE};
+use crate::sim::run::{JOURNAL_FILE, PLAN_FILE, RESULTS_FILE, table_file};
 
 /// Arguments of `corridor results`.
 #[derive(Debug, Args)]
@@ -32,7 +33,8 @@ struct MergeArguments {
     /// Directories that `corridor sim run --shard I/N --out DIR` has left
     #[arg(value_name = "DIR", required = true)]
     parts: Vec<PathBuf>,
-    /// Leave results in this directory: results.parquet, plan.toml, journal.jsonl
+    /// Leave results in this directory: results.parquet and the long tables,
+    /// plan.toml, journal.jsonl
     #[arg(long, short, value_name = "DIR")]
     out: PathBuf,
     /// Replace results that are there
@@ -103,6 +105,16 @@ fn merge_parts(arguments: &MergeArguments) -> Result<(), Failure> {
     fs::write(&plan, merged.metadata("plan").unwrap_or_default()).map_err(failed(&plan))?;
     let path = out.join(RESULTS_FILE);
     write_parquet(&path, &merged)?;
+    for kind in TableKind::ALL {
+        let files = parts.iter().map(|part| part.join(table_file(kind)));
+        let files: Vec<PathBuf> = files.filter(|file| file.exists()).collect();
+        let path = out.join(table_file(kind));
+        if !files.is_empty() {
+            merge_tables(&files, kind, &merged.metadata, &path)?;
+        } else if path.exists() {
+            fs::remove_file(&path).map_err(failed(&path))?;
+        }
+    }
     let told = |name: &str| merged.metadata(name).unwrap_or_default().to_owned();
     let (points, complete) = (told("points"), told("complete_points"));
     eprintln!("{} rows are in {}", merged.records.len(), path.display());

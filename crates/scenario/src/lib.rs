@@ -22,6 +22,7 @@ mod record;
 mod relay;
 mod row;
 mod sweep;
+mod tables;
 mod topology;
 mod varying;
 
@@ -53,6 +54,10 @@ pub use record::{Column, Kind, Record, Role, Value};
 pub use relay::{AdaptiveKind, RelayPreset, RelayTable};
 pub use row::{CodingCounts, Delays, Engine, Pings, Row, Side, policy};
 pub use sweep::POINTS_MAX;
+pub use tables::{
+    DELAY_FLOWS_MAX, DelayBin, FlowInterval, Keep, LinkInterval, Replication, Rows,
+    SERIES_ROWS_MAX, SERIES_S_MIN, StationInterval, TableKind, TableRow, Tables,
+};
 pub use topology::{
     FLOWS_MAX, LINK_RATE_BPS_MAX, LINKS_MAX, NETWORK_DURATION_S_MAX, NODES_MAX, Network,
     NetworkLink, TRACE_BYTES_MAX,

@@ -52,7 +52,7 @@ impl Measures {
 
 /// A metric: its column, before it is known of which flow.
 #[derive(Clone, Copy)]
-struct Metric {
+pub(crate) struct Metric {
     name: &'static str,
     kind: Kind,
     unit: &'static str,
@@ -60,11 +60,11 @@ struct Metric {
     meaning: &'static str,
 }
 
-const fn real(name: &'static str, unit: &'static str, meaning: &'static str) -> Metric {
+pub(crate) const fn real(name: &'static str, unit: &'static str, meaning: &'static str) -> Metric {
     Metric { name, kind: Kind::Real, unit, role: Role::Metric, meaning }
 }
 
-const fn count(name: &'static str, unit: &'static str, meaning: &'static str) -> Metric {
+pub(crate) const fn count(name: &'static str, unit: &'static str, meaning: &'static str) -> Metric {
     Metric { name, kind: Kind::Integer, unit, role: Role::Metric, meaning }
 }
 
@@ -73,7 +73,7 @@ impl Metric {
         Metric { role: Role::Headline, ..self }
     }
 
-    fn column(&self) -> Column {
+    pub(crate) fn column(&self) -> Column {
         Column::new(self.name, self.role, self.kind, self.unit, self.meaning)
     }
 

@@ -3,6 +3,7 @@
 //! A plan is a scenario file, or a network with flows, with what a study of it needs: sweeps,
 //! replications or a stop rule, a choice of outputs.
 
+use core::time::Duration;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path as FilePath;
@@ -16,11 +17,12 @@ use toml::{Table, Value as Toml};
 
 use crate::error::ScenarioError;
 use crate::expand::{RUNS_MAX, Run, expand};
-use crate::file::{LinkErrorsKind, MediumTable, RunTable, Scenario, Wire};
+use crate::file::{Direction, LinkErrorsKind, MediumTable, RunTable, Scenario, Wire};
 use crate::metrics::{self, Measures};
 use crate::network::{FlowTable, LinkTable, NetworkTable};
 use crate::record::{Column, Kind, Record, Role, Value};
 use crate::sweep::{self, POINTS_MAX, Setting};
+use crate::tables::{DELAY_FLOWS_MAX, Keep, SERIES_ROWS_MAX, SERIES_S_MIN, TableKind};
 use crate::topology::{Network, Times, network};
 
 /// Most replications of a point.
@@ -109,6 +111,8 @@ pub struct Point {
     pub seed: u64,
     /// What is simulated.
     pub load: Load,
+    /// What is kept of its replications besides their records.
+    pub keep: Keep,
     /// Values of the plan's parameters, in the order of its parameter columns.
     parameters: Vec<Value>,
     /// What is different from other points, in a few words.
@@ -123,7 +127,8 @@ impl Point {
 
     /// Text of all that its results depend on, but for the replication: equal texts, equal results.
     pub fn identity(&self) -> String {
-        format!("seed {} {:?}", self.seed, self.load)
+        let load = format!("seed {} {:?}", self.seed, self.load);
+        if self.keep == Keep::default() { load } else { format!("{load} {:?}", self.keep) }
     }
 }
 
@@ -134,6 +139,25 @@ pub enum Load {
     Radio(Box<Radio>),
     /// Flows across point-to-point links, or radios.
     Network(Arc<Network>),
+}
+
+impl Load {
+    /// How long its course is, seconds, of how many flows, and of how many links and stations.
+    fn course(&self) -> (f64, usize, usize) {
+        match self {
+            Load::Radio(radio) => {
+                let (run, hops) = (&radio.run, radio.scenario.medium.hops);
+                let flows = if run.direction == Direction::Both { 2 } else { 1 };
+                let places = run.stations() + 2 * hops.saturating_sub(1);
+                (radio.warm_up_s + run.duration_s, flows, run.stations() + places)
+            }
+            Load::Network(network) => {
+                let radios = if network.radio.is_some() { network.nodes } else { 0 };
+                let queues = network.links.len() + radios;
+                (network.duration.as_secs_f64(), network.flows.len(), queues)
+            }
+        }
+    }
 }
 
 /// A run on a radio.
@@ -226,6 +250,43 @@ struct Output {
     /// Metrics that are kept; none = all. `flow.*.name` is that of every flow.
     #[serde(default)]
     metrics: Option<Vec<String>>,
+    /// Length of the intervals at which the course of every flow, link and station is kept,
+    /// seconds, from 0.001, in long tables beside the results; none = no course.
+    #[serde(default)]
+    series_s: Option<f64>,
+    /// Whether the histogram of every flow's delays is kept, in a long table beside the results, so
+    /// that quantiles can be taken of all replications together.
+    #[serde(default)]
+    delays: bool,
+}
+
+impl Output {
+    /// What is kept, if a replication with this load has room for it.
+    fn keep(&self, load: &Load) -> Result<Keep, ScenarioError> {
+        let (span_s, flows, others) = load.course();
+        if self.delays && flows > DELAY_FLOWS_MAX {
+            let expected =
+                format!("false with more than {DELAY_FLOWS_MAX} flows: there are {flows}");
+            return Err(ScenarioError::value("output.delays", true, expected));
+        }
+        let delays = self.delays;
+        let Some(series_s) = self.series_s else { return Ok(Keep { series: None, delays }) };
+        if !(series_s.is_finite() && series_s >= SERIES_S_MIN) {
+            let expected = format!("at least {SERIES_S_MIN} s");
+            return Err(ScenarioError::value("output.series_s", series_s, expected));
+        }
+        let subjects = flows + others;
+        let intervals_max = SERIES_ROWS_MAX / subjects.max(1);
+        if (span_s / series_s).ceil() > intervals_max as f64 {
+            let least = span_s / intervals_max as f64;
+            let expected = format!(
+                "at least {least} s: {SERIES_ROWS_MAX} rows of {subjects} flows, links and stations"
+            );
+            return Err(ScenarioError::value("output.series_s", series_s, expected));
+        }
+        let interval = Duration::from_nanos((series_s * 1e9).round() as u64);
+        Ok(Keep { series: Some(interval), delays })
+    }
 }
 
 impl Plan {
@@ -308,6 +369,20 @@ impl Plan {
     /// What a record holds: keys, parameters, metrics.
     pub fn columns(&self) -> &[Column] {
         &self.columns
+    }
+
+    /// Long tables that are kept beside the records.
+    pub fn tables(&self) -> Vec<TableKind> {
+        let is_kept = |kind: &TableKind| {
+            self.points.iter().any(|point| match kind {
+                TableKind::FlowSeries | TableKind::LinkSeries => point.keep.series.is_some(),
+                TableKind::StationSeries => {
+                    point.keep.series.is_some() && matches!(point.load, Load::Radio(_))
+                }
+                TableKind::Delays => point.keep.delays,
+            })
+        };
+        TableKind::ALL.into_iter().filter(is_kept).collect()
     }
 
     /// Puts what was measured into the plan's columns.
@@ -552,14 +627,14 @@ fn points(
     let mut points: Vec<Point> = Vec::new();
     for setting in settings {
         let file = resolve_or_blame(tree, setting)?;
-        let seed = file.seed;
+        let (seed, output) = (file.seed, file.output.clone());
         for load in file.loads(directory)? {
             let own = metrics::parameter_names(&load);
             let swept = setting.iter().filter(|(path, _)| !is_own(&own, path));
             let swept = swept.map(|(_, value)| sweep::value_of(value));
             let parameters = swept.chain(metrics::parameters(&load)).collect();
-            let title = title(setting, &load);
-            points.push(Point { index: points.len(), seed, load, parameters, title });
+            let (title, keep) = (title(setting, &load), output.keep(&load)?);
+            points.push(Point { index: points.len(), seed, load, keep, parameters, title });
         }
         if points.len() > POINTS_MAX {
             return Err(ScenarioError::TooManyPoints { given: points.len(), max: POINTS_MAX });

@@ -23,6 +23,9 @@ offered_bps = 2e6
 datagram_bytes = 1400
 e3 = 0.3
 duration_s = 0.2
+[output]
+series_s = 0.15
+delays = true
 [[sweep]]
 medium.rtt_ms = [2, 8]
 ";
@@ -34,6 +37,7 @@ seed = 6
 duration_s = 30
 warm_up_s = 2
 stop = { metric = 'goodput_bps', ci95_ratio = 0.2, replications_min = 3, replications_max = 12 }
+output = { series_s = 4, delays = true }
 [network]
 kind = 'chain'
 links = { count = 2, rate_bps = 2_000_000, delay_ms = 20, queue_packets = 20 }
@@ -93,8 +97,11 @@ impl Place {
         command.spawn().expect("corridor starts")
     }
 
-    fn results(&self, out: &str) -> Vec<u8> {
-        fs::read(self.file(out, "results.parquet")).expect("results")
+    /// The bytes of all tables.
+    fn results(&self, out: &str) -> Vec<Vec<u8>> {
+        let names = ["results", "flow_series", "link_series", "station_series", "delays"];
+        let read = |name: &str| fs::read(self.file(out, &format!("{name}.parquet"))).ok();
+        names.iter().filter_map(|name| read(name)).collect()
     }
 }
 
@@ -109,6 +116,7 @@ fn results_are_the_same_bytes_on_any_number_of_jobs() {
         place.run_well(&["--jobs", "1", "--out", "one"]);
         place.run_well(&["--jobs", "3", "--out", "three"]);
         assert!(place.results("one") == place.results("three"));
+        assert!(place.results("one").len() >= 4, "records, flows, links, delays");
         let rows = place.run_well(&["--jobs", "2", "--json"]);
         assert_eq!(rows, place.run_well(&["--jobs", "1", "--json"]));
         let row: serde_json::Value = serde_json::from_str(rows.lines().last().unwrap()).unwrap();

@@ -18,6 +18,7 @@
 
 mod air;
 mod bridges;
+mod interfaces;
 mod relays;
 mod router;
 mod routing;
@@ -37,6 +38,7 @@ use crate::core::watch::{Crossing, Watcher};
 use air::Radio;
 pub use air::{Frame, RadioIndex, Reach};
 use bridges::Bridge;
+pub use interfaces::Interface;
 use router::{Link, Router};
 use routing::Routing;
 pub use routing::{ROUTING_FLOW, RouteLinks};
