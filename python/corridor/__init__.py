@@ -4,6 +4,7 @@
 - `corridor.codec`: random linear network coding of numpy arrays and ``bytes``.
 - `corridor.sim`: the simulator; frozen dataclasses in, an xarray Dataset out.
 - `corridor.results`: what ``corridor sim run --out`` has left, as labelled arrays: `open_results`.
+- `corridor.stats`: means, quantiles, distributions and paired differences, with intervals.
 - `corridor.plot`: pictures of results with what is published overlaid.
 - `corridor.study`: the papers' experiments, behind the command ``corridor-study``.
 
@@ -33,6 +34,7 @@ __all__ = [
     "plot",
     "results",
     "sim",
+    "stats",
     "study",
 ]
 
@@ -40,12 +42,12 @@ __all__ = [
 __version__ = VERSION
 
 if TYPE_CHECKING:
-    from corridor import codec, models, plot, results, sim, study
+    from corridor import codec, models, plot, results, sim, stats, study
     from corridor.results import open_results
 else:
     __getattr__ = lazily(
         __name__,
-        ("codec", "models", "plot", "results", "sim", "study"),
+        ("codec", "models", "plot", "results", "sim", "stats", "study"),
         {"open_results": "results"},
     )
 

@@ -17,7 +17,8 @@ Examples
 {'point': 2, 'replication': 3, 'flow': 1}
 >>> results["flow.goodput_bps"].attrs["units"]
 'bit/s'
->>> mean = mean_ci(results["flow.goodput_bps"])
+>>> from corridor import stats
+>>> mean = stats.mean_ci(results["flow.goodput_bps"])
 >>> bool(mean.sel(estimate="mean").isel(flow=0).diff("point") < 0)
 True
 """
@@ -36,12 +37,12 @@ import numpy as np
 import tomli_w
 import xarray as xr
 from numpy.typing import NDArray
-from scipy import stats
 
 from corridor import _native
 from corridor._batches import Anywhere, run_batches
 from corridor._integer import WORD_MAX, integer
 from corridor._progress import Bar
+from corridor._tables import LongTable, with_tables
 
 Progress = Callable[[int, int], object]
 
@@ -431,6 +432,27 @@ class Sweep:
 
 
 @dataclass(frozen=True)
+class Output:
+    """What is kept of the results.
+
+    Parameters
+    ----------
+    metrics
+        Names of metrics, ``flow.*.NAME`` for that of every flow; none = all.
+    series_s
+        Length of the intervals at which the course of every flow, link and station is kept, s, from
+        0.001; none = no course.
+    delays
+        Whether the histogram of every flow's delays is kept, for quantiles of all replications
+        together: `corridor.stats.quantile_ci`.
+    """
+
+    metrics: Sequence[str] | None = None
+    series_s: float | None = None
+    delays: bool = False
+
+
+@dataclass(frozen=True)
 class Plan:
     """A network, its flows, what is swept, and how often each point is run.
 
@@ -452,6 +474,8 @@ class Plan:
         Seed of all random streams, from 0.
     name
         Name, for messages.
+    output
+        What is kept; none = all measures, and no course.
     """
 
     network: Chain | Dumbbell
@@ -462,6 +486,7 @@ class Plan:
     warm_up_s: float = 0.0
     seed: int = 0
     name: str = "plan"
+    output: Output | None = None
 
     def text(self) -> str:
         """Return the plan file that says the same."""
@@ -475,6 +500,7 @@ class Plan:
                 "duration_s": _number("duration_s", self.duration_s),
                 "warm_up_s": _number("warm_up_s", self.warm_up_s),
                 "replications": integer("replications", self.replications, 1, REPLICATIONS_MAX),
+                **({"output": _table(self.output)} if self.output else {}),
                 "network": self.network.table(),
                 "flow": [flow.table() for flow in flows],
                 "sweep": [
@@ -609,7 +635,11 @@ def run(
     Returns
     -------
     A Dataset with the dimensions ``point``, ``replication`` and ``flow``. What is swept is a
-    coordinate of ``point``; what flows measure is ``flow.NAME``. NaN is what does not apply.
+    coordinate of ``point``; what flows measure is ``flow.NAME``. NaN is what does not apply. With
+    ``series_s`` in the plan's output there is a dimension ``time``, too, and what flows, links and
+    stations did in each interval: ``flow_series.NAME``, ``link_series.NAME``,
+    ``station_series.NAME``. With ``delays`` there is ``delays.packets`` with the dimension
+    ``delay``: how many packets of a flow had a delay in the bin that ends there.
 
     Raises
     ------
@@ -629,9 +659,9 @@ def run(
     with Bar("replications") as bar:
         told = progress if progress is not None else partial(bar.told, "replications")
         if executor is None:
-            flat = runs.run(0, points * count, jobs, told)
+            flat, rows = runs.run(0, points * count, jobs, told)
         else:
-            flat = run_batches(executor, asked, points * count, told)
+            flat, rows = run_batches(executor, asked, points * count, told)
     columns, parameters = runs.columns(), runs.parameters()
     values = flat.reshape(len(columns), points, count)
     data: dict[str, tuple[tuple[str, ...], Any, dict[str, str]]] = {}
@@ -653,47 +683,10 @@ def run(
         "commit": _native.COMMIT,
         "code_version": _native.CODE_VERSION,
     }
-    return xr.Dataset(data, coords, attrs)
-
-
-def mean_ci(values: xr.DataArray, confidence: float = 0.95) -> xr.DataArray:
-    """Mean over the replications, with its confidence interval (Student's t).
-
-    Parameters
-    ----------
-    values
-        An array with the dimension ``replication``; NaN counts as missing.
-    confidence
-        Share of intervals that hold the true mean, in (0, 1).
-
-    Returns
-    -------
-    The same without ``replication``, and with the dimension ``estimate``: ``mean``, ``low``,
-    ``high``. A single replication has an interval of NaN.
-
-    Raises
-    ------
-    ValueError
-        For an argument out of its range.
-
-    Examples
-    --------
-    >>> mean_ci(xr.DataArray([1.0, 2.0, 3.0, 4.0, 5.0], dims="replication")).round(2).values
-    array([3.  , 1.04, 4.96])
-    """
-    if not isinstance(values, xr.DataArray):
-        raise ValueError(f"values = {type(values).__name__}: expected an xarray DataArray")
-    if "replication" not in values.dims:
-        raise ValueError(f"values = dimensions {values.dims}: expected `replication` among them")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence = {confidence}: expected a share in (0, 1)")
-    count = values.count("replication")
-    mean = values.mean("replication")
-    deviation = (
-        values.std("replication", ddof=1) if values.sizes["replication"] > 1 else mean * np.nan
-    )
-    factor = stats.t.ppf((1 + confidence) / 2, np.maximum(count - 1, 1))
-    half = factor * deviation / np.sqrt(np.maximum(count, 1))
-    estimates = xr.concat([mean, mean - half, mean + half], dim="estimate")
-    estimates = estimates.assign_coords(estimate=["mean", "low", "high"])
-    return estimates.assign_attrs(values.attrs)
+    tables = []
+    for table, texts in runs.tables():
+        numbers, cells = rows[table]
+        told_of = {name: {"units": unit, "long_name": what} for name, unit, what, _ in texts}
+        named = dict(zip(told_of, cells, strict=True))
+        tables.append(LongTable(table, numbers // count, numbers % count, named, told_of))
+    return with_tables(xr.Dataset(data, coords, attrs), tables)
