@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use corridor_results::{Journal, ResultsError, merge, merge_tables, read_parquet, write_parquet};
 use corridor_scenario::TableKind;
 
-use crate::exit::Exit;
+use crate::exit::{Exit, print};
 use crate::sim::run::{JOURNAL_FILE, PLAN_FILE, RESULTS_FILE, table_file};
 
 /// Arguments of `corridor results`.
@@ -22,6 +22,41 @@ pub struct ResultsArgs {
 enum ResultsVerb {
     /// Put together what the parts of a plan have left, as `sim run --shard` makes them
     Merge(MergeArguments),
+    /// Print all columns that results and their long tables may have, and what they mean
+    Columns,
+}
+
+/// What stands before the columns in docs/results.md.
+const PREFACE: &str = "\
+# Columns of results
+
+`corridor sim run PLAN --out DIR` leaves `DIR/results.parquet`, a row for each replication, and the
+long tables that the plan's `[output]` asks for, a file each. Rows go by `point` and `replication`
+everywhere. Which columns `results.parquet` has depends on the plan: its keys, a column for each
+swept path, and the parts below that apply; those of a flow come as `flow.0.NAME`, `flow.1.NAME` and
+so on, and are the columns of the table `flows`. Units and meanings are in the files, too.
+
+This page is what `corridor results columns` prints.
+";
+
+/// The columns, as a page.
+fn columns() -> String {
+    let mut page = PREFACE.to_owned();
+    for table in corridor_scenario::catalogue() {
+        let head = match table.name {
+            "results" => format!("`results`: {}", table.meaning),
+            name => format!("`{name}`"),
+        };
+        page += &format!("\n## {head}\n\n");
+        if table.name != "results" {
+            page += &format!("A row is {}.\n\n", table.meaning);
+        }
+        page += "| column | unit | meaning |\n|---|---|---|\n";
+        for column in table.columns {
+            page += &format!("| `{}` | {} | {} |\n", column.name, column.unit, column.meaning);
+        }
+    }
+    page
 }
 
 /// Puts results of parts of a plan together.
@@ -56,7 +91,10 @@ enum Failure {
 
 /// Runs `corridor results`.
 pub fn run(arguments: &ResultsArgs) -> ExitCode {
-    let ResultsVerb::Merge(arguments) = &arguments.verb;
+    let arguments = match &arguments.verb {
+        ResultsVerb::Merge(arguments) => arguments,
+        ResultsVerb::Columns => return print(&columns()).into(),
+    };
     match merge_parts(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

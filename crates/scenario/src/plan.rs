@@ -55,6 +55,8 @@ pub struct Plan {
     pub points: Vec<Point>,
     /// What in the file changes nothing.
     pub warnings: Vec<Diagnostic>,
+    /// Of each point, the one that a stop rule compares it with.
+    bases: Vec<Option<usize>>,
     /// What a record holds.
     columns: Vec<Column>,
 }
@@ -85,13 +87,56 @@ pub struct StopRule {
     /// Name of the metric whose mean is to be known.
     pub metric: String,
     /// Full width of the 95 % confidence interval over the mean at which it is known well enough.
-    pub ci95_ratio: f64,
+    #[serde(default)]
+    pub ci95_ratio: Option<f64>,
+    /// Half of the width of that interval, in the unit of the metric, in place of the ratio.
+    #[serde(default)]
+    pub ci95_half_width: Option<f64>,
+    /// What is to be known is the difference from the point that has these values of parameters,
+    /// and is otherwise alike, replication by replication; none = the mean itself.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
+    pub against: BTreeMap<String, Toml>,
     /// Replications before the rule looks, from 2.
     #[serde(default = "replications_min")]
     pub replications_min: u64,
     /// Replications at which the rule gives up.
     #[serde(default = "replications_max")]
     pub replications_max: u64,
+}
+
+impl StopRule {
+    fn check(&self) -> Result<(), ScenarioError> {
+        let (min, max) = (self.replications_min, self.replications_max);
+        if !(2..=REPLICATIONS_MAX).contains(&min) {
+            let expected = format!("2 to {REPLICATIONS_MAX}");
+            return Err(ScenarioError::value("stop.replications_min", min, expected));
+        }
+        if !(min..=REPLICATIONS_MAX).contains(&max) {
+            let expected = format!("{min} to {REPLICATIONS_MAX}");
+            return Err(ScenarioError::value("stop.replications_max", max, expected));
+        }
+        let is_width = |width: f64| width > 0.0 && width.is_finite();
+        match (self.ci95_ratio, self.ci95_half_width) {
+            (Some(ratio), None) if !is_width(ratio) => {
+                let expected = "more than 0: width of the interval over the mean";
+                Err(ScenarioError::value("stop.ci95_ratio", ratio, expected))
+            }
+            (None, Some(width)) if !is_width(width) => {
+                let expected = "more than 0: half of the width of the interval";
+                Err(ScenarioError::value("stop.ci95_half_width", width, expected))
+            }
+            (Some(_), Some(width)) => {
+                let expected = "nothing beside `ci95_ratio`";
+                Err(ScenarioError::value("stop.ci95_half_width", width, expected))
+            }
+            (None, None) => {
+                let expected = "how narrow an interval is to be, or `ci95_half_width`";
+                Err(ScenarioError::missing("stop.ci95_ratio", expected))
+            }
+            (Some(_), None) | (None, Some(_)) => Ok(()),
+        }
+    }
 }
 
 fn replications_min() -> u64 {
@@ -142,6 +187,13 @@ pub enum Load {
 }
 
 impl Load {
+    fn is_on_air(&self) -> bool {
+        match self {
+            Load::Radio(_) => true,
+            Load::Network(network) => network.radio.is_some(),
+        }
+    }
+
     /// How long its course is, seconds, of how many flows, and of how many links and stations.
     fn course(&self) -> (f64, usize, usize) {
         match self {
@@ -258,6 +310,9 @@ struct Output {
     /// that quantiles can be taken of all replications together.
     #[serde(default)]
     delays: bool,
+    /// Whether long tables of flows, links and nodes are kept beside the results.
+    #[serde(default)]
+    tables: bool,
 }
 
 impl Output {
@@ -269,8 +324,8 @@ impl Output {
                 format!("false with more than {DELAY_FLOWS_MAX} flows: there are {flows}");
             return Err(ScenarioError::value("output.delays", true, expected));
         }
-        let delays = self.delays;
-        let Some(series_s) = self.series_s else { return Ok(Keep { series: None, delays }) };
+        let keep = Keep { series: None, delays: self.delays, totals: self.tables };
+        let Some(series_s) = self.series_s else { return Ok(keep) };
         if !(series_s.is_finite() && series_s >= SERIES_S_MIN) {
             let expected = format!("at least {SERIES_S_MIN} s");
             return Err(ScenarioError::value("output.series_s", series_s, expected));
@@ -285,7 +340,7 @@ impl Output {
             return Err(ScenarioError::value("output.series_s", series_s, expected));
         }
         let interval = Duration::from_nanos((series_s * 1e9).round() as u64);
-        Ok(Keep { series: Some(interval), delays })
+        Ok(Keep { series: Some(interval), ..keep })
     }
 }
 
@@ -349,9 +404,11 @@ impl Plan {
             replications,
             points,
             warnings,
+            bases: Vec::new(),
             columns,
         };
         plan.check_replications()?;
+        plan.bases = plan.find_bases()?;
         plan.select(file.output.metrics.as_deref())?;
         Ok(plan)
     }
@@ -380,9 +437,16 @@ impl Plan {
                     point.keep.series.is_some() && matches!(point.load, Load::Radio(_))
                 }
                 TableKind::Delays => point.keep.delays,
+                TableKind::Flows | TableKind::Links => point.keep.totals,
+                TableKind::Nodes => point.keep.totals && point.load.is_on_air(),
             })
         };
         TableKind::ALL.into_iter().filter(is_kept).collect()
+    }
+
+    /// The point that a stop rule compares this one with, if it does.
+    pub fn base(&self, point: usize) -> Option<usize> {
+        self.bases.get(point).copied().flatten()
     }
 
     /// Puts what was measured into the plan's columns.
@@ -402,25 +466,58 @@ impl Plan {
                 return Err(ScenarioError::value("replications", count, expected(1)));
             }
             Replications::Fixed(_) => {}
-            Replications::Until(rule) => {
-                let (min, max) = (rule.replications_min, rule.replications_max);
-                if !(2..=REPLICATIONS_MAX).contains(&min) {
-                    return Err(ScenarioError::value("stop.replications_min", min, expected(2)));
-                }
-                if !(min..=REPLICATIONS_MAX).contains(&max) {
-                    return Err(ScenarioError::value("stop.replications_max", max, expected(min)));
-                }
-                if !(rule.ci95_ratio > 0.0 && rule.ci95_ratio.is_finite()) {
-                    let expected = "more than 0: width of the interval over the mean";
-                    return Err(ScenarioError::value("stop.ci95_ratio", rule.ci95_ratio, expected));
-                }
-            }
+            Replications::Until(rule) => rule.check()?,
         }
         let given = self.points.len().saturating_mul(self.replications.max() as usize);
         if given > RUNS_MAX {
             return Err(ScenarioError::TooManyRuns { given, max: RUNS_MAX });
         }
         Ok(())
+    }
+
+    /// Looks for the points that a stop rule compares others with.
+    fn find_bases(&self) -> Result<Vec<Option<usize>>, ScenarioError> {
+        let Replications::Until(rule) = &self.replications else { return Ok(Vec::new()) };
+        if rule.against.is_empty() {
+            return Ok(Vec::new());
+        }
+        let is_own = |column: &&Column| column.role == Role::Parameter && column.name != "seed";
+        let columns: Vec<&Column> = self.columns.iter().filter(is_own).collect();
+        let mut wanted: Vec<Option<Value>> = vec![None; columns.len()];
+        for (name, value) in &rule.against {
+            let Some(place) = columns.iter().position(|column| column.name == *name) else {
+                let names: Vec<&str> = columns.iter().map(|column| &column.name[..]).collect();
+                let expected = format!("parameters that vary, of {}", names.join(", "));
+                return Err(ScenarioError::value("stop.against", name, expected));
+            };
+            wanted[place] = Some(sweep::value_of(value).into_kind(columns[place].kind));
+        }
+        // What is otherwise alike has the same text.
+        let others = |point: &Point| {
+            let kept = point.parameters.iter().zip(&wanted).filter(|(_, wanted)| wanted.is_none());
+            format!("{} {:?}", point.seed, kept.map(|(value, _)| value).collect::<Vec<_>>())
+        };
+        let is_base = |point: &&Point| {
+            let mut pairs = point.parameters.iter().zip(&wanted);
+            pairs.all(|(value, wanted)| wanted.as_ref().is_none_or(|wanted| wanted == value))
+        };
+        let bases: BTreeMap<String, usize> =
+            self.points.iter().filter(is_base).map(|point| (others(point), point.index)).collect();
+        let base_of = |point: &Point| match bases.get(&others(point)) {
+            Some(&base) => Ok((base != point.index).then_some(base)),
+            None => {
+                let title = point.title();
+                let expected =
+                    format!("values that a point has which is like \"{title}\" otherwise");
+                Err(ScenarioError::value("stop.against", "a table", expected))
+            }
+        };
+        let found = self.points.iter().map(base_of).collect::<Result<Vec<_>, _>>()?;
+        if found.iter().all(Option::is_none) {
+            let expected = "values that some points do not have: there is nothing to compare";
+            return Err(ScenarioError::value("stop.against", "a table", expected));
+        }
+        Ok(found)
     }
 
     /// Keeps the chosen metrics, and the one that the stop rule looks at.

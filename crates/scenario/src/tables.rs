@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::metrics::{Measures, Metric, count, real};
+use crate::metrics::{self, Measures, Metric, count, real};
 use crate::record::{Column, Kind, Role};
 
 /// Most rows of all series of a replication: what a journal's line has room for, at 24 characters
@@ -27,6 +27,8 @@ pub struct Keep {
     pub series: Option<Duration>,
     /// Histograms of the flows' delays.
     pub delays: bool,
+    /// What became of flows, links and nodes.
+    pub totals: bool,
 }
 
 /// A long table, by what its rows are of.
@@ -41,12 +43,25 @@ pub enum TableKind {
     StationSeries,
     /// [`DelayBin`].
     Delays,
+    /// [`Tables::add_flow`].
+    Flows,
+    /// [`LinkTotal`].
+    Links,
+    /// [`NodeTotal`].
+    Nodes,
 }
 
 impl TableKind {
     /// All of them.
-    pub const ALL: [TableKind; 4] =
-        [TableKind::FlowSeries, TableKind::LinkSeries, TableKind::StationSeries, TableKind::Delays];
+    pub const ALL: [TableKind; 7] = [
+        TableKind::FlowSeries,
+        TableKind::LinkSeries,
+        TableKind::StationSeries,
+        TableKind::Delays,
+        TableKind::Flows,
+        TableKind::Links,
+        TableKind::Nodes,
+    ];
 
     /// Its name, which is that of its file too.
     pub fn name(self) -> &'static str {
@@ -55,6 +70,9 @@ impl TableKind {
             TableKind::LinkSeries => "link_series",
             TableKind::StationSeries => "station_series",
             TableKind::Delays => "delays",
+            TableKind::Flows => "flows",
+            TableKind::Links => "links",
+            TableKind::Nodes => "nodes",
         }
     }
 
@@ -65,6 +83,11 @@ impl TableKind {
             TableKind::LinkSeries => "the queue of a link, or of an interface, in an interval",
             TableKind::StationSeries => "a station of a tunnel at the end of an interval",
             TableKind::Delays => "a bin of the histogram of a flow's delays",
+            TableKind::Flows => "a flow in the measured interval",
+            TableKind::Links => "the queue of a link, or of an interface, in the measured interval",
+            TableKind::Nodes => {
+                "what became of a node's frames on a radio in the measured interval"
+            }
         }
     }
 
@@ -79,6 +102,12 @@ impl TableKind {
             TableKind::LinkSeries => of(&LINK_SERIES, 2),
             TableKind::StationSeries => of(&STATION_SERIES, 2),
             TableKind::Delays => of(&DELAYS, 2),
+            TableKind::Links => of(&LINKS, 1),
+            TableKind::Nodes => of(&NODES, 1),
+            TableKind::Flows => {
+                let metrics = metrics::of_flows().into_iter().map(|metric| (metric, Role::Metric));
+                [(FLOW_NUMBER, Role::Key)].into_iter().chain(metrics).collect()
+            }
         }
     }
 
@@ -221,6 +250,7 @@ fn count_or_absent(value: Option<u64>) -> f64 {
     or_absent(value.map(|count| count as f64))
 }
 
+const FLOW_NUMBER: Metric = count("flow", "1", "number of the flow, from 0");
 const TIME: Metric = real("time_s", "s", "beginning of the interval, since the load began");
 
 /// A flow in an interval.
@@ -241,7 +271,7 @@ pub struct FlowInterval {
 }
 
 const FLOW_SERIES: [FromRow<FlowInterval>; 11] = [
-    (count("flow", "1", "number of the flow, from 0"), |row| row.flow as f64),
+    (FLOW_NUMBER, |row| row.flow as f64),
     (TIME, |row| row.time_s),
     (count("payload_bytes", "B", "data received, without headers"), |row| row.payload_bytes as f64),
     (real("goodput_bps", "bit/s", "data received per second, without headers"), |row| {
@@ -356,7 +386,7 @@ pub struct DelayBin {
 }
 
 const DELAYS: [FromRow<DelayBin>; 3] = [
-    (count("flow", "1", "number of the flow, from 0"), |row| row.flow as f64),
+    (FLOW_NUMBER, |row| row.flow as f64),
     (
         real("delay_s", "s", "one-way delay in order, upper end of the bin, which is 0.1 % wide"),
         |row| row.delay_s,
@@ -375,6 +405,99 @@ impl Tables {
         }
     }
 }
+
+impl Tables {
+    /// Adds what was measured of a flow.
+    pub fn add_flow(&mut self, flow: usize, measures: &Measures) {
+        let measured = metrics::of_flows().into_iter().map(|metric| {
+            or_absent(measures.value(&metrics::flow_column(flow, metric.name)).number())
+        });
+        let values: Vec<f64> = [flow as f64].into_iter().chain(measured).collect();
+        self.0.entry(TableKind::Flows).or_default().push(values.into_iter());
+    }
+}
+
+/// The queue of a link, or of an interface, in the measured interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct LinkTotal {
+    pub link: usize,
+    pub from: usize,
+    pub to: Option<usize>,
+    pub packets_offered: u64,
+    pub packets_dropped: u64,
+    pub packets_lost: u64,
+}
+
+const LINKS: [FromRow<LinkTotal>; 6] = [
+    (count("link", "1", "number of the link or interface, from 0"), |row| row.link as f64),
+    (count("from", "1", "node that sends"), |row| row.from as f64),
+    (count("to", "1", "node that receives; none on a radio, where several may"), |row| {
+        count_or_absent(row.to.map(|node| node as u64))
+    }),
+    (count("packets_offered", "packets", "that came to the queue, with those dropped"), |row| {
+        row.packets_offered as f64
+    }),
+    (count("packets_dropped", "packets", "of these, found the queue full"), |row| {
+        row.packets_dropped as f64
+    }),
+    (count("packets_lost", "packets", "taken, and lost on the way or given up"), |row| {
+        row.packets_lost as f64
+    }),
+];
+
+table_row!(LinkTotal, TableKind::Links, LINKS);
+
+/// What became of a node's frames on a radio in the measured interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct NodeTotal {
+    pub node: usize,
+    pub frames_offered: u64,
+    pub frames_refused: u64,
+    pub frame_attempts: u64,
+    pub frames_delivered: u64,
+    pub frames_given_up: u64,
+    pub frames_blocked: Option<u64>,
+    pub frames_received: u64,
+    pub frames_overheard: u64,
+    pub frames_undecoded: Option<u64>,
+    pub sending_s: f64,
+    pub receiving_s: Option<f64>,
+}
+
+const NODES: [FromRow<NodeTotal>; 12] = [
+    (count("node", "1", "number of the node, from 0"), |row| row.node as f64),
+    (count("frames_offered", "frames", "that came to its interface"), |row| {
+        row.frames_offered as f64
+    }),
+    (count("frames_refused", "frames", "of these, found its queue full"), |row| {
+        row.frames_refused as f64
+    }),
+    (count("frame_attempts", "1", "transmissions of data, retries included"), |row| {
+        row.frame_attempts as f64
+    }),
+    (count("frames_delivered", "frames", "heard by the node that they were for"), |row| {
+        row.frames_delivered as f64
+    }),
+    (count("frames_given_up", "frames", "given up after the last attempt"), |row| {
+        row.frames_given_up as f64
+    }),
+    (count("frames_blocked", "frames", "given up because the channel was not free"), |row| {
+        count_or_absent(row.frames_blocked)
+    }),
+    (count("frames_received", "frames", "heard, for it or for all"), |row| {
+        row.frames_received as f64
+    }),
+    (count("frames_overheard", "frames", "heard, for others"), |row| row.frames_overheard as f64),
+    (count("frames_undecoded", "frames", "begun to be received, and not decoded"), |row| {
+        count_or_absent(row.frames_undecoded)
+    }),
+    (real("sending_s", "s", "time that its transmissions took"), |row| row.sending_s),
+    (real("receiving_s", "s", "time that it listened to frames"), |row| or_absent(row.receiving_s)),
+];
+
+table_row!(NodeTotal, TableKind::Nodes, NODES);
 
 #[cfg(test)]
 mod tests {
@@ -417,6 +540,14 @@ mod tests {
         assert_eq!(columns[1][place], histogram.value_at_quantile(0.95) as f64 / 1e9);
     }
 
+    /// The last one is the last of all.
+    #[test]
+    fn all_tables_are_listed() {
+        assert_eq!(TableKind::Nodes as usize + 1, TableKind::ALL.len());
+        let places = TableKind::ALL.iter().map(|&kind| kind as usize);
+        assert!(places.eq(0..TableKind::ALL.len()));
+    }
+
     #[test]
     fn names_of_tables_and_columns_are_unique() {
         for (place, kind) in TableKind::ALL.iter().enumerate() {
@@ -428,7 +559,7 @@ mod tests {
             }
             let keys = columns.iter().take_while(|column| column.role == Role::Key).count();
             let all = columns.iter().filter(|column| column.role == Role::Key).count();
-            assert!(keys == all && keys > 2, "keys stand first");
+            assert!(keys == all && keys > 2, "keys stand first: {kind:?}");
         }
     }
 }

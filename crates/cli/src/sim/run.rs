@@ -95,9 +95,15 @@ impl Default for Shard {
 }
 
 impl Shard {
-    /// Every so many-th point: neighbours in a sweep take about as long as each other.
-    fn has(self, point: usize) -> bool {
-        point % self.count == self.index
+    /// Every so many-th point, with those that a stop rule compares with it: neighbours in a sweep
+    /// take about as long as each other.
+    fn points(self, plan: &Plan) -> impl Iterator<Item = usize> {
+        let all = 0..plan.points.len();
+        let firsts: Vec<usize> = all.clone().filter(|&at| plan.base(at).is_none()).collect();
+        all.filter(move |&point| {
+            let first = plan.base(point).unwrap_or(point);
+            firsts.partition_point(|&other| other < first) % self.count == self.index
+        })
     }
 }
 
@@ -183,7 +189,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     for point in schedule.given_up() {
         let title = plan.points[point].title();
-        eprintln!("point {point} ({title}): the stop rule gave up: the mean is not known so well");
+        eprintln!("point {point} ({title}): the stop rule gave up: it is not known so well");
     }
     print(arguments, &results)
 }
@@ -210,10 +216,13 @@ fn points(arguments: &Arguments, plan: &Plan) -> Result<Vec<usize>, Failure> {
         return Err(Failure::Only { given, max });
     }
     let shard = arguments.shard.unwrap_or_default();
-    let chosen = |point: &usize| {
-        shard.has(*point) && (arguments.only.is_empty() || arguments.only.contains(point))
+    let only = &arguments.only;
+    let is_only = |point: &usize| {
+        // What a stop rule compares a point with is run with it.
+        let compared = || only.iter().any(|&other| plan.base(other) == Some(*point));
+        only.is_empty() || only.contains(point) || compared()
     };
-    let points: Vec<usize> = (0..=max).filter(chosen).collect();
+    let points: Vec<usize> = shard.points(plan).filter(is_only).collect();
     if points.is_empty() {
         let (part, parts) = (shard.index + 1, shard.count);
         eprintln!("no point of this plan is in part {part} of {parts}");

@@ -38,7 +38,7 @@ use crate::core::watch::{Crossing, Watcher};
 use air::Radio;
 pub use air::{Frame, RadioIndex, Reach};
 use bridges::Bridge;
-pub use interfaces::Interface;
+pub use interfaces::{FrameCounts, Interface};
 use router::{Link, Router};
 use routing::Routing;
 pub use routing::{ROUTING_FLOW, RouteLinks};

@@ -7,11 +7,13 @@ use core::time::Duration;
 
 use corridor_base::Time;
 use corridor_proto::{Station, Stats};
-use corridor_scenario::{FlowInterval, LinkInterval, StationInterval, Tables};
+use corridor_scenario::{
+    FlowInterval, LinkInterval, LinkTotal, NodeTotal, StationInterval, Tables,
+};
 
 use crate::agents::metered::{Area, Mean, MeteredSource, Recent, RecentDelays};
 use crate::core::agent::NodeIndex;
-use crate::core::network::{Interface, Network};
+use crate::core::network::{FrameCounts, Interface, Network};
 use crate::plan::meter::bps;
 
 /// What is looked at.
@@ -21,6 +23,9 @@ pub(crate) trait Observed {
 
     /// Each queue, in order.
     fn queues(&self, network: &Network) -> Vec<QueueSeen>;
+
+    /// Nodes on a radio, in order of their places.
+    fn nodes(&self) -> Vec<NodeIndex>;
 
     /// Each station, in order.
     fn stations<'n>(&self, _network: &'n Network) -> Vec<&'n Station> {
@@ -154,6 +159,58 @@ impl Course {
         }
         (self.flows, self.queues, self.since) = (flows, queues, now);
         self.number += 1;
+    }
+}
+
+/// Queues and frames when the measured interval begins, to be held against its end.
+pub(crate) struct Totals {
+    queues: Vec<QueueSeen>,
+    frames: Vec<FrameCounts>,
+}
+
+impl Totals {
+    pub(crate) fn of(network: &Network, observed: &impl Observed) -> Self {
+        let places = 0..observed.nodes().len();
+        let frames = places.map(|place| network.frame_counts(0, place)).collect();
+        Totals { queues: observed.queues(network), frames }
+    }
+
+    /// Adds what has become of links and nodes since.
+    pub(crate) fn add(&self, network: &Network, observed: &impl Observed, tables: &mut Tables) {
+        let queues = observed.queues(network);
+        for (link, (now, before)) in queues.iter().zip(&self.queues).enumerate() {
+            let (seen, then) = (now.interface, before.interface);
+            tables.add(&LinkTotal {
+                link,
+                from: now.from as usize,
+                to: now.to.map(|node| node as usize),
+                packets_offered: seen.offered - then.offered,
+                packets_dropped: seen.dropped - then.dropped,
+                packets_lost: seen.lost - then.lost,
+            });
+        }
+        for (place, (node, before)) in observed.nodes().into_iter().zip(&self.frames).enumerate() {
+            tables.add(&node_total(node, network.frame_counts(0, place), *before));
+        }
+    }
+}
+
+fn node_total(node: NodeIndex, now: FrameCounts, then: FrameCounts) -> NodeTotal {
+    let since = |now: Option<u64>, then: Option<u64>| Some(now? - then.unwrap_or(0));
+    let receiving = now.receiving.map(|span| span - then.receiving.unwrap_or_default());
+    NodeTotal {
+        node: node as usize,
+        frames_offered: now.offered - then.offered,
+        frames_refused: now.refused - then.refused,
+        frame_attempts: now.attempts - then.attempts,
+        frames_delivered: now.delivered - then.delivered,
+        frames_given_up: now.given_up - then.given_up,
+        frames_blocked: since(now.blocked, then.blocked),
+        frames_received: now.received - then.received,
+        frames_overheard: now.overheard - then.overheard,
+        frames_undecoded: since(now.undecoded, then.undecoded),
+        sending_s: (now.sending - then.sending).as_secs_f64(),
+        receiving_s: receiving.map(|span| span.as_secs_f64()),
     }
 }
 

@@ -336,6 +336,7 @@ pub fn run(
     };
     course::advance(&mut network, begin, &mut course, &observed, |_| false);
     let totals_before = Totals::of(&network, plan.nodes);
+    let kept_before = prepared.keep.totals.then(|| course::Totals::of(&network, &observed));
     // Without a warm-up what is sent in the first instant counts.
     let counts_before = match begin {
         Time::ZERO => vec![Counts::default(); meters.len()],
@@ -356,6 +357,9 @@ pub fn run(
         for (flow, meter) in meters.iter().enumerate() {
             meter.delays(&network).inspect(|of| tables.add_delays(flow, of, NANOS_PER_S));
         }
+    }
+    if let Some(before) = kept_before {
+        before.add(&network, &observed, &mut tables);
     }
     let mut measures = Measures::default();
     let measured_s = (end - begin).as_secs_f64();
@@ -378,6 +382,9 @@ pub fn run(
     measures.set("goodput_bps", bps(payload_bytes, measured_s));
     measures.set("throughput_bps", bps(received_bytes, measured_s));
     measures.set("fairness_ratio", fairness(&goodputs));
+    if prepared.keep.totals {
+        (0..meters.len()).for_each(|flow| tables.add_flow(flow, &measures));
+    }
     Ok(Replication { measures, tables })
 }
 
@@ -398,12 +405,17 @@ impl Observed for Subjects<'_> {
             let interface = network.pipe_interface(from, to)?;
             Some(QueueSeen { from, to: Some(to), interface })
         });
-        let places = if self.plan.radio.is_some() { self.plan.nodes } else { 0 };
-        let places = (0..places).map(|place| {
-            let interface = network.interface(0, place);
-            QueueSeen { from: place as NodeIndex, to: None, interface }
+        let places = self.nodes().into_iter().enumerate().map(|(place, node)| QueueSeen {
+            from: node,
+            to: None,
+            interface: network.interface(0, place),
         });
         pipes.chain(places).collect()
+    }
+
+    fn nodes(&self) -> Vec<NodeIndex> {
+        let places = if self.plan.radio.is_some() { self.plan.nodes } else { 0 };
+        (0..places as NodeIndex).collect()
     }
 }
 

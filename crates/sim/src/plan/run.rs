@@ -25,8 +25,12 @@ pub fn run(point: &Point, replication: u64) -> Result<Replication, SimError> {
             let scenario = Scenario { seed: point.seed, ..radio.scenario.clone() };
             let run = Run { replication, point: point.index, ..radio.run.clone() };
             let warm_up = Duration::from_nanos((radio.warm_up_s * 1e9).round() as u64);
-            let (row, tables) = run_kept(&scenario, &run, warm_up, point.keep)?;
-            Ok(Replication { measures: Measures::of_row(&row), tables })
+            let (row, mut tables) = run_kept(&scenario, &run, warm_up, point.keep)?;
+            let measures = Measures::of_row(&row);
+            if point.keep.totals {
+                row.sides.iter().for_each(|side| tables.add_flow(side.from, &measures));
+            }
+            Ok(Replication { measures, tables })
         }
         Load::Network(network) => {
             let prepared = Prepared::new(network, point.seed)?.keeping(point.keep);

@@ -207,7 +207,11 @@ impl Tunnel {
         let observed = Subjects { load: &self.load, stations: &self.stations, places: self.places };
         let series = self.keep.series;
         let mut course = series.map(|interval| Course::new(interval, network, &observed));
-        // Only a line is looked at before the measured interval.
+        let kept = self.keep.totals.then(|| {
+            course::advance(network, start, &mut course, &observed, |_| false);
+            course::Totals::of(network, &observed)
+        });
+        // Only a line is looked at before the measured interval anyway.
         let before = network.line(0).is_some().then(|| {
             course::advance(network, start, &mut course, &observed, |_| false);
             network.keep_waits();
@@ -216,6 +220,9 @@ impl Tunnel {
         course::advance(network, measured.end, &mut course, &observed, |_| false);
         let course = course.map(|course| course.finish(network, &observed));
         let mut tables = course.unwrap_or_default();
+        if let Some(kept) = kept {
+            kept.add(network, &observed, &mut tables);
+        }
         let seen = before
             .flatten()
             .map(|before| before.after(network, measured, (scenario, run), self.mtu));
@@ -323,11 +330,16 @@ impl Observed for Subjects<'_> {
     }
 
     fn queues(&self, network: &Network) -> Vec<QueueSeen> {
-        let places = (0..self.places).map(|place| {
-            let interface = network.interface(0, place);
-            QueueSeen { from: place as NodeIndex, to: None, interface }
+        let places = self.nodes().into_iter().enumerate().map(|(place, node)| QueueSeen {
+            from: node,
+            to: None,
+            interface: network.interface(0, place),
         });
         places.collect()
+    }
+
+    fn nodes(&self) -> Vec<NodeIndex> {
+        (0..self.places as NodeIndex).collect()
     }
 
     fn stations<'n>(&self, network: &'n Network) -> Vec<&'n Station> {

@@ -69,15 +69,16 @@ fn number(measures: &Measures, name: &str) -> f64 {
 
 #[test]
 fn nothing_that_happens_depends_on_whether_somebody_looks() {
-    for interval in ["0.3", "20", "7.1"] {
-        let output = format!("output = {{ series_s = {interval} }}");
+    for output in ["series_s = 0.3", "series_s = 7.1, delays = true", "tables = true"] {
+        let output = format!("output = {{ {output} }}");
         let (with, without) = (point(NETWORK, &output, 0), point(NETWORK, "", 0));
-        assert_eq!(with.measures, without.measures, "{interval}");
+        assert_eq!(with.measures, without.measures, "{output}");
         assert!(without.tables.is_empty() && !with.tables.is_empty());
     }
     for (transport, place) in [("udp", 0), ("udp", 1), ("tcp", 0), ("tcp", 1)] {
         let text = RADIO.replace("'udp'", &format!("'{transport}'"));
-        let with = point(&text, "output = { series_s = 0.07 }", place);
+        let output = "output = { series_s = 0.07, delays = true, tables = true }";
+        let with = point(&text, output, place);
         assert_eq!(with.measures, point(&text, "", place).measures, "{transport} {place}");
     }
 }
@@ -163,4 +164,23 @@ fn a_tunnel_tells_of_its_stations() {
     let measured = number(&run.measures, "goodput_bps") * 1.5 / 8.0;
     let sum: f64 = bytes[2..].iter().sum();
     assert!((sum / measured - 1.0).abs() < 0.02, "{sum} {measured}");
+}
+
+#[test]
+fn long_tables_are_of_the_measured_interval() {
+    let run = point(NETWORK, "warm_up_s = 3\noutput = { tables = true }", 0);
+    let of = |kind, subject, name| column(&run, kind, subject, name)[0];
+    for flow in 0..3 {
+        let ours = of(TableKind::Flows, flow, "goodput_bps");
+        assert_eq!(ours, number(&run.measures, &format!("flow.{flow}.goodput_bps")));
+    }
+    let dropped: f64 = (0..4).map(|link| of(TableKind::Links, link, "packets_dropped")).sum();
+    let lost: f64 = (0..4).map(|link| of(TableKind::Links, link, "packets_lost")).sum();
+    assert_eq!(dropped, number(&run.measures, "packets_dropped"));
+    assert_eq!(lost, number(&run.measures, "packets_erased"));
+    assert!(run.tables.rows(TableKind::Nodes).is_none());
+    let run = point(RADIO, "output = { tables = true }", 0);
+    let sent = column(&run, TableKind::Nodes, 0, "frame_attempts")[0];
+    let heard = column(&run, TableKind::Nodes, 0, "frames_delivered")[0];
+    assert!((heard / sent - 0.8).abs() < 0.1, "{heard} of {sent}");
 }

@@ -1,6 +1,9 @@
 //! Queues that packets leave nodes by, whatever is behind them.
 
-use corridor_air::Pipe;
+use core::time::Duration;
+
+use corridor_air::radio::MacStats;
+use corridor_air::{Pipe, StationStats};
 
 use super::Network;
 use super::air::RadioIndex;
@@ -19,7 +22,76 @@ pub struct Interface {
     pub lost: u64,
 }
 
+/// What became of the frames of a place on a radio since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameCounts {
+    /// Frames that came to its interface.
+    pub offered: u64,
+    /// Of these, those that found its queue full.
+    pub refused: u64,
+    /// Transmissions of data, retries included.
+    pub attempts: u64,
+    /// Frames heard by the place that they were for; those to all are not counted.
+    pub delivered: u64,
+    /// Frames given up after the last attempt.
+    pub given_up: u64,
+    /// With a standard's MAC: frames given up because the channel was not free.
+    pub blocked: Option<u64>,
+    /// Frames heard that were for it, or for all.
+    pub received: u64,
+    /// Frames heard that were for others.
+    pub overheard: u64,
+    /// With a standard's MAC: receptions begun and not decoded.
+    pub undecoded: Option<u64>,
+    /// Time that its transmissions took.
+    pub sending: Duration,
+    /// With a standard's MAC: time that it listened to frames.
+    pub receiving: Option<Duration>,
+}
+
+impl From<StationStats> for FrameCounts {
+    fn from(stats: StationStats) -> Self {
+        FrameCounts {
+            offered: stats.offered,
+            refused: stats.refused + stats.dropped,
+            attempts: stats.sent_frames,
+            delivered: stats.delivered,
+            given_up: stats.undelivered,
+            received: stats.received_frames,
+            overheard: stats.overheard_frames,
+            sending: stats.airtime,
+            ..FrameCounts::default()
+        }
+    }
+}
+
+impl From<MacStats> for FrameCounts {
+    fn from(stats: MacStats) -> Self {
+        FrameCounts {
+            offered: stats.offered,
+            refused: stats.refused,
+            attempts: stats.attempts,
+            delivered: stats.acknowledged,
+            given_up: stats.retry_limit,
+            blocked: Some(stats.channel_access),
+            received: stats.received,
+            overheard: stats.overheard,
+            undecoded: Some(stats.undecoded),
+            sending: stats.airtime,
+            receiving: Some(stats.receiving),
+        }
+    }
+}
+
 impl Network {
+    /// What became of the frames of a place on a radio.
+    pub fn frame_counts(&self, radio: RadioIndex, place: usize) -> FrameCounts {
+        let ideal = self.medium(radio).map(|medium| medium.stats(place).into());
+        let mac = || self.mac(radio).map(|medium| medium.stats(place).into());
+        let line = || self.line(radio).map(|line| line.stats(place).into());
+        ideal.or_else(mac).or_else(line).unwrap_or_default()
+    }
+
     /// The queue of the pipe from one node to another, if there is one.
     pub fn pipe_interface(&self, from: NodeIndex, to: NodeIndex) -> Option<Interface> {
         self.router.pipe(from, to).map(|index| self.of_pipe(&self.pipes[index]))
