@@ -2,6 +2,7 @@
 
 - `corridor.models`: the papers' closed forms, vectorised over numpy arrays.
 - `corridor.codec`: random linear network coding of numpy arrays and ``bytes``.
+- `corridor.plans`: plans as frozen dataclasses: all that a plan file can say.
 - `corridor.sim`: the simulator; frozen dataclasses in, an xarray Dataset out.
 - `corridor.results`: what ``corridor sim run --out`` has left, as labelled arrays: `open_results`.
 - `corridor.stats`: means, quantiles, distributions and paired differences, with intervals.
@@ -31,6 +32,7 @@ __all__ = [
     "codec",
     "models",
     "open_results",
+    "plans",
     "plot",
     "results",
     "sim",
@@ -42,12 +44,12 @@ __all__ = [
 __version__ = VERSION
 
 if TYPE_CHECKING:
-    from corridor import codec, models, plot, results, sim, stats, study
+    from corridor import codec, models, plans, plot, results, sim, stats, study
     from corridor.results import open_results
 else:
     __getattr__ = lazily(
         __name__,
-        ("codec", "models", "plot", "results", "sim", "stats", "study"),
+        ("codec", "models", "plans", "plot", "results", "sim", "stats", "study"),
         {"open_results": "results"},
     )
 
