@@ -15,7 +15,7 @@ Examples
 ... )
 >>> results = sim.run(plan).swap_dims(point="flow.0.tcp.variant")
 >>> gain = paired_ci(results["goodput_bps"], "flow.0.tcp.variant", "cubic")
->>> bool(gain.sel({"flow.0.tcp.variant": "bbr"}, estimate="low") > 0)
+>>> bool(gain.sel({"flow.0.tcp.variant": "bbr", "estimate": "low"}) > 0)
 True
 >>> late = quantile_ci(results["delays.packets"], 0.95).isel(flow=0)
 >>> bool((late.sel(estimate="low") <= late.sel(estimate="high")).all())

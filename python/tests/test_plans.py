@@ -92,7 +92,7 @@ def properties(schema: dict[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = schema["properties"]
         return found
     for part in [schema.get("items", {}), *schema.get("anyOf", [])]:
-        if isinstance(part, dict) and (found := properties(part)):
+        if isinstance(part, dict) and part and (found := properties(part)):
             return found
     return {}
 

@@ -142,7 +142,7 @@ def test_what_progress_raises_ends_the_run() -> None:
         ({"duration_s": "long"}, "duration_s = 'long': expected a number"),
         ({"replications": 0}, "replications = 0: expected 1 to 10000"),
         ({"seed": -1}, "seed = -1: expected 0 to"),
-        ({"network": LINK}, r"network = Link\(.*: expected a Chain or a Dumbbell"),
+        ({"network": LINK}, r"network = Link\(.*: expected a Chain, a Dumbbell"),
         ({"network": sim.Chain(0, LINK)}, "network.links.count = 0: expected 1 to"),
         ({"network": sim.Chain(2.5, LINK)}, r"Chain\.count = 2\.5: expected a whole number"),  # type: ignore[arg-type]
         ({"network": sim.Chain(2, sim.Link(-1, 1, 1))}, r"Link\.rate_bps = -1: expected 0 or more"),

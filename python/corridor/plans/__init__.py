@@ -33,7 +33,7 @@ from corridor.plans._plan import (
     Sweep,
 )
 from corridor.plans._radios import Fading, PathLoss, Radio, RadioNetwork, Relay, Route, Routing
-from corridor.plans._runs import Coding, Congestion, Crossing, Medium, Run
+from corridor.plans._runs import Coding, Congestion, Crossing, Medium, Preset, Run
 
 __all__ = [
     "REPLICATIONS_MAX",
@@ -57,6 +57,7 @@ __all__ = [
     "Plan",
     "PlanText",
     "Policer",
+    "Preset",
     "Radio",
     "RadioNetwork",
     "Rate",

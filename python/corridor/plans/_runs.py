@@ -10,6 +10,8 @@ from typing import Literal
 Crossing = Literal["kernel", "plain", "coded", "coded+helper"]
 #: Congestion control of the sender.
 Congestion = Literal["cubic", "reno", "newreno", "sack", "vegas", "tahoe", "bbr"]
+#: Where coding parameters start from.
+Preset = Literal["window", "block", "paper", "tcp-nc"]
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ class Coding:
         nothing, ms; none = left out.
     """
 
-    preset: Literal["window", "block", "paper", "tcp-nc"] | None = None
+    preset: Preset | None = None
     field: Literal["gf2", "gf16", "gf256"] | None = None
     order: Literal["systematic", "dense", "on-the-fly"] | None = None
     redundancy: float | None = None
