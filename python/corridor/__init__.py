@@ -2,8 +2,10 @@
 
 - `corridor.models`: the papers' closed forms, vectorised over numpy arrays.
 - `corridor.codec`: random linear network coding of numpy arrays and ``bytes``.
+- `corridor.plans`: plans as frozen dataclasses: all that a plan file can say.
 - `corridor.sim`: the simulator; frozen dataclasses in, an xarray Dataset out.
 - `corridor.results`: what ``corridor sim run --out`` has left, as labelled arrays: `open_results`.
+- `corridor.stats`: means, quantiles, distributions and paired differences, with intervals.
 - `corridor.plot`: pictures of results with what is published overlaid.
 - `corridor.study`: the papers' experiments, behind the command ``corridor-study``.
 
@@ -30,9 +32,11 @@ __all__ = [
     "codec",
     "models",
     "open_results",
+    "plans",
     "plot",
     "results",
     "sim",
+    "stats",
     "study",
 ]
 
@@ -40,12 +44,12 @@ __all__ = [
 __version__ = VERSION
 
 if TYPE_CHECKING:
-    from corridor import codec, models, plot, results, sim, study
+    from corridor import codec, models, plans, plot, results, sim, stats, study
     from corridor.results import open_results
 else:
     __getattr__ = lazily(
         __name__,
-        ("codec", "models", "plot", "results", "sim", "study"),
+        ("codec", "models", "plans", "plot", "results", "sim", "stats", "study"),
         {"open_results": "results"},
     )
 

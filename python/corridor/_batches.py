@@ -14,6 +14,10 @@ from numpy.typing import NDArray
 
 from corridor import _native
 
+#: What runs measured, by column and run; and the long tables: of each row its run, and its values
+#: by column and row.
+Ran = tuple[NDArray[np.float64], dict[str, tuple[NDArray[np.int64], NDArray[np.float64]]]]
+
 #: Text of a plan, the folder of its traces, and replications of each point.
 Asked = tuple[str, str, int | None]
 
@@ -43,7 +47,7 @@ def _runs(asked: Asked) -> _native.PlanRuns:
     return _native.PlanRuns(*asked)
 
 
-def run_batch(asked: Asked, first: int, end: int, version: str) -> NDArray[np.float64]:
+def run_batch(asked: Asked, first: int, end: int, version: str) -> Ran:
     """Make some runs of a plan; what workers call.
 
     Raises
@@ -61,12 +65,12 @@ def run_batch(asked: Asked, first: int, end: int, version: str) -> NDArray[np.fl
 
 def run_batches(
     executor: Anywhere, asked: Asked, runs: int, told: Callable[[int, int], object]
-) -> NDArray[np.float64]:
-    """Make all runs of a plan elsewhere, and return what they measured, by column and run."""
+) -> Ran:
+    """Make all runs of a plan elsewhere, and return what they measured."""
     size = -(-runs // BATCHES_MAX)
     done: queue.SimpleQueue[_Future] = queue.SimpleQueue()
     spans: dict[_Future, tuple[int, int]] = {}
-    found: dict[int, NDArray[np.float64]] = {}
+    found: dict[int, Ran] = {}
     try:
         for first in range(0, runs, size):
             span = (first, min(first + size, runs))
@@ -85,7 +89,15 @@ def run_batches(
         for future in spans:
             future.cancel()
         raise
-    return np.concatenate([found[first] for first in sorted(found)], axis=1)
+    ran = [found[first] for first in sorted(found)]
+    tables = {
+        name: (
+            np.concatenate([tables[name][0] for _, tables in ran]),
+            np.concatenate([tables[name][1] for _, tables in ran], axis=1),
+        )
+        for name in ran[0][1]
+    }
+    return np.concatenate([values for values, _ in ran], axis=1), tables
 
 
 def _submit(executor: Anywhere, asked: Asked, span: tuple[int, int]) -> _Future:

@@ -105,7 +105,7 @@ def estimates(
     x
         A place for each mean.
     values
-        What `corridor.sim.mean_ci` gives, with one dimension beside ``estimate``.
+        What `corridor.stats.mean_ci` gives, with one dimension beside ``estimate``.
     label
         For the legend.
     scale
@@ -113,7 +113,7 @@ def estimates(
 
     Examples
     --------
-    >>> from corridor.sim import mean_ci
+    >>> from corridor.stats import mean_ci
     >>> sample = xr.DataArray([[1.0, 3.0], [2.0, 4.0]], dims=("point", "replication"))
     >>> figure, (axes,) = panels(1)
     >>> estimates(axes, [0, 1], mean_ci(sample), "ours")
@@ -124,6 +124,37 @@ def estimates(
     )
     spread = np.nan_to_num(np.maximum(0, [mean - low, high - mean]))
     axes.errorbar(x, mean, yerr=spread, marker="o", markersize=4, capsize=3, label=label)
+
+
+def band(axes: Axes, x: ArrayLike, values: xr.DataArray, label: str, scale: float = 1.0) -> None:
+    """Draw a curve with its confidence band.
+
+    Parameters
+    ----------
+    axes
+        Where to.
+    x
+        A place for each value.
+    values
+        What `corridor.stats` gives, with one dimension beside ``estimate``.
+    label
+        For the legend.
+    scale
+        What values are divided by.
+
+    Examples
+    --------
+    >>> from corridor.stats import mean_ci
+    >>> sample = xr.DataArray([[1.0, 3.0], [2.0, 4.0]], dims=("time", "replication"))
+    >>> figure, (axes,) = panels(1)
+    >>> band(axes, [0, 1], mean_ci(sample), "ours")
+    >>> plt.close(figure)
+    """
+    mean, low, high = (
+        values.sel(estimate=name).to_numpy() / scale for name in ("mean", "low", "high")
+    )
+    (line,) = axes.plot(x, mean, label=label)
+    axes.fill_between(x, low, high, color=line.get_color(), alpha=0.25, linewidth=0)
 
 
 def published(axes: Axes, x: Sequence[float], y: Sequence[float], label: str = "published") -> None:

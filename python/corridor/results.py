@@ -27,11 +27,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from corridor._tables import LongTable, with_tables
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
 #: What `corridor sim run --out` leaves in its directory.
 FILE = "results.parquet"
+#: Long tables that it leaves besides, where the plan keeps any.
+TABLES = ("flow_series", "link_series", "station_series", "delays")
 
 
 def open_results(path: Path | str, *, grid: bool = True) -> xr.Dataset:
@@ -47,8 +51,9 @@ def open_results(path: Path | str, *, grid: bool = True) -> xr.Dataset:
     Returns
     -------
     A Dataset as `corridor.sim.run` returns it: dimensions ``point`` (or those of the grid),
-    ``replication`` and ``flow``; units and meanings are attributes of its variables, the plan,
-    seed and commit are those of the Dataset. NaN is what does not apply, or was not run.
+    ``replication`` and ``flow``, and ``time`` where the plan keeps a course; units and meanings are
+    attributes of its variables, the plan, seed and commit are those of the Dataset. NaN is what
+    does not apply, or was not run.
 
     Raises
     ------
@@ -72,7 +77,30 @@ def open_results(path: Path | str, *, grid: bool = True) -> xr.Dataset:
     if table.column_names[:2] != ["point", "replication"]:
         raise ValueError(f"{file}: expected results of `corridor sim run`: {table.column_names}")
     results = _dataset(table)
+    beside = [file.with_name(f"{name}.parquet") for name in TABLES]
+    results = with_tables(results, [_long(one, results) for one in beside if one.is_file()])
     return gridded(results) if grid else results
+
+
+def _long(file: Path, results: xr.Dataset) -> LongTable:
+    """Read a long table that belongs to these results."""
+    from pyarrow import parquet
+
+    table = parquet.ParquetFile(file).read()
+    told = {key.decode(): text.decode() for key, text in (table.schema.metadata or {}).items()}
+    if any(told.get(f"corridor.{key}") != results.attrs[key] for key in ("plan", "code_version")):
+        raise ValueError(f"{file}: expected a table of the plan and the code of {FILE} beside it")
+    point, replication, *names = table.column_names
+    columns = {name: table.column(name).to_numpy() for name in table.column_names}
+    attrs = {
+        field.name: {
+            "units": field.metadata[b"unit"].decode(),
+            "long_name": field.metadata[b"long_name"].decode(),
+        }
+        for field in table.schema
+    }
+    values = {name: columns[name].astype(float) for name in names}
+    return LongTable(told["corridor.table"], columns[point], columns[replication], values, attrs)
 
 
 def gridded(results: xr.Dataset) -> xr.Dataset:

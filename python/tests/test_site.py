@@ -241,6 +241,17 @@ def test_the_notebook_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(ours) == len(theirs) == 5
 
 
+def test_the_notebook_on_results_is_shown_as_it_ran(built: Path) -> None:
+    """It was run, by nbclient, to build the site."""
+    notebook = json.loads((TOP / "examples" / "results.ipynb").read_text())
+    assert len(notebook["cells"]) == 10
+    assert all(not cell.get("outputs") for cell in notebook["cells"])
+    text = (built / "tutorials" / "results-notebook.html").read_text()
+    assert text.count("images/plots/results-c") >= 3
+    assert "0.95" in text
+    assert (built / "images" / "plots" / "results-c7.png").stat().st_size > 5000
+
+
 def test_tables_on_pages_are_toml() -> None:
     for block in ALL:
         if block.language == "toml":

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use corridor_results::{Journal, ResultsError, merge, read_parquet, write_parquet};
+use corridor_results::{Journal, ResultsError, merge, merge_tables, read_parquet, write_parquet};
+use corridor_scenario::TableKind;
 
-use crate::exit::Exit;
-use crate::sim::run::{JOURNAL_FILE, PLAN_FILE, RESULTS_FILE};
+use crate::exit::{Exit, print};
+use crate::sim::run::{JOURNAL_FILE, PLAN_FILE, RESULTS_FILE, table_file};
 
 /// Arguments of `corridor results`.
 #[derive(Debug, Args)]
@@ -21,6 +22,41 @@ pub struct ResultsArgs {
 enum ResultsVerb {
     /// Put together what the parts of a plan have left, as `sim run --shard` makes them
     Merge(MergeArguments),
+    /// Print all columns that results and their long tables may have, and what they mean
+    Columns,
+}
+
+/// What stands before the columns in docs/results.md.
+const PREFACE: &str = "\
+# Columns of results
+
+`corridor sim run PLAN --out DIR` leaves `DIR/results.parquet`, a row for each replication, and the
+long tables that the plan's `[output]` asks for, a file each. Rows go by `point` and `replication`
+everywhere. Which columns `results.parquet` has depends on the plan: its keys, a column for each
+swept path, and the parts below that apply; those of a flow come as `flow.0.NAME`, `flow.1.NAME` and
+so on, and are the columns of the table `flows`. Units and meanings are in the files, too.
+
+This page is what `corridor results columns` prints.
+";
+
+/// The columns, as a page.
+fn columns() -> String {
+    let mut page = PREFACE.to_owned();
+    for table in corridor_scenario::catalogue() {
+        let head = match table.name {
+            "results" => format!("`results`: {}", table.meaning),
+            name => format!("`{name}`"),
+        };
+        page += &format!("\n## {head}\n\n");
+        if table.name != "results" {
+            page += &format!("A row is {}.\n\n", table.meaning);
+        }
+        page += "| column | unit | meaning |\n|---|---|---|\n";
+        for column in table.columns {
+            page += &format!("| `{}` | {} | {} |\n", column.name, column.unit, column.meaning);
+        }
+    }
+    page
 }
 
 /// Puts results of parts of a plan together.
@@ -32,7 +68,8 @@ struct MergeArguments {
     /// Directories that `corridor sim run --shard I/N --out DIR` has left
     #[arg(value_name = "DIR", required = true)]
     parts: Vec<PathBuf>,
-    /// Leave results in this directory: results.parquet, plan.toml, journal.jsonl
+    /// Leave results in this directory: results.parquet and the long tables,
+    /// plan.toml, journal.jsonl
     #[arg(long, short, value_name = "DIR")]
     out: PathBuf,
     /// Replace results that are there
@@ -54,7 +91,10 @@ enum Failure {
 
 /// Runs `corridor results`.
 pub fn run(arguments: &ResultsArgs) -> ExitCode {
-    let ResultsVerb::Merge(arguments) = &arguments.verb;
+    let arguments = match &arguments.verb {
+        ResultsVerb::Merge(arguments) => arguments,
+        ResultsVerb::Columns => return print(&columns()).into(),
+    };
     match merge_parts(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -103,6 +143,16 @@ fn merge_parts(arguments: &MergeArguments) -> Result<(), Failure> {
     fs::write(&plan, merged.metadata("plan").unwrap_or_default()).map_err(failed(&plan))?;
     let path = out.join(RESULTS_FILE);
     write_parquet(&path, &merged)?;
+    for kind in TableKind::ALL {
+        let files = parts.iter().map(|part| part.join(table_file(kind)));
+        let files: Vec<PathBuf> = files.filter(|file| file.exists()).collect();
+        let path = out.join(table_file(kind));
+        if !files.is_empty() {
+            merge_tables(&files, kind, &merged.metadata, &path)?;
+        } else if path.exists() {
+            fs::remove_file(&path).map_err(failed(&path))?;
+        }
+    }
     let told = |name: &str| merged.metadata(name).unwrap_or_default().to_owned();
     let (points, complete) = (told("points"), told("complete_points"));
     eprintln!("{} rows are in {}", merged.records.len(), path.display());

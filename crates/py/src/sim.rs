@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
-use corridor_scenario::{Column, Measures, Plan, Replications, Value};
+use corridor_scenario::{Column, Measures, Plan, Replication, Replications, Value};
 use corridor_sim::SimError;
-use numpy::{PyArray2, PyArrayMethods};
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -15,9 +15,15 @@ use crate::error::{refused, value};
 
 /// Most threads.
 const JOBS_MAX: usize = 1_024;
+/// Columns of long tables that say which run a row is of: point and replication.
+const RUN_COLUMNS: usize = 2;
 
 /// Name, unit, meaning and role of a column.
 type ColumnText = (String, String, String, String);
+
+/// What runs measured, by column and run; and the long tables: of each row its run, and its values
+/// by column and row.
+type Ran<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyDict>);
 
 /// A plan that has been read: what runs of it are told by their number, which is that of the point
 /// times the number of replications, plus that of the replication.
@@ -59,11 +65,18 @@ impl PlanRuns {
 
     /// What a run measures.
     fn columns(&self) -> Vec<ColumnText> {
-        let texts = self.metrics().map(|column| {
-            let role = format!("{:?}", column.role).to_lowercase();
-            (column.name.clone(), column.unit.clone(), column.meaning.clone(), role)
-        });
-        texts.collect()
+        self.metrics().map(text_of).collect()
+    }
+
+    /// Long tables that are kept besides, and what their rows hold.
+    fn tables(&self) -> Vec<(&'static str, Vec<ColumnText>)> {
+        let kept = self.plan.tables().into_iter();
+        kept.map(|kind| {
+            let columns = kind.columns();
+            // The run says which point and replication.
+            (kind.name(), columns.iter().skip(RUN_COLUMNS).map(text_of).collect())
+        })
+        .collect()
     }
 
     /// Parameters of each point, by the names of their columns.
@@ -83,7 +96,7 @@ impl PlanRuns {
         Ok(settings)
     }
 
-    /// Makes runs `first` to `end` - 1, and returns what they measured, by column and run.
+    /// Makes runs `first` to `end` - 1, and returns what they measured, and the long tables.
     /// `progress` is called with the number of runs done and that of all, after each.
     fn run<'py>(
         &self,
@@ -92,7 +105,7 @@ impl PlanRuns {
         end: usize,
         jobs: usize,
         progress: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    ) -> PyResult<Ran<'py>> {
         if !(1..=JOBS_MAX).contains(&jobs) {
             return Err(value("jobs", jobs, format!("1 to {JOBS_MAX}")));
         }
@@ -101,12 +114,12 @@ impl PlanRuns {
             return Err(value("end", end, format!("{first} to {runs}")));
         }
         let all = end - first;
-        let mut done: Vec<Option<Measures>> = vec![None; all];
+        let mut done: Vec<Option<Replication>> = vec![None; all];
         let next = AtomicUsize::new(first);
         thread::scope(|scope| {
             // Whatever ends this function early drops the receiver: threads stop at their next
             // result.
-            let (sender, receiver) = mpsc::channel::<(usize, Result<Measures, SimError>)>();
+            let (sender, receiver) = mpsc::channel::<(usize, Result<Replication, SimError>)>();
             for _ in 0..jobs.min(all) {
                 let (sender, next) = (sender.clone(), &next);
                 scope.spawn(move || work(&self.plan, self.count, (next, end), &sender));
@@ -115,8 +128,8 @@ impl PlanRuns {
             let receiver = Mutex::new(receiver);
             let next_result = || receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
             for finished in 1..=all {
-                let (run, measures) = py.detach(next_result).map_err(refused)?;
-                done[run - first] = Some(measures.map_err(refused)?);
+                let (run, replication) = py.detach(next_result).map_err(refused)?;
+                done[run - first] = Some(replication.map_err(refused)?);
                 py.check_signals()?;
                 if let Some(progress) = &progress {
                     progress.call1((finished, all))?;
@@ -124,7 +137,7 @@ impl PlanRuns {
             }
             PyResult::Ok(())
         })?;
-        Ok(self.values(py, &done))
+        Ok((self.values(py, &done), self.rows(py, first, &done)?))
     }
 }
 
@@ -134,19 +147,53 @@ impl PlanRuns {
     }
 
     /// What runs measured, by column and run; NaN for what does not apply.
-    fn values<'py>(&self, py: Python<'py>, done: &[Option<Measures>]) -> Bound<'py, PyArray2<f64>> {
+    fn values<'py>(
+        &self,
+        py: Python<'py>,
+        done: &[Option<Replication>],
+    ) -> Bound<'py, PyArray2<f64>> {
         let values = PyArray2::zeros(py, [self.metrics().count(), done.len()], false);
         let mut written = values.readwrite();
         let mut rows = written.as_array_mut();
         for (mut row, column) in rows.rows_mut().into_iter().zip(self.metrics()) {
-            for (cell, measures) in row.iter_mut().zip(done) {
-                let value = measures.as_ref().and_then(|m| m.value(&column.name).number());
+            for (cell, found) in row.iter_mut().zip(done) {
+                let value = found.as_ref().and_then(|f| f.measures.value(&column.name).number());
                 *cell = value.unwrap_or(f64::NAN);
             }
         }
         drop(written);
         values
     }
+
+    /// The long tables by their names: of each row its run, from `first` on, and its values.
+    fn rows<'py>(
+        &self,
+        py: Python<'py>,
+        first: usize,
+        done: &[Option<Replication>],
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let tables = PyDict::new(py);
+        for kind in self.plan.tables() {
+            let mut runs: Vec<i64> = Vec::new();
+            let mut columns = vec![Vec::new(); kind.columns().len() - RUN_COLUMNS];
+            for (run, found) in (first..).zip(done) {
+                let Some(rows) = found.as_ref().and_then(|f| f.tables.rows(kind)) else { continue };
+                runs.resize(runs.len() + rows.len(), run as i64);
+                for (all, column) in columns.iter_mut().zip(rows.columns()) {
+                    all.extend_from_slice(column);
+                }
+            }
+            let values = PyArray2::from_vec2(py, &columns).map_err(refused)?;
+            tables.set_item(kind.name(), (PyArray1::from_vec(py, runs), values))?;
+        }
+        Ok(tables)
+    }
+}
+
+/// Name, unit, meaning and role.
+fn text_of(column: &Column) -> ColumnText {
+    let role = format!("{:?}", column.role).to_lowercase();
+    (column.name.clone(), column.unit.clone(), column.meaning.clone(), role)
 }
 
 /// What a thread does: one run after the other, until none is left or nobody listens.
@@ -154,7 +201,7 @@ fn work(
     plan: &Plan,
     count: usize,
     (next, end): (&AtomicUsize, usize),
-    sender: &mpsc::Sender<(usize, Result<Measures, SimError>)>,
+    sender: &mpsc::Sender<(usize, Result<Replication, SimError>)>,
 ) {
     loop {
         let run = next.fetch_add(1, Ordering::Relaxed);

@@ -1,5 +1,6 @@
 //! A mean, and how well it is known.
 
+use corridor_scenario::StopRule;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Share of intervals that hold the true mean, both ends together: 95 %.
@@ -40,6 +41,16 @@ impl Estimate {
         let degrees = usize::try_from(self.count).ok()?.checked_sub(1)?;
         let factor = student_t(degrees, (1.0 + confidence) / 2.0);
         Some(self.half_width? * (factor / student_t(degrees, UPPER_QUANTILE)))
+    }
+
+    /// The width of the interval, and what a rule wants it to be at most: both relative to the mean
+    /// or both not; `None` when the interval says nothing.
+    pub fn width_for(&self, rule: &StopRule) -> Option<(f64, f64)> {
+        match (rule.ci95_ratio, rule.ci95_half_width) {
+            (Some(most), _) => Some((self.ci95_ratio()?, most)),
+            (None, Some(most)) => Some((self.half_width?, most)),
+            (None, None) => None,
+        }
     }
 
     /// Full width of the interval over the mean; `None` when it says nothing: a single value, or

@@ -6,16 +6,16 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use corridor_scenario::{Measures, Point, SCHEMA_VERSION};
+use corridor_scenario::{Measures, Point, Replication, SCHEMA_VERSION, Tables};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ResultsError;
 
 /// Longest line of a journal, bytes; a longer one is not read.
-pub const JOURNAL_LINE_BYTES_MAX: u64 = 1 << 24;
+pub const JOURNAL_LINE_BYTES_MAX: u64 = 1 << 26;
 /// Bytes of a key: 128 bits keep any number of replications apart.
 const KEY_BYTES: usize = 16;
 
@@ -54,6 +54,23 @@ struct Line {
     /// For people; what counts is the key.
     replication: u64,
     measures: Measures,
+    #[serde(default, skip_serializing_if = "Tables::is_empty")]
+    tables: Tables,
+}
+
+/// What of a line is in memory; its tables are passed over.
+#[derive(Deserialize)]
+struct Head {
+    key: String,
+    measures: Measures,
+}
+
+/// A replication: what is in memory, and where its line is.
+#[derive(Debug)]
+struct Known {
+    measures: Measures,
+    offset: u64,
+    len: u64,
 }
 
 /// A file of finished replications, open for more.
@@ -61,7 +78,9 @@ struct Line {
 pub struct Journal {
     path: PathBuf,
     file: File,
-    rows: BTreeMap<Key, Measures>,
+    /// The end of the file.
+    end: u64,
+    rows: BTreeMap<Key, Known>,
     /// Lines that could not be read.
     spoilt: usize,
 }
@@ -85,12 +104,30 @@ impl Journal {
         let (rows, spoilt, len) = load(&file).map_err(ResultsError::io("read", path))?;
         file.set_len(len).map_err(ResultsError::io("write", path))?;
         file.seek(SeekFrom::End(0)).map_err(ResultsError::io("write", path))?;
-        Ok(Journal { path: path.into(), file, rows, spoilt })
+        Ok(Journal { path: path.into(), file, end: len, rows, spoilt })
     }
 
     /// What is known of a replication.
     pub fn row(&self, key: &Key) -> Option<&Measures> {
-        self.rows.get(key)
+        self.rows.get(key).map(|known| &known.measures)
+    }
+
+    /// What else is kept of it, from the disk; nothing of one that is not known.
+    ///
+    /// # Errors
+    /// [`ResultsError::Io`], [`ResultsError::Format`].
+    pub fn tables(&self, key: &Key) -> Result<Tables, ResultsError> {
+        let Some(known) = self.rows.get(key) else { return Ok(Tables::default()) };
+        let mut line = Vec::new();
+        let mut read = || {
+            let mut file = File::open(&self.path)?;
+            file.seek(SeekFrom::Start(known.offset))?;
+            file.take(known.len).read_to_end(&mut line)
+        };
+        read().map_err(ResultsError::io("read", &self.path))?;
+        let line: Line = serde_json::from_slice(&line)
+            .map_err(|error| ResultsError::format(&self.path, error))?;
+        Ok(line.tables)
     }
 
     /// How many replications there are, of whatever plan.
@@ -117,14 +154,17 @@ impl Journal {
         &mut self,
         key: Key,
         (point, replication): (usize, u64),
-        measures: &Measures,
+        given: &Replication,
     ) -> Result<(), ResultsError> {
-        let line = Line { key: hex(&key), point, replication, measures: measures.clone() };
+        let Replication { measures, tables } = given.clone();
+        let line = Line { key: hex(&key), point, replication, measures, tables };
         let mut text = serde_json::to_string(&line)
             .map_err(|error| ResultsError::format(&self.path, error))?;
         text.push('\n');
         self.file.write_all(text.as_bytes()).map_err(ResultsError::io("write", &self.path))?;
-        self.rows.insert(key, line.measures);
+        let (offset, len) = (self.end, text.len() as u64);
+        self.end += len;
+        self.rows.insert(key, Known { measures: line.measures, offset, len });
         Ok(())
     }
 
@@ -141,7 +181,8 @@ impl Journal {
             if let Some((key, parsed)) = parsed.and_then(|line| Some((unhex(&line.key)?, line)))
                 && !self.rows.contains_key(&key)
             {
-                self.append(key, (parsed.point, parsed.replication), &parsed.measures)?;
+                let Line { point, replication, measures, tables, .. } = parsed;
+                self.append(key, (point, replication), &Replication { measures, tables })?;
             }
         }
         Ok(())
@@ -156,7 +197,7 @@ impl Journal {
     }
 }
 
-type Loaded = (BTreeMap<Key, Measures>, usize, u64);
+type Loaded = (BTreeMap<Key, Known>, usize, u64);
 
 /// The rows of a file, how many lines were none, and its length up to the last whole line.
 fn load(file: &File) -> io::Result<Loaded> {
@@ -170,11 +211,12 @@ fn load(file: &File) -> io::Result<Loaded> {
         if read == 0 || (line.last() != Some(&b'\n') && (read as u64) < JOURNAL_LINE_BYTES_MAX) {
             return Ok((rows, spoilt, len));
         }
+        let offset = len;
         len += read as u64;
-        let parsed = serde_json::from_slice::<Line>(&line).ok();
+        let parsed = serde_json::from_slice::<Head>(&line).ok();
         match parsed.and_then(|line| Some((unhex(&line.key)?, line.measures))) {
             Some((key, measures)) => {
-                rows.insert(key, measures);
+                rows.insert(key, Known { measures, offset, len: read as u64 });
             }
             None => spoilt += 1,
         }
@@ -199,14 +241,19 @@ fn unhex(text: &str) -> Option<Key> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use corridor_scenario::{FlowInterval, TableKind};
     use std::fs;
 
-    fn measures(value: f64) -> Measures {
+    fn measures(value: f64) -> Replication {
         let mut measures = Measures::default();
         measures.set("goodput_bps", value);
         measures.set("timeouts", 3u64);
         measures.set("srtt_s", None::<f64>);
-        measures
+        let mut tables = Tables::default();
+        if value > 1.0 {
+            tables.add(&FlowInterval { time_s: value, ..FlowInterval::default() });
+        }
+        Replication { measures, tables }
     }
 
     #[test]
@@ -223,7 +270,13 @@ mod tests {
         let journal = Journal::open(&path).unwrap();
         assert_eq!((journal.len(), journal.spoilt()), (values.len(), 0));
         for (index, value) in values.iter().enumerate() {
-            assert_eq!(journal.row(&[index as u8; 16]), Some(&measures(*value)));
+            let (key, expected) = ([index as u8; 16], measures(*value));
+            assert_eq!(journal.row(&key), Some(&expected.measures));
+            let (found, expected) = (journal.tables(&key).unwrap(), expected.tables);
+            let times = |tables: &Tables| {
+                tables.rows(TableKind::FlowSeries).map(|rows| rows.columns()[1].clone())
+            };
+            assert_eq!(times(&found), times(&expected));
         }
     }
 

@@ -5,6 +5,7 @@
 //! - [`Journal`] keeps every finished replication, so that an interruption loses none.
 //! - [`write_parquet`] and [`read_parquet`]: one row for each replication, units with the columns.
 //!   They take the feature `parquet`, most of what this crate takes to build.
+//! - [`TableWriter`] and [`merge_tables`]: long tables beside them, one replication at a time.
 //! - [`merge`]: results of parts of a plan, put together.
 //! - [`summarise`]: means with confidence intervals.
 //!
@@ -15,6 +16,8 @@ pub mod checks;
 mod error;
 mod estimate;
 mod journal;
+#[cfg(feature = "parquet")]
+mod long;
 mod merge;
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -28,9 +31,13 @@ mod summary;
 pub use error::ResultsError;
 pub use estimate::Estimate;
 pub use journal::{JOURNAL_LINE_BYTES_MAX, Journal, Key, PointKey};
+#[cfg(feature = "parquet")]
+pub use long::{TableReader, TableWriter, merge_tables};
 pub use merge::merge;
 #[cfg(feature = "parquet")]
 pub use parquet::RESULT_BYTES_MAX;
+#[cfg(not(feature = "parquet"))]
+pub use parquet::{TableWriter, merge_tables};
 pub use parquet::{read_parquet, write_parquet};
 pub use results::{Provenance, Results};
 pub use schedule::{Finished, Schedule, Task};

@@ -18,7 +18,8 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
+use tempfile::NamedTempFile;
 
 use crate::error::ResultsError;
 use crate::results::Results;
@@ -26,7 +27,7 @@ use crate::results::Results;
 /// Largest file of results that is read, bytes.
 pub const RESULT_BYTES_MAX: u64 = 4 << 30;
 /// Rows that are read at once.
-const BATCH_ROWS: usize = 8_192;
+pub(crate) const BATCH_ROWS: usize = 8_192;
 
 /// Writes results; the file is there as a whole, or as it was before.
 ///
@@ -34,12 +35,23 @@ const BATCH_ROWS: usize = 8_192;
 /// [`ResultsError::Io`].
 pub fn write_parquet(path: &Path, results: &Results) -> Result<(), ResultsError> {
     let bytes = encode(results).map_err(|error| ResultsError::format(path, error))?;
+    let mut file = temporary(path)?;
+    file.write_all(&bytes).map_err(ResultsError::io("write", path))?;
+    persist(file, path)
+}
+
+/// A file beside `path`, to take its place.
+pub(crate) fn temporary(path: &Path) -> Result<NamedTempFile, ResultsError> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let write = || {
-        let mut file = tempfile::Builder::new()
-            .prefix(".corridor-")
-            .tempfile_in(directory.unwrap_or(Path::new(".")))?;
-        file.write_all(&bytes)?;
+    let file = tempfile::Builder::new()
+        .prefix(".corridor-")
+        .tempfile_in(directory.unwrap_or(Path::new(".")));
+    file.map_err(ResultsError::io("write", path))
+}
+
+/// Lets it take the place.
+pub(crate) fn persist(file: NamedTempFile, path: &Path) -> Result<(), ResultsError> {
+    let persist = || {
         file.as_file().sync_all()?;
         // A temporary file is nobody else's; results are to be read by all, as others are.
         #[cfg(unix)]
@@ -50,7 +62,16 @@ pub fn write_parquet(path: &Path, results: &Results) -> Result<(), ResultsError>
         file.persist(path).map_err(|error| error.error)?;
         Ok(())
     };
-    write().map_err(ResultsError::io("write", path))
+    persist().map_err(ResultsError::io("write", path))
+}
+
+/// How files are written, with their metadata.
+pub(crate) fn properties(metadata: &[(String, String)]) -> WriterPropertiesBuilder {
+    let pairs = metadata.iter().map(|(name, value)| KeyValue::new(name.clone(), value.clone()));
+    WriterProperties::builder()
+        .set_created_by("corridor".to_owned())
+        .set_compression(Compression::SNAPPY)
+        .set_key_value_metadata(Some(pairs.collect()))
 }
 
 fn encode(results: &Results) -> Result<Vec<u8>, parquet::errors::ParquetError> {
@@ -59,19 +80,13 @@ fn encode(results: &Results) -> Result<Vec<u8>, parquet::errors::ParquetError> {
     let arrays = results.columns.iter().enumerate();
     let arrays = arrays.map(|(place, column)| array(column.kind, place, &results.records));
     let batch = RecordBatch::try_new(Arc::clone(&schema), arrays.collect())?;
-    let metadata = results.metadata.iter();
-    let metadata = metadata.map(|(name, value)| KeyValue::new(name.clone(), value.clone()));
-    let properties = WriterProperties::builder()
-        .set_created_by("corridor".to_owned())
-        .set_compression(Compression::SNAPPY)
-        .set_key_value_metadata(Some(metadata.collect()))
-        .build();
+    let properties = properties(&results.metadata).build();
     let mut writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties))?;
     writer.write(&batch)?;
     writer.into_inner()
 }
 
-fn field(column: &Column) -> Field {
+pub(crate) fn field(column: &Column) -> Field {
     let data_type = match column.kind {
         Kind::Flag => DataType::Boolean,
         Kind::Integer => DataType::Int64,

@@ -1,5 +1,7 @@
 //! Results, as a file holds them.
 
+use std::collections::BTreeMap;
+
 use corridor_scenario::{Column, Plan, Record, SCHEMA_VERSION};
 
 /// Where results come from.
@@ -53,9 +55,24 @@ impl Results {
 fn replications(plan: &Plan) -> String {
     match &plan.replications {
         corridor_scenario::Replications::Fixed(count) => count.to_string(),
-        corridor_scenario::Replications::Until(rule) => format!(
-            "{} to {}, until ci95_ratio of {} is at most {}",
-            rule.replications_min, rule.replications_max, rule.metric, rule.ci95_ratio
-        ),
+        corridor_scenario::Replications::Until(rule) => {
+            let (least, most, metric) =
+                (rule.replications_min, rule.replications_max, &rule.metric);
+            let what = match rule.against.is_empty() {
+                true => metric.clone(),
+                false => format!("the differences of {metric} from {}", told(&rule.against)),
+            };
+            let until = match (rule.ci95_ratio, rule.ci95_half_width) {
+                (Some(ratio), _) => format!("ci95_ratio of {what} is at most {ratio}"),
+                (None, width) => {
+                    format!("ci95_half_width of {what} is at most {}", width.unwrap_or_default())
+                }
+            };
+            format!("{least} to {most}, until {until}")
+        }
     }
+}
+
+fn told(values: &BTreeMap<String, toml::Value>) -> String {
+    values.iter().map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>().join(", ")
 }

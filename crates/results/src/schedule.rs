@@ -36,6 +36,11 @@ pub struct Schedule {
     places: BTreeMap<usize, usize>,
     /// Points with a replication to give out, the next one first.
     open: BTreeSet<Rank>,
+    /// Points that a rule decides on together, by their places: a point, or those that are compared
+    /// and the one that they are compared with, which comes first.
+    groups: Vec<Vec<usize>>,
+    /// Of each place, its group.
+    group_of: Vec<usize>,
     /// Sums over the points.
     totals: Counts,
     rule: Option<StopRule>,
@@ -64,6 +69,10 @@ struct Progress {
     next: u64,
     /// Finished replications without a gap, from the first.
     prefix: u64,
+    /// How many of them all points of its group have.
+    common: u64,
+    /// Replications that will probably be asked for.
+    expected: u64,
     /// Values of the stop rule's metric, of these.
     sample: Vec<Option<f64>>,
     /// Replications that are enough, once that is known.
@@ -90,22 +99,61 @@ impl Schedule {
                 .filter_map(|replication| Some((replication, known(Task { point, replication })?)));
             Progress { point, done: found.collect(), needed, ..Progress::default() }
         };
+        let places: BTreeMap<usize, usize> =
+            points.iter().enumerate().map(|(place, &point)| (point, place)).collect();
+        let (groups, group_of) = groups(plan, points, &places);
         let mut schedule = Schedule {
             points: points.iter().map(progress).collect(),
-            places: points.iter().enumerate().map(|(place, &point)| (point, place)).collect(),
+            places,
             open: BTreeSet::new(),
+            groups,
+            group_of,
             totals: Counts::default(),
             rule,
         };
-        (0..points.len()).for_each(|place| schedule.update(place));
+        for place in 0..points.len() {
+            schedule.points[place].advance(schedule.rule.as_ref());
+        }
+        (0..schedule.groups.len()).for_each(|group| schedule.decide(group));
         schedule
     }
 
     /// Takes in what has changed of a point.
     fn update(&mut self, place: usize) {
+        self.points[place].advance(self.rule.as_ref());
+        match self.points[place].needed {
+            Some(_) => self.refresh(place),
+            None => self.decide(self.group_of[place]),
+        }
+    }
+
+    /// Looks whether the results of a group are enough, in the order of the replications.
+    fn decide(&mut self, group: usize) {
+        let members = &self.groups[group];
+        let mut needed = self.points[members[0]].needed;
+        let mut common = self.points[members[0]].common;
+        let mut expected = needed.unwrap_or(0);
+        if let (Some(rule), None) = (&self.rule, needed) {
+            let all = members.iter().map(|&place| self.points[place].prefix).min().unwrap_or(0);
+            while needed.is_none() && common < all {
+                common += 1;
+                let is_enough = common >= rule.replications_min
+                    && is_known(rule, &self.points, members, common);
+                needed = (is_enough || common == rule.replications_max).then_some(common);
+            }
+            expected = needed.unwrap_or_else(|| expected_of(rule, &self.points, members, common));
+        }
+        for place in members.clone() {
+            let progress = &mut self.points[place];
+            (progress.needed, progress.common, progress.expected) = (needed, common, expected);
+            self.refresh(place);
+        }
+    }
+
+    /// Lets the totals and the queue know of a point.
+    fn refresh(&mut self, place: usize) {
         let (rule, progress) = (self.rule.as_ref(), &mut self.points[place]);
-        progress.advance(rule);
-        let (before, now) = (progress.counted, progress.counts(rule));
+        let (before, now) = (progress.counted, progress.counts());
         progress.counted = now;
         self.totals.done = self.totals.done - before.done + now.done;
         self.totals.expected = self.totals.expected - before.expected + now.expected;
@@ -130,7 +178,7 @@ impl Schedule {
         let progress = &mut self.points[place];
         let task = Task { point: progress.point, replication: progress.next };
         progress.next += 1;
-        self.update(place);
+        self.refresh(place);
         Some(task)
     }
 
@@ -167,12 +215,16 @@ impl Schedule {
     /// is not known well enough.
     pub fn given_up(&self) -> Vec<usize> {
         let Some(rule) = &self.rule else { return Vec::new() };
-        let gave_up = |progress: &&Progress| {
+        let gave_up = |members: &&Vec<usize>| {
+            let progress = &self.points[members[0]];
             progress.is_complete()
                 && progress.needed == Some(rule.replications_max)
-                && !progress.is_known(rule, rule.replications_max)
+                && !is_known(rule, &self.points, members, rule.replications_max)
         };
-        self.points.iter().filter(gave_up).map(|progress| progress.point).collect()
+        let members = self.groups.iter().filter(gave_up).flatten();
+        let mut points: Vec<usize> = members.map(|&place| self.points[place].point).collect();
+        points.sort_unstable();
+        points
     }
 
     /// All replications that are asked for and done, by point and replication.
@@ -188,27 +240,76 @@ impl Schedule {
     }
 }
 
+/// Which points a rule decides on together, by their places, and of each place its group.
+fn groups(
+    plan: &Plan,
+    points: &[usize],
+    places: &BTreeMap<usize, usize>,
+) -> (Vec<Vec<usize>>, Vec<usize>) {
+    let mut by_first: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (place, &point) in points.iter().enumerate() {
+        let base = plan.base(point).and_then(|base| places.get(&base).copied());
+        let members = by_first.entry(base.unwrap_or(place)).or_default();
+        // The one that others are compared with comes first, whichever was met first.
+        if base.is_none() { members.insert(0, place) } else { members.push(place) }
+    }
+    let groups: Vec<Vec<usize>> = by_first.into_values().collect();
+    let mut group_of = vec![0; points.len()];
+    for (group, members) in groups.iter().enumerate() {
+        members.iter().for_each(|&place| group_of[place] = group);
+    }
+    (groups, group_of)
+}
+
+/// What the first `count` results of a group tell: the mean of a point, or the mean differences
+/// from the first one.
+fn estimates<'a>(
+    rule: &'a StopRule,
+    points: &'a [Progress],
+    members: &'a [usize],
+    count: u64,
+) -> impl Iterator<Item = Option<Estimate>> + 'a {
+    let sample = move |place: usize| points[place].sample.iter().take(count as usize).copied();
+    let compared = if rule.against.is_empty() { members } else { &members[1..] };
+    compared.iter().map(move |&place| {
+        let values: Vec<f64> = match rule.against.is_empty() {
+            true => sample(place).flatten().collect(),
+            false => {
+                let pairs = sample(place).zip(sample(members[0]));
+                pairs.filter_map(|(value, base)| Some(value? - base?)).collect()
+            }
+        };
+        Estimate::of(&values)
+    })
+}
+
+/// Whether the first `count` results of a group satisfy the rule.
+fn is_known(rule: &StopRule, points: &[Progress], members: &[usize], count: u64) -> bool {
+    estimates(rule, points, members, count).all(|estimate| {
+        let width = estimate.and_then(|estimate| estimate.width_for(rule));
+        width.is_some_and(|(width, most)| width <= most)
+    })
+}
+
+/// What the rule will ask for, as far as can be told: the interval narrows with the root.
+fn expected_of(rule: &StopRule, points: &[Progress], members: &[usize], count: u64) -> u64 {
+    let widths = estimates(rule, points, members, count)
+        .filter_map(|estimate| estimate?.width_for(rule))
+        .map(|(width, most)| width / most);
+    let wanted = widths.reduce(f64::max).map_or(0.0, |excess| count as f64 * excess * excess);
+    (wanted as u64).clamp(rule.replications_min.max(count + 1), rule.replications_max)
+}
+
 impl Progress {
-    /// Looks how far the results go without a gap, and whether they are enough.
+    /// Looks how far the results go without a gap.
     fn advance(&mut self, rule: Option<&StopRule>) {
         while self.needed.is_none_or(|needed| self.prefix < needed) {
             let Some(measures) = self.done.get(&self.prefix) else { break };
             self.prefix += 1;
-            let Some(rule) = rule else { continue };
-            self.sample.push(measures.value(&rule.metric).number());
-            let enough = self.prefix >= rule.replications_min && self.is_known(rule, self.prefix);
-            if enough || self.prefix == rule.replications_max {
-                self.needed = Some(self.prefix);
+            if let Some(rule) = rule {
+                self.sample.push(measures.value(&rule.metric).number());
             }
         }
-    }
-
-    /// Whether the first `count` results satisfy the rule.
-    fn is_known(&self, rule: &StopRule, count: u64) -> bool {
-        let sample = self.sample.iter().take(count as usize);
-        let values: Vec<f64> = sample.copied().flatten().collect();
-        let ratio = Estimate::of(&values).and_then(|estimate| estimate.ci95_ratio());
-        ratio.is_some_and(|ratio| ratio <= rule.ci95_ratio)
     }
 
     /// When it is the turn of its next replication; `None` where none is to be given out.
@@ -221,18 +322,18 @@ impl Progress {
         }
         let is_guess = self.next >= self.certain(rule);
         // Guesses go where fewest have been made.
-        let count = if is_guess { self.next - self.prefix } else { self.next };
+        let count = if is_guess { self.next - self.common } else { self.next };
         Some((is_guess, count, place))
     }
 
-    fn counts(&self, rule: Option<&StopRule>) -> Counts {
+    fn counts(&self) -> Counts {
         // Without gaps, as usual, they need not be counted.
         let done = match self.done.len() as u64 {
             len if len == self.prefix => len.min(self.needed.unwrap_or(len)),
             _ => self.kept().count() as u64,
         };
         let incomplete = usize::from(!self.is_complete());
-        Counts { done, expected: self.expected(rule), incomplete }
+        Counts { done, expected: self.needed.unwrap_or(self.expected), incomplete }
     }
 
     /// Replications beyond which nothing is given out.
@@ -243,22 +344,7 @@ impl Progress {
     /// Replications that are needed for sure.
     fn certain(&self, rule: Option<&StopRule>) -> u64 {
         let min = rule.map_or(0, |rule| rule.replications_min);
-        self.needed.unwrap_or(min.max(self.prefix + 1))
-    }
-
-    /// What the rule will ask for, as far as can be told: the interval narrows with the root.
-    fn expected(&self, rule: Option<&StopRule>) -> u64 {
-        if let Some(needed) = self.needed {
-            return needed;
-        }
-        let Some(rule) = rule else { return 0 };
-        let values: Vec<f64> = self.sample.iter().copied().flatten().collect();
-        let ratio = Estimate::of(&values).and_then(|estimate| estimate.ci95_ratio());
-        let wanted = ratio.map_or(0.0, |ratio| {
-            let excess = ratio / rule.ci95_ratio;
-            self.prefix as f64 * excess * excess
-        });
-        (wanted as u64).clamp(rule.replications_min.max(self.prefix + 1), rule.replications_max)
+        self.needed.unwrap_or(min.max(self.common + 1))
     }
 
     fn is_complete(&self) -> bool {
@@ -371,6 +457,50 @@ mod tests {
             assert_eq!(tasks(&many), expected, "{jobs}");
             // Known are more than are asked for, and some are missing in the middle.
             let known = |task: Task| (task.replication % 3 != 1).then(|| result(task).measures);
+            let mut resumed = Schedule::new(&plan, &[0, 1, 2], known);
+            run(&mut resumed, jobs);
+            assert_eq!(tasks(&resumed), expected, "{jobs} after an interruption");
+        }
+    }
+
+    /// Points that vary together are known apart much sooner than each by itself.
+    #[test]
+    fn a_stop_rule_on_differences_asks_all_that_are_compared_for_as_many() {
+        let stop = "stop = { metric = 'goodput_bps', ci95_half_width = 0.5, replications_min = 3, \
+            replications_max = 60, against = { e3 = 0.0 } }";
+        let plan = plan(stop);
+        let finished = |task: Task| {
+            let common = ((task.replication * 13 + 5) % 11) as f64;
+            let own = ((task.replication * 7 + 3 * task.point as u64) % 5) as f64 - 2.0;
+            let value = 100.0 + 10.0 * common + own * [0.0, 0.2, 0.5][task.point];
+            let mut measures = Measures::default();
+            measures.set("goodput_bps", value);
+            Finished { task, measures }
+        };
+        let run = |schedule: &mut Schedule, jobs: usize| {
+            let (mut under_way, mut runs) = (Vec::new(), 0);
+            while !schedule.is_complete() {
+                while under_way.len() < jobs {
+                    let Some(task) = schedule.next_task() else { break };
+                    under_way.push(task);
+                    runs += 1;
+                }
+                schedule.finish(finished(under_way.pop().expect("something is under way")));
+            }
+            runs
+        };
+        let mut alone = Schedule::new(&plan, &[0, 1, 2], |_| None);
+        let runs = run(&mut alone, 1);
+        let expected = tasks(&alone);
+        let count = |point| expected.iter().filter(|task| task.point == point).count();
+        assert!(count(0) > 3 && count(0) < 60, "{}", count(0));
+        assert_eq!((count(1), count(2)), (count(0), count(0)));
+        assert_eq!((runs, alone.given_up()), (expected.len(), Vec::new()));
+        for jobs in [2, 5] {
+            let mut many = Schedule::new(&plan, &[2, 0, 1], |_| None);
+            run(&mut many, jobs);
+            assert_eq!(tasks(&many), expected, "{jobs}");
+            let known = |task: Task| (task.replication % 3 != 1).then(|| finished(task).measures);
             let mut resumed = Schedule::new(&plan, &[0, 1, 2], known);
             run(&mut resumed, jobs);
             assert_eq!(tasks(&resumed), expected, "{jobs} after an interruption");

@@ -22,6 +22,7 @@ mod record;
 mod relay;
 mod row;
 mod sweep;
+mod tables;
 mod topology;
 pub mod values;
 mod varying;
@@ -36,7 +37,7 @@ pub use file::{
     RunTable, Scenario, Transport, UnderlayKind, Wire,
 };
 pub use line::line_config;
-pub use metrics::{Measures, matches};
+pub use metrics::{Described, Measures, catalogue, matches};
 pub use network::{
     AckKind, Beyond, DirectionTable, ErasureKind, ErasureTable, FlowTable, LinkTable, NetworkTable,
     ReductionKind, RtoKind, SamplingKind, Shape, SourceKind, SourceTable, TcpNcTable, TcpPreset,
@@ -54,6 +55,10 @@ pub use record::{Column, Kind, Record, Role, Value};
 pub use relay::{AdaptiveKind, RelayPreset, RelayTable};
 pub use row::{CodingCounts, Delays, Engine, Pings, Row, Side, policy};
 pub use sweep::POINTS_MAX;
+pub use tables::{
+    DELAY_FLOWS_MAX, DelayBin, FlowInterval, Keep, LinkInterval, LinkTotal, NodeTotal, Replication,
+    Rows, SERIES_ROWS_MAX, SERIES_S_MIN, StationInterval, TableKind, TableRow, Tables,
+};
 pub use topology::{
     FLOWS_MAX, LINK_RATE_BPS_MAX, LINKS_MAX, NETWORK_DURATION_S_MAX, NODES_MAX, Network,
     NetworkLink, TRACE_BYTES_MAX,

@@ -8,6 +8,7 @@ use crate::file::Direction;
 use crate::plan::Load;
 use crate::record::{Column, Kind, Role, Value};
 use crate::row::{Row, Side, policy};
+use crate::tables::TableKind;
 
 /// What one replication has measured, by the names of columns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -52,19 +53,19 @@ impl Measures {
 
 /// A metric: its column, before it is known of which flow.
 #[derive(Clone, Copy)]
-struct Metric {
-    name: &'static str,
+pub(crate) struct Metric {
+    pub(crate) name: &'static str,
     kind: Kind,
     unit: &'static str,
     role: Role,
     meaning: &'static str,
 }
 
-const fn real(name: &'static str, unit: &'static str, meaning: &'static str) -> Metric {
+pub(crate) const fn real(name: &'static str, unit: &'static str, meaning: &'static str) -> Metric {
     Metric { name, kind: Kind::Real, unit, role: Role::Metric, meaning }
 }
 
-const fn count(name: &'static str, unit: &'static str, meaning: &'static str) -> Metric {
+pub(crate) const fn count(name: &'static str, unit: &'static str, meaning: &'static str) -> Metric {
     Metric { name, kind: Kind::Integer, unit, role: Role::Metric, meaning }
 }
 
@@ -73,7 +74,7 @@ impl Metric {
         Metric { role: Role::Headline, ..self }
     }
 
-    fn column(&self) -> Column {
+    pub(crate) fn column(&self) -> Column {
         Column::new(self.name, self.role, self.kind, self.unit, self.meaning)
     }
 
@@ -85,7 +86,7 @@ impl Metric {
     }
 }
 
-fn flow_column(flow: usize, name: &str) -> String {
+pub(crate) fn flow_column(flow: usize, name: &str) -> String {
     format!("flow.{flow}.{name}")
 }
 
@@ -318,6 +319,50 @@ fn radio_parameters() -> Vec<Column> {
         column("e3", Kind::Real, "1", "erasure ratio S-D"),
         column("duration_s", Kind::Real, "s", "length of the measured interval"),
     ]
+}
+
+/// All that is measured of a flow, whatever it is a flow of, each name once.
+pub(crate) fn of_flows() -> Vec<Metric> {
+    let sides = SIDE.iter().map(|(metric, _)| metric);
+    let all = FLOW.iter().chain(&TRANSFER).chain(&ROUTED_FLOW).chain(sides);
+    let mut metrics: Vec<Metric> = Vec::new();
+    for metric in all {
+        if metrics.iter().all(|known| known.name != metric.name) {
+            metrics.push(*metric);
+        }
+    }
+    metrics
+}
+
+/// A table of results, for people: its name, what a row is of, and its columns.
+pub struct Described {
+    /// Name of its file without the ending.
+    pub name: &'static str,
+    /// What a row is of, or what has these columns, in a few words.
+    pub meaning: &'static str,
+    /// Its columns.
+    pub columns: Vec<Column>,
+}
+
+/// All columns that results may have, by table; those of `results` in parts.
+pub fn catalogue() -> Vec<Described> {
+    let of = |metrics: &[Metric]| metrics.iter().map(Metric::column).collect::<Vec<Column>>();
+    let row: Vec<Metric> = ROW.iter().map(|(metric, _)| *metric).collect();
+    let part = |meaning, columns| Described { name: "results", meaning, columns };
+    let records = [
+        part("a run on a radio: its parameters", radio_parameters()),
+        part("a run on a radio: what was measured", of(&row)),
+        part("a network", of(&NETWORK)),
+        part("a network on radios, besides", of(&ON_AIR)),
+        part("a network with relays, besides", of(&RELAYS)),
+        part("a network whose nodes look for ways, besides", of(&ROUTED)),
+    ];
+    let tables = TableKind::ALL.into_iter().map(|kind| Described {
+        name: kind.name(),
+        meaning: kind.meaning(),
+        columns: kind.columns(),
+    });
+    records.into_iter().chain(tables).collect()
 }
 
 /// Names of the parameters that a load has by itself.

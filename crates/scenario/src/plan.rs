@@ -3,6 +3,7 @@
 //! A plan is a scenario file, or a network with flows, with what a study of it needs: sweeps,
 //! replications or a stop rule, a choice of outputs.
 
+use core::time::Duration;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path as FilePath;
@@ -16,11 +17,12 @@ use toml::{Table, Value as Toml};
 
 use crate::error::ScenarioError;
 use crate::expand::{RUNS_MAX, Run, expand};
-use crate::file::{LinkErrorsKind, MediumTable, RunTable, Scenario, Wire};
+use crate::file::{Direction, LinkErrorsKind, MediumTable, RunTable, Scenario, Wire};
 use crate::metrics::{self, Measures};
 use crate::network::{FlowTable, LinkTable, NetworkTable};
 use crate::record::{Column, Kind, Record, Role, Value};
 use crate::sweep::{self, POINTS_MAX, Setting};
+use crate::tables::{DELAY_FLOWS_MAX, Keep, SERIES_ROWS_MAX, SERIES_S_MIN, TableKind};
 use crate::topology::{Network, Times, network};
 
 /// Most replications of a point.
@@ -53,6 +55,8 @@ pub struct Plan {
     pub points: Vec<Point>,
     /// What in the file changes nothing.
     pub warnings: Vec<Diagnostic>,
+    /// Of each point, the one that a stop rule compares it with.
+    bases: Vec<Option<usize>>,
     /// What a record holds.
     columns: Vec<Column>,
 }
@@ -83,13 +87,56 @@ pub struct StopRule {
     /// Name of the metric whose mean is to be known.
     pub metric: String,
     /// Full width of the 95 % confidence interval over the mean at which it is known well enough.
-    pub ci95_ratio: f64,
+    #[serde(default)]
+    pub ci95_ratio: Option<f64>,
+    /// Half of the width of that interval, in the unit of the metric, in place of the ratio.
+    #[serde(default)]
+    pub ci95_half_width: Option<f64>,
+    /// What is to be known is the difference from the point that has these values of parameters,
+    /// and is otherwise alike, replication by replication; none = the mean itself.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
+    pub against: BTreeMap<String, Toml>,
     /// Replications before the rule looks, from 2.
     #[serde(default = "replications_min")]
     pub replications_min: u64,
     /// Replications at which the rule gives up.
     #[serde(default = "replications_max")]
     pub replications_max: u64,
+}
+
+impl StopRule {
+    fn check(&self) -> Result<(), ScenarioError> {
+        let (min, max) = (self.replications_min, self.replications_max);
+        if !(2..=REPLICATIONS_MAX).contains(&min) {
+            let expected = format!("2 to {REPLICATIONS_MAX}");
+            return Err(ScenarioError::value("stop.replications_min", min, expected));
+        }
+        if !(min..=REPLICATIONS_MAX).contains(&max) {
+            let expected = format!("{min} to {REPLICATIONS_MAX}");
+            return Err(ScenarioError::value("stop.replications_max", max, expected));
+        }
+        let is_width = |width: f64| width > 0.0 && width.is_finite();
+        match (self.ci95_ratio, self.ci95_half_width) {
+            (Some(ratio), None) if !is_width(ratio) => {
+                let expected = "more than 0: width of the interval over the mean";
+                Err(ScenarioError::value("stop.ci95_ratio", ratio, expected))
+            }
+            (None, Some(width)) if !is_width(width) => {
+                let expected = "more than 0: half of the width of the interval";
+                Err(ScenarioError::value("stop.ci95_half_width", width, expected))
+            }
+            (Some(_), Some(width)) => {
+                let expected = "nothing beside `ci95_ratio`";
+                Err(ScenarioError::value("stop.ci95_half_width", width, expected))
+            }
+            (None, None) => {
+                let expected = "how narrow an interval is to be, or `ci95_half_width`";
+                Err(ScenarioError::missing("stop.ci95_ratio", expected))
+            }
+            (Some(_), None) | (None, Some(_)) => Ok(()),
+        }
+    }
 }
 
 fn replications_min() -> u64 {
@@ -109,6 +156,8 @@ pub struct Point {
     pub seed: u64,
     /// What is simulated.
     pub load: Load,
+    /// What is kept of its replications besides their records.
+    pub keep: Keep,
     /// Values of the plan's parameters, in the order of its parameter columns.
     parameters: Vec<Value>,
     /// What is different from other points, in a few words.
@@ -123,7 +172,8 @@ impl Point {
 
     /// Text of all that its results depend on, but for the replication: equal texts, equal results.
     pub fn identity(&self) -> String {
-        format!("seed {} {:?}", self.seed, self.load)
+        let load = format!("seed {} {:?}", self.seed, self.load);
+        if self.keep == Keep::default() { load } else { format!("{load} {:?}", self.keep) }
     }
 }
 
@@ -134,6 +184,32 @@ pub enum Load {
     Radio(Box<Radio>),
     /// Flows across point-to-point links, or radios.
     Network(Arc<Network>),
+}
+
+impl Load {
+    fn is_on_air(&self) -> bool {
+        match self {
+            Load::Radio(_) => true,
+            Load::Network(network) => network.radio.is_some(),
+        }
+    }
+
+    /// How long its course is, seconds, of how many flows, and of how many links and stations.
+    fn course(&self) -> (f64, usize, usize) {
+        match self {
+            Load::Radio(radio) => {
+                let (run, hops) = (&radio.run, radio.scenario.medium.hops);
+                let flows = if run.direction == Direction::Both { 2 } else { 1 };
+                let places = run.stations() + 2 * hops.saturating_sub(1);
+                (radio.warm_up_s + run.duration_s, flows, run.stations() + places)
+            }
+            Load::Network(network) => {
+                let radios = if network.radio.is_some() { network.nodes } else { 0 };
+                let queues = network.links.len() + radios;
+                (network.duration.as_secs_f64(), network.flows.len(), queues)
+            }
+        }
+    }
 }
 
 /// A run on a radio.
@@ -226,6 +302,46 @@ struct Output {
     /// Metrics that are kept; none = all. `flow.*.name` is that of every flow.
     #[serde(default)]
     metrics: Option<Vec<String>>,
+    /// Length of the intervals at which the course of every flow, link and station is kept,
+    /// seconds, from 0.001, in long tables beside the results; none = no course.
+    #[serde(default)]
+    series_s: Option<f64>,
+    /// Whether the histogram of every flow's delays is kept, in a long table beside the results, so
+    /// that quantiles can be taken of all replications together.
+    #[serde(default)]
+    delays: bool,
+    /// Whether long tables of flows, links and nodes are kept beside the results.
+    #[serde(default)]
+    tables: bool,
+}
+
+impl Output {
+    /// What is kept, if a replication with this load has room for it.
+    fn keep(&self, load: &Load) -> Result<Keep, ScenarioError> {
+        let (span_s, flows, others) = load.course();
+        if self.delays && flows > DELAY_FLOWS_MAX {
+            let expected =
+                format!("false with more than {DELAY_FLOWS_MAX} flows: there are {flows}");
+            return Err(ScenarioError::value("output.delays", true, expected));
+        }
+        let keep = Keep { series: None, delays: self.delays, totals: self.tables };
+        let Some(series_s) = self.series_s else { return Ok(keep) };
+        if !(series_s.is_finite() && series_s >= SERIES_S_MIN) {
+            let expected = format!("at least {SERIES_S_MIN} s");
+            return Err(ScenarioError::value("output.series_s", series_s, expected));
+        }
+        let subjects = flows + others;
+        let intervals_max = SERIES_ROWS_MAX / subjects.max(1);
+        if (span_s / series_s).ceil() > intervals_max as f64 {
+            let least = span_s / intervals_max as f64;
+            let expected = format!(
+                "at least {least} s: {SERIES_ROWS_MAX} rows of {subjects} flows, links and stations"
+            );
+            return Err(ScenarioError::value("output.series_s", series_s, expected));
+        }
+        let interval = Duration::from_nanos((series_s * 1e9).round() as u64);
+        Ok(Keep { series: Some(interval), ..keep })
+    }
 }
 
 impl Plan {
@@ -288,9 +404,11 @@ impl Plan {
             replications,
             points,
             warnings,
+            bases: Vec::new(),
             columns,
         };
         plan.check_replications()?;
+        plan.bases = plan.find_bases()?;
         plan.select(file.output.metrics.as_deref())?;
         Ok(plan)
     }
@@ -310,6 +428,27 @@ impl Plan {
         &self.columns
     }
 
+    /// Long tables that are kept beside the records.
+    pub fn tables(&self) -> Vec<TableKind> {
+        let is_kept = |kind: &TableKind| {
+            self.points.iter().any(|point| match kind {
+                TableKind::FlowSeries | TableKind::LinkSeries => point.keep.series.is_some(),
+                TableKind::StationSeries => {
+                    point.keep.series.is_some() && matches!(point.load, Load::Radio(_))
+                }
+                TableKind::Delays => point.keep.delays,
+                TableKind::Flows | TableKind::Links => point.keep.totals,
+                TableKind::Nodes => point.keep.totals && point.load.is_on_air(),
+            })
+        };
+        TableKind::ALL.into_iter().filter(is_kept).collect()
+    }
+
+    /// The point that a stop rule compares this one with, if it does.
+    pub fn base(&self, point: usize) -> Option<usize> {
+        self.bases.get(point).copied().flatten()
+    }
+
     /// Puts what was measured into the plan's columns.
     pub fn record(&self, point: usize, replication: u64, measures: &Measures) -> Record {
         let parameters = &self.points[point].parameters;
@@ -327,25 +466,58 @@ impl Plan {
                 return Err(ScenarioError::value("replications", count, expected(1)));
             }
             Replications::Fixed(_) => {}
-            Replications::Until(rule) => {
-                let (min, max) = (rule.replications_min, rule.replications_max);
-                if !(2..=REPLICATIONS_MAX).contains(&min) {
-                    return Err(ScenarioError::value("stop.replications_min", min, expected(2)));
-                }
-                if !(min..=REPLICATIONS_MAX).contains(&max) {
-                    return Err(ScenarioError::value("stop.replications_max", max, expected(min)));
-                }
-                if !(rule.ci95_ratio > 0.0 && rule.ci95_ratio.is_finite()) {
-                    let expected = "more than 0: width of the interval over the mean";
-                    return Err(ScenarioError::value("stop.ci95_ratio", rule.ci95_ratio, expected));
-                }
-            }
+            Replications::Until(rule) => rule.check()?,
         }
         let given = self.points.len().saturating_mul(self.replications.max() as usize);
         if given > RUNS_MAX {
             return Err(ScenarioError::TooManyRuns { given, max: RUNS_MAX });
         }
         Ok(())
+    }
+
+    /// Looks for the points that a stop rule compares others with.
+    fn find_bases(&self) -> Result<Vec<Option<usize>>, ScenarioError> {
+        let Replications::Until(rule) = &self.replications else { return Ok(Vec::new()) };
+        if rule.against.is_empty() {
+            return Ok(Vec::new());
+        }
+        let is_own = |column: &&Column| column.role == Role::Parameter && column.name != "seed";
+        let columns: Vec<&Column> = self.columns.iter().filter(is_own).collect();
+        let mut wanted: Vec<Option<Value>> = vec![None; columns.len()];
+        for (name, value) in &rule.against {
+            let Some(place) = columns.iter().position(|column| column.name == *name) else {
+                let names: Vec<&str> = columns.iter().map(|column| &column.name[..]).collect();
+                let expected = format!("parameters that vary, of {}", names.join(", "));
+                return Err(ScenarioError::value("stop.against", name, expected));
+            };
+            wanted[place] = Some(sweep::value_of(value).into_kind(columns[place].kind));
+        }
+        // What is otherwise alike has the same text.
+        let others = |point: &Point| {
+            let kept = point.parameters.iter().zip(&wanted).filter(|(_, wanted)| wanted.is_none());
+            format!("{} {:?}", point.seed, kept.map(|(value, _)| value).collect::<Vec<_>>())
+        };
+        let is_base = |point: &&Point| {
+            let mut pairs = point.parameters.iter().zip(&wanted);
+            pairs.all(|(value, wanted)| wanted.as_ref().is_none_or(|wanted| wanted == value))
+        };
+        let bases: BTreeMap<String, usize> =
+            self.points.iter().filter(is_base).map(|point| (others(point), point.index)).collect();
+        let base_of = |point: &Point| match bases.get(&others(point)) {
+            Some(&base) => Ok((base != point.index).then_some(base)),
+            None => {
+                let title = point.title();
+                let expected =
+                    format!("values that a point has which is like \"{title}\" otherwise");
+                Err(ScenarioError::value("stop.against", "a table", expected))
+            }
+        };
+        let found = self.points.iter().map(base_of).collect::<Result<Vec<_>, _>>()?;
+        if found.iter().all(Option::is_none) {
+            let expected = "values that some points do not have: there is nothing to compare";
+            return Err(ScenarioError::value("stop.against", "a table", expected));
+        }
+        Ok(found)
     }
 
     /// Keeps the chosen metrics, and the one that the stop rule looks at.
@@ -552,14 +724,14 @@ fn points(
     let mut points: Vec<Point> = Vec::new();
     for setting in settings {
         let file = resolve_or_blame(tree, setting)?;
-        let seed = file.seed;
+        let (seed, output) = (file.seed, file.output.clone());
         for load in file.loads(directory)? {
             let own = metrics::parameter_names(&load);
             let swept = setting.iter().filter(|(path, _)| !is_own(&own, path));
             let swept = swept.map(|(_, value)| sweep::value_of(value));
             let parameters = swept.chain(metrics::parameters(&load)).collect();
-            let title = title(setting, &load);
-            points.push(Point { index: points.len(), seed, load, parameters, title });
+            let (title, keep) = (title(setting, &load), output.keep(&load)?);
+            points.push(Point { index: points.len(), seed, load, keep, parameters, title });
         }
         if points.len() > POINTS_MAX {
             return Err(ScenarioError::TooManyPoints { given: points.len(), max: POINTS_MAX });

@@ -423,3 +423,32 @@ fn what_a_mesh_cannot_be_is_said_with_its_place() {
     );
     assert!(complaint(&ideal).contains("does not tell what became of frames"));
 }
+
+const COMPARED: &str = "
+[stop]
+metric = 'goodput_bps'
+ci95_half_width = 10_000
+against = { 'flow.0.tcp.variant' = 'reno' }
+[[sweep]]
+network.links.delay_ms = [5, 10]
+[[sweep]]
+'flow.0.tcp.variant' = ['cubic', 'reno', 'bbr']
+";
+
+#[test]
+fn a_stop_rule_compares_points_that_are_otherwise_alike() {
+    let plan = parse(&format!("{NETWORK}{COMPARED}")).unwrap();
+    let bases: Vec<_> = (0..6).map(|point| plan.base(point)).collect();
+    assert_eq!(bases, [Some(1), None, Some(1), Some(4), None, Some(4)]);
+    let with = |from: &str, to: &str| refusal(&format!("{NETWORK}{}", COMPARED.replace(from, to)));
+    let said = with("{ 'flow.0.tcp.variant' = 'reno' }", "{ variant = 'reno' }");
+    assert!(said.contains("stop.against = variant: expected parameters that vary"), "{said}");
+    let said = with("= 'reno' }", "= 'vegas' }");
+    assert!(said.contains("expected values that a point has which is like"), "{said}");
+    let said = with("ci95_half_width = 10_000", "ci95_half_width = 0");
+    assert!(said.contains("stop.ci95_half_width = 0: expected more than 0"), "{said}");
+    let said = with("ci95_half_width = 10_000", "");
+    assert!(said.contains("stop.ci95_ratio is missing"), "{said}");
+    let said = with("['cubic', 'reno', 'bbr']", "['reno']");
+    assert!(said.contains("there is nothing to compare"), "{said}");
+}

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use corridor_proto::{CodingTable, Stats};
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::expand::Run;
@@ -32,6 +33,20 @@ pub struct Delays {
     pub delay_p99_s: Option<f64>,
     /// Largest.
     pub delay_max_s: Option<f64>,
+}
+
+impl Delays {
+    /// Of a histogram that counts in parts of a second, so many to one.
+    pub fn of(histogram: &Histogram<u64>, parts_per_s: f64) -> Self {
+        let told = |parts: u64| (!histogram.is_empty()).then(|| parts as f64 / parts_per_s);
+        let quantile = |quantile| told(histogram.value_at_quantile(quantile));
+        Delays {
+            delay_p50_s: quantile(0.5),
+            delay_p95_s: quantile(0.95),
+            delay_p99_s: quantile(0.99),
+            delay_max_s: told(histogram.max()),
+        }
+    }
 }
 
 /// An echo beside the load: there and back, seconds.

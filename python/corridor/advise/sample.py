@@ -234,8 +234,8 @@ class Sampler:
         setting, number = what
         point = self._order[number % self._pairs]
         run = point * HISTORIES + self._first + number
-        values = self._plans[setting].run(run, run + 1, 1, None)[:, 0]
-        return self._read(values)
+        values, _ = self._plans[setting].run(run, run + 1, 1, None)
+        return self._read(values[:, 0])
 
     def _read(self, values: Values) -> list[float]:
         def of(name: str) -> Values:

@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from corridor.report import links, measured, moving, pages, published
+from corridor.report import links, measured, moving, notebooks, pages, published
 from corridor.report.pictures import draw
 from corridor.report.since import Since, since
 from corridor.report.tree import Tree
@@ -29,6 +29,7 @@ PLACES = {
     "docs/errata.md": "errata.md",
     "docs/configuration.md": "reference/configuration.md",
     "docs/plans.md": "reference/plans.md",
+    "docs/results.md": "reference/columns.md",
     "docs/radio.md": "reference/radio.md",
     "docs/captures.md": "howto/captures.md",
     "docs/tunnels.md": "howto/tunnels.md",
@@ -45,8 +46,12 @@ _OWN_PAGE = ("README.md", "experiments/README.md")
 _HELP = "<!-- help of corridor-study -->"
 #: A line of a page that stands for a moving picture.
 _MOVING = re.compile(r"^<!-- moving: (\w+) -->$", re.MULTILINE)
+#: Notebooks that are shown as they run, and where.
+_NOTEBOOKS = {"examples/results.ipynb": "tutorials/results-notebook.md"}
 #: What is needed to build, by the names of modules.
-_NEEDED = ("mkdocs", "material", "mkdocstrings", "mkdocstrings_handlers.python")
+_NEEDED = (
+    "mkdocs", "material", "mkdocstrings", "mkdocstrings_handlers.python", "nbclient", "ipykernel",
+)  # fmt: skip
 Tell = Callable[[str, int, int], object]
 
 
@@ -114,18 +119,23 @@ def _assemble(
     tree.write("measurements.md", measured.page(top), f"{OWN}/pages/measurements.md")
     tally = pages.tallies(listed)
     for name, site in tree.places.items():
-        if name.startswith("experiments/") or name in _OWN_PAGE:
+        if name.startswith("experiments/") or name in (*_OWN_PAGE, *_NOTEBOOKS):
             continue
         words = (top / name).read_text(encoding="utf-8")
         filled = words.replace("<!-- papers -->", tally).replace(_HELP, help_of_command())
         filled = _MOVING.sub(lambda found: moving.figure(top, found[1]), filled)
         tree.write(site, filled, name)
+    for name, site in _NOTEBOOKS.items():
+        tell(name, 0, 1)
+        ran = notebooks.executed(top / name, top)
+        shown = notebooks.page(ran, text / "images" / "plots", Path(name).stem)
+        (text / site).write_text(shown, encoding="utf-8")
     _configure(top, source, _navigation(top, experiments, listed))
 
 
 def _places(top: Path, experiments: list[Experiment]) -> dict[str, str]:
     """Return where pages stand in the site, by their places in the repository."""
-    places = {**PLACES}
+    places = {**PLACES, **_NOTEBOOKS}
     for decision in sorted((top / "docs" / "decisions").glob("*.md")):
         places[f"docs/decisions/{decision.name}"] = f"reference/decisions/{decision.name}"
     for page in sorted((top / OWN / "pages").rglob("*.md")):
@@ -205,7 +215,7 @@ def _navigation(top: Path, experiments: list[Experiment], listed: published.Publ
     reference = [site for site in placed if site.startswith("reference/")]
     return [
         {"Corridor": "index.md"},
-        {"Tutorials": own("tutorials")},
+        {"Tutorials": [*own("tutorials"), *_NOTEBOOKS.values()]},
         {"How coding works": own("explanation")},
         {"Four papers": papers},
         {"Measurements": ["measurements.md", "results.md"]},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -117,6 +117,10 @@ class Context:
                 progress=lambda done, total: self.progress(path.parent.name, done, total),
             )
         return self._remaining(self.cache[path, replications])
+
+    def course(self, use: str) -> xr.Dataset:
+        """Return the first replication of the plan for this use, whatever is left out otherwise."""
+        return replace(self, without=None).simulate(use).isel(replication=0)
 
     @property
     def replications(self) -> int:

@@ -8,7 +8,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from corridor import plot, sim
+from corridor import plot, stats
 from corridor.models import coding
 from corridor.study.claims import Measured
 from corridor.study.findings import Context, Findings
@@ -82,7 +82,7 @@ def _curves(axes: Axes, results: xr.Dataset, column: str, scale: float, **wanted
         if not rows.sizes["point"] or bool(rows[column].isnull().all()):
             continue
         label = PATHS[path] + ("" if policy == UNCODED else f", {policy}")
-        plot.estimates(axes, rows["e3"].to_numpy(), sim.mean_ci(rows[column]), label, scale)
+        plot.estimates(axes, rows["e3"].to_numpy(), stats.mean_ci(rows[column]), label, scale)
 
 
 def throughput(context: Context) -> Findings:
@@ -241,7 +241,7 @@ def differences(context: Context) -> Findings:
             )  # fmt: skip
     overhead = context.simulate("overhead")
     places = overhead["medium.overhead_us"].to_numpy().astype(float)
-    carried = sim.mean_ci(overhead["goodput_bps"])
+    carried = stats.mean_ci(overhead["goodput_bps"])
     figure, (left, right) = plot.panels(2)
     left.barh(
         [f"{what}, {transport} {path} {e3:g}" for what, transport, path, e3 in changes],

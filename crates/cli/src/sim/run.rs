@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use corridor_results::{
-    Finished, Journal, PARQUET, PointKey, Provenance, Results, ResultsError, Schedule, Task,
-    read_parquet, summarise, write_parquet,
+    Finished, Journal, PARQUET, PointKey, Provenance, Results, ResultsError, Schedule, TableWriter,
+    Task, read_parquet, summarise, write_parquet,
 };
-use corridor_scenario::{Measures, Plan};
+use corridor_scenario::{Measures, Plan, Replication, TableKind};
 
 use super::Failure;
 use super::progress::RunProgress;
@@ -39,6 +39,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub const RESULTS_FILE: &str = "results.parquet";
 pub const JOURNAL_FILE: &str = "journal.jsonl";
 pub const PLAN_FILE: &str = "plan.toml";
+
+/// The file of a long table in a directory of results.
+pub fn table_file(kind: TableKind) -> String {
+    format!("{}.parquet", kind.name())
+}
 
 /// Runs a plan in virtual time.
 ///
@@ -90,9 +95,15 @@ impl Default for Shard {
 }
 
 impl Shard {
-    /// Every so many-th point: neighbours in a sweep take about as long as each other.
-    fn has(self, point: usize) -> bool {
-        point % self.count == self.index
+    /// Every so many-th point, with those that a stop rule compares with it: neighbours in a sweep
+    /// take about as long as each other.
+    fn points(self, plan: &Plan) -> impl Iterator<Item = usize> {
+        let all = 0..plan.points.len();
+        let firsts: Vec<usize> = all.clone().filter(|&at| plan.base(at).is_none()).collect();
+        all.filter(move |&point| {
+            let first = plan.base(point).unwrap_or(point);
+            firsts.partition_point(|&other| other < first) % self.count == self.index
+        })
     }
 }
 
@@ -161,7 +172,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (schedule, ending) = work.run(schedule, jobs)?;
     let results = results(&plan, &schedule);
     if let Some(out) = &out {
-        out.finish(&plan, &keys, &results, points.len() < plan.points.len())?;
+        out.finish(&plan, &keys, &schedule, points.len() < plan.points.len())?;
     }
     if ending == Ending::Interrupted {
         let how = match &arguments.out {
@@ -178,7 +189,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     for point in schedule.given_up() {
         let title = plan.points[point].title();
-        eprintln!("point {point} ({title}): the stop rule gave up: the mean is not known so well");
+        eprintln!("point {point} ({title}): the stop rule gave up: it is not known so well");
     }
     print(arguments, &results)
 }
@@ -205,10 +216,13 @@ fn points(arguments: &Arguments, plan: &Plan) -> Result<Vec<usize>, Failure> {
         return Err(Failure::Only { given, max });
     }
     let shard = arguments.shard.unwrap_or_default();
-    let chosen = |point: &usize| {
-        shard.has(*point) && (arguments.only.is_empty() || arguments.only.contains(point))
+    let only = &arguments.only;
+    let is_only = |point: &usize| {
+        // What a stop rule compares a point with is run with it.
+        let compared = || only.iter().any(|&other| plan.base(other) == Some(*point));
+        only.is_empty() || only.contains(point) || compared()
     };
-    let points: Vec<usize> = (0..=max).filter(chosen).collect();
+    let points: Vec<usize> = shard.points(plan).filter(is_only).collect();
     if points.is_empty() {
         let (part, parts) = (shard.index + 1, shard.count);
         eprintln!("no point of this plan is in part {part} of {parts}");
@@ -264,7 +278,7 @@ enum Ending {
 }
 
 /// What a thread sends back.
-type Message = Result<Finished, Failure>;
+type Message = Result<(Task, Replication), Failure>;
 
 /// A plan being run.
 struct Work<'a> {
@@ -330,10 +344,10 @@ impl Work<'_> {
             }
             match receiver.recv_timeout(LOOK_INTERVAL) {
                 Ok((message, taken)) => {
-                    let finished = message?;
-                    self.keep(&finished)?;
+                    let (task, replication) = message?;
+                    self.keep(task, &replication)?;
                     let mut schedule = lock();
-                    schedule.finish(finished);
+                    schedule.finish(Finished { task, measures: replication.measures });
                     progress.advance(&schedule);
                     drop(schedule);
                     // Nobody waits any more after an end.
@@ -362,8 +376,9 @@ impl Work<'_> {
         while let Some(left) = until.checked_duration_since(Instant::now())
             && let Ok((message, taken)) = receiver.recv_timeout(left)
         {
-            if let Ok(finished) = message {
-                self.keep(&finished)?;
+            if let Ok((task, replication)) = message {
+                self.keep(task, &replication)?;
+                let finished = Finished { task, measures: replication.measures };
                 shared.lock().unwrap_or_else(PoisonError::into_inner).finish(finished);
             }
             taken.send(()).unwrap_or_default();
@@ -371,11 +386,11 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn keep(&mut self, finished: &Finished) -> Result<(), Failure> {
+    fn keep(&mut self, task: Task, found: &Replication) -> Result<(), Failure> {
         if let Some(out) = &mut self.out {
-            let Task { point, replication } = finished.task;
+            let Task { point, replication } = task;
             let key = self.keys[point].replication(replication);
-            out.journal.append(key, (point, replication), &finished.measures)?;
+            out.journal.append(key, (point, replication), found)?;
         }
         Ok(())
     }
@@ -414,7 +429,7 @@ fn replicate(plan: &Plan, task: Task) -> Message {
     let title = || point.title().to_owned();
     let run = || corridor_sim::run(point, task.replication);
     match panic::catch_unwind(AssertUnwindSafe(run)) {
-        Ok(Ok(measures)) => Ok(Finished { task, measures }),
+        Ok(Ok(replication)) => Ok((task, replication)),
         Ok(Err(source)) => Err(Failure::Point { point: task.point, title: title(), source }),
         Err(payload) => {
             let said = payload.downcast_ref::<String>().cloned();
@@ -479,19 +494,45 @@ impl Out {
         &self,
         plan: &Plan,
         keys: &[PointKey],
-        results: &Results,
+        schedule: &Schedule,
         partial: bool,
     ) -> Result<(), Failure> {
-        let path = self.directory.join(RESULTS_FILE);
         if !partial {
-            return Ok(write_parquet(&path, results)?);
+            return self.write(plan, keys, schedule);
         }
         let known = |task: Task| -> Option<Measures> {
             self.journal.row(&keys[task.point].replication(task.replication)).cloned()
         };
         let all: Vec<usize> = (0..plan.points.len()).collect();
-        let schedule = Schedule::new(plan, &all, known);
-        let results = self::results(plan, &schedule);
-        Ok(write_parquet(&path, &results)?)
+        self.write(plan, keys, &Schedule::new(plan, &all, known))
+    }
+
+    /// Writes what a schedule has: the records, and the long tables that the plan keeps.
+    fn write(&self, plan: &Plan, keys: &[PointKey], schedule: &Schedule) -> Result<(), Failure> {
+        let results = results(plan, schedule);
+        write_parquet(&self.directory.join(RESULTS_FILE), &results)?;
+        let kept = plan.tables();
+        let mut writers = Vec::new();
+        for kind in TableKind::ALL {
+            let path = self.directory.join(table_file(kind));
+            if kept.contains(&kind) {
+                writers.push((kind, TableWriter::create(&path, kind, &results.metadata)?));
+            } else if path.exists() {
+                // Of an earlier plan: it does not belong to these results.
+                fs::remove_file(&path).map_err(|source| Failure::Write { path, source })?;
+            }
+        }
+        if writers.is_empty() {
+            return Ok(());
+        }
+        for (Task { point, replication }, _) in schedule.rows() {
+            let tables = self.journal.tables(&keys[point].replication(replication))?;
+            for (kind, writer) in &mut writers {
+                if let Some(rows) = tables.rows(*kind) {
+                    writer.write((point, replication), rows)?;
+                }
+            }
+        }
+        Ok(writers.into_iter().try_for_each(|(_, writer)| writer.finish())?)
     }
 }

@@ -23,6 +23,10 @@ offered_bps = 2e6
 datagram_bytes = 1400
 e3 = 0.3
 duration_s = 0.2
+[output]
+series_s = 0.15
+delays = true
+tables = true
 [[sweep]]
 medium.rtt_ms = [2, 8]
 ";
@@ -34,6 +38,7 @@ seed = 6
 duration_s = 30
 warm_up_s = 2
 stop = { metric = 'goodput_bps', ci95_ratio = 0.2, replications_min = 3, replications_max = 12 }
+output = { series_s = 4, delays = true, tables = true }
 [network]
 kind = 'chain'
 links = { count = 2, rate_bps = 2_000_000, delay_ms = 20, queue_packets = 20 }
@@ -93,8 +98,12 @@ impl Place {
         command.spawn().expect("corridor starts")
     }
 
-    fn results(&self, out: &str) -> Vec<u8> {
-        fs::read(self.file(out, "results.parquet")).expect("results")
+    /// The bytes of all tables.
+    fn results(&self, out: &str) -> Vec<Vec<u8>> {
+        let names = ["results", "flow_series", "link_series", "station_series", "delays"];
+        let names = names.iter().chain(&["flows", "links", "nodes"]);
+        let read = |name: &str| fs::read(self.file(out, &format!("{name}.parquet"))).ok();
+        names.filter_map(|name| read(name)).collect()
     }
 }
 
@@ -109,6 +118,7 @@ fn results_are_the_same_bytes_on_any_number_of_jobs() {
         place.run_well(&["--jobs", "1", "--out", "one"]);
         place.run_well(&["--jobs", "3", "--out", "three"]);
         assert!(place.results("one") == place.results("three"));
+        assert!(place.results("one").len() >= 6, "records and long tables");
         let rows = place.run_well(&["--jobs", "2", "--json"]);
         assert_eq!(rows, place.run_well(&["--jobs", "1", "--json"]));
         let row: serde_json::Value = serde_json::from_str(rows.lines().last().unwrap()).unwrap();
@@ -220,6 +230,29 @@ fn parts_put_together_are_the_same_bytes_as_a_run_at_once() {
         assert_eq!(output.status.code(), Some(2));
         assert!(String::from_utf8_lossy(&output.stderr).contains("expected I/N"), "{given}");
     }
+}
+
+/// Points that are compared are in one part, and end together.
+#[test]
+fn parts_keep_together_what_a_stop_rule_compares() {
+    let stop = NETWORK.lines().find(|line| line.starts_with("stop")).expect("a stop rule");
+    let compares = "stop = { metric = 'goodput_bps', ci95_half_width = 40_000, replications_min = 3, \
+        replications_max = 12, against = { 'flow.0.tcp.variant' = 'reno' } }";
+    let text = NETWORK.replace("duration_s = 30", "duration_s = 12");
+    let text = text.replace(stop, compares);
+    assert!(text.contains("against"), "{text}");
+    let place = Place::new(&text);
+    place.run_well(&["--out", "all"]);
+    place.run_well(&["--shard", "1/2", "--out", "one"]);
+    place.run_well(&["--shard", "2/2", "--out", "two"]);
+    let mut merge = Command::new(env!("CARGO_BIN_EXE_corridor"));
+    merge.args(["results", "merge", "one", "two", "--out", "merged"]);
+    assert!(merge.current_dir(place.0.path()).status().expect("corridor starts").success());
+    assert!(place.results("all") == place.results("merged"));
+    // One of a pair alone brings the other along.
+    place.run_well(&["--only", "1", "--out", "pair"]);
+    let show = place.command("show").args(["pair", "--json", "--by", "point"]).output().unwrap();
+    assert_eq!(String::from_utf8(show.stdout).unwrap().lines().count(), 2);
 }
 
 #[test]

@@ -240,7 +240,7 @@ fn outcome(results: Vec<FlowResult>, span: Duration) -> Outcome {
         outcome.corrupted |= result.corrupted;
         outcome.sides.push(result.into_side(span));
     }
-    outcome.delays = delays(&all);
+    outcome.delays = Delays::of(&all, MICROS_PER_S);
     outcome
 }
 
@@ -307,7 +307,7 @@ impl FlowResult {
     fn into_side(self, span: Duration) -> Side {
         Side {
             goodput_bps: self.payload_bytes as f64 * 8.0 / span.as_secs_f64(),
-            delays: delays(&self.delays),
+            delays: Delays::of(&self.delays, MICROS_PER_S),
             ..self.side
         }
     }
@@ -413,6 +413,9 @@ impl Drop for StopOnDrop {
     }
 }
 
+/// Parts of a second that histograms of delays count in.
+const MICROS_PER_S: f64 = 1e6;
+
 /// Delays in microseconds, up to ten minutes, three digits.
 fn delay_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 600_000_000, 3)
@@ -424,18 +427,9 @@ fn record_delay(delays: &mut Histogram<u64>, sent: Time, received: Time) {
     delays.saturating_record(u64::try_from(us).unwrap_or(u64::MAX).max(1));
 }
 
-fn delays(histogram: &Histogram<u64>) -> Delays {
-    Delays {
-        delay_p50_s: quantile(histogram, 0.5),
-        delay_p95_s: quantile(histogram, 0.95),
-        delay_p99_s: quantile(histogram, 0.99),
-        delay_max_s: quantile(histogram, 1.0),
-    }
-}
-
 /// A quantile in seconds; `None` of nothing.
 fn quantile(histogram: &Histogram<u64>, quantile: f64) -> Option<f64> {
-    (!histogram.is_empty()).then(|| histogram.value_at_quantile(quantile) as f64 / 1e6)
+    (!histogram.is_empty()).then(|| histogram.value_at_quantile(quantile) as f64 / MICROS_PER_S)
 }
 
 /// Writes the header of a record: its number and the time it is sent.

@@ -15,9 +15,49 @@ use super::source::{Active, DatagramSink, DatagramStats, TcpSink, TcpSource};
 use crate::core::agent::{Agent, Body, Packet};
 use crate::tcp::Segment;
 
+/// Parts of a second that histograms of delays count in.
+pub(crate) const NANOS_PER_S: f64 = 1e9;
+
 /// Delays from a microsecond to ten minutes, in nanoseconds, to three digits.
 pub(crate) fn delay_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1_000, 600_000_000_000, 3).expect("bounds are within range")
+}
+
+/// The same to two digits, for the delays of an interval.
+fn coarse_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1_000, 600_000_000_000, 2).expect("bounds are within range")
+}
+
+/// What has come since somebody last looked.
+pub(crate) struct Recent {
+    delays: RefCell<(Mean, Histogram<u64>)>,
+}
+
+/// Delays of what has come since somebody last looked, seconds.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct RecentDelays {
+    pub(crate) mean_s: Option<f64>,
+    pub(crate) p95_s: Option<f64>,
+}
+
+impl Recent {
+    pub(crate) fn new() -> Self {
+        Recent { delays: RefCell::new((Mean::default(), coarse_histogram())) }
+    }
+
+    pub(crate) fn record(&self, delay: Duration) {
+        let (mean, histogram) = &mut *self.delays.borrow_mut();
+        mean.add(delay);
+        histogram.saturating_record(delay.as_nanos() as u64);
+    }
+
+    /// Takes the delays: from here on they are those of what comes next.
+    pub(crate) fn take(&self) -> RecentDelays {
+        let (mean, histogram) = &mut *self.delays.borrow_mut();
+        let p95 = (mean.count > 0).then(|| histogram.value_at_quantile(0.95) as f64 / NANOS_PER_S);
+        histogram.reset();
+        RecentDelays { mean_s: core::mem::take(mean).seconds(), p95_s: p95 }
+    }
 }
 
 /// Most packets that an end works on or has waiting; more are dropped.
@@ -66,7 +106,7 @@ fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
 
 /// A mean of times.
 #[derive(Clone, Copy, Default)]
-struct Mean {
+pub(crate) struct Mean {
     sum_ns: u128,
     count: u64,
 }
@@ -77,8 +117,57 @@ impl Mean {
         self.count += 1;
     }
 
-    fn seconds(self) -> Option<f64> {
+    /// The mean of what was added since `before`.
+    pub(crate) fn since(self, before: Mean) -> Mean {
+        Mean { sum_ns: self.sum_ns - before.sum_ns, count: self.count - before.count }
+    }
+
+    pub(crate) fn seconds(self) -> Option<f64> {
         (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64 / 1e9)
+    }
+}
+
+/// A window over a span of time: packets times nanoseconds.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Area {
+    packet_ns: f64,
+    span_ns: f64,
+}
+
+impl Area {
+    /// The mean of the window since `before`; `None` of no time.
+    pub(crate) fn mean_since(self, before: Area) -> Option<f64> {
+        let span_ns = self.span_ns - before.span_ns;
+        (span_ns > 0.0).then(|| (self.packet_ns - before.packet_ns) / span_ns)
+    }
+}
+
+/// A window that is watched over a span of time.
+#[derive(Clone, Copy)]
+struct Watched {
+    from: Time,
+    until: Time,
+    /// Up to when `packet_ns` goes.
+    since: Time,
+    packet_ns: f64,
+}
+
+impl Watched {
+    fn new((from, until): (Time, Time)) -> Self {
+        Watched { from, until, since: from, packet_ns: 0.0 }
+    }
+
+    /// The window has been so large until now.
+    fn add(&mut self, now: Time, window: f64) {
+        let now = now.clamp(self.from, self.until.max(self.from));
+        self.packet_ns += window * (now - self.since).as_nanos() as f64;
+        self.since = now;
+    }
+
+    fn area(&self, now: Time, window: f64) -> Area {
+        let end = now.min(self.until);
+        let packet_ns = self.packet_ns + window * (end - self.since).as_nanos() as f64;
+        Area { packet_ns, span_ns: (end - self.from).as_nanos() as f64 }
     }
 }
 
@@ -89,12 +178,10 @@ type FirstSent = Rc<RefCell<VecDeque<Time>>>;
 /// A TCP source whose congestion window is watched while it is active.
 pub(crate) struct MeteredSource {
     inner: TcpSource,
-    /// When watching begins, and ends.
-    watched: (Time, Time),
-    since: Time,
     window: f64,
-    /// Packets times nanoseconds, up to `since`.
-    area: f64,
+    /// While its mean is measured, and while the source is active.
+    measured: Watched,
+    active: Watched,
     /// Packets sent for the first time.
     first_sent: u64,
     under_way: FirstSent,
@@ -107,15 +194,13 @@ pub(crate) struct MeteredSource {
 
 impl MeteredSource {
     pub(crate) fn new(inner: TcpSource, active: Active, begin: Time) -> Self {
-        let watched = (active.from.max(begin), active.until);
-        let (window, since) = (window(&inner), watched.0);
+        let window = window(&inner);
         let under_way = FirstSent::default();
         MeteredSource {
             inner,
-            watched,
-            since,
             window,
-            area: 0.0,
+            measured: Watched::new((active.from.max(begin), active.until)),
+            active: Watched::new((active.from, active.until)),
             first_sent: 0,
             under_way,
             work: Work::default(),
@@ -133,6 +218,11 @@ impl MeteredSource {
     /// Round-trip times of packets that were sent once, seconds, mean.
     pub(crate) fn rtt_mean_s(&self) -> Option<f64> {
         self.rtt.seconds()
+    }
+
+    /// The same, to be held against earlier ones.
+    pub(crate) fn rtt(&self) -> Mean {
+        self.rtt
     }
 
     /// Retransmission timeouts at acknowledgements, seconds, mean.
@@ -180,28 +270,30 @@ impl MeteredSource {
 
     /// Lets the source begin at `now`.
     pub(crate) fn begin(&mut self, now: Time) {
+        self.active = Watched::new((now, Time::MAX));
         self.inner.begin(now);
     }
 
-    /// Watches the window from `start` to `end`, which have not been yet.
-    pub(crate) fn measure(&mut self, (start, end): (Time, Time)) {
-        (self.watched, self.since, self.area) = ((start, end), start, 0.0);
+    /// Measures the window from `start` to `end`, which have not been yet.
+    pub(crate) fn measure(&mut self, span: (Time, Time)) {
+        self.measured = Watched::new(span);
     }
 
     /// The window that was in force until now has been so large.
     fn watch(&mut self, now: Time) {
-        let now = now.clamp(self.watched.0, self.watched.1.max(self.watched.0));
-        self.area += self.window * (now - self.since).as_nanos() as f64;
-        self.since = now;
+        self.measured.add(now, self.window);
+        self.active.add(now, self.window);
         self.window = window(&self.inner);
     }
 
-    /// The mean of the window over the time that it was watched; `None` of no time.
+    /// The mean of the window over the time that it was measured; `None` of no time.
     pub(crate) fn mean_window(&self, now: Time) -> Option<f64> {
-        let end = now.min(self.watched.1);
-        let area = self.area + self.window * (end - self.since).as_nanos() as f64;
-        let span_ns = (end - self.watched.0).as_nanos() as f64;
-        (span_ns > 0.0).then(|| area / span_ns)
+        self.measured.area(now, self.window).mean_since(Area::default())
+    }
+
+    /// The window over the time that the source has been active.
+    pub(crate) fn area(&self, now: Time) -> Area {
+        self.active.area(now, self.window)
     }
 }
 
@@ -255,6 +347,7 @@ pub(crate) struct MeteredSink {
     packets: u64,
     under_way: FirstSent,
     delays: Histogram<u64>,
+    recent: Option<Recent>,
     work: Work,
 }
 
@@ -263,7 +356,17 @@ impl MeteredSink {
         let under_way = Rc::clone(&source.under_way);
         let measured = (begin, Time::MAX);
         let (delays, work) = (delay_histogram(), Work::default());
-        MeteredSink { inner, measured, packets: 0, under_way, delays, work }
+        MeteredSink { inner, measured, packets: 0, under_way, delays, recent: None, work }
+    }
+
+    /// The same, keeping what came since somebody last looked.
+    pub(crate) fn with_recent(self, is_kept: bool) -> Self {
+        MeteredSink { recent: is_kept.then(Recent::new), ..self }
+    }
+
+    /// What came since somebody last looked, if it is kept.
+    pub(crate) fn recent(&self) -> Option<&Recent> {
+        self.recent.as_ref()
     }
 
     /// The same with so much work for each packet that comes.
@@ -298,6 +401,9 @@ impl MeteredSink {
         self.inner.handle_packet(now, packet);
         for _ in before..self.inner.receiver().delivered() {
             let Some(sent) = self.under_way.borrow_mut().pop_front() else { break };
+            if let Some(recent) = &self.recent {
+                recent.record(now - sent);
+            }
             if now >= self.measured.0 && now < self.measured.1 {
                 self.packets += 1;
                 self.delays.saturating_record((now - sent).as_nanos() as u64);
@@ -341,12 +447,23 @@ pub(crate) struct MeteredDatagrams {
     /// Datagrams received that were sent since.
     packets: u64,
     delays: Histogram<u64>,
+    recent: Option<Recent>,
 }
 
 impl MeteredDatagrams {
     pub(crate) fn new(payload_bytes: u32, begin: Time) -> Self {
-        let inner = DatagramSink::default();
-        MeteredDatagrams { inner, payload_bytes, begin, packets: 0, delays: delay_histogram() }
+        let (inner, delays) = (DatagramSink::default(), delay_histogram());
+        MeteredDatagrams { inner, payload_bytes, begin, packets: 0, delays, recent: None }
+    }
+
+    /// The same, keeping what came since somebody last looked.
+    pub(crate) fn with_recent(self, is_kept: bool) -> Self {
+        MeteredDatagrams { recent: is_kept.then(Recent::new), ..self }
+    }
+
+    /// What came since somebody last looked, if it is kept.
+    pub(crate) fn recent(&self) -> Option<&Recent> {
+        self.recent.as_ref()
     }
 
     /// What has arrived.
@@ -372,6 +489,9 @@ impl MeteredDatagrams {
 
 impl Agent for MeteredDatagrams {
     fn handle_packet(&mut self, now: Time, packet: Packet) {
+        if let (Some(recent), Body::Datagram { sent_at, .. }) = (&self.recent, &packet.body) {
+            recent.record(now - *sent_at);
+        }
         if let Body::Datagram { sent_at, .. } = packet.body
             && now >= self.begin
         {

@@ -9,7 +9,7 @@ use corridor_base::Time;
 use hdrhistogram::Histogram;
 
 use super::headers::write_datagram;
-use super::metered::delay_histogram;
+use super::metered::{Recent, delay_histogram};
 use super::source::FlowEnd;
 use crate::core::agent::{Agent, Body, Packet};
 
@@ -94,12 +94,15 @@ pub(crate) struct StampedSink {
     measured_from: Time,
     measured_until: Time,
     bytes: u64,
+    /// Bytes of payload that came since the start, each datagram once.
+    all_bytes: u64,
     received: u64,
     out_of_order: u64,
     duplicated: u64,
     highest: Option<u64>,
     seen: Vec<bool>,
     delays: Histogram<u64>,
+    recent: Option<Recent>,
 }
 
 impl StampedSink {
@@ -109,13 +112,30 @@ impl StampedSink {
             measured_from: Time::MAX,
             measured_until: Time::MAX,
             bytes: 0,
+            all_bytes: 0,
             received: 0,
             out_of_order: 0,
             duplicated: 0,
             highest: None,
             seen: Vec::new(),
             delays: delay_histogram(),
+            recent: None,
         }
+    }
+
+    /// The same, keeping what came since somebody last looked.
+    pub(crate) fn with_recent(self, is_kept: bool) -> Self {
+        StampedSink { recent: is_kept.then(Recent::new), ..self }
+    }
+
+    /// What came since somebody last looked, if it is kept.
+    pub(crate) fn recent(&self) -> Option<&Recent> {
+        self.recent.as_ref()
+    }
+
+    /// Bytes of payload that came since the start, each datagram once.
+    pub(crate) fn all_bytes(&self) -> u64 {
+        self.all_bytes
     }
 
     /// Lets count what comes, and what was sent, from `start` to before `end`.
@@ -160,8 +180,13 @@ impl Agent for StampedSink {
         let again = core::mem::replace(&mut self.seen[index], true);
         let late = self.highest.is_some_and(|highest| sequence < highest);
         self.highest = self.highest.max(Some(sequence));
+        let payload = if again { 0 } else { (bytes.len() - UDP_HEADERS_LEN) as u64 };
+        self.all_bytes += payload;
+        if let Some(recent) = self.recent.as_ref().filter(|_| !again) {
+            recent.record(now - sent);
+        }
         if now >= self.measured_from && now < self.measured_until && !again {
-            self.bytes += (bytes.len() - UDP_HEADERS_LEN) as u64;
+            self.bytes += payload;
             self.delays.saturating_record((now - sent).as_nanos() as u64);
         }
         if sent >= self.measured_from && sent < self.measured_until {

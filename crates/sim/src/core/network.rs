@@ -18,6 +18,7 @@
 
 mod air;
 mod bridges;
+mod interfaces;
 mod relays;
 mod router;
 mod routing;
@@ -38,6 +39,7 @@ use air::Radio;
 pub use air::{Frame, RadioIndex, Reach};
 use bridges::Bridge;
 pub use bridges::BridgeEnds;
+pub use interfaces::{FrameCounts, Interface};
 use router::{Link, Router};
 use routing::Routing;
 pub use routing::{ROUTING_FLOW, RouteLinks};

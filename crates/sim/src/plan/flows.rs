@@ -10,17 +10,19 @@ use corridor_proto::tcpnc::wire::{FEEDBACK_LEN, HEAD_LEN, RUN_LEN};
 use corridor_relay::{RelayConfig, RelayStats};
 use corridor_scenario::values::{replace, span};
 use corridor_scenario::{
-    AckKind, Air, Beyond, FlowTable, Measures, Network as NetworkPlan, ReductionKind, RouteTable,
-    RtoKind, SamplingKind, SourceKind, TcpNcTable, TcpPreset, TcpTable, TcpVariant,
+    AckKind, Air, Beyond, FlowTable, Keep, Measures, Network as NetworkPlan, ReductionKind,
+    Replication, RouteTable, RtoKind, SamplingKind, SourceKind, TcpNcTable, TcpPreset, TcpTable,
+    TcpVariant,
 };
 
-use crate::agents::metered::{MeteredDatagrams, MeteredSink, MeteredSource};
+use crate::agents::metered::{MeteredDatagrams, MeteredSink, MeteredSource, NANOS_PER_S};
 use crate::agents::source::{Active, CbrConfig, CbrSource, FlowEnd, Supply, TcpSink, TcpSource};
 use crate::agents::tcpnc::{NcSink, NcSource, nc_randomness};
 use crate::aodv::{AodvConfig, AodvStats};
 use crate::core::agent::NodeIndex;
 use crate::core::network::{AirConfig, Network, NetworkStats, RadioSite, Topology};
 use crate::plan::SimError;
+use crate::plan::course::{self, Course, FlowSeen, Observed, QueueSeen};
 use crate::plan::meter::{Counts, Meter, bps};
 use crate::plan::routing;
 use crate::tcp::linux::{Congestion, LinuxReceiverConfig, LinuxSenderConfig};
@@ -47,6 +49,7 @@ pub struct Prepared {
     routing: Option<AodvConfig>,
     start_jitter: Duration,
     flows: Vec<Flow>,
+    keep: Keep,
 }
 
 /// A flow, understood.
@@ -128,10 +131,16 @@ impl Prepared {
             }
         }
         let relay = plan.relay;
-        let prepared = Prepared { topology, relay, routes, routing, start_jitter, flows };
+        let keep = Keep::default();
+        let prepared = Prepared { topology, relay, routes, routing, start_jitter, flows, keep };
         // The network and the agents check what they are told when they are made.
         prepared.network(seed, 0, Time::ZERO)?;
         Ok(prepared)
+    }
+
+    /// The same, keeping more than measures.
+    pub(crate) fn keeping(self, keep: Keep) -> Self {
+        Prepared { keep, ..self }
     }
 
     /// The network with its agents, for somebody who wants to see it and not its measures.
@@ -172,7 +181,7 @@ impl Prepared {
         for (index, flow) in self.flows.iter().enumerate() {
             let randomness = nc_randomness(seed, replication, index as u32);
             let flow = Flow { active: self.active(index, seed, replication), ..flow.clone() };
-            meters.push(flow.attach(index, &mut network, begin, randomness)?);
+            meters.push(flow.attach(index, &mut network, (begin, self.keep), randomness)?);
         }
         Ok((network, meters))
     }
@@ -261,11 +270,11 @@ impl Flow {
         &self,
         index: usize,
         network: &mut Network,
-        begin: Time,
+        (begin, keep): (Time, Keep),
         randomness: u64,
     ) -> Result<Meter, SimError> {
         let (source_end, sink_end) = self.ends;
-        let (flow, active) = (source_end.flow, self.active);
+        let (flow, active, is_recorded) = (source_end.flow, self.active, keep.series.is_some());
         let refused = |source| SimError::Tcp { flow: index, source };
         match &self.transport {
             Transport::Tcp { supply, sender, receiver, nc, rules } => {
@@ -276,6 +285,7 @@ impl Flow {
                 let sink = TcpSink::new(sink_end, self.header_bytes, *receiver);
                 let sink = sink.map_err(refused)?.updating(rules.updates);
                 let sink = MeteredSink::new(sink, &source, begin).working(rules.work);
+                let sink = sink.with_recent(is_recorded);
                 let Some(params) = *nc else {
                     return Ok(Meter::Tcp {
                         source: network.add_agent(source_end.node, flow, source)?,
@@ -297,6 +307,7 @@ impl Flow {
                 let config = CbrConfig { len_bytes, interval: *interval, active };
                 let source = CbrSource::new(source_end, config);
                 let sink = MeteredDatagrams::new(self.payload_bytes, begin);
+                let sink = sink.with_recent(is_recorded);
                 Ok(Meter::Datagrams {
                     source: network.add_agent(source_end.node, flow, source)?,
                     sink: network.add_agent(sink_end.node, flow, sink)?,
@@ -315,14 +326,18 @@ pub fn run(
     plan: &NetworkPlan,
     seed: u64,
     replication: u64,
-) -> Result<Measures, SimError> {
+) -> Result<Replication, SimError> {
     let [begin, end] = [plan.warm_up, plan.duration].map(|span| Time::ZERO + span);
     let (mut network, meters) = prepared.network(seed, replication, begin)?;
+    let observed = Subjects { meters: &meters, plan };
+    let series = prepared.keep.series;
+    let mut course = series.map(|interval| Course::new(interval, &network, &observed));
     let counts = |network: &Network| -> Vec<Counts> {
         meters.iter().map(|meter| meter.counts(network)).collect()
     };
-    network.run_until(begin);
+    course::advance(&mut network, begin, &mut course, &observed, |_| false);
     let totals_before = Totals::of(&network, plan.nodes);
+    let kept_before = prepared.keep.totals.then(|| course::Totals::of(&network, &observed));
     // Without a warm-up what is sent in the first instant counts.
     let counts_before = match begin {
         Time::ZERO => vec![Counts::default(); meters.len()],
@@ -330,13 +345,23 @@ pub fn run(
     };
     let end = if plan.until_done {
         let is_over = |network: &Network| meters.iter().all(|meter| meter.is_over(network));
-        network.run_until_or(end, is_over);
+        course::advance(&mut network, end, &mut course, &observed, is_over);
         // Something is measured in any case.
         network.now().max(begin + Duration::from_nanos(1))
     } else {
-        network.run_until(end);
+        course::advance(&mut network, end, &mut course, &observed, |_| false);
         end
     };
+    let course = course.map(|course| course.finish(&network, &observed));
+    let mut tables = course.unwrap_or_default();
+    if prepared.keep.delays {
+        for (flow, meter) in meters.iter().enumerate() {
+            meter.delays(&network).inspect(|of| tables.add_delays(flow, of, NANOS_PER_S));
+        }
+    }
+    if let Some(before) = kept_before {
+        before.add(&network, &observed, &mut tables);
+    }
     let mut measures = Measures::default();
     let measured_s = (end - begin).as_secs_f64();
     Totals::of(&network, plan.nodes).since(&totals_before).set(&mut measures, measured_s);
@@ -358,7 +383,41 @@ pub fn run(
     measures.set("goodput_bps", bps(payload_bytes, measured_s));
     measures.set("throughput_bps", bps(received_bytes, measured_s));
     measures.set("fairness_ratio", fairness(&goodputs));
-    Ok(measures)
+    if prepared.keep.totals {
+        (0..meters.len()).for_each(|flow| tables.add_flow(flow, &measures));
+    }
+    Ok(Replication { measures, tables })
+}
+
+/// What is looked at in a plan's network: its flows, and the queues of its links and radios.
+struct Subjects<'a> {
+    meters: &'a [Meter],
+    plan: &'a NetworkPlan,
+}
+
+impl Observed for Subjects<'_> {
+    fn flows(&self, network: &Network) -> Vec<FlowSeen> {
+        self.meters.iter().map(|meter| meter.seen(network)).collect()
+    }
+
+    fn queues(&self, network: &Network) -> Vec<QueueSeen> {
+        let pipes = self.plan.links.iter().filter_map(|link| {
+            let (from, to) = (link.from as NodeIndex, link.to as NodeIndex);
+            let interface = network.pipe_interface(from, to)?;
+            Some(QueueSeen { from, to: Some(to), interface })
+        });
+        let places = self.nodes().into_iter().enumerate().map(|(place, node)| QueueSeen {
+            from: node,
+            to: None,
+            interface: network.interface(0, place),
+        });
+        pipes.chain(places).collect()
+    }
+
+    fn nodes(&self) -> Vec<NodeIndex> {
+        let places = if self.plan.radio.is_some() { self.plan.nodes } else { 0 };
+        (0..places as NodeIndex).collect()
+    }
 }
 
 /// Jain's index: the square of the sum over the count times the sum of squares; nothing of nothing.

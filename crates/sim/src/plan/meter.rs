@@ -1,12 +1,14 @@
 //! What the agents of a flow have seen, as measures.
 
 use corridor_base::Time;
-use corridor_scenario::Measures;
+use corridor_scenario::{Delays, Measures};
+use hdrhistogram::Histogram;
 
-use crate::agents::metered::{MeteredDatagrams, MeteredSink, MeteredSource};
+use crate::agents::metered::{MeteredDatagrams, MeteredSink, MeteredSource, NANOS_PER_S};
 use crate::agents::source::CbrSource;
 use crate::agents::tcpnc::{NcSink, NcSource};
 use crate::core::network::{AgentIndex, Network};
+use crate::plan::course::FlowSeen;
 
 /// Bits per second; 0 of no time.
 pub(crate) fn bps(bytes: u64, seconds: f64) -> f64 {
@@ -39,6 +41,18 @@ impl Meter {
         counts.unwrap_or_default()
     }
 
+    /// What the flow has done since the start, for its course.
+    pub(crate) fn seen(self, network: &Network) -> FlowSeen {
+        let payload_bytes = self.counts(network).payload_bytes;
+        let Some((source, sink)) = self.tcp(network) else {
+            let Meter::Datagrams { sink, .. } = self else { return FlowSeen::default() };
+            let sink = network.agent::<MeteredDatagrams>(sink);
+            let recent = sink.and_then(MeteredDatagrams::recent);
+            return FlowSeen { payload_bytes, ..FlowSeen::default() }.with_delays(recent);
+        };
+        FlowSeen::of_tcp(source, network.now(), payload_bytes).with_delays(sink.recent())
+    }
+
     /// TCP's agents, with a layer below them or without.
     fn tcp(self, network: &Network) -> Option<(&MeteredSource, &MeteredSink)> {
         match self {
@@ -56,34 +70,37 @@ impl Meter {
         self.tcp(network).is_some_and(|(source, _)| source.is_over())
     }
 
-    /// Sets what is no counter: window, round-trip time, delays, completion.
-    pub(crate) fn set(self, measures: &mut Measures, flow: usize, network: &Network) {
-        let delays = match self {
+    /// Delays of what came in the measured interval, nanoseconds.
+    pub(crate) fn delays(self, network: &Network) -> Option<&Histogram<u64>> {
+        match self {
             Meter::Tcp { .. } | Meter::TcpNc { .. } => {
-                let ends = self.tcp(network);
-                if let Some((source, _)) = ends {
-                    let stats = source.inner().sender().stats();
-                    let window = source.mean_window(network.now());
-                    measures.set_flow(flow, "cwnd_mean_packets", window);
-                    measures.set_flow(flow, "srtt_s", stats.srtt.map(|srtt| srtt.as_secs_f64()));
-                    let finished = source.inner().finished_at().map(|at| at.as_secs_f64());
-                    measures.set_flow(flow, "completion_s", finished);
-                    if source.inner().is_fixed() {
-                        set_transfer(measures, flow, source, network.now());
-                    }
-                }
-                ends.map(|(_, sink)| sink.delays())
+                self.tcp(network).map(|(_, sink)| sink.delays())
             }
             Meter::Datagrams { sink, .. } => {
-                network.agent::<MeteredDatagrams>(sink).map(|sink| sink.delays())
+                network.agent::<MeteredDatagrams>(sink).map(MeteredDatagrams::delays)
             }
-        };
-        if let Some(delays) = delays.filter(|delays| !delays.is_empty()) {
-            measures.set_flow(flow, "delay_mean_s", delays.mean() / 1e9);
-            let quantile = |q| delays.value_at_quantile(q) as f64 / 1e9;
-            measures.set_flow(flow, "delay_p50_s", quantile(0.5));
-            measures.set_flow(flow, "delay_p95_s", quantile(0.95));
-            measures.set_flow(flow, "delay_max_s", delays.max() as f64 / 1e9);
+        }
+    }
+
+    /// Sets what is no counter: window, round-trip time, delays, completion.
+    pub(crate) fn set(self, measures: &mut Measures, flow: usize, network: &Network) {
+        if let Some((source, _)) = self.tcp(network) {
+            let stats = source.inner().sender().stats();
+            let window = source.mean_window(network.now());
+            measures.set_flow(flow, "cwnd_mean_packets", window);
+            measures.set_flow(flow, "srtt_s", stats.srtt.map(|srtt| srtt.as_secs_f64()));
+            let finished = source.inner().finished_at().map(|at| at.as_secs_f64());
+            measures.set_flow(flow, "completion_s", finished);
+            if source.inner().is_fixed() {
+                set_transfer(measures, flow, source, network.now());
+            }
+        }
+        if let Some(delays) = self.delays(network).filter(|delays| !delays.is_empty()) {
+            measures.set_flow(flow, "delay_mean_s", delays.mean() / NANOS_PER_S);
+            let quantiles = Delays::of(delays, NANOS_PER_S);
+            measures.set_flow(flow, "delay_p50_s", quantiles.delay_p50_s);
+            measures.set_flow(flow, "delay_p95_s", quantiles.delay_p95_s);
+            measures.set_flow(flow, "delay_max_s", quantiles.delay_max_s);
         }
     }
 }

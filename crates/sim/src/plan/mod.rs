@@ -1,5 +1,6 @@
 //! How a plan becomes agents, and what they saw becomes measures.
 
+mod course;
 mod error;
 pub(crate) mod flows;
 mod meter;

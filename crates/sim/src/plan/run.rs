@@ -2,11 +2,11 @@
 
 use core::time::Duration;
 
-use corridor_scenario::{Load, Measures, Plan, Point, Run, Scenario};
+use corridor_scenario::{Load, Measures, Plan, Point, Replication, Run, Scenario};
 
 use crate::plan::SimError;
 use crate::plan::flows::{self, Prepared};
-use crate::plan::tunnel::{check_run, run_after};
+use crate::plan::tunnel::{check_run, run_kept};
 
 /// Commit that this was built from; "unknown" without a repository.
 pub const COMMIT: &str = env!("CORRIDOR_COMMIT");
@@ -19,17 +19,22 @@ pub const CODE_VERSION: &str = env!("CORRIDOR_CODE_VERSION");
 ///
 /// # Errors
 /// As [`check_plan`].
-pub fn run(point: &Point, replication: u64) -> Result<Measures, SimError> {
+pub fn run(point: &Point, replication: u64) -> Result<Replication, SimError> {
     match &point.load {
         Load::Radio(radio) => {
             let scenario = Scenario { seed: point.seed, ..radio.scenario.clone() };
             let run = Run { replication, point: point.index, ..radio.run.clone() };
             let warm_up = Duration::from_nanos((radio.warm_up_s * 1e9).round() as u64);
-            let row = run_after(&scenario, &run, warm_up)?;
-            Ok(Measures::of_row(&row))
+            let (row, mut tables) = run_kept(&scenario, &run, warm_up, point.keep)?;
+            let measures = Measures::of_row(&row);
+            if point.keep.totals {
+                row.sides.iter().for_each(|side| tables.add_flow(side.from, &measures));
+            }
+            Ok(Replication { measures, tables })
         }
         Load::Network(network) => {
-            flows::run(Prepared::new(network, point.seed)?, network, point.seed, replication)
+            let prepared = Prepared::new(network, point.seed)?.keeping(point.keep);
+            flows::run(prepared, network, point.seed, replication)
         }
     }
 }

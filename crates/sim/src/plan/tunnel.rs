@@ -15,16 +15,17 @@ use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
 use corridor_proto::{ErasureRatios, LinkErrors, Role, Station, StationConfig, StationId};
 use corridor_scenario::{
-    CodingCounts, DESTINATION, Delays, Direction, Engine, LinkErrorsKind, Path, Row, Run, SOURCE,
-    Scenario, Side, Transport, UnderlayKind, line_config, medium_config,
+    CodingCounts, DESTINATION, Delays, Direction, Engine, Keep, LinkErrorsKind, Path, Row, Run,
+    SOURCE, Scenario, Side, Tables, Transport, UnderlayKind, line_config, medium_config,
 };
 use hdrhistogram::Histogram;
 
 use self::line::LineSeen;
-use crate::agents::metered::delay_histogram;
+use crate::agents::metered::{NANOS_PER_S, delay_histogram};
 use crate::core::agent::NodeIndex;
 use crate::core::network::{AirConfig, FlowOf, Network, RadioSite, StationIndex, Topology};
 use crate::core::watch::Watcher;
+use crate::plan::course::{self, Course, FlowSeen, Observed, QueueSeen};
 use crate::plan::error::SimError;
 
 /// Bytes of an Ethernet frame beyond what Corridor puts into it; the medium counts them.
@@ -52,7 +53,18 @@ pub(crate) fn run_after(
     run: &Run,
     warm_up: Duration,
 ) -> Result<Row, SimError> {
-    Ok(Tunnel::new(scenario, run)?.run(scenario, run, warm_up).0)
+    Ok(run_kept(scenario, run, warm_up, Keep::default())?.0)
+}
+
+/// The same, and what is to be kept besides.
+pub(crate) fn run_kept(
+    scenario: &Scenario,
+    run: &Run,
+    warm_up: Duration,
+    keep: Keep,
+) -> Result<(Row, Tables), SimError> {
+    let Ran { row, tables, .. } = Tunnel::new(scenario, run, keep)?.run(scenario, run, warm_up);
+    Ok((row, tables))
 }
 
 /// The same over a line, and what the line saw of it.
@@ -61,9 +73,9 @@ pub(crate) fn run_line(
     run: &Run,
     warm_up: Duration,
 ) -> Result<(Row, LineSeen), SimError> {
-    let (row, seen) = Tunnel::new(scenario, run)?.run(scenario, run, warm_up);
-    match seen {
-        Some(seen) => Ok((row, seen)),
+    let ran = Tunnel::new(scenario, run, Keep::default())?.run(scenario, run, warm_up);
+    match ran.line {
+        Some(seen) => Ok((ran.row, seen)),
         None => unsupported("medium", "a radio", "a line"),
     }
 }
@@ -75,9 +87,9 @@ pub(crate) fn watch(
     warm_up: Duration,
     watcher: Box<dyn Watcher>,
 ) -> Result<Row, SimError> {
-    let mut tunnel = Tunnel::new(scenario, run)?;
+    let mut tunnel = Tunnel::new(scenario, run, Keep::default())?;
     tunnel.network.set_watcher(watcher);
-    Ok(tunnel.run(scenario, run, warm_up).0)
+    Ok(tunnel.run(scenario, run, warm_up).row)
 }
 
 /// Stations that have not met, and what loads them.
@@ -91,6 +103,15 @@ struct Tunnel {
     /// Longest packet that crosses.
     mtu: usize,
     load: Load,
+    keep: Keep,
+}
+
+/// What came of a run.
+struct Ran {
+    row: Row,
+    /// What its line saw, if it has one.
+    line: Option<LineSeen>,
+    tables: Tables,
 }
 
 /// What loads the path, a source and a sink for each direction.
@@ -109,7 +130,7 @@ struct Measured {
 }
 
 impl Tunnel {
-    fn new(scenario: &Scenario, run: &Run) -> Result<Self, SimError> {
+    fn new(scenario: &Scenario, run: &Run, keep: Keep) -> Result<Self, SimError> {
         check_run(scenario, run)?;
         let (air, places) = match line_config(scenario, run, scenario.seed, line_header_len(run)) {
             Some(line) => (AirConfig::Line(Box::new(line)), 2),
@@ -159,13 +180,15 @@ impl Tunnel {
             Direction::Both => &[(0, 1), (1, 0)],
         };
         let load = match run.transport {
-            Transport::Udp => Load::Udp(udp::flows(run, ways, mtu, &mut network)?),
-            Transport::Tcp => Load::Tcp(tcp::flows(scenario, run, ways, mtu, &mut network)?),
+            Transport::Udp => Load::Udp(udp::flows(run, ways, (mtu, keep), &mut network)?),
+            Transport::Tcp => {
+                Load::Tcp(tcp::flows((scenario, run), ways, (mtu, keep), &mut network)?)
+            }
         };
-        Ok(Tunnel { network, stations, places, header_len: header_len(run), mtu, load })
+        Ok(Tunnel { network, stations, places, header_len: header_len(run), mtu, load, keep })
     }
 
-    fn run(mut self, scenario: &Scenario, run: &Run, warm_up: Duration) -> (Row, Option<LineSeen>) {
+    fn run(mut self, scenario: &Scenario, run: &Run, warm_up: Duration) -> Ran {
         let network = &mut self.network;
         network.run_until_met(Time::ZERO + MEETING_MAX);
         let met_at = network.now();
@@ -181,29 +204,53 @@ impl Tunnel {
             Load::Udp(flows) => udp::begin(flows, network, begin, measured),
             Load::Tcp(flows) => tcp::begin(flows, network, begin, measured),
         }
-        // Only a line is looked at before the measured interval.
+        let observed = Subjects { load: &self.load, stations: &self.stations, places: self.places };
+        let series = self.keep.series;
+        let mut course = series.map(|interval| Course::new(interval, network, &observed));
+        let kept = self.keep.totals.then(|| {
+            course::advance(network, start, &mut course, &observed, |_| false);
+            course::Totals::of(network, &observed)
+        });
+        // Only a line is looked at before the measured interval anyway.
         let before = network.line(0).is_some().then(|| {
-            network.run_until_or(start, |_| false);
+            course::advance(network, start, &mut course, &observed, |_| false);
             network.keep_waits();
             LineSeen::before(network)
         });
-        network.run_until_or(measured.end, |_| false);
+        course::advance(network, measured.end, &mut course, &observed, |_| false);
+        let course = course.map(|course| course.finish(network, &observed));
+        let mut tables = course.unwrap_or_default();
+        if let Some(kept) = kept {
+            kept.add(network, &observed, &mut tables);
+        }
         let seen = before
             .flatten()
             .map(|before| before.after(network, measured, (scenario, run), self.mtu));
         if let Load::Udp(_) = &self.load {
             udp::drain(network, measured);
         }
-        (self.report(scenario, run, met_at, measured), seen)
+        let sides = self.seen(measured);
+        if self.keep.delays {
+            for side in &sides {
+                tables.add_delays(side.side.from, &side.delays, NANOS_PER_S);
+            }
+        }
+        let mut row = Row::new(scenario, run, Engine::Sim);
+        self.report(&mut row, run, met_at, sides);
+        Ran { row, line: seen, tables }
     }
 
-    fn report(&self, scenario: &Scenario, run: &Run, met_at: Time, measured: Measured) -> Row {
+    /// What the ends of the load have seen.
+    fn seen(&self, measured: Measured) -> Vec<Seen> {
         let network = &self.network;
-        let mut row = Row::new(scenario, run, Engine::Sim);
-        let seen: Vec<Seen> = match &self.load {
+        match &self.load {
             Load::Udp(flows) => flows.iter().map(|flow| flow.seen(network, measured)).collect(),
             Load::Tcp(flows) => flows.iter().map(|flow| flow.seen(network, measured)).collect(),
-        };
+        }
+    }
+
+    fn report(&self, row: &mut Row, run: &Run, met_at: Time, seen: Vec<Seen>) {
+        let network = &self.network;
         let mut all = delay_histogram();
         for seen in &seen {
             let added = all.add(&seen.delays);
@@ -216,7 +263,7 @@ impl Tunnel {
         let encoders: Vec<_> = coded.map(|seen| counts(seen.side.from)).collect();
         let helper = (run.path == Path::CodedHelper).then(|| counts(2));
         let payload = match &self.load {
-            Load::Udp(_) if !self.stations.is_empty() => udp::report_packets(&mut row, self, &seen),
+            Load::Udp(_) if !self.stations.is_empty() => udp::report_packets(row, self, &seen),
             _ => seen.iter().map(|seen| seen.delivered_bytes).sum::<u64>() as f64,
         };
         row.set_sides(seen.into_iter().map(|seen| seen.side).collect(), delays(&all));
@@ -225,7 +272,6 @@ impl Tunnel {
         row.air_bytes_per_byte = (payload > 0.0).then(|| bytes / payload);
         row.air_utilisation = Some(utilisation);
         row.air_drop_ratio = self.drop_ratio();
-        row
     }
 
     fn stats(&self, place: usize) -> StationStats {
@@ -265,6 +311,39 @@ impl Tunnel {
         let stations = (0..self.places).map(|at| self.stats(at));
         let ratios = stations.filter_map(|stats| stats.drop_ratio());
         ratios.chain(self.network.bridge_drop_ratio()).reduce(f64::max)
+    }
+}
+
+/// What is looked at: flows, the interfaces of stations and hosts, and the stations.
+struct Subjects<'a> {
+    load: &'a Load,
+    stations: &'a [StationIndex],
+    places: usize,
+}
+
+impl Observed for Subjects<'_> {
+    fn flows(&self, network: &Network) -> Vec<FlowSeen> {
+        match self.load {
+            Load::Udp(flows) => flows.iter().map(|flow| flow.so_far(network)).collect(),
+            Load::Tcp(flows) => flows.iter().map(|flow| flow.so_far(network)).collect(),
+        }
+    }
+
+    fn queues(&self, network: &Network) -> Vec<QueueSeen> {
+        let places = self.nodes().into_iter().enumerate().map(|(place, node)| QueueSeen {
+            from: node,
+            to: None,
+            interface: network.interface(0, place),
+        });
+        places.collect()
+    }
+
+    fn nodes(&self) -> Vec<NodeIndex> {
+        (0..self.places as NodeIndex).collect()
+    }
+
+    fn stations<'n>(&self, network: &'n Network) -> Vec<&'n Station> {
+        self.stations.iter().map(|&index| network.station(index)).collect()
     }
 }
 
@@ -373,14 +452,5 @@ fn link_errors(scenario: &Scenario, run: &Run, index: usize) -> LinkErrors {
 
 /// Quantiles of delays in nanoseconds.
 fn delays(histogram: &Histogram<u64>) -> Delays {
-    if histogram.is_empty() {
-        return Delays::default();
-    }
-    let quantile = |q| Some(histogram.value_at_quantile(q) as f64 / 1e9);
-    Delays {
-        delay_p50_s: quantile(0.5),
-        delay_p95_s: quantile(0.95),
-        delay_p99_s: quantile(0.99),
-        delay_max_s: Some(histogram.max() as f64 / 1e9),
-    }
+    Delays::of(histogram, NANOS_PER_S)
 }

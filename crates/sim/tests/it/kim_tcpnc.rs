@@ -30,7 +30,8 @@ fn means(plan: &Plan, points: &[usize], count: u64, measure: &str) -> Vec<[f64; 
     let mean = |point: &usize| {
         let mut sums = [0.0; 2];
         for replication in 0..count {
-            let measures = corridor_sim::run(&plan.points[*point], replication).expect("runs");
+            let measures =
+                corridor_sim::run(&plan.points[*point], replication).expect("runs").measures;
             for (flow, sum) in sums.iter_mut().enumerate() {
                 match measures.value(&format!("flow.{flow}.{measure}")) {
                     Value::Real(value) => *sum += value,

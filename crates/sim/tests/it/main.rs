@@ -1,6 +1,7 @@
 //! The simulator from outside: what it says of plans, of TCP, and of what it captures.
 
 mod aodv;
+mod course;
 mod experiments;
 mod fingerprint;
 mod franc_claims;

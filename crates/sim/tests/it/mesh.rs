@@ -30,7 +30,7 @@ tcp = { preset = "constrained", variant = "slowstart", timeouts_max = 5, ack_byt
 fn measures(text: &str) -> Measures {
     let plan = Plan::parse(text, Path::new(".")).unwrap();
     check_plan(&plan).unwrap();
-    run(&plan.points[0], 0).unwrap()
+    run(&plan.points[0], 0).unwrap().measures
 }
 
 fn number(measures: &Measures, name: &str) -> f64 {
@@ -103,7 +103,7 @@ fn a_sender_gives_up_after_timeouts_in_a_row() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("deaf.txt"), "0 1 50 1\n1 0 50 0\n").unwrap();
     let plan = Plan::parse(&deaf, folder.path()).unwrap();
-    let of = run(&plan.points[0], 0).unwrap();
+    let of = run(&plan.points[0], 0).unwrap().measures;
     assert_eq!(number(&of, "flow.0.completed"), 0.0);
     assert_eq!(number(&of, "flow.0.timeouts"), 5.0);
     assert_eq!(of.value("flow.0.transfer_goodput_bps").number(), None);

@@ -19,7 +19,7 @@ fn plan(text: &str) -> Plan {
 }
 
 fn run(plan: &Plan, replication: u64) -> Measures {
-    corridor_sim::run(&plan.points[0], replication).expect("it can be run")
+    corridor_sim::run(&plan.points[0], replication).expect("it can be run").measures
 }
 
 fn number(measures: &Measures, name: &str) -> f64 {

@@ -13,8 +13,12 @@ fn parse(text: &str, directory: &Path) -> Result<Plan, String> {
 
 fn run(text: &str, directory: &Path) -> Measures {
     let plan = parse(text, directory).unwrap_or_else(|error| panic!("{error}"));
-    let first = corridor_sim::run(&plan.points[0], 0).expect("it can be run");
-    assert_eq!(first, corridor_sim::run(&plan.points[0], 0).expect("again"), "the same again");
+    let first = corridor_sim::run(&plan.points[0], 0).expect("it can be run").measures;
+    assert_eq!(
+        first,
+        corridor_sim::run(&plan.points[0], 0).expect("again").measures,
+        "the same again"
+    );
     first
 }
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from corridor import plot, sim
+from corridor import plot, stats
 from corridor.models import tcp
 from corridor.study.claims import Measured
 from corridor.study.findings import Context, Findings
@@ -32,11 +32,11 @@ def congestion(context: Context) -> Findings:
         "KIM-C-2": float(signs[shortest] - signs[longest]),
     }
     figure, (left, right) = plot.panels(2)
-    packets = sim.mean_ci(results["flow.cwnd_mean_packets"].mean("flow"))
+    packets = stats.mean_ci(results["flow.cwnd_mean_packets"].mean("flow"))
     plot.estimates(left, queues, packets, "mean of both flows")
     plot.published(left, [int(queues[longest])], [50], "published: full")
     plot.labelled(left, "window", "queue of each link / packets", "window / packets")
-    plot.estimates(right, queues, sim.mean_ci(results["fairness_ratio"]), "Jain's index")
+    plot.estimates(right, queues, stats.mean_ci(results["fairness_ratio"]), "Jain's index")
     plot.labelled(right, "fairness", "queue of each link / packets", "Jain's index")
     for panel in (left, right):
         panel.set_xscale("log")
@@ -48,7 +48,7 @@ def adaptive(context: Context) -> Findings:
     results = context.simulate("nc")
     p = tcp.end_to_end_erasure(results[ERASURE].to_numpy(), context.parameter("links"))
     headers = 1 + context.parameter("header_bytes") / context.parameter("payload_bytes")
-    goodput = sim.mean_ci(results["flow.goodput_bps"].mean("flow"))
+    goodput = stats.mean_ci(results["flow.goodput_bps"].mean("flow"))
     mean = goodput.sel(estimate="mean").to_numpy() * headers / 1e6
     published = [float(claim.value) for claim in context.experiment.claims]
     measured: dict[str, Measured] = {
@@ -70,7 +70,7 @@ def receiver(context: Context) -> Findings:
     """Fig. 12 at R = 1.12 with receivers that hold fewer segments, to see what the bound costs."""
     results = context.simulate("nc")
     bounds = 2 * results[BUFFER].to_numpy()
-    goodput = sim.mean_ci(results["flow.goodput_bps"].mean("flow"))
+    goodput = stats.mean_ci(results["flow.goodput_bps"].mean("flow"))
     means = goodput.sel(estimate="mean").to_numpy() / 1e6
     timeouts = results["flow.timeouts"].mean(["replication", "flow"]).to_numpy()
     rows = [

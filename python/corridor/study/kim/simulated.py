@@ -7,7 +7,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from corridor import plot, sim
+from corridor import plot, stats
 from corridor.models import tcp, tcp_nc
 from corridor.study.claims import Measured
 from corridor.study.findings import Context, Findings
@@ -16,6 +16,8 @@ ERASURE = "network.links.erasure_ratio"
 R = "flow.0.tcp_nc.redundancy"
 #: What the paper finds alike without erasures: Figs. 9a, 10a and 11a.
 ALIKE = ("goodput_bps", "cwnd_mean_packets", "srtt_s")
+#: How much of a run the courses of Figs. 9 to 11 are, s: ten intervals.
+COURSE_S = 500.0
 #: What is drawn over time in Figs. 14 and 15.
 COURSES = (
     ("goodput_bps", 1e6, "goodput / (Mbit/s)"),
@@ -49,11 +51,12 @@ def _over_p(
     for use, label in PROTOCOLS.items():
         metric = results[use][f"flow.{name}"]
         means[use] = metric.mean(["replication", "flow"]) / scale
-        plot.estimates(axes[0], p, sim.mean_ci(metric.mean("flow")), label, scale)
+        plot.estimates(axes[0], p, stats.mean_ci(metric.mean("flow")), label, scale)
     plot.labelled(axes[0], "mean of both flows", "erasure probability p, end to end", what)
-    for panel, link, loss in zip(axes[1:], q, p, strict=False):
+    for place, (panel, loss) in enumerate(zip(axes[1:], p, strict=False)):
         for use, label in PROTOCOLS.items():
-            _course(context.simulate(f"{use}_course", 1), f"flow.{name}", link, scale, panel, label)
+            course = _first(context.course(use)).isel(point=place)
+            _course(course, name, scale, panel, label)
         title = f"one run, p = {loss:.4f}"
         plot.labelled(panel, title, "time / s", what, legend=panel is axes[1])
     rows = [
@@ -63,15 +66,18 @@ def _over_p(
     return means, figure, rows
 
 
-def _course(
-    results: xr.Dataset, name: str, link: float, scale: float, axes: Axes, label: str
-) -> None:
-    """Draw a metric of both flows over time, at one erasure ratio of the links."""
-    chosen = results.isel(point=np.flatnonzero(results[ERASURE].to_numpy() == link))
+def _first(course: xr.Dataset) -> xr.Dataset:
+    """Return the intervals of a course that are within ``COURSE_S``."""
+    return course.isel(time=course["time"].to_numpy() < COURSE_S)
+
+
+def _course(course: xr.Dataset, name: str, scale: float, axes: Axes, label: str) -> None:
+    """Draw a metric of both flows over time."""
     colour = "C0" if label == PROTOCOLS["nc"] else "C1"
+    times = course["time"].to_numpy()
+    edges = np.append(times, 2 * times[-1] - times[-2])
     for flow, style in ((0, "-"), (1, "--")):
-        values = chosen[name].isel(replication=0, flow=flow).to_numpy() / scale
-        edges = np.append(chosen["warm_up_s"].to_numpy(), chosen["duration_s"].to_numpy()[-1])
+        values = course[f"flow_series.{name}"].isel(flow=flow).to_numpy() / scale
         axes.stairs(values, edges, color=colour, linestyle=style, label=f"{label}, flow {flow}")
 
 
@@ -105,12 +111,10 @@ def _unsteadiness(context: Context) -> float:
     By the standard deviation of 50 s intervals of one run, without the first, in which the window
     grows.
     """
-    course = context.simulate("nc_course", 1).isel(replication=0)
-    links = course[ERASURE].to_numpy()
-    goodput = course["flow.goodput_bps"].to_numpy()
-    before, last = np.unique(links)[-2:]
-    deviations = [goodput[links == q][1:].std(axis=0).mean() for q in (before, last)]
-    return float(deviations[1] / deviations[0])
+    course = _first(context.course("nc"))
+    goodput = course["flow_series.goodput_bps"].isel(time=slice(1, None))
+    before, last = goodput.std("time").mean("flow").to_numpy()[np.argsort(course[ERASURE])[-2:]]
+    return float(last / before)
 
 
 def windows(context: Context) -> Findings:
@@ -153,7 +157,7 @@ def _over_redundancy(context: Context) -> tuple[dict[float, float], float, Figur
     """Goodput of TCP/NC by R, that of TCP, and their picture."""
     coded, plain = context.simulate("nc"), context.simulate("tcp")
     factors = coded[R].to_numpy()
-    goodput = sim.mean_ci(coded["flow.goodput_bps"].mean("flow"))
+    goodput = stats.mean_ci(coded["flow.goodput_bps"].mean("flow"))
     figure, (axes,) = plot.panels(1)
     plot.estimates(axes, factors, goodput, "TCP/NC", 1e6)
     reference = float(_mean(plain, "goodput_bps").isel(point=0)) / 1e6
@@ -233,10 +237,9 @@ def _bars_and_course(
     axes[0].set_ylim(top=1.25 * axes[0].get_ylim()[1])
     plot.labelled(axes[0], "throughput", "", "throughput / (Mbit/s)")
     if not context.quick:
-        course = context.simulate("nc_course", 1)
-        link = float(course[ERASURE][0])
+        course = context.course("nc").isel(point=-1)
         for panel, (name, scale, what) in zip(axes[1:], COURSES, strict=True):
-            _course(course, f"flow.{name}", link, scale, panel, PROTOCOLS["nc"])
+            _course(course, name, scale, panel, PROTOCOLS["nc"])
             plot.labelled(panel, "one run", "time / s", what)
     return figure
 

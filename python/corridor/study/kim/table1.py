@@ -7,7 +7,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from corridor import plot, sim
+from corridor import plot, stats
 from corridor.models import tcp, tcp_nc
 from corridor.study.claims import Claim, Measured
 from corridor.study.findings import Context, Findings
@@ -46,7 +46,7 @@ def run(context: Context) -> Findings:
     headers = parameter("header_bytes") / parameter("payload_bytes")
     columns: dict[str, FloatArray] = {}
     for use, name in (("nc", "NC"), ("tcp", "TCP")):
-        goodput = sim.mean_ci(simulated[use]["flow.goodput_bps"]).sel(estimate="mean")
+        goodput = stats.mean_ci(simulated[use]["flow.goodput_bps"]).sel(estimate="mean")
         for flow in (0, 1):
             columns[f"{name}{flow}"] = goodput.isel(flow=flow).to_numpy() / 1e6
     srtt = {
@@ -141,7 +141,7 @@ def _figure(
         (left, "nc", ("TCP/NC analysis, E[W1]=25", "TCP/NC analysis", "NC0")),
         (right, "tcp", ("TCP analysis", "TCP analysis", "TCP0")),
     ):
-        goodput = sim.mean_ci(simulated[use]["flow.goodput_bps"].mean("flow"))
+        goodput = stats.mean_ci(simulated[use]["flow.goodput_bps"].mean("flow"))
         plot.estimates(axes, p, goodput, "simulated, headers counted", 1e6 / (1 + headers))
         axes.plot(p, analysis[names[0]], "s--", markersize=4, label=names[0])
         plot.published(axes, p.tolist(), published[names[1]][: len(p)], "published analysis")

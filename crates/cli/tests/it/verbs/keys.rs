@@ -10,6 +10,7 @@ fn the_references_are_current() {
         (&["check-config", "--keys"][..], "docs/configuration.md"),
         (&["check-config", "--schema"], "share/corridor.schema.json"),
         (&["sim", "keys"], "docs/plans.md"),
+        (&["results", "columns"], "docs/results.md"),
         (&["sim", "keys", "--schema"], "share/corridor-plan.schema.json"),
     ] {
         let path = top().join(file);

@@ -80,6 +80,12 @@ impl Network {
         used.map(|bridge| bridge.dropped as f64 / bridge.offered as f64).reduce(f64::max)
     }
 
+    /// What waits to be sent on from a place, what came for that, and what was dropped.
+    pub(super) fn bridge_to(&self, radio: RadioIndex, place: usize) -> Option<(usize, u64, u64)> {
+        let bridge = self.bridges.iter().find(|bridge| bridge.ends.to == (radio, place))?;
+        Some((bridge.queue.len(), bridge.offered, bridge.dropped))
+    }
+
     /// A frame for a place without a station.
     pub(super) fn bridge(&mut self, at: (RadioIndex, usize), frame: Arc<[u8]>) {
         let Some(bridge) = self.bridges.iter_mut().find(|bridge| bridge.ends.from == at) else {

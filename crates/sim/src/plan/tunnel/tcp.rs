@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
-use corridor_scenario::{Congestion, ETHERNET_MTU, Run, Scenario, Side};
+use corridor_scenario::{Congestion, ETHERNET_MTU, Keep, Run, Scenario, Side};
 
 use super::{MEETING_MAX, Measured, Seen, delays};
 pub(super) use crate::agents::ip::flow_of;
@@ -18,6 +18,7 @@ use crate::agents::metered::{MeteredSink, MeteredSource, delay_histogram};
 use crate::agents::source::{Active, FlowEnd, Supply, TcpSink, TcpSource};
 use crate::core::agent::NodeIndex;
 use crate::core::network::{AgentIndex, Network};
+use crate::plan::course::FlowSeen;
 use crate::plan::error::SimError;
 use crate::tcp::linux::{self, LinuxReceiverConfig, LinuxSenderConfig};
 use crate::tcp::{
@@ -48,10 +49,9 @@ pub(super) struct Flow {
 
 /// Puts a sender and a receiver on the hosts for each way.
 pub(super) fn flows(
-    scenario: &Scenario,
-    run: &Run,
+    (scenario, run): (&Scenario, &Run),
     ways: &[(NodeIndex, NodeIndex)],
-    mtu: usize,
+    (mtu, keep): (usize, Keep),
     network: &mut Network,
 ) -> Result<Vec<Flow>, SimError> {
     let (config, receiver) = settings(scenario, run, mtu)?;
@@ -72,6 +72,7 @@ pub(super) fn flows(
         let source = MeteredSource::new(source, active, Time::MAX);
         let sink = TcpSink::new(there, header_bytes, receiver)?;
         let sink = MeteredSink::new(sink, &source, Time::MAX);
+        let sink = sink.with_recent(keep.series.is_some());
         let source = IpSource::new(source, here, payload_bytes);
         let sink = IpSink::new(sink, there, payload_bytes);
         let source = network.add_agent(from, flow, source)?;
@@ -112,6 +113,15 @@ pub(super) fn begin(flows: &[Flow], network: &mut Network, begin: Time, measured
 }
 
 impl Flow {
+    /// What it has done since the start, for its course.
+    pub(super) fn so_far(&self, network: &Network) -> FlowSeen {
+        let source = network.agent::<Source>(self.source).map(IpSource::inner);
+        let sink = network.agent::<Sink>(self.sink).map(IpSink::inner);
+        let Some((source, sink)) = source.zip(sink) else { return FlowSeen::default() };
+        let payload_bytes = sink.inner().delivered_bytes();
+        FlowSeen::of_tcp(source, network.now(), payload_bytes).with_delays(sink.recent())
+    }
+
     pub(super) fn seen(&self, network: &Network, measured: Measured) -> Seen {
         let source = network.agent::<Source>(self.source).map(IpSource::inner);
         let sink = network.agent::<Sink>(self.sink).map(IpSink::inner);

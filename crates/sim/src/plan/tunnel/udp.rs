@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use corridor_base::Time;
-use corridor_scenario::{Row, Run, Side};
+use corridor_scenario::{Keep, Row, Run, Side};
 
 use super::{Measured, Seen, Tunnel, delays};
 use crate::agents::metered::delay_histogram;
@@ -12,6 +12,7 @@ pub(super) use crate::agents::stamped::flow_of;
 use crate::agents::stamped::{StampedSink, StampedSource, UDP_HEADERS_LEN};
 use crate::core::agent::NodeIndex;
 use crate::core::network::{AgentIndex, Network, NetworkError};
+use crate::plan::course::FlowSeen;
 
 /// How long packets on their way are waited for after the measured interval.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -29,18 +30,19 @@ pub(super) struct Flow {
 pub(super) fn flows(
     run: &Run,
     ways: &[(NodeIndex, NodeIndex)],
-    mtu: usize,
+    (mtu, keep): (usize, Keep),
     network: &mut Network,
 ) -> Result<Vec<Flow>, NetworkError> {
     let len = run.datagram_bytes.map_or(mtu, |bytes| bytes + UDP_HEADERS_LEN).min(mtu);
     let payload_bits = 8.0 * (len - UDP_HEADERS_LEN) as f64;
     let interval_ns = payload_bits / run.offered_bps.unwrap_or(OFFERED_BPS) * 1e9;
+    let is_recorded = keep.series.is_some();
     let mut flows = Vec::new();
     for &(from, to) in ways {
         let end = FlowEnd { flow: from, node: from, peer: to };
         let source = StampedSource::new(end, len, interval_ns);
         let source = network.add_agent(from, from, source)?;
-        let sink = network.add_agent(to, from, StampedSink::new())?;
+        let sink = network.add_agent(to, from, StampedSink::new().with_recent(is_recorded))?;
         flows.push(Flow { from, source, sink });
     }
     Ok(flows)
@@ -63,6 +65,15 @@ pub(super) fn drain(network: &mut Network, measured: Measured) {
 }
 
 impl Flow {
+    /// What it has done since the start, for its course.
+    pub(super) fn so_far(&self, network: &Network) -> FlowSeen {
+        let Some(sink) = network.agent::<StampedSink>(self.sink) else {
+            return FlowSeen::default();
+        };
+        let payload_bytes = sink.all_bytes();
+        FlowSeen { payload_bytes, ..FlowSeen::default() }.with_delays(sink.recent())
+    }
+
     pub(super) fn seen(&self, network: &Network, measured: Measured) -> Seen {
         let source = network.agent::<StampedSource>(self.source);
         let sink = network.agent::<StampedSink>(self.sink);

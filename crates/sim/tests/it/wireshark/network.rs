@@ -193,7 +193,7 @@ fn a_point_of_a_plan_is_captured_where_its_flows_begin_or_where_it_is_asked_for(
         capture_point(&plan.points[0], 0, at, CaptureLimits::default(), "tested", out)
             .map(|_| packets_of(&fs::read(&file).expect("the capture")))
     };
-    let measures = corridor_sim::run(&plan.points[0], 0).expect("a run");
+    let measures = corridor_sim::run(&plan.points[0], 0).expect("a run").measures;
     let count = |name: &str| measures.value(name).number().expect("a number") as usize;
     let sent = count("flow.0.packets_sent") + count("flow.0.packets_retransmitted");
     let host = take(&[]).expect("a capture");

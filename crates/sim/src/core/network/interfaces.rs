@@ -1,0 +1,129 @@
+//! Queues that packets leave nodes by, whatever is behind them.
+
+use core::time::Duration;
+
+use corridor_air::radio::MacStats;
+use corridor_air::{Pipe, StationStats};
+
+use super::Network;
+use super::air::RadioIndex;
+use crate::core::agent::NodeIndex;
+
+/// A queue that packets leave a node by, and what became of them since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Interface {
+    /// Packets or frames that wait: in front of a pipe without the one that is sent.
+    pub waiting: usize,
+    /// Those that came, dropped ones included.
+    pub offered: u64,
+    /// Of these, those that found the queue full, or exceeded a policer.
+    pub dropped: u64,
+    /// Of those taken, those that a pipe lost, or that a MAC gave up.
+    pub lost: u64,
+}
+
+/// What became of the frames of a place on a radio since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameCounts {
+    /// Frames that came to its interface.
+    pub offered: u64,
+    /// Of these, those that found its queue full.
+    pub refused: u64,
+    /// Transmissions of data, retries included.
+    pub attempts: u64,
+    /// Frames heard by the place that they were for; those to all are not counted.
+    pub delivered: u64,
+    /// Frames given up after the last attempt.
+    pub given_up: u64,
+    /// With a standard's MAC: frames given up because the channel was not free.
+    pub blocked: Option<u64>,
+    /// Frames heard that were for it, or for all.
+    pub received: u64,
+    /// Frames heard that were for others.
+    pub overheard: u64,
+    /// With a standard's MAC: receptions begun and not decoded.
+    pub undecoded: Option<u64>,
+    /// Time that its transmissions took.
+    pub sending: Duration,
+    /// With a standard's MAC: time that it listened to frames.
+    pub receiving: Option<Duration>,
+}
+
+impl From<StationStats> for FrameCounts {
+    fn from(stats: StationStats) -> Self {
+        FrameCounts {
+            offered: stats.offered,
+            refused: stats.refused + stats.dropped,
+            attempts: stats.sent_frames,
+            delivered: stats.delivered,
+            given_up: stats.undelivered,
+            received: stats.received_frames,
+            overheard: stats.overheard_frames,
+            sending: stats.airtime,
+            ..FrameCounts::default()
+        }
+    }
+}
+
+impl From<MacStats> for FrameCounts {
+    fn from(stats: MacStats) -> Self {
+        FrameCounts {
+            offered: stats.offered,
+            refused: stats.refused,
+            attempts: stats.attempts,
+            delivered: stats.acknowledged,
+            given_up: stats.retry_limit,
+            blocked: Some(stats.channel_access),
+            received: stats.received,
+            overheard: stats.overheard,
+            undecoded: Some(stats.undecoded),
+            sending: stats.airtime,
+            receiving: Some(stats.receiving),
+        }
+    }
+}
+
+impl Network {
+    /// What became of the frames of a place on a radio.
+    pub fn frame_counts(&self, radio: RadioIndex, place: usize) -> FrameCounts {
+        let ideal = self.medium(radio).map(|medium| medium.stats(place).into());
+        let mac = || self.mac(radio).map(|medium| medium.stats(place).into());
+        let line = || self.line(radio).map(|line| line.stats(place).into());
+        ideal.or_else(mac).or_else(line).unwrap_or_default()
+    }
+
+    /// The queue of the pipe from one node to another, if there is one.
+    pub fn pipe_interface(&self, from: NodeIndex, to: NodeIndex) -> Option<Interface> {
+        self.router.pipe(from, to).map(|index| self.of_pipe(&self.pipes[index]))
+    }
+
+    /// The queue of a place on a radio, with that of the host which forwards there; an empty one
+    /// where there is no such place.
+    pub fn interface(&self, radio: RadioIndex, place: usize) -> Interface {
+        let own = if let Some(medium) = self.medium(radio) {
+            let stats = medium.stats(place);
+            let dropped = stats.refused + stats.dropped;
+            let (waiting, offered) = (medium.backlog(place), stats.offered);
+            Interface { waiting, offered, dropped, lost: stats.undelivered }
+        } else if let Some(medium) = self.mac(radio) {
+            let (waiting, stats) = (medium.backlog(place), medium.stats(place));
+            let lost = stats.retry_limit + stats.channel_access;
+            Interface { waiting, offered: stats.offered, dropped: stats.refused, lost }
+        } else {
+            let pipe = self.line(radio).and_then(|line| line.pipe(place));
+            pipe.map(|pipe| self.of_pipe(pipe)).unwrap_or_default()
+        };
+        match self.bridge_to(radio, place) {
+            None => own,
+            Some((waiting, offered, dropped)) => {
+                Interface { waiting: own.waiting + waiting, offered, dropped, ..own }
+            }
+        }
+    }
+
+    fn of_pipe<P>(&self, pipe: &Pipe<P>) -> Interface {
+        let (waiting, stats) = (pipe.backlog(self.now), pipe.stats());
+        let dropped = stats.refused + stats.policed;
+        Interface { waiting, offered: stats.offered, dropped, lost: stats.erased }
+    }
+}

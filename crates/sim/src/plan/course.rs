@@ -1,0 +1,292 @@
+//! The course of a run: what flows, queues and stations did in each interval, in one pass.
+//!
+//! Nothing that happens depends on whether somebody looks: between intervals the network stands
+//! still, and is only read.
+
+use core::time::Duration;
+
+use corridor_base::Time;
+use corridor_proto::{Station, Stats};
+use corridor_scenario::{
+    FlowInterval, LinkInterval, LinkTotal, NodeTotal, StationInterval, Tables,
+};
+
+use crate::agents::metered::{Area, Mean, MeteredSource, Recent, RecentDelays};
+use crate::core::agent::NodeIndex;
+use crate::core::network::{FrameCounts, Interface, Network};
+use crate::plan::meter::bps;
+
+/// What is looked at.
+pub(crate) trait Observed {
+    /// Each flow, in order.
+    fn flows(&self, network: &Network) -> Vec<FlowSeen>;
+
+    /// Each queue, in order.
+    fn queues(&self, network: &Network) -> Vec<QueueSeen>;
+
+    /// Nodes on a radio, in order of their places.
+    fn nodes(&self) -> Vec<NodeIndex>;
+
+    /// Each station, in order.
+    fn stations<'n>(&self, _network: &'n Network) -> Vec<&'n Station> {
+        Vec::new()
+    }
+}
+
+/// What a flow has done since the start, and where it is.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct FlowSeen {
+    /// Data given to the application.
+    pub(crate) payload_bytes: u64,
+    /// Of TCP: segments sent again, timeouts.
+    pub(crate) repeats: Option<(u64, u64)>,
+    pub(crate) rtt: Mean,
+    pub(crate) srtt: Option<Duration>,
+    pub(crate) window: Area,
+    /// Delays since the flow was last looked at.
+    pub(crate) delays: RecentDelays,
+}
+
+impl FlowSeen {
+    /// What the source of a TCP connection has done.
+    pub(crate) fn of_tcp(source: &MeteredSource, now: Time, payload_bytes: u64) -> Self {
+        let stats = source.inner().sender().stats();
+        FlowSeen {
+            payload_bytes,
+            repeats: Some((stats.retransmissions, stats.timeouts)),
+            rtt: source.rtt(),
+            srtt: stats.srtt,
+            window: source.area(now),
+            delays: RecentDelays::default(),
+        }
+    }
+
+    /// The same with the delays of what a sink has got since it was last looked at.
+    pub(crate) fn with_delays(self, recent: Option<&Recent>) -> Self {
+        FlowSeen { delays: recent.map(Recent::take).unwrap_or_default(), ..self }
+    }
+}
+
+/// A queue, and between which nodes it is.
+#[derive(Clone, Copy)]
+pub(crate) struct QueueSeen {
+    pub(crate) from: NodeIndex,
+    pub(crate) to: Option<NodeIndex>,
+    pub(crate) interface: Interface,
+}
+
+/// Takes down the course of a run.
+pub(crate) struct Course {
+    interval: Duration,
+    begin: Time,
+    /// Number of the interval that is under way.
+    number: u32,
+    /// When it began.
+    since: Time,
+    flows: Vec<FlowSeen>,
+    queues: Vec<QueueSeen>,
+    stations: Vec<Counted>,
+    tables: Tables,
+}
+
+/// Counters of a station that are held against later ones.
+#[derive(Clone, Copy, Default)]
+struct Counted {
+    frames_sent: u64,
+    symbols_repaired: u64,
+    packets_delivered: u64,
+}
+
+impl From<&Stats> for Counted {
+    fn from(stats: &Stats) -> Self {
+        let &Stats { frames_sent, symbols_repaired, packets_delivered, .. } = stats;
+        Counted { frames_sent, symbols_repaired, packets_delivered }
+    }
+}
+
+impl Course {
+    /// From now on.
+    pub(crate) fn new(interval: Duration, network: &Network, observed: &impl Observed) -> Self {
+        let stations = observed.stations(network).into_iter();
+        let mut flows = observed.flows(network);
+        if network.now() == Time::ZERO {
+            // What is sent in the first instant counts.
+            flows.fill(FlowSeen::default());
+        }
+        Course {
+            interval,
+            begin: network.now(),
+            number: 0,
+            since: network.now(),
+            flows,
+            queues: observed.queues(network),
+            stations: stations.map(|station| station.stats().into()).collect(),
+            tables: Tables::default(),
+        }
+    }
+
+    /// When the interval ends that is under way.
+    fn next(&self) -> Time {
+        self.begin + self.interval * (self.number + 1)
+    }
+
+    /// What was taken down, with an interval at the end that may be shorter.
+    pub(crate) fn finish(mut self, network: &Network, observed: &impl Observed) -> Tables {
+        if network.now() > self.since {
+            self.take_down(network, observed);
+        }
+        self.tables
+    }
+
+    fn take_down(&mut self, network: &Network, observed: &impl Observed) {
+        let now = network.now();
+        let time_s = (self.interval * self.number).as_secs_f64();
+        let span_s = (now - self.since).as_secs_f64();
+        let flows = observed.flows(network);
+        for (flow, (seen, before)) in flows.iter().zip(&self.flows).enumerate() {
+            self.tables.add(&flow_interval((flow, time_s, span_s), seen, before));
+        }
+        let queues = observed.queues(network);
+        for (link, (seen, before)) in queues.iter().zip(&self.queues).enumerate() {
+            self.tables.add(&link_interval((link, time_s), seen, before));
+        }
+        for (station, (seen, before)) in
+            observed.stations(network).into_iter().zip(&mut self.stations).enumerate()
+        {
+            let row = station_interval((station, time_s), (seen, now), *before);
+            *before = seen.stats().into();
+            self.tables.add(&row);
+        }
+        (self.flows, self.queues, self.since) = (flows, queues, now);
+        self.number += 1;
+    }
+}
+
+/// Queues and frames when the measured interval begins, to be held against its end.
+pub(crate) struct Totals {
+    queues: Vec<QueueSeen>,
+    frames: Vec<FrameCounts>,
+}
+
+impl Totals {
+    pub(crate) fn of(network: &Network, observed: &impl Observed) -> Self {
+        let places = 0..observed.nodes().len();
+        let frames = places.map(|place| network.frame_counts(0, place)).collect();
+        Totals { queues: observed.queues(network), frames }
+    }
+
+    /// Adds what has become of links and nodes since.
+    pub(crate) fn add(&self, network: &Network, observed: &impl Observed, tables: &mut Tables) {
+        let queues = observed.queues(network);
+        for (link, (now, before)) in queues.iter().zip(&self.queues).enumerate() {
+            let (seen, then) = (now.interface, before.interface);
+            tables.add(&LinkTotal {
+                link,
+                from: now.from as usize,
+                to: now.to.map(|node| node as usize),
+                packets_offered: seen.offered - then.offered,
+                packets_dropped: seen.dropped - then.dropped,
+                packets_lost: seen.lost - then.lost,
+            });
+        }
+        for (place, (node, before)) in observed.nodes().into_iter().zip(&self.frames).enumerate() {
+            tables.add(&node_total(node, network.frame_counts(0, place), *before));
+        }
+    }
+}
+
+fn node_total(node: NodeIndex, now: FrameCounts, then: FrameCounts) -> NodeTotal {
+    let since = |now: Option<u64>, then: Option<u64>| Some(now? - then.unwrap_or(0));
+    let receiving = now.receiving.map(|span| span - then.receiving.unwrap_or_default());
+    NodeTotal {
+        node: node as usize,
+        frames_offered: now.offered - then.offered,
+        frames_refused: now.refused - then.refused,
+        frame_attempts: now.attempts - then.attempts,
+        frames_delivered: now.delivered - then.delivered,
+        frames_given_up: now.given_up - then.given_up,
+        frames_blocked: since(now.blocked, then.blocked),
+        frames_received: now.received - then.received,
+        frames_overheard: now.overheard - then.overheard,
+        frames_undecoded: since(now.undecoded, then.undecoded),
+        sending_s: (now.sending - then.sending).as_secs_f64(),
+        receiving_s: receiving.map(|span| span.as_secs_f64()),
+    }
+}
+
+/// Advances a network to `until`, or until `is_done` says so, and takes down its course on the way.
+pub(crate) fn advance(
+    network: &mut Network,
+    until: Time,
+    course: &mut Option<Course>,
+    observed: &impl Observed,
+    is_done: impl Fn(&Network) -> bool,
+) {
+    while let Some(course) = course.as_mut().filter(|course| course.next() <= until) {
+        let next = course.next();
+        network.run_until_or(next, &is_done);
+        if network.now() < next || is_done(network) {
+            return;
+        }
+        course.take_down(network, observed);
+    }
+    network.run_until_or(until, is_done);
+}
+
+fn flow_interval(
+    (flow, time_s, span_s): (usize, f64, f64),
+    seen: &FlowSeen,
+    before: &FlowSeen,
+) -> FlowInterval {
+    let payload_bytes = seen.payload_bytes - before.payload_bytes;
+    let (repeats, repeats_before) = (seen.repeats, before.repeats.unwrap_or_default());
+    FlowInterval {
+        flow,
+        time_s,
+        payload_bytes,
+        goodput_bps: bps(payload_bytes, span_s),
+        delay_mean_s: seen.delays.mean_s,
+        delay_p95_s: seen.delays.p95_s,
+        rtt_mean_s: seen.rtt.since(before.rtt).seconds(),
+        srtt_s: seen.srtt.map(|srtt| srtt.as_secs_f64()),
+        cwnd_mean_packets: seen.window.mean_since(before.window),
+        packets_retransmitted: repeats.map(|(segments, _)| segments - repeats_before.0),
+        timeouts: repeats.map(|(_, timeouts)| timeouts - repeats_before.1),
+    }
+}
+
+fn link_interval(
+    (link, time_s): (usize, f64),
+    seen: &QueueSeen,
+    before: &QueueSeen,
+) -> LinkInterval {
+    let (now, then) = (seen.interface, before.interface);
+    LinkInterval {
+        link,
+        time_s,
+        from: seen.from as usize,
+        to: seen.to.map(|node| node as usize),
+        queue_packets: now.waiting as u64,
+        packets_offered: now.offered - then.offered,
+        packets_dropped: now.dropped - then.dropped,
+        packets_lost: now.lost - then.lost,
+    }
+}
+
+fn station_interval(
+    (station, time_s): (usize, f64),
+    (seen, now): (&Station, Time),
+    before: Counted,
+) -> StationInterval {
+    let (stats, counted) = (seen.stats(), Counted::from(seen.stats()));
+    StationInterval {
+        station,
+        time_s,
+        queue_packets: seen.path(now).queue.packets as u64,
+        rate_bps: stats.rate_bps,
+        loss_ratio: stats.erasure_ratio_e3,
+        frames_sent: counted.frames_sent - before.frames_sent,
+        symbols_repaired: counted.symbols_repaired - before.symbols_repaired,
+        packets_delivered: counted.packets_delivered - before.packets_delivered,
+    }
+}

@@ -1,0 +1,186 @@
+//! The course of runs: in one pass, without a change to what happens.
+
+use std::path::Path;
+
+use corridor_scenario::{Measures, Plan, Replication, TableKind, Value};
+
+const NETWORK: &str = "
+name = 'course'
+seed = 11
+start_jitter_s = 0
+duration_s = 20
+replications = 2
+[network]
+kind = 'chain'
+links = { count = 2, rate_bps = 2_000_000, delay_ms = 20, queue_packets = 20, erasure_ratio = 0.01 }
+[[flow]]
+from = 0
+to = 2
+source = { kind = 'ftp' }
+tcp = { preset = 'ns2', variant = 'reno', window_packets_max = 30 }
+[[flow]]
+from = 2
+to = 0
+start_s = 4
+stop_s = 12
+source = { kind = 'ftp' }
+tcp = { preset = 'linux' }
+tcp_nc = { redundancy = 1.2 }
+[[flow]]
+from = 2
+to = 0
+source = { kind = 'cbr', rate_bps = 200_000 }
+";
+
+const RADIO: &str = "
+name = 'course'
+seed = 5
+duration_s = 1.5
+warm_up_s = 0.5
+medium = { duplex = 'half', rate_bps = 12_000_000, overhead_us = 400, rtt_ms = 4, queue_frames = 4 }
+[[run]]
+path = ['plain', 'coded']
+transport = 'udp'
+offered_bps = 2e6
+e3 = 0.2
+coding = { preset = 'window' }
+";
+
+fn point(text: &str, more: &str, point: usize) -> Replication {
+    let plan = Plan::parse(&format!("{more}\n{text}"), Path::new(".")).expect("a plan");
+    corridor_sim::run(&plan.points[point], 1).expect("it can be run")
+}
+
+/// A column of the rows of a subject, by name.
+fn column(run: &Replication, kind: TableKind, subject: usize, name: &str) -> Vec<f64> {
+    let rows = run.tables.rows(kind).expect("rows");
+    let place = |name: &str| {
+        let columns = kind.columns();
+        columns.iter().position(|column| column.name == name).expect("a column") - 2
+    };
+    let subjects = rows.columns()[0].iter();
+    let chosen = subjects.zip(&rows.columns()[place(name)]);
+    chosen.filter(|&(&of, _)| of == subject as f64).map(|(_, &value)| value).collect()
+}
+
+fn number(measures: &Measures, name: &str) -> f64 {
+    measures.value(name).number().unwrap_or(f64::NAN)
+}
+
+#[test]
+fn nothing_that_happens_depends_on_whether_somebody_looks() {
+    for output in ["series_s = 0.3", "series_s = 7.1, delays = true", "tables = true"] {
+        let output = format!("output = {{ {output} }}");
+        let (with, without) = (point(NETWORK, &output, 0), point(NETWORK, "", 0));
+        assert_eq!(with.measures, without.measures, "{output}");
+        assert!(without.tables.is_empty() && !with.tables.is_empty());
+    }
+    for (transport, place) in [("udp", 0), ("udp", 1), ("tcp", 0), ("tcp", 1)] {
+        let text = RADIO.replace("'udp'", &format!("'{transport}'"));
+        let output = "output = { series_s = 0.07, delays = true, tables = true }";
+        let with = point(&text, output, place);
+        assert_eq!(with.measures, point(&text, "", place).measures, "{transport} {place}");
+    }
+}
+
+#[test]
+fn an_interval_is_what_a_run_measures_that_ends_with_it() {
+    let course = point(NETWORK, "output = { series_s = 4 }", 0);
+    for (place, end) in [4, 8, 12, 16, 20].into_iter().enumerate() {
+        let stop = 12.min(end.max(5));
+        let text = NETWORK.replace("duration_s = 20", &format!("duration_s = {}", end.max(5)));
+        let text = text.replace("stop_s = 12", &format!("stop_s = {stop}"));
+        let warm_up = format!("warm_up_s = {}", end - 4);
+        // A flow has to begin before the end: there is nothing like it before the fifth second.
+        if end < 8 {
+            continue;
+        }
+        let prefix = point(&text, &warm_up, 0).measures;
+        for (flow, name, of_flow) in [
+            (0, "goodput_bps", "goodput_bps"),
+            (0, "cwnd_mean_packets", "cwnd_mean_packets"),
+            (0, "srtt_s", "srtt_s"),
+            (0, "packets_retransmitted", "packets_retransmitted"),
+            (1, "timeouts", "timeouts"),
+            (2, "goodput_bps", "goodput_bps"),
+            (2, "delay_mean_s", "delay_mean_s"),
+        ] {
+            let ours = column(&course, TableKind::FlowSeries, flow, name)[place];
+            let theirs = number(&prefix, &format!("flow.{flow}.{of_flow}"));
+            // Means of delays are taken of bins there, and of the delays themselves here.
+            let tolerance = if name == "delay_mean_s" { 1e-3 } else { 1e-12 };
+            assert!((ours - theirs).abs() <= tolerance * theirs.abs(), "{end} {flow} {name}");
+        }
+    }
+}
+
+#[test]
+fn intervals_add_up_to_the_run_and_the_last_one_may_be_shorter() {
+    let run = point(NETWORK, "output = { series_s = 6.0 }", 0);
+    let times = column(&run, TableKind::FlowSeries, 0, "time_s");
+    assert_eq!(times, [0.0, 6.0, 12.0, 18.0]);
+    let bytes: f64 = column(&run, TableKind::FlowSeries, 0, "payload_bytes").iter().sum();
+    assert_eq!(8.0 * bytes / 20.0, number(&run.measures, "flow.0.goodput_bps"));
+    let goodputs = column(&run, TableKind::FlowSeries, 0, "goodput_bps");
+    let last = column(&run, TableKind::FlowSeries, 0, "payload_bytes")[3];
+    assert_eq!(goodputs[3], 8.0 * last / 2.0);
+    let dropped: f64 = (0..4)
+        .map(|link| {
+            column(&run, TableKind::LinkSeries, link, "packets_dropped").iter().sum::<f64>()
+        })
+        .sum();
+    assert_eq!(Value::from(dropped as u64), run.measures.value("packets_dropped"));
+    let fine = point(NETWORK, "output = { series_s = 0.05 }", 0);
+    let queues = column(&fine, TableKind::LinkSeries, 0, "queue_packets");
+    assert!(queues.iter().all(|&queue| queue <= 20.0) && queues.iter().any(|&queue| queue > 0.0));
+    // Before it starts and after it stops, a flow has no window.
+    let windows = column(&run, TableKind::FlowSeries, 1, "cwnd_mean_packets");
+    assert!(windows[0] > 0.0 && windows[1] > 0.0 && windows[3].is_nan(), "{windows:?}");
+}
+
+#[test]
+fn a_run_that_ends_by_itself_ends_its_course() {
+    let text = NETWORK.split("[[flow]]").next().expect("a head").to_owned()
+        + "[[flow]]\nfrom = 0\nto = 2\nsource = { kind = 'fixed', packets = 300 }\n";
+    let run = point(&text, "until_done = true\noutput = { series_s = 0.5 }", 0);
+    let completion = number(&run.measures, "flow.0.completion_s");
+    let times = column(&run, TableKind::FlowSeries, 0, "time_s");
+    let last = times[times.len() - 1];
+    assert!(last < completion && completion <= last + 0.5, "{last} {completion}");
+}
+
+#[test]
+fn a_tunnel_tells_of_its_stations() {
+    let text = RADIO.replace("'udp'", "'tcp'");
+    let run = point(&text, "output = { series_s = 0.25 }", 1);
+    let times = column(&run, TableKind::StationSeries, 0, "time_s");
+    assert_eq!(times, [0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75]);
+    let losses = column(&run, TableKind::StationSeries, 0, "loss_ratio");
+    assert!((losses[7] - 0.2).abs() < 0.1, "{losses:?}");
+    let repaired = column(&run, TableKind::StationSeries, 1, "symbols_repaired");
+    assert!(repaired.iter().sum::<f64>() > 0.0);
+    // The measured interval begins after the warm-up, half a second after the course.
+    let bytes = column(&run, TableKind::FlowSeries, 0, "payload_bytes");
+    let measured = number(&run.measures, "goodput_bps") * 1.5 / 8.0;
+    let sum: f64 = bytes[2..].iter().sum();
+    assert!((sum / measured - 1.0).abs() < 0.02, "{sum} {measured}");
+}
+
+#[test]
+fn long_tables_are_of_the_measured_interval() {
+    let run = point(NETWORK, "warm_up_s = 3\noutput = { tables = true }", 0);
+    let of = |kind, subject, name| column(&run, kind, subject, name)[0];
+    for flow in 0..3 {
+        let ours = of(TableKind::Flows, flow, "goodput_bps");
+        assert_eq!(ours, number(&run.measures, &format!("flow.{flow}.goodput_bps")));
+    }
+    let dropped: f64 = (0..4).map(|link| of(TableKind::Links, link, "packets_dropped")).sum();
+    let lost: f64 = (0..4).map(|link| of(TableKind::Links, link, "packets_lost")).sum();
+    assert_eq!(dropped, number(&run.measures, "packets_dropped"));
+    assert_eq!(lost, number(&run.measures, "packets_erased"));
+    assert!(run.tables.rows(TableKind::Nodes).is_none());
+    let run = point(RADIO, "output = { tables = true }", 0);
+    let sent = column(&run, TableKind::Nodes, 0, "frame_attempts")[0];
+    let heard = column(&run, TableKind::Nodes, 0, "frames_delivered")[0];
+    assert!((heard / sent - 0.8).abs() < 0.1, "{heard} of {sent}");
+}

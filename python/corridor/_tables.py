@@ -1,0 +1,92 @@
+"""Long tables as labelled arrays: each row becomes a place in an array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+#: Columns that say of a subject what it is, and are the same in all of its rows.
+_LABELS = ("from", "to")
+
+
+@dataclass(frozen=True)
+class LongTable:
+    """A long table from the simulator.
+
+    Parameters
+    ----------
+    name
+        As ``flow_series``: what its rows are of, and what they are.
+    point, replication
+        Of which point and replication each row is.
+    values
+        Its other columns, by name; NaN for what does not apply. The first is the subject, as
+        ``flow``, the second ``time_s`` or ``delay_s``.
+    attrs
+        ``units`` and ``long_name`` of each column.
+    """
+
+    name: str
+    point: NDArray[np.int64]
+    replication: NDArray[np.int64]
+    values: Mapping[str, NDArray[np.float64]]
+    attrs: Mapping[str, dict[str, str]]
+
+
+def with_tables(results: xr.Dataset, tables: Iterable[LongTable]) -> xr.Dataset:
+    """Return the results with what long tables hold.
+
+    A column of ``flow_series`` becomes a variable ``flow_series.NAME`` with the dimensions
+    ``point``, ``replication``, ``time`` and ``flow``, NaN where there is no row. The histograms of
+    ``delays`` become ``delays.packets`` with ``flow`` and ``delay``, 0 where there is no row.
+    """
+    tables = [table for table in tables if len(table.point)]
+    series = [table for table in tables if "time_s" in table.values]
+    if series:
+        times = np.unique(np.concatenate([table.values["time_s"] for table in series]))
+        results = results.assign_coords(time=("time", times, series[0].attrs["time_s"]))
+        for table in series:
+            results = _with_series(results, table, times)
+    for table in tables:
+        if table.name == "delays":
+            results = _with_delays(results, table)
+    return results
+
+
+def _with_delays(results: xr.Dataset, table: LongTable) -> xr.Dataset:
+    flows = table.values["flow"].astype(int)
+    delays, bins = np.unique(table.values["delay_s"], return_inverse=True)
+    count = max(int(flows.max()) + 1, results.sizes.get("flow", 0))
+    shape = (results.sizes["point"], results.sizes["replication"], count, len(delays))
+    cells = np.zeros(shape, dtype=np.uint32)
+    cells[table.point, table.replication, flows, bins] = table.values["packets"]
+    results = results.assign_coords(delay=("delay", delays, table.attrs["delay_s"]))
+    dims = ("point", "replication", "flow", "delay")
+    return results.assign({"delays.packets": (dims, cells, table.attrs["packets"])})
+
+
+def _with_series(results: xr.Dataset, table: LongTable, times: NDArray[np.float64]) -> xr.Dataset:
+    subject, _, *names = table.values
+    places = table.values[subject].astype(int)
+    count = max(int(places.max()) + 1, results.sizes.get(subject, 0))
+    shape = (results.sizes["point"], results.sizes["replication"], len(times), count)
+    when = np.searchsorted(times, table.values["time_s"])
+    new: dict[str, Any] = {}
+    for name in names:
+        values = table.values[name]
+        if name in _LABELS:
+            labels = np.full(count, np.nan)
+            labels[places] = values
+            coord = (subject, labels, table.attrs[name])
+            results = results.assign_coords({f"{subject}_{name}": coord})
+            continue
+        cells = np.full(shape, np.nan)
+        cells[table.point, table.replication, when, places] = values
+        dims = ("point", "replication", "time", subject)
+        new[f"{table.name}.{name}"] = (dims, cells, table.attrs[name])
+    return results.assign(new)

@@ -1,0 +1,73 @@
+"""Courses and histograms: the same arrays from a run here, in batches, and from files."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import xarray as xr
+from corridor import sim, stats
+from corridor.results import gridded
+
+LINK = sim.Link(rate_bps=2_000_000, delay_ms=20, queue_packets=20)
+PLAN = sim.Plan(
+    sim.Chain(2, LINK),
+    [sim.Flow(0, 2, tcp=sim.Tcp()), sim.Flow(2, 0, tcp=sim.Tcp(preset="ns2"), start_s=2)],
+    duration_s=4.5,
+    replications=2,
+    sweeps=[sim.Sweep({"network.links.erasure_ratio": [0.0, 0.02]})],
+    output=sim.Output(series_s=1, delays=True),
+)
+
+
+@pytest.fixture(scope="module")
+def results() -> xr.Dataset:
+    return sim.run(PLAN)
+
+
+def test_a_course_has_time_and_what_is_swept_as_dimensions(results: xr.Dataset) -> None:
+    grid = gridded(results)
+    goodput = grid["flow_series.goodput_bps"]
+    assert goodput.dims == ("network.links.erasure_ratio", "replication", "time", "flow")
+    assert goodput.sizes["time"] == 5
+    assert grid["time"].values.tolist() == [0, 1, 2, 3, 4]
+    assert (grid["time"].attrs["units"], goodput.attrs["units"]) == ("s", "bit/s")
+    spans = xr.DataArray([1, 1, 1, 1, 0.5], dims="time")
+    np.testing.assert_allclose((goodput * spans).sum("time")[..., 0] / 4.5,
+                               grid["flow.goodput_bps"][..., 0])  # fmt: skip
+    assert (goodput.sel(time=[0, 1]).isel(flow=1) == 0).all()
+    assert grid["link_series.queue_packets"].sizes["link"] == 4
+    assert grid["link_from"].values.tolist() == [0, 1, 1, 2]
+    assert grid["link_to"].values.tolist() == [1, 0, 2, 1]
+    assert grid["flow_series.cwnd_mean_packets"].isel(flow=1, time=0).isnull().all()
+
+
+def test_histograms_pool_to_the_quantiles_of_single_runs(results: xr.Dataset) -> None:
+    packets = results["delays.packets"]
+    assert packets.dims == ("point", "replication", "flow", "delay")
+    for replication in range(2):
+        one = packets.isel(replication=[replication])
+        ours = stats.quantile_ci(one, 0.95).sel(estimate="mean")
+        theirs = results["flow.delay_p95_s"].isel(replication=replication)
+        np.testing.assert_array_equal(ours.values, theirs.values)
+    pooled = stats.quantile_ci(packets, 0.5).sel(estimate="mean")
+    single = results["flow.delay_p50_s"]
+    assert ((single.min("replication") <= pooled) & (pooled <= single.max("replication"))).all()
+
+
+def test_batches_give_the_same_arrays(results: xr.Dataset) -> None:
+    with ThreadPoolExecutor(2) as executor:
+        assert sim.run(PLAN, executor=executor).identical(results)
+
+
+def test_without_them_there_is_no_time() -> None:
+    plain = sim.run(sim.Plan(PLAN.network, PLAN.flows, duration_s=3))
+    assert "time" not in plain.dims
+    assert "delay" not in plain.dims
+
+
+def test_what_has_no_room_is_refused() -> None:
+    many = sim.Plan(PLAN.network, PLAN.flows, 1000, output=sim.Output(series_s=0.001))
+    with pytest.raises(ValueError, match=r"output\.series_s = 0\.001: expected at least 0\.0300"):
+        sim.run(many)
+    with pytest.raises(ValueError, match=r"output\.series_s = -1: expected at least"):
+        sim.run(sim.Plan(PLAN.network, PLAN.flows, 10, output=sim.Output(series_s=-1)))
