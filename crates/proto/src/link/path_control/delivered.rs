@@ -39,8 +39,9 @@ const LOST_ERROR: f64 = 0.013;
 const LOOK_FRAMES: f64 = 256.0;
 /// Frames over which losses without drops are averaged.
 const CALM_FRAMES: f64 = 1_024.0;
+/// And the longest that a look takes.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
-/// And the least time, also in round trips: the least of many spans is far below the mean by
+/// Least time of a span of losses, also in round trips: the least of many spans is far below the mean by
 /// chance, and what is told in the first round trip after a change was sent before it.
 const LOST_TIME: Duration = MEMORY.checked_div(20).expect("the divisor is not zero");
 const LOST_ROUND_TRIPS: u32 = 4;
@@ -50,9 +51,9 @@ const EXCESS_MIN: f64 = 0.02;
 const EXCESS_DEVIATIONS: f64 = 2.5;
 /// The same where it is looked at again and again.
 const SUDDEN_DEVIATIONS: f64 = 4.0;
-/// Losses at first that are looked into where the rate held nothing back: of a path that carries
-/// half of what was sent. Fewer are chance, or the application's to heed.
-const MOSTLY_LOST: f64 = 0.5;
+/// Losses at first that are drops for the most part: they are looked into where the rate held
+/// nothing back too, and with no more than what was delivered. Radios lose fewer.
+const MOSTLY_LOST: f64 = 0.6;
 /// The least of the spans that are remembered is below the mean by so many standard errors.
 const LEAST_DEVIATIONS: f64 = 2.0;
 /// After that, what is sent of what is delivered, span of losses by span: less, so that nothing is
@@ -92,6 +93,8 @@ pub(crate) struct Delivered {
     /// What the path was found to carry, frames a second.
     found_per_s: Option<f64>,
     round_trip: Duration,
+    /// When feedback was taken last.
+    noted_at: Option<Time>,
 }
 
 /// Losses without drops.
@@ -128,6 +131,8 @@ struct Look {
     was_fewer: bool,
     /// Nothing is known of losses without drops.
     is_doubtful: bool,
+    /// It is the first, and goes on as long as there are fewer losses.
+    is_first: bool,
     /// It is the start's.
     is_at_start: bool,
     /// What losses left of what was taken for the capacity, frames a second.
@@ -191,9 +196,7 @@ impl Growth {
 impl Look {
     /// One begins, as so much was lost; so much is carried if the rest was drops.
     fn begin(&mut self, counts_from: Time, loss_before: f64, is_doubtful: bool, kept_per_s: f64) {
-        let is_at_start = false;
-        let was_fewer = false;
-        *self = Look { counts_from, loss_before, was_fewer, is_doubtful, is_at_start, kept_per_s };
+        *self = Look { counts_from, loss_before, is_doubtful, kept_per_s, ..Look::default() };
     }
 
     /// So much was lost in it, give or take so much by chance. Whether there were fewer losses, and
@@ -232,6 +235,7 @@ impl Delivered {
             self.growth.note(&span, &self.bursts);
         }
         self.loss_span_began[1].get_or_insert(now);
+        self.noted_at = Some(now);
         if self.after_excess.is_some() {
             self.excess_at = Some(now);
         }
@@ -248,9 +252,12 @@ impl Delivered {
     }
 
     /// Nothing is known of a pause: what is counted begins anew.
-    pub(crate) fn restart(&mut self) {
+    pub(crate) fn restart(&mut self, now: Time) {
         (self.rate_span, self.loss_span) = (Span::default(), Span::default());
         self.loss_span_began[1] = None;
+        if self.noted_at.is_some_and(|at| now - at > MEMORY) {
+            (self.after_excess, self.excess_at, self.is_wary) = (None, None, false);
+        }
     }
 
     /// Frames over which what is delivered is counted: the fewer are lost, the fewer it takes.
@@ -308,7 +315,14 @@ impl Delivered {
         self.after_excess = match self.after_excess {
             Some(0) => self.end_look(&span, is_excessive),
             _ if is_excessive => self.begin_look(now, loss_ratio, least),
-            None if is_doubtful => self.begin_look(now, loss_ratio, 0.0),
+            None if is_doubtful && loss_ratio > MOSTLY_LOST => {
+                self.begin_look(now, loss_ratio, 0.0)
+            }
+            None if is_doubtful => {
+                let look = self.begin_look(now, loss_ratio, loss_ratio);
+                self.look.is_first = true;
+                look
+            }
             spans => spans.map(|spans| spans + 1).filter(|&spans| spans < AFTER_EXCESS.len()),
         };
         self.loss_span_began = [self.loss_span_began[1], Some(now)];
@@ -322,7 +336,8 @@ impl Delivered {
         }
         let kept = ((1.0 - loss_ratio) / (1.0 - least).max(1.0 / UNITS)).min(1.0);
         let counts_from = now + self.round_trip;
-        self.look.begin(counts_from, loss_ratio, least == 0.0, kept * self.capacity_per_s);
+        let sent_per_s = self.capacity_per_s.min(self.limit_per_s());
+        self.look.begin(counts_from, loss_ratio, least == 0.0, kept * sent_per_s);
         Some(0)
     }
 
@@ -331,7 +346,11 @@ impl Delivered {
     fn end_look(&mut self, span: &Span, is_excessive: bool) -> Option<usize> {
         let chance = LEAST_DEVIATIONS * span.likely(&self.bursts).1;
         let (is_fewer, was_doubtful) = self.look.end(span.loss_ratio(), chance);
-        if is_fewer && is_excessive && !was_doubtful {
+        if is_fewer {
+            self.least.calm = (0.0, 0.0); // What it was before had drops among it.
+            self.least.add_calm(span);
+        }
+        if is_fewer && (is_excessive || self.look.is_first) && !was_doubtful {
             self.look.kept_per_s *= AFTER_EXCESS[0];
             return Some(0);
         }
@@ -361,12 +380,14 @@ impl Delivered {
     /// Lets less be sent for a span of losses: nobody knows yet which of those of the start were by
     /// chance, and which for want of room.
     pub(crate) fn look(&mut self, now: Time) {
-        self.restart();
+        self.restart(now);
         self.after_excess = Some(0);
         let loss_ratio = self.growth.loss_when_full;
-        let kept_per_s = self.capacity_per_s * (1.0 - loss_ratio);
-        self.look.begin(now + self.round_trip, loss_ratio, true, kept_per_s);
-        self.look.is_at_start = true;
+        let is_doubtful = loss_ratio > MOSTLY_LOST;
+        let kept = if is_doubtful { 1.0 - loss_ratio } else { 1.0 };
+        let kept_per_s = kept * self.capacity_per_s;
+        self.look.begin(now + self.round_trip, loss_ratio, is_doubtful, kept_per_s);
+        (self.look.is_first, self.look.is_at_start) = (true, true);
     }
 
     /// Whether such a look has shown that losses are by chance; told once.
@@ -415,7 +436,8 @@ impl Delivered {
 
     /// What is delivered at most, and what random losses take of it, as far as these are known.
     fn carried_per_s(&self) -> f64 {
-        let lost = self.least.calm_ratio().filter(|_| !self.look.is_doubtful).unwrap_or(0.0);
+        let lost = self.least.calm_ratio().unwrap_or(self.look.loss_before);
+        let lost = if self.look.is_doubtful { 0.0 } else { lost };
         let most = self.most.least().map_or(f64::INFINITY, |most| -most as f64 / UNITS);
         self.look.kept_per_s.max(most / (1.0 - lost).max(1.0 / UNITS))
     }

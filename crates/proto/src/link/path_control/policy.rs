@@ -257,7 +257,7 @@ impl PathControl for RateControl {
         if passed > patience(round_trip) {
             self.queue.note_pause(now);
             self.delay.note_pause();
-            self.delivered.restart();
+            self.delivered.restart(now);
             self.capacity.restart();
         } else {
             self.delivered.note(now, &sample, round_trip, self.capacity.known_per_s());
@@ -572,7 +572,7 @@ impl RateControl {
 
     fn set_rate(&mut self, frames_per_s: f64) {
         let most = match self.phase {
-            Phase::Start => self.delivered.start_limit_per_s(),
+            Phase::Start => self.delivered.start_limit_per_s().min(self.delivered.limit_per_s()),
             // Others drop too, and the window heeds that.
             Phase::Compete { .. } => f64::INFINITY,
             _ => self.delivered.limit_per_s(),

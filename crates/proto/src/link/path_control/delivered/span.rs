@@ -42,8 +42,9 @@ impl Span {
         self.time >= time && self.sent >= frames
     }
 
+    /// Share of the frames lost; of late ones more may have come than were sent.
     pub(super) fn loss_ratio(&self) -> f64 {
-        1.0 - self.came / self.sent
+        (1.0 - self.came / self.sent).max(0.0)
     }
 
     pub(super) fn delivered_per_s(&self) -> f64 {
@@ -58,7 +59,7 @@ impl Span {
     /// The likely share of lost frames, by the rule of succession, and its standard error.
     pub(super) fn likely(&self, bursts: &Bursts) -> (f64, f64) {
         let sent = self.sent + 2.0;
-        let lost = (self.sent - self.came + 1.0) / sent;
+        let lost = ((self.sent - self.came).max(0.0) + 1.0) / sent;
         (lost, (lost * (1.0 - lost) * bursts.factor() / sent).sqrt())
     }
 
