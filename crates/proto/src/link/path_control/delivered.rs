@@ -41,8 +41,8 @@ const LOOK_FRAMES: f64 = 256.0;
 const CALM_FRAMES: f64 = 1_024.0;
 /// And the longest that a look takes.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
-/// Least time of a span of losses, also in round trips: the least of many spans is far below the mean by
-/// chance, and what is told in the first round trip after a change was sent before it.
+/// Least time of a span of losses, also in round trips: the least of many spans is far below the
+/// mean by chance, and what is told in the first round trip after a change was sent before it.
 const LOST_TIME: Duration = MEMORY.checked_div(20).expect("the divisor is not zero");
 const LOST_ROUND_TRIPS: u32 = 4;
 /// Losses are above the least where they are so by more than this, and by so many standard errors:
