@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use toml::{Table, Value as Toml};
 
+use crate::against::{self, Compared};
 use crate::error::ScenarioError;
 use crate::expand::{RUNS_MAX, Run, expand};
 use crate::file::{Direction, LinkErrorsKind, MediumTable, RunTable, Scenario, Wire};
@@ -483,41 +484,13 @@ impl Plan {
         }
         let is_own = |column: &&Column| column.role == Role::Parameter && column.name != "seed";
         let columns: Vec<&Column> = self.columns.iter().filter(is_own).collect();
-        let mut wanted: Vec<Option<Value>> = vec![None; columns.len()];
-        for (name, value) in &rule.against {
-            let Some(place) = columns.iter().position(|column| column.name == *name) else {
-                let names: Vec<&str> = columns.iter().map(|column| &column.name[..]).collect();
-                let expected = format!("parameters that vary, of {}", names.join(", "));
-                return Err(ScenarioError::value("stop.against", name, expected));
-            };
-            wanted[place] = Some(sweep::value_of(value).into_kind(columns[place].kind));
-        }
-        // What is otherwise alike has the same text.
-        let others = |point: &Point| {
-            let kept = point.parameters.iter().zip(&wanted).filter(|(_, wanted)| wanted.is_none());
-            format!("{} {:?}", point.seed, kept.map(|(value, _)| value).collect::<Vec<_>>())
-        };
-        let is_base = |point: &&Point| {
-            let mut pairs = point.parameters.iter().zip(&wanted);
-            pairs.all(|(value, wanted)| wanted.as_ref().is_none_or(|wanted| wanted == value))
-        };
-        let bases: BTreeMap<String, usize> =
-            self.points.iter().filter(is_base).map(|point| (others(point), point.index)).collect();
-        let base_of = |point: &Point| match bases.get(&others(point)) {
-            Some(&base) => Ok((base != point.index).then_some(base)),
-            None => {
-                let title = point.title();
-                let expected =
-                    format!("values that a point has which is like \"{title}\" otherwise");
-                Err(ScenarioError::value("stop.against", "a table", expected))
-            }
-        };
-        let found = self.points.iter().map(base_of).collect::<Result<Vec<_>, _>>()?;
-        if found.iter().all(Option::is_none) {
-            let expected = "values that some points do not have: there is nothing to compare";
-            return Err(ScenarioError::value("stop.against", "a table", expected));
-        }
-        Ok(found)
+        let compared = self.points.iter().map(|point| Compared {
+            seed: point.seed,
+            parameters: &point.parameters,
+            columnless: metrics::columnless(&point.load),
+            title: &point.title,
+        });
+        against::bases(&rule.against, &columns, &compared.collect::<Vec<_>>())
     }
 
     /// Keeps the chosen metrics, and the one that the stop rule looks at.
