@@ -98,7 +98,8 @@ pub struct StopRule {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub against: BTreeMap<String, Toml>,
-    /// Replications before the rule looks, from 2.
+    /// Values of the metric that are needed, from 2; the rule looks after every replication from
+    /// there on. Values that are all the same count as known.
     #[serde(default = "replications_min")]
     pub replications_min: u64,
     /// Replications at which the rule gives up.
