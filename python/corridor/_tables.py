@@ -47,15 +47,59 @@ def with_tables(results: xr.Dataset, tables: Iterable[LongTable]) -> xr.Dataset:
     """
     tables = [table for table in tables if len(table.point)]
     series = [table for table in tables if "time_s" in table.values]
+    delays = [table for table in tables if table.name == "delays"]
+    results = _with_room(results, series + delays)
     if series:
         times = np.unique(np.concatenate([table.values["time_s"] for table in series]))
         results = results.assign_coords(time=("time", times, series[0].attrs["time_s"]))
         for table in series:
             results = _with_series(results, table, times)
-    for table in tables:
-        if table.name == "delays":
-            results = _with_delays(results, table)
+    for table in delays:
+        results = _with_delays(results, table)
     return results
+
+
+def by_flow(columns: Iterable[tuple[int, NDArray[np.float64]]], count: int) -> NDArray[np.float64]:
+    """Place columns of flows at the flows' own numbers, along a new last axis.
+
+    Parameters
+    ----------
+    columns
+        A flow's number and its values; all of one shape, one of them at least.
+    count
+        Flows that there are. What has no column is NaN.
+    """
+    given = dict(columns)
+    shape = next(iter(given.values())).shape
+    cells = np.full((*shape, count), np.nan)
+    for flow, values in given.items():
+        cells[..., flow] = values
+    return cells
+
+
+def flow_of(column: str) -> int:
+    """Return the flow of a column named ``flow.NUMBER.NAME``."""
+    return int(column.split(".", 2)[1])
+
+
+def flows_of(columns: Iterable[str]) -> int:
+    """Return how many flows such columns are of: one more than the largest number.
+
+    Examples
+    --------
+    >>> flows_of(["goodput_bps", "flow.1.goodput_bps"])
+    2
+    """
+    return max((flow_of(name) + 1 for name in columns if name.startswith("flow.")), default=0)
+
+
+def _with_room(results: xr.Dataset, tables: Iterable[LongTable]) -> xr.Dataset:
+    """Give the results as many flows as the tables know: not every flow's metrics are kept."""
+    flows = [int(table.values["flow"].max()) + 1 for table in tables if "flow" in table.values]
+    missing = max(flows, default=0) - results.sizes.get("flow", 0)
+    if missing <= 0 or "flow" not in results.dims:
+        return results
+    return results.pad(flow=(0, missing), constant_values=np.nan, keep_attrs=True)
 
 
 def _with_delays(results: xr.Dataset, table: LongTable) -> xr.Dataset:

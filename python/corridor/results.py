@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from corridor._tables import LongTable, with_tables
+from corridor._tables import LongTable, by_flow, flow_of, flows_of, with_tables
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -206,13 +206,14 @@ def _dataset(table: pa.Table) -> xr.Dataset:
         cells = np.full(shape, np.nan)
         cells[points, replications] = values.astype(float)
         if field.name.startswith("flow."):
-            _, number, name = field.name.split(".", 2)
             attrs["long_name"] = attrs["long_name"].split(": ", 1)[-1]
-            of_flows.setdefault(name, []).append((int(number), cells, attrs))
+            name = field.name.split(".", 2)[2]
+            of_flows.setdefault(name, []).append((flow_of(field.name), cells, attrs))
         else:
             data[field.name] = (("point", "replication"), cells, attrs)
+    count = flows_of(table.column_names)
     for name, flows in of_flows.items():
-        each = np.stack([cells for _, cells, _ in sorted(flows, key=lambda flow: flow[0])], axis=-1)
+        each = by_flow(((number, cells) for number, cells, _ in flows), count)
         data[f"flow.{name}"] = (("point", "replication", "flow"), each, flows[0][2])
     known = table.schema.metadata or {}
     attrs = {

@@ -1,6 +1,8 @@
 """Courses and histograms: the same arrays from a run here, in batches, and from files."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,6 +65,27 @@ def test_without_them_there_is_no_time() -> None:
     plain = sim.run(sim.Plan(PLAN.network, PLAN.flows, duration_s=3))
     assert "time" not in plain.dims
     assert "delay" not in plain.dims
+
+
+@pytest.mark.parametrize("output", [{}, {"delays": True}, {"series_s": 1.0}])
+def test_flows_stand_at_their_own_numbers(results: xr.Dataset, output: dict[str, Any]) -> None:
+    """Where some flows' metrics are left out, others do not move into their places."""
+    metrics = ["flow.1.goodput_bps"]
+    some = sim.run(replace(PLAN, output=sim.Output(metrics=metrics, **output)))
+    goodput = some["flow.goodput_bps"]
+    assert goodput.sizes["flow"] == 2
+    assert goodput.isel(flow=0).isnull().all()
+    np.testing.assert_array_equal(goodput[..., 1], results["flow.goodput_bps"][..., 1])
+
+
+@pytest.mark.parametrize("output", [{}, {"delays": True}, {"series_s": 1.0}])
+def test_flows_that_are_left_out_have_places(results: xr.Dataset, output: dict[str, Any]) -> None:
+    metrics = ["flow.0.goodput_bps"]
+    some = sim.run(replace(PLAN, output=sim.Output(metrics=metrics, **output)))
+    goodput = some["flow.goodput_bps"]
+    np.testing.assert_array_equal(goodput[..., 0], results["flow.goodput_bps"][..., 0])
+    assert goodput[..., 1:].isnull().all()
+    assert goodput.attrs == results["flow.goodput_bps"].attrs
 
 
 def test_what_has_no_room_is_refused() -> None:
