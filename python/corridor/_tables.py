@@ -44,6 +44,8 @@ def with_tables(results: xr.Dataset, tables: Iterable[LongTable]) -> xr.Dataset:
     A column of ``flow_series`` becomes a variable ``flow_series.NAME`` with the dimensions
     ``point``, ``replication``, ``time`` and ``flow``, NaN where there is no row. The histograms of
     ``delays`` become ``delays.packets`` with ``flow`` and ``delay``, 0 where there is no row.
+    Between which nodes a link is are the coordinates ``link_from`` and ``link_to`` of ``link``, and
+    of ``point``, too, where links differ between points.
     """
     tables = [table for table in tables if len(table.point)]
     series = [table for table in tables if "time_s" in table.values]
@@ -124,9 +126,7 @@ def _with_series(results: xr.Dataset, table: LongTable, times: NDArray[np.float6
     for name in names:
         values = table.values[name]
         if name in _LABELS:
-            labels = np.full(count, np.nan)
-            labels[places] = values
-            coord = (subject, labels, table.attrs[name])
+            coord = _label(subject, (*shape[:1], count), table, name)
             results = results.assign_coords({f"{subject}_{name}": coord})
             continue
         cells = np.full(shape, np.nan)
@@ -134,3 +134,15 @@ def _with_series(results: xr.Dataset, table: LongTable, times: NDArray[np.float6
         dims = ("point", "replication", "time", subject)
         new[f"{table.name}.{name}"] = (dims, cells, table.attrs[name])
     return results.assign(new)
+
+
+def _label(subject: str, shape: tuple[int, int], table: LongTable, name: str) -> xr.Variable:
+    """Return what subjects are; by point, too, where points differ, as topologies do."""
+    places, values = table.values[subject].astype(int), table.values[name]
+    labels = np.full(shape[1:], np.nan)
+    labels[places] = values
+    if np.array_equal(labels[places], values, equal_nan=True):
+        return xr.Variable((subject,), labels, table.attrs[name])
+    by_point = np.full(shape, np.nan)
+    by_point[table.point, places] = values
+    return xr.Variable(("point", subject), by_point, table.attrs[name])

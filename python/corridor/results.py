@@ -141,15 +141,16 @@ def gridded(results: xr.Dataset) -> xr.Dataset:
     order = np.lexsort([places[name] for name in reversed(axes)])
     sorted_results = results.isel(point=order)
     names = list(axes)
-    new: dict[Any, Any] = {}
-    for name, array in sorted_results.data_vars.items():
-        if "point" not in array.dims:
-            new[name] = array.variable
-            continue
-        array = array.transpose("point", ...)
-        shape = (*lengths, *array.shape[1:])
-        dims = (*names, *array.dims[1:])
-        new[name] = xr.Variable(dims, array.values.reshape(shape), array.attrs)
+
+    def spread(variable: xr.Variable) -> xr.Variable:
+        if "point" not in variable.dims:
+            return variable
+        variable = variable.transpose("point", ...)
+        shape = (*lengths, *variable.shape[1:])
+        dims = (*names, *variable.dims[1:])
+        return xr.Variable(dims, variable.values.reshape(shape), variable.attrs)
+
+    new = {name: spread(array.variable) for name, array in sorted_results.data_vars.items()}
     coords: dict[Any, Any] = {}
     for axis, others in axes.items():
         first_of = [
@@ -160,9 +161,9 @@ def gridded(results: xr.Dataset) -> xr.Dataset:
     for name in parameters:
         if name not in swept:
             coords[name] = results[name].values[0]
-    for name, coord in results.coords.items():
-        if "point" not in coord.dims:
-            coords[name] = coord.variable
+    for name, coord in sorted_results.coords.items():
+        if coord.dims != ("point",):
+            coords[name] = spread(coord.variable)
     return xr.Dataset(new, coords, results.attrs)
 
 

@@ -88,6 +88,37 @@ def test_flows_that_are_left_out_have_places(results: xr.Dataset, output: dict[s
     assert goodput.attrs == results["flow.goodput_bps"].attrs
 
 
+def test_links_are_where_they_are_at_each_point() -> None:
+    links = [replace(LINK, between=(0, 1)), replace(LINK, between=(1, 2))]
+    plan = sim.Plan(
+        sim.Explicit(3, links), [sim.Flow(0, 2, tcp=sim.Tcp())], duration_s=2,
+        sweeps=[
+            sim.Sweep({"network.link.1.between": [[1, 2], [0, 2]]}),
+            sim.Sweep({"network.link.0.delay_ms": [5, 20]}),
+        ],
+        output=sim.Output(series_s=1),
+    )  # fmt: skip
+    grid = gridded(sim.run(plan))
+    dims = ("network.link.1.between", "network.link.0.delay_ms", "link")
+    assert (grid["link_from"].dims, grid["link_to"].dims) == (dims, dims)
+    for delay in range(2):
+        one = grid.isel({"network.link.0.delay_ms": delay})
+        assert one["link_from"].values.tolist() == [[0, 1, 1, 2], [0, 1, 0, 2]]
+        assert one["link_to"].values.tolist() == [[1, 0, 2, 1], [1, 0, 2, 0]]
+    assert grid["link_from"].attrs["units"] == "1"
+    assert gridded(sim.run(replace(plan, sweeps=plan.sweeps[1:])))["link_from"].dims == ("link",)
+
+
+def test_links_that_a_point_lacks_are_where_others_have_them() -> None:
+    sweep = sim.Sweep({"network.links.count": [2, 1], "flow.0.to": [2, 1]})
+    flows = [sim.Flow(0, 2, tcp=sim.Tcp())]
+    output = sim.Output(series_s=1)
+    found = sim.run(sim.Plan(PLAN.network, flows, 2, sweeps=[sweep], output=output))
+    assert found["link_from"].dims == ("link",)
+    assert found["link_from"].values.tolist() == [0, 1, 1, 2]
+    assert found["link_series.queue_packets"].isel(point=1, link=slice(2, 4)).isnull().all()
+
+
 def test_what_has_no_room_is_refused() -> None:
     many = sim.Plan(PLAN.network, PLAN.flows, 1000, output=sim.Output(series_s=0.001))
     with pytest.raises(ValueError, match=r"output\.series_s = 0\.001: expected at least 0\.0300"):
