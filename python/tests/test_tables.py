@@ -119,6 +119,16 @@ def test_links_that_a_point_lacks_are_where_others_have_them() -> None:
     assert found["link_series.queue_packets"].isel(point=1, link=slice(2, 4)).isnull().all()
 
 
+def test_more_rows_than_memory_holds_are_refused_before_anything_runs() -> None:
+    """25,000 intervals of two flows and four links, by a thousand."""
+    long = sim.Plan(PLAN.network, PLAN.flows, 1000, output=sim.Output(series_s=0.04))
+    said = r"output = 150000000 rows of all runs: expected at most 10000000, .* a larger series_s"
+    with pytest.raises(ValueError, match=said):
+        sim.run(long, replications=1000)
+    with ThreadPoolExecutor(1) as executor, pytest.raises(ValueError, match=said):
+        sim.run(long, replications=1000, executor=executor)
+
+
 def test_what_has_no_room_is_refused() -> None:
     many = sim.Plan(PLAN.network, PLAN.flows, 1000, output=sim.Output(series_s=0.001))
     with pytest.raises(ValueError, match=r"output\.series_s = 0\.001: expected at least 0\.0300"):

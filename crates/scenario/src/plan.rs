@@ -189,6 +189,15 @@ pub enum Load {
 }
 
 impl Load {
+    /// Most rows of a replication's long tables, but for delays, whose bins nobody can foretell.
+    fn rows_max(&self, keep: Keep) -> usize {
+        let (span_s, flows, others) = self.course();
+        let intervals = keep.series.map_or(0.0, |series| (span_s / series.as_secs_f64()).ceil());
+        // A radio's interface is a link, and a node.
+        let totals = if keep.totals { flows + 2 * others } else { 0 };
+        (flows + others).saturating_mul(intervals as usize).saturating_add(totals)
+    }
+
     fn is_on_air(&self) -> bool {
         match self {
             Load::Radio(_) => true,
@@ -444,6 +453,13 @@ impl Plan {
             })
         };
         TableKind::ALL.into_iter().filter(is_kept).collect()
+    }
+
+    /// Most rows that the long tables of all replications have together, but for those of delays,
+    /// whose bins nobody can foretell.
+    pub fn rows_max(&self) -> usize {
+        let rows = self.points.iter().map(|point| point.load.rows_max(point.keep));
+        rows.fold(0, usize::saturating_add).saturating_mul(self.replications.max() as usize)
     }
 
     /// The point that a stop rule compares this one with, if it does.
