@@ -174,7 +174,8 @@ def run(
     Raises
     ------
     ValueError
-        For a plan that cannot be: it names the field, its value, and what is expected.
+        For a plan that cannot be: it names the field, its value, and what is expected. Long tables
+        of all runs together have ten million rows at most.
     """
     if not isinstance(plan, Plan | Scenario | PlanText):
         hint = "; PlanText.read reads a file" if isinstance(plan, str | Path) else ""
