@@ -67,6 +67,7 @@ def run_batches(
     executor: Anywhere, asked: Asked, runs: int, told: Callable[[int, int], object]
 ) -> Ran:
     """Make all runs of a plan elsewhere, and return what they measured."""
+    _native.PlanRuns.check_rows(_runs(asked).rows_max)
     size = -(-runs // BATCHES_MAX)
     done: queue.SimpleQueue[_Future] = queue.SimpleQueue()
     spans: dict[_Future, tuple[int, int]] = {}
@@ -78,12 +79,14 @@ def run_batches(
             spans[future] = span
         for future in spans:
             future.add_done_callback(done.put)
-        finished = 0
+        finished = rows = 0
         while len(found) < len(spans):
             future = done.get()
             first, end = spans[future]
             found[first] = future.result()
             finished += end - first
+            rows += sum(len(numbers) for numbers, _ in found[first][1].values())
+            _native.PlanRuns.check_rows(rows)
             told(finished, runs)
     except BaseException:
         for future in spans:

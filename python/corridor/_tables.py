@@ -44,18 +44,64 @@ def with_tables(results: xr.Dataset, tables: Iterable[LongTable]) -> xr.Dataset:
     A column of ``flow_series`` becomes a variable ``flow_series.NAME`` with the dimensions
     ``point``, ``replication``, ``time`` and ``flow``, NaN where there is no row. The histograms of
     ``delays`` become ``delays.packets`` with ``flow`` and ``delay``, 0 where there is no row.
+    Between which nodes a link is are the coordinates ``link_from`` and ``link_to`` of ``link``, and
+    of ``point``, too, where links differ between points.
     """
     tables = [table for table in tables if len(table.point)]
     series = [table for table in tables if "time_s" in table.values]
+    delays = [table for table in tables if table.name == "delays"]
+    results = _with_room(results, series + delays)
     if series:
         times = np.unique(np.concatenate([table.values["time_s"] for table in series]))
         results = results.assign_coords(time=("time", times, series[0].attrs["time_s"]))
         for table in series:
             results = _with_series(results, table, times)
-    for table in tables:
-        if table.name == "delays":
-            results = _with_delays(results, table)
+    for table in delays:
+        results = _with_delays(results, table)
     return results
+
+
+def by_flow(columns: Iterable[tuple[int, NDArray[np.float64]]], count: int) -> NDArray[np.float64]:
+    """Place columns of flows at the flows' own numbers, along a new last axis.
+
+    Parameters
+    ----------
+    columns
+        A flow's number and its values; all of one shape, one of them at least.
+    count
+        Flows that there are. What has no column is NaN.
+    """
+    given = dict(columns)
+    shape = next(iter(given.values())).shape
+    cells = np.full((*shape, count), np.nan)
+    for flow, values in given.items():
+        cells[..., flow] = values
+    return cells
+
+
+def flow_of(column: str) -> int:
+    """Return the flow of a column named ``flow.NUMBER.NAME``."""
+    return int(column.split(".", 2)[1])
+
+
+def flows_of(columns: Iterable[str]) -> int:
+    """Return how many flows such columns are of: one more than the largest number.
+
+    Examples
+    --------
+    >>> flows_of(["goodput_bps", "flow.1.goodput_bps"])
+    2
+    """
+    return max((flow_of(name) + 1 for name in columns if name.startswith("flow.")), default=0)
+
+
+def _with_room(results: xr.Dataset, tables: Iterable[LongTable]) -> xr.Dataset:
+    """Give the results as many flows as the tables know: not every flow's metrics are kept."""
+    flows = [int(table.values["flow"].max()) + 1 for table in tables if "flow" in table.values]
+    missing = max(flows, default=0) - results.sizes.get("flow", 0)
+    if missing <= 0 or "flow" not in results.dims:
+        return results
+    return results.pad(flow=(0, missing), constant_values=np.nan, keep_attrs=True)
 
 
 def _with_delays(results: xr.Dataset, table: LongTable) -> xr.Dataset:
@@ -80,9 +126,7 @@ def _with_series(results: xr.Dataset, table: LongTable, times: NDArray[np.float6
     for name in names:
         values = table.values[name]
         if name in _LABELS:
-            labels = np.full(count, np.nan)
-            labels[places] = values
-            coord = (subject, labels, table.attrs[name])
+            coord = _label(subject, (*shape[:1], count), table, name)
             results = results.assign_coords({f"{subject}_{name}": coord})
             continue
         cells = np.full(shape, np.nan)
@@ -90,3 +134,15 @@ def _with_series(results: xr.Dataset, table: LongTable, times: NDArray[np.float6
         dims = ("point", "replication", "time", subject)
         new[f"{table.name}.{name}"] = (dims, cells, table.attrs[name])
     return results.assign(new)
+
+
+def _label(subject: str, shape: tuple[int, int], table: LongTable, name: str) -> xr.Variable:
+    """Return what subjects are; by point, too, where points differ, as topologies do."""
+    places, values = table.values[subject].astype(int), table.values[name]
+    labels = np.full(shape[1:], np.nan)
+    labels[places] = values
+    if np.array_equal(labels[places], values, equal_nan=True):
+        return xr.Variable((subject,), labels, table.attrs[name])
+    by_point = np.full(shape, np.nan)
+    by_point[table.point, places] = values
+    return xr.Variable(("point", subject), by_point, table.attrs[name])

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from corridor._tables import LongTable, with_tables
+from corridor._tables import LongTable, by_flow, flow_of, flows_of, with_tables
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -141,15 +141,16 @@ def gridded(results: xr.Dataset) -> xr.Dataset:
     order = np.lexsort([places[name] for name in reversed(axes)])
     sorted_results = results.isel(point=order)
     names = list(axes)
-    new: dict[Any, Any] = {}
-    for name, array in sorted_results.data_vars.items():
-        if "point" not in array.dims:
-            new[name] = array.variable
-            continue
-        array = array.transpose("point", ...)
-        shape = (*lengths, *array.shape[1:])
-        dims = (*names, *array.dims[1:])
-        new[name] = xr.Variable(dims, array.values.reshape(shape), array.attrs)
+
+    def spread(variable: xr.Variable) -> xr.Variable:
+        if "point" not in variable.dims:
+            return variable
+        variable = variable.transpose("point", ...)
+        shape = (*lengths, *variable.shape[1:])
+        dims = (*names, *variable.dims[1:])
+        return xr.Variable(dims, variable.values.reshape(shape), variable.attrs)
+
+    new = {name: spread(array.variable) for name, array in sorted_results.data_vars.items()}
     coords: dict[Any, Any] = {}
     for axis, others in axes.items():
         first_of = [
@@ -160,9 +161,9 @@ def gridded(results: xr.Dataset) -> xr.Dataset:
     for name in parameters:
         if name not in swept:
             coords[name] = results[name].values[0]
-    for name, coord in results.coords.items():
-        if "point" not in coord.dims:
-            coords[name] = coord.variable
+    for name, coord in sorted_results.coords.items():
+        if coord.dims != ("point",):
+            coords[name] = spread(coord.variable)
     return xr.Dataset(new, coords, results.attrs)
 
 
@@ -206,13 +207,14 @@ def _dataset(table: pa.Table) -> xr.Dataset:
         cells = np.full(shape, np.nan)
         cells[points, replications] = values.astype(float)
         if field.name.startswith("flow."):
-            _, number, name = field.name.split(".", 2)
             attrs["long_name"] = attrs["long_name"].split(": ", 1)[-1]
-            of_flows.setdefault(name, []).append((int(number), cells, attrs))
+            name = field.name.split(".", 2)[2]
+            of_flows.setdefault(name, []).append((flow_of(field.name), cells, attrs))
         else:
             data[field.name] = (("point", "replication"), cells, attrs)
+    count = flows_of(table.column_names)
     for name, flows in of_flows.items():
-        each = np.stack([cells for _, cells, _ in sorted(flows, key=lambda flow: flow[0])], axis=-1)
+        each = by_flow(((number, cells) for number, cells, _ in flows), count)
         data[f"flow.{name}"] = (("point", "replication", "flow"), each, flows[0][2])
     known = table.schema.metadata or {}
     attrs = {

@@ -31,14 +31,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from corridor import _native
 from corridor._batches import Anywhere, run_batches
 from corridor._integer import integer
 from corridor._progress import Bar
-from corridor._tables import LongTable, with_tables
+from corridor._tables import LongTable, by_flow, flow_of, flows_of, with_tables
 from corridor.plans import (
     REPLICATIONS_MAX,
     Chain,
@@ -175,7 +174,8 @@ def run(
     Raises
     ------
     ValueError
-        For a plan that cannot be: it names the field, its value, and what is expected.
+        For a plan that cannot be: it names the field, its value, and what is expected. Long tables
+        of all runs together have ten million rows at most.
     """
     if not isinstance(plan, Plan | Scenario | PlanText):
         hint = "; PlanText.read reads a file" if isinstance(plan, str | Path) else ""
@@ -203,10 +203,11 @@ def run(
         else:
             attrs = {"units": unit, "long_name": meaning}
             data[name] = (("point", "replication"), values[place], attrs)
+    flows = flows_of(name for name, *_ in columns)
     for name, places in of_flows.items():
         _, unit, meaning, _ = columns[places[0]]
         attrs = {"units": unit, "long_name": meaning.split(": ", 1)[-1]}
-        each = np.stack([values[place] for place in places], axis=-1)
+        each = by_flow(((flow_of(columns[place][0]), values[place]) for place in places), flows)
         data[f"flow.{name}"] = (("point", "replication", "flow"), each, attrs)
     coords = {name: ("point", [point[name] for point in parameters]) for name in parameters[0]}
     attrs = {

@@ -138,6 +138,8 @@ def cdf_ci(packets: xr.DataArray, confidence: float = 0.95) -> xr.DataArray:
     -------
     Shares of packets whose delay is ``delay`` at most, without ``replication``, and with the
     dimension ``estimate``: ``mean``, ``low``, ``high``. A single replication has a band of NaN.
+    From the largest delay that was seen on the share is 1 in every replication: the band has no
+    width there, which does not say that there are no larger delays.
 
     Raises
     ------
@@ -187,8 +189,9 @@ def quantile_ci(
     Returns
     -------
     Delays, within the width of a bin, with the dimension ``estimate``: ``mean``, which is the
-    quantile of all packets, ``low``, ``high``. NaN where nothing came; an end of an interval that
-    is beyond all delays is NaN, too.
+    quantile of all packets, ``low``, ``high``. NaN where nothing came. ``high`` is NaN, too, where
+    the band reaches the quantile at the largest delay alone: then the packets do not tell how much
+    larger it may be.
 
     Raises
     ------
@@ -215,11 +218,13 @@ def quantile_ci(
         place = reached.argmax("delay")
         return delays.isel(delay=place).drop_vars("delay").where(reached.any("delay"))
 
+    mean, low, high = (shares.sel(estimate=name, drop=True) for name in ESTIMATES)
+    # At the largest delay every share is 1, whatever the truth is: no band.
+    low = low.where(mean < 1)
+
     def at(one: float) -> xr.DataArray:
         # The upper end of the band crosses first.
-        bounds = [
-            first(shares.sel(estimate=name, drop=True), one) for name in ("mean", "high", "low")
-        ]
+        bounds = [first(share, one) for share in (mean, high, low)]
         return xr.concat(bounds, dim="estimate").assign_coords(estimate=list(ESTIMATES))
 
     found = xr.concat([at(one) for one in asked.tolist()], dim="quantile")

@@ -1,6 +1,8 @@
 """Courses and histograms: the same arrays from a run here, in batches, and from files."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,6 +65,68 @@ def test_without_them_there_is_no_time() -> None:
     plain = sim.run(sim.Plan(PLAN.network, PLAN.flows, duration_s=3))
     assert "time" not in plain.dims
     assert "delay" not in plain.dims
+
+
+@pytest.mark.parametrize("output", [{}, {"delays": True}, {"series_s": 1.0}])
+def test_flows_stand_at_their_own_numbers(results: xr.Dataset, output: dict[str, Any]) -> None:
+    """Where some flows' metrics are left out, others do not move into their places."""
+    metrics = ["flow.1.goodput_bps"]
+    some = sim.run(replace(PLAN, output=sim.Output(metrics=metrics, **output)))
+    goodput = some["flow.goodput_bps"]
+    assert goodput.sizes["flow"] == 2
+    assert goodput.isel(flow=0).isnull().all()
+    np.testing.assert_array_equal(goodput[..., 1], results["flow.goodput_bps"][..., 1])
+
+
+@pytest.mark.parametrize("output", [{}, {"delays": True}, {"series_s": 1.0}])
+def test_flows_that_are_left_out_have_places(results: xr.Dataset, output: dict[str, Any]) -> None:
+    metrics = ["flow.0.goodput_bps"]
+    some = sim.run(replace(PLAN, output=sim.Output(metrics=metrics, **output)))
+    goodput = some["flow.goodput_bps"]
+    np.testing.assert_array_equal(goodput[..., 0], results["flow.goodput_bps"][..., 0])
+    assert goodput[..., 1:].isnull().all()
+    assert goodput.attrs == results["flow.goodput_bps"].attrs
+
+
+def test_links_are_where_they_are_at_each_point() -> None:
+    links = [replace(LINK, between=(0, 1)), replace(LINK, between=(1, 2))]
+    plan = sim.Plan(
+        sim.Explicit(3, links), [sim.Flow(0, 2, tcp=sim.Tcp())], duration_s=2,
+        sweeps=[
+            sim.Sweep({"network.link.1.between": [[1, 2], [0, 2]]}),
+            sim.Sweep({"network.link.0.delay_ms": [5, 20]}),
+        ],
+        output=sim.Output(series_s=1),
+    )  # fmt: skip
+    grid = gridded(sim.run(plan))
+    dims = ("network.link.1.between", "network.link.0.delay_ms", "link")
+    assert (grid["link_from"].dims, grid["link_to"].dims) == (dims, dims)
+    for delay in range(2):
+        one = grid.isel({"network.link.0.delay_ms": delay})
+        assert one["link_from"].values.tolist() == [[0, 1, 1, 2], [0, 1, 0, 2]]
+        assert one["link_to"].values.tolist() == [[1, 0, 2, 1], [1, 0, 2, 0]]
+    assert grid["link_from"].attrs["units"] == "1"
+    assert gridded(sim.run(replace(plan, sweeps=plan.sweeps[1:])))["link_from"].dims == ("link",)
+
+
+def test_links_that_a_point_lacks_are_where_others_have_them() -> None:
+    sweep = sim.Sweep({"network.links.count": [2, 1], "flow.0.to": [2, 1]})
+    flows = [sim.Flow(0, 2, tcp=sim.Tcp())]
+    output = sim.Output(series_s=1)
+    found = sim.run(sim.Plan(PLAN.network, flows, 2, sweeps=[sweep], output=output))
+    assert found["link_from"].dims == ("link",)
+    assert found["link_from"].values.tolist() == [0, 1, 1, 2]
+    assert found["link_series.queue_packets"].isel(point=1, link=slice(2, 4)).isnull().all()
+
+
+def test_more_rows_than_memory_holds_are_refused_before_anything_runs() -> None:
+    """25,000 intervals of two flows and four links, by a thousand."""
+    long = sim.Plan(PLAN.network, PLAN.flows, 1000, output=sim.Output(series_s=0.04))
+    said = r"output = 150000000 rows of all runs: expected at most 10000000, .* a larger series_s"
+    with pytest.raises(ValueError, match=said):
+        sim.run(long, replications=1000)
+    with ThreadPoolExecutor(1) as executor, pytest.raises(ValueError, match=said):
+        sim.run(long, replications=1000, executor=executor)
 
 
 def test_what_has_no_room_is_refused() -> None:

@@ -15,6 +15,9 @@ use crate::error::{refused, value};
 
 /// Most threads.
 const JOBS_MAX: usize = 1_024;
+/// Most rows of long tables of all runs together, which are kept in memory until the last run: with
+/// the ten columns of a course, a gigabyte for each copy of them.
+const ROWS_MAX: usize = 10_000_000;
 /// Columns of long tables that say which run a row is of: point and replication.
 const RUN_COLUMNS: usize = 2;
 
@@ -79,6 +82,26 @@ impl PlanRuns {
         .collect()
     }
 
+    /// Most rows of long tables of all runs, as far as can be told before they are made.
+    #[getter]
+    fn rows_max(&self) -> usize {
+        self.plan.rows_max()
+    }
+
+    /// Refuses more rows of long tables than are kept in memory.
+    #[staticmethod]
+    fn check_rows(rows: usize) -> PyResult<()> {
+        if rows <= ROWS_MAX {
+            return Ok(());
+        }
+        let given = format!("{rows} rows of all runs");
+        let expected = format!(
+            "at most {ROWS_MAX}, which are kept in memory: fewer points or replications, a larger \
+             series_s, no delays, or `corridor sim run --out`, which writes them to files"
+        );
+        Err(value("output", given, expected))
+    }
+
     /// Parameters of each point, by the names of their columns.
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         (0..self.points()).map(|point| parameters_of(py, &self.plan, point)).collect()
@@ -113,7 +136,8 @@ impl PlanRuns {
         if first > end || end > runs {
             return Err(value("end", end, format!("{first} to {runs}")));
         }
-        let all = end - first;
+        PlanRuns::check_rows(self.plan.rows_max())?;
+        let (all, mut rows) = (end - first, 0);
         let mut done: Vec<Option<Replication>> = vec![None; all];
         let next = AtomicUsize::new(first);
         thread::scope(|scope| {
@@ -129,7 +153,10 @@ impl PlanRuns {
             let next_result = || receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
             for finished in 1..=all {
                 let (run, replication) = py.detach(next_result).map_err(refused)?;
-                done[run - first] = Some(replication.map_err(refused)?);
+                let replication = replication.map_err(refused)?;
+                rows += replication.tables.row_count();
+                PlanRuns::check_rows(rows)?;
+                done[run - first] = Some(replication);
                 py.check_signals()?;
                 if let Some(progress) = &progress {
                     progress.call1((finished, all))?;

@@ -44,7 +44,8 @@ impl Estimate {
     }
 
     /// The width of the interval, and what a rule wants it to be at most: both relative to the mean
-    /// or both not; `None` when the interval says nothing.
+    /// or both not; `None` when the interval says nothing. Values that are all the same have a
+    /// width of 0, which every rule takes for known.
     pub fn width_for(&self, rule: &StopRule) -> Option<(f64, f64)> {
         match (rule.ci95_ratio, rule.ci95_half_width) {
             (Some(most), _) => Some((self.ci95_ratio()?, most)),

@@ -27,8 +27,9 @@ pub struct Finished {
     pub measures: Measures,
 }
 
-/// Progress of the points of a plan. Taking a task and finishing one cost the logarithm of the
-/// number of points.
+/// Progress of the points of a plan. Taking a task costs the logarithm of the number of points, and
+/// so does finishing one. Where a stop rule decides, finishing one also costs a look at all results
+/// so far of the points that it decides on together.
 #[derive(Debug)]
 pub struct Schedule {
     points: Vec<Progress>,
@@ -283,10 +284,12 @@ fn estimates<'a>(
     })
 }
 
-/// Whether the first `count` results of a group satisfy the rule.
+/// Whether the first `count` results of a group satisfy the rule: of each mean there are as many
+/// values as it asks for. A replication in which the metric does not apply gives none.
 fn is_known(rule: &StopRule, points: &[Progress], members: &[usize], count: u64) -> bool {
     estimates(rule, points, members, count).all(|estimate| {
-        let width = estimate.and_then(|estimate| estimate.width_for(rule));
+        let enough = estimate.filter(|estimate| estimate.count >= rule.replications_min);
+        let width = enough.and_then(|estimate| estimate.width_for(rule));
         width.is_some_and(|(width, most)| width <= most)
     })
 }
@@ -504,6 +507,27 @@ mod tests {
             let mut resumed = Schedule::new(&plan, &[0, 1, 2], known);
             run(&mut resumed, jobs);
             assert_eq!(tasks(&resumed), expected, "{jobs} after an interruption");
+        }
+    }
+
+    /// Two values that happen to be equal would be known for sure.
+    #[test]
+    fn replications_without_a_value_are_not_counted_as_values() {
+        let rule = "metric = 'goodput_bps', ci95_ratio = 0.1, replications_min = 5, \
+            replications_max = 60";
+        for against in ["", ", against = { e3 = 0.0 }"] {
+            let plan = plan(&format!("stop = {{ {rule}{against} }}"));
+            let mut schedule = Schedule::new(&plan, &[0, 1], |_| None);
+            while let Some(task) = schedule.next_task() {
+                let mut measures = Measures::default();
+                // At point 1 the metric applies to every fourth replication alone.
+                if task.point == 0 || task.replication % 4 == 0 {
+                    measures.set("goodput_bps", 10.0 + task.point as f64);
+                }
+                schedule.finish(Finished { task, measures });
+            }
+            let done = schedule.rows().filter(|(task, _)| task.point == 1).count();
+            assert_eq!((done, schedule.given_up()), (17, Vec::new()), "{against}");
         }
     }
 

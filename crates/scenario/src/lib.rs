@@ -8,6 +8,7 @@
 //! (all runs once, then all again), so that a slow minute of the machine touches them all alike.
 #![forbid(unsafe_code)]
 
+mod against;
 mod error;
 mod expand;
 mod file;

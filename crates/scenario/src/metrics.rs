@@ -395,6 +395,17 @@ pub(crate) fn parameters(load: &Load) -> Vec<Value> {
     ]
 }
 
+/// What runs of a plan may differ by without a column that tells, by its key; networks differ by
+/// what is swept alone.
+pub(crate) fn columnless(load: &Load) -> Vec<(&'static str, String)> {
+    let Load::Radio(radio) = load else { return Vec::new() };
+    let run = &radio.run;
+    vec![
+        ("burst_frames", format!("{:?}", run.burst_frames)),
+        ("underlay", format!("{:?}", run.underlay)),
+    ]
+}
+
 /// Columns beyond keys and sweeps. All loads of a plan are of one kind.
 pub(crate) fn columns(loads: &[&Load]) -> Vec<Column> {
     let flows = |load: &&Load| match load {

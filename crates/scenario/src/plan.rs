@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use toml::{Table, Value as Toml};
 
+use crate::against::{self, Compared};
 use crate::error::ScenarioError;
 use crate::expand::{RUNS_MAX, Run, expand};
 use crate::file::{Direction, LinkErrorsKind, MediumTable, RunTable, Scenario, Wire};
@@ -97,7 +98,8 @@ pub struct StopRule {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub against: BTreeMap<String, Toml>,
-    /// Replications before the rule looks, from 2.
+    /// Values of the metric that are needed, from 2; the rule looks after every replication from
+    /// there on. Values that are all the same count as known.
     #[serde(default = "replications_min")]
     pub replications_min: u64,
     /// Replications at which the rule gives up.
@@ -187,6 +189,15 @@ pub enum Load {
 }
 
 impl Load {
+    /// Most rows of a replication's long tables, but for delays, whose bins nobody can foretell.
+    fn rows_max(&self, keep: Keep) -> usize {
+        let (span_s, flows, others) = self.course();
+        let intervals = keep.series.map_or(0.0, |series| (span_s / series.as_secs_f64()).ceil());
+        // A radio's interface is a link, and a node.
+        let totals = if keep.totals { flows + 2 * others } else { 0 };
+        (flows + others).saturating_mul(intervals as usize).saturating_add(totals)
+    }
+
     fn is_on_air(&self) -> bool {
         match self {
             Load::Radio(_) => true,
@@ -444,6 +455,13 @@ impl Plan {
         TableKind::ALL.into_iter().filter(is_kept).collect()
     }
 
+    /// Most rows that the long tables of all replications have together, but for those of delays,
+    /// whose bins nobody can foretell.
+    pub fn rows_max(&self) -> usize {
+        let rows = self.points.iter().map(|point| point.load.rows_max(point.keep));
+        rows.fold(0, usize::saturating_add).saturating_mul(self.replications.max() as usize)
+    }
+
     /// The point that a stop rule compares this one with, if it does.
     pub fn base(&self, point: usize) -> Option<usize> {
         self.bases.get(point).copied().flatten()
@@ -483,41 +501,13 @@ impl Plan {
         }
         let is_own = |column: &&Column| column.role == Role::Parameter && column.name != "seed";
         let columns: Vec<&Column> = self.columns.iter().filter(is_own).collect();
-        let mut wanted: Vec<Option<Value>> = vec![None; columns.len()];
-        for (name, value) in &rule.against {
-            let Some(place) = columns.iter().position(|column| column.name == *name) else {
-                let names: Vec<&str> = columns.iter().map(|column| &column.name[..]).collect();
-                let expected = format!("parameters that vary, of {}", names.join(", "));
-                return Err(ScenarioError::value("stop.against", name, expected));
-            };
-            wanted[place] = Some(sweep::value_of(value).into_kind(columns[place].kind));
-        }
-        // What is otherwise alike has the same text.
-        let others = |point: &Point| {
-            let kept = point.parameters.iter().zip(&wanted).filter(|(_, wanted)| wanted.is_none());
-            format!("{} {:?}", point.seed, kept.map(|(value, _)| value).collect::<Vec<_>>())
-        };
-        let is_base = |point: &&Point| {
-            let mut pairs = point.parameters.iter().zip(&wanted);
-            pairs.all(|(value, wanted)| wanted.as_ref().is_none_or(|wanted| wanted == value))
-        };
-        let bases: BTreeMap<String, usize> =
-            self.points.iter().filter(is_base).map(|point| (others(point), point.index)).collect();
-        let base_of = |point: &Point| match bases.get(&others(point)) {
-            Some(&base) => Ok((base != point.index).then_some(base)),
-            None => {
-                let title = point.title();
-                let expected =
-                    format!("values that a point has which is like \"{title}\" otherwise");
-                Err(ScenarioError::value("stop.against", "a table", expected))
-            }
-        };
-        let found = self.points.iter().map(base_of).collect::<Result<Vec<_>, _>>()?;
-        if found.iter().all(Option::is_none) {
-            let expected = "values that some points do not have: there is nothing to compare";
-            return Err(ScenarioError::value("stop.against", "a table", expected));
-        }
-        Ok(found)
+        let compared = self.points.iter().map(|point| Compared {
+            seed: point.seed,
+            parameters: &point.parameters,
+            columnless: metrics::columnless(&point.load),
+            title: &point.title,
+        });
+        against::bases(&rule.against, &columns, &compared.collect::<Vec<_>>())
     }
 
     /// Keeps the chosen metrics, and the one that the stop rule looks at.

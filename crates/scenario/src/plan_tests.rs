@@ -445,10 +445,57 @@ fn a_stop_rule_compares_points_that_are_otherwise_alike() {
     assert!(said.contains("stop.against = variant: expected parameters that vary"), "{said}");
     let said = with("= 'reno' }", "= 'vegas' }");
     assert!(said.contains("expected values that a point has which is like"), "{said}");
+    assert!(said.contains("no point has these values"), "{said}");
     let said = with("ci95_half_width = 10_000", "ci95_half_width = 0");
     assert!(said.contains("stop.ci95_half_width = 0: expected more than 0"), "{said}");
     let said = with("ci95_half_width = 10_000", "");
     assert!(said.contains("stop.ci95_ratio is missing"), "{said}");
     let said = with("['cubic', 'reno', 'bbr']", "['reno']");
-    assert!(said.contains("there is nothing to compare"), "{said}");
+    assert!(said.contains("nothing to compare"), "{said}");
+}
+
+/// Runs of a radio differ by keys that have no column: pairs by columns alone would be the wrong
+/// ones.
+#[test]
+fn a_stop_rule_refuses_pairs_that_differ_by_what_has_no_column() {
+    let with = |against: &str, more: &str| {
+        let stop = format!(
+            "stop = {{ metric = 'goodput_bps', ci95_ratio = 0.1, against = {{ {against} }} }}"
+        );
+        format!("{}{more}\n", RADIO.replace("repeats = 2", &stop))
+    };
+    let bases = |text: &str| -> Vec<_> {
+        let plan = parse(text).unwrap();
+        (0..plan.points.len()).map(|point| plan.base(point)).collect()
+    };
+    let plain = "path = 'plain', policy = '-'";
+    assert_eq!(bases(&with(plain, "")), [None, None, Some(0), Some(1)]);
+    // Two points to be compared with.
+    let said = refusal(&with(plain, "burst_frames = [2, 10]"));
+    assert!(said.contains("in bursts of 2\" and \"plain, udp 1.000 Mbit/s"), "{said}");
+    assert!(said.contains("in bursts of 10\" differ by burst_frames, which has no"), "{said}");
+    // One, which is not alike.
+    let coded = "burst_frames = 2\n[[run]]\npath = 'coded'\ntransport = 'udp'\noffered_bps = 1e6\n\
+        e3 = [0.1, 0.2]\nduration_s = 2\nburst_frames = 10";
+    let text = with(plain, coded).replace("[\"plain\", \"coded\"]", "\"plain\"");
+    let said = refusal(&text);
+    assert!(said.contains("points that are otherwise alike"), "{said}");
+    assert!(said.contains("differ by burst_frames, which has no column"), "{said}");
+    // The same table twice.
+    let said = refusal(&text.replace("'coded'", "'plain'").replace("= 10", "= 2"));
+    assert!(said.contains("are the same"), "{said}");
+    // In a sweep it has a column.
+    let swept = "[[sweep]]\n'run.0.burst_frames' = [2, 10]";
+    let pairs = [None, None, Some(0), Some(1), None, None, Some(4), Some(5)];
+    assert_eq!(bases(&with(plain, swept)), pairs);
+    let pairs = [None, None, None, None, Some(0), Some(1), Some(2), Some(3)];
+    assert_eq!(bases(&with("'run.0.burst_frames' = 2", swept)), pairs);
+}
+
+#[test]
+fn a_stop_rule_says_which_parameter_has_no_pair() {
+    let side_by_side = COMPARED.replace("[[sweep]]\n'flow", "'flow").replace(", 'bbr'", "");
+    let said = refusal(&format!("{NETWORK}{side_by_side}"));
+    assert!(said.contains("otherwise: the nearest, "), "{said}");
+    assert!(said.contains("differs by network.links.delay_ms"), "{said}");
 }

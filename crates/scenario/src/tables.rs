@@ -186,6 +186,13 @@ mod absent_as_null {
 pub struct Tables(BTreeMap<TableKind, Rows>);
 
 impl Tables {
+    /// Rows of all of them.
+    pub fn row_count(&self) -> usize {
+        self.0.values().map(Rows::len).sum()
+    }
+}
+
+impl Tables {
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.0.values().all(Rows::is_empty)

@@ -150,7 +150,8 @@ class Stop:
         What is to be known is the difference from the point that has these values of parameters,
         and is otherwise alike, replication by replication; none = the mean itself.
     replications_min
-        Replications before the rule looks, from 2; none = 5.
+        Values of the metric that are needed, from 2; the rule looks after every replication from
+        there on; none = 5. Values that are all the same count as known.
     replications_max
         Replications at which the rule gives up; none = 1000.
     """

@@ -335,14 +335,13 @@ pub fn run(
     let counts = |network: &Network| -> Vec<Counts> {
         meters.iter().map(|meter| meter.counts(network)).collect()
     };
-    course::advance(&mut network, begin, &mut course, &observed, |_| false);
+    // Without a warm-up what happens in the first instant counts.
+    if begin > Time::ZERO {
+        course::advance(&mut network, begin, &mut course, &observed, |_| false);
+    }
     let totals_before = Totals::of(&network, plan.nodes);
     let kept_before = prepared.keep.totals.then(|| course::Totals::of(&network, &observed));
-    // Without a warm-up what is sent in the first instant counts.
-    let counts_before = match begin {
-        Time::ZERO => vec![Counts::default(); meters.len()],
-        _ => counts(&network),
-    };
+    let counts_before = counts(&network);
     let end = if plan.until_done {
         let is_over = |network: &Network| meters.iter().all(|meter| meter.is_over(network));
         course::advance(&mut network, end, &mut course, &observed, is_over);

@@ -46,6 +46,25 @@ e3 = 0.2
 coding = { preset = 'window' }
 ";
 
+const AIR: &str = "
+name = 'course'
+seed = 7
+start_jitter_s = 0
+duration_s = 2
+[network]
+kind = 'line'
+nodes = 2
+spacing_m = 10
+[network.radio]
+mac = 'ideal'
+rate_bps = '6M'
+reach_m = 11
+[[flow]]
+from = 0
+to = 1
+source = { kind = 'cbr', rate_bps = 200_000 }
+";
+
 fn point(text: &str, more: &str, point: usize) -> Replication {
     let plan = Plan::parse(&format!("{more}\n{text}"), Path::new(".")).expect("a plan");
     corridor_sim::run(&plan.points[point], 1).expect("it can be run")
@@ -183,4 +202,31 @@ fn long_tables_are_of_the_measured_interval() {
     let sent = column(&run, TableKind::Nodes, 0, "frame_attempts")[0];
     let heard = column(&run, TableKind::Nodes, 0, "frames_delivered")[0];
     assert!((heard / sent - 0.8).abs() < 0.1, "{heard} of {sent}");
+}
+
+/// What is sent as the simulation begins is in all tables, or they would not agree.
+#[test]
+fn without_a_warm_up_the_first_instant_is_in_all_tables() {
+    let output = "output = { tables = true, series_s = 1 }";
+    let run = point(NETWORK, output, 0);
+    let mut offered = 0.0;
+    for link in 0..4 {
+        for name in ["packets_offered", "packets_dropped", "packets_lost"] {
+            let course: f64 = column(&run, TableKind::LinkSeries, link, name).iter().sum();
+            let total = column(&run, TableKind::Links, link, name)[0];
+            assert_eq!(total, course, "{name} of link {link}");
+            offered += if name == "packets_offered" { total } else { 0.0 };
+        }
+    }
+    assert!(offered > 1000.0);
+    let run = point(AIR, output, 0);
+    let sent = number(&run.measures, "flow.0.packets_sent");
+    let course: f64 = column(&run, TableKind::LinkSeries, 0, "packets_offered").iter().sum();
+    for offered in [
+        course,
+        column(&run, TableKind::Links, 0, "packets_offered")[0],
+        column(&run, TableKind::Nodes, 0, "frames_offered")[0],
+    ] {
+        assert_eq!(offered, sent);
+    }
 }
