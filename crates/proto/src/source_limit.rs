@@ -7,6 +7,8 @@ use arrayvec::ArrayVec;
 use corridor_base::Time;
 
 use crate::bounds::{SOURCE_INITIATIONS_BURST, SOURCE_INITIATIONS_PER_SECOND, SOURCES_MAX};
+use crate::keys::Security;
+use crate::link::mac::MacKey;
 use crate::wire::{KeyExchange, Step};
 
 /// Lets so many through per second, and so many at once.
@@ -34,22 +36,35 @@ impl Bucket {
 }
 
 /// Sources of initiations. Addresses are the driver's: whatever tells one source from another.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct SourceLimit<A> {
+    /// What shows that a message is for this station; none where there are no key exchanges.
+    mac: Option<MacKey>,
     seen: ArrayVec<(A, Bucket), SOURCES_MAX>,
 }
 
 impl<A: Copy + PartialEq> SourceLimit<A> {
-    /// None seen so far.
-    pub fn new() -> Self {
-        SourceLimit { seen: ArrayVec::new() }
+    /// Of a station with these keys; none seen so far.
+    pub fn new(security: &Security) -> Self {
+        let mac = match security {
+            Security::Shared(_) => None,
+            Security::Keys(keys) => Some(MacKey::of(&keys.private.public())),
+        };
+        SourceLimit { mac, seen: ArrayVec::new() }
     }
 
     /// Whether a frame from there may go on to the station. Only initiations are counted:
     /// [`SOURCE_INITIATIONS_BURST`] at once, [`SOURCE_INITIATIONS_PER_SECOND`] in the long run.
     /// Where there is no room for another source, the one goes that has been quiet for longest.
+    ///
+    /// What has no MAC for this station is not counted, or anybody could use up what is left to a
+    /// source by messages that name it: the station refuses them at no greater cost.
     pub fn admit(&mut self, now: Time, from: A, frame: &[u8]) -> bool {
-        if KeyExchange::parse(frame).is_none_or(|message| message.step != Step::Initiation) {
+        let counts = |message: &KeyExchange<'_>| {
+            message.step == Step::Initiation
+                && self.mac.as_ref().is_some_and(|mac| mac.is_of(message))
+        };
+        if !KeyExchange::parse(frame).as_ref().is_some_and(counts) {
             return true;
         }
         let at = match self.seen.iter().position(|(seen, _)| *seen == from) {
@@ -72,19 +87,34 @@ impl<A: Copy + PartialEq> SourceLimit<A> {
 mod tests {
     use super::*;
     use crate::config::StationId;
-    use crate::wire::{INITIATION_LEN, RESPONSE_LEN};
+    use crate::keys::{Keys, PrivateKey};
+    use crate::wire::{INITIATION_LEN, KEY_EXCHANGE_MAC_LEN, RESPONSE_LEN};
 
-    fn message(step: Step, len: usize) -> Vec<u8> {
+    fn private(byte: u8) -> PrivateKey {
+        PrivateKey::from_random([byte; 32])
+    }
+
+    /// A message to the station with such a private key.
+    fn message(to: u8, step: Step, len: usize) -> Vec<u8> {
         let mut frame = Vec::new();
         KeyExchange::write_head(StationId(1), step, [0; 4], &mut frame);
-        frame.resize(len, 0);
+        frame.resize(len - KEY_EXCHANGE_MAC_LEN, 0);
+        MacKey::of(&private(to).public()).write(&mut frame);
         frame
+    }
+
+    fn initiation(to: u8) -> Vec<u8> {
+        message(to, Step::Initiation, INITIATION_LEN)
+    }
+
+    fn limit() -> SourceLimit<usize> {
+        let keys = Keys { private: private(1), peers: Vec::new(), started_ns: 0 };
+        SourceLimit::new(&Security::Keys(Box::new(keys)))
     }
 
     #[test]
     fn a_source_that_floods_is_held_back_and_no_other_and_nothing_else() {
-        let initiation = message(Step::Initiation, INITIATION_LEN);
-        let mut sources = SourceLimit::new();
+        let (mut sources, initiation) = (limit(), initiation(1));
         let mut admitted = 0;
         for ms in 0..10_000 {
             let now = Time::from_millis(ms);
@@ -92,7 +122,7 @@ mod tests {
             if ms % 1_000 == 0 {
                 assert!(sources.admit(now, 8, &initiation));
             }
-            assert!(sources.admit(now, 7, &message(Step::Response, RESPONSE_LEN)));
+            assert!(sources.admit(now, 7, &message(1, Step::Response, RESPONSE_LEN)));
             assert!(sources.admit(now, 7, &initiation[1..]));
         }
         let most = SOURCE_INITIATIONS_BURST + 10 * SOURCE_INITIATIONS_PER_SECOND;
@@ -100,9 +130,24 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_for_this_station_uses_up_nothing() {
+        let mut sources = limit();
+        let mut bent = initiation(1);
+        bent[20] ^= 1;
+        for _ in 0..1_000 {
+            assert!(sources.admit(Time::ZERO, 7, &initiation(2)));
+            assert!(sources.admit(Time::ZERO, 7, &bent));
+        }
+        assert!(sources.seen.is_empty());
+        for _ in 0..SOURCE_INITIATIONS_BURST {
+            assert!(sources.admit(Time::ZERO, 7, &initiation(1)));
+        }
+        assert!(!sources.admit(Time::ZERO, 7, &initiation(1)));
+    }
+
+    #[test]
     fn sources_are_bounded_and_the_busy_one_is_remembered() {
-        let initiation = message(Step::Initiation, INITIATION_LEN);
-        let mut sources = SourceLimit::new();
+        let (mut sources, initiation) = (limit(), initiation(1));
         while sources.admit(Time::ZERO, 0, &initiation) {}
         for other in 1..10 * SOURCES_MAX {
             assert!(sources.admit(Time::ZERO, other, &initiation));
