@@ -379,7 +379,7 @@ impl Driver {
             return;
         }
         if !self.sources.admit(now, Source::of(sender), frame) {
-            self.io.initiations_refused += 1;
+            self.io.key_exchanges_refused += 1;
             return;
         }
         let len_bytes = frame.len();

@@ -1,12 +1,12 @@
-//! How many key exchanges a source may begin: before the station looks into one, which costs
-//! Diffie-Hellman, so that who sends many from one place takes nothing from others.
+//! How many messages of key exchanges a source may send: before the station looks into one, which
+//! costs Diffie-Hellman, so that who sends many from one place takes nothing from others.
 
 use core::time::Duration;
 
 use arrayvec::ArrayVec;
 use corridor_base::Time;
 
-use crate::bounds::{SOURCE_INITIATIONS_BURST, SOURCE_INITIATIONS_PER_SECOND, SOURCES_MAX};
+use crate::bounds::{SOURCE_MESSAGES_BURST, SOURCE_MESSAGES_PER_SECOND, SOURCES_MAX};
 use crate::keys::Security;
 use crate::link::mac::MacKey;
 use crate::wire::{KeyExchange, Step};
@@ -35,12 +35,21 @@ impl Bucket {
     }
 }
 
-/// Sources of initiations. Addresses are the driver's: whatever tells one source from another.
+/// What one source may send. Responses are repeated more often than initiations, and those that are
+/// too many of them leave room for these.
+#[derive(Clone, Copy, Debug)]
+struct Source<A> {
+    from: A,
+    initiations: Bucket,
+    responses: Bucket,
+}
+
+/// Sources of key exchanges. Addresses are the driver's: whatever tells one source from another.
 #[derive(Clone, Debug)]
 pub struct SourceLimit<A> {
     /// What shows that a message is for this station; none where there are no key exchanges.
     mac: Option<MacKey>,
-    seen: ArrayVec<(A, Bucket), SOURCES_MAX>,
+    seen: ArrayVec<Source<A>, SOURCES_MAX>,
 }
 
 impl<A: Copy + PartialEq> SourceLimit<A> {
@@ -53,33 +62,43 @@ impl<A: Copy + PartialEq> SourceLimit<A> {
         SourceLimit { mac, seen: ArrayVec::new() }
     }
 
-    /// Whether a frame from there may go on to the station. Only initiations are counted:
-    /// [`SOURCE_INITIATIONS_BURST`] at once, [`SOURCE_INITIATIONS_PER_SECOND`] in the long run.
-    /// Where there is no room for another source, the one goes that has been quiet for longest.
+    /// Whether a frame from there may go on to the station. Only messages of key exchanges are
+    /// counted, initiations and responses apart: [`SOURCE_MESSAGES_BURST`] of either at once,
+    /// [`SOURCE_MESSAGES_PER_SECOND`] in the long run. Where there is no room for another source,
+    /// the one goes that has been quiet for longest.
     ///
     /// What has no MAC for this station is not counted, or anybody could use up what is left to a
     /// source by messages that name it: the station refuses them at no greater cost.
     pub fn admit(&mut self, now: Time, from: A, frame: &[u8]) -> bool {
-        let counts = |message: &KeyExchange<'_>| {
-            message.step == Step::Initiation
-                && self.mac.as_ref().is_some_and(|mac| mac.is_of(message))
+        let is_ours =
+            |message: &KeyExchange<'_>| self.mac.as_ref().is_some_and(|mac| mac.is_of(message));
+        let Some(message) = KeyExchange::parse(frame).filter(is_ours) else { return true };
+        let source = self.source(now, from);
+        let bucket = match message.step {
+            Step::Initiation => &mut source.initiations,
+            Step::Response => &mut source.responses,
         };
-        if !KeyExchange::parse(frame).as_ref().is_some_and(counts) {
-            return true;
-        }
-        let at = match self.seen.iter().position(|(seen, _)| *seen == from) {
+        bucket.take(now, SOURCE_MESSAGES_PER_SECOND, SOURCE_MESSAGES_BURST)
+    }
+
+    fn source(&mut self, now: Time, from: A) -> &mut Source<A> {
+        let at = match self.seen.iter().position(|source| source.from == from) {
             Some(at) => at,
             None => {
                 if self.seen.is_full() {
-                    let quiet = (0..self.seen.len()).min_by_key(|&at| self.seen[at].1.even_at);
+                    let even_at = |at: &usize| {
+                        let source = &self.seen[*at];
+                        source.initiations.even_at.max(source.responses.even_at)
+                    };
+                    let quiet = (0..self.seen.len()).min_by_key(even_at);
                     self.seen.swap_remove(quiet.unwrap_or_default());
                 }
-                self.seen.push((from, Bucket::full(now)));
+                let [initiations, responses] = [Bucket::full(now); 2];
+                self.seen.push(Source { from, initiations, responses });
                 self.seen.len() - 1
             }
         };
-        let bucket = &mut self.seen[at].1;
-        bucket.take(now, SOURCE_INITIATIONS_PER_SECOND, SOURCE_INITIATIONS_BURST)
+        &mut self.seen[at]
     }
 }
 
@@ -113,20 +132,21 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_floods_is_held_back_and_no_other_and_nothing_else() {
-        let (mut sources, initiation) = (limit(), initiation(1));
-        let mut admitted = 0;
-        for ms in 0..10_000 {
-            let now = Time::from_millis(ms);
-            admitted += u32::from(sources.admit(now, 7, &initiation));
-            if ms % 1_000 == 0 {
-                assert!(sources.admit(now, 8, &initiation));
+    fn a_source_that_floods_with_either_is_held_back_and_no_other_and_nothing_else() {
+        let response = message(1, Step::Response, RESPONSE_LEN);
+        for (flood, other) in [(initiation(1), response.clone()), (response, initiation(1))] {
+            let (mut sources, mut admitted) = (limit(), 0);
+            for ms in 0..10_000 {
+                let now = Time::from_millis(ms);
+                admitted += u32::from(sources.admit(now, 7, &flood));
+                if ms % 1_000 == 0 {
+                    assert!(sources.admit(now, 8, &flood) && sources.admit(now, 7, &other));
+                }
+                assert!(sources.admit(now, 7, &flood[1..]));
             }
-            assert!(sources.admit(now, 7, &message(1, Step::Response, RESPONSE_LEN)));
-            assert!(sources.admit(now, 7, &initiation[1..]));
+            let most = SOURCE_MESSAGES_BURST + 10 * SOURCE_MESSAGES_PER_SECOND;
+            assert!((most - 1..=most).contains(&admitted), "{admitted}");
         }
-        let most = SOURCE_INITIATIONS_BURST + 10 * SOURCE_INITIATIONS_PER_SECOND;
-        assert!((most - 1..=most).contains(&admitted), "{admitted}");
     }
 
     #[test]
@@ -139,7 +159,7 @@ mod tests {
             assert!(sources.admit(Time::ZERO, 7, &bent));
         }
         assert!(sources.seen.is_empty());
-        for _ in 0..SOURCE_INITIATIONS_BURST {
+        for _ in 0..SOURCE_MESSAGES_BURST {
             assert!(sources.admit(Time::ZERO, 7, &initiation(1)));
         }
         assert!(!sources.admit(Time::ZERO, 7, &initiation(1)));
