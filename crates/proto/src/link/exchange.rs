@@ -186,12 +186,13 @@ impl Exchange {
     }
 
     /// When an initiation goes: not while the peer, which has begun too, was answered just now. An
-    /// address that is not proven gets few bytes, and the response is what it needs. Recordings of
-    /// what was answered do not put that off.
+    /// address that is not proven gets few bytes, and the response is what it needs. That puts an
+    /// initiation off once: recordings may be answered again and again, each newer than the one
+    /// before.
     fn due_of(&self, initiation: &Initiation) -> Time {
         let answers = self.answered.as_ref().filter(|answered| !answered.is_done);
-        let until = answers.map(|answered| answered.answered_at + RESPONSE_AGE_MAX);
-        until.map_or(initiation.due, |until| until.max(initiation.due))
+        let until = answers.map(|answered| answered.answered_at.min(initiation.made_at));
+        until.map_or(initiation.due, |from| initiation.due.max(from + RESPONSE_AGE_MAX))
     }
 
     /// Writes the next message into `frame` (replaced), if one is due. A response goes first: the
