@@ -301,8 +301,10 @@ mod tests {
         let late = now + KEY_EXCHANGE_CROSSING_MAX;
         let mut secrets = [true, false].map(|_| Secrets::default());
         let [first, second] = &mut secrets;
-        (first.agree(now, psk(1)), first.offer(now, psk(2)));
-        (second.agree(now, psk(2)), second.offer(now, psk(1)));
+        first.agree(now, psk(1));
+        first.offer(now, psk(2));
+        second.agree(now, psk(2));
+        second.offer(now, psk(1));
         let [own, other] = [1, 2].map(|byte| generation(first, byte));
         let [theirs, mine] = [1, 2].map(|byte| generation(second, byte));
         // Each has what the other said at first only now.
