@@ -138,6 +138,11 @@ impl Secrets {
         is_theirs && self.former.as_ref().is_some_and(is_it)
     }
 
+    /// Whether it is the one before.
+    pub(crate) fn is_former(&self, generation: Generation) -> bool {
+        self.former.as_ref().is_some_and(|former| former.generation == generation)
+    }
+
     /// Forgets what is too old. Whether there was anything.
     pub(crate) fn expire(&mut self, now: Time) -> bool {
         let is_old = |secret: &mut Secret| now - secret.agreed_at >= REJECT_AFTER_TIME;
