@@ -46,7 +46,7 @@ pub struct NodeConfig {
     pub id: StationId,
     /// What it does.
     pub role: Role,
-    security: Security,
+    pub(crate) security: Security,
     /// Coding parameters.
     pub coding: CodingParams,
     /// Where the erasure ratios come from.

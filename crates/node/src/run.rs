@@ -154,6 +154,7 @@ impl Driver {
         );
         let name = options.config_file.as_deref().and_then(Path::file_stem);
         let name = name.unwrap_or_default().to_string_lossy().into_owned();
+        let sources = SourceLimit::new(&config.security);
         Ok(Driver {
             control: open_control(&name, &config),
             diagnosis: Diagnosis::new(&config, &station, clock.now()),
@@ -165,7 +166,7 @@ impl Driver {
             underlay,
             tun,
             clock,
-            sources: SourceLimit::new(),
+            sources,
             waiting: None,
             io: IoStats::default(),
         })
@@ -378,7 +379,7 @@ impl Driver {
             return;
         }
         if !self.sources.admit(now, Source::of(sender), frame) {
-            self.io.initiations_refused += 1;
+            self.io.key_exchanges_refused += 1;
             return;
         }
         let len_bytes = frame.len();

@@ -73,8 +73,8 @@ corridor_proto::counters! {
         pub(crate) underlay_busy: u64,
         /// Frames that the underlay refused for good.
         pub(crate) frames_refused: u64,
-        /// Messages that begin a key exchange and were one too many from their address.
-        pub(crate) initiations_refused: u64,
+        /// Messages of key exchanges that were one too many from their address.
+        pub(crate) key_exchanges_refused: u64,
         /// Frames lost on purpose (`[synthetic_loss]`).
         pub(crate) frames_lost_synthetic: u64,
         /// Batches of packets of which the host did not take all.

@@ -84,12 +84,12 @@ pub const KEY_EXCHANGE_CROSSING_MAX: Duration = Duration::from_secs(2);
 /// Messages of key exchanges that a station computes Diffie-Hellman for, for each peer: at once,
 /// and on average per second (WireGuard's for an address: 20 a second).
 pub const KEY_EXCHANGES_PER_SECOND: u32 = 20;
-/// Initiations that are looked into of one source, on average per second: half of a peer's, so that
-/// no single source takes all of them.
-pub const SOURCE_INITIATIONS_PER_SECOND: u32 = KEY_EXCHANGES_PER_SECOND / 2;
-/// The same at once: those of a station that begins are 10 in its first second.
-pub const SOURCE_INITIATIONS_BURST: u32 = 2 * SOURCE_INITIATIONS_PER_SECOND;
-/// Sources of initiations that are told apart.
+/// Messages of either step that are looked into of one source, on average per second: half of a
+/// peer's, so that no single source takes all of them.
+pub const SOURCE_MESSAGES_PER_SECOND: u32 = KEY_EXCHANGES_PER_SECOND / 2;
+/// The same at once: the initiations of a station that begins are 10 in its first second.
+pub const SOURCE_MESSAGES_BURST: u32 = 2 * SOURCE_MESSAGES_PER_SECOND;
+/// Sources of key exchanges that are told apart.
 pub const SOURCES_MAX: usize = 64;
 /// Frames a session seals before a new one takes over; below 2^32, so that no nonce repeats.
 pub const SESSION_FRAMES_MAX: u32 = u32::MAX - (1 << 20);

@@ -6,6 +6,7 @@ use core::str::FromStr;
 use base64ct::{Base64, Encoding};
 use snow::params::DHChoice;
 use snow::resolvers::{CryptoResolver, DefaultResolver};
+use snow::types::Dh;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::config::StationId;
@@ -40,8 +41,7 @@ impl PrivateKey {
 
     /// The key that others are to know.
     pub fn public(&self) -> PublicKey {
-        let mut own =
-            DefaultResolver.resolve_dh(&DHChoice::Curve25519).expect("X25519 is built in");
+        let mut own = x25519();
         own.set(&self.0);
         let mut public = [0; KEY_LEN];
         public.copy_from_slice(own.pubkey());
@@ -53,6 +53,10 @@ impl PrivateKey {
     pub fn to_text(&self) -> Zeroizing<String> {
         Zeroizing::new(Base64::encode_string(&self.0))
     }
+}
+
+fn x25519() -> Box<dyn Dh> {
+    DefaultResolver.resolve_dh(&DHChoice::Curve25519).expect("X25519 is built in")
 }
 
 impl FromStr for PrivateKey {
@@ -85,6 +89,15 @@ impl PublicKey {
     /// The bytes.
     pub fn as_bytes(&self) -> &[u8; KEY_LEN] {
         &self.0
+    }
+
+    /// Whether it makes a secret with a private key. With one of the few points of small order
+    /// everybody's is the same, all zero (RFC 7748, Section 6.1), so that anybody is its owner.
+    pub fn makes_secrets(&self) -> bool {
+        let mut any = x25519();
+        any.set(&[1; KEY_LEN]);
+        let mut secret = [0; KEY_LEN];
+        any.dh(&self.0, &mut secret).is_ok() && secret != [0; KEY_LEN]
     }
 }
 
@@ -146,7 +159,7 @@ impl Security {
     /// The same with the keys of one peer only.
     ///
     /// # Errors
-    /// There is no key of that peer.
+    /// There is no key of that peer, or one under which anybody would be that peer.
     pub(crate) fn for_peer(&self, peer: StationId) -> Result<Self, ConfigError> {
         let Security::Keys(keys) = self else { return Ok(self.clone()) };
         let peers: Vec<PeerKey> =
@@ -154,6 +167,10 @@ impl Security {
         if peers.len() != 1 {
             let expected = "one public key of each peer";
             return Err(ConfigError::new("peer.public_key", peers.len(), expected));
+        }
+        if let Some(key) = peers.iter().find(|key| !key.public.makes_secrets()) {
+            let expected = "a public key that belongs to a private one";
+            return Err(ConfigError::new("peer.public_key", key.public, expected));
         }
         Ok(Security::Keys(Box::new(Keys { peers, ..Keys::clone(keys) })))
     }
@@ -218,6 +235,37 @@ mod tests {
     fn a_public_key_is_that_of_rfc_7748() {
         assert_eq!(PrivateKey(BOB.0).public(), PublicKey(BOB.1));
         assert_eq!(PrivateKey::from_random(BOB.0).public(), PublicKey(BOB.1));
+    }
+
+    /// The points of small order, as the encoding of them is listed at
+    /// <https://cr.yp.to/ecdh.html#validate>, those that are not reduced among them.
+    const SMALL_ORDER: [&str; 7] = [
+        "0000000000000000000000000000000000000000000000000000000000000000",
+        "0100000000000000000000000000000000000000000000000000000000000000",
+        "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800",
+        "5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157",
+        "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+        "edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+        "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+    ];
+
+    #[test]
+    fn a_public_key_under_which_anybody_would_be_the_peer_is_refused() {
+        for digits in SMALL_ORDER {
+            let byte = |at: usize| u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).unwrap();
+            let mut bytes: [u8; KEY_LEN] = core::array::from_fn(byte);
+            for high in [0, 0x80] {
+                bytes[KEY_LEN - 1] |= high;
+                let public = PublicKey(bytes);
+                assert!(!public.makes_secrets());
+                let private = PrivateKey::from_random([7; KEY_LEN]);
+                let peers = vec![PeerKey { station: StationId(2), public, psk: None }];
+                let keys = Keys { private, peers, started_ns: 0 };
+                let refused = Security::Keys(Box::new(keys)).for_peer(StationId(2));
+                assert_eq!(refused.map_err(|error| error.field), Err("peer.public_key"));
+            }
+        }
+        assert!(PublicKey(BOB.1).makes_secrets());
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub(crate) mod exchange;
 pub(crate) mod handshake;
 pub(crate) mod loss_ratio;
 pub(crate) mod losses;
+pub(crate) mod mac;
 pub mod mtu;
 pub(crate) mod noise;
 pub(crate) mod pacer;

@@ -413,7 +413,7 @@ impl Station {
                     let ours = self.shared.config.crossing();
                     self.shared.push_event(Event::ModeDiffers { peer: from, theirs, ours });
                 }
-                if accepted || self.shared.group.has_keys() {
+                if accepted {
                     FrameOutcome::Accepted { from }
                 } else {
                     FrameOutcome::Handshake { from }

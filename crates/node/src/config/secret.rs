@@ -2,7 +2,7 @@
 //! those with secrets.
 
 use std::fs::{self, File as OpenFile};
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::str::FromStr;
@@ -62,14 +62,14 @@ fn random<const N: usize>() -> Result<Zeroizing<[u8; N]>, NodeError> {
 
 /// The text of a configuration file.
 pub(super) fn read(path: &Path) -> Result<Document, NodeError> {
-    Ok(Document::new(path.display().to_string(), std::mem::take(&mut *read_text(path)?)))
+    let mut text = read_text(path)
+        .map_err(|source| NodeError::ReadConfig { path: path.to_owned(), source })?;
+    Ok(Document::new(path.display().to_string(), std::mem::take(&mut *text)))
 }
 
-fn read_text(path: &Path) -> Result<Zeroizing<String>, NodeError> {
-    let refused = |source| NodeError::ReadConfig { path: path.to_owned(), source };
+fn read_text(path: &Path) -> io::Result<Zeroizing<String>> {
     let mut text = Zeroizing::new(String::new());
-    let mut file = OpenFile::open(path).map_err(refused)?.take(FILE_LEN_MAX);
-    file.read_to_string(&mut text).map_err(refused)?;
+    OpenFile::open(path)?.take(FILE_LEN_MAX).read_to_string(&mut text)?;
     Ok(text)
 }
 
@@ -183,6 +183,14 @@ fn check_keys(file: &File) -> Result<(), Problem> {
             return Err(Problem::new(format!("peer.{index}"), message)
                 .with_help("`corridor pubkey` prints that of a private key"));
         };
+        if !public.makes_secrets() {
+            let message = format!(
+                "peer.public_key = {public}: anybody would be its owner; expected one that belongs \
+                 to a private key"
+            );
+            return Err(Problem::new(format!("peer.{index}.public_key"), message)
+                .with_help("`corridor pubkey` prints that of a private key"));
+        }
         if before.contains(&public) {
             let message = format!("peer.public_key = {public}: another peer has it already");
             return Err(Problem::new(format!("peer.{index}.public_key"), message));
@@ -209,7 +217,10 @@ impl FromFile<'_> {
         // In words without the number of a peer.
         let word = if key.starts_with("peer") { "peer.psk_file" } else { key };
         let path = self.config.parent().unwrap_or(Path::new("")).join(name);
-        let text = read_text(&path)?;
+        let text = read_text(&path).map_err(|error| {
+            let message = format!("{word}: cannot read {}: {error}", path.display());
+            self.document.locate(Problem::new(key, message))
+        })?;
         let problem = match (open_to_all(key, word, &path), text.parse::<T>()) {
             (None, Ok(read)) => return Ok(read),
             (Some(problem), _) => problem,

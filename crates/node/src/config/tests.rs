@@ -529,6 +529,8 @@ fn keys_of_ones_own_are_read_and_what_contradicts_them_is_told() -> io::Result<(
     let twice = format!("{peer_line}\n[[peer]]\nid = 3\nrole = \"endpoint\"\n{peer_line}");
     let ours = format!("public_key = \"{}\"", public_key(&own).unwrap());
     let inline = format!("private_key_file = \"{}\"", *own);
+    let weak = format!("public_key = \"{}=\"", "A".repeat(43));
+    let missing = format!("{peer_line}\npsk_file = \"none\"");
     for (from, to, expected) in [
         (own_line, &*both, "5:20: security has both private_key_file and the secret of a group"),
         (own_line, "", "4:1: security has neither psk nor psk_file, and no private_key_file"),
@@ -536,6 +538,13 @@ fn keys_of_ones_own_are_read_and_what_contradicts_them_is_told() -> io::Result<(
         (own_line, &inline, "5:20: security.private_key_file is a key: expected the path"),
         (peer_line, "", "10:1: peer.public_key of station 2 is missing: expected 44 characters"),
         (peer_line, "public_key = \"abc\"", "13:14: peer.public_key = \"abc\": expected 44"),
+        (
+            peer_line,
+            &weak,
+            "13:14: peer.public_key = AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=: anybody",
+        ),
+        (own_line, "private_key_file = \"none\"", "5:20: security.private_key_file: "),
+        (peer_line, &missing, "14:12: peer.psk_file: "),
         (peer_line, &ours, "13:14: peer.public_key = "),
         (
             peer_line,

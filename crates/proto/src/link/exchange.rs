@@ -11,8 +11,6 @@ use core::time::Duration;
 
 use corridor_base::rand::Rng;
 use corridor_base::{Stream, Time};
-use ring::digest::{Context, SHA256};
-use ring::hmac;
 use zeroize::Zeroizing;
 
 use crate::bounds::{
@@ -21,10 +19,11 @@ use crate::bounds::{
 };
 use crate::config::StationId;
 use crate::keys::{Keys, PeerKey, PrivateKey, PublicKey};
+use crate::link::mac::MacKey;
 use crate::link::noise::{Ephemeral, Initiator, Responder};
 use crate::psk::Psk;
 use crate::source_limit::Bucket;
-use crate::wire::{KEY_EXCHANGE_MAC_LEN, KeyExchange, Step};
+use crate::wire::{KeyExchange, Step};
 
 /// Key exchanges with one peer.
 pub(crate) struct Exchange {
@@ -32,8 +31,8 @@ pub(crate) struct Exchange {
     private: PrivateKey,
     peer: PeerKey,
     /// Keys of the MACs of what goes to the peer, and of what comes here.
-    mac_to_peer: hmac::Key,
-    mac_to_us: hmac::Key,
+    mac_to_peer: MacKey,
+    mac_to_us: MacKey,
     /// Where both begin, this station's exchange counts.
     precedes: bool,
     rng: Stream,
@@ -114,8 +113,8 @@ impl Exchange {
         let mut exchange = Exchange {
             me,
             private: keys.private.clone(),
-            mac_to_peer: mac_key(&peer.public),
-            mac_to_us: mac_key(&public),
+            mac_to_peer: MacKey::of(&peer.public),
+            mac_to_us: MacKey::of(&public),
             precedes: public > peer.public,
             peer,
             rng,
@@ -176,8 +175,7 @@ impl Exchange {
         let mut frame = Vec::new();
         KeyExchange::write_head(self.me, step, exchange, &mut frame);
         frame.extend_from_slice(message);
-        let mac = hmac::sign(&self.mac_to_peer, &frame);
-        frame.extend_from_slice(&mac.as_ref()[..KEY_EXCHANGE_MAC_LEN]);
+        self.mac_to_peer.write(&mut frame);
         frame
     }
 
@@ -188,12 +186,13 @@ impl Exchange {
     }
 
     /// When an initiation goes: not while the peer, which has begun too, was answered just now. An
-    /// address that is not proven gets few bytes, and the response is what it needs. Recordings of
-    /// what was answered do not put that off.
+    /// address that is not proven gets few bytes, and the response is what it needs. That puts an
+    /// initiation off once: recordings may be answered again and again, each newer than the one
+    /// before.
     fn due_of(&self, initiation: &Initiation) -> Time {
         let answers = self.answered.as_ref().filter(|answered| !answered.is_done);
-        let until = answers.map(|answered| answered.answered_at + RESPONSE_AGE_MAX);
-        until.map_or(initiation.due, |until| until.max(initiation.due))
+        let until = answers.map(|answered| answered.answered_at.min(initiation.made_at));
+        until.map_or(initiation.due, |from| initiation.due.max(from + RESPONSE_AGE_MAX))
     }
 
     /// Writes the next message into `frame` (replaced), if one is due. A response goes first: the
@@ -225,19 +224,13 @@ impl Exchange {
 
     /// Takes a message.
     pub(crate) fn take(&mut self, now: Time, frame: &[u8], message: &KeyExchange<'_>) -> Taken {
-        if !self.is_for_us(message) || message.sender != self.peer.station {
+        if !self.mac_to_us.is_of(message) || message.sender != self.peer.station {
             return Taken::Refused;
         }
         match message.step {
             Step::Initiation => self.take_initiation(now, frame, message),
             Step::Response => self.take_response(now, message),
         }
-    }
-
-    fn is_for_us(&self, message: &KeyExchange<'_>) -> bool {
-        let mac = hmac::sign(&self.mac_to_us, message.authenticated);
-        // What it is made of is public: time that shows how much agrees gives nothing away.
-        mac.as_ref()[..KEY_EXCHANGE_MAC_LEN] == message.mac
     }
 
     fn take_initiation(&mut self, now: Time, frame: &[u8], message: &KeyExchange<'_>) -> Taken {
@@ -314,7 +307,7 @@ impl Exchange {
         if is_initiation || self.answered.as_ref().is_some_and(|it| it.response == frame) {
             return Sight::Own;
         }
-        if !self.is_for_us(message) {
+        if !self.mac_to_us.is_of(message) {
             return Sight::NotForUs;
         }
         match message.step {
@@ -332,14 +325,6 @@ impl Exchange {
             Step::Response => Sight::Nothing,
         }
     }
-}
-
-/// The key of the MACs of messages to a station: who knows its public key can make it.
-fn mac_key(receiver: &PublicKey) -> hmac::Key {
-    let mut context = Context::new(&SHA256);
-    context.update(b"corridor mac 1");
-    context.update(receiver.as_bytes());
-    hmac::Key::new(hmac::HMAC_SHA256, context.finish().as_ref())
 }
 
 #[cfg(test)]

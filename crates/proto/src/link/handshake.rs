@@ -118,7 +118,8 @@ pub(crate) struct Opened {
 pub(crate) enum Opening {
     /// A frame under an accepted session, heard for the first time.
     Frame(Opened),
-    /// A HELLO, authentic; `accepted` if its session is, `joined` if it just became so, `differs`
+    /// A HELLO, authentic; `accepted` if its session is, or if it hangs on a secret of a pair that
+    /// is no former one, `joined` if it just became so, `differs`
     /// if it is news that packets cross otherwise there than here.
     Hello {
         from: StationId,
@@ -418,9 +419,14 @@ impl Group {
         let opened = keys.open(header.counter, frame, HEADER_LEN + HELLO_CLEAR_LEN, body);
         let Some(generation) = opened else { return Opening::NotAuthentic };
         let Some(hello) = Hello::parse(body) else { return Opening::Malformed };
+        let hangs_on_new = self.has_keys() && !self.secrets.is_former(generation);
         self.note_opened(now, generation);
         let said = hello.to.iter().find(|to| to.station == self.me && to.session == self.own.id);
-        self.take_hello(now, at, id, header.counter, &hello, said)
+        let mut opening = self.take_hello(now, at, id, header.counter, &hello, said);
+        if let Opening::Hello { accepted, .. } = &mut opening {
+            *accepted |= hangs_on_new;
+        }
+        opening
     }
 
     /// Digests an authentic HELLO of session `id` of the peer at `at`; `said` is its word to us.

@@ -87,7 +87,9 @@ impl Secrets {
     /// it: then it is what is sealed under from here on.
     ///
     /// Where two key exchanges have crossed, both ends have both secrets; `precedes`: this
-    /// station's counts. It gives in when the peer has not taken it for a while.
+    /// station's counts. It gives in when the peer has not taken it for a while, and comes back to
+    /// it if the peer had, and what shows that was only longer under way. The other end never goes
+    /// back, so that both are on one secret at the end, however long frames take.
     pub(crate) fn note_opened(
         &mut self,
         now: Time,
@@ -104,6 +106,12 @@ impl Secrets {
             }
             return is_news;
         }
+        if precedes && self.takes_back(generation) {
+            core::mem::swap(&mut self.current, &mut self.former);
+            self.current.iter_mut().for_each(|ours| ours.is_proven = true);
+            self.forget_former_at = Some(now + FORMER_SECRET_AGE_MAX);
+            return true;
+        }
         let just_ours = self.current.as_ref().is_some_and(|current| {
             current.is_ours && now - current.agreed_at < KEY_EXCHANGE_CROSSING_MAX
         });
@@ -114,9 +122,25 @@ impl Secrets {
             return false;
         };
         proven.is_proven = true;
+        // Of one that the peer may have taken all the same, a frame may be long under way.
+        let gives_in =
+            precedes && self.current.as_ref().is_some_and(|it| it.is_ours && !it.is_proven);
         self.former = self.current.replace(proven).or(self.former.take());
-        self.forget_former_at = Some(now + FORMER_SECRET_AGE_MAX);
+        self.forget_former_at = (!gives_in).then(|| now + FORMER_SECRET_AGE_MAX);
         true
+    }
+
+    /// Whether the one before is of this station's own key exchange, and was given up for the
+    /// peer's before the peer was heard under it.
+    fn takes_back(&self, generation: Generation) -> bool {
+        let is_theirs = self.current.as_ref().is_some_and(|current| !current.is_ours);
+        let is_it = |it: &Secret| it.generation == generation && it.is_ours && !it.is_proven;
+        is_theirs && self.former.as_ref().is_some_and(is_it)
+    }
+
+    /// Whether it is the one before.
+    pub(crate) fn is_former(&self, generation: Generation) -> bool {
+        self.former.as_ref().is_some_and(|former| former.generation == generation)
     }
 
     /// Forgets what is too old. Whether there was anything.
@@ -274,6 +298,31 @@ mod tests {
         assert_eq!(bytes(&secrets), [1, 2]);
         assert!(secrets.expire(now + FORMER_SECRET_AGE_MAX));
         assert_eq!(bytes(&secrets), [1]);
+    }
+
+    #[test]
+    fn who_has_given_in_too_early_comes_back_and_the_peer_does_not() {
+        let now = Time::ZERO;
+        let late = now + KEY_EXCHANGE_CROSSING_MAX;
+        let mut secrets = [true, false].map(|_| Secrets::default());
+        let [first, second] = &mut secrets;
+        first.agree(now, psk(1));
+        first.offer(now, psk(2));
+        second.agree(now, psk(2));
+        second.offer(now, psk(1));
+        let [own, other] = [1, 2].map(|byte| generation(first, byte));
+        let [theirs, mine] = [1, 2].map(|byte| generation(second, byte));
+        // Each has what the other said at first only now.
+        assert!(first.note_opened(late, other, true) && second.note_opened(late, theirs, false));
+        assert_eq!((bytes(first), bytes(second)), (vec![2, 1], vec![1, 2]));
+        // However long it takes.
+        let later = late + 2 * FORMER_SECRET_AGE_MAX;
+        assert!(!first.expire(later));
+        assert!(!second.note_opened(later, mine, false) && first.note_opened(later, own, true));
+        assert_eq!((bytes(first), bytes(second)), (vec![1, 2], vec![1, 2]));
+        assert!(!first.note_opened(later, other, true), "and stays there");
+        assert!(first.expire(later + FORMER_SECRET_AGE_MAX));
+        assert_eq!(bytes(first), [1]);
     }
 
     #[test]

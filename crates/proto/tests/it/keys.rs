@@ -63,7 +63,9 @@ struct Net {
     /// What is under way: when it arrives, where, and what it is.
     air: Vec<(Time, usize, Vec<u8>)>,
     loss_ratio: f64,
-    /// Longest time that a frame takes beyond [`DELAY`]: later ones may overtake it.
+    /// How long a frame takes.
+    delay: Duration,
+    /// Longest time that it takes beyond that: later ones may overtake it.
     jitter: Duration,
     dice: Stream,
     /// Packets delivered at either end.
@@ -83,6 +85,7 @@ impl Net {
             ends: [station(a, 1, Time::ZERO), station(b, 2, Time::ZERO)],
             air: Vec::new(),
             loss_ratio: 0.0,
+            delay: DELAY,
             jitter: Duration::ZERO,
             dice: Stream::from_seed([9; 32]),
             delivered: [Vec::new(), Vec::new()],
@@ -108,7 +111,7 @@ impl Net {
                 let frame = transmit.frame.to_vec();
                 let is_lost = self.dice.random::<f64>() < self.loss_ratio;
                 if !is_lost && !(self.stopped)(&frame) {
-                    let at = now + DELAY + self.jitter.mul_f64(self.dice.random());
+                    let at = now + self.delay + self.jitter.mul_f64(self.dice.random());
                     self.air.push((at, 1 - index, frame.clone()));
                 }
                 self.sent.push((index, frame));
@@ -404,6 +407,31 @@ fn whatever_is_lost_overtaken_or_restarted_the_two_find_each_other() {
         net.ends[1].handle_packet(net.now, &to_a);
         net.run(Duration::from_secs(1));
         assert_eq!(net.delivered, [vec![to_a], vec![to_b]], "seed {seed}");
+    }
+}
+
+/// Both begin at once, and what they say crosses.
+#[test]
+fn two_that_begin_at_once_hear_each_other_however_long_the_path_is() {
+    let ms = Duration::from_millis;
+    let even = [5, 600, 1_050, 1_200, 1_500, 2_000].map(|delay| (ms(delay), ms(0)));
+    let uneven = [1_000, 2_000, 3_000].map(|jitter| (ms(1), ms(jitter)));
+    let paths = even.into_iter().chain(uneven.into_iter().cycle().take(30));
+    for (seed, (delay, jitter)) in (0..).zip(paths) {
+        let mut net = Net::new([plain(A, B), plain(B, A)]);
+        (net.delay, net.jitter) = (delay, jitter);
+        net.dice = Stream::from_seed([seed; 32]);
+        net.run(Duration::from_secs(30));
+        net.delivered = Default::default();
+        let [to_b, to_a] = [packet(1), packet(2)];
+        net.ends[0].handle_packet(net.now, &to_b);
+        net.ends[1].handle_packet(net.now, &to_a);
+        net.run(delay + jitter + ms(100));
+        assert_eq!(
+            net.delivered,
+            [vec![to_a], vec![to_b]],
+            "{delay:?} to {jitter:?} more, seed {seed}"
+        );
     }
 }
 

@@ -112,6 +112,24 @@ fn who_has_answered_waits_a_little_before_it_calls_itself_and_no_recording_makes
 }
 
 #[test]
+fn recordings_that_are_each_newer_put_no_call_off_for_long() {
+    let mut b = exchange(B, &keys(B, A, None), 2);
+    let mut calls = Vec::new();
+    for at in 0..6_000 {
+        if at % 500 == 0 {
+            let mut a = exchange(A, &keys(A, B, None), (at / 500) as u8);
+            a.newest_own = 10_000 + at;
+            a.initiation = Some(a.initiate(ms(0), HELLO_INTERVAL_FAST));
+            offered(hear(&mut b, ms(at), &say(&mut a, ms(0)).unwrap()));
+        }
+        calls.extend(say(&mut b, ms(at)).filter(|it| it.len() == INITIATION_LEN).map(|_| at));
+    }
+    // The answer that is due at that moment goes first.
+    assert_eq!(calls.first(), Some(&2_001), "{calls:?}");
+    assert!(calls.windows(2).all(|pair| pair[1] - pair[0] <= 2_300), "{calls:?}");
+}
+
+#[test]
 fn both_begin_at_once_and_each_answers_the_other() {
     let [mut a, mut b] = ends();
     let [from_a, from_b] = [say(&mut a, ms(0)).unwrap(), say(&mut b, ms(0)).unwrap()];

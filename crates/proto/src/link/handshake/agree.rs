@@ -194,6 +194,34 @@ mod tests {
     }
 
     #[test]
+    fn a_recorded_hello_of_another_session_proves_nothing_under_the_secret_before() {
+        let (mut groups, mut now) = (groups(), Time::ZERO);
+        converse(&mut groups, &mut now);
+        let twin = |groups: &mut [Group; 2], byte| {
+            let Group { own, secrets, .. } = &mut groups[1];
+            let (id, counter) = (core::mem::replace(&mut own.id, [byte; 16]), own.next_counter);
+            let key = core::mem::replace(&mut own.key, secrets.own_key(IDS[1], &[byte; 16]));
+            let mut frame = Vec::new();
+            groups[1].write_hello(now, 0, &mut frame, 0);
+            let own = &mut groups[1].own;
+            (own.id, own.key, own.next_counter) = (id, key, counter);
+            frame
+        };
+        let [early, late] = [7, 8].map(|byte| twin(&mut groups, byte));
+        let mut body = Vec::new();
+        let mut is_accepted = |groups: &mut [Group; 2], now, frame: &[u8]| match groups[0]
+            .open(now, frame, &mut body)
+        {
+            Opening::Hello { accepted, .. } => accepted,
+            other => panic!("{other:?}"),
+        };
+        assert!(is_accepted(&mut groups, now, &early));
+        groups[0].own.sealed = REKEY_AFTER_FRAMES;
+        converse(&mut groups, &mut now);
+        assert!(!is_accepted(&mut groups, now, &late));
+    }
+
+    #[test]
     fn a_session_near_its_last_counter_is_replaced_under_the_same_secret() {
         let (mut groups, mut now) = (groups(), Time::ZERO);
         converse(&mut groups, &mut now);
