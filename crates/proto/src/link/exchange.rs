@@ -2,7 +2,7 @@
 //! because it may have been lost, and what they do not answer.
 //!
 //! Either end may begin, and both may at once. An initiation is repeated as it is, so there is one
-//! at a time, and whoever has answered it answers the same again; the response is repeated too
+//! at a time, and a station that answered it answers the same again; the response is repeated too
 //! until a frame under the new secret shows that it arrived. Before any Diffie-Hellman a message
 //! must have a MAC that only those can make who know this station's public key, and there is a
 //! bound on how many are looked into.
@@ -108,7 +108,7 @@ pub(crate) enum Sight {
 impl Exchange {
     /// With the one peer that `keys` has. Begins now.
     pub(crate) fn new(me: StationId, keys: &Keys, rng: Stream, now: Time) -> Self {
-        let peer = keys.peers.first().expect("checked by whoever chose the peer").clone();
+        let peer = keys.peers.first().expect("checked when the peer was chosen").clone();
         let public = keys.private.public();
         let mut exchange = Exchange {
             me,

@@ -31,7 +31,7 @@ pub(crate) struct AckTimer {
     half_duplex: bool,
     /// Frames with a symbol, modulo 2^32.
     frames: u32,
-    /// The same as told last, and how many more are told of at once.
+    /// The same as told last, and how many more are reported at once.
     frames_told: u32,
     frames_per_ack: u32,
     due: Option<Time>,

@@ -62,7 +62,7 @@ impl Outlook {
 }
 
 /// Holds back repair so that no more than a set share of the capacity is spent on symbols that
-/// bring nothing. Losses vary: whoever never repairs spuriously is late. What is waited for is
+/// bring nothing. Losses vary: who never repairs spuriously is late. What is waited for is
 /// weighed against the probability that repair is spurious, at a price; feedback counts what was
 /// spurious, and the price follows, whatever the round trip and the bursts.
 #[derive(Clone, Copy, Debug)]

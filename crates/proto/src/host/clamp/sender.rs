@@ -28,7 +28,7 @@ pub(crate) struct Sender {
     pub(crate) queued: u32,
     /// When data came last.
     pub(crate) sent_at: Time,
-    /// It was told of more since then although it has not taken all.
+    /// It was offered more since then although it has not taken all.
     pub(crate) is_reminded: bool,
     pub(crate) is_closed: bool,
 }
