@@ -2,17 +2,20 @@
 
 use core::time::Duration;
 
-use corridor_codec::Field;
+use corridor_codec::{Field, MAX_WINDOW_SIZE};
 
+use crate::bounds::WINDOW_SYMBOLS_MAX;
 use crate::keys::Security;
+use crate::wire::Lanes;
 
 /// Bound of the ingress queue where nothing but the bound keeps it short.
 const INGRESS_PACKETS_BLOCK: usize = 100;
 /// The same in front of a window, where CoDel keeps it short: flows that waited for repair send
 /// all they may at once.
 const INGRESS_PACKETS_WINDOW: usize = 1_000;
-/// Unacknowledged symbols in window mode: 100 ms of 100 Mbit/s.
-const WINDOW_SIZE: u16 = 1_024;
+/// Unacknowledged symbols in window mode, as long as no path needs more than a lane: 100 ms of 100
+/// Mbit/s.
+const LANE_SIZE: u16 = MAX_WINDOW_SIZE as u16;
 
 /// Number of a station within its group, 1 to 254; unique per pre-shared key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -139,8 +142,12 @@ pub struct CodingParams {
     pub order: Order,
     /// Source symbols in a block, 1 to [`corridor_codec::MAX_BLOCK_SIZE`].
     pub block_size: u16,
-    /// Symbols the sender may have unacknowledged, 1 to [`corridor_codec::MAX_WINDOW_SIZE`].
+    /// Symbols the sender may have unacknowledged, 1 to [`WINDOW_SYMBOLS_MAX`]; and as many lanes as
+    /// these take are what it takes of its peer's.
     pub window_size: u16,
+    /// Symbols that are coded together at most, 1 to [`MAX_WINDOW_SIZE`]: where the window needs
+    /// more, they are dealt to several lanes.
+    pub window_lane: u16,
     /// What matters more.
     pub goal: Goal,
     /// Which packets wait for those before them.
@@ -191,7 +198,8 @@ impl CodingParams {
         CodingParams {
             tcp_nc: None,
             mode: Mode::Block,
-            window_size: WINDOW_SIZE,
+            window_size: WINDOW_SYMBOLS_MAX as u16,
+            window_lane: LANE_SIZE,
             goal: Goal::Throughput,
             delivery: Delivery::Auto,
             half_duplex: None,
@@ -210,6 +218,16 @@ impl CodingParams {
             delivery_deadline: Duration::from_secs(2),
             ack_interval: Duration::from_millis(30),
         }
+    }
+
+    /// Symbols of a lane of the window: all, if those are few.
+    pub(crate) fn lane_size(&self) -> u16 {
+        self.window_lane.min(self.window_size)
+    }
+
+    /// Most lanes that a window has, either way.
+    pub(crate) fn lanes_max(&self) -> Lanes {
+        Lanes::holding(self.window_size.into(), self.lane_size().into())
     }
 
     /// TCP/NC under the host's own TCP, with redundancy for 12 % of losses.
@@ -233,7 +251,8 @@ impl Default for CodingParams {
         CodingParams {
             tcp_nc: None,
             mode: Mode::Block,
-            window_size: WINDOW_SIZE,
+            window_size: WINDOW_SYMBOLS_MAX as u16,
+            window_lane: LANE_SIZE,
             goal: Goal::Throughput,
             delivery: Delivery::Auto,
             half_duplex: None,

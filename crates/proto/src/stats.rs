@@ -122,6 +122,9 @@ counters! {
         pub source_frames_sent: u64,
         /// Window mode: source symbols sent again.
         pub copies_sent: u64,
+        /// Window mode: times that symbols were dealt to more or fewer lanes, as the path needed a
+        /// longer window, or no longer did.
+        pub windows_dealt: u64,
         /// Coded symbols sent by the encoder.
         pub coded_frames_sent: u64,
         /// Recoded symbols sent by the helper.

@@ -7,11 +7,15 @@
 mod ack_timer;
 mod air_use;
 mod feedback;
+#[cfg(test)]
+mod lanes_tests;
 mod needs;
 pub(crate) mod receive;
+mod receive_lanes;
 pub(crate) mod repair;
 mod schedule;
 pub(crate) mod send;
+mod send_lane;
 #[cfg(test)]
 mod send_tests;
 mod send_window;

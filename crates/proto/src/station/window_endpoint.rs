@@ -70,10 +70,9 @@ impl WindowEndpoint {
         let coding = &shared.config.coding;
         self.receiver = if joined.mode == Mode::Window {
             WindowReceiver::new(
-                joined.field,
-                joined.block_size,
+                (joined.field, usize::from(joined.symbol_size)),
+                (joined.block_size, coding.lanes_max()),
                 joined.base,
-                usize::from(joined.symbol_size),
                 coding.delivery_deadline,
                 coding.ack_interval,
             )
@@ -86,7 +85,7 @@ impl WindowEndpoint {
             None
         };
         self.holds_ack = false;
-        self.sender.restart_peer(now);
+        self.sender.restart_peer(now, joined.lanes, &mut shared.stats);
     }
 
     /// Lets the pace follow the rate, unless it was told.
