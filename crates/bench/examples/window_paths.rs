@@ -45,6 +45,9 @@ struct Arguments {
     /// A scenario with one run instead.
     #[arg(long)]
     file: Option<String>,
+    /// What the coding has besides, as `window_size = 1024`: a window of one lane.
+    #[arg(long, default_value = "")]
+    coding: String,
     /// Its load before it is measured, seconds.
     #[arg(long, default_value_t = 15.0)]
     warm_up_s: f64,
@@ -56,7 +59,8 @@ struct Arguments {
 fn main() -> Outcome<()> {
     let arguments = Arguments::parse();
     if let Some(file) = &arguments.file {
-        let (share, line) = run(&fs::read_to_string(file)?, arguments.warm_up_s, 0)?;
+        let text = arguments.told(&fs::read_to_string(file)?);
+        let (share, line) = run(&text, arguments.warm_up_s, 0)?;
         println!("{share:.3} {line}");
         return Ok(());
     }
@@ -71,6 +75,7 @@ fn main() -> Outcome<()> {
                 while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
                     let (warm_up_s, duration_s) = spans(path, arguments.packets_max);
                     let text = path.scenario(arguments.seed, Way::Window, duration_s);
+                    let text = arguments.told(&text);
                     let (index, bdp) = (path.index, path.bdp_frames());
                     match run(&text, warm_up_s, index) {
                         Ok((share, line)) => {
@@ -89,6 +94,15 @@ fn main() -> Outcome<()> {
     let at = |part: f64| shares[(part * (shares.len() - 1) as f64) as usize];
     println!("{} paths: mean {mean:.3} 10 % {:.3} median {:.3}", shares.len(), at(0.1), at(0.5));
     Ok(())
+}
+
+impl Arguments {
+    /// A scenario with what the coding has besides.
+    fn told(&self, text: &str) -> String {
+        let preset = "preset = 'window'";
+        let besides = if self.coding.is_empty() { "" } else { ", " };
+        text.replace(preset, &format!("{preset}{besides}{}", self.coding))
+    }
 }
 
 /// Load before the interval, and the interval, seconds, shortened where they are too many packets.
