@@ -17,6 +17,9 @@ pub const ACK_BLOCKS_MAX: usize = 2 * BLOCKS_IN_FLIGHT_MAX as usize;
 pub const SENT_LOG_MAX: usize = 4_096;
 /// Packets an ingress queue may be told to hold.
 pub const INGRESS_PACKETS_MAX: usize = 65_536;
+/// Packets that it holds at most for each lane of a window: flows that waited for repair send all
+/// they may at once, which on a long path is a long window.
+pub const INGRESS_PACKETS_LANE: usize = 1_000;
 /// Queues of a fair ingress queue: flows beyond so many share some.
 pub const INGRESS_FLOWS: usize = 256;
 /// Bytes that a flow may send in its turn (RFC 8290: the MTU).

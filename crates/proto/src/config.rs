@@ -4,15 +4,14 @@ use core::time::Duration;
 
 use corridor_codec::{Field, MAX_WINDOW_SIZE};
 
-use crate::bounds::WINDOW_SYMBOLS_MAX;
+use crate::bounds::{INGRESS_PACKETS_LANE, WINDOW_SYMBOLS_MAX};
 use crate::keys::Security;
 use crate::wire::Lanes;
 
 /// Bound of the ingress queue where nothing but the bound keeps it short.
 const INGRESS_PACKETS_BLOCK: usize = 100;
-/// The same in front of a window, where CoDel keeps it short: flows that waited for repair send
-/// all they may at once.
-const INGRESS_PACKETS_WINDOW: usize = 1_000;
+/// The same in front of a window, where CoDel keeps it short: what all lanes may need.
+const INGRESS_PACKETS_WINDOW: usize = 16 * INGRESS_PACKETS_LANE;
 /// Unacknowledged symbols in window mode, as long as no path needs more than a lane: 100 ms of 100
 /// Mbit/s.
 const LANE_SIZE: u16 = MAX_WINDOW_SIZE as u16;
@@ -307,7 +306,8 @@ pub struct StationConfig {
     pub coding: CodingParams,
     /// Erasure ratios.
     pub link_errors: LinkErrors,
-    /// Packets the ingress queue holds before it drops.
+    /// Packets the ingress queue holds before it drops; in window mode no more than
+    /// [`INGRESS_PACKETS_LANE`] for each lane that the path needs.
     pub ingress_packets: usize,
     /// Longest frame the underlay carries, in bytes (Ethernet: its MTU).
     pub frame_len_max: usize,

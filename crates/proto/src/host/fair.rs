@@ -8,7 +8,8 @@ use corridor_base::Time;
 use corridor_packet::{PacketBuf, PacketRef, protocol};
 
 use crate::bounds::{
-    INGRESS_FLOWS, INGRESS_HELD_MAX, INGRESS_QUANTUM, INGRESS_STAY_MAX, INGRESS_STAY_PACKETS,
+    INGRESS_FLOWS, INGRESS_HELD_MAX, INGRESS_PACKETS_LANE, INGRESS_QUANTUM, INGRESS_STAY_MAX,
+    INGRESS_STAY_PACKETS,
 };
 use crate::host::clamp::{Clamps, Place};
 use crate::host::codel::{Codel, CodelParams, Verdict};
@@ -22,7 +23,9 @@ pub(crate) struct FairQueue {
     new: VecDeque<usize>,
     old: VecDeque<usize>,
     len: usize,
+    /// Packets that may wait now, and whatever happens.
     packets_max: usize,
+    bound: usize,
     params: CodelParams,
     seed: u64,
     /// The queue whose head goes next.
@@ -74,6 +77,7 @@ impl FairQueue {
             old: VecDeque::new(),
             len: 0,
             packets_max,
+            bound: packets_max,
             params,
             seed,
             selected: None,
@@ -84,6 +88,11 @@ impl FairQueue {
             acknowledged_since: Time::ZERO,
             clamps: None,
         }
+    }
+
+    /// The window in front of which the queue is has so many lanes.
+    pub(crate) fn set_lanes(&mut self, lanes: usize) {
+        self.packets_max = self.bound.min(lanes * INGRESS_PACKETS_LANE);
     }
 
     /// Lets windows of TCP be clamped.
@@ -161,7 +170,7 @@ impl FairQueue {
     pub(crate) fn push(&mut self, now: Time, packet: PacketRef<'_>, stats: &mut Stats) -> bool {
         let hash = packet.flow_hash(self.seed);
         let at = (hash % INGRESS_FLOWS as u64) as usize;
-        let full = self.len == self.packets_max;
+        let full = self.len >= self.packets_max;
         if full && !self.drop_from_longest(at, stats) {
             return false;
         }

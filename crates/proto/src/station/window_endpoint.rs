@@ -160,6 +160,7 @@ impl WindowEndpoint {
         self.receiver.iter_mut().for_each(|receiver| receiver.set_shares_air(shares_air));
         let air = self.sender.take_air(now);
         shared.ingress.note_air(self.sender.rtt(), air);
+        shared.ingress.set_lanes(self.sender.lanes());
         if self.set_rate(shared)
             && let Some(pause) = self.sender.take_pause()
         {

@@ -311,6 +311,11 @@ impl WindowSender {
 
     // ---- what is known of the link ------------------------------------------------------------
 
+    /// Lanes that symbols are dealt to.
+    pub(crate) fn lanes(&self) -> usize {
+        self.window.dealt_to().count()
+    }
+
     /// The round trip of the tunnel as far as it was measured.
     pub(crate) fn rtt(&self) -> &RttEstimator {
         self.link.rtt()

@@ -138,6 +138,11 @@ impl SendWindow {
         self.lanes.len()
     }
 
+    /// Lanes that new symbols are dealt to.
+    pub(super) fn dealt_to(&self) -> Lanes {
+        self.lanes[self.draining].deal.lanes
+    }
+
     /// The lane of the next new symbol.
     pub(super) fn next_lane(&self) -> usize {
         self.lane_of(self.end())
