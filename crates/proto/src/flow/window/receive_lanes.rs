@@ -98,6 +98,9 @@ impl ReceiveLanes {
         if lane.is_none() {
             stretch.from = stretch.from.min(place.lanes.id(place.lane, place.base));
             *lane = ReceiveLane::new(&self.shape, place.base).ok();
+            // What was passed over, or is done, does not come back.
+            let next = place.lanes.first_place(place.lane, next);
+            lane.iter_mut().for_each(|lane| lane.advance_to(next));
         }
         lane.as_mut()
     }
