@@ -33,6 +33,9 @@ struct Arguments {
     /// How many paths of that length are looked for.
     #[arg(long, default_value_t = 20)]
     count: usize,
+    /// One path alone.
+    #[arg(long)]
+    only: Option<u64>,
     /// Frames of a bandwidth-delay product, at least and below.
     #[arg(long, default_value_t = 0.0)]
     bdp_min: f64,
@@ -67,7 +70,10 @@ fn main() -> Outcome<()> {
     let is_meant =
         |path: &Drawn| (arguments.bdp_min..arguments.bdp_max).contains(&path.bdp_frames());
     let drawn = (0..).map(|index| Drawn::new(arguments.seed, index)).filter(is_meant);
-    let paths: Vec<Drawn> = drawn.take(arguments.count).collect();
+    let paths: Vec<Drawn> = match arguments.only {
+        Some(index) => vec![Drawn::new(arguments.seed, index)],
+        None => drawn.take(arguments.count).collect(),
+    };
     let (next, shares) = (AtomicU64::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         for _ in 0..arguments.jobs {
