@@ -4,7 +4,10 @@ use core::time::Duration;
 
 use corridor_codec::{Field, MAX_WINDOW_SIZE};
 
-use crate::bounds::{INGRESS_PACKETS_LANE, WINDOW_SYMBOLS_MAX};
+use crate::bounds::{
+    INGRESS_PACKETS_LANE, WINDOW_DEADLINE_ROUND_TRIP_MAX, WINDOW_DEADLINE_ROUND_TRIPS,
+    WINDOW_SYMBOLS_MAX,
+};
 use crate::keys::Security;
 use crate::wire::Lanes;
 
@@ -141,8 +144,8 @@ pub struct CodingParams {
     pub order: Order,
     /// Source symbols in a block, 1 to [`corridor_codec::MAX_BLOCK_SIZE`].
     pub block_size: u16,
-    /// Symbols the sender may have unacknowledged, 1 to [`WINDOW_SYMBOLS_MAX`]; and as many lanes as
-    /// these take are what it takes of its peer's.
+    /// Symbols the sender may have unacknowledged, 1 to [`WINDOW_SYMBOLS_MAX`]; and as many lanes
+    /// as these take are what it takes of its peer's.
     pub window_size: u16,
     /// Symbols that are coded together at most, 1 to [`MAX_WINDOW_SIZE`]: where the window needs
     /// more, they are dealt to several lanes.
@@ -227,6 +230,12 @@ impl CodingParams {
     /// Most lanes that a window has, either way.
     pub(crate) fn lanes_max(&self) -> Lanes {
         Lanes::holding(self.window_size.into(), self.lane_size().into())
+    }
+
+    /// How long missing symbols may keep others waiting, of a window of so many lanes.
+    pub(crate) fn deadline(told: Duration, lanes: usize, round_trip: Duration) -> Duration {
+        let least = round_trip.min(WINDOW_DEADLINE_ROUND_TRIP_MAX) * WINDOW_DEADLINE_ROUND_TRIPS;
+        if lanes > 1 { told.max(least) } else { told }
     }
 
     /// TCP/NC under the host's own TCP, with redundancy for 12 % of losses.

@@ -157,7 +157,11 @@ impl WindowEndpoint {
         }
         self.sender.handle_ack(now, peer_counter, &ack, &mut shared.stats);
         let shares_air = self.sender.shares_air();
-        self.receiver.iter_mut().for_each(|receiver| receiver.set_shares_air(shares_air));
+        let round_trip = self.sender.rtt().smoothed();
+        self.receiver.iter_mut().for_each(|receiver| {
+            receiver.set_shares_air(shares_air);
+            receiver.set_round_trip(round_trip);
+        });
         let air = self.sender.take_air(now);
         shared.ingress.note_air(self.sender.rtt(), air);
         shared.ingress.set_lanes(self.sender.lanes());

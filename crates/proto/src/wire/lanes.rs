@@ -1,7 +1,7 @@
 //! Lanes: where a window is longer than a coder takes, its symbols are dealt to several coders.
 //!
-//! With n lanes, a power of two, symbol `id` is in lane `id mod n`, at place `id / n` there. A coded
-//! symbol covers neighbouring places of one lane. With one lane, places are ids.
+//! With n lanes, a power of two, symbol `id` is in lane `id mod n`, at place `id / n` there. A
+//! coded symbol covers neighbouring places of one lane. With one lane, places are ids.
 
 /// How many lanes symbols are dealt to.
 ///

@@ -139,8 +139,8 @@ pub struct WindowAck {
     pub useless: u16,
     /// Both directions share the channel, as far as this station can tell from its own frames.
     pub half_duplex: bool,
-    /// One bit for each place that `span` counts, lowest bit first: needed, which is to be missing while
-    /// no coded symbol held stands for it. Each of the latter stands for the newest missing symbol
+    /// One bit for each place that `span` counts, lowest bit first: needed, which is to be missing
+    /// while no coded symbol held stands for it. Each of the latter stands for the newest missing symbol
     /// that it is about, so with the first needed one everything before the second can be decoded.
     /// What is beyond is not told; at most [`WINDOW_BITMAP_LEN_MAX`] bytes.
     pub needed: ArrayVec<u8, WINDOW_BITMAP_LEN_MAX>,
@@ -203,7 +203,8 @@ impl WindowAck {
     /// The most places that can be told of.
     pub const SPAN_MAX: u16 = SPAN_MASK;
 
-    /// Whether the symbol `ahead` places after the first one is needed; `None` if the bitmap does not tell.
+    /// Whether the symbol `ahead` places after the first one is needed; `None` if the bitmap does
+    /// not tell.
     pub fn is_needed(&self, ahead: usize) -> Option<bool> {
         if ahead >= usize::from(self.span) {
             return None;

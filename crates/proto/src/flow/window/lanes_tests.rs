@@ -162,7 +162,7 @@ impl Tunnel {
         assert!(held <= usize::from(self.path.window_size), "{held} symbols held");
     }
 
-    /// Keeps so much waiting for so long, and returns the share of the frames that brought a packet.
+    /// Keeps so much waiting for so long. The share of the frames that brought a packet.
     fn fill(&mut self, span: Duration) -> f64 {
         let (end, before) = (self.now + span, self.delivered.len());
         while self.now < end {

@@ -14,6 +14,7 @@ use corridor_codec::{CodecError, Field, WindowOutcome, widen_id};
 use corridor_packet::PacketRef;
 
 use crate::bounds::{WINDOW_GAPS_MAX, WINDOW_SYMBOLS_MAX};
+use crate::config::CodingParams;
 use crate::flow::symbol;
 use crate::flow::window::ack_timer::AckTimer;
 use crate::flow::window::receive_lanes::{DecoderShape, Place, ReceiveLane, ReceiveLanes};
@@ -29,6 +30,8 @@ use crate::wire::{
 pub(crate) struct WindowReceiver {
     lanes: ReceiveLanes,
     deadline: Duration,
+    /// As far as this station knows it from what it sends itself.
+    round_trip: Duration,
     ack_timer: AckTimer,
     /// First symbol not delivered or passed over, and the one after the last that is known of.
     next: u64,
@@ -60,6 +63,7 @@ impl WindowReceiver {
         Ok(WindowReceiver {
             lanes: ReceiveLanes::new(shape, next)?,
             deadline,
+            round_trip: Duration::ZERO,
             ack_timer: AckTimer::new(ack_interval, lane_size),
             next,
             end: next,
@@ -218,7 +222,7 @@ impl WindowReceiver {
     /// When the first missing symbol has kept others waiting for too long.
     fn deadline_at(&self) -> Option<Time> {
         let (_, since) = self.noted.front().filter(|_| self.is_missing())?;
-        Some(*since + self.deadline)
+        Some(*since + CodingParams::deadline(self.deadline, self.lanes.count(), self.round_trip))
     }
 
     /// Fires the delivery deadline: what is missing is passed over, up to what is not yet due.
@@ -240,6 +244,11 @@ impl WindowReceiver {
     /// Whether a symbol is missing among those that are known.
     fn is_missing(&self) -> bool {
         self.next < self.end
+    }
+
+    /// How long a round trip takes.
+    pub(crate) fn set_round_trip(&mut self, round_trip: Duration) {
+        self.round_trip = round_trip;
     }
 
     /// Both directions share the channel, or not.

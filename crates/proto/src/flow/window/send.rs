@@ -468,7 +468,9 @@ impl WindowSender {
 
     /// When the oldest symbol is given up.
     fn give_up_due(&self) -> Option<Time> {
-        let patience = self.params.delivery_deadline * DEADLINES_TO_GIVE_UP;
+        let (lanes, round_trip) = (self.window.lane_count(), self.link.rtt().smoothed());
+        let deadline = CodingParams::deadline(self.params.delivery_deadline, lanes, round_trip);
+        let patience = deadline * DEADLINES_TO_GIVE_UP;
         self.window.oldest_added_at().map(|at| at + patience.min(WINDOW_SILENCE_MAX))
     }
 
