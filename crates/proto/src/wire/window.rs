@@ -140,9 +140,9 @@ pub struct WindowAck {
     /// Both directions share the channel, as far as this station can tell from its own frames.
     pub half_duplex: bool,
     /// One bit for each place that `span` counts, lowest bit first: needed, which is to be missing
-    /// while no coded symbol held stands for it. Each of the latter stands for the newest missing symbol
-    /// that it is about, so with the first needed one everything before the second can be decoded.
-    /// What is beyond is not told; at most [`WINDOW_BITMAP_LEN_MAX`] bytes.
+    /// while no coded symbol held stands for it. Each of the latter stands for the newest missing
+    /// symbol that it is about, so with the first needed one everything before the second can be
+    /// decoded. What is beyond is not told; at most [`WINDOW_BITMAP_LEN_MAX`] bytes.
     pub needed: ArrayVec<u8, WINDOW_BITMAP_LEN_MAX>,
 }
 
