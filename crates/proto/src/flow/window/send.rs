@@ -44,6 +44,8 @@ const DEADLINES_TO_GIVE_UP: u32 = 2;
 /// Round trips of symbols that a window is to hold: what is lost is told of after one, comes once
 /// more and is acknowledged after two, and some of it is lost again.
 const ROUND_TRIPS_HELD: f64 = 3.0;
+/// How long the least round trip is remembered. What stands in queues needs no longer window.
+const LEAST_KEPT: Duration = Duration::from_secs(10);
 
 /// Sends one flow: this station's packets to its peer.
 pub(crate) struct WindowSender {
@@ -55,6 +57,8 @@ pub(crate) struct WindowSender {
     repair: RepairScheduler,
     /// The lane that is weighed next, where there are several.
     turn: usize,
+    /// The least round trip of late, smoothed, and when it was that.
+    least: (Duration, Time),
     air: AirUse,
     /// When acknowledgements that wait for each other are to go.
     held_until: Option<Time>,
@@ -76,6 +80,7 @@ impl WindowSender {
             silence: Silence::new(now),
             repair: RepairScheduler::new(params.goal, now),
             turn: 0,
+            least: (Duration::MAX, now),
             air: AirUse::new(now),
             held_until: None,
             symbol: Vec::new(),
@@ -180,10 +185,12 @@ impl WindowSender {
     /// Lets the window have as many lanes as the path needs.
     fn fit_window(&mut self, now: Time, stats: &mut Stats) {
         let link = &self.link;
-        let needed = || {
-            let round_trip = link.smoothed_round_trip().as_secs_f64();
-            (ROUND_TRIPS_HELD * round_trip * link.through_per_s()) as usize
-        };
+        let Some(round_trip) = link.rtt().measured() else { return };
+        if round_trip < self.least.0 || now - self.least.1 > LEAST_KEPT {
+            self.least = (round_trip, now);
+        }
+        let least = self.least.0.as_secs_f64();
+        let needed = || (ROUND_TRIPS_HELD * least * link.through_per_s()) as usize;
         self.window.fit(now, needed, link.log(), stats);
     }
 

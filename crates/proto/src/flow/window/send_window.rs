@@ -187,8 +187,8 @@ impl SendWindow {
     }
 
     /// Gives the window as many lanes as it needs, on a path that holds so many symbols, before
-    /// another symbol is added: more where there is no room, fewer after it has had too much for
-    /// long. `log` has the frames on their way. Those that drain have to be done before.
+    /// another symbol is added: more where there is no room and the path holds more, fewer after it
+    /// has had too much for long. `log` has the frames on their way. Those that drain have to be done before.
     pub(super) fn fit(
         &mut self,
         now: Time,
@@ -200,9 +200,13 @@ impl SendWindow {
         let (count, lane_size) = (newest.lanes.count(), self.shape.lane_size);
         let is_settled = self.draining == 0 && self.base > newest.from;
         if newest.lanes < self.lanes_max && is_settled && self.is_full() {
-            let lanes = Lanes::holding(needed().max(2 * count * lane_size), lane_size);
-            self.deal(now, lanes.min(self.lanes_max), Some(log));
-            stats.windows_dealt += 1;
+            let needed = needed();
+            // A window that is full for other reasons than its length gains nothing by more lanes.
+            if needed > count * lane_size {
+                let lanes = Lanes::holding(needed.max(2 * count * lane_size), lane_size);
+                self.deal(now, lanes.min(self.lanes_max), Some(log));
+                stats.windows_dealt += 1;
+            }
         }
         if newest.lanes == Lanes::ONE || now - self.most_since < WINDOW_NARROW_AFTER {
             return;
