@@ -264,7 +264,8 @@ fn draw_window(dice: &mut Dice, big: bool) -> WindowCoding {
         window_size,
         // The window is that of one lane, or of several.
         window_lane: window_size.div_ceil(dice.pick(&[1, 1, 2, 5, 16])),
-        goal: dice.pick(&[GoalName::Throughput, GoalName::LowDelay]),
+        goal: dice.pick(&[GoalName::Throughput, GoalName::LowDelay, GoalName::Bulk]),
+        max_overhead_percent: if dice.percent(20) { dice.between(1, 200) as u16 } else { 0 },
         delivery: dice.pick(&[
             DeliveryName::Auto,
             DeliveryName::Auto,

@@ -3,16 +3,17 @@
 use corridor_base::Time;
 
 use super::repair::belief::Stakes;
+use super::repair::ceiling::Ceiling;
 use super::repair::{Outlook, Reserve, SpareAir};
 use super::send_window::SendWindow;
 use crate::bounds::WINDOW_ACK_INTERVAL_MIN;
-use crate::config::Goal;
+use crate::config::{CodingParams, Goal};
 use crate::link::usage::LinkUsage;
 
 /// What is known when the next frame is to be made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
-    /// Symbols are held, and can be repaired.
+    /// Symbols are held, and may be repaired.
     pub(super) has_held: bool,
     /// Packets wait that may go as a source symbol.
     pub(super) has_new: bool,
@@ -54,11 +55,19 @@ pub(super) fn decide(facts: Facts) -> Next {
 pub(super) struct RepairScheduler {
     pub(super) reserve: Reserve,
     pub(super) spare: SpareAir,
+    pub(super) ceiling: Ceiling,
+    goal: Goal,
 }
 
 impl RepairScheduler {
-    pub(super) fn new(goal: Goal, now: Time) -> Self {
-        RepairScheduler { reserve: Reserve::new(goal), spare: SpareAir::new(now) }
+    pub(super) fn new(params: &CodingParams, symbol_size_max: usize, now: Time) -> Self {
+        let goal = params.goal;
+        RepairScheduler {
+            reserve: Reserve::new(goal),
+            spare: SpareAir::new(now),
+            ceiling: Ceiling::new(params.max_overhead, params.lane_size(), symbol_size_max),
+            goal,
+        }
     }
 
     /// What is at stake with a repair symbol for a lane that is sent now.
@@ -74,7 +83,8 @@ impl RepairScheduler {
     }
 
     /// Whether repair goes ahead of so many packets that wait, since the air will be spare after
-    /// them. Where both ways are known to share it, it never is.
+    /// them. Where both directions are known to share it, it never is, and where bytes are paid
+    /// for it makes no difference.
     pub(super) fn may_go_ahead(
         &mut self,
         now: Time,
@@ -83,12 +93,23 @@ impl RepairScheduler {
         link: &LinkUsage,
     ) -> bool {
         let round_trip = link.smoothed_round_trip();
-        !link.shares_air() && self.spare.welcomes_repair(now, round_trip, waiting, stakes)
+        let is_free = !link.shares_air() && self.goal != Goal::Bulk;
+        is_free && self.spare.welcomes_repair(now, round_trip, waiting, stakes)
+    }
+
+    /// Whether a repair symbol is worth its airtime where nothing else is to be sent.
+    pub(super) fn welcomes_repair(
+        &self,
+        window: &SendWindow,
+        lane: usize,
+        link: &LinkUsage,
+    ) -> bool {
+        outlook(window, lane, link).welcomes_repair(self.goal)
     }
 }
 
 /// What is known and what is expected of the receiver, of a lane.
-pub(super) fn outlook(window: &SendWindow, lane: usize, link: &LinkUsage) -> Outlook {
+fn outlook(window: &SendWindow, lane: usize, link: &LinkUsage) -> Outlook {
     let log = window.log(lane, link);
     Outlook {
         deficit: window.deficit(lane),

@@ -22,7 +22,7 @@ use corridor_codec::widen_id;
 use super::air_use::AirUse;
 use super::feedback::{LastTold, Silence};
 use super::repair::belief::Stakes;
-use super::schedule::{Facts, Next, RepairScheduler, decide, outlook};
+use super::schedule::{Facts, Next, RepairScheduler, decide};
 use super::send_window::SendWindow;
 use crate::bounds::WINDOW_SILENCE_MAX;
 use crate::config::CodingParams;
@@ -75,10 +75,10 @@ impl WindowSender {
         let window = SendWindow::new(&params, symbol_size_max, rng, now)?;
         Ok(WindowSender {
             link: LinkUsage::new(&params, window.symbol_size_max(), now),
+            repair: RepairScheduler::new(&params, window.symbol_size_max(), now),
             window,
             told: LastTold::default(),
             silence: Silence::new(now),
-            repair: RepairScheduler::new(params.goal, now),
             turn: 0,
             least: (Duration::MAX, now),
             air: AirUse::new(now),
@@ -229,12 +229,13 @@ impl WindowSender {
         has_new: bool,
         waiting: usize,
     ) -> (Next, usize, Stakes) {
-        let has_held = !self.window.is_lane_empty(lane);
+        let has_held = !self.window.is_lane_empty(lane) && self.repair.ceiling.allows_repair();
         let stakes = self.repair.stakes(now, lane, &mut self.window, &self.link);
         let wants_repair = self.repair.reserve.wants_repair(stakes, self.link.loss_ratio());
         let may_go_ahead =
             has_new && !wants_repair && self.repair.may_go_ahead(now, waiting, stakes, &self.link);
-        let welcomes_repair = !has_new && outlook(&self.window, lane, &self.link).welcomes_repair();
+        let welcomes_repair =
+            !has_new && self.repair.welcomes_repair(&self.window, lane, &self.link);
         let facts = Facts { has_held, has_new, wants_repair, may_go_ahead, welcomes_repair };
         (decide(facts), lane, stakes)
     }
@@ -265,6 +266,7 @@ impl WindowSender {
         };
         stats.source_frames_sent += 1;
         self.window.write_source(id, body);
+        self.repair.ceiling.earn(body.len());
         self.note_sent(now, counter, (lane, What::Source(id)), body.len());
         true
     }
@@ -290,6 +292,7 @@ impl WindowSender {
                 What::Coded
             }
         };
+        self.repair.ceiling.spend(body.len());
         self.note_sent(now, counter, (lane, what), body.len());
     }
 

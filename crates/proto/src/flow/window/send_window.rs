@@ -188,7 +188,8 @@ impl SendWindow {
 
     /// Gives the window as many lanes as it needs, on a path that holds so many symbols, before
     /// another symbol is added: more where there is no room and the path holds more, fewer after it
-    /// has had too much for long. `log` has the frames on their way. Those that drain have to be done before.
+    /// has had too much for long. `log` has the frames on their way. Those that drain have to be
+    /// done before.
     pub(super) fn fit(
         &mut self,
         now: Time,

