@@ -19,10 +19,10 @@ use corridor_codec::widen_id;
 use super::ahead::Ahead;
 use super::air_use::AirUse;
 use super::feedback::{LastTold, Silence};
-use super::schedule::{Facts, Next, RepairScheduler, decide, outlook};
+use super::schedule::{Facts, Next, RepairScheduler, decide};
 use super::send_window::SendWindow;
 use crate::bounds::WINDOW_SILENCE_MAX;
-use crate::config::CodingParams;
+use crate::config::{CodingParams, Goal};
 use crate::host::codel_target::Air;
 use crate::host::queue::IngressQueue;
 use crate::link::rtt::RttEstimator;
@@ -63,10 +63,10 @@ impl WindowSender {
         let window = SendWindow::new(&params, symbol_size_max, rng)?;
         Ok(WindowSender {
             link: LinkUsage::new(&params, window.symbol_size_max(), now),
+            repair: RepairScheduler::new(&params, window.symbol_size_max(), now),
             window,
             told: LastTold::default(),
             silence: Silence::new(now),
-            repair: RepairScheduler::new(params.goal, now),
             air: AirUse::new(now),
             ahead: Ahead::new(now),
             held_until: None,
@@ -156,7 +156,8 @@ impl WindowSender {
         let may_go_ahead = has_new
             && !wants_repair
             && self.repair.may_go_ahead(now, ingress.len(), stakes, &self.link);
-        let welcomes_repair = !has_new && outlook(&self.window, &self.link).welcomes_repair();
+        let welcomes_repair = !has_new && self.repair.welcomes_repair(&self.window, &self.link);
+        let has_held = has_held && self.repair.ceiling.allows_repair();
         let next = decide(Facts { has_held, has_new, wants_repair, may_go_ahead, welcomes_repair });
         match next {
             Next::Wait => return false,
@@ -205,9 +206,11 @@ impl WindowSender {
         };
         stats.source_frames_sent += 1;
         self.window.write_source(id, body);
+        self.repair.ceiling.earn(body.len());
         self.note_sent(now, counter, What::Source(id), body.len());
         // Where both directions share the channel, a short frame is not much shorter than others.
-        if soon && !self.link.shares_air() {
+        let may_repair = self.params.goal != Goal::Bulk && self.repair.ceiling.allows_repair();
+        if soon && may_repair && !self.link.shares_air() {
             let (len, loss_ratio) = (body.len() as f64 + FRAME_OVERHEAD, self.link.loss_ratio());
             self.ahead.plan(now, (id, len), self.link.bytes_per_s(), loss_ratio);
         }
@@ -227,6 +230,7 @@ impl WindowSender {
         stats.copies_sent += 1;
         stats.copies_ahead_sent += 1;
         self.ahead.note_sent();
+        self.repair.ceiling.spend(body.len());
         self.note_sent(now, counter, What::Ahead, body.len());
     }
 
@@ -251,6 +255,7 @@ impl WindowSender {
                 What::Coded
             }
         };
+        self.repair.ceiling.spend(body.len());
         self.note_sent(now, counter, what, body.len());
     }
 
