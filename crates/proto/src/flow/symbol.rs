@@ -60,10 +60,10 @@ pub(crate) struct Room {
     pub(crate) packets_max: u16,
 }
 
-/// Moves packets from the queue into `symbol`, as many as there is room for as they are;
-/// returns how many, and whether all are to come soon. One that does not fit by itself was taken before the path became shorter, and
-/// is dropped. With `contexts`, headers of what goes in
-/// order are sent as differences where that serves.
+/// Moves packets from the queue into `symbol`, as many as there is room for as they are; returns
+/// how many, and whether all are to come soon. One that does not fit by itself was taken before the
+/// path became shorter, and is dropped. With `contexts`, headers of what goes in order are sent as
+/// differences where that serves.
 pub(crate) fn fill(
     now: Time,
     ingress: &mut IngressQueue,

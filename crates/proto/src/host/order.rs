@@ -43,9 +43,11 @@ const FULL_LEN: usize = 1_100;
 const SHORT_LEN: usize = 400;
 /// How long it counts what a flow did.
 const MEMORY: Duration = Duration::from_secs(1);
-/// Full packets within [`MEMORY`] from which on a flow carries bulk: a handshake with certificates,
-/// repeated once, is less.
+/// Full packets within [`MEMORY`] from which on an unknown flow carries bulk.
 const BULK_FROM: f64 = 12.0;
+/// The same of QUIC: more than a client's handshake, and less than its first window, of which none
+/// must be taken for lost: slow start would end there.
+const QUIC_FROM: f64 = 6.0;
 /// Full packets within [`MEMORY`] below which it does not any more.
 const BULK_TO: f64 = 3.0;
 /// Share of the packets of an unknown flow that are full when it carries bulk: the
@@ -238,7 +240,7 @@ impl Flow {
         };
         match speaks {
             Speaks::Rtp => as_told(delivery.real_time, (false, false)),
-            Speaks::Quic => as_told(delivery.quic, (from, to)),
+            Speaks::Quic => as_told(delivery.quic, (self.full >= QUIC_FROM, to)),
             Speaks::Unknown => {
                 let other = as_told(delivery.other, (false, false));
                 let bulk = match delivery.bulk {

@@ -34,7 +34,7 @@ pub(super) enum Kind {
     Game,
     /// Requests and answers: 40 to 1,232 bytes, 1 to 20 a second.
     Dns,
-    /// QUIC's handshake, then requests of 60 to 1,200 bytes or answers of 200 to 6,000 each 0.7
+    /// QUIC's handshake, then requests of 60 to 1,200 bytes or answers of 200 to 2,400 each 0.7
     /// to 5 s.
     QuicRequests,
     /// QUIC's acknowledgements of a transfer the other way, 26 to 60 bytes, as many as 500 a
@@ -198,7 +198,7 @@ pub(super) fn schedule(
             list.extend([(0.0, 1_200), (0.0, 1_200), (link.rtt_s, 1_200), (link.rtt_s, 100)]);
             each(log_uniform(rng, 0.7, 5.0), seconds, rng, |at, rng| {
                 let all = match answers {
-                    true => log_uniform(rng, 200.0, 6e3) as usize,
+                    true => log_uniform(rng, 200.0, 2_400.0) as usize,
                     false => rng.random_range(60..=1_200),
                 };
                 let full = (0..all / 1_200).map(|_| (at, 1_200));
