@@ -229,7 +229,7 @@ proptest! {
             if is_udp && bytes.len() > 28 {
                 bytes[..10].copy_from_slice(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17]);
             }
-            now = now + Duration::from_millis(ms);
+            now += Duration::from_millis(ms);
             let need = order.note(now, (hash, waits), PacketRef::read(&bytes), &mut stats);
             prop_assert!(need == Need::Unknown || (need == Need::Soon && is_udp));
             order.note_unheeding(now, hash);
