@@ -13,6 +13,8 @@ pub(crate) enum What {
     Source(u64),
     /// The same again.
     Copy,
+    /// The same again ahead of need: it is about nothing else that may be lacking.
+    Ahead,
     /// A coded symbol.
     Coded,
 }
@@ -36,6 +38,8 @@ pub(crate) struct Sent {
 pub(crate) struct SentLog {
     frames: VecDeque<Sent>,
     sources: usize,
+    /// Copies ahead of need.
+    aheads: usize,
 }
 
 impl SentLog {
@@ -43,6 +47,7 @@ impl SentLog {
     pub(crate) fn push(&mut self, sent: Sent) -> Option<Sent> {
         let oldest = if self.frames.len() == SENT_LOG_MAX { self.pop() } else { None };
         self.sources += usize::from(matches!(sent.what, What::Source(_)));
+        self.aheads += usize::from(sent.what == What::Ahead);
         self.frames.push_back(sent);
         oldest
     }
@@ -56,12 +61,13 @@ impl SentLog {
     fn pop(&mut self) -> Option<Sent> {
         let sent = self.frames.pop_front()?;
         self.sources -= usize::from(matches!(sent.what, What::Source(_)));
+        self.aheads -= usize::from(sent.what == What::Ahead);
         Some(sent)
     }
 
     pub(crate) fn clear(&mut self) {
         self.frames.clear();
-        self.sources = 0;
+        (self.sources, self.aheads) = (0, 0);
     }
 
     /// The frames on their way, oldest first.
@@ -79,8 +85,8 @@ impl SentLog {
         self.sources
     }
 
-    /// Copies and coded symbols on their way.
+    /// Copies and coded symbols on their way that may be about what is lacking.
     pub(crate) fn repairs(&self) -> usize {
-        self.frames.len() - self.sources
+        self.frames.len() - self.sources - self.aheads
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! 1. A symbol goes to the decoder, and with it whatever it determines.
 //! 2. Packets that need no order leave as soon as their symbol is decoded; the others once all
-//!    symbols before theirs are decoded, or given up because the deadline ran out.
+//!    symbols before theirs are decoded, or given up because the deadline ran out. Datagrams among
+//!    those do not wait for that long ([`Hold`]).
 //! 3. Feedback is due soon where something is missing, and at a lower rate otherwise.
 
 use core::time::Duration;
-use std::collections::VecDeque;
 
 use arrayvec::ArrayVec;
 use corridor_base::Time;
@@ -16,6 +16,7 @@ use corridor_packet::PacketRef;
 use crate::bounds::WINDOW_GAPS_MAX;
 use crate::flow::symbol;
 use crate::flow::window::ack_timer::AckTimer;
+use crate::flow::window::hold::{Hold, Noted, is_ordered_datagram};
 use crate::flow::window::needs::Held;
 use crate::host::compression::Contexts;
 use crate::host::egress::EgressQueue;
@@ -33,7 +34,8 @@ pub(crate) struct WindowReceiver {
     next: u64,
     in_order: InOrder,
     /// When the ids up to each of these ends were first heard of.
-    noted: VecDeque<(u64, Time)>,
+    noted: Noted,
+    hold: Hold,
     /// Coded symbols that are not used up: at most as many as the window has symbols.
     held: Held,
     /// Symbols that have to come once more, as told last.
@@ -62,7 +64,8 @@ impl WindowReceiver {
             ack_timer: AckTimer::new(ack_interval, window_size),
             next,
             in_order: InOrder::new(symbol_size_max),
-            noted: VecDeque::new(),
+            noted: Noted::new(),
+            hold: Hold::default(),
             held: Held::default(),
             needed: Vec::new(),
             heard: None,
@@ -81,6 +84,7 @@ impl WindowReceiver {
         egress: &mut EgressQueue,
         stats: &mut Stats,
     ) {
+        self.hold.set_now(now);
         if self.heard.is_none_or(|(highest, _)| counter > highest) {
             self.heard = Some((counter, now));
         }
@@ -165,17 +169,39 @@ impl WindowReceiver {
 
     /// Hands out what is decoded: at once what needs no order, the rest in order.
     fn deliver(&mut self, egress: &mut EgressQueue, stats: &mut Stats) {
+        let mut in_turn = None;
         while let Some(id) = self.decoder.poll_decoded() {
             let symbol = self.decoder.symbol(id).unwrap_or_default();
             deliver_overtaking(symbol, egress, stats);
+            if self.hold.is_released(id) {
+                deliver_datagrams(symbol, egress, stats);
+            } else if id > self.next {
+                self.hold.note_waits(symbol);
+            } else {
+                in_turn = Some(id);
+            }
         }
-        while let Some(symbol) = self.decoder.symbol(self.next) {
-            self.in_order.deliver(symbol, egress, stats);
-            self.next += 1;
-        }
+        while self.deliver_next(in_turn, egress, stats) {}
         while self.noted.front().is_some_and(|&(end, _)| end <= self.next) {
             self.noted.pop_front();
         }
+    }
+
+    /// Hands out the symbol whose turn it is, if it is there; `in_turn` did not wait for it.
+    fn deliver_next(
+        &mut self,
+        in_turn: Option<u64>,
+        egress: &mut EgressQueue,
+        stats: &mut Stats,
+    ) -> bool {
+        let Some(symbol) = self.decoder.symbol(self.next) else { return false };
+        if in_turn != Some(self.next) {
+            self.hold.note_turn(self.next, symbol, &self.noted, stats);
+        }
+        let is_released = self.hold.is_released(self.next);
+        self.in_order.deliver(symbol, is_released, egress, stats);
+        self.next += 1;
+        true
     }
 
     /// Coded symbols are used up where all that they are about is decoded, or let go of.
@@ -188,11 +214,10 @@ impl WindowReceiver {
         self.deliver(egress, stats);
         let until_known = until.min(self.decoder.end());
         while self.next < until_known {
-            match self.decoder.symbol(self.next) {
-                Some(symbol) => self.in_order.deliver(symbol, egress, stats),
-                None => self.in_order.give_up(1, stats),
+            if !self.deliver_next(None, egress, stats) {
+                self.in_order.give_up(1, stats);
+                self.next += 1;
             }
-            self.next += 1;
         }
         self.in_order.give_up(until.saturating_sub(self.next), stats);
         self.next = self.next.max(until);
@@ -209,6 +234,22 @@ impl WindowReceiver {
         Some(*since + self.deadline)
     }
 
+    /// How long datagrams wait at most for those before them; `None`: as long as everything else.
+    pub(crate) fn set_hold(&mut self, limit: Option<Duration>) {
+        self.hold.set_limit(limit.map(|limit| limit.min(self.deadline)));
+    }
+
+    /// Delivers datagrams that have waited for too long.
+    fn release(&mut self, egress: &mut EgressQueue, stats: &mut Stats) {
+        while let Some(due) = self.hold.take_due(self.next, &self.noted) {
+            for id in due {
+                let Some(symbol) = self.decoder.symbol(id) else { continue };
+                self.hold.note_overdue(id, symbol, &self.noted, stats);
+                deliver_datagrams(symbol, egress, stats);
+            }
+        }
+    }
+
     /// Fires the delivery deadline: what is missing is passed over, up to what is not yet due.
     pub(crate) fn handle_timeout(
         &mut self,
@@ -216,6 +257,8 @@ impl WindowReceiver {
         egress: &mut EgressQueue,
         stats: &mut Stats,
     ) {
+        self.hold.set_now(now);
+        self.release(egress, stats);
         while self.deadline_at().is_some_and(|at| at <= now) {
             let Some(&(end, _)) = self.noted.front() else { return };
             self.pass_over(end, egress, stats);
@@ -299,7 +342,7 @@ impl WindowReceiver {
 
     /// When `handle_timeout` has something to do.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        self.deadline_at()
+        [self.deadline_at(), self.hold.due(self.next, &self.noted)].into_iter().flatten().min()
     }
 }
 
@@ -312,6 +355,13 @@ fn deliver_overtaking(symbol: &[u8], egress: &mut EgressQueue, stats: &mut Stats
         } else {
             deliver_packet(PacketRef::read(packet.bytes), egress, stats);
         }
+    }
+}
+
+/// Delivers the datagrams of a symbol that would go in order.
+fn deliver_datagrams(symbol: &[u8], egress: &mut EgressQueue, stats: &mut Stats) {
+    for packet in symbol::packets(symbol).filter(is_ordered_datagram) {
+        deliver_packet(PacketRef::read(packet.bytes), egress, stats);
     }
 }
 
@@ -335,8 +385,18 @@ impl InOrder {
         InOrder { contexts: Contexts::new(), packet_len_max, packet: Vec::new() }
     }
 
-    fn deliver(&mut self, symbol: &[u8], egress: &mut EgressQueue, stats: &mut Stats) {
+    /// `is_released`: datagrams were delivered before.
+    fn deliver(
+        &mut self,
+        symbol: &[u8],
+        is_released: bool,
+        egress: &mut EgressQueue,
+        stats: &mut Stats,
+    ) {
         for packet in symbol::packets(symbol).filter(|packet| packet.in_order) {
+            if is_released && is_ordered_datagram(&packet) {
+                continue;
+            }
             if !packet.is_difference {
                 let packet = PacketRef::read(packet.bytes);
                 deliver_packet(packet, egress, stats);

@@ -16,18 +16,19 @@ use core::time::Duration;
 use corridor_base::{Stream, Time};
 use corridor_codec::widen_id;
 
+use super::ahead::Ahead;
 use super::air_use::AirUse;
 use super::feedback::{LastTold, Silence};
 use super::schedule::{Facts, Next, RepairScheduler, decide};
 use super::send_window::SendWindow;
 use crate::bounds::WINDOW_SILENCE_MAX;
-use crate::config::CodingParams;
+use crate::config::{CodingParams, Goal};
 use crate::host::codel_target::Air;
 use crate::host::queue::IngressQueue;
 use crate::link::rtt::RttEstimator;
 use crate::link::sent::What;
 use crate::link::shared_channel::Crossed;
-use crate::link::usage::{LOSS_RATIO_MAX, LinkUsage};
+use crate::link::usage::{FRAME_OVERHEAD, LOSS_RATIO_MAX, LinkUsage};
 use crate::stats::Stats;
 use crate::wire::WindowAck;
 
@@ -46,6 +47,7 @@ pub(crate) struct WindowSender {
     silence: Silence,
     repair: RepairScheduler,
     air: AirUse,
+    ahead: Ahead,
     /// When acknowledgements that wait for each other are to go.
     held_until: Option<Time>,
     symbol: Vec<u8>,
@@ -66,6 +68,7 @@ impl WindowSender {
             told: LastTold::default(),
             silence: Silence::new(now),
             air: AirUse::new(now),
+            ahead: Ahead::new(now),
             held_until: None,
             symbol: Vec::new(),
             params,
@@ -142,6 +145,10 @@ impl WindowSender {
             self.link.note_gap();
             return false;
         }
+        if let Some(at) = self.ahead.take(now).and_then(|id| self.window.untold(id)) {
+            self.emit_ahead(now, counter, at, body, stats);
+            return true;
+        }
         self.air.bulk.note_queue(now, ingress.len());
         let has_new = !ingress.is_empty() && self.held_until.is_none() && !self.window.is_full();
         let stakes = self.repair.stakes(now, &mut self.window, &self.link);
@@ -193,14 +200,38 @@ impl WindowSender {
         stats: &mut Stats,
     ) -> bool {
         let (delivery, buffer) = (self.params.delivery, &mut self.symbol);
-        let Some(id) = self.window.add((now, counter), ingress, delivery, buffer, stats) else {
+        let Some((id, soon)) = self.window.add((now, counter), ingress, delivery, buffer, stats)
+        else {
             return false;
         };
         stats.source_frames_sent += 1;
         self.window.write_source(id, body);
         self.repair.ceiling.earn(body.len());
         self.note_sent(now, counter, What::Source(id), body.len());
+        // Where both directions share the channel, a short frame is not much shorter than others.
+        let may_repair = self.params.goal != Goal::Bulk && self.repair.ceiling.allows_repair();
+        if soon && may_repair && !self.link.shares_air() {
+            let (len, loss_ratio) = (body.len() as f64 + FRAME_OVERHEAD, self.link.loss_ratio());
+            self.ahead.plan(now, (id, len), self.link.bytes_per_s(), loss_ratio);
+        }
         true
+    }
+
+    /// A copy of a symbol of which nothing is known, ahead of need.
+    fn emit_ahead(
+        &mut self,
+        now: Time,
+        counter: u32,
+        at: usize,
+        body: &mut Vec<u8>,
+        stats: &mut Stats,
+    ) {
+        self.window.write_copy(at, counter, body);
+        stats.copies_sent += 1;
+        stats.copies_ahead_sent += 1;
+        self.ahead.note_sent();
+        self.repair.ceiling.spend(body.len());
+        self.note_sent(now, counter, What::Ahead, body.len());
     }
 
     /// A copy of the symbol at this position, or a coded symbol over all that is unacknowledged.
@@ -351,6 +382,8 @@ impl WindowSender {
             stats.repairs_spurious += u64::from(useless);
             let round_trips = passed.div_duration_f64(self.link.smoothed_round_trip());
             let received = came * f64::from(self.told.frames_until(ack));
+            // Copies ahead of need are spurious by intent, and have a budget of their own.
+            let spare = spare + f64::from(self.ahead.take_sent());
             self.repair.reserve.note(round_trips, received, came * spare, useless);
         }
         idle

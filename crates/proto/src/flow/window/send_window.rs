@@ -114,7 +114,8 @@ impl SendWindow {
     // ---- symbols ------------------------------------------------------------------------------
 
     /// Makes a source symbol of packets that wait, for the frame of this counter. `buffer` is made
-    /// use of. Its number, unless all that waited was dropped to tell of congestion.
+    /// use of. Its number, and whether it is to come soon; unless all that waited was dropped
+    /// to tell of congestion.
     pub(super) fn add(
         &mut self,
         (now, counter): (Time, u32),
@@ -122,11 +123,11 @@ impl SendWindow {
         delivery: Delivery,
         buffer: &mut Vec<u8>,
         stats: &mut Stats,
-    ) -> Option<u64> {
+    ) -> Option<(u64, bool)> {
         buffer.clear();
         let room = symbol::Room { len_max: self.symbol_len_max, packets_max: u16::MAX };
         let contexts = Some(&mut self.contexts);
-        let packets = symbol::fill(now, ingress, room, delivery, contexts, buffer, stats);
+        let (packets, soon) = symbol::fill(now, ingress, room, delivery, contexts, buffer, stats);
         if packets == 0 {
             return None;
         }
@@ -137,7 +138,7 @@ impl SendWindow {
         let (counter, fate) = (Some(counter), Fate::Unknown);
         self.sources.push_back(Source { added_at: now, counter, packets, fate });
         stats.symbols_added += 1;
-        Some(id)
+        Some((id, soon))
     }
 
     /// Position of the oldest symbol that is known to be needed and has no copy on its way, where
@@ -146,6 +147,12 @@ impl SendWindow {
         self.sources.iter().position(|source| {
             source.fate == Fate::Needed && (source.counter.is_none() || source.counter <= told)
         })
+    }
+
+    /// Position of a symbol of which nothing is known yet.
+    pub(super) fn untold(&self, id: u64) -> Option<usize> {
+        let at = id.checked_sub(self.coder.base())? as usize;
+        self.sources.get(at).filter(|source| source.fate == Fate::Unknown).map(|_| at)
     }
 
     /// Writes the symbol at this position once more, for the frame of this counter.
