@@ -10,8 +10,8 @@ SCENARIOS := crates/cli/scenarios
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test soak torture bench bench-codec bench-lab bench-sim bench-radio bench-tcp \
-	bench-paths bench-paths-lab bench-relay bench-tunnel bench-models bench-build bench-advise python \
-	study claims report instructions lint dist build build-parquet
+	bench-paths bench-paths-lab bench-quic bench-relay bench-tunnel bench-models bench-build \
+	bench-advise python study claims report instructions lint dist build build-parquet
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,12 @@ bench-paths-lab: ## The same varying paths in lab and simulator, 15 minutes: out
 	$(CARGO) build --release --package corridor-bench --bin bench-paths
 	$(CARGO) build --release --package corridor
 	$(TARGET)/release/bench-paths --lab $(if $(SEED),--seed $(SEED)) --out $(OUT)/bench/paths-lab.json
+
+# QUIC's libraries are built for this alone. As `make bench-quic QUIC='--rtt-ms 40 --loss 0.1'`.
+bench-quic: ## QUIC and voice through the tunnel in the lab, 10 minutes: out/bench/quic.json
+	$(CARGO) build --release --package corridor-bench --features quic --bin bench-quic
+	$(CARGO) build --release --package corridor
+	$(TARGET)/release/bench-quic $(QUIC) --out $(OUT)/bench/quic.json
 
 bench-relay: ## How a hub's radio is divided among its neighbours, a minute: out/bench/relay.json
 	$(CARGO) build --release --package corridor-bench --bin bench-relay

@@ -44,6 +44,7 @@ from corridor.plans import (
     Coding,
     Congestion,
     Crossing,
+    Delivery,
     Direction,
     Dumbbell,
     Erasure,
@@ -79,6 +80,7 @@ from corridor.plans import (
     TcpPreset,
     TcpVariant,
     TraceRate,
+    UdpDelivery,
     WalkRate,
 )
 
@@ -89,6 +91,7 @@ __all__ = [
     "Coding",
     "Congestion",
     "Crossing",
+    "Delivery",
     "Direction",
     "Dumbbell",
     "Erasure",
@@ -125,6 +128,7 @@ __all__ = [
     "TcpPreset",
     "TcpVariant",
     "TraceRate",
+    "UdpDelivery",
     "WalkRate",
     "run",
 ]

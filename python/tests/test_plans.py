@@ -41,6 +41,7 @@ from corridor.plans import (
     Tcp,
     TcpNc,
     TraceRate,
+    UdpDelivery,
     WalkRate,
 )  # fmt: skip
 
@@ -51,6 +52,7 @@ SCHEMA = json.loads((TOP / "share" / "corridor-plan.schema.json").read_text())
 TABLES: dict[str, tuple[type, ...]] = {
     "": (Plan, Scenario), "stop": (Stop,), "output": (Output,), "medium": (Medium,),
     "line": (Link,), "run": (Run,), "run.coding": (Coding,),
+    "run.coding.delivery_udp": (UdpDelivery,),
     "network": (Chain, Dumbbell, Explicit, RadioNetwork),
     "network.radio": (Radio,), "network.radio.path_loss": (PathLoss,),
     "network.radio.fading": (Fading,), "network.relay": (Relay,), "network.route": (Route,),
@@ -150,7 +152,8 @@ PLANS: list[Plan | Scenario] = [
          [Flow(0, 2, tcp_nc=TcpNc(1.2, field="gf16"), tcp=Tcp()),
           Flow(1, 3, tcp=Tcp("linux", "bbr"))], 3, description="two"),
     Scenario([Run("coded", "tcp", 0.1, congestion="cubic", duration_s=1,
-                  coding=Coding("window", goal="low-delay", half_duplex=True))],
+                  coding=Coding("window", goal="low-delay", half_duplex=True,
+                                delivery_udp=UdpDelivery(quic="in-order")))],
              line=Link(5_000_000, 10, queue_ms=50, jitter=Jitter("uniform", 1))),
     Scenario([Run(["plain", "coded"], "udp", [0.0, 0.2], offered_bps=1_000_000)],
              Medium("half", 12_000_000, 4, 4), duration_s=0.5, ingress_packets=50, warm_up_s=0.2,

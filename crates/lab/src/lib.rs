@@ -12,6 +12,8 @@
 //! 5. `load`: UDP or TCP sockets in the namespaces of S and D send, receive and measure.
 //! 6. `run`: nodes are stopped, their counters read, and all of it becomes a row.
 //!
+//! Loads of others have `stage`: steps 2 to 4, and threads of their own in the namespaces.
+//!
 //! Nothing has a name outside of the process: namespaces are held by file descriptors only, and
 //! child processes die with their parent. However the lab ends, nothing is left behind.
 #![deny(unsafe_code)]
@@ -31,6 +33,7 @@ mod rights;
 mod run;
 mod said;
 mod scratch;
+mod stage;
 mod station;
 mod sys;
 mod template;
@@ -45,3 +48,4 @@ pub use rights::prepare;
 pub use run::{
     LATENESS_MAX, Options, WAIT_RATIO_MAX, is_spoilt, run, run_tunnel, spoilage, time_needed,
 };
+pub use stage::{Guest, Side, Stage, StageReport};

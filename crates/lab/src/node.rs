@@ -196,6 +196,8 @@ pub(crate) struct NodeReport {
     pub(crate) name: &'static str,
     /// Its counters; `None` if it left none.
     pub(crate) counts: Option<CodingCounts>,
+    /// All of them, as it wrote them.
+    pub(crate) stats: Option<serde_json::Value>,
     pub(crate) cpu: Duration,
 }
 
@@ -384,6 +386,7 @@ impl Child {
         NodeReport {
             name: self.name,
             counts: read_stats(&self.stats),
+            stats: read_stats(&self.stats),
             cpu: self.ended.as_ref().map_or(Duration::ZERO, |exit| exit.cpu),
         }
     }

@@ -212,7 +212,7 @@ fn watched(nodes: Option<&Nodes>, emulator: Option<&Emulator>) -> Watched {
     watched
 }
 
-fn make_stations(run: &Run, radio: RadioConfig) -> Result<Vec<Station>, LabError> {
+pub(crate) fn make_stations(run: &Run, radio: RadioConfig) -> Result<Vec<Station>, LabError> {
     let stations = match run.lab.wire {
         Wire::Radio => (0..run.stations()).map(|index| Station::new(index, radio)).collect(),
         Wire::Veth => Station::pair(radio).map(Vec::from),
@@ -224,7 +224,10 @@ fn make_stations(run: &Run, radio: RadioConfig) -> Result<Vec<Station>, LabError
 }
 
 /// The lab's ends of all radios, in the order of the medium: on several hops from S to D.
-fn radios(stations: &[Station], forwarders: &[Forwarder]) -> Result<Vec<File>, LabError> {
+pub(crate) fn radios(
+    stations: &[Station],
+    forwarders: &[Forwarder],
+) -> Result<Vec<File>, LabError> {
     let taps = stations.iter().filter_map(|station| station.tap.as_ref());
     let mut taps: Vec<&File> = taps.collect();
     let between = 1.min(taps.len());
@@ -233,7 +236,7 @@ fn radios(stations: &[Station], forwarders: &[Forwarder]) -> Result<Vec<File>, L
 }
 
 /// The radio between stations that have one.
-fn start_emulator(
+pub(crate) fn start_emulator(
     scenario: &Scenario,
     run: &Run,
     split: QueueSplit,

@@ -20,7 +20,7 @@ pub use tcp::{End, Options, PureAck, TcpView};
 #[cfg(feature = "count")]
 pub use view::read_count;
 pub use view::{
-    Fragment, Ip, PacketBuf, PacketRef, PacketView, identification, may_be_fragmented,
+    Fragment, Ip, PacketBuf, PacketRef, PacketView, identification, is_datagram, may_be_fragmented,
     traffic_class,
 };
 pub use write::{set_identification, set_ip_len, set_traffic_class, write_ip};

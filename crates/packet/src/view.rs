@@ -224,6 +224,17 @@ pub fn traffic_class(header: &[u8]) -> u8 {
     if header[0] >> 4 == 4 { header[1] } else { header[0] << 4 | header[1] >> 4 }
 }
 
+/// Whether a packet is a whole datagram of UDP, without reading the rest of it.
+#[inline]
+pub fn is_datagram(packet: &[u8]) -> bool {
+    let view = match packet.first().map_or(0, |first| first >> 4) {
+        4 => packet.first_chunk().map(read_ipv4),
+        6 => packet.first_chunk().map(read_ipv6),
+        _ => None,
+    };
+    view.is_some_and(|view| view.protocol == protocol::UDP && view.is_whole())
+}
+
 /// The identification in a header of IPv4 (RFC 6864).
 ///
 /// # Panics

@@ -28,10 +28,33 @@ pub const INGRESS_FLOWS: usize = 256;
 pub const INGRESS_QUANTUM: i64 = 1_514;
 /// How long a packet of a flow that heeds neither drops nor marks may stay in a fair ingress queue.
 pub const INGRESS_STAY_MAX: Duration = Duration::from_millis(150);
+/// How long a datagram that goes in order may stay where the queue stands, and is no burst that a
+/// repair has let go: it may be held at the other end besides.
+pub const ORDER_STAY_MAX: Duration = Duration::from_millis(100);
 /// The same in packets of a flow, where these leave seldom.
 pub const INGRESS_STAY_PACKETS: f64 = 3.0;
 /// Acknowledgements of TCP that wait for each other where both directions share the channel.
 pub const INGRESS_HELD_MAX: usize = 16;
+/// Flows of UDP of which it is known whether they need order: sets by their hash, and places in a
+/// set; the one that was silent longest makes room.
+pub const ORDER_SETS: usize = 128;
+/// See [`ORDER_SETS`].
+pub const ORDER_FLOWS_PER_SET: usize = 4;
+/// How long a datagram that goes in order waits at most for those before it, in round trips with
+/// their margin (RFC 6298): what is repaired comes after one, what is repaired twice after two.
+pub const ORDER_HOLD_ROUND_TRIPS: u32 = 2;
+/// How much longer: QUIC waits for an acknowledgement for as long as its peer may hold that back,
+/// beyond a round trip with its margin (RFC 9002, Section 6.2.1).
+pub const ORDER_HOLD_MARGIN: Duration = Duration::from_millis(25);
+/// How long it waits where no round trip is known: QUIC's own guess is a third of a second.
+pub const ORDER_HOLD_UNMEASURED: Duration = Duration::from_millis(250);
+/// Share of the rate that may go to copies ahead of need, of short symbols of real-time and sparse
+/// flows.
+pub const AHEAD_RATE_SHARE: f64 = 0.02;
+/// How long that share may be saved up.
+pub const AHEAD_BURST: Duration = Duration::from_millis(250);
+/// Symbols of which such a copy is still to go.
+pub const AHEAD_SYMBOLS_MAX: usize = 32;
 /// Connections of TCP whose windows may be clamped: sets by their hash, and places in a set.
 pub const CLAMP_SETS: usize = 256;
 /// See [`CLAMP_SETS`].

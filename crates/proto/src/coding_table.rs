@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{BLOCKS_IN_FLIGHT_MAX, WINDOW_SYMBOLS_MAX};
-use crate::config::{CodingParams, Delivery, Goal, Order, Policy, Redundancy};
+use crate::config::{CodingParams, Delivery, Goal, Order, Policy, Redundancy, UdpDelivery};
 
 /// The `[coding]` table of a configuration or scenario file. The preset gives the rest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -50,6 +50,9 @@ pub struct CodingTable {
     /// Window mode: which packets wait for those before them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<DeliveryName>,
+    /// Window mode, delivery auto: the same of UDP's flows, by what they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery_udp: Option<UdpDeliveryTable>,
     /// Window mode: whether the channel is half-duplex, shared by both directions as on Wi-Fi.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-expected" = "true, false or \"auto\", which finds out"))]
@@ -159,12 +162,52 @@ pub enum GoalName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeliveryName {
-    /// TCP and what is not known in order, UDP and ICMP at once.
+    /// By need: TCP in order, UDP's bulk too, real-time and sparse flows at once.
     Auto,
     /// All packets in order.
     InOrder,
     /// Each packet as soon as it is there.
     Immediate,
+}
+
+impl From<DeliveryName> for Delivery {
+    fn from(name: DeliveryName) -> Delivery {
+        match name {
+            DeliveryName::Auto => Delivery::Auto,
+            DeliveryName::InOrder => Delivery::InOrder,
+            DeliveryName::Immediate => Delivery::Immediate,
+        }
+    }
+}
+
+/// How flows of UDP are delivered; what is left out is found out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UdpDeliveryTable {
+    /// QUIC; auto: in order while it carries bulk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quic: Option<DeliveryName>,
+    /// Unknown flows that fill their packets and keep a queue standing; auto: in order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bulk: Option<DeliveryName>,
+    /// RTP, and what DSCP marks as real-time; auto: at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub real_time: Option<DeliveryName>,
+    /// All other flows; auto: at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other: Option<DeliveryName>,
+}
+
+impl UdpDeliveryTable {
+    /// What this table stands for, over a preset.
+    fn resolve(self, base: UdpDelivery) -> UdpDelivery {
+        UdpDelivery {
+            quic: self.quic.map_or(base.quic, Delivery::from),
+            bulk: self.bulk.map_or(base.bulk, Delivery::from),
+            real_time: self.real_time.map_or(base.real_time, Delivery::from),
+            other: self.other.map_or(base.other, Delivery::from),
+        }
+    }
 }
 
 /// Spelling of a [`Field`].
@@ -222,6 +265,7 @@ impl CodingTable {
         let preset = self.preset_for(has_helper);
         let (window, tcp_nc) = (preset == Preset::Window, preset == Preset::TcpNc);
         let block = !window && !tcp_nc;
+        let by_need = window && self.delivery.is_none_or(|name| name == DeliveryName::Auto);
         let keys = [
             ("order", block, self.order.is_some()),
             ("redundancy", tcp_nc, self.redundancy.is_some()),
@@ -231,6 +275,7 @@ impl CodingTable {
             ("goal", window, self.goal.is_some()),
             ("max_overhead", window, self.max_overhead.is_some()),
             ("delivery", window, self.delivery.is_some()),
+            ("delivery_udp", by_need, self.delivery_udp.is_some()),
             ("half_duplex", window, self.half_duplex.is_some()),
             ("clamp_windows", window, self.clamp_windows.is_some()),
             ("symbol_size", !tcp_nc, self.symbol_size.is_some()),
@@ -272,11 +317,8 @@ impl CodingTable {
                 GoalName::Bulk => Goal::Bulk,
             }),
             max_overhead: self.max_overhead.or(base.max_overhead),
-            delivery: self.delivery.map_or(base.delivery, |name| match name {
-                DeliveryName::Auto => Delivery::Auto,
-                DeliveryName::InOrder => Delivery::InOrder,
-                DeliveryName::Immediate => Delivery::Immediate,
-            }),
+            delivery: self.delivery.map_or(base.delivery, Delivery::from),
+            delivery_udp: self.delivery_udp.unwrap_or_default().resolve(base.delivery_udp),
             tcp_nc: base.tcp_nc.map(|redundancy| match (self.adaptive, self.redundancy) {
                 (Some(true), factor) => {
                     Redundancy::Adaptive { loss_ratio: 0.0, factor_max: factor.unwrap_or(2.0) }

@@ -102,12 +102,36 @@ pub enum Goal {
 /// Whether window mode keeps packets in the order in which they were sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// TCP and what is not known: in order. UDP and ICMP: at once.
+    /// By need. TCP and what is not known: in order. UDP: as [`UdpDelivery`] says. ICMP: at once.
     Auto,
     /// All packets in order.
     InOrder,
     /// Each packet as soon as it is there.
     Immediate,
+}
+
+/// How flows of UDP are delivered under [`Delivery::Auto`], by what they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpDelivery {
+    /// QUIC. [`Delivery::Auto`]: in order while it carries bulk.
+    pub quic: Delivery,
+    /// What is not known, fills its packets and keeps a queue standing. [`Delivery::Auto`]: in
+    /// order.
+    pub bulk: Delivery,
+    /// RTP, and what is marked as real-time. [`Delivery::Auto`]: at once.
+    pub real_time: Delivery,
+    /// All else. [`Delivery::Auto`]: at once.
+    pub other: Delivery,
+}
+
+impl UdpDelivery {
+    /// All of them by need.
+    pub const AUTO: Self = UdpDelivery {
+        quic: Delivery::Auto,
+        bulk: Delivery::Auto,
+        real_time: Delivery::Auto,
+        other: Delivery::Auto,
+    };
 }
 
 /// In which order symbols leave the encoder.
@@ -137,8 +161,8 @@ pub struct CodingParams {
     /// how much redundancy. Of what follows only `field` is used then.
     pub tcp_nc: Option<Redundancy>,
     /// Blocks or a sliding window. Of what follows, window mode uses `field`, `symbol_size`,
-    /// `window_size`, `goal`, `max_overhead`, `delivery`, `half_duplex`, `clamp_windows`,
-    /// `delivery_deadline` and `ack_interval`.
+    /// `window_size`, `goal`, `max_overhead`, `delivery`, `delivery_udp`, `half_duplex`,
+    /// `clamp_windows`, `delivery_deadline` and `ack_interval`.
     pub mode: Mode,
     /// Field of the coding coefficients.
     pub field: Field,
@@ -160,6 +184,8 @@ pub struct CodingParams {
     pub max_overhead: Option<f64>,
     /// Which packets wait for those before them.
     pub delivery: Delivery,
+    /// Which of UDP's do, where that is by need.
+    pub delivery_udp: UdpDelivery,
     /// The channel is half-duplex, as on Wi-Fi: what is not sent here the other station may send,
     /// and feedback takes air from what it is about. `None`: it is found out.
     pub half_duplex: Option<bool>,
@@ -211,6 +237,7 @@ impl CodingParams {
             goal: Goal::Throughput,
             max_overhead: None,
             delivery: Delivery::Auto,
+            delivery_udp: UdpDelivery::AUTO,
             half_duplex: None,
             clamp_windows: true,
             field: Field::Gf2,
@@ -271,6 +298,7 @@ impl Default for CodingParams {
             goal: Goal::Throughput,
             max_overhead: None,
             delivery: Delivery::Auto,
+            delivery_udp: UdpDelivery::AUTO,
             half_duplex: None,
             clamp_windows: true,
             field: Field::Gf256,

@@ -20,5 +20,6 @@ mod compression_tests;
 pub(crate) mod egress;
 pub(crate) mod fair;
 pub(crate) mod icmp_error;
+pub(crate) mod order;
 pub(crate) mod queue;
 pub(crate) mod too_big;

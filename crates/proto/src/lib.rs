@@ -76,11 +76,12 @@ pub mod wire;
 
 pub use any_station::AnyStation;
 pub use coding_table::{
-    Auto, CodingTable, DeliveryName, FieldName, GoalName, HalfDuplex, OrderName, PolicyName, Preset,
+    Auto, CodingTable, DeliveryName, FieldName, GoalName, HalfDuplex, OrderName, PolicyName,
+    Preset, UdpDeliveryTable,
 };
 pub use config::{
     CodingParams, Crossing, Delivery, ErasureRatios, Goal, LinkErrors, Mode, Order, Policy, Role,
-    StationConfig, StationId,
+    StationConfig, StationId, UdpDelivery,
 };
 pub use corridor_codec::Field;
 pub use corridor_packet as packet;

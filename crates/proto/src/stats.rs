@@ -97,6 +97,21 @@ counters! {
         /// Packets received with compressed headers that could not be restored: the packet that
         /// they refer to was given up.
         pub packets_not_expanded: u64,
+        /// Window mode: datagrams of UDP sent to be delivered in order, because their flow takes
+        /// what comes late for lost.
+        pub datagrams_ordered: u64,
+        /// Window mode: times a flow of UDP began to be delivered in order.
+        pub flows_ordered: u64,
+        /// Window mode: datagrams of UDP that were received, and held until those before them came
+        /// or were given up.
+        pub datagrams_held: u64,
+        /// Window mode: how long they were held, all together, microseconds.
+        pub datagrams_held_us: u64,
+        /// Window mode: datagrams of UDP that were held for the longest time allowed, and delivered
+        /// before those before them.
+        pub datagrams_overdue: u64,
+        /// Window mode: longest time that a datagram of UDP was held, seconds.
+        pub datagram_hold_s_max: f64,
         /// Packets handed to the host.
         pub packets_delivered: u64,
         /// Bytes of the packets handed to the host.
@@ -122,6 +137,9 @@ counters! {
         pub source_frames_sent: u64,
         /// Window mode: source symbols sent again.
         pub copies_sent: u64,
+        /// Window mode: of these, copies of short symbols of real-time and sparse flows, ahead of
+        /// need.
+        pub copies_ahead_sent: u64,
         /// Window mode: times that symbols were dealt to more or fewer lanes, as the path needed a
         /// longer window, or no longer did.
         pub windows_dealt: u64,

@@ -22,7 +22,8 @@ use super::window_talk::{is_clamped_copy, unwindowed};
 
 struct Packet {
     bytes: Vec<u8>,
-    in_order: bool,
+    /// `None`: in order for a while at most.
+    in_order: Option<bool>,
     run: usize,
     /// Symbol since the sender started, and place in it.
     place: Option<(usize, usize)>,
@@ -260,7 +261,7 @@ impl WindowLedger {
         ensure(is_marked_copy(&packet.bytes, bytes), Invariant::Delivery, || {
             format!("packet {number} was marked and cannot be: {bytes:02x?}")
         })?;
-        ensure(packet.in_order == in_order, Invariant::Delivery, || {
+        ensure(packet.in_order.is_none_or(|told| told == in_order), Invariant::Delivery, || {
             format!("packet {number} is sent with order {in_order}")
         })?;
         packet.bytes = bytes.to_vec();
@@ -396,7 +397,7 @@ impl WindowLedger {
         ensure(place.0 >= reader.at, Invariant::Delivery, || {
             format!("packet {number} of symbol {place:?} came out behind symbol {}", reader.at)
         })?;
-        if packet.in_order {
+        if packet.in_order == Some(true) {
             ensure(place.0 < to && reader.last < Some(place), Invariant::Delivery, || {
                 format!("{place:?} came out behind {:?}, on the way to {to}", reader.last)
             })?;

@@ -212,17 +212,23 @@ pub(super) fn flow_of(packet: &[u8]) -> Vec<u8> {
     flow
 }
 
-/// Whether a packet has to stay behind those that were sent before it.
-pub(super) fn needs_order(packet: &[u8], delivery: Delivery) -> bool {
-    let protocol = match version(packet) {
+/// What IP carries; TCP where there is no IP.
+fn protocol(packet: &[u8]) -> u8 {
+    match version(packet) {
         4 if packet.len() >= IPV4_LEN => packet[9],
         6 if packet.len() >= IPV6_LEN => packet[6],
         _ => TCP,
-    };
+    }
+}
+
+/// Whether a packet has to stay behind those that were sent before it; `None`: its sender finds
+/// that out, and its receiver lets go of it after a while.
+pub(super) fn needs_order(packet: &[u8], delivery: Delivery) -> Option<bool> {
     match delivery {
-        Delivery::InOrder => true,
-        Delivery::Immediate => false,
-        Delivery::Auto => !matches!(protocol, ICMP | UDP | ICMPV6),
+        Delivery::InOrder => Some(true),
+        Delivery::Immediate => Some(false),
+        Delivery::Auto if protocol(packet) == UDP => None,
+        Delivery::Auto => Some(!matches!(protocol(packet), ICMP | ICMPV6)),
     }
 }
 

@@ -33,7 +33,16 @@ from corridor.plans._plan import (
     Sweep,
 )
 from corridor.plans._radios import Fading, PathLoss, Radio, RadioNetwork, Relay, Route, Routing
-from corridor.plans._runs import Coding, Congestion, Crossing, Medium, Preset, Run
+from corridor.plans._runs import (
+    Coding,
+    Congestion,
+    Crossing,
+    Delivery,
+    Medium,
+    Preset,
+    Run,
+    UdpDelivery,
+)
 
 __all__ = [
     "REPLICATIONS_MAX",
@@ -41,6 +50,7 @@ __all__ = [
     "Coding",
     "Congestion",
     "Crossing",
+    "Delivery",
     "Direction",
     "Dumbbell",
     "Erasure",
@@ -76,5 +86,6 @@ __all__ = [
     "TcpPreset",
     "TcpVariant",
     "TraceRate",
+    "UdpDelivery",
     "WalkRate",
 ]

@@ -10,6 +10,8 @@ from typing import Literal
 Crossing = Literal["kernel", "plain", "coded", "coded+helper"]
 #: Congestion control of the sender.
 Congestion = Literal["cubic", "reno", "newreno", "sack", "vegas", "tahoe", "bbr"]
+#: Which packets wait for those before them, in window mode.
+Delivery = Literal["auto", "in-order", "immediate"]
 #: Where coding parameters start from.
 Preset = Literal["window", "block", "paper", "tcp-nc"]
 
@@ -59,6 +61,29 @@ class Medium:
 
 
 @dataclass(frozen=True)
+class UdpDelivery:
+    """Which flows of UDP wait for what was sent before; left out: found out.
+
+    Parameters
+    ----------
+    quic
+        QUIC; auto: in order while it carries bulk; none = left out.
+    bulk
+        Unknown flows that fill their packets and keep a queue standing; auto: in order;
+        none = left out.
+    real_time
+        RTP, and what DSCP marks as real-time; auto: at once; none = left out.
+    other
+        All other flows; auto: at once; none = left out.
+    """
+
+    quic: Delivery | None = None
+    bulk: Delivery | None = None
+    real_time: Delivery | None = None
+    other: Delivery | None = None
+
+
+@dataclass(frozen=True)
 class Coding:
     """A coding preset, and what differs from it.
 
@@ -88,6 +113,9 @@ class Coding:
         a window of them. What cannot be repaired within it is given up; none = left out.
     delivery
         Window mode: which packets wait for those before them; none = left out.
+    delivery_udp
+        Window mode, delivery auto: the same of UDP's flows, by what they are; none = left
+        out.
     half_duplex
         Window mode: whether the channel is half-duplex, shared by both directions as on
         Wi-Fi; none = left out.
@@ -128,7 +156,8 @@ class Coding:
     window_size: int | None = None
     goal: Literal["throughput", "low-delay", "bulk"] | None = None
     max_overhead: float | None = None
-    delivery: Literal["auto", "in-order", "immediate"] | None = None
+    delivery: Delivery | None = None
+    delivery_udp: UdpDelivery | None = None
     half_duplex: bool | Literal["auto"] | None = None
     clamp_windows: bool | None = None
     symbol_size: int | None = None

@@ -7,6 +7,7 @@ use corridor_packet::PacketRef;
 use crate::bounds::FRAME_LEN_MAX;
 use crate::config::Delivery;
 use crate::host::compression::Contexts;
+use crate::host::order::Need;
 use crate::host::queue::IngressQueue;
 use crate::stats::Stats;
 use crate::wire::{PACKET_PREFIX_LEN, Reader};
@@ -59,10 +60,10 @@ pub(crate) struct Room {
     pub(crate) packets_max: u16,
 }
 
-/// Moves packets from the queue into `symbol`, as many as there is room for as they are;
-/// returns how many. One that does not fit by itself was taken before the path became shorter, and
-/// is dropped. With `contexts`, headers of what goes in
-/// order are sent as differences where that serves.
+/// Moves packets from the queue into `symbol`, as many as there is room for as they are; returns
+/// how many, and whether all are to come soon. One that does not fit by itself was taken before the
+/// path became shorter, and is dropped. With `contexts`, headers of what goes in order are sent as
+/// differences where that serves.
 pub(crate) fn fill(
     now: Time,
     ingress: &mut IngressQueue,
@@ -71,10 +72,10 @@ pub(crate) fn fill(
     mut contexts: Option<&mut Contexts>,
     symbol: &mut Vec<u8>,
     stats: &mut Stats,
-) -> u16 {
-    let mut packets = 0;
+) -> (u16, bool) {
+    let (mut packets, mut soon) = (0, true);
     while packets < room.packets_max
-        && let Some(packet) = ingress.front(now, stats)
+        && let Some((packet, need)) = ingress.front_with_need(now, stats)
     {
         let len = symbol.len() + packet_len_in_symbol(&packet);
         if len > room.len_max {
@@ -85,7 +86,9 @@ pub(crate) fn fill(
             stats.packets_refused += 1;
             continue;
         }
-        let in_order = needs_order(packet, delivery);
+        let in_order = need == Need::Order || needs_order(packet, delivery);
+        stats.datagrams_ordered += u64::from(need == Need::Order);
+        soon &= need == Need::Soon;
         match contexts.as_deref_mut().filter(|_| in_order) {
             Some(contexts) => append_compressed(packet, contexts, symbol, stats),
             None => append_packet(Packet::verbatim(packet.bytes(), in_order), symbol),
@@ -93,7 +96,7 @@ pub(crate) fn fill(
         ingress.pop();
         packets += 1;
     }
-    packets
+    (packets, soon && packets > 0)
 }
 
 /// Appends a packet that goes in order, as a difference if that serves.
@@ -132,9 +135,9 @@ pub(crate) fn verbatim_packets(symbol: &[u8]) -> impl Iterator<Item = Packet<'_>
     packets(symbol).take_while(|packet| !packet.is_difference)
 }
 
-/// Whether a packet has to stay behind those before it. TCP takes data out of order for losses;
-/// its pure acknowledgements, datagrams and echoes of the network do not mind the order, and must
-/// not wait for others.
+/// Whether a packet has to stay behind those before it, whatever its flow. TCP takes data out of
+/// order for losses; its pure acknowledgements and echoes of the network do not mind the order, and
+/// must not wait for others. Which datagrams do is found out in the queue.
 fn needs_order(packet: PacketRef<'_>, delivery: Delivery) -> bool {
     match delivery {
         Delivery::InOrder => true,

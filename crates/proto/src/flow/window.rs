@@ -5,8 +5,12 @@
 //! [`receive`] step 5.
 
 mod ack_timer;
+mod ahead;
 mod air_use;
 mod feedback;
+mod hold;
+#[cfg(test)]
+mod hold_tests;
 #[cfg(test)]
 mod lanes_tests;
 mod needs;

@@ -9,10 +9,12 @@ use corridor_packet::{PacketBuf, PacketRef, protocol};
 
 use crate::bounds::{
     INGRESS_FLOWS, INGRESS_HELD_MAX, INGRESS_PACKETS_LANE, INGRESS_QUANTUM, INGRESS_STAY_MAX,
-    INGRESS_STAY_PACKETS,
+    INGRESS_STAY_PACKETS, ORDER_STAY_MAX,
 };
+use crate::config::UdpDelivery;
 use crate::host::clamp::{Clamps, Place};
 use crate::host::codel::{Codel, CodelParams, Verdict};
+use crate::host::order::{Need, OrderByNeed};
 use crate::stats::Stats;
 
 /// Queues by flow, served in turns.
@@ -40,6 +42,8 @@ pub(crate) struct FairQueue {
     acknowledged_since: Time,
     /// Windows of TCP that are clamped; `None`: they are left alone.
     clamps: Option<Clamps>,
+    /// Which flows of UDP need order; `None`: nobody asks.
+    order: Option<OrderByNeed>,
 }
 
 #[derive(Debug, Default)]
@@ -49,6 +53,24 @@ struct FlowQueue {
     deficit: i64,
     listed: bool,
     codel: Codel,
+    standing: Standing,
+}
+
+/// Whether a queue stands, or is a burst that passes.
+#[derive(Debug, Default)]
+struct Standing {
+    /// Since when it has been longer than it may be, without having been much shorter.
+    since: Option<Time>,
+}
+
+impl Standing {
+    /// Whether it is longer than it may be, and has been so for longer than a burst lasts.
+    fn is_over(&mut self, now: Time, stay: Duration, max: Duration, burst: Duration) -> bool {
+        if stay <= max / 2 {
+            self.since = None;
+        }
+        stay > max && now - *self.since.get_or_insert(now) >= burst
+    }
 }
 
 #[derive(Debug)]
@@ -57,6 +79,7 @@ struct Queued {
     packet: PacketBuf,
     /// The connection whose window it counts in.
     clamp: Option<Place>,
+    need: Need,
 }
 
 impl Queued {
@@ -87,12 +110,23 @@ impl FairQueue {
             acknowledgements: 0,
             acknowledged_since: Time::ZERO,
             clamps: None,
+            order: None,
         }
     }
 
     /// The window in front of which the queue is has so many lanes.
     pub(crate) fn set_lanes(&mut self, lanes: usize) {
         self.packets_max = self.bound.min(lanes * INGRESS_PACKETS_LANE);
+    }
+
+    /// Lets flows of UDP be told apart by whether they need order.
+    pub(crate) fn order_by_need(&mut self, delivery: UdpDelivery) {
+        self.order = Some(OrderByNeed::new(delivery));
+    }
+
+    /// What was sent has arrived, most likely, when nothing went for so long.
+    pub(crate) fn set_pause(&mut self, pause: Duration) {
+        self.order.iter_mut().for_each(|order| order.set_pause(pause));
     }
 
     /// Lets windows of TCP be clamped.
@@ -180,9 +214,12 @@ impl FairQueue {
         }
         self.acknowledgements += usize::from(acknowledges);
         let clamp = self.clamps.as_mut().and_then(|clamps| clamps.note_sent(now, hash, packet));
+        let flow = (hash, !self.queues[at].packets.is_empty());
+        let order = self.order.as_mut();
+        let need = order.map_or(Need::Unknown, |order| order.note(now, flow, packet, stats));
         let packet = PacketBuf::copy(packet, self.spare.pop().unwrap_or_default());
         let queue = &mut self.queues[at];
-        queue.packets.push_back(Queued { since: now, packet, clamp });
+        queue.packets.push_back(Queued { since: now, packet, clamp, need });
         self.len += 1;
         if !queue.listed {
             queue.listed = true;
@@ -218,8 +255,8 @@ impl FairQueue {
         }
     }
 
-    /// The packet that goes next, and stays next until it is popped.
-    pub(crate) fn front(&mut self, now: Time, stats: &mut Stats) -> Option<PacketRef<'_>> {
+    /// The packet that goes next, and stays next until it is popped; and what it needs.
+    pub(crate) fn front(&mut self, now: Time, stats: &mut Stats) -> Option<(PacketRef<'_>, Need)> {
         if let Some(clamps) = &mut self.clamps {
             clamps.set_now(now);
         }
@@ -227,7 +264,7 @@ impl FairQueue {
             self.selected = self.select(now, stats);
         }
         let head = self.queues[self.selected?].packets.front()?;
-        Some(head.packet.packet())
+        Some((head.packet.packet(), head.need))
     }
 
     /// The packet at the front goes.
@@ -264,19 +301,20 @@ impl FairQueue {
         }
     }
 
-    /// How long a packet may stay whose flow need not heed what CoDel tells it: TCP does, and what
-    /// understands marks; others may offer more than leaves for as long as they like.
-    fn stay_max(&self) -> Duration {
+    /// How long a packet may stay whose flow need not heed what CoDel tells it: TCP does, others
+    /// may offer more than leaves for as long as they like, whatever they say of marks.
+    fn stay_max(&self, least: Duration) -> Duration {
         let flows = (self.new.len() + self.old.len()).max(1) as f64;
         let turn = self.packets_per_s.map_or(0.0, |packets_per_s| flows / packets_per_s.max(0.1));
-        INGRESS_STAY_MAX.max(Duration::from_secs_f64(INGRESS_STAY_PACKETS * turn))
+        least.max(Duration::from_secs_f64(INGRESS_STAY_PACKETS * turn))
     }
 
     /// Lets CoDel mark or drop at the head of a queue, and drops there what has stayed for too
     /// long.
     fn signal_congestion(&mut self, at: usize, now: Time, stats: &mut Stats) {
         let mut again = false;
-        let stay_max = self.stay_max();
+        let [standing_max, stay_max] =
+            [ORDER_STAY_MAX, INGRESS_STAY_MAX].map(|max| self.stay_max(max));
         loop {
             let params = self.params;
             let queue = &mut self.queues[at];
@@ -291,9 +329,14 @@ impl FairQueue {
             let stay = (now - head.since).saturating_sub(held);
             let packet = head.packet.packet();
             let view = packet.view();
-            let heeds = view.protocol() == protocol::TCP || view.ecn() != 0;
-            if more && !heeds && stay > stay_max {
+            let heeds = view.protocol() == protocol::TCP;
+            let stands = head.need == Need::Order
+                && queue.standing.is_over(now, stay, standing_max, params.interval);
+            if more && !heeds && (stands || stay > stay_max) {
                 stats.packets_dropped_codel += 1;
+                if let Some(order) = &mut self.order {
+                    order.note_unheeding(now, packet.flow_hash(self.seed));
+                }
                 self.drop_head(at);
                 continue;
             }

@@ -7,9 +7,10 @@ use std::collections::VecDeque;
 use corridor_base::Time;
 use corridor_packet::{PacketBuf, PacketRef};
 
-use crate::config::CodingParams;
+use crate::config::{CodingParams, Delivery};
 use crate::host::codel_target::{Air, CodelTarget};
 use crate::host::fair::FairQueue;
+use crate::host::order::{Need, hold_max};
 use crate::inspect::QueueView;
 use crate::link::rtt::RttEstimator;
 use crate::stats::Stats;
@@ -37,6 +38,9 @@ impl IngressQueue {
         if coding.clamp_windows {
             queue.clamp_windows();
         }
+        if coding.delivery == Delivery::Auto {
+            queue.order_by_need(coding.delivery_udp);
+        }
         IngressQueue::Fair(Box::new((queue, target)))
     }
 
@@ -47,6 +51,7 @@ impl IngressQueue {
             target.note(rtt.smoothed(), air);
             queue.set_params(target.params(rtt.timeout()));
             queue.set_pace(air.packets_per_s);
+            queue.set_pause(hold_max(rtt));
         }
     }
 
@@ -98,8 +103,19 @@ impl IngressQueue {
 
     /// The packet that goes next.
     pub(crate) fn front(&mut self, now: Time, stats: &mut Stats) -> Option<PacketRef<'_>> {
+        self.front_with_need(now, stats).map(|(packet, _)| packet)
+    }
+
+    /// The same, and what it needs.
+    pub(crate) fn front_with_need(
+        &mut self,
+        now: Time,
+        stats: &mut Stats,
+    ) -> Option<(PacketRef<'_>, Need)> {
         match self {
-            IngressQueue::Fifo(queue) => queue.packets.front().map(|(_, packet)| packet.packet()),
+            IngressQueue::Fifo(queue) => {
+                queue.packets.front().map(|(_, packet)| (packet.packet(), Need::Unknown))
+            }
             IngressQueue::Fair(fair) => fair.0.front(now, stats),
         }
     }
@@ -383,8 +399,31 @@ mod tests {
     }
 
     #[test]
-    fn flows_that_understand_marks_lose_nothing() {
-        let (_, stats) = overload(2);
-        assert!(stats.packets_marked > 100 && stats.packets_dropped_codel == 0, "{stats:?}");
+    fn flows_that_ignore_marks_are_bounded_in_time() {
+        let (longest, stats) = overload(2);
+        assert!(stats.packets_marked > 10 && stats.packets_dropped_codel > 500, "{stats:?}");
+        assert!(longest <= crate::bounds::INGRESS_STAY_MAX, "{longest:?}");
+    }
+
+    #[test]
+    fn flows_that_heed_marks_lose_nothing() {
+        let (mut queue, mut stats) =
+            (IngressQueue::fair(10_000, &CodingParams::window(), 1), Stats::default());
+        let mut slow_until = 0;
+        for ms in 0..20_000u64 {
+            let now = Time::from_millis(ms);
+            if ms % 2 == 0 || ms >= slow_until {
+                queue.push_bytes(now, &udp(1, 1400, 2), &mut stats);
+            }
+            if ms % 10 != 0
+                && let Some(packet) = queue.front(now, &mut stats)
+            {
+                let is_marked = packet[1] & 3 == 3;
+                queue.pop();
+                // Half of the packets for a while, as told.
+                slow_until = if is_marked { ms + 200 } else { slow_until };
+            }
+        }
+        assert!(stats.packets_marked > 10 && stats.packets_dropped_codel == 0, "{stats:?}");
     }
 }

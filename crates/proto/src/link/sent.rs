@@ -11,6 +11,8 @@ pub(crate) enum What {
     Source(u64),
     /// The same again.
     Copy,
+    /// The same again ahead of need: it is about nothing else that may be lacking.
+    Ahead,
     /// A coded symbol.
     Coded,
 }
@@ -35,18 +37,21 @@ pub(crate) struct SentLog {
     frames: VecDeque<Sent>,
     sources: usize,
     frames_max: usize,
+    /// Copies ahead of need.
+    aheads: usize,
 }
 
 impl SentLog {
     /// Has room for so many.
     pub(crate) fn new(frames_max: usize) -> Self {
-        SentLog { frames: VecDeque::new(), sources: 0, frames_max }
+        SentLog { frames: VecDeque::new(), sources: 0, frames_max, aheads: 0 }
     }
 
     /// Takes note of a frame. When there are too many, the oldest is returned, as if lost.
     pub(crate) fn push(&mut self, sent: Sent) -> Option<Sent> {
         let oldest = if self.frames.len() == self.frames_max { self.pop() } else { None };
         self.sources += usize::from(matches!(sent.what, What::Source(_)));
+        self.aheads += usize::from(sent.what == What::Ahead);
         self.frames.push_back(sent);
         oldest
     }
@@ -60,12 +65,13 @@ impl SentLog {
     fn pop(&mut self) -> Option<Sent> {
         let sent = self.frames.pop_front()?;
         self.sources -= usize::from(matches!(sent.what, What::Source(_)));
+        self.aheads -= usize::from(sent.what == What::Ahead);
         Some(sent)
     }
 
     pub(crate) fn clear(&mut self) {
         self.frames.clear();
-        self.sources = 0;
+        (self.sources, self.aheads) = (0, 0);
     }
 
     /// The frames on their way, oldest first.
@@ -83,8 +89,8 @@ impl SentLog {
         self.sources
     }
 
-    /// Copies and coded symbols on their way.
+    /// Copies and coded symbols on their way that may be about what is lacking.
     pub(crate) fn repairs(&self) -> usize {
-        self.frames.len() - self.sources
+        self.frames.len() - self.sources - self.aheads
     }
 }

@@ -23,7 +23,7 @@ const SPAN_US_MAX: u32 = 10_000_000;
 /// Loss ratio beyond which estimates are not followed: some frame must get through.
 pub(crate) const LOSS_RATIO_MAX: f64 = 0.95;
 /// Bytes of a frame besides its body.
-const FRAME_OVERHEAD: f64 = (HEADER_LEN + TAG_LEN) as f64;
+pub(crate) const FRAME_OVERHEAD: f64 = (HEADER_LEN + TAG_LEN) as f64;
 /// Bodies that are longer than this part of the longest take longer on their way.
 const LONG_DIVISOR: usize = 2;
 /// Weight of the newest one in their mean length, one part in so many.

@@ -5,11 +5,13 @@ use core::time::Duration;
 use corridor_base::{Stream, Time};
 
 use super::{Destination, Shared};
-use crate::config::{LinkErrors, Mode, StationConfig, StationId};
+use crate::config::{Delivery, LinkErrors, Mode, StationConfig, StationId};
 use crate::flow::window::receive::WindowReceiver;
 use crate::flow::window::send::WindowSender;
+use crate::host::order;
 use crate::inspect::WindowView;
 use crate::link::handshake::{Joined, Opened};
+use crate::link::rtt::RttEstimator;
 use crate::wire::{HEADER_LEN, Kind, TAG_LEN, WindowAck, WindowSymbol};
 
 /// Sender, receiver, and what they say to each other's other side.
@@ -79,6 +81,7 @@ impl WindowEndpoint {
             .ok()
             .map(|mut receiver| {
                 receiver.set_shares_air(self.sender.shares_air());
+                receiver.set_hold(hold_max(coding.delivery, self.sender.rtt()));
                 receiver
             })
         } else {
@@ -158,9 +161,11 @@ impl WindowEndpoint {
         self.sender.handle_ack(now, peer_counter, &ack, &mut shared.stats);
         let shares_air = self.sender.shares_air();
         let round_trip = self.sender.rtt().smoothed();
+        let hold = hold_max(shared.config.coding.delivery, self.sender.rtt());
         self.receiver.iter_mut().for_each(|receiver| {
             receiver.set_shares_air(shares_air);
             receiver.set_round_trip(round_trip);
+            receiver.set_hold(hold);
         });
         let air = self.sender.take_air(now);
         shared.ingress.note_air(self.sender.rtt(), air);
@@ -310,4 +315,10 @@ impl WindowEndpoint {
         let ack = self.ack_due().filter(|_| up);
         [deadline, ack, self.sender.poll_timeout()].into_iter().flatten().min()
     }
+}
+
+/// How long datagrams wait at most for those before them: as long as everything else does where the
+/// operator wants all in order.
+fn hold_max(delivery: Delivery, rtt: &RttEstimator) -> Option<Duration> {
+    (delivery == Delivery::Auto).then(|| order::hold_max(rtt))
 }

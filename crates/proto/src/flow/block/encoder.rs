@@ -175,7 +175,7 @@ impl Encoder {
             let packets_max = if self.params.bundle { u16::MAX } else { 1 };
             let room = symbol::Room { len_max: self.symbol_len_max, packets_max };
             // A block is delivered in order, all of it.
-            let packets =
+            let (packets, _) =
                 symbol::fill(now, ingress, room, Delivery::InOrder, None, &mut self.symbol, stats);
             if packets == 0 {
                 return; // All that waited had become too long.

@@ -2,11 +2,11 @@
 //!
 //! 1. A symbol goes to the decoder, and with it whatever it determines.
 //! 2. Packets that need no order leave as soon as their symbol is decoded; the others once all
-//!    symbols before theirs are decoded, or given up because the deadline ran out.
+//!    symbols before theirs are decoded, or given up because the deadline ran out. Datagrams among
+//!    those do not wait for that long ([`Hold`]).
 //! 3. Feedback is due soon where something is missing, and at a lower rate otherwise.
 
 use core::time::Duration;
-use std::collections::VecDeque;
 
 use arrayvec::ArrayVec;
 use corridor_base::Time;
@@ -17,6 +17,7 @@ use crate::bounds::{WINDOW_GAPS_MAX, WINDOW_SYMBOLS_MAX};
 use crate::config::CodingParams;
 use crate::flow::symbol;
 use crate::flow::window::ack_timer::AckTimer;
+use crate::flow::window::hold::{Hold, Noted, is_ordered_datagram};
 use crate::flow::window::receive_lanes::{DecoderShape, Place, ReceiveLane, ReceiveLanes};
 use crate::host::compression::Contexts;
 use crate::host::egress::EgressQueue;
@@ -40,7 +41,10 @@ pub(crate) struct WindowReceiver {
     turn: usize,
     in_order: InOrder,
     /// When the ids up to each of these ends were first heard of.
-    noted: VecDeque<(u64, Time)>,
+    noted: Noted,
+    hold: Hold,
+    /// The symbol that came when it was its turn: it did not wait.
+    in_turn: Option<u64>,
     /// Places of its lane that have to come once more, as told last.
     needed: Vec<u64>,
     /// Newest frame with a symbol, and when it came.
@@ -69,7 +73,9 @@ impl WindowReceiver {
             end: next,
             turn: 0,
             in_order: InOrder::new(symbol_size_max),
-            noted: VecDeque::new(),
+            noted: Noted::new(),
+            hold: Hold::default(),
+            in_turn: None,
             needed: Vec::new(),
             heard: None,
             useless: 0,
@@ -87,6 +93,7 @@ impl WindowReceiver {
         egress: &mut EgressQueue,
         stats: &mut Stats,
     ) {
+        self.hold.set_now(now);
         if self.heard.is_none_or(|(highest, _)| counter > highest) {
             self.heard = Some((counter, now));
         }
@@ -152,7 +159,11 @@ impl WindowReceiver {
         };
         let seed = matches!(received.form, WindowForm::Coded { .. }).then_some(counter);
         let outcome = lane.add(place, seed, received.symbol);
-        lane.each_fresh(&mut |symbol| deliver_overtaking(symbol, egress, stats));
+        let (next, hold, in_turn) = (self.next, &mut self.hold, &mut self.in_turn);
+        lane.each_fresh(&mut |at, symbol| {
+            let id = place.lanes.id(place.lane, at);
+            deliver_fresh((id, symbol), next, (hold, in_turn), egress, stats);
+        });
         lane.forget_used_up();
         let end = lane.end();
         if let Some(last) = end.checked_sub(1).filter(|&last| last >= lane.first_base) {
@@ -189,14 +200,24 @@ impl WindowReceiver {
 
     /// Hands out in order what is decoded.
     fn deliver_in_order(&mut self, egress: &mut EgressQueue, stats: &mut Stats) {
-        while let Some(symbol) = self.lanes.symbol(self.next) {
-            self.in_order.deliver(symbol, egress, stats);
-            self.next += 1;
-        }
+        while self.deliver_next(egress, stats) {}
+        self.in_turn = None;
         self.lanes.forget_done(self.next);
         while self.noted.front().is_some_and(|&(end, _)| end <= self.next) {
             self.noted.pop_front();
         }
+    }
+
+    /// Hands out the symbol whose turn it is, if it is there.
+    fn deliver_next(&mut self, egress: &mut EgressQueue, stats: &mut Stats) -> bool {
+        let Some(symbol) = self.lanes.symbol(self.next) else { return false };
+        if self.in_turn != Some(self.next) {
+            self.hold.note_turn(self.next, symbol, &self.noted, stats);
+        }
+        let is_released = self.hold.is_released(self.next);
+        self.in_order.deliver(symbol, is_released, egress, stats);
+        self.next += 1;
+        true
     }
 
     /// Delivers in order what there is before `until`, and counts what there is not.
@@ -206,14 +227,14 @@ impl WindowReceiver {
             let decoded = self.lanes.next_decoded(self.next).map_or(until, |id| id.min(until));
             self.in_order.give_up(decoded - self.next, stats);
             self.next = decoded;
-            while let Some(symbol) = self.lanes.symbol(self.next).filter(|_| self.next < until) {
-                self.in_order.deliver(symbol, egress, stats);
-                self.next += 1;
-            }
+            while self.next < until && self.deliver_next(egress, stats) {}
         }
         self.end = self.end.max(self.next);
         self.lanes.advance_to(until);
-        self.lanes.each_fresh(|symbol| deliver_overtaking(symbol, egress, stats));
+        let (next, hold, in_turn) = (self.next, &mut self.hold, &mut self.in_turn);
+        self.lanes.each_fresh(|id, symbol| {
+            deliver_fresh((id, symbol), next, (hold, in_turn), egress, stats);
+        });
         self.deliver_in_order(egress, stats);
     }
 
@@ -225,6 +246,22 @@ impl WindowReceiver {
         Some(*since + CodingParams::deadline(self.deadline, self.lanes.count(), self.round_trip))
     }
 
+    /// How long datagrams wait at most for those before them; `None`: as long as everything else.
+    pub(crate) fn set_hold(&mut self, limit: Option<Duration>) {
+        self.hold.set_limit(limit.map(|limit| limit.min(self.deadline)));
+    }
+
+    /// Delivers datagrams that have waited for too long.
+    fn release(&mut self, egress: &mut EgressQueue, stats: &mut Stats) {
+        while let Some(due) = self.hold.take_due(self.next, &self.noted) {
+            for id in due {
+                let Some(symbol) = self.lanes.symbol(id) else { continue };
+                self.hold.note_overdue(id, symbol, &self.noted, stats);
+                deliver_datagrams(symbol, egress, stats);
+            }
+        }
+    }
+
     /// Fires the delivery deadline: what is missing is passed over, up to what is not yet due.
     pub(crate) fn handle_timeout(
         &mut self,
@@ -232,6 +269,8 @@ impl WindowReceiver {
         egress: &mut EgressQueue,
         stats: &mut Stats,
     ) {
+        self.hold.set_now(now);
+        self.release(egress, stats);
         while self.deadline_at().is_some_and(|at| at <= now) {
             let Some(&(end, _)) = self.noted.front() else { return };
             self.pass_over(end, egress, stats);
@@ -339,7 +378,25 @@ impl WindowReceiver {
 
     /// When `handle_timeout` has something to do.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        self.deadline_at()
+        [self.deadline_at(), self.hold.due(self.next, &self.noted)].into_iter().flatten().min()
+    }
+}
+
+/// A symbol is decoded: delivers what of it does not wait for those before it.
+fn deliver_fresh(
+    (id, symbol): (u64, &[u8]),
+    next: u64,
+    (hold, in_turn): (&mut Hold, &mut Option<u64>),
+    egress: &mut EgressQueue,
+    stats: &mut Stats,
+) {
+    deliver_overtaking(symbol, egress, stats);
+    if hold.is_released(id) {
+        deliver_datagrams(symbol, egress, stats);
+    } else if id > next {
+        hold.note_waits(symbol);
+    } else {
+        *in_turn = Some(id);
     }
 }
 
@@ -352,6 +409,13 @@ fn deliver_overtaking(symbol: &[u8], egress: &mut EgressQueue, stats: &mut Stats
         } else {
             deliver_packet(PacketRef::read(packet.bytes), egress, stats);
         }
+    }
+}
+
+/// Delivers the datagrams of a symbol that would go in order.
+fn deliver_datagrams(symbol: &[u8], egress: &mut EgressQueue, stats: &mut Stats) {
+    for packet in symbol::packets(symbol).filter(is_ordered_datagram) {
+        deliver_packet(PacketRef::read(packet.bytes), egress, stats);
     }
 }
 
@@ -375,8 +439,18 @@ impl InOrder {
         InOrder { contexts: Contexts::new(), packet_len_max, packet: Vec::new() }
     }
 
-    fn deliver(&mut self, symbol: &[u8], egress: &mut EgressQueue, stats: &mut Stats) {
+    /// `is_released`: datagrams were delivered before.
+    fn deliver(
+        &mut self,
+        symbol: &[u8],
+        is_released: bool,
+        egress: &mut EgressQueue,
+        stats: &mut Stats,
+    ) {
         for packet in symbol::packets(symbol).filter(|packet| packet.in_order) {
+            if is_released && is_ordered_datagram(&packet) {
+                continue;
+            }
             if !packet.is_difference {
                 let packet = PacketRef::read(packet.bytes);
                 deliver_packet(packet, egress, stats);

@@ -166,9 +166,11 @@ impl ReceiveLanes {
         }
     }
 
-    /// Shows to `see` each symbol that was decoded since it was shown such.
-    pub(super) fn each_fresh(&mut self, mut see: impl FnMut(&[u8])) {
-        self.lanes_mut().for_each(|(_, _, lane)| lane.each_fresh(&mut see));
+    /// Shows to `see` each symbol that was decoded since it was shown such, with its number.
+    pub(super) fn each_fresh(&mut self, mut see: impl FnMut(u64, &[u8])) {
+        self.lanes_mut().for_each(|(lanes, at, lane)| {
+            lane.each_fresh(&mut |place, symbol| see(lanes.id(at, place), symbol));
+        });
     }
 
     /// Decoders there are.
@@ -238,10 +240,10 @@ impl ReceiveLane {
         self.held.retain_newest(self.decoder.missing_count() - self.decoder.deficit());
     }
 
-    /// Shows to `see` each symbol that was decoded since it was shown such.
-    pub(super) fn each_fresh(&mut self, see: &mut impl FnMut(&[u8])) {
+    /// Shows to `see` each symbol that was decoded since it was shown such, with its place.
+    pub(super) fn each_fresh(&mut self, see: &mut impl FnMut(u64, &[u8])) {
         while let Some(place) = self.decoder.poll_decoded() {
-            see(self.decoder.symbol(place).unwrap_or_default());
+            see(place, self.decoder.symbol(place).unwrap_or_default());
         }
     }
 

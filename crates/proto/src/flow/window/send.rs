@@ -19,19 +19,20 @@ use core::time::Duration;
 use corridor_base::{Stream, Time};
 use corridor_codec::widen_id;
 
+use super::ahead::Ahead;
 use super::air_use::AirUse;
 use super::feedback::{LastTold, Silence};
 use super::repair::belief::Stakes;
 use super::schedule::{Facts, Next, RepairScheduler, decide};
 use super::send_window::SendWindow;
 use crate::bounds::WINDOW_SILENCE_MAX;
-use crate::config::CodingParams;
+use crate::config::{CodingParams, Goal};
 use crate::host::codel_target::Air;
 use crate::host::queue::IngressQueue;
 use crate::link::rtt::RttEstimator;
 use crate::link::sent::What;
 use crate::link::shared_channel::Crossed;
-use crate::link::usage::{LOSS_RATIO_MAX, LinkUsage};
+use crate::link::usage::{FRAME_OVERHEAD, LOSS_RATIO_MAX, LinkUsage};
 use crate::stats::Stats;
 use crate::wire::{Lanes, WindowAck};
 
@@ -60,6 +61,7 @@ pub(crate) struct WindowSender {
     /// The least round trip of late, smoothed, and when it was that.
     least: (Duration, Time),
     air: AirUse,
+    ahead: Ahead,
     /// When acknowledgements that wait for each other are to go.
     held_until: Option<Time>,
     symbol: Vec<u8>,
@@ -82,6 +84,7 @@ impl WindowSender {
             turn: 0,
             least: (Duration::MAX, now),
             air: AirUse::new(now),
+            ahead: Ahead::new(now),
             held_until: None,
             symbol: Vec::new(),
             params,
@@ -158,6 +161,10 @@ impl WindowSender {
         if has_held && self.link.is_full() {
             self.link.note_gap();
             return false;
+        }
+        if let Some(id) = self.ahead.take(now).filter(|&id| self.window.is_untold(id)) {
+            self.emit_ahead(now, counter, id, body, stats);
+            return true;
         }
         self.air.bulk.note_queue(now, ingress.len());
         let waits = !ingress.is_empty() && self.held_until.is_none();
@@ -261,14 +268,39 @@ impl WindowSender {
     ) -> bool {
         let (delivery, buffer) = (self.params.delivery, &mut self.symbol);
         let lane = self.window.next_lane();
-        let Some(id) = self.window.add((now, counter), ingress, delivery, buffer, stats) else {
+        let Some((id, soon)) = self.window.add((now, counter), ingress, delivery, buffer, stats)
+        else {
             return false;
         };
         stats.source_frames_sent += 1;
         self.window.write_source(id, body);
         self.repair.ceiling.earn(body.len());
         self.note_sent(now, counter, (lane, What::Source(id)), body.len());
+        // Where both directions share the channel, a short frame is not much shorter than others.
+        let may_repair = self.params.goal != Goal::Bulk && self.repair.ceiling.allows_repair();
+        if soon && may_repair && !self.link.shares_air() {
+            let (len, loss_ratio) = (body.len() as f64 + FRAME_OVERHEAD, self.link.loss_ratio());
+            self.ahead.plan(now, (id, len), self.link.bytes_per_s(), loss_ratio);
+        }
         true
+    }
+
+    /// A copy of a symbol of which nothing is known, ahead of need.
+    fn emit_ahead(
+        &mut self,
+        now: Time,
+        counter: u32,
+        id: u64,
+        body: &mut Vec<u8>,
+        stats: &mut Stats,
+    ) {
+        let lane = self.window.lane_of(id);
+        self.window.write_copy(id, counter, body);
+        stats.copies_sent += 1;
+        stats.copies_ahead_sent += 1;
+        self.ahead.note_sent();
+        self.repair.ceiling.spend(body.len());
+        self.note_sent(now, counter, (lane, What::Ahead), body.len());
     }
 
     /// A copy of this symbol, or a coded symbol over all of the lane that is unacknowledged.
@@ -427,6 +459,8 @@ impl WindowSender {
             stats.repairs_spurious += u64::from(useless);
             let round_trips = passed.div_duration_f64(self.link.smoothed_round_trip());
             let received = came * f64::from(self.told.frames_until(ack));
+            // Copies ahead of need are spurious by intent, and have a budget of their own.
+            let spare = spare + f64::from(self.ahead.take_sent());
             self.repair.reserve.note(round_trips, received, came * spare, useless);
         }
         idle

@@ -158,7 +158,7 @@ impl SendWindow {
     }
 
     /// The lane of a symbol.
-    fn lane_of(&self, id: u64) -> usize {
+    pub(super) fn lane_of(&self, id: u64) -> usize {
         let newest = self.lanes[self.draining].deal;
         if self.draining == 0 || id >= newest.from {
             return self.draining + newest.lanes.lane(id);
@@ -244,7 +244,8 @@ impl SendWindow {
     // ---- symbols ------------------------------------------------------------------------------
 
     /// Makes a source symbol of packets that wait, for the frame of this counter. `buffer` is made
-    /// use of. Its number, unless all that waited was dropped to tell of congestion.
+    /// use of. Its number, and whether it is to come soon; unless all that waited was dropped
+    /// to tell of congestion.
     pub(super) fn add(
         &mut self,
         (now, counter): (Time, u32),
@@ -252,11 +253,11 @@ impl SendWindow {
         delivery: Delivery,
         buffer: &mut Vec<u8>,
         stats: &mut Stats,
-    ) -> Option<u64> {
+    ) -> Option<(u64, bool)> {
         buffer.clear();
         let room = symbol::Room { len_max: self.symbol_len_max, packets_max: u16::MAX };
         let contexts = Some(&mut self.contexts);
-        let packets = symbol::fill(now, ingress, room, delivery, contexts, buffer, stats);
+        let (packets, soon) = symbol::fill(now, ingress, room, delivery, contexts, buffer, stats);
         if packets == 0 {
             return None;
         }
@@ -269,7 +270,7 @@ impl SendWindow {
         self.sources.push_back(Source { added_at: now, counter, packets, fate });
         self.most = self.most.max(self.sources.len());
         stats.symbols_added += 1;
-        Some(id)
+        Some((id, soon))
     }
 
     /// The sources of a lane from a place on that it has, or is about to have.
@@ -300,6 +301,13 @@ impl SendWindow {
     pub(super) fn write_copy(&mut self, id: u64, counter: u32, body: &mut Vec<u8>) {
         self.sources[(id - self.base) as usize].counter = Some(counter);
         self.write_source(id, body);
+    }
+
+    /// Whether nothing is known yet of a symbol that is held.
+    pub(super) fn is_untold(&self, id: u64) -> bool {
+        let at = id.checked_sub(self.base).map(|at| at as usize);
+        let source = at.and_then(|at| self.sources.get(at));
+        source.is_some_and(|source| source.fate == Fate::Unknown)
     }
 
     pub(super) fn write_source(&self, id: u64, body: &mut Vec<u8>) {

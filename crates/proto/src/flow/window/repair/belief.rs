@@ -121,6 +121,8 @@ impl Belief {
                 self.prefix.add_copy(loss_ratio);
                 self.add_repair((1.0 - loss_ratio) * needed);
             }
+            // Whether what it is about is lost is not known, and hardly likely then.
+            What::Ahead => {}
         }
     }
 

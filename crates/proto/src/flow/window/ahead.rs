@@ -1,0 +1,123 @@
+//! Repair ahead of need: short symbols of real-time and sparse flows go twice, from a budget.
+//!
+//! What is lost of such a flow is known after a round trip, and that is too late for it; coded
+//! symbols ahead of need repair whatever waits longest, which beside bulk is the bulk's. A second
+//! copy costs little where symbols are short and seldom. It goes a little later than the first, so
+//! that a short burst of losses does not take both.
+
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use corridor_base::Time;
+
+use crate::bounds::{AHEAD_BURST, AHEAD_RATE_SHARE, AHEAD_SYMBOLS_MAX};
+
+/// How much later the second copy goes.
+const AFTER: Duration = Duration::from_millis(3);
+/// By how much later still it is worth nothing.
+const STALE: Duration = Duration::from_millis(10);
+/// Share of the frames lost from which on copies go.
+const LOSSY: f64 = 0.01;
+
+/// Which symbols go once more, and what is left for it.
+#[derive(Debug)]
+pub(super) struct Ahead {
+    /// Bytes that may go, as of then.
+    budget: f64,
+    at: Time,
+    /// Symbols of which a copy is to go, and from when on.
+    due: VecDeque<(u64, Time)>,
+    /// Copies since this was asked last.
+    sent: u32,
+}
+
+impl Ahead {
+    pub(super) fn new(now: Time) -> Self {
+        Ahead { budget: 0.0, at: now, due: VecDeque::new(), sent: 0 }
+    }
+
+    /// A symbol of such flows goes, in a frame of so many bytes, over a path that takes so many a
+    /// second.
+    pub(super) fn plan(
+        &mut self,
+        now: Time,
+        (id, len): (u64, f64),
+        bytes_per_s: f64,
+        loss_ratio: f64,
+    ) {
+        let allowed = AHEAD_RATE_SHARE * bytes_per_s;
+        let gained = allowed * (now - self.at).as_secs_f64();
+        self.budget = (self.budget + gained).min(allowed * AHEAD_BURST.as_secs_f64());
+        self.at = now;
+        if loss_ratio >= LOSSY && self.budget >= len && self.due.len() < AHEAD_SYMBOLS_MAX {
+            self.budget -= len;
+            self.due.push_back((id, now + AFTER));
+        }
+    }
+
+    /// The symbol of which a copy is to go now.
+    pub(super) fn take(&mut self, now: Time) -> Option<u64> {
+        while let Some(&(id, due)) = self.due.front().filter(|(_, due)| *due <= now) {
+            self.due.pop_front();
+            if now - due <= STALE {
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// A copy goes.
+    pub(super) fn note_sent(&mut self) {
+        self.sent += 1;
+    }
+
+    /// Copies that went since this was asked last.
+    pub(super) fn take_sent(&mut self) -> u32 {
+        core::mem::take(&mut self.sent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_go_later_and_from_their_share_of_the_rate() {
+        let mut ahead = Ahead::new(Time::ZERO);
+        // A million bytes a second; 250 bytes each 20 ms are 12,500 of the 20,000 a second.
+        for (gap_ms, most, least) in [(20, 50, 48), (5, 101, 70), (1, 101, 70)] {
+            let mut sent = 0;
+            let from = ahead.at.as_nanos() / 1_000_000;
+            for ms in from..from + 1_000 {
+                let now = Time::from_millis(ms);
+                if ms % gap_ms == 0 {
+                    ahead.plan(now, (ms, 250.0), 1e6, 0.1);
+                }
+                while let Some(id) = ahead.take(now) {
+                    assert_eq!(Time::from_millis(id) + AFTER, now);
+                    sent += 1;
+                }
+            }
+            assert!((least..=most).contains(&sent), "{sent} copies, one each {gap_ms} ms");
+        }
+    }
+
+    #[test]
+    fn nothing_goes_twice_where_nothing_is_lost_or_it_would_come_too_late() {
+        let mut ahead = Ahead::new(Time::ZERO);
+        ahead.plan(Time::from_millis(100), (1, 250.0), 1e6, 0.0);
+        assert_eq!(ahead.take(Time::from_millis(110)), None);
+        ahead.plan(Time::from_millis(200), (2, 250.0), 1e6, 0.1);
+        assert_eq!(ahead.take(Time::from_millis(214)), None);
+        assert_eq!(ahead.due.len(), 0);
+    }
+
+    #[test]
+    fn what_waits_is_bounded() {
+        let mut ahead = Ahead::new(Time::ZERO);
+        for id in 0..10_000 {
+            ahead.plan(Time::from_millis(1_000), (id, 1.0), 1e9, 0.5);
+        }
+        assert_eq!(ahead.due.len(), AHEAD_SYMBOLS_MAX);
+    }
+}

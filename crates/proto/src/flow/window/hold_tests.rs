@@ -1,0 +1,164 @@
+use core::time::Duration;
+
+use corridor_base::Time;
+use corridor_codec::Field;
+use proptest::prelude::*;
+
+use super::receive::WindowReceiver;
+use crate::flow::symbol::{Packet, append_packet};
+use crate::host::egress::EgressQueue;
+use crate::stats::Stats;
+use crate::wire::{Lanes, WindowForm, WindowSymbol};
+
+const HOLD: Duration = Duration::from_millis(50);
+const DEADLINE: Duration = Duration::from_millis(1_000);
+const UDP: u8 = 17;
+const TCP: u8 = 6;
+
+struct Scene {
+    receiver: WindowReceiver,
+    egress: EgressQueue,
+    stats: Stats,
+    counter: u32,
+}
+
+impl Scene {
+    fn new(hold: Option<Duration>) -> Self {
+        let ack_interval = Duration::from_millis(10);
+        let mut receiver =
+            WindowReceiver::new((Field::Gf256, 1_000), (64, Lanes::ONE), 0, DEADLINE, ack_interval)
+                .unwrap();
+        receiver.set_hold(hold);
+        Scene { receiver, egress: EgressQueue::default(), stats: Stats::default(), counter: 0 }
+    }
+
+    /// A symbol comes with two packets in order: a datagram, and a segment of TCP.
+    fn receive(&mut self, ms: u64, id: u32) {
+        let mut symbol = Vec::new();
+        for protocol in [UDP, TCP] {
+            append_packet(Packet::verbatim(&packet(protocol, id), true), &mut symbol);
+        }
+        let form = WindowForm::Source { id, distance: id as u16, lanes: Lanes::ONE };
+        let received = WindowSymbol { form, symbol: &symbol };
+        self.counter += 1;
+        let (egress, stats) = (&mut self.egress, &mut self.stats);
+        self.receiver.handle_symbol(Time::from_millis(ms), self.counter, &received, egress, stats);
+    }
+
+    /// Symbols come at these times, milliseconds.
+    fn receive_all(&mut self, symbols: &[(u64, u32)]) {
+        symbols.iter().for_each(|&(ms, id)| self.receive(ms, id));
+    }
+
+    /// Time goes on, and nothing comes.
+    fn wait(&mut self, ms: u64) {
+        let now = Time::from_millis(ms);
+        while self.receiver.poll_timeout().is_some_and(|at| at <= now) {
+            let at = self.receiver.poll_timeout().unwrap();
+            self.receiver.handle_timeout(at, &mut self.egress, &mut self.stats);
+        }
+    }
+
+    /// What came out since this was asked last: protocol and number.
+    fn delivered(&mut self) -> Vec<(u8, u8)> {
+        let mut delivered = Vec::new();
+        while let Some(packet) = self.egress.pop() {
+            delivered.push((packet[9], packet[28]));
+        }
+        delivered
+    }
+}
+
+fn packet(protocol: u8, id: u32) -> Vec<u8> {
+    let mut packet = vec![0; 60];
+    packet[..10].copy_from_slice(&[0x45, 0, 0, 60, 0, 0, 0, 0, 64, protocol]);
+    packet[28] = id as u8;
+    packet
+}
+
+fn both(ids: impl Iterator<Item = u8>) -> Vec<(u8, u8)> {
+    ids.flat_map(|id| [(UDP, id), (TCP, id)]).collect()
+}
+
+#[test]
+fn datagrams_wait_for_what_is_repaired_in_time() {
+    let mut scene = Scene::new(Some(HOLD));
+    scene.receive_all(&[(0, 0), (10, 2), (20, 3)]);
+    assert_eq!(scene.delivered(), both(0..1));
+    scene.wait(59);
+    scene.receive(59, 1);
+    assert_eq!(scene.delivered(), both(1..4));
+    let Stats { datagrams_held, datagrams_held_us, datagrams_overdue, .. } = scene.stats;
+    // Number 2 for 49 ms, number 3 for 39 ms; number 1 came in its turn.
+    assert_eq!((datagrams_held, datagrams_held_us, datagrams_overdue), (2, 88_000, 0));
+    assert_eq!(scene.stats.datagram_hold_s_max, 0.049);
+}
+
+#[test]
+fn datagrams_wait_no_longer_than_the_hold_and_segments_do() {
+    let mut scene = Scene::new(Some(HOLD));
+    scene.receive_all(&[(0, 0), (10, 2), (20, 3)]);
+    scene.delivered();
+    scene.wait(59);
+    assert_eq!(scene.delivered(), []);
+    scene.wait(60);
+    assert_eq!(scene.delivered(), [(UDP, 2)]);
+    // The one that was missing is late now, and segments go on waiting for the next one.
+    scene.receive(65, 5);
+    scene.receive(66, 1);
+    assert_eq!(scene.delivered(), [(UDP, 1), (TCP, 1), (TCP, 2), (UDP, 3), (TCP, 3)]);
+    assert_eq!(scene.stats.datagrams_overdue, 1);
+    scene.wait(200);
+    assert_eq!(scene.delivered(), [(UDP, 5)]);
+    scene.wait(2_000);
+    assert_eq!(scene.delivered(), [(TCP, 5)]);
+    assert_eq!((scene.stats.datagrams_overdue, scene.stats.symbols_given_up), (2, 1));
+    assert!(scene.stats.datagram_hold_s_max <= HOLD.as_secs_f64() + 1e-9);
+}
+
+#[test]
+fn without_a_hold_datagrams_wait_as_segments_do() {
+    let mut scene = Scene::new(None);
+    scene.receive_all(&[(0, 0), (10, 2)]);
+    scene.wait(1_009);
+    assert_eq!(scene.delivered(), both(0..1));
+    scene.wait(1_010);
+    assert_eq!(scene.delivered(), both(2..3));
+}
+
+proptest! {
+    #![proptest_config(corridor_testing::cases!(256))]
+
+    /// Whatever is lost and comes in whatever order: all that came comes out once, segments in
+    /// order, datagrams no later than the hold after they came.
+    #[test]
+    fn all_that_comes_comes_out_once(
+        order in proptest::collection::vec((0u32..48, 0u64..30), 1..120),
+    ) {
+        let mut scene = Scene::new(Some(HOLD));
+        let (mut ms, mut came) = (0, std::collections::BTreeMap::new());
+        let mut out = Vec::new();
+        for (id, after) in order {
+            ms += after;
+            scene.wait(ms);
+            out.extend(scene.delivered().into_iter().map(|packet| (packet, ms)));
+            let passed = u64::from(id) < scene.receiver.inspect().0;
+            scene.receive(ms, id);
+            if !passed {
+                came.entry(id as u8).or_insert(ms);
+            }
+            out.extend(scene.delivered().into_iter().map(|packet| (packet, ms)));
+        }
+        // To within the next event that was looked at.
+        scene.wait(ms + 10_000);
+        out.extend(scene.delivered().into_iter().map(|packet| (packet, ms)));
+        for protocol in [UDP, TCP] {
+            let mut ids: Vec<_> =
+                out.iter().filter(|((p, _), _)| *p == protocol).map(|((_, id), _)| *id).collect();
+            prop_assert!(protocol == UDP || ids.is_sorted(), "{ids:?}");
+            ids.sort_unstable();
+            prop_assert_eq!(ids, came.keys().copied().collect::<Vec<_>>());
+        }
+        prop_assert!(scene.stats.datagram_hold_s_max <= HOLD.as_secs_f64() + 1e-9);
+    }
+}

@@ -1,0 +1,257 @@
+use corridor_base::{Stream, StreamKey};
+use corridor_packet::PacketRef;
+use proptest::prelude::*;
+
+use super::traffic::{Kind, Link, Source, run};
+use super::*;
+
+/// How long a flow is known when it is looked at, and how long it lasts, seconds.
+const KNOWN_S: f64 = 3.0;
+const LASTS_S: f64 = 8.0;
+/// Flows of each kind.
+const FLOWS: u64 = 200;
+/// Share of the flows of a kind that may be taken for something else.
+const ERRORS_MAX: f64 = 0.02;
+
+fn stream(seed: u64) -> Stream {
+    StreamKey { seed, replication: 0, entity: 0, purpose: "order" }.stream()
+}
+
+/// Share of a kind's flows that more than so much of goes the other way than is right.
+fn errors(kind: Kind, seed: u64, is_right: impl Fn(f64) -> bool) -> f64 {
+    let mut wrong = 0;
+    for flow in 0..FLOWS {
+        let mut rng = stream(seed ^ (flow << 32) ^ kind as u64);
+        let link = Link::draw(&mut rng);
+        let sent = run(kind, link, LASTS_S, KNOWN_S, &mut rng);
+        if sent.packets > 0 && !is_right(sent.share()) {
+            println!("{kind:?} {flow}: {:.3} of {} in order, {link:?}", sent.share(), sent.packets);
+            wrong += 1;
+        }
+    }
+    wrong as f64 / FLOWS as f64
+}
+
+/// The seed, or that of `ORDER_SEED`, which is printed.
+fn seed() -> u64 {
+    let told = std::env::var("ORDER_SEED").ok().and_then(|text| text.parse().ok());
+    let seed = told.unwrap_or(corridor_testing::SEED);
+    println!("seed {seed}: ORDER_SEED={seed} cargo test -p corridor-proto host::order");
+    seed
+}
+
+#[test]
+fn what_is_real_time_or_sparse_comes_at_once() {
+    let seed = seed();
+    for kind in Kind::AT_ONCE {
+        let errors = errors(kind, seed, |share| share < 0.01);
+        println!("{kind:?}: {errors:.3} of the flows in order");
+        assert!(errors <= ERRORS_MAX, "{kind:?}: {errors:.3} of the flows in order");
+    }
+}
+
+#[test]
+fn bulk_that_takes_lateness_for_loss_goes_in_order() {
+    let seed = seed();
+    for kind in Kind::IN_ORDER {
+        let errors = errors(kind, seed, |share| share > 0.9);
+        println!("{kind:?}: {errors:.3} of the flows not in order");
+        assert!(errors <= ERRORS_MAX, "{kind:?}: {errors:.3} of the flows not in order");
+    }
+}
+
+/// A flow whose packets are handed over one by one.
+struct Flow {
+    order: OrderByNeed,
+    source: Source,
+    rng: Stream,
+    stats: Stats,
+}
+
+impl Flow {
+    fn new(kind: Kind, delivery: UdpDelivery) -> Self {
+        let mut rng = stream(7);
+        let source = Source::new(kind, &mut rng);
+        Flow { order: OrderByNeed::new(delivery), source, rng, stats: Stats::default() }
+    }
+
+    /// A packet comes to a queue in which others of its flow stand, or not.
+    fn send(&mut self, at_s: f64, len: usize, waits: bool) -> bool {
+        let packet = self.source.packet(len, at_s, &mut self.rng);
+        let now = Time::from_nanos((1e9 * at_s) as u64);
+        self.order.note(now, (1, waits), PacketRef::read(&packet), &mut self.stats) == Need::Order
+    }
+}
+
+const AUTO: UdpDelivery = UdpDelivery::AUTO;
+
+#[test]
+fn quic_goes_in_order_from_a_handshake_s_worth_of_full_packets_on() {
+    let mut flow = Flow::new(Kind::QuicBulk, AUTO);
+    let sent: Vec<_> = (0..20).map(|n| flow.send(0.01 * f64::from(n), 1_200, false)).collect();
+    let first = sent.iter().position(|&in_order| in_order);
+    assert!((4..8).contains(&first.unwrap()), "{sent:?}");
+    assert!(sent[first.unwrap()..].iter().all(|&in_order| in_order));
+    assert_eq!(flow.stats.flows_ordered, 1);
+}
+
+#[test]
+fn a_flow_leaves_order_at_a_pause_after_calm_and_without_one_later() {
+    for (pause_ms, until_s) in [(5, 5.0), (500, 10.0)] {
+        let mut flow = Flow::new(Kind::QuicBulk, AUTO);
+        flow.order.set_pause(Duration::from_millis(pause_ms));
+        (0..100).for_each(|n| {
+            flow.send(0.01 * f64::from(n), 1_200, false);
+        });
+        // From here on 50 small packets a second.
+        let small = |n: u32| 1.0 + 0.02 * f64::from(n);
+        let left = (0..1_000).find(|&n| !flow.send(small(n), 100, false)).map(small).unwrap();
+        // It is calm once fewer full packets than three are remembered, a second and a half later.
+        assert!((until_s + 1.0..until_s + 6.0).contains(&left), "left after {left} s");
+        assert!(!flow.send(left + 0.02, 100, false));
+    }
+}
+
+#[test]
+fn what_keeps_a_queue_standing_goes_in_order_unless_it_heeds_no_drops() {
+    for heeds in [true, false] {
+        let mut flow = Flow::new(Kind::Tunnel, AUTO);
+        let sent = (0..3_000).map(|n| {
+            if !heeds && n % 100 == 50 {
+                flow.order.note_unheeding(Time::from_millis(n), 1);
+            }
+            flow.send(0.001 * n as f64, 1_300, true)
+        });
+        let in_order = sent.filter(|&in_order| in_order).count();
+        assert_eq!(in_order > 2_000, heeds, "{in_order} of 3000");
+        assert!(heeds || in_order == 0, "{in_order} of 3000");
+    }
+}
+
+#[test]
+fn the_operator_s_word_holds() {
+    let of = |kind, delivery| {
+        let mut flow = Flow::new(kind, delivery);
+        (0..2_000).map(|n| flow.send(0.001 * f64::from(n), 1_200, true)).filter(|&at| at).count()
+    };
+    let (never, always) = (Delivery::Immediate, Delivery::InOrder);
+    assert_eq!(of(Kind::QuicBulk, UdpDelivery { quic: never, ..AUTO }), 0);
+    assert_eq!(of(Kind::Tunnel, UdpDelivery { bulk: never, ..AUTO }), 0);
+    assert_eq!(of(Kind::QuicBulk, UdpDelivery { quic: always, ..AUTO }), 2_000);
+    assert!(of(Kind::Video, UdpDelivery { real_time: always, ..AUTO }) > 1_900);
+    assert_eq!(of(Kind::Game, UdpDelivery { other: always, ..AUTO }), 2_000);
+    assert_eq!(of(Kind::Video, AUTO), 0);
+}
+
+#[test]
+fn short_packets_of_voice_and_games_are_to_come_soon() {
+    for (kind, expected) in [
+        (Kind::Voice, Need::Soon),
+        (Kind::Game, Need::Soon),
+        (Kind::QuicAcks, Need::Unknown),
+        (Kind::Video, Need::Unknown),
+    ] {
+        let mut flow = Flow::new(kind, AUTO);
+        let len = if kind == Kind::Video { 1_200 } else { 200 };
+        for n in 0..100 {
+            let packet = flow.source.packet(len, 0.0, &mut flow.rng);
+            let (now, read) = (Time::from_millis(20 * n), PacketRef::read(&packet));
+            assert_eq!(flow.order.note(now, (1, false), read, &mut flow.stats), expected);
+        }
+    }
+}
+
+#[test]
+fn what_is_marked_as_real_time_comes_at_once() {
+    let mut flow = Flow::new(Kind::QuicBulk, AUTO);
+    for n in 0..100 {
+        let mut packet = flow.source.packet(1_200, 0.0, &mut flow.rng);
+        packet[1] = 46 << 2;
+        let read = PacketRef::read(&packet);
+        let need = flow.order.note(Time::from_millis(n), (1, true), read, &mut flow.stats);
+        assert_eq!(need, Need::Unknown, "it is not short");
+    }
+}
+
+#[test]
+fn a_counter_in_the_first_byte_is_no_quic() {
+    let mut flow = Flow::new(Kind::Game, AUTO);
+    for n in 0..2_000_u64 {
+        let mut packet = flow.source.packet(1_300, 0.0, &mut flow.rng);
+        packet[28] = n as u8;
+        let (now, read) = (Time::from_millis(n), PacketRef::read(&packet));
+        let need = flow.order.note(now, (1, false), read, &mut flow.stats);
+        assert_ne!(need, Need::Order, "packet {n}");
+    }
+}
+
+#[test]
+fn what_is_known_is_bounded_and_the_silent_make_room() {
+    let mut flow = Flow::new(Kind::QuicBulk, AUTO);
+    let packet = flow.source.packet(1_200, 0.0, &mut flow.rng);
+    let Flow { mut order, mut stats, .. } = flow;
+    let mut note = |order: &mut OrderByNeed, ms, hash| {
+        let read = PacketRef::read(&packet);
+        order.note(Time::from_millis(ms), (hash, true), read, &mut stats) == Need::Order
+    };
+    (0..100).for_each(|n| {
+        note(&mut order, 10 * n, 0);
+    });
+    // Others of its set come between, and fewer than its set has places for.
+    for n in 0..100 {
+        let other = ORDER_SETS as u64 * (1 + n % (ORDER_FLOWS_PER_SET as u64 - 1));
+        note(&mut order, 1_000 + 10 * n, other);
+        assert!(note(&mut order, 1_000 + 10 * n, 0));
+    }
+    (0..10_000).for_each(|hash| {
+        note(&mut order, 3_000, hash);
+    });
+    assert!(order.sets.iter().all(|set| set.len() <= ORDER_FLOWS_PER_SET));
+    assert!(!note(&mut order, 3_001, 0), "it is forgotten");
+}
+
+proptest! {
+    #![proptest_config(corridor_testing::cases!(256))]
+
+    /// Whatever comes, nothing panics, TCP and short packets are not told to go in order, and
+    /// what is kept is bounded.
+    #[test]
+    fn anything_may_come(
+        packets in proptest::collection::vec(
+            (proptest::collection::vec(any::<u8>(), 0..80), 0u64..3, 0u64..3_000, any::<bool>()),
+            1..200,
+        ),
+        is_udp in any::<bool>(),
+    ) {
+        let (mut order, mut stats) = (OrderByNeed::new(AUTO), Stats::default());
+        let mut now = Time::ZERO;
+        for (mut bytes, hash, ms, waits) in packets {
+            if is_udp && bytes.len() > 28 {
+                bytes[..10].copy_from_slice(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17]);
+            }
+            now += Duration::from_millis(ms);
+            let need = order.note(now, (hash, waits), PacketRef::read(&bytes), &mut stats);
+            prop_assert!(need == Need::Unknown || (need == Need::Soon && is_udp));
+            order.note_unheeding(now, hash);
+        }
+        prop_assert!(order.sets.iter().map(Vec::len).sum::<usize>() <= 3);
+    }
+
+    /// Any bytes, full packets: what is decided does not hang on lengths that they claim.
+    #[test]
+    fn full_packets_of_anything(
+        head in proptest::collection::vec(any::<u8>(), 0..40),
+        first in any::<u8>(),
+    ) {
+        let (mut order, mut stats) = (OrderByNeed::new(AUTO), Stats::default());
+        for ms in 0..50 {
+            let mut bytes = vec![0; 1_300];
+            bytes[..10].copy_from_slice(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17]);
+            bytes[28] = first;
+            bytes[29..29 + head.len()].copy_from_slice(&head);
+            let read = PacketRef::read(&bytes);
+            order.note(Time::from_millis(ms), (1, false), read, &mut stats);
+        }
+        prop_assert!(stats.flows_ordered <= 1);
+    }
+}
