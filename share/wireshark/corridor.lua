@@ -41,7 +41,10 @@ local PROBE_BODIES = { [0] = "probe of the path's MTU", [1] = "echoes of such pr
 local INSTEAD = { [0] = "coded as the greeting says", [1] = "coded between TCP and IP",
   [2] = "not coded" }
 local MODES = { [0] = "blocks", [1] = "sliding window" }
-local WINDOW_FORMS = { [0] = "source symbol", [1] = "coded symbol, seeded by the counter" }
+local WINDOW_FORMS = { [0] = "source symbol", [1] = "coded symbol, seeded by the counter",
+  [2] = "source symbol of a lane", [3] = "coded symbol of a lane, seeded by the counter" }
+-- The most lanes that symbols are dealt to: the logarithm to base 2.
+local LANES_LOG_MAX = 4
 local FORMS = { [0] = "source symbol", [1] = "coded symbol, seed of its vector",
   [2] = "recoded symbol, vector in full" }
 local FIELDS = { [1] = "GF(2)", [4] = "GF(2^4)", [8] = "GF(2^8)" }
@@ -174,6 +177,11 @@ field("window_form", uint16, "window.form", "Form", base.DEC, WINDOW_FORMS, 0xc0
 field("window_distance", uint16, "window.distance", "Symbols before it that the sender holds",
   base.DEC, nil, 0x3fff)
 field("window_count", uint16, "window.count", "Symbols combined", base.DEC, nil, 0x3fff)
+-- Where symbols are dealt to several lanes.
+field("window_lanes", uint16, "window.lanes_log", "Lanes, logarithm", base.DEC, nil, 0x3800)
+field("window_lane_distance", uint16, "window.distance",
+  "Symbols of its lane before it that the sender holds", base.DEC, nil, 0x07ff)
+field("window_lane_count", uint16, "window.count", "Symbols combined", base.DEC, nil, 0x07ff)
 field("window_id", uint32, "window.id", "Id of the symbol")
 field("window_first", uint32, "window.first", "Id of the first symbol combined")
 field("window_last", uint32, "window.last", "Id of the last symbol combined")
@@ -181,7 +189,9 @@ field("window_last", uint32, "window.last", "Id of the last symbol combined")
 -- WINACK, and what a WIN piggybacks.
 field("window_ack", ProtoField.none, "window.ack", "Acknowledgement of a window")
 field("window_ack_next", uint32, "window.ack.next", "First symbol not delivered or skipped")
-field("window_ack_span", uint16, "window.ack.span", "Symbols known from there on")
+field("window_ack_lanes", uint16, "window.ack.lanes_log", "Lanes, logarithm", base.DEC, nil, 0xe000)
+field("window_ack_span", uint16, "window.ack.span", "Symbols of the lane known from there on",
+  base.DEC, nil, 0x1fff)
 field("window_ack_counter", uint32, "window.ack.counter", "Newest counter of a frame with a symbol")
 field("window_ack_delay", uint32, "window.ack.delay", "How long ago that frame came",
   base.UNIT_STRING, { " ns" })
@@ -189,7 +199,9 @@ field("window_ack_received_at", uint32, "window.ack.received_at",
   "When it came, by the receiver's clock", base.UNIT_STRING, { " us" })
 field("window_ack_frames", uint32, "window.ack.frames", "Frames with symbols received so far")
 field("window_ack_loss", double, "window.ack.loss", "Share of the frames lost on the way there")
-field("window_ack_deficit", uint16, "window.ack.deficit", "Symbols lacking to decode all known")
+field("window_ack_lane", uint16, "window.ack.lane", "Lane", base.DEC, nil, 0xf000)
+field("window_ack_deficit", uint16, "window.ack.deficit", "Symbols lacking to decode all known",
+  base.DEC, nil, 0x0fff)
 field("window_ack_useless", uint16, "window.ack.useless", "Symbols so far that brought nothing")
 field("window_ack_half_duplex", uint8, "window.ack.half_duplex", "Both directions share the channel", base.DEC,
   nil, 0x80)
@@ -230,6 +242,7 @@ field("to_answer", bytes, "hello.to.answer", "Answer")
 field("to_accepted", bool, "hello.to.accepted", "Accepted", 8, nil, 0x01)
 field("to_asks", bool, "hello.to.asks", "Asks for an answer", 8, nil, 0x02)
 field("to_instead", uint8, "hello.to.instead", "The sender's packets", base.DEC, INSTEAD, 0x0c)
+field("to_lanes", uint8, "hello.to.lanes_log", "Lanes that it takes, logarithm", base.DEC, nil, 0x70)
 
 corridor.fields = fields
 
@@ -864,7 +877,11 @@ end
 -- Returns the words, or nil and what is wrong.
 local function dissect_window_ack_fields(c, tree)
   local first = add(c, tree, "window_ack_next", 4)
-  local span = add(c, tree, "window_ack_span", 2)
+  local span_word = take(c, 2)
+  if span_word ~= nil then
+    tree:add(F.window_ack_lanes, span_word)
+    tree:add(F.window_ack_span, span_word)
+  end
   add(c, tree, "window_ack_counter", 4)
   local delay = take(c, 2)
   if delay ~= nil then
@@ -873,7 +890,11 @@ local function dissect_window_ack_fields(c, tree)
   add(c, tree, "window_ack_received_at", 4)
   add(c, tree, "window_ack_frames", 4)
   local loss = add_ratio(c, tree, "window_ack_loss")
-  local deficit = add(c, tree, "window_ack_deficit", 2)
+  local deficit_word = take(c, 2)
+  if deficit_word ~= nil then
+    tree:add(F.window_ack_lane, deficit_word)
+    tree:add(F.window_ack_deficit, deficit_word)
+  end
   add(c, tree, "window_ack_useless", 2)
   local word = take(c, 1)
   if word == nil then
@@ -882,7 +903,11 @@ local function dissect_window_ack_fields(c, tree)
   tree:add(F.window_ack_half_duplex, word)
   tree:add(F.window_ack_length, word)
   local length = uint(word) % 128
-  if length > WINDOW_BITMAP_LEN_MAX then
+  local lanes_log, span = math.floor(uint(span_word) / 0x2000), uint(span_word) % 0x2000
+  local lane, deficit = math.floor(uint(deficit_word) / 0x1000), uint(deficit_word) % 0x1000
+  if lanes_log > LANES_LOG_MAX or lane >= 2 ^ lanes_log then
+    return nil, "is about lane " .. lane .. " of 2^" .. lanes_log
+  elseif length > WINDOW_BITMAP_LEN_MAX then
     return nil, "has a bitmap of " .. length .. " bytes"
   elseif deficit > span then
     return nil, "says that " .. deficit .. " of " .. span .. " symbols are lacking"
@@ -897,7 +922,8 @@ local function dissect_window_ack_fields(c, tree)
     needed = bits_set_before(bitmap, span)
   end
   generated(tree, "window_ack_needed", needed)
-  return string.format("next %.0f deficit %d loss %.0f %%", first, deficit, 100 * loss)
+  local of_lane = lanes_log > 0 and string.format(" lane %d/%d", lane, math.floor(2 ^ lanes_log)) or ""
+  return string.format("next %.0f%s deficit %d loss %.0f %%", first, of_lane, deficit, 100 * loss)
 end
 
 -- Returns whether it could be read to its end.
@@ -922,25 +948,27 @@ local function dissect_window_ack(state, c)
 end
 
 -- What the symbol is; nil when it cannot be told.
-local function dissect_window_form(state, c, form, number)
+local function dissect_window_form(state, c, form, lanes_log, number)
   local tree = state.tree
-  if form > 1 then
-    malformed(state, "form " .. form)
+  if form > 1 and (lanes_log == 0 or lanes_log > LANES_LOG_MAX) then
+    malformed(state, "a symbol of one of 2^" .. lanes_log .. " lanes")
     return nil
-  elseif form == 1 and number == 0 then
+  elseif form % 2 == 1 and number == 0 then
     malformed(state, "a combination of no symbols")
     return nil
   end
-  local id = add(c, tree, form == 0 and "window_id" or "window_first", 4)
+  local id = add(c, tree, form % 2 == 0 and "window_id" or "window_first", 4)
+  local lanes = math.floor(2 ^ lanes_log)
+  local by = lanes > 1 and " by " .. lanes or ""
   if id == nil then
     ran_out(state, "window symbol")
-  elseif form == 0 then
-    return string.format("source %.0f (+%d)", id, number), id
+  elseif form % 2 == 0 then
+    return string.format("source %.0f (+%d%s)", id, number, by), id
   else
     -- Ids are told by their lowest 32 bits.
-    local last = (id + number - 1) % 2 ^ 32
+    local last = (id + (number - 1) * lanes) % 2 ^ 32
     generated(tree, "window_last", math.floor(last))
-    return string.format("coded %.0f..%.0f", id, last)
+    return string.format("coded %.0f..%.0f%s", id, last, by)
   end
   return nil
 end
@@ -953,8 +981,15 @@ local function dissect_window(state, c)
   end
   local form, number = math.floor(uint(range) / 0x4000), uint(range) % 0x4000
   tree:add(F.window_form, range)
-  tree:add(form == 0 and F.window_distance or F.window_count, range)
-  local words, id = dissect_window_form(state, c, form, number)
+  local lanes_log = 0
+  if form > 1 then
+    lanes_log, number = math.floor(number / 0x800), number % 0x800
+    tree:add(F.window_lanes, range)
+    tree:add(form == 2 and F.window_lane_distance or F.window_lane_count, range)
+  else
+    tree:add(form == 0 and F.window_distance or F.window_count, range)
+  end
+  local words, id = dissect_window_form(state, c, form, lanes_log, number)
   if words == nil then
     return
   end
@@ -967,7 +1002,7 @@ local function dissect_window(state, c)
   local symbol = c.tvb:range(c.at, left(c))
   local item = tree:add(F.symbol, symbol)
   generated(item, "symbol_length", symbol:len())
-  if form == 0 then
+  if form % 2 == 0 then
     open_symbol(state, id)
     item:append_text(" (" .. dissect_packets(state, c, item) .. ")")
   end
@@ -1035,6 +1070,7 @@ local function dissect_hello_to(state, c)
   tree:add(F.to_accepted, flags)
   tree:add(F.to_asks, flags)
   tree:add(F.to_instead, flags)
+  tree:add(F.to_lanes, flags)
   local accepted = uint(flags) % 2 == 1
   local words = (accepted and "accepts" or "challenges") .. " station " .. number
   tree:append_text(": " .. words)

@@ -19,6 +19,9 @@ pub const ACK_BLOCKS_MAX: usize = 2 * BLOCKS_IN_FLIGHT_MAX as usize;
 pub const SENT_LOG_MAX: usize = 4_096;
 /// Packets an ingress queue may be told to hold.
 pub const INGRESS_PACKETS_MAX: usize = 65_536;
+/// Packets that it holds at most for each lane of a window: flows that waited for repair send all
+/// they may at once, which on a long path is a long window.
+pub const INGRESS_PACKETS_LANE: usize = 1_000;
 /// Queues of a fair ingress queue: flows beyond so many share some.
 pub const INGRESS_FLOWS: usize = 256;
 /// Bytes that a flow may send in its turn (RFC 8290: the MTU).
@@ -81,8 +84,9 @@ pub const UNSEALER_SESSIONS_MAX: usize = 64;
 /// A session that has not answered its challenge is forgotten when it was not heard for so long: a
 /// recording of a dead one must not keep two stations greeting each other for ever.
 pub const PENDING_SESSION_AGE_MAX: Duration = Duration::from_secs(5);
-/// Frames behind the newest that the replay window still accepts.
-pub const REPLAY_WINDOW: u32 = 1024;
+/// Frames behind the newest that the replay window still accepts: those of the longest window that
+/// a path can reorder.
+pub const REPLAY_WINDOW: u32 = WINDOW_SYMBOLS_MAX as u32;
 /// Keys of one's own: how long two stations use a secret before they agree on the next (WireGuard's
 /// REKEY_AFTER_TIME).
 pub const REKEY_AFTER_TIME: Duration = Duration::from_secs(120);
@@ -169,8 +173,25 @@ pub const WINDOW_TIMEOUT_MIN: Duration = Duration::from_millis(10);
 pub const WINDOW_TIMEOUT_MAX: Duration = Duration::from_secs(2);
 /// Window mode: longest that a sender keeps a symbol which nobody acknowledges.
 pub const WINDOW_SILENCE_MAX: Duration = Duration::from_secs(60);
-/// Window mode: times of arrival that a receiver remembers, one for each symbol of the window.
-pub const WINDOW_GAPS_MAX: usize = corridor_codec::MAX_WINDOW_SIZE;
+/// Window mode: symbols of the longest window, in as many lanes as there can be.
+pub const WINDOW_SYMBOLS_MAX: usize = 16 * corridor_codec::MAX_WINDOW_SIZE;
+/// Window mode: times that symbols may be dealt to other lanes while those before drain, at either
+/// end: what is held is the lanes of so many.
+pub const WINDOW_STRETCHES_MAX: usize = 2;
+/// Window mode: frames whose fate a sender keeps in mind, of the link; the oldest is forgotten
+/// first. Of a lane, [`SENT_LOG_MAX`].
+pub const WINDOW_SENT_LOG_MAX: usize = 2 * WINDOW_SYMBOLS_MAX;
+/// Window mode: round trips that a deadline takes at least where a window has several lanes. After
+/// an outage it is told of in one, sent again in as many as it is long, three, arrives in one, and
+/// some of it gets lost again.
+pub const WINDOW_DEADLINE_ROUND_TRIPS: u32 = 8;
+/// The longest of them.
+pub const WINDOW_DEADLINE_ROUND_TRIP_MAX: Duration = Duration::from_secs(1);
+/// Window mode: how long a window has to have been longer than needed before it gets fewer lanes.
+pub const WINDOW_NARROW_AFTER: Duration = Duration::from_secs(10);
+/// Window mode: times of arrival that a receiver remembers, one for each symbol of the window. What
+/// is known of one lane tells of the others' beginning but for a symbol of each.
+pub const WINDOW_GAPS_MAX: usize = WINDOW_SYMBOLS_MAX + 16;
 /// Window mode: least time between two acknowledgements.
 pub const WINDOW_ACK_INTERVAL_MIN: Duration = Duration::from_micros(500);
 /// Window mode: delays that a rate controller remembers for their minimum.

@@ -6,6 +6,7 @@ use corridor_codec::{MAX_BLOCK_SIZE, MAX_WINDOW_SIZE};
 
 use crate::bounds::{
     BLOCKS_IN_FLIGHT_MAX, FRAME_LEN_MAX, INGRESS_PACKETS_MAX, MAX_OVERHEAD_MAX, SYMBOL_SIZE_MIN,
+    WINDOW_SYMBOLS_MAX,
 };
 use crate::config::{LinkErrors, Mode, Role, StationConfig};
 use crate::error::ConfigError;
@@ -119,12 +120,14 @@ fn check_coding(config: &StationConfig) -> Result<(), ConfigError> {
             format!("1 to {BLOCKS_IN_FLIGHT_MAX} blocks"),
         ));
     }
-    if !(1..=MAX_WINDOW_SIZE).contains(&usize::from(coding.window_size)) {
-        return Err(ConfigError::new(
-            "coding.window_size",
-            coding.window_size,
-            format!("1 to {MAX_WINDOW_SIZE} symbols"),
-        ));
+    let windows = [
+        ("coding.window_size", coding.window_size, WINDOW_SYMBOLS_MAX),
+        ("coding.window_lane", coding.window_lane, MAX_WINDOW_SIZE),
+    ];
+    for (field, size, most) in windows {
+        if !(1..=most).contains(&usize::from(size)) {
+            return Err(ConfigError::new(field, size, format!("1 to {most} symbols")));
+        }
     }
     if coding.mode == Mode::Window
         && matches!(config.role, Role::Helper { .. } | Role::Endpoint { helper: Some(_), .. })

@@ -2,11 +2,11 @@
 
 use core::time::Duration;
 
-use corridor_codec::{Field, MAX_BLOCK_SIZE, MAX_WINDOW_SIZE};
+use corridor_codec::{Field, MAX_BLOCK_SIZE};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::BLOCKS_IN_FLIGHT_MAX;
+use crate::bounds::{BLOCKS_IN_FLIGHT_MAX, WINDOW_SYMBOLS_MAX};
 use crate::config::{CodingParams, Delivery, Goal, Order, Policy, Redundancy, UdpDelivery};
 
 /// The `[coding]` table of a configuration or scenario file. The preset gives the rest.
@@ -34,9 +34,10 @@ pub struct CodingTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = MAX_BLOCK_SIZE))]
     pub block_size: Option<u16>,
-    /// Window mode: symbols unacknowledged at once.
+    /// Window mode: symbols unacknowledged at once, at most. It takes what the path needs of them,
+    /// and as many of its peer's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = MAX_WINDOW_SIZE))]
+    #[schemars(range(min = 1, max = WINDOW_SYMBOLS_MAX))]
     pub window_size: Option<u16>,
     /// Window mode: what matters more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -309,6 +310,7 @@ impl CodingTable {
             clamp_windows: self.clamp_windows.unwrap_or(base.clamp_windows),
             mode: base.mode,
             window_size: self.window_size.unwrap_or(base.window_size),
+            window_lane: base.window_lane,
             goal: self.goal.map_or(base.goal, |name| match name {
                 GoalName::Throughput => Goal::Throughput,
                 GoalName::LowDelay => Goal::LowDelay,

@@ -2,17 +2,22 @@
 
 use core::time::Duration;
 
-use corridor_codec::Field;
+use corridor_codec::{Field, MAX_WINDOW_SIZE};
 
+use crate::bounds::{
+    INGRESS_PACKETS_LANE, WINDOW_DEADLINE_ROUND_TRIP_MAX, WINDOW_DEADLINE_ROUND_TRIPS,
+    WINDOW_SYMBOLS_MAX,
+};
 use crate::keys::Security;
+use crate::wire::Lanes;
 
 /// Bound of the ingress queue where nothing but the bound keeps it short.
 const INGRESS_PACKETS_BLOCK: usize = 100;
-/// The same in front of a window, where CoDel keeps it short: flows that waited for repair send
-/// all they may at once.
-const INGRESS_PACKETS_WINDOW: usize = 1_000;
-/// Unacknowledged symbols in window mode: 100 ms of 100 Mbit/s.
-const WINDOW_SIZE: u16 = 1_024;
+/// The same in front of a window, where CoDel keeps it short: what all lanes may need.
+const INGRESS_PACKETS_WINDOW: usize = 16 * INGRESS_PACKETS_LANE;
+/// Unacknowledged symbols in window mode, as long as no path needs more than a lane: 100 ms of 100
+/// Mbit/s.
+const LANE_SIZE: u16 = MAX_WINDOW_SIZE as u16;
 
 /// Number of a station within its group, 1 to 254; unique per pre-shared key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -165,8 +170,12 @@ pub struct CodingParams {
     pub order: Order,
     /// Source symbols in a block, 1 to [`corridor_codec::MAX_BLOCK_SIZE`].
     pub block_size: u16,
-    /// Symbols the sender may have unacknowledged, 1 to [`corridor_codec::MAX_WINDOW_SIZE`].
+    /// Symbols the sender may have unacknowledged, 1 to [`WINDOW_SYMBOLS_MAX`]; and as many lanes
+    /// as these take are what it takes of its peer's.
     pub window_size: u16,
+    /// Symbols that are coded together at most, 1 to [`MAX_WINDOW_SIZE`]: where the window needs
+    /// more, they are dealt to several lanes.
+    pub window_lane: u16,
     /// What matters more.
     pub goal: Goal,
     /// Bytes of repair symbols to a byte of source symbols at most, over about a window of them;
@@ -223,7 +232,8 @@ impl CodingParams {
         CodingParams {
             tcp_nc: None,
             mode: Mode::Block,
-            window_size: WINDOW_SIZE,
+            window_size: WINDOW_SYMBOLS_MAX as u16,
+            window_lane: LANE_SIZE,
             goal: Goal::Throughput,
             max_overhead: None,
             delivery: Delivery::Auto,
@@ -244,6 +254,22 @@ impl CodingParams {
             delivery_deadline: Duration::from_secs(2),
             ack_interval: Duration::from_millis(30),
         }
+    }
+
+    /// Symbols of a lane of the window: all, if those are few.
+    pub(crate) fn lane_size(&self) -> u16 {
+        self.window_lane.min(self.window_size)
+    }
+
+    /// Most lanes that a window has, either way.
+    pub(crate) fn lanes_max(&self) -> Lanes {
+        Lanes::holding(self.window_size.into(), self.lane_size().into())
+    }
+
+    /// How long missing symbols may keep others waiting, of a window of so many lanes.
+    pub(crate) fn deadline(told: Duration, lanes: usize, round_trip: Duration) -> Duration {
+        let least = round_trip.min(WINDOW_DEADLINE_ROUND_TRIP_MAX) * WINDOW_DEADLINE_ROUND_TRIPS;
+        if lanes > 1 { told.max(least) } else { told }
     }
 
     /// TCP/NC under the host's own TCP, with redundancy for 12 % of losses.
@@ -267,7 +293,8 @@ impl Default for CodingParams {
         CodingParams {
             tcp_nc: None,
             mode: Mode::Block,
-            window_size: WINDOW_SIZE,
+            window_size: WINDOW_SYMBOLS_MAX as u16,
+            window_lane: LANE_SIZE,
             goal: Goal::Throughput,
             max_overhead: None,
             delivery: Delivery::Auto,
@@ -324,7 +351,8 @@ pub struct StationConfig {
     pub coding: CodingParams,
     /// Erasure ratios.
     pub link_errors: LinkErrors,
-    /// Packets the ingress queue holds before it drops.
+    /// Packets the ingress queue holds before it drops; in window mode no more than
+    /// [`INGRESS_PACKETS_LANE`] for each lane that the path needs.
     pub ingress_packets: usize,
     /// Longest frame the underlay carries, in bytes (Ethernet: its MTU).
     pub frame_len_max: usize,

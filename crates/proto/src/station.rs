@@ -217,7 +217,9 @@ impl Station {
         let ingress = match (config.coding.mode, config.role) {
             (Mode::Window, Role::Endpoint { .. }) => {
                 let seed = fork().next_u64();
-                IngressQueue::fair(config.ingress_packets, &config.coding, seed)
+                let mut queue = IngressQueue::fair(config.ingress_packets, &config.coding, seed);
+                queue.set_lanes(1);
+                queue
             }
             _ => IngressQueue::fifo(config.ingress_packets),
         };

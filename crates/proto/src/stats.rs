@@ -140,6 +140,9 @@ counters! {
         /// Window mode: of these, copies of short symbols of real-time and sparse flows, ahead of
         /// need.
         pub copies_ahead_sent: u64,
+        /// Window mode: times that symbols were dealt to more or fewer lanes, as the path needed a
+        /// longer window, or no longer did.
+        pub windows_dealt: u64,
         /// Coded symbols sent by the encoder.
         pub coded_frames_sent: u64,
         /// Recoded symbols sent by the helper.

@@ -20,6 +20,7 @@
 //! [`END_TO_END_TAG_LEN`] bytes of tag: 38 bytes in all beyond the Ethernet header.
 
 mod key_exchange;
+mod lanes;
 mod probe;
 mod window;
 
@@ -31,6 +32,7 @@ pub use key_exchange::{
     INITIATION_LEN, INITIATION_NOISE_LEN, KEY_EXCHANGE_HEAD_LEN, KEY_EXCHANGE_MAC_LEN, KeyExchange,
     RESPONSE_LEN, RESPONSE_NOISE_LEN, Step, TIMESTAMP_LEN,
 };
+pub use lanes::Lanes;
 pub use probe::{Echo, ProbeBody};
 pub use window::{
     WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WINDOW_SYMBOL_LEN, WindowAck, WindowForm, WindowSymbol,
@@ -434,6 +436,9 @@ pub struct HelloTo {
     /// What the sender does with packets instead of coding them as [`Hello::mode`] has it. Stations
     /// of earlier builds neither say it nor look at it.
     pub instead: Option<Instead>,
+    /// Most lanes of the other's window that the sender of this takes. Stations of earlier builds
+    /// say nothing, which is one, and do not look at it.
+    pub lanes: Lanes,
 }
 
 /// Ways for packets to cross that are no coded flow of their own.
@@ -486,6 +491,8 @@ const ACCEPTED_BIT: u8 = 1;
 const ASKS_BIT: u8 = 1 << 1;
 const INSTEAD_SHIFT: u32 = 2;
 const INSTEAD_MASK: u8 = 0b11;
+const LANES_SHIFT: u32 = 4;
+const LANES_MASK: u8 = 0b111;
 
 impl Hello {
     /// Appends the body to `out`.
@@ -512,7 +519,8 @@ impl Hello {
             out.extend_from_slice(&to.answer);
             let accepted = if to.accepted { ACCEPTED_BIT } else { 0 };
             let asks = if to.asks { ASKS_BIT } else { 0 };
-            out.push(accepted | asks | to.instead.map_or(0, Instead::code) << INSTEAD_SHIFT);
+            let instead = to.instead.map_or(0, Instead::code) << INSTEAD_SHIFT;
+            out.push(accepted | asks | instead | to.lanes.code() << LANES_SHIFT);
         }
     }
 
@@ -551,7 +559,19 @@ impl Hello {
                 let flags = read.u8()?;
                 let (accepted, asks) = (flags & ACCEPTED_BIT != 0, flags & ASKS_BIT != 0);
                 let instead = Instead::from_code(flags >> INSTEAD_SHIFT & INSTEAD_MASK);
-                Some(HelloTo { station, session, challenge, answer, accepted, asks, instead })
+                // More than this build knows of is the most that it knows of.
+                let lanes = Lanes::from_code(flags >> LANES_SHIFT & LANES_MASK);
+                let lanes = lanes.unwrap_or(Lanes::MOST);
+                Some(HelloTo {
+                    station,
+                    session,
+                    challenge,
+                    answer,
+                    accepted,
+                    asks,
+                    instead,
+                    lanes,
+                })
             })
             .collect::<Option<Vec<_>>>()?;
         Some(Hello { instance, field, block_size, symbol_size, mode, base, to })
@@ -681,6 +701,7 @@ mod tests {
                 accepted: true,
                 asks: false,
                 instead: Some(Instead::TcpNc),
+                lanes: Lanes::MOST,
             }],
         };
         let mut hello_bytes = Vec::new();

@@ -10,7 +10,8 @@ use corridor_base::rand::Rng;
 use corridor_proto::bounds::MTU_ECHOES_MAX;
 use corridor_proto::wire::{
     Ack, BlockAck, Echo, Enc, Form, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Kind,
-    ProbeBody, Random128, Report, WINDOW_BITMAP_LEN_MAX, WindowAck, WindowForm, WindowSymbol,
+    Lanes, ProbeBody, Random128, Report, WINDOW_BITMAP_LEN_MAX, WindowAck, WindowForm,
+    WindowSymbol,
 };
 use corridor_proto::{Field, Mode, Station, StationConfig, StationId};
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
@@ -276,6 +277,7 @@ impl Insider {
                     accepted: true,
                     asks: dice.below(2) == 0,
                     instead: None,
+                    lanes: lanes(dice),
                 };
                 let hello = Hello {
                     instance: dice.0.next_u64(),
@@ -322,12 +324,20 @@ fn write_window(dice: &mut Dice, base: u32, out: &mut Vec<u8>) {
     let number = dice.pick(&[0, 1, 2, 60, 1_023, 1_024, 1_025, 16_383]);
     let id = near(dice, base);
     let form = match NonZeroU16::new(number) {
-        Some(count) if dice.below(2) == 0 => WindowForm::Coded { first: id, count },
-        _ => WindowForm::Source { id, distance: number },
+        Some(count) if dice.below(2) == 0 => {
+            WindowForm::Coded { first: id, count, lanes: lanes(dice) }
+        }
+        _ => WindowForm::Source { id, distance: number, lanes: lanes(dice) },
     };
     WindowSymbol::write_head(form, out);
     let len = dice.pick(&[1, 2, 40, 64, 300]);
     out.resize(out.len() + len, dice.pick(&[0, 0x5a, 0xff]));
+}
+
+/// As many lanes as there can be, mostly one.
+fn lanes(dice: &mut Dice) -> Lanes {
+    let code = if dice.below(2) == 0 { 0 } else { dice.below(5) as u8 };
+    Lanes::from_code(code).unwrap_or(Lanes::ONE)
 }
 
 /// Feedback about a window that says what it likes.
@@ -337,8 +347,11 @@ fn write_window_ack(dice: &mut Dice, base: u32, counter: u32, out: &mut Vec<u8>)
     let near_counter = counter.wrapping_sub(dice.below(20) as u32);
     let anywhere = word(dice);
     let len = dice.below(WINDOW_BITMAP_LEN_MAX as u64 + 1) as usize;
+    let lanes = lanes(dice);
     let ack = WindowAck {
         half_duplex: false,
+        lanes,
+        lane: dice.below(lanes.count() as u64) as u8,
         next: near(dice, base),
         span,
         counter: dice.pick(&[0, 1, near_counter, near_counter, near_counter, u32::MAX, anywhere]),

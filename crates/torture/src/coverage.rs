@@ -88,6 +88,7 @@ features! {
     WindowGivenUpSender = "window_packets_given_up_sender",
     WindowRepeated = "window_packets_repeated_after_restart",
     WindowWrapped = "window_numbers_wrapped",
+    WindowDealt = "window_dealt_to_other_lanes",
     BlocksOpened = "blocks_opened",
     BlocksAcknowledged = "blocks_acknowledged",
     BlocksGivenUp = "blocks_given_up",
@@ -231,6 +232,7 @@ pub(super) fn count_stats(stats: &Stats, into: &mut Coverage) {
         (Feature::WindowNotExpanded, stats.packets_not_expanded),
         (Feature::WindowClamped, stats.windows_clamped),
         (Feature::WindowUpdates, stats.window_updates_sent),
+        (Feature::WindowDealt, stats.windows_dealt),
     ];
     counts.into_iter().for_each(|(feature, count)| into.add(feature, count));
 }

@@ -259,8 +259,11 @@ fn draw_coding(dice: &mut Dice, big: bool) -> Coding {
 
 fn draw_window(dice: &mut Dice, big: bool) -> WindowCoding {
     let most = if big { 1_024 } else { dice.pick(&[1, 4, 40, 300]) };
+    let window_size = dice.between(1, most) as u16;
     WindowCoding {
-        window_size: dice.between(1, most) as u16,
+        window_size,
+        // The window is that of one lane, or of several.
+        window_lane: window_size.div_ceil(dice.pick(&[1, 1, 2, 5, 16])),
         goal: dice.pick(&[GoalName::Throughput, GoalName::LowDelay, GoalName::Bulk]),
         max_overhead_percent: if dice.percent(20) { dice.between(1, 200) as u16 } else { 0 },
         delivery: dice.pick(&[

@@ -6,7 +6,7 @@ use corridor_base::Time;
 use corridor_proto::StationConfig;
 use corridor_proto::bounds::{
     BLOCKS_IN_FLIGHT_MAX, EVENTS_MAX, FINISHED_BLOCKS_MAX, HELPER_BLOCKS_MAX, HELPER_IN_FLIGHT_MAX,
-    PENDING_SESSIONS_MAX, SENT_LOG_MAX, WINDOW_GAPS_MAX,
+    PENDING_SESSIONS_MAX, SENT_LOG_MAX, WINDOW_GAPS_MAX, WINDOW_SENT_LOG_MAX,
 };
 use corridor_proto::budget::ERASURE_RATIO_MAX;
 use corridor_proto::inspect::{DecoderView, EncoderView, FlowView, Inspection};
@@ -89,7 +89,7 @@ pub(super) fn check_bounds(view: &Inspection, config: &StationConfig) -> Result<
     if let Some(window) = &view.window {
         let held = usize::from(config.coding.window_size);
         within("symbols held", window.held, held)?;
-        within("frames kept in mind", window.in_flight, SENT_LOG_MAX)?;
+        within("frames kept in mind", window.in_flight, WINDOW_SENT_LOG_MAX)?;
         // How far the receiver looks is for the peer to say, within what there can be.
         within("symbols from the first missing on", window.span, WINDOW_GAPS_MAX)?;
         within("times of arrival", window.noted, WINDOW_GAPS_MAX)?;

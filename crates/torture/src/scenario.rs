@@ -134,6 +134,7 @@ pub struct Coding {
 #[allow(missing_docs, reason = "the fields of CodingParams")]
 pub struct WindowCoding {
     pub window_size: u16,
+    pub window_lane: u16,
     pub goal: GoalName,
     /// Ceiling on repair, per cent of what is carried; 0: none.
     #[serde(default)]
@@ -304,6 +305,7 @@ impl Coding {
             },
             block_size: self.block_size,
             symbol_size: self.symbol_size,
+            window_lane: self.window.map_or(1, |window| window.window_lane),
             blocks_in_flight: self.blocks_in_flight,
             overshoot: f64::from(self.overshoot_percent) / 100.0,
             encoder_timeout: Duration::from_millis(self.encoder_timeout_ms.into()),

@@ -105,7 +105,7 @@ class Coding:
     block_size
         Blocks: source symbols in a block; none = left out.
     window_size
-        Window mode: symbols unacknowledged at once; none = left out.
+        Window mode: symbols unacknowledged at once, at most; none = left out.
     goal
         Window mode: what matters more; none = left out.
     max_overhead

@@ -417,6 +417,14 @@ impl<S: Storage> WindowDecoder<S> {
         self.in_window(id).is_some_and(|slot| self.decoded.contains(slot))
     }
 
+    /// The first symbol decoded in the window that is not before `id`.
+    pub fn next_decoded(&self, id: u64) -> Option<u64> {
+        let from = id.max(self.base);
+        let count = self.end.checked_sub(from)? as usize;
+        let distance = self.decoded.first(self.slot(from), count)?;
+        Some(from + distance as u64)
+    }
+
     /// Writes which symbols are missing: bit `i % 8` (least significant first) of byte `i / 8` for
     /// id `base + i`, as far as `out` reaches; bits from [`end`](Self::end) on are zero.
     pub fn missing_bitmap(&self, out: &mut [u8]) {

@@ -11,11 +11,15 @@ mod feedback;
 mod hold;
 #[cfg(test)]
 mod hold_tests;
+#[cfg(test)]
+mod lanes_tests;
 mod needs;
 pub(crate) mod receive;
+mod receive_lanes;
 pub(crate) mod repair;
 mod schedule;
 pub(crate) mod send;
+mod send_lane;
 #[cfg(test)]
 mod send_tests;
 mod send_window;

@@ -8,8 +8,8 @@ use corridor_base::Time;
 use corridor_packet::{PacketBuf, PacketRef, protocol};
 
 use crate::bounds::{
-    INGRESS_FLOWS, INGRESS_HELD_MAX, INGRESS_QUANTUM, INGRESS_STAY_MAX, INGRESS_STAY_PACKETS,
-    ORDER_STAY_MAX,
+    INGRESS_FLOWS, INGRESS_HELD_MAX, INGRESS_PACKETS_LANE, INGRESS_QUANTUM, INGRESS_STAY_MAX,
+    INGRESS_STAY_PACKETS, ORDER_STAY_MAX,
 };
 use crate::config::UdpDelivery;
 use crate::host::clamp::{Clamps, Place};
@@ -25,7 +25,9 @@ pub(crate) struct FairQueue {
     new: VecDeque<usize>,
     old: VecDeque<usize>,
     len: usize,
+    /// Packets that may wait now, and whatever happens.
     packets_max: usize,
+    bound: usize,
     params: CodelParams,
     seed: u64,
     /// The queue whose head goes next.
@@ -98,6 +100,7 @@ impl FairQueue {
             old: VecDeque::new(),
             len: 0,
             packets_max,
+            bound: packets_max,
             params,
             seed,
             selected: None,
@@ -109,6 +112,11 @@ impl FairQueue {
             clamps: None,
             order: None,
         }
+    }
+
+    /// The window in front of which the queue is has so many lanes.
+    pub(crate) fn set_lanes(&mut self, lanes: usize) {
+        self.packets_max = self.bound.min(lanes * INGRESS_PACKETS_LANE);
     }
 
     /// Lets flows of UDP be told apart by whether they need order.
@@ -196,7 +204,7 @@ impl FairQueue {
     pub(crate) fn push(&mut self, now: Time, packet: PacketRef<'_>, stats: &mut Stats) -> bool {
         let hash = packet.flow_hash(self.seed);
         let at = (hash % INGRESS_FLOWS as u64) as usize;
-        let full = self.len == self.packets_max;
+        let full = self.len >= self.packets_max;
         if full && !self.drop_from_longest(at, stats) {
             return false;
         }

@@ -137,6 +137,13 @@ impl IngressQueue {
         }
     }
 
+    /// The window behind it has so many lanes.
+    pub(crate) fn set_lanes(&mut self, lanes: usize) {
+        if let IngressQueue::Fair(fair) = self {
+            fair.0.set_lanes(lanes);
+        }
+    }
+
     /// Packets that wait.
     pub(crate) fn len(&self) -> usize {
         match self {

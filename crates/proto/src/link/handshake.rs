@@ -33,8 +33,8 @@ use crate::link::replay::ReplayWindow;
 use crate::link::seal::{ChallengeKey, SessionKey};
 use crate::link::secrets::{Generation, Secrets, SessionKeys};
 use crate::wire::{
-    HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Instead, Kind, ProbeBody, Random128,
-    Reader, TAG_LEN,
+    HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Instead, Kind, Lanes, ProbeBody,
+    Random128, Reader, TAG_LEN,
 };
 
 /// The station's own session, and those of its peers.
@@ -154,6 +154,8 @@ pub(crate) struct Joined {
     pub(crate) symbol_size: u16,
     pub(crate) mode: Mode,
     pub(crate) base: u32,
+    /// Most lanes of a window that it takes.
+    pub(crate) lanes: Lanes,
     /// Which run of the peer this is: the low bits of its instance.
     pub(crate) run: u16,
 }
@@ -311,12 +313,14 @@ impl Group {
         let mut to: Vec<HelloTo> = self.peers.iter().flat_map(Peer::hello_entries).collect();
         to.sort_by_key(|to| !to.accepted);
         to.truncate(PEERS_MAX);
-        to.iter_mut().for_each(|to| to.instead = Instead::of(self.crossing));
         let CodingParams { mode, field, symbol_size, .. } = self.coding;
-        let block_size = match mode {
-            Mode::Block => self.coding.block_size,
-            Mode::Window => self.coding.window_size,
+        let (block_size, lanes) = match mode {
+            Mode::Block => (self.coding.block_size, Lanes::ONE),
+            Mode::Window => (self.coding.lane_size(), self.coding.lanes_max()),
         };
+        to.iter_mut().for_each(|to| {
+            (to.instead, to.lanes) = (Instead::of(self.crossing), lanes);
+        });
         let instance = self.instance;
         Hello { instance, field, block_size, symbol_size, mode, base, to }.write(frame);
         self.seal_behind(HEADER_LEN + HELLO_CLEAR_LEN, frame, len_min);
@@ -491,8 +495,7 @@ impl Group {
         if let Some(said) = said {
             pending.challenge_to_answer = said.challenge;
             if said.answer == pending.our_challenge {
-                let accepted_us = said.accepted;
-                return Some(self.promote(now, at, id, counter, hello, accepted_us));
+                return Some(self.promote(now, at, id, counter, hello, said));
             }
         }
         None
@@ -534,7 +537,7 @@ impl Group {
         id: Random128,
         counter: u32,
         hello: &Hello,
-        accepts_us: bool,
+        said: &HelloTo,
     ) -> Joined {
         let peer = &mut self.peers[at];
         let index = peer.pending.iter().position(|pending| pending.id == id);
@@ -552,7 +555,7 @@ impl Group {
             replay: ReplayWindow::starting_at(counter),
             challenge_to_answer: pending.challenge_to_answer,
         });
-        peer.accepts_us = accepts_us;
+        peer.accepts_us = said.accepted;
         peer.link.restart_counting();
         peer.note(now, counter, 0);
         Joined {
@@ -564,6 +567,7 @@ impl Group {
             symbol_size: hello.symbol_size,
             mode: hello.mode,
             base: hello.base,
+            lanes: said.lanes,
             run: hello.instance as u16,
         }
     }
@@ -646,6 +650,7 @@ impl Peer {
             accepted: true,
             asks: !self.accepts_us,
             instead: None,
+            lanes: Lanes::ONE,
         });
         let pending = self.pending.iter().map(move |pending| HelloTo {
             station,
@@ -655,6 +660,7 @@ impl Peer {
             accepted: false,
             asks: true,
             instead: None,
+            lanes: Lanes::ONE,
         });
         accepted.chain(pending)
     }

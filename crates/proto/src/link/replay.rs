@@ -20,7 +20,10 @@ impl ReplayWindow {
     pub(crate) fn accept(&mut self, counter: u32) -> bool {
         if counter > self.highest {
             let steps = (counter - self.highest).min(REPLAY_WINDOW);
-            for step in 0..steps {
+            if steps == REPLAY_WINDOW {
+                self.heard.fill(0);
+            }
+            for step in 0..steps % REPLAY_WINDOW {
                 let cleared = counter - step;
                 self.heard[Self::word(cleared)] &= !(1 << (cleared % 64));
             }

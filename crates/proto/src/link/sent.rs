@@ -4,8 +4,6 @@ use std::collections::VecDeque;
 
 use corridor_base::Time;
 
-use crate::bounds::SENT_LOG_MAX;
-
 /// What a frame carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
@@ -34,18 +32,24 @@ pub(crate) struct Sent {
 }
 
 /// The frames on their way, oldest first.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct SentLog {
     frames: VecDeque<Sent>,
     sources: usize,
+    frames_max: usize,
     /// Copies ahead of need.
     aheads: usize,
 }
 
 impl SentLog {
+    /// Has room for so many.
+    pub(crate) fn new(frames_max: usize) -> Self {
+        SentLog { frames: VecDeque::new(), sources: 0, frames_max, aheads: 0 }
+    }
+
     /// Takes note of a frame. When there are too many, the oldest is returned, as if lost.
     pub(crate) fn push(&mut self, sent: Sent) -> Option<Sent> {
-        let oldest = if self.frames.len() == SENT_LOG_MAX { self.pop() } else { None };
+        let oldest = if self.frames.len() == self.frames_max { self.pop() } else { None };
         self.sources += usize::from(matches!(sent.what, What::Source(_)));
         self.aheads += usize::from(sent.what == What::Ahead);
         self.frames.push_back(sent);

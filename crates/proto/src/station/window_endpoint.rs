@@ -72,10 +72,9 @@ impl WindowEndpoint {
         let coding = &shared.config.coding;
         self.receiver = if joined.mode == Mode::Window {
             WindowReceiver::new(
-                joined.field,
-                joined.block_size,
+                (joined.field, usize::from(joined.symbol_size)),
+                (joined.block_size, coding.lanes_max()),
                 joined.base,
-                usize::from(joined.symbol_size),
                 coding.delivery_deadline,
                 coding.ack_interval,
             )
@@ -89,7 +88,7 @@ impl WindowEndpoint {
             None
         };
         self.holds_ack = false;
-        self.sender.restart_peer(now);
+        self.sender.restart_peer(now, joined.lanes, &mut shared.stats);
     }
 
     /// Lets the pace follow the rate, unless it was told.
@@ -161,13 +160,16 @@ impl WindowEndpoint {
         }
         self.sender.handle_ack(now, peer_counter, &ack, &mut shared.stats);
         let shares_air = self.sender.shares_air();
+        let round_trip = self.sender.rtt().smoothed();
         let hold = hold_max(shared.config.coding.delivery, self.sender.rtt());
         self.receiver.iter_mut().for_each(|receiver| {
             receiver.set_shares_air(shares_air);
+            receiver.set_round_trip(round_trip);
             receiver.set_hold(hold);
         });
         let air = self.sender.take_air(now);
         shared.ingress.note_air(self.sender.rtt(), air);
+        shared.ingress.set_lanes(self.sender.lanes());
         if self.set_rate(shared)
             && let Some(pause) = self.sender.take_pause()
         {

@@ -4,13 +4,19 @@
 //! number says how far its id is ahead of the oldest symbol that the sender still holds; for a
 //! coded one, which covers all from `id` on, how many it covers. Ids are sent as their lowest 32
 //! bits.
+//!
+//! Where symbols are dealt to several [`Lanes`], each has two more forms: the highest three bits of
+//! the number are the logarithm of how many lanes there are, and the rest counts places of the
+//! symbol's lane. Feedback is about one lane then: the logarithm is in the highest three bits of
+//! the span, and the lane in the highest four of the deficit. Neither goes to a station that has
+//! not said in its HELLO that it takes so many.
 
 use core::num::NonZeroU16;
 use core::time::Duration;
 
 use arrayvec::ArrayVec;
 
-use super::{Reader, write_ratio};
+use super::{Lanes, Reader, write_ratio};
 
 /// Bytes of a body before the symbol.
 pub const WINDOW_SYMBOL_LEN: usize = 6;
@@ -26,6 +32,15 @@ const HALF_DUPLEX: u8 = 1 << 7;
 
 const FORM_SHIFT: u32 = 14;
 const NUMBER_MASK: u16 = (1 << FORM_SHIFT) - 1;
+/// In a number: how many lanes there are. What is below counts places.
+const LANES_SHIFT: u32 = 11;
+const PLACES_MASK: u16 = (1 << LANES_SHIFT) - 1;
+/// The same in the span of feedback.
+const SPAN_SHIFT: u32 = 13;
+const SPAN_MASK: u16 = (1 << SPAN_SHIFT) - 1;
+/// In the deficit: the lane.
+const LANE_SHIFT: u32 = 12;
+const DEFICIT_MASK: u16 = (1 << LANE_SHIFT) - 1;
 
 /// What a symbol of a window is a combination of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,16 +49,21 @@ pub enum WindowForm {
     Source {
         /// Its id.
         id: u32,
-        /// Symbols before it that the sender still holds: all before those are not needed again.
+        /// Symbols of its lane before it that the sender still holds: all before those are not
+        /// needed again.
         distance: u16,
+        /// How many lanes there are.
+        lanes: Lanes,
     },
-    /// All `count` symbols from `first` on, the oldest that the sender holds. The seed of the
-    /// coding vector is the frame's counter, which no other frame of the session has.
+    /// All `count` symbols of a lane from `first` on, the oldest of it that the sender holds. The
+    /// seed of the coding vector is the frame's counter, which no other frame of the session has.
     Coded {
         /// Id of the oldest one.
         first: u32,
         /// How many.
         count: NonZeroU16,
+        /// How many lanes there are.
+        lanes: Lanes,
     },
 }
 
@@ -59,23 +79,33 @@ pub struct WindowSymbol<'a> {
 impl<'a> WindowSymbol<'a> {
     /// Appends everything but the symbol to `out`.
     pub fn write_head(form: WindowForm, out: &mut Vec<u8>) {
-        let (code, number, id) = match form {
-            WindowForm::Source { id, distance } => (0, distance, id),
-            WindowForm::Coded { first, count } => (1, count.get(), first),
+        let (code, number, id, lanes) = match form {
+            WindowForm::Source { id, distance, lanes } => (0, distance, id, lanes),
+            WindowForm::Coded { first, count, lanes } => (1, count.get(), first, lanes),
+        };
+        let (code, number) = match lanes {
+            Lanes::ONE => (code, number),
+            lanes => (code + 2, u16::from(lanes.code()) << LANES_SHIFT | number & PLACES_MASK),
         };
         out.extend_from_slice(&(code << FORM_SHIFT | number & NUMBER_MASK).to_be_bytes());
         out.extend_from_slice(&id.to_be_bytes());
     }
 
-    /// Reads a body; `None` for an unknown form, a count of zero, or no symbol.
+    /// Reads a body; `None` for a number of lanes that cannot be, a count of zero, or no symbol.
     pub fn parse(body: &'a [u8]) -> Option<Self> {
         let mut read = Reader(body);
         let word = read.u16()?;
-        let (number, id) = (word & NUMBER_MASK, read.u32()?);
-        let form = match word >> FORM_SHIFT {
-            0 => WindowForm::Source { id, distance: number },
-            1 => WindowForm::Coded { first: id, count: NonZeroU16::new(number)? },
-            _ => return None,
+        let (code, number, id) = (word >> FORM_SHIFT, word & NUMBER_MASK, read.u32()?);
+        let (lanes, number) = match code {
+            0 | 1 => (Lanes::ONE, number),
+            _ => (Lanes::from_code((number >> LANES_SHIFT) as u8)?, number & PLACES_MASK),
+        };
+        if code > 1 && lanes == Lanes::ONE {
+            return None;
+        }
+        let form = match code % 2 {
+            0 => WindowForm::Source { id, distance: number, lanes },
+            _ => WindowForm::Coded { first: id, count: NonZeroU16::new(number)?, lanes },
         };
         (!read.0.is_empty()).then_some(WindowSymbol { form, symbol: read.0 })
     }
@@ -86,7 +116,12 @@ impl<'a> WindowSymbol<'a> {
 pub struct WindowAck {
     /// Id of the first symbol not delivered or passed over.
     pub next: u32,
-    /// How many ids from `next` on the receiver knows of.
+    /// How many lanes there are, and the one that this is about.
+    pub lanes: Lanes,
+    /// See `lanes`.
+    pub lane: u8,
+    /// How many places of the lane the receiver knows of, from the first one on whose symbol is
+    /// not before `next`.
     pub span: u16,
     /// Newest counter of a frame with a symbol.
     pub counter: u32,
@@ -98,16 +133,16 @@ pub struct WindowAck {
     pub frames: u32,
     /// Share of the frames lost on the way here.
     pub loss_ratio: f64,
-    /// Innovative symbols that it takes to decode all the receiver knows of.
+    /// Innovative symbols that it takes to decode all of the lane that the receiver knows of.
     pub deficit: u16,
     /// Symbols received so far that brought nothing, modulo 2^16: what repair wastes.
     pub useless: u16,
     /// Both directions share the channel, as far as this station can tell from its own frames.
     pub half_duplex: bool,
-    /// One bit for each id from `next` on, lowest bit first: needed, which is to be missing while
-    /// no coded symbol held stands for it. Each of the latter stands for the newest missing symbol
-    /// that it is about, so with the first needed one everything before the second can be decoded.
-    /// What is beyond is not told; at most [`WINDOW_BITMAP_LEN_MAX`] bytes.
+    /// One bit for each place that `span` counts, lowest bit first: needed, which is to be missing
+    /// while no coded symbol held stands for it. Each of the latter stands for the newest missing
+    /// symbol that it is about, so with the first needed one everything before the second can be
+    /// decoded. What is beyond is not told; at most [`WINDOW_BITMAP_LEN_MAX`] bytes.
     pub needed: ArrayVec<u8, WINDOW_BITMAP_LEN_MAX>,
 }
 
@@ -118,14 +153,16 @@ impl WindowAck {
     /// Appends the body to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.next.to_be_bytes());
-        out.extend_from_slice(&self.span.to_be_bytes());
+        let lanes = u16::from(self.lanes.code()) << SPAN_SHIFT;
+        out.extend_from_slice(&(lanes | self.span & SPAN_MASK).to_be_bytes());
         out.extend_from_slice(&self.counter.to_be_bytes());
         let units = self.delay.as_nanos() / u128::from(DELAY_UNIT_NS);
         out.extend_from_slice(&u16::try_from(units).unwrap_or(u16::MAX).to_be_bytes());
         out.extend_from_slice(&self.received_at_us.to_be_bytes());
         out.extend_from_slice(&self.frames.to_be_bytes());
         write_ratio(self.loss_ratio, out);
-        out.extend_from_slice(&self.deficit.to_be_bytes());
+        let lane = u16::from(self.lane) << LANE_SHIFT;
+        out.extend_from_slice(&(lane | self.deficit & DEFICIT_MASK).to_be_bytes());
         out.extend_from_slice(&self.useless.to_be_bytes());
         let half_duplex = if self.half_duplex { HALF_DUPLEX } else { 0 };
         out.push(self.needed.len() as u8 | half_duplex);
@@ -137,6 +174,8 @@ impl WindowAck {
         let mut read = Reader(body);
         let mut ack = WindowAck {
             next: read.u32()?,
+            lanes: Lanes::ONE,
+            lane: 0,
             span: read.u16()?,
             counter: read.u32()?,
             delay: Duration::from_nanos(u64::from(read.u16()?) * DELAY_UNIT_NS),
@@ -151,14 +190,21 @@ impl WindowAck {
         let len = read.u8()?;
         ack.half_duplex = len & HALF_DUPLEX != 0;
         let len = usize::from(len & !HALF_DUPLEX);
-        if ack.deficit > ack.span {
+        ack.lanes = Lanes::from_code((ack.span >> SPAN_SHIFT) as u8)?;
+        ack.lane = (ack.deficit >> LANE_SHIFT) as u8;
+        (ack.span, ack.deficit) = (ack.span & SPAN_MASK, ack.deficit & DEFICIT_MASK);
+        if ack.deficit > ack.span || usize::from(ack.lane) >= ack.lanes.count() {
             return None;
         }
         ack.needed.try_extend_from_slice(read.take(len)?).ok()?;
         Some((ack, read.0))
     }
 
-    /// Whether the symbol `ahead` ids after `next` is needed; `None` if the bitmap does not tell.
+    /// The most places that can be told of.
+    pub const SPAN_MAX: u16 = SPAN_MASK;
+
+    /// Whether the symbol `ahead` places after the first one is needed; `None` if the bitmap does
+    /// not tell.
     pub fn is_needed(&self, ahead: usize) -> Option<bool> {
         if ahead >= usize::from(self.span) {
             return None;
@@ -177,12 +223,14 @@ mod tests {
 
         #[test]
         fn symbols_survive_the_wire(
-            coded: bool, id: u32, number in 1u16..=NUMBER_MASK,
+            coded: bool, id: u32, number in 1u16..=NUMBER_MASK, code in 0u8..=4,
             symbol in proptest::collection::vec(any::<u8>(), 1..50),
         ) {
+            let lanes = Lanes::from_code(code).unwrap();
+            let number = if code > 0 { 1 + number % PLACES_MASK } else { number };
             let form = match (coded, NonZeroU16::new(number)) {
-                (true, Some(count)) => WindowForm::Coded { first: id, count },
-                _ => WindowForm::Source { id, distance: number },
+                (true, Some(count)) => WindowForm::Coded { first: id, count, lanes },
+                _ => WindowForm::Source { id, distance: number, lanes },
             };
             let mut bytes = Vec::new();
             WindowSymbol::write_head(form, &mut bytes);
@@ -194,15 +242,18 @@ mod tests {
 
         #[test]
         fn feedback_survives_the_wire(
-            next: u32, counter: u32, units: u16, received_at_us: u32, span: u16, deficit: u16,
-            useless: u16, frames: u32, half_duplex: bool,
+            next: u32, counter: u32, units: u16, received_at_us: u32, span in 0..=SPAN_MASK,
+            deficit in 0..=DEFICIT_MASK, useless: u16, frames: u32, half_duplex: bool,
+            code in 0u8..=4, lane: u8,
             needed in proptest::collection::vec(any::<u8>(), 0..WINDOW_BITMAP_LEN_MAX),
         ) {
             let delay = Duration::from_nanos(u64::from(units) * DELAY_UNIT_NS);
             let (loss_ratio, deficit) = (1.0, deficit.min(span));
             let needed = needed.into_iter().collect();
+            let lanes = Lanes::from_code(code).unwrap();
+            let lane = lane % lanes.count() as u8;
             let ack = WindowAck {
-                next, span, counter, delay, received_at_us, frames, loss_ratio, deficit, useless,
+                next, lanes, lane, span, counter, delay, received_at_us, frames, loss_ratio, deficit, useless,
                 half_duplex, needed,
             };
             let mut bytes = Vec::new();
@@ -213,6 +264,18 @@ mod tests {
             }
             bytes.extend_from_slice(b"rest");
             prop_assert_eq!(WindowAck::parse(&bytes), Some((ack, &b"rest"[..])));
+        }
+
+        #[test]
+        fn lanes_that_cannot_be_are_refused(code in 5_u16..8, coded: bool) {
+            let body = |form: u16, code: u16| {
+                [(form << FORM_SHIFT | code << LANES_SHIFT | 1).to_be_bytes(), [0; 2], [0; 2], [9; 2]]
+                    .concat()
+            };
+            let form = 2 + u16::from(coded);
+            let parses = |code| WindowSymbol::parse(&body(form, code)).is_some();
+            prop_assert!(!parses(code) && parses(4));
+            prop_assert!(!parses(0), "one lane has forms of its own");
         }
 
         #[test]

@@ -7,6 +7,7 @@ use core::time::Duration;
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
 use corridor_packet::checksum;
+use corridor_proto::bounds::INGRESS_PACKETS_LANE;
 use corridor_proto::{
     AnyStation, CodingParams, Destination, Event, FrameOutcome, Hub, HubConfig, LinkErrors,
     PacketOutcome, Rejection, Role, Station, StationConfig, StationId,
@@ -409,7 +410,7 @@ fn what_waits_for_a_dead_neighbour_is_bounded() {
     let mut star = Star::new(2, How::Window, GOOD);
     star.links[2].loss_ratio = 1.0;
     star.run_until_met(&[1]);
-    let bound = CodingParams::window().ingress_packets_default();
+    let bound = INGRESS_PACKETS_LANE;
     for number in 0..3 * bound as u32 {
         star.send(0, &datagram(1, 3, false, number, 20));
     }

@@ -78,8 +78,10 @@ fn windows(scenario: &mut Scenario) {
     one_pair(scenario, false);
     let [a, b] = &mut scenario.pairs[0].ends;
     let (goal, delivery) = (GoalName::Throughput, DeliveryName::Auto);
+    let (wraps, window_lane) = (scenario.seed.is_multiple_of(3), 8 >> (scenario.seed % 4));
+    let max_overhead_percent = 0;
     let small =
-        WindowCoding { window_size: 8, goal, delivery, wraps: scenario.seed.is_multiple_of(3) };
+        WindowCoding { window_size: 8, window_lane, goal, delivery, max_overhead_percent, wraps };
     a.coding.window.get_or_insert(small);
     b.coding.window.get_or_insert(small);
 }

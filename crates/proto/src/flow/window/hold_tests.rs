@@ -8,7 +8,7 @@ use super::receive::WindowReceiver;
 use crate::flow::symbol::{Packet, append_packet};
 use crate::host::egress::EgressQueue;
 use crate::stats::Stats;
-use crate::wire::{WindowForm, WindowSymbol};
+use crate::wire::{Lanes, WindowForm, WindowSymbol};
 
 const HOLD: Duration = Duration::from_millis(50);
 const DEADLINE: Duration = Duration::from_millis(1_000);
@@ -26,7 +26,8 @@ impl Scene {
     fn new(hold: Option<Duration>) -> Self {
         let ack_interval = Duration::from_millis(10);
         let mut receiver =
-            WindowReceiver::new(Field::Gf256, 64, 0, 1_000, DEADLINE, ack_interval).unwrap();
+            WindowReceiver::new((Field::Gf256, 1_000), (64, Lanes::ONE), 0, DEADLINE, ack_interval)
+                .unwrap();
         receiver.set_hold(hold);
         Scene { receiver, egress: EgressQueue::default(), stats: Stats::default(), counter: 0 }
     }
@@ -37,7 +38,7 @@ impl Scene {
         for protocol in [UDP, TCP] {
             append_packet(Packet::verbatim(&packet(protocol, id), true), &mut symbol);
         }
-        let form = WindowForm::Source { id, distance: id as u16 };
+        let form = WindowForm::Source { id, distance: id as u16, lanes: Lanes::ONE };
         let received = WindowSymbol { form, symbol: &symbol };
         self.counter += 1;
         let (egress, stats) = (&mut self.egress, &mut self.stats);

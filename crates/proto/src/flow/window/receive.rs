@@ -10,35 +10,42 @@ use core::time::Duration;
 
 use arrayvec::ArrayVec;
 use corridor_base::Time;
-use corridor_codec::{CodecError, Coefficients, Field, WindowDecoder, WindowOutcome, widen_id};
+use corridor_codec::{CodecError, Field, WindowOutcome, widen_id};
 use corridor_packet::PacketRef;
 
-use crate::bounds::WINDOW_GAPS_MAX;
+use crate::bounds::{WINDOW_GAPS_MAX, WINDOW_SYMBOLS_MAX};
+use crate::config::CodingParams;
 use crate::flow::symbol;
 use crate::flow::window::ack_timer::AckTimer;
 use crate::flow::window::hold::{Hold, Noted, is_ordered_datagram};
-use crate::flow::window::needs::Held;
+use crate::flow::window::receive_lanes::{DecoderShape, Place, ReceiveLane, ReceiveLanes};
 use crate::host::compression::Contexts;
 use crate::host::egress::EgressQueue;
 use crate::stats::Stats;
 use crate::wire::{
-    PACKET_PREFIX_LEN, WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WindowAck, WindowForm, WindowSymbol,
+    Lanes, PACKET_PREFIX_LEN, WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WindowAck, WindowForm,
+    WindowSymbol,
 };
 
 /// Receives one flow: the peer's packets to this station.
 pub(crate) struct WindowReceiver {
-    decoder: WindowDecoder,
+    lanes: ReceiveLanes,
     deadline: Duration,
+    /// As far as this station knows it from what it sends itself.
+    round_trip: Duration,
     ack_timer: AckTimer,
-    /// First symbol not delivered or passed over.
+    /// First symbol not delivered or passed over, and the one after the last that is known of.
     next: u64,
+    end: u64,
+    /// The lane that feedback tells of next.
+    turn: usize,
     in_order: InOrder,
     /// When the ids up to each of these ends were first heard of.
     noted: Noted,
     hold: Hold,
-    /// Coded symbols that are not used up: at most as many as the window has symbols.
-    held: Held,
-    /// Symbols that have to come once more, as told last.
+    /// The symbol that came when it was its turn: it did not wait.
+    in_turn: Option<u64>,
+    /// Places of its lane that have to come once more, as told last.
     needed: Vec<u64>,
     /// Newest frame with a symbol, and when it came.
     heard: Option<(u32, Time)>,
@@ -47,26 +54,28 @@ pub(crate) struct WindowReceiver {
 }
 
 impl WindowReceiver {
+    /// For symbols of a field, which are no longer than so many bytes, in lanes of so many.
     pub(crate) fn new(
-        field: Field,
-        window_size: u16,
+        (field, symbol_size_max): (Field, usize),
+        (lane_size, lanes_max): (u16, Lanes),
         base: u32,
-        symbol_size_max: usize,
         deadline: Duration,
         ack_interval: Duration,
     ) -> Result<Self, CodecError> {
-        let mut decoder = WindowDecoder::new(field, usize::from(window_size), symbol_size_max)?;
         let next = u64::from(base);
-        decoder.reset(next);
+        let shape = DecoderShape { field, lane_size: lane_size.into(), symbol_size_max, lanes_max };
         Ok(WindowReceiver {
-            decoder,
+            lanes: ReceiveLanes::new(shape, next)?,
             deadline,
-            ack_timer: AckTimer::new(ack_interval, window_size),
+            round_trip: Duration::ZERO,
+            ack_timer: AckTimer::new(ack_interval, lane_size),
             next,
+            end: next,
+            turn: 0,
             in_order: InOrder::new(symbol_size_max),
             noted: Noted::new(),
             hold: Hold::default(),
-            held: Held::default(),
+            in_turn: None,
             needed: Vec::new(),
             heard: None,
             useless: 0,
@@ -89,21 +98,14 @@ impl WindowReceiver {
             self.heard = Some((counter, now));
         }
         self.ack_timer.note_frame();
-        let end_before = self.decoder.end();
-        let useless_before = self.useless;
-        match self.add(counter, received, egress, stats) {
+        let (end_before, useless_before) = (self.end, self.useless);
+        let is_coded = matches!(received.form, WindowForm::Coded { .. });
+        let place = self.place(received.form);
+        let is_behind = place.lanes.id(place.lane, place.first) < end_before;
+        match self.add(&place, counter, received, egress, stats) {
             Ok(WindowOutcome::Innovative) => {
                 stats.symbols_innovative += 1;
-                match received.form {
-                    WindowForm::Coded { first, count } => {
-                        stats.symbols_repaired += 1;
-                        self.held.add(widen_id(first, end_before) + u64::from(count.get()));
-                    }
-                    WindowForm::Source { id, .. } => {
-                        let is_behind = widen_id(id, end_before) < end_before;
-                        stats.symbols_repaired += u64::from(is_behind);
-                    }
-                }
+                stats.symbols_repaired += u64::from(is_coded || is_behind);
             }
             Ok(WindowOutcome::Dependent) => {
                 stats.symbols_dependent += 1;
@@ -118,84 +120,98 @@ impl WindowReceiver {
                 return;
             }
         }
-        if self.decoder.end() > end_before {
+        if self.end > end_before {
             self.note_end(now);
         }
-        self.deliver(egress, stats);
-        self.forget_used_up();
+        self.deliver_in_order(egress, stats);
         self.ack_timer.schedule(now, self.is_missing(), self.useless != useless_before);
     }
 
-    /// The sender holds nothing before the window that it names: what is missing there, it has
-    /// given up.
+    /// Where a symbol belongs.
+    fn place(&self, form: WindowForm) -> Place {
+        match form {
+            WindowForm::Source { id, distance, lanes } => {
+                let id = widen_id(id, self.end);
+                let first = lanes.place(id);
+                let base = first.saturating_sub(distance.into());
+                Place { lanes, lane: lanes.lane(id), base, first, count: 1 }
+            }
+            WindowForm::Coded { first, count, lanes } => {
+                let id = widen_id(first, self.end);
+                let (base, count) = (lanes.place(id), u64::from(count.get()));
+                Place { lanes, lane: lanes.lane(id), base, first: base, count }
+            }
+        }
+    }
+
+    /// Takes in a symbol, and hands out what needs no order of what it determines.
     fn add(
         &mut self,
+        place: &Place,
         counter: u32,
         received: &WindowSymbol<'_>,
         egress: &mut EgressQueue,
         stats: &mut Stats,
     ) -> Result<WindowOutcome, CodecError> {
-        let near = self.decoder.end();
-        match received.form {
-            WindowForm::Source { id, distance } => {
-                let id = widen_id(id, near);
-                self.follow_sender(id.saturating_sub(u64::from(distance)), egress, stats);
-                self.decoder.add_source(id, received.symbol)
-            }
-            WindowForm::Coded { first, count } => {
-                let first = widen_id(first, near);
-                self.follow_sender(first, egress, stats);
-                let coefficients = Coefficients::Seed(counter);
-                let count = usize::from(count.get());
-                self.decoder.add_coded(first, count, coefficients, received.symbol)
-            }
+        self.follow_sender(place, egress, stats);
+        let Some(lane) = self.lanes.lane(place, self.next) else {
+            return Ok(WindowOutcome::Stale);
+        };
+        let seed = matches!(received.form, WindowForm::Coded { .. }).then_some(counter);
+        let outcome = lane.add(place, seed, received.symbol);
+        let (next, hold, in_turn) = (self.next, &mut self.hold, &mut self.in_turn);
+        lane.each_fresh(&mut |at, symbol| {
+            let id = place.lanes.id(place.lane, at);
+            deliver_fresh((id, symbol), next, (hold, in_turn), egress, stats);
+        });
+        lane.forget_used_up();
+        let end = lane.end();
+        if let Some(last) = end.checked_sub(1).filter(|&last| last >= lane.first_base) {
+            self.end = self.end.max(place.lanes.id(place.lane, last) + 1);
         }
+        outcome
     }
 
-    fn follow_sender(&mut self, base: u64, egress: &mut EgressQueue, stats: &mut Stats) {
+    /// The sender holds nothing of the lane before the place that it names, and nothing of others
+    /// that is older by as much as there are lanes: what is missing there, it has given up. Where
+    /// lanes have just begun that is not known of the symbols before, but that it cannot hold more
+    /// than the longest window.
+    fn follow_sender(&mut self, place: &Place, egress: &mut EgressQueue, stats: &mut Stats) {
+        let Place { lanes, lane, .. } = *place;
+        let is_known = self.lanes.lane(place, self.next).map(|lane| place.base > lane.first_base);
+        let base = match is_known {
+            Some(true) => lanes.id(lane, place.base).saturating_sub(lanes.count() as u64 - 1),
+            Some(false) => {
+                lanes.id(lane, place.first).saturating_sub(WINDOW_SYMBOLS_MAX as u64 - 1)
+            }
+            None => return,
+        };
         if base > self.next {
             self.pass_over(base, egress, stats);
         }
-        // What is delivered is kept as long as coded symbols may be about it.
-        self.decoder.advance_to(base);
     }
 
     fn note_end(&mut self, now: Time) {
         if self.noted.len() == WINDOW_GAPS_MAX {
             self.noted.pop_front();
         }
-        self.noted.push_back((self.decoder.end(), now));
+        self.noted.push_back((self.end, now));
     }
 
-    /// Hands out what is decoded: at once what needs no order, the rest in order.
-    fn deliver(&mut self, egress: &mut EgressQueue, stats: &mut Stats) {
-        let mut in_turn = None;
-        while let Some(id) = self.decoder.poll_decoded() {
-            let symbol = self.decoder.symbol(id).unwrap_or_default();
-            deliver_overtaking(symbol, egress, stats);
-            if self.hold.is_released(id) {
-                deliver_datagrams(symbol, egress, stats);
-            } else if id > self.next {
-                self.hold.note_waits(symbol);
-            } else {
-                in_turn = Some(id);
-            }
-        }
-        while self.deliver_next(in_turn, egress, stats) {}
+    /// Hands out in order what is decoded.
+    fn deliver_in_order(&mut self, egress: &mut EgressQueue, stats: &mut Stats) {
+        while self.deliver_next(egress, stats) {}
+        self.in_turn = None;
+        self.lanes.forget_done(self.next);
         while self.noted.front().is_some_and(|&(end, _)| end <= self.next) {
             self.noted.pop_front();
         }
     }
 
-    /// Hands out the symbol whose turn it is, if it is there; `in_turn` did not wait for it.
-    fn deliver_next(
-        &mut self,
-        in_turn: Option<u64>,
-        egress: &mut EgressQueue,
-        stats: &mut Stats,
-    ) -> bool {
-        let Some(symbol) = self.decoder.symbol(self.next) else { return false };
-        if in_turn != Some(self.next) {
+    /// Hands out the symbol whose turn it is, if it is there.
+    fn deliver_next(&mut self, egress: &mut EgressQueue, stats: &mut Stats) -> bool {
+        let Some(symbol) = self.lanes.symbol(self.next) else { return false };
+        if self.in_turn != Some(self.next) {
             self.hold.note_turn(self.next, symbol, &self.noted, stats);
         }
         let is_released = self.hold.is_released(self.next);
@@ -204,26 +220,22 @@ impl WindowReceiver {
         true
     }
 
-    /// Coded symbols are used up where all that they are about is decoded, or let go of.
-    fn forget_used_up(&mut self) {
-        self.held.retain_newest(self.decoder.missing_count() - self.decoder.deficit());
-    }
-
     /// Delivers in order what there is before `until`, and counts what there is not.
     fn pass_over(&mut self, until: u64, egress: &mut EgressQueue, stats: &mut Stats) {
-        self.deliver(egress, stats);
-        let until_known = until.min(self.decoder.end());
-        while self.next < until_known {
-            if !self.deliver_next(None, egress, stats) {
-                self.in_order.give_up(1, stats);
-                self.next += 1;
-            }
+        self.deliver_in_order(egress, stats);
+        while self.next < until {
+            let decoded = self.lanes.next_decoded(self.next).map_or(until, |id| id.min(until));
+            self.in_order.give_up(decoded - self.next, stats);
+            self.next = decoded;
+            while self.next < until && self.deliver_next(egress, stats) {}
         }
-        self.in_order.give_up(until.saturating_sub(self.next), stats);
-        self.next = self.next.max(until);
-        self.decoder.advance_to(until);
-        self.forget_used_up();
-        self.deliver(egress, stats);
+        self.end = self.end.max(self.next);
+        self.lanes.advance_to(until);
+        let (next, hold, in_turn) = (self.next, &mut self.hold, &mut self.in_turn);
+        self.lanes.each_fresh(|id, symbol| {
+            deliver_fresh((id, symbol), next, (hold, in_turn), egress, stats);
+        });
+        self.deliver_in_order(egress, stats);
     }
 
     // ---- giving up ----------------------------------------------------------------------------
@@ -231,7 +243,7 @@ impl WindowReceiver {
     /// When the first missing symbol has kept others waiting for too long.
     fn deadline_at(&self) -> Option<Time> {
         let (_, since) = self.noted.front().filter(|_| self.is_missing())?;
-        Some(*since + self.deadline)
+        Some(*since + CodingParams::deadline(self.deadline, self.lanes.count(), self.round_trip))
     }
 
     /// How long datagrams wait at most for those before them; `None`: as long as everything else.
@@ -243,7 +255,7 @@ impl WindowReceiver {
     fn release(&mut self, egress: &mut EgressQueue, stats: &mut Stats) {
         while let Some(due) = self.hold.take_due(self.next, &self.noted) {
             for id in due {
-                let Some(symbol) = self.decoder.symbol(id) else { continue };
+                let Some(symbol) = self.lanes.symbol(id) else { continue };
                 self.hold.note_overdue(id, symbol, &self.noted, stats);
                 deliver_datagrams(symbol, egress, stats);
             }
@@ -270,7 +282,12 @@ impl WindowReceiver {
 
     /// Whether a symbol is missing among those that are known.
     fn is_missing(&self) -> bool {
-        self.next < self.decoder.end()
+        self.next < self.end
+    }
+
+    /// How long a round trip takes.
+    pub(crate) fn set_round_trip(&mut self, round_trip: Duration) {
+        self.round_trip = round_trip;
     }
 
     /// Both directions share the channel, or not.
@@ -304,45 +321,82 @@ impl WindowReceiver {
     ) -> Option<WindowAck> {
         let (counter, heard_at) = self.heard?;
         self.ack_timer.note_sent(now, loss_ratio);
-        let span = self.decoder.end().saturating_sub(self.next) as u16;
         let len = self.ack_len() - WINDOW_ACK_LEN;
-        let missing = (self.next..self.decoder.end()).filter(|&id| !self.decoder.is_decoded(id));
-        self.held.needed(missing, &mut self.needed);
+        let (lanes, lane, known) = self.lanes.told(self.turn);
+        let first = lanes.first_place(lane, self.next);
+        let span = Self::span_of(known, first);
+        self.needed.clear();
+        known.iter().for_each(|known| known.needed(first, &mut self.needed));
         let mut needed: ArrayVec<u8, WINDOW_BITMAP_LEN_MAX> = (0..len).map(|_| 0).collect();
-        for ahead in self.needed.iter().map(|id| (id - self.next) as usize) {
+        for ahead in self.needed.iter().map(|place| (place - first) as usize) {
             if let Some(byte) = needed.get_mut(ahead / 8) {
                 *byte |= 1 << (ahead % 8);
             }
         }
+        let deficit = known.map_or(0, ReceiveLane::deficit);
+        self.turn = (self.turn + 1) % self.lanes.count();
         Some(WindowAck {
             next: self.next as u32,
+            lanes,
+            lane: lane as u8,
             span,
             counter,
             delay: now - heard_at,
             received_at_us: (heard_at.as_nanos() / 1_000) as u32,
             frames: self.ack_timer.frames(),
             loss_ratio,
-            deficit: (self.decoder.deficit() as u16).min(span),
+            deficit: (deficit as u16).min(span),
             useless: self.useless,
             half_duplex: shares_air,
             needed,
         })
     }
 
+    /// How many places from this one on are known.
+    fn span_of(lane: Option<&ReceiveLane>, first: u64) -> u16 {
+        let span = lane.map_or(0, |lane| lane.end().saturating_sub(first));
+        span.min(WindowAck::SPAN_MAX.into()) as u16
+    }
+
     /// Bytes that feedback takes now.
     pub(crate) fn ack_len(&self) -> usize {
-        let span = self.decoder.end().saturating_sub(self.next) as usize;
+        let (lanes, lane, known) = self.lanes.told(self.turn);
+        let span = usize::from(Self::span_of(known, lanes.first_place(lane, self.next)));
         WINDOW_ACK_LEN + span.div_ceil(8).min(WINDOW_BITMAP_LEN_MAX)
     }
 
     /// First symbol not passed, how many are known from there on, and arrivals remembered.
     pub(crate) fn inspect(&self) -> (u64, usize, usize) {
-        (self.next, self.decoder.end().saturating_sub(self.next) as usize, self.noted.len())
+        (self.next, self.end.saturating_sub(self.next) as usize, self.noted.len())
+    }
+
+    /// Decoders there are.
+    #[cfg(test)]
+    pub(crate) fn decoders(&self) -> usize {
+        self.lanes.decoders()
     }
 
     /// When `handle_timeout` has something to do.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         [self.deadline_at(), self.hold.due(self.next, &self.noted)].into_iter().flatten().min()
+    }
+}
+
+/// A symbol is decoded: delivers what of it does not wait for those before it.
+fn deliver_fresh(
+    (id, symbol): (u64, &[u8]),
+    next: u64,
+    (hold, in_turn): (&mut Hold, &mut Option<u64>),
+    egress: &mut EgressQueue,
+    stats: &mut Stats,
+) {
+    deliver_overtaking(symbol, egress, stats);
+    if hold.is_released(id) {
+        deliver_datagrams(symbol, egress, stats);
+    } else if id > next {
+        hold.note_waits(symbol);
+    } else {
+        *in_turn = Some(id);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use corridor_base::Time;
 
-use super::repair::belief::{Belief, Stakes};
+use super::repair::belief::Stakes;
 use super::repair::ceiling::Ceiling;
 use super::repair::{Outlook, Reserve, SpareAir};
 use super::send_window::SendWindow;
@@ -51,9 +51,8 @@ pub(super) fn decide(facts: Facts) -> Next {
     }
 }
 
-/// Weighs repair: what the receiver lacks, what it is worth, and what air there is for it.
+/// Weighs repair: what it is worth, and what air there is for it.
 pub(super) struct RepairScheduler {
-    belief: Belief,
     pub(super) reserve: Reserve,
     pub(super) spare: SpareAir,
     pub(super) ceiling: Ceiling,
@@ -64,34 +63,23 @@ impl RepairScheduler {
     pub(super) fn new(params: &CodingParams, symbol_size_max: usize, now: Time) -> Self {
         let goal = params.goal;
         RepairScheduler {
-            belief: Belief::new(now),
             reserve: Reserve::new(goal),
             spare: SpareAir::new(now),
-            ceiling: Ceiling::new(params.max_overhead, params.window_size, symbol_size_max),
+            ceiling: Ceiling::new(params.max_overhead, params.lane_size(), symbol_size_max),
             goal,
         }
     }
 
-    /// A frame goes.
-    pub(super) fn note_sent(&mut self, sent: &crate::link::sent::Sent, loss_ratio: f64) {
-        self.belief.add(sent, loss_ratio);
-    }
-
-    /// What is at stake with a repair symbol that is sent now.
+    /// What is at stake with a repair symbol for a lane that is sent now.
     pub(super) fn stakes(
-        &mut self,
+        &self,
         now: Time,
+        lane: usize,
         window: &mut SendWindow,
         link: &LinkUsage,
     ) -> Stakes {
-        let (log, loss_ratio) = (link.log(), link.loss_ratio());
-        if window.has_news() && self.belief.affords(log.sources() + log.repairs()) {
-            window.take_news();
-            let known = (window.deficit(), window.oldest_added_at().unwrap_or(now));
-            self.belief.restart(known, log.frames(), loss_ratio, now);
-        }
         let rtt = link.rtt().timeout().max(WINDOW_ACK_INTERVAL_MIN);
-        self.belief.stakes(now, rtt, self.reserve.weigh())
+        window.stakes(now, lane, link, (rtt, self.reserve.weigh()))
     }
 
     /// Whether repair goes ahead of so many packets that wait, since the air will be spare after
@@ -110,17 +98,23 @@ impl RepairScheduler {
     }
 
     /// Whether a repair symbol is worth its airtime where nothing else is to be sent.
-    pub(super) fn welcomes_repair(&self, window: &SendWindow, link: &LinkUsage) -> bool {
-        outlook(window, link).welcomes_repair(self.goal)
+    pub(super) fn welcomes_repair(
+        &self,
+        window: &SendWindow,
+        lane: usize,
+        link: &LinkUsage,
+    ) -> bool {
+        outlook(window, lane, link).welcomes_repair(self.goal)
     }
 }
 
-/// What is known and what is expected of the receiver.
-fn outlook(window: &SendWindow, link: &LinkUsage) -> Outlook {
+/// What is known and what is expected of the receiver, of a lane.
+fn outlook(window: &SendWindow, lane: usize, link: &LinkUsage) -> Outlook {
+    let log = window.log(lane, link);
     Outlook {
-        deficit: window.deficit(),
-        sources: link.log().sources(),
-        repairs: link.log().repairs(),
+        deficit: window.deficit(lane),
+        sources: log.sources(),
+        repairs: log.repairs(),
         loss_ratio: link.loss_ratio(),
     }
 }

@@ -7,6 +7,9 @@
 //! 3. With no packets waiting, the free air takes repair symbols that may be needed.
 //! 4. Feedback tells what arrived; what it does not tell of for long counts as lost.
 //!
+//! Where the path needs a longer window than can be coded over, its symbols are dealt to several
+//! lanes, each with its own repair: [`Lanes`].
+//!
 //! Each part knows one thing: [`SendWindow`] symbols and their fates, [`LinkUsage`] frames,
 //! [`LastTold`] and [`Silence`] feedback, [`RepairScheduler`] what repair is worth, [`AirUse`] what
 //! air was left. What goes next is one decision: [`decide`].
@@ -19,6 +22,7 @@ use corridor_codec::widen_id;
 use super::ahead::Ahead;
 use super::air_use::AirUse;
 use super::feedback::{LastTold, Silence};
+use super::repair::belief::Stakes;
 use super::schedule::{Facts, Next, RepairScheduler, decide};
 use super::send_window::SendWindow;
 use crate::bounds::WINDOW_SILENCE_MAX;
@@ -30,13 +34,19 @@ use crate::link::sent::What;
 use crate::link::shared_channel::Crossed;
 use crate::link::usage::{FRAME_OVERHEAD, LOSS_RATIO_MAX, LinkUsage};
 use crate::stats::Stats;
-use crate::wire::WindowAck;
+use crate::wire::{Lanes, WindowAck};
 
 /// How long acknowledgements of TCP inside wait for more where both directions share the channel:
 /// one frame for several leaves more of it to the data.
 const ACKS_HELD: Duration = Duration::from_millis(10);
 /// The sender gives a symbol up after so many of the receiver's deadlines: the receiver goes first.
 const DEADLINES_TO_GIVE_UP: u32 = 2;
+
+/// Round trips of symbols that a window is to hold: what is lost is told of after one, comes once
+/// more and is acknowledged after two, and some of it is lost again.
+const ROUND_TRIPS_HELD: f64 = 3.0;
+/// How long the least round trip is remembered. What stands in queues needs no longer window.
+const LEAST_KEPT: Duration = Duration::from_secs(10);
 
 /// Sends one flow: this station's packets to its peer.
 pub(crate) struct WindowSender {
@@ -46,6 +56,10 @@ pub(crate) struct WindowSender {
     told: LastTold,
     silence: Silence,
     repair: RepairScheduler,
+    /// The lane that is weighed next, where there are several.
+    turn: usize,
+    /// The least round trip of late, smoothed, and when it was that.
+    least: (Duration, Time),
     air: AirUse,
     ahead: Ahead,
     /// When acknowledgements that wait for each other are to go.
@@ -60,13 +74,15 @@ impl WindowSender {
         rng: Stream,
         now: Time,
     ) -> Result<Self, corridor_codec::CodecError> {
-        let window = SendWindow::new(&params, symbol_size_max, rng)?;
+        let window = SendWindow::new(&params, symbol_size_max, rng, now)?;
         Ok(WindowSender {
             link: LinkUsage::new(&params, window.symbol_size_max(), now),
             repair: RepairScheduler::new(&params, window.symbol_size_max(), now),
             window,
             told: LastTold::default(),
             silence: Silence::new(now),
+            turn: 0,
+            least: (Duration::MAX, now),
             air: AirUse::new(now),
             ahead: Ahead::new(now),
             held_until: None,
@@ -134,7 +150,8 @@ impl WindowSender {
             if ingress.is_empty() {
                 self.note_spare(now);
             }
-            self.emit_repair(now, counter, self.lying_still(), body, stats);
+            let lane = self.lane_to_ask_with();
+            self.emit_repair(now, counter, (lane, self.window.lying_still(lane)), body, stats);
             return true;
         }
         // When all that could be asked with was given up, a new symbol asks.
@@ -145,20 +162,17 @@ impl WindowSender {
             self.link.note_gap();
             return false;
         }
-        if let Some(at) = self.ahead.take(now).and_then(|id| self.window.untold(id)) {
-            self.emit_ahead(now, counter, at, body, stats);
+        if let Some(id) = self.ahead.take(now).filter(|&id| self.window.is_untold(id)) {
+            self.emit_ahead(now, counter, id, body, stats);
             return true;
         }
         self.air.bulk.note_queue(now, ingress.len());
-        let has_new = !ingress.is_empty() && self.held_until.is_none() && !self.window.is_full();
-        let stakes = self.repair.stakes(now, &mut self.window, &self.link);
-        let wants_repair = self.repair.reserve.wants_repair(stakes, self.link.loss_ratio());
-        let may_go_ahead = has_new
-            && !wants_repair
-            && self.repair.may_go_ahead(now, ingress.len(), stakes, &self.link);
-        let welcomes_repair = !has_new && self.repair.welcomes_repair(&self.window, &self.link);
-        let has_held = has_held && self.repair.ceiling.allows_repair();
-        let next = decide(Facts { has_held, has_new, wants_repair, may_go_ahead, welcomes_repair });
+        let waits = !ingress.is_empty() && self.held_until.is_none();
+        if waits {
+            self.fit_window(now, stats);
+        }
+        let has_new = waits && !self.window.is_full();
+        let (next, lane, stakes) = self.weigh(now, has_new, ingress.len());
         match next {
             Next::Wait => return false,
             Next::Source => return self.emit_source(now, counter, ingress, body, stats),
@@ -170,9 +184,67 @@ impl WindowSender {
             Next::Spare => self.note_spare(now),
         }
         let copies = self.repair.reserve.prefers_copy(stakes, self.link.loss_ratio());
-        let copy = if copies { self.lying_still() } else { None };
-        self.emit_repair(now, counter, copy, body, stats);
+        let copy = if copies { self.window.lying_still(lane) } else { None };
+        self.emit_repair(now, counter, (lane, copy), body, stats);
         true
+    }
+
+    /// Lets the window have as many lanes as the path needs.
+    fn fit_window(&mut self, now: Time, stats: &mut Stats) {
+        let link = &self.link;
+        let Some(round_trip) = link.rtt().measured() else { return };
+        if round_trip < self.least.0 || now - self.least.1 > LEAST_KEPT {
+            self.least = (round_trip, now);
+        }
+        let least = self.least.0.as_secs_f64();
+        let needed = || (ROUND_TRIPS_HELD * least * link.through_per_s()) as usize;
+        self.window.fit(now, needed, link.log(), stats);
+    }
+
+    /// The lane that a probe is of, the next one that holds something.
+    fn lane_to_ask_with(&mut self) -> usize {
+        let count = self.window.lane_count();
+        let mut lanes = (1..=count).map(|step| (self.turn + step) % count);
+        self.turn = lanes.find(|&lane| !self.window.is_lane_empty(lane)).unwrap_or(0);
+        self.turn
+    }
+
+    /// What goes next, of which lane, and what is at stake with it. Before a new symbol its lane is
+    /// weighed, and one more in turn: those that drain get no new ones. Where there is no new
+    /// symbol, all are.
+    fn weigh(&mut self, now: Time, has_new: bool, waiting: usize) -> (Next, usize, Stakes) {
+        let count = self.window.lane_count();
+        let first = if has_new { self.window.next_lane() } else { self.turn % count };
+        let found = self.weigh_lane(now, first, has_new, waiting);
+        if count == 1 || matches!(found.0, Next::Needed | Next::Ahead | Next::Spare) {
+            return found;
+        }
+        for _ in 1..if has_new { 2 } else { count } {
+            self.turn = (self.turn + 1) % count;
+            let other = self.weigh_lane(now, self.turn, has_new, waiting);
+            if matches!(other.0, Next::Needed | Next::Ahead | Next::Spare) {
+                return other;
+            }
+        }
+        found
+    }
+
+    fn weigh_lane(
+        &mut self,
+        now: Time,
+        lane: usize,
+        has_new: bool,
+        waiting: usize,
+    ) -> (Next, usize, Stakes) {
+        let has_held = !self.window.is_lane_empty(lane) && self.repair.ceiling.allows_repair();
+        let stakes = self.repair.stakes(now, lane, &mut self.window, &self.link);
+        let wants_repair = self.repair.reserve.wants_repair(stakes, self.link.loss_ratio());
+        let may_go_ahead =
+            has_new && !wants_repair && self.repair.may_go_ahead(now, waiting, stakes, &self.link);
+        let welcomes_repair =
+            !has_new && self.repair.welcomes_repair(&self.window, lane, &self.link);
+        let facts = Facts { has_held, has_new, wants_repair, may_go_ahead, welcomes_repair };
+        (decide(facts), lane, stakes)
     }
 
     /// A frame goes for want of anything better.
@@ -186,11 +258,6 @@ impl WindowSender {
         self.air.bulk.note_empty(now, self.link.frame_time(), self.link.rtt().timeout());
     }
 
-    /// Position of the oldest symbol that is known to be needed and has no copy on its way.
-    fn lying_still(&self) -> Option<usize> {
-        self.window.lying_still(self.told.counter)
-    }
-
     fn emit_source(
         &mut self,
         now: Time,
@@ -200,6 +267,7 @@ impl WindowSender {
         stats: &mut Stats,
     ) -> bool {
         let (delivery, buffer) = (self.params.delivery, &mut self.symbol);
+        let lane = self.window.next_lane();
         let Some((id, soon)) = self.window.add((now, counter), ingress, delivery, buffer, stats)
         else {
             return false;
@@ -207,7 +275,7 @@ impl WindowSender {
         stats.source_frames_sent += 1;
         self.window.write_source(id, body);
         self.repair.ceiling.earn(body.len());
-        self.note_sent(now, counter, What::Source(id), body.len());
+        self.note_sent(now, counter, (lane, What::Source(id)), body.len());
         // Where both directions share the channel, a short frame is not much shorter than others.
         let may_repair = self.params.goal != Goal::Bulk && self.repair.ceiling.allows_repair();
         if soon && may_repair && !self.link.shares_air() {
@@ -222,49 +290,47 @@ impl WindowSender {
         &mut self,
         now: Time,
         counter: u32,
-        at: usize,
+        id: u64,
         body: &mut Vec<u8>,
         stats: &mut Stats,
     ) {
-        self.window.write_copy(at, counter, body);
+        let lane = self.window.lane_of(id);
+        self.window.write_copy(id, counter, body);
         stats.copies_sent += 1;
         stats.copies_ahead_sent += 1;
         self.ahead.note_sent();
         self.repair.ceiling.spend(body.len());
-        self.note_sent(now, counter, What::Ahead, body.len());
+        self.note_sent(now, counter, (lane, What::Ahead), body.len());
     }
 
-    /// A copy of the symbol at this position, or a coded symbol over all that is unacknowledged.
+    /// A copy of this symbol, or a coded symbol over all of the lane that is unacknowledged.
     fn emit_repair(
         &mut self,
         now: Time,
         counter: u32,
-        copy: Option<usize>,
+        (lane, copy): (usize, Option<u64>),
         body: &mut Vec<u8>,
         stats: &mut Stats,
     ) {
         let what = match copy {
-            Some(at) => {
-                self.window.write_copy(at, counter, body);
+            Some(id) => {
+                self.window.write_copy(id, counter, body);
                 stats.copies_sent += 1;
                 What::Copy
             }
             None => {
-                self.window.write_coded(counter, body);
+                self.window.write_coded(lane, counter, body);
                 stats.coded_frames_sent += 1;
                 What::Coded
             }
         };
         self.repair.ceiling.spend(body.len());
-        self.note_sent(now, counter, what, body.len());
+        self.note_sent(now, counter, (lane, what), body.len());
     }
 
-    fn note_sent(&mut self, now: Time, counter: u32, what: What, len: usize) {
+    fn note_sent(&mut self, now: Time, counter: u32, (lane, what): (usize, What), len: usize) {
         let (sent, forgotten) = self.link.note_sent(now, counter, what, len);
-        self.repair.note_sent(&sent, self.link.loss_ratio());
-        if let Some(What::Source(id)) = forgotten.map(|sent| sent.what) {
-            self.window.take_for_lost(id);
-        }
+        self.window.note_sent(lane, sent, forgotten, self.link.loss_ratio());
     }
 
     /// What is to be sent has to wait for its turn.
@@ -286,6 +352,11 @@ impl WindowSender {
     }
 
     // ---- what is known of the link ------------------------------------------------------------
+
+    /// Lanes that symbols are dealt to.
+    pub(crate) fn lanes(&self) -> usize {
+        self.window.dealt_to().count()
+    }
 
     /// The round trip of the tunnel as far as it was measured.
     pub(crate) fn rtt(&self) -> &RttEstimator {
@@ -341,13 +412,17 @@ impl WindowSender {
         if self.link.loss_ratio() > 0.0 || self.window.is_empty() {
             self.silence.stop_asking();
         }
-        let told_end = next + u64::from(ack.span);
-        self.window.note_told(told_end, usize::from(ack.deficit));
+        let lane = self.window.lane_told(ack);
         let window = &mut self.window;
-        let told = self.link.settle(ack.counter, |sent| match sent.what {
-            // Feedback should know of it, and does not.
-            What::Source(id) if id >= told_end => window.take_for_lost(id),
-            _ => {}
+        if let Some(lane) = lane {
+            window.note_told(lane, next, ack);
+        }
+        // Of other lanes their own feedback tells.
+        let only = lane.filter(|_| window.lane_count() == 1);
+        let told = self.link.settle(ack.counter, |sent| {
+            if let Some(lane) = only {
+                window.note_settled(lane, next, ack, sent);
+            }
         });
         self.link.note_delay(now, &told, ack, &mut self.told.before, stats);
         let (received_at_us, symbols) = (ack.received_at_us, told.frames);
@@ -355,7 +430,9 @@ impl WindowSender {
         let crossed = Crossed { received_at_us, peer_counter, symbols, others, idle };
         self.link.note_sharing(now, crossed, ack.half_duplex);
         self.told.before.frames = Some(ack.frames);
-        self.window.read_bitmap(next, ack);
+        if let Some(lane) = lane {
+            self.window.read_bitmap(lane, next, ack);
+        }
         stats.half_duplex = self.link.shares_air();
         stats.erasure_ratio_e3 = ack.loss_ratio.clamp(0.0, LOSS_RATIO_MAX);
     }
@@ -394,10 +471,10 @@ impl WindowSender {
         self.silence.note_heard(self.link.loss_ratio());
     }
 
-    /// The receiver restarted: it has nothing.
-    pub(crate) fn restart_peer(&mut self, now: Time) {
+    /// The receiver restarted: it has nothing, and takes a window of so many lanes.
+    pub(crate) fn restart_peer(&mut self, now: Time, lanes_max: Lanes, stats: &mut Stats) {
         self.restart_session();
-        self.window.restart_peer(now);
+        self.window.restart_peer(now, lanes_max.min(self.params.lanes_max()), stats);
         self.told.restart_peer();
         self.silence.restart(now);
     }
@@ -435,7 +512,9 @@ impl WindowSender {
 
     /// When the oldest symbol is given up.
     fn give_up_due(&self) -> Option<Time> {
-        let patience = self.params.delivery_deadline * DEADLINES_TO_GIVE_UP;
+        let (lanes, round_trip) = (self.window.lane_count(), self.link.rtt().smoothed());
+        let deadline = CodingParams::deadline(self.params.delivery_deadline, lanes, round_trip);
+        let patience = deadline * DEADLINES_TO_GIVE_UP;
         self.window.oldest_added_at().map(|at| at + patience.min(WINDOW_SILENCE_MAX))
     }
 

@@ -49,10 +49,9 @@ impl Link {
         let rng = Stream::from_seed([1; 32]);
         let sender = WindowSender::new(params, SYMBOL_SIZE_MAX, rng, Time::ZERO).unwrap();
         let (field, deadline) = (params.field, params.delivery_deadline);
-        let (window_size, interval) = (params.window_size, params.ack_interval);
-        let base = sender.base();
-        let receiver =
-            WindowReceiver::new(field, window_size, base, SYMBOL_SIZE_MAX, deadline, interval);
+        let (lanes, interval) = ((params.lane_size(), params.lanes_max()), params.ack_interval);
+        let (base, shape) = (sender.base(), (field, SYMBOL_SIZE_MAX));
+        let receiver = WindowReceiver::new(shape, lanes, base, deadline, interval);
         Link {
             sender,
             receiver: receiver.unwrap(),

@@ -2,21 +2,33 @@
 //!
 //! What feedback and silence tell changes their fates, and with them what the receiver is believed
 //! to lack: both change here only, so that nothing that was derived from fates outlives them.
+//!
+//! The symbols are those of one lane as long as that is long enough. When it is full, and more
+//! wait, those to come are dealt to several lanes, as many as the path needs, and those before
+//! drain; and to fewer, when the window has been longer than needed for long.
 
-use core::cell::Cell;
-use core::num::NonZeroU16;
 use std::collections::VecDeque;
+
+use core::num::NonZeroU16;
 
 use corridor_base::rand::Rng;
 use corridor_base::{Stream, Time};
-use corridor_codec::{CodecError, Coefficients, WindowEncoder};
+use corridor_codec::CodecError;
 
+use super::repair::belief::{Stakes, Weigh};
+use super::send_lane::{Deal, LaneShape, SendLane};
+use crate::bounds::WINDOW_NARROW_AFTER;
 use crate::config::{CodingParams, Delivery};
 use crate::flow::symbol;
 use crate::host::compression::Contexts;
 use crate::host::queue::IngressQueue;
+use crate::link::sent::{Sent, SentLog, What};
+use crate::link::usage::LinkUsage;
 use crate::stats::Stats;
-use crate::wire::{WindowAck, WindowForm, WindowSymbol};
+use crate::wire::{Lanes, WindowAck, WindowForm, WindowSymbol};
+
+/// How many times what was held at most a window has room for where it gets fewer lanes.
+const ROOM_NARROWED: usize = 2;
 
 /// A source symbol that is not acknowledged.
 struct Source {
@@ -42,20 +54,22 @@ enum Fate {
 
 /// The symbols from `base` on.
 pub(super) struct SendWindow {
-    coder: WindowEncoder,
     /// Longest symbol that the path carries at present.
     symbol_len_max: usize,
     sources: VecDeque<Source>,
+    base: u64,
+    /// First those that only drain, as symbols have been dealt to others since.
+    lanes: Vec<SendLane>,
+    draining: usize,
+    shape: LaneShape,
+    /// Symbols that may be held, and lanes that the receiver takes of as many.
+    size_max: usize,
+    lanes_max: Lanes,
+    /// Most symbols held since then.
+    most: usize,
+    most_since: Time,
     /// Headers of TCP as the receiver knows them.
     contexts: Contexts,
-    /// The receiver knew of all ids before.
-    told_end: u64,
-    /// What it lacked of those.
-    told_deficit: usize,
-    /// Symbols beyond `told_end` that are taken for lost; `None`: to be counted.
-    lost_beyond: Cell<Option<usize>>,
-    /// What is known has changed since this was asked last.
-    has_news: bool,
 }
 
 impl SendWindow {
@@ -63,30 +77,35 @@ impl SendWindow {
         params: &CodingParams,
         symbol_size_max: usize,
         mut rng: Stream,
+        now: Time,
     ) -> Result<Self, CodecError> {
-        let window_size = usize::from(params.window_size);
-        let mut coder = WindowEncoder::new(params.field, window_size, symbol_size_max)?;
+        let (field, lane_size) = (params.field, usize::from(params.lane_size()));
+        let shape = LaneShape { field, lane_size, symbol_size_max };
         // Numbers of a run before this one mean nothing now.
-        coder.reset(u64::from(rng.next_u32()));
+        let base = u64::from(rng.next_u32());
+        let deal = Deal { lanes: Lanes::ONE, lane: 0, from: base };
         Ok(SendWindow {
-            told_end: coder.base(),
             symbol_len_max: symbol_size_max,
-            coder,
             sources: VecDeque::new(),
+            base,
+            lanes: vec![SendLane::new(shape, deal, now)?],
+            draining: 0,
+            shape,
+            size_max: params.window_size.into(),
+            lanes_max: Lanes::ONE,
+            most: 0,
+            most_since: now,
             contexts: Contexts::new(),
-            told_deficit: 0,
-            lost_beyond: Cell::new(None),
-            has_news: false,
         })
     }
 
     /// Oldest symbol held, and the one after the newest.
     pub(super) fn base(&self) -> u64 {
-        self.coder.base()
+        self.base
     }
 
     pub(super) fn end(&self) -> u64 {
-        self.coder.end()
+        self.base + self.sources.len() as u64
     }
 
     pub(super) fn len(&self) -> usize {
@@ -97,8 +116,9 @@ impl SendWindow {
         self.sources.is_empty()
     }
 
+    /// Whether there is no room for another symbol.
     pub(super) fn is_full(&self) -> bool {
-        self.coder.is_full()
+        self.sources.len() >= self.size_max || self.lanes[self.next_lane()].is_full()
     }
 
     /// When the oldest symbol was added.
@@ -108,7 +128,117 @@ impl SendWindow {
 
     /// Longest symbol that there can be, bytes.
     pub(super) fn symbol_size_max(&self) -> usize {
-        self.coder.symbol_size_max()
+        self.shape.symbol_size_max
+    }
+
+    // ---- lanes --------------------------------------------------------------------------------
+
+    /// Lanes held, of which there is one where paths are short.
+    pub(super) fn lane_count(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// Lanes that new symbols are dealt to.
+    pub(super) fn dealt_to(&self) -> Lanes {
+        self.lanes[self.draining].deal.lanes
+    }
+
+    /// The lane of the next new symbol.
+    pub(super) fn next_lane(&self) -> usize {
+        self.lane_of(self.end())
+    }
+
+    /// Whether a lane holds nothing.
+    pub(super) fn is_lane_empty(&self, lane: usize) -> bool {
+        self.lanes[lane].is_empty()
+    }
+
+    fn is_single(&self) -> bool {
+        self.lanes.len() == 1
+    }
+
+    /// The lane of a symbol.
+    pub(super) fn lane_of(&self, id: u64) -> usize {
+        let newest = self.lanes[self.draining].deal;
+        if self.draining == 0 || id >= newest.from {
+            return self.draining + newest.lanes.lane(id);
+        }
+        self.lanes[0].deal.lanes.lane(id)
+    }
+
+    /// The lane that feedback is about, if there is such a one still.
+    pub(super) fn lane_told(&self, ack: &WindowAck) -> Option<usize> {
+        let is_it = |lane: &SendLane| {
+            (lane.deal.lanes, lane.deal.lane) == (ack.lanes, usize::from(ack.lane))
+        };
+        self.lanes.iter().position(is_it)
+    }
+
+    /// Most lanes that the receiver takes, if it is a new one. Where it takes fewer than there are,
+    /// all is given up, for want of a way to tell it.
+    fn limit_lanes(&mut self, now: Time, lanes_max: Lanes, stats: &mut Stats) {
+        self.lanes_max = lanes_max;
+        if self.lanes.iter().any(|lane| lane.deal.lanes > lanes_max) {
+            (0..self.sources.len()).for_each(|_| self.give_up_oldest(stats));
+            self.deal(now, Lanes::ONE, None);
+            self.lanes.drain(..self.draining);
+            self.draining = 0;
+        }
+    }
+
+    /// Gives the window as many lanes as it needs, on a path that holds so many symbols, before
+    /// another symbol is added: more where there is no room and the path holds more, fewer after it
+    /// has had too much for long. `log` has the frames on their way. Those that drain have to be
+    /// done before.
+    pub(super) fn fit(
+        &mut self,
+        now: Time,
+        needed: impl FnOnce() -> usize,
+        log: &SentLog,
+        stats: &mut Stats,
+    ) {
+        let newest = self.lanes[self.draining].deal;
+        let (count, lane_size) = (newest.lanes.count(), self.shape.lane_size);
+        let is_settled = self.draining == 0 && self.base > newest.from;
+        if newest.lanes < self.lanes_max && is_settled && self.is_full() {
+            let needed = needed();
+            // A window that is full for other reasons than its length gains nothing by more lanes.
+            if needed > count * lane_size {
+                let lanes = Lanes::holding(needed.max(2 * count * lane_size), lane_size);
+                self.deal(now, lanes.min(self.lanes_max), Some(log));
+                stats.windows_dealt += 1;
+            }
+        }
+        if newest.lanes == Lanes::ONE || now - self.most_since < WINDOW_NARROW_AFTER {
+            return;
+        }
+        let lanes = Lanes::holding(ROOM_NARROWED * self.most, lane_size);
+        if is_settled && lanes < newest.lanes {
+            self.deal(now, lanes, Some(log));
+            stats.windows_dealt += 1;
+        }
+        (self.most, self.most_since) = (self.sources.len(), now);
+    }
+
+    /// Symbols are dealt to so many lanes from the next one on.
+    fn deal(&mut self, now: Time, lanes: Lanes, log: Option<&SentLog>) {
+        debug_assert!(self.draining == 0 || log.is_none());
+        let from = self.end();
+        let make = |lane| SendLane::new(self.shape, Deal { lanes, lane, from }, now);
+        let Ok(new) = (0..lanes.count()).map(make).collect::<Result<Vec<_>, _>>() else {
+            debug_assert!(false, "the shape has made lanes before");
+            return;
+        };
+        if let (true, Some(log)) = (self.is_single(), log) {
+            self.lanes[0].log = log.clone();
+        }
+        self.draining = self.lanes.len();
+        self.lanes.extend(new);
+        if self.is_empty() {
+            self.lanes.drain(..self.draining);
+            self.draining = 0;
+        }
+        (self.most, self.most_since) = (self.sources.len(), now);
     }
 
     // ---- symbols ------------------------------------------------------------------------------
@@ -131,126 +261,208 @@ impl SendWindow {
         if packets == 0 {
             return None;
         }
-        let Ok(id) = self.coder.push(buffer) else {
+        let (id, lane) = (self.end(), self.next_lane());
+        if self.lanes[lane].push(buffer).is_err() {
             debug_assert!(false, "the window has room and the symbol was made to fit");
             return None;
-        };
+        }
         let (counter, fate) = (Some(counter), Fate::Unknown);
         self.sources.push_back(Source { added_at: now, counter, packets, fate });
+        self.most = self.most.max(self.sources.len());
         stats.symbols_added += 1;
         Some((id, soon))
     }
 
-    /// Position of the oldest symbol that is known to be needed and has no copy on its way, where
-    /// feedback reported frames up to `told`.
-    pub(super) fn lying_still(&self, told: Option<u32>) -> Option<usize> {
-        self.sources.iter().position(|source| {
-            source.fate == Fate::Needed && (source.counter.is_none() || source.counter <= told)
-        })
+    /// The sources of a lane from a place on that it has, or is about to have.
+    fn sources_of(&self, lane: &SendLane, place: u64) -> impl Iterator<Item = &Source> {
+        let (skipped, count) = self.places_of(lane, place);
+        self.sources.iter().skip(skipped).step_by(lane.deal.lanes.count()).take(count)
     }
 
-    /// Position of a symbol of which nothing is known yet.
-    pub(super) fn untold(&self, id: u64) -> Option<usize> {
-        let at = id.checked_sub(self.coder.base())? as usize;
-        self.sources.get(at).filter(|source| source.fate == Fate::Unknown).map(|_| at)
+    /// How many symbols are before the one at a place of a lane, and how many of the lane are
+    /// there from it on.
+    fn places_of(&self, lane: &SendLane, place: u64) -> (usize, usize) {
+        let skipped = lane.id(place).saturating_sub(self.base) as usize;
+        (skipped, lane.end().saturating_sub(place) as usize)
     }
 
-    /// Writes the symbol at this position once more, for the frame of this counter.
-    pub(super) fn write_copy(&mut self, at: usize, counter: u32, body: &mut Vec<u8>) {
-        self.sources[at].counter = Some(counter);
-        self.write_source(self.coder.base() + at as u64, body);
+    /// The oldest symbol of a lane that is known to be needed and has no copy on its way.
+    pub(super) fn lying_still(&self, lane: usize) -> Option<u64> {
+        let lane = &self.lanes[lane];
+        let lies_still = |source: &Source| {
+            source.fate == Fate::Needed
+                && (source.counter.is_none() || source.counter <= lane.told_counter)
+        };
+        let at = self.sources_of(lane, lane.base()).position(lies_still)?;
+        Some(lane.id(lane.base() + at as u64))
+    }
+
+    /// Writes a symbol once more, for the frame of this counter.
+    pub(super) fn write_copy(&mut self, id: u64, counter: u32, body: &mut Vec<u8>) {
+        self.sources[(id - self.base) as usize].counter = Some(counter);
+        self.write_source(id, body);
+    }
+
+    /// Whether nothing is known yet of a symbol that is held.
+    pub(super) fn is_untold(&self, id: u64) -> bool {
+        let at = id.checked_sub(self.base).map(|at| at as usize);
+        let source = at.and_then(|at| self.sources.get(at));
+        source.is_some_and(|source| source.fate == Fate::Unknown)
     }
 
     pub(super) fn write_source(&self, id: u64, body: &mut Vec<u8>) {
-        let distance = (id - self.coder.base()) as u16;
-        WindowSymbol::write_head(WindowForm::Source { id: id as u32, distance }, body);
-        body.extend_from_slice(self.coder.symbol(id).unwrap_or_default());
+        let lane = &self.lanes[self.lane_of(id)];
+        let lanes = lane.deal.lanes;
+        let distance = (lanes.place(id) - lane.base()) as u16;
+        WindowSymbol::write_head(WindowForm::Source { id: id as u32, distance, lanes }, body);
+        body.extend_from_slice(lane.symbol(lanes.place(id)).unwrap_or_default());
     }
 
-    /// Writes a coded symbol over all that is held. The coding vector's seed is the frame's
+    /// Writes a coded symbol over all that a lane holds. The coding vector's seed is the frame's
     /// counter.
-    pub(super) fn write_coded(&mut self, counter: u32, body: &mut Vec<u8>) {
-        let (first, count) = (self.coder.base(), self.coder.count());
-        let Some(nonzero) = NonZeroU16::new(count as u16) else { return };
-        let form = WindowForm::Coded { first: first as u32, count: nonzero };
-        WindowSymbol::write_head(form, body);
-        let start = body.len();
-        body.resize(start + self.coder.symbol_size_max(), 0);
-        let len = self.coder.encode(first, count, Coefficients::Seed(counter), &mut body[start..]);
-        debug_assert!(len.is_ok(), "run and buffer were made to fit: {len:?}");
-        // One that is all zero still has to have a byte.
-        body.truncate(start + len.unwrap_or(0).max(1));
+    pub(super) fn write_coded(&mut self, lane: usize, counter: u32, body: &mut Vec<u8>) {
+        let lane = &self.lanes[lane];
+        let (first, lanes) = (lane.id(lane.base()) as u32, lane.deal.lanes);
+        let count = (lane.end() - lane.base()) as u16;
+        let Some(count) = NonZeroU16::new(count) else { return };
+        WindowSymbol::write_head(WindowForm::Coded { first, count, lanes }, body);
+        lane.encode(counter, body);
+    }
+
+    // ---- frames -------------------------------------------------------------------------------
+
+    /// The frames on their way with what is of a lane: all those of the link, where there is one.
+    pub(super) fn log<'a>(&'a self, lane: usize, link: &'a LinkUsage) -> &'a SentLog {
+        if self.is_single() { link.log() } else { &self.lanes[lane].log }
+    }
+
+    /// A frame goes with what is of this lane; the link has no room for `forgotten` any more.
+    pub(super) fn note_sent(
+        &mut self,
+        lane: usize,
+        sent: Sent,
+        forgotten: Option<Sent>,
+        loss_ratio: f64,
+    ) {
+        let is_single = self.is_single();
+        let lane = &mut self.lanes[lane];
+        lane.note_sent(&sent, loss_ratio);
+        let forgotten = if is_single { forgotten } else { lane.log.push(sent) };
+        if let Some(What::Source(id)) = forgotten.map(|sent| sent.what) {
+            self.take_for_lost(id);
+        }
+    }
+
+    /// What is at stake with repair for a lane that is sent now. News are taken into account.
+    pub(super) fn stakes(
+        &mut self,
+        now: Time,
+        lane: usize,
+        link: &LinkUsage,
+        (round_trip, weigh): (core::time::Duration, Weigh),
+    ) -> Stakes {
+        let log = self.log(lane, link);
+        let frames = log.sources() + log.repairs();
+        if self.lanes[lane].has_news && self.lanes[lane].affords(frames) {
+            let held = &self.lanes[lane];
+            let oldest = self.sources_of(held, held.base()).next();
+            let known = (self.deficit(lane), oldest.map_or(now, |oldest| oldest.added_at));
+            let log = self.is_single().then(|| link.log());
+            self.lanes[lane].take_news(log, known, link.loss_ratio(), now);
+        }
+        self.lanes[lane].belief().stakes(now, round_trip, weigh)
     }
 
     // ---- fates --------------------------------------------------------------------------------
 
-    /// What the receiver lacks as far as is known, of what it knows of and of what it does not.
-    pub(super) fn deficit(&self) -> usize {
+    /// What the receiver lacks of a lane as far as is known, of what it knows of and of what it
+    /// does not.
+    pub(super) fn deficit(&self, lane: usize) -> usize {
+        let lane = &self.lanes[lane];
         let count = || {
-            let beyond = self.told_end.saturating_sub(self.coder.base()) as usize;
             let needed = |source: &&Source| source.fate == Fate::Needed;
-            self.sources.iter().skip(beyond).filter(needed).count()
+            self.sources_of(lane, lane.told_end.max(lane.base())).filter(needed).count()
         };
-        let lost_beyond = self.lost_beyond.get().unwrap_or_else(count);
+        let lost_beyond = lane.lost_beyond.get().unwrap_or_else(count);
         debug_assert_eq!(lost_beyond, count(), "it is forgotten with every change");
-        self.lost_beyond.set(Some(lost_beyond));
-        self.told_deficit + lost_beyond
-    }
-
-    /// Whether fates have changed since this was [`taken`](Self::take_news) last.
-    pub(super) fn has_news(&self) -> bool {
-        self.has_news
-    }
-
-    /// What is known was taken into account.
-    pub(super) fn take_news(&mut self) {
-        self.has_news = false;
-    }
-
-    fn note_change(&mut self) {
-        self.lost_beyond.set(None);
-        self.has_news = true;
+        lane.lost_beyond.set(Some(lost_beyond));
+        lane.told_deficit + lost_beyond
     }
 
     /// Everything before `next` is done.
     pub(super) fn advance(&mut self, next: u64) {
-        let done = next.saturating_sub(self.coder.base()) as usize;
-        self.sources.drain(..done.min(self.sources.len()));
-        self.coder.advance_to(next);
-        self.note_change();
+        let done = (next.saturating_sub(self.base) as usize).min(self.sources.len());
+        self.sources.drain(..done);
+        self.base += done as u64;
+        // The receiver has something that was dealt anew, and asks for nothing of before.
+        if self.draining > 0 && self.base > self.lanes[self.draining].deal.from {
+            self.lanes.drain(..self.draining);
+            self.draining = 0;
+        }
+        let (base, is_single) = (self.base, self.is_single());
+        for lane in &mut self.lanes {
+            lane.advance(base);
+            if is_single {
+                lane.note_change();
+            } else {
+                lane.forget_done();
+            }
+        }
     }
 
-    /// The receiver knew of all ids before `end`, and lacked so many of them.
-    pub(super) fn note_told(&mut self, end: u64, deficit: usize) {
-        self.told_end = end.min(self.coder.end()).max(self.told_end);
-        self.told_deficit = deficit;
-        self.note_change();
+    /// Feedback tells of a lane: what the receiver knew of it, and what became of the frames. Those
+    /// of the link were `settled`, where this is the only lane.
+    pub(super) fn note_told(&mut self, lane: usize, next: u64, ack: &WindowAck) {
+        let held = &mut self.lanes[lane];
+        held.told_counter = Some(ack.counter);
+        let told_end = held.first_place(next) + u64::from(ack.span);
+        held.note_told(told_end, usize::from(ack.deficit));
+        while let Some(sent) = self.lanes[lane].log.pop_until(ack.counter) {
+            self.note_settled(lane, next, ack, &sent);
+        }
     }
 
-    /// Takes what feedback says of each symbol from `next` on.
-    pub(super) fn read_bitmap(&mut self, next: u64, ack: &WindowAck) {
+    /// Feedback tells of a frame with what is of this lane.
+    pub(super) fn note_settled(&mut self, lane: usize, next: u64, ack: &WindowAck, sent: &Sent) {
+        let held = &self.lanes[lane];
+        let told_end = held.first_place(next) + u64::from(ack.span);
+        match sent.what {
+            // Feedback should know of it, and does not.
+            What::Source(id) if held.deal.lanes.place(id) >= told_end => self.take_for_lost(id),
+            _ => {}
+        }
+    }
+
+    /// Takes what feedback says of each symbol of a lane from `next` on.
+    pub(super) fn read_bitmap(&mut self, lane: usize, next: u64, ack: &WindowAck) {
+        let held = &self.lanes[lane];
         // Feedback that was overtaken may speak of symbols that are gone.
-        let skip = (self.coder.base() - next.min(self.coder.base())) as usize;
-        for (at, source) in self.sources.iter_mut().enumerate() {
+        let skip = held.base().saturating_sub(held.first_place(next)) as usize;
+        let (skipped, count) = self.places_of(held, held.base());
+        let step = held.deal.lanes.count();
+        let sources = self.sources.iter_mut().skip(skipped).step_by(step).take(count);
+        let was_overtaken = next < self.base;
+        for (at, source) in sources.enumerate() {
             match ack.is_needed(at + skip) {
                 Some(true) => source.fate = Fate::Needed,
                 // What stands for it may be about symbols that were given up here.
-                Some(false) if skip > 0 => source.fate = Fate::Doubtful,
+                Some(false) if was_overtaken => source.fate = Fate::Doubtful,
                 Some(false) => source.fate = Fate::Received,
                 None => break,
             }
         }
-        self.note_change();
+        self.lanes[lane].note_change();
     }
 
     /// A symbol that feedback should know of, and does not, is taken for lost.
-    pub(super) fn take_for_lost(&mut self, id: u64) {
-        let at = id.checked_sub(self.coder.base());
+    fn take_for_lost(&mut self, id: u64) {
+        let at = id.checked_sub(self.base);
         if let Some(source) = at.and_then(|at| self.sources.get_mut(at as usize))
             && source.fate == Fate::Unknown
         {
             source.fate = Fate::Needed;
-            self.note_change();
+            let lane = self.lane_of(id);
+            self.lanes[lane].note_change();
         }
     }
 
@@ -258,13 +470,19 @@ impl SendWindow {
     /// headers. Coded symbols that it holds may be about it, and stand for nothing any more.
     pub(super) fn give_up_oldest(&mut self, stats: &mut Stats) {
         let Some(source) = self.sources.front() else { return };
-        let next = self.coder.base() + 1;
+        let next = self.base + 1;
         if source.fate != Fate::Received {
             stats.packets_given_up += u64::from(source.packets);
-            let told = next <= self.told_end && source.fate != Fate::Doubtful;
-            self.told_deficit = self.told_deficit.saturating_sub(usize::from(told));
+            let at = self.lane_of(self.base);
+            let lane = &mut self.lanes[at];
+            let told = lane.base() < lane.told_end && source.fate != Fate::Doubtful;
+            lane.told_deficit = lane.told_deficit.saturating_sub(usize::from(told));
+            lane.note_change();
             self.contexts.clear();
-            let received = self.sources.iter_mut().filter(|source| source.fate == Fate::Received);
+            let (step, lane) = (self.lanes[at].deal.lanes.count(), &self.lanes[at]);
+            let (skipped, count) = self.places_of(lane, lane.base());
+            let sources = self.sources.iter_mut().skip(skipped).step_by(step).take(count);
+            let received = sources.filter(|source| source.fate == Fate::Received);
             received.for_each(|source| source.fate = Fate::Doubtful);
         }
         self.advance(next);
@@ -274,26 +492,29 @@ impl SendWindow {
     /// get through, nor would what is coded over them: they are given up, with all before them.
     /// Whether there were any.
     pub(super) fn limit(&mut self, len: usize, stats: &mut Stats) -> bool {
-        self.symbol_len_max = len.min(self.coder.symbol_size_max());
-        let base = self.coder.base();
+        self.symbol_len_max = len.min(self.shape.symbol_size_max);
         let is_longer = |at: &usize| {
-            self.coder.symbol(base + *at as u64).is_some_and(|symbol| symbol.len() > len)
+            let id = self.base + *at as u64;
+            let lane = &self.lanes[self.lane_of(id)];
+            lane.symbol(lane.deal.lanes.place(id)).is_some_and(|symbol| symbol.len() > len)
         };
         let Some(last) = (0..self.sources.len()).rev().find(is_longer) else { return false };
         (0..=last).for_each(|_| self.give_up_oldest(stats));
         true
     }
 
-    /// The receiver restarted: it has nothing.
-    pub(super) fn restart_peer(&mut self, now: Time) {
+    /// The receiver restarted: it has nothing, and takes so many lanes.
+    pub(super) fn restart_peer(&mut self, now: Time, lanes_max: Lanes, stats: &mut Stats) {
         self.contexts.clear();
         for source in &mut self.sources {
             source.fate = Fate::Needed;
             source.added_at = now;
         }
-        self.told_end = self.coder.base();
-        self.told_deficit = 0;
-        self.note_change();
+        for lane in &mut self.lanes {
+            (lane.told_end, lane.told_deficit) = (lane.base(), 0);
+            lane.note_change();
+        }
+        self.limit_lanes(now, lanes_max, stats);
     }
 
     /// Frames are counted anew: of those on their way nothing will be told.
@@ -304,6 +525,10 @@ impl SendWindow {
                 source.fate = Fate::Needed;
             }
         }
-        self.note_change();
+        for lane in &mut self.lanes {
+            lane.told_counter = None;
+            lane.log.clear();
+            lane.note_change();
+        }
     }
 }

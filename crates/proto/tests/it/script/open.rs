@@ -111,11 +111,11 @@ impl Eavesdropper {
                 let number = |id| self.symbol_number(sender, id);
                 let symbol = WindowSymbol::parse(rest)?;
                 words.push(match symbol.form {
-                    WindowForm::Source { id, distance } => {
+                    WindowForm::Source { id, distance, .. } => {
                         let what = differences(symbol.symbol);
                         format!("WIN {} (+{distance}){what}", number(id))
                     }
-                    WindowForm::Coded { first, count } => {
+                    WindowForm::Coded { first, count, .. } => {
                         let last = first.wrapping_add(u32::from(count.get()) - 1);
                         format!("WIN coded {}..{}", number(first), number(last))
                     }

@@ -7,7 +7,7 @@ use corridor_proto::{Field, Mode};
 use corridor_torture::HeaderTwin;
 
 /// The fields that are compared, as Wireshark names them.
-pub const FIELDS: [&str; 86] = [
+pub const FIELDS: [&str; 90] = [
     "corridor.air.unsealed",
     "corridor.air.to_all",
     "corridor.air.from",
@@ -57,7 +57,10 @@ pub const FIELDS: [&str; 86] = [
     "corridor.window.id",
     "corridor.window.first",
     "corridor.window.last",
+    "corridor.window.lanes_log",
     "corridor.window.ack.next",
+    "corridor.window.ack.lanes_log",
+    "corridor.window.ack.lane",
     "corridor.window.ack.span",
     "corridor.window.ack.counter",
     "corridor.window.ack.delay",
@@ -94,6 +97,7 @@ pub const FIELDS: [&str; 86] = [
     "corridor.hello.to.accepted",
     "corridor.hello.to.asks",
     "corridor.hello.to.instead",
+    "corridor.hello.to.lanes_log",
 ];
 
 impl Expected {
@@ -315,6 +319,8 @@ fn read_enc(body: &[u8], field: Field, values: &mut Values) -> usize {
 
 fn read_window_ack(ack: &WindowAck, values: &mut Values) {
     values.add("corridor.window.ack.next", ack.next);
+    values.add("corridor.window.ack.lanes_log", ack.lanes.code());
+    values.add("corridor.window.ack.lane", ack.lane);
     values.add("corridor.window.ack.span", ack.span);
     values.add("corridor.window.ack.counter", ack.counter);
     values.add("corridor.window.ack.delay", ack.delay.as_nanos());
@@ -335,21 +341,26 @@ fn read_window_ack(ack: &WindowAck, values: &mut Values) {
 fn read_window(body: &[u8], tag: u16, reader: &mut Reader, values: &mut Values) -> usize {
     let symbol = WindowSymbol::parse(body).expect("a symbol");
     values.add("corridor.symbol", hex(symbol.symbol));
-    let form = match symbol.form {
-        WindowForm::Source { id, distance } => {
+    let (form, lanes) = match symbol.form {
+        WindowForm::Source { id, distance, lanes } => {
             values.add("corridor.window.distance", distance);
             values.add("corridor.window.id", id);
             reader.read(tag, id, symbol.symbol, values);
-            0
+            (0, lanes)
         }
-        WindowForm::Coded { first, count } => {
-            let last = first.wrapping_add(u32::from(count.get()) - 1);
+        WindowForm::Coded { first, count, lanes } => {
+            let ahead = (u32::from(count.get()) - 1) * lanes.count() as u32;
+            let last = first.wrapping_add(ahead);
             values.add("corridor.window.count", count);
             values.add("corridor.window.first", first);
             values.add("corridor.window.last", last);
-            1
+            (1, lanes)
         }
     };
+    let form = if lanes == Lanes::ONE { form } else { form + 2 };
+    if lanes != Lanes::ONE {
+        values.add("corridor.window.lanes_log", lanes.code());
+    }
     values.add("corridor.window.form", form);
     form
 }
@@ -370,6 +381,7 @@ fn read_hello(body: &[u8], values: &mut Values) {
         values.add("corridor.hello.to.accepted", u8::from(to.accepted));
         values.add("corridor.hello.to.asks", u8::from(to.asks));
         values.add("corridor.hello.to.instead", to.instead.map_or(0, Instead::code));
+        values.add("corridor.hello.to.lanes_log", to.lanes.code());
     }
 }
 

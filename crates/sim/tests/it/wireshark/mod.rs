@@ -325,6 +325,8 @@ fn symbols_of_a_window_and_feedback_are_told_in_the_info_column() {
     let ack = WindowAck {
         half_duplex: false,
         next: 1_234,
+        lanes: Lanes::ONE,
+        lane: 0,
         span: 12,
         counter: 77,
         delay: core::time::Duration::from_nanos(3 * 16_384),
@@ -336,13 +338,23 @@ fn symbols_of_a_window_and_feedback_are_told_in_the_info_column() {
         // Beyond the span nothing is said.
         needed: [0b0000_0101, 0xf0].into_iter().collect(),
     };
-    let source = WindowForm::Source { id: 1_234, distance: 12 };
+    let lanes = Lanes::ONE;
+    let source = WindowForm::Source { id: 1_234, distance: 12, lanes };
     let count = 35.try_into().expect("some");
-    let coded = WindowForm::Coded { first: u32::MAX - 4, count };
+    let coded = WindowForm::Coded { first: u32::MAX - 4, count, lanes };
+    let four = Lanes::holding(4, 1);
+    let of_lane = WindowAck { lanes: four, lane: 3, ..ack.clone() };
+    let coded_of_lane = WindowForm::Coded { first: u32::MAX - 4, count, lanes: four };
+    let source_of_lane = WindowForm::Source { id: 1_234, distance: 12, lanes: four };
     let mut packets = Vec::new();
-    let kinds =
-        [(Kind::WindowAck, None), (Kind::Window, Some(source)), (Kind::Window, Some(coded))];
-    for (kind, form) in kinds {
+    let kinds = [
+        (Kind::WindowAck, None, &ack),
+        (Kind::Window, Some(source), &ack),
+        (Kind::Window, Some(coded), &ack),
+        (Kind::Window, Some(source_of_lane), &of_lane),
+        (Kind::Window, Some(coded_of_lane), &of_lane),
+    ];
+    for (kind, form, ack) in kinds {
         let mut bytes = tool::unsealed(Field::Gf256, 32);
         let has_ack = matches!(form, Some(WindowForm::Source { .. }));
         Header { kind, has_ack, session_tag: 1, counter: 2 }.write(&mut bytes);
@@ -365,6 +377,8 @@ fn symbols_of_a_window_and_feedback_are_told_in_the_info_column() {
         "WINACK next 1234 deficit 2 loss 10 %",
         "WIN source 1234 (+12), +ACK next 1234 deficit 2 loss 10 %",
         "WIN coded 4294967291..29",
+        "WIN source 1234 (+12 by 4), +ACK next 1234 lane 3/4 deficit 2 loss 10 %",
+        "WIN coded 4294967291..131 by 4",
     ];
     assert_eq!(info.lines().collect::<Vec<_>>(), wanted);
     let names = ["packet.no_order", "packet.length", "window.ack.needed", "window.ack.delay"];
@@ -374,7 +388,8 @@ fn symbols_of_a_window_and_feedback_are_told_in_the_info_column() {
     let text = tshark(&file, &fields).unwrap_or_default();
     let text = text.replace("True", "1").replace("False", "0");
     let rows: Vec<_> = text.lines().collect();
-    assert_eq!(rows, ["\t\t2\t49152", "1,0\t1,2\t2\t49152", "\t\t\t"]);
+    let (source, coded) = ("1,0\t1,2\t2\t49152", "\t\t\t");
+    assert_eq!(rows, ["\t\t2\t49152", source, coded, source, coded]);
 }
 
 #[test]

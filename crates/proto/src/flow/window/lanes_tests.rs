@@ -1,0 +1,338 @@
+//! Windows that are longer than a lane: sender and receiver on a path that loses and reorders, held
+//! against what a window promises to whoever only sees packets go in and come out.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use corridor_base::rand::{Rng, SeedableRng};
+use corridor_base::{Stream, Time};
+use proptest::prelude::*;
+
+use crate::bounds::{WINDOW_GAPS_MAX, WINDOW_NARROW_AFTER};
+use crate::config::CodingParams;
+use crate::flow::window::receive::WindowReceiver;
+use crate::flow::window::send::WindowSender;
+use crate::host::egress::EgressQueue;
+use crate::host::queue::IngressQueue;
+use crate::stats::Stats;
+use crate::wire::{Lanes, WindowAck, WindowForm, WindowSymbol};
+
+const SYMBOL_SIZE_MAX: usize = 120;
+/// A frame goes each so often.
+const STEP: Duration = Duration::from_millis(1);
+
+/// A path, and what is told at its ends.
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    lane_size: u16,
+    window_size: u16,
+    /// Most lanes that the receiver takes.
+    taken: Lanes,
+    way: Duration,
+    jitter: Duration,
+    loss_ratio: f64,
+    deadline: Duration,
+}
+
+const PATH: Path = Path {
+    lane_size: 16,
+    window_size: 256,
+    taken: Lanes::MOST,
+    way: Duration::from_millis(20),
+    jitter: Duration::ZERO,
+    loss_ratio: 0.1,
+    deadline: Duration::from_secs(30),
+};
+
+struct Tunnel {
+    path: Path,
+    sender: WindowSender,
+    receiver: WindowReceiver,
+    ingress: IngressQueue,
+    egress: EgressQueue,
+    stats: Stats,
+    now: Time,
+    counter: u32,
+    draws: Stream,
+    /// By the time of arrival, and the order of departure.
+    frames: BTreeMap<(Time, u32), Vec<u8>>,
+    feedback: BTreeMap<(Time, u32), WindowAck>,
+    offered: u32,
+    delivered: Vec<u32>,
+    /// Most lanes that a symbol was dealt to.
+    lanes: Lanes,
+}
+
+impl Tunnel {
+    fn new(path: Path, seed: u8) -> Self {
+        let params = CodingParams {
+            window_size: path.window_size,
+            window_lane: path.lane_size,
+            half_duplex: Some(false),
+            delivery_deadline: path.deadline,
+            ..CodingParams::window()
+        };
+        let (now, mut stats) = (Time::ZERO, Stats::default());
+        let rng = Stream::from_seed([seed; 32]);
+        let mut sender = WindowSender::new(params, SYMBOL_SIZE_MAX, rng, now).unwrap();
+        let lanes = (params.lane_size(), path.taken);
+        let receiver = WindowReceiver::new(
+            (params.field, SYMBOL_SIZE_MAX),
+            lanes,
+            sender.base(),
+            path.deadline,
+            params.ack_interval,
+        );
+        sender.restart_peer(now, path.taken, &mut stats);
+        Tunnel {
+            path,
+            sender,
+            receiver: receiver.unwrap(),
+            ingress: IngressQueue::fifo(4_000),
+            egress: EgressQueue::default(),
+            stats,
+            now,
+            counter: 0,
+            draws: Stream::from_seed([seed ^ 0x5a; 32]),
+            frames: BTreeMap::new(),
+            feedback: BTreeMap::new(),
+            offered: 0,
+            delivered: Vec::new(),
+            lanes: Lanes::ONE,
+        }
+    }
+
+    fn offer(&mut self, packets: u32) {
+        for _ in 0..packets {
+            let mut packet = [0; 100];
+            packet[..4].copy_from_slice(&self.offered.to_be_bytes());
+            if !self.ingress.push_bytes(self.now, &packet, &mut self.stats) {
+                return;
+            }
+            self.offered += 1;
+        }
+    }
+
+    fn uniform(&mut self) -> f64 {
+        f64::from(self.draws.next_u32()) / 2f64.powi(32)
+    }
+
+    fn arrival(&mut self) -> Option<Time> {
+        let (lost, late) = (self.uniform() < self.path.loss_ratio, self.uniform());
+        (!lost).then(|| self.now + self.path.way + self.path.jitter.mul_f64(late))
+    }
+
+    fn step(&mut self) {
+        self.now += STEP;
+        while let Some(entry) = self.frames.first_entry().filter(|it| it.key().0 <= self.now) {
+            let ((_, counter), body) = entry.remove_entry();
+            let symbol = WindowSymbol::parse(&body).unwrap();
+            let (egress, stats) = (&mut self.egress, &mut self.stats);
+            self.receiver.handle_symbol(self.now, counter, &symbol, egress, stats);
+        }
+        self.receiver.handle_timeout(self.now, &mut self.egress, &mut self.stats);
+        if self.receiver.ack_due().is_some_and(|due| due <= self.now)
+            && let Some(ack) = self.receiver.take_ack(self.now, self.path.loss_ratio, false)
+            && let Some(at) = self.arrival()
+        {
+            self.feedback.insert((at, self.counter), ack);
+        }
+        while let Some(entry) = self.feedback.first_entry().filter(|it| it.key().0 <= self.now) {
+            let ack = entry.remove();
+            self.sender.handle_ack(self.now, 0, &ack, &mut self.stats);
+        }
+        self.sender.handle_timeout(self.now, &mut self.stats);
+        let (mut body, counter) = (Vec::new(), self.counter);
+        let (ingress, stats) = (&mut self.ingress, &mut self.stats);
+        if self.sender.poll(self.now, (counter, false), ingress, &mut body, stats) {
+            let (WindowForm::Source { lanes, .. } | WindowForm::Coded { lanes, .. }) =
+                WindowSymbol::parse(&body).unwrap().form;
+            self.lanes = self.lanes.max(lanes);
+            if let Some(at) = self.arrival() {
+                self.frames.insert((at, counter), body);
+            }
+            self.counter += 1;
+        }
+        while let Some(packet) = self.egress.pop() {
+            self.delivered.push(u32::from_be_bytes(*packet[..].first_chunk().unwrap()));
+        }
+        let (_, span, noted) = self.receiver.inspect();
+        assert!(span <= WINDOW_GAPS_MAX && noted <= WINDOW_GAPS_MAX, "{span} {noted}");
+        let held = self.sender.inspect().0;
+        assert!(held <= usize::from(self.path.window_size), "{held} symbols held");
+    }
+
+    /// Keeps so much waiting for so long. The share of the frames that brought a packet.
+    fn fill(&mut self, span: Duration) -> f64 {
+        let (end, before) = (self.now + span, self.delivered.len());
+        while self.now < end {
+            if self.ingress.len() < 20 {
+                self.offer(20);
+            }
+            self.step();
+        }
+        (self.delivered.len() - before) as f64 / span.div_duration_f64(STEP)
+    }
+
+    /// Until everything is delivered.
+    fn settle(&mut self) {
+        let end = self.now + Duration::from_secs(60);
+        while self.now < end && (self.sender.inspect().0 > 0 || !self.ingress.is_empty()) {
+            self.step();
+        }
+    }
+}
+
+/// In a path as long as six lanes, a window of one lane is full most of the time.
+#[test]
+fn a_window_is_as_long_as_the_path_needs() {
+    let path = Path { way: Duration::from_millis(50), ..PATH };
+    let share = |window_size| {
+        let mut tunnel = Tunnel::new(Path { window_size, ..path }, 1);
+        tunnel.fill(Duration::from_secs(4));
+        (tunnel.fill(Duration::from_secs(10)), tunnel.lanes.count())
+    };
+    let ((one, lanes_of_one), (many, lanes)) = (share(16), share(256));
+    assert_eq!((lanes_of_one, lanes), (1, 16));
+    assert!(one < 0.2, "{one}: a lane in each round trip or two");
+    assert!(many > 0.75, "{many} with {lanes} lanes, {one} with one");
+}
+
+#[test]
+fn a_short_path_has_one_lane() {
+    let mut tunnel = Tunnel::new(Path { lane_size: 256, window_size: 4_096, ..PATH }, 2);
+    tunnel.fill(Duration::from_secs(20));
+    assert_eq!((tunnel.lanes, tunnel.stats.windows_dealt), (Lanes::ONE, 0));
+}
+
+#[test]
+fn no_more_lanes_are_used_than_the_receiver_takes() {
+    let taken = Lanes::holding(2, 1);
+    let mut tunnel = Tunnel::new(Path { taken, ..PATH }, 3);
+    tunnel.fill(Duration::from_secs(10));
+    assert_eq!(tunnel.lanes, taken);
+    let mut tunnel = Tunnel::new(Path { taken: Lanes::ONE, ..PATH }, 3);
+    tunnel.fill(Duration::from_secs(10));
+    assert_eq!(tunnel.lanes, Lanes::ONE);
+}
+
+/// After the path has become short again, and the window longer than it needs for long, there are
+/// fewer lanes, and more when it becomes long once more; whatever is lost while symbols are dealt
+/// anew, packets come out once and in order.
+#[test]
+fn lanes_go_and_come_with_the_path() {
+    let mut tunnel = Tunnel::new(PATH, 4);
+    for way in [60, 1, 60] {
+        tunnel.path.way = Duration::from_millis(way);
+        tunnel.fill(4 * WINDOW_NARROW_AFTER);
+    }
+    assert!(tunnel.stats.windows_dealt >= 3, "{} times", tunnel.stats.windows_dealt);
+    tunnel.settle();
+    assert_eq!(tunnel.stats.symbols_given_up, 0);
+    let all: Vec<u32> = (0..tunnel.offered).collect();
+    assert!(tunnel.delivered == all, "{} of {}", tunnel.delivered.len(), tunnel.offered);
+}
+
+/// A receiver that starts anew gets all that the sender still holds, whatever lanes that is in;
+/// where the new one takes fewer lanes, the sender begins anew.
+#[test]
+fn a_receiver_that_restarts_gets_what_is_held() {
+    for taken in [Lanes::MOST, Lanes::ONE] {
+        let mut tunnel = Tunnel::new(Path { way: Duration::from_millis(50), ..PATH }, 5);
+        tunnel.fill(Duration::from_secs(5));
+        let fresh = Tunnel::new(tunnel.path, 5);
+        let lanes = (tunnel.path.lane_size, taken);
+        tunnel.receiver = WindowReceiver::new(
+            (CodingParams::window().field, SYMBOL_SIZE_MAX),
+            lanes,
+            tunnel.sender.base(),
+            fresh.path.deadline,
+            Duration::from_millis(10),
+        )
+        .unwrap();
+        // What is on its way is of the session before.
+        tunnel.frames.clear();
+        tunnel.feedback.clear();
+        let held = tunnel.sender.inspect().0;
+        assert!(held > 32, "{held} symbols in more than one lane");
+        let delivered = tunnel.delivered.len();
+        tunnel.sender.restart_peer(tunnel.now, taken, &mut tunnel.stats);
+        tunnel.fill(Duration::from_secs(5));
+        tunnel.settle();
+        let after = &tunnel.delivered[delivered..];
+        assert!(after.is_sorted() && after.last() == Some(&(tunnel.offered - 1)));
+        assert!(after.windows(2).all(|pair| pair[0] + 1 == pair[1]), "nothing is missing");
+        let given_up = tunnel.stats.packets_given_up;
+        assert_eq!(given_up > 0, taken == Lanes::ONE, "{given_up} packets given up");
+    }
+}
+
+proptest! {
+    #![proptest_config(corridor_testing::cases!(40))]
+
+    /// Packets come out in order and at most once; all of them, if no deadline runs out; and what
+    /// does not come out is counted.
+    #[test]
+    fn packets_come_out_in_order_and_once(
+        seed: u8,
+        lane_size in 1_u16..24,
+        lanes in 1_u16..=16,
+        way_ms in 1_u64..80,
+        jitter_ms in 0_u64..60,
+        loss in 0_u32..50,
+        hurries: bool,
+    ) {
+        let path = Path {
+            lane_size,
+            window_size: lane_size * lanes,
+            way: Duration::from_millis(way_ms),
+            jitter: Duration::from_millis(jitter_ms),
+            loss_ratio: f64::from(loss) / 100.0,
+            deadline: if hurries { Duration::from_millis(150) } else { PATH.deadline },
+            ..PATH
+        };
+        let mut tunnel = Tunnel::new(path, seed);
+        for _ in 0..3 {
+            tunnel.fill(Duration::from_secs(2));
+            tunnel.settle();
+        }
+        prop_assert!(tunnel.delivered.windows(2).all(|pair| pair[0] < pair[1]));
+        prop_assert!(tunnel.delivered.iter().all(|&packet| packet < tunnel.offered));
+        let missing = tunnel.offered as usize - tunnel.delivered.len();
+        let counted = tunnel.stats.packets_given_up.max(tunnel.stats.symbols_given_up);
+        prop_assert!(missing as u64 <= counted + tunnel.stats.packets_dropped_codel, "{}", missing);
+        if !hurries {
+            prop_assert_eq!((missing, tunnel.stats.symbols_given_up), (0, 0));
+        }
+    }
+
+    /// A sender that lies of lanes and numbers makes the receiver hold no more than one that does
+    /// not, and go on.
+    #[test]
+    fn lies_of_lanes_are_bounded(
+        seed: u8,
+        code in 0_u8..=4,
+        lies in proptest::collection::vec((0_u8..=4, any::<u32>(), 1_u16..2_048, any::<bool>()), 60),
+    ) {
+        let taken = Lanes::from_code(code).unwrap();
+        let mut tunnel = Tunnel::new(Path { taken, ..PATH }, seed);
+        let base = tunnel.sender.base();
+        for (counter, (code, ahead, number, coded)) in (0..).zip(lies) {
+            let lanes = Lanes::from_code(code).unwrap();
+            let id = base.wrapping_add(if ahead % 3 == 0 { ahead } else { ahead % 40_000 });
+            let form = match core::num::NonZeroU16::new(number).filter(|_| coded) {
+                Some(count) => WindowForm::Coded { first: id, count, lanes },
+                None => WindowForm::Source { id, distance: number, lanes },
+            };
+            let symbol = WindowSymbol { form, symbol: &[7; 20] };
+            let (egress, stats) = (&mut tunnel.egress, &mut tunnel.stats);
+            tunnel.receiver.handle_symbol(tunnel.now, counter, &symbol, egress, stats);
+            let (_, span, noted) = tunnel.receiver.inspect();
+            prop_assert!(span <= WINDOW_GAPS_MAX && noted <= WINDOW_GAPS_MAX, "{} {}", span, noted);
+            let decoders = tunnel.receiver.decoders();
+            prop_assert!(decoders <= 2 * taken.count().max(1), "{} decoders", decoders);
+            while tunnel.egress.pop().is_some() {}
+            let _ = tunnel.receiver.take_ack(tunnel.now, 0.1, false);
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The decoders of a window: one, or, where it is longer than a decoder takes, one for each lane
+//! that symbols are dealt to.
+//!
+//! A sender deals symbols to more or fewer lanes from some symbol on, a *stretch*, while those
+//! before drain. So there are decoders of two stretches at most, made when something of a lane is
+//! heard. What a symbol says of lanes is believed within what this station takes: a sender that
+//! lies has as many decoders as one that does not.
+
+use corridor_codec::{CodecError, Coefficients, Field, WindowDecoder, WindowOutcome};
+
+use super::needs::Held;
+use crate::bounds::WINDOW_STRETCHES_MAX;
+use crate::wire::Lanes;
+
+/// What decoders are made with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DecoderShape {
+    pub(super) field: Field,
+    /// Symbols of a lane, and bytes of the longest one.
+    pub(super) lane_size: usize,
+    pub(super) symbol_size_max: usize,
+    /// Most lanes of the peer's that this station takes.
+    pub(super) lanes_max: Lanes,
+}
+
+/// Where a symbol belongs: lane, and places of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) lanes: Lanes,
+    pub(super) lane: usize,
+    /// The oldest one that the sender holds.
+    pub(super) base: u64,
+    /// The first that the symbol is about, and how many it is about.
+    pub(super) first: u64,
+    pub(super) count: u64,
+}
+
+impl Place {
+    /// The last symbol that it is about.
+    fn last_id(&self) -> u64 {
+        self.lanes.id(self.lane, self.first.saturating_add(self.count.saturating_sub(1)))
+    }
+}
+
+/// A lane: places are its own.
+pub(super) struct ReceiveLane {
+    decoder: WindowDecoder,
+    /// The oldest place that the sender held when the lane was first heard of.
+    pub(super) first_base: u64,
+    /// Coded symbols that are not used up: at most as many as the lane has symbols.
+    held: Held,
+}
+
+struct Stretch {
+    lanes: Lanes,
+    /// No symbol before this one was dealt so.
+    from: u64,
+    each: Vec<Option<ReceiveLane>>,
+}
+
+/// See the module. Stretches are ascending.
+pub(super) struct ReceiveLanes {
+    shape: DecoderShape,
+    stretches: Vec<Stretch>,
+}
+
+impl ReceiveLanes {
+    /// One lane, whose first symbol is this one.
+    pub(super) fn new(shape: DecoderShape, base: u64) -> Result<Self, CodecError> {
+        let lane = ReceiveLane::new(&shape, base)?;
+        let first = Stretch { lanes: Lanes::ONE, from: base, each: vec![Some(lane)] };
+        Ok(ReceiveLanes { shape, stretches: vec![first] })
+    }
+
+    fn lanes(&self) -> impl Iterator<Item = (Lanes, usize, &ReceiveLane)> {
+        self.stretches.iter().flat_map(|stretch| {
+            let each = stretch.each.iter().enumerate();
+            each.filter_map(|(at, lane)| Some((stretch.lanes, at, lane.as_ref()?)))
+        })
+    }
+
+    fn lanes_mut(&mut self) -> impl Iterator<Item = (Lanes, usize, &mut ReceiveLane)> {
+        self.stretches.iter_mut().flat_map(|stretch| {
+            let lanes = stretch.lanes;
+            let each = stretch.each.iter_mut().enumerate();
+            each.filter_map(move |(at, lane)| Some((lanes, at, lane.as_mut()?)))
+        })
+    }
+
+    // ---- finding lanes ------------------------------------------------------------------------
+
+    /// The lane of a symbol, made if it was not heard of; `None` if it is about symbols before
+    /// `next` only, or of more lanes than this station takes.
+    pub(super) fn lane(&mut self, place: &Place, next: u64) -> Option<&mut ReceiveLane> {
+        let at = self.stretch_of(place, next)?;
+        let stretch = &mut self.stretches[at];
+        let lane = &mut stretch.each[place.lane];
+        if lane.is_none() {
+            stretch.from = stretch.from.min(place.lanes.id(place.lane, place.base));
+            *lane = ReceiveLane::new(&self.shape, place.base).ok();
+            // What was passed over, or is done, does not come back.
+            let next = place.lanes.first_place(place.lane, next);
+            lane.iter_mut().for_each(|lane| lane.advance_to(next));
+        }
+        lane.as_mut()
+    }
+
+    fn stretch_of(&mut self, place: &Place, next: u64) -> Option<usize> {
+        let newest = self.stretches.len() - 1;
+        if self.stretches[newest].lanes == place.lanes {
+            return Some(newest);
+        }
+        if place.last_id() < next || place.lanes > self.shape.lanes_max {
+            return None;
+        }
+        // What is before the newest stretch is of the one before, and nothing else is.
+        let from = self.stretches[newest].from;
+        let is_before = place.last_id() < from;
+        if let Some(at) = self.stretches[..newest].iter().position(|it| it.lanes == place.lanes)
+            && is_before
+        {
+            return Some(at);
+        }
+        // A stretch of which nothing was heard, as at the beginning, has nothing to wait for.
+        self.stretches.retain(|stretch| stretch.each.iter().flatten().any(ReceiveLane::knows_any));
+        if self.stretches.len() == WINDOW_STRETCHES_MAX {
+            self.stretches.remove(0);
+        }
+        let each = (0..place.lanes.count()).map(|_| None).collect();
+        let stretch =
+            Stretch { lanes: place.lanes, from: place.lanes.id(place.lane, place.base), each };
+        let at = self.stretches.partition_point(|other| other.from <= stretch.from);
+        self.stretches.insert(at, stretch);
+        Some(at)
+    }
+
+    /// All before `next` is delivered or passed over: stretches before the one that it has reached
+    /// are done.
+    pub(super) fn forget_done(&mut self, next: u64) {
+        while self.stretches.len() > 1 && self.stretches[self.stretches.len() - 1].from < next {
+            self.stretches.remove(0);
+        }
+    }
+
+    // ---- symbols ------------------------------------------------------------------------------
+
+    /// A symbol that is decoded.
+    pub(super) fn symbol(&self, id: u64) -> Option<&[u8]> {
+        self.stretches.iter().rev().find_map(|Stretch { lanes, each, .. }| {
+            each[lanes.lane(id)].as_ref()?.decoder.symbol(lanes.place(id))
+        })
+    }
+
+    /// The first symbol decoded that is not before `id`.
+    pub(super) fn next_decoded(&self, id: u64) -> Option<u64> {
+        let next = |(lanes, at, lane): (Lanes, usize, &ReceiveLane)| {
+            Some(lanes.id(at, lane.decoder.next_decoded(lanes.first_place(at, id))?))
+        };
+        self.lanes().filter_map(next).min()
+    }
+
+    /// Lets go of all symbols before `id`.
+    pub(super) fn advance_to(&mut self, id: u64) {
+        for (lanes, at, lane) in self.lanes_mut() {
+            lane.advance_to(lanes.first_place(at, id));
+        }
+    }
+
+    /// Shows to `see` each symbol that was decoded since it was shown such, with its number.
+    pub(super) fn each_fresh(&mut self, mut see: impl FnMut(u64, &[u8])) {
+        self.lanes_mut().for_each(|(lanes, at, lane)| {
+            lane.each_fresh(&mut |place, symbol| see(lanes.id(at, place), symbol));
+        });
+    }
+
+    /// Decoders there are.
+    #[cfg(test)]
+    pub(super) fn decoders(&self) -> usize {
+        self.lanes().count()
+    }
+
+    // ---- feedback -----------------------------------------------------------------------------
+
+    /// Lanes to be told of, heard of or not.
+    pub(super) fn count(&self) -> usize {
+        self.stretches.iter().map(|stretch| stretch.each.len()).sum()
+    }
+
+    /// How many lanes there are where this one is, which it is, and what is known of it: nothing,
+    /// if nothing was heard of it.
+    pub(super) fn told(&self, turn: usize) -> (Lanes, usize, Option<&ReceiveLane>) {
+        let mut at = turn % self.count();
+        for Stretch { lanes, each, .. } in &self.stretches {
+            match each.get(at) {
+                Some(lane) => return (*lanes, at, lane.as_ref()),
+                None => at -= each.len(),
+            }
+        }
+        (Lanes::ONE, 0, None)
+    }
+}
+
+impl ReceiveLane {
+    fn new(shape: &DecoderShape, base: u64) -> Result<Self, CodecError> {
+        let mut decoder = WindowDecoder::new(shape.field, shape.lane_size, shape.symbol_size_max)?;
+        decoder.reset(base);
+        Ok(ReceiveLane { decoder, first_base: base, held: Held::default() })
+    }
+
+    /// The place after the last one that anything was about.
+    pub(super) fn end(&self) -> u64 {
+        self.decoder.end()
+    }
+
+    /// Takes in a symbol. What is delivered is kept as long as coded symbols may be about it.
+    pub(super) fn add(
+        &mut self,
+        place: &Place,
+        seed: Option<u32>,
+        symbol: &[u8],
+    ) -> Result<WindowOutcome, CodecError> {
+        self.decoder.advance_to(place.base);
+        let Some(seed) = seed else { return self.decoder.add_source(place.first, symbol) };
+        let (first, count) = (place.first, place.count as usize);
+        let outcome = self.decoder.add_coded(first, count, Coefficients::Seed(seed), symbol)?;
+        if outcome == WindowOutcome::Innovative {
+            self.held.add(first + place.count);
+        }
+        Ok(outcome)
+    }
+
+    /// Lets go of all places before this one.
+    fn advance_to(&mut self, place: u64) {
+        self.decoder.advance_to(place);
+        self.forget_used_up();
+    }
+
+    /// Coded symbols are used up where all that they are about is decoded, or let go of.
+    pub(super) fn forget_used_up(&mut self) {
+        self.held.retain_newest(self.decoder.missing_count() - self.decoder.deficit());
+    }
+
+    /// Shows to `see` each symbol that was decoded since it was shown such, with its place.
+    pub(super) fn each_fresh(&mut self, see: &mut impl FnMut(u64, &[u8])) {
+        while let Some(place) = self.decoder.poll_decoded() {
+            see(place, self.decoder.symbol(place).unwrap_or_default());
+        }
+    }
+
+    /// Whether anything is known of a symbol that was not let go of.
+    fn knows_any(&self) -> bool {
+        self.decoder.end() > self.decoder.base()
+    }
+
+    /// Innovative symbols that it takes to decode all.
+    pub(super) fn deficit(&self) -> usize {
+        self.decoder.deficit()
+    }
+
+    /// The places from this one on that have to come once more, ascending.
+    pub(super) fn needed(&self, first: u64, needed: &mut Vec<u64>) {
+        let places = first.max(self.decoder.base())..self.decoder.end();
+        let missing = places.filter(|&place| !self.decoder.is_decoded(place));
+        self.held.needed(missing, needed);
+    }
+}

@@ -1,0 +1,175 @@
+//! A lane of the sender's window: symbols that are coded together, and what the receiver is
+//! believed to lack of them.
+
+use core::cell::Cell;
+
+use corridor_base::Time;
+use corridor_codec::{CodecError, Coefficients, Field, WindowEncoder};
+
+use super::repair::belief::Belief;
+use crate::bounds::SENT_LOG_MAX;
+use crate::link::sent::{Sent, SentLog};
+use crate::wire::Lanes;
+
+/// What lanes are made with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LaneShape {
+    pub(super) field: Field,
+    /// Symbols of a lane, and bytes of the longest one.
+    pub(super) lane_size: usize,
+    pub(super) symbol_size_max: usize,
+}
+
+/// Which lane it is, and since when symbols have been dealt to as many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Deal {
+    pub(super) lanes: Lanes,
+    pub(super) lane: usize,
+    /// The first symbol that was dealt so.
+    pub(super) from: u64,
+}
+
+/// See the module. Places are the lane's own.
+pub(super) struct SendLane {
+    pub(super) deal: Deal,
+    coder: WindowEncoder,
+    /// The receiver knew of all places before.
+    pub(super) told_end: u64,
+    /// What it lacked of those.
+    pub(super) told_deficit: usize,
+    /// Symbols beyond `told_end` that are taken for lost; `None`: to be counted.
+    pub(super) lost_beyond: Cell<Option<usize>>,
+    /// What is known has changed since this was asked last.
+    pub(super) has_news: bool,
+    belief: Belief,
+    /// Frames on their way with what is of this lane, where there are others.
+    pub(super) log: SentLog,
+    /// Newest frame that feedback about this lane reported.
+    pub(super) told_counter: Option<u32>,
+}
+
+impl SendLane {
+    pub(super) fn new(shape: LaneShape, deal: Deal, now: Time) -> Result<Self, CodecError> {
+        let LaneShape { field, lane_size, symbol_size_max } = shape;
+        let mut coder = WindowEncoder::new(field, lane_size, symbol_size_max)?;
+        coder.reset(deal.lanes.first_place(deal.lane, deal.from));
+        Ok(SendLane {
+            deal,
+            told_end: coder.base(),
+            coder,
+            told_deficit: 0,
+            lost_beyond: Cell::new(None),
+            has_news: false,
+            belief: Belief::new(now),
+            log: SentLog::new(SENT_LOG_MAX),
+            told_counter: None,
+        })
+    }
+
+    // ---- symbols ------------------------------------------------------------------------------
+
+    /// The place of the oldest symbol held, and the one after the newest.
+    pub(super) fn base(&self) -> u64 {
+        self.coder.base()
+    }
+
+    pub(super) fn end(&self) -> u64 {
+        self.coder.end()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.coder.count() == 0
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.coder.is_full()
+    }
+
+    pub(super) fn symbol(&self, place: u64) -> Option<&[u8]> {
+        self.coder.symbol(place)
+    }
+
+    /// The id of the symbol at a place.
+    pub(super) fn id(&self, place: u64) -> u64 {
+        self.deal.lanes.id(self.deal.lane, place)
+    }
+
+    /// The first place whose symbol is not before this one.
+    pub(super) fn first_place(&self, id: u64) -> u64 {
+        self.deal.lanes.first_place(self.deal.lane, id)
+    }
+
+    /// Appends a symbol.
+    pub(super) fn push(&mut self, symbol: &[u8]) -> Result<u64, CodecError> {
+        self.coder.push(symbol)
+    }
+
+    /// Appends a coded symbol over all that is held to `body`.
+    pub(super) fn encode(&self, seed: u32, body: &mut Vec<u8>) {
+        let (first, count) = (self.coder.base(), self.coder.count());
+        let start = body.len();
+        body.resize(start + self.coder.symbol_size_max(), 0);
+        let len = self.coder.encode(first, count, Coefficients::Seed(seed), &mut body[start..]);
+        debug_assert!(len.is_ok(), "run and buffer were made to fit: {len:?}");
+        // One that is all zero still has to have a byte.
+        body.truncate(start + len.unwrap_or(0).max(1));
+    }
+
+    /// All symbols before this one are done.
+    pub(super) fn advance(&mut self, id: u64) {
+        self.coder.advance_to(self.first_place(id));
+        self.lost_beyond.set(None);
+    }
+
+    // ---- what is known ------------------------------------------------------------------------
+
+    pub(super) fn note_change(&mut self) {
+        self.lost_beyond.set(None);
+        self.has_news = true;
+    }
+
+    /// Where several lanes are told of in turn: what this one lacked when it was told of last is
+    /// done, if all of that is.
+    pub(super) fn forget_done(&mut self) {
+        if self.told_end <= self.coder.base() && self.told_deficit > 0 {
+            self.told_deficit = 0;
+            self.has_news = true;
+        }
+    }
+
+    /// The receiver knew of all places before `end`, and lacked so many of them.
+    pub(super) fn note_told(&mut self, end: u64, deficit: usize) {
+        self.told_end = end.min(self.coder.end()).max(self.told_end);
+        self.told_deficit = deficit;
+        self.note_change();
+    }
+
+    pub(super) fn belief(&self) -> &Belief {
+        &self.belief
+    }
+
+    /// A frame goes with what is of this lane.
+    pub(super) fn note_sent(&mut self, sent: &Sent, loss_ratio: f64) {
+        self.belief.add(sent, loss_ratio);
+    }
+
+    /// Begins the belief anew where there are news and it can be afforded: with what the receiver
+    /// lacked and since when, and the frames on their way, which are the link's where this is the
+    /// only lane.
+    pub(super) fn take_news(
+        &mut self,
+        link: Option<&SentLog>,
+        known: (usize, Time),
+        loss_ratio: f64,
+        now: Time,
+    ) {
+        self.has_news = false;
+        let log = link.unwrap_or(&self.log);
+        self.belief.restart(known, log.frames(), loss_ratio, now);
+    }
+
+    /// Whether to go through so many frames on their way again.
+    pub(super) fn affords(&mut self, frames: usize) -> bool {
+        self.belief.affords(frames)
+    }
+}
