@@ -50,7 +50,7 @@ SCHEMA = json.loads((TOP / "share" / "corridor-plan.schema.json").read_text())
 #: Tables of a plan file, and what says the same.
 TABLES: dict[str, tuple[type, ...]] = {
     "": (Plan, Scenario), "stop": (Stop,), "output": (Output,), "medium": (Medium,),
-    "line": (Link,), "run": (Run,), "run.coding": (Coding,),
+    "line": (Link,), "run": (Run,), "run.coding": (Coding,), "run.relay": (Relay,),
     "network": (Chain, Dumbbell, Explicit, RadioNetwork),
     "network.radio": (Radio,), "network.radio.path_loss": (PathLoss,),
     "network.radio.fading": (Fading,), "network.relay": (Relay,), "network.route": (Route,),

@@ -115,11 +115,13 @@ impl RelayTable {
     /// The first value that cannot be; its field begins with `relay.`.
     pub fn resolve(&self) -> Result<RelayConfig, ConfigError> {
         let mut config = self.preset.config();
-        replace(&mut config.coding, self.coding);
-        replace(&mut config.decode_for, milliseconds("relay.decode_ms", self.decode_ms)?);
-        replace(&mut config.announce_every, milliseconds("relay.announce_ms", self.announce_ms)?);
-        replace(&mut config.retries_per_second, self.retries_per_second);
-        replace(&mut config.queue_packets, self.queue_packets);
+        config.coding = self.coding.unwrap_or(config.coding);
+        let decode_for = milliseconds("relay.decode_ms", self.decode_ms)?;
+        let announce_every = milliseconds("relay.announce_ms", self.announce_ms)?;
+        config.decode_for = decode_for.unwrap_or(config.decode_for);
+        config.announce_every = announce_every.unwrap_or(config.announce_every);
+        config.retries_per_second = self.retries_per_second.unwrap_or(config.retries_per_second);
+        config.queue_packets = self.queue_packets.unwrap_or(config.queue_packets);
         match milliseconds("relay.hold_ms", self.hold_ms)? {
             Some(most) if self.hold_learned => config.hold = Hold::Learned { most },
             Some(hold) if hold.is_zero() => config.hold = Hold::None,
@@ -151,7 +153,7 @@ impl RelayTable {
             Some(false) => None,
             None => preset,
         };
-        let Some(mut switch_off) = switch_off else {
+        let Some(SwitchOff { heard_ratio_min, failed_ratio_max }) = switch_off else {
             let given = [
                 ("relay.heard_ratio_min", self.heard_ratio_min),
                 ("relay.failed_ratio_max", self.failed_ratio_max),
@@ -163,15 +165,10 @@ impl RelayTable {
                 None => Ok(None),
             };
         };
-        replace(&mut switch_off.heard_ratio_min, self.heard_ratio_min);
-        replace(&mut switch_off.failed_ratio_max, self.failed_ratio_max);
-        Ok(Some(switch_off))
-    }
-}
-
-fn replace<T>(value: &mut T, given: Option<T>) {
-    if let Some(given) = given {
-        *value = given;
+        Ok(Some(SwitchOff {
+            heard_ratio_min: self.heard_ratio_min.unwrap_or(heard_ratio_min),
+            failed_ratio_max: self.failed_ratio_max.unwrap_or(failed_ratio_max),
+        }))
     }
 }
 

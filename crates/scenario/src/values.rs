@@ -6,3 +6,10 @@ use core::time::Duration;
 pub fn span(seconds: f64) -> Duration {
     Duration::from_nanos((seconds * 1e9).round() as u64)
 }
+
+/// Puts a value that is given in the place of another.
+pub fn replace<T>(place: &mut T, given: Option<T>) {
+    if let Some(given) = given {
+        *place = given;
+    }
+}

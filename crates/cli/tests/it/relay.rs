@@ -54,7 +54,7 @@ impl Row {
                 switch.ip(&format!("link set p{id} type bridge_slave isolated on"));
             }
         }
-        Row { hosts, switch: switch, place: Place::new(test) }
+        Row { hosts, switch, place: Place::new(test) }
     }
 
     /// Daemons on all hosts that have found each other.
