@@ -167,7 +167,7 @@ fn the_usual_mistakes_have_a_place_and_what_was_expected() {
         ("e3 = 1.50", ":6: run[0].e3 = 1.5: expected an erasure ratio from 0 to 1"),
         (
             "path = \"kernle\"",
-            ":8: run.path = \"kernle\": expected \"kernel\", \"plain\", \"coded\" or \"coded+helper\" (did \
+            ":8: run.path = \"kernle\": expected \"kernel\", \"plain\", \"coded\", \"coded+helper\" or \"relay\" (did \
              you mean \"kernel\"?)",
         ),
         (
