@@ -5,6 +5,8 @@ use core::time::Duration;
 
 /// Blocks an encoder may have unacknowledged at once (the paper: 1).
 pub const BLOCKS_IN_FLIGHT_MAX: u16 = 16;
+/// Most of a ceiling on repair, as a share of what is carried: what nine in ten lost frames take.
+pub const MAX_OVERHEAD_MAX: f64 = 10.0;
 /// Finished blocks whose outcome a decoder remembers, to answer late frames.
 pub const FINISHED_BLOCKS_MAX: usize = 2 * BLOCKS_IN_FLIGHT_MAX as usize;
 /// Blocks a helper keeps per flow; the oldest goes first.

@@ -4,7 +4,9 @@ use core::time::Duration;
 
 use corridor_codec::{MAX_BLOCK_SIZE, MAX_WINDOW_SIZE};
 
-use crate::bounds::{BLOCKS_IN_FLIGHT_MAX, FRAME_LEN_MAX, INGRESS_PACKETS_MAX, SYMBOL_SIZE_MIN};
+use crate::bounds::{
+    BLOCKS_IN_FLIGHT_MAX, FRAME_LEN_MAX, INGRESS_PACKETS_MAX, MAX_OVERHEAD_MAX, SYMBOL_SIZE_MIN,
+};
 use crate::config::{LinkErrors, Mode, Role, StationConfig};
 use crate::error::ConfigError;
 use crate::wire;
@@ -105,6 +107,12 @@ fn check_coding(config: &StationConfig) -> Result<(), ConfigError> {
         if !(1.0..=10.0).contains(&factor) {
             return Err(ConfigError::new(field, factor, "a factor from 1 to 10"));
         }
+    }
+    if let Some(ratio) = coding.max_overhead
+        && !(ratio > 0.0 && ratio <= MAX_OVERHEAD_MAX)
+    {
+        let expected = format!("a ratio above 0, at most {MAX_OVERHEAD_MAX}");
+        return Err(ConfigError::new("coding.max_overhead", ratio, expected));
     }
     if !(1..=BLOCKS_IN_FLIGHT_MAX).contains(&coding.blocks_in_flight) {
         return Err(ConfigError::new(

@@ -41,6 +41,11 @@ pub struct CodingTable {
     /// Window mode: what matters more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<GoalName>,
+    /// Window mode: bytes of repair symbols to a byte of source symbols at most, over about a
+    /// window of them. What cannot be repaired within it is given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-expected" = "a ratio above 0, at most 10"))]
+    pub max_overhead: Option<f64>,
     /// Window mode: which packets wait for those before them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<DeliveryName>,
@@ -145,6 +150,8 @@ pub enum GoalName {
     Throughput,
     /// A share of the capacity goes into repair symbols ahead of need.
     LowDelay,
+    /// Nearly no repair symbol is spurious, for who pays by the byte.
+    Bulk,
 }
 
 /// Spelling of a [`Delivery`].
@@ -221,6 +228,7 @@ impl CodingTable {
             ("block_size", block, self.block_size.is_some()),
             ("window_size", window, self.window_size.is_some()),
             ("goal", window, self.goal.is_some()),
+            ("max_overhead", window, self.max_overhead.is_some()),
             ("delivery", window, self.delivery.is_some()),
             ("half_duplex", window, self.half_duplex.is_some()),
             ("clamp_windows", window, self.clamp_windows.is_some()),
@@ -259,7 +267,9 @@ impl CodingTable {
             goal: self.goal.map_or(base.goal, |name| match name {
                 GoalName::Throughput => Goal::Throughput,
                 GoalName::LowDelay => Goal::LowDelay,
+                GoalName::Bulk => Goal::Bulk,
             }),
+            max_overhead: self.max_overhead.or(base.max_overhead),
             delivery: self.delivery.map_or(base.delivery, |name| match name {
                 DeliveryName::Auto => Delivery::Auto,
                 DeliveryName::InOrder => Delivery::InOrder,

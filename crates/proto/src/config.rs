@@ -96,6 +96,8 @@ pub enum Goal {
     Throughput,
     /// A share of it goes into repair symbols ahead of need.
     LowDelay,
+    /// All of it carries packets: nearly no repair symbol is spurious, for who pays by the byte.
+    Bulk,
 }
 
 /// Whether window mode keeps packets in the order in which they were sent.
@@ -136,8 +138,8 @@ pub struct CodingParams {
     /// how much redundancy. Of what follows only `field` is used then.
     pub tcp_nc: Option<Redundancy>,
     /// Blocks or a sliding window. Of what follows, window mode uses `field`, `symbol_size`,
-    /// `window_size`, `goal`, `delivery`, `half_duplex`, `clamp_windows`, `delivery_deadline` and
-    /// `ack_interval`.
+    /// `window_size`, `goal`, `max_overhead`, `delivery`, `half_duplex`, `clamp_windows`,
+    /// `delivery_deadline` and `ack_interval`.
     pub mode: Mode,
     /// Field of the coding coefficients.
     pub field: Field,
@@ -149,6 +151,10 @@ pub struct CodingParams {
     pub window_size: u16,
     /// What matters more.
     pub goal: Goal,
+    /// Bytes of repair symbols to a byte of source symbols at most, over about a window of them;
+    /// `None`: as many as it takes. What cannot be repaired within it is given up when its
+    /// deadline has passed.
+    pub max_overhead: Option<f64>,
     /// Which packets wait for those before them.
     pub delivery: Delivery,
     /// The channel is half-duplex, as on Wi-Fi: what is not sent here the other station may send,
@@ -199,6 +205,7 @@ impl CodingParams {
             mode: Mode::Block,
             window_size: WINDOW_SIZE,
             goal: Goal::Throughput,
+            max_overhead: None,
             delivery: Delivery::Auto,
             half_duplex: None,
             clamp_windows: true,
@@ -241,6 +248,7 @@ impl Default for CodingParams {
             mode: Mode::Block,
             window_size: WINDOW_SIZE,
             goal: Goal::Throughput,
+            max_overhead: None,
             delivery: Delivery::Auto,
             half_duplex: None,
             clamp_windows: true,

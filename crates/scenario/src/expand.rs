@@ -67,7 +67,7 @@ pub struct Run {
     pub offered_bps: Option<f64>,
     /// UDP payload bytes.
     pub datagram_bytes: Option<usize>,
-    /// Which way the load goes.
+    /// The direction of the load.
     pub direction: Direction,
     /// Erasure ratios.
     pub erasures: ErasureRatios,

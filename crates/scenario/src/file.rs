@@ -343,7 +343,7 @@ pub struct RunTable {
     /// UDP payload bytes per datagram; none = what fills the tunnel's MTU.
     #[serde(default)]
     pub datagram_bytes: Option<usize>,
-    /// Which way the load goes.
+    /// The direction of the load.
     #[serde(default)]
     pub direction: Direction,
     /// Erasure ratio S to D, and D to S.
@@ -483,7 +483,7 @@ impl fmt::Display for Congestion {
     }
 }
 
-/// Which way the load goes.
+/// The direction of the load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {

@@ -163,7 +163,7 @@ const ROW: [FromRow<Row>; 31] = [
         row.windows_clamped.into()
     }),
     (
-        count("rate_competitions", "1", "times the queue on the way was taken for another's"),
+        count("rate_competitions", "1", "times the queue on the path was taken for another's"),
         |row| row.rate_competitions.into(),
     ),
     (count("rate_probes", "1", "times it was looked whether a short queue is one"), |row| {
@@ -287,19 +287,19 @@ const TRANSFER: [Metric; 6] = [
     real("rto_mean_s", "s", "retransmission timeout at acknowledgements, mean"),
 ];
 
-/// What flows have besides where nodes look for ways themselves.
+/// What flows have besides where nodes discover routes.
 const ROUTED_FLOW: [Metric; 1] =
-    [real("route_links_mean", "links", "length of the ways of its packets, as its source knew it")];
+    [real("route_links_mean", "links", "length of the routes of its packets, as its source knew them")];
 
-/// What networks have besides where nodes look for ways themselves.
+/// What networks have besides where nodes discover routes.
 const ROUTED: [Metric; 7] = [
-    count("route_discoveries", "1", "times that a way was looked for"),
+    count("route_discoveries", "1", "route discoveries begun"),
     count("routes_found", "1", "of these, times that one was found"),
-    real("route_found_s", "s", "from the first request until a way was found, mean"),
+    real("route_found_s", "s", "from the first request until a route was found, mean"),
     count("route_requests", "packets", "requests sent, own and passed on"),
     count("route_replies", "packets", "replies sent, own and passed on"),
     count("route_errors", "packets", "errors sent"),
-    count("links_lost", "1", "frames without acknowledgement that ended a way"),
+    count("links_lost", "1", "frames without acknowledgement that broke a route"),
 ];
 
 /// The parameter columns of radios, and where they stand in a row.
@@ -311,8 +311,8 @@ fn radio_parameters() -> Vec<Column> {
         column("policy", Kind::Text, "", "coding preset, and what differs from it"),
         column("transport", Kind::Text, "", "what loaded the path"),
         column("congestion", Kind::Text, "", "TCP: congestion control of the sender"),
-        column("direction", Kind::Text, "", "which way the load went"),
-        column("offered_bps", Kind::Real, "bit/s", "offered bits of data per second, one way"),
+        column("direction", Kind::Text, "", "the direction of the load"),
+        column("offered_bps", Kind::Real, "bit/s", "offered bits of data per second, in one direction"),
         column("datagram_bytes", Kind::Integer, "B", "data in a datagram"),
         column("e1", Kind::Real, "1", "erasure ratio S-H"),
         column("e2", Kind::Real, "1", "erasure ratio H-D"),
@@ -355,7 +355,7 @@ pub fn catalogue() -> Vec<Described> {
         part("a network", of(&NETWORK)),
         part("a network on radios, besides", of(&ON_AIR)),
         part("a network with relays, besides", of(&RELAYS)),
-        part("a network whose nodes look for ways, besides", of(&ROUTED)),
+        part("a network whose nodes discover routes, besides", of(&ROUTED)),
     ];
     let tables = TableKind::ALL.into_iter().map(|kind| Described {
         name: kind.name(),

@@ -378,7 +378,7 @@ fn a_slip_in_a_number_does_not_run_for_a_year() {
     assert_eq!(refusal(&text), "200000 runs, repeats included: expected at most 100000");
 }
 
-/// A mesh of constrained nodes: radios that look for ways themselves.
+/// A mesh of constrained nodes: radios that discover routes.
 const MESH: &str = r#"
 name = "mesh"
 seed = 3

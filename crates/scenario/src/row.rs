@@ -136,7 +136,7 @@ pub struct Row {
     pub transport: Transport,
     /// TCP: congestion control of the sender.
     pub congestion: Option<Congestion>,
-    /// Which way the load went.
+    /// The direction of the load.
     pub direction: Direction,
     /// An external tunnel that packets crossed instead of the kernel's own interface: its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -338,7 +338,7 @@ const LINK_SERIES: [FromRow<LinkInterval>; 8] = [
     (count("packets_dropped", "packets", "of these, found the queue full"), |row| {
         row.packets_dropped as f64
     }),
-    (count("packets_lost", "packets", "taken, and lost on the way or given up"), |row| {
+    (count("packets_lost", "packets", "taken, and lost on the path or given up"), |row| {
         row.packets_lost as f64
     }),
 ];
@@ -448,7 +448,7 @@ const LINKS: [FromRow<LinkTotal>; 6] = [
     (count("packets_dropped", "packets", "of these, found the queue full"), |row| {
         row.packets_dropped as f64
     }),
-    (count("packets_lost", "packets", "taken, and lost on the way or given up"), |row| {
+    (count("packets_lost", "packets", "taken, and lost on the path or given up"), |row| {
         row.packets_lost as f64
     }),
 ];

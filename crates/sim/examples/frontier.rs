@@ -1,7 +1,7 @@
 //! Delay of window mode on one hop with a saturated source and no ingress queue, over loss and
 //! round trip, beside the frontier of coded delivery. `corridor lab gates --only frontier` judges.
 //!
-//! `cargo run --release -p corridor-sim --example frontier [seconds] [throughput|low-delay]`
+//! `cargo run --release -p corridor-sim --example frontier [seconds] [throughput|low-delay|bulk]`
 //!
 //! `QUEUE=50` lets the link hold so many frames that the sender cannot see, instead of one.
 use core::time::Duration;
@@ -14,6 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seconds = args.next().map_or(Ok(60), |seconds| seconds.parse())?;
     let goal = match args.next().as_deref() {
         Some("low-delay") => Goal::LowDelay,
+        Some("bulk") => Goal::Bulk,
         _ => Goal::Throughput,
     };
     let queue_frames = std::env::var("QUEUE").map_or(Ok(1), |frames| frames.parse())?;

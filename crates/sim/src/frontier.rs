@@ -52,6 +52,8 @@ impl Best {
         match self.goal {
             Goal::Throughput => 0.966,
             Goal::LowDelay => 0.90,
+            // No line of the frontier is about it.
+            Goal::Bulk => 0.995,
         }
     }
 

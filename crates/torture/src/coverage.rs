@@ -72,6 +72,8 @@ features! {
     Window = "windows",
     WindowAndBlocks = "window_meets_blocks",
     WindowLowDelay = "window_low_delay",
+    WindowBulk = "window_bulk",
+    WindowCeiling = "window_repair_has_a_ceiling",
     WindowInOrder = "window_all_in_order",
     WindowImmediate = "window_all_at_once",
     WindowCopies = "window_copies",
@@ -172,6 +174,8 @@ pub(super) fn count_scenario(scenario: &Scenario, into: &mut Coverage) {
         for window in pair.ends.iter().filter_map(|end| end.coding.window) {
             has(Feature::Window, true);
             has(Feature::WindowLowDelay, window.goal == GoalName::LowDelay);
+            has(Feature::WindowBulk, window.goal == GoalName::Bulk);
+            has(Feature::WindowCeiling, window.max_overhead_percent > 0);
             has(Feature::WindowInOrder, window.delivery == DeliveryName::InOrder);
             has(Feature::WindowImmediate, window.delivery == DeliveryName::Immediate);
         }

@@ -261,7 +261,8 @@ fn draw_window(dice: &mut Dice, big: bool) -> WindowCoding {
     let most = if big { 1_024 } else { dice.pick(&[1, 4, 40, 300]) };
     WindowCoding {
         window_size: dice.between(1, most) as u16,
-        goal: dice.pick(&[GoalName::Throughput, GoalName::LowDelay]),
+        goal: dice.pick(&[GoalName::Throughput, GoalName::LowDelay, GoalName::Bulk]),
+        max_overhead_percent: if dice.percent(20) { dice.between(1, 200) as u16 } else { 0 },
         delivery: dice.pick(&[
             DeliveryName::Auto,
             DeliveryName::Auto,

@@ -135,6 +135,9 @@ pub struct Coding {
 pub struct WindowCoding {
     pub window_size: u16,
     pub goal: GoalName,
+    /// Ceiling on repair, per cent of what is carried; 0: none.
+    #[serde(default)]
+    pub max_overhead_percent: u16,
     pub delivery: DeliveryName,
     /// The first symbol's number is close to 2^32.
     pub wraps: bool,
@@ -275,6 +278,10 @@ impl Coding {
             preset: Some(Preset::Block),
             window_size: self.window.map(|window| window.window_size),
             goal: self.window.map(|window| window.goal),
+            max_overhead: self.window.and_then(|window| {
+                let percent = window.max_overhead_percent;
+                (percent > 0).then(|| f64::from(percent) / 100.0)
+            }),
             delivery: self.window.map(|window| window.delivery),
             ..CodingTable::default()
         };

@@ -80,6 +80,11 @@ fn candidates(from: &Scenario) -> Vec<Scenario> {
         });
         list.both(pair, |end| {
             if let Some(window) = &mut end.coding.window {
+                window.max_overhead_percent = 0;
+            }
+        });
+        list.both(pair, |end| {
+            if let Some(window) = &mut end.coding.window {
                 window.wraps = false;
             }
         });

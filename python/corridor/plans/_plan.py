@@ -32,7 +32,7 @@ class Chain:
     link
         Each of them.
     routes
-        Ways that packets take; others take the one with the fewest links.
+        Routes of packets; others take the one with the fewest links.
     """
 
     count: int
@@ -59,7 +59,7 @@ class Dumbbell:
     bottleneck
         The link between the routers.
     routes
-        Ways that packets take; others take the one with the fewest links.
+        Routes of packets; others take the one with the fewest links.
     """
 
     pairs: int
@@ -83,7 +83,7 @@ class Explicit:
     links
         Each link, with the nodes that it is ``between``.
     routes
-        Ways that packets take; others take the one with the fewest links.
+        Routes of packets; others take the one with the fewest links.
     """
 
     nodes: int

@@ -209,14 +209,14 @@ class Relay:
 
 @dataclass(frozen=True)
 class Route:
-    """A way that packets take.
+    """A route of packets.
 
     Parameters
     ----------
     path
         The nodes that packets pass, from the first to the last, which they are for.
     both_ways
-        Whether packets for the first take the same way back; none = left out.
+        Whether packets for the first take the same route back; none = left out.
     """
 
     path: Sequence[int]
@@ -225,16 +225,16 @@ class Route:
 
 @dataclass(frozen=True)
 class Routing:
-    """How nodes look for ways themselves.
+    """How nodes discover routes.
 
     Parameters
     ----------
     kind
         How.
     metric
-        What makes one way better than another; none = left out.
+        What makes one route better than another; none = left out.
     static
-        Ways are looked for once, beforehand, over links of mean power that nobody else
+        Routes are discovered once, beforehand, over links of mean power that nobody else
         uses, and stay as they are; none = left out.
     jitter_ms
         Nodes pass requests on after up to so long, ms; none = 20.
@@ -242,7 +242,7 @@ class Routing:
         Seconds before the second request, and from each to the next twice as many; none =
         0.5.
     discovery_limit_s
-        Seconds until no way was found; none = 10.
+        Seconds until a discovery has failed; none = 10.
     half_lqi
         path-dr: LQI at which half of the frames come through; none = 102.
     scale_lqi
@@ -292,9 +292,9 @@ class RadioNetwork:
     relay
         Nodes on radios: relays that combine packets of different flows; none = left out.
     routes
-        Ways that packets take; others take the one with the fewest links.
+        Routes of packets; others take the one with the fewest links.
     routing
-        Radios: how nodes look for ways themselves; none = they know those with the fewest
+        Radios: how nodes discover routes; none = they know those with the fewest
         links.
     """
 

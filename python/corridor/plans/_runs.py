@@ -89,6 +89,9 @@ class Coding:
         Window mode: symbols unacknowledged at once; none = left out.
     goal
         Window mode: what matters more; none = left out.
+    max_overhead
+        Window mode: bytes of repair symbols to a byte of source symbols at most, over about
+        a window of them. What cannot be repaired within it is given up; none = left out.
     delivery
         Window mode: which packets wait for those before them; none = left out.
     half_duplex
@@ -129,7 +132,8 @@ class Coding:
     adaptive: bool | None = None
     block_size: int | None = None
     window_size: int | None = None
-    goal: Literal["throughput", "low-delay"] | None = None
+    goal: Literal["throughput", "low-delay", "bulk"] | None = None
+    max_overhead: float | None = None
     delivery: Literal["auto", "in-order", "immediate"] | None = None
     half_duplex: bool | Literal["auto"] | None = None
     clamp_windows: bool | None = None
@@ -165,7 +169,7 @@ class Run:
     datagram_bytes
         UDP payload bytes per datagram; none = what fills the tunnel's MTU.
     direction
-        Which way the load goes; none = left out.
+        The direction of the load; none = left out.
     e1
         Erasure ratio S to H (and D to H for the other direction is ``e2``); none = e3 / 2.
     e2

@@ -70,7 +70,7 @@ pub(crate) struct CodelTarget {
 impl CodelTarget {
     pub(crate) fn new(goal: Goal) -> Self {
         let starved_ratio = match goal {
-            Goal::Throughput => STARVED_RATIO_THROUGHPUT,
+            Goal::Throughput | Goal::Bulk => STARVED_RATIO_THROUGHPUT,
             Goal::LowDelay => STARVED_RATIO_LOW_DELAY,
         };
         CodelTarget { starved_ratio, target_s: None, shared: false }

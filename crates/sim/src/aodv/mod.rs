@@ -499,7 +499,7 @@ impl<P> Aodv<P> {
     }
 }
 
-/// Ways that have ended, and who is to be told.
+/// Routes that have broken, and who is to be told.
 #[derive(Default)]
 struct Told {
     precursors: Vec<Address>,

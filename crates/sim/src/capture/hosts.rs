@@ -137,7 +137,7 @@ fn comment(crossing: Crossing) -> String {
         Crossing::Arrived | Crossing::Sent(_) => String::new(),
         Crossing::Lost(next) => format!("lost on the link to node {next}"),
         Crossing::Dropped(next) => format!("dropped: the queue of the link to node {next} is full"),
-        Crossing::Unroutable => "dropped: no way from here to its destination".to_owned(),
+        Crossing::Unroutable => "dropped: no route from here to its destination".to_owned(),
         Crossing::Expired => "dropped: it has crossed as many links as it may".to_owned(),
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn check_reachable(
     Ok(())
 }
 
-/// Ways that the protocol finds when nobody else sends and links have their mean power, with the
+/// Routes that the protocol finds when nobody else sends and links have their mean power, with the
 /// standard's MAC whatever is tried out: so settings that are compared have the same routes.
 pub(super) fn found_beforehand(
     topology: &Topology,

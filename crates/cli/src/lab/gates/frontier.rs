@@ -23,6 +23,7 @@ fn name(best: &Best) -> String {
     let goal = match best.goal {
         Goal::Throughput => "",
         Goal::LowDelay => "low-delay-",
+        Goal::Bulk => "bulk-",
     };
     format!("frontier-{goal}rtt{}-p{}", best.rtt_ms, best.loss_percent)
 }
@@ -34,6 +35,7 @@ pub(super) fn add_cases(all: &mut Cases, quick: bool) {
         let path = match best.goal {
             Goal::Throughput => WINDOW,
             Goal::LowDelay => LOW_DELAY,
+            Goal::Bulk => BULK,
         };
         // What the row says of it: the source offers whatever is taken.
         let load = "transport = 'udp'\noffered_bps = 12_000_000";
@@ -50,6 +52,7 @@ pub(super) fn add_gates(all: &mut Gates) {
         let goal = match best.goal {
             Goal::Throughput => "",
             Goal::LowDelay => ", low-delay setting",
+            Goal::Bulk => ", bulk setting",
         };
         let conditions = format!(
             "virtual time, saturated source, no ingress queue, RTT {} ms, {} % lost{goal}",

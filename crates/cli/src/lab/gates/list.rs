@@ -105,6 +105,7 @@ const TCP_NC: &str = "path = 'coded'\ncoding = { preset = 'tcp-nc' }\nunderlay =
 pub(super) const WINDOW: &str = "path = 'coded'\ncoding = { preset = 'window' }";
 pub(super) const LOW_DELAY: &str =
     "path = 'coded'\ncoding = { preset = 'window', goal = 'low-delay' }";
+pub(super) const BULK: &str = "path = 'coded'\ncoding = { preset = 'window', goal = 'bulk' }";
 const KERNEL: &str = "path = 'kernel'";
 const TCP: &str = "transport = 'tcp'\ncongestion = 'cubic'";
 
@@ -136,6 +137,14 @@ impl Cases {
         self.cases.push(Case { name, side, company, scenario, run });
     }
 }
+
+/// Where bytes are paid for: round trip, ms; losses, percent, the least goodput over raw Ethernet,
+/// of C(1-p), and the longest in-order delay, 95th percentile, ms.
+type BulkPaths = (u64, &'static [(u32, f64, Option<f64>)]);
+const BULK_PATHS: [BulkPaths; 2] = [
+    (4, &[(10, 0.98, Some(31.0)), (20, 0.98, Some(45.0))]),
+    (100, &[(10, 0.96, None), (20, 0.96, None)]),
+];
 
 /// All runs, once each.
 pub(super) fn cases(quick: bool) -> Vec<Case> {
@@ -192,6 +201,15 @@ pub(super) fn cases(quick: bool) -> Vec<Case> {
     for (name, ratio) in [("window-cpu", 0.0), ("window-cpu-p10", 0.1)] {
         let wire = format!("wire = 'veth'\nunderlay = 'udp'\ne3 = {ratio:?}");
         all.add(name, Alone, &near, &[WINDOW, TCP, &wire]);
+    }
+    for (rtt_ms, percents) in BULK_PATHS {
+        let medium = full_duplex(rtt_ms, QUEUE_FRAMES);
+        for &(percent, ..) in percents {
+            let (name, loss) = (format!("bulk-rtt{rtt_ms}-p{percent}"), loss(percent));
+            all.add(&name, Shared, &medium, &[BULK, TCP, &loss]);
+            let udp = [BULK, TCP, &loss, "underlay = 'udp'"];
+            all.add(&format!("{name}-udp"), Shared, &medium, &udp);
+        }
     }
     frontier::add_cases(&mut all, quick);
     all.cases
@@ -312,6 +330,7 @@ pub(super) fn gates() -> Vec<Gate> {
         let limit = (Sense::AtLeast, limit, "Gbit/s");
         all.add(name.to_owned(), &conditions, limit, &[case], Box::new(goodput));
     }
+    add_bulk(&mut all);
     frontier::add_gates(&mut all);
     all.0
 }
@@ -345,6 +364,29 @@ fn add_distance(all: &mut Gates, rtt_ms: u32, suffix: &str, ecn: &str) {
     let window = format!("window-rtt{rtt_ms}-p0{suffix}");
     let limit = (Sense::AtMost, 15.0, "ms above base");
     all.add(format!("ping-rtt{rtt_ms}{suffix}"), &conditions, limit, &[&window], Box::new(ping));
+}
+
+/// Where bytes are paid for, hardly any is spent on spurious repair.
+fn add_bulk(all: &mut Gates) {
+    for (rtt_ms, percents) in BULK_PATHS {
+        for &(percent, least, most_ms) in percents {
+            for (suffix, underlay, less) in [("", "raw Ethernet", 0.0), ("-udp", "UDP", 0.01)] {
+                let conditions = format!(
+                    "RTT {rtt_ms} ms, TCP cubic, {percent} % lost, bulk setting, {underlay}"
+                );
+                let case = format!("bulk-rtt{rtt_ms}-p{percent}{suffix}");
+                let needs = [&format!("kernel-rtt{rtt_ms}"), case.as_str()];
+                let share = share(1.0 - f64::from(percent) / 100.0);
+                let limit = (Sense::AtLeast, least - less, "of C(1-p)");
+                all.add(format!("goodput-{case}"), &conditions, limit, &needs, share);
+                if let Some(most_ms) = most_ms {
+                    let limit = (Sense::AtMost, most_ms, "ms");
+                    let delay = Box::new(delay_p95_ms);
+                    all.add(format!("delay-p95-{case}"), &conditions, limit, &[&case], delay);
+                }
+            }
+        }
+    }
 }
 
 /// Where nothing is lost, next to nothing is paid.

@@ -1,6 +1,7 @@
 //! How much repair a window needs: the only home of these formulas.
 
 pub(crate) mod belief;
+pub(crate) mod ceiling;
 mod prefix;
 pub(crate) mod probes;
 #[cfg(test)]
@@ -55,9 +56,11 @@ impl Outlook {
         (p * (1.0 - p) * (self.sources + self.repairs) as f64).sqrt()
     }
 
-    /// Whether a repair symbol is worth its airtime where nothing else is to be sent.
-    pub(crate) fn welcomes_repair(&self) -> bool {
-        self.expected_deficit() + DEVIATIONS_IDLE * self.deviation() >= NEEDED
+    /// Whether a repair symbol is worth its airtime where nothing else is to be sent; where bytes
+    /// are paid for, only if it is more needed than not.
+    pub(crate) fn welcomes_repair(&self, goal: Goal) -> bool {
+        let deviations = if goal == Goal::Bulk { 0.0 } else { DEVIATIONS_IDLE };
+        self.expected_deficit() + deviations * self.deviation() >= NEEDED
     }
 }
 
@@ -73,20 +76,26 @@ pub(crate) struct Reserve {
     price_log: f64,
     /// Frames that could have come of late, and nobody wanted to send.
     spare: f64,
+    /// What is spurious costs nothing where it took air that nobody wanted.
+    is_spare_free: bool,
 }
 
 /// Share of the capacity that may be spent on spurious repair.
 const WASTE_RATIO_THROUGHPUT: f64 = 0.032;
 /// The same where delay matters more.
 const WASTE_RATIO_LOW_DELAY: f64 = 0.095;
+/// The same where bytes are paid for.
+const WASTE_RATIO_BULK: f64 = 0.004;
 /// What a copy that is of use is worth, in coded symbols that are: it delivers something at once.
 const COPY_WORTH: f64 = 2.25;
 /// What a spurious symbol adds to the logarithm of the price.
 const GAIN: f64 = 0.03;
-/// Bounds of that logarithm.
+/// Bounds of that logarithm, and the upper one where bytes are paid for.
 const PRICE_LOG: core::ops::RangeInclusive<f64> = -1.0..=7.0;
-/// The same before any feedback.
+const PRICE_LOG_MAX_BULK: f64 = 11.0;
+/// The same before any feedback, and where bytes are paid for.
 const PRICE_LOG_FIRST: f64 = 3.5;
+const PRICE_LOG_FIRST_BULK: f64 = 6.0;
 /// Round trips after which what was spare counts a third. Feedback about what filled it takes one;
 /// and a flow must not pay for an empty beginning with spurious repair while it fills the air.
 const SPARE_ROUND_TRIPS: f64 = 10.0;
@@ -103,8 +112,11 @@ impl Reserve {
         let (waste_ratio_goal, weigh) = match goal {
             Goal::Throughput => (WASTE_RATIO_THROUGHPUT, weigh_all as Weigh),
             Goal::LowDelay => (WASTE_RATIO_LOW_DELAY, f64::sqrt as Weigh),
+            Goal::Bulk => (WASTE_RATIO_BULK, weigh_all as Weigh),
         };
-        Reserve { waste_ratio_goal, weigh, price_log: PRICE_LOG_FIRST, spare: 0.0 }
+        let is_spare_free = goal != Goal::Bulk;
+        let price_log = if is_spare_free { PRICE_LOG_FIRST } else { PRICE_LOG_FIRST_BULK };
+        Reserve { waste_ratio_goal, weigh, price_log, spare: 0.0, is_spare_free }
     }
 
     /// What waits weigh: more than in proportion where the longest count, less where the usual ones
@@ -149,12 +161,13 @@ impl Reserve {
         let left = if faded > 0.0 { -(-faded).exp_m1() / faded } else { 1.0 };
         self.spare = self.spare * (-faded).exp() + left * spare;
         let useless = f64::from(useless);
-        let free = useless.min(self.spare);
+        let free = if self.is_spare_free { useless.min(self.spare) } else { 0.0 };
         self.spare -= free;
         let allowed = self.waste_ratio_goal * received;
         // What is out of bounds must not have to come all the way back.
-        self.price_log = (self.price_log + GAIN * (useless - free - allowed))
-            .clamp(*PRICE_LOG.start(), *PRICE_LOG.end());
+        let most = if self.is_spare_free { *PRICE_LOG.end() } else { PRICE_LOG_MAX_BULK };
+        self.price_log =
+            (self.price_log + GAIN * (useless - free - allowed)).clamp(*PRICE_LOG.start(), most);
     }
 }
 

@@ -3,16 +3,17 @@
 use corridor_base::Time;
 
 use super::repair::belief::{Belief, Stakes};
+use super::repair::ceiling::Ceiling;
 use super::repair::{Outlook, Reserve, SpareAir};
 use super::send_window::SendWindow;
 use crate::bounds::WINDOW_ACK_INTERVAL_MIN;
-use crate::config::Goal;
+use crate::config::{CodingParams, Goal};
 use crate::link::usage::LinkUsage;
 
 /// What is known when the next frame is to be made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
-    /// Symbols are held, and can be repaired.
+    /// Symbols are held, and may be repaired.
     pub(super) has_held: bool,
     /// Packets wait that may go as a source symbol.
     pub(super) has_new: bool,
@@ -55,14 +56,19 @@ pub(super) struct RepairScheduler {
     belief: Belief,
     pub(super) reserve: Reserve,
     pub(super) spare: SpareAir,
+    pub(super) ceiling: Ceiling,
+    goal: Goal,
 }
 
 impl RepairScheduler {
-    pub(super) fn new(goal: Goal, now: Time) -> Self {
+    pub(super) fn new(params: &CodingParams, symbol_size_max: usize, now: Time) -> Self {
+        let goal = params.goal;
         RepairScheduler {
             belief: Belief::new(now),
             reserve: Reserve::new(goal),
             spare: SpareAir::new(now),
+            ceiling: Ceiling::new(params.max_overhead, params.window_size, symbol_size_max),
+            goal,
         }
     }
 
@@ -89,7 +95,8 @@ impl RepairScheduler {
     }
 
     /// Whether repair goes ahead of so many packets that wait, since the air will be spare after
-    /// them. Where both ways are known to share it, it never is.
+    /// them. Where both directions are known to share it, it never is, and where bytes are paid
+    /// for it makes no difference.
     pub(super) fn may_go_ahead(
         &mut self,
         now: Time,
@@ -98,12 +105,18 @@ impl RepairScheduler {
         link: &LinkUsage,
     ) -> bool {
         let round_trip = link.smoothed_round_trip();
-        !link.shares_air() && self.spare.welcomes_repair(now, round_trip, waiting, stakes)
+        let is_free = !link.shares_air() && self.goal != Goal::Bulk;
+        is_free && self.spare.welcomes_repair(now, round_trip, waiting, stakes)
+    }
+
+    /// Whether a repair symbol is worth its airtime where nothing else is to be sent.
+    pub(super) fn welcomes_repair(&self, window: &SendWindow, link: &LinkUsage) -> bool {
+        outlook(window, link).welcomes_repair(self.goal)
     }
 }
 
 /// What is known and what is expected of the receiver.
-pub(super) fn outlook(window: &SendWindow, link: &LinkUsage) -> Outlook {
+fn outlook(window: &SendWindow, link: &LinkUsage) -> Outlook {
     Outlook {
         deficit: window.deficit(),
         sources: link.log().sources(),

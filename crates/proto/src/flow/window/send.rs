@@ -18,7 +18,7 @@ use corridor_codec::widen_id;
 
 use super::air_use::AirUse;
 use super::feedback::{LastTold, Silence};
-use super::schedule::{Facts, Next, RepairScheduler, decide, outlook};
+use super::schedule::{Facts, Next, RepairScheduler, decide};
 use super::send_window::SendWindow;
 use crate::bounds::WINDOW_SILENCE_MAX;
 use crate::config::CodingParams;
@@ -61,10 +61,10 @@ impl WindowSender {
         let window = SendWindow::new(&params, symbol_size_max, rng)?;
         Ok(WindowSender {
             link: LinkUsage::new(&params, window.symbol_size_max(), now),
+            repair: RepairScheduler::new(&params, window.symbol_size_max(), now),
             window,
             told: LastTold::default(),
             silence: Silence::new(now),
-            repair: RepairScheduler::new(params.goal, now),
             air: AirUse::new(now),
             held_until: None,
             symbol: Vec::new(),
@@ -149,7 +149,8 @@ impl WindowSender {
         let may_go_ahead = has_new
             && !wants_repair
             && self.repair.may_go_ahead(now, ingress.len(), stakes, &self.link);
-        let welcomes_repair = !has_new && outlook(&self.window, &self.link).welcomes_repair();
+        let welcomes_repair = !has_new && self.repair.welcomes_repair(&self.window, &self.link);
+        let has_held = has_held && self.repair.ceiling.allows_repair();
         let next = decide(Facts { has_held, has_new, wants_repair, may_go_ahead, welcomes_repair });
         match next {
             Next::Wait => return false,
@@ -197,6 +198,7 @@ impl WindowSender {
         };
         stats.source_frames_sent += 1;
         self.window.write_source(id, body);
+        self.repair.ceiling.earn(body.len());
         self.note_sent(now, counter, What::Source(id), body.len());
         true
     }
@@ -222,6 +224,7 @@ impl WindowSender {
                 What::Coded
             }
         };
+        self.repair.ceiling.spend(body.len());
         self.note_sent(now, counter, what, body.len());
     }
 

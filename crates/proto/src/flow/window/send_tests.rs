@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
 
-use crate::config::CodingParams;
+use crate::config::{CodingParams, Goal};
 use crate::flow::window::receive::WindowReceiver;
 use crate::flow::window::send::WindowSender;
 use crate::host::egress::EgressQueue;
@@ -39,7 +39,13 @@ struct Link {
 
 impl Link {
     fn new(loss_ratio: f64, half_duplex: bool) -> Self {
-        let params = CodingParams { half_duplex: Some(half_duplex), ..CodingParams::window() };
+        Link::with(
+            CodingParams { half_duplex: Some(half_duplex), ..CodingParams::window() },
+            loss_ratio,
+        )
+    }
+
+    fn with(params: CodingParams, loss_ratio: f64) -> Self {
         let rng = Stream::from_seed([1; 32]);
         let sender = WindowSender::new(params, SYMBOL_SIZE_MAX, rng, Time::ZERO).unwrap();
         let (field, deadline) = (params.field, params.delivery_deadline);
@@ -103,6 +109,22 @@ impl Link {
         }
         self.counter += 1;
         Some(is_repair)
+    }
+
+    /// Fills the air for so long; source and repair symbols sent.
+    fn saturate(&mut self, seconds: u32) -> (f64, f64) {
+        let (mut sources, mut repairs) = (0.0, 0.0);
+        for _ in 0..1_000 * seconds {
+            while self.ingress.len() < 4 {
+                assert!(self.ingress.push_bytes(self.now, &[0; 1_000], &mut self.stats));
+            }
+            match self.step() {
+                Some(true) => repairs += 1.0,
+                Some(false) => sources += 1.0,
+                None => {}
+            }
+        }
+        (sources, repairs)
     }
 
     /// Repair that goes while packets of a burst wait, in its first four frames, per burst.
@@ -177,6 +199,40 @@ fn nothing_is_due_about_a_session_that_nothing_was_heard_of() {
     assert!(link.stats.symbols_given_up > 0);
     assert_eq!(link.receiver.ack_due(), None);
     assert!(link.receiver.poll_timeout().is_none_or(|due| due > now));
+}
+
+#[test]
+fn repair_keeps_to_its_ceiling_and_to_what_is_lost_below_it() {
+    for (ceiling, enough) in [(0.1, false), (0.3, false), (1.0, true)] {
+        let params = CodingParams {
+            half_duplex: Some(false),
+            max_overhead: Some(ceiling),
+            ..CodingParams::window()
+        };
+        let mut link = Link::with(params, 0.3);
+        link.saturate(10);
+        let (sources, repairs) = link.saturate(60);
+        let ratio = repairs / sources;
+        assert!(ratio <= 1.02 * ceiling + 0.02, "{ratio} of {ceiling}");
+        // What 30 % of losses take: .3 of .7.
+        assert_eq!(ratio > 0.42, enough, "{ratio} of {ceiling}");
+        assert_eq!(link.stats.symbols_given_up == 0, enough, "at {ceiling}");
+    }
+}
+
+#[test]
+fn bulk_sends_hardly_a_symbol_in_vain() {
+    let spurious = |goal: Goal| {
+        let params = CodingParams { half_duplex: Some(false), goal, ..CodingParams::window() };
+        let mut link = Link::with(params, 0.2);
+        link.saturate(10);
+        let before = link.stats.repairs_spurious;
+        let (sources, repairs) = link.saturate(100);
+        (link.stats.repairs_spurious - before) as f64 / (sources + repairs)
+    };
+    let (bulk, throughput) = (spurious(Goal::Bulk), spurious(Goal::Throughput));
+    assert!(bulk < 0.008, "{bulk}");
+    assert!(throughput > 2.0 * bulk, "{throughput} and {bulk}");
 }
 
 #[test]

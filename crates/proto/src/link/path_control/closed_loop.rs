@@ -23,7 +23,7 @@ const ASKS_AFTER: Duration = Duration::from_millis(20);
 enum Flow {
     /// The one under control.
     Ours,
-    /// A window that grows until the queue is full, as TCP's (RFC 5681).
+    /// A window that grows until the queue is full, as TCP cubic's (RFC 9438).
     Filler,
 }
 
@@ -234,9 +234,47 @@ pub(crate) struct Run<'a> {
     told: (u32, u32, Time, Time),
     received: (u32, u32, Time),
     newest: (u32, Time, Time),
+    filler: Cubic,
+}
+
+/// A flow that fills the queue. Its fast convergence is left out: it has one other flow to share
+/// with.
+struct Cubic {
     window: f64,
     in_flight: f64,
-    halved_at: Time,
+    /// Window and time of the last decrease; `None`: slow start.
+    decreased: Option<(f64, Time)>,
+    /// What Reno would have.
+    reno: f64,
+}
+
+impl Cubic {
+    const BETA: f64 = 0.7;
+    const C: f64 = 0.4;
+
+    fn acknowledge(&mut self, now: Time, round_trip: Duration) {
+        let Some((most, at)) = self.decreased else {
+            self.window += 1.0;
+            return;
+        };
+        let time = (now - at).as_secs_f64();
+        let inflection = (most * (1.0 - Self::BETA) / Self::C).cbrt();
+        let cubic = |time: f64| Self::C * (time - inflection).powi(3) + most;
+        self.reno += 3.0 * (1.0 - Self::BETA) / (1.0 + Self::BETA) / self.window;
+        let target = cubic(time + round_trip.as_secs_f64()).clamp(self.window, 1.5 * self.window);
+        self.window += (target - self.window) / self.window;
+        if cubic(time) < self.reno {
+            self.window = self.window.max(self.reno);
+        }
+    }
+
+    fn lose(&mut self, now: Time, round_trip: Duration) {
+        if self.decreased.is_none_or(|(_, at)| now - at > round_trip) {
+            self.decreased = Some((self.window, now));
+            self.window = (Self::BETA * self.window).max(2.0);
+            self.reno = self.window;
+        }
+    }
 }
 
 impl<'a> Run<'a> {
@@ -265,13 +303,11 @@ impl<'a> Run<'a> {
             told: (0, 0, Time::ZERO, Time::ZERO),
             received: (0, 0, Time::ZERO),
             newest: (0, Time::ZERO, Time::ZERO),
-            window: 2.0,
-            in_flight: 0.0,
-            halved_at: Time::ZERO,
+            filler: Cubic { window: 2.0, in_flight: 0.0, decreased: None, reno: 0.0 },
         };
         run.at(Time::ZERO, Event::Send);
         if let Some(from) = path.filler_from {
-            run.in_flight = 1.0;
+            run.filler.in_flight = 1.0;
             run.at(from, Event::FillerAck { lost: false });
         }
         run
@@ -493,15 +529,16 @@ impl<'a> Run<'a> {
     }
 
     fn ack_filler(&mut self, lost: bool) {
-        self.in_flight -= 1.0;
-        if !lost {
-            self.window += 1.0 / self.window;
-        } else if self.now - self.halved_at > 2 * self.path.delay {
-            self.halved_at = self.now;
-            self.window = (self.window / 2.0).max(2.0);
+        self.filler.in_flight -= 1.0;
+        let queued = self.free_at.max(self.now) - self.now;
+        let round_trip = 2 * self.path.delay + queued;
+        match lost {
+            false => self.filler.acknowledge(self.now, round_trip),
+            true => self.filler.lose(self.now, round_trip),
         }
-        while self.in_flight + 1.0 <= self.window && self.now < self.path.filler_until {
-            self.in_flight += 1.0;
+        while self.filler.in_flight + 1.0 <= self.filler.window && self.now < self.path.filler_until
+        {
+            self.filler.in_flight += 1.0;
             self.send(Flow::Filler, 0);
         }
     }

@@ -32,8 +32,10 @@ const VARIES_MAX: Duration = Duration::from_millis(2);
 const JITTER_PARTS: f64 = 32.0;
 /// How long after a long frame short ones say nothing of delay.
 const SHORT_AFTER: Duration = Duration::from_secs(1);
-/// How long the least delay is remembered: clocks drift.
+/// How long the least delay is remembered: clocks drift. Beside a flow that fills the queue it may
+/// not be seen for long, and they drift less than that queues.
 const BASE_MEMORY: Duration = Duration::from_secs(20);
+const BASE_MEMORY_BESIDE: Duration = Duration::from_secs(120);
 /// How long the most that came through is remembered: half of what is above is forgotten.
 pub(super) const PEAK_MEMORY: Duration = Duration::from_secs(20);
 /// Over how long that is averaged, and over how many round trips at least.
@@ -46,13 +48,17 @@ const SPANS: u32 = 8;
 /// Standard errors by which a rate that was counted has to be above what was known, and by which
 /// losses have to be above the least of late.
 const ERRORS: f64 = 1.0;
-const EXCESS_ERRORS: f64 = 3.0;
-const EXCESS_MIN: f64 = 0.02;
+pub(super) const EXCESS_ERRORS: f64 = 3.0;
+pub(super) const EXCESS_MIN: f64 = 0.02;
 /// A gap in what comes counts as at most so many times what its frames take, or as one span.
 const GAP_FACTOR: f64 = 4.0;
 /// Points in the span over which it is counted, and most of them that are kept.
 const POINTS_PER_SPAN: u32 = 128;
 const ARRIVAL_POINTS_MAX: usize = 256;
+/// Most of a round trip's worth of change of the capacity that is aimed at as a queue, and the
+/// weight of the newest change, one part in so many.
+const WANDER_MAX: f64 = 0.25;
+const WANDER_PARTS: f64 = 16.0;
 /// Least span that counts as a round trip.
 pub(super) const ROUND_TRIP_MIN: Duration = Duration::from_millis(2);
 
@@ -137,14 +143,15 @@ impl DelayModel {
     }
 
     /// Takes feedback. `is_steady`: the rate is not changed on purpose, so that it is the path's
-    /// doing by what delays differ.
+    /// doing by what delays differ. `is_beside`: somebody else fills the queue.
     pub(super) fn note(
         &mut self,
         now: Time,
         sample: &Sample,
         round_trip: Duration,
-        is_steady: bool,
+        (is_steady, is_beside): (bool, bool),
     ) {
+        let memory = if is_beside { BASE_MEMORY_BESIDE } else { BASE_MEMORY };
         let per_rtt = sample.round_trip_smoothed.mul_f64(NOISE_PER_RTT);
         self.noise_min = per_rtt.clamp(NOISE_MIN, NOISE_MAX);
         let one_way_ns = self.one_way_ns(sample.one_way_us);
@@ -156,7 +163,7 @@ impl DelayModel {
             return;
         }
         let base = &mut self.base[class];
-        base.push(now, one_way_ns, BASE_MEMORY);
+        base.push(now, one_way_ns, memory);
         let above = one_way_ns - base.least().unwrap_or(one_way_ns);
         self.span = (round_trip / 2).max(NOISE_MAX);
         self.round_trip = sample.round_trip_smoothed;
@@ -298,6 +305,30 @@ impl Arrivals {
             came_per_s: per_s(arrived, came),
             held: self.newest.free == first.free,
         })
+    }
+}
+
+/// By what share the capacity changes in a round trip, on average.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Wander {
+    share: f64,
+    /// Frames a second when the round trip began.
+    from_per_s: f64,
+}
+
+impl Wander {
+    /// A round trip has passed; `counts`: what has changed is the path's doing.
+    pub(super) fn end_round_trip(&mut self, per_s: f64, counts: bool) {
+        let before = core::mem::replace(&mut self.from_per_s, per_s);
+        if counts {
+            let changed = (per_s - before).abs() / per_s.max(before);
+            self.share += (changed - self.share) / WANDER_PARTS;
+        }
+    }
+
+    /// What the capacity changes by in a round trip, as a queue.
+    pub(super) fn time(&self, round_trip: Duration) -> Duration {
+        round_trip.mul_f64(self.share.min(WANDER_MAX))
     }
 }
 

@@ -19,8 +19,8 @@ use corridor_base::Time;
 
 use crate::link::path_control::delivered::Delivered;
 use crate::link::path_control::model::{
-    Capacity, DelayModel, FRAMES_PER_S_FIRST, FRAMES_PER_S_MAX, FRAMES_PER_S_MIN, NOISE_MAX,
-    PEAK_MEMORY, ROUND_TRIP_MIN,
+    Capacity, DelayModel, EXCESS_ERRORS, EXCESS_MIN, FRAMES_PER_S_FIRST, FRAMES_PER_S_MAX,
+    FRAMES_PER_S_MIN, NOISE_MAX, PEAK_MEMORY, ROUND_TRIP_MIN, Wander,
 };
 use crate::link::path_control::{PathControl, Sample};
 use crate::stats::Stats;
@@ -35,10 +35,6 @@ const JITTER_DEVIATIONS: u32 = 8;
 /// its window).
 const IN_FLIGHT_FACTOR: f64 = 2.0;
 const IN_FLIGHT_MIN: f64 = 32.0;
-/// Share of a round trip's worth of change of the capacity that is aimed at as a queue.
-const WANDER_FACTOR: f64 = 1.0;
-const WANDER_MAX: f64 = 0.25;
-const WANDER_PARTS: f64 = 16.0;
 /// Copa's default delta, and its reciprocal: frames kept queued.
 const QUEUED: f64 = 1.0;
 /// Beside flows that fill the queue: frames by which the window grows in a round trip, and what
@@ -47,6 +43,8 @@ const QUEUED: f64 = 1.0;
 /// 57 to 66 % of a shared bottleneck, with this 51 to 58 %.
 const COMPETE_GROWTH: f64 = 0.35;
 const COMPETE_DECREASE: f64 = 0.7;
+/// Cubic's constant, frames a second cubed.
+const CUBIC_C: f64 = 0.4;
 /// A loss is one of congestion where more than this share of the longest queue stood.
 const CONGESTED_RATIO: f64 = 0.7;
 /// Bounds of the window beside such flows, frames.
@@ -67,6 +65,11 @@ const DRAINED: Duration = Duration::from_millis(3);
 const DRAINED_FRAMES: f64 = 4.0;
 /// Feedback that has to tell what came of it before a queue that stays counts as none.
 const DRAIN_TOLD_MIN: u32 = 3;
+/// A queue that stands again so soon after it was drained may be another's, and after the flow
+/// competed it is; less by this factor comes through than at the time before, so often in a row.
+const DRAIN_MEMORY: Duration = Duration::from_secs(10);
+const DECLINE_RATIO: f64 = 0.9;
+const DECLINES: u32 = 2;
 /// Share of the rate that goes on while a queue is drained.
 const DRAIN_RATIO: f64 = 0.25;
 /// Round trips beside a filler of queues before it is looked for again.
@@ -158,8 +161,17 @@ struct Competition {
     /// When there was one last.
     at: Option<Time>,
     congested_in_round_trip: bool,
+    /// Frames that feedback told of since that was looked at, and those of them that came.
+    sent: (f64, f64),
     /// The window became smaller in the round trip before this.
     decreased: bool,
+    /// The window before it became smaller last, and when that was; what it is without cubic's part.
+    peak: Option<(f64, Time)>,
+    linear: f64,
+    /// The last time that a queue was to be drained, and what came through then, frames a second.
+    drain: Option<(Time, f64)>,
+    /// How often in a row less came through when the next one stood soon after.
+    declines: u32,
 }
 
 /// The controller.
@@ -174,17 +186,14 @@ pub(crate) struct RateControl {
     gain: f64,
     round_trip_ends: Time,
     adjusted_at: Time,
-    /// Until when feedback tells of frames that were few on purpose, and of those of a probe.
+    /// Until when feedback tells of frames that were few on purpose.
     lowered_told_until: Time,
-    probe_told_until: Time,
     queue: QueueWatch,
     /// For how long nothing is to be sent so that nothing of the queue is ours.
     pause: Option<Duration>,
     looks: Looks,
     compete: Competition,
-    /// By what share the capacity changes in a round trip, on average, and what it was before.
-    wander: f64,
-    wander_from: f64,
+    wander: Wander,
 }
 
 impl QueueWatch {
@@ -221,8 +230,61 @@ impl Competition {
             longest: Duration::ZERO,
             at: None,
             congested_in_round_trip: false,
+            sent: (0.0, 0.0),
             decreased: false,
+            peak: None,
+            linear: COMPETE_WINDOW_MIN,
+            drain: None,
+            declines: 0,
         }
+    }
+
+    /// Whether the flow competes, or did a moment ago.
+    fn is_recent(&self, now: Time, phase: Phase) -> bool {
+        let competes = matches!(phase, Phase::Compete { .. });
+        competes || self.at.is_some_and(|at| now - at < DRAIN_MEMORY)
+    }
+
+    /// Goes on with so many frames.
+    fn begin(&mut self, window: f64) {
+        (self.window, self.linear, self.peak) = (window, window, None);
+    }
+
+    /// A round trip without congestion has passed, in which as much was sent as the window allows:
+    /// cubic's growth (RFC 9438, Sections 4.2 and 4.3).
+    fn grow(&mut self, now: Time, round_trip: Duration) {
+        self.linear += COMPETE_GROWTH;
+        let cubic = self.peak.map_or(0.0, |(most, at)| {
+            let inflection = (most * (1.0 - COMPETE_DECREASE) / CUBIC_C).cbrt();
+            let time = (now + round_trip - at).as_secs_f64();
+            (CUBIC_C * (time - inflection).powi(3) + most).min(1.5 * self.window)
+        });
+        self.set_window(self.window.max(self.linear).max(cubic));
+    }
+
+    /// There was congestion.
+    fn shrink(&mut self, now: Time) {
+        self.peak = Some((self.window, now));
+        self.set_window(COMPETE_DECREASE * self.window);
+        self.linear = self.window;
+    }
+
+    fn set_window(&mut self, window: f64) {
+        self.window = window.clamp(COMPETE_WINDOW_MIN, COMPETE_WINDOW_MAX);
+    }
+
+    /// A queue stands although it was drained a moment ago, if it was, and so much comes through.
+    /// Whether that tells of somebody who fills it: a path that becomes slower does so once, and
+    /// is followed; who yields to a filler gets less each time.
+    fn is_beside_filler(&mut self, now: Time, per_s: f64) -> bool {
+        if self.is_recent(now, Phase::Follow) {
+            return true;
+        }
+        let before = self.drain.replace((now, per_s));
+        let declines = before
+            .is_some_and(|(at, before)| now - at < DRAIN_MEMORY && per_s < DECLINE_RATIO * before);
+        self.declines = if declines { self.declines + 1 } else { 0 };
+        self.declines >= DECLINES
     }
 }
 
@@ -238,13 +300,11 @@ impl RateControl {
             round_trip_ends: now,
             adjusted_at: now,
             lowered_told_until: now,
-            probe_told_until: now,
             queue: QueueWatch::new(now),
             pause: None,
             looks: Looks::default(),
             compete: Competition::new(),
-            wander: 0.0,
-            wander_from: FRAMES_PER_S_FIRST,
+            wander: Wander::default(),
         }
     }
 }
@@ -266,19 +326,17 @@ impl PathControl for RateControl {
             }
         }
         let is_steady = !self.is_lowered();
-        self.delay.note(now, &sample, round_trip, is_steady);
+        let is_beside = self.compete.is_recent(now, self.phase);
+        self.delay.note(now, &sample, round_trip, (is_steady, is_beside));
         if self.is_lowered() {
             self.lowered_told_until = now + round_trip;
-        }
-        if let Phase::Probe { .. } = self.phase {
-            self.probe_told_until = now + round_trip;
         }
         if !sample.limited && self.leaves_gap(&sample) {
             self.queue.emptied_at = now;
         }
         let queueing = self.delay.queueing();
-        let probed = now <= self.probe_told_until;
-        if !probed {
+        // What was few on purpose says nothing of what the path takes.
+        if now > self.lowered_told_until {
             let busy = queueing > self.noticed();
             let span = sample.round_trip_smoothed.clamp(RATE_SPAN_MIN, RATE_SPAN_MAX);
             let span = span.max(JITTER_DEVIATIONS * self.delay.deviation());
@@ -288,12 +346,14 @@ impl PathControl for RateControl {
         self.compete.longest = self.compete.longest.max(queueing);
         let much = queueing > self.compete.longest.mul_f64(CONGESTED_RATIO);
         self.compete.congested_in_round_trip |= sample.came < sample.frames && much;
+        self.compete.sent.0 += sample.frames as f64;
+        self.compete.sent.1 += sample.came as f64;
         self.queue.note(now, queueing, self.drained_below(), patience(round_trip));
         let before = self.phase;
         self.change_phase(now, queueing, sample);
         if now >= self.round_trip_ends {
-            self.end_round_trip(queueing, sample.limited);
             let round_trip = sample.round_trip_smoothed.max(ROUND_TRIP_MIN);
+            self.end_round_trip(now, queueing, sample.limited, round_trip);
             let counts = matches!(self.phase, Phase::Start | Phase::Follow);
             self.capacity.note_usual(now, round_trip, counts);
             // On shared air, delay comes and goes with what the other way sends.
@@ -355,7 +415,7 @@ impl RateControl {
     fn drained_below(&self) -> Duration {
         DRAINED.max(Duration::from_secs_f64(DRAINED_FRAMES / self.capacity.peak_per_s))
             + self.delay.varies(self.capacity.peak_per_s)
-            + self.wander_time()
+            + self.wander.time(self.delay.round_trip_least())
     }
 
     fn change_phase(&mut self, now: Time, queueing: Duration, sample: Sample) {
@@ -381,7 +441,12 @@ impl RateControl {
             Phase::Follow if self.delivered.take_false_alarm() => Phase::Start,
             Phase::Follow if now - self.queue.drained_at > patience => {
                 self.prepare_to_compete(now, queueing, sample);
-                drain
+                if self.compete.is_beside_filler(now, self.capacity.per_s) {
+                    self.compete.at = Some(now);
+                    Phase::Compete { until: now + COMPETE_ROUND_TRIPS * round_trip }
+                } else {
+                    drain
+                }
             }
             Phase::Drain { .. } if drained => Phase::Follow,
             // It takes a while to tell whether a queue stays as it is.
@@ -427,7 +492,7 @@ impl RateControl {
     fn prepare_to_compete(&mut self, now: Time, queueing: Duration, sample: Sample) {
         if self.compete.at.is_none_or(|at| now - at > PEAK_MEMORY) {
             let on_their_way = self.capacity.peak_per_s * sample.round_trip_smoothed.as_secs_f64();
-            self.compete.window = (0.5 * on_their_way).max(COMPETE_WINDOW_MIN);
+            self.compete.begin((0.5 * on_their_way).max(COMPETE_WINDOW_MIN));
             self.compete.longest = queueing;
         }
     }
@@ -444,31 +509,32 @@ impl RateControl {
         let queued = QUEUED * noise.div_duration_f64(NOISE_MAX);
         noise
             + self.delay.varies(self.capacity.peak_per_s)
-            + self.wander_time()
+            + self.wander.time(self.delay.round_trip_least())
             + Duration::from_secs_f64(queued / self.capacity.per_s)
     }
 
-    /// What the capacity changes by in a round trip, as a queue.
-    fn wander_time(&self) -> Duration {
-        self.delay.round_trip_least().mul_f64(WANDER_FACTOR * self.wander.min(WANDER_MAX))
-    }
-
-    fn end_round_trip(&mut self, queueing: Duration, limited: bool) {
-        let before = core::mem::replace(&mut self.wander_from, self.capacity.per_s);
-        let changed = (self.capacity.per_s - before).abs() / self.capacity.per_s.max(before);
-        if self.phase != Phase::Start {
-            self.wander += (changed - self.wander) / WANDER_PARTS;
-        }
+    fn end_round_trip(
+        &mut self,
+        now: Time,
+        queueing: Duration,
+        limited: bool,
+        round_trip: Duration,
+    ) {
+        self.wander.end_round_trip(self.capacity.per_s, self.phase != Phase::Start);
+        let (sent, came) = core::mem::take(&mut self.compete.sent);
         if let Phase::Compete { .. } = self.phase {
+            // Where the least delay is not known any more, losses tell alone.
+            let excess = 1.0 - came / sent.max(1.0) - self.delivered.least_loss();
+            let chance = EXCESS_MIN + EXCESS_ERRORS * self.delivered.loss_error(sent);
+            let congested = self.compete.congested_in_round_trip || excess > chance;
             // What is lost in the round trip after a decrease was sent before it.
-            let congested = self.compete.congested_in_round_trip && !self.compete.decreased;
-            let window = match (congested, limited) {
-                (true, _) => COMPETE_DECREASE * self.compete.window,
-                (false, true) => self.compete.window + COMPETE_GROWTH,
-                (false, false) => self.compete.window,
-            };
+            let congested = congested && !self.compete.decreased;
+            match (congested, limited) {
+                (true, _) => self.compete.shrink(now),
+                (false, true) => self.compete.grow(now, round_trip),
+                (false, false) => {}
+            }
             self.compete.decreased = congested;
-            self.compete.window = window.clamp(COMPETE_WINDOW_MIN, COMPETE_WINDOW_MAX);
         }
         self.compete.congested_in_round_trip = false;
         self.gain = match self.phase {

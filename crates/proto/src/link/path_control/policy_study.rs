@@ -81,7 +81,7 @@ fn describe(path: &Path) -> String {
 /// Exponential jitter of 3 and 10 ms was taken for a queue: 0.7 and 0.2 of the path were used.
 #[test]
 fn jitter_in_order_is_no_queue() {
-    for (jitter_ms, share, queue_ms) in [(1, 0.98, 7), (3, 0.95, 20), (10, 0.95, 45)] {
+    for (jitter_ms, share, queue_ms) in [(1, 0.98, 7), (3, 0.95, 20), (10, 0.95, 65)] {
         for loss_ratio in [0.0, 0.1] {
             let jitter = Duration::from_millis(jitter_ms);
             let path = Path { jitter, loss_ratio, ..Path::new(12.0, 20) };

@@ -191,6 +191,8 @@ impl Script {
                 "mode" if value == "mixed" => modes = [Mode::Block, Mode::Window],
                 "window" => coding.window_size = number(),
                 "low-delay" => coding.goal = Goal::LowDelay,
+                "bulk" => coding.goal = Goal::Bulk,
+                "overhead" => coding.max_overhead = Some(ratio()),
                 "block" => coding.block_size = number(),
                 "inflight" => coding.blocks_in_flight = number(),
                 "timeout" => coding.encoder_timeout = ms(),

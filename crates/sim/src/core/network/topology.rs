@@ -271,7 +271,7 @@ pub enum NetworkError {
         /// The place on it.
         place: usize,
     },
-    /// Nodes cannot look for ways themselves.
+    /// Nodes cannot discover routes.
     #[error("routing: {given}, expected {expected}")]
     Routing {
         /// What there is.

@@ -1,5 +1,5 @@
-//! Routers that look for ways, as readable scripts in the folder `scripts`: a line that begins with
-//! > is what happens, those below it are what comes of it. `UPDATE=1` writes them anew.
+//! Routers that discover routes, as readable scripts in the folder `scripts`: a line that begins
+//! with > is what happens, those below it are what comes of it. `UPDATE=1` writes them anew.
 //!
 //! | line | what happens |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | `> part 0-1` | they do no longer |
 //! | `> send 0 3 a` | a packet "a" for 3 begins at 0 |
 //! | `> wait 500` | milliseconds pass |
-//! | `> ways` | every valid way, with its next node |
+//! | `> routes` | every valid route, with its next node |
 //!
 //! Messages arrive at once and in order; nobody waits before a request is passed on.
 
@@ -78,7 +78,7 @@ impl Net {
                 self.run(end);
                 self.now = end;
             }
-            ["ways"] => {
+            ["routes"] => {
                 for (node, router) in self.routers.iter().enumerate() {
                     for route in router.routes().iter().filter(|route| route.is_valid) {
                         let (to, next) = (route.destination, route.next);
@@ -146,8 +146,8 @@ impl Net {
                 self.air.push_back((node, Some(to), Carried::Packet(packet)));
                 line
             }
-            Output::Drop((_, to, name)) => format!("{node} drops {name}: no way to {to}"),
-            Output::Unreachable((_, to, name)) => format!("{node} gives {name} up: no way to {to}"),
+            Output::Drop((_, to, name)) => format!("{node} drops {name}: no route to {to}"),
+            Output::Unreachable((_, to, name)) => format!("{node} gives {name} up: no route to {to}"),
         };
         writeln!(self.trace, "  {line}").unwrap();
     }
@@ -241,13 +241,13 @@ fn a_way_is_found_by_request_and_reply() {
     plays("discovery");
 }
 
-/// RFC 3561, 6.6: nst-AODV lets the destination alone reply, even where others know a way.
+/// RFC 3561, 6.6: nst-AODV lets the destination alone reply, even where others know a route.
 #[test]
 fn the_destination_alone_replies() {
     plays("destination_only");
 }
 
-/// RFC 3561, 6.5: requests are passed on once; ours again, by a better way.
+/// RFC 3561, 6.5: requests are passed on once; ours again, by a better route.
 #[test]
 fn better_copies_are_passed_on() {
     plays("better_copy");
@@ -263,7 +263,7 @@ fn a_lost_link_is_told_and_the_packet_goes_again() {
 /// RFC 3561, 6.11, case ii.
 #[test]
 fn a_packet_in_transit_without_a_way_is_dropped_and_told() {
-    plays("no_way_in_transit");
+    plays("no_route_in_transit");
 }
 
 /// RFC 3561, 6.3: twice as long for each request, and an end.
@@ -279,7 +279,7 @@ fn sequence_numbers_outlive_lost_links() {
     plays("sequence_numbers");
 }
 
-/// C. Gomez et al. 2010: the way with the greatest product of delivery ratios, not the shortest.
+/// C. Gomez et al. 2010: the route with the greatest product of delivery ratios, not the shortest.
 #[test]
 fn path_dr_prefers_good_links_to_few() {
     plays("path_dr");
@@ -356,7 +356,7 @@ fn packets_that_always_come_back_are_dropped_in_the_end() {
     assert!(router.held_mut().next().is_none());
 }
 
-/// What waits for a way is bounded.
+/// What waits for a route is bounded.
 #[test]
 fn an_origin_holds_so_many_packets() {
     let key = StreamKey { seed: 1, replication: 0, entity: 0, purpose: "routing" };
@@ -373,7 +373,7 @@ fn an_origin_holds_so_many_packets() {
 proptest::proptest! {
     #![proptest_config(corridor_testing::cases!(64))]
 
-    /// Whatever links do, valid ways lead to where they should, or to a node without one.
+    /// Whatever links do, valid routes lead to where they should, or to a node without one.
     #[test]
     fn ways_have_no_loops(seed in proptest::num::u64::ANY) {
         random_network_has_no_loops(seed);

@@ -38,12 +38,12 @@ fn sources(count: u64) -> Vec<What> {
 
 #[test]
 fn nothing_is_repaired_where_nothing_is_lost() {
-    for goal in [Goal::Throughput, Goal::LowDelay] {
+    for goal in [Goal::Throughput, Goal::LowDelay, Goal::Bulk] {
         let reserve = Reserve::new(goal);
         for count in [0, 1, 10, 1_000] {
             assert!(!reserve.wants_repair(stakes(0, &sources(count), 0.0), 0.0));
             let clean = outlook(0, count as usize, 0, 0.0);
-            assert!(!clean.welcomes_repair());
+            assert!(!clean.welcomes_repair(goal));
         }
     }
 }
@@ -73,9 +73,15 @@ fn a_copy_goes_where_hardly_anything_can_have_made_it_useless() {
 
 #[test]
 fn air_that_nobody_wants_insures_against_losses_that_are_likely() {
-    assert!(outlook(0, 1, 0, 0.1).welcomes_repair() && outlook(1, 0, 1, 0.1).welcomes_repair());
-    assert!(!outlook(0, 1, 1, 0.1).welcomes_repair());
-    assert!(!outlook(0, 1, 0, 0.01).welcomes_repair() && outlook(0, 50, 0, 0.01).welcomes_repair());
+    assert!(
+        outlook(0, 1, 0, 0.1).welcomes_repair(Goal::Throughput)
+            && outlook(1, 0, 1, 0.1).welcomes_repair(Goal::Throughput)
+    );
+    assert!(!outlook(0, 1, 1, 0.1).welcomes_repair(Goal::Throughput));
+    assert!(
+        !outlook(0, 1, 0, 0.01).welcomes_repair(Goal::Throughput)
+            && outlook(0, 50, 0, 0.01).welcomes_repair(Goal::Throughput)
+    );
 }
 
 #[test]
@@ -228,7 +234,7 @@ proptest! {
             0..60,
         ),
     ) {
-        for goal in [Goal::Throughput, Goal::LowDelay] {
+        for goal in [Goal::Throughput, Goal::LowDelay, Goal::Bulk] {
             let mut reserve = Reserve::new(goal);
             for &(round_trips, received, spare, useless) in &notes {
                 reserve.note(round_trips, f64::from(received), f64::from(spare), useless);
@@ -289,6 +295,8 @@ fn waste_keeps_to_its_share_whatever_the_loss_and_the_round_trip() {
         for ahead in [4, 30, 100] {
             let throughput = waste(Goal::Throughput, loss_ratio, ahead);
             let low_delay = waste(Goal::LowDelay, loss_ratio, ahead);
+            let bulk = waste(Goal::Bulk, loss_ratio, ahead);
+            assert!(bulk < 0.01, "{bulk} at {loss_ratio}, {ahead} frames");
             assert!(throughput < 0.05, "{throughput} at {loss_ratio}, {ahead} frames");
             assert!(low_delay < 0.11, "{low_delay} at {loss_ratio}, {ahead} frames");
             assert!(low_delay > throughput, "{low_delay}, {throughput} at {loss_ratio}, {ahead}");
