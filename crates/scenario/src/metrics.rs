@@ -288,8 +288,11 @@ const TRANSFER: [Metric; 6] = [
 ];
 
 /// What flows have besides where nodes discover routes.
-const ROUTED_FLOW: [Metric; 1] =
-    [real("route_links_mean", "links", "length of the routes of its packets, as its source knew them")];
+const ROUTED_FLOW: [Metric; 1] = [real(
+    "route_links_mean",
+    "links",
+    "length of the routes of its packets, as its source knew them",
+)];
 
 /// What networks have besides where nodes discover routes.
 const ROUTED: [Metric; 7] = [
@@ -312,7 +315,12 @@ fn radio_parameters() -> Vec<Column> {
         column("transport", Kind::Text, "", "what loaded the path"),
         column("congestion", Kind::Text, "", "TCP: congestion control of the sender"),
         column("direction", Kind::Text, "", "the direction of the load"),
-        column("offered_bps", Kind::Real, "bit/s", "offered bits of data per second, in one direction"),
+        column(
+            "offered_bps",
+            Kind::Real,
+            "bit/s",
+            "offered bits of data per second, in one direction",
+        ),
         column("datagram_bytes", Kind::Integer, "B", "data in a datagram"),
         column("e1", Kind::Real, "1", "erasure ratio S-H"),
         column("e2", Kind::Real, "1", "erasure ratio H-D"),

@@ -7,7 +7,7 @@ use corridor_scenario::{Delays, Engine, Row, Run};
 use corridor_sim::SimError;
 use corridor_sim::frontier::{Best, FRONTIER, saturate};
 
-use super::list::{Case, Cases, Company, Gates, LOW_DELAY, WINDOW, full_duplex, loss};
+use super::list::{BULK, Case, Cases, Company, Gates, LOW_DELAY, WINDOW, full_duplex, loss};
 use corridor_results::checks::Sense;
 
 /// Virtual time of a repeat, seconds.

@@ -147,7 +147,9 @@ impl Net {
                 line
             }
             Output::Drop((_, to, name)) => format!("{node} drops {name}: no route to {to}"),
-            Output::Unreachable((_, to, name)) => format!("{node} gives {name} up: no route to {to}"),
+            Output::Unreachable((_, to, name)) => {
+                format!("{node} gives {name} up: no route to {to}")
+            }
         };
         writeln!(self.trace, "  {line}").unwrap();
     }
