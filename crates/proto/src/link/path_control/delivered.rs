@@ -2,11 +2,11 @@
 //!
 //! Behind a buffer of a few packets no queue tells that more is sent than the path takes; frames
 //! are dropped instead. Random losses are a share of what is sent, whatever that is; drops rise
-//! with it, and what is delivered does not. So where more is lost than the least of late, less is
-//! sent for a moment: if fewer are lost then, the rest were drops, and for a while the rate is what
-//! is delivered over 1 minus the losses without drops, and then at most a quarter more. If not,
-//! these losses are by chance, and bound nothing. What is lost at first may all be drops: then less
-//! is sent than what is delivered.
+//! with it, and what is delivered does not. So where more is lost than the radio was known to lose,
+//! less is sent for a moment than what was delivered: if fewer are lost then, the rest were drops,
+//! and for a while the rate is what was delivered over 1 minus the radio's losses, and then at most
+//! a quarter more. If not, that is what the radio loses now, and bounds nothing. Only such a look
+//! makes that more: drops may grow as slowly as the rate does.
 
 mod span;
 
@@ -19,7 +19,7 @@ use crate::link::path_control::delivered::span::{Bursts, Span};
 use crate::link::path_control::filter::MinFilter;
 use crate::link::usage::LOSS_RATIO_MAX;
 
-/// How long the most that was delivered, and the least that was lost, are remembered.
+/// How long the most that was delivered is remembered.
 const MEMORY: Duration = Duration::from_secs(10);
 /// The rate may exceed what is delivered by this factor (BBR's pacing gain of a probe), to find out
 /// whether the path takes more.
@@ -37,7 +37,7 @@ const LOST_FRAMES_MIN: f64 = 32.0;
 const LOST_ERROR: f64 = 0.013;
 /// The same while less is sent on purpose: it costs what it takes.
 const LOOK_FRAMES: f64 = 256.0;
-/// Frames over which losses without drops are averaged.
+/// Frames over which losses without drops are counted.
 const CALM_FRAMES: f64 = 1_024.0;
 /// And the longest that a look takes.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
@@ -97,11 +97,9 @@ pub(crate) struct Delivered {
     noted_at: Option<Time>,
 }
 
-/// Losses without drops.
+/// Losses without drops: those of the radio.
 #[derive(Debug, Default)]
 struct Least {
-    /// Parts in a million that may be lost without drops at most, by the span with the fewest.
-    ratio: MinFilter,
     /// Frames sent, and those that came, of late and without drops.
     calm: (f64, f64),
 }
@@ -131,29 +129,38 @@ struct Look {
     was_fewer: bool,
     /// Nothing is known of losses without drops.
     is_doubtful: bool,
-    /// It is the first, and goes on as long as there are fewer losses.
-    is_first: bool,
     /// It is the start's.
     is_at_start: bool,
-    /// What losses left of what was taken for the capacity, frames a second.
+    /// What losses left of what was taken for the capacity, and what was delivered at most before,
+    /// frames a second.
     kept_per_s: f64,
+    delivered_per_s: f64,
 }
 
 impl Least {
-    /// Such a span has ended.
-    fn push(&mut self, now: Time, span: &Span, bursts: &Bursts) {
-        let at_most = span.loss_ratio() + LEAST_DEVIATIONS * span.likely(bursts).1;
-        self.ratio.push(now, (UNITS * at_most) as i64, MEMORY);
+    /// The most that it may be, by what is known.
+    fn ratio(&self, bursts: &Bursts) -> Option<f64> {
+        let (sent, came) = self.calm;
+        let calm = Span::of(sent, came);
+        (sent > 0.0).then(|| calm.loss_ratio() + LEAST_DEVIATIONS * calm.likely(bursts).1)
     }
 
-    fn ratio(&self) -> Option<f64> {
-        self.ratio.least().map(|least| least as f64 / UNITS)
+    /// Nothing of this span seems to have been dropped. Where fewer were lost than ever, that is
+    /// what the radio loses; more than is known it does only if a look shows so, for drops may
+    /// grow as slowly as the rate does.
+    fn add_calm(&mut self, span: &Span, bursts: &Bursts) {
+        let at_most = span.loss_ratio() + EXCESS_DEVIATIONS * span.likely(bursts).1;
+        if self.calm_ratio().is_some_and(|known| at_most < known) {
+            self.calm = (0.0, 0.0);
+        }
+        if self.calm.0 < CALM_FRAMES {
+            self.calm = (self.calm.0 + span.sent, self.calm.1 + span.came);
+        }
     }
 
-    /// Nothing of this span was dropped.
-    fn add_calm(&mut self, span: &Span) {
-        let kept = CALM_FRAMES / (CALM_FRAMES + span.sent);
-        self.calm = (kept * (self.calm.0 + span.sent), kept * (self.calm.1 + span.came));
+    /// What was known is no longer so: that is what the radio loses.
+    fn replace(&mut self, span: &Span) {
+        self.calm = (span.sent, span.came);
     }
 
     /// Share of the frames that is lost without drops, on average.
@@ -295,7 +302,7 @@ impl Delivered {
         }
         let (lost, error) = self.loss_span.likely(&self.bursts);
         let at_first = if self.loss_span.is_held() { 1.0 - 1.0 / PROBE_GAIN } else { MOSTLY_LOST };
-        let least = self.least.ratio().unwrap_or(at_first);
+        let least = self.least.ratio(&self.bursts).unwrap_or(at_first);
         lost - least > EXCESS_MIN + SUDDEN_DEVIATIONS * error
     }
 
@@ -304,32 +311,27 @@ impl Delivered {
         let loss_ratio = span.loss_ratio();
         // All of the first span may be of drops.
         let least = if span.is_held() { EXCESS_MIN } else { MOSTLY_LOST };
-        let is_doubtful = self.least.ratio().is_none() && loss_ratio > least;
-        self.least.push(now, &span, &self.bursts);
-        let least = self.least_loss();
-        let is_excessive = loss_ratio - least > EXCESS_MIN + span.deviations(&self.bursts);
-        let is_calm = self.after_excess.is_some() || loss_ratio <= least;
-        if is_calm && !is_excessive && !is_doubtful {
-            self.least.add_calm(&span);
+        let known = self.least.ratio(&self.bursts);
+        let is_doubtful = known.is_none() && loss_ratio > least;
+        let least = known.unwrap_or(loss_ratio);
+        // What an application sends as it likes is not too much for the path, unless by far.
+        let margin = if span.is_held() { EXCESS_MIN } else { 1.0 - 1.0 / PROBE_GAIN };
+        let is_excessive = loss_ratio - least > margin + span.deviations(&self.bursts);
+        if self.after_excess != Some(0) && !is_excessive && !is_doubtful {
+            self.least.add_calm(&span, &self.bursts);
         }
         self.after_excess = match self.after_excess {
             Some(0) => self.end_look(&span, is_excessive),
-            _ if is_excessive => self.begin_look(now, loss_ratio, least),
-            None if is_doubtful && loss_ratio > MOSTLY_LOST => {
-                self.begin_look(now, loss_ratio, 0.0)
-            }
-            None if is_doubtful => {
-                let look = self.begin_look(now, loss_ratio, loss_ratio);
-                self.look.is_first = true;
-                look
-            }
+            _ if is_excessive => self.begin_look(now, &span, least),
+            None if is_doubtful => self.begin_look(now, &span, 0.0),
             spans => spans.map(|spans| spans + 1).filter(|&spans| spans < AFTER_EXCESS.len()),
         };
         self.loss_span_began = [self.loss_span_began[1], Some(now)];
     }
 
     /// So much was lost, more than the least, and less is sent for a span.
-    fn begin_look(&mut self, now: Time, loss_ratio: f64, least: f64) -> Option<usize> {
+    fn begin_look(&mut self, now: Time, span: &Span, least: f64) -> Option<usize> {
+        let loss_ratio = span.loss_ratio();
         // What was delivered before the span before may have been of a path that took more.
         if let Some(began) = self.loss_span_began[0] {
             self.most.forget_before(began);
@@ -338,6 +340,7 @@ impl Delivered {
         let counts_from = now + self.round_trip;
         let sent_per_s = self.capacity_per_s.min(self.limit_per_s());
         self.look.begin(counts_from, loss_ratio, least == 0.0, kept * sent_per_s);
+        self.look.delivered_per_s = self.most_per_s().unwrap_or(0.0).max(span.delivered_per_s());
         Some(0)
     }
 
@@ -346,16 +349,16 @@ impl Delivered {
     fn end_look(&mut self, span: &Span, is_excessive: bool) -> Option<usize> {
         let chance = LEAST_DEVIATIONS * span.likely(&self.bursts).1;
         let (is_fewer, was_doubtful) = self.look.end(span.loss_ratio(), chance);
-        if is_fewer {
-            self.least.calm = (0.0, 0.0); // What it was before had drops among it.
-            self.least.add_calm(span);
-        }
-        if is_fewer && (is_excessive || self.look.is_first) && !was_doubtful {
+        self.least.replace(span); // What it was before may have had drops among it.
+        if is_fewer && is_excessive && !was_doubtful {
             self.look.kept_per_s *= AFTER_EXCESS[0];
             return Some(0);
         }
         let was_at_start = core::mem::take(&mut self.look.is_at_start);
         if self.look.was_fewer {
+            // What came while more was dropped is what the path takes, but for the radio's losses.
+            let radio = self.least.calm_ratio().unwrap_or(0.0).min(LOSS_RATIO_MAX);
+            self.look.kept_per_s = self.look.delivered_per_s / (1.0 - radio);
             self.found_per_s = Some(self.carried_per_s());
             return Some(1);
         }
@@ -368,7 +371,7 @@ impl Delivered {
 
     /// The least loss of late, 0 to 1; before it was counted over a whole span, of shorter ones.
     pub(crate) fn least_loss(&self) -> f64 {
-        self.least.ratio().unwrap_or(1.0 - self.growth.best_share)
+        self.least.ratio(&self.bursts).unwrap_or(1.0 - self.growth.best_share)
     }
 
     /// Whether what is delivered grows no more although more is sent, and frames are lost: where no
@@ -383,11 +386,11 @@ impl Delivered {
         self.restart(now);
         self.after_excess = Some(0);
         let loss_ratio = self.growth.loss_when_full;
-        let is_doubtful = loss_ratio > MOSTLY_LOST;
-        let kept = if is_doubtful { 1.0 - loss_ratio } else { 1.0 };
-        let kept_per_s = kept * self.capacity_per_s;
-        self.look.begin(now + self.round_trip, loss_ratio, is_doubtful, kept_per_s);
-        (self.look.is_first, self.look.is_at_start) = (true, true);
+        // No more than what was delivered.
+        let kept_per_s = 0.0;
+        self.look.begin(now + self.round_trip, loss_ratio, true, kept_per_s);
+        self.look.delivered_per_s = self.most_per_s().unwrap_or(0.0);
+        self.look.is_at_start = true;
     }
 
     /// Whether such a look has shown that losses are by chance; told once.
@@ -399,6 +402,12 @@ impl Delivered {
     /// many frames.
     pub(crate) fn loss_ratio(&self) -> f64 {
         self.bursts.loss_ratio.min(LOSS_RATIO_MAX)
+    }
+
+    /// Share of the frames that were dropped of late, beyond what may be chance.
+    pub(crate) fn dropped_ratio(&self) -> f64 {
+        let least = self.least_loss();
+        ((self.loss_ratio() - least) / (1.0 - least).max(1.0 / UNITS)).max(0.0)
     }
 
     /// See [`Self::loss_ratio`].
@@ -434,11 +443,16 @@ impl Delivered {
         self.found_per_s.take()
     }
 
+    /// What was delivered at most of late, frames a second.
+    fn most_per_s(&self) -> Option<f64> {
+        self.most.least().map(|most| -most as f64 / UNITS)
+    }
+
     /// What is delivered at most, and what random losses take of it, as far as these are known.
     fn carried_per_s(&self) -> f64 {
         let lost = self.least.calm_ratio().unwrap_or(self.look.loss_before);
         let lost = if self.look.is_doubtful { 0.0 } else { lost };
-        let most = self.most.least().map_or(f64::INFINITY, |most| -most as f64 / UNITS);
+        let most = self.most_per_s().unwrap_or(f64::INFINITY);
         self.look.kept_per_s.max(most / (1.0 - lost).max(1.0 / UNITS))
     }
 }

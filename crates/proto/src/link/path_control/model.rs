@@ -392,9 +392,7 @@ impl Capacity {
                 self.per_s = rate.least_per_s; // What it was before was a guess.
             }
             if self.busy >= spans * span && rate.held {
-                let excess = 1.0 - rate.came_per_s / rate.sent_per_s - losses.least_loss();
-                let excess = excess - EXCESS_MIN - EXCESS_ERRORS * error;
-                self.per_s = rate.sent_per_s * (1.0 - excess.max(0.0));
+                self.per_s = rate.sent_per_s * (1.0 - losses.dropped_ratio());
                 break;
             }
             let came = 1.0 - losses.loss_ratio().min(losses.least_loss());

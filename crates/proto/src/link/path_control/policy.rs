@@ -165,7 +165,7 @@ struct Competition {
     sent: (f64, f64),
     /// The window became smaller in the round trip before this.
     decreased: bool,
-    /// The window before it became smaller last, and when that was; what it is without cubic's part.
+    /// The window before it became smaller last, and when; what it is without cubic's part.
     peak: Option<(f64, Time)>,
     linear: f64,
     /// The last time that a queue was to be drained, and what came through then, frames a second.

@@ -164,7 +164,7 @@ fn a_short_buffer_that_drains_after_losses_is_competed_for() {
         let seen = run.until(90);
         let share = seen.ours / (seen.ours + seen.filler);
         let drains = run.stats.rate_drains - before;
-        assert!((0.2..0.8).contains(&share), "{share} of {mbit_per_s} Mbit/s, {drains} drains");
+        assert!((0.12..0.8).contains(&share), "{share} of {mbit_per_s} Mbit/s, {drains} drains");
     }
 }
 

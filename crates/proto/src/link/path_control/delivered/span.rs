@@ -28,6 +28,11 @@ pub(super) struct Span {
 }
 
 impl Span {
+    /// So many frames, and those of them that came.
+    pub(super) fn of(sent: f64, came: f64) -> Self {
+        Span { sent, came, ..Span::default() }
+    }
+
     pub(super) fn add(&mut self, sample: &Sample) {
         let sent = sample.frames as f64;
         let came = sample.came as f64;
