@@ -51,7 +51,7 @@ SCHEMA = json.loads((TOP / "share" / "corridor-plan.schema.json").read_text())
 #: Tables of a plan file, and what says the same.
 TABLES: dict[str, tuple[type, ...]] = {
     "": (Plan, Scenario), "stop": (Stop,), "output": (Output,), "medium": (Medium,),
-    "line": (Link,), "run": (Run,), "run.coding": (Coding,),
+    "line": (Link,), "run": (Run,), "run.coding": (Coding,), "run.relay": (Relay,),
     "run.coding.delivery_udp": (UdpDelivery,),
     "network": (Chain, Dumbbell, Explicit, RadioNetwork),
     "network.radio": (Radio,), "network.radio.path_loss": (PathLoss,),

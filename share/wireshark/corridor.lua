@@ -39,7 +39,7 @@ local MAC_LEN = 16
 local ENC, ACK, REPORT, HELLO, PLAIN, WIN, WINACK, PROBE = 0, 1, 2, 3, 4, 5, 6, 7
 local PROBE_BODIES = { [0] = "probe of the path's MTU", [1] = "echoes of such probes" }
 local INSTEAD = { [0] = "coded as the greeting says", [1] = "coded between TCP and IP",
-  [2] = "not coded" }
+  [2] = "not coded", [3] = "by relays that combine them" }
 local MODES = { [0] = "blocks", [1] = "sliding window" }
 local WINDOW_FORMS = { [0] = "source symbol", [1] = "coded symbol, seeded by the counter",
   [2] = "source symbol of a lane", [3] = "coded symbol of a lane, seeded by the counter" }

@@ -6,9 +6,10 @@
 //! it was read; [`headers`] as packets, which have to come out of window mode's header compression
 //! as they went in; [`clamp`] as segments of two hosts, whose windows are clamped on the way and of
 //! which nothing else changes; [`relay`] as what happens to a relay, of which no packet comes that
-//! nobody has sent; [`keys`] as what happens to the frames of two stations that agree on secrets.
-//! Three callers share them: `cargo fuzz` (in `crates/codec/fuzz`), the
-//! replay of the checked-in corpus, and property tests on random bytes.
+//! nobody has sent; [`sealed`] as what happens to the sealed frames of relays in a row; [`keys`] as
+//! what happens to the frames of two stations that agree on secrets. Three callers share them:
+//! `cargo fuzz` (in `crates/codec/fuzz`), the replay of the checked-in corpus, and property tests
+//! on random bytes.
 //!
 //! ```
 //! corridor_fuzz::window(b"any bytes at all");
@@ -17,6 +18,7 @@
 //! corridor_fuzz::headers(b"segments of TCP");
 //! corridor_fuzz::clamp(b"more segments of TCP");
 //! corridor_fuzz::relay(b"\x01 frames for a relay");
+//! corridor_fuzz::sealed(b"\x01 what becomes of relays' frames");
 //! corridor_fuzz::keys(b"\x00 what becomes of their frames");
 //! ```
 #![forbid(unsafe_code)]
@@ -27,6 +29,7 @@ mod headers;
 mod input;
 mod keys;
 mod relay;
+mod sealed;
 mod twin;
 mod window;
 mod wire;
@@ -36,6 +39,7 @@ pub use clamp::clamp;
 pub use headers::headers;
 pub use keys::keys;
 pub use relay::relay;
+pub use sealed::sealed;
 pub use twin::{Twin, combine, unpack};
 pub use window::window;
 pub use wire::wire;

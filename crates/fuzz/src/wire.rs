@@ -1,8 +1,8 @@
 //! The parsers of the wire format: whatever they take is written as it was read.
 
 use corridor_proto::wire::{
-    Ack, Enc, Header, Hello, ProbeBody, Report, TAG_LEN, WINDOW_ACK_LEN, WindowAck, WindowForm,
-    WindowSymbol,
+    Ack, Enc, Header, Hello, ProbeBody, Relayed, Report, TAG_LEN, WINDOW_ACK_LEN, WindowAck,
+    WindowForm, WindowSymbol,
 };
 use corridor_proto::{Field, StationId};
 
@@ -64,7 +64,15 @@ fn enc(bytes: &[u8]) {
     assert_eq!(written, bytes);
 }
 
+fn relayed(bytes: &[u8]) {
+    let Some(relayed) = Relayed::parse(bytes) else { return };
+    let mut written = Vec::new();
+    relayed.write(&mut written);
+    assert!(bytes.starts_with(&written) && bytes[written.len()..].iter().all(|&byte| byte == 0));
+}
+
 fn probe(bytes: &[u8]) {
+    relayed(bytes);
     let Some(body) = ProbeBody::parse(bytes) else { return };
     let mut written = Vec::new();
     body.write(&mut written);

@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use corridor_proto::CodingTable;
+use corridor_proto::{CodingTable, RelayCounters, RelayTable};
 use corridor_scenario::{
     CodingCounts, DESTINATION, Path as Crossing, Run, SOURCE, Scenario, UnderlayKind, Wire,
 };
@@ -57,8 +57,12 @@ struct NodeFile<'a> {
     peer: Vec<PeerTable>,
     #[serde(skip_serializing_if = "Option::is_none")]
     coding: Option<&'a CodingTable>,
-    link_errors: LinkErrorsTable,
-    limits: LimitsTable,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    relay: Option<&'a RelayTable>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link_errors: Option<LinkErrorsTable>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limits: Option<LimitsTable>,
     #[serde(skip_serializing_if = "Option::is_none")]
     synthetic_loss: Option<SyntheticLossTable>,
 }
@@ -108,6 +112,9 @@ struct PeerTable {
     mac: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     endpoint: Option<String>,
+    /// Of a relay's neighbour: what it leads to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allowed: Option<Vec<String>>,
 }
 
 #[derive(Serialize)]
@@ -129,6 +136,27 @@ fn synthetic_loss(run: &Run, seed: u64, index: usize) -> SyntheticLossTable {
     SyntheticLossTable { seed, link: vec![link] }
 }
 
+/// Whether a station is next to another one in the row of relays.
+fn is_next(run: &Run, index: usize, other: usize) -> bool {
+    let chain = run.chain();
+    chain.windows(2).any(|pair| pair == [index, other] || pair == [other, index])
+}
+
+/// Addresses that a neighbour leads to: its own and those of all behind it.
+fn behind(run: &Run, index: usize, neighbour: usize) -> Vec<String> {
+    let chain = run.chain();
+    let place = |station| chain.iter().position(|&other| other == station).unwrap_or_default();
+    let (own, next) = (place(index), place(neighbour));
+    let there = if next > own { &chain[next..] } else { &chain[..=next] };
+    let both = |&station: &usize| {
+        [
+            format!("{}/32", station::address(INNER_SUBNET, station)),
+            format!("fd77::{}/128", station + 1),
+        ]
+    };
+    there.iter().flat_map(both).collect()
+}
+
 /// The text of the file of station `index`.
 fn node_file(
     run: &Run,
@@ -138,6 +166,7 @@ fn node_file(
 ) -> Result<String, LabError> {
     let role = |index: usize| match (run.path, index) {
         (Crossing::Plain, _) => "plain",
+        (Crossing::Relay, _) => "relay",
         (_, SOURCE | DESTINATION) => "endpoint",
         _ => "helper",
     };
@@ -148,6 +177,11 @@ fn node_file(
         mac: (run.underlay == UnderlayKind::Ethernet)
             .then(|| station::mac(other).map(|byte| format!("{byte:02x}")).join(":")),
         endpoint: (run.underlay == UnderlayKind::Udp).then(|| outer(other)),
+        allowed: run.relay.is_some().then(|| behind(run, index, other)),
+    };
+    let is_peer = |&other: &usize| match run.path {
+        Crossing::Relay => is_next(run, index, other),
+        _ => other != index,
     };
     let mut addresses = vec![format!("{}/24", station::address(INNER_SUBNET, index))];
     // 0 stands for what fills the frames.
@@ -165,10 +199,11 @@ fn node_file(
             }
             UnderlayKind::Udp => UnderlayTable::Udp { listen: outer(index) },
         },
-        peer: (0..run.stations()).filter(|&other| other != index).map(peer).collect(),
+        peer: (0..run.stations()).filter(is_peer).map(peer).collect(),
         coding: run.path.is_coded().then_some(&run.coding),
-        link_errors: LinkErrorsTable { mode: "measured" },
-        limits: LimitsTable { ingress_packets },
+        relay: run.relay.as_ref(),
+        link_errors: run.relay.is_none().then_some(LinkErrorsTable { mode: "measured" }),
+        limits: run.relay.is_none().then_some(LimitsTable { ingress_packets }),
         synthetic_loss: (run.lab.wire == Wire::Veth && run.erasures.e3 > 0.0)
             .then(|| synthetic_loss(run, seed, index)),
     };
@@ -180,6 +215,8 @@ pub(crate) struct Nodes {
     children: Vec<Child>,
     /// Time in which they have to find each other.
     patience: Duration,
+    /// They are relays.
+    relays: bool,
     scratch: Scratch,
 }
 
@@ -198,6 +235,8 @@ pub(crate) struct NodeReport {
     pub(crate) counts: Option<CodingCounts>,
     /// All of them, as it wrote them.
     pub(crate) stats: Option<serde_json::Value>,
+    /// What it counted as a relay; `None` if it is none.
+    pub(crate) relay: Option<RelayCounters>,
     pub(crate) cpu: Duration,
 }
 
@@ -219,6 +258,18 @@ fn read_stats<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_str::<StatsFile<T>>(&text).ok().map(|file| file.stats)
 }
 
+/// The part of that file that a relay writes besides.
+#[derive(Deserialize)]
+struct RelayFile {
+    relay: RelayCounters,
+}
+
+/// What a relay counted; `None` if there is no complete file of one.
+fn read_relay(path: &Path) -> Option<RelayCounters> {
+    let text = fs::read_to_string(path).ok()?;
+    serde_json::from_str::<RelayFile>(&text).ok().map(|file| file.relay)
+}
+
 impl Nodes {
     /// Starts a node in every station. The calling thread must outlive them: they die with it.
     pub(crate) fn start(
@@ -231,19 +282,26 @@ impl Nodes {
         // Handshakes get lost like all else; every one that comes through took 1 / (1 - e3).
         let heard_ratio = (1.0 - run.erasures.e3).max(1e-3);
         let patience = TUNNEL_UP_MAX.div_f64(heard_ratio).min(TUNNEL_UP_MAX_LOSSY);
-        let mut nodes = Nodes { children: Vec::new(), patience, scratch: Scratch::new()? };
+        let relays = run.path == Crossing::Relay;
+        let mut nodes = Nodes { children: Vec::new(), patience, relays, scratch: Scratch::new()? };
         for station in stations {
             let packets = scenario.ingress_packets_for(&run.coding_params());
             let setting = (packets, scenario.seed);
             let text = node_file(run, setting, station.index, &psk)?;
-            let child = nodes.start_one(binary, station, &text)?;
+            let name = station::name_of(run, station.index);
+            let child = nodes.start_one(binary, (station, name), &text)?;
             nodes.children.push(child);
         }
         Ok(nodes)
     }
 
-    fn start_one(&self, binary: &Path, station: &Station, text: &str) -> Result<Child, LabError> {
-        let file = |suffix: &str| self.scratch.file(&format!("{}{suffix}", station.name()));
+    fn start_one(
+        &self,
+        binary: &Path,
+        (station, name): (&Station, &'static str),
+        text: &str,
+    ) -> Result<Child, LabError> {
+        let file = |suffix: &str| self.scratch.file(&format!("{name}{suffix}"));
         let (config, stderr, stats) = (file(".toml"), file(".stderr"), file(".json"));
         write_private(&config, text).what("write a node's configuration")?;
         let log = File::create(&stderr).what("make a file for a node's messages")?;
@@ -258,7 +316,7 @@ impl Nodes {
         let spawned = command.spawn();
         let child =
             spawned.map_err(|source| LabError::Spawn { path: binary.to_owned(), source })?;
-        Ok(Child { name: station.name(), pid: child.id(), stderr, stats, ended: None })
+        Ok(Child { name, pid: child.id(), stderr, stats, ended: None })
     }
 
     /// Waits until packets cross the tunnel and a helper knows both ends.
@@ -271,7 +329,8 @@ impl Nodes {
         let (from, to) = (&stations[SOURCE].namespace, &stations[DESTINATION].namespace);
         let echo = Echo::datagrams(from, to, station::address(INNER_SUBNET, DESTINATION))?;
         let mut asked = clock::now();
-        let mut knows_all = vec![false; self.children.len()];
+        // What has crossed relays, all of them know.
+        let mut knows_all = vec![self.relays; self.children.len()];
         let result = loop {
             if stop.load(Ordering::Relaxed) {
                 break Err(LabError::Interrupted);
@@ -387,6 +446,7 @@ impl Child {
             name: self.name,
             counts: read_stats(&self.stats),
             stats: read_stats(&self.stats),
+            relay: read_relay(&self.stats),
             cpu: self.ended.as_ref().map_or(Duration::ZERO, |exit| exit.cpu),
         }
     }
@@ -474,6 +534,34 @@ mod tests {
         assert_eq!(loss["seed"].as_integer(), Some(5 + 2));
         assert_eq!(loss["link"][0]["from"].as_integer(), Some(1));
         assert_eq!(loss["link"][0]["ratio"].as_float(), Some(0.1));
+    }
+
+    #[test]
+    fn a_relay_has_the_next_ones_as_peers_with_all_that_is_behind_them() {
+        let text = "name = 't'\nseed = 1\n[medium]\nduplex = 'half'\nrate_bps = 12000000\n\
+                    rtt_ms = 4\nqueue_frames = 3\nrelays = 2\n[[run]]\npath = 'relay'\n\
+                    transport = 'tcp'\ne3 = 0\nduration_s = 1\nrelay = { preset = 'paper' }\n";
+        let run = expand(&Scenario::parse(text).unwrap()).unwrap().remove(0);
+        // S, D, and between them stations 3 and 4.
+        let file = |index| -> toml::Table {
+            toml::from_str(&node_file(&run, (9, 1), index, "ab").unwrap()).unwrap()
+        };
+        let peers = |index| -> Vec<(i64, Vec<String>)> {
+            let of = |peer: &toml::Value| {
+                let networks = peer["allowed"].as_array().unwrap().iter();
+                let v4 = networks.filter_map(|it| it.as_str().filter(|it| it.contains('.')));
+                assert_eq!(peer["role"].as_str(), Some("relay"));
+                (peer["id"].as_integer().unwrap(), v4.map(str::to_owned).collect())
+            };
+            file(index)["peer"].as_array().unwrap().iter().map(of).collect()
+        };
+        let networks = |ids: &[u8]| ids.iter().map(|id| format!("10.77.0.{id}/32")).collect();
+        assert_eq!(peers(0), [(3, networks(&[3, 4, 2]))]);
+        assert_eq!(peers(2), [(1, networks(&[1])), (4, networks(&[4, 2]))]);
+        assert_eq!(peers(1), [(4, networks(&[1, 3, 4]))]);
+        assert_eq!(file(2)["relay"]["preset"].as_str(), Some("paper"));
+        assert!(!file(2).contains_key("limits") && !file(2).contains_key("coding"));
+        assert_eq!(station::name_of(&run, 3), "R2");
     }
 
     #[test]

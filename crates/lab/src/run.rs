@@ -6,8 +6,8 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use corridor_scenario::{
-    DESTINATION, Direction, ETHERNET_MTU, Engine, HELPER, Path, Row, Run, SOURCE, Scenario,
-    Transport, UnderlayKind, Wire, line_config, medium_config,
+    DESTINATION, Direction, ETHERNET_MTU, Engine, HELPER, Path, RelayCounts, Row, Run, SOURCE,
+    Scenario, Transport, UnderlayKind, Wire, line_config, medium_config,
 };
 
 use crate::emulator::{Emulator, Report};
@@ -334,6 +334,9 @@ fn describe_nodes(row: &mut Row, run: &Run, reports: &[NodeReport]) {
         Direction::Both => &[SOURCE, DESTINATION],
     };
     let encoders: Vec<_> = ends.iter().filter_map(|&end| counts_of(reports, NAMES[end])).collect();
+    if run.path == Path::Relay {
+        row.relay = Some(RelayCounts::of(reports.iter().filter_map(|report| report.relay)));
+    }
     let helper = counts_of(reports, NAMES[HELPER]);
     row.set_coding(&encoders, helper.as_ref(), run.coding_params().block_size);
 }

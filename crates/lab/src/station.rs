@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use corridor_scenario::{DESTINATION, MediumTable};
+use corridor_scenario::{DESTINATION, MediumTable, Path, RELAY, RELAYS_MAX, Run};
 use futures_util::StreamExt;
 use rtnetlink::packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
@@ -23,6 +23,16 @@ use crate::sys;
 pub(crate) const RADIO: &str = "radio0";
 /// Names of the stations, by index in the medium.
 pub(crate) const NAMES: [&str; 3] = ["S", "D", "H"];
+/// Names of relays, from the one next to S.
+const RELAYS: [&str; RELAYS_MAX] = ["R1", "R2", "R3", "R4", "R5", "R6"];
+
+/// The name of station `index` of a run.
+pub(crate) fn name_of(run: &Run, index: usize) -> &'static str {
+    match run.path {
+        Path::Relay if index >= RELAY => RELAYS[index - RELAY],
+        _ => NAMES[index],
+    }
+}
 
 /// The kernel's ring behind a TAP hands freed places back one by one up to this length, and in
 /// lots of 16 beyond: a longer ring would hold anything from its length less 15.
@@ -154,7 +164,7 @@ impl Station {
         })
     }
 
-    /// Name, for people.
+    /// Name, for people, where there are no relays.
     pub(crate) fn name(&self) -> &'static str {
         NAMES[self.index]
     }

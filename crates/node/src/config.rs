@@ -7,6 +7,7 @@
 mod check;
 mod file;
 mod hub;
+mod relay;
 mod secret;
 #[cfg(test)]
 mod tests;
@@ -17,9 +18,10 @@ use std::str::FromStr;
 
 use corridor_base::Time;
 use corridor_document::{Diagnostic, Document, Problem, Schema};
+use corridor_proto::relay::RelayConfig;
 use corridor_proto::{
-    AnyStation, CodingParams, ConfigError, Hub, HubConfig, Keys, LinkErrors, Role, Security,
-    Station, StationConfig, StationId,
+    AnyStation, CodingParams, ConfigError, Hub, HubConfig, Keys, LinkErrors, RelayStation,
+    RelayStationConfig, Role, Security, Station, StationConfig, StationId,
 };
 use ipnet::IpNet;
 
@@ -51,6 +53,8 @@ pub struct NodeConfig {
     pub coding: CodingParams,
     /// Where the erasure ratios come from.
     pub link_errors: LinkErrors,
+    /// Of a relay: what is combined, and what waits for it.
+    pub relay: Option<RelayConfig>,
     /// Packets the ingress queue holds.
     pub ingress_packets: usize,
     /// The TUN device; a helper has none.
@@ -121,6 +125,8 @@ pub enum UnderlayKind {
         ethertype: u16,
         /// Whether to go past the queue of the interface, so that a full driver shows at once.
         qdisc_bypass: bool,
+        /// Whether a relay's frames are addressed to all stations in reach.
+        broadcast: bool,
     },
     /// Datagrams.
     Udp {
@@ -200,8 +206,22 @@ impl NodeConfig {
         now: Time,
     ) -> Result<(AnyStation, usize), Box<Diagnostic>> {
         let station = self.station_config(frame_len_max, frame_len_min);
-        let made = match self.networks() {
-            Some(neighbours) => {
+        let made = match (self.relay, self.networks()) {
+            (Some(relay), neighbours) => {
+                let broadcast = match self.underlay.kind {
+                    UnderlayKind::Ethernet { broadcast, .. } => broadcast,
+                    UnderlayKind::Udp { .. } => false,
+                };
+                let config = RelayStationConfig {
+                    station,
+                    relay,
+                    neighbours: neighbours.unwrap_or_default(),
+                    own: self.own_addresses(),
+                    broadcast,
+                };
+                RelayStation::new(config, entropy, now).map(AnyStation::from)
+            }
+            (None, Some(neighbours)) => {
                 let config = HubConfig {
                     station,
                     neighbours,
@@ -210,7 +230,7 @@ impl NodeConfig {
                 };
                 Hub::new(config, entropy, now).map(AnyStation::from)
             }
-            None => Station::new(station, entropy, now).map(AnyStation::from),
+            (None, None) => Station::new(station, entropy, now).map(AnyStation::from),
         };
         let station = made.map_err(|error| locate(&self.document, &error))?;
         let mtu = self.tunnel_mtu(station.tunnel_mtu())?;
@@ -271,6 +291,7 @@ impl NodeConfig {
             Role::Endpoint { .. } => "endpoint",
             Role::Helper { .. } => "helper",
             Role::Plain { .. } => "plain",
+            Role::Relay => "relay",
         }
     }
 

@@ -71,6 +71,7 @@ impl Changes {
             ("underlay", (&was.kind, was.mtu) != (&is.kind, is.mtu)),
             ("peer", !same_peers || !same_kind),
             ("coding", old.coding != new.coding),
+            ("relay", old.relay != new.relay),
             ("link_errors", old.link_errors != new.link_errors),
             ("limits", old.ingress_packets != new.ingress_packets),
         ];

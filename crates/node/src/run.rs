@@ -17,7 +17,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use corridor_base::Time;
-use corridor_proto::{AnyStation, Event, FrameLens, FrameOutcome, SourceLimit, StationId};
+use corridor_proto::{
+    AnyStation, Event, FrameLens, FrameOutcome, RelayStation, SourceLimit, StationId,
+};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -496,16 +498,15 @@ impl Driver {
                 true
             }
             reload::NETWORKS => {
-                let (Some(hub), Some(networks)) = (self.station.hub_mut(), new.networks()) else {
-                    return false;
-                };
-                let taken = hub.set_networks(&networks, &self.config.own_addresses());
-                if let Err(error) = &taken {
-                    tracing::error!("SIGHUP: {error}; the networks stay as they were");
-                } else {
-                    self.config.peers.clone_from(&new.peers);
+                let Some(networks) = new.networks() else { return false };
+                let taken = self.station.set_networks(&networks, &self.config.own_addresses());
+                match &taken {
+                    Err(error) => {
+                        tracing::error!("SIGHUP: {error}; the networks stay as they were");
+                    }
+                    Ok(_) => self.config.peers.clone_from(&new.peers),
                 }
-                taken.is_ok()
+                taken.unwrap_or(false)
             }
             reload::ROUTES => {
                 let (Some(tun), Some(of)) = (&mut self.tun, &mut self.config.tun) else {
@@ -557,6 +558,7 @@ impl Driver {
             peers: PeerReport::of(&self.station),
             stats: &self.station.stats(),
             hub: self.station.hub_stats(),
+            relay: self.station.relay().map(RelayStation::relay_counters),
             io: self.io,
         };
         stats_file::write(path, &report, lasting)

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use corridor_proto::inspect::PeerView;
-use corridor_proto::{AnyStation, HubStats, Stats};
+use corridor_proto::{AnyStation, HubStats, RelayCounters, Stats};
 use serde::Serialize;
 
 use crate::error::NodeError;
@@ -30,6 +30,9 @@ pub(crate) struct Report<'a> {
     /// What a hub counted beside that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hub: Option<&'a HubStats>,
+    /// What a relay counted beside that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) relay: Option<RelayCounters>,
     /// What the driver around it counted.
     pub(crate) io: IoStats,
 }

@@ -2,14 +2,22 @@
 //!
 //! All values are in SI units, with the unit at the end of the name; ratios are from 0 to 1.
 
+use std::time::Duration;
+
 use corridor_base::Time;
-use corridor_proto::inspect::PeerView;
-use corridor_proto::{AnyStation, HubStats, Role, Station, StationId, Stats};
+use corridor_proto::inspect::{PeerView, QueueView};
+use corridor_proto::relay::Hold;
+use corridor_proto::{
+    AnyStation, HubStats, RelayCounters, RelayStation, RelayView, Role, Station, StationId, Stats,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::config::NodeConfig;
 use crate::stats_file::IoStats;
 use crate::underlay::Underlay;
+
+/// Packets that a relay has forwarded, before it says that nobody overhears them.
+const FORWARDED_MIN: u64 = 100;
 
 /// How a node is.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
@@ -22,9 +30,9 @@ pub struct Status {
     pub uptime_s: f64,
     /// Number of its station.
     pub station: u8,
-    /// Role of its station: "endpoint", "helper" or "plain".
+    /// Role of its station: "endpoint", "helper", "plain" or "relay".
     pub role: String,
-    /// How packets cross: "block", "window", "tcp-nc" or "plain".
+    /// How packets cross: "block", "window", "tcp-nc", "plain" or "relay".
     pub mode: String,
     /// Its TUN device; a helper has none.
     pub interface: Option<String>,
@@ -45,6 +53,9 @@ pub struct Status {
     pub repair: RepairStatus,
     /// What is sent beyond the packets themselves.
     pub overhead: OverheadStatus,
+    /// Of a relay: what it combines.
+    #[serde(default)]
+    pub relay: Option<RelayStatus>,
     /// The configured peers.
     pub peers: Vec<PeerStatus>,
     /// All counters, with what they count.
@@ -120,6 +131,43 @@ pub struct PeerStatus {
     /// Of a peer of a hub: what it has for itself.
     #[serde(default)]
     pub own: Option<OwnStatus>,
+    /// Of a neighbour of a relay: who of them overhears whom.
+    #[serde(default)]
+    pub overhearing: Option<OverhearingStatus>,
+}
+
+/// What a relay combines.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub struct RelayStatus {
+    /// Packets are combined, where that pays.
+    pub coding: bool,
+    /// Longest that a packet of others is held for a partner, seconds; 0: nothing is held.
+    pub hold_s: f64,
+    /// It is held only while the channel is congested and a partner expected.
+    pub hold_learned: bool,
+    /// Packets that are held now.
+    pub held_packets: usize,
+    /// Share of the coded frames for this node that it could not decode; none before the first.
+    pub failed_ratio: Option<f64>,
+    /// Frames sent with two packets.
+    pub coded_frames: u64,
+    /// Frames sent with one.
+    pub plain_frames: u64,
+    /// Packets out of coded frames.
+    pub decoded_packets: u64,
+    /// Why nothing is combined, though it might be; none if it can be.
+    pub idle: Option<String>,
+}
+
+/// Who overhears whom, at a neighbour of a relay. Shares are of frames to others.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub struct OverhearingStatus {
+    /// Share of its frames that this node overhears; none before it has sent enough of them.
+    pub here_ratio: Option<f64>,
+    /// Whom it overhears, and the share of their frames, as it announces.
+    pub there: Vec<(u8, f64)>,
+    /// It hears and decodes enough to be sent coded frames.
+    pub takes_coded: bool,
 }
 
 /// What each peer of a hub has for itself.
@@ -172,8 +220,9 @@ impl Sources<'_> {
         let stats = &station.stats();
         let queue = self.queue();
         let tun = config.tun.as_ref();
-        let frame_len = station.stations().map(Station::frame_len).max();
         let hub_counters = station.hub_stats().map(|stats| counters(stats, HubStats::DESCRIPTIONS));
+        let relay_counters = station.relay().map(RelayStation::relay_counters);
+        let relay_counters = relay_counters.map(|it| counters(it, RelayCounters::DESCRIPTIONS));
         Status {
             name: self.name.to_owned(),
             pid: std::process::id(),
@@ -184,15 +233,17 @@ impl Sources<'_> {
             interface: tun.map(|tun| tun.name.clone()),
             mtu_bytes: tun.map(|_| self.mtu),
             underlay: self.underlay.describe(),
-            frame_len_max_bytes: frame_len.unwrap_or_default(),
+            frame_len_max_bytes: station.frame_len(),
             rate_bps: station.config().rate_bps.or(stats.rate_bps),
             half_duplex: stats.half_duplex,
             queue,
             repair: RepairStatus::of(stats),
             overhead: OverheadStatus::of(stats),
+            relay: station.relay().map(|relay| RelayStatus::of(relay, self.now)),
             peers: station.peers().iter().map(|peer| self.peer(peer)).collect(),
             counters: counters(stats, Stats::DESCRIPTIONS)
                 .chain(hub_counters.into_iter().flatten())
+                .chain(relay_counters.into_iter().flatten())
                 .chain(counters(self.io, IoStats::DESCRIPTIONS))
                 .collect(),
         }
@@ -200,6 +251,9 @@ impl Sources<'_> {
 
     /// The queue to the only peer, or those to all peers together.
     fn queue(&self) -> QueueStatus {
+        if let Some(relay) = self.station.relay() {
+            return QueueStatus::of(relay.view(self.now).queue);
+        }
         let queues = self.station.stations().map(|station| self.queue_of(station));
         queues.fold(QueueStatus::default(), |all, one| QueueStatus {
             packets: all.packets + one.packets,
@@ -210,13 +264,7 @@ impl Sources<'_> {
     }
 
     fn queue_of(&self, station: &Station) -> QueueStatus {
-        let queue = station.path(self.now).queue;
-        QueueStatus {
-            packets: queue.packets,
-            packets_max: queue.packets_max,
-            bytes: queue.bytes,
-            delay_s: queue.delay.as_secs_f64(),
-        }
+        QueueStatus::of(station.path(self.now).queue)
     }
 
     /// What a peer of a hub has for itself.
@@ -248,7 +296,7 @@ impl Sources<'_> {
                 (true, measured(stats.erasure_ratio_e3))
             }
             Role::Endpoint { .. } => (false, measured(stats.erasure_ratio_e1)),
-            Role::Helper { .. } | Role::Plain { .. } => (false, None),
+            Role::Helper { .. } | Role::Plain { .. } | Role::Relay => (false, None),
         };
         PeerStatus {
             station: peer.id.0,
@@ -263,8 +311,72 @@ impl Sources<'_> {
             agreed_s: peer.agreed_at.map(|at| self.now.since(at).as_secs_f64()),
             problem: (self.problem)(peer.id),
             own: self.own(peer.id),
+            overhearing: self.overhearing(peer.id),
         }
     }
+
+    /// Who overhears whom, at a neighbour of a relay.
+    fn overhearing(&self, id: StationId) -> Option<OverhearingStatus> {
+        let neighbours = self.station.relay()?.view(self.now).neighbours;
+        let neighbour = neighbours.into_iter().find(|neighbour| neighbour.id == id)?;
+        Some(OverhearingStatus {
+            here_ratio: neighbour.overheard,
+            there: neighbour.hears.iter().map(|&(node, share)| (node.0, share)).collect(),
+            takes_coded: neighbour.takes_coded,
+        })
+    }
+}
+
+impl QueueStatus {
+    fn of(queue: QueueView) -> Self {
+        QueueStatus {
+            packets: queue.packets,
+            packets_max: queue.packets_max,
+            bytes: queue.bytes,
+            delay_s: queue.delay.as_secs_f64(),
+        }
+    }
+}
+
+impl RelayStatus {
+    fn of(relay: &RelayStation, now: Time) -> Self {
+        let (view, counters) = (relay.view(now), relay.relay_counters());
+        let (hold, hold_learned) = match view.hold {
+            Hold::None => (Duration::ZERO, false),
+            Hold::Fixed(hold) => (hold, false),
+            Hold::Learned { most } => (most, true),
+        };
+        let (decoded, failed) = (counters.relay_packets_decoded, counters.relay_decode_failures);
+        let coded = decoded + failed;
+        RelayStatus {
+            coding: view.coding,
+            hold_s: hold.as_secs_f64(),
+            hold_learned,
+            held_packets: view.packets_held,
+            failed_ratio: (coded > 0).then(|| failed as f64 / coded as f64),
+            coded_frames: counters.relay_frames_coded,
+            plain_frames: counters.relay_frames_plain,
+            decoded_packets: decoded,
+            idle: idle(&view, &counters),
+        }
+    }
+}
+
+/// Why a relay combines nothing, though it might.
+fn idle(view: &RelayView, counters: &RelayCounters) -> Option<String> {
+    let takes = view.neighbours.iter().filter(|neighbour| neighbour.takes_coded).count();
+    // An end forwards nothing, and of few packets nobody can tell whether they were overheard.
+    if !view.coding || takes > 0 || counters.relay_packets_forwarded < FORWARDED_MIN {
+        return None;
+    }
+    let here = match counters.relay_frames_overheard {
+        0 => "frames to others are never overheard here",
+        _ => "frames to others are overheard here",
+    };
+    Some(format!(
+        "no neighbour announces to overhear enough of this node's frames to others, and {here}; \
+         most Wi-Fi interfaces pass such frames on in monitor mode only"
+    ))
 }
 
 impl RepairStatus {
@@ -314,6 +426,8 @@ fn counters(
 
 #[cfg(test)]
 mod tests {
+    use corridor_proto::RelayNeighbourView;
+
     use super::*;
 
     #[test]
@@ -352,5 +466,31 @@ mod tests {
         let sent = all.iter().find(|counter| counter.name == "frames_sent").unwrap();
         assert_eq!((&sent.value, &*sent.description), (&9.into(), "All frames sent."));
         assert!(all.iter().all(|c| c.name == "rate_bps" || !c.value.is_null()));
+    }
+
+    #[test]
+    fn a_relay_says_why_it_combines_nothing() {
+        let neighbour = |takes_coded| RelayNeighbourView {
+            id: StationId(1),
+            overheard: None,
+            hears: Vec::new(),
+            takes_coded,
+        };
+        let view = |coding, takes| RelayView {
+            coding,
+            hold: Hold::None,
+            queue: QueueView::default(),
+            packets_held: 0,
+            neighbours: vec![neighbour(false), neighbour(takes)],
+        };
+        let counters = |forwarded| RelayCounters {
+            relay_packets_forwarded: forwarded,
+            ..RelayCounters::default()
+        };
+        let why = idle(&view(true, false), &counters(500)).unwrap();
+        assert!(why.contains("frames to others are never overheard here"), "{why}");
+        assert_eq!(idle(&view(true, true), &counters(500)), None);
+        assert_eq!(idle(&view(false, false), &counters(500)), None, "it is not asked to");
+        assert_eq!(idle(&view(true, false), &counters(5)), None, "nobody can tell yet");
     }
 }

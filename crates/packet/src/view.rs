@@ -4,6 +4,7 @@ use core::ops::Deref;
 
 use crate::tcp_header::FLAGS_AT;
 use crate::tcp_header::flags::{ACK, CWR, ECE, PSH, SYN};
+use crate::write::hops_at;
 use crate::{IPV4_LEN, IPV6_LEN, TCP_LEN, TcpView, UDP_LEN, protocol};
 
 /// Fragment offset of IPv4, and "more fragments".
@@ -281,6 +282,11 @@ impl<'a> PacketRef<'a> {
     #[inline]
     pub fn tcp(&self) -> Option<TcpView> {
         self.view.tcp(self.bytes)
+    }
+
+    /// How many hops it may still make: IPv4's time to live, IPv6's hop limit.
+    pub fn hops(&self) -> Option<u8> {
+        hops_at(self.view.ip).map(|at| self.bytes[at])
     }
 
     /// The packet in a buffer of its own.

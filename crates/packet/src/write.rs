@@ -108,11 +108,7 @@ impl PacketBuf {
     /// Takes one hop off the packet, as each router does (RFC 1812, Section 5.3.1; RFC 8200,
     /// Section 3). Returns whether any is left: without one it goes no further, and is unchanged.
     pub fn take_hop(&mut self) -> bool {
-        let at = match self.view.ip {
-            Ip::V4 => 8,
-            Ip::V6 => 7,
-            Ip::None => return false,
-        };
+        let Some(at) = hops_at(self.view.ip) else { return false };
         if self.bytes[at] <= 1 {
             return false;
         }
@@ -124,6 +120,17 @@ impl PacketBuf {
         true
     }
 
+    /// Writes how many hops are left to the packet, where its bytes crossed others unchanged. It
+    /// never gets more of them than it has; what is not IP has none.
+    pub fn limit_hops(&mut self, hops: u8) {
+        let Some(at) = hops_at(self.view.ip).filter(|&at| hops < self.bytes[at]) else { return };
+        if self.view.ip == Ip::V4 {
+            change_word(&mut self.bytes, at, |[_, protocol]| [hops, protocol]);
+        } else {
+            self.bytes[at] = hops;
+        }
+    }
+
     /// Writes another window into a segment of TCP, of which `tcp` is the closer look.
     pub fn set_window(&mut self, tcp: &crate::TcpView, window: u16) {
         tcp.set_window(&mut self.bytes, window);
@@ -133,6 +140,15 @@ impl PacketBuf {
     /// acknowledgements, and lowers the longest segment to `mss_max` bytes.
     pub fn restrict_syn(&mut self, tcp: &crate::TcpView, mss_max: u16) {
         tcp.restrict_syn(&mut self.bytes, mss_max);
+    }
+}
+
+/// Where the hops stand that are left to a packet (RFC 791; RFC 8200).
+pub(crate) fn hops_at(ip: Ip) -> Option<usize> {
+    match ip {
+        Ip::V4 => Some(8),
+        Ip::V6 => Some(7),
+        Ip::None => None,
     }
 }
 

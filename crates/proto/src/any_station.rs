@@ -1,30 +1,36 @@
-//! The one type a driver holds: a station with one neighbour, or a hub with many.
+//! The one type a driver holds: a station with one neighbour, a hub with many, or a relay.
 //!
 //! A station by itself is driven exactly as if there were no hubs: nothing stands between it and
 //! the driver.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 
 use core::time::Duration;
 
 use corridor_base::Time;
 use corridor_packet::PacketRef;
+use ipnet::IpNet;
 
 use crate::config::{StationConfig, StationId};
 use crate::diagnosis::Unopened;
+use crate::error::ConfigError;
 use crate::hub::{Hub, HubStats};
 use crate::inspect::PeerView;
 use crate::link::mtu::FrameLens;
+use crate::relay_station::RelayStation;
 use crate::station::{Event, FrameOutcome, PacketOutcome, Station, Transmit};
 use crate::stats::Stats;
 
-/// A station with one neighbour and perhaps a helper, or a hub with many neighbours.
+/// A station with one neighbour and perhaps a helper, a hub with many neighbours, or a relay.
 #[expect(clippy::large_enum_variant, reason = "a driver holds one of them, for as long as it runs")]
 pub enum AnyStation {
     /// It carries whatever the host hands over.
     One(Station),
     /// It carries what is for a neighbour's networks.
     Hub(Box<Hub>),
+    /// It carries what is for a neighbour's networks, and combines packets.
+    Relay(Box<RelayStation>),
 }
 
 impl From<Station> for AnyStation {
@@ -39,12 +45,19 @@ impl From<Hub> for AnyStation {
     }
 }
 
+impl From<RelayStation> for AnyStation {
+    fn from(relay: RelayStation) -> Self {
+        AnyStation::Relay(Box::new(relay))
+    }
+}
+
 /// Hands a call on to the one that there is.
 macro_rules! either {
     ($self:ident, $one:ident => $call:expr) => {
         match $self {
             AnyStation::One($one) => $call,
             AnyStation::Hub($one) => $call,
+            AnyStation::Relay($one) => $call,
         }
     };
 }
@@ -89,7 +102,12 @@ impl AnyStation {
 
     /// See [`Station::find_path_mtu`].
     pub fn find_path_mtu(&mut self, now: Time, lens: FrameLens) {
-        either!(self, station => station.find_path_mtu(now, lens));
+        match self {
+            AnyStation::One(station) => station.find_path_mtu(now, lens),
+            AnyStation::Hub(hub) => hub.find_path_mtu(now, lens),
+            // Its hops are links, whose interfaces say what they take.
+            AnyStation::Relay(_) => {}
+        }
     }
 
     /// See [`Station::limit_frames`].
@@ -102,12 +120,17 @@ impl AnyStation {
         match self {
             AnyStation::One(station) => station.note_path_changed(now),
             AnyStation::Hub(hub) => hub.note_path_changed(now, peer),
+            AnyStation::Relay(relay) => relay.greet(now),
         }
     }
 
     /// See [`Station::note_too_long`].
     pub fn note_too_long(&mut self, now: Time) {
-        either!(self, station => station.note_too_long(now));
+        match self {
+            AnyStation::One(station) => station.note_too_long(now),
+            AnyStation::Hub(hub) => hub.note_too_long(now),
+            AnyStation::Relay(_) => {}
+        }
     }
 
     /// See [`Station::set_rate_bps`].
@@ -129,7 +152,10 @@ impl AnyStation {
 
     /// See [`Station::frame_len_for`].
     pub fn frame_len_for(&self, packet_len: usize) -> Option<usize> {
-        self.first().frame_len_for(packet_len)
+        match self {
+            AnyStation::Relay(relay) => relay.frame_len_for(packet_len),
+            _ => self.first()?.frame_len_for(packet_len),
+        }
     }
 
     /// See [`Station::examine`].
@@ -139,14 +165,19 @@ impl AnyStation {
 
     /// What it was told, as far as it is the same for all peers.
     pub fn config(&self) -> &StationConfig {
-        self.first().config()
+        match self {
+            AnyStation::One(station) => station.config(),
+            AnyStation::Hub(hub) => hub.first().config(),
+            AnyStation::Relay(relay) => relay.config(),
+        }
     }
 
-    /// The stations in it: one, or one for each neighbour.
+    /// The stations in it: one, one for each neighbour, or none in a relay.
     pub fn stations(&self) -> impl Iterator<Item = &Station> {
         let (one, hub) = match self {
             AnyStation::One(station) => (Some(station), None),
             AnyStation::Hub(hub) => (None, Some(hub)),
+            AnyStation::Relay(_) => (None, None),
         };
         one.into_iter().chain(hub.into_iter().flat_map(|hub| hub.stations()))
     }
@@ -158,22 +189,48 @@ impl AnyStation {
                 station.peers().iter().any(|known| known.id == peer).then_some(station)
             }
             AnyStation::Hub(hub) => hub.station(peer),
+            AnyStation::Relay(_) => None,
         }
     }
 
     /// The hub, if it is one.
     pub fn hub(&self) -> Option<&Hub> {
         match self {
-            AnyStation::One(_) => None,
             AnyStation::Hub(hub) => Some(hub),
+            AnyStation::One(_) | AnyStation::Relay(_) => None,
         }
     }
 
-    /// The hub, if it is one.
-    pub fn hub_mut(&mut self) -> Option<&mut Hub> {
+    /// The relay, if it is one.
+    pub fn relay(&self) -> Option<&RelayStation> {
         match self {
-            AnyStation::One(_) => None,
-            AnyStation::Hub(hub) => Some(hub),
+            AnyStation::Relay(relay) => Some(relay),
+            AnyStation::One(_) | AnyStation::Hub(_) => None,
+        }
+    }
+
+    /// Takes over which networks neighbours have, of a hub or relay. Whether it is one.
+    ///
+    /// # Errors
+    /// As [`Hub::set_networks`].
+    pub fn set_networks(
+        &mut self,
+        neighbours: &[(StationId, Vec<IpNet>)],
+        own: &[IpAddr],
+    ) -> Result<bool, ConfigError> {
+        match self {
+            AnyStation::One(_) => return Ok(false),
+            AnyStation::Hub(hub) => hub.set_networks(neighbours, own)?,
+            AnyStation::Relay(relay) => relay.set_networks(neighbours, own)?,
+        }
+        Ok(true)
+    }
+
+    /// Longest frame, bytes.
+    pub fn frame_len(&self) -> usize {
+        match self {
+            AnyStation::Relay(relay) => relay.frame_len(),
+            _ => self.stations().map(Station::frame_len).max().unwrap_or_default(),
         }
     }
 
@@ -184,19 +241,31 @@ impl AnyStation {
 
     /// The peers, in the order of the configuration.
     pub fn peers(&self) -> Vec<PeerView> {
-        self.stations().flat_map(Station::peers).collect()
+        match self {
+            AnyStation::Relay(relay) => relay.peers(),
+            _ => self.stations().flat_map(Station::peers).collect(),
+        }
     }
 
     /// Whether frames can be exchanged with this peer.
     pub fn is_up(&self, peer: StationId) -> bool {
-        self.stations().any(|station| station.is_up(peer))
+        match self {
+            AnyStation::Relay(relay) => relay.is_up(peer),
+            _ => self.stations().any(|station| station.is_up(peer)),
+        }
     }
 
     /// Counters since the start, of all stations in it together.
     pub fn stats(&self) -> Cow<'_, Stats> {
-        let mut stats = Cow::Borrowed(self.first().stats());
-        self.stations().skip(1).for_each(|station| stats.to_mut().join(station.stats()));
-        stats
+        match self {
+            AnyStation::One(station) => Cow::Borrowed(station.stats()),
+            AnyStation::Relay(relay) => Cow::Borrowed(relay.stats()),
+            AnyStation::Hub(hub) => {
+                let mut stats = hub.first().stats().clone();
+                hub.stations().skip(1).for_each(|station| stats.join(station.stats()));
+                Cow::Owned(stats)
+            }
+        }
     }
 
     /// The round trip to a peer, smoothed; none before it was measured.
@@ -205,10 +274,7 @@ impl AnyStation {
     }
 
     /// The first of the stations in it, or the only one.
-    fn first(&self) -> &Station {
-        match self {
-            AnyStation::One(station) => station,
-            AnyStation::Hub(hub) => hub.stations().next().expect("a hub has a neighbour"),
-        }
+    fn first(&self) -> Option<&Station> {
+        self.stations().next()
     }
 }

@@ -61,7 +61,7 @@ pub const CLAMP_SETS: usize = 256;
 pub const CLAMPS_PER_SET: usize = 4;
 /// Events waiting to be taken by the driver; the oldest is dropped.
 pub const EVENTS_MAX: usize = 64;
-/// Stations in a group: an endpoint, its peer, a helper, and room for what comes.
+/// Stations in a group: an endpoint, its peer and a helper, or the neighbours of a relay.
 pub const PEERS_MAX: usize = 8;
 /// Neighbours of a hub. Each has queues, windows and a session of its own, within the bounds that
 /// hold for one pair of stations.
@@ -71,7 +71,7 @@ pub const HUB_NEIGHBOURS_MAX: usize = 64;
 pub const HUB_INGRESS_PACKETS_MAX: usize = 65_536;
 /// Networks in a hub's table.
 pub const HUB_NETWORKS_MAX: usize = 16_384;
-/// Messages for a hub's own host that wait for the driver; further ones are not made.
+/// Messages for a hub's or relay's own host that wait for the driver; further ones are not made.
 pub const HUB_MESSAGES_MAX: usize = 16;
 /// Bytes that a neighbour of a hub may send in its turn: a full frame of Ethernet.
 pub const HUB_QUANTUM: i64 = 1_514;

@@ -56,8 +56,8 @@ fn check(config: &StationConfig) -> Result<(), ConfigError> {
 fn check_stations(config: &StationConfig) -> Result<(), ConfigError> {
     let is_group = !matches!(config.role, Role::Endpoint { helper: None, .. } | Role::Plain { .. });
     if is_group && config.security.shared().is_none() {
-        let expected = "the secret of the group: a helper opens what goes between two others, which \
-                        stations with keys of their own seal for each other alone";
+        let expected = "the secret of the group: a helper or relay opens what goes between two \
+                        others, which stations with keys of their own seal for each other alone";
         return Err(ConfigError::new("security", "a private key", expected));
     }
     let mut ids = vec![("station.id", config.id.0)];
@@ -68,6 +68,8 @@ fn check_stations(config: &StationConfig) -> Result<(), ConfigError> {
         }
         Role::Helper { between: (a, b) } => ids.extend([("peer.id", a.0), ("peer.id", b.0)]),
         Role::Plain { peer } => ids.push(("peer.id", peer.0)),
+        // Whose neighbours its own configuration has.
+        Role::Relay => {}
     }
     for (index, &(field, id)) in ids.iter().enumerate() {
         if !(1..=254).contains(&id) {
@@ -159,7 +161,7 @@ fn check_frame_len(config: &StationConfig) -> Result<(), ConfigError> {
             format!("576 to {FRAME_LEN_MAX} bytes"),
         ));
     }
-    if matches!(config.role, Role::Plain { .. }) || config.coding.tcp_nc.is_some() {
+    if matches!(config.role, Role::Plain { .. } | Role::Relay) || config.coding.tcp_nc.is_some() {
         return Ok(());
     }
     let most =

@@ -43,6 +43,9 @@ pub enum Role {
         /// The station at the other end.
         peer: StationId,
     },
+    /// Forwards packets between neighbours, and sends two of different flows as one frame where
+    /// both receivers can take them apart: a [`crate::RelayStation`], and no [`crate::Station`].
+    Relay,
 }
 
 /// What symbols are combined with.
@@ -65,6 +68,8 @@ pub enum Crossing {
     TcpNc,
     /// As they are: the unreliable forwarder.
     Plain,
+    /// From relay to relay, two of different flows in a frame where that pays.
+    Relay,
 }
 
 impl core::fmt::Display for Crossing {
@@ -75,6 +80,7 @@ impl core::fmt::Display for Crossing {
             Crossing::Window => "window",
             Crossing::TcpNc => "tcp-nc",
             Crossing::Plain => "plain",
+            Crossing::Relay => "relay",
         })
     }
 }
@@ -400,6 +406,7 @@ impl StationConfig {
     pub fn crossing(&self) -> Crossing {
         match self.role {
             Role::Plain { .. } => Crossing::Plain,
+            Role::Relay => Crossing::Relay,
             Role::Endpoint { .. } if self.coding.tcp_nc.is_some() => Crossing::TcpNc,
             Role::Endpoint { .. } | Role::Helper { .. } => self.coding.mode.into(),
         }

@@ -14,7 +14,7 @@
 //! neighbour by itself, since each has a session of its own.
 
 mod backpressure;
-mod icmp;
+pub(crate) mod icmp;
 mod networks;
 mod turns;
 
@@ -424,6 +424,11 @@ impl Hub {
         self.neighbours.iter().map(|neighbour| &neighbour.station)
     }
 
+    /// That of the first neighbour: what all of them were told alike.
+    pub(crate) fn first(&self) -> &Station {
+        &self.neighbours[0].station
+    }
+
     /// The station for a neighbour.
     pub fn station(&self, neighbour: StationId) -> Option<&Station> {
         self.place_of(neighbour).map(|place| &self.neighbours[place].station)
@@ -510,7 +515,7 @@ fn pairwise(
     let role = match config.role {
         Role::Endpoint { helper: None, .. } => Role::Endpoint { peer, helper: None },
         Role::Plain { .. } => Role::Plain { peer },
-        Role::Endpoint { helper: Some(_), .. } | Role::Helper { .. } => {
+        Role::Endpoint { helper: Some(_), .. } | Role::Helper { .. } | Role::Relay => {
             let expected = "endpoint or plain, without a helper";
             return Err(ConfigError::new("station.role", "a hub with a helper", expected));
         }
@@ -526,7 +531,10 @@ fn networks(config: &HubConfig) -> Result<Networks, ConfigError> {
 }
 
 /// Who has which addresses.
-fn table(neighbours: &[(StationId, Vec<IpNet>)], own: &[IpAddr]) -> Result<Networks, ConfigError> {
+pub(crate) fn table(
+    neighbours: &[(StationId, Vec<IpNet>)],
+    own: &[IpAddr],
+) -> Result<Networks, ConfigError> {
     let mut table = Networks::default();
     let own = own.iter().map(|&address| (IpNet::from(address), Place::Host));
     let theirs = neighbours.iter().flat_map(|(id, networks)| {

@@ -68,6 +68,8 @@ pub mod inspect;
 mod keys;
 mod link;
 mod psk;
+mod relay_station;
+mod relay_table;
 mod source_limit;
 mod station;
 pub mod stats;
@@ -85,6 +87,7 @@ pub use config::{
 };
 pub use corridor_codec::Field;
 pub use corridor_packet as packet;
+pub use corridor_relay as relay;
 pub use error::ConfigError;
 pub use flow::block::budget;
 pub use flow::tcp_nc as tcpnc;
@@ -94,6 +97,10 @@ pub use hub::{Hub, HubConfig, HubStats};
 pub use keys::{KEY_LEN, Keys, PeerKey, PrivateKey, PublicKey, Security};
 pub use link::mtu::FrameLens;
 pub use psk::{PSK_LEN, Psk};
+pub use relay_station::{
+    RelayCounters, RelayNeighbourView, RelayStation, RelayStationConfig, RelayView,
+};
+pub use relay_table::{AdaptiveKind, RelayPreset, RelayTable};
 pub use source_limit::SourceLimit;
 pub use station::{Destination, Event, FrameOutcome, PacketOutcome, Rejection, Station, Transmit};
 pub use stats::Stats;

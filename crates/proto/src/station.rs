@@ -213,6 +213,7 @@ impl Station {
             Role::Endpoint { peer, helper } => [peer].into_iter().chain(helper).collect(),
             Role::Helper { between: (a, b) } => vec![a, b],
             Role::Plain { peer } => vec![peer],
+            Role::Relay => Vec::new(),
         };
         let ingress = match (config.coding.mode, config.role) {
             (Mode::Window, Role::Endpoint { .. }) => {
@@ -244,6 +245,10 @@ impl Station {
                 RoleState::Helper(Box::new(HelperStation::new(&config, between, fork, now)))
             }
             Role::Plain { peer } => RoleState::Plain(Plain::new(peer)),
+            Role::Relay => {
+                let expected = "endpoint, helper or plain: a relay has neighbours and no peer";
+                return Err(ConfigError::new("station.role", "relay", expected));
+            }
         };
         let shared = Shared {
             group,
@@ -289,7 +294,7 @@ impl Station {
                 symbol_len.saturating_sub(wire::PACKET_PREFIX_LEN + tag)
             }
             Role::Plain { .. } => Plain::packet_len_max(frame_len),
-            Role::Helper { .. } => 0,
+            Role::Helper { .. } | Role::Relay => 0,
         }
     }
 
@@ -426,7 +431,7 @@ impl Station {
                 shared.stats.secrets_agreed += 1;
                 FrameOutcome::Accepted { from }
             }
-            refused => FrameOutcome::Rejected(self.shared.count_refused(&refused)),
+            refused => FrameOutcome::Rejected(count_refused(&mut self.shared.stats, &refused)),
         };
         self.shared.body = body;
         self.follow_path(now);
@@ -690,24 +695,6 @@ impl Station {
 }
 
 impl Shared {
-    fn count_refused(&mut self, refused: &Opening) -> Rejection {
-        let stats = &mut self.stats;
-        let (counter, rejection) = match refused {
-            Opening::Malformed => (&mut stats.frames_rejected, Rejection::Malformed),
-            Opening::Replayed => (&mut stats.frames_replayed, Rejection::Replayed),
-            Opening::UnknownSession => {
-                (&mut stats.frames_unknown_session, Rejection::UnknownSession)
-            }
-            Opening::NotAuthentic
-            | Opening::Frame(_)
-            | Opening::Hello { .. }
-            | Opening::Initiation { .. }
-            | Opening::Response { .. } => (&mut stats.frames_rejected, Rejection::NotAuthentic),
-        };
-        *counter += 1;
-        rejection
-    }
-
     /// Longest source symbol that a frame of this length has room for, bytes.
     fn symbol_len_max(&self, frame_len: usize) -> usize {
         let (coding, recoded) = (&self.config.coding, self.config.role.is_recoded());
@@ -726,4 +713,20 @@ impl Shared {
     pub(crate) fn seal(&mut self) {
         self.group.seal(&mut self.frame, self.config.frame_len_min);
     }
+}
+
+/// Counts a frame that was not taken.
+pub(crate) fn count_refused(stats: &mut Stats, refused: &Opening) -> Rejection {
+    let (counter, rejection) = match refused {
+        Opening::Malformed => (&mut stats.frames_rejected, Rejection::Malformed),
+        Opening::Replayed => (&mut stats.frames_replayed, Rejection::Replayed),
+        Opening::UnknownSession => (&mut stats.frames_unknown_session, Rejection::UnknownSession),
+        Opening::NotAuthentic
+        | Opening::Frame(_)
+        | Opening::Hello { .. }
+        | Opening::Initiation { .. }
+        | Opening::Response { .. } => (&mut stats.frames_rejected, Rejection::NotAuthentic),
+    };
+    *counter += 1;
+    rejection
 }

@@ -12,7 +12,8 @@
 //! session id, a hint for the key; `counter` the sender's frame counter: nonce, replay protection
 //! and the sequence whose gaps are the link's losses. All numbers are big-endian.
 //!
-//! A HELLO with its lowest bit set is none: `wire/key_exchange.rs` has what it is.
+//! A HELLO with its lowest bit set is none: `wire/key_exchange.rs` has what it is. A PLAIN with its
+//! lowest bit set is a frame of relays: `wire/relayed.rs`.
 //!
 //! An ENC body is `flow (1), block (2), form and index (2)`, then the coding vector's seed (4), or
 //! the encoder's run (2) and the vector itself, where the form has one, then the symbol. A source
@@ -22,6 +23,7 @@
 mod key_exchange;
 mod lanes;
 mod probe;
+mod relayed;
 mod window;
 
 use core::num::NonZeroU16;
@@ -34,6 +36,7 @@ pub use key_exchange::{
 };
 pub use lanes::Lanes;
 pub use probe::{Echo, ProbeBody};
+pub use relayed::{RELAYED_LEN, Relayed};
 pub use window::{
     WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WINDOW_SYMBOL_LEN, WindowAck, WindowForm, WindowSymbol,
 };
@@ -88,6 +91,8 @@ pub enum Kind {
     WindowAck,
     /// A probe of the path's MTU, or echoes of such probes.
     Probe,
+    /// A frame of relays that XOR packets: `wire/relayed.rs`.
+    Relayed,
 }
 
 impl Kind {
@@ -97,15 +102,17 @@ impl Kind {
             Kind::Ack => 1,
             Kind::Report => 2,
             Kind::Hello => 3,
-            Kind::Plain => 4,
+            // No feedback rides at the front of either: the lowest bit tells them apart.
+            Kind::Plain | Kind::Relayed => 4,
             Kind::Window => 5,
             Kind::WindowAck => 6,
             Kind::Probe => 7,
         }
     }
 
-    fn from_code(code: u8) -> Option<Self> {
-        [
+    /// The kind of a code, and of the lowest bit behind it; and whether feedback is there.
+    fn from_code(code: u8, bit: bool) -> Option<(Self, bool)> {
+        let kind = [
             Kind::Enc,
             Kind::Ack,
             Kind::Report,
@@ -116,7 +123,11 @@ impl Kind {
             Kind::Probe,
         ]
         .into_iter()
-        .find(|kind| kind.code() == code)
+        .find(|kind| kind.code() == code)?;
+        match kind {
+            Kind::Plain if bit => Some((Kind::Relayed, false)),
+            kind => (kind.carries_ack() || !bit).then_some((kind, bit)),
+        }
     }
 
     /// Whether feedback may ride at the front of such a frame.
@@ -146,7 +157,8 @@ pub fn version(frame: &[u8]) -> Option<u8> {
 impl Header {
     /// Writes the header's [`HEADER_LEN`] bytes at the end of `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
-        out.push(VERSION << 4 | self.kind.code() << 1 | u8::from(self.has_ack));
+        let bit = self.has_ack || self.kind == Kind::Relayed;
+        out.push(VERSION << 4 | self.kind.code() << 1 | u8::from(bit));
         out.extend_from_slice(&self.session_tag.to_be_bytes());
         out.extend_from_slice(&self.counter.to_be_bytes());
     }
@@ -162,14 +174,8 @@ impl Header {
         if first >> 4 != VERSION {
             return None;
         }
-        let kind = Kind::from_code(first >> 1 & 0b111)?;
-        let header = Header {
-            kind,
-            has_ack: first & 1 == 1,
-            session_tag: read.u16()?,
-            counter: read.u32()?,
-        };
-        (kind.carries_ack() || !header.has_ack).then_some(header)
+        let (kind, has_ack) = Kind::from_code(first >> 1 & 0b111, first & 1 == 1)?;
+        Some(Header { kind, has_ack, session_tag: read.u16()?, counter: read.u32()? })
     }
 }
 
@@ -448,6 +454,8 @@ pub enum Instead {
     TcpNc,
     /// [`Crossing::Plain`].
     Plain,
+    /// [`Crossing::Relay`].
+    Relay,
 }
 
 impl Instead {
@@ -457,6 +465,7 @@ impl Instead {
             Crossing::Block | Crossing::Window => None,
             Crossing::TcpNc => Some(Instead::TcpNc),
             Crossing::Plain => Some(Instead::Plain),
+            Crossing::Relay => Some(Instead::Relay),
         }
     }
 
@@ -465,6 +474,7 @@ impl Instead {
         match code {
             1 => Some(Instead::TcpNc),
             2 => Some(Instead::Plain),
+            3 => Some(Instead::Relay),
             _ => None,
         }
     }
@@ -474,6 +484,7 @@ impl Instead {
         match self {
             Instead::TcpNc => 1,
             Instead::Plain => 2,
+            Instead::Relay => 3,
         }
     }
 }
@@ -483,6 +494,7 @@ impl From<Instead> for Crossing {
         match instead {
             Instead::TcpNc => Crossing::TcpNc,
             Instead::Plain => Crossing::Plain,
+            Instead::Relay => Crossing::Relay,
         }
     }
 }
@@ -642,12 +654,17 @@ mod tests {
     #[test]
     fn feedback_rides_on_symbols_and_on_nothing_else() {
         for code in 0..8 {
-            let kind = Kind::from_code(code).unwrap();
+            let (kind, _) = Kind::from_code(code, false).unwrap();
             let header = Header { kind, has_ack: true, session_tag: 1, counter: 2 };
             let mut frame = Vec::new();
             header.write(&mut frame);
             frame.extend_from_slice(&[0; TAG_LEN]);
-            let expected = matches!(kind, Kind::Enc | Kind::Window).then_some(header);
+            let expected = match kind {
+                Kind::Enc | Kind::Window => Some(header),
+                // What stands there instead.
+                Kind::Plain => Some(Header { kind: Kind::Relayed, has_ack: false, ..header }),
+                _ => None,
+            };
             assert_eq!(Header::parse(&frame), expected, "{kind:?}");
         }
     }

@@ -53,7 +53,7 @@ mod stats;
 pub mod wire;
 
 pub use config::{Adaptive, Candidates, Hold, RelayConfig, RelayError, SwitchOff};
-pub use neighbours::NEIGHBOURS_MAX;
+pub use neighbours::{NEIGHBOURS_MAX, NeighbourView};
 pub use relay::{LinkDestination, Received, Relay, Transmit};
 pub use stats::RelayStats;
 pub use wire::{NodeId, PacketId};

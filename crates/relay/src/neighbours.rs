@@ -78,6 +78,21 @@ impl Neighbour {
     }
 }
 
+/// A neighbour, as those who watch see it. Shares are from 0 to 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NeighbourView {
+    /// Which.
+    pub node: NodeId,
+    /// Share of its frames to others that come here; `None`: too few of them are known of.
+    pub overheard: Option<f64>,
+    /// Whom it hears, and what share of their frames to others, by its last announcement; nothing
+    /// where that is too old.
+    pub hears: Vec<(NodeId, f64)>,
+    /// It may be the receiver of a coded frame that has no retries: it hears enough of this node's
+    /// frames to others, and decodes what it gets.
+    pub takes_coded: bool,
+}
+
 /// What is known of all neighbours.
 #[derive(Debug)]
 pub struct Neighbours {
@@ -207,6 +222,33 @@ impl Neighbours {
     pub fn reached(&self, now: Time, own: NodeId, node: NodeId) -> f64 {
         let attempts = || self.list.get(&node)?.delivered.known();
         self.hears(now, node, own).filter(|&share| share > 0.0).or_else(attempts).unwrap_or(1.0)
+    }
+
+    /// All of them, as `own` sees them.
+    pub fn views(
+        &self,
+        now: Time,
+        own: NodeId,
+        switch_off: Option<SwitchOff>,
+    ) -> Vec<NeighbourView> {
+        let view = |(&node, neighbour): (&NodeId, &Neighbour)| {
+            let is_valid = neighbour.announced_at.is_some_and(|at| now.since(at) <= self.valid_for);
+            let hears = neighbour.hears.iter().filter(|_| is_valid);
+            let hears_enough = switch_off.is_none_or(|switch_off| {
+                let heard = self.hears(now, node, own);
+                heard.is_some_and(|share| share >= switch_off.heard_ratio_min)
+            });
+            NeighbourView {
+                node,
+                overheard: neighbour
+                    .heard
+                    .known()
+                    .filter(|_| neighbour.is_present(now, self.valid_for)),
+                hears: hears.map(|(&node, &share)| (node, share)).collect(),
+                takes_coded: hears_enough && self.decodes(now, node),
+            }
+        };
+        self.list.iter().map(view).collect()
     }
 
     /// Whether a neighbour may be sent coded frames, as far as it could decode those it had.

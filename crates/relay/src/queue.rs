@@ -28,6 +28,8 @@ pub struct Waiting {
     pub packet: Arc<[u8]>,
     /// It came here in a coded frame.
     pub was_coded: bool,
+    /// Since when it waits.
+    pub since: Time,
 }
 
 impl Waiting {
@@ -60,6 +62,25 @@ impl Queue {
     /// Packets that wait.
     pub fn packets(&self) -> usize {
         self.packets
+    }
+
+    /// Bytes of these.
+    pub fn bytes(&self) -> usize {
+        let of = |entry: &Queued| {
+            let second = entry.second.as_ref().map_or(0, |second| second.packet.len());
+            entry.first.packet.len() + second
+        };
+        self.entries.iter().map(of).sum()
+    }
+
+    /// Since when the one waits that waits longest.
+    pub fn oldest(&self) -> Option<Time> {
+        self.entries.iter().map(|entry| entry.first.since).min()
+    }
+
+    /// Packets of these whose hold lasts.
+    pub fn held(&self, now: Time) -> usize {
+        self.entries.iter().filter(|entry| entry.ready_at > now).count()
     }
 
     /// Lets a packet wait until `ready_at`, and then for the air.

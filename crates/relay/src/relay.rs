@@ -9,7 +9,7 @@ use corridor_base::Time;
 use crate::buffer::Kept;
 use crate::config::{Adaptive, Candidates, Hold, RelayConfig, RelayError};
 use crate::congestion::Congestion;
-use crate::neighbours::Neighbours;
+use crate::neighbours::{NeighbourView, Neighbours};
 use crate::queue::{Arrivals, Queue, Queued, Waiting};
 use crate::stats::RelayStats;
 use crate::wire::{Frame, NodeId, PACKET_BYTES_MAX, PacketId, Part, xor};
@@ -107,6 +107,31 @@ impl Relay {
         self.queue.packets()
     }
 
+    /// Bytes of these.
+    pub fn backlog_bytes(&self) -> usize {
+        self.queue.bytes()
+    }
+
+    /// How long the one has waited that waits longest.
+    pub fn oldest(&self, now: Time) -> Duration {
+        self.queue.oldest().map_or(Duration::ZERO, |since| now.since(since))
+    }
+
+    /// Of those that wait, packets that are held for a partner.
+    pub fn held(&self, now: Time) -> usize {
+        self.queue.held(now)
+    }
+
+    /// What it was told.
+    pub fn config(&self) -> &RelayConfig {
+        &self.config
+    }
+
+    /// The neighbours, for those who watch: whom each hears, and whether it gets coded frames.
+    pub fn neighbours(&self, now: Time) -> Vec<NeighbourView> {
+        self.neighbours.views(now, self.id, self.config.switch_off)
+    }
+
     /// Takes a packet of this node's own for a neighbour. It is neither held nor combined: nobody
     /// else can know it.
     ///
@@ -193,7 +218,7 @@ impl Relay {
             return Err(RelayError::Full { given: self.queue.packets() });
         }
         let id = PacketId::of(&packet);
-        Ok(Waiting { previous, next, ttl, id, packet, was_coded })
+        Ok(Waiting { previous, next, ttl, id, packet, was_coded, since: self.now })
     }
 
     /// How long a packet without a partner waits for one.
@@ -388,6 +413,11 @@ impl Relay {
     /// Whether [`poll_transmit`](Self::poll_transmit) has a frame.
     pub fn is_ready(&self) -> bool {
         self.announce_at.is_some_and(|at| at <= self.now) || self.queue.is_ready(self.now)
+    }
+
+    /// The same at a later time.
+    pub fn is_ready_at(&self, now: Time) -> bool {
+        self.announce_at.is_some_and(|at| at <= now) || self.queue.is_ready(now)
     }
 
     /// The next packet that has come.

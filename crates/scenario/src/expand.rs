@@ -6,7 +6,8 @@ use corridor_air::{
     Duplex as AirDuplex, ErasureConfig, GilbertElliott, Jitter, Link, MediumConfig,
 };
 use corridor_proto::{
-    CodingParams, CodingTable, ErasureRatios, LinkErrors, Role, StationConfig, StationId, bounds,
+    CodingParams, CodingTable, ErasureRatios, LinkErrors, RelayTable, Role, StationConfig,
+    StationId, bounds,
 };
 
 use crate::error::ScenarioError;
@@ -37,12 +38,17 @@ pub const ETHERNET_MTU: usize = 1_500;
 /// Most links in a row between S and D.
 pub const HOPS_MAX: usize = 8;
 
+/// Most relays in a row between S and D.
+pub const RELAYS_MAX: usize = 6;
+
 /// Index of the source in the medium.
 pub const SOURCE: usize = 0;
 /// Index of the destination in the medium.
 pub const DESTINATION: usize = 1;
 /// Index of the helper in the medium, where there is one.
 pub const HELPER: usize = 2;
+/// Index of the relay next to S in the medium, where there are any; the others follow.
+pub const RELAY: usize = 2;
 
 /// One run, every field a single value.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,6 +75,8 @@ pub struct Run {
     pub duration_s: f64,
     /// Coding parameters as the file spells them.
     pub coding: CodingTable,
+    /// What relays combine; `None`: there are none.
+    pub relay: Option<RelayTable>,
     /// What the nodes send over.
     pub underlay: UnderlayKind,
     /// Mean length of bursts of losses, frames; `None`: every frame by itself.
@@ -92,6 +100,8 @@ pub struct LabRun {
     pub warm_up: Duration,
     /// What lies between S and D.
     pub wire: Wire,
+    /// Relays between S and D.
+    pub relays: usize,
 }
 
 impl Default for LabRun {
@@ -103,14 +113,34 @@ impl Default for LabRun {
             beside: None,
             warm_up: span(WARM_UP_S),
             wire: Wire::Radio,
+            relays: 0,
         }
     }
 }
 
 impl Run {
-    /// Stations on the medium: 2, or 3 with a helper.
+    /// Stations on the medium: 2, 3 with a helper, or S, D and the relays.
     pub fn stations(&self) -> usize {
-        if self.path == Path::CodedHelper { 3 } else { 2 }
+        match self.path {
+            Path::CodedHelper => 3,
+            Path::Relay => 2 + self.lab.relays,
+            Path::Kernel | Path::Plain | Path::Coded => 2,
+        }
+    }
+
+    /// Indices of the stations in the medium from S to D, those between them in their order.
+    pub fn chain(&self) -> Vec<usize> {
+        let between = RELAY..RELAY + self.lab.relays;
+        [SOURCE].into_iter().chain(between).chain([DESTINATION]).collect()
+    }
+
+    /// What is coded or combined, in few words; "-" where nothing is.
+    pub fn policy(&self) -> String {
+        match &self.relay {
+            Some(relay) => policy(relay),
+            None if self.path.is_coded() => policy(&self.coding),
+            None => "-".to_owned(),
+        }
     }
 
     /// The coding parameters, where the path has coding.
@@ -133,9 +163,9 @@ impl Run {
         let bursts =
             self.burst_frames.map_or(String::new(), |frames| format!(" in bursts of {frames}"));
         let lost = 100.0 * self.erasures.e3;
-        let coding = match self.path.is_coded() {
-            true => format!(" {}", policy(&self.coding)),
-            false => String::new(),
+        let coding = match self.policy().as_str() {
+            "-" => String::new(),
+            policy => format!(" {policy}"),
         };
         format!("{}{coding}, {load}{both}{ecn}, e3 {lost:.1} %{bursts}", self.path)
     }
@@ -143,7 +173,7 @@ impl Run {
 
 /// The runs of a scenario, in the order in which they are to be run: all points once, then all
 /// again for the next repeat. Lists multiply in the order path, congestion, offered_bps, e3,
-/// burst_frames, ecn, coding; a path without coding is not multiplied by the list of codings.
+/// burst_frames, ecn, coding or relay; a path without them is not multiplied by their lists.
 ///
 /// # Errors
 /// The first value out of its range.
@@ -157,6 +187,9 @@ pub fn expand(scenario: &Scenario) -> Result<Vec<Run>, ScenarioError> {
             return Err(ScenarioError::TooManyRuns { given, max: RUNS_MAX });
         }
         check_hops(&scenario.medium, index, table)?;
+        check_relays(&scenario.medium, index, table)?;
+        let of_table = points.iter_mut().filter(|run| run.point == index && run.relay.is_some());
+        of_table.for_each(|run| run.lab.relays = scenario.medium.relays);
         check_line(scenario, index, table)?;
         for run in points.iter().filter(|run| run.point >= index) {
             check_coding(scenario, index, run)?;
@@ -176,14 +209,19 @@ pub fn expand(scenario: &Scenario) -> Result<Vec<Run>, ScenarioError> {
 /// Each direction takes half of the round trip.
 ///
 /// On several hops the medium's stations are the ends of the links, from S to D: hop k is between
-/// 2k and 2k + 1, and loses 1 - (1 - e3)^(1 / hops).
+/// 2k and 2k + 1, and loses 1 - (1 - e3)^(1 / hops). With relays they are S, D, and the relays from
+/// S to D, each of which hears the next ones; links lose as much.
 pub fn medium_config(scenario: &Scenario, run: &Run, seed: u64) -> MediumConfig {
     let table = &scenario.medium;
-    let share = match table.hops {
+    let hops = if run.path == Path::Relay { run.lab.relays + 1 } else { table.hops };
+    let share = match hops {
         1 => run.erasures.e3,
         hops => 1.0 - libm::pow(1.0 - run.erasures.e3, 1.0 / hops as f64),
     };
-    let mut pairs: Vec<_> = (0..table.hops).map(|hop| (2 * hop, 2 * hop + 1, share)).collect();
+    let mut pairs: Vec<_> = match run.path {
+        Path::Relay => run.chain().windows(2).map(|pair| (pair[0], pair[1], share)).collect(),
+        _ => (0..hops).map(|hop| (2 * hop, 2 * hop + 1, share)).collect(),
+    };
     if run.path == Path::CodedHelper {
         pairs.push((SOURCE, HELPER, run.erasures.e1));
         pairs.push((HELPER, DESTINATION, run.erasures.e2));
@@ -243,6 +281,10 @@ fn expand_table(index: usize, table: &RunTable, runs: &mut Vec<Run>) -> Result<(
         Some(codings) => codings.iter().cloned().collect(),
         None => vec![CodingTable::default()],
     };
+    let relays = match &table.relay {
+        Some(relays) => relays.iter().cloned().collect(),
+        None => vec![RelayTable::default()],
+    };
     let bursts = match &table.burst_frames {
         Some(bursts) => bursts.iter().copied().map(Some).collect(),
         None => vec![None],
@@ -262,14 +304,17 @@ fn expand_table(index: usize, table: &RunTable, runs: &mut Vec<Run>) -> Result<(
             preset: Some(coding.preset_for(path == Path::CodedHelper)),
             ..coding.clone()
         };
-        let codings: Vec<CodingTable> = match path.is_coded() {
-            true => codings.iter().map(with_preset).collect(),
-            false => vec![CodingTable::default()],
+        let ways: Vec<(CodingTable, Option<RelayTable>)> = match path {
+            Path::Relay => {
+                relays.iter().map(|it| (CodingTable::default(), Some(it.clone()))).collect()
+            }
+            path if path.is_coded() => codings.iter().map(|it| (with_preset(it), None)).collect(),
+            _ => vec![(CodingTable::default(), None)],
         };
         for &congestion in &congestions {
             for &offered_bps in &offers {
                 for &(e3, burst_frames, ecn) in &conditions {
-                    for coding in &codings {
+                    for (coding, relay) in &ways {
                         runs.push(Run {
                             // The table for now: `expand` numbers the points when it has them all.
                             point: index,
@@ -287,6 +332,7 @@ fn expand_table(index: usize, table: &RunTable, runs: &mut Vec<Run>) -> Result<(
                             },
                             duration_s,
                             coding: coding.clone(),
+                            relay: relay.clone(),
                             underlay: table.underlay,
                             burst_frames,
                             lab: LabRun { ecn, ..lab_run(table) },
@@ -308,6 +354,7 @@ fn lab_run(table: &RunTable) -> LabRun {
         beside: table.beside,
         warm_up: span(table.warm_up_s.unwrap_or(WARM_UP_S)),
         wire: table.wire,
+        relays: 0,
     }
 }
 
@@ -356,6 +403,10 @@ fn check_medium(medium: &MediumTable) -> Result<(), ScenarioError> {
     if !(1..=HOPS_MAX).contains(&medium.hops) {
         return Err(ScenarioError::value("medium.hops", medium.hops, format!("1 to {HOPS_MAX}")));
     }
+    if !(1..=RELAYS_MAX).contains(&medium.relays) {
+        let expected = format!("1 to {RELAYS_MAX}");
+        return Err(ScenarioError::value("medium.relays", medium.relays, expected));
+    }
     Ok(())
 }
 
@@ -379,6 +430,36 @@ fn check_hops(medium: &MediumTable, index: usize, table: &RunTable) -> Result<()
         return refuse("wire", &"veth", "radio");
     }
     Ok(())
+}
+
+/// Relays overhear each other on one channel.
+fn check_relays(medium: &MediumTable, index: usize, table: &RunTable) -> Result<(), ScenarioError> {
+    let field = |name: &str| format!("run[{index}].{name}");
+    let refuse = |name: &str, given: &dyn ToString, expected: &str| {
+        Err(ScenarioError::value(field(name), given.to_string(), expected))
+    };
+    if !table.path.iter().any(|&path| path == Path::Relay) {
+        return match table.relay {
+            Some(_) => refuse("relay", &"a table", "nothing without path = \"relay\""),
+            None => Ok(()),
+        };
+    }
+    if medium.hops != 1 {
+        return refuse("path", &Path::Relay, "another path where medium.hops is given");
+    }
+    if table.underlay == UnderlayKind::Udp {
+        return refuse("underlay", &"udp", "ethernet: over UDP a relay overhears nothing");
+    }
+    if table.wire == Wire::Veth {
+        return refuse("wire", &"veth", "radio: a relay has two neighbours");
+    }
+    for relay in table.relay.iter().flat_map(OneOrMany::iter) {
+        relay.resolve().map_err(|source| ScenarioError::Coding { run: index, source })?;
+    }
+    match &table.relay {
+        Some(relays) if relays.is_empty() => refuse("relay", &"[]", "one value or more"),
+        _ => Ok(()),
+    }
 }
 
 fn check_table(index: usize, table: &RunTable) -> Result<(), ScenarioError> {

@@ -167,7 +167,7 @@ fn the_usual_mistakes_have_a_place_and_what_was_expected() {
         ("e3 = 1.50", ":6: run[0].e3 = 1.5: expected an erasure ratio from 0 to 1"),
         (
             "path = \"kernle\"",
-            ":8: run.path = \"kernle\": expected \"kernel\", \"plain\", \"coded\" or \"coded+helper\" (did \
+            ":8: run.path = \"kernle\": expected \"kernel\", \"plain\", \"coded\", \"coded+helper\" or \"relay\" (did \
              you mean \"kernel\"?)",
         ),
         (
@@ -248,4 +248,37 @@ fn conditions_of_the_lab_that_cannot_be_are_refused() {
     assert!(expanded(&format!("{coded}\nbeside = 'cubic'\nunderlay = 'udp'")).is_ok());
     let helper = coded.replace("'coded'", "'coded+helper'");
     assert!(refusal(&format!("{helper}\nwire = 'veth'")).contains("a helper overhears nothing"));
+}
+
+#[test]
+fn relays_stand_in_a_row_and_hear_the_next_ones() {
+    let head = HEAD.replace("queue_frames = 50", "queue_frames = 50\nrelays = 2");
+    let relay = "path = 'relay'\nrelay = [{ preset = 'plain' }, { preset = 'paper', hold_ms = 5 }]";
+    let text = format!("{head}{}\n{relay}", with("e3 = 0.19").replace("path = \"kernel\"\n", ""));
+    let scenario = Scenario::parse(&text).unwrap();
+    let runs = expand(&scenario).unwrap();
+    assert_eq!(runs.len(), 2 * 2);
+    let policies: Vec<_> = runs[..2].iter().map(Run::policy).collect();
+    assert_eq!(policies, ["plain", "paper hold_ms=5.0"]);
+    assert_eq!(runs[0].chain(), [SOURCE, RELAY, RELAY + 1, DESTINATION]);
+    assert_eq!(runs[0].stations(), 4);
+    let medium = medium_config(&scenario, &runs[0], 9);
+    assert!(medium.check().is_ok());
+    let mut links: Vec<_> = medium.links.iter().map(|link| (link.from, link.to)).collect();
+    links.sort_unstable();
+    assert_eq!(links, [(0, 2), (1, 3), (2, 0), (2, 3), (3, 1), (3, 2)]);
+    let lost = medium.links[0].erasure.loss_ratio();
+    assert!((1.0 - libm::pow(1.0 - lost, 3.0) - 0.19).abs() < 1e-12, "{lost}");
+
+    let said = |from: &str, to: &str| {
+        let changed = text.replace(from, to);
+        assert_ne!(changed, text, "{from}");
+        expand(&Scenario::parse(&changed).unwrap()).unwrap_err().to_string()
+    };
+    assert_eq!(said("relays = 2", "relays = 7"), "medium.relays = 7: expected 1 to 6");
+    assert!(said("relays = 2", "relays = 2\nhops = 2").contains("medium.hops"));
+    assert!(said("hold_ms = 5", "hold_ms = -5").starts_with("run[0].relay.hold_ms = -5"));
+    assert!(said("'relay'", "'relay'\nunderlay = 'udp'").contains("a relay overhears nothing"));
+    assert!(said("'relay'", "'relay'\nwire = 'veth'").contains("expected radio"));
+    assert!(said("path = 'relay'", "path = 'plain'").contains("nothing without path"));
 }

@@ -8,7 +8,7 @@ use std::path::Path as FilePath;
 use corridor_air::PipeConfig;
 use corridor_document::rate::{self, Rate};
 use corridor_document::{Diagnostic, Document, Problem};
-use corridor_proto::{CodingParams, CodingTable};
+use corridor_proto::{CodingParams, CodingTable, RelayTable};
 use schemars::JsonSchema;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserializer, IntoDeserializer, Visitor};
@@ -205,6 +205,15 @@ pub struct MediumTable {
     /// share of the losses: e3 is that of all together.
     #[serde(default = "one_hop")]
     pub hops: usize,
+    /// Lab, path `relay`: relays in a row between S and D on this one channel, 1 to
+    /// [`crate::RELAYS_MAX`]. Each station hears the next ones alone, and all wait for each other;
+    /// each link loses an equal share: e3 is that of all together.
+    #[serde(default = "one_relay")]
+    pub relays: usize,
+}
+
+fn one_relay() -> usize {
+    1
 }
 
 fn one_hop() -> usize {
@@ -351,6 +360,9 @@ pub struct RunTable {
     /// Coding parameters, for coded paths.
     #[serde(default)]
     pub coding: Option<OneOrMany<CodingTable>>,
+    /// What relays combine, for path `relay`.
+    #[serde(default)]
+    pub relay: Option<OneOrMany<RelayTable>>,
     /// What the nodes send over.
     #[serde(default)]
     pub underlay: UnderlayKind,
@@ -407,6 +419,9 @@ pub enum Path {
     /// Network coded, with a helper that overhears.
     #[serde(rename = "coded+helper")]
     CodedHelper,
+    /// Lab only: from relay to relay, each of which combines packets of opposite flows.
+    #[serde(rename = "relay")]
+    Relay,
 }
 
 impl Path {
@@ -423,6 +438,7 @@ impl fmt::Display for Path {
             Path::Plain => "plain",
             Path::Coded => "coded",
             Path::CodedHelper => "coded+helper",
+            Path::Relay => "relay",
         })
     }
 }

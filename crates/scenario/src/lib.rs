@@ -31,7 +31,8 @@ mod varying;
 pub use error::ScenarioError;
 pub use expand::{
     DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, DESTINATION, DURATION_S_MAX, ETHERNET_MTU, HELPER,
-    HOPS_MAX, LabRun, RUNS_MAX, Run, SOURCE, WARM_UP_S_MAX, expand, medium_config,
+    HOPS_MAX, LabRun, RELAY, RELAYS_MAX, RUNS_MAX, Run, SOURCE, WARM_UP_S_MAX, expand,
+    medium_config,
 };
 pub use file::{
     Congestion, Direction, Duplex, JitterShape, LinkErrorsKind, MediumTable, OneOrMany, Path,
@@ -54,7 +55,7 @@ pub use radio::{
 };
 pub use record::{Column, Kind, Record, Role, Value};
 pub use relay::{AdaptiveKind, RelayPreset, RelayTable};
-pub use row::{CodingCounts, Delays, Engine, Pings, Row, Side, policy};
+pub use row::{CodingCounts, Delays, Engine, Pings, RelayCounts, Row, Side, policy};
 pub use sweep::POINTS_MAX;
 pub use tables::{
     DELAY_FLOWS_MAX, DelayBin, FlowInterval, Keep, LinkInterval, LinkTotal, NodeTotal, Replication,

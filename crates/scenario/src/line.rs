@@ -24,6 +24,7 @@ impl MediumTable {
             jitter_shape: JitterShape::default(),
             retry_limit: 0,
             hops: 1,
+            relays: 1,
         }
     }
 
@@ -107,6 +108,10 @@ pub(crate) fn check_line(
     if table.path.iter().any(|&path| path == Path::CodedHelper) {
         let expected = "a path without a helper: nobody overhears a line";
         return Err(ScenarioError::value(field("path"), Path::CodedHelper, expected));
+    }
+    if table.path.iter().any(|&path| path == Path::Relay) {
+        let expected = "a path without relays: a line joins two stations";
+        return Err(ScenarioError::value(field("path"), Path::Relay, expected));
     }
     if table.wire == Wire::Veth {
         return Err(ScenarioError::value(field("wire"), "veth", "radio: there is a line"));

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::file::Direction;
 use crate::plan::Load;
 use crate::record::{Column, Kind, Role, Value};
-use crate::row::{Row, Side, policy};
+use crate::row::{Row, Side};
 use crate::tables::TableKind;
 
 /// What one replication has measured, by the names of columns.
@@ -385,12 +385,11 @@ pub(crate) fn parameter_names(load: &Load) -> Vec<String> {
 pub(crate) fn parameters(load: &Load) -> Vec<Value> {
     let Load::Radio(radio) = load else { return Vec::new() };
     let run = &radio.run;
-    let coded = run.path.is_coded();
     let helper = run.path == crate::file::Path::CodedHelper;
     let direction = if run.direction == Direction::Both { "both" } else { "forward" };
     vec![
         Value::from(run.path.to_string()),
-        Value::from(if coded { policy(&run.coding) } else { "-".to_owned() }),
+        Value::from(run.policy()),
         Value::from(format!("{:?}", run.transport).to_lowercase()),
         run.congestion.map_or(Value::Absent, |congestion| Value::from(congestion.to_string())),
         Value::from(direction.to_owned()),

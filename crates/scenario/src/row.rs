@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use corridor_proto::{CodingTable, Stats};
+use corridor_proto::{CodingTable, RelayCounters, Stats};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
@@ -126,7 +126,7 @@ pub struct Row {
     pub engine: Engine,
     /// How packets crossed.
     pub path: Path,
-    /// Coding preset and what differs from it, in few words; "-" for paths without coding.
+    /// Preset of coding or of relays, and what differs from it, in few words; "-" without either.
     pub policy: String,
     /// The same in full; `None` for paths without coding.
     pub coding: Option<CodingTable>,
@@ -244,7 +244,10 @@ pub struct Row {
     /// See [`Side::silence_max_s`]; the longer one of two directions.
     #[serde(default)]
     pub silence_max_s: Option<f64>,
-    /// Processor time of each node, seconds, by station name (S, D, H).
+    /// What the relays counted, S and D among them, since they started; `None` without relays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relay: Option<RelayCounts>,
+    /// Processor time of each node, seconds, by station name (S, D, H, R1 and so on).
     pub cpu_s: BTreeMap<String, f64>,
     /// Processors that the run took in the measured interval, on average: nodes, load and emulator;
     /// `None` in the simulator.
@@ -287,7 +290,7 @@ impl Row {
             seed: scenario.seed,
             engine,
             path: run.path,
-            policy: if run.path.is_coded() { policy(&run.coding) } else { "-".to_owned() },
+            policy: run.policy(),
             coding: run.path.is_coded().then(|| run.coding.clone()),
             underlay: (run.path != Path::Kernel).then_some(run.underlay),
             transport: run.transport,
@@ -334,6 +337,7 @@ impl Row {
             tcp_timeouts: None,
             tcp_cwnd_packets: None,
             silence_max_s: None,
+            relay: None,
             cpu_s: BTreeMap::new(),
             processors: None,
             wait_s: BTreeMap::new(),
@@ -415,6 +419,34 @@ impl Row {
     }
 }
 
+/// What the relays of a path counted together; see [`RelayCounters`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RelayCounts {
+    /// Counters of all of them, by their names.
+    #[serde(flatten)]
+    pub counters: RelayCounters,
+    /// Share of the coded frames that could not be decoded by the station that they were for;
+    /// `None`: there were none.
+    pub decode_failure_ratio: Option<f64>,
+    /// Share of the packets forwarded that went in coded frames; `None`: none was forwarded.
+    pub paired_ratio: Option<f64>,
+}
+
+impl RelayCounts {
+    /// Of all relays together.
+    pub fn of(relays: impl IntoIterator<Item = RelayCounters>) -> Self {
+        let mut counters = RelayCounters::default();
+        relays.into_iter().for_each(|relay| counters.join(&relay));
+        let ratio = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
+        let (decoded, failed) = (counters.relay_packets_decoded, counters.relay_decode_failures);
+        RelayCounts {
+            decode_failure_ratio: ratio(failed, decoded + failed),
+            paired_ratio: ratio(2 * counters.relay_frames_coded, counters.relay_packets_forwarded),
+            counters,
+        }
+    }
+}
+
 /// The part of a node's counters that a row is made of; the names are those of
 /// [`corridor_proto::Stats`], and others are passed over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -460,9 +492,11 @@ impl From<&Stats> for CodingCounts {
 }
 
 /// `paper`, or `block policy=playncool block_size=64`: the preset, and what differs from it.
-pub fn policy(coding: &CodingTable) -> String {
-    let mut words: Vec<String> = coding.preset.iter().map(ToString::to_string).collect();
-    if let Ok(toml::Value::Table(table)) = toml::Value::try_from(coding) {
+pub fn policy(table: &impl Serialize) -> String {
+    let mut words: Vec<String> = Vec::new();
+    if let Ok(toml::Value::Table(table)) = toml::Value::try_from(table) {
+        let preset = table.get("preset").and_then(toml::Value::as_str);
+        words.extend(preset.map(str::to_owned));
         let differing = table.iter().filter(|(key, _)| *key != "preset");
         words.extend(differing.map(|(key, value)| match value {
             toml::Value::String(text) => format!("{key}={text}"),

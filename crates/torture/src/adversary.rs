@@ -293,7 +293,7 @@ impl Insider {
             Kind::Window => write_window(dice, own_base, out),
             Kind::WindowAck => write_window_ack(dice, other_base, other_counter, out),
             Kind::Probe => write_probe(dice, out),
-            Kind::Plain => out.extend_from_slice(&[0, 3, 1, 2, 3, 0xff, 0xff, 9]),
+            Kind::Plain | Kind::Relayed => out.extend_from_slice(&[0, 3, 1, 2, 3, 0xff, 0xff, 9]),
         }
     }
 }

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from corridor.plans._radios import Relay
+
 #: How packets cross.
-Crossing = Literal["kernel", "plain", "coded", "coded+helper"]
+Crossing = Literal["kernel", "plain", "coded", "coded+helper", "relay"]
 #: Congestion control of the sender.
 Congestion = Literal["cubic", "reno", "newreno", "sack", "vegas", "tahoe", "bbr"]
 #: Which packets wait for those before them, in window mode.
@@ -46,6 +48,9 @@ class Medium:
         Links in a row between S and D, 1 to the program's limit, with hosts between them
         that forward. Each link has the rate, the round trip and the queue given here, and
         an equal share of the losses: e3 is that of all together; none = left out.
+    relays
+        Lab, path ``relay``: relays in a row between S and D on this one channel, 1 to the
+        program's limit; none = left out.
     """
 
     duplex: Literal["half", "full"]
@@ -58,6 +63,7 @@ class Medium:
     jitter_shape: Literal["exponential", "uniform"] | None = None
     retry_limit: int | None = None
     hops: int | None = None
+    relays: int | None = None
 
 
 @dataclass(frozen=True)
@@ -202,6 +208,8 @@ class Run:
         out.
     coding
         Coding parameters, for coded paths; none = left out.
+    relay
+        What relays combine, for path ``relay``; none = left out.
     underlay
         What the nodes send over; none = left out.
     burst_frames
@@ -234,6 +242,7 @@ class Run:
     e2: float | None = None
     duration_s: float | None = None
     coding: Coding | Sequence[Coding] | None = None
+    relay: Relay | Sequence[Relay] | None = None
     underlay: Literal["ethernet", "udp"] | None = None
     burst_frames: float | Sequence[float] | None = None
     ecn: bool | Sequence[bool] | None = None

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
 
-use corridor_node::{OwnStatus, PeerStatus, Status};
+use corridor_node::{OverhearingStatus, OwnStatus, PeerStatus, RelayStatus, Status};
 
 /// Columns of the labels.
 const LABEL: usize = 11;
@@ -167,6 +167,10 @@ fn node_lines(status: &Status, traffic: Traffic) -> Vec<(&'static str, String)> 
         _ => format!(", {}, {} old", bytes(queue.bytes as f64), span(queue.delay_s)),
     };
     lines.push(("queue", format!("{} of {} packets{waiting}", queue.packets, queue.packets_max)));
+    if let Some(relay) = &status.relay {
+        relay_lines(relay, &mut lines);
+        return lines;
+    }
     let repair = &status.repair;
     lines.push((
         "repaired",
@@ -198,6 +202,48 @@ fn node_lines(status: &Status, traffic: Traffic) -> Vec<(&'static str, String)> 
     lines
 }
 
+/// What a relay combines.
+fn relay_lines(relay: &RelayStatus, lines: &mut Vec<(&'static str, String)>) {
+    let hold = match (relay.hold_s, relay.hold_learned) {
+        (0.0, _) => "nothing is held".to_owned(),
+        (most, true) => format!("held up to {} while congested", span(most)),
+        (hold, false) => format!("held for {}", span(hold)),
+    };
+    let coding = match (&relay.idle, relay.coding) {
+        (_, false) => "off".to_owned(),
+        (Some(why), true) => format!("off: {why}"),
+        (None, true) => format!("on, {hold}, {} now", plural(relay.held_packets as u64, "packet")),
+    };
+    lines.push(("coding", coding));
+    lines.push((
+        "combined",
+        format!(
+            "{} with two packets, {} with one",
+            plural(relay.coded_frames, "frame"),
+            relay.plain_frames
+        ),
+    ));
+    let failed = relay.failed_ratio.map_or("-".into(), percent);
+    let decoded = plural(relay.decoded_packets, "packet");
+    lines.push(("decoded", format!("{decoded}, {failed} of the coded frames failed")));
+}
+
+/// Who overhears whom, at a neighbour of a relay.
+fn overhearing_lines(of: &OverhearingStatus, lines: &mut Vec<(&'static str, String)>) {
+    let here = match of.here_ratio {
+        None => "too few of its frames to others to tell".to_owned(),
+        Some(0.0) => "none of its frames to others".to_owned(),
+        Some(share) => format!("{} of its frames to others", percent(share)),
+    };
+    lines.push(("overheard", here));
+    let there = of.there.iter().filter(|(_, share)| *share > 0.0);
+    let there: Vec<_> =
+        there.map(|(node, share)| format!("station {node} {}", percent(*share))).collect();
+    let there = if there.is_empty() { "nobody".to_owned() } else { there.join(", ") };
+    let takes = if of.takes_coded { "" } else { "; gets no coded frames" };
+    lines.push(("overhears", format!("{there}{takes}")));
+}
+
 fn peer_lines(status: &Status, peer: &PeerStatus) -> Vec<(&'static str, String)> {
     let endpoint = peer.endpoint.clone().unwrap_or_else(|| "not known yet".into());
     let heard = peer.last_heard_s.map_or("never".into(), |ago| format!("{} ago", span(ago)));
@@ -222,6 +268,9 @@ fn peer_lines(status: &Status, peer: &PeerStatus) -> Vec<(&'static str, String)>
     }
     if let Some(own) = &peer.own {
         own_lines(own, &mut lines);
+    }
+    if let Some(overhearing) = &peer.overhearing {
+        overhearing_lines(overhearing, &mut lines);
     }
     if let Some(mode) = peer.mode.as_ref().filter(|&mode| *mode != status.mode) {
         lines.push(("mode", format!("{mode}, here {}", status.mode)));
@@ -377,7 +426,9 @@ mod tests {
                 agreed_s: Some(61.0),
                 problem: None,
                 own: None,
+                overhearing: None,
             }],
+            relay: None,
             counters: vec![
                 counter("bytes_accepted", 4_500_000, "Bytes of the packets taken from the host."),
                 counter("bytes_delivered", 12_345_678, "Bytes of the packets handed to the host."),

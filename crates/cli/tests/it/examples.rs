@@ -38,5 +38,5 @@ fn every_example_passes_check_config() {
             checked += 1;
         }
     }
-    assert_eq!(checked, 10);
+    assert_eq!(checked, 13);
 }

@@ -8,6 +8,7 @@ mod hub;
 mod keys;
 mod modes;
 mod paths;
+mod relay;
 mod reload;
 mod sim;
 mod status;

@@ -1,6 +1,6 @@
 //! The checked-in corpus, replayed: inputs that `cargo fuzz` found to reach different code (those
-//! of `headers`, `clamp`, `relay` and `keys` are drawn at random), and any that once made a target
-//! fail.
+//! of `headers`, `clamp`, `relay`, `sealed` and `keys` are drawn at random), and any that once made
+//! a target fail.
 
 use std::fs;
 use std::path::Path;
@@ -42,6 +42,11 @@ fn keys() {
 #[test]
 fn relay() {
     replay("relay", corridor_fuzz::relay);
+}
+
+#[test]
+fn sealed() {
+    replay("sealed", corridor_fuzz::sealed);
 }
 
 #[test]

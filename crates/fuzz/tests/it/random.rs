@@ -28,6 +28,11 @@ proptest! {
     }
 
     #[test]
+    fn relays_take_what_neighbours_have_sealed_once(data in vec_of(any::<u8>(), 0..300)) {
+        corridor_fuzz::sealed(&data);
+    }
+
+    #[test]
     fn secrets_are_agreed_on_with_nobody_else(data in vec_of(any::<u8>(), 0..300)) {
         corridor_fuzz::keys(&data);
         // Of frames that mostly arrive.

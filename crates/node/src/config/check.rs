@@ -8,11 +8,11 @@ use corridor_proto::{ErasureRatios, LinkErrors, Preset, Role, Security, StationI
 use crate::names::Endpoint;
 
 use super::file::{File, KindName, LinkErrorsTable, ModeName, PeerTable, RoleName};
-use super::hub;
 use super::{
     ETHERTYPE_DEFAULT, NodeConfig, PeerConfig, SyntheticLossConfig, TunConfig, UnderlayConfig,
     UnderlayKind,
 };
+use super::{hub, relay};
 
 /// Least protocol number of an Ethernet frame; below are lengths (IEEE 802.3, Clause 3.2.6).
 const ETHERTYPE_MIN: u16 = 0x600;
@@ -24,9 +24,10 @@ pub(super) fn check(
 ) -> Result<NodeConfig, Box<Diagnostic>> {
     let sound = || -> Result<NodeConfig, Problem> {
         let role = role(&file)?;
+        let relay = relay::check(&file)?;
         let underlay = underlay(&file)?;
         let coding = file.coding.resolve(defaults_to_blocks(role));
-        let limit = file.limits.ingress_packets;
+        let limit = relay.map(|relay| relay.queue_packets).or(file.limits.ingress_packets);
         let warnings = without_effect(&file, role, document);
         Ok(NodeConfig {
             id: StationId(file.station.id),
@@ -34,6 +35,7 @@ pub(super) fn check(
             security,
             coding,
             link_errors: link_errors(&file.link_errors, role)?,
+            relay,
             ingress_packets: limit.unwrap_or_else(|| coding.ingress_packets_default()),
             tun: tun(&file)?,
             peers: {
@@ -55,7 +57,10 @@ pub(super) fn check(
 fn defaults_to_blocks(role: Role) -> bool {
     matches!(
         role,
-        Role::Plain { .. } | Role::Helper { .. } | Role::Endpoint { helper: Some(_), .. }
+        Role::Plain { .. }
+            | Role::Helper { .. }
+            | Role::Relay
+            | Role::Endpoint { helper: Some(_), .. }
     )
 }
 
@@ -68,6 +73,13 @@ fn without_effect(file: &File, role: Role, document: &Document) -> Vec<Problem> 
     if let Role::Plain { .. } = role {
         let why = "a plain station does not code";
         return [idle("coding", why), idle("link_errors", why)].into_iter().flatten().collect();
+    }
+    if role == Role::Relay {
+        let why = "a relay combines packets as [relay] says";
+        let limits = "relay.queue_packets bounds what waits at a relay";
+        let idle =
+            [idle("coding", why), idle("link_errors", why), idle("limits.ingress_packets", limits)];
+        return idle.into_iter().flatten().collect();
     }
     let preset = file.coding.preset_for(defaults_to_blocks(role));
     let why = match file.coding.preset {
@@ -105,6 +117,10 @@ fn role(file: &File) -> Result<Role, Problem> {
     };
     let (endpoints, helpers, plain) =
         (with_role(RoleName::Endpoint), with_role(RoleName::Helper), with_role(RoleName::Plain));
+    if own != RoleName::Relay {
+        let why = "relays speak with relays: expected a peer of another role, or station.role = \"relay\"";
+        refuse(&with_role(RoleName::Relay), 0, why)?;
+    }
     match own {
         RoleName::Endpoint => {
             refuse(
@@ -131,6 +147,20 @@ fn role(file: &File) -> Result<Role, Problem> {
                         endpoints.len()
                     ),
                 )),
+            }
+        }
+        RoleName::Relay => {
+            let strange = file.peer.iter().position(|peer| peer.role != RoleName::Relay);
+            match strange {
+                Some(index) => Err(Problem::new(
+                    format!("peer.{index}.role"),
+                    "a relay has only relays as peers: expected \"relay\"",
+                )),
+                None if file.peer.is_empty() => Err(Problem::new(
+                    "station.role",
+                    "a relay needs a [[peer]] of role \"relay\", and has none",
+                )),
+                None => Ok(Role::Relay),
             }
         }
         RoleName::Plain => {
@@ -203,6 +233,7 @@ fn underlay(file: &File) -> Result<UnderlayConfig, Problem> {
         ("interface", table.interface.is_some()),
         ("ethertype", table.ethertype.is_some()),
         ("qdisc_bypass", table.qdisc_bypass.is_some()),
+        ("broadcast", table.broadcast.is_some()),
     ];
     let (kind, strange) = match table.kind {
         KindName::Ethernet => (ethernet(file)?, &of_udp[..]),
@@ -247,10 +278,18 @@ fn ethernet(file: &File) -> Result<UnderlayKind, Problem> {
         interface: interface.0.clone(),
         ethertype,
         qdisc_bypass: table.qdisc_bypass.unwrap_or(false),
+        broadcast: table.broadcast.unwrap_or(false),
     })
 }
 
 fn udp(file: &File) -> Result<UnderlayKind, Problem> {
+    if file.station.role == RoleName::Relay {
+        return Err(Problem::new("underlay.kind", "a relay cannot work over the udp underlay")
+            .with_help(
+                "what relays combine their neighbours have to overhear, and only the ethernet \
+                 underlay lets them hear what is not addressed to them",
+            ));
+    }
     if file.station.role == RoleName::Helper {
         return Err(Problem::new("underlay.kind", "a helper cannot work over the udp underlay")
             .with_help(
@@ -374,7 +413,9 @@ fn link_errors(table: &LinkErrorsTable, role: Role) -> Result<LinkErrors, Proble
         ModeName::Fixed => {
             // Without a helper the links to and from it do not matter.
             let needed = match role {
-                Role::Endpoint { helper: None, .. } | Role::Plain { .. } => &given[2..],
+                Role::Endpoint { helper: None, .. } | Role::Plain { .. } | Role::Relay => {
+                    &given[2..]
+                }
                 _ => &given[..],
             };
             match needed.iter().find(|(_, ratio)| ratio.is_none()) {

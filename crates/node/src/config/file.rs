@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 
 use corridor_document::rate::{self, Rate};
-use corridor_proto::{CodingTable, PSK_LEN, Psk, PublicKey};
+use corridor_proto::{CodingTable, PSK_LEN, Psk, PublicKey, RelayTable};
 use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
@@ -29,9 +29,11 @@ pub(super) struct File {
     /// What carries the frames.
     pub(super) underlay: UnderlayTable,
     /// The stations around: the other end, and a helper if there is one; or, each with its
-    /// `allowed` networks, all those that this station is the hub of.
+    /// `allowed` networks, all those that this station is the hub of, or a relay's neighbours.
     #[schemars(extend("x-expected" = "one table for each peer: [[peer]]"))]
     pub(super) peer: Vec<PeerTable>,
+    /// Relays: which packets are combined, and what waits for it. Nothing needs to be set.
+    pub(super) relay: Option<RelayTable>,
     /// How packets are coded. Nothing needs to be set; redundancy follows the losses.
     #[serde(default)]
     pub(super) coding: CodingTable,
@@ -69,6 +71,8 @@ pub(super) enum RoleName {
     Helper,
     /// Forwards packets as they are, without coding: to compare with.
     Plain,
+    /// Forwards packets between neighbours that are relays too, and XORs those of opposite flows.
+    Relay,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -130,6 +134,9 @@ pub(super) struct UnderlayTable {
     pub(super) ethertype: Option<u16>,
     /// Ethernet: go past the queue of the interface, so that a full driver shows at once.
     pub(super) qdisc_bypass: Option<bool>,
+    /// Ethernet, relays: address all frames to all stations in reach, for links that pass on no
+    /// frame for others. Nobody acknowledges such frames, and the interface does not repeat them.
+    pub(super) broadcast: Option<bool>,
     /// UDP: where to listen; left out: any port, where every peer's address is given.
     #[schemars(with = "Option<String>")]
     #[schemars(extend(
@@ -186,9 +193,10 @@ pub(super) struct PeerTable {
     /// genpsk` prints it, which holds even where somebody can break X25519; relative to this file.
     #[schemars(extend("x-expected" = "the path of a file with 64 hexadecimal digits"))]
     pub(super) psk_file: Option<String>,
-    /// Networks that it has, as WireGuard's AllowedIPs: packets go to the peer with the longest
-    /// prefix of their destination, and what comes from a peer is dropped unless its source is the
-    /// peer's. Left out, where there is no other peer but a helper: everything, unchecked.
+    /// Networks that it has, or that are behind it, as WireGuard's AllowedIPs: packets go to the
+    /// peer with the longest prefix of their destination, and what comes from a peer is dropped
+    /// unless its source is the peer's. Left out, where there is no other peer but a helper:
+    /// everything, unchecked.
     #[schemars(with = "Option<Vec<String>>")]
     #[schemars(extend(
         "x-expected" = "networks with prefix, as [\"10.9.0.2/32\", \"192.168.5.0/24\"]"

@@ -15,6 +15,9 @@ pub(super) fn check(file: &File) -> Result<(), Problem> {
         check_roles(file, index)?;
     }
     let ends = || file.peer.iter().enumerate().filter(|(_, peer)| peer.role != RoleName::Helper);
+    if file.station.role == RoleName::Relay {
+        return check_networks(file);
+    }
     let is_hub = given.is_some() || ends().count() > 1;
     if !is_hub || file.station.role == RoleName::Helper {
         return Ok(());

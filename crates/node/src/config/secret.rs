@@ -163,6 +163,14 @@ fn check_shared(file: &File) -> Result<(), Problem> {
 }
 
 fn check_keys(file: &File) -> Result<(), Problem> {
+    if file.station.role == RoleName::Relay {
+        let message = "security.private_key_file cannot be at a relay: expected psk_file, the \
+                       secret of the group";
+        return Err(Problem::new("security.private_key_file", message).with_help(
+            "relays overhear what goes between others, which stations with keys of their own seal \
+             for each other alone",
+        ));
+    }
     let is_helper = |role| role == RoleName::Helper;
     if is_helper(file.station.role) || file.peer.iter().any(|peer| is_helper(peer.role)) {
         let message = "security.private_key_file cannot be where a helper is: expected psk_file, \

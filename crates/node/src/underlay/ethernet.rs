@@ -84,7 +84,8 @@ impl Ethernet {
 
     /// Opens a socket on the configured interface, or waits for it.
     pub(crate) fn open(config: &NodeConfig, now: Time) -> Result<Self, NodeError> {
-        let UnderlayKind::Ethernet { interface, ethertype, qdisc_bypass } = &config.underlay.kind
+        let UnderlayKind::Ethernet { interface, ethertype, qdisc_bypass, .. } =
+            &config.underlay.kind
         else {
             unreachable!("the caller matched the kind")
         };
@@ -93,7 +94,7 @@ impl Ethernet {
             interface: interface.clone(),
             ethertype: *ethertype,
             qdisc_bypass: *qdisc_bypass,
-            overhears: matches!(config.role, Role::Helper { .. }),
+            overhears: matches!(config.role, Role::Helper { .. } | Role::Relay),
             mtu: config.underlay.mtu,
             state: State::Waits(Wait { look_at: now, pause: LOOK_FIRST }),
             frame_len_max: Self::frame_len_max_of(config, None),

@@ -35,15 +35,21 @@ pub(crate) struct FairQueue {
     spare: Vec<Vec<u8>>,
     /// Packets that leave in a second, once it was measured.
     packets_per_s: Option<f64>,
-    /// How long acknowledgements of TCP wait for each other.
-    hold: Duration,
-    /// How many wait, and since when there is one.
-    acknowledgements: usize,
-    acknowledged_since: Time,
+    acknowledgements: Acknowledgements,
     /// Windows of TCP that are clamped; `None`: they are left alone.
     clamps: Option<Clamps>,
     /// Which flows of UDP need order; `None`: nobody asks.
     order: Option<OrderByNeed>,
+}
+
+/// Acknowledgements of TCP, which wait for each other.
+#[derive(Debug, Default)]
+struct Acknowledgements {
+    /// For so long.
+    hold: Duration,
+    /// How many wait, and since when there is one.
+    waiting: usize,
+    since: Time,
 }
 
 #[derive(Debug, Default)]
@@ -106,9 +112,7 @@ impl FairQueue {
             selected: None,
             spare: Vec::new(),
             packets_per_s: None,
-            hold: Duration::ZERO,
-            acknowledgements: 0,
-            acknowledged_since: Time::ZERO,
+            acknowledgements: Acknowledgements::default(),
             clamps: None,
             order: None,
         }
@@ -176,9 +180,9 @@ impl FairQueue {
     /// When acknowledgements of TCP have waited for each other for as long as they are to, if
     /// nothing else waits, and not too many.
     pub(crate) fn held_until(&mut self, hold: Duration) -> Option<Time> {
-        self.hold = hold;
-        let only = self.acknowledgements == self.len && self.len < INGRESS_HELD_MAX;
-        (only && self.len > 0 && !hold.is_zero()).then(|| self.acknowledged_since + hold)
+        self.acknowledgements.hold = hold;
+        let only = self.acknowledgements.waiting == self.len && self.len < INGRESS_HELD_MAX;
+        (only && self.len > 0 && !hold.is_zero()).then(|| self.acknowledgements.since + hold)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -209,10 +213,10 @@ impl FairQueue {
             return false;
         }
         let acknowledges = packet.view().is_pure_ack();
-        if acknowledges && self.acknowledgements == 0 {
-            self.acknowledged_since = now;
+        if acknowledges && self.acknowledgements.waiting == 0 {
+            self.acknowledgements.since = now;
         }
-        self.acknowledgements += usize::from(acknowledges);
+        self.acknowledgements.waiting += usize::from(acknowledges);
         let clamp = self.clamps.as_mut().and_then(|clamps| clamps.note_sent(now, hash, packet));
         let flow = (hash, !self.queues[at].packets.is_empty());
         let order = self.order.as_mut();
@@ -246,7 +250,7 @@ impl FairQueue {
 
     fn drop_head(&mut self, at: usize) {
         if let Some(queued) = self.queues[at].packets.pop_front() {
-            self.acknowledgements -= usize::from(queued.acknowledges());
+            self.acknowledgements.waiting -= usize::from(queued.acknowledges());
             self.spare.push(queued.packet.into_bytes());
             self.len -= 1;
             if let (Some(clamps), Some(place)) = (&mut self.clamps, queued.clamp) {
@@ -323,7 +327,7 @@ impl FairQueue {
             // What waits by intent, or was let in, says nothing of congestion.
             let held = match (&self.clamps, head.clamp) {
                 (Some(clamps), Some(place)) => clamps.grace(place),
-                _ if head.acknowledges() => self.hold,
+                _ if head.acknowledges() => self.acknowledgements.hold,
                 _ => Duration::ZERO,
             };
             let stay = (now - head.since).saturating_sub(held);

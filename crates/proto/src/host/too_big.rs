@@ -4,6 +4,8 @@
 //! As long as the tunnel's device has the tunnel's MTU, the host does so by itself. It matters for
 //! what was on its way when the MTU became smaller, and where IPv6 does not let it be that small.
 
+use std::net::IpAddr;
+
 use corridor_packet::{Ip, PacketRef, may_be_fragmented};
 
 use super::icmp_error::{Message, quote};
@@ -11,11 +13,16 @@ use super::icmp_error::{Message, quote};
 /// Least MTU that a message of ICMPv6 can ask for (RFC 8201, Section 4).
 const IPV6_MTU_MIN: usize = 1280;
 
-/// Appends the message that a packet is longer than `mtu` bytes, as if from where it goes to: that
-/// address is none of the host's own, whose packets nobody else may send. Whether there is one:
-/// there is none for what may be fragmented, for messages of errors, and for what has no single
-/// sender and receiver.
-pub(crate) fn write_too_big(packet: PacketRef<'_>, mtu: usize, out: &mut Vec<u8>) -> bool {
+/// Appends the message that a packet is longer than `mtu` bytes, as if from `from`, or else from
+/// where it goes to: the host takes none from one of its own addresses. Whether there is a
+/// message: there is none for what may be fragmented, for messages of errors, and for what has no
+/// single sender and receiver.
+pub(crate) fn write_too_big(
+    packet: PacketRef<'_>,
+    from: Option<IpAddr>,
+    mtu: usize,
+    out: &mut Vec<u8>,
+) -> bool {
     let message = match packet.view().ip() {
         Ip::V4 if may_be_fragmented(&packet) => None,
         Ip::V4 => Some(Message::fragmentation_needed(u16::try_from(mtu).unwrap_or(u16::MAX))),
@@ -24,7 +31,7 @@ pub(crate) fn write_too_big(packet: PacketRef<'_>, mtu: usize, out: &mut Vec<u8>
         Ip::V6 => Some(Message::packet_too_big(mtu.max(IPV6_MTU_MIN) as u32)),
         Ip::None => None,
     };
-    message.and_then(|message| quote(packet, None, message, out)).is_some()
+    message.and_then(|message| quote(packet, from, message, out)).is_some()
 }
 
 #[cfg(test)]
@@ -61,7 +68,7 @@ mod tests {
 
     fn told(packet: &[u8], mtu: usize) -> Option<Vec<u8>> {
         let mut out = Vec::new();
-        write_too_big(PacketRef::read(packet), mtu, &mut out).then_some(out)
+        write_too_big(PacketRef::read(packet), None, mtu, &mut out).then_some(out)
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a hub says, as a router, to the senders of packets that go no further.
+//! What a hub or relay says, as a router, to the senders of packets that go no further.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -8,10 +8,11 @@ use corridor_packet::{Ip, PacketBuf, PacketRef};
 
 use crate::bounds::{HUB_MESSAGES_MAX, TOO_BIG_INTERVAL};
 use crate::host::icmp_error::{Stopped, write_stopped};
+use crate::host::too_big::write_too_big;
 
 /// ICMP errors: at most one in [`TOO_BIG_INTERVAL`], signed with an address of the host.
 #[derive(Debug, Default)]
-pub(super) struct IcmpErrors {
+pub(crate) struct IcmpErrors {
     /// The host's addresses, one of each family.
     own_v4: Option<IpAddr>,
     own_v6: Option<IpAddr>,
@@ -22,44 +23,60 @@ pub(super) struct IcmpErrors {
 }
 
 impl IcmpErrors {
-    pub(super) fn new(own: &[IpAddr]) -> Self {
+    pub(crate) fn new(own: &[IpAddr]) -> Self {
         let mut errors = IcmpErrors::default();
         errors.set_own(own);
         errors
     }
 
     /// The host has these addresses.
-    pub(super) fn set_own(&mut self, own: &[IpAddr]) {
+    pub(crate) fn set_own(&mut self, own: &[IpAddr]) {
         self.own_v4 = own.iter().copied().find(IpAddr::is_ipv4);
         self.own_v6 = own.iter().copied().find(IpAddr::is_ipv6);
     }
 
     /// An error to a packet's sender, unless there was one just now.
-    pub(super) fn write(
+    pub(crate) fn write(
         &mut self,
         now: Time,
         packet: PacketRef<'_>,
         why: Stopped,
     ) -> Option<PacketBuf> {
+        // The host takes no packets with its own address as their source.
+        let from = if why == Stopped::NoRoute { None } else { self.own(packet) };
+        self.make(now, |error| write_stopped(packet, from, why, error))
+    }
+
+    /// The same of a packet that is longer than the next hop carries, `mtu` bytes.
+    pub(crate) fn write_too_big(
+        &mut self,
+        now: Time,
+        packet: PacketRef<'_>,
+        mtu: usize,
+    ) -> Option<PacketBuf> {
+        let from = self.own(packet);
+        self.make(now, |error| write_too_big(packet, from, mtu, error))
+    }
+
+    fn make(&mut self, now: Time, write: impl FnOnce(&mut Vec<u8>) -> bool) -> Option<PacketBuf> {
         if self.written_at.is_some_and(|at| now - at < TOO_BIG_INTERVAL) {
             return None;
         }
-        let from = match (why, packet.view().ip()) {
-            // The host takes no packets with its own address as their source.
-            (Stopped::NoRoute, _) => None,
-            (_, Ip::V6) => self.own_v6,
-            (_, Ip::V4 | Ip::None) => self.own_v4,
-        };
         let mut error = Vec::new();
-        if !write_stopped(packet, from, why, &mut error) {
+        if !write(&mut error) {
             return None;
         }
         self.written_at = Some(now);
         Some(PacketBuf::read(error))
     }
 
+    /// The host's address of the packet's family.
+    fn own(&self, packet: PacketRef<'_>) -> Option<IpAddr> {
+        if packet.view().ip() == Ip::V6 { self.own_v6 } else { self.own_v4 }
+    }
+
     /// The host has sent a packet to an address that nobody has.
-    pub(super) fn queue_no_route(&mut self, now: Time, packet: PacketRef<'_>) {
+    pub(crate) fn queue_no_route(&mut self, now: Time, packet: PacketRef<'_>) {
         if self.queue.len() < HUB_MESSAGES_MAX
             && let Some(error) = self.write(now, packet, Stopped::NoRoute)
         {
@@ -67,13 +84,22 @@ impl IcmpErrors {
         }
     }
 
+    /// The host has sent a packet that is longer than `mtu` bytes.
+    pub(crate) fn queue_too_big(&mut self, now: Time, packet: PacketRef<'_>, mtu: usize) {
+        if self.queue.len() < HUB_MESSAGES_MAX
+            && let Some(error) = self.make(now, |error| write_too_big(packet, None, mtu, error))
+        {
+            self.queue.push_back(error);
+        }
+    }
+
     /// Whether there is an error to the host.
-    pub(super) fn has_queued(&self) -> bool {
+    pub(crate) fn has_queued(&self) -> bool {
         !self.queue.is_empty()
     }
 
     /// The next error to the host, valid until the next call.
-    pub(super) fn pop(&mut self) -> Option<PacketRef<'_>> {
+    pub(crate) fn pop(&mut self) -> Option<PacketRef<'_>> {
         self.handed_out = self.queue.pop_front()?;
         Some(self.handed_out.packet())
     }

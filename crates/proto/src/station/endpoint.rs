@@ -118,6 +118,7 @@ impl Endpoint {
             Kind::Report
             | Kind::Hello
             | Kind::Plain
+            | Kind::Relayed
             | Kind::Window
             | Kind::WindowAck
             | Kind::Probe => None,

@@ -90,6 +90,7 @@ impl HelperStation {
             Kind::Report
             | Kind::Hello
             | Kind::Plain
+            | Kind::Relayed
             | Kind::Window
             | Kind::WindowAck
             | Kind::Probe => None,

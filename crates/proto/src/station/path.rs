@@ -32,6 +32,7 @@ impl Path {
         let peer = match config.role {
             Role::Endpoint { peer, .. } | Role::Plain { peer } => peer,
             Role::Helper { between: (a, _) } => a,
+            Role::Relay => config.id,
         };
         Path {
             peer,
@@ -162,7 +163,7 @@ impl Shared {
             return;
         }
         let mut message = self.egress.buffer();
-        if write_too_big(packet, mtu, &mut message) {
+        if write_too_big(packet, None, mtu, &mut message) {
             self.path.too_big_at = Some(now);
             self.stats.too_big_told += 1;
             self.egress.push_made(message);

@@ -141,7 +141,13 @@ impl WindowEndpoint {
                 Some(())
             }
             Kind::WindowAck => Some(()),
-            Kind::Enc | Kind::Ack | Kind::Report | Kind::Hello | Kind::Plain | Kind::Probe => None,
+            Kind::Enc
+            | Kind::Ack
+            | Kind::Report
+            | Kind::Hello
+            | Kind::Plain
+            | Kind::Relayed
+            | Kind::Probe => None,
         }
     }
 

@@ -6,6 +6,7 @@ mod keys;
 mod modes;
 mod reads;
 mod regressions;
+mod relay;
 mod script;
 mod scripts;
 mod switch;

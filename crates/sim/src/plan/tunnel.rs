@@ -390,6 +390,9 @@ pub(crate) fn check_run(scenario: &Scenario, run: &Run) -> Result<(), SimError> 
     if run.path == Path::Kernel && scenario.pipes().is_none() {
         return unsupported("path", "kernel", "plain, coded and coded+helper without a line");
     }
+    if run.path == Path::Relay {
+        return unsupported("path", "relay", "a network with [network.relay]");
+    }
     match run.transport {
         Transport::Udp => Ok(()),
         Transport::Tcp => tcp::check(scenario, run),

@@ -122,7 +122,7 @@ impl Eavesdropper {
                 });
             }
             Kind::Probe => words.push("PROBE".into()),
-            Kind::Ack | Kind::Plain | Kind::WindowAck => {}
+            Kind::Ack | Kind::Plain | Kind::Relayed | Kind::WindowAck => {}
         }
         Some(words.join(" + "))
     }

@@ -1,0 +1,180 @@
+//! Relays in a row, and what becomes of the sealed frames between them: however they come, nothing
+//! reaches a relay but what a neighbour has sealed for the first time, and no packet comes out that
+//! was not put in.
+
+use core::time::Duration;
+use std::collections::BTreeSet;
+
+use corridor_base::Time;
+use corridor_proto::relay::RelayConfig;
+use corridor_proto::{
+    CodingParams, FrameOutcome, LinkErrors, RelayStation, RelayStationConfig, Role, StationConfig,
+    StationId,
+};
+
+use crate::input::Input;
+
+/// Frames that are remembered, to be heard again.
+const RECORDED_MAX: usize = 64;
+/// Things that happen at most.
+const STEPS_MAX: usize = 64;
+/// Relays in a row; each hears the next ones.
+const COUNT: usize = 3;
+/// Time in which they find each other, milliseconds.
+const MEETING_MS: u64 = 1_500;
+
+fn address(at: usize) -> [u8; 4] {
+    [10, 9, 0, at as u8 + 1]
+}
+
+fn station(at: usize, run: u8, relay: RelayConfig, now: Time) -> RelayStation {
+    let network = |at: usize| format!("10.9.0.{}/32", at + 1).parse().expect("a network");
+    let id = |at: usize| StationId(at as u8 + 1);
+    let before = (at > 0).then(|| (id(at - 1), (0..at).map(network).collect()));
+    let behind = (at + 1 < COUNT).then(|| (id(at + 1), (at + 1..COUNT).map(network).collect()));
+    let config = RelayStationConfig {
+        station: StationConfig {
+            id: id(at),
+            role: Role::Relay,
+            security: [7; 32].into(),
+            coding: CodingParams::default(),
+            link_errors: LinkErrors::Measured,
+            ingress_packets: 100,
+            frame_len_max: 1_400,
+            frame_len_min: 46,
+            rate_bps: None,
+        },
+        relay,
+        neighbours: before.into_iter().chain(behind).collect(),
+        own: vec![address(at).into()],
+        broadcast: false,
+    };
+    let entropy = core::array::from_fn(|place| [at as u8, run][place % 2]);
+    RelayStation::new(config, entropy, now).expect("a sound configuration")
+}
+
+/// A packet of IPv4 from one station to another, without what its own hosts would check.
+fn packet(from: usize, to: usize, payload: &[u8]) -> Vec<u8> {
+    let len = (20 + payload.len()) as u16;
+    let mut packet = vec![0x45, 0, (len >> 8) as u8, len as u8, 0, 0, 0x40, 0, 60, 17, 0, 0];
+    packet.extend_from_slice(&address(from));
+    packet.extend_from_slice(&address(to));
+    packet.extend_from_slice(payload);
+    packet
+}
+
+/// The row, and what is known of it.
+struct Row {
+    now: Time,
+    stations: Vec<RelayStation>,
+    recorded: Vec<Vec<u8>>,
+    /// Addresses and payloads of packets that were put in: headers change on the way.
+    sent: BTreeSet<Vec<u8>>,
+}
+
+impl Row {
+    /// A millisecond passes, and all that is sent arrives, but what `loses` says.
+    fn step(&mut self, mut loses: impl FnMut() -> bool) {
+        self.now += Duration::from_millis(1);
+        for at in 0..COUNT {
+            self.stations[at].handle_timeout(self.now);
+            let Some(transmit) = self.stations[at].poll_transmit(self.now) else { continue };
+            let frame = transmit.frame.to_vec();
+            for near in [at.checked_sub(1), Some(at + 1)].into_iter().flatten() {
+                if near < COUNT && !loses() {
+                    self.stations[near].handle_frame(self.now, &frame);
+                    self.take(near);
+                }
+            }
+            if self.recorded.len() < RECORDED_MAX {
+                self.recorded.push(frame);
+            }
+        }
+    }
+
+    fn take(&mut self, at: usize) {
+        while let Some(packet) = self.stations[at].poll_packet() {
+            let known = packet.get(12..).expect("a packet of IP");
+            let is_message = packet[9] == 1;
+            assert!(is_message || self.sent.contains(known), "nobody has sent it");
+        }
+    }
+
+    /// Nobody has made such a frame now: nothing but a counter of what is refused changes.
+    fn refuses(&mut self, at: usize, frame: &[u8]) {
+        let (counters, view) =
+            (self.stations[at].relay_counters(), self.stations[at].view(self.now));
+        let outcome = self.stations[at].handle_frame(self.now, frame);
+        // The HELLO of a station that has restarted since opens still, and is answered.
+        let is_hello = matches!(outcome, FrameOutcome::Handshake { .. });
+        assert!(is_hello || matches!(outcome, FrameOutcome::Rejected(_)), "{outcome:?}");
+        assert_eq!(self.stations[at].relay_counters(), counters);
+        assert_eq!(self.stations[at].view(self.now), view);
+        self.stations[at].examine(frame);
+    }
+}
+
+/// Reads `data` as what happens to relays and to the frames between them: these arrive, get lost,
+/// come again, changed, cut, or are made of whole cloth; hosts send; relays restart.
+///
+/// # Panics
+/// When a relay takes a frame that no neighbour has sealed for it as it is, or for the second time;
+/// gives out a packet that nobody has sent; or when packets do not cross in the end.
+pub fn sealed(data: &[u8]) {
+    let mut input = Input::new(data);
+    let presets = [RelayConfig::default(), RelayConfig::paper(), RelayConfig::plain()];
+    let relay = presets[input.below(presets.len())];
+    let stations = (0..COUNT).map(|at| station(at, 0, relay, Time::ZERO)).collect();
+    let mut row = Row { now: Time::ZERO, stations, recorded: Vec::new(), sent: BTreeSet::new() };
+    (0..MEETING_MS).for_each(|_| row.step(|| false));
+    row.recorded.clear();
+    for run in 1..STEPS_MAX as u8 {
+        if input.is_empty() {
+            break;
+        }
+        let at = input.below(COUNT);
+        match input.below(8) {
+            0 | 1 => {
+                let (byte, len) = (input.byte(), input.byte());
+                let packet = packet(at, (at + 1 + input.below(2)) % COUNT, &vec![byte; len.into()]);
+                row.sent.insert(packet[12..].to_vec());
+                row.stations[at].handle_packet(row.now, &packet);
+                row.take(at);
+            }
+            2 => (0..input.byte()).for_each(|_| row.step(|| false)),
+            3 => (0..8).for_each(|_| row.step(|| input.below(3) == 0)),
+            4 if run % 8 == 0 => row.stations[at] = station(at, run, relay, row.now),
+            5 if !row.recorded.is_empty() => {
+                let frame = row.recorded[input.below(row.recorded.len())].clone();
+                // All near have heard it, or lost it: to those it may be new.
+                row.stations[at].handle_frame(row.now, &frame);
+                row.take(at);
+                row.refuses(at, &frame);
+            }
+            6 if !row.recorded.is_empty() => {
+                let mut frame = row.recorded[input.below(row.recorded.len())].clone();
+                match input.below(2) {
+                    0 => frame.truncate(input.below(frame.len())),
+                    _ => {
+                        let place = (input.below(256) * 7) % frame.len();
+                        frame[place] ^= 1 + input.byte() % 255;
+                    }
+                }
+                row.refuses(at, &frame);
+            }
+            _ => {
+                let len = input.byte();
+                let mut frame = input.vec(usize::from(len));
+                frame.insert(0, 0x29);
+                row.refuses(at, &frame);
+            }
+        }
+    }
+    (0..MEETING_MS).for_each(|_| row.step(|| false));
+    let last = packet(0, COUNT - 1, b"the last one");
+    row.sent.insert(last[12..].to_vec());
+    row.stations[0].handle_packet(row.now, &last);
+    let before = row.stations[COUNT - 1].stats().packets_delivered;
+    (0..MEETING_MS).for_each(|_| row.step(|| false));
+    assert!(row.stations[COUNT - 1].stats().packets_delivered > before, "nothing crosses any more");
+}

@@ -1,0 +1,40 @@
+//! What makes a node a relay, and what cannot be of one.
+
+use corridor_document::Problem;
+use corridor_proto::bounds::PEERS_MAX;
+use corridor_proto::relay::RelayConfig;
+
+use super::file::{File, RoleName};
+
+/// What is combined, and what waits for it; none where the node is no relay.
+pub(super) fn check(file: &File) -> Result<Option<RelayConfig>, Problem> {
+    if file.station.role != RoleName::Relay {
+        let given = [
+            ("relay", file.relay.is_some()),
+            ("underlay.broadcast", file.underlay.broadcast.is_some()),
+        ];
+        return match given.iter().find(|(_, is_given)| *is_given) {
+            Some((name, _)) => {
+                let message = format!("{name} belongs to station.role = \"relay\"");
+                Err(Problem::new(*name, message))
+            }
+            None => Ok(None),
+        };
+    }
+    if file.peer.len() > PEERS_MAX {
+        let message = format!("{} peers: expected {PEERS_MAX} of a relay at most", file.peer.len());
+        return Err(Problem::new(format!("peer.{PEERS_MAX}"), message));
+    }
+    let missing = file.peer.iter().position(|peer| peer.allowed.is_none());
+    if let Some(index) = missing {
+        let id = file.peer[index].id;
+        let message =
+            format!("peer.allowed of station {id} is missing: expected the networks it leads to");
+        return Err(Problem::new(format!("peer.{index}"), message).with_help(
+            "as allowed = [\"10.9.0.0/24\"]; of a neighbour that is only overheard, allowed = []",
+        ));
+    }
+    let table = file.relay.clone().unwrap_or_default();
+    let config = table.resolve().map_err(|error| Problem::new(error.field, error.to_string()))?;
+    Ok(Some(config))
+}

@@ -1,0 +1,477 @@
+//! A relay between neighbours: packets of the host and of neighbours go to the next hop, two of
+//! different flows as one frame where both receivers can take them apart.
+//!
+//! ```text
+//! host -> (1) table of networks -> (2) queue, partner -> (3) sealed for all neighbours -> underlay
+//! host <- (6) is it for us? <- (5) is the source its own? <- [`corridor_relay`] <- (4) opened <-
+//!              `-> hop taken off -> (2)
+//! ```
+//! What is combined, and who can take it apart, is [`corridor_relay`]'s affair; here are its keys
+//! and routes. Frames are sealed under the neighbourhood's secret, with a key for each sender and
+//! session as between two stations (`link/handshake.rs`), so that every neighbour can overhear them
+//! and nobody else: what did not open under the accepted session of a configured neighbour, for the
+//! first time, does not reach the relay. Who a frame is from says the key that opened it, and whom
+//! it is for says its body.
+//!
+//! A packet's bytes are the same on every hop, for by them it is known again when it has been
+//! combined. The hops that it may still make stand beside it, and are written into it where it
+//! leaves for its host.
+
+mod counters;
+mod view;
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use corridor_base::rand::SeedableRng;
+use corridor_base::{Stream, Time};
+use corridor_packet::{PacketBuf, PacketRef};
+use corridor_relay::wire::CODED_BYTES;
+use corridor_relay::{LinkDestination, NodeId, Received, Relay, RelayConfig, RelayError};
+use ipnet::IpNet;
+
+pub use counters::RelayCounters;
+pub use view::{RelayNeighbourView, RelayView};
+
+use crate::bounds::{EVENTS_MAX, FRAME_LEN_MIN, PEERS_MAX};
+use crate::config::{Role, StationConfig, StationId};
+use crate::error::ConfigError;
+use crate::host::egress::EgressQueue;
+use crate::host::icmp_error::Stopped;
+use crate::hub::icmp::IcmpErrors;
+use crate::hub::{Networks, Place, table};
+use crate::link::handshake::{Group, Opening};
+use crate::link::pacer::Pacer;
+use crate::station::{
+    Destination, Event, FrameOutcome, PacketOutcome, Rejection, Transmit, count_refused,
+};
+use crate::stats::Stats;
+use crate::wire::{self, HEADER_LEN, Kind, RELAYED_LEN, Relayed, TAG_LEN};
+use counters::Drops;
+
+/// Bytes of a frame beside the longer of two packets in it.
+const OVERHEAD_BYTES: usize = HEADER_LEN + RELAYED_LEN + CODED_BYTES + TAG_LEN;
+
+/// What a relay is told before it starts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RelayStationConfig {
+    /// What every station is told; its role is [`Role::Relay`]. What waits here, packets of the
+    /// host and of others together, is bounded by [`RelayConfig::queue_packets`].
+    pub station: StationConfig,
+    /// What is combined, and what waits for it.
+    pub relay: RelayConfig,
+    /// The neighbours, and the networks that each leads to.
+    pub neighbours: Vec<(StationId, Vec<IpNet>)>,
+    /// Addresses of its own host.
+    pub own: Vec<IpAddr>,
+    /// All frames are addressed to all neighbours on the link: for one that passes on nothing that
+    /// is for others. Nobody acknowledges them there, and nothing is sent again.
+    pub broadcast: bool,
+}
+
+/// A relay with its keys and routes. It has the verbs of a [`crate::Station`].
+pub struct RelayStation {
+    now: Time,
+    config: StationConfig,
+    broadcast: bool,
+    group: Group,
+    relay: Relay,
+    networks: Networks,
+    icmp_errors: IcmpErrors,
+    pacer: Pacer,
+    /// Longest frame, bytes.
+    frame_len: usize,
+    egress: EgressQueue,
+    events: VecDeque<Event>,
+    /// The frame being made, and the body of the frame being read.
+    frame: Vec<u8>,
+    body: Vec<u8>,
+    stats: Stats,
+    drops: Drops,
+}
+
+impl RelayStation {
+    /// A relay that starts now. `entropy` is 32 bytes of fresh randomness, as for
+    /// [`crate::Station::new`].
+    ///
+    /// # Errors
+    /// As [`StationConfig::check`]; a setting of the relay out of its range; no neighbours or too
+    /// many; or one network for two of them.
+    pub fn new(
+        config: RelayStationConfig,
+        entropy: [u8; 32],
+        now: Time,
+    ) -> Result<Self, ConfigError> {
+        let RelayStationConfig { mut station, relay, neighbours, own, broadcast } = config;
+        station.check()?;
+        check_neighbours(&station, &neighbours)?;
+        let networks = table(&neighbours, &own)?;
+        let relay = Relay::new(NodeId(station.id.0.into()), relay, now).map_err(setting)?;
+        // HELLOs name one, though a relay has no symbols.
+        let most = wire::symbol_size_max(station.frame_len_max, &station.coding, true);
+        station.coding.symbol_size = most.min(usize::from(u16::MAX)) as u16;
+        let peers: Vec<StationId> = neighbours.iter().map(|&(id, _)| id).collect();
+        let rng = Stream::from_rng(&mut Stream::from_seed(entropy));
+        let setting = (station.coding, station.crossing());
+        Ok(RelayStation {
+            now,
+            broadcast,
+            group: Group::new(station.id, &station.security, &peers, setting, rng, now),
+            relay,
+            networks,
+            icmp_errors: IcmpErrors::new(&own),
+            pacer: Pacer::new(station.rate_bps),
+            frame_len: station.frame_len_max,
+            egress: EgressQueue::default(),
+            events: VecDeque::new(),
+            frame: Vec::new(),
+            body: Vec::new(),
+            stats: Stats::default(),
+            drops: Drops::default(),
+            config: station,
+        })
+    }
+
+    /// Takes over which neighbour leads where. Those that are not named lead nowhere.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new) of the networks; nothing has changed then.
+    pub fn set_networks(
+        &mut self,
+        neighbours: &[(StationId, Vec<IpNet>)],
+        own: &[IpAddr],
+    ) -> Result<(), ConfigError> {
+        self.networks = table(neighbours, own)?;
+        self.icmp_errors.set_own(own);
+        Ok(())
+    }
+
+    // ---- what comes in ------------------------------------------------------------------------
+
+    /// Takes an IP packet from the host.
+    pub fn handle_packet(&mut self, now: Time, packet: &[u8]) -> PacketOutcome {
+        self.now = now;
+        let packet = PacketRef::read(packet);
+        let (len, max) = (packet.len(), self.tunnel_mtu());
+        if packet.is_empty() {
+            self.stats.packets_refused += 1;
+            return PacketOutcome::Empty;
+        }
+        let place = packet.addresses().and_then(|(_, to)| self.networks.place(to));
+        let next = match place {
+            Some(Place::Neighbour(next)) if self.group.is_up(next) => next,
+            place => {
+                let is_known = matches!(place, Some(Place::Neighbour(_)));
+                let count =
+                    if is_known { &mut self.drops.silent } else { &mut self.drops.unrouted };
+                *count += 1;
+                self.icmp_errors.queue_no_route(now, packet);
+                return PacketOutcome::NoRoute;
+            }
+        };
+        if len > max {
+            self.stats.packets_refused += 1;
+            self.icmp_errors.queue_too_big(now, packet, max);
+            return PacketOutcome::TooLong { len, max };
+        }
+        match self.send(next, packet) {
+            Ok(()) => {
+                self.stats.note_accepted(len);
+                PacketOutcome::Accepted
+            }
+            Err(RelayError::Full { .. }) => {
+                self.stats.packets_dropped_ingress += 1;
+                PacketOutcome::QueueFull
+            }
+            Err(_) => PacketOutcome::NotCarried,
+        }
+    }
+
+    /// Lets a packet that was made or taken here go to a neighbour.
+    fn send(&mut self, next: StationId, packet: PacketRef<'_>) -> Result<(), RelayError> {
+        let hops = packet.hops().unwrap_or(0);
+        self.relay.send(self.now, node(next), hops.into(), packet.bytes().into())
+    }
+
+    /// Takes a frame from the underlay.
+    pub fn handle_frame(&mut self, now: Time, frame: &[u8]) -> FrameOutcome {
+        self.now = now;
+        let mut body = core::mem::take(&mut self.body);
+        let outcome = match self.group.open(now, frame, &mut body) {
+            Opening::Frame(opened) => {
+                self.stats.frames_accepted += 1;
+                let is_relayed = opened.header.kind == Kind::Relayed;
+                match Relayed::parse(&body).filter(|_| is_relayed) {
+                    Some(relayed) => {
+                        let addressed = relayed.to.is_none_or(|to| to == self.config.id);
+                        let from = node(opened.from);
+                        self.relay.handle_frame(now, from, addressed, relayed.frame);
+                        self.route_received();
+                        FrameOutcome::Accepted { from: opened.from }
+                    }
+                    None => {
+                        self.drops.not_for_us += 1;
+                        FrameOutcome::Rejected(Rejection::NotForUs)
+                    }
+                }
+            }
+            Opening::Hello { from, accepted, joined, differs } => {
+                if let Some(joined) = joined {
+                    self.stats.sessions_accepted += 1;
+                    let restarted = joined.new_instance && !joined.first;
+                    self.push_event(Event::SessionUp { peer: from, restarted });
+                }
+                if let Some(theirs) = differs {
+                    let ours = self.config.crossing();
+                    self.push_event(Event::ModeDiffers { peer: from, theirs, ours });
+                }
+                match accepted {
+                    true => FrameOutcome::Accepted { from },
+                    false => FrameOutcome::Handshake { from },
+                }
+            }
+            refused => FrameOutcome::Rejected(count_refused(&mut self.stats, &refused)),
+        };
+        self.body = body;
+        outcome
+    }
+
+    /// Lets all packets go on that the relay has received.
+    fn route_received(&mut self) {
+        while let Some(received) = self.relay.poll_received() {
+            let from = StationId(received.from.0 as u8);
+            let bytes = received.packet.clone();
+            let packet = PacketRef::read(&bytes);
+            let is_own = |source| self.networks.place(source) == Some(Place::Neighbour(from));
+            let Some((_, to)) = packet.addresses().filter(|&(source, _)| is_own(source)) else {
+                self.drops.wrong_source += 1;
+                continue;
+            };
+            match self.networks.place(to) {
+                Some(Place::Neighbour(next)) if next == from => self.drops.turned_back += 1,
+                Some(Place::Neighbour(next)) => self.forward((from, next), received, packet),
+                Some(Place::Host) | None => self.deliver(received.ttl, packet),
+            }
+        }
+    }
+
+    /// Lets a packet of one neighbour go to another.
+    fn forward(
+        &mut self,
+        (from, next): (StationId, StationId),
+        received: Received,
+        packet: PacketRef<'_>,
+    ) {
+        if received.ttl == 0 {
+            self.drops.expired += 1;
+            let error = self.icmp_errors.write(self.now, packet, Stopped::HopsUsedUp);
+            return self.answer(from, error);
+        }
+        let max = self.tunnel_mtu();
+        if packet.len() > max {
+            self.drops.too_long += 1;
+            let error = self.icmp_errors.write_too_big(self.now, packet, max);
+            return self.answer(from, error);
+        }
+        if !self.group.is_up(next) {
+            self.drops.silent += 1;
+            return;
+        }
+        let (hops, coded) = ((node(from), node(next)), received.was_coded);
+        // What the queue has no room for the relay counts itself.
+        let _ = self.relay.forward_received(self.now, hops, received.ttl, (received.packet, coded));
+    }
+
+    /// Lets a message to a packet's sender go back to where the packet came from.
+    fn answer(&mut self, to: StationId, message: Option<PacketBuf>) {
+        if let Some(message) = message {
+            let _ = self.send(to, message.packet());
+        }
+    }
+
+    /// Hands a packet to the host, with the hops that are left to it.
+    fn deliver(&mut self, ttl: u16, packet: PacketRef<'_>) {
+        let mut packet = PacketBuf::copy(packet, self.egress.buffer());
+        // Where it ends nobody takes one off.
+        packet.limit_hops(u8::try_from(ttl.saturating_add(1)).unwrap_or(u8::MAX));
+        self.stats.packets_delivered += 1;
+        self.stats.bytes_delivered += packet.len() as u64;
+        self.egress.push_made(packet.into_bytes());
+    }
+
+    /// Fires the timers that are due.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.now = now;
+        while let Some(peer) = self.group.newly_silent(now) {
+            self.push_event(Event::PeerSilent { peer });
+        }
+        self.group.handle_timeout(now);
+        self.relay.handle_timeout(now);
+    }
+
+    // ---- what goes out ------------------------------------------------------------------------
+
+    /// The next frame, made now, as [`crate::Station::poll_transmit`].
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit<'_>> {
+        self.now = now;
+        self.pacer.begin_poll();
+        let len_min = self.config.frame_len_min;
+        let to = if self.group.hello_due() <= now {
+            self.group.write_hello(now, 0, &mut self.frame, len_min);
+            self.stats.control_frames_sent += 1;
+            Destination::All
+        } else {
+            // What may not go yet is not asked for: while it waits it may still get a partner.
+            if !self.relay.is_ready_at(now) || !self.pacer.allows(now) {
+                return None;
+            }
+            let corridor_relay::Transmit { to, frame } = self.relay.poll_transmit(now)?;
+            let to = match to {
+                LinkDestination::Unicast(NodeId(to)) => Some(StationId(to as u8)),
+                LinkDestination::Broadcast => None,
+            };
+            self.group.begin(Kind::Relayed, false, &mut self.frame);
+            Relayed { to, frame: &frame }.write(&mut self.frame);
+            self.group.seal(&mut self.frame, len_min);
+            to.filter(|_| !self.broadcast).map_or(Destination::All, Destination::Station)
+        };
+        self.stats.frames_sent += 1;
+        self.stats.bytes_sent += self.frame.len() as u64;
+        self.pacer.note_sent(now, self.frame.len());
+        Some(Transmit { to, frame: &self.frame, probes: false })
+    }
+
+    /// The next packet for the host, valid until the next call.
+    pub fn poll_packet(&mut self) -> Option<PacketRef<'_>> {
+        if self.icmp_errors.has_queued() {
+            return self.icmp_errors.pop();
+        }
+        self.egress.pop()?;
+        Some(self.egress.current())
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) and
+    /// [`poll_transmit`](Self::poll_transmit) next, if nothing comes in before.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let hello = Some(self.group.hello_due());
+        let relay = self.relay.poll_timeout();
+        let ready = match self.pacer.poll_timeout() {
+            Some(pace) => Some(pace),
+            None => self.relay.is_ready().then_some(self.now),
+        };
+        [hello, relay, ready].into_iter().flatten().min()
+    }
+
+    fn push_event(&mut self, event: Event) {
+        if self.events.len() == EVENTS_MAX {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
+
+    // ---- what others know, and what an operator changes -----------------------------------------
+
+    /// The MTU to set on the TUN device, in bytes: a frame has room for it beside another packet.
+    pub fn tunnel_mtu(&self) -> usize {
+        self.frame_len.saturating_sub(OVERHEAD_BYTES)
+    }
+
+    /// Shortest frame, in bytes, that carries a packet of this length; `None` if none does.
+    pub fn frame_len_for(&self, packet_len: usize) -> Option<usize> {
+        let len = (packet_len + OVERHEAD_BYTES).max(FRAME_LEN_MIN);
+        (len <= self.config.frame_len_max).then_some(len)
+    }
+
+    /// Longest frame, bytes.
+    pub fn frame_len(&self) -> usize {
+        self.frame_len
+    }
+
+    /// Frames longer than this many bytes are refused by the interface, or no longer are.
+    pub fn limit_frames(&mut self, now: Time, len: usize) {
+        self.now = now;
+        let frame_len = len.clamp(FRAME_LEN_MIN, self.config.frame_len_max);
+        if frame_len == core::mem::replace(&mut self.frame_len, frame_len) {
+            return;
+        }
+        let tunnel_mtu = self.tunnel_mtu();
+        if let Some(peer) = self.group.inspect().first().map(|peer| peer.id) {
+            self.push_event(Event::PathMtu { peer, frame_len, tunnel_mtu });
+        }
+    }
+
+    /// Paces frames from here on at so many bits per second; `None`: as fast as the underlay takes
+    /// them.
+    pub fn set_rate_bps(&mut self, rate_bps: Option<u64>) {
+        self.config.rate_bps = rate_bps;
+        self.pacer.set_configured(rate_bps);
+    }
+
+    /// Says HELLO soon.
+    pub fn greet(&mut self, now: Time) {
+        self.group.hurry_hello(now);
+    }
+
+    /// What it was told, as every station.
+    pub fn config(&self) -> &StationConfig {
+        &self.config
+    }
+
+    /// Counters since the start, as far as every station has them.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+}
+
+fn node(id: StationId) -> NodeId {
+    NodeId(id.0.into())
+}
+
+/// Neighbours that there can be.
+fn check_neighbours(
+    station: &StationConfig,
+    neighbours: &[(StationId, Vec<IpNet>)],
+) -> Result<(), ConfigError> {
+    if station.role != Role::Relay {
+        return Err(ConfigError::new("station.role", "another", "relay"));
+    }
+    let count = neighbours.len();
+    if !(1..=PEERS_MAX).contains(&count) {
+        return Err(ConfigError::new("peer", count, format!("1 to {PEERS_MAX} neighbours")));
+    }
+    for (index, &(id, _)) in neighbours.iter().enumerate() {
+        if !(1..=254).contains(&id.0) {
+            return Err(ConfigError::new("peer.id", id.0, "a station number from 1 to 254"));
+        }
+        let before = neighbours[..index].iter().any(|&(other, _)| other == id);
+        if before || id == station.id {
+            let expected = "a number no other station of the group has";
+            return Err(ConfigError::new("peer.id", id.0, expected));
+        }
+    }
+    Ok(())
+}
+
+/// A setting of the relay that cannot be, by its name in files.
+pub(crate) fn setting(error: RelayError) -> ConfigError {
+    match error {
+        RelayError::Setting { field, given, expected } => {
+            let field = match field {
+                "hold" => "relay.hold_ms",
+                "decode_for" => "relay.decode_ms",
+                "announce_every" => "relay.announce_ms",
+                "heard_ratio_min" => "relay.heard_ratio_min",
+                "failed_ratio_max" => "relay.failed_ratio_max",
+                "queue_packets" => "relay.queue_packets",
+                _ => "relay",
+            };
+            ConfigError::new(field, given, expected)
+        }
+        other => ConfigError::new("relay", other, "settings that can be"),
+    }
+}

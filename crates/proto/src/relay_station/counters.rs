@@ -1,0 +1,109 @@
+//! What a relay counts: what it combined and took apart, and what it did not pass on.
+
+use super::RelayStation;
+
+/// Packets that were not passed on, and frames that were of no use.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Drops {
+    pub(super) unrouted: u64,
+    pub(super) silent: u64,
+    pub(super) wrong_source: u64,
+    pub(super) turned_back: u64,
+    pub(super) expired: u64,
+    pub(super) too_long: u64,
+    pub(super) not_for_us: u64,
+}
+
+crate::counters! {
+    /// Counters of a relay since it started, beside those that every station has.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+    pub struct RelayCounters {
+        /// Frames sent with one packet.
+        pub relay_frames_plain: u64,
+        /// Frames sent with two packets of different flows.
+        pub relay_frames_coded: u64,
+        /// Packets of neighbours that were taken to be forwarded.
+        pub relay_packets_forwarded: u64,
+        /// Packets that came in a coded frame and went on in another one.
+        pub relay_packets_recoded: u64,
+        /// Packets for this node, or for it to forward, out of coded frames.
+        pub relay_packets_decoded: u64,
+        /// Coded frames for this node that could not be decoded.
+        pub relay_decode_failures: u64,
+        /// Of these, frames whose lengths, ids or padding do not fit the packet that is known.
+        pub relay_decode_mismatches: u64,
+        /// Frames of neighbours to others that were overheard.
+        pub relay_frames_overheard: u64,
+        /// Announcements of whom this node hears.
+        pub relay_announcements_sent: u64,
+        /// Packets that had come before.
+        pub relay_packets_duplicate: u64,
+        /// Times that a neighbour was sent no coded frames any more because it could not decode
+        /// them.
+        pub relay_switched_off: u64,
+        /// Seconds in which the MAC repeated more frames than the threshold.
+        pub relay_congested_s: u64,
+        /// Packets, of the host and of neighbours, that found the queue full.
+        pub relay_queue_drops: u64,
+        /// Packets of the host for an address that no neighbour leads to.
+        pub relay_packets_unrouted: u64,
+        /// Packets for a neighbour that there is no session with.
+        pub relay_packets_unreachable: u64,
+        /// Packets dropped because the neighbour that sent them does not lead to their source.
+        pub relay_packets_wrong_source: u64,
+        /// Packets dropped because they would have gone back to where they came from.
+        pub relay_packets_turned_back: u64,
+        /// Packets dropped because they had made as many hops as they may.
+        pub relay_packets_expired: u64,
+        /// Packets to forward that were longer than frames from here carry.
+        pub relay_packets_too_long: u64,
+        /// Frames that opened, and are none of a relay.
+        pub relay_frames_malformed: u64,
+        /// Frames of neighbours for which the table of neighbours had no place.
+        pub relay_neighbours_refused: u64,
+    }
+}
+
+impl RelayStation {
+    /// Counters since the start, beside [`stats`](Self::stats).
+    pub fn relay_counters(&self) -> RelayCounters {
+        let (stats, drops) = (self.relay.stats(), self.drops);
+        RelayCounters {
+            relay_frames_plain: stats.plain_sent,
+            relay_frames_coded: stats.coded_sent,
+            relay_packets_forwarded: stats.forwarded,
+            relay_packets_recoded: stats.recoded,
+            relay_packets_decoded: stats.decoded,
+            relay_decode_failures: stats.undecodable + stats.decode_mismatches,
+            relay_decode_mismatches: stats.decode_mismatches,
+            relay_frames_overheard: stats.overheard,
+            relay_announcements_sent: stats.announced,
+            relay_packets_duplicate: stats.duplicates,
+            relay_switched_off: stats.switched_off,
+            relay_congested_s: stats.congested_s,
+            relay_queue_drops: stats.queue_drops,
+            relay_packets_unrouted: drops.unrouted,
+            relay_packets_unreachable: drops.silent,
+            relay_packets_wrong_source: drops.wrong_source,
+            relay_packets_turned_back: drops.turned_back,
+            relay_packets_expired: drops.expired + stats.expired,
+            relay_packets_too_long: drops.too_long,
+            relay_frames_malformed: drops.not_for_us + stats.malformed,
+            relay_neighbours_refused: stats.neighbour_table_full,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Stats;
+
+    #[test]
+    fn counters_of_relays_have_names_of_their_own() {
+        for (name, text) in RelayCounters::DESCRIPTIONS {
+            assert!(name.starts_with("relay_") && text.ends_with('.'), "{name}: {text}");
+            assert!(Stats::DESCRIPTIONS.iter().all(|(other, _)| other != name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What watchers see of a relay.
+
+use corridor_base::Time;
+use corridor_relay::Hold;
+
+use super::RelayStation;
+use crate::config::StationId;
+use crate::diagnosis::Unopened;
+use crate::inspect::{PeerView, QueueView};
+
+/// A relay at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RelayView {
+    /// It combines packets, where that pays.
+    pub coding: bool,
+    /// How long packets of others may wait for a partner.
+    pub hold: Hold,
+    /// What waits for the air, packets of the host and of neighbours.
+    pub queue: QueueView,
+    /// Packets of these that are held for a partner.
+    pub packets_held: usize,
+    /// Neighbours that were heard as relays.
+    pub neighbours: Vec<RelayNeighbourView>,
+}
+
+/// A neighbour of a relay. Shares are from 0 to 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RelayNeighbourView {
+    /// Which.
+    pub id: StationId,
+    /// Share of its frames to others that come here; `None`: it has sent too few.
+    pub overheard: Option<f64>,
+    /// Whom it hears, and what share of their frames to others, as it announced last.
+    pub hears: Vec<(StationId, f64)>,
+    /// It hears and decodes enough to be sent coded frames without retries.
+    pub takes_coded: bool,
+}
+
+impl RelayStation {
+    /// The relay as it is now.
+    pub fn view(&self, now: Time) -> RelayView {
+        let config = self.relay.config();
+        let id = |node: corridor_relay::NodeId| StationId(node.0 as u8);
+        let neighbours = self.relay.neighbours(now).into_iter();
+        RelayView {
+            coding: config.coding,
+            hold: config.hold,
+            queue: QueueView {
+                packets: self.relay.backlog(),
+                packets_max: config.queue_packets,
+                bytes: self.relay.backlog_bytes(),
+                delay: self.relay.oldest(now),
+            },
+            packets_held: self.relay.held(now),
+            neighbours: neighbours
+                .map(|neighbour| RelayNeighbourView {
+                    id: id(neighbour.node),
+                    overheard: neighbour.overheard,
+                    hears: neighbour.hears.iter().map(|&(node, share)| (id(node), share)).collect(),
+                    takes_coded: neighbour.takes_coded,
+                })
+                .collect(),
+        }
+    }
+
+    /// The neighbours, in the order of the configuration.
+    pub fn peers(&self) -> Vec<PeerView> {
+        self.group.inspect()
+    }
+
+    /// Whether frames can be exchanged with this neighbour.
+    pub fn is_up(&self, peer: StationId) -> bool {
+        self.group.is_up(peer)
+    }
+
+    /// As [`crate::Station::examine`].
+    pub fn examine(&self, frame: &[u8]) -> Unopened {
+        self.group.examine(frame)
+    }
+}

@@ -1,0 +1,182 @@
+//! Relays that combine packets of different flows, as files spell them: nodes', scenarios', plans'.
+
+use core::time::Duration;
+
+use corridor_relay::{Adaptive, Candidates, Hold, RelayConfig, SwitchOff};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::ConfigError;
+use crate::relay_station::setting;
+
+/// A table of a relay that may send two packets of different flows as one frame (CATWOMAN). A
+/// preset, and what is different from it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RelayTable {
+    /// Where the defaults come from.
+    #[serde(default)]
+    pub preset: RelayPreset,
+    /// Whether packets are combined at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coding: Option<bool>,
+    /// How long a packet of others waits for a partner, milliseconds; 0: not at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold_ms: Option<f64>,
+    /// Whether the hold lasts only until a partner is expected by the last arrivals, and while the
+    /// channel is congested; `hold_ms` is the most then.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub hold_learned: bool,
+    /// Whether all that waits for the air may be combined, and not only what is held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub combines_waiting: Option<bool>,
+    /// How long packets are kept by which others are decoded, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decode_ms: Option<f64>,
+    /// What the MAC's retries decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adaptive: Option<AdaptiveKind>,
+    /// Retries in a second beyond which the channel counts as congested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries_per_second: Option<u32>,
+    /// Whether receivers that hear too little, or fail to decode, are sent no coded frames.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch_off: Option<bool>,
+    /// With `switch_off`: least share of a relay's frames to others that a receiver must hear.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heard_ratio_min: Option<f64>,
+    /// With `switch_off`: greatest share of coded frames that a receiver may fail to decode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_ratio_max: Option<f64>,
+    /// Packets that wait at a node, those held among them; others are dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_packets: Option<usize>,
+    /// How often neighbours are told who is heard, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub announce_ms: Option<f64>,
+}
+
+/// Presets of relays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RelayPreset {
+    /// For use: what waits is combined, and only for who hears and decodes; held is what a partner
+    /// is expected for, while the channel is congested.
+    #[default]
+    Default,
+    /// CATWOMAN as published: 50 ms of hold, 1500 ms for decoding, always coding.
+    Paper,
+    /// The same with adaptive buffering as Section IV-B has it: coding while congested.
+    PaperAdaptive,
+    /// Pure relaying.
+    Plain,
+}
+
+/// What the MAC's retries decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AdaptiveKind {
+    /// Nothing.
+    Off,
+    /// Whether packets are held (Section II-A of the paper).
+    Holding,
+    /// Whether they are combined, and held for it (Section IV-B).
+    Coding,
+}
+
+impl RelayPreset {
+    /// What it stands for.
+    fn config(self) -> RelayConfig {
+        match self {
+            RelayPreset::Default => RelayConfig::default(),
+            RelayPreset::Paper => RelayConfig::paper(),
+            RelayPreset::PaperAdaptive => RelayConfig::paper_adaptive(),
+            RelayPreset::Plain => RelayConfig::plain(),
+        }
+    }
+}
+
+impl core::fmt::Display for RelayPreset {
+    /// As files spell it.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.pad(match self {
+            RelayPreset::Default => "default",
+            RelayPreset::Paper => "paper",
+            RelayPreset::PaperAdaptive => "paper-adaptive",
+            RelayPreset::Plain => "plain",
+        })
+    }
+}
+
+impl RelayTable {
+    /// Understands the table.
+    ///
+    /// # Errors
+    /// The first value that cannot be; its field begins with `relay.`.
+    pub fn resolve(&self) -> Result<RelayConfig, ConfigError> {
+        let mut config = self.preset.config();
+        config.coding = self.coding.unwrap_or(config.coding);
+        let decode_for = milliseconds("relay.decode_ms", self.decode_ms)?;
+        let announce_every = milliseconds("relay.announce_ms", self.announce_ms)?;
+        config.decode_for = decode_for.unwrap_or(config.decode_for);
+        config.announce_every = announce_every.unwrap_or(config.announce_every);
+        config.retries_per_second = self.retries_per_second.unwrap_or(config.retries_per_second);
+        config.queue_packets = self.queue_packets.unwrap_or(config.queue_packets);
+        match milliseconds("relay.hold_ms", self.hold_ms)? {
+            Some(most) if self.hold_learned => config.hold = Hold::Learned { most },
+            Some(hold) if hold.is_zero() => config.hold = Hold::None,
+            Some(hold) => config.hold = Hold::Fixed(hold),
+            None if self.hold_learned => {
+                let expected = "the longest wait, with hold_learned";
+                return Err(ConfigError::new("relay.hold_ms", "nothing", expected));
+            }
+            None => {}
+        }
+        if let Some(waiting) = self.combines_waiting {
+            config.candidates = if waiting { Candidates::Waiting } else { Candidates::Held };
+        }
+        if let Some(adaptive) = self.adaptive {
+            config.adaptive = match adaptive {
+                AdaptiveKind::Off => Adaptive::Off,
+                AdaptiveKind::Holding => Adaptive::Holding,
+                AdaptiveKind::Coding => Adaptive::Coding,
+            };
+        }
+        config.switch_off = self.switch_off(config.switch_off)?;
+        config.check().map_err(setting)?;
+        Ok(config)
+    }
+
+    fn switch_off(&self, preset: Option<SwitchOff>) -> Result<Option<SwitchOff>, ConfigError> {
+        let switch_off = match self.switch_off {
+            Some(true) => preset.or(RelayConfig::default().switch_off),
+            Some(false) => None,
+            None => preset,
+        };
+        let Some(SwitchOff { heard_ratio_min, failed_ratio_max }) = switch_off else {
+            let given = [
+                ("relay.heard_ratio_min", self.heard_ratio_min),
+                ("relay.failed_ratio_max", self.failed_ratio_max),
+            ];
+            return match given.iter().find_map(|&(name, given)| Some((name, given?))) {
+                Some((name, given)) => {
+                    Err(ConfigError::new(name, given, "nothing without switch_off"))
+                }
+                None => Ok(None),
+            };
+        };
+        Ok(Some(SwitchOff {
+            heard_ratio_min: self.heard_ratio_min.unwrap_or(heard_ratio_min),
+            failed_ratio_max: self.failed_ratio_max.unwrap_or(failed_ratio_max),
+        }))
+    }
+}
+
+fn milliseconds(name: &'static str, ms: Option<f64>) -> Result<Option<Duration>, ConfigError> {
+    match ms {
+        Some(ms) if !(0.0..=60_000.0).contains(&ms) => {
+            Err(ConfigError::new(name, ms, "0 to 60000 ms"))
+        }
+        ms => Ok(ms.map(|ms| Duration::from_nanos((ms * 1e6).round() as u64))),
+    }
+}

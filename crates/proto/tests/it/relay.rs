@@ -1,0 +1,467 @@
+//! Relays in a row, which hear the next ones alone: what crosses them, what combining saves, what
+//! their routers say, and what is made of frames that nobody, or somebody else, has sealed.
+
+use core::time::Duration;
+
+use corridor_base::Time;
+use corridor_packet::{PacketRef, checksum};
+use corridor_proto::relay::RelayConfig;
+use corridor_proto::{
+    CodingParams, ConfigError, Destination, Event, FrameOutcome, LinkErrors, PacketOutcome,
+    Rejection, RelayCounters, RelayStation, RelayStationConfig, Role, StationConfig, StationId,
+};
+use etherparse::{Icmpv4Type, Icmpv6Type, PacketBuilder, SlicedPacket, TransportSlice, icmpv4};
+use ipnet::IpNet;
+
+/// Frames that a station sends in a millisecond.
+const FRAMES_PER_MS: usize = 1;
+
+fn v4(at: usize) -> [u8; 4] {
+    [10, 9, 0, at as u8 + 1]
+}
+
+fn v6(at: usize) -> [u8; 16] {
+    [0xfd, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, at as u8 + 1]
+}
+
+fn station(at: usize) -> StationConfig {
+    StationConfig {
+        id: StationId(at as u8 + 1),
+        role: Role::Relay,
+        security: [7; 32].into(),
+        coding: CodingParams::default(),
+        link_errors: LinkErrors::Measured,
+        ingress_packets: 100,
+        frame_len_max: 1_500,
+        frame_len_min: 46,
+        rate_bps: None,
+    }
+}
+
+/// The relay at a place in a row of so many: its neighbours lead to all behind them.
+fn config(at: usize, count: usize, relay: RelayConfig) -> RelayStationConfig {
+    let network = |at: usize| -> [IpNet; 2] {
+        let (v4, v6) = (std::net::IpAddr::from(v4(at)), std::net::IpAddr::from(v6(at)));
+        [v4.into(), v6.into()]
+    };
+    let mut neighbours = Vec::new();
+    if at > 0 {
+        let networks = (0..at).flat_map(network).collect();
+        neighbours.push((StationId(at as u8), networks));
+    }
+    if at + 1 < count {
+        let networks = (at + 1..count).flat_map(network).collect();
+        neighbours.push((StationId(at as u8 + 2), networks));
+    }
+    let own = vec![v4(at).into(), v6(at).into()];
+    RelayStationConfig { station: station(at), relay, neighbours, own, broadcast: false }
+}
+
+struct Row {
+    now: Time,
+    stations: Vec<RelayStation>,
+    /// Packets that each station has handed to its host.
+    delivered: Vec<Vec<Vec<u8>>>,
+    events: Vec<Event>,
+    /// Frames as they were sent: from where, to whom, the bytes.
+    log: Vec<(usize, Destination, Vec<u8>)>,
+}
+
+impl Row {
+    fn new(count: usize, relay: RelayConfig) -> Self {
+        let make = |at| RelayStation::new(config(at, count, relay), [at as u8 + 1; 32], Time::ZERO);
+        let stations = (0..count).map(|at| make(at).expect("a sound configuration")).collect();
+        let delivered = vec![Vec::new(); count];
+        Row { now: Time::ZERO, stations, delivered, events: Vec::new(), log: Vec::new() }
+    }
+
+    /// The same, once all know their neighbours.
+    fn met(count: usize, relay: RelayConfig) -> Self {
+        let mut row = Row::new(count, relay);
+        row.run(2_000);
+        for at in 1..count {
+            assert!(row.stations[at].is_up(StationId(at as u8)), "{at} does not know {}", at - 1);
+        }
+        row
+    }
+
+    fn run(&mut self, ms: u64) {
+        for _ in 0..ms {
+            self.now += Duration::from_millis(1);
+            for at in 0..self.stations.len() {
+                self.stations[at].handle_timeout(self.now);
+                for _ in 0..FRAMES_PER_MS {
+                    let Some(transmit) = self.stations[at].poll_transmit(self.now) else { break };
+                    let (to, frame) = (transmit.to, transmit.frame.to_vec());
+                    self.log.push((at, to, frame.clone()));
+                    for near in [at.checked_sub(1), Some(at + 1)].into_iter().flatten() {
+                        self.hear(near, &frame);
+                    }
+                }
+            }
+            (0..self.stations.len()).for_each(|at| self.take(at));
+        }
+    }
+
+    fn hear(&mut self, at: usize, frame: &[u8]) -> Option<FrameOutcome> {
+        let outcome = self.stations.get_mut(at)?.handle_frame(self.now, frame);
+        self.take(at);
+        Some(outcome)
+    }
+
+    fn take(&mut self, at: usize) {
+        while let Some(packet) = self.stations[at].poll_packet() {
+            self.delivered[at].push(packet.to_vec());
+        }
+        while let Some(event) = self.stations[at].poll_event() {
+            self.events.push(event);
+        }
+    }
+
+    fn put(&mut self, at: usize, packet: &[u8]) -> PacketOutcome {
+        let outcome = self.stations[at].handle_packet(self.now, packet);
+        self.take(at);
+        outcome
+    }
+
+    fn counters(&self, at: usize) -> RelayCounters {
+        self.stations[at].relay_counters()
+    }
+
+    /// The last frame of a station to another one.
+    fn last_frame(&self, from: usize, to: usize) -> Vec<u8> {
+        let destination = Destination::Station(StationId(to as u8 + 1));
+        let mut sent = self.log.iter().rev();
+        let found = sent.find(|(at, to, _)| (*at, *to) == (from, destination));
+        found.expect("there was one").2.clone()
+    }
+}
+
+fn datagram(from: usize, to: usize, hops: u8, payload: &[u8]) -> Vec<u8> {
+    let mut packet = Vec::new();
+    let builder = PacketBuilder::ipv4(v4(from), v4(to), hops).udp(7, 9);
+    builder.write(&mut packet, payload).unwrap();
+    // Don't fragment; and a class of service that may be marked, which is to arrive as it is.
+    packet[6] = 0x40;
+    packet[1] = 0xb9;
+    packet[10..12].fill(0);
+    let sum = checksum::of(&packet[..20]);
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
+    packet
+}
+
+fn datagram6(from: usize, to: usize, hops: u8, payload: &[u8]) -> Vec<u8> {
+    let mut packet = Vec::new();
+    let builder = PacketBuilder::ipv6(v6(from), v6(to), hops).udp(7, 9);
+    builder.write(&mut packet, payload).unwrap();
+    packet
+}
+
+/// What arrives of a packet that has crossed so many relays: nothing else has changed.
+fn after(packet: &[u8], relays: u8) -> Vec<u8> {
+    let mut packet = PacketRef::read(packet).to_buf();
+    (0..relays).for_each(|_| assert!(packet.take_hop()));
+    packet.to_vec()
+}
+
+#[test]
+fn opposite_packets_cross_two_to_a_frame_and_arrive_with_a_hop_less() {
+    let mut row = Row::met(3, RelayConfig::paper());
+    let there: Vec<_> = (0..20_u8).map(|n| datagram(0, 2, 64, &[n; 900])).collect();
+    let back: Vec<_> =
+        (0..20_u8).map(|n| datagram6(2, 0, 9, &vec![n; 300 + 40 * usize::from(n)])).collect();
+    for (there, back) in there.iter().zip(&back) {
+        assert_eq!(row.put(0, there), PacketOutcome::Accepted);
+        assert_eq!(row.put(2, back), PacketOutcome::Accepted);
+        row.run(10);
+    }
+    row.run(100);
+    let expected =
+        |sent: &[Vec<u8>]| sent.iter().map(|packet| after(packet, 1)).collect::<Vec<_>>();
+    assert_eq!(row.delivered[2], expected(&there));
+    assert_eq!(row.delivered[0], expected(&back));
+    let relay = row.counters(1);
+    assert_eq!((relay.relay_frames_coded, relay.relay_frames_plain), (20, 0), "{relay:?}");
+    for end in [0, 2] {
+        let counters = row.counters(end);
+        assert_eq!(counters.relay_packets_decoded, 20, "{counters:?}");
+        assert_eq!(counters.relay_decode_failures, 0, "{counters:?}");
+    }
+    assert_eq!(row.stations[0].stats().packets_delivered, 20);
+}
+
+#[test]
+fn without_coding_each_packet_has_a_frame_of_its_own() {
+    let mut row = Row::met(3, RelayConfig::plain());
+    let sent = datagram(0, 2, 64, &[1; 100]);
+    let back = datagram(2, 0, 64, &[2; 100]);
+    row.put(0, &sent);
+    row.put(2, &back);
+    row.run(20);
+    assert_eq!(row.delivered[2], [after(&sent, 1)]);
+    assert_eq!(row.delivered[0], [after(&back, 1)]);
+    assert_eq!(row.counters(1).relay_frames_plain, 2);
+    assert_eq!(row.counters(0).relay_announcements_sent, 0);
+}
+
+#[test]
+fn what_is_decoded_is_combined_again_along_a_row() {
+    let mut row = Row::met(5, RelayConfig::paper());
+    for number in 0..30_u8 {
+        let (there, back) =
+            (datagram(0, 4, 64, &[number; 700]), datagram(4, 0, 64, &[number; 500]));
+        row.put(0, &there);
+        row.put(4, &back);
+        row.run(10);
+    }
+    row.run(1_000);
+    for (at, from) in [(0, 4), (4, 0)] {
+        assert_eq!(row.delivered[at].len(), 30);
+        let first = datagram(from, at, 64, &[0; 700][..if at == 4 { 700 } else { 500 }]);
+        assert_eq!(row.delivered[at][0], after(&first, 3));
+    }
+    let all: Vec<_> = (0..5).map(|at| row.counters(at)).collect();
+    assert!(all.iter().map(|it| it.relay_packets_recoded).sum::<u64>() > 40, "{all:?}");
+    assert!(all.iter().all(|it| it.relay_decode_failures == 0), "{all:?}");
+}
+
+/// By default nothing is combined before neighbours say that they overhear this node.
+#[test]
+fn by_default_coding_begins_once_neighbours_announce_to_overhear() {
+    let mut row = Row::met(3, RelayConfig::default());
+    let mut exchange = |ms: u64| {
+        for number in 0..ms / 4 {
+            row.put(0, &datagram(0, 2, 64, &number.to_be_bytes()));
+            row.put(0, &datagram(0, 2, 63, &number.to_be_bytes()));
+            row.put(2, &datagram(2, 0, 64, &number.to_be_bytes()));
+            row.put(2, &datagram(2, 0, 63, &number.to_be_bytes()));
+            row.run(4);
+        }
+        row.counters(1).relay_frames_coded
+    };
+    assert_eq!(exchange(20), 0);
+    exchange(3_000);
+    let before = exchange(4);
+    assert!(exchange(1_000) > before + 100);
+    let view = row.stations[1].view(row.now);
+    for neighbour in &view.neighbours {
+        assert!(neighbour.takes_coded, "{view:?}");
+        let of_relay = neighbour.hears.iter().find(|(id, _)| *id == StationId(2));
+        assert!(of_relay.is_some_and(|(_, share)| *share > 0.9), "{view:?}");
+    }
+}
+
+#[test]
+fn a_relay_says_that_hops_are_used_up_and_what_is_too_long() {
+    let mut row = Row::met(3, RelayConfig::plain());
+    for packet in [datagram(0, 2, 1, b"one hop"), datagram6(0, 2, 1, b"one hop")] {
+        row.put(0, &packet);
+        row.run(20);
+        let answer = row.delivered[0].pop().expect("an answer");
+        let sliced = SlicedPacket::from_ip(&answer).unwrap();
+        match sliced.transport {
+            Some(TransportSlice::Icmpv4(icmp)) => {
+                let expected = icmpv4::TimeExceededCode::TtlExceededInTransit;
+                assert_eq!(icmp.icmp_type(), Icmpv4Type::TimeExceeded(expected));
+                assert_eq!(&answer[12..20], [v4(1), v4(0)].concat());
+            }
+            Some(TransportSlice::Icmpv6(icmp)) => {
+                assert!(matches!(icmp.icmp_type(), Icmpv6Type::TimeExceeded(_)));
+                assert_eq!(&answer[8..40], [v6(1), v6(0)].concat());
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(row.counters(1).relay_packets_expired, 2);
+    assert_eq!(row.put(0, &datagram(0, 1, 1, b"the next one")), PacketOutcome::Accepted);
+
+    // The relay's own interface takes less: whoever sends longer packets hears of it.
+    row.stations[1].limit_frames(row.now, 1_000);
+    let mtu = row.stations[1].tunnel_mtu();
+    assert!(mtu < 1_000 && row.stations[0].tunnel_mtu() > 1_400);
+    row.put(0, &datagram(0, 2, 64, &[1; 1_200]));
+    row.run(20);
+    let answer = row.delivered[0].pop().expect("an answer");
+    let sliced = SlicedPacket::from_ip(&answer).unwrap();
+    let Some(TransportSlice::Icmpv4(icmp)) = sliced.transport else { panic!("no ICMP") };
+    let needed = icmpv4::DestUnreachableHeader::FragmentationNeeded { next_hop_mtu: mtu as u16 };
+    assert_eq!(icmp.icmp_type(), Icmpv4Type::DestinationUnreachable(needed));
+    assert_eq!(row.counters(1).relay_packets_too_long, 1);
+    assert!(row.delivered[2].is_empty());
+    // So does the own host.
+    let long = datagram(0, 2, 64, &[1; 1_480]);
+    assert!(matches!(row.put(0, &long), PacketOutcome::TooLong { len: 1_508, .. }));
+    assert_eq!(row.delivered[0].len(), 1);
+}
+
+#[test]
+fn packets_go_where_networks_lead_and_come_from_where_they_lead() {
+    let mut row = Row::met(3, RelayConfig::plain());
+    let mut nowhere = datagram(0, 2, 64, b"nowhere");
+    nowhere[16..20].copy_from_slice(&[192, 0, 2, 1]);
+    assert_eq!(row.put(0, &nowhere), PacketOutcome::NoRoute);
+    assert_eq!(row.counters(0).relay_packets_unrouted, 1);
+    // A source that is not behind the neighbour.
+    row.put(0, &datagram(2, 2, 64, b"forged source"));
+    row.run(20);
+    assert_eq!(row.counters(1).relay_packets_wrong_source, 1);
+    assert!(row.delivered[2].is_empty());
+    // A neighbour that is not there.
+    let mut alone = Row::new(2, RelayConfig::plain());
+    assert_eq!(alone.put(0, &datagram(0, 1, 64, b"too early")), PacketOutcome::NoRoute);
+    assert_eq!(alone.counters(0).relay_packets_unreachable, 1);
+}
+
+#[test]
+fn a_queue_is_bounded_and_what_it_drops_is_counted() {
+    let mut row = Row::met(2, RelayConfig { queue_packets: 5, ..RelayConfig::plain() });
+    for number in 0..8_u8 {
+        let outcome = row.put(0, &datagram(0, 1, 64, &[number]));
+        let expected = if number < 5 { PacketOutcome::Accepted } else { PacketOutcome::QueueFull };
+        assert_eq!(outcome, expected, "{number}");
+    }
+    row.run(20);
+    assert_eq!(row.delivered[1].len(), 5);
+    assert_eq!(row.counters(0).relay_queue_drops, 3);
+    assert_eq!(row.stations[0].stats().packets_dropped_ingress, 3);
+}
+
+/// What a relay makes of a frame: what comes of it, and whether anything in it has changed beside
+/// the counter that says so.
+fn told(row: &mut Row, at: usize, frame: &[u8]) -> (FrameOutcome, bool) {
+    let before = (row.counters(at), row.stations[at].view(row.now), row.delivered[at].len());
+    let outcome = row.hear(at, frame).expect("a station");
+    let after = (row.counters(at), row.stations[at].view(row.now), row.delivered[at].len());
+    (outcome, before == after)
+}
+
+#[test]
+fn a_frame_counts_once_and_changed_frames_never() {
+    let mut row = Row::met(3, RelayConfig::paper());
+    row.put(0, &datagram(0, 2, 64, b"once"));
+    row.run(200);
+    let frame = row.last_frame(0, 1);
+    let replayed = (FrameOutcome::Rejected(Rejection::Replayed), true);
+    assert_eq!(told(&mut row, 1, &frame), replayed);
+    // To its sender it is none of anybody else's, and who does not hear the sender has no session.
+    assert!(matches!(told(&mut row, 0, &frame), (FrameOutcome::Rejected(_), true)));
+    let unknown = (FrameOutcome::Rejected(Rejection::UnknownSession), true);
+    assert_eq!(told(&mut row, 2, &frame), unknown);
+    for bit in 0..8 * frame.len() {
+        let mut bent = frame.clone();
+        bent[bit / 8] ^= 1 << (bit % 8);
+        let (outcome, is_same) = told(&mut row, 1, &bent);
+        assert!(matches!(outcome, FrameOutcome::Rejected(_)) && is_same, "bit {bit}: {outcome:?}");
+    }
+    for len in 0..frame.len() {
+        let (outcome, is_same) = told(&mut row, 1, &frame[..len]);
+        assert!(
+            matches!(outcome, FrameOutcome::Rejected(_)) && is_same,
+            "{len} bytes: {outcome:?}"
+        );
+    }
+    assert_eq!(row.delivered[2].len(), 1);
+}
+
+/// Whom a frame is for is sealed: who sends one again to another makes nobody take it.
+#[test]
+fn a_frame_for_another_is_overheard_wherever_it_is_sent_to() {
+    let mut row = Row::met(3, RelayConfig::paper());
+    row.put(1, &datagram(1, 2, 64, b"for station 3"));
+    row.run(20);
+    let overheard = row.counters(0).relay_frames_overheard;
+    assert!(overheard > 0 && row.delivered[0].is_empty(), "{overheard}");
+    assert_eq!(row.delivered[2].len(), 1);
+}
+
+#[test]
+fn other_secrets_and_strangers_do_not_reach_the_relay() {
+    let mut row = Row::met(2, RelayConfig::paper());
+    let mut other = config(0, 2, RelayConfig::paper());
+    other.station.security = [8; 32].into();
+    let mut stranger = config(0, 2, RelayConfig::paper());
+    stranger.station.id = StationId(9);
+    for config in [other, stranger] {
+        let mut station = RelayStation::new(config, [99; 32], Time::ZERO).unwrap();
+        let hello = station.poll_transmit(row.now).expect("a HELLO").frame.to_vec();
+        let expected = (FrameOutcome::Rejected(Rejection::NotAuthentic), true);
+        assert_eq!(told(&mut row, 1, &hello), expected);
+    }
+}
+
+#[test]
+fn a_restarted_relay_is_known_again_and_its_recordings_are_not() {
+    let mut row = Row::met(3, RelayConfig::paper());
+    row.put(0, &datagram(0, 2, 64, b"before"));
+    row.run(200);
+    let recorded: Vec<_> = row.log.iter().map(|(from, _, frame)| (*from, frame.clone())).collect();
+    let again = config(0, 3, RelayConfig::paper());
+    row.stations[0] = RelayStation::new(again, [77; 32], row.now).unwrap();
+    row.events.clear();
+    row.run(500);
+    let restarted = Event::SessionUp { peer: StationId(1), restarted: true };
+    assert!(row.events.contains(&restarted), "{:?}", row.events);
+    row.put(0, &datagram(0, 2, 64, b"after"));
+    row.run(200);
+    assert_eq!(row.delivered[2].len(), 2);
+    // All that was ever on the air, to all of them.
+    let before: Vec<_> = (0..3).map(|at| row.counters(at).relay_packets_forwarded).collect();
+    for (from, frame) in recorded {
+        for near in [from.checked_sub(1), Some(from + 1)].into_iter().flatten() {
+            if let Some(outcome) = row.hear(near, &frame) {
+                let is_refused =
+                    matches!(outcome, FrameOutcome::Rejected(_) | FrameOutcome::Handshake { .. });
+                assert!(is_refused, "{from} to {near}: {outcome:?}");
+            }
+        }
+    }
+    row.run(200);
+    assert_eq!(row.delivered[2].len(), 2);
+    let after: Vec<_> = (0..3).map(|at| row.counters(at).relay_packets_forwarded).collect();
+    assert_eq!(before, after);
+    row.put(0, &datagram(0, 2, 64, b"and after that"));
+    row.run(200);
+    assert_eq!(row.delivered[2].len(), 3);
+}
+
+#[test]
+fn on_a_link_that_passes_on_nothing_for_others_frames_go_to_all() {
+    let mut row = Row::new(3, RelayConfig::paper());
+    for at in 0..3 {
+        let config = RelayStationConfig { broadcast: true, ..config(at, 3, RelayConfig::paper()) };
+        row.stations[at] = RelayStation::new(config, [at as u8 + 1; 32], Time::ZERO).unwrap();
+    }
+    row.run(2_000);
+    let (there, back) = (datagram(0, 2, 64, b"there"), datagram(2, 0, 64, b"and back"));
+    row.put(0, &there);
+    row.put(2, &back);
+    row.run(200);
+    assert_eq!(row.delivered[2], [after(&there, 1)]);
+    assert_eq!(row.delivered[0], [after(&back, 1)]);
+    assert!(row.log.iter().all(|(_, to, _)| *to == Destination::All));
+    assert_eq!(row.counters(1).relay_frames_coded, 1);
+}
+
+#[test]
+fn what_a_relay_cannot_be_is_said() {
+    let sound = || config(1, 3, RelayConfig::default());
+    let said = |change: fn(&mut RelayStationConfig)| -> ConfigError {
+        let mut config = sound();
+        change(&mut config);
+        RelayStation::new(config, [0; 32], Time::ZERO).err().expect("it cannot be")
+    };
+    assert_eq!(said(|it| it.neighbours.clear()).field, "peer");
+    assert_eq!(said(|it| it.neighbours[1].0 = it.neighbours[0].0).field, "peer.id");
+    assert_eq!(said(|it| it.neighbours[0].0 = it.station.id).field, "peer.id");
+    assert_eq!(said(|it| it.neighbours[0].1 = it.neighbours[1].1.clone()).field, "peer.allowed");
+    assert_eq!(said(|it| it.relay.queue_packets = 1).field, "relay.queue_packets");
+    assert_eq!(said(|it| it.relay.decode_for = Duration::ZERO).field, "relay.decode_ms");
+    assert_eq!(
+        said(|it| it.station.role = Role::Plain { peer: StationId(9) }).field,
+        "station.role"
+    );
+    let many = |it: &mut RelayStationConfig| {
+        it.neighbours = (10..19).map(|id| (StationId(id), Vec::new())).collect();
+    };
+    assert!(said(many).expected.contains("1 to 8 neighbours"));
+}
