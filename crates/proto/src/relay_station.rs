@@ -33,7 +33,7 @@ use ipnet::IpNet;
 pub use counters::RelayCounters;
 pub use view::{RelayNeighbourView, RelayView};
 
-use crate::bounds::{EVENTS_MAX, FRAME_LEN_MIN, PEERS_MAX};
+use crate::bounds::{EVENTS_MAX, FRAME_LEN_MIN, RELAY_NEIGHBOURS_MAX};
 use crate::config::{Role, StationConfig, StationId};
 use crate::error::ConfigError;
 use crate::host::egress::EgressQueue;
@@ -441,8 +441,9 @@ fn check_neighbours(
         return Err(ConfigError::new("station.role", "another", "relay"));
     }
     let count = neighbours.len();
-    if !(1..=PEERS_MAX).contains(&count) {
-        return Err(ConfigError::new("peer", count, format!("1 to {PEERS_MAX} neighbours")));
+    if !(1..=RELAY_NEIGHBOURS_MAX).contains(&count) {
+        let expected = format!("1 to {RELAY_NEIGHBOURS_MAX} neighbours");
+        return Err(ConfigError::new("peer", count, expected));
     }
     for (index, &(id, _)) in neighbours.iter().enumerate() {
         if !(1..=254).contains(&id.0) {

@@ -1,7 +1,7 @@
 //! What makes a node a relay, and what cannot be of one.
 
 use corridor_document::Problem;
-use corridor_proto::bounds::PEERS_MAX;
+use corridor_proto::bounds::RELAY_NEIGHBOURS_MAX;
 use corridor_proto::relay::RelayConfig;
 
 use super::file::{File, RoleName};
@@ -21,9 +21,10 @@ pub(super) fn check(file: &File) -> Result<Option<RelayConfig>, Problem> {
             None => Ok(None),
         };
     }
-    if file.peer.len() > PEERS_MAX {
-        let message = format!("{} peers: expected {PEERS_MAX} of a relay at most", file.peer.len());
-        return Err(Problem::new(format!("peer.{PEERS_MAX}"), message));
+    if file.peer.len() > RELAY_NEIGHBOURS_MAX {
+        let given = file.peer.len();
+        let message = format!("{given} peers: expected {RELAY_NEIGHBOURS_MAX} of a relay at most");
+        return Err(Problem::new(format!("peer.{RELAY_NEIGHBOURS_MAX}"), message));
     }
     let missing = file.peer.iter().position(|peer| peer.allowed.is_none());
     if let Some(index) = missing {

@@ -740,7 +740,7 @@ fn what_cannot_be_of_relays_is_said_at_its_place() {
             changed("kind = \"ethernet\"\ninterface = \"wlan0\"", "kind = \"udp\""),
             "10:8: a relay cannot work over the udp underlay",
         ),
-        (complaint(&format!("{RELAY}{many}")), "46:1: 9 peers: expected 8 of a relay at most"),
+        (complaint(&format!("{RELAY}{many}")), "30:1: 9 peers: expected 4 of a relay at most"),
         (
             complaint(&format!("{SOUND}[relay]\ncoding = true\n")),
             "20:1: relay belongs to station.role = \"relay\"",

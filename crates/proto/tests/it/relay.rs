@@ -463,5 +463,5 @@ fn what_a_relay_cannot_be_is_said() {
     let many = |it: &mut RelayStationConfig| {
         it.neighbours = (10..19).map(|id| (StationId(id), Vec::new())).collect();
     };
-    assert!(said(many).expected.contains("1 to 8 neighbours"));
+    assert!(said(many).expected.contains("1 to 4 neighbours"));
 }
