@@ -47,7 +47,7 @@ pub struct Queued {
     /// When it is for the air.
     pub ready_at: Time,
     /// Order among those that became ready together.
-    order: u64,
+    pub order: u64,
 }
 
 /// What waits.
@@ -99,6 +99,13 @@ impl Queue {
         }
         self.packets += 1;
         entry.second = Some(second);
+    }
+
+    /// Gives the second of a pair that was taken its place back, alone.
+    pub fn put_back(&mut self, first: Waiting, (ready_at, order): (Time, u64)) {
+        let place = self.entries.partition_point(|entry| entry.first.since <= first.since);
+        self.packets += 1;
+        self.entries.insert(place, Queued { first, second: None, ready_at, order });
     }
 
     fn number(&mut self) -> u64 {
