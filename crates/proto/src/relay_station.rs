@@ -159,7 +159,7 @@ impl RelayStation {
         }
         let place = packet.addresses().and_then(|(_, to)| self.networks.place(to));
         let next = match place {
-            Some(Place::Neighbour(next)) if self.group.is_up(next) => next,
+            Some(Place::Neighbour(next)) if self.group.is_reachable(next) => next,
             place => {
                 let is_known = matches!(place, Some(Place::Neighbour(_)));
                 let count =
@@ -273,9 +273,10 @@ impl RelayStation {
             let error = self.icmp_errors.write_too_big(self.now, packet, max);
             return self.answer(from, error);
         }
-        if !self.group.is_up(next) {
+        if !self.group.is_reachable(next) {
             self.drops.silent += 1;
-            return;
+            let error = self.icmp_errors.write(self.now, packet, Stopped::NoRoute);
+            return self.answer(from, error);
         }
         let (hops, coded) = ((node(from), node(next)), received.was_coded);
         // What the queue has no room for the relay counts itself.

@@ -212,6 +212,11 @@ impl Group {
         self.can_seal() && self.peer(id).is_some_and(Peer::is_joined)
     }
 
+    /// Whether the peer is up, and was heard of late.
+    pub(crate) fn is_reachable(&self, id: StationId) -> bool {
+        self.is_up(id) && self.peer(id).is_some_and(|peer| !peer.silent)
+    }
+
     /// Whether there is a secret to seal frames under.
     pub(crate) fn can_seal(&self) -> bool {
         self.own.key.is_some()

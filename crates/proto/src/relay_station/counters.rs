@@ -47,7 +47,8 @@ crate::counters! {
         pub relay_queue_drops: u64,
         /// Packets of the host for an address that no neighbour leads to.
         pub relay_packets_unrouted: u64,
-        /// Packets for a neighbour that there is no session with.
+        /// Packets, of the host and of neighbours, for a neighbour that there is no session with, or
+        /// that has fallen silent.
         pub relay_packets_unreachable: u64,
         /// Packets dropped because the neighbour that sent them does not lead to their source.
         pub relay_packets_wrong_source: u64,

@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use corridor_base::Time;
 use corridor_packet::{PacketRef, checksum};
+use corridor_proto::bounds::PEER_SILENT;
 use corridor_proto::relay::RelayConfig;
 use corridor_proto::{
     CodingParams, ConfigError, Destination, Event, FrameOutcome, LinkErrors, PacketOutcome,
@@ -310,6 +311,33 @@ fn packets_go_where_networks_lead_and_come_from_where_they_lead() {
     let mut alone = Row::new(2, RelayConfig::plain());
     assert_eq!(alone.put(0, &datagram(0, 1, 64, b"too early")), PacketOutcome::NoRoute);
     assert_eq!(alone.counters(0).relay_packets_unreachable, 1);
+}
+
+/// A session outlasts its neighbour: what is for one that is heard no more goes nowhere, and who
+/// sends it hears of that.
+#[test]
+fn what_is_for_a_neighbour_that_has_gone_is_refused() {
+    let mut row = Row::met(3, RelayConfig::plain());
+    let gone = row.stations.pop().expect("the last one");
+    row.run(PEER_SILENT.as_millis() as u64 + 6_000);
+    assert!(row.events.contains(&Event::PeerSilent { peer: StationId(3) }), "{:?}", row.events);
+    row.put(0, &datagram(0, 2, 64, b"is anybody there?"));
+    row.run(20);
+    let answer = row.delivered[0].pop().expect("an answer");
+    let sliced = SlicedPacket::from_ip(&answer).unwrap();
+    let Some(TransportSlice::Icmpv4(icmp)) = sliced.transport else { panic!("no ICMP") };
+    let expected = icmpv4::DestUnreachableHeader::Host;
+    assert_eq!(icmp.icmp_type(), Icmpv4Type::DestinationUnreachable(expected));
+    let to = datagram(1, 2, 64, b"of the relay's own host");
+    assert_eq!(row.put(1, &to), PacketOutcome::NoRoute);
+    let counters = row.counters(1);
+    assert_eq!((counters.relay_packets_unreachable, counters.relay_frames_plain), (2, 1));
+    // It comes back into reach, with all that it knew.
+    row.stations.push(gone);
+    row.run(6_000);
+    row.put(0, &datagram(0, 2, 64, b"and now?"));
+    row.run(20);
+    assert_eq!(row.delivered[2].len(), 1);
 }
 
 #[test]
