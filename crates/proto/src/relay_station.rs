@@ -219,6 +219,9 @@ impl RelayStation {
                 if let Some(joined) = joined {
                     self.stats.sessions_accepted += 1;
                     let restarted = joined.new_instance && !joined.first;
+                    if joined.new_instance {
+                        self.relay.forget(node(from));
+                    }
                     self.push_event(Event::SessionUp { peer: from, restarted });
                 }
                 if let Some(theirs) = differs {

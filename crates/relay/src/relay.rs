@@ -137,6 +137,11 @@ impl Relay {
         self.neighbours.views(now, self.id, self.config.switch_off)
     }
 
+    /// Forgets all that is known of a neighbour: it has begun anew.
+    pub fn forget(&mut self, neighbour: NodeId) {
+        self.neighbours.forget(neighbour);
+    }
+
     /// Takes a packet of this node's own for a neighbour. It is neither held nor combined: nobody
     /// else can know it.
     ///

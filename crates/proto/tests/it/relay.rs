@@ -452,6 +452,31 @@ fn a_restarted_relay_is_known_again_and_its_recordings_are_not() {
     assert_eq!(row.delivered[2].len(), 3);
 }
 
+/// Its frames are numbered from the beginning again: what was measured by the numbers before says
+/// nothing of them.
+#[test]
+fn a_relay_that_restarts_early_is_measured_anew() {
+    let mut row = Row::met(3, RelayConfig::default());
+    for number in 0..100_u8 {
+        row.put(1, &datagram(1, 2, 64, &[number]));
+        row.run(5);
+    }
+    let overheard = |row: &Row| {
+        let neighbours = row.stations[0].view(row.now).neighbours;
+        neighbours.iter().find(|it| it.id == StationId(2)).and_then(|it| it.overheard)
+    };
+    assert!(overheard(&row).is_some_and(|share| share > 0.9));
+    row.stations[1] =
+        RelayStation::new(config(1, 3, RelayConfig::default()), [77; 32], row.now).unwrap();
+    row.run(500);
+    assert_eq!(overheard(&row), None, "of the new one nothing is known yet");
+    for number in 0..50_u8 {
+        row.put(1, &datagram(1, 2, 64, &[number]));
+        row.run(5);
+    }
+    assert!(overheard(&row).is_some_and(|share| share > 0.9), "it is measured again");
+}
+
 #[test]
 fn on_a_link_that_passes_on_nothing_for_others_frames_go_to_all() {
     let mut row = Row::new(3, RelayConfig::paper());
