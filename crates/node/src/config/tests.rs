@@ -701,6 +701,29 @@ fn a_relay_has_neighbours_with_networks_and_a_preset() {
 }
 
 #[test]
+fn relays_that_wait_for_retries_are_warned_of() {
+    let said = |table: &str| warnings(&RELAY.replace("preset = \"paper\"", table));
+    let why = "packets here: the daemon is not told of the interface's retries";
+    for (table, expected) in [
+        (
+            "preset = \"paper-adaptive\"",
+            format!("13:10: relay.adaptive = \"coding\" combines no {why}"),
+        ),
+        ("adaptive = \"coding\"", format!("13:12: relay.adaptive = \"coding\" combines no {why}")),
+        ("adaptive = \"holding\"", format!("13:12: relay.adaptive = \"holding\" holds no {why}")),
+        ("retries_per_second = 9", "13:22: relay.retries_per_second has no effect".to_owned()),
+    ] {
+        let said = said(table);
+        assert!(said.len() == 1 && said[0].starts_with(&expected), "{said:?}");
+    }
+    for fine in ["preset = \"paper\"", "adaptive = \"off\"", "preset = \"default\""] {
+        assert_eq!(said(fine), Vec::<String>::new());
+    }
+    let off = "preset = \"paper-adaptive\"\nadaptive = \"off\"";
+    assert_eq!(said(off), Vec::<String>::new());
+}
+
+#[test]
 fn what_cannot_be_of_relays_is_said_at_its_place() {
     let changed = |from: &str, to: &str| {
         assert!(RELAY.contains(from), "{from}");

@@ -1,7 +1,7 @@
 //! What watchers see of a relay.
 
 use corridor_base::Time;
-use corridor_relay::Hold;
+use corridor_relay::{Adaptive, Hold};
 
 use super::RelayStation;
 use crate::config::StationId;
@@ -43,8 +43,9 @@ impl RelayStation {
         let id = |node: corridor_relay::NodeId| StationId(node.0 as u8);
         let neighbours = self.relay.neighbours(now).into_iter();
         RelayView {
-            coding: config.coding,
-            hold: config.hold,
+            // Nobody tells of the MAC's retries here.
+            coding: config.coding && config.adaptive != Adaptive::Coding,
+            hold: if config.adaptive == Adaptive::Off { config.hold } else { Hold::None },
             queue: QueueView {
                 packets: self.relay.backlog(),
                 packets_max: config.queue_packets,

@@ -6,7 +6,7 @@ use core::time::Duration;
 use corridor_base::Time;
 use corridor_packet::{PacketRef, checksum};
 use corridor_proto::bounds::PEER_SILENT;
-use corridor_proto::relay::RelayConfig;
+use corridor_proto::relay::{Adaptive, Hold, RelayConfig};
 use corridor_proto::{
     CodingParams, ConfigError, Destination, Event, FrameOutcome, LinkErrors, PacketOutcome,
     Rejection, RelayCounters, RelayStation, RelayStationConfig, Role, StationConfig, StationId,
@@ -203,6 +203,23 @@ fn without_coding_each_packet_has_a_frame_of_its_own() {
     assert_eq!(row.delivered[0], [after(&back, 1)]);
     assert_eq!(row.counters(1).relay_frames_plain, 2);
     assert_eq!(row.counters(0).relay_announcements_sent, 0);
+}
+
+/// Nobody tells a station of the MAC's retries: what waits for them never comes, and the view says
+/// so.
+#[test]
+fn what_follows_retries_is_off() {
+    let holding = RelayConfig { adaptive: Adaptive::Holding, ..RelayConfig::paper_adaptive() };
+    for (relay, coding) in [(RelayConfig::paper_adaptive(), false), (holding, true)] {
+        let mut row = Row::met(3, relay);
+        row.put(0, &datagram(0, 2, 64, &[1; 100]));
+        row.put(2, &datagram(2, 0, 64, &[2; 100]));
+        row.run(4);
+        assert_eq!((row.delivered[2].len(), row.delivered[0].len()), (1, 1), "nothing is held");
+        assert_eq!(row.counters(1).relay_frames_coded, 0);
+        let view = row.stations[1].view(row.now);
+        assert_eq!((view.coding, view.hold), (coding, Hold::None));
+    }
 }
 
 #[test]
