@@ -26,7 +26,7 @@ use std::net::IpAddr;
 use corridor_base::rand::SeedableRng;
 use corridor_base::{Stream, Time};
 use corridor_packet::{PacketBuf, PacketRef};
-use corridor_relay::wire::CODED_BYTES;
+use corridor_relay::wire::{CODED_BYTES, Frame};
 use corridor_relay::{LinkDestination, NodeId, Received, Relay, RelayConfig, RelayError};
 use ipnet::IpNet;
 
@@ -199,20 +199,14 @@ impl RelayStation {
         let mut body = core::mem::take(&mut self.body);
         let outcome = match self.group.open(now, frame, &mut body) {
             Opening::Frame(opened) => {
-                self.stats.frames_accepted += 1;
                 let is_relayed = opened.header.kind == Kind::Relayed;
-                match Relayed::parse(&body).filter(|_| is_relayed) {
-                    Some(relayed) => {
-                        let addressed = relayed.to.is_none_or(|to| to == self.config.id);
-                        let from = node(opened.from);
-                        self.relay.handle_frame(now, from, addressed, relayed.frame);
-                        self.route_received();
-                        FrameOutcome::Accepted { from: opened.from }
-                    }
-                    None => {
-                        self.drops.not_for_us += 1;
-                        FrameOutcome::Rejected(Rejection::NotForUs)
-                    }
+                let relayed = Relayed::parse(&body).filter(|_| is_relayed);
+                if self.take_relayed(opened.from, relayed) {
+                    self.stats.frames_accepted += 1;
+                    self.route_received();
+                    FrameOutcome::Accepted { from: opened.from }
+                } else {
+                    FrameOutcome::Rejected(Rejection::NotForUs)
                 }
             }
             Opening::Hello { from, accepted, joined, differs } => {
@@ -237,6 +231,19 @@ impl RelayStation {
         };
         self.body = body;
         outcome
+    }
+
+    /// Lets the relay take a neighbour's frame. Whether it is one.
+    fn take_relayed(&mut self, from: StationId, relayed: Option<Relayed<'_>>) -> bool {
+        // Nothing but announcements is for all: a packet has one next hop.
+        let is_sound =
+            |relayed: &Relayed<'_>| relayed.to.is_none() == Frame::is_for_all(relayed.frame);
+        let Some(relayed) = relayed.filter(is_sound) else {
+            self.drops.malformed += 1;
+            return false;
+        };
+        let addressed = relayed.to == Some(self.config.id);
+        self.relay.handle_frame(self.now, node(from), addressed, relayed.frame)
     }
 
     /// Lets all packets go on that the relay has received.

@@ -295,11 +295,12 @@ impl Relay {
     }
 
     /// Takes a frame that `from` has sent; `addressed`: to this node on the link, or to all.
-    pub fn handle_frame(&mut self, now: Time, from: NodeId, addressed: bool, frame: &[u8]) {
+    /// Whether it is one: `false` if it does not parse.
+    pub fn handle_frame(&mut self, now: Time, from: NodeId, addressed: bool, frame: &[u8]) -> bool {
         self.now = self.now.max(now);
         let Some(frame) = Frame::parse(frame) else {
             self.stats.malformed += 1;
-            return;
+            return false;
         };
         let for_all = matches!(frame, Frame::Announcement { .. });
         let repeated = addressed && !for_all;
@@ -324,6 +325,7 @@ impl Relay {
                 self.stats.switched_off += u64::from(off);
             }
         }
+        true
     }
 
     fn take_coded(&mut self, from: NodeId, parts: &[Part; 2], xored: &[u8]) {
