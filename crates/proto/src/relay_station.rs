@@ -295,9 +295,12 @@ impl RelayStation {
 
     /// Lets a message to a packet's sender go back to where the packet came from.
     fn answer(&mut self, to: StationId, message: Option<PacketBuf>) {
-        if let Some(message) = message {
-            let _ = self.send(to, message.packet());
+        let Some(message) = message else { return };
+        if message.len() > self.tunnel_mtu() {
+            self.drops.too_long += 1;
+            return;
         }
+        let _ = self.send(to, message.packet());
     }
 
     /// Hands a packet to the host, with the hops that are left to it.
@@ -411,6 +414,7 @@ impl RelayStation {
             return;
         }
         let tunnel_mtu = self.tunnel_mtu();
+        self.drops.too_long += self.relay.drop_longer(tunnel_mtu) as u64;
         if let Some(peer) = self.group.inspect().first().map(|peer| peer.id) {
             self.push_event(Event::PathMtu { peer, frame_len, tunnel_mtu });
         }
