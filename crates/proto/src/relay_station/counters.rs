@@ -49,8 +49,8 @@ crate::counters! {
         /// Packets of the host for an address that no neighbour leads to, its own among them, and
         /// what is no IP.
         pub relay_packets_unrouted: u64,
-        /// Packets, of the host and of neighbours, for a neighbour that there is no session with, or
-        /// that has fallen silent.
+        /// Packets, of the host and of neighbours, for a neighbour that there is no session with,
+        /// or that has fallen silent.
         pub relay_packets_unreachable: u64,
         /// Packets dropped because the neighbour that sent them does not lead to their source.
         pub relay_packets_wrong_source: u64,
@@ -58,10 +58,11 @@ crate::counters! {
         pub relay_packets_turned_back: u64,
         /// Packets dropped because they had made as many hops as they may.
         pub relay_packets_expired: u64,
-        /// Packets to forward, or that waited, and messages to senders, that were longer than frames
-        /// from here carry.
+        /// Packets to forward, or that waited, and messages to senders, that were longer than
+        /// frames from here carry.
         pub relay_packets_too_long: u64,
-        /// Frames that opened, and are none of a relay, or have a next hop that such a frame has not.
+        /// Frames that opened, and are none of a relay, or have a next hop that such a frame has
+        /// not.
         pub relay_frames_malformed: u64,
         /// Frames of neighbours for which the table of neighbours had no place.
         pub relay_neighbours_refused: u64,
