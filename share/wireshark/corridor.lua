@@ -48,6 +48,8 @@ local LANES_LOG_MAX = 4
 local FORMS = { [0] = "source symbol", [1] = "coded symbol, seed of its vector",
   [2] = "recoded symbol, vector in full" }
 local FIELDS = { [1] = "GF(2)", [4] = "GF(2^4)", [8] = "GF(2^8)" }
+-- What relays that combine packets send: a PLAIN with its lowest bit set.
+local RELAYED_KINDS = { [1] = "packet", [2] = "two packets, combined", [3] = "announcement" }
 local FATES = { [0] = "lost", [1] = "heard", [2] = "innovative", [3] = "dependent", [4] = "late",
   [5] = "refused", [6] = "not for it", [7] = "rejected", [8] = "on its way" }
 local LOST, HEARD, INNOVATIVE, DEPENDENT, LATE, REFUSED, REJECTED = 0, 1, 2, 3, 4, 5, 7
@@ -107,6 +109,14 @@ field("step", uint8, "key_exchange.step", "Step", base.DEC, STEPS)
 field("exchange", uint32, "key_exchange.exchange", "Exchange", base.HEX)
 field("noise", bytes, "key_exchange.noise", "Noise message (IKpsk2)")
 field("mac", bytes, "key_exchange.mac", "MAC")
+
+-- Relays.
+field("relayed_to", uint8, "relayed.to", "Next hop (0: all in reach)")
+field("relayed_length", uint16, "relayed.length", "Length of the relay's frame", base.UNIT_STRING,
+  { " bytes" })
+field("relayed_kind", uint8, "relayed.kind", "Kind of the relay's frame", base.DEC, RELAYED_KINDS)
+field("relayed_counter", uint32, "relayed.counter", "Counter of the relay's frames")
+field("relayed_rest", bytes, "relayed.rest", "Rest of the relay's frame")
 
 -- ENC.
 field("flow", uint8, "flow", "Flow (station whose packets these are)")
@@ -1115,7 +1125,32 @@ local function dissect_acks(state, c)
   return true
 end
 
+local function dissect_relayed(state, c)
+  local to = add(c, state.tree, "relayed_to", 1)
+  local length = add(c, state.tree, "relayed_length", 2)
+  if to == nil or length == nil or length > left(c) then
+    return ran_out(state, "relay's frame")
+  end
+  local stop = c.at + length
+  local kind = length > 0 and add(c, state.tree, "relayed_kind", 1) or nil
+  local counter = length > 4 and add(c, state.tree, "relayed_counter", 4) or nil
+  if counter == nil or RELAYED_KINDS[kind] == nil then
+    return malformed(state, "no frame of a relay")
+  end
+  if c.at < stop then
+    add(c, state.tree, "relayed_rest", stop - c.at)
+  end
+  say(state, RELAYED_KINDS[kind] .. " " .. counter .. " for "
+    .. (to == 0 and "all" or "station " .. to))
+  if left(c) > 0 then
+    add(c, state.tree, "padding", left(c))
+  end
+end
+
 local function dissect_body(state, c)
+  if state.relayed then
+    return dissect_relayed(state, c)
+  end
   if not dissect_acks(state, c) then
     return
   end
@@ -1147,7 +1182,7 @@ local function is_frame(tvb, at, reported)
   local first = uint(tvb:range(at, 1))
   local kind = math.floor(first / 2) % 8
   return math.floor(first / 16) == VERSION and KINDS[kind] ~= nil
-    and (kind == ENC or kind == WIN or first % 2 == 0)
+    and (kind == ENC or kind == WIN or kind == PLAIN or first % 2 == 0)
 end
 
 local function is_key_exchange(tvb, at, reported)
@@ -1204,9 +1239,13 @@ local function dissect_frame(state, tvb, at)
   local first = take(c, 1)
   tree:add(F.version, first)
   tree:add(F.type, first)
-  tree:add(F.has_ack, first)
-  state.kind, state.has_ack = math.floor(uint(first) / 2) % 8, uint(first) % 2 == 1
-  tree:append_text(" " .. KINDS[state.kind])
+  local kind, bit = math.floor(uint(first) / 2) % 8, uint(first) % 2 == 1
+  state.kind, state.relayed = kind, kind == PLAIN and bit
+  state.has_ack = bit and (kind == ENC or kind == WIN)
+  if not state.relayed then
+    tree:add(F.has_ack, first)
+  end
+  tree:append_text(" " .. (state.relayed and "RELAYED" or KINDS[kind]))
   state.session = add(c, tree, "session", 2)
   local counter = add(c, tree, "counter", 4)
   if counter == nil then
@@ -1354,7 +1393,8 @@ function corridor.dissector(tvb, pinfo, root)
   end
   hand_on(state, pinfo, root)
   pinfo.cols.protocol = "CORRIDOR"
-  local kind = state.kind ~= nil and (KINDS[state.kind] or "KEYS") .. " " or ""
+  local kind = state.relayed and "RELAYED "
+    or state.kind ~= nil and (KINDS[state.kind] or "KEYS") .. " " or ""
   pinfo.cols.info:clear_fence()
   pinfo.cols.info = kind .. table.concat(state.info, ", ")
   return tvb:len()

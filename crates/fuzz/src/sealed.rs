@@ -1,15 +1,17 @@
 //! Relays in a row, and what becomes of the sealed frames between them: however they come, nothing
 //! reaches a relay but what a neighbour has sealed for the first time, and no packet comes out that
-//! was not put in.
+//! was not put in. Neighbours may seal bodies that lie.
 
 use core::time::Duration;
 use std::collections::BTreeSet;
 
 use corridor_base::Time;
 use corridor_proto::relay::RelayConfig;
+use corridor_proto::relay::wire::Frame;
+use corridor_proto::wire::{HEADER_LEN, Header, Kind, Relayed, TAG_LEN};
 use corridor_proto::{
     CodingParams, FrameOutcome, LinkErrors, RelayStation, RelayStationConfig, Role, StationConfig,
-    StationId,
+    StationId, Unsealer,
 };
 
 use crate::input::Input;
@@ -70,6 +72,8 @@ struct Row {
     recorded: Vec<Vec<u8>>,
     /// Addresses and payloads of packets that were put in: headers change on the way.
     sent: BTreeSet<Vec<u8>>,
+    /// What a station has that lies.
+    unsealer: Unsealer,
 }
 
 impl Row {
@@ -80,6 +84,7 @@ impl Row {
             self.stations[at].handle_timeout(self.now);
             let Some(transmit) = self.stations[at].poll_transmit(self.now) else { continue };
             let frame = transmit.frame.to_vec();
+            self.unsealer.unseal(&frame, &mut Vec::new());
             for near in [at.checked_sub(1), Some(at + 1)].into_iter().flatten() {
                 if near < COUNT && !loses() {
                     self.stations[near].handle_frame(self.now, &frame);
@@ -97,6 +102,46 @@ impl Row {
             let known = packet.get(12..).expect("a packet of IP");
             let is_message = packet[9] == 1;
             assert!(is_message || self.sent.contains(known), "nobody has sent it");
+        }
+    }
+
+    /// The next frame of a station goes out with a body that was changed, cut, or made of whole
+    /// cloth; what it says then may come out somewhere.
+    fn lie(&mut self, at: usize, input: &mut Input) {
+        let Some(transmit) = self.stations[at].poll_transmit(self.now) else { return };
+        let (frame, mut clear) = (transmit.frame.to_vec(), Vec::new());
+        self.unsealer.unseal(&frame, &mut clear);
+        if Header::parse(&frame).is_none_or(|header| header.kind != Kind::Relayed) {
+            return;
+        }
+        let mut body = clear[HEADER_LEN..clear.len() - TAG_LEN].to_vec();
+        match input.below(3) {
+            0 => body.truncate(input.below(body.len())),
+            1 => {
+                let place = (input.below(256) * 7) % body.len();
+                body[place] ^= 1 + input.byte() % 255;
+            }
+            _ => {
+                let to = Some(StationId(input.byte())).filter(|to| to.0 > 0);
+                let len = usize::from(input.byte());
+                let mut frame = vec![1 + input.byte() % 3, 0, 0, 0, 9, 0];
+                frame.extend(input.vec(len));
+                body.clear();
+                Relayed { to, frame: &frame }.write(&mut body);
+            }
+        }
+        if let Some(relayed) = Relayed::parse(&body)
+            && let Some(Frame::Plain { packet, .. }) = Frame::parse(relayed.frame)
+        {
+            self.sent.extend(packet.get(12..).map(<[u8]>::to_vec));
+        }
+        // Of a station that has restarted no greeting may have been heard.
+        let Some(lie) = self.unsealer.reseal(&frame, &body) else { return };
+        for near in [at.checked_sub(1), Some(at + 1)].into_iter().flatten() {
+            if near < COUNT {
+                self.stations[near].handle_frame(self.now, &lie);
+                self.take(near);
+            }
         }
     }
 
@@ -125,7 +170,13 @@ pub fn sealed(data: &[u8]) {
     let presets = [RelayConfig::default(), RelayConfig::paper(), RelayConfig::plain()];
     let relay = presets[input.below(presets.len())];
     let stations = (0..COUNT).map(|at| station(at, 0, relay, Time::ZERO)).collect();
-    let mut row = Row { now: Time::ZERO, stations, recorded: Vec::new(), sent: BTreeSet::new() };
+    let mut row = Row {
+        now: Time::ZERO,
+        stations,
+        recorded: Vec::new(),
+        sent: BTreeSet::new(),
+        unsealer: Unsealer::new([7; 32]),
+    };
     (0..MEETING_MS).for_each(|_| row.step(|| false));
     row.recorded.clear();
     for run in 1..STEPS_MAX as u8 {
@@ -133,7 +184,7 @@ pub fn sealed(data: &[u8]) {
             break;
         }
         let at = input.below(COUNT);
-        match input.below(8) {
+        match input.below(10) {
             0 | 1 => {
                 let (byte, len) = (input.byte(), input.byte());
                 let packet = packet(at, (at + 1 + input.below(2)) % COUNT, &vec![byte; len.into()]);
@@ -161,6 +212,13 @@ pub fn sealed(data: &[u8]) {
                     }
                 }
                 row.refuses(at, &frame);
+            }
+            7 | 8 => {
+                let packet = packet(at, (at + 1) % COUNT, &[input.byte(); 30]);
+                row.sent.insert(packet[12..].to_vec());
+                row.stations[at].handle_packet(row.now, &packet);
+                row.take(at);
+                row.lie(at, &mut input);
             }
             _ => {
                 let len = input.byte();

@@ -63,6 +63,9 @@ pub const CLAMPS_PER_SET: usize = 4;
 pub const EVENTS_MAX: usize = 64;
 /// Stations in a group: an endpoint, its peer and a helper, or the neighbours of a relay.
 pub const PEERS_MAX: usize = 8;
+/// Neighbours of a relay: its HELLO has room for the session that it accepts of each, and for
+/// another one that knocks, as when the neighbour has restarted.
+pub const RELAY_NEIGHBOURS_MAX: usize = PEERS_MAX / 2;
 /// Neighbours of a hub. Each has queues, windows and a session of its own, within the bounds that
 /// hold for one pair of stations.
 pub const HUB_NEIGHBOURS_MAX: usize = 64;

@@ -26,14 +26,14 @@ use std::net::IpAddr;
 use corridor_base::rand::SeedableRng;
 use corridor_base::{Stream, Time};
 use corridor_packet::{PacketBuf, PacketRef};
-use corridor_relay::wire::CODED_BYTES;
+use corridor_relay::wire::{CODED_BYTES, Frame};
 use corridor_relay::{LinkDestination, NodeId, Received, Relay, RelayConfig, RelayError};
 use ipnet::IpNet;
 
 pub use counters::RelayCounters;
 pub use view::{RelayNeighbourView, RelayView};
 
-use crate::bounds::{EVENTS_MAX, FRAME_LEN_MIN, PEERS_MAX};
+use crate::bounds::{EVENTS_MAX, FRAME_LEN_MIN, RELAY_NEIGHBOURS_MAX};
 use crate::config::{Role, StationConfig, StationId};
 use crate::error::ConfigError;
 use crate::host::egress::EgressQueue;
@@ -159,7 +159,7 @@ impl RelayStation {
         }
         let place = packet.addresses().and_then(|(_, to)| self.networks.place(to));
         let next = match place {
-            Some(Place::Neighbour(next)) if self.group.is_up(next) => next,
+            Some(Place::Neighbour(next)) if self.group.is_reachable(next) => next,
             place => {
                 let is_known = matches!(place, Some(Place::Neighbour(_)));
                 let count =
@@ -199,26 +199,23 @@ impl RelayStation {
         let mut body = core::mem::take(&mut self.body);
         let outcome = match self.group.open(now, frame, &mut body) {
             Opening::Frame(opened) => {
-                self.stats.frames_accepted += 1;
                 let is_relayed = opened.header.kind == Kind::Relayed;
-                match Relayed::parse(&body).filter(|_| is_relayed) {
-                    Some(relayed) => {
-                        let addressed = relayed.to.is_none_or(|to| to == self.config.id);
-                        let from = node(opened.from);
-                        self.relay.handle_frame(now, from, addressed, relayed.frame);
-                        self.route_received();
-                        FrameOutcome::Accepted { from: opened.from }
-                    }
-                    None => {
-                        self.drops.not_for_us += 1;
-                        FrameOutcome::Rejected(Rejection::NotForUs)
-                    }
+                let relayed = Relayed::parse(&body).filter(|_| is_relayed);
+                if self.take_relayed(opened.from, relayed) {
+                    self.stats.frames_accepted += 1;
+                    self.route_received();
+                    FrameOutcome::Accepted { from: opened.from }
+                } else {
+                    FrameOutcome::Rejected(Rejection::NotForUs)
                 }
             }
             Opening::Hello { from, accepted, joined, differs } => {
                 if let Some(joined) = joined {
                     self.stats.sessions_accepted += 1;
                     let restarted = joined.new_instance && !joined.first;
+                    if joined.new_instance {
+                        self.relay.forget(node(from));
+                    }
                     self.push_event(Event::SessionUp { peer: from, restarted });
                 }
                 if let Some(theirs) = differs {
@@ -234,6 +231,19 @@ impl RelayStation {
         };
         self.body = body;
         outcome
+    }
+
+    /// Lets the relay take a neighbour's frame. Whether it is one.
+    fn take_relayed(&mut self, from: StationId, relayed: Option<Relayed<'_>>) -> bool {
+        // Nothing but announcements is for all: a packet has one next hop.
+        let is_sound =
+            |relayed: &Relayed<'_>| relayed.to.is_none() == Frame::is_for_all(relayed.frame);
+        let Some(relayed) = relayed.filter(is_sound) else {
+            self.drops.malformed += 1;
+            return false;
+        };
+        let addressed = relayed.to == Some(self.config.id);
+        self.relay.handle_frame(self.now, node(from), addressed, relayed.frame)
     }
 
     /// Lets all packets go on that the relay has received.
@@ -273,9 +283,10 @@ impl RelayStation {
             let error = self.icmp_errors.write_too_big(self.now, packet, max);
             return self.answer(from, error);
         }
-        if !self.group.is_up(next) {
+        if !self.group.is_reachable(next) {
             self.drops.silent += 1;
-            return;
+            let error = self.icmp_errors.write(self.now, packet, Stopped::NoRoute);
+            return self.answer(from, error);
         }
         let (hops, coded) = ((node(from), node(next)), received.was_coded);
         // What the queue has no room for the relay counts itself.
@@ -284,9 +295,12 @@ impl RelayStation {
 
     /// Lets a message to a packet's sender go back to where the packet came from.
     fn answer(&mut self, to: StationId, message: Option<PacketBuf>) {
-        if let Some(message) = message {
-            let _ = self.send(to, message.packet());
+        let Some(message) = message else { return };
+        if message.len() > self.tunnel_mtu() {
+            self.drops.too_long += 1;
+            return;
         }
+        let _ = self.send(to, message.packet());
     }
 
     /// Hands a packet to the host, with the hops that are left to it.
@@ -400,6 +414,7 @@ impl RelayStation {
             return;
         }
         let tunnel_mtu = self.tunnel_mtu();
+        self.drops.too_long += self.relay.drop_longer(tunnel_mtu) as u64;
         if let Some(peer) = self.group.inspect().first().map(|peer| peer.id) {
             self.push_event(Event::PathMtu { peer, frame_len, tunnel_mtu });
         }
@@ -441,8 +456,9 @@ fn check_neighbours(
         return Err(ConfigError::new("station.role", "another", "relay"));
     }
     let count = neighbours.len();
-    if !(1..=PEERS_MAX).contains(&count) {
-        return Err(ConfigError::new("peer", count, format!("1 to {PEERS_MAX} neighbours")));
+    if !(1..=RELAY_NEIGHBOURS_MAX).contains(&count) {
+        let expected = format!("1 to {RELAY_NEIGHBOURS_MAX} neighbours");
+        return Err(ConfigError::new("peer", count, expected));
     }
     for (index, &(id, _)) in neighbours.iter().enumerate() {
         if !(1..=254).contains(&id.0) {

@@ -117,6 +117,11 @@ impl Neighbours {
         Some(self.list.entry(node).or_default())
     }
 
+    /// A neighbour has begun anew, and is to be measured anew.
+    pub fn forget(&mut self, node: NodeId) {
+        self.list.remove(&node);
+    }
+
     /// A frame has come from a neighbour; `addressed`: to this node alone, so that the MAC would
     /// have repeated it. Whether the neighbour is remembered.
     pub fn hear(&mut self, now: Time, node: NodeId, counter: u32, addressed: bool) -> bool {
@@ -301,6 +306,21 @@ mod tests {
             neighbours.hear(Time::ZERO, NodeId(7), counter, false);
         }
         // Its counter begins at 1 again, and half of its frames are lost.
+        for counter in (1..400).step_by(2) {
+            neighbours.hear(Time::ZERO, NodeId(7), counter, false);
+        }
+        let heard = f64::from(announced(&mut neighbours)) / 255.0;
+        assert!((0.4..0.6).contains(&heard), "{heard}");
+    }
+
+    /// Its counter alone does not tell while it is below the frames that may be missing.
+    #[test]
+    fn a_neighbour_that_is_known_to_have_restarted_early_is_measured_anew() {
+        let mut neighbours = Neighbours::new(SECOND);
+        (1..400).for_each(|counter| {
+            neighbours.hear(Time::ZERO, NodeId(7), counter, false);
+        });
+        neighbours.forget(NodeId(7));
         for counter in (1..400).step_by(2) {
             neighbours.hear(Time::ZERO, NodeId(7), counter, false);
         }

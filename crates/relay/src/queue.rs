@@ -47,7 +47,7 @@ pub struct Queued {
     /// When it is for the air.
     pub ready_at: Time,
     /// Order among those that became ready together.
-    order: u64,
+    pub order: u64,
 }
 
 /// What waits.
@@ -99,6 +99,33 @@ impl Queue {
         }
         self.packets += 1;
         entry.second = Some(second);
+    }
+
+    /// Gives the second of a pair that was taken its place back, alone.
+    pub fn put_back(&mut self, first: Waiting, (ready_at, order): (Time, u64)) {
+        let place = self.entries.partition_point(|entry| entry.first.since <= first.since);
+        self.packets += 1;
+        self.entries.insert(place, Queued { first, second: None, ready_at, order });
+    }
+
+    /// Drops what waits that is longer than so many bytes: how many packets.
+    pub fn drop_longer(&mut self, len_max: usize) -> usize {
+        let before = self.packets;
+        let fits = |waiting: &Waiting| waiting.packet.len() <= len_max;
+        self.entries.retain_mut(|entry| {
+            entry.second = entry.second.take().filter(fits);
+            if fits(&entry.first) {
+                return true;
+            }
+            let Some(second) = entry.second.take() else { return false };
+            entry.first = second;
+            true
+        });
+        // In the order of arrival, which a second one has another of.
+        self.entries.sort_by_key(|entry| entry.first.since);
+        let packets = |entry: &Queued| 1 + usize::from(entry.second.is_some());
+        self.packets = self.entries.iter().map(packets).sum();
+        before - self.packets
     }
 
     fn number(&mut self) -> u64 {

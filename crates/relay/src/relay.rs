@@ -17,6 +17,11 @@ use crate::wire::{Frame, NodeId, PACKET_BYTES_MAX, PacketId, Part, xor};
 /// Least share of another's frames that a receiver must announce to hear, to be relied on for a
 /// packet that it has not sent itself.
 const OVERHEARS_MIN: f64 = 0.8;
+/// Quarters of the time for which packets are kept to decode others: no partner is looked for
+/// beyond the first ones, and no pair is one frame any more beyond the second ones. The rest is for
+/// what the packet had waited before it came here, and for the MAC.
+const PARTNER_QUARTERS: u32 = 2;
+const PAIR_QUARTERS: u32 = 3;
 /// Nodes announce at different times: by so many parts of the interval.
 const PHASES: u32 = 16;
 
@@ -132,6 +137,17 @@ impl Relay {
         self.neighbours.views(now, self.id, self.config.switch_off)
     }
 
+    /// Forgets all that is known of a neighbour: it has begun anew.
+    pub fn forget(&mut self, neighbour: NodeId) {
+        self.neighbours.forget(neighbour);
+    }
+
+    /// Drops what waits that is longer than so many bytes, as frames carry it no more: how many
+    /// packets.
+    pub fn drop_longer(&mut self, len_max: usize) -> usize {
+        self.queue.drop_longer(len_max)
+    }
+
     /// Takes a packet of this node's own for a neighbour. It is neither held nor combined: nobody
     /// else can know it.
     ///
@@ -242,6 +258,7 @@ impl Relay {
         let may = |entry: &Queued| {
             entry.first.previous.is_some()
                 && (self.config.candidates == Candidates::Waiting || entry.ready_at > now)
+                && !self.is_late(now, &entry.first, PARTNER_QUARTERS)
                 && entry.first.next != new.next
                 && entry.first.id != new.id
                 && self.knows(now, new.next, &entry.first)
@@ -252,6 +269,12 @@ impl Relay {
         let first = others.peek().map(|&(place, _)| place);
         let opposite = others.find(|(_, entry)| entry.first.is_opposite(new));
         opposite.map(|(place, _)| place).or(first)
+    }
+
+    /// Whether a packet has waited for more than so many quarters of the time for which those who
+    /// have it keep it to decode others.
+    fn is_late(&self, now: Time, waiting: &Waiting, quarters: u32) -> bool {
+        now.since(waiting.since) > self.config.decode_for * quarters / 4
     }
 
     /// Whether a receiver knows a packet: it has sent it, or hears its sender.
@@ -278,11 +301,12 @@ impl Relay {
     }
 
     /// Takes a frame that `from` has sent; `addressed`: to this node on the link, or to all.
-    pub fn handle_frame(&mut self, now: Time, from: NodeId, addressed: bool, frame: &[u8]) {
+    /// Whether it is one: `false` if it does not parse.
+    pub fn handle_frame(&mut self, now: Time, from: NodeId, addressed: bool, frame: &[u8]) -> bool {
         self.now = self.now.max(now);
         let Some(frame) = Frame::parse(frame) else {
             self.stats.malformed += 1;
-            return;
+            return false;
         };
         let for_all = matches!(frame, Frame::Announcement { .. });
         let repeated = addressed && !for_all;
@@ -307,6 +331,7 @@ impl Relay {
                 self.stats.switched_off += u64::from(off);
             }
         }
+        true
     }
 
     fn take_coded(&mut self, from: NodeId, parts: &[Part; 2], xored: &[u8]) {
@@ -435,7 +460,12 @@ impl Relay {
             let frame = Frame::Announcement { counter: self.count(), entries }.to_bytes();
             return Some(Transmit { to: LinkDestination::Broadcast, frame });
         }
-        let Queued { first, second, .. } = self.queue.pop(self.now)?;
+        let Queued { first, mut second, ready_at, order } = self.queue.pop(self.now)?;
+        if self.is_late(self.now, &first, PAIR_QUARTERS)
+            && let Some(second) = second.take()
+        {
+            self.queue.put_back(second, (ready_at, order));
+        }
         let counter = self.count();
         let Some(second) = second else {
             self.stats.plain_sent += 1;

@@ -21,7 +21,7 @@ pub struct RelayStats {
     pub announced: u64,
     /// Frames heard that were for others.
     pub overheard: u64,
-    /// Packets for this node out of coded frames.
+    /// Packets for this node out of coded frames, those that had come before among them.
     pub decoded: u64,
     /// Coded frames of which the other packet is not known.
     pub undecodable: u64,

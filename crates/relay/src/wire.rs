@@ -177,6 +177,11 @@ impl<'a> Frame<'a> {
         out
     }
 
+    /// Whether these bytes, if they are a frame, are one for all in reach: an announcement.
+    pub fn is_for_all(bytes: &[u8]) -> bool {
+        bytes.first() == Some(&ANNOUNCEMENT)
+    }
+
     /// Number of the frame among its sender's.
     pub fn counter(&self) -> u32 {
         match self {

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use corridor_document::{Diagnostic, Document, Problem};
+use corridor_proto::relay::RelayConfig;
 use corridor_proto::{ErasureRatios, LinkErrors, Preset, Role, Security, StationId};
 
 use crate::names::Endpoint;
@@ -28,7 +29,7 @@ pub(super) fn check(
         let underlay = underlay(&file)?;
         let coding = file.coding.resolve(defaults_to_blocks(role));
         let limit = relay.map(|relay| relay.queue_packets).or(file.limits.ingress_packets);
-        let warnings = without_effect(&file, role, document);
+        let warnings = without_effect(&file, (role, relay.as_ref()), document);
         Ok(NodeConfig {
             id: StationId(file.station.id),
             role,
@@ -65,7 +66,11 @@ fn defaults_to_blocks(role: Role) -> bool {
 }
 
 /// Keys that are given, and change nothing; and old names.
-fn without_effect(file: &File, role: Role, document: &Document) -> Vec<Problem> {
+fn without_effect(
+    file: &File,
+    (role, relay): (Role, Option<&RelayConfig>),
+    document: &Document,
+) -> Vec<Problem> {
     let is_given = |path: &str| document.given(path).is_some();
     let idle = |path: &str, why: &str| {
         is_given(path).then(|| Problem::new(path, format!("{path} has no effect: {why}")))
@@ -74,12 +79,17 @@ fn without_effect(file: &File, role: Role, document: &Document) -> Vec<Problem> 
         let why = "a plain station does not code";
         return [idle("coding", why), idle("link_errors", why)].into_iter().flatten().collect();
     }
-    if role == Role::Relay {
+    if let Some(relay) = relay {
         let why = "a relay combines packets as [relay] says";
         let limits = "relay.queue_packets bounds what waits at a relay";
-        let idle =
-            [idle("coding", why), idle("link_errors", why), idle("limits.ingress_packets", limits)];
-        return idle.into_iter().flatten().collect();
+        let idle = [
+            idle("coding", why),
+            idle("link_errors", why),
+            idle("limits.ingress_packets", limits),
+            idle("relay.retries_per_second", relay::NO_RETRIES),
+        ];
+        let adaptive = relay::without_effect(relay, is_given("relay.adaptive"));
+        return idle.into_iter().flatten().chain(adaptive).collect();
     }
     let preset = file.coding.preset_for(defaults_to_blocks(role));
     let why = match file.coding.preset {

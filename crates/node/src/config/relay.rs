@@ -1,8 +1,8 @@
 //! What makes a node a relay, and what cannot be of one.
 
 use corridor_document::Problem;
-use corridor_proto::bounds::PEERS_MAX;
-use corridor_proto::relay::RelayConfig;
+use corridor_proto::bounds::RELAY_NEIGHBOURS_MAX;
+use corridor_proto::relay::{Adaptive, RelayConfig};
 
 use super::file::{File, RoleName};
 
@@ -21,9 +21,10 @@ pub(super) fn check(file: &File) -> Result<Option<RelayConfig>, Problem> {
             None => Ok(None),
         };
     }
-    if file.peer.len() > PEERS_MAX {
-        let message = format!("{} peers: expected {PEERS_MAX} of a relay at most", file.peer.len());
-        return Err(Problem::new(format!("peer.{PEERS_MAX}"), message));
+    if file.peer.len() > RELAY_NEIGHBOURS_MAX {
+        let given = file.peer.len();
+        let message = format!("{given} peers: expected {RELAY_NEIGHBOURS_MAX} of a relay at most");
+        return Err(Problem::new(format!("peer.{RELAY_NEIGHBOURS_MAX}"), message));
     }
     let missing = file.peer.iter().position(|peer| peer.allowed.is_none());
     if let Some(index) = missing {
@@ -37,4 +38,19 @@ pub(super) fn check(file: &File) -> Result<Option<RelayConfig>, Problem> {
     let table = file.relay.clone().unwrap_or_default();
     let config = table.resolve().map_err(|error| Problem::new(error.field, error.to_string()))?;
     Ok(Some(config))
+}
+
+/// Why what follows retries does nothing here.
+pub(super) const NO_RETRIES: &str = "the daemon is not told of the interface's retries";
+
+/// A relay that is told to hold or to combine packets while the MAC repeats many frames never does;
+/// `is_said`: by `relay.adaptive`, and not by its preset.
+pub(super) fn without_effect(relay: &RelayConfig, is_said: bool) -> Option<Problem> {
+    let (kind, what) = match relay.adaptive {
+        Adaptive::Off => return None,
+        Adaptive::Holding => ("holding", "holds no packets"),
+        Adaptive::Coding => ("coding", "combines no packets"),
+    };
+    let path = if is_said { "relay.adaptive" } else { "relay.preset" };
+    Some(Problem::new(path, format!("relay.adaptive = \"{kind}\" {what} here: {NO_RETRIES}")))
 }

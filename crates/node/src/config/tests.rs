@@ -578,7 +578,8 @@ fn two_ends_have_a_window_and_a_helper_has_blocks() {
     let (two, _) = SOUND.rsplit_once("[[peer]]").unwrap();
     let config = parse(two).unwrap();
     assert_eq!(config.coding, CodingParams::window());
-    assert_eq!(config.ingress_packets, 1_000);
+    // Room for all the lanes that a window may have.
+    assert_eq!(config.ingress_packets, 16_000);
     let block = parse(&format!("{two}[coding]\npreset = \"block\"\n")).unwrap();
     assert_eq!((block.coding, block.warnings.len()), (CodingParams::default(), 0));
     let old = format!("{two}[coding]\npreset = \"default\"\n");
@@ -701,6 +702,29 @@ fn a_relay_has_neighbours_with_networks_and_a_preset() {
 }
 
 #[test]
+fn relays_that_wait_for_retries_are_warned_of() {
+    let said = |table: &str| warnings(&RELAY.replace("preset = \"paper\"", table));
+    let why = "packets here: the daemon is not told of the interface's retries";
+    for (table, expected) in [
+        (
+            "preset = \"paper-adaptive\"",
+            format!("13:10: relay.adaptive = \"coding\" combines no {why}"),
+        ),
+        ("adaptive = \"coding\"", format!("13:12: relay.adaptive = \"coding\" combines no {why}")),
+        ("adaptive = \"holding\"", format!("13:12: relay.adaptive = \"holding\" holds no {why}")),
+        ("retries_per_second = 9", "13:22: relay.retries_per_second has no effect".to_owned()),
+    ] {
+        let said = said(table);
+        assert!(said.len() == 1 && said[0].contains(&format!("node.toml:{expected}")), "{said:?}");
+    }
+    for fine in ["preset = \"paper\"", "adaptive = \"off\"", "preset = \"default\""] {
+        assert_eq!(said(fine), Vec::<String>::new());
+    }
+    let off = "preset = \"paper-adaptive\"\nadaptive = \"off\"";
+    assert_eq!(said(off), Vec::<String>::new());
+}
+
+#[test]
 fn what_cannot_be_of_relays_is_said_at_its_place() {
     let changed = |from: &str, to: &str| {
         assert!(RELAY.contains(from), "{from}");
@@ -740,7 +764,7 @@ fn what_cannot_be_of_relays_is_said_at_its_place() {
             changed("kind = \"ethernet\"\ninterface = \"wlan0\"", "kind = \"udp\""),
             "10:8: a relay cannot work over the udp underlay",
         ),
-        (complaint(&format!("{RELAY}{many}")), "46:1: 9 peers: expected 8 of a relay at most"),
+        (complaint(&format!("{RELAY}{many}")), "30:1: 9 peers: expected 4 of a relay at most"),
         (
             complaint(&format!("{SOUND}[relay]\ncoding = true\n")),
             "20:1: relay belongs to station.role = \"relay\"",

@@ -17,6 +17,7 @@
 mod agree;
 mod examine;
 
+use core::cmp::Reverse;
 use core::time::Duration;
 
 use corridor_base::rand::{Rng, SeedableRng};
@@ -211,6 +212,11 @@ impl Group {
         self.can_seal() && self.peer(id).is_some_and(Peer::is_joined)
     }
 
+    /// Whether the peer is up, and was heard of late.
+    pub(crate) fn is_reachable(&self, id: StationId) -> bool {
+        self.is_up(id) && self.peer(id).is_some_and(|peer| !peer.silent)
+    }
+
     /// Whether there is a secret to seal frames under.
     pub(crate) fn can_seal(&self) -> bool {
         self.own.key.is_some()
@@ -309,10 +315,13 @@ impl Group {
         self.begin(Kind::Hello, false, frame);
         frame.push(self.me.0);
         frame.extend_from_slice(&self.own.id);
-        // Accepted sessions before knocking ones, of all peers: nobody can crowd them out.
-        let mut to: Vec<HelloTo> = self.peers.iter().flat_map(Peer::hello_entries).collect();
-        to.sort_by_key(|to| !to.accepted);
-        to.truncate(PEERS_MAX);
+        // Accepted sessions before knocking ones, of all peers, and of each peer the one that was
+        // heard last before others: nobody can crowd them out.
+        let mut ranked: Vec<(usize, HelloTo)> =
+            self.peers.iter().flat_map(Peer::hello_entries).collect();
+        ranked.sort_by_key(|&(rank, _)| rank);
+        ranked.truncate(PEERS_MAX);
+        let mut to: Vec<HelloTo> = ranked.into_iter().map(|(_, to)| to).collect();
         let CodingParams { mode, field, symbol_size, .. } = self.coding;
         let (block_size, lanes) = match mode {
             Mode::Block => (self.coding.block_size, Lanes::ONE),
@@ -462,6 +471,8 @@ impl Group {
                 return Opening::Replayed;
             }
             pending.newest_counter = Some(counter);
+            // What is played back does not keep a session waiting.
+            pending.heard_at = now;
             joined = self.take_hello_of_pending(now, at, id, counter, hello, said);
         }
         self.peers[at].note_hello(now, said.is_some());
@@ -525,7 +536,6 @@ impl Group {
                 peer.pending.len() - 1
             }
         };
-        peer.pending[index].heard_at = now;
         &mut peer.pending[index]
     }
 
@@ -639,8 +649,9 @@ impl Peer {
         accepted.chain(pending).find(|(other, _)| *other == id).map(|(_, keys)| keys)
     }
 
-    /// What the next HELLO says to this peer: to its accepted session and to the pending ones.
-    fn hello_entries(&self) -> impl Iterator<Item = HelloTo> {
+    /// What the next HELLO says to this peer, by rank: to its accepted session, and then to the
+    /// pending ones, the one that was heard last before others.
+    fn hello_entries(&self) -> impl Iterator<Item = (usize, HelloTo)> {
         let station = self.id;
         let accepted = self.session.iter().map(move |session| HelloTo {
             station,
@@ -652,7 +663,9 @@ impl Peer {
             instead: None,
             lanes: Lanes::ONE,
         });
-        let pending = self.pending.iter().map(move |pending| HelloTo {
+        let mut pending: Vec<&PendingSession> = self.pending.iter().collect();
+        pending.sort_by_key(|pending| Reverse(pending.heard_at));
+        let pending = pending.into_iter().map(move |pending| HelloTo {
             station,
             session: pending.id,
             challenge: pending.our_challenge,
@@ -662,7 +675,7 @@ impl Peer {
             instead: None,
             lanes: Lanes::ONE,
         });
-        accepted.chain(pending)
+        accepted.map(|to| (0, to)).chain((1..).zip(pending))
     }
 }
 

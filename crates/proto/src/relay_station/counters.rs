@@ -11,7 +11,7 @@ pub(super) struct Drops {
     pub(super) turned_back: u64,
     pub(super) expired: u64,
     pub(super) too_long: u64,
-    pub(super) not_for_us: u64,
+    pub(super) malformed: u64,
 }
 
 crate::counters! {
@@ -26,7 +26,8 @@ crate::counters! {
         pub relay_packets_forwarded: u64,
         /// Packets that came in a coded frame and went on in another one.
         pub relay_packets_recoded: u64,
-        /// Packets for this node, or for it to forward, out of coded frames.
+        /// Packets for this node, or for it to forward, out of coded frames; those that had come
+        /// before are among them.
         pub relay_packets_decoded: u64,
         /// Coded frames for this node that could not be decoded.
         pub relay_decode_failures: u64,
@@ -45,9 +46,11 @@ crate::counters! {
         pub relay_congested_s: u64,
         /// Packets, of the host and of neighbours, that found the queue full.
         pub relay_queue_drops: u64,
-        /// Packets of the host for an address that no neighbour leads to.
+        /// Packets of the host for an address that no neighbour leads to, its own among them, and
+        /// what is no IP.
         pub relay_packets_unrouted: u64,
-        /// Packets for a neighbour that there is no session with.
+        /// Packets, of the host and of neighbours, for a neighbour that there is no session with,
+        /// or that has fallen silent.
         pub relay_packets_unreachable: u64,
         /// Packets dropped because the neighbour that sent them does not lead to their source.
         pub relay_packets_wrong_source: u64,
@@ -55,9 +58,11 @@ crate::counters! {
         pub relay_packets_turned_back: u64,
         /// Packets dropped because they had made as many hops as they may.
         pub relay_packets_expired: u64,
-        /// Packets to forward that were longer than frames from here carry.
+        /// Packets to forward, or that waited, and messages to senders, that were longer than
+        /// frames from here carry.
         pub relay_packets_too_long: u64,
-        /// Frames that opened, and are none of a relay.
+        /// Frames that opened, and are none of a relay, or have a next hop that such a frame has
+        /// not.
         pub relay_frames_malformed: u64,
         /// Frames of neighbours for which the table of neighbours had no place.
         pub relay_neighbours_refused: u64,
@@ -88,7 +93,7 @@ impl RelayStation {
             relay_packets_turned_back: drops.turned_back,
             relay_packets_expired: drops.expired + stats.expired,
             relay_packets_too_long: drops.too_long,
-            relay_frames_malformed: drops.not_for_us + stats.malformed,
+            relay_frames_malformed: drops.malformed + stats.malformed,
             relay_neighbours_refused: stats.neighbour_table_full,
         }
     }

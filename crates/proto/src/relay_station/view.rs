@@ -1,7 +1,7 @@
 //! What watchers see of a relay.
 
 use corridor_base::Time;
-use corridor_relay::Hold;
+use corridor_relay::{Adaptive, Hold, NodeId};
 
 use super::RelayStation;
 use crate::config::StationId;
@@ -40,11 +40,14 @@ impl RelayStation {
     /// The relay as it is now.
     pub fn view(&self, now: Time) -> RelayView {
         let config = self.relay.config();
-        let id = |node: corridor_relay::NodeId| StationId(node.0 as u8);
+        // Announcements may name nodes that are no stations.
+        let id = |node: NodeId| u8::try_from(node.0).ok().map(StationId);
         let neighbours = self.relay.neighbours(now).into_iter();
+        let hears = |&(node, share): &(NodeId, f64)| Some((id(node)?, share));
         RelayView {
-            coding: config.coding,
-            hold: config.hold,
+            // Nobody tells of the MAC's retries here.
+            coding: config.coding && config.adaptive != Adaptive::Coding,
+            hold: if config.adaptive == Adaptive::Off { config.hold } else { Hold::None },
             queue: QueueView {
                 packets: self.relay.backlog(),
                 packets_max: config.queue_packets,
@@ -53,11 +56,13 @@ impl RelayStation {
             },
             packets_held: self.relay.held(now),
             neighbours: neighbours
-                .map(|neighbour| RelayNeighbourView {
-                    id: id(neighbour.node),
-                    overheard: neighbour.overheard,
-                    hears: neighbour.hears.iter().map(|&(node, share)| (id(node), share)).collect(),
-                    takes_coded: neighbour.takes_coded,
+                .filter_map(|neighbour| {
+                    Some(RelayNeighbourView {
+                        id: id(neighbour.node)?,
+                        overheard: neighbour.overheard,
+                        hears: neighbour.hears.iter().filter_map(hears).collect(),
+                        takes_coded: neighbour.takes_coded,
+                    })
                 })
                 .collect(),
         }

@@ -32,7 +32,8 @@ fn right() -> Vec<u8> {
 fn counted(frame: &[u8]) -> (RelayStats, usize) {
     let mut node = node();
     let before = node.stats();
-    node.handle_frame(ms(1), NodeId(2), false, frame);
+    let parsed = node.handle_frame(ms(1), NodeId(2), false, frame);
+    assert_eq!(parsed, node.stats().malformed == before.malformed);
     let received = core::iter::from_fn(|| node.poll_received()).count();
     assert_eq!(node.poll_transmit(ms(1)), None, "nothing comes of it");
     (node.stats().with(before, |after, before| after - before), received)
@@ -43,7 +44,9 @@ fn a_sound_frame_is_decoded_once() {
     let (stats, received) = counted(&right());
     assert_eq!((stats.decoded, received), (1, 1));
     let mut node = node();
-    (0..3).for_each(|_| node.handle_frame(ms(1), NodeId(2), false, &right()));
+    for _ in 0..3 {
+        assert!(node.handle_frame(ms(1), NodeId(2), false, &right()), "it is a frame");
+    }
     assert_eq!(core::iter::from_fn(|| node.poll_received()).count(), 1);
     assert_eq!(node.stats().duplicates, 2);
 }

@@ -63,6 +63,48 @@ fn three_stations_find_each_other_and_then_hold_their_peace() {
     }
 }
 
+/// A HELLO has no room for all that knocks where somebody plays back what neighbours said in
+/// sessions before: a neighbour that has restarted gets its challenge all the same.
+#[test]
+fn recordings_of_one_neighbour_do_not_keep_another_out() {
+    let ids: Vec<u8> = (2..2 + RELAY_NEIGHBOURS_MAX as u8).collect();
+    let mut groups = vec![group(1, &ids, 1)];
+    groups.extend(ids.iter().map(|&id| group(id, &[1], id)));
+    let now = converse(&mut groups, Time::ZERO);
+    assert!(ids.iter().all(|&id| groups[0].is_up(StationId(id))));
+    let recorded: Vec<_> = (0..PENDING_SESSIONS_MAX as u8)
+        .flat_map(|run| [2, 3].map(|id| hello(&mut group(id, &[1], 100 + run), now)))
+        .collect();
+    let last = ids.len();
+    groups[last] = group(ids[last - 1], &[1], 200);
+    let before = groups[0].inspect()[last - 1].instance;
+    let mut at = now;
+    for _ in 0..4 {
+        for frame in &recorded {
+            groups[0].open(at, frame, &mut Vec::new());
+        }
+        at = converse(&mut groups, at);
+    }
+    assert!(groups[last].is_up(StationId(1)), "it never got its challenge");
+    assert_ne!(groups[0].inspect()[last - 1].instance, before);
+}
+
+#[test]
+fn a_session_that_is_only_played_back_is_forgotten() {
+    let mut here = group(1, &[2], 1);
+    let recorded = hello(&mut group(2, &[1], 2), Time::ZERO);
+    let mut now = Time::ZERO;
+    for _ in 0..20 {
+        here.open(now, &recorded, &mut Vec::new());
+        assert!(here.inspect()[0].pending_sessions <= 1);
+        now += PENDING_SESSION_AGE_MAX / 4;
+        hello(&mut here, now);
+        if now == Time::ZERO + PENDING_SESSION_AGE_MAX {
+            assert_eq!(here.inspect()[0].pending_sessions, 0);
+        }
+    }
+}
+
 #[test]
 fn recordings_do_not_bring_a_session_back() {
     let mut groups = [group(1, &[2], 1), group(2, &[1], 2)];
