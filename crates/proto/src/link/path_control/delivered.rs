@@ -129,6 +129,8 @@ struct Look {
     was_fewer: bool,
     /// Nothing is known of losses without drops.
     is_doubtful: bool,
+    /// It is the first, and goes on as long as there are fewer losses.
+    is_first: bool,
     /// It is the start's.
     is_at_start: bool,
     /// What losses left of what was taken for the capacity, and what was delivered at most before,
@@ -323,7 +325,12 @@ impl Delivered {
         self.after_excess = match self.after_excess {
             Some(0) => self.end_look(&span, is_excessive),
             _ if is_excessive => self.begin_look(now, &span, least),
-            None if is_doubtful => self.begin_look(now, &span, 0.0),
+            None if is_doubtful && loss_ratio > MOSTLY_LOST => self.begin_look(now, &span, 0.0),
+            None if is_doubtful => {
+                let look = self.begin_look(now, &span, loss_ratio);
+                self.look.is_first = true;
+                look
+            }
             spans => spans.map(|spans| spans + 1).filter(|&spans| spans < AFTER_EXCESS.len()),
         };
         self.loss_span_began = [self.loss_span_began[1], Some(now)];
@@ -350,7 +357,7 @@ impl Delivered {
         let chance = LEAST_DEVIATIONS * span.likely(&self.bursts).1;
         let (is_fewer, was_doubtful) = self.look.end(span.loss_ratio(), chance);
         self.least.replace(span); // What it was before may have had drops among it.
-        if is_fewer && is_excessive && !was_doubtful {
+        if is_fewer && (is_excessive || self.look.is_first) && !was_doubtful {
             self.look.kept_per_s *= AFTER_EXCESS[0];
             return Some(0);
         }
@@ -386,11 +393,12 @@ impl Delivered {
         self.restart(now);
         self.after_excess = Some(0);
         let loss_ratio = self.growth.loss_when_full;
-        // No more than what was delivered.
-        let kept_per_s = 0.0;
-        self.look.begin(now + self.round_trip, loss_ratio, true, kept_per_s);
+        let is_doubtful = loss_ratio > MOSTLY_LOST;
+        let kept = if is_doubtful { 1.0 - loss_ratio } else { 1.0 };
+        let kept_per_s = kept * self.capacity_per_s;
+        self.look.begin(now + self.round_trip, loss_ratio, is_doubtful, kept_per_s);
         self.look.delivered_per_s = self.most_per_s().unwrap_or(0.0);
-        self.look.is_at_start = true;
+        (self.look.is_first, self.look.is_at_start) = (true, true);
     }
 
     /// Whether such a look has shown that losses are by chance; told once.
