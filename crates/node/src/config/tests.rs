@@ -578,7 +578,7 @@ fn two_ends_have_a_window_and_a_helper_has_blocks() {
     let (two, _) = SOUND.rsplit_once("[[peer]]").unwrap();
     let config = parse(two).unwrap();
     assert_eq!(config.coding, CodingParams::window());
-    assert_eq!(config.ingress_packets, 1_000);
+    assert_eq!(config.ingress_packets, 16_000);
     let block = parse(&format!("{two}[coding]\npreset = \"block\"\n")).unwrap();
     assert_eq!((block.coding, block.warnings.len()), (CodingParams::default(), 0));
     let old = format!("{two}[coding]\npreset = \"default\"\n");

@@ -37,6 +37,11 @@ const MOST: Duration = Duration::from_millis(50);
 /// air.
 const INTERVAL: Duration = Duration::from_millis(60);
 const INTERVAL_PER_RTT: u32 = 3;
+/// The same two where the path is so long that its window has several lanes. There three round trips
+/// are longer than what waits for repair takes to go, so that CoDel, which sees the queue fall now
+/// and then, would never find one that stands; and a queue of more than a round trip is felt.
+const MOST_PER_RTT_LONG: f64 = 0.25;
+const INTERVAL_PER_RTT_LONG: u32 = 1;
 
 /// Where both directions share the channel, empty air says nothing; acknowledgements wait for each
 /// other, and what they release comes in bursts.
@@ -65,6 +70,8 @@ pub(crate) struct CodelTarget {
     /// `None`: no bulk transfer yet.
     target_s: Option<f64>,
     shared: bool,
+    /// The path is so long that the window has several lanes.
+    long: bool,
 }
 
 impl CodelTarget {
@@ -73,7 +80,12 @@ impl CodelTarget {
             Goal::Throughput | Goal::Bulk => STARVED_RATIO_THROUGHPUT,
             Goal::LowDelay => STARVED_RATIO_LOW_DELAY,
         };
-        CodelTarget { starved_ratio, target_s: None, shared: false }
+        CodelTarget { starved_ratio, target_s: None, shared: false, long: false }
+    }
+
+    /// The window has several lanes, or one.
+    pub(crate) fn set_long(&mut self, long: bool) {
+        self.long = long;
     }
 
     /// Follows how the air was used; `rtt`: the tunnel's round trip, smoothed.
@@ -89,13 +101,15 @@ impl CodelTarget {
         let allowed_s = self.starved_ratio * share * air.bulk.as_secs_f64();
         let next_s = target_s + GAIN * (air.starved.as_secs_f64() - allowed_s);
         let least_s = LEAST.as_secs_f64().max(LEAST_PER_RTT * rtt_s);
-        let most_s = MOST.as_secs_f64().max(MOST_PER_RTT * rtt_s);
+        let most_per_rtt = if self.long { MOST_PER_RTT_LONG } else { MOST_PER_RTT };
+        let most_s = MOST.as_secs_f64().max(most_per_rtt * rtt_s);
         self.target_s = Some(next_s.clamp(least_s, most_s));
     }
 
     /// What CoDel is to hold to; `rtt`: the tunnel's round trip, up to when feedback is late.
     pub(crate) fn params(&self, rtt: Duration) -> CodelParams {
-        let interval = (INTERVAL_PER_RTT * rtt).max(INTERVAL);
+        let per_rtt = if self.long { INTERVAL_PER_RTT_LONG } else { INTERVAL_PER_RTT };
+        let interval = (per_rtt * rtt).max(INTERVAL);
         if self.shared {
             return CodelParams {
                 target: rtt.mul_f64(FIRST_PER_RTT).max(TARGET_SHARED),
