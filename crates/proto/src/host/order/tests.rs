@@ -144,6 +144,45 @@ fn the_operator_s_word_holds() {
 }
 
 #[test]
+fn what_is_bulk_is_so_before_it_is_anything_else() {
+    let of = |bulk, other, waits, heeds: bool| {
+        let mut flow = Flow::new(Kind::Tunnel, UdpDelivery { bulk, other, ..AUTO });
+        let sent = (0..3_000).map(|n| {
+            if !heeds && n % 100 == 50 {
+                flow.order.note_unheeding(Time::from_millis(n), 1);
+            }
+            let in_order = flow.send(0.001 * n as f64, 1_300, waits);
+            in_order && n >= 1_000
+        });
+        sent.filter(|&in_order| in_order).count()
+    };
+    let (auto, never, always) = (Delivery::Auto, Delivery::Immediate, Delivery::InOrder);
+    for other in [auto, never, always] {
+        assert_eq!(of(auto, other, true, true), 2_000, "{other:?}");
+        assert_eq!(of(always, other, true, true), 2_000, "{other:?}");
+        assert_eq!(of(always, other, true, false), 2_000, "{other:?}: though it heeds nothing");
+        for bulk in [auto, never, always] {
+            let expected = if other == always { 2_000 } else { 0 };
+            assert_eq!(of(bulk, other, false, true), expected, "{bulk:?} {other:?}: no bulk");
+        }
+    }
+    assert_eq!(of(never, never, true, true), 0);
+    assert_eq!(of(auto, never, true, false), 0);
+}
+
+/// A flow that was in order as all else is leaves it when it turns out to be bulk that is to come
+/// at once, as soon as that reorders nothing.
+#[test]
+fn bulk_that_is_to_come_at_once_does_where_all_else_goes_in_order() {
+    let delivery = UdpDelivery { bulk: Delivery::Immediate, other: Delivery::InOrder, ..AUTO };
+    let mut flow = Flow::new(Kind::Tunnel, delivery);
+    let sent: Vec<bool> =
+        (0..13_000).map(|n| flow.send(0.001 * f64::from(n), 1_300, true)).collect();
+    assert!(sent[0] && sent[5_000], "without a pause");
+    assert!(!sent[12_000..].contains(&true), "after ten seconds");
+}
+
+#[test]
 fn short_packets_of_voice_and_games_are_to_come_soon() {
     for (kind, expected) in [
         (Kind::Voice, Need::Soon),
