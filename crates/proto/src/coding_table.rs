@@ -34,8 +34,8 @@ pub struct CodingTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = MAX_BLOCK_SIZE))]
     pub block_size: Option<u16>,
-    /// Window mode: symbols unacknowledged at once, at most; the window takes what the path needs of
-    /// them. Of what the peer sends it bounds the number of lanes only: as many as these take.
+    /// Window mode: symbols unacknowledged at once, at most; the window takes what the path needs
+    /// of them. Of what the peer sends it bounds the number of lanes only: as many as these take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = WINDOW_SYMBOLS_MAX))]
     pub window_size: Option<u16>,
@@ -90,8 +90,8 @@ pub struct CodingTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = BLOCKS_IN_FLIGHT_MAX))]
     pub blocks_in_flight: Option<u16>,
-    /// Blocks and window mode: bound of in-order delivery, milliseconds. Where a path is so long that
-    /// its window has several lanes: 8 round trips, of a second at most, if that is longer.
+    /// Blocks and window mode: bound of in-order delivery, milliseconds. Where a path is so long
+    /// that its window has several lanes: 8 round trips, of a second at most, if that is longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 60_000))]
     pub delivery_deadline_ms: Option<f64>,

@@ -37,11 +37,11 @@ const MOST: Duration = Duration::from_millis(50);
 /// air.
 const INTERVAL: Duration = Duration::from_millis(60);
 const INTERVAL_PER_RTT: u32 = 3;
-/// The same two where the path is so long that its window has several lanes. There three round trips
-/// are longer than what waits for repair takes to go, so that CoDel, which sees the queue fall now
-/// and then, would never find one that stands; and a queue of more than a round trip is felt.
+/// The same two where the path is so long that its window has several lanes. There CoDel would
+/// hardly find a queue that stands: what waits for repair goes, and lets it fall, more often than
+/// in each three round trips; and a queue of more than a round trip is felt.
 const MOST_PER_RTT_LONG: f64 = 0.25;
-const INTERVAL_PER_RTT_LONG: u32 = 1;
+const INTERVAL_PER_RTT_LONG: u32 = 2;
 
 /// Where both directions share the channel, empty air says nothing; acknowledgements wait for each
 /// other, and what they release comes in bursts.

@@ -60,8 +60,8 @@ impl Hold {
         }
     }
 
-    /// Datagrams of a symbol are delivered, and are late by what has passed since it was first heard
-    /// of: from then on they wait for those before them, or for their own repair.
+    /// Datagrams of a symbol are delivered, and are late by what has passed since it was first
+    /// heard of: from then on they wait for those before them, or for their own repair.
     fn note_delivered(&mut self, id: u64, count: usize, noted: &Noted, stats: &mut Stats) {
         let since = noted.get(place(id, noted)).map_or(self.now, |&(_, since)| since);
         let held = self.now - since;
