@@ -233,6 +233,7 @@ pub fn expected(packet: &[u8], reader: &mut Reader) -> Expected {
         }
         Kind::WindowAck => {}
         Kind::Probe => panic!("the simulator looks for no path's MTU"),
+        Kind::Relayed => panic!("no station of the simulator is a relay"),
     }
     let value = |field: &&str| {
         let found = values.0.iter().find(|(name, _)| name == field);
