@@ -42,6 +42,8 @@ const INTERVAL_PER_RTT: u32 = 3;
 /// in each three round trips; and a queue of more than a round trip is felt.
 const MOST_PER_RTT_LONG: f64 = 0.25;
 const INTERVAL_PER_RTT_LONG: u32 = 2;
+/// An interval beyond this is one round trip there, or what is left of two.
+const INTERVAL_LONG: Duration = Duration::from_millis(600);
 
 /// Where both directions share the channel, empty air says nothing; acknowledgements wait for each
 /// other, and what they release comes in bursts.
@@ -108,8 +110,11 @@ impl CodelTarget {
 
     /// What CoDel is to hold to; `rtt`: the tunnel's round trip, up to when feedback is late.
     pub(crate) fn params(&self, rtt: Duration) -> CodelParams {
-        let per_rtt = if self.long { INTERVAL_PER_RTT_LONG } else { INTERVAL_PER_RTT };
-        let interval = (per_rtt * rtt).max(INTERVAL);
+        let interval = match self.long {
+            true => (INTERVAL_PER_RTT_LONG * rtt).min(INTERVAL_LONG).max(rtt),
+            false => INTERVAL_PER_RTT * rtt,
+        };
+        let interval = interval.max(INTERVAL);
         if self.shared {
             return CodelParams {
                 target: rtt.mul_f64(FIRST_PER_RTT).max(TARGET_SHARED),

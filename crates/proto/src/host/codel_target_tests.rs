@@ -80,5 +80,7 @@ fn on_a_long_path_a_queue_that_stands_is_told_sooner() {
     };
     let (short, long) = (params(false), params(true));
     assert_eq!((short.target, short.interval), (rtt.mul_f64(1.5), 3 * rtt));
-    assert!(long.target <= rtt / 3 && long.interval <= 2 * rtt, "{long:?}");
+    assert!(long.target <= rtt / 3 && long.interval == rtt, "{long:?}");
+    let shorter = Duration::from_millis(200);
+    assert_eq!(target.params(shorter).interval, 2 * shorter);
 }
