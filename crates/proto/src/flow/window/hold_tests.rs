@@ -77,7 +77,7 @@ impl Scene {
         while self.receiver.poll_timeout().is_some_and(|at| at <= now) {
             let at = self.receiver.poll_timeout().unwrap();
             self.receiver.handle_timeout(at, &mut self.egress, &mut self.stats);
-            self.note_out(at.as_nanos() as u64 / 1_000_000);
+            self.note_out(at.as_nanos() / 1_000_000);
         }
     }
 
