@@ -72,6 +72,9 @@ pub const HUB_NEIGHBOURS_MAX: usize = 64;
 /// Packets that the ingress queues of a hub may hold together: each neighbour's has at most an
 /// equal part of them.
 pub const HUB_INGRESS_PACKETS_MAX: usize = 65_536;
+/// Symbols that the windows of a hub may hold together, each way: each neighbour's at most an equal
+/// part, in whole lanes. A lane for each of as many neighbours as there may be.
+pub const HUB_WINDOW_SYMBOLS_MAX: usize = HUB_NEIGHBOURS_MAX * corridor_codec::MAX_WINDOW_SIZE;
 /// Networks in a hub's table.
 pub const HUB_NETWORKS_MAX: usize = 16_384;
 /// Messages for a hub's or relay's own host that wait for the driver; further ones are not made.

@@ -34,8 +34,8 @@ pub struct CodingTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = MAX_BLOCK_SIZE))]
     pub block_size: Option<u16>,
-    /// Window mode: symbols unacknowledged at once, at most. It takes what the path needs of them,
-    /// and as many of its peer's.
+    /// Window mode: symbols unacknowledged at once, at most; the window takes what the path needs
+    /// of them. Of what the peer sends it bounds the number of lanes only: as many as these take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = WINDOW_SYMBOLS_MAX))]
     pub window_size: Option<u16>,
@@ -47,7 +47,8 @@ pub struct CodingTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-expected" = "a ratio above 0, at most 10"))]
     pub max_overhead: Option<f64>,
-    /// Window mode: which packets wait for those before them.
+    /// Window mode: which packets wait for those before them. in-order has to be set at both ends:
+    /// the sender says which go in order, the receiver how long they wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<DeliveryName>,
     /// Window mode, delivery auto: the same of UDP's flows, by what they are.
@@ -89,7 +90,8 @@ pub struct CodingTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = BLOCKS_IN_FLIGHT_MAX))]
     pub blocks_in_flight: Option<u16>,
-    /// Blocks and window mode: bound of in-order delivery, milliseconds.
+    /// Blocks and window mode: bound of in-order delivery, milliseconds. Where a path is so long
+    /// that its window has several lanes: 8 round trips, of a second at most, if that is longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 60_000))]
     pub delivery_deadline_ms: Option<f64>,
@@ -187,13 +189,14 @@ pub struct UdpDeliveryTable {
     /// QUIC; auto: in order while it carries bulk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quic: Option<DeliveryName>,
-    /// Unknown flows that fill their packets and keep a queue standing; auto: in order.
+    /// Unknown flows that fill their packets and keep a queue standing; auto: in order, unless they
+    /// heed no drops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bulk: Option<DeliveryName>,
     /// RTP, and what DSCP marks as real-time; auto: at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub real_time: Option<DeliveryName>,
-    /// All other flows; auto: at once.
+    /// All other flows, not what is bulk; auto: at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other: Option<DeliveryName>,
 }

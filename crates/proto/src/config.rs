@@ -122,11 +122,11 @@ pub struct UdpDelivery {
     /// QUIC. [`Delivery::Auto`]: in order while it carries bulk.
     pub quic: Delivery,
     /// What is not known, fills its packets and keeps a queue standing. [`Delivery::Auto`]: in
-    /// order.
+    /// order, unless it heeds no drops. [`Delivery::InOrder`]: then too.
     pub bulk: Delivery,
     /// RTP, and what is marked as real-time. [`Delivery::Auto`]: at once.
     pub real_time: Delivery,
-    /// All else. [`Delivery::Auto`]: at once.
+    /// All else; not what is `bulk`. [`Delivery::Auto`]: at once.
     pub other: Delivery,
 }
 
@@ -176,8 +176,8 @@ pub struct CodingParams {
     pub order: Order,
     /// Source symbols in a block, 1 to [`corridor_codec::MAX_BLOCK_SIZE`].
     pub block_size: u16,
-    /// Symbols the sender may have unacknowledged, 1 to [`WINDOW_SYMBOLS_MAX`]; and as many lanes
-    /// as these take are what it takes of its peer's.
+    /// Symbols the sender may have unacknowledged, 1 to [`WINDOW_SYMBOLS_MAX`]. Of what the peer
+    /// sends it bounds the number of lanes only: as many as these take.
     pub window_size: u16,
     /// Symbols that are coded together at most, 1 to [`MAX_WINDOW_SIZE`]: where the window needs
     /// more, they are dealt to several lanes.
@@ -357,8 +357,9 @@ pub struct StationConfig {
     pub coding: CodingParams,
     /// Erasure ratios.
     pub link_errors: LinkErrors,
-    /// Packets the ingress queue holds before it drops; in window mode no more than
-    /// [`INGRESS_PACKETS_LANE`] for each lane that the path needs.
+    /// Packets the ingress queue holds before it drops. In window mode, where this is
+    /// [`CodingParams::ingress_packets_default`], no more than [`INGRESS_PACKETS_LANE`] for each
+    /// lane that the path needs.
     pub ingress_packets: usize,
     /// Longest frame the underlay carries, in bytes (Ethernet: its MTU).
     pub frame_len_max: usize,

@@ -28,8 +28,10 @@ use ipnet::IpNet;
 
 pub use networks::{NetworkError, Networks, Place};
 
-use crate::bounds::{EVENTS_MAX, HUB_INGRESS_PACKETS_MAX, HUB_NEIGHBOURS_MAX};
-use crate::config::{Role, StationConfig, StationId};
+use crate::bounds::{
+    EVENTS_MAX, HUB_INGRESS_PACKETS_MAX, HUB_NEIGHBOURS_MAX, HUB_WINDOW_SYMBOLS_MAX,
+};
+use crate::config::{CodingParams, Role, StationConfig, StationId};
 use crate::diagnosis::Unopened;
 use crate::error::ConfigError;
 use crate::host::icmp_error::Stopped;
@@ -139,8 +141,10 @@ impl Hub {
             }
             let mut seed = [0; 32];
             entropy.fill_bytes(&mut seed);
-            let config = pairwise(&config.station, *id, count)?;
-            let station = Station::new(config, seed, now)?;
+            let mut station = Station::new(pairwise(&config.station, *id, count)?, seed, now)?;
+            if config.station.ingress_packets == config.station.coding.ingress_packets_default() {
+                station.let_queue_follow_lanes();
+            }
             neighbours.push(Neighbour {
                 id: *id,
                 timeout: station.poll_timeout(),
@@ -522,8 +526,13 @@ fn pairwise(
     };
     let part = HUB_INGRESS_PACKETS_MAX / count;
     let ingress_packets = config.ingress_packets.min(part);
+    // Lanes are a power of two: as many for all as there may be, or fewer.
+    let window_part = 1_usize << (HUB_WINDOW_SYMBOLS_MAX / count).max(1).ilog2();
+    let window_part = u16::try_from(window_part).unwrap_or(u16::MAX);
+    let window_size = config.coding.window_size.min(window_part);
+    let coding = CodingParams { window_size, ..config.coding };
     let security = config.security.for_peer(peer)?;
-    Ok(StationConfig { role, security, ingress_packets, ..config.clone() })
+    Ok(StationConfig { role, security, coding, ingress_packets, ..config.clone() })
 }
 
 fn networks(config: &HubConfig) -> Result<Networks, ConfigError> {

@@ -219,7 +219,9 @@ impl Station {
             (Mode::Window, Role::Endpoint { .. }) => {
                 let seed = fork().next_u64();
                 let mut queue = IngressQueue::fair(config.ingress_packets, &config.coding, seed);
-                queue.set_lanes(1);
+                if config.ingress_packets == config.coding.ingress_packets_default() {
+                    queue.follow_lanes();
+                }
                 queue
             }
             _ => IngressQueue::fifo(config.ingress_packets),
@@ -263,6 +265,11 @@ impl Station {
             config,
         };
         Ok(Station { shared, role })
+    }
+
+    /// Nobody said how many packets may wait: as many as the window needs, where it is one.
+    pub(crate) fn let_queue_follow_lanes(&mut self) {
+        self.shared.ingress.follow_lanes();
     }
 
     /// The MTU to set on the TUN device, in bytes; 0 for a helper, which has none. It changes with

@@ -105,12 +105,13 @@ counters! {
         /// Window mode: datagrams of UDP that were received, and held until those before them came
         /// or were given up.
         pub datagrams_held: u64,
-        /// Window mode: how long they were held, all together, microseconds.
+        /// Window mode: by how much they were late, all together, microseconds: from when it was
+        /// first heard of their symbols, or of later ones, until they were delivered.
         pub datagrams_held_us: u64,
         /// Window mode: datagrams of UDP that were held for the longest time allowed, and delivered
         /// before those before them.
         pub datagrams_overdue: u64,
-        /// Window mode: longest time that a datagram of UDP was held, seconds.
+        /// Window mode: by how much a datagram of UDP that was held was late at most, seconds.
         pub datagram_hold_s_max: f64,
         /// Packets handed to the host.
         pub packets_delivered: u64,

@@ -228,20 +228,25 @@ impl Measured {
     }
 }
 
-/// What must hold, of means over the replications.
+/// What must hold, of means over the valid ones of the replications. Where a cell was measured and
+/// none of its runs is valid, what must hold of it does not.
 fn checks(runs: &[Measured]) -> Vec<Check> {
     let mut checks = Vec::new();
     for loss in LOSSES {
         for rtt_ms in ROUND_TRIPS_MS {
+            let is_of_cell = |run: &&Measured| (run.loss, run.rtt_ms) == (loss, rtt_ms);
+            if !runs.iter().any(|run| is_of_cell(&run)) {
+                continue;
+            }
             let mean = |load: &str, value: &dyn Fn(&Measured) -> Option<f64>| {
-                let these = runs.iter().filter(|run| (run.loss, run.rtt_ms) == (loss, rtt_ms));
+                let these = runs.iter().filter(is_of_cell).filter(|run| run.valid);
                 let values: Vec<_> =
                     these.filter(|run| run.load == load).filter_map(value).collect();
                 (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
             };
             let voice = |load: &str| mean(load, &|run| Some(run.voice.p95_ms));
             let goodput = |load: &str| mean(load, &|run| Some(run.bulk.as_ref()?.goodput_bps));
-            let Some(alone) = voice("none") else { continue };
+            let alone = voice("none");
             let of = format!("loss {loss}, {rtt_ms} ms");
             let cubic = goodput("quic cubic").zip(goodput("tcp cubic"));
             let ratio = cubic.map(|(quic, tcp)| quic / tcp);
@@ -252,7 +257,7 @@ fn checks(runs: &[Measured]) -> Vec<Check> {
                 let most = rtt_ms as f64 + QUEUE_MAX_MS;
                 let name = format!("{of}: {load}, smoothed round trip");
                 checks.push(Check::at_most(name, rtt, most, "ms"));
-                let more = voice(load).map(|beside| beside - alone);
+                let more = voice(load).zip(alone).map(|(beside, alone)| beside - alone);
                 let name = format!("{of}: voice p95 beside {load}, more than alone");
                 checks.push(Check::at_most(name, more, VOICE_MAX_MS, "ms"));
             }

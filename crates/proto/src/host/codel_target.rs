@@ -37,6 +37,13 @@ const MOST: Duration = Duration::from_millis(50);
 /// air.
 const INTERVAL: Duration = Duration::from_millis(60);
 const INTERVAL_PER_RTT: u32 = 3;
+/// The same two where the path is so long that its window has several lanes. There CoDel would
+/// hardly find a queue that stands: what waits for repair goes, and lets it fall, more often than
+/// in each three round trips; and a queue of more than a round trip is felt.
+const MOST_PER_RTT_LONG: f64 = 0.25;
+const INTERVAL_PER_RTT_LONG: u32 = 2;
+/// An interval beyond this is one round trip there, or what is left of two.
+const INTERVAL_LONG: Duration = Duration::from_millis(600);
 
 /// Where both directions share the channel, empty air says nothing; acknowledgements wait for each
 /// other, and what they release comes in bursts.
@@ -65,6 +72,8 @@ pub(crate) struct CodelTarget {
     /// `None`: no bulk transfer yet.
     target_s: Option<f64>,
     shared: bool,
+    /// The path is so long that the window has several lanes.
+    long: bool,
 }
 
 impl CodelTarget {
@@ -73,7 +82,12 @@ impl CodelTarget {
             Goal::Throughput | Goal::Bulk => STARVED_RATIO_THROUGHPUT,
             Goal::LowDelay => STARVED_RATIO_LOW_DELAY,
         };
-        CodelTarget { starved_ratio, target_s: None, shared: false }
+        CodelTarget { starved_ratio, target_s: None, shared: false, long: false }
+    }
+
+    /// The window has several lanes, or one.
+    pub(crate) fn set_long(&mut self, long: bool) {
+        self.long = long;
     }
 
     /// Follows how the air was used; `rtt`: the tunnel's round trip, smoothed.
@@ -89,13 +103,18 @@ impl CodelTarget {
         let allowed_s = self.starved_ratio * share * air.bulk.as_secs_f64();
         let next_s = target_s + GAIN * (air.starved.as_secs_f64() - allowed_s);
         let least_s = LEAST.as_secs_f64().max(LEAST_PER_RTT * rtt_s);
-        let most_s = MOST.as_secs_f64().max(MOST_PER_RTT * rtt_s);
+        let most_per_rtt = if self.long { MOST_PER_RTT_LONG } else { MOST_PER_RTT };
+        let most_s = MOST.as_secs_f64().max(most_per_rtt * rtt_s);
         self.target_s = Some(next_s.clamp(least_s, most_s));
     }
 
     /// What CoDel is to hold to; `rtt`: the tunnel's round trip, up to when feedback is late.
     pub(crate) fn params(&self, rtt: Duration) -> CodelParams {
-        let interval = (INTERVAL_PER_RTT * rtt).max(INTERVAL);
+        let interval = match self.long {
+            true => (INTERVAL_PER_RTT_LONG * rtt).min(INTERVAL_LONG).max(rtt),
+            false => INTERVAL_PER_RTT * rtt,
+        };
+        let interval = interval.max(INTERVAL);
         if self.shared {
             return CodelParams {
                 target: rtt.mul_f64(FIRST_PER_RTT).max(TARGET_SHARED),

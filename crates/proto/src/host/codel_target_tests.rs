@@ -66,3 +66,21 @@ fn without_a_bulk_transfer_nothing_is_learned() {
     target.note(RTT, Air::default());
     assert_eq!(target.params(RTT), before);
 }
+
+#[test]
+fn on_a_long_path_a_queue_that_stands_is_told_sooner() {
+    let rtt = Duration::from_millis(600);
+    let mut target = CodelTarget::new(Goal::Throughput);
+    let (bulk, starved) = (Duration::from_millis(5), Duration::from_millis(5));
+    let air = Air { bulk, starved, shared: false, loss_ratio: 0.1, packets_per_s: 0.0 };
+    let mut params = |long| {
+        target.set_long(long);
+        (0..2_000).for_each(|_| target.note(rtt, air));
+        target.params(rtt)
+    };
+    let (short, long) = (params(false), params(true));
+    assert_eq!((short.target, short.interval), (rtt.mul_f64(1.5), 3 * rtt));
+    assert!(long.target <= rtt / 3 && long.interval == rtt, "{long:?}");
+    let shorter = Duration::from_millis(200);
+    assert_eq!(target.params(shorter).interval, 2 * shorter);
+}

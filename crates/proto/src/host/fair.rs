@@ -25,9 +25,7 @@ pub(crate) struct FairQueue {
     new: VecDeque<usize>,
     old: VecDeque<usize>,
     len: usize,
-    /// Packets that may wait now, and whatever happens.
-    packets_max: usize,
-    bound: usize,
+    room: Room,
     params: CodelParams,
     seed: u64,
     /// The queue whose head goes next.
@@ -40,6 +38,16 @@ pub(crate) struct FairQueue {
     clamps: Option<Clamps>,
     /// Which flows of UDP need order; `None`: nobody asks.
     order: Option<OrderByNeed>,
+}
+
+/// How many packets may wait.
+#[derive(Debug)]
+struct Room {
+    /// Now, and whatever happens.
+    packets_max: usize,
+    bound: usize,
+    /// Nobody said how many: it is as many as the window behind needs.
+    follows_lanes: bool,
 }
 
 /// Acknowledgements of TCP, which wait for each other.
@@ -105,8 +113,7 @@ impl FairQueue {
             new: VecDeque::new(),
             old: VecDeque::new(),
             len: 0,
-            packets_max,
-            bound: packets_max,
+            room: Room { packets_max, bound: packets_max, follows_lanes: false },
             params,
             seed,
             selected: None,
@@ -118,9 +125,17 @@ impl FairQueue {
         }
     }
 
+    /// Lets the queue be as long as the window behind it needs, where nobody said how long.
+    pub(crate) fn follow_lanes(&mut self) {
+        self.room.follows_lanes = true;
+        self.set_lanes(1);
+    }
+
     /// The window in front of which the queue is has so many lanes.
     pub(crate) fn set_lanes(&mut self, lanes: usize) {
-        self.packets_max = self.bound.min(lanes * INGRESS_PACKETS_LANE);
+        if self.room.follows_lanes {
+            self.room.packets_max = self.room.bound.min(lanes * INGRESS_PACKETS_LANE);
+        }
     }
 
     /// Lets flows of UDP be told apart by whether they need order.
@@ -190,7 +205,7 @@ impl FairQueue {
     }
 
     pub(crate) fn packets_max(&self) -> usize {
-        self.packets_max
+        self.room.packets_max
     }
 
     /// When each packet that waits came, and its length in bytes.
@@ -208,7 +223,7 @@ impl FairQueue {
     pub(crate) fn push(&mut self, now: Time, packet: PacketRef<'_>, stats: &mut Stats) -> bool {
         let hash = packet.flow_hash(self.seed);
         let at = (hash % INGRESS_FLOWS as u64) as usize;
-        let full = self.len >= self.packets_max;
+        let full = self.len >= self.room.packets_max;
         if full && !self.drop_from_longest(at, stats) {
             return false;
         }

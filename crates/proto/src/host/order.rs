@@ -228,8 +228,8 @@ impl Flow {
     fn needs(&self, now: Time, speaks: Speaks, delivery: UdpDelivery) -> (bool, bool) {
         let (from, to) = (self.full >= BULK_FROM, self.full >= BULK_TO);
         let heeds = self.unheeding_at.is_none_or(|at| now - at > UNHEEDING);
-        let fills = heeds && self.full >= FULL_SHARE * self.packets;
-        let bulk = (
+        let fills = self.full >= FULL_SHARE * self.packets;
+        let is_bulk = (
             from && fills && self.standing >= STANDING_FROM,
             to && fills && self.standing >= STANDING_TO,
         );
@@ -242,10 +242,13 @@ impl Flow {
             Speaks::Rtp => as_told(delivery.real_time, (false, false)),
             Speaks::Quic => as_told(delivery.quic, (self.full >= QUIC_FROM, to)),
             Speaks::Unknown => {
-                let other = as_told(delivery.other, (false, false));
+                // What is in between is still what it was.
+                let told = as_told(delivery.other, (false, false));
+                let other = (told.0 && !is_bulk.1, told.1 && !is_bulk.0);
                 let bulk = match delivery.bulk {
                     Delivery::Immediate => (false, false),
-                    Delivery::Auto | Delivery::InOrder => bulk,
+                    Delivery::Auto => (is_bulk.0 && heeds, is_bulk.1 && heeds),
+                    Delivery::InOrder => is_bulk,
                 };
                 (bulk.0 || other.0, bulk.1 || other.1)
             }

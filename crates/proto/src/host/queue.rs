@@ -137,10 +137,18 @@ impl IngressQueue {
         }
     }
 
+    /// Nobody said how many packets it may hold: as many as the window behind it needs.
+    pub(crate) fn follow_lanes(&mut self) {
+        if let IngressQueue::Fair(fair) = self {
+            fair.0.follow_lanes();
+        }
+    }
+
     /// The window behind it has so many lanes.
     pub(crate) fn set_lanes(&mut self, lanes: usize) {
         if let IngressQueue::Fair(fair) = self {
             fair.0.set_lanes(lanes);
+            fair.1.set_long(lanes > 1);
         }
     }
 
@@ -249,6 +257,20 @@ mod tests {
         queue.pop();
         queue.pop();
         assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn what_an_operator_says_holds_whatever_the_window() {
+        let mut queue = IngressQueue::fair(5_000, &CodingParams::window(), 1);
+        let room = |queue: &IngressQueue| queue.view(Time::ZERO).packets_max;
+        queue.set_lanes(1);
+        assert_eq!(room(&queue), 5_000);
+        queue.follow_lanes();
+        let rooms = [1, 2, 4, 8].map(|lanes| {
+            queue.set_lanes(lanes);
+            room(&queue)
+        });
+        assert_eq!(rooms, [1_000, 2_000, 4_000, 5_000]);
     }
 
     #[test]

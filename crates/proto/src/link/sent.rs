@@ -47,9 +47,14 @@ impl SentLog {
         SentLog { frames: VecDeque::new(), sources: 0, frames_max, aheads: 0 }
     }
 
+    /// Has room for so many from now on. What is too many goes as feedback tells of it.
+    pub(crate) fn set_room(&mut self, frames_max: usize) {
+        self.frames_max = frames_max;
+    }
+
     /// Takes note of a frame. When there are too many, the oldest is returned, as if lost.
     pub(crate) fn push(&mut self, sent: Sent) -> Option<Sent> {
-        let oldest = if self.frames.len() == self.frames_max { self.pop() } else { None };
+        let oldest = if self.frames.len() >= self.frames_max { self.pop() } else { None };
         self.sources += usize::from(matches!(sent.what, What::Source(_)));
         self.aheads += usize::from(sent.what == What::Ahead);
         self.frames.push_back(sent);

@@ -11,7 +11,7 @@ use super::path_control::{PathControl, Sample, follow_delay};
 use super::rtt::RttEstimator;
 use super::sent::{Sent, SentLog, What};
 use super::shared_channel::{Crossed, Sharing, ack_interval};
-use crate::bounds::{WINDOW_ACK_INTERVAL_MIN, WINDOW_SENT_LOG_MAX};
+use crate::bounds::{SENT_LOG_MAX, WINDOW_ACK_INTERVAL_MIN, WINDOW_SENT_LOG_MAX};
 use crate::config::CodingParams;
 use crate::stats::Stats;
 use crate::wire::{HEADER_LEN, TAG_LEN, WindowAck};
@@ -79,7 +79,7 @@ pub(crate) struct Before {
 impl LinkUsage {
     pub(crate) fn new(params: &CodingParams, len_max: usize, now: Time) -> Self {
         LinkUsage {
-            log: SentLog::new(WINDOW_SENT_LOG_MAX),
+            log: SentLog::new(SENT_LOG_MAX),
             loss_ratio: 0.0,
             rtt: RttEstimator::new(),
             wait: RttEstimator::new(),
@@ -164,6 +164,11 @@ impl LinkUsage {
     }
 
     // ---- frames that go -----------------------------------------------------------------------
+
+    /// The window has so many lanes: as many times the frames of one are kept in mind.
+    pub(crate) fn set_lanes(&mut self, lanes: usize) {
+        self.log.set_room((lanes * SENT_LOG_MAX).min(WINDOW_SENT_LOG_MAX));
+    }
 
     /// What is to be sent has to wait for its turn.
     pub(crate) fn note_limited(&mut self) {

@@ -81,6 +81,7 @@ impl WindowEndpoint {
             .ok()
             .map(|mut receiver| {
                 receiver.set_shares_air(self.sender.shares_air());
+                receiver.set_round_trip(self.sender.rtt().smoothed());
                 receiver.set_hold(hold_max(coding.delivery, self.sender.rtt()));
                 receiver
             })
@@ -324,7 +325,8 @@ impl WindowEndpoint {
 }
 
 /// How long datagrams wait at most for those before them: as long as everything else does where the
-/// operator wants all in order.
+/// operator wants all in order. The peer says which of its packets go in order, whatever is wanted
+/// here.
 fn hold_max(delivery: Delivery, rtt: &RttEstimator) -> Option<Duration> {
-    (delivery == Delivery::Auto).then(|| order::hold_max(rtt))
+    (delivery != Delivery::InOrder).then(|| order::hold_max(rtt))
 }

@@ -113,3 +113,35 @@ fn the_first_frames_go_at_the_first_rate() {
     pair.run(1, |_, _| {});
     assert!(sent(&pair) < 10, "{} symbols in two milliseconds", sent(&pair));
 }
+
+/// Voice alone, one way: nothing but their own time wakes the station for copies ahead of need.
+/// (They went with whatever came next, which was too late.)
+#[test]
+fn copies_ahead_of_need_go_in_time_where_nothing_else_does() {
+    let stations = [station(1, 2), station(2, 1)];
+    let delivered = [Vec::new(), Vec::new()];
+    let mut pair = Pair { stations, now: Time::ZERO, frames: 0, delivered };
+    pair.run(500, |_, _| {});
+    let mut voice = [0; 200];
+    voice[..10].copy_from_slice(&[0x45, 46 << 2, 0, 200, 0, 0, 0, 0, 64, 17]);
+    let (mut sent, mut woken) = (0, 0);
+    for ms in 0..4_000_u64 {
+        pair.now += Duration::from_millis(1);
+        let now = pair.now;
+        if ms % 20 == 0 {
+            assert_eq!(pair.stations[0].handle_packet(now, &voice), PacketOutcome::Accepted);
+            while (0..2).any(|from| pair.exchange(from)) {}
+            sent += 1;
+        }
+        // Only who wants to be woken, or hears something, is.
+        let before = pair.stations[0].stats().copies_ahead_sent;
+        let is_due = |station: &Station| station.poll_timeout().is_some_and(|due| due <= now);
+        while (0..2).any(|from| is_due(&pair.stations[from]) && pair.exchange(from)) {}
+        let due = pair.stations[0].poll_timeout();
+        assert!(due.is_none_or(|due| due > now), "due at {due:?}, {now:?}");
+        woken += u64::from(pair.stations[0].stats().copies_ahead_sent > before && ms % 20 == 3);
+    }
+    let copies = pair.stations[0].stats().copies_ahead_sent;
+    assert!(copies > sent / 10, "{copies} copies of {sent} packets");
+    assert_eq!(woken, copies, "all go 3 ms later");
+}

@@ -419,6 +419,16 @@ fn what_waits_for_a_dead_neighbour_is_bounded() {
     assert_eq!(station.stats().packets_dropped_ingress, 2 * bound as u64);
 }
 
+/// What the windows of all neighbours take together does not grow with their number.
+#[test]
+fn windows_have_an_equal_part_of_what_a_hub_holds() {
+    for (neighbours, expected) in [(1, 16_384), (4, 16_384), (5, 8_192), (40, 1_024)] {
+        let hub = hub(neighbours, How::Window);
+        let station = hub.station(StationId(2)).unwrap();
+        assert_eq!(station.config().coding.window_size, expected, "{neighbours} neighbours");
+    }
+}
+
 #[test]
 fn a_forged_frame_costs_nothing_but_a_count() {
     let mut star = Star::new(2, How::Window, GOOD);

@@ -27,13 +27,15 @@ pub(super) struct Ahead {
     at: Time,
     /// Symbols of which a copy is to go, and from when on.
     due: VecDeque<(u64, Time)>,
+    /// When the sender is to be asked for one; `None`: it is asked anyway, or there is none.
+    wake: Option<Time>,
     /// Copies since this was asked last.
     sent: u32,
 }
 
 impl Ahead {
     pub(super) fn new(now: Time) -> Self {
-        Ahead { budget: 0.0, at: now, due: VecDeque::new(), sent: 0 }
+        Ahead { budget: 0.0, at: now, due: VecDeque::new(), wake: None, sent: 0 }
     }
 
     /// A symbol of such flows goes, in a frame of so many bytes, over a path that takes so many a
@@ -52,11 +54,29 @@ impl Ahead {
         if loss_ratio >= LOSSY && self.budget >= len && self.due.len() < AHEAD_SYMBOLS_MAX {
             self.budget -= len;
             self.due.push_back((id, now + AFTER));
+            self.wake.get_or_insert(now + AFTER);
         }
     }
 
     /// The symbol of which a copy is to go now.
     pub(super) fn take(&mut self, now: Time) -> Option<u64> {
+        let taken = self.take_due(now);
+        self.wake = self.due.front().map(|&(_, due)| due).filter(|&due| due > now);
+        taken
+    }
+
+    /// When the first copy is due that nobody was woken for.
+    pub(super) fn wake(&self) -> Option<Time> {
+        self.wake
+    }
+
+    /// Whoever is to send has been woken. A copy that cannot go now, as the path is full, goes with
+    /// what comes next, or not at all.
+    pub(super) fn handle_timeout(&mut self, now: Time) {
+        self.wake = self.wake.filter(|&wake| wake > now);
+    }
+
+    fn take_due(&mut self, now: Time) -> Option<u64> {
         while let Some(&(id, due)) = self.due.front().filter(|(_, due)| *due <= now) {
             self.due.pop_front();
             if now - due <= STALE {

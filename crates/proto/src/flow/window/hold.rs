@@ -48,6 +48,11 @@ impl Hold {
         self.waiting += datagrams(symbol);
     }
 
+    /// All that is known of was delivered, or let go of.
+    pub(super) fn note_none_waits(&mut self) {
+        self.waiting = 0;
+    }
+
     /// It is the turn of a symbol that waited for it.
     pub(super) fn note_turn(&mut self, id: u64, symbol: &[u8], noted: &Noted, stats: &mut Stats) {
         if self.waiting > 0 && !self.is_released(id) {
@@ -55,7 +60,8 @@ impl Hold {
         }
     }
 
-    /// Datagrams of a symbol are delivered, and may have waited.
+    /// Datagrams of a symbol are delivered, and are late by what has passed since it was first
+    /// heard of: from then on they wait for those before them, or for their own repair.
     fn note_delivered(&mut self, id: u64, count: usize, noted: &Noted, stats: &mut Stats) {
         let since = noted.get(place(id, noted)).map_or(self.now, |&(_, since)| since);
         let held = self.now - since;

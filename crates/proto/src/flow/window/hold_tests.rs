@@ -20,29 +20,50 @@ struct Scene {
     egress: EgressQueue,
     stats: Stats,
     counter: u32,
+    /// What came out and was not asked for, with the time.
+    out: Vec<((u8, u8), u64)>,
 }
 
 impl Scene {
     fn new(hold: Option<Duration>) -> Self {
         let ack_interval = Duration::from_millis(10);
-        let mut receiver =
-            WindowReceiver::new((Field::Gf256, 1_000), (64, Lanes::ONE), 0, DEADLINE, ack_interval)
-                .unwrap();
+        let mut receiver = WindowReceiver::new(
+            (Field::Gf256, 1_000),
+            (64, Lanes::MOST),
+            0,
+            DEADLINE,
+            ack_interval,
+        )
+        .unwrap();
         receiver.set_hold(hold);
-        Scene { receiver, egress: EgressQueue::default(), stats: Stats::default(), counter: 0 }
+        let (egress, stats) = (EgressQueue::default(), Stats::default());
+        Scene { receiver, egress, stats, counter: 0, out: Vec::new() }
     }
 
     /// A symbol comes with two packets in order: a datagram, and a segment of TCP.
     fn receive(&mut self, ms: u64, id: u32) {
+        self.receive_of(ms, id, Lanes::ONE, &[UDP, TCP]);
+    }
+
+    /// A symbol of a lane comes with packets of these protocols.
+    fn receive_of(&mut self, ms: u64, id: u32, lanes: Lanes, protocols: &[u8]) {
         let mut symbol = Vec::new();
-        for protocol in [UDP, TCP] {
+        for &protocol in protocols {
             append_packet(Packet::verbatim(&packet(protocol, id), true), &mut symbol);
         }
-        let form = WindowForm::Source { id, distance: id as u16, lanes: Lanes::ONE };
+        let distance = lanes.place(u64::from(id)) as u16;
+        let form = WindowForm::Source { id, distance, lanes };
         let received = WindowSymbol { form, symbol: &symbol };
         self.counter += 1;
         let (egress, stats) = (&mut self.egress, &mut self.stats);
         self.receiver.handle_symbol(Time::from_millis(ms), self.counter, &received, egress, stats);
+        self.note_out(ms);
+    }
+
+    fn note_out(&mut self, ms: u64) {
+        while let Some(packet) = self.egress.pop() {
+            self.out.push(((packet[9], packet[28]), ms));
+        }
     }
 
     /// Symbols come at these times, milliseconds.
@@ -56,16 +77,13 @@ impl Scene {
         while self.receiver.poll_timeout().is_some_and(|at| at <= now) {
             let at = self.receiver.poll_timeout().unwrap();
             self.receiver.handle_timeout(at, &mut self.egress, &mut self.stats);
+            self.note_out(at.as_nanos() / 1_000_000);
         }
     }
 
     /// What came out since this was asked last: protocol and number.
     fn delivered(&mut self) -> Vec<(u8, u8)> {
-        let mut delivered = Vec::new();
-        while let Some(packet) = self.egress.pop() {
-            delivered.push((packet[9], packet[28]));
-        }
-        delivered
+        self.out.drain(..).map(|(packet, _)| packet).collect()
     }
 }
 
@@ -92,6 +110,32 @@ fn datagrams_wait_for_what_is_repaired_in_time() {
     // Number 2 for 49 ms, number 3 for 39 ms; number 1 came in its turn.
     assert_eq!((datagrams_held, datagrams_held_us, datagrams_overdue), (2, 88_000, 0));
     assert_eq!(scene.stats.datagram_hold_s_max, 0.049);
+}
+
+/// In lanes as in one; and what a sender that lies makes the receiver let go of undelivered does
+/// not count as waiting for ever.
+#[test]
+fn datagrams_wait_in_lanes_too() {
+    let [two, four] = [2, 4].map(|count| Lanes::holding(count, 1));
+    let mut scene = Scene::new(Some(HOLD));
+    for (ms, id) in [(0, 0), (10, 2), (20, 3), (59, 1)] {
+        scene.wait(ms);
+        scene.receive_of(ms, id, four, &[UDP, TCP]);
+    }
+    assert_eq!(scene.delivered(), both(0..4));
+    let Stats { datagrams_held, datagrams_held_us, datagrams_overdue, .. } = scene.stats;
+    assert_eq!((datagrams_held, datagrams_held_us, datagrams_overdue), (2, 88_000, 0));
+
+    let mut scene = Scene::new(Some(HOLD));
+    scene.receive(0, 2);
+    scene.receive_of(1, 10, two, &[UDP]);
+    scene.receive_of(2, 20, four, &[UDP]);
+    assert_eq!(scene.receiver.decoders(), 2, "there are two stretches at most");
+    scene.wait(2_000);
+    assert_eq!(scene.receiver.inspect().1, 0, "all is delivered or passed over");
+    // Of what comes now no datagram waits.
+    scene.receive_of(2_001, 22, four, &[TCP]);
+    assert_eq!(scene.receiver.poll_timeout(), Some(Time::from_millis(2_001) + DEADLINE));
 }
 
 #[test]
@@ -137,21 +181,22 @@ proptest! {
     ) {
         let mut scene = Scene::new(Some(HOLD));
         let (mut ms, mut came) = (0, std::collections::BTreeMap::new());
-        let mut out = Vec::new();
         for (id, after) in order {
             ms += after;
             scene.wait(ms);
-            out.extend(scene.delivered().into_iter().map(|packet| (packet, ms)));
             let passed = u64::from(id) < scene.receiver.inspect().0;
             scene.receive(ms, id);
             if !passed {
                 came.entry(id as u8).or_insert(ms);
             }
-            out.extend(scene.delivered().into_iter().map(|packet| (packet, ms)));
         }
-        // To within the next event that was looked at.
         scene.wait(ms + 10_000);
-        out.extend(scene.delivered().into_iter().map(|packet| (packet, ms)));
+        let out = &scene.out;
+        for ((protocol, id), at) in out {
+            let longest = if *protocol == UDP { HOLD } else { DEADLINE };
+            let waited = Duration::from_millis(at - came[id]);
+            prop_assert!(waited <= longest, "{id} of {protocol} waited for {waited:?}");
+        }
         for protocol in [UDP, TCP] {
             let mut ids: Vec<_> =
                 out.iter().filter(|((p, _), _)| *p == protocol).map(|((_, id), _)| *id).collect();

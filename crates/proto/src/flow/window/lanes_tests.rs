@@ -336,3 +336,59 @@ proptest! {
         }
     }
 }
+
+/// A coded symbol about the last places of the longest window there can be, of a lane that nothing
+/// was heard of: a seed of the test above found it.
+#[test]
+fn a_coded_run_of_a_new_lane_bounds_what_is_waited_for() {
+    for ahead in [16_384, 16_400, 20_000] {
+        let mut tunnel = Tunnel::new(PATH, 0);
+        let first = tunnel.sender.base().wrapping_add(ahead);
+        let count = core::num::NonZeroU16::new(3).unwrap();
+        let form = WindowForm::Coded { first, count, lanes: Lanes::MOST };
+        let symbol = WindowSymbol { form, symbol: &[7; 20] };
+        let (egress, stats) = (&mut tunnel.egress, &mut tunnel.stats);
+        tunnel.receiver.handle_symbol(tunnel.now, 0, &symbol, egress, stats);
+        let (_, span, _) = tunnel.receiver.inspect();
+        assert!(span > 0 && span <= WINDOW_GAPS_MAX, "{span} symbols");
+    }
+}
+
+/// At the end of a burst nothing more comes: each lane is told of within a few round trips of
+/// feedback all the same, that of the first missing symbol before all others.
+#[test]
+fn each_lane_is_told_of_after_the_end_of_a_burst() {
+    let path = Path { way: Duration::from_millis(60), loss_ratio: 0.0, ..PATH };
+    let mut tunnel = Tunnel::new(path, 6);
+    tunnel.fill(Duration::from_secs(5));
+    assert_eq!(tunnel.lanes.count(), 16);
+    while !tunnel.ingress.is_empty() {
+        tunnel.step();
+    }
+    // Of what is on its way most is lost.
+    let mut at = 0;
+    tunnel.frames.retain(|_, _| {
+        at += 1;
+        at % 8 == 0
+    });
+    let last = *tunnel.frames.last_key_value().unwrap().0;
+    while tunnel.frames.contains_key(&last) {
+        tunnel.step();
+    }
+    let before = tunnel.feedback.values().last().map(|ack| ack.lane);
+    let (mut told, mut of_next) = (std::collections::BTreeSet::from_iter(before), 0);
+    let end = tunnel.now + Duration::from_millis(50);
+    let mut acks = 0;
+    while tunnel.now < end {
+        tunnel.now += STEP;
+        if tunnel.receiver.ack_due().is_some_and(|due| due <= tunnel.now) {
+            let ack = tunnel.receiver.take_ack(tunnel.now, 0.1, false).unwrap();
+            told.insert(ack.lane);
+            of_next += usize::from(u32::from(ack.lane) == ack.next % 16);
+            acks += 1;
+        }
+    }
+    assert_eq!(told.len(), 16, "lanes told of in {acks} times");
+    assert!(2 * of_next >= acks, "{of_next} of {acks} of the lane of the first missing symbol");
+    assert_eq!(tunnel.receiver.ack_due(), None, "it ends");
+}

@@ -37,8 +37,7 @@ pub(crate) struct WindowReceiver {
     /// First symbol not delivered or passed over, and the one after the last that is known of.
     next: u64,
     end: u64,
-    /// The lane that feedback tells of next.
-    turn: usize,
+    turns: Turns,
     in_order: InOrder,
     /// When the ids up to each of these ends were first heard of.
     noted: Noted,
@@ -51,6 +50,29 @@ pub(crate) struct WindowReceiver {
     heard: Option<(u32, Time)>,
     /// Symbols that brought nothing.
     useless: u16,
+}
+
+/// Which lanes feedback tells of: one after the other, and in between the one that is waited for.
+#[derive(Debug, Default)]
+struct Turns {
+    /// The next one of them all.
+    lane: usize,
+    /// The one of the first missing symbol is told of now.
+    is_of_next: bool,
+    /// How many have not been told of since a symbol came. Of what is missing at the end of a burst
+    /// nothing else reminds.
+    untold: usize,
+}
+
+impl Turns {
+    /// Feedback has told of one of so many lanes.
+    fn advance(&mut self, count: usize) {
+        if !self.is_of_next {
+            self.lane = (self.lane + 1) % count;
+            self.untold = self.untold.saturating_sub(1);
+        }
+        self.is_of_next = count > 1 && !self.is_of_next;
+    }
 }
 
 impl WindowReceiver {
@@ -71,7 +93,7 @@ impl WindowReceiver {
             ack_timer: AckTimer::new(ack_interval, lane_size),
             next,
             end: next,
-            turn: 0,
+            turns: Turns::default(),
             in_order: InOrder::new(symbol_size_max),
             noted: Noted::new(),
             hold: Hold::default(),
@@ -124,6 +146,7 @@ impl WindowReceiver {
             self.note_end(now);
         }
         self.deliver_in_order(egress, stats);
+        self.turns.untold = self.lanes.count();
         self.ack_timer.schedule(now, self.is_missing(), self.useless != useless_before);
     }
 
@@ -181,9 +204,7 @@ impl WindowReceiver {
         let is_known = self.lanes.lane(place, self.next).map(|lane| place.base > lane.first_base);
         let base = match is_known {
             Some(true) => lanes.id(lane, place.base).saturating_sub(lanes.count() as u64 - 1),
-            Some(false) => {
-                lanes.id(lane, place.first).saturating_sub(WINDOW_SYMBOLS_MAX as u64 - 1)
-            }
+            Some(false) => place.last_id().saturating_sub(WINDOW_SYMBOLS_MAX as u64 - 1),
             None => return,
         };
         if base > self.next {
@@ -203,6 +224,10 @@ impl WindowReceiver {
         while self.deliver_next(egress, stats) {}
         self.in_turn = None;
         self.lanes.forget_done(self.next);
+        if !self.is_missing() {
+            // What a sender that lies made the receiver let go of does not wait any more.
+            self.hold.note_none_waits();
+        }
         while self.noted.front().is_some_and(|&(end, _)| end <= self.next) {
             self.noted.pop_front();
         }
@@ -322,7 +347,7 @@ impl WindowReceiver {
         let (counter, heard_at) = self.heard?;
         self.ack_timer.note_sent(now, loss_ratio);
         let len = self.ack_len() - WINDOW_ACK_LEN;
-        let (lanes, lane, known) = self.lanes.told(self.turn);
+        let (lanes, lane, known) = self.lanes.told(self.turn());
         let first = lanes.first_place(lane, self.next);
         let span = Self::span_of(known, first);
         self.needed.clear();
@@ -334,8 +359,7 @@ impl WindowReceiver {
             }
         }
         let deficit = known.map_or(0, ReceiveLane::deficit);
-        self.turn = (self.turn + 1) % self.lanes.count();
-        Some(WindowAck {
+        let ack = WindowAck {
             next: self.next as u32,
             lanes,
             lane: lane as u8,
@@ -349,7 +373,18 @@ impl WindowReceiver {
             useless: self.useless,
             half_duplex: shares_air,
             needed,
-        })
+        };
+        self.turns.advance(self.lanes.count());
+        if self.turns.untold > 0 && self.is_missing() {
+            self.ack_timer.schedule(now, true, false);
+        }
+        Some(ack)
+    }
+
+    /// The lane that feedback tells of now.
+    fn turn(&self) -> usize {
+        let of_next = self.turns.is_of_next && self.is_missing();
+        if of_next { self.lanes.turn_of(self.next) } else { self.turns.lane }
     }
 
     /// How many places from this one on are known.
@@ -360,7 +395,7 @@ impl WindowReceiver {
 
     /// Bytes that feedback takes now.
     pub(crate) fn ack_len(&self) -> usize {
-        let (lanes, lane, known) = self.lanes.told(self.turn);
+        let (lanes, lane, known) = self.lanes.told(self.turn());
         let span = usize::from(Self::span_of(known, lanes.first_place(lane, self.next)));
         WINDOW_ACK_LEN + span.div_ceil(8).min(WINDOW_BITMAP_LEN_MAX)
     }

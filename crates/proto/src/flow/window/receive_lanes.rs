@@ -37,7 +37,7 @@ pub(super) struct Place {
 
 impl Place {
     /// The last symbol that it is about.
-    fn last_id(&self) -> u64 {
+    pub(super) fn last_id(&self) -> u64 {
         self.lanes.id(self.lane, self.first.saturating_add(self.count.saturating_sub(1)))
     }
 }
@@ -96,6 +96,10 @@ impl ReceiveLanes {
         let stretch = &mut self.stretches[at];
         let lane = &mut stretch.each[place.lane];
         if lane.is_none() {
+            // Late: there is nothing to make a lane for, nor to learn of where the stretch begins.
+            if place.last_id() < next {
+                return None;
+            }
             stretch.from = stretch.from.min(place.lanes.id(place.lane, place.base));
             *lane = ReceiveLane::new(&self.shape, place.base).ok();
             // What was passed over, or is done, does not come back.
@@ -184,6 +188,13 @@ impl ReceiveLanes {
     /// Lanes to be told of, heard of or not.
     pub(super) fn count(&self) -> usize {
         self.stretches.iter().map(|stretch| stretch.each.len()).sum()
+    }
+
+    /// The turn of the lane of a symbol.
+    pub(super) fn turn_of(&self, id: u64) -> usize {
+        let at = self.stretches.partition_point(|stretch| stretch.from <= id).saturating_sub(1);
+        let before: usize = self.stretches[..at].iter().map(|stretch| stretch.each.len()).sum();
+        before + self.stretches[at].lanes.lane(id)
     }
 
     /// How many lanes there are where this one is, which it is, and what is known of it: nothing,

@@ -198,7 +198,8 @@ impl WindowSender {
         }
         let least = self.least.0.as_secs_f64();
         let needed = || (ROUND_TRIPS_HELD * least * link.through_per_s()) as usize;
-        self.window.fit(now, needed, link.log(), stats);
+        self.window.fit((now, round_trip), needed, link.log(), stats);
+        self.link.set_lanes(self.window.lane_count());
     }
 
     /// The lane that a probe is of, the next one that holds something.
@@ -499,6 +500,7 @@ impl WindowSender {
             self.window.give_up_oldest(stats);
         }
         self.held_until = self.held_until.filter(|&until| until > now);
+        self.ahead.handle_timeout(now);
         if self.silence_due().is_some_and(|due| due <= now) {
             stats.encoder_timeouts += 1;
             self.silence.time_out(now, self.window.len() as u32, self.link.loss_ratio());
@@ -521,6 +523,6 @@ impl WindowSender {
     /// When `handle_timeout` has something to do.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         let (silence, give_up) = (self.silence_due(), self.give_up_due());
-        [silence, give_up, self.held_until].into_iter().flatten().min()
+        [silence, give_up, self.held_until, self.ahead.wake()].into_iter().flatten().min()
     }
 }

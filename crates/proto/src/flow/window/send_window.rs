@@ -10,6 +10,7 @@
 use std::collections::VecDeque;
 
 use core::num::NonZeroU16;
+use core::time::Duration;
 
 use corridor_base::rand::Rng;
 use corridor_base::{Stream, Time};
@@ -29,6 +30,9 @@ use crate::wire::{Lanes, WindowAck, WindowForm, WindowSymbol};
 
 /// How many times what was held at most a window has room for where it gets fewer lanes.
 const ROOM_NARROWED: usize = 2;
+
+/// A window that was full is not so any more when less than this part of it is taken.
+const ROOM_AFTER_FULL: usize = 2;
 
 /// A source symbol that is not acknowledged.
 struct Source {
@@ -68,6 +72,8 @@ pub(super) struct SendWindow {
     /// Most symbols held since then.
     most: usize,
     most_since: Time,
+    /// Since when there was no room, and not much after that.
+    full_since: Option<Time>,
     /// Headers of TCP as the receiver knows them.
     contexts: Contexts,
 }
@@ -95,6 +101,7 @@ impl SendWindow {
             lanes_max: Lanes::ONE,
             most: 0,
             most_since: now,
+            full_since: None,
             contexts: Contexts::new(),
         })
     }
@@ -192,7 +199,7 @@ impl SendWindow {
     /// done before.
     pub(super) fn fit(
         &mut self,
-        now: Time,
+        (now, round_trip): (Time, Duration),
         needed: impl FnOnce() -> usize,
         log: &SentLog,
         stats: &mut Stats,
@@ -200,7 +207,8 @@ impl SendWindow {
         let newest = self.lanes[self.draining].deal;
         let (count, lane_size) = (newest.lanes.count(), self.shape.lane_size);
         let is_settled = self.draining == 0 && self.base > newest.from;
-        if newest.lanes < self.lanes_max && is_settled && self.is_full() {
+        let is_full_for_long = self.is_full_for(now, round_trip);
+        if newest.lanes < self.lanes_max && is_settled && is_full_for_long {
             let needed = needed();
             // A window that is full for other reasons than its length gains nothing by more lanes.
             if needed > count * lane_size {
@@ -218,6 +226,16 @@ impl SendWindow {
             stats.windows_dealt += 1;
         }
         (self.most, self.most_since) = (self.sources.len(), now);
+    }
+
+    /// Whether the window has no room, and for so long has not had much: one that a burst of losses
+    /// fills has some again once that is repaired.
+    fn is_full_for(&mut self, now: Time, span: Duration) -> bool {
+        let room = self.lanes[self.draining].deal.lanes.count() * self.shape.lane_size;
+        if ROOM_AFTER_FULL * self.sources.len() < room.min(self.size_max) {
+            self.full_since = None;
+        }
+        self.is_full() && now - *self.full_since.get_or_insert(now) >= span
     }
 
     /// Symbols are dealt to so many lanes from the next one on.

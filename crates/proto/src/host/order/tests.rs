@@ -144,6 +144,45 @@ fn the_operator_s_word_holds() {
 }
 
 #[test]
+fn what_is_bulk_is_so_before_it_is_anything_else() {
+    let of = |bulk, other, waits, heeds: bool| {
+        let mut flow = Flow::new(Kind::Tunnel, UdpDelivery { bulk, other, ..AUTO });
+        let sent = (0..3_000).map(|n| {
+            if !heeds && n % 100 == 50 {
+                flow.order.note_unheeding(Time::from_millis(n), 1);
+            }
+            let in_order = flow.send(0.001 * n as f64, 1_300, waits);
+            in_order && n >= 1_000
+        });
+        sent.filter(|&in_order| in_order).count()
+    };
+    let (auto, never, always) = (Delivery::Auto, Delivery::Immediate, Delivery::InOrder);
+    for other in [auto, never, always] {
+        assert_eq!(of(auto, other, true, true), 2_000, "{other:?}");
+        assert_eq!(of(always, other, true, true), 2_000, "{other:?}");
+        assert_eq!(of(always, other, true, false), 2_000, "{other:?}: though it heeds nothing");
+        for bulk in [auto, never, always] {
+            let expected = if other == always { 2_000 } else { 0 };
+            assert_eq!(of(bulk, other, false, true), expected, "{bulk:?} {other:?}: no bulk");
+        }
+    }
+    assert_eq!(of(never, never, true, true), 0);
+    assert_eq!(of(auto, never, true, false), 0);
+}
+
+/// A flow that was in order as all else is leaves it when it turns out to be bulk that is to come
+/// at once, as soon as that reorders nothing.
+#[test]
+fn bulk_that_is_to_come_at_once_does_where_all_else_goes_in_order() {
+    let delivery = UdpDelivery { bulk: Delivery::Immediate, other: Delivery::InOrder, ..AUTO };
+    let mut flow = Flow::new(Kind::Tunnel, delivery);
+    let sent: Vec<bool> =
+        (0..13_000).map(|n| flow.send(0.001 * f64::from(n), 1_300, true)).collect();
+    assert!(sent[0] && sent[5_000], "without a pause");
+    assert!(!sent[12_000..].contains(&true), "after ten seconds");
+}
+
+#[test]
 fn short_packets_of_voice_and_games_are_to_come_soon() {
     for (kind, expected) in [
         (Kind::Voice, Need::Soon),
@@ -218,14 +257,15 @@ proptest! {
     #[test]
     fn anything_may_come(
         packets in proptest::collection::vec(
-            (proptest::collection::vec(any::<u8>(), 0..80), 0u64..3, 0u64..3_000, any::<bool>()),
+            (proptest::collection::vec(any::<u8>(), 0..80), 0u64..40, 0u64..3_000, any::<bool>()),
             1..200,
         ),
         is_udp in any::<bool>(),
     ) {
         let (mut order, mut stats) = (OrderByNeed::new(AUTO), Stats::default());
         let mut now = Time::ZERO;
-        for (mut bytes, hash, ms, waits) in packets {
+        for (mut bytes, flow, ms, waits) in packets {
+            let hash = flow * ORDER_SETS as u64;
             if is_udp && bytes.len() > 28 {
                 bytes[..10].copy_from_slice(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17]);
             }
@@ -234,24 +274,37 @@ proptest! {
             prop_assert!(need == Need::Unknown || (need == Need::Soon && is_udp));
             order.note_unheeding(now, hash);
         }
-        prop_assert!(order.sets.iter().map(Vec::len).sum::<usize>() <= 3);
+        prop_assert!(order.sets[0].len() <= ORDER_FLOWS_PER_SET);
+        prop_assert!(order.sets[1..].iter().all(Vec::is_empty));
     }
 
-    /// Any bytes, full packets: what is decided does not hang on lengths that they claim.
+    /// Any bytes, full packets: those that begin as QUIC's version 1 does, whose lengths can be,
+    /// go in order, and no others.
     #[test]
     fn full_packets_of_anything(
         head in proptest::collection::vec(any::<u8>(), 0..40),
         first in any::<u8>(),
+        is_long: bool,
+        lens in (0u8..26, 0u8..26),
     ) {
         let (mut order, mut stats) = (OrderByNeed::new(AUTO), Stats::default());
+        let mut in_order = 0;
         for ms in 0..50 {
             let mut bytes = vec![0; 1_300];
             bytes[..10].copy_from_slice(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17]);
             bytes[28] = first;
             bytes[29..29 + head.len()].copy_from_slice(&head);
+            if is_long {
+                bytes[28] |= 0xc0;
+                bytes[29..34].copy_from_slice(&[0, 0, 0, 1, lens.0]);
+                bytes[34 + usize::from(lens.0)] = lens.1;
+            }
             let read = PacketRef::read(&bytes);
-            order.note(Time::from_millis(ms), (1, false), read, &mut stats);
+            let need = order.note(Time::from_millis(ms), (1, false), read, &mut stats);
+            prop_assert!(need != Need::Soon, "it is not short");
+            in_order += u32::from(need == Need::Order);
         }
-        prop_assert!(stats.flows_ordered <= 1);
+        prop_assert_eq!(in_order > 0, is_long && lens.0 <= 20 && lens.1 <= 20, "{} of 50", in_order);
+        prop_assert_eq!(stats.flows_ordered, u64::from(in_order > 0));
     }
 }
