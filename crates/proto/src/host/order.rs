@@ -188,7 +188,7 @@ impl OrderByNeed {
 }
 
 /// How long a datagram that goes in order waits at most for those before it. By then most of what
-/// can be repaired is; whoever takes what is late for lost does so no sooner.
+/// can be repaired is; who takes what is late for lost does so no sooner.
 pub(crate) fn hold_max(rtt: &RttEstimator) -> Duration {
     match rtt.measured() {
         Some(_) => ORDER_HOLD_ROUND_TRIPS * rtt.timeout() + ORDER_HOLD_MARGIN,
