@@ -110,7 +110,7 @@ def test_7_a_helper_that_stops_at_k_costs_transmissions() -> None:
 
 
 def test_k7_eq_11_is_no_upper_bound() -> None:
-    """Reno of ns-2.35 has .0688 Mbit/s at p = .0199 (crates/sim/tests/kim_reno.rs)."""
+    """Reno of ns-2.35 has 0.0688 Mbit/s at p = 0.0199 (crates/sim/tests/kim_reno.rs)."""
     without_timeouts = tcp.mbps(tcp.throughput_without_timeouts(tcp.end_to_end_erasure(0.005), 0.8))
     assert float(without_timeouts) == pytest.approx(0.0667, abs=5e-5)
     assert float(without_timeouts) < 0.0688

@@ -79,7 +79,7 @@ def receiver(context: Context) -> Findings:
         for at, (bound, mean, count) in enumerate(zip(bounds, means, timeouts, strict=True))
     ]  # fmt: skip
     figure, (axes,) = plot.panels(1)
-    plot.estimates(axes, bounds, goodput, "TCP/NC, R = 1.12, p = .0963", 1e6)
+    plot.estimates(axes, bounds, goodput, "TCP/NC, R = 1.12, p = 0.0963", 1e6)
     axes.set_xscale("log", base=2)
     plot.labelled(axes, "bound of the receiver", "segments", "goodput / (Mbit/s)")
     return Findings({}, rows, figure)

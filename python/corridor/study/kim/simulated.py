@@ -189,7 +189,7 @@ def _least_with(by_factor: dict[float, float], value: float) -> float:
 
 
 def redundancy_at_10_percent(context: Context) -> Findings:
-    """Fig. 12: throughput over R at p = .0963."""
+    """Fig. 12: throughput over R at p = 0.0963."""
     by_factor, plain, figure = _over_redundancy(context)
     best = max(by_factor.values())
     near = _least_with(by_factor, context.parameter("near_share") * best)
@@ -203,7 +203,7 @@ def redundancy_at_10_percent(context: Context) -> Findings:
 
 
 def redundancy_at_19_percent(context: Context) -> Findings:
-    """Fig. 13: throughput over R at p = .1855."""
+    """Fig. 13: throughput over R at p = 0.1855."""
     by_factor, plain, figure = _over_redundancy(context)
     plateau = [value for factor, value in by_factor.items() if factor >= 1.28]
     best = max(by_factor.values())
