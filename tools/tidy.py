@@ -28,10 +28,14 @@ FENCE = re.compile(r"\s*//[/!] ```(\w*)")
 # Property tests draw the same cases everywhere: the line after says so.
 PROPERTIES = re.compile(r"\s*(proptest::)?proptest! \{")
 FIXED_SEED = "corridor_testing::cases!("
-# What readers see: the field's words, and decimals with their zero. History keeps its words.
+# What readers see: the field's words, and decimals with their zero. Decisions keep their words.
 PUBLIC_TEXT = re.compile(
-    r"(README|GLOSSARY|ARCHITECTURE)\.md|docs/[^/]+\.(md|toml)|examples/.*|crates/(cli|node)/src/.*"
+    r"(README|GLOSSARY|ARCHITECTURE|CHANGELOG)\.md|docs/[^/]+\.(md|toml)|docs/site/pages/.*\.md"
+    r"|examples/.*|experiments/.*|crates/(cli|node)/src/.*"
 )
+DECIMALS = re.compile(rf"docs/decisions/.*\.md|{PUBLIC_TEXT.pattern}")
+# Of source text the numbers are the language's.
+DECIMALS_IN = {".md", ".json"}
 WORDS = {
     r"in vai" r"n": "spurious",
     r"shares? the ai" r"r": "half-duplex, or a shared channel",
@@ -39,8 +43,13 @@ WORDS = {
     r"(is|are|was|were|be) told o" r"f": "learns, knows, hears",
     r"lets? go o" r"f": "sends, forgets, releases",
     r"whoeve" r"r": "what does it, by name",
-    r"(lossy|long) way" r"s?": "path",
-    r"ways? (to cros" r"s|acros" r"s)": "path, contender",
+    r"shared ai" r"r": "shared channel",
+    r"spare ai" r"r": "spare airtime",
+    r"(lossy|long|slow) way" r"s?": "path",
+    r"there is no wa" r"y": "route, path",
+    r"wa" r"y that becomes": "path",
+    r"(the|a) way of a packe" r"t": "path",
+    r"ways? (to cros" r"s|acros" r"s)": "path, scheme",
 }
 # A type on the packet's way is one thing: beyond so many fields it is several. Plain records, which
 # only say what there is, may be longer.
@@ -52,7 +61,8 @@ OVERFULL = {
     "crates/proto/src/link/path_control/closed_loop.rs": {"Path": 19, "Run": 26},
 }
 STRUCT = re.compile(r"^( *)(?:pub(?:\(\w+\))? )?struct (\w+)[^;{(]*\{\n(.*?)^\1\}", re.M | re.S)
-BARE_DECIMAL = re.compile(r"(?<![\w.\])])\.\d")
+# `.2f}` is a format of Python's.
+BARE_DECIMAL = re.compile(r"(?<![\w.\])])\.(?!\d+[a-z]\})\d")
 MACHINE_PATHS = re.compile(r"(?<![\w.~])/(wo" r"rk|ro" r"ot|home/\w+|Users/\w+)/")
 
 
@@ -65,21 +75,31 @@ def main() -> int:
     faults = 0
     for name in sorted(filter(None, listed.split("\0"))):
         path = top / name
-        if path.suffix not in TEXT or path.name in EXEMPT or not path.is_file():
+        if path.name in EXEMPT or not path.is_file():
+            continue
+        if path.suffix == ".json":
+            faults += said(name, [*check_words(name, path)])
+            continue
+        if path.suffix not in TEXT:
             continue
         if "corpus" in path.parts:
             continue  # Inputs of fuzz targets: bytes, not text.
         faulty = [*layout(name), *check(path), *check_words(name, path)]
         if path.suffix == ".rs":
             faulty += [*examples(path), *check_fields(name, path)]
-        for line, fault in faulty:
-            print(f"{name}:{line}: {fault}")
-            faults += 1
+        faults += said(name, faulty)
     for fault in bench_build.page_faults():
         print(f"docs/building.md: {fault}")
         faults += 1
     print(f"tidy: {faults} faults")
     return 1 if faults else 0
+
+
+def said(name: str, faulty: list[tuple[int, str]]) -> int:
+    """Prints the faults of a file, and counts them."""
+    for line, fault in faulty:
+        print(f"{name}:{line}: {fault}")
+    return len(faulty)
 
 
 def layout(name: str):
@@ -141,13 +161,15 @@ def check(path: Path):
 
 def check_words(name: str, path: Path):
     """Yields line number and fault of what readers see."""
-    if not PUBLIC_TEXT.fullmatch(name):
+    words = WORDS if PUBLIC_TEXT.fullmatch(name) else {}
+    is_decimal = path.suffix in DECIMALS_IN and DECIMALS.fullmatch(name)
+    if not words and not is_decimal:
         return
     for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
-        for word, better in WORDS.items():
+        for word, better in words.items():
             if found := re.search(rf"\b{word}\b", line, re.IGNORECASE):
                 yield number, f"{found[0]}: expected the field's word: {better}"
-        if path.suffix == ".md" and (found := BARE_DECIMAL.search(line)):
+        if is_decimal and (found := BARE_DECIMAL.search(line)):
             yield number, f"{found[0]}: expected a zero before the point"
 
 

@@ -407,7 +407,7 @@ def degraded(context: Context) -> Findings:
         both = (results["goodput_bps"].isel(point=int(index)) for index in pair)
         plain, coded = (runs.to_numpy().astype(float) for runs in both)
         if plain.mean() == 0:
-            # Nobody hears anybody on some hop: there is no way at all.
+            # Nobody hears anybody on some hop: there is no path at all.
             continue
         change = (coded - plain) / plain.mean()
         rows.append(
@@ -439,7 +439,7 @@ def degraded(context: Context) -> Findings:
         "CATWOMAN-DEG-M": 1 + float(np.mean(changes)),
     }
     notes = [
-        f"{len(rows)} topologies with a way; changes from {min(changes):+.1%} to "
+        f"{len(rows)} topologies with a path; changes from {min(changes):+.1%} to "
         f"{max(changes):+.1%}, median {float(np.median(changes)):+.1%}; largest half width "
         f"{max(row['half width'] for row in rows):.1%}"
     ]

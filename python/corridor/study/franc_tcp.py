@@ -27,7 +27,7 @@ DELAY_NOISE_S = 0.002
 
 @dataclass(frozen=True)
 class Style:
-    """How a way to cross is drawn."""
+    """How a scheme is drawn."""
 
     label: str
     colour: str
@@ -38,8 +38,8 @@ class Style:
         return {"color": self.colour, "marker": self.marker, "markersize": 4.5}
 
 
-#: Ways to cross, in the order of legends. Colours after Okabe and Ito.
-WAYS = {
+#: Schemes, in the order of legends. Colours after Okabe and Ito.
+SCHEMES = {
     "plain": Style("unreliable link", "#7b8794", "s"),
     "coded": Style("FRANC, the paper's coding", "#b86e00", "o"),
     "coded+helper": Style("FRANC with a helper", "#d9a441", "^"),
@@ -58,59 +58,59 @@ class Tcp:
         keep &= results["congestion"].to_numpy() == context.parameter("congestion")
         keep &= np.isclose(results["e3"].to_numpy().astype(float), e3)
         keep &= np.isfinite(results["offered_bps"].to_numpy().astype(float))
-        ways = np.where(is_window, WINDOW, results["path"].to_numpy().astype(str))
+        schemes = np.where(is_window, WINDOW, results["path"].to_numpy().astype(str))
         loads = results["offered_bps"].to_numpy().astype(float)
         self.e3 = e3
         self.calm_s: float = context.parameter("calm_delay_s")
         self._values: dict[tuple[str, float], dict[str, float]] = {}
         for point in np.flatnonzero(keep):
-            place = (str(ways[point]), float(loads[point]))
+            place = (str(schemes[point]), float(loads[point]))
             columns = ("goodput_bps", "delay_p50_s", "delay_p95_s", "air_bytes_per_byte")
             means = {name: float(results[name][point].mean()) for name in columns}
             if place in self._values:
                 raise ValueError(f"{place} = several points: expected one")
             self._values[place] = means
 
-    def offers(self, way: str) -> list[float]:
+    def offers(self, scheme: str) -> list[float]:
         """Loads offered, bit/s, ascending."""
-        return sorted(offer for other, offer in self._values if other == way)
+        return sorted(offer for other, offer in self._values if other == scheme)
 
-    def ways(self) -> list[str]:
-        """Ways to cross that there are."""
-        return [way for way in WAYS if self.offers(way)]
+    def schemes(self) -> list[str]:
+        """Return the schemes that were run."""
+        return [scheme for scheme in SCHEMES if self.offers(scheme)]
 
-    def goodput(self, way: str, offer: float) -> float:
+    def goodput(self, scheme: str, offer: float) -> float:
         """Payload that arrived, bit/s."""
-        return self._values[way, offer]["goodput_bps"]
+        return self._values[scheme, offer]["goodput_bps"]
 
-    def delay(self, way: str, offer: float, column: str = "delay_p50_s") -> float:
+    def delay(self, scheme: str, offer: float, column: str = "delay_p50_s") -> float:
         """Median or another percentile, s; without bound where nothing arrived."""
-        delay = self._values[way, offer][column]
+        delay = self._values[scheme, offer][column]
         return delay if np.isfinite(delay) else np.inf
 
-    def most_kbps(self, way: str) -> float:
-        """Most goodput at any load; NaN where the way was not run."""
-        most = max((self.goodput(way, offer) for offer in self.offers(way)), default=np.nan)
+    def most_kbps(self, scheme: str) -> float:
+        """Most goodput at any load; NaN where the scheme was not run."""
+        most = max((self.goodput(scheme, offer) for offer in self.offers(scheme)), default=np.nan)
         return most / 1e3
 
-    def carried_kbps(self, way: str) -> float:
+    def carried_kbps(self, scheme: str) -> float:
         """Highest load offered at which the delay is still low."""
-        calm = [offer for offer in self.offers(way) if self.delay(way, offer) <= self.calm_s]
+        calm = [offer for offer in self.offers(scheme) if self.delay(scheme, offer) <= self.calm_s]
         return max(calm, default=0.0) / 1e3
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row for each point, in Mbit/s and seconds."""
         return [
             {
-                "way": way,
+                "scheme": scheme,
                 "offered": offer / 1e6,
-                "goodput": self.goodput(way, offer) / 1e6,
-                "delay": self.delay(way, offer),
-                "delay p95": self.delay(way, offer, "delay_p95_s"),
-                "air bytes per byte": self._values[way, offer]["air_bytes_per_byte"],
+                "goodput": self.goodput(scheme, offer) / 1e6,
+                "delay": self.delay(scheme, offer),
+                "delay p95": self.delay(scheme, offer, "delay_p95_s"),
+                "air bytes per byte": self._values[scheme, offer]["air_bytes_per_byte"],
             }
-            for way in self.ways()
-            for offer in self.offers(way)
+            for scheme in self.schemes()
+            for offer in self.offers(scheme)
         ]
 
     def window_notes(self) -> list[str]:
@@ -130,7 +130,7 @@ class Tcp:
                 if theirs < ours / 2:
                     continue
                 for column, name in (("delay_p50_s", "median"), ("delay_p95_s", "95th percentile")):
-                    mine, other_s = (self.delay(way, offer, column) for way in (WINDOW, other))
+                    mine, other_s = (self.delay(scheme, offer, column) for scheme in (WINDOW, other))
                     if mine > (1 + DELAY_NOISE) * other_s + DELAY_NOISE_S:
                         notes.append(
                             f"{where}: delay {_time(mine)} against {_time(other_s)} ({name})"
@@ -191,25 +191,25 @@ def _published_throughput(axes: Axes, claim: Claim, style: Style, value: float) 
 
 
 def _over_load(context: Context, tcp: Tcp, throughputs: dict[str, str], title: str) -> Figure:
-    """Draw throughput and delay over the load offered, with the claims of some ways."""
+    """Draw throughput and delay over the load offered, with the claims of some schemes."""
     figure, (left, right) = _panels(context, title)
-    most = max(offer for way in tcp.ways() for offer in tcp.offers(way)) / 1e6
+    most = max(offer for scheme in tcp.schemes() for offer in tcp.offers(scheme)) / 1e6
     left.plot([0, most], [0, most], color="black", alpha=0.25, linewidth=1)
-    for way in tcp.ways():
-        style, offers = WAYS[way], tcp.offers(way)
+    for scheme in tcp.schemes():
+        style, offers = SCHEMES[scheme], tcp.offers(scheme)
         loads = [offer / 1e6 for offer in offers]
         line = style.line()
-        goodput = [tcp.goodput(way, offer) / 1e6 for offer in offers]
+        goodput = [tcp.goodput(scheme, offer) / 1e6 for offer in offers]
         left.plot(loads, goodput, label=style.label, linewidth=1.8, **line)
-        middle = [tcp.delay(way, offer) for offer in offers]
-        high = [tcp.delay(way, offer, "delay_p95_s") for offer in offers]
+        middle = [tcp.delay(scheme, offer) for offer in offers]
+        high = [tcp.delay(scheme, offer, "delay_p95_s") for offer in offers]
         right.plot(loads, middle, label=style.label, linewidth=1.8, **line)
         right.fill_between(loads, middle, high, color=style.colour, alpha=0.13, linewidth=0)
     left.set_ylim(0, 1.02 * most)
-    for number, way in throughputs.items():
+    for number, scheme in throughputs.items():
         claim = _claim(context, number)
         value = float(str(claim.value).lstrip("<>")) / 1e3
-        _published_throughput(left, claim, WAYS[way], value)
+        _published_throughput(left, claim, SCHEMES[scheme], value)
     plot.labelled(left, "Throughput", "load offered / (Mbit/s)", "goodput / (Mbit/s)", legend=False)
     _legend(figure, left)
     _log_delay(right)
@@ -246,7 +246,7 @@ def without_loss(context: Context) -> Findings:
         if ratio is not None:
             measured["FRANC-V"] = ratio
     figure = _over_load(context, tcp, {"FRANC-016": "plain"}, "FRANC, Fig. 13: TCP without loss")
-    _vertical(figure.axes[1], _claim(context, "FRANC-015"), WAYS["coded"])
+    _vertical(figure.axes[1], _claim(context, "FRANC-015"), SCHEMES["coded"])
     return Findings(measured, tcp.rows(), figure, notes)
 
 
@@ -319,29 +319,29 @@ def delay_per_bit(context: Context) -> Findings:
     tcp = Tcp(context, "runs", 0.1)
     rows: list[dict[str, Any]] = []
     best, carried = {}, {}
-    for way in tcp.ways():
+    for scheme in tcp.schemes():
         per_bit = {}
-        for offer in tcp.offers(way):
-            delay, goodput = tcp.delay(way, offer), tcp.goodput(way, offer)
+        for offer in tcp.offers(scheme):
+            delay, goodput = tcp.delay(scheme, offer), tcp.goodput(scheme, offer)
             per_bit[offer] = 1e9 * delay / goodput if goodput else np.inf
             rows.append(
                 {
-                    "way": way, "offered": offer / 1e6, "goodput": goodput / 1e6, "delay": delay,
+                    "scheme": scheme, "offered": offer / 1e6, "goodput": goodput / 1e6, "delay": delay,
                     "ns per bit": per_bit[offer],
                 }
             )  # fmt: skip
-        best[way] = min(per_bit, key=lambda offer: per_bit[offer])
-        carried[way] = tcp.carried_kbps(way)
+        best[scheme] = min(per_bit, key=lambda offer: per_bit[offer])
+        carried[scheme] = tcp.carried_kbps(scheme)
     figure, (left, right) = _panels(context, "FRANC, Fig. 16: delay over throughput at 10 % loss")
-    for way in tcp.ways():
-        style, mine = WAYS[way], [row for row in rows if row["way"] == way]
+    for scheme in tcp.schemes():
+        style, mine = SCHEMES[scheme], [row for row in rows if row["scheme"] == scheme]
         line = style.line() | {"linewidth": 1.6}
         column = {name: [row[name] for row in mine] for name in mine[0]}
         left.plot(column["goodput"], column["delay"], label=style.label, **line)
         right.plot(column["offered"], column["ns per bit"], label=style.label, **line)
-        if not carried[way]:
+        if not carried[scheme]:
             continue
-        least = next(row for row in mine if row["offered"] == best[way] / 1e6)
+        least = next(row for row in mine if row["offered"] == best[scheme] / 1e6)
         right.plot(
             [least["offered"]], [least["ns per bit"]], marker="o", markersize=13, fillstyle="none",
             color=style.colour,
@@ -356,11 +356,11 @@ def delay_per_bit(context: Context) -> Findings:
     right.set_xlabel("load offered / (Mbit/s)")
     right.set_ylabel("median delay over goodput / (ns/bit)")
     congestion = carried["coded"] / 1e3
-    right.axvline(congestion, linestyle=(0, (1, 2)), color=WAYS["coded"].colour)
+    right.axvline(congestion, linestyle=(0, (1, 2)), color=SCHEMES["coded"].colour)
     right.annotate(
         "FRANC congested beyond", (congestion, 0.98), xycoords=("data", "axes fraction"),
         xytext=(4, 0), textcoords="offset points", rotation=90, va="top", fontsize=8,
-        color=WAYS["coded"].colour,
+        color=SCHEMES["coded"].colour,
     )  # fmt: skip
     measured: dict[str, Measured] = {"FRANC-023": best["coded"] / 1e3 / carried["coded"]}
     return Findings(measured, rows, figure, tcp.window_notes())
