@@ -88,6 +88,8 @@ class Claim:
     by: Chooser | None
     why: str
     when: str
+    #: Why the bounds are not those that the recorded runs were made with; empty where they are.
+    changed: str
     #: Why a wrong number within `WRONG_FACTOR` is let pass; empty where none is.
     wide: str
     #: Why ours differs; empty where it does not.
@@ -126,6 +128,7 @@ class Claim:
             by=accepted.get("by"),
             why=accepted.get("why", ""),
             when=accepted.get("when", ""),
+            changed=accepted.get("changed", ""),
             wide=accepted.get("wide", ""),
             differs=row.get("differs", ""),
             ours=Range.of(row.get("ours", {})),
@@ -286,6 +289,7 @@ class Verdict:
     def row(self) -> dict[str, Any]:
         """Return it as a row for JSON."""
         claim = self.claim
+        changed = {"changed": claim.changed} if claim.changed else {}
         return {
             "id": claim.id,
             "claim": claim.claim,
@@ -301,6 +305,7 @@ class Verdict:
                 "by": claim.by,
                 "why": claim.why or None,
                 "when": claim.when or None,
+                **changed,
             },
             "status": self.status,
             "cause": self.cause or None,

@@ -169,7 +169,9 @@ def _accepted(row: Mapping[str, Any]) -> str:
         return "-"
     if (low, high) == (1, 1):
         return "yes"
-    chosen = f" ({row['accepted']['by']})" if row["accepted"]["by"] else ""
+    by = row["accepted"]["by"]
+    changed = ", changed after the runs" if row["accepted"].get("changed") else ""
+    chosen = f" ({by}{changed})" if by else ""
     if low is None:
         return f"at most {high:.6g}{chosen}"
     if high is None:
