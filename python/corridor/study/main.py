@@ -190,7 +190,7 @@ def write_tables(
     ] = False,
     experiments: Folder = None,
 ) -> None:
-    """Put recorded results into the experiments' READMEs."""
+    """Put recorded results into the experiments' READMEs, and into docs/audit.md."""
     folder = _guarded(lambda: experiments_folder(experiments))
     act = stale if check else write
     changed = _guarded(lambda: act(find(folder), folder))

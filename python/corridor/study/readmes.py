@@ -1,4 +1,4 @@
-"""Tables of recorded results, as the experiments' READMEs have them."""
+"""Tables of recorded results, as the experiments' READMEs and docs/audit.md have them."""
 
 import json
 from collections import Counter
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from corridor.study import audit
 from corridor.study.experiment import Experiment, ExperimentError
 from corridor.study.run import RESULT
 
@@ -76,7 +77,7 @@ def summary(recorded: Iterable[Mapping[str, Any]]) -> str:
 
 
 def write(experiments: Iterable[Experiment], folder: Path) -> list[Path]:
-    """Put the tables into the READMEs of the experiments and of their folder.
+    """Put the tables into the READMEs of the experiments and of their folder, and into the audit.
 
     Returns
     -------
@@ -89,24 +90,32 @@ def write(experiments: Iterable[Experiment], folder: Path) -> list[Path]:
 
 
 def stale(experiments: Iterable[Experiment], folder: Path) -> list[Path]:
-    """Return the READMEs that are not what the recorded results make of them."""
+    """Return the files that are not what the recorded results make of them."""
     return list(_stale(experiments, folder))
 
 
 def _stale(experiments: Iterable[Experiment], folder: Path) -> dict[Path, str]:
-    """READMEs that have to change, and what to."""
+    """Files that have to change, and what to."""
+    experiments = list(experiments)
     recorded = {experiment.name: result(experiment) for experiment in experiments}
     tables = {
         folder / name / README: section(each) if each else NONE.format(name=name)
         for name, each in recorded.items()
     }
-    there = [each for each in recorded.values() if each]
+    known = {name: each for name, each in recorded.items() if each}
+    there = list(known.values())
     absent = ", ".join(name for name, each in recorded.items() if not each)
     tables[folder / README] = summary(there) + (f" Not recorded: {absent}." if absent else "")
+    audited = audit.path(folder)
+    if audited.is_file() and BEGIN in audited.read_text(encoding="utf-8"):
+        tables[audited] = audit.totals(experiments, known)
     changed = {}
     for path, table in tables.items():
         before = path.read_text(encoding="utf-8")
-        if (after := _replaced(path, before, table)) != before:
+        after = _replaced(path, before, table)
+        if path == audited:
+            after = audit.filled(after, known, _ours)
+        if after != before:
             changed[path] = after
     return changed
 
