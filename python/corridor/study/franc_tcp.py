@@ -130,7 +130,9 @@ class Tcp:
                 if theirs < ours / 2:
                     continue
                 for column, name in (("delay_p50_s", "median"), ("delay_p95_s", "95th percentile")):
-                    mine, other_s = (self.delay(scheme, offer, column) for scheme in (WINDOW, other))
+                    mine, other_s = (
+                        self.delay(scheme, offer, column) for scheme in (WINDOW, other)
+                    )
                     if mine > (1 + DELAY_NOISE) * other_s + DELAY_NOISE_S:
                         notes.append(
                             f"{where}: delay {_time(mine)} against {_time(other_s)} ({name})"
@@ -326,8 +328,8 @@ def delay_per_bit(context: Context) -> Findings:
             per_bit[offer] = 1e9 * delay / goodput if goodput else np.inf
             rows.append(
                 {
-                    "scheme": scheme, "offered": offer / 1e6, "goodput": goodput / 1e6, "delay": delay,
-                    "ns per bit": per_bit[offer],
+                    "scheme": scheme, "offered": offer / 1e6, "goodput": goodput / 1e6,
+                    "delay": delay, "ns per bit": per_bit[offer],
                 }
             )  # fmt: skip
         best[scheme] = min(per_bit, key=lambda offer: per_bit[offer])
