@@ -9,7 +9,7 @@ use crate::exit::{Exit, print, report_node};
 use crate::genpsk::write_secret;
 
 /// Most that is read of the standard input, bytes: a key has 44, and white space may follow.
-const INPUT_LEN_MAX: u64 = 1024;
+const INPUT_LEN_MAX: usize = 1024;
 
 /// Arguments of `corridor genkey`.
 #[derive(Debug, clap::Args)]
@@ -29,8 +29,9 @@ pub fn genkey(arguments: &Arguments) -> Exit {
 
 /// Reads a private key, and prints the public one.
 pub fn pubkey() -> Exit {
-    let mut text = Zeroizing::new(String::new());
-    if let Err(error) = io::stdin().take(INPUT_LEN_MAX).read_to_string(&mut text) {
+    // All at once: what a string outgrows is freed with what was read in it.
+    let mut text = Zeroizing::new(String::with_capacity(INPUT_LEN_MAX));
+    if let Err(error) = io::stdin().take(INPUT_LEN_MAX as u64).read_to_string(&mut text) {
         eprintln!("error: cannot read standard input: {error}");
         return Exit::Failure;
     }

@@ -17,7 +17,7 @@ use super::file::{File, PskText, RoleName};
 use crate::error::NodeError;
 
 /// Longest file that is read, bytes: configurations and keys are far shorter.
-const FILE_LEN_MAX: u64 = 1 << 20;
+const FILE_LEN_MAX: usize = 1 << 20;
 
 /// A fresh secret of a group, as `psk_file` has it: 64 hexadecimal digits.
 ///
@@ -68,8 +68,9 @@ pub(super) fn read(path: &Path) -> Result<Document, NodeError> {
 }
 
 fn read_text(path: &Path) -> io::Result<Zeroizing<String>> {
-    let mut text = Zeroizing::new(String::new());
-    OpenFile::open(path)?.take(FILE_LEN_MAX).read_to_string(&mut text)?;
+    // All at once: what a string outgrows is freed with what was read in it.
+    let mut text = Zeroizing::new(String::with_capacity(FILE_LEN_MAX));
+    OpenFile::open(path)?.take(FILE_LEN_MAX as u64).read_to_string(&mut text)?;
     Ok(text)
 }
 

@@ -117,6 +117,14 @@ impl ChallengeKey {
     }
 }
 
+impl Drop for ChallengeKey {
+    /// Overwrites the key, as that of a session.
+    fn drop(&mut self) {
+        self.0 = hmac::Key::new(hmac::HMAC_SHA256, &[0; 16]);
+        black_box(&self.0);
+    }
+}
+
 fn nonce(counter: u32) -> Nonce {
     let mut bytes = [0; 12];
     bytes[8..].copy_from_slice(&counter.to_be_bytes());
