@@ -18,10 +18,12 @@ import pytest
 
 #: Modules whose names are for people who use the package.
 PUBLIC = [
+    "corridor.advise",
     "corridor.codec",
     "corridor.models.base_stations",
     "corridor.models.coding",
     "corridor.models.deficit",
+    "corridor.models.relaying",
     "corridor.models.tcp",
     "corridor.models.tcp_nc",
     "corridor.plans",
@@ -29,6 +31,7 @@ PUBLIC = [
     "corridor.results",
     "corridor.sim",
     "corridor.stats",
+    "corridor.study",
 ]
 
 
@@ -111,7 +114,11 @@ def test_types_can_be_resolved(module: str) -> None:
         # What is only a type has no `__init__` of its own.
         if not (
             inspect.isclass(value)
-            and (issubclass(value, Enum) or getattr(value, "_is_protocol", False))
+            and (
+                issubclass(value, Enum)
+                or (issubclass(value, BaseException) and "__init__" not in vars(value))
+                or getattr(value, "_is_protocol", False)
+            )
         ):
             hints = get_type_hints(value.__init__ if inspect.isclass(value) else value)
             assert "return" in hints, name
