@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -59,6 +60,68 @@ def test_every_experiment_has_a_page_with_its_claims_and_command(built: Path) ->
 def test_the_front_page_answers_three_readers(built: Path) -> None:
     text = (built / "index.html").read_text()
     assert re.findall(r'<h2 id="(\w+)"', text) == ["operator", "researcher", "library"]
+
+
+def _demo(top: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
+    rows = json.loads((top / "docs/site/data/demo.json").read_text())["rows"]
+    names = ("path", "policy", "transport", "congestion", "loss_ratio")
+    return {tuple(row[name] for name in names): row for row in rows}
+
+
+def test_the_front_page_has_the_recorded_demo(built: Path) -> None:
+    demo = _demo(TOP)
+    found = re.findall(r"<td>.*?</td>", (built / "index.html").read_text())
+    cells = [re.sub(r"<[^>]+>", "", cell) for cell in found]
+    for words, lost in (("1 frame in 10", 0.1), ("1 frame in 5", 0.2), ("nothing", 0.0)):
+        at = cells.index(words)
+        plain = demo["plain", "-", "tcp", "cubic", lost]["goodput_bps"] / 1e6
+        window = demo["coded", "window", "tcp", "cubic", lost]["goodput_bps"] / 1e6
+        assert cells[at + 1 : at + 3] == [f"{plain:.2f} Mbit/s", f"{window:.2f} Mbit/s"]
+
+
+def test_the_readme_has_the_recorded_demo() -> None:
+    demo, text = _demo(TOP), (TOP / "README.md").read_text()
+    losses = (0.0, 0.1, 0.2, 0.3)
+    lines = {
+        "plain, cubic": ("plain", "-", "tcp", "cubic"),
+        "plain, BBR": ("plain", "-", "tcp", "bbr"),
+        "coded as in the paper, cubic": ("coded", "paper", "tcp", "cubic"),
+        "coded, our blocks, cubic": ("coded", "block", "tcp", "cubic"),
+        "coded, window mode, cubic": ("coded", "window", "tcp", "cubic"),
+    }
+    for words, key in lines.items():
+        cells = " | ".join(f"{demo[*key, lost]['goodput_bps'] / 1e6:.2f}" for lost in losses)
+        assert f"| {words} | {cells} |" in text
+
+    def delay(path: str, policy: str, transport: str, lost: float) -> str:
+        congestion = "cubic" if transport == "tcp" else None
+        return f"{1e3 * demo[path, policy, transport, congestion, lost]['delay_p50_s']:.0f}"
+
+    said = " ".join(text.split())
+    blocks = [delay("coded", "block", "tcp", lost) for lost in losses]
+    window = [delay("coded", "window", "tcp", lost) for lost in losses]
+    assert (
+        f"Median delays at 0 to 30 %: {blocks[0]} to {blocks[-1]} ms in blocks, "
+        f"{', '.join(window[:-1])} and {window[-1]} ms in window mode" in said
+    )
+    assert (
+        f"at a median delay of {delay('coded', 'block', 'udp', 0.5)} ms in blocks, "
+        f"{delay('coded+helper', 'block', 'udp', 0.5)} with the helper, and "
+        f"{delay('coded', 'window', 'udp', 0.5)} in window mode" in said
+    )
+
+
+def test_the_demos_picture_is_of_the_recorded_demo() -> None:
+    plain, window = (
+        _demo(TOP)[*key, "tcp", "cubic", 0.2]["goodput_bps"]
+        for key in (("plain", "-"), ("coded", "window"))
+    )
+    (title,) = re.findall(r"<title>(.*?)</title>", (TOP / "docs/images/demo.svg").read_text())
+    rates = re.findall(r"([\d.]+) ([kM])bit/s", title)
+    assert [f"{float(rate) * {'k': 1e3, 'M': 1e6}[unit]:.2g}" for rate, unit in rates] == [
+        f"{plain:.2g}",
+        f"{window:.2g}",
+    ]
 
 
 def test_faults_of_a_site_are_found(tmp_path: Path) -> None:
@@ -295,10 +358,21 @@ def test_commands_on_pages_run(block: Block, tmp_path: Path) -> None:
         _run(command, tmp_path, [Path(sys.executable).parent])
 
 
+def _five_commands() -> list[str]:
+    """As the README has them: without what is said beside."""
+    text = (TOP / "README.md").read_text()
+    (block,) = re.findall(r"<!-- five commands -->\n\n((?:    .+\n)+)", text)
+    return [line.split("  #")[0].strip() for line in block.splitlines()]
+
+
+def test_five_commands_are_those_of_the_tutorial() -> None:
+    (block,) = [b for b in TYPED if b.mark == "five commands"]
+    assert block.commands == _five_commands()
+
+
 def test_five_commands_lead_to_a_changed_figure(tmp_path: Path) -> None:
     """From the README to a figure with another parameter; the first installs what is here."""
-    (block,) = [b for b in TYPED if b.mark == "five commands"]
-    install, *others = block.commands
+    install, *others = _five_commands()
     assert (install, len(others)) == ("pip install .", 4)
     _around(tmp_path)
     for command in others:

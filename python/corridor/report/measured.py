@@ -108,6 +108,23 @@ def page(top: Path) -> str:
     return "\n".join(lines)
 
 
+def demo(top: Path) -> str:
+    """Return what a reader sees first of the demo: TCP cubic, plain and in window mode, by loss."""
+    found = _found(top, "demo")
+    if found is None:
+        return "Nothing is recorded: `make demo` shows it."
+    goodput = {
+        (row["path"], row["policy"], row["loss_ratio"]): row["goodput_bps"] / 1e6
+        for row in found["rows"]
+        if row["congestion"] == "cubic"
+    }
+    lines = ["| lost on the radio | TCP plain | with Corridor |", "|---|---|---|"]
+    for words, lost in (("1 frame in 10", 0.1), ("1 frame in 5", 0.2), ("nothing", 0.0)):
+        plain, window = goodput["plain", "-", lost], goodput["coded", "window", lost]
+        lines.append(f"| {words} | {plain:.2f} Mbit/s | {window:.2f} Mbit/s |")
+    return "\n".join(lines)
+
+
 def _found(top: Path, name: str) -> dict[str, Any] | None:
     fresh = top / BENCH / f"{name}.json"
     if fresh.is_file():

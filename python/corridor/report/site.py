@@ -44,6 +44,8 @@ PLACES = {
 _OWN_PAGE = ("README.md", "experiments/README.md")
 #: A line of a page that stands for the help of the command.
 _HELP = "<!-- help of corridor-study -->"
+#: One that stands for the demo's table.
+_DEMO = "<!-- demo -->"
 #: A line of a page that stands for a moving picture.
 _MOVING = re.compile(r"^<!-- moving: (\w+) -->$", re.MULTILINE)
 #: Notebooks that are shown as they run, and where.
@@ -123,6 +125,7 @@ def _assemble(
             continue
         words = (top / name).read_text(encoding="utf-8")
         filled = words.replace("<!-- papers -->", tally).replace(_HELP, help_of_command())
+        filled = filled.replace(_DEMO, measured.demo(top))
         filled = _MOVING.sub(lambda found: moving.figure(top, found[1]), filled)
         tree.write(site, filled, name)
     for name, site in _NOTEBOOKS.items():
