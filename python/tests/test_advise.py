@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -235,20 +235,78 @@ def test_the_command_prints_json_and_errors(tmp_path: Path) -> None:
     assert "project-conf.h" in done.stdout
 
 
+@pytest.fixture
+def prove(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], int]:
+    """Runs the proof with few histories, into one file."""
+
+    def run(words: str) -> int:
+        asked = f"proof --replays 5 --budget 0.1 --out {tmp_path / 'advise.json'} {words}"
+        monkeypatch.setattr(sys, "argv", asked.split())
+        return proof.main()
+
+    return run
+
+
+def held(path: Path) -> dict[str, bool]:
+    return {each["name"]: each["holds"] for each in json.loads(path.read_text())["checks"]}
+
+
 def test_the_proof_says_which_promises_are_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, prove: Callable[[str], int]
 ) -> None:
-    out = tmp_path / "advise.json"
-    asked = f"proof --networks 1 --exhaustive 0 --replays 5 --budget 0.1 --first 4 --out {out}"
-    monkeypatch.setattr(sys, "argv", asked.split())
     # Without an exhaustive search nothing is known of the regret.
-    assert proof.main() == 1
-    found = json.loads(out.read_text())
-    assert [check["holds"] for check in found["checks"]] == [True, True, False, True]
-    assert 5 <= found["networks"][0]["nodes"] <= 20
+    assert prove("--whole 5 --first 4 --exhaustive 0") == 1
+    path = tmp_path / "advise.json"
+    found = json.loads(path.read_text())
+    assert list(held(path).values()) == [False, False, True, True, False, True]
+    (row,) = found["networks"]
+    assert row["network"] == 4
+    assert 5 <= row["nodes"] <= 20
+    # The interval is one of five, however few of them are run now.
+    advice = advise(proof.network(4), budget=0.1)
+    assert row["replayed"] == proof.replay(advice, 5, 1 - 0.05 / 5).row()
+
+
+def test_the_proof_goes_on_where_it_was_cut_short(
+    tmp_path: Path,
+    prove: Callable[[str], int],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def row(asked: proof.Asked, number: int, is_exhaustive: bool) -> dict[str, object]:
+        ran.append(number)
+        known = {"network": number, "nodes": 5, "seconds": 1.0, "checked_s": 1.0}
+        gains = {key: {"value": 0.1, "low": 0.0, "high": 0.2} for key in ("predicted", "replayed")}
+        return {**known, **gains, **({"regret": 0.01} if is_exhaustive else {})}
+
+    ran: list[int] = []
+    monkeypatch.setattr(proof, "_row", row)
+    assert prove("--whole 4 --exhaustive 0 --first 2 --networks 1") == 1
+    assert prove("--whole 4 --exhaustive 0") == 1
+    assert ran == [2, 0, 1, 3]
+    assert "1 of 4 networks are there" in capsys.readouterr().out
+    # What an exhaustive search needs is run again, and nothing else.
+    ran.clear()
+    assert prove("--whole 4 --exhaustive 4 --only-exhaustive") == 0
+    assert ran == [0, 1, 2, 3]
+    assert "3 of 4: " in (said := capsys.readouterr().out)
+    assert " min left" in said
+    ran.clear()
+    assert prove("--whole 4 --exhaustive 4") == 0
+    assert ran == []
+    # Of another budget, or by another advisor, nothing is known.
+    assert prove("--whole 4 --exhaustive 0 --budget 0.2 --networks 1") == 1
+    assert "another proof" in capsys.readouterr().out
+    monkeypatch.setattr(proof, "fingerprint", lambda: "of another")
+    assert prove("--whole 4 --exhaustive 0 --budget 0.2 --networks 1") == 1
+    assert ran == [0, 0]
+    (tmp_path / "advise.json").write_text("{}")
+    with pytest.raises(SystemExit, match="expected what this has left"):
+        prove("--whole 4")
 
 
 def test_a_promise_that_is_broken_is_seen() -> None:
     row: dict[str, object] = {"network": 1, "seconds": 130.0, "regret": 0.04}
     row |= {"predicted": {"value": 0.1}, "replayed": {"value": -0.1, "high": -0.05}}
-    assert [check["holds"] for check in proof._checks([row])] == [False] * 4
+    found = [check["holds"] for check in proof._checks([row], 1)]
+    assert found == [True, True] + [False] * 4
