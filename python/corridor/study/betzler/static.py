@@ -9,14 +9,22 @@ from matplotlib.axes import Axes
 
 from corridor import plot
 from corridor.study.betzler import runs
-from corridor.study.betzler.runs import BACKOFF, PROCESSING, RETRIES, RTO, TIMEOUTS, WINDOW, Runs
+from corridor.study.betzler.runs import (
+    BACKOFF,
+    COMPLETED,
+    PROCESSING,
+    RETRIES,
+    RTO,
+    RTT,
+    TIMEOUTS,
+    WINDOW,
+    Runs,
+)
 from corridor.study.claims import Measured
 from corridor.study.findings import Context, Findings
 
 GOODPUT = "flow.transfer_goodput_bps"
-RTT = "flow.rtt_mean_s"
 TIMEOUT = "flow.rto_mean_s"
-COMPLETED = "flow.completed"
 TINYOS, EXPONENTIAL, STANDARD = "tinyos-paper", "exponential-paper", "standard"
 Setting = dict[str, float | str]
 
