@@ -130,7 +130,9 @@ def test_a_trace_is_the_means_of_its_links_and_how_they_vary(
     tmp_path: Path,
 ) -> None:
     ends = ("a,b", "a,b", "a,b", "c,b", "c,b")
-    rows = [f"{pair},{word},{10 * at}" for at, (pair, word) in enumerate(zip(ends, words))]
+    rows = [
+        f"{pair},{word},{10 * at}" for at, (pair, word) in enumerate(zip(ends, words, strict=True))
+    ]
     given = read(write(tmp_path, "\n".join([f"from,to,{kind},time_s", *rows])), packets=5)
     losses = [float(row.split()[2]) for row in (given.directory / "links").read_text().splitlines()]
     expected = [98 + 5 - 20 * mean / 255 for mean in mean_lqi]
@@ -322,7 +324,7 @@ def test_the_proof_goes_on_where_it_was_cut_short(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def row(asked: proof.Asked, number: int, is_exhaustive: bool) -> dict[str, object]:
+    def row(_asked: proof.Asked, number: int, is_exhaustive: bool) -> dict[str, object]:
         ran.append(number)
         known = {"network": number, "nodes": 5, "seconds": 1.0, "checked_s": 1.0}
         gains = {key: {"value": 0.1, "low": 0.0, "high": 0.2} for key in ("predicted", "replayed")}

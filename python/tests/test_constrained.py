@@ -5,9 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from corridor import sim
+from corridor import _native, sim
 from corridor.models import constrained
+from corridor.study.betzler.mesh import links
 from corridor.study.betzler.runs import COMPLETED, RTT, Runs
+from corridor.study.experiment import find
+from corridor.study.findings import Context
+from matplotlib import pyplot as plt
+
+TOP = Path(__file__).resolve().parents[2]
 
 #: Microseconds: a unit of backoff, a look at the channel, a turnaround, an acknowledgement.
 UNIT, LOOK, TURN, ACK = 320, 128, 192, 352
@@ -101,3 +107,33 @@ def test_round_trips_are_those_of_completed_transfers() -> None:
     assert (completed == 1).any()
     assert np.isnan(runs.at(RTT, {})[failed]).all()
     assert not np.isnan(runs.at(RTT, {})[completed == 1]).any()
+
+
+def test_a_sketch_has_the_mean_power_of_links() -> None:
+    places, reaches = _native.PlanRuns(
+        PLAN.replace("spacing_m = 1", "spacing_m = 8"), ".", 1
+    ).sketch(0)
+    assert places.tolist() == [[0.0, 0.0], [8.0, 0.0]]
+    assert reaches[:, :3].tolist() == [[0, 1, 1], [1, 0, 1]]
+    # 0 dBm, the loss of the first metre, and 30 dB a decade.
+    one = _native.PlanRuns(PLAN, ".", 1).sketch(0)[1]
+    assert one[0, 3] - reaches[0, 3] == pytest.approx(30 * np.log10(8))
+    with pytest.raises(ValueError, match="point = 1"):
+        _native.PlanRuns(PLAN, ".", 1).sketch(1)
+
+
+def test_the_mesh_has_neighbours_that_do_not_hear_each_other() -> None:
+    (experiment,) = find(TOP / "experiments", "betzler-fig01")
+    found = links(Context(experiment, quick=False))
+    plt.close(found.figure)
+    near = {row["metres"]: row for row in found.rows}
+    # 6 rows of 9 steps, 5 steps of 10 columns, and aslant.
+    assert [near[metres]["pairs"] for metres in (0.9, 1.08, 1.41)] == [54, 50, 90]
+    for row in found.rows:
+        assert 0 < row["heard"] <= row["pairs"]
+        # The sensitivity, 3 dB above the noise, is where the least link is.
+        assert 102 <= row["least LQI"] <= row["mean LQI"] <= row["most LQI"] <= 255
+    assert near[1.41]["heard"] < near[1.41]["pairs"]
+    thick = [line.get_linewidth() for line in found.figure.axes[0].get_lines()[:-1]]
+    assert len(thick) == sum(near[metres]["heard"] for metres in (0.9, 1.08, 1.41))
+    assert 2 <= min(thick) < max(thick) <= 5

@@ -297,8 +297,12 @@ def _checks(rows: list[dict[str, Any]], whole: int) -> list[dict[str, Any]]:
     seconds = [row["seconds"] for row in rows]
     return [
         _check("networks", float(len(rows)), "at least", whole),
-        _check("networks whose settings were all run", float(len(regrets)), "at least",
-               min(EXHAUSTIVE, whole)),
+        _check(
+            "networks whose settings were all run",
+            float(len(regrets)),
+            "at least",
+            min(EXHAUSTIVE, whole),
+        ),
         _check("networks with an interval wholly below -2 %", float(len(worse)), "at most", 0),
         _check("share better of those that predict 5 %", share, "at least", BETTER),
         _check("greatest regret", max(regrets, default=None), "at most", REGRET),

@@ -140,7 +140,7 @@ def backoff_gain(
     >>> backoff_gain([1, 3, 6]).round(3).tolist()
     [0.89, 0.89, 0.89]
 
-    With 96 bytes of data and 28 of an acknowledgement it is 86 %, and 42 to 73 % with 10 ms of work:
+    With 96 bytes of data and 28 of an ACK it is 86 %, and 42 to 73 % with 10 ms of work:
 
     >>> sizes = {"data_bytes": 116, "ack_bytes": 28}
     >>> backoff_gain([1, 6], 0.0, **sizes).round(2).tolist()

@@ -139,7 +139,9 @@ def backoff(context: Context) -> Findings:
             }
             for length, gain in steps.items()
         ]
-    plot.labelled(right, "window 1, by work at each end (dashed: store and forward)", "links", "gain / %")
+    plot.labelled(
+        right, "window 1, by work at each end (dashed: store and forward)", "links", "gain / %"
+    )
     return Findings(measured, rows, figure)
 
 
