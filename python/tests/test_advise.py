@@ -328,9 +328,12 @@ def test_the_proof_goes_on_where_it_was_cut_short(
         ran.append(number)
         known = {"network": number, "nodes": 5, "seconds": 1.0, "checked_s": 1.0}
         gains = {key: {"value": 0.1, "low": 0.0, "high": 0.2} for key in ("predicted", "replayed")}
+        if number in slow:
+            known["seconds"] = 121.0
         return {**known, **gains, **({"regret": 0.01} if is_exhaustive else {})}
 
     ran: list[int] = []
+    slow: set[int] = set()
     monkeypatch.setattr(proof, "_row", row)
     assert prove("--whole 4 --exhaustive 0 --first 2 --networks 1") == 1
     assert prove("--whole 4 --exhaustive 0") == 1
@@ -345,6 +348,15 @@ def test_the_proof_goes_on_where_it_was_cut_short(
     ran.clear()
     assert prove("--whole 4 --exhaustive 4") == 0
     assert ran == []
+    # An answer that took too long is asked for again: the machine may have been busy.
+    slow.add(3)
+    (tmp_path / "advise.json").unlink()
+    assert prove("--whole 4 --exhaustive 4") == 1
+    slow.clear()
+    ran.clear()
+    assert prove("--whole 4 --exhaustive 4") == 0
+    assert ran == [3]
+    ran.clear()
     # Of another budget, or by another advisor, nothing is known.
     assert prove("--whole 4 --exhaustive 0 --budget 0.2 --networks 1") == 1
     assert "another proof" in capsys.readouterr().out

@@ -14,7 +14,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from hashlib import sha256
@@ -226,11 +226,7 @@ class _File:
 
 def _run(file: _File, numbers: Sequence[int], exhaustive: int) -> Iterator[str]:
     """Run what is not there yet, and say after each how much time is left."""
-    ahead = [
-        number
-        for number in numbers
-        if number not in file.rows or (number < exhaustive and "regret" not in file.rows[number])
-    ]
+    ahead = [n for n in numbers if not _is_done(file.rows.get(n), is_exhaustive=n < exhaustive)]
     if len(ahead) < len(numbers):
         yield f"{len(numbers) - len(ahead)} of {len(numbers)} networks are there"
     # An exhaustive search takes several times as long: time left is that of each kind.
@@ -242,6 +238,16 @@ def _run(file: _File, numbers: Sequence[int], exhaustive: int) -> Iterator[str]:
         taken.setdefault(is_exhaustive, []).append(time.perf_counter() - begun)
         left_s = sum(_expected(taken, other < exhaustive) for other in ahead[done:])
         yield f"{done} of {len(ahead)}: {_told(row)}; {_clock(left_s)} left"
+
+
+def _is_done(row: Mapping[str, Any] | None, *, is_exhaustive: bool) -> bool:
+    """Tell whether a network need not be run again.
+
+    One whose answer took too long is: the machine may have had something else to do.
+    """
+    if row is None or row["seconds"] > PATIENCE_S:
+        return False
+    return "regret" in row or not is_exhaustive
 
 
 def _expected(taken: dict[bool, list[float]], is_exhaustive: bool) -> float:
@@ -265,10 +271,10 @@ def _clock(seconds: float) -> str:
 
 
 def _row(asked: Asked, number: int, is_exhaustive: bool) -> dict[str, Any]:
-    begun = time.perf_counter()
+    begun, begun_cpu = time.perf_counter(), time.process_time()
     given = network(number)
     advice = advise(given, budget=asked.budget)
-    seconds = time.perf_counter() - begun
+    seconds, cpu_s = time.perf_counter() - begun, time.process_time() - begun_cpu
     found = replay(advice, asked.replays, asked.confidence)
     row = {
         "network": number,
@@ -277,6 +283,7 @@ def _row(asked: Asked, number: int, is_exhaustive: bool) -> dict[str, Any]:
         "changes": advice.changes,
         "transfers": advice.runs,
         "seconds": round(seconds, 2),
+        "cpu_s": round(cpu_s, 2),
         "predicted": advice.gain.row(),
         "replayed": found.row(),
         "success": advice.ours.success,
