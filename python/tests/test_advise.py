@@ -359,7 +359,9 @@ def test_the_proof_goes_on_where_it_was_cut_short(
     ran.clear()
     # Of another budget, or by another advisor, nothing is known.
     assert prove("--whole 4 --exhaustive 0 --budget 0.2 --networks 1") == 1
-    assert "another proof" in capsys.readouterr().out
+    assert "another proof, kept in" in capsys.readouterr().out
+    kept = json.loads((tmp_path / "advise.before.json").read_text())
+    assert [row["network"] for row in kept["networks"]] == [0, 1, 2, 3]
     monkeypatch.setattr(proof, "fingerprint", lambda: "of another")
     assert prove("--whole 4 --exhaustive 0 --budget 0.2 --networks 1") == 1
     assert ran == [0, 0]

@@ -202,7 +202,8 @@ class _File:
                 self.rows = {int(row["network"]): row for row in found["networks"]}
             else:
                 said = ", ".join(f"{key} = {value}" for key, value in found["asked"].items())
-                print(f"{path}: {said}: another proof, which is begun anew", flush=True)
+                kept = path.replace(path.with_suffix(".before.json"))
+                print(f"{said}: another proof, kept in {kept}; begun anew", flush=True)
         except (ValueError, KeyError, TypeError) as error:
             raise SystemExit(f"{path}: {error!r}: expected what this has left") from None
 
