@@ -11,7 +11,8 @@ SCENARIOS := crates/cli/scenarios
 .DEFAULT_GOAL := help
 .PHONY: help demo test soak torture bench bench-codec bench-lab bench-sim bench-radio bench-tcp \
 	bench-paths bench-paths-lab bench-quic bench-relay bench-tunnel bench-models bench-build \
-	bench-advise python study claims report instructions lint dist build build-parquet
+	bench-advise bench-advise-regret python study claims report instructions lint dist build \
+	build-parquet
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,8 +58,14 @@ bench-tcp: ## The simulator's TCP beside recorded and fresh runs of the kernel's
 	$(CARGO) build --release --package corridor-bench --bin bench-tcp
 	$(TARGET)/release/bench-tcp --out $(OUT)/bench/tcp.json
 
-bench-advise: python ## Advice for 200 random networks beside fresh runs, hours: out/bench/advise.json
-	$(OUT)/python/bin/python -m corridor.advise.proof --out $(OUT)/bench/advise.json
+# Goes on where it was cut short; as `make bench-advise PROOF='--first 20 --networks 20'` in parts.
+bench-advise: python ## Advice for 200 random networks beside fresh runs, an hour or two: out/bench/advise.json
+	$(OUT)/python/bin/python -m corridor.advise.proof $(PROOF) --out $(OUT)/bench/advise.json
+
+# Of the same proof, into the same file: ten of its networks.
+bench-advise-regret: python ## Advice beside an exhaustive search of 96 settings, 10 networks, minutes
+	$(OUT)/python/bin/python -m corridor.advise.proof --only-exhaustive $(PROOF) \
+		--out $(OUT)/bench/advise.json
 
 # As `make bench-paths SEED=1 COUNT=60`: a few minutes; without SEED a fresh one, which it prints.
 bench-paths: ## Window mode beside plain TCP on 500 drawn paths, half an hour: out/bench/paths.json

@@ -80,7 +80,7 @@ def look(browser: "Browser", base: str, site: Path, shots: Path | None) -> list[
                 lambda r, said=said: r.url.startswith((base, "data:", "blob:"))
                 or said.append(f"fetched {r.url}"),
             )
-            for name in names if scheme == "light" else SHOTS:
+            for name in names:
                 said.clear()
                 page.goto(f"{base}/{name}")
                 found = [*said, *_wide(page)]

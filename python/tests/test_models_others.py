@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from corridor.models import base_stations as bs
-from corridor.models import coding
+from corridor.models import coding, constrained
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
@@ -86,3 +86,31 @@ def test_errors_name_argument_value_and_range(call: object, message: str) -> Non
     assert callable(call)
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_window_of_one_packet_by_hand() -> None:
+    # 70 symbols of backoff, 8 and 12 before the frame of 131 bytes, 12 and 22 behind it; and back.
+    there, back = (70 + 8 + 12 + 2 * 131 + 12 + 22), (70 + 8 + 12 + 2 * 37 + 12 + 22)
+    seconds = float(constrained.exchange_s(1, constrained.EXPONENTIAL_S))
+    assert seconds == pytest.approx((there + back) * 16e-6, rel=1e-12)
+    assert float(constrained.exchange_s(4, constrained.EXPONENTIAL_S, 0.02)) == pytest.approx(
+        4 * seconds + 0.02
+    )
+
+
+@given(st.integers(1, 20), st.floats(0.0001, 0.02))
+def test_work_at_the_ends_makes_the_gain_rise_with_the_links(links: int, work_s: float) -> None:
+    flat, few, more = (
+        float(constrained.backoff_gain(*each))
+        for each in ((links, 0.0), (links, work_s), (links + 1, work_s))
+    )
+    assert flat == pytest.approx(float(constrained.backoff_gain(1)))
+    assert few < more < flat
+
+
+@pytest.mark.parametrize(
+    ("links", "packet", "message"), [(0, 114, "links = 0"), (1, 117, "packet_bytes = 117")]
+)
+def test_what_no_frame_has_room_for_is_refused(links: int, packet: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        constrained.backoff_gain(links, data_bytes=packet)

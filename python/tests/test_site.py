@@ -20,6 +20,7 @@ from corridor.report.since import rests_on, since
 from corridor.study.experiment import ExperimentError, find
 from corridor.study.main import app
 from corridor.study.readmes import result
+from typer.testing import CliRunner
 
 TOP = Path(__file__).resolve().parents[2]
 PAGES = TOP / "docs" / "site" / "pages"
@@ -224,6 +225,38 @@ def test_what_a_result_rests_on_is_seen_to_change(
     assert since(experiment).files == ((path,) if changed else ())
 
 
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("result.json", {}, "nothing has changed since"),
+        ("result.json", {"quick": True}, "no full run: a quick one was recorded"),
+        ("result.json", {"commit": "0" * 40}, "the commit is not in this checkout"),
+        ("removed", {}, "nothing was recorded"),
+    ],
+)
+def test_what_is_no_full_run_of_this_code_ends_with_an_error(
+    checkout: Path, name: str, change: dict[str, object], words: str
+) -> None:
+    path = checkout / "experiments" / "kim-fig05" / "result.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    path.rename(path.with_name(name))
+    asked = ["changes", "--check", "--experiments", str(checkout / "experiments")]
+    done = CliRunner().invoke(app, asked)
+    assert words in done.stdout
+    assert done.exit_code == (0 if words.startswith("nothing has") else 1)
+    assert CliRunner().invoke(app, [asked[0], *asked[2:]]).exit_code == 0
+
+
+def test_fewer_replications_than_asked_for_are_no_full_run(checkout: Path) -> None:
+    folder = checkout / "experiments" / "kim-fig05"
+    settings = folder / "experiment.toml"
+    text = settings.read_text()
+    assert "[parameters]" in text
+    settings.write_text(text.replace("[parameters]", "[parameters]\nreplications = 3"))
+    (experiment,) = find(checkout / "experiments")
+    assert since(experiment).words == "no full run: 0 replications, of 3"
+
+
 def test_simulations_rest_on_the_crates_and_formulas_do_not() -> None:
     simulated, computed = find(TOP / "experiments", "franc-fig09", "kim-fig05")
     assert "crates/sim/src" in rests_on(simulated, TOP)
@@ -370,6 +403,61 @@ def test_five_commands_are_those_of_the_tutorial() -> None:
     assert block.commands == _five_commands()
 
 
+def _pages_with_commands() -> list[Path]:
+    docs = [TOP / path for path in site.PLACES]
+    return sorted({*PAGES.rglob("*.md"), *docs})
+
+
+def _long() -> list[tuple[str, str]]:
+    """Pages' calls of the adviser that take long, and, indented, those that no block has."""
+    pattern = re.compile(r"^(?:\$ |    )(corridor-study advise [^#\n]+)", re.MULTILINE)
+    named = {block.page: " ".join(block.commands) for block in TYPED if not block.mark}
+    pages = [(str(page.relative_to(TOP)), page.read_text()) for page in _pages_with_commands()]
+    return [
+        (name, found[1].strip())
+        for name, text in pages
+        for found in pattern.finditer(text)
+        if found[1].strip() not in named.get(name, "")
+    ]
+
+
+@pytest.mark.parametrize("command", [pytest.param(c, id=f"{p}-{c[:50]}") for p, c in _long()])
+def test_long_commands_run_with_less(command: str, tmp_path: Path) -> None:
+    """The same calls with a small budget, and small transfers."""
+    _around(tmp_path)
+    _run(f"{command} --budget 0.1 --packets 5", tmp_path, [Path(sys.executable).parent])
+
+
+CONFIGURATIONS = sorted(
+    {
+        found[1]
+        for page in [*PAGES.rglob("*.md"), TOP / "README.md"]
+        for found in re.finditer(
+            r"^(?:\$ |    )corridor check-config (examples/\S+)", page.read_text(), re.MULTILINE
+        )
+    }
+)
+
+
+@pytest.mark.skipif("_program() is None", reason="the program is not built")
+@pytest.mark.parametrize("path", CONFIGURATIONS)
+def test_configurations_that_pages_name_are_sound(path: str, tmp_path: Path) -> None:
+    """As the pages have it: the file, and beside it the key that it names."""
+    program = _program()
+    assert program is not None
+    shutil.copytree((TOP / path).parent, (tmp_path / path).parent)
+    table = tomllib.loads((TOP / path).read_text())
+    key = (tmp_path / path).parent / table["security"]["psk_file"]
+    if not key.is_file():
+        _run(f"corridor genpsk --out {key}", tmp_path, [program.parent])
+    _run(f"corridor check-config {path}", tmp_path, [program.parent])
+
+
+def test_pages_name_configurations_of_each_kind() -> None:
+    assert {"hub", "relay", "radio"} <= {Path(path).parent.name for path in CONFIGURATIONS}
+    assert any("hall.toml" in command for _, command in _long())
+
+
 def test_five_commands_lead_to_a_changed_figure(tmp_path: Path) -> None:
     """From the README to a figure with another parameter; the first installs what is here."""
     install, *others = _five_commands()
@@ -404,11 +492,6 @@ def test_commands_of_the_program_run(block: Block, tmp_path: Path) -> None:
     _around(tmp_path)
     for command in block.commands:
         _run(command, tmp_path, [program.parent])
-
-
-def _pages_with_commands() -> list[Path]:
-    docs = [TOP / path for path in site.PLACES]
-    return sorted({*PAGES.rglob("*.md"), *docs})
 
 
 @pytest.mark.parametrize("page", _pages_with_commands(), ids=lambda p: str(p.relative_to(TOP)))

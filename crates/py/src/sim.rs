@@ -28,6 +28,9 @@ type ColumnText = (String, String, String, String);
 /// by column and row.
 type Ran<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyDict>);
 
+/// Where nodes are, and who notices whom: a row for each.
+type Sketched<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>);
+
 /// A plan that has been read: what runs of it are told by their number, which is that of the point
 /// times the number of replications, plus that of the replication.
 #[pyclass(frozen)]
@@ -117,6 +120,23 @@ impl PlanRuns {
             set(&settings, &name, setting)?;
         }
         Ok(settings)
+    }
+
+    /// The network of point `point`: where nodes are, metres; and who notices whom by radio, a row
+    /// for each pair: from, to, whether it hears, mean power in dBm (NaN where radios have none).
+    fn sketch<'py>(&self, py: Python<'py>, point: usize) -> PyResult<Sketched<'py>> {
+        let Some(of) = self.plan.points.get(point) else {
+            return Err(value("point", point, format!("less than {}", self.points())));
+        };
+        let sketch = corridor_sim::sketch(of).map_err(refused)?;
+        let row = |reach: &corridor_sim::Reach| {
+            let hears = f64::from(u8::from(reach.hears));
+            let power_dbm = reach.power_dbm.unwrap_or(f64::NAN);
+            vec![reach.from as f64, reach.to as f64, hears, power_dbm]
+        };
+        let places: Vec<_> = sketch.places.iter().map(|place| place.to_vec()).collect();
+        let reaches: Vec<_> = sketch.reaches.iter().map(row).collect();
+        Ok((PyArray2::from_vec2(py, &places)?, PyArray2::from_vec2(py, &reaches)?))
     }
 
     /// Makes runs `first` to `end` - 1, and returns what they measured, and the long tables.

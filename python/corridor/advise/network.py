@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ HALF_LQI, SCALE_LQI = 102.0, 22.0
 #: Noise and sensitivity of a receiver, and the power of a sender, where a table says nothing, dBm.
 NOISE_DBM, SENSITIVITY_DBM, POWER_DBM = -98.0, -95.0, 0.0
 #: How links of a table vary, which has their means: standard deviation, dB, and period, s.
-FADING = {"sigma_db": 3, "period_s": 10}
+FADING = {"sigma_db": 3.0, "period_s": 10.0}
 #: A transfer, packets of 94 bytes: 44 kB, as in the paper.
 TRANSFER_PACKETS = 469
 #: Longest that a transfer is watched, simulated seconds.
@@ -42,6 +42,13 @@ _STANDARD = Setting()
 _PLACE = re.compile(r"^plan:(\d+):\d+: ")
 _FLOW = re.compile(r"flow\[(\d+)\]\.?(\w*)")
 _HEADS = {"lqi", "rssi_dbm", "delivery_ratio"}
+#: When it was measured, in a trace.
+TIME = "time_s"
+#: What numbers of a table may be.
+_RANGES = {
+    "lqi": (0.0, float(LQI_MAX)), "rssi_dbm": (-150.0, 20.0), "delivery_ratio": (0.0, 1.0),
+    TIME: (0.0, 1e12),
+}  # fmt: skip
 
 
 class NetworkError(ValueError):
@@ -103,7 +110,8 @@ def read(
     path
         A file that ends in ``.toml`` is a plan; others are tables, a link in each line: from, to,
         and how good it is. A first line ``from,to,lqi`` (or ``rssi_dbm``, ``delivery_ratio``) says
-        what the third number is; without one it is the LQI.
+        what the third number is; without one it is the LQI. A fourth column, ``time_s``, makes it a
+        trace: each link has its mean, and all vary as they did in the mean of their variances.
     flows
         Between which nodes of a table there are transfers; none = from each node to the first.
     together
@@ -291,8 +299,20 @@ class _Lines:
 
 @dataclass
 class _Link:
+    #: Line that has it first, and times with their lines.
     line: int
-    lqi: float
+    times: dict[float, int] = field(default_factory=dict)
+    #: What was measured, in the unit of the table.
+    values: list[float] = field(default_factory=list)
+
+    @property
+    def mean(self) -> float:
+        return math.fsum(self.values) / len(self.values)
+
+    @property
+    def squares(self) -> float:
+        """Sum of squared differences from the mean."""
+        return math.fsum((value - self.mean) ** 2 for value in self.values)
 
 
 def read_table(
@@ -305,8 +325,8 @@ def read_table(
     defaults: Setting = _STANDARD,
 ) -> Given:
     """Read a table of links from its text; `path` is for messages. See `read`."""
-    links, names = _links(path, text)
-    losses = {ends: _loss_db(link.lqi) for ends, link in links.items()}
+    kind, links, names = _links(path, text)
+    losses = {ends: _loss_db(_lqi(kind, link.mean)) for ends, link in links.items()}
     for (a, b), loss_db in list(losses.items()):
         # Measured one way only: alike both ways.
         losses.setdefault((b, a), loss_db)
@@ -315,7 +335,8 @@ def read_table(
     pairs = pairs if together else spread(pairs)
     directory = path.parent
     rows = [f"{a} {b} {loss_db:.3f}" for (a, b), loss_db in sorted(losses.items())]
-    radio = {"mac": "802.15.4", "power_dbm": POWER_DBM, "fading": FADING}
+    fading = {**FADING, "sigma_db": _sigma_db(kind, links.values())}
+    radio = {"mac": "802.15.4", "power_dbm": POWER_DBM, "fading": fading}
     network = {
         "kind": "matrix", "nodes": len(names), "path": "links", "radio": radio,
         "routing": {"kind": "nst-aodv"},
@@ -361,47 +382,66 @@ def with_matrix(given: Given, rows: Sequence[str]) -> Given:
 _KEPT: list[Any] = []
 
 
-def _links(path: Path, text: str) -> tuple[dict[tuple[int, int], _Link], list[str]]:
-    kind, links, places = "lqi", dict[tuple[int, int], _Link](), dict[str, int]()
+def _links(path: Path, text: str) -> tuple[str, dict[tuple[int, int], _Link], list[str]]:
+    """Return what the third column is, the links, and the names of nodes."""
+    columns: list[str] = []
+    links, places = dict[tuple[int, int], _Link](), dict[str, int]()
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split("#")[0].replace(",", " ").split()
         if not words:
             continue
-        if not links and len(words) == 3 and words[:2] == ["from", "to"]:
-            kind = words[2]
-            if kind not in _HEADS:
-                expected = ", ".join(sorted(_HEADS))
-                raise NetworkError(f"{path}:{number}: {kind}: expected one of {expected}")
-            continue
-        if len(words) != 3:
-            raise NetworkError(f"{path}:{number}: {line!r}: expected from, to, and {kind}")
+        where = f"{path}:{number}"
+        if not columns:
+            columns = _columns(where, words)
+            if words == columns:
+                continue
+        if len(words) != len(columns):
+            expected = ", ".join(columns[:-1])
+            raise NetworkError(f"{where}: {line!r}: expected {expected} and {columns[-1]}")
         a, b = words[:2]
         if a == b:
-            raise NetworkError(f"{path}:{number}: {a} to {b}: expected two nodes")
+            raise NetworkError(f"{where}: {a} to {b}: expected two nodes")
         ends = places.setdefault(a, len(places)), places.setdefault(b, len(places))
-        if ends in links:
-            before = links[ends].line
-            raise NetworkError(f"{path}:{number}: {a} to {b}: expected once, as in line {before}")
         if len(places) > NODES_MAX:
-            raise NetworkError(f"{path}:{number}: {b}: expected at most {NODES_MAX} nodes")
-        links[ends] = _Link(number, _lqi(f"{path}:{number}", kind, words[2]))
+            raise NetworkError(f"{where}: {b}: expected at most {NODES_MAX} nodes")
+        link = links.setdefault(ends, _Link(number))
+        time_s = _number(where, TIME, words[3]) if len(columns) == 4 else 0.0
+        if (before := link.times.setdefault(time_s, number)) != number:
+            at = f" at {words[3]} s" if len(columns) == 4 else ""
+            raise NetworkError(f"{where}: {a} to {b}{at}: expected once, as in line {before}")
+        link.values.append(_number(where, columns[2], words[2]))
     if not links:
-        raise NetworkError(f"{path}: no links: expected lines with from, to, and {kind}")
-    return links, list(places)
+        expected = ", ".join(columns or ["from", "to", "lqi"])
+        raise NetworkError(f"{path}: no links: expected lines with {expected}")
+    return columns[2], links, list(places)
 
 
-def _lqi(where: str, kind: str, word: str) -> float:
-    """Return the LQI that a number stands for."""
-    ranges = {
-        "lqi": (0.0, float(LQI_MAX)), "rssi_dbm": (-150.0, 20.0), "delivery_ratio": (0.0, 1.0)
-    }  # fmt: skip
-    least, most = ranges[kind]
+def _columns(where: str, words: Sequence[str]) -> list[str]:
+    """Return what columns are by the first line that says something."""
+    if list(words[:2]) != ["from", "to"] or len(words) not in (3, 4):
+        return ["from", "to", "lqi", *([TIME] if len(words) == 4 else [])]
+    if words[2] not in _HEADS:
+        expected = ", ".join(sorted(_HEADS))
+        raise NetworkError(f"{where}: {words[2]}: expected one of {expected}")
+    if len(words) == 4 and words[3] != TIME:
+        raise NetworkError(f"{where}: {words[3]}: expected {TIME}")
+    return list(words)
+
+
+def _number(where: str, kind: str, word: str) -> float:
+    """Return what was measured, or when."""
+    least, most = _RANGES[kind]
     try:
         value = float(word)
     except ValueError:
         value = math.nan
     if not least <= value <= most:
         raise NetworkError(f"{where}: {kind} = {word}: expected a number {least:g} to {most:g}")
+    return value
+
+
+def _lqi(kind: str, value: float) -> float:
+    """Return the LQI that a number stands for."""
     if kind == "lqi":
         return value
     if kind == "rssi_dbm":
@@ -409,6 +449,19 @@ def _lqi(where: str, kind: str, word: str) -> float:
         return min(LQI_MAX * (ratio_db - LQI_ZERO_DB) / LQI_SPAN_DB, float(LQI_MAX))
     share = min(max(value, 1e-6), 1 - 1e-6)
     return min(HALF_LQI + SCALE_LQI * math.log(share / (1 - share)), float(LQI_MAX))
+
+
+def _sigma_db(kind: str, links: Iterable[_Link]) -> float:
+    """Return how links vary: the standard deviation that a trace has in the mean of variances.
+
+    Shares of frames that came have chance in them beside what varies, and say nothing of it.
+    """
+    often = [link for link in links if len(link.values) > 1]
+    if not often or kind == "delivery_ratio":
+        return FADING["sigma_db"]
+    variance = sum(link.squares for link in often) / sum(len(link.values) - 1 for link in often)
+    unit_db = LQI_SPAN_DB / LQI_MAX if kind == "lqi" else 1.0
+    return float(unit_db * variance**0.5)
 
 
 def _loss_db(lqi: float) -> float:

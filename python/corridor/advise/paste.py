@@ -1,8 +1,9 @@
 """The lines to paste for a setting: of Contiki-NG, of Linux, and of Corridor's own plans.
 
 Names were read in their sources: Contiki-NG ``os/net/mac/csma/csma-output.c``,
-``os/net/ipv6/uipopt.h``, ``os/net/routing/rpl-lite/rpl-conf.h``; Linux by ``ip-route(8)`` and
-``src/mac.c`` of wpan-tools. What has no counterpart is said so, field by field.
+``os/net/ipv6/uipopt.h``, ``os/net/routing/rpl-lite/rpl-conf.h``; Linux by ``ip-route(8)``,
+``src/mac.c`` of wpan-tools 0.10, and ``Documentation/networking/ip-sysctl.rst``. What has no
+counterpart is said so, field by field.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import tomli_w
 
 from corridor.advise.settings import FLOW_PATHS, PATHS, Setting
 
+#: Least retransmission timeout of the paper, ms.
+_RTO_MIN_MS = 500
 #: macMinBE, macMaxBE and macMaxCSMABackoffs of exponential backoffs.
 _EXPONENTS = (3, 5, 4)
 
@@ -114,12 +117,16 @@ def _linux(setting: Setting, changes: Mapping[str, Any], payload_bytes: int) -> 
         options.append(f"window {setting.window * payload_bytes}")
     if "rto" in changes:
         if setting.rto == "rfc6298":
-            options.append("rto_min 500ms")
+            options.append(f"rto_min {_RTO_MIN_MS}ms")
         else:
             absent["rto"] = "its timeouts follow RFC 6298"
     if options:
         # At the receiver, whose window bounds the sender; rto_min at the sender.
         found.append(f"ip -6 route change PREFIX dev lowpan0 {' '.join(options)}")
+    if "rto" in changes and setting.rto == "rfc6298":
+        # A route's option goes before it; of IPv6's TCP too, whatever its name says.
+        found.append("# or for all routes, from Linux 6.11 on:")
+        found.append(f"sysctl -w net.ipv4.tcp_rto_min_us={1000 * _RTO_MIN_MS}")
     if "acks" in changes:
         absent["acks"] = "TCP acknowledges cumulatively"
     if "metric" in changes:

@@ -1,16 +1,23 @@
 """What advice is worth: random networks, fresh histories, and an exhaustive search.
 
-``python -m corridor.advise.proof --out out/bench/advise.json``; ``make bench-advise`` does so.
+``python -m corridor.advise.proof --out out/bench/advise.json``; ``make bench-advise`` does so, and
+``make bench-advise-regret`` what the exhaustive search needs alone. Networks whose rows the file
+has already are left out: what was cut short goes on, and parts add up.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import platform
 import sys
 import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +25,14 @@ import numpy as np
 
 from corridor import COMMIT
 from corridor._progress import Bar
-from corridor.advise import sample
+from corridor.advise import sample, search, settings
 from corridor.advise.network import Given, NetworkError, read_table
 from corridor.advise.sample import REPLAY_FROM, Sampler
 from corridor.advise.search import BUDGET, Advice, advise
 from corridor.advise.settings import Setting, grid
 
+#: Networks of the proof, and of how many of them all settings are run.
+NETWORKS, EXHAUSTIVE = 200, 10
 #: Most nodes of a random network, and how many flows it has.
 NODES_MIN, NODES_MAX, FLOWS = 5, 20, 3
 #: Packets of its transfers: 12 kB.
@@ -35,6 +44,8 @@ REACH_M, SHADOWING_DB, EXPONENT = 10.0, 4.0, 3.0
 DRAWS_MAX = 1_000
 #: Histories that the best settings of an exhaustive search are compared over, and again as many.
 REGRET_HISTORIES = 150
+#: Histories of each setting by which advisors are told apart.
+FINGERPRINT_HISTORIES = 6
 #: What is promised: no interval wholly below this gain; a gain that counts as predicted; how many
 #: of those have to be better; most that may be lost against an exhaustive search.
 WORST, PREDICTED, BETTER, REGRET = -0.02, 0.05, 0.95, 0.03
@@ -106,42 +117,174 @@ def regret(advice: Advice, screen: int, count: int) -> tuple[float, Setting]:
     return 1 - ours.goodput_bps / others.goodput_bps, best
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What is asked for: what a row has to agree with to be of the same proof."""
+
+    #: Millions of events that each advice may spend.
+    budget: float = BUDGET
+    #: Fresh histories of each network.
+    replays: int = 120
+    #: Networks of the whole proof, over which intervals are simultaneous, however few are run now.
+    whole: int = NETWORKS
+
+    @property
+    def confidence(self) -> float:
+        """Confidence of each interval, of which all together have 95 % (Bonferroni)."""
+        return 1 - 0.05 / self.whole
+
+    def row(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {"advisor": fingerprint(), **asdict(self)}
+
+
+@cache
+def fingerprint() -> str:
+    """Return what tells advisors apart: rows of another one are not of this proof.
+
+    A digest of the code that searches, comments left out, and of what some transfers come to:
+    rows outlive a commit that moves neither, and no other.
+    """
+    found = sha256()
+    for module in (sample, search, settings):
+        text = Path(str(module.__file__)).read_text(encoding="utf-8")
+        found.update(ast.dump(ast.parse(text)).encode())
+    for number in range(2):
+        given = network(number)
+        tried = grid(given.defaults)
+        few = [tried[0], tried[len(tried) // 2], tried[-1]]
+        sampler = Sampler(given, few)
+        for each in few:
+            for values in asdict(sampler.transfers(each, FINGERPRINT_HISTORIES)).values():
+                found.update(values.tobytes())
+    return found.hexdigest()[:12]
+
+
 def main() -> int:
     """Run the proof, and leave its figures; ends with 1 if a promise is not kept."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("out/bench/advise.json"))
-    parser.add_argument("--networks", type=int, default=200)
-    parser.add_argument("--exhaustive", type=int, default=10)
+    parser.add_argument("--first", type=int, default=0, help="number of the first network")
+    parser.add_argument("--networks", type=int, help="how many are run (default: to the last)")
+    parser.add_argument("--whole", type=int, default=NETWORKS, help="how many the proof is of")
+    parser.add_argument("--exhaustive", type=int, default=EXHAUSTIVE,
+                        help="of how many, from number 0 on, all settings are run")  # fmt: skip
+    parser.add_argument("--only-exhaustive", action="store_true", help="no others")
     parser.add_argument("--budget", type=float, default=BUDGET, help="millions of events")
     parser.add_argument("--replays", type=int, default=120, help="fresh histories of each network")
-    parser.add_argument("--first", type=int, default=0, help="number of the first network")
-    asked = parser.parse_args()
-    begun = time.perf_counter()
-    rows: list[dict[str, Any]] = []
-    confidence = 1 - 0.05 / asked.networks
+    given = parser.parse_args()
+    asked = Asked(given.budget, given.replays, given.whole)
+    count = given.whole - given.first if given.networks is None else given.networks
+    last = min(given.first + count, given.exhaustive if given.only_exhaustive else given.whole)
+    file = _File(given.out, asked)
     with Bar("networks") as bar:
-        for done in range(asked.networks):
-            bar.told("networks", done, asked.networks)
-            rows.append(_row(asked, asked.first + done, confidence, done < asked.exhaustive))
-            _leave(asked.out, rows, time.perf_counter() - begun, asked)
-    for check in _checks(rows):
+        for told in _run(file, range(given.first, last), given.exhaustive):
+            print(told, flush=True)
+            bar.told("networks", len(file.rows), given.whole)
+    checks = _checks(list(file.rows.values()), given.whole)
+    for check in checks:
         words = "holds" if check["holds"] else "DOES NOT HOLD"
         print(f"{words}: {check['name']}: {check['value']} ({check['sense']} {check['limit']})")
-    return 0 if all(check["holds"] for check in _checks(rows)) else 1
+    return 0 if all(check["holds"] for check in checks) else 1
 
 
-def _row(asked: Any, seed: int, confidence: float, is_exhaustive: bool) -> dict[str, Any]:
-    begun = time.perf_counter()
-    given = network(seed)
+class _File:
+    """Rows on disk, by the number of their network."""
+
+    def __init__(self, path: Path, asked: Asked) -> None:
+        self.path, self.asked = path, asked
+        self.rows: dict[int, dict[str, Any]] = {}
+        if not path.is_file():
+            return
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            if found["asked"] == asked.row():
+                self.rows = {int(row["network"]): row for row in found["networks"]}
+            else:
+                said = ", ".join(f"{key} = {value}" for key, value in found["asked"].items())
+                kept = path.replace(path.with_suffix(".before.json"))
+                print(f"{said}: another proof, kept in {kept}; begun anew", flush=True)
+        except (ValueError, KeyError, TypeError) as error:
+            raise SystemExit(f"{path}: {error!r}: expected what this has left") from None
+
+    def keep(self, row: dict[str, Any]) -> None:
+        """Leave a row beside the others: all of them, or after a cut those before it."""
+        self.rows[row["network"]] = row
+        rows = [self.rows[number] for number in sorted(self.rows)]
+        machine = {
+            "processors": os.cpu_count(), "system": platform.system(), "arch": platform.machine()
+        }  # fmt: skip
+        found = {
+            "bench": "advise", "commit": COMMIT, "machine": machine, "asked": self.asked.row(),
+            "seconds": round(sum(each["seconds"] + each["checked_s"] for each in rows), 1),
+            "checks": _checks(rows, self.asked.whole), "networks": rows,
+        }  # fmt: skip
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        part = self.path.with_suffix(".part")
+        part.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        part.replace(self.path)
+
+
+def _run(file: _File, numbers: Sequence[int], exhaustive: int) -> Iterator[str]:
+    """Run what is not there yet, and say after each how much time is left."""
+    ahead = [n for n in numbers if not _is_done(file.rows.get(n), is_exhaustive=n < exhaustive)]
+    if len(ahead) < len(numbers):
+        yield f"{len(numbers) - len(ahead)} of {len(numbers)} networks are there"
+    # An exhaustive search takes several times as long: time left is that of each kind.
+    taken: dict[bool, list[float]] = {}
+    for done, number in enumerate(ahead, 1):
+        begun, is_exhaustive = time.perf_counter(), number < exhaustive
+        row = _row(file.asked, number, is_exhaustive)
+        file.keep(row)
+        taken.setdefault(is_exhaustive, []).append(time.perf_counter() - begun)
+        left_s = sum(_expected(taken, other < exhaustive) for other in ahead[done:])
+        yield f"{done} of {len(ahead)}: {_told(row)}; {_clock(left_s)} left"
+
+
+def _is_done(row: Mapping[str, Any] | None, *, is_exhaustive: bool) -> bool:
+    """Tell whether a network need not be run again.
+
+    One whose answer took too long is: the machine may have had something else to do.
+    """
+    if row is None or row["seconds"] > PATIENCE_S:
+        return False
+    return "regret" in row or not is_exhaustive
+
+
+def _expected(taken: dict[bool, list[float]], is_exhaustive: bool) -> float:
+    """Return how long a network will take, by those of its kind, or else by the others."""
+    own = taken.get(is_exhaustive) or next(iter(taken.values()))
+    return sum(own) / len(own)
+
+
+def _told(row: dict[str, Any]) -> str:
+    predicted, replayed = (100 * row[key]["value"] for key in ("predicted", "replayed"))
+    lost = f", regret {100 * row['regret']:.1f} %" if "regret" in row else ""
+    return (
+        f"network {row['network']}, {row['nodes']} nodes: predicted {predicted:+.1f} %, "
+        f"replayed {replayed:+.1f} %{lost}, {row['seconds']:.0f} s"
+    )
+
+
+def _clock(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
+
+
+def _row(asked: Asked, number: int, is_exhaustive: bool) -> dict[str, Any]:
+    begun, begun_cpu = time.perf_counter(), time.process_time()
+    given = network(number)
     advice = advise(given, budget=asked.budget)
-    seconds = time.perf_counter() - begun
-    found = replay(advice, asked.replays, confidence)
+    seconds, cpu_s = time.perf_counter() - begun, time.process_time() - begun_cpu
+    found = replay(advice, asked.replays, asked.confidence)
     row = {
-        "network": seed,
+        "network": number,
+        "commit": COMMIT,
         "nodes": len(given.names),
         "changes": advice.changes,
         "transfers": advice.runs,
         "seconds": round(seconds, 2),
+        "cpu_s": round(cpu_s, 2),
         "predicted": advice.gain.row(),
         "replayed": found.row(),
         "success": advice.ours.success,
@@ -150,10 +293,10 @@ def _row(asked: Any, seed: int, confidence: float, is_exhaustive: bool) -> dict[
     if is_exhaustive:
         lost, best = regret(advice, 20, REGRET_HISTORIES)
         row |= {"regret": lost, "best": given.defaults.changes(best)}
-    return row
+    return {**row, "checked_s": round(time.perf_counter() - begun - seconds, 2)}
 
 
-def _checks(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _checks(rows: list[dict[str, Any]], whole: int) -> list[dict[str, Any]]:
     worse = [row["network"] for row in rows if row["replayed"]["high"] < WORST]
     promised = [row for row in rows if row["predicted"]["value"] >= PREDICTED]
     better = [row for row in promised if row["replayed"]["value"] > 0]
@@ -161,10 +304,17 @@ def _checks(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     regrets = [row["regret"] for row in rows if "regret" in row]
     seconds = [row["seconds"] for row in rows]
     return [
+        _check("networks", float(len(rows)), "at least", whole),
+        _check(
+            "networks whose settings were all run",
+            float(len(regrets)),
+            "at least",
+            min(EXHAUSTIVE, whole),
+        ),
         _check("networks with an interval wholly below -2 %", float(len(worse)), "at most", 0),
         _check("share better of those that predict 5 %", share, "at least", BETTER),
         _check("greatest regret", max(regrets, default=None), "at most", REGRET),
-        _check("longest answer", max(seconds), "at most", PATIENCE_S, "s"),
+        _check("longest answer", max(seconds, default=None), "at most", PATIENCE_S, "s"),
     ]
 
 
@@ -176,19 +326,6 @@ def _check(
     return {
         "name": name, "value": value, "unit": unit, "sense": sense, "limit": limit, "holds": holds
     }  # fmt: skip
-
-
-def _leave(path: Path, rows: list[dict[str, Any]], seconds: float, asked: Any) -> None:
-    machine = {
-        "processors": os.cpu_count(), "system": platform.system(), "arch": platform.machine()
-    }  # fmt: skip
-    found = {
-        "bench": "advise", "commit": COMMIT, "machine": machine, "seconds": round(seconds, 1),
-        "asked": {k: str(v) if isinstance(v, Path) else v for k, v in vars(asked).items()},
-        "checks": _checks(rows), "networks": rows,
-    }  # fmt: skip
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -22,10 +22,12 @@ BENCH = "out/bench"
 SUBJECTS = {
     "codec": ("Codec", "make bench-codec"),
     "tunnel": ("Tunnel", "make bench-tunnel"),
+    "paths": ("Window mode beside plain TCP on drawn paths", "make bench-paths"),
     "demo": ("Demo: kernel TCP over an emulated radio", "make demo"),
     "radio": ("Radios and their MACs", "make bench-radio"),
     "tcp": ("TCP beside the kernel's", "make bench-tcp"),
     "sim": ("Simulator", "make bench-sim"),
+    "advise": ("Advice on constrained networks", "make bench-advise"),
     "build": ("Builds", "make bench-build"),
 }
 #: Columns of a demo's rows that are kept: those that tell rows apart, and what was measured.

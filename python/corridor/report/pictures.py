@@ -136,10 +136,11 @@ def _greatest(rows: list[dict[str, Any]], name: str) -> float:
 def draw(experiment: Experiment, recorded: Mapping[str, Any], folder: Path) -> list[Drawn]:
     """Draw the pictures of an experiment into a folder, each in light and in dark.
 
-    Experiments without plans that take no longer than `COMPUTED_MAX_S` are computed again and draw
-    themselves; the rest is drawn from recorded rows.
+    Experiments that run nothing, and take no longer than `COMPUTED_MAX_S`, are computed again and
+    draw themselves; the rest is drawn from recorded rows.
     """
-    if not experiment.plans and recorded["seconds"] <= COMPUTED_MAX_S:
+    is_computed = not experiment.plans or "replications" not in experiment.parameters
+    if is_computed and recorded["seconds"] <= COMPUTED_MAX_S:
         return [_computed(experiment, folder)]
     drawn = []
     for place, picture in enumerate(described(experiment, recorded), 1):

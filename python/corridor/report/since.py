@@ -36,12 +36,21 @@ class Since:
     files: tuple[str, ...] = ()
     #: Why it cannot be said; empty if it can.
     unknown: str = ""
+    #: Why it is not the result of a full run; empty if it is.
+    short: str = ""
+
+    @property
+    def is_well(self) -> bool:
+        """Whether there is the result of a full run, of code that has not changed since."""
+        return bool(self.commit) and not (self.files or self.unknown or self.short)
 
     @property
     def words(self) -> str:
         """One line for people."""
         if not self.commit:
             return "nothing was recorded"
+        if self.short:
+            return f"no full run: {self.short}"
         if self.unknown:
             return f"cannot be said: {self.unknown}"
         if not self.files:
@@ -59,7 +68,9 @@ def since(experiment: Experiment) -> Since:
     recorded = result(experiment)
     if recorded is None:
         return Since("")
-    commit = str(recorded["commit"])
+    commit, short = str(recorded["commit"]), _short(experiment, recorded)
+    if short:
+        return Since(commit, short=short)
     top = experiment.folder.parent.parent
     if not (top / ".git").exists():
         return Since(commit, unknown="this is no checkout with git")
@@ -80,6 +91,16 @@ def since(experiment: Experiment) -> Since:
     if _moved(experiment, top, commit):
         changed.append(f"experiments/{experiment.name}/experiment.toml")
     return Since(commit, tuple(dict.fromkeys(changed)))
+
+
+def _short(experiment: Experiment, recorded: Mapping[str, Any]) -> str:
+    """Return what a recorded run has less than the parameters ask for."""
+    asked = int(experiment.parameters.get("replications", 0))
+    if recorded["quick"]:
+        return "a quick one was recorded"
+    if recorded["replications"] < asked:
+        return f"{recorded['replications']} replications, of {asked}"
+    return ""
 
 
 def rests_on(experiment: Experiment, top: Path) -> list[str]:

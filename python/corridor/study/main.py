@@ -204,7 +204,7 @@ def write_tables(
 def changes(
     patterns: Patterns = None,
     check: Annotated[
-        bool, typer.Option("--check", help="End with 1 if something has changed, or cannot be said")
+        bool, typer.Option("--check", help="End with 1 unless all are of full runs of this code")
     ] = False,
     experiments: Folder = None,
 ) -> None:
@@ -215,7 +215,7 @@ def changes(
     found = {each.name: since(each) for each in _guarded(lambda: find(folder, *patterns or ()))}
     for name, each in found.items():
         print(f"{name}: {each.words}")
-    if check and any(each.files or each.unknown for each in found.values()):
+    if check and not all(each.is_well for each in found.values()):
         raise typer.Exit(1)
 
 

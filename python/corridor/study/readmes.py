@@ -130,6 +130,8 @@ def _replaced(path: Path, before: str, text: str) -> str:
 
 def _plain(rows: list[dict[str, Any]]) -> list[str]:
     def cell(value: Any) -> str:
+        if value is None:
+            return "-"
         return f"{value:.4g}" if isinstance(value, float) else str(value)
 
     names = list(rows[0])

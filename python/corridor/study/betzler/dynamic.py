@@ -6,8 +6,8 @@ import numpy as np
 
 from corridor import plot
 from corridor.study.betzler import runs
-from corridor.study.betzler.runs import METRIC, WINDOW, Runs
-from corridor.study.betzler.static import COMPLETED, GOODPUT, Setting
+from corridor.study.betzler.runs import COMPLETED, METRIC, WINDOW, Runs
+from corridor.study.betzler.static import GOODPUT, Setting
 from corridor.study.claims import Measured
 from corridor.study.findings import Context, Findings
 

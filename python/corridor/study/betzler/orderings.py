@@ -7,15 +7,18 @@ import numpy as np
 
 from corridor import plot
 from corridor.study.betzler import dynamic, runs, static
-from corridor.study.betzler.runs import BACKOFF, METRIC, RETRIES, RTO, TIMEOUTS, WINDOW, Runs
-from corridor.study.betzler.static import (
+from corridor.study.betzler.runs import (
+    BACKOFF,
     COMPLETED,
-    EXPONENTIAL,
-    GOODPUT,
+    METRIC,
+    RETRIES,
+    RTO,
     RTT,
-    TINYOS,
-    Setting,
+    TIMEOUTS,
+    WINDOW,
+    Runs,
 )
+from corridor.study.betzler.static import EXPONENTIAL, GOODPUT, TINYOS, Setting
 from corridor.study.claims import Measured
 from corridor.study.findings import Context, Findings
 

@@ -25,6 +25,8 @@ METRIC = "network.routing.metric"
 TIMEOUTS = "flow.0.tcp.timeouts_max"
 RTO = "flow.0.tcp.rto"
 PROCESSING = "flow.0.processing_ms"
+RTT = "flow.rtt_mean_s"
+COMPLETED = "flow.completed"
 #: By how much goodput may still rise beyond the recommended window (III-C3).
 RECOMMENDED_MARGIN = 0.01
 #: Level of tests and confidence sets.
@@ -60,11 +62,14 @@ class Runs:
         """Return a column where swept paths have these values: points by replications.
 
         Points are in the order of the plan: those of two settings belong together, one by one.
+        Round trips are those of completed transfers, as goodput is; NaN stands for the others.
         """
         keep = np.ones(self.results.sizes["point"], bool)
         for path, value in wanted.items():
             keep &= self.results[path].to_numpy() == value
         column = self.results[name]
+        if name == RTT:
+            column = column.where(self.results[COMPLETED] == 1)
         if "flow" in column.dims:
             column = column.isel(flow=0)
         return column.isel(point=np.flatnonzero(keep)).to_numpy().astype(float)

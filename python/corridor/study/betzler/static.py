@@ -8,15 +8,24 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from corridor import plot
+from corridor.models import constrained
 from corridor.study.betzler import runs
-from corridor.study.betzler.runs import BACKOFF, PROCESSING, RETRIES, RTO, TIMEOUTS, WINDOW, Runs
+from corridor.study.betzler.runs import (
+    BACKOFF,
+    COMPLETED,
+    PROCESSING,
+    RETRIES,
+    RTO,
+    RTT,
+    TIMEOUTS,
+    WINDOW,
+    Runs,
+)
 from corridor.study.claims import Measured
 from corridor.study.findings import Context, Findings
 
 GOODPUT = "flow.transfer_goodput_bps"
-RTT = "flow.rtt_mean_s"
 TIMEOUT = "flow.rto_mean_s"
-COMPLETED = "flow.completed"
 TINYOS, EXPONENTIAL, STANDARD = "tinyos-paper", "exponential-paper", "standard"
 Setting = dict[str, float | str]
 
@@ -77,6 +86,12 @@ def backoff(context: Context) -> Findings:
 
     rows: list[dict[str, Any]] = []
     gains: dict[int, dict[int, float]] = {}
+
+    def forward(links: int, ms: float = 0.0) -> float:
+        """What store and forward gives, with work at both ends of the experiment's own packets."""
+        sizes = (float(context.parameter(name)) for name in ("data_bytes", "ack_bytes"))
+        return 100 * float(constrained.backoff_gain(links, 2e-3 * ms, *sizes))
+
     for window in windows:
         wanted: Setting = {WINDOW: window, BACKOFF: TINYOS}
         by_links = _by_links(data, wanted, logs(window))
@@ -88,6 +103,7 @@ def backoff(context: Context) -> Findings:
                 "links": links,
                 "gain / %": 100 * float(np.expm1(gain)),
                 "gain with macMaxCSMABackoffs 4 / %": 100 * float(np.expm1(standard[links])),
+                "store and forward / %": forward(links) if window == 1 else float("nan"),
             }
             for links, gain in by_links.items()
         ]
@@ -107,7 +123,11 @@ def backoff(context: Context) -> Findings:
         left.plot(windows, heights, "o-", markersize=4, label=f"{length} links")
     plot.labelled(left, "exponential over TinyOS backoff", "window / packets", "gain / %")
     for ms, steps in _gain_by_work(work).items():
-        right.plot(list(steps), [100 * gain for gain in steps.values()], "o-", label=f"{ms:g} ms")
+        (line,) = right.plot(
+            list(steps), [100 * gain for gain in steps.values()], "o-", label=f"{ms:g} ms"
+        )
+        model = [forward(length, ms) for length in steps]
+        right.plot(list(steps), model, "--", color=line.get_color(), alpha=0.6)
         measured[f"BETZLER-011-W{ms:g}"] = _slope(list(steps.values()), list(steps))
         rows += [
             {
@@ -115,10 +135,13 @@ def backoff(context: Context) -> Findings:
                 "links": length,
                 "gain / %": 100 * gain,
                 "gain with macMaxCSMABackoffs 4 / %": float("nan"),
+                "store and forward / %": forward(length, ms),
             }
             for length, gain in steps.items()
         ]
-    plot.labelled(right, "window 1, by work at the ends", "links", "gain / %")
+    plot.labelled(
+        right, "window 1, by work at each end (dashed: store and forward)", "links", "gain / %"
+    )
     return Findings(measured, rows, figure)
 
 

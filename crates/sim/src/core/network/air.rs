@@ -135,7 +135,7 @@ impl Air {
 }
 
 /// Who notices whom on a radio.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reach {
     /// The place that sends.
     pub from: usize,
@@ -146,6 +146,8 @@ pub struct Reach {
     pub hears: bool,
     /// Whether it finds the channel busy.
     pub senses: bool,
+    /// Mean power there, dBm, where the radio has powers.
+    pub power_dbm: Option<f64>,
 }
 
 /// Who notices whom with the mean power of links, by (from, to).
@@ -157,7 +159,8 @@ pub(super) fn reaches(air: &Air, config: &AirConfig) -> Vec<Reach> {
             let reach = |from: usize| {
                 medium.radio().neighbours(from).map(move |(to, power_mw)| {
                     let (hears, senses) = (power_mw >= heard_mw, power_mw >= sensed_mw);
-                    Reach { from, to, hears, senses }
+                    let power_dbm = Some(10.0 * libm::log10(power_mw));
+                    Reach { from, to, hears, senses, power_dbm }
                 })
             };
             places.flat_map(reach).collect()
@@ -165,14 +168,14 @@ pub(super) fn reaches(air: &Air, config: &AirConfig) -> Vec<Reach> {
         (_, AirConfig::Ideal(config)) => {
             let reach = |link: &corridor_air::Link| {
                 let (from, to) = (link.from, link.to);
-                Reach { from, to, hears: true, senses: true }
+                Reach { from, to, hears: true, senses: true, power_dbm: None }
             };
             let mut reaches: Vec<_> = config.links.iter().map(reach).collect();
             reaches.sort_unstable_by_key(|reach| (reach.from, reach.to));
             reaches
         }
         (_, AirConfig::Line(_)) => [(0, 1), (1, 0)]
-            .map(|(from, to)| Reach { from, to, hears: true, senses: false })
+            .map(|(from, to)| Reach { from, to, hears: true, senses: false, power_dbm: None })
             .to_vec(),
         (_, AirConfig::Mac(_)) => Vec::new(),
     }
