@@ -8,6 +8,7 @@
 //! a quarter more. If not, that is what the radio loses now, and bounds nothing. Only such a look
 //! makes that more: drops may grow as slowly as the rate does.
 
+mod radio;
 mod span;
 
 use core::time::Duration;
@@ -15,6 +16,7 @@ use core::time::Duration;
 use corridor_base::Time;
 
 use crate::link::path_control::Sample;
+use crate::link::path_control::delivered::radio::Radio;
 use crate::link::path_control::delivered::span::{Bursts, Span};
 use crate::link::path_control::filter::MinFilter;
 use crate::link::usage::LOSS_RATIO_MAX;
@@ -37,8 +39,6 @@ const LOST_FRAMES_MIN: f64 = 32.0;
 const LOST_ERROR: f64 = 0.013;
 /// The same while less is sent on purpose: it costs what it takes.
 const LOOK_FRAMES: f64 = 256.0;
-/// Frames over which losses without drops are counted.
-const CALM_FRAMES: f64 = 1_024.0;
 /// And the longest that a look takes.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
 /// Least time of a span of losses, also in round trips: the least of many spans is far below the
@@ -54,7 +54,7 @@ const SUDDEN_DEVIATIONS: f64 = 4.0;
 /// Losses at first that are drops for the most part: they are looked into where the rate held
 /// nothing back too, and with no more than what was delivered. Radios lose fewer.
 const MOSTLY_LOST: f64 = 0.6;
-/// The least of the spans that are remembered is below the mean by so many standard errors.
+/// What is known of the radio's losses may be below them by so many standard errors.
 const LEAST_DEVIATIONS: f64 = 2.0;
 /// After that, what is sent of what is delivered, span of losses by span: less, so that nothing is
 /// dropped, then all of it. A quarter more comes after that, as before.
@@ -69,6 +69,13 @@ const FALSE_ALARMS_MAX: u32 = 5;
 /// Half of the drops that come to an end, of what comes through, when so much less is sent.
 const FEWER: f64 = (1.0 - AFTER_EXCESS[0]) / 2.0;
 
+/// A queue on the path: its length, and the least that tells of one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Queue {
+    pub(crate) length: Duration,
+    pub(crate) noticed: Duration,
+}
+
 /// What is delivered, and the bound on the rate that follows from it.
 #[derive(Debug, Default)]
 pub(crate) struct Delivered {
@@ -78,7 +85,7 @@ pub(crate) struct Delivered {
     bursts: Bursts,
     /// Frames a second that were delivered at most, negative.
     most: MinFilter,
-    least: Least,
+    radio: Radio,
     growth: Growth,
     look: Look,
     /// When the span of losses began, and the one before.
@@ -95,13 +102,6 @@ pub(crate) struct Delivered {
     round_trip: Duration,
     /// When feedback was taken last.
     noted_at: Option<Time>,
-}
-
-/// Losses without drops: those of the radio.
-#[derive(Debug, Default)]
-struct Least {
-    /// Frames sent, and those that came, of late and without drops.
-    calm: (f64, f64),
 }
 
 /// How what is delivered grows, as BBR tells the end of its start.
@@ -139,39 +139,6 @@ struct Look {
     delivered_per_s: f64,
 }
 
-impl Least {
-    /// The most that it may be, by what is known.
-    fn ratio(&self, bursts: &Bursts) -> Option<f64> {
-        let (sent, came) = self.calm;
-        let calm = Span::of(sent, came);
-        (sent > 0.0).then(|| calm.loss_ratio() + LEAST_DEVIATIONS * calm.likely(bursts).1)
-    }
-
-    /// Nothing of this span seems to have been dropped. Where fewer were lost than ever, that is
-    /// what the radio loses; more than is known it does only if a look shows so, for drops may
-    /// grow as slowly as the rate does.
-    fn add_calm(&mut self, span: &Span, bursts: &Bursts) {
-        let at_most = span.loss_ratio() + EXCESS_DEVIATIONS * span.likely(bursts).1;
-        if self.calm_ratio().is_some_and(|known| at_most < known) {
-            self.calm = (0.0, 0.0);
-        }
-        if self.calm.0 < CALM_FRAMES {
-            self.calm = (self.calm.0 + span.sent, self.calm.1 + span.came);
-        }
-    }
-
-    /// What was known is no longer so: that is what the radio loses.
-    fn replace(&mut self, span: &Span) {
-        self.calm = (span.sent, span.came);
-    }
-
-    /// Share of the frames that is lost without drops, on average.
-    fn calm_ratio(&self) -> Option<f64> {
-        let (sent, came) = self.calm;
-        (sent > 0.0).then(|| 1.0 - came / sent)
-    }
-}
-
 impl Growth {
     /// A span has ended in which that was delivered.
     fn note(&mut self, span: &Span, bursts: &Bursts) {
@@ -189,6 +156,11 @@ impl Growth {
             self.spans_since += 1;
             self.loss_when_full = span.loss_ratio();
         }
+    }
+
+    /// As long as nothing is known of losses, they are not the radio's.
+    fn best_share(&self) -> f64 {
+        if self.best_share > 0.0 { self.best_share } else { 1.0 }
     }
 
     fn is_full(&self) -> bool {
@@ -224,13 +196,16 @@ const UNITS: f64 = 1e6;
 
 impl Delivered {
     /// Takes what feedback tells; `capacity_per_s`: what is taken for the capacity where it was
-    /// counted, or 0.
+    /// counted, or 0; `is_bound`: the rate obeys what is told here, so that losses say something
+    /// of it.
     pub(crate) fn note(
         &mut self,
         now: Time,
         sample: &Sample,
         round_trip: Duration,
         capacity_per_s: f64,
+        is_bound: bool,
+        queue: Queue,
     ) {
         (self.round_trip, self.capacity_per_s) = (round_trip, capacity_per_s);
         if sample.span.is_zero() {
@@ -243,13 +218,14 @@ impl Delivered {
             self.most.push(now, (-UNITS * span.delivered_per_s()) as i64, MEMORY);
             self.growth.note(&span, &self.bursts);
         }
+        self.radio.note(now, sample, queue);
         self.loss_span_began[1].get_or_insert(now);
         self.noted_at = Some(now);
         if self.after_excess.is_some() {
             self.excess_at = Some(now);
         }
         self.is_wary = self.excess_at.is_some_and(|at| now - at <= MEMORY);
-        if now < self.look.counts_from {
+        if now < self.look.counts_from || !is_bound {
             return; // Of frames that were sent before less was.
         }
         self.loss_span.add(sample);
@@ -260,13 +236,17 @@ impl Delivered {
         }
     }
 
-    /// Nothing is known of a pause: what is counted begins anew.
-    pub(crate) fn restart(&mut self, now: Time) {
-        (self.rate_span, self.loss_span) = (Span::default(), Span::default());
-        self.loss_span_began[1] = None;
+    /// There was a pause, of which nothing is known: after a long one, what is counted begins anew.
+    pub(crate) fn note_pause(&mut self, now: Time) {
         if self.noted_at.is_some_and(|at| now - at > MEMORY) {
+            self.restart();
             (self.after_excess, self.excess_at, self.is_wary) = (None, None, false);
         }
+    }
+
+    fn restart(&mut self) {
+        (self.rate_span, self.loss_span) = (Span::default(), Span::default());
+        self.loss_span_began[1] = None;
     }
 
     /// Frames over which what is delivered is counted: the fewer are lost, the fewer it takes.
@@ -304,7 +284,7 @@ impl Delivered {
         }
         let (lost, error) = self.loss_span.likely(&self.bursts);
         let at_first = if self.loss_span.is_held() { 1.0 - 1.0 / PROBE_GAIN } else { MOSTLY_LOST };
-        let least = self.least.ratio(&self.bursts).unwrap_or(at_first);
+        let least = self.radio.most_ratio(&self.bursts).unwrap_or(at_first);
         lost - least > EXCESS_MIN + SUDDEN_DEVIATIONS * error
     }
 
@@ -313,17 +293,19 @@ impl Delivered {
         let loss_ratio = span.loss_ratio();
         // All of the first span may be of drops.
         let least = if span.is_held() { EXCESS_MIN } else { MOSTLY_LOST };
-        let known = self.least.ratio(&self.bursts);
+        let known = self.radio.most_ratio(&self.bursts);
         let is_doubtful = known.is_none() && loss_ratio > least;
         let least = known.unwrap_or(loss_ratio);
         // What an application sends as it likes is not too much for the path, unless by far.
         let margin = if span.is_held() { EXCESS_MIN } else { 1.0 - 1.0 / PROBE_GAIN };
         let is_excessive = loss_ratio - least > margin + span.deviations(&self.bursts);
-        if self.after_excess != Some(0) && !is_excessive && !is_doubtful {
-            self.least.add_calm(&span, &self.bursts);
+        // Soon after a look, what is held to what was delivered may still be too much, and its
+        // drops are not to become the radio's losses.
+        if self.after_excess.is_none() && !self.is_wary && !is_excessive && !is_doubtful {
+            self.radio.add_calm(&span, &self.bursts);
         }
         self.after_excess = match self.after_excess {
-            Some(0) => self.end_look(&span, is_excessive),
+            Some(0) => self.end_look(now, &span, is_excessive),
             _ if is_excessive => self.begin_look(now, &span, least),
             None if is_doubtful && loss_ratio > MOSTLY_LOST => self.begin_look(now, &span, 0.0),
             None if is_doubtful => {
@@ -352,19 +334,29 @@ impl Delivered {
     }
 
     /// Less was sent for a span, in which losses were above the least or not. Where there were
-    /// fewer, too much had been sent; where not, losses are above the least by chance.
-    fn end_look(&mut self, span: &Span, is_excessive: bool) -> Option<usize> {
+    /// fewer, too much had been sent; where not, losses are above the least by chance. More of
+    /// fewer frames are lost by no chance: the path takes less than it did when the look began.
+    fn end_look(&mut self, now: Time, span: &Span, is_excessive: bool) -> Option<usize> {
         let chance = LEAST_DEVIATIONS * span.likely(&self.bursts).1;
+        let before = self.look.loss_before;
+        if span.loss_ratio() > before + (FEWER * (1.0 - before)).max(chance) {
+            if let Some(began) = self.loss_span_began[1] {
+                self.most.forget_before(began);
+            }
+            let least = self.radio.most_ratio(&self.bursts).unwrap_or(before);
+            return self.begin_look(now, span, least);
+        }
         let (is_fewer, was_doubtful) = self.look.end(span.loss_ratio(), chance);
-        self.least.replace(span); // What it was before may have had drops among it.
         if is_fewer && (is_excessive || self.look.is_first) && !was_doubtful {
             self.look.kept_per_s *= AFTER_EXCESS[0];
+            self.look.counts_from = now + self.round_trip;
             return Some(0);
         }
+        self.radio.replace(span); // What it was before may have had drops among it.
         let was_at_start = core::mem::take(&mut self.look.is_at_start);
         if self.look.was_fewer {
             // What came while more was dropped is what the path takes, but for the radio's losses.
-            let radio = self.least.calm_ratio().unwrap_or(0.0).min(LOSS_RATIO_MAX);
+            let radio = self.radio.likely_ratio().unwrap_or(0.0).min(LOSS_RATIO_MAX);
             self.look.kept_per_s = self.look.delivered_per_s / (1.0 - radio);
             self.found_per_s = Some(self.carried_per_s());
             return Some(1);
@@ -378,7 +370,14 @@ impl Delivered {
 
     /// The least loss of late, 0 to 1; before it was counted over a whole span, of shorter ones.
     pub(crate) fn least_loss(&self) -> f64 {
-        self.least.ratio(&self.bursts).unwrap_or(1.0 - self.growth.best_share)
+        self.radio.most_ratio(&self.bursts).unwrap_or(1.0 - self.growth.best_share())
+    }
+
+    /// Share of the frames that the radio loses, as far as it is known, and the factor by which
+    /// bursts raise the variance of their count.
+    pub(crate) fn radio(&self) -> (f64, f64) {
+        let ratio = self.radio.likely_ratio().unwrap_or(1.0 - self.growth.best_share());
+        (ratio.clamp(0.0, LOSS_RATIO_MAX), self.bursts.factor())
     }
 
     /// Whether what is delivered grows no more although more is sent, and frames are lost: where no
@@ -390,7 +389,7 @@ impl Delivered {
     /// Lets less be sent for a span of losses: nobody knows yet which of those of the start were by
     /// chance, and which for want of room.
     pub(crate) fn look(&mut self, now: Time) {
-        self.restart(now);
+        self.restart();
         self.after_excess = Some(0);
         let loss_ratio = self.growth.loss_when_full;
         let is_doubtful = loss_ratio > MOSTLY_LOST;
@@ -452,13 +451,13 @@ impl Delivered {
     }
 
     /// What was delivered at most of late, frames a second.
-    fn most_per_s(&self) -> Option<f64> {
+    pub(crate) fn most_per_s(&self) -> Option<f64> {
         self.most.least().map(|most| -most as f64 / UNITS)
     }
 
     /// What is delivered at most, and what random losses take of it, as far as these are known.
     fn carried_per_s(&self) -> f64 {
-        let lost = self.least.calm_ratio().unwrap_or(self.look.loss_before);
+        let lost = self.radio.likely_ratio().unwrap_or(self.look.loss_before);
         let lost = if self.look.is_doubtful { 0.0 } else { lost };
         let most = self.most_per_s().unwrap_or(f64::INFINITY);
         self.look.kept_per_s.max(most / (1.0 - lost).max(1.0 / UNITS))
@@ -501,7 +500,7 @@ mod tests {
                 limited: true,
                 shares_air: false,
             };
-            delivered.note(now, &sample, RTT, 0.0);
+            delivered.note(now, &sample, RTT, 0.0, true, Queue::default());
         }
         now
     }

@@ -143,14 +143,15 @@ impl DelayModel {
     }
 
     /// Takes feedback. `is_steady`: the rate is not changed on purpose, so that it is the path's
-    /// doing by what delays differ. `is_beside`: somebody else fills the queue.
+    /// doing by what delays differ. `is_beside`: somebody else fills the queue. Returns whether it
+    /// tells of the queue.
     pub(super) fn note(
         &mut self,
         now: Time,
         sample: &Sample,
         round_trip: Duration,
         (is_steady, is_beside): (bool, bool),
-    ) {
+    ) -> bool {
         let memory = if is_beside { BASE_MEMORY_BESIDE } else { BASE_MEMORY };
         let per_rtt = sample.round_trip_smoothed.mul_f64(NOISE_PER_RTT);
         self.noise_min = per_rtt.clamp(NOISE_MIN, NOISE_MAX);
@@ -160,7 +161,7 @@ impl DelayModel {
             self.long_at = Some(now);
         } else if self.long_at.is_some_and(|at| now - at < SHORT_AFTER) {
             // Few of these are reported by themselves: their least delay is not known well.
-            return;
+            return false;
         }
         let base = &mut self.base[class];
         base.push(now, one_way_ns, memory);
@@ -187,6 +188,7 @@ impl DelayModel {
                 self.jitter_ns += (differs.as_nanos() as f64 - self.jitter_ns) / JITTER_PARTS;
             }
         }
+        true
     }
 
     /// One-way delay above the first: as long as it does not change by more than 35 minutes at a

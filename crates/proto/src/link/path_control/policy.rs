@@ -17,7 +17,7 @@ use core::time::Duration;
 
 use corridor_base::Time;
 
-use crate::link::path_control::delivered::Delivered;
+use crate::link::path_control::delivered::{Delivered, Queue};
 use crate::link::path_control::model::{
     Capacity, DelayModel, EXCESS_ERRORS, EXCESS_MIN, FRAMES_PER_S_FIRST, FRAMES_PER_S_MAX,
     FRAMES_PER_S_MIN, NOISE_MAX, PEAK_MEMORY, ROUND_TRIP_MIN, Wander,
@@ -35,18 +35,22 @@ const JITTER_DEVIATIONS: u32 = 8;
 /// its window).
 const IN_FLIGHT_FACTOR: f64 = 2.0;
 const IN_FLIGHT_MIN: f64 = 32.0;
+/// As many as are sent in this time where that is less, but no fewer than a burst of feedback asks
+/// for: slow paths are to send no more into an outage than fast ones.
+const IN_FLIGHT_TIME: Duration = Duration::from_millis(500);
+const IN_FLIGHT_FEWEST: f64 = 4.0;
 /// Copa's default delta, and its reciprocal: frames kept queued.
 const QUEUED: f64 = 1.0;
 /// Beside flows that fill the queue: frames by which the window grows in a round trip, and what
-/// stays of it after a loss. Cubic in its Reno-friendly region has .53 and .7 (RFC 9438, Section
-/// 4.3), but its packets come in bursts and are lost oftener: with as much growth, paced frames got
-/// 57 to 66 % of a shared bottleneck, with this 51 to 58 %.
-const COMPETE_GROWTH: f64 = 0.35;
+/// stays of it after a loss, as cubic's in its Reno-friendly region (RFC 9438, Section 4.3).
+const COMPETE_GROWTH: f64 = 3.0 * (1.0 - COMPETE_DECREASE) / (1.0 + COMPETE_DECREASE);
 const COMPETE_DECREASE: f64 = 0.7;
 /// Cubic's constant, frames a second cubed.
 const CUBIC_C: f64 = 0.4;
 /// A loss is one of congestion where more than this share of the longest queue stood.
 const CONGESTED_RATIO: f64 = 0.7;
+/// And where more were lost then than by chance: by so many standard deviations.
+const CONGESTED_DEVIATIONS: f64 = 2.0;
 /// Bounds of the window beside such flows, frames.
 const COMPETE_WINDOW_MIN: f64 = 4.0;
 const COMPETE_WINDOW_MAX: f64 = 100_000.0;
@@ -74,6 +78,10 @@ const DECLINES: u32 = 2;
 const DRAIN_RATIO: f64 = 0.25;
 /// Round trips beside a filler of queues before it is looked for again.
 const COMPETE_ROUND_TRIPS: u32 = 150;
+/// Nothing is known of a pause, which is longer than so many of the usual intervals of feedback,
+/// averaged over so many.
+const PAUSE_INTERVALS: u32 = 4;
+const INTERVAL_PARTS: u32 = 8;
 /// Least gain above what comes through while nothing is queued; it doubles each round trip.
 const GAIN_FIRST: f64 = 0.02;
 /// Most of it: a queue of ours would be no longer than this share of a round trip.
@@ -160,11 +168,10 @@ struct Competition {
     longest: Duration,
     /// When there was one last.
     at: Option<Time>,
-    congested_in_round_trip: bool,
-    /// Frames that feedback told of since that was looked at, and those of them that came.
+    /// Frames of the round trip that feedback told of, and those of them that came; the same of
+    /// those told of while much was queued.
     sent: (f64, f64),
-    /// The window became smaller in the round trip before this.
-    decreased: bool,
+    sent_while_long: (f64, f64),
     /// The window before it became smaller last, and when; what it is without cubic's part.
     peak: Option<(f64, Time)>,
     linear: f64,
@@ -172,6 +179,9 @@ struct Competition {
     drain: Option<(Time, f64)>,
     /// How often in a row less came through when the next one stood soon after.
     declines: u32,
+    /// Since the flow began to compete, somebody else has been there for certain: the queue stayed
+    /// although little was sent, or was so long that frames were dropped.
+    is_certain: bool,
 }
 
 /// The controller.
@@ -186,6 +196,8 @@ pub(crate) struct RateControl {
     gain: f64,
     round_trip_ends: Time,
     adjusted_at: Time,
+    /// Time from one feedback to the next, on average.
+    interval: Duration,
     /// Until when feedback tells of frames that were few on purpose.
     lowered_told_until: Time,
     queue: QueueWatch,
@@ -229,13 +241,13 @@ impl Competition {
             window: COMPETE_WINDOW_MIN,
             longest: Duration::ZERO,
             at: None,
-            congested_in_round_trip: false,
             sent: (0.0, 0.0),
-            decreased: false,
+            sent_while_long: (0.0, 0.0),
             peak: None,
             linear: COMPETE_WINDOW_MIN,
             drain: None,
             declines: 0,
+            is_certain: false,
         }
     }
 
@@ -248,6 +260,28 @@ impl Competition {
     /// Goes on with so many frames.
     fn begin(&mut self, window: f64) {
         (self.window, self.linear, self.peak) = (window, window, None);
+    }
+
+    /// Takes feedback; `much`: of frames that came while much was queued.
+    fn note(&mut self, sample: &Sample, much: bool) {
+        let counted = if much { &mut self.sent_while_long } else { &mut self.sent };
+        counted.0 += sample.frames as f64;
+        counted.1 += sample.came as f64;
+    }
+
+    /// Whether frames of the round trip that has passed were dropped, where the path loses this
+    /// share of them besides, with this factor of a count's variance.
+    fn was_congested(&mut self, radio: f64, bursts: f64) -> bool {
+        let (short, short_came) = core::mem::take(&mut self.sent);
+        let (long, long_came) = core::mem::take(&mut self.sent_while_long);
+        let by_chance = |sent: f64, deviations: f64| {
+            radio * sent + deviations * (radio * (1.0 - radio) * bursts * sent).sqrt()
+        };
+        // Where the least delay is not known any more, losses tell alone.
+        let sent = short + long;
+        let lost = sent - short_came - long_came;
+        long - long_came > by_chance(long, CONGESTED_DEVIATIONS)
+            || lost > EXCESS_MIN * sent + by_chance(sent, EXCESS_ERRORS)
     }
 
     /// A round trip without congestion has passed, in which as much was sent as the window allows:
@@ -263,10 +297,16 @@ impl Competition {
     }
 
     /// There was congestion.
-    fn shrink(&mut self, now: Time) {
+    fn shrink(&mut self, now: Time, queueing: Duration) {
         self.peak = Some((self.window, now));
         self.set_window(COMPETE_DECREASE * self.window);
-        self.linear = self.window;
+        (self.linear, self.longest, self.is_certain) = (self.window, queueing, true);
+    }
+
+    /// Whether the window became smaller so shortly before that what was sent before it is still
+    /// told of: of the round trip in which it did, and of the next, which ends a round trip later.
+    fn was_smaller(&self, now: Time, round_trip: Duration) -> bool {
+        self.peak.is_some_and(|(_, at)| now - at <= 5 * round_trip / 2)
     }
 
     fn set_window(&mut self, window: f64) {
@@ -277,7 +317,7 @@ impl Competition {
     /// Whether that tells of somebody who fills it: a path that becomes slower does so once, and
     /// is followed; who yields to a filler gets less each time.
     fn is_beside_filler(&mut self, now: Time, per_s: f64) -> bool {
-        if self.is_recent(now, Phase::Follow) {
+        if self.is_recent(now, Phase::Follow) && core::mem::take(&mut self.is_certain) {
             return true;
         }
         let before = self.drain.replace((now, per_s));
@@ -299,6 +339,7 @@ impl RateControl {
             gain: GAIN_START,
             round_trip_ends: now,
             adjusted_at: now,
+            interval: Duration::ZERO,
             lowered_told_until: now,
             queue: QueueWatch::new(now),
             pause: None,
@@ -314,22 +355,19 @@ impl PathControl for RateControl {
         let round_trip = sample.round_trip.max(ROUND_TRIP_MIN);
         let passed = now - self.adjusted_at;
         self.adjusted_at = now;
-        if passed > patience(round_trip) {
-            self.queue.note_pause(now);
-            self.delay.note_pause();
-            self.delivered.restart(now);
-            self.capacity.restart();
-        } else {
-            self.delivered.note(now, &sample, round_trip, self.capacity.known_per_s());
-            if let Some(found) = self.delivered.take_found_per_s() {
-                self.capacity.note_found(found);
-            }
+        let is_pause = passed > patience(round_trip).max(PAUSE_INTERVALS * self.interval);
+        self.interval = (self.interval * (INTERVAL_PARTS - 1) + passed) / INTERVAL_PARTS;
+        if is_pause {
+            self.note_pause(now);
         }
         let is_steady = !self.is_lowered();
         let is_beside = self.compete.is_recent(now, self.phase);
-        self.delay.note(now, &sample, round_trip, (is_steady, is_beside));
+        let is_told = self.delay.note(now, &sample, round_trip, (is_steady, is_beside));
         if self.is_lowered() {
             self.lowered_told_until = now + round_trip;
+        }
+        if !is_pause {
+            self.note_delivered(now, &sample, round_trip);
         }
         if !sample.limited && self.leaves_gap(&sample) {
             self.queue.emptied_at = now;
@@ -345,12 +383,12 @@ impl PathControl for RateControl {
         self.capacity.fade(passed, self.phase == Phase::Start);
         self.compete.longest = self.compete.longest.max(queueing);
         let much = queueing > self.compete.longest.mul_f64(CONGESTED_RATIO);
-        self.compete.congested_in_round_trip |= sample.came < sample.frames && much;
-        self.compete.sent.0 += sample.frames as f64;
-        self.compete.sent.1 += sample.came as f64;
-        self.queue.note(now, queueing, self.drained_below(), patience(round_trip));
+        self.compete.note(&sample, much);
         let before = self.phase;
-        self.change_phase(now, queueing, sample);
+        if is_told {
+            self.queue.note(now, queueing, self.drained_below(), patience(round_trip));
+            self.change_phase(now, queueing, sample);
+        }
         if now >= self.round_trip_ends {
             let round_trip = sample.round_trip_smoothed.max(ROUND_TRIP_MIN);
             self.end_round_trip(now, queueing, sample.limited, round_trip);
@@ -375,7 +413,13 @@ impl PathControl for RateControl {
     }
 
     fn frames_per_s(&self) -> f64 {
-        if self.is_lowered() { DRAIN_RATIO * self.frames_per_s } else { self.frames_per_s }
+        // What came through is no more than the path takes, however wrong the capacity is.
+        if self.is_lowered() {
+            DRAIN_RATIO
+                * self.frames_per_s.min(self.delivered.most_per_s().unwrap_or(f64::INFINITY))
+        } else {
+            self.frames_per_s
+        }
     }
 
     fn through_per_s(&self) -> f64 {
@@ -388,7 +432,8 @@ impl PathControl for RateControl {
         }
         let wait = wait.saturating_sub(self.delay.queueing()) + self.aim();
         let per_s = self.capacity.per_s;
-        IN_FLIGHT_MIN + IN_FLIGHT_FACTOR * per_s * wait.as_secs_f64()
+        let few = (per_s * IN_FLIGHT_TIME.as_secs_f64()).clamp(IN_FLIGHT_FEWEST, IN_FLIGHT_MIN);
+        few + IN_FLIGHT_FACTOR * per_s * wait.as_secs_f64()
     }
 
     fn take_pause(&mut self) -> Option<Duration> {
@@ -401,6 +446,24 @@ impl PathControl for RateControl {
 }
 
 impl RateControl {
+    fn note_pause(&mut self, now: Time) {
+        self.queue.note_pause(now);
+        self.delay.note_pause();
+        self.delivered.note_pause(now);
+        self.capacity.restart();
+    }
+
+    fn note_delivered(&mut self, now: Time, sample: &Sample, round_trip: Duration) {
+        // Others drop too where the flow competes, and its bound is not obeyed.
+        let is_bound = !matches!(self.phase, Phase::Compete { .. });
+        let queue = Queue { length: self.delay.queueing(), noticed: self.noticed() };
+        let known_per_s = self.capacity.known_per_s();
+        self.delivered.note(now, sample, round_trip, known_per_s, is_bound, queue);
+        if let Some(found) = self.delivered.take_found_per_s() {
+            self.capacity.note_found(found);
+        }
+    }
+
     /// Whether little is sent, to see what becomes of a queue.
     fn is_lowered(&self) -> bool {
         matches!(self.phase, Phase::Drain { .. } | Phase::Probe { .. })
@@ -432,7 +495,10 @@ impl RateControl {
                 self.end_probe(now, queueing, shorter);
                 Phase::Follow
             }
-            Phase::Start if queueing > self.aim() => drain,
+            Phase::Start if queueing > self.aim() => {
+                self.prepare_to_compete(now, queueing, sample);
+                drain
+            }
             // No queue has shown so far, and a short buffer may drop what is too much.
             Phase::Start if self.delivered.is_full() => {
                 self.delivered.look(now);
@@ -460,7 +526,7 @@ impl RateControl {
                     self.lengthen_path(now, queueing);
                     Phase::Follow
                 } else {
-                    self.compete.at = Some(now);
+                    (self.compete.at, self.compete.is_certain) = (Some(now), true);
                     Phase::Compete { until: now + COMPETE_ROUND_TRIPS * round_trip }
                 }
             }
@@ -471,7 +537,10 @@ impl RateControl {
                 self.compete.at = Some(now);
                 Phase::Follow
             }
-            Phase::Compete { until } if now > until => drain,
+            Phase::Compete { until } if now > until => {
+                self.compete.at = Some(now);
+                drain
+            }
             same => same,
         };
     }
@@ -520,23 +589,18 @@ impl RateControl {
         limited: bool,
         round_trip: Duration,
     ) {
-        self.wander.end_round_trip(self.capacity.per_s, self.phase != Phase::Start);
-        let (sent, came) = core::mem::take(&mut self.compete.sent);
+        // Beside others, what changes is their doing.
+        self.wander.end_round_trip(self.capacity.per_s, self.phase == Phase::Follow);
+        let (radio, bursts) = self.delivered.radio();
+        let congested = self.compete.was_congested(radio, bursts);
         if let Phase::Compete { .. } = self.phase {
-            // Where the least delay is not known any more, losses tell alone.
-            let excess = 1.0 - came / sent.max(1.0) - self.delivered.least_loss();
-            let chance = EXCESS_MIN + EXCESS_ERRORS * self.delivered.loss_error(sent);
-            let congested = self.compete.congested_in_round_trip || excess > chance;
-            // What is lost in the round trip after a decrease was sent before it.
-            let congested = congested && !self.compete.decreased;
+            let congested = congested && !self.compete.was_smaller(now, round_trip);
             match (congested, limited) {
-                (true, _) => self.compete.shrink(now),
+                (true, _) => self.compete.shrink(now, queueing),
                 (false, true) => self.compete.grow(now, round_trip),
                 (false, false) => {}
             }
-            self.compete.decreased = congested;
         }
-        self.compete.congested_in_round_trip = false;
         self.gain = match self.phase {
             Phase::Start => GAIN_START,
             Phase::Compete { .. } => GAIN_FIRST,

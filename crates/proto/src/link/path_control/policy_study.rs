@@ -198,6 +198,59 @@ fn print(family: &str, index: u64, path: &Path) {
     );
 }
 
+/// A frame takes long here, and what is counted over many frames takes for ever.
+#[test]
+fn a_slow_path_behind_two_frames_is_not_overrun() {
+    for (mbit_per_s, round_trip_ms) in [(0.1, 5), (0.1, 50), (0.3, 20), (0.8, 40), (0.8, 90)] {
+        let path = Path { queue_frames: 2.0, ..Path::new(mbit_per_s, round_trip_ms) };
+        let mut run = Run::new(&path);
+        run.until(60);
+        let seen = run.until(360);
+        let share = seen.ours / (300.0 * path.frames_per_s);
+        let dropped = seen.dropped / (seen.ours + seen.dropped);
+        let name = format!("{mbit_per_s} Mbit/s, {round_trip_ms} ms");
+        assert!(share > 0.8, "{share} of {name}");
+        assert!(dropped < 0.15, "{dropped} dropped: {name}");
+    }
+}
+
+/// A path beside cubic, which begins with the flow or later: rates and round trips of a decade,
+/// buffers of half to four bandwidth-delay products.
+fn draw_beside(index: u64) -> Path {
+    let key = StreamKey { seed: SEED, replication: 2, entity: index, purpose: "path" };
+    let mut stream = key.stream();
+    let mbit_per_s = log_uniform(&mut stream, 3.0, 60.0);
+    let round_trip_ms = log_uniform(&mut stream, 10.0, 100.0) as u64;
+    let filler_from = Some(Time::from_millis(if index.is_multiple_of(2) { 0 } else { 5_000 }));
+    let path = Path { filler_from, ..Path::new(mbit_per_s, round_trip_ms) };
+    let bdp = path.frames_per_s * round_trip_ms as f64 / 1e3;
+    let queue_frames = (log_uniform(&mut stream, 0.5, 4.0) * bdp).max(4.0);
+    Path { queue_frames, ..path }
+}
+
+/// What is had of it, of what both have, and what both have of the path.
+fn measure_beside(path: &Path) -> (f64, f64) {
+    let mut run = Run::new(path);
+    run.until(15);
+    let seen = run.until(75);
+    let both = seen.ours + seen.filler;
+    (seen.ours / both, both / (60.0 * path.frames_per_s))
+}
+
+#[test]
+fn beside_cubic_on_drawn_paths_about_half_is_had() {
+    let mut sum = 0.0;
+    for index in 0..24 {
+        let path = draw_beside(index);
+        let (share, used) = measure_beside(&path);
+        let name = format!("seed {SEED}, path {index}: {}", describe(&path));
+        assert!((0.2..0.92).contains(&share), "{share}: {name}");
+        assert!(used > 0.93, "{used} of the path is used: {name}");
+        sum += share;
+    }
+    assert!((0.4..0.6).contains(&(sum / 24.0)), "{} on average, seed {SEED}", sum / 24.0);
+}
+
 /// `cargo test --release -p corridor-proto --lib paths_drawn -- --ignored --nocapture`; recordings
 /// are read from the folder that the environment names as RECORDINGS, if it does.
 #[test]
@@ -217,6 +270,13 @@ fn paths_drawn_at_random() {
     }
     if wants("varying") {
         indices(150).for_each(|index| print("varying", index, &draw_any(index, true)));
+    }
+    if wants("beside") {
+        indices(48).for_each(|index| {
+            let path = draw_beside(index);
+            let (share, used) = measure_beside(&path);
+            println!("beside\t{index}\t{share:.3}\t{used:.3}\t{}", describe(&path));
+        });
     }
     let Ok(folder) = std::env::var("RECORDINGS") else { return };
     let mut files: Vec<_> = std::fs::read_dir(folder).into_iter().flatten().flatten().collect();
