@@ -85,6 +85,8 @@ pub(crate) struct Delivered {
     bursts: Bursts,
     /// Frames a second that were delivered at most, negative.
     most: MinFilter,
+    /// Whether the rate had held back what was delivered last.
+    is_most_held: bool,
     radio: Radio,
     growth: Growth,
     look: Look,
@@ -196,16 +198,14 @@ const UNITS: f64 = 1e6;
 
 impl Delivered {
     /// Takes what feedback tells; `capacity_per_s`: what is taken for the capacity where it was
-    /// counted, or 0; `is_bound`: the rate obeys what is told here, so that losses say something
-    /// of it.
+    /// counted, or 0; `queue`: on the path, where that is known.
     pub(crate) fn note(
         &mut self,
         now: Time,
         sample: &Sample,
         round_trip: Duration,
         capacity_per_s: f64,
-        is_bound: bool,
-        queue: Queue,
+        queue: Option<Queue>,
     ) {
         (self.round_trip, self.capacity_per_s) = (round_trip, capacity_per_s);
         if sample.span.is_zero() {
@@ -216,16 +216,19 @@ impl Delivered {
         if self.rate_span.is_full(round_trip, self.rate_frames()) {
             let span = core::mem::take(&mut self.rate_span);
             self.most.push(now, (-UNITS * span.delivered_per_s()) as i64, MEMORY);
+            self.is_most_held = span.is_held();
             self.growth.note(&span, &self.bursts);
         }
-        self.radio.note(now, sample, queue);
+        if let Some(queue) = queue {
+            self.radio.note(now, sample, queue);
+        }
         self.loss_span_began[1].get_or_insert(now);
         self.noted_at = Some(now);
         if self.after_excess.is_some() {
             self.excess_at = Some(now);
         }
         self.is_wary = self.excess_at.is_some_and(|at| now - at <= MEMORY);
-        if now < self.look.counts_from || !is_bound {
+        if now < self.look.counts_from {
             return; // Of frames that were sent before less was.
         }
         self.loss_span.add(sample);
@@ -234,6 +237,18 @@ impl Delivered {
         if is_sudden || self.loss_span.is_full(time, self.loss_frames()) {
             self.end_loss_span(now);
         }
+    }
+
+    /// The rate does not obey the bound: what is lost says nothing of it.
+    pub(crate) fn stop_looking(&mut self) {
+        (self.after_excess, self.excess_at, self.is_wary) = (None, None, false);
+        (self.loss_span, self.loss_span_began) = (Span::default(), [None; 2]);
+        self.look.counts_from = Time::ZERO;
+    }
+
+    /// What was queued was measured against another path.
+    pub(crate) fn forget_queues(&mut self) {
+        self.radio.forget_queues();
     }
 
     /// There was a pause, of which nothing is known: after a long one, what is counted begins anew.
@@ -333,6 +348,15 @@ impl Delivered {
         Some(0)
     }
 
+    /// The same once more, of the kind that it is.
+    fn begin_look_anew(&mut self, now: Time, span: &Span, before: f64) -> Option<usize> {
+        let Look { is_doubtful, is_first, is_at_start, .. } = self.look;
+        let known = self.radio.most_ratio(&self.bursts).unwrap_or(before);
+        let look = self.begin_look(now, span, if is_doubtful { 0.0 } else { known });
+        (self.look.is_first, self.look.is_at_start) = (is_first, is_at_start);
+        look
+    }
+
     /// Less was sent for a span, in which losses were above the least or not. Where there were
     /// fewer, too much had been sent; where not, losses are above the least by chance. More of
     /// fewer frames are lost by no chance: the path takes less than it did when the look began.
@@ -343,8 +367,7 @@ impl Delivered {
             if let Some(began) = self.loss_span_began[1] {
                 self.most.forget_before(began);
             }
-            let least = self.radio.most_ratio(&self.bursts).unwrap_or(before);
-            return self.begin_look(now, span, least);
+            return self.begin_look_anew(now, span, before);
         }
         let (is_fewer, was_doubtful) = self.look.end(span.loss_ratio(), chance);
         if is_fewer && (is_excessive || self.look.is_first) && !was_doubtful {
@@ -356,7 +379,7 @@ impl Delivered {
         let was_at_start = core::mem::take(&mut self.look.is_at_start);
         if self.look.was_fewer {
             // What came while more was dropped is what the path takes, but for the radio's losses.
-            let radio = self.radio.likely_ratio().unwrap_or(0.0).min(LOSS_RATIO_MAX);
+            let radio = self.radio.likely_ratio(&self.bursts).unwrap_or(0.0).min(LOSS_RATIO_MAX);
             self.look.kept_per_s = self.look.delivered_per_s / (1.0 - radio);
             self.found_per_s = Some(self.carried_per_s());
             return Some(1);
@@ -376,7 +399,7 @@ impl Delivered {
     /// Share of the frames that the radio loses, as far as it is known, and the factor by which
     /// bursts raise the variance of their count.
     pub(crate) fn radio(&self) -> (f64, f64) {
-        let ratio = self.radio.likely_ratio().unwrap_or(1.0 - self.growth.best_share());
+        let ratio = self.radio.likely_ratio(&self.bursts).unwrap_or(1.0 - self.growth.best_share());
         (ratio.clamp(0.0, LOSS_RATIO_MAX), self.bursts.factor())
     }
 
@@ -451,13 +474,18 @@ impl Delivered {
     }
 
     /// What was delivered at most of late, frames a second.
-    pub(crate) fn most_per_s(&self) -> Option<f64> {
+    fn most_per_s(&self) -> Option<f64> {
         self.most.least().map(|most| -most as f64 / UNITS)
+    }
+
+    /// The same where the rate had held back what was delivered, and no application.
+    pub(crate) fn held_per_s(&self) -> Option<f64> {
+        self.most_per_s().filter(|_| self.is_most_held)
     }
 
     /// What is delivered at most, and what random losses take of it, as far as these are known.
     fn carried_per_s(&self) -> f64 {
-        let lost = self.radio.likely_ratio().unwrap_or(self.look.loss_before);
+        let lost = self.radio.likely_ratio(&self.bursts).unwrap_or(self.look.loss_before);
         let lost = if self.look.is_doubtful { 0.0 } else { lost };
         let most = self.most_per_s().unwrap_or(f64::INFINITY);
         self.look.kept_per_s.max(most / (1.0 - lost).max(1.0 / UNITS))
@@ -500,7 +528,7 @@ mod tests {
                 limited: true,
                 shares_air: false,
             };
-            delivered.note(now, &sample, RTT, 0.0, true, Queue::default());
+            delivered.note(now, &sample, RTT, 0.0, None);
         }
         now
     }

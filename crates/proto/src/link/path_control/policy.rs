@@ -78,9 +78,9 @@ const DECLINES: u32 = 2;
 const DRAIN_RATIO: f64 = 0.25;
 /// Round trips beside a filler of queues before it is looked for again.
 const COMPETE_ROUND_TRIPS: u32 = 150;
-/// Nothing is known of a pause, which is longer than so many of the usual intervals of feedback,
-/// averaged over so many.
-const PAUSE_INTERVALS: u32 = 4;
+/// What is judged by what feedback tells takes so many of its usual intervals, averaged over so many;
+/// and nothing is known of a pause that is longer.
+const FEEDBACK_INTERVALS: u32 = 4;
 const INTERVAL_PARTS: u32 = 8;
 /// Least gain above what comes through while nothing is queued; it doubles each round trip.
 const GAIN_FIRST: f64 = 0.02;
@@ -168,10 +168,12 @@ struct Competition {
     longest: Duration,
     /// When there was one last.
     at: Option<Time>,
-    /// Frames of the round trip that feedback told of, and those of them that came; the same of
-    /// those told of while much was queued.
-    sent: (f64, f64),
+    /// Frames of the round trip that feedback told of while little was queued, and those of them
+    /// that came; the same of those told of while much was; and the longest queue when some were
+    /// lost.
+    sent_while_short: (f64, f64),
     sent_while_long: (f64, f64),
+    queued_at_loss: Duration,
     /// The window before it became smaller last, and when; what it is without cubic's part.
     peak: Option<(f64, Time)>,
     linear: f64,
@@ -241,8 +243,9 @@ impl Competition {
             window: COMPETE_WINDOW_MIN,
             longest: Duration::ZERO,
             at: None,
-            sent: (0.0, 0.0),
+            sent_while_short: (0.0, 0.0),
             sent_while_long: (0.0, 0.0),
+            queued_at_loss: Duration::ZERO,
             peak: None,
             linear: COMPETE_WINDOW_MIN,
             drain: None,
@@ -262,9 +265,15 @@ impl Competition {
         (self.window, self.linear, self.peak) = (window, window, None);
     }
 
-    /// Takes feedback; `much`: of frames that came while much was queued.
-    fn note(&mut self, sample: &Sample, much: bool) {
-        let counted = if much { &mut self.sent_while_long } else { &mut self.sent };
+    /// Takes feedback of frames that came while so much was queued, if that is known.
+    fn note(&mut self, sample: &Sample, queueing: Option<Duration>) {
+        let queueing = queueing.unwrap_or(Duration::ZERO);
+        self.longest = self.longest.max(queueing);
+        if sample.came < sample.frames {
+            self.queued_at_loss = self.queued_at_loss.max(queueing);
+        }
+        let much = queueing > self.longest.mul_f64(CONGESTED_RATIO);
+        let counted = if much { &mut self.sent_while_long } else { &mut self.sent_while_short };
         counted.0 += sample.frames as f64;
         counted.1 += sample.came as f64;
     }
@@ -272,7 +281,7 @@ impl Competition {
     /// Whether frames of the round trip that has passed were dropped, where the path loses this
     /// share of them besides, with this factor of a count's variance.
     fn was_congested(&mut self, radio: f64, bursts: f64) -> bool {
-        let (short, short_came) = core::mem::take(&mut self.sent);
+        let (short, short_came) = core::mem::take(&mut self.sent_while_short);
         let (long, long_came) = core::mem::take(&mut self.sent_while_long);
         let by_chance = |sent: f64, deviations: f64| {
             radio * sent + deviations * (radio * (1.0 - radio) * bursts * sent).sqrt()
@@ -297,10 +306,10 @@ impl Competition {
     }
 
     /// There was congestion.
-    fn shrink(&mut self, now: Time, queueing: Duration) {
+    fn shrink(&mut self, now: Time) {
         self.peak = Some((self.window, now));
         self.set_window(COMPETE_DECREASE * self.window);
-        (self.linear, self.longest, self.is_certain) = (self.window, queueing, true);
+        (self.linear, self.longest, self.is_certain) = (self.window, self.queued_at_loss, true);
     }
 
     /// Whether the window became smaller so shortly before that what was sent before it is still
@@ -324,6 +333,7 @@ impl Competition {
         let declines = before
             .is_some_and(|(at, before)| now - at < DRAIN_MEMORY && per_s < DECLINE_RATIO * before);
         self.declines = if declines { self.declines + 1 } else { 0 };
+        self.is_certain = false;
         self.declines >= DECLINES
     }
 }
@@ -355,8 +365,10 @@ impl PathControl for RateControl {
         let round_trip = sample.round_trip.max(ROUND_TRIP_MIN);
         let passed = now - self.adjusted_at;
         self.adjusted_at = now;
-        let is_pause = passed > patience(round_trip).max(PAUSE_INTERVALS * self.interval);
-        self.interval = (self.interval * (INTERVAL_PARTS - 1) + passed) / INTERVAL_PARTS;
+        let patience = self.patience(round_trip);
+        let is_pause = passed > patience;
+        self.interval =
+            (self.interval * (INTERVAL_PARTS - 1) + passed.min(patience)) / INTERVAL_PARTS;
         if is_pause {
             self.note_pause(now);
         }
@@ -367,7 +379,7 @@ impl PathControl for RateControl {
             self.lowered_told_until = now + round_trip;
         }
         if !is_pause {
-            self.note_delivered(now, &sample, round_trip);
+            self.note_delivered(now, &sample, round_trip, is_told);
         }
         if !sample.limited && self.leaves_gap(&sample) {
             self.queue.emptied_at = now;
@@ -381,12 +393,10 @@ impl PathControl for RateControl {
             self.capacity.note(&sample, span, busy, &self.delivered);
         }
         self.capacity.fade(passed, self.phase == Phase::Start);
-        self.compete.longest = self.compete.longest.max(queueing);
-        let much = queueing > self.compete.longest.mul_f64(CONGESTED_RATIO);
-        self.compete.note(&sample, much);
+        self.compete.note(&sample, is_told.then_some(queueing));
         let before = self.phase;
         if is_told {
-            self.queue.note(now, queueing, self.drained_below(), patience(round_trip));
+            self.queue.note(now, queueing, self.drained_below(), self.patience(round_trip));
             self.change_phase(now, queueing, sample);
         }
         if now >= self.round_trip_ends {
@@ -415,8 +425,8 @@ impl PathControl for RateControl {
     fn frames_per_s(&self) -> f64 {
         // What came through is no more than the path takes, however wrong the capacity is.
         if self.is_lowered() {
-            DRAIN_RATIO
-                * self.frames_per_s.min(self.delivered.most_per_s().unwrap_or(f64::INFINITY))
+            let came_per_s = self.delivered.held_per_s().unwrap_or(f64::INFINITY);
+            (DRAIN_RATIO * self.frames_per_s.min(came_per_s)).max(DRAIN_RATIO * FRAMES_PER_S_MIN)
         } else {
             self.frames_per_s
         }
@@ -453,15 +463,25 @@ impl RateControl {
         self.capacity.restart();
     }
 
-    fn note_delivered(&mut self, now: Time, sample: &Sample, round_trip: Duration) {
+    fn note_delivered(&mut self, now: Time, sample: &Sample, round_trip: Duration, is_told: bool) {
         // Others drop too where the flow competes, and its bound is not obeyed.
         let is_bound = !matches!(self.phase, Phase::Compete { .. });
         let queue = Queue { length: self.delay.queueing(), noticed: self.noticed() };
         let known_per_s = self.capacity.known_per_s();
-        self.delivered.note(now, sample, round_trip, known_per_s, is_bound, queue);
+        if !is_bound {
+            self.delivered.stop_looking();
+        }
+        let queue = is_told.then_some(queue);
+        self.delivered.note(now, sample, round_trip, known_per_s, queue);
         if let Some(found) = self.delivered.take_found_per_s() {
             self.capacity.note_found(found);
         }
+    }
+
+    /// How long a queue of ours alone may take to drain, and feedback that tells so.
+    fn patience(&self, round_trip: Duration) -> Duration {
+        let told = FEEDBACK_INTERVALS * self.interval;
+        (DRAIN_ROUND_TRIPS * round_trip).max(DRAIN_PATIENCE_MIN).max(told)
     }
 
     /// Whether little is sent, to see what becomes of a queue.
@@ -484,7 +504,7 @@ impl RateControl {
     fn change_phase(&mut self, now: Time, queueing: Duration, sample: Sample) {
         let round_trip = sample.round_trip.max(ROUND_TRIP_MIN);
         let drained = self.queue.drained_at == now;
-        let patience = patience(round_trip);
+        let patience = self.patience(round_trip);
         let drain = Phase::Drain {
             until: now + 2 * queueing + 2 * round_trip,
             told_from: now + round_trip,
@@ -517,11 +537,11 @@ impl RateControl {
             Phase::Drain { .. } if drained => Phase::Follow,
             // It takes a while to tell whether a queue stays as it is.
             Phase::Drain { until, told, .. }
-                if now > until && now - self.queue.drained_at > patience =>
+                if now > until
+                    && told >= DRAIN_TOLD_MIN
+                    && now - self.queue.drained_at > patience =>
             {
-                if told >= DRAIN_TOLD_MIN
-                    && self.queue.stood_most - self.queue.stood_least <= self.delay.noise()
-                {
+                if self.queue.stood_most - self.queue.stood_least <= self.delay.noise() {
                     // It came at once, and has stayed as it was whatever was sent.
                     self.lengthen_path(now, queueing);
                     Phase::Follow
@@ -594,13 +614,16 @@ impl RateControl {
         let (radio, bursts) = self.delivered.radio();
         let congested = self.compete.was_congested(radio, bursts);
         if let Phase::Compete { .. } = self.phase {
-            let congested = congested && !self.compete.was_smaller(now, round_trip);
+            let was_smaller = self.compete.was_smaller(now, round_trip);
             match (congested, limited) {
-                (true, _) => self.compete.shrink(now, queueing),
+                // Of what was sent before the window became smaller.
+                (true, _) if was_smaller => {}
+                (true, _) => self.compete.shrink(now),
                 (false, true) => self.compete.grow(now, round_trip),
                 (false, false) => {}
             }
         }
+        self.compete.queued_at_loss = Duration::ZERO;
         self.gain = match self.phase {
             Phase::Start => GAIN_START,
             Phase::Compete { .. } => GAIN_FIRST,
@@ -669,7 +692,8 @@ impl RateControl {
     fn lengthen_path(&mut self, now: Time, by: Duration) {
         self.capacity.usual_per_s = self.capacity.best_per_s;
         // What was queued then was measured against the shorter path.
-        self.compete.at = None;
+        (self.compete.at, self.compete.is_certain) = (None, false);
+        self.delivered.forget_queues();
         self.delay.lengthen(now, by);
     }
 
@@ -709,9 +733,4 @@ impl RateControl {
         };
         self.frames_per_s = frames_per_s.min(most).clamp(FRAMES_PER_S_MIN, FRAMES_PER_S_MAX);
     }
-}
-
-/// How long a queue of ours alone may take to drain.
-fn patience(round_trip: Duration) -> Duration {
-    (DRAIN_ROUND_TRIPS * round_trip).max(DRAIN_PATIENCE_MIN)
 }

@@ -129,6 +129,22 @@ fn a_filler_that_never_lets_the_queue_drain_is_not_overrun() {
     assert!(seen.dropped < 0.02 * seen.ours, "{} of {} dropped", seen.dropped, seen.ours);
 }
 
+/// On a shared channel feedback takes 250 ms where nothing goes back: neither is each a pause, of which
+/// nothing is learnt, nor one long queue a filler's.
+#[test]
+fn rare_feedback_is_enough() {
+    for round_trip_ms in [4, 30, 100] {
+        let feedback_interval = Duration::from_millis(250);
+        let path = Path { feedback_interval, queue_frames: 100.0, ..Path::new(6.0, round_trip_ms) };
+        let mut run = Run::new(&path);
+        run.until(20);
+        let seen = run.until(60);
+        let share = seen.ours / (40.0 * path.frames_per_s);
+        assert!(share > 0.85, "{share}: {round_trip_ms} ms");
+        assert_eq!(run.stats.rate_competitions, 0, "{round_trip_ms} ms");
+    }
+}
+
 /// Nor is its queue taken for a longer way, where it changes slowly or little is told of it.
 #[test]
 fn a_filler_is_none_of_the_way() {

@@ -45,22 +45,30 @@ impl Radio {
         self.is_told = shows && self.unqueued.0 >= LOST_FRAMES_MIN;
     }
 
-    /// What is known at all, and what besides where queues show.
-    fn counted(&self) -> impl Iterator<Item = Span> {
-        let unqueued = if self.is_told && self.calm.0 > 0.0 { self.unqueued } else { (0.0, 0.0) };
-        let known = [self.calm, unqueued].into_iter().filter(|(sent, _)| *sent > 0.0);
-        known.map(|(sent, came)| Span::of(sent, came))
+    /// What was queued was measured against another path.
+    pub(super) fn forget_queues(&mut self) {
+        self.longest = MinFilter::default();
+        (self.was_queued, self.is_told) = (true, false);
     }
 
     /// The most that the share of lost frames may be, by what is known.
     pub(super) fn most_ratio(&self, bursts: &Bursts) -> Option<f64> {
-        let most = |calm: Span| calm.loss_ratio() + LEAST_DEVIATIONS * calm.likely(bursts).1;
-        self.counted().map(most).min_by(f64::total_cmp)
+        let calm = most_of(span_of(self.calm)?, bursts);
+        let unqueued = self.told().map(|unqueued| most_of(unqueued, bursts));
+        Some(unqueued.map_or(calm, |unqueued| calm.min(unqueued)))
     }
 
-    /// Share of the frames that is lost, on average.
-    pub(super) fn likely_ratio(&self) -> Option<f64> {
-        self.counted().map(|calm| calm.loss_ratio()).min_by(f64::total_cmp)
+    /// Share of the frames that is lost, on average: of what came without a queue where that is less
+    /// for certain.
+    pub(super) fn likely_ratio(&self, bursts: &Bursts) -> Option<f64> {
+        let calm = span_of(self.calm)?.loss_ratio();
+        let unqueued = self.told().filter(|unqueued| most_of(*unqueued, bursts) < calm);
+        Some(unqueued.map_or(calm, |unqueued| unqueued.loss_ratio()))
+    }
+
+    /// What came without a queue, where queues show.
+    fn told(&self) -> Option<Span> {
+        span_of(self.unqueued).filter(|_| self.is_told)
     }
 
     /// Nothing of this span seems to have been dropped. Where fewer were lost than ever, that is
@@ -77,8 +85,20 @@ impl Radio {
         }
     }
 
-    /// What was known is no longer so: that is what the radio loses.
+    /// What was known is no longer so: that is what the radio loses. Of what came without a queue
+    /// little is kept, so that what comes next counts.
     pub(super) fn replace(&mut self, span: &Span) {
         self.calm = (span.sent, span.came);
+        let (sent, came) = self.unqueued;
+        let kept = (LOST_FRAMES_MIN / sent.max(1.0)).min(1.0);
+        self.unqueued = (kept * sent, kept * came);
     }
+}
+
+fn span_of((sent, came): (f64, f64)) -> Option<Span> {
+    (sent > 0.0).then(|| Span::of(sent, came))
+}
+
+fn most_of(span: Span, bursts: &Bursts) -> f64 {
+    span.loss_ratio() + LEAST_DEVIATIONS * span.likely(bursts).1
 }
