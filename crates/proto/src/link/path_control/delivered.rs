@@ -83,10 +83,7 @@ pub(crate) struct Delivered {
     rate_span: Span,
     loss_span: Span,
     bursts: Bursts,
-    /// Frames a second that were delivered at most, negative.
-    most: MinFilter,
-    /// Whether the rate had held back what was delivered last.
-    is_most_held: bool,
+    most: Most,
     radio: Radio,
     growth: Growth,
     look: Look,
@@ -104,6 +101,15 @@ pub(crate) struct Delivered {
     round_trip: Duration,
     /// When feedback was taken last.
     noted_at: Option<Time>,
+}
+
+/// What was delivered at most of late.
+#[derive(Debug, Default)]
+struct Most {
+    /// Frames a second, negative.
+    per_s: MinFilter,
+    /// Whether the rate had held back what was delivered last.
+    is_held: bool,
 }
 
 /// How what is delivered grows, as BBR tells the end of its start.
@@ -215,8 +221,8 @@ impl Delivered {
         self.bursts.note(sample);
         if self.rate_span.is_full(round_trip, self.rate_frames()) {
             let span = core::mem::take(&mut self.rate_span);
-            self.most.push(now, (-UNITS * span.delivered_per_s()) as i64, MEMORY);
-            self.is_most_held = span.is_held();
+            self.most.per_s.push(now, (-UNITS * span.delivered_per_s()) as i64, MEMORY);
+            self.most.is_held = span.is_held();
             self.growth.note(&span, &self.bursts);
         }
         if let Some(queue) = queue {
@@ -293,7 +299,7 @@ impl Delivered {
     /// before the least is known, as many as of a rate that is by far too high.
     fn is_sudden(&self) -> bool {
         // A look needs to know what is delivered.
-        let is_known = self.most.least().is_some();
+        let is_known = self.most.per_s.least().is_some();
         if self.after_excess == Some(0) || self.loss_span.sent < LOST_FRAMES_MIN || !is_known {
             return false;
         }
@@ -338,7 +344,7 @@ impl Delivered {
         let loss_ratio = span.loss_ratio();
         // What was delivered before the span before may have been of a path that took more.
         if let Some(began) = self.loss_span_began[0] {
-            self.most.forget_before(began);
+            self.most.per_s.forget_before(began);
         }
         let kept = ((1.0 - loss_ratio) / (1.0 - least).max(1.0 / UNITS)).min(1.0);
         let counts_from = now + self.round_trip;
@@ -365,7 +371,7 @@ impl Delivered {
         let before = self.look.loss_before;
         if span.loss_ratio() > before + (FEWER * (1.0 - before)).max(chance) {
             if let Some(began) = self.loss_span_began[1] {
-                self.most.forget_before(began);
+                self.most.per_s.forget_before(began);
             }
             return self.begin_look_anew(now, span, before);
         }
@@ -475,12 +481,12 @@ impl Delivered {
 
     /// What was delivered at most of late, frames a second.
     fn most_per_s(&self) -> Option<f64> {
-        self.most.least().map(|most| -most as f64 / UNITS)
+        self.most.per_s.least().map(|most| -most as f64 / UNITS)
     }
 
     /// The same where the rate had held back what was delivered, and no application.
     pub(crate) fn held_per_s(&self) -> Option<f64> {
-        self.most_per_s().filter(|_| self.is_most_held)
+        self.most_per_s().filter(|_| self.most.is_held)
     }
 
     /// What is delivered at most, and what random losses take of it, as far as these are known.

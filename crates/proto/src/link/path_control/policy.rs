@@ -78,8 +78,8 @@ const DECLINES: u32 = 2;
 const DRAIN_RATIO: f64 = 0.25;
 /// Round trips beside a filler of queues before it is looked for again.
 const COMPETE_ROUND_TRIPS: u32 = 150;
-/// What is judged by what feedback tells takes so many of its usual intervals, averaged over so many;
-/// and nothing is known of a pause that is longer.
+/// What is judged by what feedback tells takes so many of its usual intervals, averaged over so
+/// many; and nothing is known of a pause that is longer.
 const FEEDBACK_INTERVALS: u32 = 4;
 const INTERVAL_PARTS: u32 = 8;
 /// Least gain above what comes through while nothing is queued; it doubles each round trip.

@@ -129,8 +129,8 @@ fn a_filler_that_never_lets_the_queue_drain_is_not_overrun() {
     assert!(seen.dropped < 0.02 * seen.ours, "{} of {} dropped", seen.dropped, seen.ours);
 }
 
-/// On a shared channel feedback takes 250 ms where nothing goes back: neither is each a pause, of which
-/// nothing is learnt, nor one long queue a filler's.
+/// On a shared channel feedback takes 250 ms where nothing goes back: neither is each a pause, of
+/// which nothing is learnt, nor one long queue a filler's.
 #[test]
 fn rare_feedback_is_enough() {
     for round_trip_ms in [4, 30, 100] {

@@ -58,8 +58,8 @@ impl Radio {
         Some(unqueued.map_or(calm, |unqueued| calm.min(unqueued)))
     }
 
-    /// Share of the frames that is lost, on average: of what came without a queue where that is less
-    /// for certain.
+    /// Share of the frames that is lost, on average: of what came without a queue where that is
+    /// less for certain.
     pub(super) fn likely_ratio(&self, bursts: &Bursts) -> Option<f64> {
         let calm = span_of(self.calm)?.loss_ratio();
         let unqueued = self.told().filter(|unqueued| most_of(*unqueued, bursts) < calm);
