@@ -86,8 +86,8 @@ def test_every_tcp_figure_has_its_runs_in_the_lab(tmp_path: Path) -> None:
         assert "missing" not in statuses.values()
         if experiment.name == "franc-fig14":
             assert (statuses["FRANC-018"], statuses["FRANC-024"]) == ("holds", "holds")
-        ways = {found["way"] for found in report.findings.rows}
-        assert {"plain", "coded", "window"} <= ways
+        schemes = {found["scheme"] for found in report.findings.rows}
+        assert {"plain", "coded", "window"} <= schemes
         plt.close(report.findings.figure)
 
 
