@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 
 import test_python
@@ -26,6 +27,10 @@ def main() -> int:
     cargo = os.environ.get("CARGO", "cargo")
     seeds = f"seeds: property tests {property_seed()}, Hypothesis {test_python.seed()}"
     print(seeds, flush=True)
+    # It waits for a network, and the compiler does not.
+    tools = threading.Thread(target=test_python.prepare, daemon=True)
+    if len(sys.argv) == 1:
+        tools.start()
     # Whoever asks cargo for some tests wants these and no others. Examples are linted, not run: to
     # link them takes longer than some tests.
     asked = [sys.argv[1:]] if len(sys.argv) > 1 else [["--lib", "--bins", "--tests"], ["--doc"]]
@@ -44,6 +49,7 @@ def main() -> int:
         passed, failed = passed + counts[0], failed + counts[1]
         skipped, absent = skipped + counts[2], absent + counts[3]
     if len(sys.argv) == 1:
+        tools.join()
         python = test_python.run()
         passed, failed, absent = passed + python[0], failed + python[1], absent + python[2]
     print(f"{seeds}; {time.monotonic() - begun:.0f} s")

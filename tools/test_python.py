@@ -20,6 +20,8 @@ PYTHON_MIN = (3, 11)
 CONSTRAINTS = TOP / "python" / "constraints.txt"
 #: Longest that installing and each check may take, seconds.
 PATIENCE_S = 1200
+#: Tests of a file share what it makes once, the site above all.
+SIDE_BY_SIDE = ("--numprocesses", "2", "--dist", "loadfile")
 SUMMARY = re.compile(r"(\d+) (passed|failed|error|errors|skipped)\b")
 
 
@@ -31,6 +33,12 @@ def main() -> int:
     passed, failed, absent = run()
     print(f"{passed} passed, {failed} failed, {absent} skipped", flush=True)
     return 1 if failed else 0
+
+
+def prepare() -> None:
+    """Makes the environment, where there is none yet."""
+    if sys.version_info >= PYTHON_MIN:
+        environment()
 
 
 def run() -> tuple[int, int, int]:
@@ -118,7 +126,8 @@ def pytest(python: Path, more: Sequence[str] = ()) -> tuple[int, int]:
     """Runs the tests, and the examples of the installed package's documentation."""
     command = [
         python, "-m", "pytest", "-c", TOP / "pyproject.toml", "--rootdir", TOP / "python/tests",
-        "-p", "no:cacheprovider", "--doctest-modules", *more, "--pyargs", "corridor", ".",
+        "-p", "no:cacheprovider", "--doctest-modules", *SIDE_BY_SIDE, *more,
+        "--pyargs", "corridor", ".",
     ]  # fmt: skip
     result = subprocess.run(
         [str(part) for part in command], cwd=TOP / "python" / "tests", env=clean(),
