@@ -168,9 +168,8 @@ struct Competition {
     longest: Duration,
     /// When there was one last.
     at: Option<Time>,
-    /// Frames of the round trip that feedback told of while little was queued, and those of them
-    /// that came; the same of those told of while much was; and the longest queue when some were
-    /// lost.
+    /// Frames that feedback of the round trip reported while little was queued, and those of them
+    /// that came; the same while much was; and the longest queue when some were lost.
     sent_while_short: (f64, f64),
     sent_while_long: (f64, f64),
     queued_at_loss: Duration,
@@ -312,8 +311,8 @@ impl Competition {
         (self.linear, self.longest, self.is_certain) = (self.window, self.queued_at_loss, true);
     }
 
-    /// Whether the window became smaller so shortly before that what was sent before it is still
-    /// told of: of the round trip in which it did, and of the next, which ends a round trip later.
+    /// Whether the window became smaller so shortly before that feedback still reports frames sent
+    /// before: those of that round trip, in the next one.
     fn was_smaller(&self, now: Time, round_trip: Duration) -> bool {
         self.peak.is_some_and(|(_, at)| now - at <= 5 * round_trip / 2)
     }

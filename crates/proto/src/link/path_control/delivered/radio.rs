@@ -33,7 +33,7 @@ impl Radio {
         let half = -self.longest.least().unwrap_or(0) / 2;
         let shows = half > queue.noticed.as_nanos() as i64;
         let is_queued = queueing > half || !shows;
-        // What was dropped is told of with what came behind it, when the queue may have gone.
+        // A drop is reported with the frame behind it, when the queue may have gone.
         if !is_queued && !self.was_queued {
             self.unqueued.0 += sample.frames as f64;
             self.unqueued.1 += sample.came as f64;
