@@ -35,11 +35,14 @@ impl Bulk {
         }
     }
 
-    /// Nothing was to be sent from `since` on, or nothing that was needed.
-    pub(crate) fn note_empty(&mut self, since: Time, time: Duration, rtt: Duration) {
-        if self.is_on(since, rtt) && time < memory(rtt) {
+    /// Nothing was to be sent from `since` on, or nothing that was needed. Whether that was for
+    /// want of a queue.
+    pub(crate) fn note_empty(&mut self, since: Time, time: Duration, rtt: Duration) -> bool {
+        let is_starved = self.is_on(since, rtt) && time < memory(rtt);
+        if is_starved {
             self.starved += time;
         }
+        is_starved
     }
 
     fn is_on(&self, now: Time, rtt: Duration) -> bool {

@@ -58,8 +58,8 @@ impl Outlook {
 
     /// Whether a repair symbol is worth its airtime where nothing else is to be sent; where bytes
     /// are paid for, only if it is more needed than not.
-    pub(crate) fn welcomes_repair(&self, goal: Goal) -> bool {
-        let deviations = if goal == Goal::Bulk { 0.0 } else { DEVIATIONS_IDLE };
+    pub(crate) fn welcomes_repair(&self, is_paid: bool) -> bool {
+        let deviations = if is_paid { 0.0 } else { DEVIATIONS_IDLE };
         self.expected_deficit() + deviations * self.deviation() >= NEEDED
     }
 }
@@ -76,8 +76,8 @@ pub(crate) struct Reserve {
     price_log: f64,
     /// Frames that could have come of late, and nobody wanted to send.
     spare: f64,
-    /// What is spurious costs nothing where it took air that nobody wanted.
-    is_spare_free: bool,
+    /// Most of `price_log`.
+    price_log_max: f64,
 }
 
 /// Share of the capacity that may be spent on spurious repair.
@@ -114,9 +114,11 @@ impl Reserve {
             Goal::LowDelay => (WASTE_RATIO_LOW_DELAY, f64::sqrt as Weigh),
             Goal::Bulk => (WASTE_RATIO_BULK, weigh_all as Weigh),
         };
-        let is_spare_free = goal != Goal::Bulk;
-        let price_log = if is_spare_free { PRICE_LOG_FIRST } else { PRICE_LOG_FIRST_BULK };
-        Reserve { waste_ratio_goal, weigh, price_log, spare: 0.0, is_spare_free }
+        let (price_log, price_log_max) = match goal {
+            Goal::Throughput | Goal::LowDelay => (PRICE_LOG_FIRST, *PRICE_LOG.end()),
+            Goal::Bulk => (PRICE_LOG_FIRST_BULK, PRICE_LOG_MAX_BULK),
+        };
+        Reserve { waste_ratio_goal, weigh, price_log, price_log_max, spare: 0.0 }
     }
 
     /// What waits weigh: more than in proportion where the longest count, less where the usual ones
@@ -161,13 +163,12 @@ impl Reserve {
         let left = if faded > 0.0 { -(-faded).exp_m1() / faded } else { 1.0 };
         self.spare = self.spare * (-faded).exp() + left * spare;
         let useless = f64::from(useless);
-        let free = if self.is_spare_free { useless.min(self.spare) } else { 0.0 };
+        let free = useless.min(self.spare);
         self.spare -= free;
         let allowed = self.waste_ratio_goal * received;
         // What is out of bounds must not have to come all the way back.
-        let most = if self.is_spare_free { *PRICE_LOG.end() } else { PRICE_LOG_MAX_BULK };
-        self.price_log =
-            (self.price_log + GAIN * (useless - free - allowed)).clamp(*PRICE_LOG.start(), most);
+        self.price_log = (self.price_log + GAIN * (useless - free - allowed))
+            .clamp(*PRICE_LOG.start(), self.price_log_max);
     }
 }
 
@@ -207,6 +208,12 @@ impl SpareAir {
         }
         self.fade(now, round_trip);
         self.frames >= 1.0 && waiting as f64 <= WAITING_SPARE * self.frames
+    }
+
+    /// Whether there was air for a frame or more.
+    pub(crate) fn is_some(&mut self, now: Time, round_trip: Duration) -> bool {
+        self.fade(now, round_trip);
+        self.frames >= 1.0
     }
 
     /// A repair symbol went into it. If it turns out to be spurious it counts as any other: that

@@ -83,8 +83,7 @@ impl RepairScheduler {
     }
 
     /// Whether repair goes ahead of so many packets that wait, since the air will be spare after
-    /// them. Where both directions are known to share it, it never is, and where bytes are paid
-    /// for it makes no difference.
+    /// them. Where both directions are known to share it, it never is.
     pub(super) fn may_go_ahead(
         &mut self,
         now: Time,
@@ -93,18 +92,20 @@ impl RepairScheduler {
         link: &LinkUsage,
     ) -> bool {
         let round_trip = link.smoothed_round_trip();
-        let is_free = !link.shares_air() && self.goal != Goal::Bulk;
-        is_free && self.spare.welcomes_repair(now, round_trip, waiting, stakes)
+        !link.shares_air() && self.spare.welcomes_repair(now, round_trip, waiting, stakes)
     }
 
     /// Whether a repair symbol is worth its airtime where nothing else is to be sent.
     pub(super) fn welcomes_repair(
-        &self,
+        &mut self,
+        now: Time,
         window: &SendWindow,
         lane: usize,
         link: &LinkUsage,
     ) -> bool {
-        outlook(window, lane, link).welcomes_repair(self.goal)
+        let is_paid =
+            self.goal == Goal::Bulk && !self.spare.is_some(now, link.smoothed_round_trip());
+        outlook(window, lane, link).welcomes_repair(is_paid)
     }
 }
 

@@ -132,7 +132,8 @@ impl WindowSender {
     fn end_idle(&mut self, now: Time) -> bool {
         let Some(lost) = self.air.end_idle(now, self.link.rtt().timeout()) else { return false };
         let round_trip = self.link.smoothed_round_trip();
-        let frames = lost.min(round_trip).as_secs_f64() * self.link.through_per_s();
+        let free = lost.free(self.params.goal).min(round_trip);
+        let frames = free.as_secs_f64() * self.link.through_per_s();
         self.repair.spare.note(now, round_trip, frames);
         true
     }
@@ -243,20 +244,23 @@ impl WindowSender {
         let may_go_ahead =
             has_new && !wants_repair && self.repair.may_go_ahead(now, waiting, stakes, &self.link);
         let welcomes_repair =
-            !has_new && self.repair.welcomes_repair(&self.window, lane, &self.link);
+            !has_new && self.repair.welcomes_repair(now, &self.window, lane, &self.link);
         let facts = Facts { has_held, has_new, wants_repair, may_go_ahead, welcomes_repair };
         (decide(facts), lane, stakes)
     }
 
     /// A frame goes for want of anything better.
     fn note_spare(&mut self, now: Time) {
-        self.note_empty(now);
-        self.repair.spare.note(now, self.link.smoothed_round_trip(), 1.0);
+        let is_starved = self.note_empty(now);
+        // Else each frame of a sparse flow's repair would pay for the next.
+        if is_starved || self.params.goal != Goal::Bulk {
+            self.repair.spare.note(now, self.link.smoothed_round_trip(), 1.0);
+        }
     }
 
-    /// The air is as good as empty for the time of a frame.
-    fn note_empty(&mut self, now: Time) {
-        self.air.bulk.note_empty(now, self.link.frame_time(), self.link.rtt().timeout());
+    /// The air is as good as empty for the time of a frame. Whether that is for want of a queue.
+    fn note_empty(&mut self, now: Time) -> bool {
+        self.air.bulk.note_empty(now, self.link.frame_time(), self.link.rtt().timeout())
     }
 
     fn emit_source(
@@ -455,7 +459,8 @@ impl WindowSender {
             let came = 1.0 - self.link.loss_ratio();
             // Where both directions share the channel, what is idle here is the other's.
             let shared = if self.link.shares_air() { 0.0 } else { 1.0 };
-            let spare = shared * idle.as_secs_f64() * self.link.through_per_s();
+            let free = idle.free(self.params.goal);
+            let spare = shared * free.as_secs_f64() * self.link.through_per_s();
             let useless = ack.useless.wrapping_sub(told);
             stats.repairs_spurious += u64::from(useless);
             let round_trips = passed.div_duration_f64(self.link.smoothed_round_trip());
@@ -464,7 +469,7 @@ impl WindowSender {
             let spare = spare + f64::from(self.ahead.take_sent());
             self.repair.reserve.note(round_trips, received, came * spare, useless);
         }
-        idle
+        idle.all
     }
 
     /// Something came from the peer: it is there, whatever became of our frames and its feedback.

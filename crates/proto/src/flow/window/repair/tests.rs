@@ -43,7 +43,7 @@ fn nothing_is_repaired_where_nothing_is_lost() {
         for count in [0, 1, 10, 1_000] {
             assert!(!reserve.wants_repair(stakes(0, &sources(count), 0.0), 0.0));
             let clean = outlook(0, count as usize, 0, 0.0);
-            assert!(!clean.welcomes_repair(goal));
+            assert!(!clean.welcomes_repair(goal == Goal::Bulk));
         }
     }
 }
@@ -74,13 +74,13 @@ fn a_copy_goes_where_hardly_anything_can_have_made_it_useless() {
 #[test]
 fn air_that_nobody_wants_insures_against_losses_that_are_likely() {
     assert!(
-        outlook(0, 1, 0, 0.1).welcomes_repair(Goal::Throughput)
-            && outlook(1, 0, 1, 0.1).welcomes_repair(Goal::Throughput)
+        outlook(0, 1, 0, 0.1).welcomes_repair(false)
+            && outlook(1, 0, 1, 0.1).welcomes_repair(false)
     );
-    assert!(!outlook(0, 1, 1, 0.1).welcomes_repair(Goal::Throughput));
+    assert!(!outlook(0, 1, 1, 0.1).welcomes_repair(false));
     assert!(
-        !outlook(0, 1, 0, 0.01).welcomes_repair(Goal::Throughput)
-            && outlook(0, 50, 0, 0.01).welcomes_repair(Goal::Throughput)
+        !outlook(0, 1, 0, 0.01).welcomes_repair(false)
+            && outlook(0, 50, 0, 0.01).welcomes_repair(false)
     );
 }
 
