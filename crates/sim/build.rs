@@ -1,13 +1,16 @@
-//! Names the sources that results depend on: the commit, and a hash of the files themselves, so
-//! that results of changed code are never taken for its results.
+//! Names the sources that results depend on: the commit, and a hash of what the files say, so that
+//! results of changed code are never taken for its results, and a comment makes no others.
+
+#[path = "build/identity.rs"]
+mod identity;
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Crates whose code results depend on.
-const CRATES: [&str; 7] = ["base", "codec", "proto", "air", "document", "scenario", "sim"];
+use identity::{CRATES, Identity};
+
 /// Commit of a build without a repository.
 const COMMIT_VARIABLE: &str = "CORRIDOR_COMMIT";
 
@@ -23,13 +26,13 @@ fn main() {
     println!("cargo::rerun-if-changed={}", lock.display());
     files.push(lock);
     files.sort();
-    let hash = files.iter().fold(FNV_BASIS, |hash, file| {
+    let mut identity = Identity::new();
+    for file in files {
         // A package on its own lacks the other crates: their versions are then in its manifest.
-        let bytes = fs::read(file).unwrap_or_default();
-        let name = file.file_name().unwrap_or_default().as_encoded_bytes();
-        [name, &bytes.len().to_le_bytes(), &bytes].iter().fold(hash, |hash, part| fnv(hash, part))
-    });
-    println!("cargo::rustc-env=CORRIDOR_CODE_VERSION={hash:032x}");
+        let bytes = fs::read(&file).unwrap_or_default();
+        identity.add(&file.file_name().unwrap_or_default().to_string_lossy(), &bytes);
+    }
+    println!("cargo::rustc-env=CORRIDOR_CODE_VERSION={}", identity.digits());
     println!("cargo::rustc-env=CORRIDOR_COMMIT={}", commit(&here));
 }
 
@@ -65,12 +68,4 @@ fn commit(here: &Path) -> String {
         }
     }
     git(&["rev-parse", "HEAD"]).unwrap_or_else(|| "unknown".to_owned())
-}
-
-/// FNV-1a, 128 bits.
-const FNV_BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-
-fn fnv(hash: u128, bytes: &[u8]) -> u128 {
-    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-    bytes.iter().fold(hash, |hash, &byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME))
 }
