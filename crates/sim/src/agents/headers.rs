@@ -126,10 +126,10 @@ fn write_segment(
     let ports = (source_port(packet.flow), SINK_PORT);
     let mut ecn = IpEcn::NotEct;
     let (tcp, payload) = match *segment {
-        Segment::Data { sequence, congestion_experienced, .. } => {
+        Segment::Data { sequence, congestion_experienced, window_reduced, .. } => {
             let number = byte_number(sequence, payload_bytes);
             let mut tcp = TcpHeader::new(ports.0, ports.1, number, WINDOW);
-            (tcp.ack, tcp.acknowledgment_number) = (true, 1);
+            (tcp.ack, tcp.acknowledgment_number, tcp.cwr) = (true, 1, window_reduced);
             if congestion_experienced {
                 ecn = IpEcn::CongestionExperienced;
             }

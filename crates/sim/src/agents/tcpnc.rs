@@ -186,6 +186,7 @@ impl<A: Agent> NcSink<A> {
                 sent_at: now,
                 retransmission: rest == [1],
                 congestion_experienced: false,
+                window_reduced: false,
             };
             self.delivered = sequence + 1;
             let packet = self.packet(self.segment_bytes, Body::Segment(segment));

@@ -11,6 +11,8 @@ pub(super) struct Reassembly {
     next: u64,
     /// What has arrived beyond a gap: apart, in order of number.
     ranges: Vec<SackRange>,
+    /// Packets in these.
+    held: u64,
     /// A number within the range that changed last, then within the one before, and so on.
     recent: VecDeque<u64>,
     recent_max: usize,
@@ -19,7 +21,7 @@ pub(super) struct Reassembly {
 impl Reassembly {
     /// Nothing has arrived. So many ranges are remembered for acknowledgements.
     pub(super) fn new(recent_max: usize) -> Self {
-        Reassembly { next: 0, ranges: Vec::new(), recent: VecDeque::new(), recent_max }
+        Reassembly { next: 0, ranges: Vec::new(), held: 0, recent: VecDeque::new(), recent_max }
     }
 
     /// The number expected next.
@@ -34,7 +36,12 @@ impl Reassembly {
 
     /// Packets that wait beyond a gap.
     pub(super) fn out_of_order(&self) -> u64 {
-        self.ranges.iter().map(|range| range.end - range.start).sum()
+        self.held
+    }
+
+    /// How far what has arrived reaches beyond the number expected next; 0 without a gap.
+    pub(super) fn span(&self) -> u64 {
+        self.ranges.last().map_or(0, |last| last.end - self.next)
     }
 
     /// Whether a packet has arrived.
@@ -55,6 +62,7 @@ impl Reassembly {
             self.deliver();
         } else {
             self.keep(sequence);
+            self.held += 1;
             self.remember(sequence);
         }
     }
@@ -63,7 +71,9 @@ impl Reassembly {
     fn deliver(&mut self) {
         self.next += 1;
         if self.ranges.first().is_some_and(|first| first.start == self.next) {
-            self.next = self.ranges.remove(0).end;
+            let first = self.ranges.remove(0);
+            self.held -= first.end - first.start;
+            self.next = first.end;
         }
         let next = self.next;
         self.recent.retain(|&number| number >= next);

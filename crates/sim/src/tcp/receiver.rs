@@ -91,7 +91,8 @@ impl Receiver {
 
     /// Takes in a packet of data; acknowledgements are none of a receiver's business.
     pub fn handle_segment(&mut self, now: Time, segment: &Segment) {
-        let Segment::Data { sequence, sent_at, retransmission, congestion_experienced } = *segment
+        let Segment::Data { sequence, sent_at, retransmission, congestion_experienced, .. } =
+            *segment
         else {
             return;
         };

@@ -29,6 +29,9 @@ pub enum Segment {
         retransmission: bool,
         /// Its network saw congestion on its way (ECN).
         congestion_experienced: bool,
+        /// The sender has reduced its window since congestion was echoed (CWR, RFC 3168,
+        /// Section 6.1.2).
+        window_reduced: bool,
     },
     /// From the receiver.
     Ack {

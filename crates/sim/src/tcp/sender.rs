@@ -149,7 +149,12 @@ impl Sender {
             },
         };
         let retransmission = core.send(now, sequence);
-        let congestion_experienced = false;
-        Some(Segment::Data { sequence, sent_at: now, retransmission, congestion_experienced })
+        Some(Segment::Data {
+            sequence,
+            sent_at: now,
+            retransmission,
+            congestion_experienced: false,
+            window_reduced: false,
+        })
     }
 }

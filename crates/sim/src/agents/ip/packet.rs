@@ -214,6 +214,7 @@ impl Parsed<'_> {
                 sent_at: time(24),
                 retransmission: false,
                 congestion_experienced: false,
+                window_reduced: false,
             };
         }
         let mut sack = [SackRange::default(); SACK_RANGES_MAX];
@@ -271,6 +272,7 @@ mod tests {
                 sent_at,
                 retransmission: false,
                 congestion_experienced: false,
+                window_reduced: false,
             };
             let (out, len) = through(data, 0, sequence.saturating_sub(2_000));
             assert_eq!((out, len), (data, 20 + 20 + 12 + 1_400));

@@ -4,6 +4,13 @@ use core::time::Duration;
 
 use crate::tcp::config::{ConfigError, WINDOW_PACKETS_LIMIT, within};
 
+/// Receive buffers (`tcp_rmem`): at first, and at most.
+const RMEM_INITIAL: u32 = 131_072;
+const RMEM_MAX: u32 = 33_554_432;
+/// What a full packet of a TAP device's takes of them: room for headers before it, and the kernel's
+/// records of it.
+const PACKET_TRUESIZE: u32 = 2_176;
+
 /// Congestion control, by the kernel's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Congestion {
@@ -72,10 +79,13 @@ pub struct LinuxReceiverConfig {
     /// Bytes of data in each packet: from 1.
     pub payload_bytes: u32,
     /// Largest window that autotuning reaches, packets: 1 to 65536. `tcp_rmem` of 32 MB, of which a
-    /// packet of an Ethernet's takes more than its bytes.
+    /// packet of an Ethernet's takes 2,176 bytes, as TAP devices hand it over.
     pub window_packets_max: u32,
     /// Window at the start, packets.
     pub window_packets_initial: u32,
+    /// What the buffer holds at the start, packets: `tcp_rmem` of 128 KB. It is no less than the
+    /// window.
+    pub buffer_packets_initial: u32,
     /// Longest that an acknowledgement is delayed while packets come quickly (`TCP_DELACK_MIN`).
     pub delayed_ack_timeout: Duration,
     /// Bytes of an acknowledgement without ranges: headers only.
@@ -89,8 +99,9 @@ impl LinuxReceiverConfig {
     pub fn new(payload_bytes: u32) -> Self {
         LinuxReceiverConfig {
             payload_bytes,
-            window_packets_max: 12_000,
+            window_packets_max: RMEM_MAX / PACKET_TRUESIZE,
             window_packets_initial: (64_240 / payload_bytes.max(1)).max(2),
+            buffer_packets_initial: RMEM_INITIAL / PACKET_TRUESIZE,
             delayed_ack_timeout: Duration::from_millis(40),
             ack_bytes: 52,
             sack_range_bytes: 8,
@@ -105,6 +116,7 @@ impl LinuxReceiverConfig {
         within("payload_bytes", self.payload_bytes, 1, u32::from(u16::MAX))?;
         within("window_packets_max", self.window_packets_max, 1, WINDOW_PACKETS_LIMIT)?;
         within("window_packets_initial", self.window_packets_initial, 1, WINDOW_PACKETS_LIMIT)?;
+        within("buffer_packets_initial", self.buffer_packets_initial, 1, WINDOW_PACKETS_LIMIT)?;
         within("sack_range_bytes", self.sack_range_bytes, 0, u32::from(u16::MAX))?;
         within("ack_bytes", self.ack_bytes, 1, u32::from(u16::MAX))
     }

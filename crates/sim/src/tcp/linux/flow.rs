@@ -124,6 +124,8 @@ pub(super) struct Flow {
     /// Timeouts in a row.
     pub(super) timeouts_in_row: u32,
     pub(super) timer: Option<(Timer, Time)>,
+    /// The next new packet is to say that the window was reduced (CWR).
+    pub(super) owes_cwr: bool,
     /// Packets that have arrived, and that were lost, each time counted.
     pub(super) delivered: u64,
     pub(super) lost: u64,
@@ -171,6 +173,7 @@ impl Flow {
             probe_was_copy: false,
             timeouts_in_row: 0,
             timer: None,
+            owes_cwr: false,
             delivered: 0,
             lost: 0,
             delivered_at_us: 0,

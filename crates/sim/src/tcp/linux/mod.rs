@@ -23,6 +23,7 @@ mod rtt;
 mod scoreboard;
 mod sender;
 mod state;
+mod window;
 mod windowed;
 
 pub use self::config::{Congestion, LinuxReceiverConfig, LinuxSenderConfig};

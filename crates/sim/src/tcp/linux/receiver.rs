@@ -10,6 +10,7 @@ use corridor_base::Time;
 
 use super::clock::{TICK_US, expiry, micros};
 use super::config::LinuxReceiverConfig;
+use super::window::Window;
 use crate::tcp::config::ConfigError;
 use crate::tcp::reassembly::Reassembly;
 use crate::tcp::receiver::ReceiverStats;
@@ -17,6 +18,8 @@ use crate::tcp::segment::{SackRange, Segment};
 
 /// Most packets that are acknowledged at once, each, when packets begin to come.
 const QUICK_ACKS_MAX: u32 = 16;
+/// The same after congestion was seen (RFC 3168).
+const QUICK_ACKS_ECN: u32 = 2;
 /// Acknowledgements beyond a gap before they are put together (`TCP_FASTRETRANS_THRESH`).
 const GAP_ACKS: u32 = 3;
 /// Most that are put together, and how long they wait at most (`tcp_comp_sack_nr`, `_delay_ns`).
@@ -31,8 +34,8 @@ const RECENT_MAX: usize = 4;
 
 /// A TCP receiver of Linux's: packets in, acknowledgements out, time as an argument.
 ///
-/// Its application reads at once. Congestion seen by the network is echoed with the next
-/// acknowledgement, once: there is no CWR to wait for (unlike RFC 3168, Section 6.1.3).
+/// Its application reads at once. Congestion seen by the network is echoed with every
+/// acknowledgement until the sender says that it has reduced its window (RFC 3168, Section 6.1.3).
 #[derive(Clone, Debug)]
 pub struct LinuxReceiver {
     config: LinuxReceiverConfig,
@@ -49,6 +52,8 @@ pub struct LinuxReceiver {
     owes: bool,
     /// Packets in order that none has confirmed.
     unconfirmed: bool,
+    /// Packets in order that the application has not read.
+    unread: bool,
     delayed_until: Option<Time>,
     compressed_until: Option<Time>,
     compressed: u32,
@@ -58,23 +63,10 @@ pub struct LinuxReceiver {
     /// How long an acknowledgement waits, microseconds; 0 before the first packet.
     wait_us: u64,
     received_us: u64,
+    /// Congestion was seen, and the sender has not answered.
     congestion: bool,
     window: Window,
     stats: ReceiverStats,
-}
-
-/// Receive autotuning: the window is twice what comes in a round trip, and grows ahead of it.
-#[derive(Clone, Copy, Debug)]
-struct Window {
-    packets: u64,
-    /// Packets delivered in the best round trip so far.
-    space: u64,
-    since_us: u64,
-    since_next: u64,
-    /// The receiver's own measure of the round trip, microseconds.
-    rtt_us: u64,
-    /// The end of what was offered.
-    end: u64,
 }
 
 impl LinuxReceiver {
@@ -84,7 +76,6 @@ impl LinuxReceiver {
     /// [`ConfigError`] names the field out of its range.
     pub fn new(config: LinuxReceiverConfig) -> Result<Self, ConfigError> {
         config.check()?;
-        let initial = u64::from(config.window_packets_initial.min(config.window_packets_max));
         Ok(LinuxReceiver {
             config,
             arrived: Reassembly::new(RECENT_MAX),
@@ -94,6 +85,7 @@ impl LinuxReceiver {
             echo_retransmission: false,
             owes: false,
             unconfirmed: false,
+            unread: false,
             delayed_until: None,
             compressed_until: None,
             compressed: 0,
@@ -103,14 +95,7 @@ impl LinuxReceiver {
             wait_us: 0,
             received_us: 0,
             congestion: false,
-            window: Window {
-                packets: initial,
-                space: 10,
-                since_us: 0,
-                since_next: 0,
-                rtt_us: 0,
-                end: initial,
-            },
+            window: Window::new(&config),
             stats: ReceiverStats::default(),
         })
     }
@@ -137,7 +122,7 @@ impl LinuxReceiver {
 
     /// Packets that may be under way at once, as the window is now.
     pub fn window_packets(&self) -> u64 {
-        self.window.packets
+        self.window.packets(self.arrived.out_of_order())
     }
 
     /// Counts since the start.
@@ -147,21 +132,27 @@ impl LinuxReceiver {
 
     /// Takes in a packet of data; acknowledgements are none of a receiver's business.
     pub fn handle_segment(&mut self, now: Time, segment: &Segment) {
-        let Segment::Data { sequence, sent_at, retransmission, congestion_experienced } = *segment
+        let Segment::Data {
+            sequence,
+            sent_at,
+            retransmission,
+            congestion_experienced,
+            window_reduced,
+        } = *segment
         else {
             return;
         };
         self.stats.packets_received += 1;
-        self.congestion |= congestion_experienced;
+        self.take_congestion(congestion_experienced, window_reduced);
         if sequence <= self.acknowledged && sent_at >= self.echo {
             (self.echo, self.echo_retransmission) = (sent_at, retransmission);
         }
         let is_new = self.take(sequence);
-        if congestion_experienced || !is_new {
-            self.owes = true;
-        }
+        self.owes |= !is_new;
         if is_new && sequence < self.arrived.next() {
-            self.measure_round_trip(now, sent_at);
+            self.unread = true;
+            // Its own echoes are not modelled: twice the delay of the packet.
+            self.window.measure((2 * (micros(now) - micros(sent_at))).max(1));
             self.unconfirmed = true;
             self.time_arrival(now);
         }
@@ -187,6 +178,7 @@ impl LinuxReceiver {
     /// The next acknowledgement to be sent. Until it is taken, it is updated by whatever arrives.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         if !core::mem::take(&mut self.owes) {
+            self.read(now);
             return None;
         }
         self.stats.acks_sent += 1;
@@ -195,15 +187,14 @@ impl LinuxReceiver {
         self.unconfirmed = false;
         self.acknowledged = self.arrived.next();
         let sack = self.arrived.sack(self.duplicate.take());
-        self.adapt_window(now);
-        self.window.end = self.window.end.max(self.arrived.next() + self.window.packets);
+        let window_end = self.window.open(self.arrived.next(), self.arrived.out_of_order());
         Some(Segment::Ack {
             next: self.arrived.next(),
             echo: self.echo,
             echo_retransmission: self.echo_retransmission,
             sack,
-            congestion_echo: core::mem::take(&mut self.congestion),
-            window_end: Some(self.window.end),
+            congestion_echo: self.congestion,
+            window_end: Some(window_end),
         })
     }
 
@@ -215,6 +206,13 @@ impl LinuxReceiver {
         self.config.ack_bytes + head + ranges * self.config.sack_range_bytes
     }
 
+    /// The application reads what came, once it is acknowledged; only then its window grows.
+    fn read(&mut self, now: Time) {
+        if core::mem::take(&mut self.unread) {
+            self.window.adapt(micros(now), self.arrived.next(), self.arrived.span());
+        }
+    }
+
     /// Puts a packet to its place; whether it was not there, and was taken.
     fn take(&mut self, sequence: u64) -> bool {
         if self.arrived.contains(sequence) {
@@ -224,17 +222,34 @@ impl LinuxReceiver {
             self.arrived.remember(sequence);
             return false;
         }
-        if sequence >= self.window.end {
+        if sequence >= self.window.end() {
             self.stats.discarded += 1;
             return false;
         }
         self.arrived.insert(sequence);
+        if self.window.take(self.arrived.out_of_order(), self.arrived.span()) {
+            // The sender is to know.
+            self.quick |= 1;
+        }
         true
+    }
+
+    /// What a packet tells of congestion. The sender's window may be as short as one packet then:
+    /// no acknowledgement is to wait.
+    fn take_congestion(&mut self, experienced: bool, reduced: bool) {
+        if reduced {
+            self.congestion = false;
+            self.owes = true;
+        }
+        if experienced && !self.congestion {
+            self.congestion = true;
+            self.be_quick(QUICK_ACKS_ECN);
+        }
     }
 
     /// So many packets are acknowledged each, but not more than half of the window.
     fn be_quick(&mut self, most: u32) {
-        let half = u32::try_from(self.window.packets / 2).unwrap_or(most).max(2);
+        let half = u32::try_from(self.window_packets() / 2).unwrap_or(most).max(2);
         self.quick = self.quick.max(half.min(most));
     }
 
@@ -279,36 +294,7 @@ impl LinuxReceiver {
             return;
         }
         self.compressed += 1;
-        let wait_us = COMPRESSED_US.min(self.window.rtt_us / COMPRESSED_SHARE);
+        let wait_us = COMPRESSED_US.min(self.window.rtt_us() / COMPRESSED_SHARE);
         self.compressed_until.get_or_insert(now + Duration::from_micros(wait_us));
-    }
-
-    /// The receiver's measure of the round trip, by which its window grows: twice the delay of the
-    /// packet, a shorter one at once, longer ones by eighths.
-    fn measure_round_trip(&mut self, now: Time, sent_at: Time) {
-        let round_us = 2 * (micros(now) - micros(sent_at));
-        let window = &mut self.window;
-        window.rtt_us = match window.rtt_us {
-            before if before == 0 || round_us < before => round_us,
-            before => before - before / 8 + round_us / 8,
-        };
-    }
-
-    /// Dynamic right-sizing: once in a round trip, by what was delivered in it.
-    fn adapt_window(&mut self, now: Time) {
-        let now_us = micros(now);
-        let window = &mut self.window;
-        if window.rtt_us == 0 || now_us - window.since_us < window.rtt_us {
-            return;
-        }
-        let copied = self.arrived.next() - window.since_next;
-        if copied > window.space {
-            let wanted = 2 * copied + 16;
-            let grown = 2 * wanted * (copied - window.space) / window.space;
-            let most = u64::from(self.config.window_packets_max);
-            window.packets = window.packets.max((wanted + grown).min(most));
-            window.space = copied;
-        }
-        (window.since_us, window.since_next) = (now_us, self.arrived.next());
     }
 }

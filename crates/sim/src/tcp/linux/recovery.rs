@@ -67,6 +67,7 @@ impl LinuxSender {
         flow.high = flow.board.next();
         flow.probe_high = None;
         flow.cwnd_count = 0;
+        flow.owes_cwr = flow.config.ecn;
         flow.prior_cwnd = flow.cwnd;
         (flow.prr_delivered, flow.prr_out) = (0, 0);
         flow.ssthresh = ssthresh;
@@ -135,6 +136,7 @@ impl LinuxSender {
         self.enter(CaState::Loss);
         let flow = &mut self.flow;
         flow.high = flow.board.next();
+        flow.owes_cwr = flow.config.ecn;
         flow.probe_high = None;
         flow.frto = was_fine || flow.timeouts_in_row > 0;
     }
@@ -145,7 +147,10 @@ impl LinuxSender {
         }
         if self.flow.prior_ssthresh > 0 {
             self.flow.cwnd = self.control.restored_window(&self.flow);
-            self.flow.ssthresh = self.flow.ssthresh.max(self.flow.prior_ssthresh);
+            if self.flow.prior_ssthresh > self.flow.ssthresh {
+                self.flow.ssthresh = self.flow.prior_ssthresh;
+                self.flow.owes_cwr = false;
+            }
         }
         self.flow.undo_from = None;
         // RACK has another look at what was believed lost.

@@ -259,7 +259,9 @@ impl LinuxSender {
         }
         self.sent_new += 1;
         let sequence = self.flow.send_new();
-        self.segment(sequence, false)
+        // Packets sent again do not say it (RFC 3168, Section 6.1.5).
+        let reduced = core::mem::take(&mut self.flow.owes_cwr);
+        self.segment(sequence, false, reduced)
     }
 
     fn send_lost(&mut self, number: u64) -> Segment {
@@ -272,7 +274,7 @@ impl LinuxSender {
             let rto_us = self.flow.rtt.rto_us();
             self.flow.set_timer(Timer::Retransmit, rto_us);
         }
-        self.segment(number, true)
+        self.segment(number, true, false)
     }
 
     fn send_forced(&mut self, forced: Forced) -> Option<Segment> {
@@ -281,7 +283,7 @@ impl LinuxSender {
                 let first = self.flow.board.una();
                 self.flow.board.get(first)?;
                 self.flow.send_again(first);
-                Some(self.segment(first, true))
+                Some(self.segment(first, true, false))
             }
             Forced::Probe => self.send_probe(),
             Forced::Window => {
@@ -299,7 +301,7 @@ impl LinuxSender {
         let segment = if self.flow.probe_was_copy {
             let last = self.flow.board.next().checked_sub(1)?;
             self.flow.send_copy(last);
-            self.segment(last, true)
+            self.segment(last, true, false)
         } else {
             self.send_new()
         };
@@ -311,9 +313,14 @@ impl LinuxSender {
         Some(segment)
     }
 
-    fn segment(&self, sequence: u64, retransmission: bool) -> Segment {
-        let sent_at = self.flow.now;
-        Segment::Data { sequence, sent_at, retransmission, congestion_experienced: false }
+    fn segment(&self, sequence: u64, retransmission: bool, window_reduced: bool) -> Segment {
+        Segment::Data {
+            sequence,
+            sent_at: self.flow.now,
+            retransmission,
+            congestion_experienced: false,
+            window_reduced,
+        }
     }
 
     /// After a silence the window is halved for each timeout that it lasted (RFC 5681, Section 4.1,

@@ -3,4 +3,5 @@
 mod line;
 mod loopback;
 mod ns2;
+mod plans;
 mod scripts;

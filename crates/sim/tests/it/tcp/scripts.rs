@@ -2,8 +2,8 @@
 //! then what comes of it. Times are milliseconds, numbers count packets.
 //!
 //! A script begins with the end that it is about and its settings, `sender reno window=20` or
-//! `receiver delayed=2`, `sender linux cubic` or `receiver linux`, and for senders with `show` and
-//! the gauges to be shown. Then:
+//! `receiver delayed=2`, `sender linux cubic` or `receiver linux buffer=44`, and for senders with
+//! `show` and the gauges to be shown. Then:
 //!
 //! | line | what happens |
 //! |---|---|
@@ -12,6 +12,7 @@
 //! | `100 ack 3 until 9` | one with the end of the receiver's window |
 //! | `100 ack 3 echo 50 ce` | one that echoes a packet's time, and congestion |
 //! | `100 data 4 echo 50 ce` | packet 4, sent at 50, arrives, marked |
+//! | `100 data 4 echo 50 cwr` | one that says that the window was reduced |
 //! | `hold` | from here on the end under test cannot send |
 //! | `release` | it can again |
 //! | `timer` | time goes on until the next timer, and this expires |
@@ -137,8 +138,16 @@ impl End {
     }
 
     fn receiver(settings: &[&str]) -> End {
-        if settings.first() == Some(&"linux") {
-            let config = LinuxReceiverConfig::new(1_448);
+        if let Some((&"linux", settings)) = settings.split_first() {
+            let mut config = LinuxReceiverConfig::new(1_448);
+            for setting in settings {
+                match setting.split_once('=') {
+                    Some(("buffer", value)) => {
+                        config.buffer_packets_initial = value.parse().unwrap();
+                    }
+                    _ => panic!("{setting}: expected a setting of Linux's receiver"),
+                }
+            }
             return End::new(None, Some(AnyReceiver::new(config.into()).unwrap()));
         }
         let mut config = ReceiverConfig::ns2(false);
@@ -243,6 +252,7 @@ fn segment(words: &[&str]) -> Segment {
             sent_at: echo,
             retransmission,
             congestion_experienced: ce,
+            window_reduced: words.contains(&"cwr"),
         };
     }
     assert_eq!(words[0], "ack", "{words:?}: expected data or ack");
@@ -265,8 +275,11 @@ fn segment(words: &[&str]) -> Segment {
 /// A segment that was sent.
 fn words_of(segment: &Segment) -> String {
     match segment {
-        Segment::Data { sequence, retransmission: false, .. } => format!("{sequence}"),
-        Segment::Data { sequence, retransmission: true, .. } => format!("{sequence}again"),
+        Segment::Data { sequence, retransmission, window_reduced, .. } => {
+            let again = if *retransmission { "again" } else { "" };
+            let reduced = if *window_reduced { "cwr" } else { "" };
+            format!("{sequence}{again}{reduced}")
+        }
         Segment::Ack { next, echo, sack, congestion_echo, .. } => {
             let mut words = format!("ack {next}");
             let ranges = sack.iter().filter(|range| range.end > range.start);
@@ -319,6 +332,8 @@ scripts!(
     linux_undo_by_duplicates,
     linux_hystart,
     linux_ecn,
+    linux_receiver_ecn,
+    linux_receiver_opens,
     linux_receiver_quick,
     linux_receiver_delayed_echo,
     linux_receiver_beyond_gap,
