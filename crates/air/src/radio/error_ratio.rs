@@ -3,6 +3,49 @@
 
 use super::rate::Rate;
 
+/// Ratios that are remembered, a power of two.
+const KNOWN: usize = 512;
+
+/// Share of spans of `bits` bits without error, of the logarithm of that of one bit.
+pub(super) fn success_ratio(bits: f64, log: impl FnOnce() -> f64) -> f64 {
+    if bits <= 0.0 { 1.0 } else { libm::exp(bits * log()) }
+}
+
+/// Natural logarithm of the share of bits without error, precise for the least of ratios too.
+pub(super) fn log_success(rate: Rate, sinr: f64) -> f64 {
+    libm::log1p(-bit_error_ratio(rate, sinr).clamp(0.0, 1.0))
+}
+
+/// The equations' results for ratios that came last. They take long, and while links do not vary
+/// receivers ask for the same again with each frame.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// By their hash, the last that had it; nothing before the first is asked for.
+    entries: Vec<Option<(Rate, f64, f64)>>,
+}
+
+impl Known {
+    /// As [`Rate::success_ratio`], to the bit.
+    pub fn success_ratio(&mut self, rate: Rate, sinr: f64, bits: f64) -> f64 {
+        success_ratio(bits, || {
+            if self.entries.is_empty() {
+                self.entries.resize(KNOWN, None);
+            }
+            // Fibonacci hashing: the highest bits of the product depend on all of the ratio's.
+            let hash = sinr.to_bits().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let entry = &mut self.entries[(hash >> (u64::BITS - KNOWN.ilog2())) as usize];
+            match *entry {
+                Some((of, at, log)) if of == rate && at.to_bits() == sinr.to_bits() => log,
+                _ => {
+                    let log = log_success(rate, sinr);
+                    *entry = Some((rate, sinr, log));
+                    log
+                }
+            }
+        })
+    }
+}
+
 /// Bit error ratio behind all decoding; above one half where a bound is loose.
 pub(super) fn bit_error_ratio(rate: Rate, sinr: f64) -> f64 {
     match rate {
@@ -114,4 +157,25 @@ fn coded(bit_error_ratio: f64, code: &Code) -> f64 {
         power *= step;
     }
     sum / (2.0 * code.inputs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_is_what_the_equations_say() {
+        let mut known = Known::default();
+        let ratios = (0..4_000).map(|n| f64::from(n) / 200.0);
+        // Twice, so that some are remembered, and more than there is room for.
+        for sinr in ratios.clone().chain(ratios.map(|sinr| sinr / 3.0)) {
+            for rate in [Rate::Oqpsk250, Rate::Ofdm6, Rate::Oqpsk250] {
+                for bits in [-1.0, 0.0, 40.0, 1_016.0] {
+                    let told = known.success_ratio(rate, sinr, bits);
+                    assert_eq!(told.to_bits(), rate.success_ratio(sinr, bits).to_bits());
+                }
+            }
+        }
+        assert_eq!(known.entries.len(), KNOWN);
+    }
 }

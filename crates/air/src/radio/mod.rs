@@ -51,6 +51,7 @@ mod fading;
 mod mac;
 mod propagation;
 mod rate;
+mod reach;
 mod reception;
 
 pub use config::{
@@ -64,4 +65,5 @@ pub use error::RadioError;
 pub(crate) use mac::Seen;
 pub use mac::{FrameKind, MacEvent, MacFrame, MacStats, Quality, Queued, SendOutcome, Transmit};
 pub use rate::{DSSS, OFDM, Preamble, Rate};
+pub use reach::Reach;
 pub use reception::{Notice, Radio, TransmissionIndex};

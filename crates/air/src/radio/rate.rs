@@ -125,11 +125,6 @@ impl Rate {
     /// P. Frenger et al., Multirate convolutional codes, 1998). DSSS: DBPSK and DQPSK with their
     /// processing gain; CCK as E.4.1.3 bounds it.
     pub fn success_ratio(self, sinr: f64, bits: f64) -> f64 {
-        if bits <= 0.0 {
-            return 1.0;
-        }
-        let ber = super::error_ratio::bit_error_ratio(self, sinr).clamp(0.0, 1.0);
-        // Precise for the least of ratios too.
-        libm::exp(bits * libm::log1p(-ber))
+        super::error_ratio::success_ratio(bits, || super::error_ratio::log_success(self, sinr))
     }
 }

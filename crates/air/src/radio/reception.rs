@@ -15,6 +15,7 @@ use corridor_base::{Stream, StreamKey, Time};
 
 use super::config::{Decoding, Fading, RadioConfig, Receiver};
 use super::error::RadioError;
+use super::error_ratio::Known;
 use super::fading::{Variation, uniform};
 use super::mac::{MacFrame, Quality, Transmit};
 use super::propagation::{self, milliwatts};
@@ -75,6 +76,8 @@ struct Levels {
     decoding: Decoding,
     /// For [`Decoding::Threshold`].
     sinr: f64,
+    /// For [`Decoding::ErrorRatio`].
+    known: Known,
 }
 
 #[derive(Debug)]
@@ -440,6 +443,7 @@ impl Levels {
                 .map(|capture| (milliwatts(capture.margin_db), capture.window)),
             decoding: receiver.decoding,
             sinr,
+            known: Known::default(),
         }
     }
 
@@ -449,7 +453,13 @@ impl Levels {
     }
 
     /// The latest arrival, at `rate`, is locked on to, or disturbs what is.
-    fn lock_or_disturb(&self, station: &mut StationState, now: Time, rate: Rate, bits_per_ns: f64) {
+    fn lock_or_disturb(
+        &mut self,
+        station: &mut StationState,
+        now: Time,
+        rate: Rate,
+        bits_per_ns: f64,
+    ) {
         let Some((&latest, others)) = station.arriving.split_last() else { return };
         let sinr = latest.power_mw / (self.noise_mw + sum_mw(others));
         let takes = match (&station.locked, self.capture) {
@@ -478,7 +488,7 @@ impl Levels {
     }
 
     /// What arrives besides the locked frame has changed: a span ends, and another begins.
-    fn disturb(&self, station: &mut StationState, now: Time) {
+    fn disturb(&mut self, station: &mut StationState, now: Time) {
         let Some(locked) = &mut station.locked else { return };
         self.end_span(locked, now);
         let others = station.arriving.iter().filter(|a| a.transmission != locked.transmission);
@@ -487,16 +497,16 @@ impl Levels {
         locked.sinr_min = locked.sinr_min.min(locked.sinr);
     }
 
-    fn end_span(&self, locked: &mut Locked, now: Time) {
+    fn end_span(&mut self, locked: &mut Locked, now: Time) {
         if self.decoding == Decoding::ErrorRatio {
             let bits = now.since(locked.span_since).as_nanos() as f64 * locked.bits_per_ns;
-            locked.success *= locked.rate.success_ratio(locked.sinr, bits);
+            locked.success *= self.known.success_ratio(locked.rate, locked.sinr, bits);
         }
         locked.span_since = now;
     }
 
     /// Whether the locked frame, which ends now, is decoded.
-    fn decodes(&self, station: &mut StationState, mut locked: Locked, now: Time) -> bool {
+    fn decodes(&mut self, station: &mut StationState, mut locked: Locked, now: Time) -> bool {
         match self.decoding {
             Decoding::Threshold { .. } => locked.sinr_min >= self.sinr,
             Decoding::ThresholdByRate => locked.sinr_min >= milliwatts(locked.rate.sinr_db_min()),

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use corridor_air::dcf::RateControl;
-use corridor_air::radio::{
-    Decoding, MacConfig, MacEvent, Quality, RadioMedium, RadioMediumConfig, Rate, SendOutcome,
-};
+pub use corridor_air::radio::Reach;
+use corridor_air::radio::{MacEvent, Quality, RadioMedium, SendOutcome};
 use corridor_air::{Address, Carried, Line, LineConfig, Medium};
 use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
@@ -134,37 +132,10 @@ impl Air {
     }
 }
 
-/// Who notices whom on a radio.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reach {
-    /// The place that sends.
-    pub from: usize,
-    /// The place that notices it.
-    pub to: usize,
-    /// Whether it receives frames, when nobody else sends; otherwise it can only be disturbed, or
-    /// find the channel busy.
-    pub hears: bool,
-    /// Whether it finds the channel busy.
-    pub senses: bool,
-    /// Mean power there, dBm, where the radio has powers.
-    pub power_dbm: Option<f64>,
-}
-
 /// Who notices whom with the mean power of links, by (from, to).
 pub(super) fn reaches(air: &Air, config: &AirConfig) -> Vec<Reach> {
     match (air, config) {
-        (Air::Mac(medium), AirConfig::Mac(config)) => {
-            let (heard_mw, sensed_mw) = least_mw(config);
-            let places = 0..medium.stations();
-            let reach = |from: usize| {
-                medium.radio().neighbours(from).map(move |(to, power_mw)| {
-                    let (hears, senses) = (power_mw >= heard_mw, power_mw >= sensed_mw);
-                    let power_dbm = Some(10.0 * libm::log10(power_mw));
-                    Reach { from, to, hears, senses, power_dbm }
-                })
-            };
-            places.flat_map(reach).collect()
-        }
+        (Air::Mac(medium), AirConfig::Mac(config)) => medium.reaches(config),
         (_, AirConfig::Ideal(config)) => {
             let reach = |link: &corridor_air::Link| {
                 let (from, to) = (link.from, link.to);
@@ -179,37 +150,6 @@ pub(super) fn reaches(air: &Air, config: &AirConfig) -> Vec<Reach> {
             .to_vec(),
         (_, AirConfig::Mac(_)) => Vec::new(),
     }
-}
-
-/// Share of frames of [`USUAL_BITS`] that come through, from which on a link counts as one.
-const HEARD_RATIO: f64 = 0.5;
-/// Bits of a frame that links are judged by.
-const USUAL_BITS: f64 = 1_000.0;
-
-/// Least power at which a frame is received without interference, and at which it is sensed, mW.
-fn least_mw(config: &RadioMediumConfig) -> (f64, f64) {
-    let receiver = &config.radio.receiver;
-    let mw = |dbm: f64| libm::pow(10.0, dbm / 10.0);
-    let rate = match &config.mac {
-        MacConfig::Dcf(dcf) => match &dcf.rates {
-            RateControl::Fixed(rate) => *rate,
-            RateControl::Minstrel(rates) => rates.first().copied().unwrap_or(Rate::Ofdm6),
-        },
-        MacConfig::Wpan(_) => Rate::Oqpsk250,
-    };
-    let above_noise_db = match receiver.decoding {
-        Decoding::Threshold { sinr_db } => sinr_db,
-        Decoding::ThresholdByRate => rate.sinr_db_min(),
-        // To a tenth of a decibel.
-        Decoding::ErrorRatio => {
-            let decibels = (-100..=400).map(|tenths| f64::from(tenths) / 10.0);
-            let is_heard = |db: &f64| rate.success_ratio(mw(*db), USUAL_BITS) >= HEARD_RATIO;
-            decibels.clone().find(is_heard).unwrap_or(40.0)
-        }
-    };
-    let least_dbm = receiver.sensitivity_dbm.max(receiver.noise_dbm + above_noise_db);
-    // A receiver that is locked on to a frame finds the channel busy as well.
-    (mw(least_dbm), mw(receiver.sense_dbm.min(receiver.sensitivity_dbm)))
 }
 
 pub(super) struct Radio {
