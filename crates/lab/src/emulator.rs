@@ -14,8 +14,10 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
+use corridor_air::radio::{MacEvent, MacStats, RadioMedium};
 use corridor_air::{Address, Carried, Line, LineConfig, Medium, MediumConfig, StationStats};
 use corridor_base::Time;
+use corridor_scenario::OnAir;
 use hdrhistogram::Histogram;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -25,6 +27,7 @@ use nix::unistd::{Pid, gettid};
 
 use crate::clock;
 use crate::error::{Context, LabError};
+use crate::outcomes::Outcomes;
 use crate::priority;
 use crate::station::station_of;
 
@@ -32,6 +35,10 @@ use crate::station::station_of;
 const FRAME_LEN_MAX: usize = ETHERNET_LEN + 65_535;
 /// Bytes of Ethernet's header.
 const ETHERNET_LEN: usize = 14;
+/// Frames that are taken from one radio before the others have their turn, and before it is looked
+/// whether to stop: a kernel may fill a radio's ring as fast as it is read. Two rings.
+const FETCH_MAX: usize = 64;
+
 /// What the emulator is told while it runs. Times are [`clock::now`]'s nanoseconds.
 struct Control {
     stop: AtomicBool,
@@ -52,6 +59,8 @@ pub(crate) struct Emulator {
 pub(crate) struct Report {
     /// Counters of each station at the interval's beginning and end.
     stations: Vec<(StationStats, StationStats)>,
+    /// The same of each MAC, on radios that have one.
+    macs: Vec<(MacStats, MacStats)>,
     /// Length of the interval as it was caught.
     span: Duration,
     /// All share one channel.
@@ -88,6 +97,22 @@ impl Report {
         ratios.reduce(f64::max)
     }
 
+    /// What the MACs of all stations did, on radios that have one.
+    pub(crate) fn on_air(&self) -> OnAir {
+        let before = OnAir::of_macs(self.macs.iter().map(|(from, _)| *from));
+        OnAir::of_macs(self.macs.iter().map(|(_, until)| *until)).since(before)
+    }
+
+    /// Frames that found the queues of these MACs full.
+    pub(crate) fn refused_by_macs(&self) -> u64 {
+        self.macs.iter().map(|(from, until)| until.refused - from.refused).sum()
+    }
+
+    /// Length of the interval as it was caught.
+    pub(crate) fn span(&self) -> Duration {
+        self.span
+    }
+
     /// Share of the time that the channel was busy; the busiest channel's.
     pub(crate) fn utilisation(&self) -> f64 {
         let shares = self
@@ -112,6 +137,11 @@ impl Emulator {
         // The clock has been running for days.
         line.restart_rates(clock::now());
         Emulator::carry(Air::Line(Box::new(line)), radios, false)
+    }
+
+    /// The same between radios with a MAC of a standard.
+    pub(crate) fn start_cell(cell: Cell, radios: Vec<File>) -> Result<Self, LabError> {
+        Emulator::carry(Air::Cell(Box::new(cell)), radios, true)
     }
 
     fn carry(medium: Air, radios: Vec<File>, half_duplex: bool) -> Result<Self, LabError> {
@@ -191,10 +221,57 @@ impl Carried for Packet {
     }
 }
 
+/// Radios with a MAC of a standard. Frames on the air are as long as their packets, and what the
+/// MAC has around them: Ethernet's header is none of it.
+pub(crate) struct Cell {
+    pub(crate) medium: RadioMedium<Arc<[u8]>>,
+    /// What finds a MAC's queue full is dropped, as a driver does that takes all; else it waits in
+    /// the station's kernel, which pushes the sender back.
+    pub(crate) drops: bool,
+    /// Where stations read what became of their frames.
+    pub(crate) outcomes: Outcomes,
+}
+
+impl Cell {
+    fn has_room(&self, station: usize) -> bool {
+        self.drops || self.medium.has_room(station)
+    }
+
+    fn offer(&mut self, now: Time, from: usize, to: Address, frame: &[u8]) -> bool {
+        let len_bytes = u32::try_from(frame.len().saturating_sub(ETHERNET_LEN)).unwrap_or(u32::MAX);
+        self.medium.offer(now, from, to, len_bytes, frame.into()).is_ok()
+    }
+
+    fn poll_delivery(&mut self) -> Option<(Time, usize, Arc<[u8]>)> {
+        loop {
+            match self.medium.poll_event()? {
+                MacEvent::Received { at, station, payload, .. } => {
+                    return Some((at, station, payload));
+                }
+                MacEvent::Sent { station, to, outcome, attempts, .. } => {
+                    self.outcomes.count((station, to), outcome, attempts);
+                }
+            }
+        }
+    }
+
+    fn station_stats(&self, station: usize) -> StationStats {
+        let MacStats { offered, refused, attempts, airtime, .. } = self.medium.stats(station);
+        StationStats {
+            offered,
+            dropped: if self.drops { refused } else { 0 },
+            sent_frames: attempts,
+            airtime,
+            ..StationStats::default()
+        }
+    }
+}
+
 /// What is between the radios.
 enum Air {
     Medium(Box<Medium>),
     Line(Box<Line<Packet>>),
+    Cell(Box<Cell>),
 }
 
 impl Air {
@@ -202,6 +279,7 @@ impl Air {
         match self {
             Air::Medium(medium) => medium.poll_timeout(),
             Air::Line(line) => line.poll_timeout(),
+            Air::Cell(cell) => cell.medium.poll_timeout(),
         }
     }
 
@@ -209,6 +287,7 @@ impl Air {
         match self {
             Air::Medium(medium) => medium.handle_timeout(now),
             Air::Line(line) => line.handle_timeout(now),
+            Air::Cell(cell) => cell.medium.handle_timeout(now),
         }
     }
 
@@ -217,6 +296,7 @@ impl Air {
         match self {
             Air::Medium(medium) => medium.poll_delivery().map(|it| (it.at, it.to, it.frame)),
             Air::Line(line) => line.poll_delivery().map(|it| (it.at, it.to, it.frame.0)),
+            Air::Cell(cell) => cell.poll_delivery(),
         }
     }
 
@@ -224,6 +304,7 @@ impl Air {
         match self {
             Air::Medium(medium) => medium.has_room(station),
             Air::Line(line) => line.has_room(station),
+            Air::Cell(cell) => cell.has_room(station),
         }
     }
 
@@ -232,6 +313,7 @@ impl Air {
         match self {
             Air::Medium(medium) => medium.offer(now, from, to, frame).is_ok(),
             Air::Line(line) => line.offer(now, from, to, Packet(frame.into())).is_ok(),
+            Air::Cell(cell) => cell.offer(now, from, to, frame),
         }
     }
 
@@ -242,13 +324,41 @@ impl Air {
         }
     }
 
+    /// Tells stations what became of their frames, where they are told. Nobody is woken for it: a
+    /// channel on which nothing happens has no news.
+    fn tell(&mut self, now: Time) {
+        if let Air::Cell(cell) = self {
+            cell.outcomes.write(now);
+        }
+    }
+
     /// Counters of all stations.
     fn stats(&self) -> Vec<StationStats> {
         match self {
             Air::Medium(medium) => (0..medium.stations()).map(|at| medium.stats(at)).collect(),
             Air::Line(line) => (0..line.stations()).map(|at| line.stats(at)).collect(),
+            Air::Cell(cell) => {
+                (0..cell.medium.stations()).map(|at| cell.station_stats(at)).collect()
+            }
         }
     }
+
+    /// Counters of all MACs, on radios that have one.
+    fn mac_stats(&self) -> Vec<MacStats> {
+        match self {
+            Air::Medium(_) | Air::Line(_) => Vec::new(),
+            Air::Cell(cell) => {
+                (0..cell.medium.stations()).map(|at| cell.medium.stats(at)).collect()
+            }
+        }
+    }
+}
+
+/// Counters at one moment.
+struct Snapshot {
+    at: Time,
+    stations: Vec<StationStats>,
+    macs: Vec<MacStats>,
 }
 
 struct Worker {
@@ -258,9 +368,9 @@ struct Worker {
     buffer: Vec<u8>,
     /// Whether the load has begun.
     begun: bool,
-    /// Counters at the beginning and end of the interval, with the time they were taken.
-    from: Option<(Time, Vec<StationStats>)>,
-    until: Option<(Time, Vec<StationStats>)>,
+    /// Counters at the beginning and end of the interval.
+    from: Option<Snapshot>,
+    until: Option<Snapshot>,
     report: Report,
 }
 
@@ -279,6 +389,7 @@ impl Worker {
             until: None,
             report: Report {
                 stations: Vec::new(),
+                macs: Vec::new(),
                 span: Duration::ZERO,
                 half_duplex,
                 lateness,
@@ -296,7 +407,10 @@ impl Worker {
             let now = clock::now();
             self.take_snapshots(now);
             self.advance(now);
-            if !self.fetch()? {
+            let fetched = self.fetch()?;
+            // Also while there is always another frame.
+            self.medium.tell(now);
+            if !fetched {
                 self.wait()?;
             }
         }
@@ -305,9 +419,10 @@ impl Worker {
     }
 
     fn finished(mut self) -> Report {
-        if let (Some((from, before)), Some((until, after))) = (self.from, self.until) {
-            self.report.span = until - from;
-            self.report.stations = before.into_iter().zip(after).collect();
+        if let (Some(from), Some(until)) = (self.from, self.until) {
+            self.report.span = until.at - from.at;
+            self.report.stations = from.stations.into_iter().zip(until.stations).collect();
+            self.report.macs = from.macs.into_iter().zip(until.macs).collect();
         }
         self.report
     }
@@ -334,11 +449,15 @@ impl Worker {
         }
     }
 
-    /// Takes frames from the radios of all stations that have room. Returns whether there was one.
+    /// Takes frames from the radios of all stations that have room, [`FETCH_MAX`] of each at most.
+    /// Returns whether the medium took one.
     fn fetch(&mut self) -> Result<bool, LabError> {
         let mut fetched = false;
         for index in 0..self.radios.len() {
-            while self.medium.has_room(index) {
+            for _ in 0..FETCH_MAX {
+                if !self.medium.has_room(index) {
+                    break;
+                }
                 let len = match self.radios[index].read(&mut self.buffer) {
                     Ok(len) => len,
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
@@ -392,7 +511,9 @@ impl Worker {
             self.begun = true;
             self.medium.begin(Time::from_nanos(self.control.begin.load(Ordering::Relaxed)));
         }
-        let counters = |medium: &Air| Some((now, medium.stats()));
+        let counters = |medium: &Air| {
+            Some(Snapshot { at: now, stations: medium.stats(), macs: medium.mac_stats() })
+        };
         if self.from.is_none() && due(&self.control.from) {
             self.from = counters(&self.medium);
         }

@@ -90,6 +90,19 @@ pub enum LabError {
         /// Most bytes.
         max: usize,
     },
+    /// A plan says what the lab does not do.
+    #[error("{field} = {given}: expected {expected} in the lab")]
+    Plan {
+        /// Where in the plan.
+        field: String,
+        /// What it says.
+        given: String,
+        /// What it could say.
+        expected: String,
+    },
+    /// Radios refused their configuration.
+    #[error("radios: {0}")]
+    Radio(#[from] corridor_air::radio::RadioError),
     /// The run was asked to stop.
     #[error("interrupted")]
     Interrupted,

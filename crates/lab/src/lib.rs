@@ -18,6 +18,7 @@
 //! child processes die with their parent. However the lab ends, nothing is left behind.
 #![deny(unsafe_code)]
 
+mod cell;
 mod clock;
 mod echo;
 mod emulator;
@@ -28,6 +29,7 @@ mod line;
 mod load;
 mod netns;
 mod node;
+mod outcomes;
 mod priority;
 mod rights;
 mod run;
@@ -39,6 +41,7 @@ mod sys;
 mod template;
 mod waiting;
 
+pub use cell::{NETWORK_NODES_MAX, NetworkRun, check_network, network_time_needed, run_network};
 pub use error::LabError;
 pub use external::Tunnel;
 pub use line::{LineReport, LineRun, run_line};

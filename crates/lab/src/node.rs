@@ -95,13 +95,22 @@ struct SecurityTable<'a> {
 struct TunTable {
     name: &'static str,
     addresses: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mtu: Option<usize>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
 enum UnderlayTable {
-    Ethernet { interface: &'static str, qdisc_bypass: bool },
-    Udp { listen: String },
+    Ethernet {
+        interface: &'static str,
+        qdisc_bypass: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        retries: Option<String>,
+    },
+    Udp {
+        listen: String,
+    },
 }
 
 #[derive(Serialize)]
@@ -192,10 +201,14 @@ fn node_file(
     let file = NodeFile {
         station: StationTable { id: index + 1, role: role(index) },
         security: SecurityTable { psk },
-        tun: (role(index) != "helper").then_some(TunTable { name: "corridor0", addresses }),
+        tun: (role(index) != "helper").then_some(TunTable {
+            name: "corridor0",
+            addresses,
+            mtu: None,
+        }),
         underlay: match run.underlay {
             UnderlayKind::Ethernet => {
-                UnderlayTable::Ethernet { interface: RADIO, qdisc_bypass: true }
+                UnderlayTable::Ethernet { interface: RADIO, qdisc_bypass: true, retries: None }
             }
             UnderlayKind::Udp => UnderlayTable::Udp { listen: outer(index) },
         },
@@ -208,6 +221,56 @@ fn node_file(
             .then(|| synthetic_loss(run, seed, index)),
     };
     toml::to_string(&file).map_err(std::io::Error::other).what("write a node's configuration")
+}
+
+/// A relay of a network, and what it knows of its neighbours.
+pub(crate) struct RelayNode<'a> {
+    /// Its station, by whose number its addresses are.
+    pub(crate) station: &'a Station,
+    /// What it is called.
+    pub(crate) name: &'static str,
+    /// What it combines.
+    pub(crate) table: &'a RelayTable,
+    /// Its neighbours, and the stations that each leads to.
+    pub(crate) neighbours: Vec<(usize, Vec<usize>)>,
+    /// Longest packet of the tunnel, bytes.
+    pub(crate) mtu: usize,
+}
+
+impl RelayNode<'_> {
+    /// The text of its file; `outcomes` is where it reads what became of its frames.
+    fn file(&self, psk: &str, outcomes: &Path) -> Result<String, LabError> {
+        let of = |station: &usize| format!("{}/32", station::address(INNER_SUBNET, *station));
+        let peer = |(other, leads_to): &(usize, Vec<usize>)| PeerTable {
+            id: other + 1,
+            role: "relay",
+            mac: Some(station::mac(*other).map(|byte| format!("{byte:02x}")).join(":")),
+            endpoint: None,
+            allowed: Some(leads_to.iter().map(of).collect()),
+        };
+        let index = self.station.index;
+        let file = NodeFile {
+            station: StationTable { id: index + 1, role: "relay" },
+            security: SecurityTable { psk },
+            tun: Some(TunTable {
+                name: "corridor0",
+                addresses: vec![format!("{}/24", station::address(INNER_SUBNET, index))],
+                mtu: Some(self.mtu),
+            }),
+            underlay: UnderlayTable::Ethernet {
+                interface: RADIO,
+                qdisc_bypass: true,
+                retries: Some(format!("file:{}", outcomes.display())),
+            },
+            peer: self.neighbours.iter().map(peer).collect(),
+            coding: None,
+            relay: Some(self.table),
+            link_errors: None,
+            limits: None,
+            synthetic_loss: None,
+        };
+        toml::to_string(&file).map_err(std::io::Error::other).what("write a node's configuration")
+    }
 }
 
 /// The nodes of a run. Dropped, they are killed.
@@ -293,6 +356,52 @@ impl Nodes {
             nodes.children.push(child);
         }
         Ok(nodes)
+    }
+
+    /// Starts a relay in every station of a network, in their order. Each reads what became of its
+    /// frames from the file of its station, of `outcomes`.
+    pub(crate) fn start_relays(
+        binary: &Path,
+        (scratch, outcomes): (Scratch, &[PathBuf]),
+        relays: &[RelayNode<'_>],
+    ) -> Result<Self, LabError> {
+        let psk = random_key()?;
+        let patience = TUNNEL_UP_MAX;
+        let mut nodes = Nodes { children: Vec::new(), patience, relays: true, scratch };
+        for (relay, outcomes) in relays.iter().zip(outcomes) {
+            let text = relay.file(&psk, outcomes)?;
+            let child = nodes.start_one(binary, (relay.station, relay.name), &text)?;
+            nodes.children.push(child);
+        }
+        Ok(nodes)
+    }
+
+    /// Waits until packets cross from one station to another and back.
+    pub(crate) fn wait_until_crossed(
+        &mut self,
+        (from, to): (&Station, &Station),
+        stop: &AtomicBool,
+    ) -> Result<(), LabError> {
+        let deadline = clock::now() + self.patience;
+        let address = station::address(INNER_SUBNET, to.index);
+        let echo = Echo::datagrams(&from.namespace, &to.namespace, address)?;
+        let result = loop {
+            if stop.load(Ordering::Relaxed) {
+                break Err(LabError::Interrupted);
+            }
+            if let Err(error) = self.check_alive() {
+                break Err(error);
+            }
+            if echo.has_crossed() {
+                break Ok(());
+            }
+            if clock::now() >= deadline {
+                break Err(self.no_tunnel("no packet crossed"));
+            }
+            clock::sleep_until(clock::now() + TICK);
+        };
+        echo.finish()?;
+        result
     }
 
     fn start_one(

@@ -17,7 +17,7 @@ use crate::forwarder::Forwarder;
 use crate::load::{self, Course, End, Outcome};
 use crate::node::{INNER_SUBNET, NodeReport, Nodes, OUTER_SUBNET, counts_of};
 use crate::priority;
-use crate::station::{self, NAMES, QueueSplit, RadioConfig, Station};
+use crate::station::{self, NAMES, QueueSplit, RADIO, RadioConfig, Station};
 use crate::waiting::Watched;
 
 /// A run whose emulator is later than this at the 99th percentile is not valid.
@@ -28,7 +28,7 @@ pub const WAIT_RATIO_MAX: f64 = 0.1;
 /// From this share on, what a hypervisor takes of the processors explains why a run was late.
 const STOLEN_RATIO_TOLD: f64 = 0.005;
 /// What the emulator's thread is called where processor time is counted.
-const AIR: &str = "air";
+pub(crate) const AIR: &str = "air";
 /// Environment variable that names another program to run as a node.
 const BINARY_VARIABLE: &str = "CORRIDOR_BIN";
 
@@ -142,6 +142,11 @@ fn carry(scenario: &Scenario, run: &Run, way: Way<'_>, stop: &AtomicBool) -> Res
         subnet,
     };
     let stations = make_stations(run, radio)?;
+    if matches!(way, Way::Own(_)) && run.path == Path::Kernel && scenario.pipes().is_some() {
+        // As the simulator's TCP sends on lines: two segments at once would be another pace.
+        let bare = |station: &Station| station.namespace.run(|| station::without_gso(RADIO));
+        stations.iter().try_for_each(bare)?;
+    }
     let forwarders = (1..radio.hops).map(|index| Forwarder::new(index - 1, radio));
     let forwarders: Vec<_> = forwarders.collect::<Result<_, _>>()?;
     let emulator = start_emulator(scenario, run, split, radios(&stations, &forwarders)?)?;

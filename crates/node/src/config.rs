@@ -13,7 +13,7 @@ mod secret;
 mod tests;
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use corridor_base::Time;
@@ -114,6 +114,16 @@ pub struct UnderlayConfig {
     pub rate_bps: Option<u64>,
 }
 
+impl UnderlayConfig {
+    /// The file that tells how often the interface sends again, if there is one.
+    pub(crate) fn retries(&self) -> Option<&Path> {
+        match &self.kind {
+            UnderlayKind::Ethernet { retries, .. } => retries.as_deref(),
+            UnderlayKind::Udp { .. } => None,
+        }
+    }
+}
+
 /// The kinds of underlays.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UnderlayKind {
@@ -127,6 +137,8 @@ pub enum UnderlayKind {
         qdisc_bypass: bool,
         /// Whether a relay's frames are addressed to all stations in reach.
         broadcast: bool,
+        /// Of a relay: the file that tells how often the interface sends again.
+        retries: Option<PathBuf>,
     },
     /// Datagrams.
     Udp {

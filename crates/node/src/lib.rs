@@ -13,6 +13,7 @@ mod loss;
 mod names;
 mod netlink;
 mod reload;
+mod retries;
 mod run;
 mod stats_file;
 mod status;

@@ -34,6 +34,7 @@ use crate::diagnosis::Diagnosis;
 use crate::error::NodeError;
 use crate::loss::SyntheticLoss;
 use crate::reload::{self, Changes};
+use crate::retries::Retries;
 use crate::stats_file::{self, IoStats, PeerReport, Report};
 use crate::status::{Sources, Status};
 use crate::tun::Tun;
@@ -105,6 +106,8 @@ struct Driver {
     loss: SyntheticLoss,
     clock: Clock,
     diagnosis: Diagnosis,
+    /// Of a relay: how often its interface sends again, where somebody tells.
+    retries: Option<Retries>,
     sources: SourceLimit<Source>,
     /// The underlay had no room for a frame.
     waiting: Option<Waiting>,
@@ -161,6 +164,7 @@ impl Driver {
             control: open_control(&name, &config),
             diagnosis: Diagnosis::new(&config, &station, clock.now()),
             loss: SyntheticLoss::new(&config.synthetic_loss, config.id),
+            retries: config.underlay.retries().map(|path| Retries::new(path, clock.now())),
             config,
             name,
             mtu,
@@ -181,6 +185,7 @@ impl Driver {
                 self.station.handle_timeout(now);
             }
             self.underlay.handle_timeout(now)?;
+            self.look_at_retries(now);
             self.hear_news(now);
             self.deliver()?;
             self.tell_events()?;
@@ -208,6 +213,18 @@ impl Driver {
             }
             if ready.control {
                 self.serve();
+            }
+        }
+    }
+
+    /// Tells a relay how often its interface had to send again.
+    fn look_at_retries(&mut self, now: Time) {
+        let Some(retries) = self.retries.as_mut().filter(|it| it.poll_timeout() <= now) else {
+            return;
+        };
+        for (mac, sent) in retries.look(now) {
+            if let Some(to) = self.underlay.station_at(mac) {
+                self.station.handle_retries(now, to, sent);
             }
         }
     }
@@ -321,6 +338,7 @@ impl Driver {
                 self.station.poll_timeout(),
                 self.underlay.poll_timeout(),
                 self.diagnosis.poll_timeout(),
+                self.retries.as_ref().map(Retries::poll_timeout),
             ]
             .into_iter()
             .flatten()

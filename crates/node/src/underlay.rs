@@ -309,6 +309,14 @@ impl Underlay {
         }
     }
 
+    /// The station known to be at an address on an Ethernet.
+    pub(crate) fn station_at(&self, mac: Mac) -> Option<StationId> {
+        match self {
+            Underlay::Ethernet(ethernet) => ethernet.peers.station(mac),
+            Underlay::Udp(_) => None,
+        }
+    }
+
     /// The station known to be at an address.
     pub(crate) fn station(&self, at: Sender) -> Option<StationId> {
         match (self, at) {

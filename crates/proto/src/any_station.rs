@@ -10,6 +10,7 @@ use core::time::Duration;
 
 use corridor_base::Time;
 use corridor_packet::PacketRef;
+use corridor_relay::Sent;
 use ipnet::IpNet;
 
 use crate::config::{StationConfig, StationId};
@@ -121,6 +122,13 @@ impl AnyStation {
             AnyStation::One(station) => station.note_path_changed(now),
             AnyStation::Hub(hub) => hub.note_path_changed(now, peer),
             AnyStation::Relay(relay) => relay.greet(now),
+        }
+    }
+
+    /// See [`RelayStation::handle_retries`]; of no use to others than relays.
+    pub fn handle_retries(&mut self, now: Time, to: StationId, sent: Sent) {
+        if let AnyStation::Relay(relay) = self {
+            relay.handle_retries(now, to, sent);
         }
     }
 

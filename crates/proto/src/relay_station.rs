@@ -27,7 +27,7 @@ use corridor_base::rand::SeedableRng;
 use corridor_base::{Stream, Time};
 use corridor_packet::{PacketBuf, PacketRef};
 use corridor_relay::wire::{CODED_BYTES, Frame};
-use corridor_relay::{LinkDestination, NodeId, Received, Relay, RelayConfig, RelayError};
+use corridor_relay::{LinkDestination, NodeId, Received, Relay, RelayConfig, RelayError, Sent};
 use ipnet::IpNet;
 
 pub use counters::RelayCounters;
@@ -311,6 +311,13 @@ impl RelayStation {
         self.stats.packets_delivered += 1;
         self.stats.bytes_delivered += packet.len() as u64;
         self.egress.push_made(packet.into_bytes());
+    }
+
+    /// What the MAC of the interface did for a neighbour since this was called last. Where nobody
+    /// calls it, no channel is congested, and all neighbours are reached equally well.
+    pub fn handle_retries(&mut self, now: Time, to: StationId, sent: Sent) {
+        self.now = now;
+        self.relay.handle_retries(now, node(to), sent);
     }
 
     /// Fires the timers that are due.

@@ -108,6 +108,37 @@ impl core::fmt::Display for RelayPreset {
     }
 }
 
+impl From<&RelayConfig> for RelayTable {
+    /// The table that says all of a relay's settings, whatever presets stand for.
+    fn from(config: &RelayConfig) -> Self {
+        let ms = |span: Duration| Some(1e3 * span.as_secs_f64());
+        let (hold_ms, hold_learned) = match config.hold {
+            Hold::None => (Some(0.0), false),
+            Hold::Fixed(hold) => (ms(hold), false),
+            Hold::Learned { most } => (ms(most), true),
+        };
+        RelayTable {
+            preset: RelayPreset::Default,
+            coding: Some(config.coding),
+            hold_ms,
+            hold_learned,
+            combines_waiting: Some(config.candidates == Candidates::Waiting),
+            decode_ms: ms(config.decode_for),
+            adaptive: Some(match config.adaptive {
+                Adaptive::Off => AdaptiveKind::Off,
+                Adaptive::Holding => AdaptiveKind::Holding,
+                Adaptive::Coding => AdaptiveKind::Coding,
+            }),
+            retries_per_second: Some(config.retries_per_second),
+            switch_off: Some(config.switch_off.is_some()),
+            heard_ratio_min: config.switch_off.map(|off| off.heard_ratio_min),
+            failed_ratio_max: config.switch_off.map(|off| off.failed_ratio_max),
+            queue_packets: Some(config.queue_packets),
+            announce_ms: ms(config.announce_every),
+        }
+    }
+}
+
 impl RelayTable {
     /// Understands the table.
     ///
@@ -178,5 +209,19 @@ fn milliseconds(name: &'static str, ms: Option<f64>) -> Result<Option<Duration>,
             Err(ConfigError::new(name, ms, "0 to 60000 ms"))
         }
         ms => Ok(ms.map(|ms| Duration::from_nanos((ms * 1e6).round() as u64))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_all_settings_stands_for_the_same_relay() {
+        use RelayPreset::{Default, Paper, PaperAdaptive, Plain};
+        for preset in [Default, Paper, PaperAdaptive, Plain] {
+            let config = preset.config();
+            assert_eq!(RelayTable::from(&config).resolve(), Ok(config), "{preset}");
+        }
     }
 }

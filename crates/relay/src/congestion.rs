@@ -17,6 +17,8 @@ pub struct Congestion {
     threshold: u64,
     /// Seconds that were congested.
     seconds: u64,
+    /// Somebody tells of retries.
+    is_told: bool,
 }
 
 impl Congestion {
@@ -27,12 +29,14 @@ impl Congestion {
             congested: false,
             threshold: threshold.into(),
             seconds: 0,
+            is_told: false,
         }
     }
 
     /// The MAC has tried so often again.
     pub fn count(&mut self, now: Time, retries: u32) {
         self.turn(now);
+        self.is_told = true;
         self.retries += u64::from(retries);
     }
 
@@ -40,6 +44,11 @@ impl Congestion {
     pub fn is_congested(&mut self, now: Time) -> bool {
         self.turn(now);
         self.congested
+    }
+
+    /// Whether retries were ever told of: else no channel counts as congested.
+    pub fn is_told(&self) -> bool {
+        self.is_told
     }
 
     pub fn seconds(&self) -> u64 {

@@ -54,6 +54,6 @@ pub mod wire;
 
 pub use config::{Adaptive, Candidates, Hold, RelayConfig, RelayError, SwitchOff};
 pub use neighbours::{NEIGHBOURS_MAX, NeighbourView};
-pub use relay::{LinkDestination, Received, Relay, Transmit};
+pub use relay::{LinkDestination, Received, Relay, Sent, Transmit};
 pub use stats::RelayStats;
 pub use wire::{NodeId, PacketId};

@@ -165,6 +165,19 @@ impl Neighbours {
         }
     }
 
+    /// The MAC has transmitted to a neighbour so often in vain, and so often not. In which order is
+    /// not known: both are spread evenly.
+    pub fn count_transmissions(&mut self, now: Time, to: NodeId, vain: u64, delivered: u64) {
+        let Some(neighbour) = self.of(now, to) else { return };
+        let all = vain.saturating_add(delivered);
+        // More of them than the mean remembers say no more.
+        let counted = all.min(u64::from(MISSED_MAX));
+        let vain_among = |first: u64| u128::from(vain) * u128::from(first) / u128::from(all.max(1));
+        for place in 0..counted {
+            neighbour.delivered.count(vain_among(place) == vain_among(place + 1));
+        }
+    }
+
     /// What this node announces; counts begin anew. Those that have gone are not heard.
     pub fn entries(&mut self, now: Time) -> Vec<NeighbourReport> {
         let valid_for = self.valid_for;
@@ -272,6 +285,22 @@ mod tests {
 
     fn announced(neighbours: &mut Neighbours) -> u8 {
         neighbours.entries(Time::ZERO)[0].heard
+    }
+
+    #[test]
+    fn transmissions_told_together_count_as_one_by_one() {
+        let (own, node) = (NodeId(1), NodeId(2));
+        let reached = |vain, delivered| {
+            let mut neighbours = Neighbours::new(SECOND);
+            neighbours.count_transmissions(Time::ZERO, node, vain, delivered);
+            neighbours.reached(Time::ZERO, own, node)
+        };
+        assert!((reached(30, 70) - 0.7).abs() < 0.1, "{}", reached(30, 70));
+        // More than are counted: their share stays.
+        assert!((reached(900_000, 100_000) - 0.1).abs() < 0.1);
+        assert_eq!((reached(0, 50), reached(50, 0)), (1.0, 0.0));
+        assert_eq!(reached(0, 0), 1.0, "nothing is known");
+        assert_eq!(reached(u64::MAX, 0), 0.0);
     }
 
     #[test]

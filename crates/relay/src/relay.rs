@@ -43,6 +43,17 @@ pub struct Transmit {
     pub frame: Vec<u8>,
 }
 
+/// What a MAC did for one neighbour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Frames that it is through with, given up or not.
+    pub frames: u64,
+    /// Transmissions of these beyond the first of each.
+    pub retries: u64,
+    /// Of the frames, those that it gave up.
+    pub failed: u64,
+}
+
 /// A packet that has come here, for this node or to be forwarded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Received {
@@ -421,6 +432,22 @@ impl Relay {
             self.congestion.count(now, attempts.saturating_sub(1));
             self.neighbours.count_attempts(now, to, attempts, delivered);
         }
+    }
+
+    /// What the MAC has done for one neighbour since this was called last, where it tells of many
+    /// frames together, as the drivers of real radios do: frames that it is through with,
+    /// transmissions of these beyond the first, and frames of them that it gave up.
+    pub fn handle_retries(&mut self, now: Time, to: NodeId, sent: Sent) {
+        self.now = self.now.max(now);
+        let Sent { frames, retries, failed } = sent;
+        self.congestion.count(now, u32::try_from(retries).unwrap_or(u32::MAX));
+        let vain = retries.saturating_add(failed);
+        self.neighbours.count_transmissions(now, to, vain, frames.saturating_sub(failed));
+    }
+
+    /// Whether somebody tells of the MAC's retries: else no channel counts as congested.
+    pub fn knows_retries(&self) -> bool {
+        self.congestion.is_told()
     }
 
     /// It is so late.

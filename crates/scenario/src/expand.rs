@@ -71,6 +71,8 @@ pub struct Run {
     pub direction: Direction,
     /// Erasure ratios.
     pub erasures: ErasureRatios,
+    /// Erasure ratio D to S, where it is another than S to D.
+    pub e3_back: Option<f64>,
     /// Seconds measured.
     pub duration_s: f64,
     /// Coding parameters as the file spells them.
@@ -163,11 +165,13 @@ impl Run {
         let bursts =
             self.burst_frames.map_or(String::new(), |frames| format!(" in bursts of {frames}"));
         let lost = 100.0 * self.erasures.e3;
+        let back = self.e3_back.map(|ratio| format!(" and {:.1} %", 100.0 * ratio));
+        let back = back.unwrap_or_default();
         let coding = match self.policy().as_str() {
             "-" => String::new(),
             policy => format!(" {policy}"),
         };
-        format!("{}{coding}, {load}{both}{ecn}, e3 {lost:.1} %{bursts}", self.path)
+        format!("{}{coding}, {load}{both}{ecn}, e3 {lost:.1} %{back}{bursts}", self.path)
     }
 }
 
@@ -204,8 +208,9 @@ pub fn expand(scenario: &Scenario) -> Result<Vec<Run>, ScenarioError> {
     Ok((0..scenario.repeats).flat_map(repeat).collect())
 }
 
-/// The medium of a run: S is station 0, D is 1, and H is 2 where there is one. Links are alike in
-/// both directions: S-D loses e3, S-H e1, H-D e2, each in bursts of its own where the run says so.
+/// The medium of a run: S is station 0, D is 1, and H is 2 where there is one. S-D loses e3, S-H
+/// e1, H-D e2, each in bursts of its own where the run says so: alike in both directions, unless
+/// the run has another ratio from D to S.
 /// Each direction takes half of the round trip.
 ///
 /// On several hops the medium's stations are the ends of the links, from S to D: hop k is between
@@ -214,25 +219,29 @@ pub fn expand(scenario: &Scenario) -> Result<Vec<Run>, ScenarioError> {
 pub fn medium_config(scenario: &Scenario, run: &Run, seed: u64) -> MediumConfig {
     let table = &scenario.medium;
     let hops = if run.path == Path::Relay { run.lab.relays + 1 } else { table.hops };
-    let share = match hops {
-        1 => run.erasures.e3,
-        hops => 1.0 - libm::pow(1.0 - run.erasures.e3, 1.0 / hops as f64),
+    let share = |all: f64| match hops {
+        1 => all,
+        hops => 1.0 - libm::pow(1.0 - all, 1.0 / hops as f64),
     };
+    let e3 = run.erasures.e3;
+    let (there, back) = (share(e3), share(run.e3_back.unwrap_or(e3)));
     let mut pairs: Vec<_> = match run.path {
-        Path::Relay => run.chain().windows(2).map(|pair| (pair[0], pair[1], share)).collect(),
-        _ => (0..hops).map(|hop| (2 * hop, 2 * hop + 1, share)).collect(),
+        Path::Relay => run.chain().windows(2).map(|w| (w[0], w[1], there, back)).collect(),
+        _ => (0..hops).map(|hop| (2 * hop, 2 * hop + 1, there, back)).collect(),
     };
     if run.path == Path::CodedHelper {
-        pairs.push((SOURCE, HELPER, run.erasures.e1));
-        pairs.push((HELPER, DESTINATION, run.erasures.e2));
+        let (e1, e2) = (run.erasures.e1, run.erasures.e2);
+        pairs.extend([(SOURCE, HELPER, e1, e1), (HELPER, DESTINATION, e2, e2)]);
     }
-    let both_ways = |(a, b, erasure_ratio): (usize, usize, f64)| {
+    let both_ways = |(a, b, there, back): (usize, usize, f64, f64)| {
         let retry_limit = table.retry_limit;
-        let erasure = erasure(erasure_ratio, run.burst_frames);
-        [
-            Link { from: a, to: b, erasure: erasure.clone(), retry_limit },
-            Link { from: b, to: a, erasure, retry_limit },
-        ]
+        let link = |from, to, ratio| Link {
+            from,
+            to,
+            erasure: erasure(ratio, run.burst_frames),
+            retry_limit,
+        };
+        [link(a, b, there), link(b, a, back)]
     };
     MediumConfig {
         mode: match table.duplex {
@@ -330,6 +339,7 @@ fn expand_table(index: usize, table: &RunTable, runs: &mut Vec<Run>) -> Result<(
                                 e2: table.e2.unwrap_or(e3 / 2.0),
                                 e3,
                             },
+                            e3_back: table.e3_back,
                             duration_s,
                             coding: coding.clone(),
                             relay: relay.clone(),
@@ -477,7 +487,9 @@ fn check_table(index: usize, table: &RunTable) -> Result<(), ScenarioError> {
         return Err(ScenarioError::value(field("underlay"), "udp", expected));
     }
     let e3 = table.e3.iter().map(|&e| ("e3", e));
-    for (name, ratio) in e3.chain(table.e1.map(|e| ("e1", e))).chain(table.e2.map(|e| ("e2", e))) {
+    let others = [("e3_back", table.e3_back), ("e1", table.e1), ("e2", table.e2)];
+    let others = others.into_iter().filter_map(|(name, ratio)| Some((name, ratio?)));
+    for (name, ratio) in e3.chain(others) {
         if !(0.0..=1.0).contains(&ratio) {
             return Err(ScenarioError::value(field(name), ratio, "an erasure ratio from 0 to 1"));
         }
@@ -506,7 +518,7 @@ fn check_bursts(index: usize, table: &RunTable) -> Result<(), ScenarioError> {
         return Err(ScenarioError::value(field, "[]", "one value or more"));
     }
     let e3 = table.e3.iter().copied();
-    let ratios: Vec<f64> = e3.chain(table.e1).chain(table.e2).collect();
+    let ratios: Vec<f64> = e3.chain(table.e3_back).chain(table.e1).chain(table.e2).collect();
     for &frames in bursts.iter() {
         // Without losses as with them, a burst is of one frame or more.
         if !(frames >= 1.0 && frames.is_finite()) {
@@ -581,6 +593,9 @@ fn check_wire(index: usize, table: &RunTable) -> Result<(), ScenarioError> {
     }
     if table.burst_frames.is_some() {
         return refuse("radio: the nodes lose every frame by itself");
+    }
+    if table.e3_back.is_some() {
+        return refuse("radio: the nodes lose alike at both ends");
     }
     Ok(())
 }

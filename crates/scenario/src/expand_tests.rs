@@ -104,6 +104,21 @@ fn the_medium_has_links_alike_in_both_directions() {
 }
 
 #[test]
+fn a_link_may_lose_otherwise_on_its_way_back() {
+    let runs = |line: &str| {
+        let scenario = Scenario::parse(&format!("{HEAD}{}", with(line))).unwrap();
+        expand(&scenario).map(|runs| (runs[0].clone(), scenario))
+    };
+    let (run, scenario) = runs("e3_back = 0.3").unwrap();
+    let medium = medium_config(&scenario, &run, 9);
+    let ratios: Vec<_> = medium.links.iter().map(|link| link.erasure.loss_ratio()).collect();
+    assert_eq!((ratios, medium.links[1].from), (vec![0.1, 0.3], DESTINATION));
+    assert!(run.title().ends_with("e3 10.0 % and 30.0 %"), "{}", run.title());
+    let expected = "run[0].e3_back = 1.5: expected an erasure ratio from 0 to 1";
+    assert_eq!(runs("e3_back = 1.5").unwrap_err().to_string(), expected);
+}
+
+#[test]
 fn hops_share_the_losses_and_each_has_two_ends() {
     let head = HEAD.replace("queue_frames = 50", "queue_frames = 50\nhops = 4");
     let scenario = Scenario::parse(&format!("{head}{RUN}")).unwrap();

@@ -2,7 +2,6 @@
 
 use core::fmt;
 use core::marker::PhantomData;
-use std::fs;
 use std::path::Path as FilePath;
 
 use corridor_air::PipeConfig;
@@ -54,17 +53,22 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Reads a file, and the scenario in it.
+    /// Reads a file, and the scenario in it; traces are looked for beside it.
     ///
     /// # Errors
-    /// [`ScenarioError::Read`], and those of [`read`](Self::read).
+    /// Those of [`read_file`](crate::read_file), and those of [`read`](Self::read).
     pub fn load(path: &FilePath) -> Result<(Document, Self), ScenarioError> {
-        let unreadable = |source| ScenarioError::Read { path: path.to_owned(), source };
-        let text = fs::read_to_string(path).map_err(unreadable)?;
-        let document = Document::new(path.display().to_string(), text);
-        let directory = path.parent().unwrap_or(FilePath::new(""));
-        let scenario = Scenario::read_beside(&document, directory)?;
+        let document = crate::read_file(path)?;
+        let scenario = Scenario::read_beside(&document, path)?;
         Ok((document, scenario))
+    }
+
+    /// Reads a scenario from its file, which [was read](crate::read_file) from `path`.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_beside(document: &Document, path: &FilePath) -> Result<Self, ScenarioError> {
+        Scenario::read_in(document, path.parent().unwrap_or(FilePath::new("")))
     }
 
     /// Reads a scenario from its file; traces are looked for in the current directory. Values are
@@ -74,10 +78,10 @@ impl Scenario {
     /// [`ScenarioError::File`]: not TOML, an unknown or missing field, a value of a wrong type;
     /// those of a line.
     pub fn read(document: &Document) -> Result<Self, ScenarioError> {
-        Scenario::read_beside(document, FilePath::new(""))
+        Scenario::read_in(document, FilePath::new(""))
     }
 
-    fn read_beside(document: &Document, directory: &FilePath) -> Result<Self, ScenarioError> {
+    fn read_in(document: &Document, directory: &FilePath) -> Result<Self, ScenarioError> {
         let mut scenario: Scenario = document.read()?;
         scenario.settle(directory)?;
         Ok(scenario)
@@ -346,8 +350,11 @@ pub struct RunTable {
     /// The direction of the load.
     #[serde(default)]
     pub direction: Direction,
-    /// Erasure ratio S to D, and D to S.
+    /// Erasure ratio S to D, and D to S where `e3_back` does not say another.
     pub e3: OneOrMany<f64>,
+    /// Erasure ratio D to S; none = e3.
+    #[serde(default)]
+    pub e3_back: Option<f64>,
     /// Erasure ratio S to H (and D to H for the other direction is `e2`); none = e3 / 2.
     #[serde(default)]
     pub e1: Option<f64>,

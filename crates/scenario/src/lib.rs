@@ -16,6 +16,7 @@ mod line;
 mod link;
 mod metrics;
 mod network;
+mod on_air;
 mod placement;
 mod plan;
 mod radio;
@@ -28,6 +29,7 @@ mod topology;
 pub mod values;
 mod varying;
 
+pub use corridor_document::Document;
 pub use error::ScenarioError;
 pub use expand::{
     DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, DESTINATION, DURATION_S_MAX, ETHERNET_MTU, HELPER,
@@ -45,9 +47,11 @@ pub use network::{
     ReductionKind, RtoKind, SamplingKind, Shape, SourceKind, SourceTable, TcpNcTable, TcpPreset,
     TcpTable, TcpVariant,
 };
+pub use on_air::{OnAir, fairness};
 pub use placement::{Air, Cell, PLACES_BYTES_MAX};
 pub use plan::{
-    Load, PLAN_BYTES_MAX, Plan, Point, REPLICATIONS_MAX, Radio, Replications, StopRule, schema,
+    Load, PLAN_BYTES_MAX, Plan, Point, REPLICATIONS_MAX, Radio, Replications, StopRule, read_file,
+    schema,
 };
 pub use radio::{
     BackoffKind, Dot11, FadingTable, MacKind, PathLossTable, RadioTable, RouteTable, RoutingKind,
@@ -63,7 +67,7 @@ pub use tables::{
 };
 pub use topology::{
     FLOWS_MAX, LINK_RATE_BPS_MAX, LINKS_MAX, NETWORK_DURATION_S_MAX, NODES_MAX, Network,
-    NetworkLink, TRACE_BYTES_MAX,
+    NetworkLink, TRACE_BYTES_MAX, start_after,
 };
 
 pub use varying::{

@@ -81,7 +81,7 @@ impl Scenario {
 }
 
 /// The line of a run, where the scenario has one; `header_bytes` is what its frames lack of IP's
-/// bytes. Links are alike in both directions in what the run says that they lose.
+/// bytes.
 pub fn line_config(
     scenario: &Scenario,
     run: &Run,
@@ -89,8 +89,11 @@ pub fn line_config(
     header_bytes: u32,
 ) -> Option<LineConfig> {
     let mut pipes = scenario.pipes()?.clone();
-    for pipe in pipes.iter_mut().filter(|_| run.erasures.e3 > 0.0) {
-        pipe.erasure = erasure(run.erasures.e3, run.burst_frames);
+    let e3 = run.erasures.e3;
+    for (pipe, ratio) in pipes.iter_mut().zip([e3, run.e3_back.unwrap_or(e3)]) {
+        if ratio > 0.0 {
+            pipe.erasure = erasure(ratio, run.burst_frames);
+        }
     }
     Some(LineConfig { pipes, header_bytes, seed, replication: run.replication })
 }
@@ -117,10 +120,12 @@ pub(crate) fn check_line(
         return Err(ScenarioError::value(field("wire"), "veth", "radio: there is a line"));
     }
     let loses = pipes.iter().any(|pipe| pipe.erasure.loss_ratio() > 0.0);
-    match table.e3.iter().find(|&&ratio| loses && ratio > 0.0) {
-        Some(ratio) => {
+    let said = table.e3.iter().map(|&ratio| ("e3", ratio));
+    let mut said = said.chain(table.e3_back.map(|ratio| ("e3_back", ratio)));
+    match said.find(|&(_, ratio)| loses && ratio > 0.0) {
+        Some((name, ratio)) => {
             let expected = "0: the line says itself what it loses";
-            Err(ScenarioError::value(field("e3"), ratio, expected))
+            Err(ScenarioError::value(field(name), ratio, expected))
         }
         None => Ok(()),
     }

@@ -486,6 +486,13 @@ pub enum SamplingKind {
     Timestamps,
 }
 
+impl FlowTable {
+    /// Data in a datagram, where the plan does not say, bytes.
+    pub const DATAGRAM_PAYLOAD_BYTES: u32 = 1_000;
+    /// Headers of a datagram (IPv4 and UDP), where the plan does not say, bytes.
+    pub const DATAGRAM_HEADER_BYTES: u32 = 28;
+}
+
 impl TcpNcTable {
     /// What the layers are told.
     pub fn params(&self) -> NcParams {

@@ -6,6 +6,7 @@
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read;
 use std::path::Path as FilePath;
 use std::sync::Arc;
 
@@ -298,7 +299,8 @@ struct PlanFile {
     /// Runs on the radio. A key with a list stands for a run with each of its values.
     #[serde(default)]
     run: Vec<RunTable>,
-    /// Point-to-point links, or radios, across which `[[flow]]` tables flow. The simulator's alone.
+    /// Point-to-point links, or radios, across which `[[flow]]` tables flow. The lab runs two to
+    /// eight radios with a MAC of a standard; all else is the simulator's alone.
     #[serde(default)]
     network: Option<NetworkTable>,
     /// Flows across the network.
@@ -355,21 +357,44 @@ impl Output {
     }
 }
 
+/// Reads the text of a plan or a scenario, once: a pipe has it no second time.
+///
+/// # Errors
+/// [`ScenarioError::Read`]; [`ScenarioError::Value`] beyond [`PLAN_BYTES_MAX`].
+pub fn read_file(path: &FilePath) -> Result<Document, ScenarioError> {
+    let unreadable = |source| ScenarioError::Read { path: path.to_owned(), source };
+    let mut text = String::new();
+    let file = fs::File::open(path).map_err(unreadable)?;
+    // The length that a pipe or a device says is not what comes.
+    let read = file.take(PLAN_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
+    if read as u64 > PLAN_BYTES_MAX {
+        let expected = format!("a file of at most {PLAN_BYTES_MAX} bytes");
+        let given = format!("more than {PLAN_BYTES_MAX} bytes");
+        return Err(ScenarioError::value(path.display().to_string(), given, expected));
+    }
+    Ok(Document::new(path.display().to_string(), text))
+}
+
 impl Plan {
     /// Reads a plan, or a scenario, from a file; traces are looked for beside it.
     ///
     /// # Errors
-    /// [`ScenarioError::Read`], and those of [`parse`](Self::parse).
+    /// Those of [`read_file`], and those of [`parse`](Self::parse).
     pub fn read(path: &FilePath) -> Result<Self, ScenarioError> {
-        let unreadable = |source| ScenarioError::Read { path: path.to_owned(), source };
-        let len = fs::metadata(path).map_err(unreadable)?.len();
-        if len > PLAN_BYTES_MAX {
-            let expected = format!("a file of at most {PLAN_BYTES_MAX} bytes");
-            return Err(ScenarioError::value("plan", format!("{len} bytes"), expected));
-        }
-        let text = fs::read_to_string(path).map_err(unreadable)?;
-        let document = Document::new(path.display().to_string(), text);
-        Plan::from_document(&document, path.parent().unwrap_or(FilePath::new(".")))
+        Plan::read_beside(&read_file(path)?, path)
+    }
+
+    /// The same of a file that [was read](read_file) already, from `path`.
+    ///
+    /// # Errors
+    /// Those of [`parse`](Self::parse).
+    pub fn read_beside(document: &Document, path: &FilePath) -> Result<Self, ScenarioError> {
+        Plan::from_document(document, path.parent().unwrap_or(FilePath::new(".")))
+    }
+
+    /// Whether a text is that of a plan with a network; no text that is not TOML is.
+    pub fn has_network(text: &str) -> bool {
+        toml::from_str::<Table>(text).is_ok_and(|tree| tree.contains_key("network"))
     }
 
     /// Reads a plan, or a scenario, from the text of its file; traces are looked for in

@@ -6,6 +6,8 @@ use std::path::Path;
 use corridor_relay::RelayConfig;
 
 use corridor_air::PipeConfig;
+use corridor_base::StreamKey;
+use corridor_base::rand::Rng;
 
 use crate::error::ScenarioError;
 use crate::link::both_ways;
@@ -71,6 +73,13 @@ impl Network {
     pub fn air(&self) -> Option<&Air> {
         self.radio.as_ref().map(|cell| &cell.air)
     }
+}
+
+/// By how much a flow starts later in a replication, with this [jitter](Network::start_jitter).
+pub fn start_after(jitter: Duration, flow: usize, seed: u64, replication: u64) -> Duration {
+    let key = StreamKey { seed, replication, entity: flow as u64, purpose: "start" };
+    let most = u128::from(key.stream().next_u64()) * (jitter.as_nanos() + 1);
+    Duration::from_nanos((most >> 64) as u64)
 }
 
 /// A one-way link.

@@ -24,7 +24,6 @@ use crate::core::agent::{Agent, Body, NodeIndex, Packet};
 use crate::core::network::{
     AirConfig, FlowOf, Network, NetworkError, RadioSite, StationIndex, Topology,
 };
-use crate::plan::flows::fairness;
 use crate::plan::tunnel::PSK;
 
 /// Ports of the flows: this and the flow's number.
@@ -107,7 +106,7 @@ impl Measured {
 /// not a number where nobody has anything.
 pub fn jain(flows: &[StarFlow]) -> f64 {
     let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_bps).collect();
-    fairness(&goodputs).unwrap_or(f64::NAN)
+    corridor_scenario::fairness(&goodputs).unwrap_or(f64::NAN)
 }
 
 /// Runs the load, and measures.

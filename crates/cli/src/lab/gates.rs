@@ -117,6 +117,9 @@ pub(super) fn run(args: &GatesArgs) -> Result<(), Failure> {
         args.only.is_empty() || args.only.iter().any(|pattern| gate.name.contains(pattern.as_str()))
     };
     let mut gates: Vec<Gate> = gates().into_iter().filter(chosen).collect();
+    if let Some(old) = &args.against {
+        gates = against::known_to(old, gates)?;
+    }
     if gates.is_empty() {
         return Err(Failure::Nobody { given: args.only.join(", ") });
     }

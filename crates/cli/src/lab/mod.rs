@@ -5,6 +5,7 @@
 
 mod compare;
 mod gates;
+mod network;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,7 +16,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clap::{Args, Subcommand};
 use corridor_lab::LabError;
-use corridor_scenario::{Engine, Row, Run, Scenario, ScenarioError, Transport, Wire, expand};
+use corridor_scenario::{
+    Document, Engine, Plan, Row, Run, Scenario, ScenarioError, Transport, Wire, expand, read_file,
+};
+use serde::Serialize;
 use tempfile::NamedTempFile;
 
 use crate::crew::{Crew, Jobs};
@@ -47,9 +51,13 @@ enum LabVerb {
 /// Arguments of `corridor lab run`.
 #[derive(Debug, Args)]
 struct RunArgs {
-    /// The scenario file
+    /// The scenario file, or a plan with a network of radios (as `corridor sim run` takes it): its
+    /// nodes are namespaces then, and its flows the kernels' own
     #[arg(value_name = "SCENARIO.toml")]
     scenario: PathBuf,
+    /// Of a plan: simulate each replication too, and show both
+    #[arg(long)]
+    beside_sim: bool,
     /// Write a row for each run to standard output, as JSON lines, instead of a table at the end
     #[arg(long)]
     json: bool,
@@ -82,6 +90,8 @@ enum Failure {
     Scenario(#[from] ScenarioError),
     #[error("--only {given}: expected 0 to {max}, the places of the runs in this scenario")]
     Only { given: usize, max: usize },
+    #[error("{given}: expected {expected}")]
+    Argument { given: String, expected: &'static str },
     #[error("--only {given}: expected a part of the name of a contender, as in \"window\"")]
     Nobody { given: String },
     #[error("{}: {field} = {given}: expected {expected}, as now, to go on from it", path.display())]
@@ -107,6 +117,7 @@ impl Failure {
         match self {
             Failure::Scenario(error) => error.into(),
             Failure::Only { .. }
+            | Failure::Argument { .. }
             | Failure::Nobody { .. }
             | Failure::Settings { .. }
             | Failure::Report { .. } => Exit::Usage,
@@ -142,7 +153,15 @@ pub fn run(args: LabArgs) -> ExitCode {
 }
 
 fn run_scenario(args: &RunArgs) -> Result<(), Failure> {
-    let (scenario, runs) = read_scenario(args)?;
+    let document = read_file(&args.scenario)?;
+    if Plan::has_network(document.text()) {
+        return network::run(args, &document);
+    }
+    if args.beside_sim {
+        let expected = "a plan with a network: of a scenario, `corridor sim run` is the other half";
+        return Err(Failure::Argument { given: "--beside-sim".to_owned(), expected });
+    }
+    let (scenario, runs) = read_scenario(args, &document)?;
     // Before the first thread: see `corridor_lab::prepare`.
     corridor_lab::prepare().map_err(EngineError::from)?;
     tell_missing_rights();
@@ -228,13 +247,13 @@ fn hold(path: &Path, (all, possible): (&[Run], &[Run]), rows: &[Row]) -> Result<
     }
 }
 
-fn read_scenario(args: &RunArgs) -> Result<(Scenario, Vec<Run>), Failure> {
-    let (document, mut scenario) = Scenario::load(&args.scenario)?;
-    exit::warn(&scenario.warnings(&document));
+fn read_scenario(args: &RunArgs, document: &Document) -> Result<(Scenario, Vec<Run>), Failure> {
+    let mut scenario = Scenario::read_beside(document, &args.scenario)?;
+    exit::warn(&scenario.warnings(document));
     if let Some(repeats) = args.repeats {
         scenario.repeats = repeats;
     }
-    let mut runs = expand(&scenario).map_err(|error| error.at(&document))?;
+    let mut runs = expand(&scenario).map_err(|error| error.at(document))?;
     if let Some(given) = args.only {
         let max = runs.iter().map(|run| run.point).max().unwrap_or(0);
         runs.retain(|run| run.point == given);
@@ -364,7 +383,7 @@ fn is_one_run_only(error: &EngineError) -> bool {
     )
 }
 
-fn json(row: &Row) -> String {
+fn json(row: &impl Serialize) -> String {
     // A row is a structure of numbers, strings and lists: it always has a JSON text.
     serde_json::to_string(row).unwrap_or_default()
 }
@@ -388,11 +407,19 @@ impl OutFile {
     }
 
     /// Writes all rows; what cannot be replaced gets the newest one's text only.
-    fn write<'a>(&self, rows: impl Iterator<Item = &'a Row>, newest: &str) -> Result<(), Failure> {
+    fn write<'a, T: Serialize + 'a>(
+        &self,
+        rows: impl Iterator<Item = &'a T>,
+        newest: &str,
+    ) -> Result<(), Failure> {
         self.try_write(rows, newest).map_err(|source| self.failed(source))
     }
 
-    fn try_write<'a>(&self, rows: impl Iterator<Item = &'a Row>, newest: &str) -> io::Result<()> {
+    fn try_write<'a, T: Serialize + 'a>(
+        &self,
+        rows: impl Iterator<Item = &'a T>,
+        newest: &str,
+    ) -> io::Result<()> {
         if self.is_special {
             let line = format!("{newest}\n");
             return fs::OpenOptions::new().write(true).open(&self.path)?.write_all(line.as_bytes());

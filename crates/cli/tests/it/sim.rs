@@ -232,6 +232,45 @@ fn parts_put_together_are_the_same_bytes_as_a_run_at_once() {
     }
 }
 
+/// As many as a sweep of some size has, of which no two take the same way.
+#[test]
+fn a_thousand_points_in_parts_are_the_same_bytes_as_a_run_at_once() {
+    let delays: Vec<String> =
+        (1..=1_000).map(|place| format!("{}", 0.1 * f64::from(place))).collect();
+    let place = Place::new(&format!(
+        "name = 'thousand'
+        seed = 3
+        duration_s = 0.5
+        output = {{ tables = true }}
+        [network]
+        kind = 'chain'
+        [network.links]
+        count = 1
+        rate_bps = 1_000_000
+        delay_ms = 1
+        queue_packets = 5
+        erasure_ratio = 0.1
+        [[flow]]
+        from = 0
+        to = 1
+        source = {{ kind = 'cbr', rate_bps = 200_000 }}
+        [[sweep]]
+        network.links.delay_ms = [{}]",
+        delays.join(", ")
+    ));
+    place.run_well(&["--out", "all"]);
+    let mut merge = Command::new(env!("CARGO_BIN_EXE_corridor"));
+    merge.args(["results", "merge"]).current_dir(place.0.path());
+    for part in 1..=8 {
+        let (shard, out) = (format!("{part}/8"), format!("part{part}"));
+        place.run_well(&["--shard", &shard, "--out", &out]);
+        merge.arg(out);
+    }
+    assert!(merge.args(["--out", "merged"]).status().expect("corridor starts").success());
+    assert!(place.results("all") == place.results("merged"));
+    assert_eq!(place.results("all").len(), 3, "records, flows, links");
+}
+
 /// Points that are compared are in one part, and end together.
 #[test]
 fn parts_keep_together_what_a_stop_rule_compares() {

@@ -3,6 +3,7 @@
 mod agreement;
 mod hops;
 mod lines;
+mod radios;
 mod relay;
 #[path = "../it/support/mod.rs"]
 mod support;

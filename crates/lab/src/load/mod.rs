@@ -38,7 +38,7 @@ pub(crate) const DRAIN_MAX: Duration = Duration::from_secs(2);
 /// How often waiting threads look whether they are to stop.
 const TICK: Duration = Duration::from_millis(20);
 /// Sequence number and time of sending.
-const HEADER_BYTES: usize = 16;
+pub(crate) const HEADER_BYTES: usize = 16;
 /// Port of the first direction's receiver; the other direction's is the next.
 pub(crate) const PORT: u16 = 7700;
 /// What the threads of the load are called together.
@@ -89,6 +89,15 @@ pub(crate) struct Outcome {
     pub(crate) corrupted: bool,
 }
 
+/// When a load is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    /// Load before the measured interval.
+    pub(crate) warm_up: Duration,
+    /// The interval.
+    pub(crate) measured: Duration,
+}
+
 /// Loads a course and measures. Without an emulator there is no air to measure.
 ///
 /// Ends within the echo's time without load, connection time (TCP), warm-up, the run's duration and
@@ -99,7 +108,7 @@ pub(crate) fn carry(
     emulator: Option<&Emulator>,
     stop: &AtomicBool,
 ) -> Result<Outcome, LabError> {
-    let mut watched = core::mem::take(&mut course.carriers);
+    let watched = core::mem::take(&mut course.carriers);
     let course = &course;
     let shared = Arc::new(Shared::default());
     // However this function is left, the threads end.
@@ -115,14 +124,94 @@ pub(crate) fn carry(
     }
     let flows = start_flows(run, course, &shared)?;
     let beside = start_beside(run, course, &shared)?;
+    let measured = Duration::from_secs_f64(run.duration_s);
+    let times = Times { warm_up: run.lab.warm_up, measured };
+    let (results, beside, spent) =
+        measure((flows, beside), times, (watched, emulator), &shared, stop)?;
+    let mut outcome = outcome(results, measured);
+    (outcome.spent, outcome.stolen_ratio) = spent;
+    outcome.pings = pinger.map(Pinger::finish).transpose()?;
+    outcome.beside = beside.map(|mut beside| {
+        outcome.notes.append(&mut beside.notes);
+        beside.into_side(measured)
+    });
+    Ok(outcome)
+}
+
+/// A flow of a network.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowOrder {
+    /// Which node sends.
+    pub(crate) from: usize,
+    /// Which node it is for.
+    pub(crate) to: usize,
+    /// TCP, with this congestion control; none: datagrams.
+    pub(crate) congestion: Option<String>,
+    /// See [`Run::offered_bps`].
+    pub(crate) offered_bps: Option<f64>,
+    /// Datagrams: bytes of data in each.
+    pub(crate) datagram_bytes: Option<usize>,
+    /// Datagrams: so much later than the others the first one leaves.
+    pub(crate) start: Duration,
+}
+
+/// Loads a network with flows between any of its nodes, and measures.
+///
+/// Ends within connection time (TCP), the times given and [`DRAIN_MAX`].
+pub(crate) fn carry_flows(
+    orders: &[FlowOrder],
+    nodes: &[End],
+    times: Times,
+    (watched, emulator): (Watched, Option<&Emulator>),
+    stop: &AtomicBool,
+) -> Result<Outcome, LabError> {
+    let shared = Arc::new(Shared::default());
+    let _guard = StopOnDrop(Arc::clone(&shared));
+    let flow = |(index, order): (usize, &FlowOrder)| {
+        let (sender, receiver) = (&nodes[order.from], &nodes[order.to]);
+        let port = PORT + index as u16;
+        let plan = Plan {
+            from: order.from,
+            port,
+            receiver: SocketAddrV4::new(receiver.address, port),
+            congestion: order.congestion.clone(),
+            offered_bps: order.offered_bps,
+            datagram_bytes: order.datagram_bytes,
+            deadline: None,
+            no_medium: false,
+            start: order.start,
+            span: times.warm_up + times.measured,
+        };
+        match order.congestion {
+            Some(_) => tcp::start(plan, sender, receiver, Arc::clone(&shared)),
+            None => udp::start(plan, sender, receiver, Arc::clone(&shared)),
+        }
+    };
+    let flows = orders.iter().enumerate().map(flow).collect::<Result<Vec<_>, _>>()?;
+    let (results, _, spent) = measure((flows, None), times, (watched, emulator), &shared, stop)?;
+    let mut outcome = outcome(results, times.measured);
+    (outcome.spent, outcome.stolen_ratio) = spent;
+    Ok(outcome)
+}
+
+/// What threads had of the processors, and what a hypervisor had.
+type Processors = (BTreeMap<&'static str, Spent>, Option<f64>);
+
+/// Lets flows that have been started send, and measures.
+fn measure(
+    (flows, beside): (Vec<Flow>, Option<Flow>),
+    times: Times,
+    (mut watched, emulator): (Watched, Option<&Emulator>),
+    shared: &Shared,
+    stop: &AtomicBool,
+) -> Result<(Vec<FlowResult>, Option<FlowResult>, Processors), LabError> {
     let ready_until = clock::now() + CONNECT_MAX + TICK;
     while flows.iter().chain(&beside).any(|flow| !flow.is_ready()) && clock::now() < ready_until {
         pause(stop)?;
     }
     let begin = clock::now();
-    let from = begin + run.lab.warm_up;
-    let span = Duration::from_secs_f64(run.duration_s);
-    let until = from + span;
+    let from = begin + times.warm_up;
+    let until = from + times.measured;
     shared.begin(from, until);
     if let Some(emulator) = emulator {
         emulator.measure(begin, from, until);
@@ -134,24 +223,14 @@ pub(crate) fn carry(
     wait_until(from, stop)?;
     let (before, machine_before) = (watched.read(), Machine::read());
     // A little early, while all threads are there: they end with the interval.
-    wait_until(from + span.saturating_sub(TICK), stop)?;
+    wait_until(from + times.measured.saturating_sub(TICK), stop)?;
     let spent = watched.read().since(&before);
     let machine = Machine::read().zip(machine_before);
     let stolen_ratio = machine.and_then(|(now, before)| now.stolen_since(before));
     wait_until(until, stop)?;
-    let mut results = Vec::new();
-    for flow in flows {
-        results.push(flow.finish()?);
-    }
+    let results = flows.into_iter().map(Flow::finish).collect::<Result<Vec<_>, _>>()?;
     let beside = beside.map(Flow::finish).transpose()?;
-    let mut outcome = outcome(results, until - from);
-    (outcome.spent, outcome.stolen_ratio) = (spent, stolen_ratio);
-    outcome.pings = pinger.map(Pinger::finish).transpose()?;
-    outcome.beside = beside.map(|mut beside| {
-        outcome.notes.append(&mut beside.notes);
-        beside.into_side(until - from)
-    });
-    Ok(outcome)
+    Ok((results, beside, (spent, stolen_ratio)))
 }
 
 /// The load itself: a flow for each direction.
@@ -172,6 +251,7 @@ fn start_flows(run: &Run, course: &Course, shared: &Arc<Shared>) -> Result<Vec<F
             datagram_bytes: run.datagram_bytes,
             deadline: run.lab.deadline,
             no_medium: run.lab.wire == Wire::Veth,
+            start: Duration::ZERO,
             span: run.lab.warm_up + Duration::from_secs_f64(run.duration_s),
         };
         match run.transport {
@@ -198,6 +278,7 @@ fn start_beside(
         datagram_bytes: None,
         deadline: None,
         no_medium: run.lab.wire == Wire::Veth,
+        start: Duration::ZERO,
         span: run.lab.warm_up + Duration::from_secs_f64(run.duration_s),
     };
     let [source, destination] = &course.ends;
@@ -260,6 +341,8 @@ struct Plan {
     deadline: Option<Duration>,
     /// Nothing between the stations takes time: processors are the limit.
     no_medium: bool,
+    /// UDP: so long the first datagram waits.
+    start: Duration,
     /// Warm-up and measured interval.
     span: Duration,
 }

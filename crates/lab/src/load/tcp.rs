@@ -361,7 +361,9 @@ impl Receiver {
         }
         self.sequence += 1;
         if measured && self.is_watched {
-            let offset = (self.sequence - 1) * RECORD_BYTES as u64;
+            // Of its last byte: the segments of a record need not leave at the same time, and what
+            // lies between them is no delay of the network's.
+            let offset = self.sequence * RECORD_BYTES as u64 - 1;
             self.result.arrivals.push((offset, now));
         } else if measured {
             record_delay(&mut self.result.delays, sent, now);

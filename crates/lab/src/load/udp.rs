@@ -46,13 +46,13 @@ pub(super) fn start(
     let numbers = (seconds / gap.as_secs_f64()) as usize + 1_000;
     let total = Arc::new(AtomicU64::new(u64::MAX));
     let (share, sent, side) = (Arc::clone(&shared), Arc::clone(&total), plan.from);
-    let deadline = plan.deadline;
+    let (deadline, start) = (plan.deadline, plan.start);
     let receiver = to.namespace.spawn("lab-udp-receive", move || {
         Receiver { deadline, ..Receiver::new(side, bytes, numbers) }.work(&incoming, &share, &sent)
     })?;
     let sender = from
         .namespace
-        .spawn("lab-udp-send", move || Ok(send(&outgoing, bytes, gap, &shared, &total)))?;
+        .spawn("lab-udp-send", move || Ok(send(&outgoing, bytes, (start, gap), &shared, &total)))?;
     Ok(Flow { ready: Arc::new(AtomicBool::new(true)), sender, receiver, watch: None })
 }
 
@@ -73,7 +73,7 @@ fn datagram_bytes(plan: &Plan, socket: &UdpSocket) -> Result<usize, LabError> {
 fn send(
     socket: &UdpSocket,
     bytes: usize,
-    gap: Duration,
+    (start, gap): (Duration, Duration),
     shared: &Shared,
     total: &AtomicU64,
 ) -> SenderResult {
@@ -81,7 +81,7 @@ fn send(
     let Some((from, until)) = shared.wait_for_interval() else { return SenderResult::default() };
     let mut datagram = vec![0; bytes];
     let (mut sequence, mut measured, mut skipped) = (0, 0, 0u64);
-    let mut due = clock::now();
+    let mut due = clock::now() + start;
     loop {
         let now = clock::now();
         if now >= until || shared.is_stopped() {

@@ -82,13 +82,14 @@ fn without_effect(
     if let Some(relay) = relay {
         let why = "a relay combines packets as [relay] says";
         let limits = "relay.queue_packets bounds what waits at a relay";
-        let idle = [
-            idle("coding", why),
-            idle("link_errors", why),
-            idle("limits.ingress_packets", limits),
-            idle("relay.retries_per_second", relay::NO_RETRIES),
-        ];
-        let adaptive = relay::without_effect(relay, is_given("relay.adaptive"));
+        let not_told = idle("relay.retries_per_second", relay::NO_RETRIES);
+        let idle =
+            [idle("coding", why), idle("link_errors", why), idle("limits.ingress_packets", limits)];
+        if file.underlay.retries.is_some() {
+            return idle.into_iter().flatten().collect();
+        }
+        let adaptive = [not_told, relay::without_effect(relay, is_given("relay.adaptive"))];
+        let adaptive = adaptive.into_iter().flatten();
         return idle.into_iter().flatten().chain(adaptive).collect();
     }
     let preset = file.coding.preset_for(defaults_to_blocks(role));
@@ -244,6 +245,7 @@ fn underlay(file: &File) -> Result<UnderlayConfig, Problem> {
         ("ethertype", table.ethertype.is_some()),
         ("qdisc_bypass", table.qdisc_bypass.is_some()),
         ("broadcast", table.broadcast.is_some()),
+        ("retries", table.retries.is_some()),
     ];
     let (kind, strange) = match table.kind {
         KindName::Ethernet => (ethernet(file)?, &of_udp[..]),
@@ -284,11 +286,19 @@ fn ethernet(file: &File) -> Result<UnderlayKind, Problem> {
         )
         .with_help("0x88b5 and 0x88b6 are free for local use"));
     }
+    if table.broadcast == Some(true) && table.retries.is_some() {
+        return Err(Problem::new(
+            "underlay.retries",
+            "underlay.retries beside underlay.broadcast = true: expected one of them",
+        )
+        .with_help("an interface repeats no frame that is for all, and has nothing to tell"));
+    }
     Ok(UnderlayKind::Ethernet {
         interface: interface.0.clone(),
         ethertype,
         qdisc_bypass: table.qdisc_bypass.unwrap_or(false),
         broadcast: table.broadcast.unwrap_or(false),
+        retries: table.retries.as_ref().map(|retries| retries.0.clone()),
     })
 }
 

@@ -3,6 +3,7 @@
 //! Doc comments and ranges are what `docs/configuration.md`, the JSON schema and the errors say.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use corridor_document::rate::{self, Rate};
@@ -137,6 +138,12 @@ pub(super) struct UnderlayTable {
     /// Ethernet, relays: address all frames to all stations in reach, for links that pass on no
     /// frame for others. Nobody acknowledges such frames, and the interface does not repeat them.
     pub(super) broadcast: Option<bool>,
+    /// Ethernet, relays: who tells how often the interface has to send again, by which a relay
+    /// knows congestion: `file:` and the path of a file that is rewritten all the time, as the
+    /// lab's is; not with `broadcast`. Left out: nobody, and no channel counts as congested.
+    #[schemars(with = "Option<String>")]
+    #[schemars(extend("x-expected" = "\"file:\" and a path"))]
+    pub(super) retries: Option<RetriesText>,
     /// UDP: where to listen; left out: any port, where every peer's address is given.
     #[schemars(with = "Option<String>")]
     #[schemars(extend(
@@ -337,6 +344,19 @@ impl FromStr for InterfaceName {
     }
 }
 
+/// Who tells of retries: a file.
+#[derive(Clone, Debug)]
+pub(super) struct RetriesText(pub(super) PathBuf);
+
+impl FromStr for RetriesText {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let path = text.strip_prefix("file:").filter(|path| !path.is_empty());
+        path.map(|path| RetriesText(path.into())).ok_or("expected \"file:\" and a path")
+    }
+}
+
 /// Reads what is written as a string in the file by its [`FromStr`].
 macro_rules! deserialize_from_str {
     ($($type:ty),*) => {$(
@@ -349,4 +369,4 @@ macro_rules! deserialize_from_str {
     )*};
 }
 
-deserialize_from_str!(PskText, PublicKeyText, InterfaceName, Mac, Endpoint);
+deserialize_from_str!(PskText, PublicKeyText, InterfaceName, Mac, Endpoint, RetriesText);

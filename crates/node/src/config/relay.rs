@@ -12,6 +12,7 @@ pub(super) fn check(file: &File) -> Result<Option<RelayConfig>, Problem> {
         let given = [
             ("relay", file.relay.is_some()),
             ("underlay.broadcast", file.underlay.broadcast.is_some()),
+            ("underlay.retries", file.underlay.retries.is_some()),
         ];
         return match given.iter().find(|(_, is_given)| *is_given) {
             Some((name, _)) => {
@@ -41,7 +42,8 @@ pub(super) fn check(file: &File) -> Result<Option<RelayConfig>, Problem> {
 }
 
 /// Why what follows retries does nothing here.
-pub(super) const NO_RETRIES: &str = "the daemon is not told of the interface's retries";
+pub(super) const NO_RETRIES: &str =
+    "underlay.retries says nobody who tells of the interface's retries";
 
 /// A relay that is told to hold or to combine packets while the MAC repeats many frames never does;
 /// `is_said`: by `relay.adaptive`, and not by its preset.

@@ -704,7 +704,7 @@ fn a_relay_has_neighbours_with_networks_and_a_preset() {
 #[test]
 fn relays_that_wait_for_retries_are_warned_of() {
     let said = |table: &str| warnings(&RELAY.replace("preset = \"paper\"", table));
-    let why = "packets here: the daemon is not told of the interface's retries";
+    let why = "packets here: underlay.retries says nobody who tells of the interface's retries";
     for (table, expected) in [
         (
             "preset = \"paper-adaptive\"",
@@ -720,6 +720,9 @@ fn relays_that_wait_for_retries_are_warned_of() {
     for fine in ["preset = \"paper\"", "adaptive = \"off\"", "preset = \"default\""] {
         assert_eq!(said(fine), Vec::<String>::new());
     }
+    let told = RELAY.replace("\"paper\"", "\"paper-adaptive\"\nretries_per_second = 9");
+    let told = told.replace("\"wlan0\"", "\"wlan0\"\nretries = \"file:/run/retries\"");
+    assert_eq!(warnings(&told), Vec::<String>::new());
     let off = "preset = \"paper-adaptive\"\nadaptive = \"off\"";
     assert_eq!(said(off), Vec::<String>::new());
 }
@@ -763,6 +766,10 @@ fn what_cannot_be_of_relays_is_said_at_its_place() {
         (
             changed("kind = \"ethernet\"\ninterface = \"wlan0\"", "kind = \"udp\""),
             "10:8: a relay cannot work over the udp underlay",
+        ),
+        (
+            changed("\"wlan0\"", "\"wlan0\"\nbroadcast = true\nretries = \"file:/run/retries\""),
+            "13:11: underlay.retries beside underlay.broadcast = true: expected one of them",
         ),
         (complaint(&format!("{RELAY}{many}")), "30:1: 9 peers: expected 4 of a relay at most"),
         (

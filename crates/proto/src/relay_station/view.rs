@@ -45,9 +45,14 @@ impl RelayStation {
         let neighbours = self.relay.neighbours(now).into_iter();
         let hears = |&(node, share): &(NodeId, f64)| Some((id(node)?, share));
         RelayView {
-            // Nobody tells of the MAC's retries here.
-            coding: config.coding && config.adaptive != Adaptive::Coding,
-            hold: if config.adaptive == Adaptive::Off { config.hold } else { Hold::None },
+            // What follows retries does nothing where nobody tells of them.
+            coding: config.coding
+                && (self.relay.knows_retries() || config.adaptive != Adaptive::Coding),
+            hold: match config.adaptive {
+                Adaptive::Off => config.hold,
+                _ if self.relay.knows_retries() => config.hold,
+                _ => Hold::None,
+            },
             queue: QueueView {
                 packets: self.relay.backlog(),
                 packets_max: config.queue_packets,

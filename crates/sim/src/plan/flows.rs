@@ -3,16 +3,15 @@
 use core::time::Duration;
 
 use corridor_air::radio::MacConfig;
-use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
 use corridor_proto::tcpnc::NcParams;
 use corridor_proto::tcpnc::wire::{FEEDBACK_LEN, HEAD_LEN, RUN_LEN};
 use corridor_relay::{RelayConfig, RelayStats};
 use corridor_scenario::values::{replace, span};
 use corridor_scenario::{
-    AckKind, Air, Beyond, FlowTable, Keep, Measures, Network as NetworkPlan, ReductionKind,
+    AckKind, Air, Beyond, FlowTable, Keep, Measures, Network as NetworkPlan, OnAir, ReductionKind,
     Replication, RouteTable, RtoKind, SamplingKind, SourceKind, TcpNcTable, TcpPreset, TcpTable,
-    TcpVariant,
+    TcpVariant, fairness, start_after,
 };
 
 use crate::agents::metered::{MeteredDatagrams, MeteredSink, MeteredSource, NANOS_PER_S};
@@ -30,11 +29,6 @@ use crate::tcp::{
     Acks, ConfigError, ReceiverConfig, ReceiverSettings, Reduction, RtoEstimator, RttSampling,
     SenderConfig, SenderSettings, Variant, VegasConfig,
 };
-
-/// Data in a datagram, where the plan does not say.
-const DATAGRAM_PAYLOAD_BYTES: u32 = 1_000;
-/// Headers of a datagram (IPv4 and UDP), where the plan does not say.
-const DATAGRAM_HEADER_BYTES: u32 = 28;
 
 /// The semi-dynamic timeout over the first round-trip time (constrained-defaults-2012, III-C2).
 const SEMI_DYNAMIC_FACTOR: u32 = 4;
@@ -189,9 +183,7 @@ impl Prepared {
     /// When a flow is active in a replication.
     fn active(&self, index: usize, seed: u64, replication: u64) -> Active {
         let Active { from, until } = self.flows[index].active;
-        let key = StreamKey { seed, replication, entity: index as u64, purpose: "start" };
-        let most = u128::from(key.stream().next_u64()) * (self.start_jitter.as_nanos() + 1);
-        Active { from: from + Duration::from_nanos((most >> 64) as u64), until }
+        Active { from: from + start_after(self.start_jitter, index, seed, replication), until }
     }
 }
 
@@ -214,8 +206,8 @@ impl Flow {
         let active = Active { from: Time::ZERO + span(table.start_s), until: Time::ZERO + stop };
         let ends = FlowEnd::pair(index as u32, table.from as NodeIndex, table.to as NodeIndex);
         if table.source.kind == SourceKind::Cbr {
-            let payload_bytes = table.payload_bytes.unwrap_or(DATAGRAM_PAYLOAD_BYTES);
-            let header_bytes = table.header_bytes.unwrap_or(DATAGRAM_HEADER_BYTES);
+            let payload_bytes = table.payload_bytes.unwrap_or(FlowTable::DATAGRAM_PAYLOAD_BYTES);
+            let header_bytes = table.header_bytes.unwrap_or(FlowTable::DATAGRAM_HEADER_BYTES);
             let transport = Transport::Datagrams { interval: interval(table, payload_bytes) };
             return Ok(Flow { ends, active, payload_bytes, header_bytes, transport });
         }
@@ -419,13 +411,6 @@ impl Observed for Subjects<'_> {
     }
 }
 
-/// Jain's index: the square of the sum over the count times the sum of squares; nothing of nothing.
-pub(crate) fn fairness(goodputs: &[f64]) -> Option<f64> {
-    let sum: f64 = goodputs.iter().sum();
-    let squares: f64 = goodputs.iter().map(|goodput| goodput * goodput).sum();
-    (squares > 0.0).then(|| sum * sum / (goodputs.len() as f64 * squares))
-}
-
 /// Counters of the whole network.
 struct Totals {
     refused: u64,
@@ -455,75 +440,19 @@ fn set_relays(stats: &RelayStats, corrupted: u64, measures: &mut Measures) {
     measures.set("relay_congested_s", stats.congested_s);
 }
 
-/// Counters of all MACs of a network's radio.
-#[derive(Clone, Copy, Default)]
-struct OnAir {
-    frames: u64,
-    attempts: u64,
-    given_up: u64,
-    blocked: u64,
-    undecoded: u64,
-    airtime: Duration,
-    /// Of receivers; ideal radios have none.
-    receiving: Option<Duration>,
-}
-
-impl OnAir {
-    fn of(network: &Network) -> Option<Self> {
-        let mut sum = OnAir::default();
-        if let Some(medium) = network.medium(0) {
-            for stats in (0..medium.stations()).map(|place| medium.stats(place)) {
-                sum.frames += stats.sent_frames - stats.retransmissions;
-                sum.attempts += stats.sent_frames;
-                sum.given_up += stats.undelivered;
-                sum.airtime += stats.airtime;
-            }
-            return Some(sum);
-        }
-        let mac = network.mac(0)?;
-        for stats in (0..mac.stations()).map(|place| mac.stats(place)) {
-            sum.frames += stats.acknowledged + stats.unacknowledged;
-            sum.frames += stats.retry_limit + stats.channel_access;
-            sum.attempts += stats.attempts;
-            sum.given_up += stats.retry_limit;
-            sum.blocked += stats.channel_access;
-            sum.undecoded += stats.undecoded;
-            sum.airtime += stats.airtime;
-            *sum.receiving.get_or_insert_default() += stats.receiving;
-        }
-        Some(sum)
+/// Counters of all places of a network's radio.
+fn on_air(network: &Network) -> Option<OnAir> {
+    if let Some(medium) = network.medium(0) {
+        return Some(OnAir::of_stations((0..medium.stations()).map(|place| medium.stats(place))));
     }
-
-    fn since(self, before: OnAir) -> OnAir {
-        OnAir {
-            frames: self.frames - before.frames,
-            attempts: self.attempts - before.attempts,
-            given_up: self.given_up - before.given_up,
-            blocked: self.blocked - before.blocked,
-            undecoded: self.undecoded - before.undecoded,
-            airtime: self.airtime.saturating_sub(before.airtime),
-            receiving: self
-                .receiving
-                .map(|now| now.saturating_sub(before.receiving.unwrap_or_default())),
-        }
-    }
-
-    fn set(self, measures: &mut Measures, measured_s: f64) {
-        measures.set("frames_sent", self.frames);
-        measures.set("frame_attempts", self.attempts);
-        measures.set("frames_given_up", self.given_up);
-        measures.set("frames_blocked", self.blocked);
-        measures.set("frames_undecoded", self.undecoded);
-        measures.set("air_utilisation", self.airtime.as_secs_f64() / measured_s);
-        measures.set("sending_s", self.airtime.as_secs_f64());
-        measures.set("receiving_s", self.receiving.map(|span| span.as_secs_f64()));
-    }
+    let mac = network.mac(0)?;
+    Some(OnAir::of_macs((0..mac.stations()).map(|place| mac.stats(place))))
 }
 
 impl Totals {
     fn of(network: &Network, nodes: usize) -> Self {
         let NetworkStats { refused, erased, packet_hops, events, corrupted, .. } = *network.stats();
-        let (on_air, relays) = (OnAir::of(network), of_relays(network));
+        let (on_air, relays) = (on_air(network), of_relays(network));
         let routers = routing::of_routers(network, nodes);
         Totals { refused, erased, packet_hops, events, corrupted, on_air, relays, routers }
     }

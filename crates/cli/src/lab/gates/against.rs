@@ -25,6 +25,30 @@ const OLD: &str = "old/";
 /// How much worse a gate may be, in percent.
 const WORSE_MAX: f64 = 2.0;
 
+/// Those of the gates that the old program has too: what it does not promise, it need not be able
+/// to do. The others are said.
+pub(super) fn known_to(old: &Path, gates: Vec<Gate>) -> Result<Vec<Gate>, Failure> {
+    let failed = |source| Failure::Old { path: old.to_owned(), source };
+    let output = Command::new(old).args(["lab", "gates", "--list"]).output().map_err(failed)?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(failed(io::Error::other(format!("its `lab gates --list` failed: {said}"))));
+    }
+    let list = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (known, new): (Vec<Gate>, Vec<Gate>) =
+        gates.into_iter().partition(|gate| is_listed(&list, &gate.name));
+    if !new.is_empty() {
+        let names: Vec<&str> = new.iter().map(|gate| gate.name.as_str()).collect();
+        eprintln!("not measured, since {} has no such gates: {}", old.display(), names.join(", "));
+    }
+    Ok(known)
+}
+
+/// Whether `lab gates --list` has a gate of this name.
+fn is_listed(list: &str, name: &str) -> bool {
+    list.lines().any(|line| line.split_once(": ").is_some_and(|(first, _)| first == name))
+}
+
 /// Gates for the differences, and the cases of both programs, next to each other.
 pub(super) fn paired(gates: Vec<Gate>, cases: Vec<Case>) -> (Vec<Gate>, Vec<Case>) {
     let of_both =
@@ -143,6 +167,13 @@ mod tests {
     use super::super::judge::{Rule, judge};
     use super::super::list::{cases, gates};
     use super::*;
+
+    #[test]
+    fn a_gate_that_the_old_program_lists_is_known_to_it() {
+        let list = "goodput-rtt4-p5: at least 0.93 of C(1-p); 5 % lost\ncase window: 20.0 s\n";
+        assert!(is_listed(list, "goodput-rtt4-p5"));
+        assert!(!is_listed(list, "goodput-rtt4") && !is_listed(list, "goodput-bulk-rtt4-p10"));
+    }
 
     fn chosen(patterns: &[&str]) -> (Vec<Gate>, Vec<Case>) {
         let is_chosen = |gate: &Gate| patterns.contains(&gate.name.as_str());

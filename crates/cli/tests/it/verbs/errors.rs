@@ -1,8 +1,10 @@
 //! Daemon files, scenarios and plans: errors look alike, and end with the same exit codes.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use super::{corridor, stderr};
 
@@ -210,4 +212,76 @@ fn keys_without_effect_are_warned_of_in_all_files() {
     assert!(output.status.success(), "{said}");
     let expected = "warning: file.toml:12:25: run[0].coding.block_size has no effect: the preset is \"window\"";
     assert!(said.contains(expected), "{said}");
+}
+
+/// What `lab run` says of a text that comes by a pipe, or by a device.
+fn said_of_standard_input(text: &[u8]) -> String {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_corridor"))
+        .args(["lab", "run", "/dev/stdin"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("corridor starts");
+    // Who reads no more than it may leaves the pipe early.
+    let _ = child.stdin.take().expect("a pipe").write_all(text);
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    stderr(&output)
+}
+
+#[test]
+fn the_lab_reads_scenarios_and_plans_from_a_pipe_once_and_not_without_end() {
+    let scenario = SCENARIO.replace("\"udp\"", "\"upd\"");
+    let expected = "/dev/stdin:10:13: run.transport = \"upd\": expected \"tcp\" or \"udp\"";
+    let said = said_of_standard_input(scenario.as_bytes());
+    assert!(said.contains(expected), "{said}");
+    let plan = PLAN.replace("\"chain\"", "\"chian\"");
+    let said = said_of_standard_input(plan.as_bytes());
+    assert!(said.contains("/dev/stdin:5:8: network.kind = \"chian\": expected"), "{said}");
+    let expected = "more than 1048576 bytes: expected a file of at most 1048576 bytes";
+    let said = said_of_standard_input(&vec![b'#'; (1 << 20) + 1]);
+    assert!(said.contains(expected), "{said}");
+    let zeros = corridor(Path::new("/"), &["lab", "run", "/dev/zero"]);
+    assert!(stderr(&zeros).contains(expected), "{}", stderr(&zeros));
+}
+
+const RADIOS: &str = "name = \"r\"
+seed = 3
+duration_s = 1
+[stop]
+metric = \"goodput_bps\"
+ci95_ratio = 0.05
+[network]
+kind = \"line\"
+nodes = 2
+spacing_m = 20
+[network.radio]
+mac = \"dcf\"
+rate_bps = \"54M\"
+[[flow]]
+from = 0
+to = 1
+source = { kind = \"ftp\" }
+";
+
+#[test]
+fn what_the_lab_would_ignore_is_refused() {
+    let place = tempfile::tempdir().expect("a place");
+    let said = |text: &str, more: &[&str]| {
+        fs::write(place.path().join("file.toml"), text).expect("a file");
+        let output = corridor(place.path(), &[&["lab", "run", "file.toml"], more].concat());
+        assert_eq!(output.status.code(), Some(2), "{more:?}: {}", stderr(&output));
+        stderr(&output)
+    };
+    for (text, more, expected) in [
+        (RADIOS, &["--checks", "c.json"][..], "--checks c.json: expected a scenario: a plan's"),
+        (RADIOS, &["--jobs", "2"], "--jobs 2: expected a scenario: a plan's runs are made alone"),
+        (RADIOS, &[], "stop = a table: expected nothing in the lab: give `replications`, or"),
+        (SCENARIO, &["--beside-sim"], "--beside-sim: expected a plan with a network"),
+    ] {
+        let said = said(text, more);
+        assert!(said.contains(expected), "{said}");
+    }
+    assert!(!place.path().join("c.json").exists());
 }

@@ -196,14 +196,22 @@ fn every_target_and_file_of_readme_exists() {
     }
     let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     for link in links.filter(|link| !link.starts_with("http") && !link.starts_with('#')) {
-        assert!(top().join(link).exists(), "{link}");
+        let (path, heading) = link.split_once('#').unwrap_or((link, ""));
+        assert!(top().join(path).exists(), "{link}");
+        if !heading.is_empty() {
+            let page = fs::read_to_string(top().join(path)).expect("a page");
+            let anchor =
+                |line: &str| Some(line.strip_prefix("## ")?.to_lowercase().replace(' ', "-"));
+            assert!(page.lines().filter_map(anchor).any(|anchor| anchor == heading), "{link}");
+        }
     }
     for word in text.split(|c: char| c.is_whitespace() || "`(),".contains(c)) {
         let is_file = ["crates/", "examples/", "experiments/", "plans/", "docs/"]
             .iter()
             .any(|folder| word.starts_with(folder));
         if is_file && word.contains('.') {
-            assert!(top().join(word.trim_end_matches(['.', ':'])).exists(), "{word}");
+            let path = word.split('#').next().expect("a first part");
+            assert!(top().join(path.trim_end_matches(['.', ':'])).exists(), "{word}");
         }
     }
 }

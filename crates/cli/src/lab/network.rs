@@ -1,0 +1,320 @@
+//! `corridor lab run` of a plan's network: each replication in real time, and with `--beside-sim`
+//! in virtual time too, so that both can be seen side by side.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::atomic::AtomicBool;
+
+use corridor_lab::{NetworkRun, Options};
+use corridor_results::Estimate;
+use corridor_scenario::{
+    Document, Engine, Load, Measures, Network, Plan, Point, Replications, ScenarioError,
+};
+use corridor_sim::SimError;
+use serde::Serialize;
+
+use super::{Failure, OutFile, RunArgs, json, tell_missing_rights};
+use crate::engine::{EngineError, stop_on_signals};
+use crate::exit;
+
+/// Times that a replication is made until the machine does not spoil it.
+const ATTEMPTS_MAX: u32 = 3;
+
+/// What one engine measured in a replication of a point.
+#[derive(Serialize)]
+struct Line<'a> {
+    plan: &'a str,
+    point: usize,
+    title: &'a str,
+    replication: u64,
+    engine: Engine,
+    /// Nothing speaks against it; the simulator's always are.
+    valid: bool,
+    lateness_p99_s: Option<f64>,
+    notes: Vec<String>,
+    /// Length of the measured interval, seconds.
+    measured_s: f64,
+    measures: Measures,
+}
+
+/// Runs a plan's network.
+pub(super) fn run(args: &RunArgs, document: &Document) -> Result<(), Failure> {
+    check_arguments(args)?;
+    let mut plan = Plan::read_beside(document, &args.scenario)?;
+    exit::warn(&plan.warnings);
+    if let Some(repeats) = args.repeats {
+        plan = plan.with_replications(repeats.into())?;
+    }
+    if let Replications::Until(_) = plan.replications {
+        let (field, given) = ("stop".to_owned(), "a table".to_owned());
+        let expected = "nothing in the lab: give `replications`, or --repeats".to_owned();
+        return Err(ScenarioError::Value { field, given, expected }.at(document).into());
+    }
+    let max = plan.points.len() - 1;
+    if let Some(given) = args.only.filter(|&given| given > max) {
+        return Err(Failure::Only { given, max });
+    }
+    let is_only = |point: &&Point| args.only.is_none_or(|only| only == point.index);
+    let points: Vec<(&Point, &Network)> =
+        plan.points.iter().filter(is_only).filter_map(with_network).collect();
+    for (_, network) in &points {
+        corridor_lab::check_network(network).map_err(EngineError::from)?;
+    }
+    // Before the first thread: see `corridor_lab::prepare`.
+    corridor_lab::prepare().map_err(EngineError::from)?;
+    tell_missing_rights();
+    let out = args.out.as_deref().map(OutFile::create).transpose()?;
+    let options = Options::from_environment().map_err(EngineError::from)?;
+    let stop = stop_on_signals();
+    let mut lines = Vec::new();
+    let made = Making { args, plan: &plan, points: &points, options: &options, out: out.as_ref() }
+        .make_all(&mut lines, &stop);
+    // What is finished is shown even when the rest failed.
+    if !args.json && !lines.is_empty() {
+        write_table(&mut io::stdout().lock(), &lines).map_err(Failure::Output)?;
+    }
+    made?;
+    match lines.iter().filter(|line| !line.valid).count() {
+        0 => Ok(()),
+        failed => Err(Failure::Runs { failed, count: lines.len() }),
+    }
+}
+
+/// What is only of scenarios.
+fn check_arguments(args: &RunArgs) -> Result<(), Failure> {
+    let checks = args.checks.as_ref().map(|path| format!("--checks {}", path.display()));
+    let jobs = args.jobs.map(|jobs| format!("--jobs {jobs}"));
+    let checks = checks.map(|given| (given, "a scenario: a plan's runs have no checks"));
+    let jobs = jobs.map(|given| (given, "a scenario: a plan's runs are made alone"));
+    match checks.or(jobs) {
+        Some((given, expected)) => Err(Failure::Argument { given, expected }),
+        None => Ok(()),
+    }
+}
+
+/// A plan's replications, being made one after the other.
+struct Making<'a> {
+    args: &'a RunArgs,
+    plan: &'a Plan,
+    points: &'a [(&'a Point, &'a Network)],
+    options: &'a Options,
+    out: Option<&'a OutFile>,
+}
+
+impl<'a> Making<'a> {
+    /// Makes them all, and leaves a line of each that is finished, whatever becomes of the rest.
+    fn make_all(&self, lines: &mut Vec<Line<'a>>, stop: &AtomicBool) -> Result<(), Failure> {
+        let Making { args, plan, out, .. } = *self;
+        for replication in 0..plan.replications.max() {
+            for &(point, network) in self.points {
+                if args.beside_sim {
+                    let found = simulate(point, replication).map_err(EngineError::from)?;
+                    tell(args, out, lines, line(plan, point, network, found))?;
+                }
+                let run = made(network, (point.seed, replication), self.options, stop)?;
+                let found = Found { engine: Engine::Lab, replication, run };
+                tell(args, out, lines, line(plan, point, network, found))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn with_network(point: &Point) -> Option<(&Point, &Network)> {
+    match &point.load {
+        Load::Network(network) => Some((point, network)),
+        Load::Radio(_) => None,
+    }
+}
+
+/// A replication that an engine has made.
+struct Found {
+    engine: Engine,
+    replication: u64,
+    run: NetworkRun,
+}
+
+fn simulate(point: &Point, replication: u64) -> Result<Found, SimError> {
+    let measures = corridor_sim::run(point, replication)?.measures;
+    let run = NetworkRun { measures, lateness_p99_s: None, valid: true, notes: Vec::new() };
+    Ok(Found { engine: Engine::Sim, replication, run })
+}
+
+/// A replication in real time; what the machine spoils is made again.
+fn made(
+    network: &Network,
+    seed: (u64, u64),
+    options: &Options,
+    stop: &AtomicBool,
+) -> Result<NetworkRun, Failure> {
+    let mut attempt = 1;
+    loop {
+        let made = corridor_lab::run_network(network, seed, options, stop);
+        let run = made.map_err(EngineError::from)?;
+        if run.valid || attempt == ATTEMPTS_MAX {
+            return Ok(run);
+        }
+        eprintln!("made again: {}", run.notes.join("; "));
+        attempt += 1;
+    }
+}
+
+fn line<'a>(plan: &'a Plan, point: &'a Point, network: &Network, found: Found) -> Line<'a> {
+    let NetworkRun { measures, lateness_p99_s, valid, notes } = found.run;
+    Line {
+        plan: &plan.name,
+        point: point.index,
+        title: point.title(),
+        replication: found.replication,
+        engine: found.engine,
+        valid,
+        lateness_p99_s,
+        notes,
+        measured_s: network.duration.saturating_sub(network.warm_up).as_secs_f64(),
+        measures,
+    }
+}
+
+fn tell<'a>(
+    args: &RunArgs,
+    out: Option<&OutFile>,
+    lines: &mut Vec<Line<'a>>,
+    line: Line<'a>,
+) -> Result<(), Failure> {
+    let newest = json(&line);
+    if args.json {
+        let mut stdout = io::stdout().lock();
+        writeln!(stdout, "{newest}").and_then(|()| stdout.flush()).map_err(Failure::Output)?;
+    } else {
+        let goodput = number(&line, "goodput_bps").unwrap_or(0.0) / 1e6;
+        let (title, engine) = (line.title, engine_name(line.engine));
+        eprintln!("{title} [{}] {engine}: {goodput:.3} Mbit/s", line.replication);
+    }
+    lines.push(line);
+    out.map_or(Ok(()), |out| out.write(lines.iter(), &newest))
+}
+
+fn engine_name(engine: Engine) -> &'static str {
+    match engine {
+        Engine::Lab => "lab",
+        Engine::Sim => "simulator",
+    }
+}
+
+fn number(line: &Line<'_>, name: &str) -> Option<f64> {
+    line.measures.value(name).number()
+}
+
+/// Mean over a line's flows of a measure that they have.
+fn of_flows(line: &Line<'_>, name: &str) -> Option<f64> {
+    let is_it = |column: &&str| corridor_scenario::matches(&format!("flow.*.{name}"), column);
+    let flows = line.measures.names().filter(is_it);
+    let values: Vec<f64> = flows.filter_map(|column| number(line, column)).collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// A column of the table: its head, decimals, and a line's value.
+type Cell = (&'static str, usize, fn(&Line<'_>) -> Option<f64>);
+
+const GOODPUT: Cell = ("Mbit/s", 3, |line| Some(number(line, "goodput_bps")? / 1e6));
+
+const CELLS: [Cell; 8] = [
+    GOODPUT,
+    ("p50 ms", 1, |line| Some(1e3 * of_flows(line, "delay_p50_s")?)),
+    ("p95 ms", 1, |line| Some(1e3 * of_flows(line, "delay_p95_s")?)),
+    ("lost %", 2, |line| Some(100.0 * of_flows(line, "packet_loss_ratio")?)),
+    ("frames/s", 1, |line| Some(number(line, "frames_sent")? / line.measured_s)),
+    ("retries/s", 1, |line| {
+        let retries = number(line, "frame_attempts")? - number(line, "frames_sent")?;
+        Some(retries / line.measured_s)
+    }),
+    ("coded %", 1, |line| {
+        let coded = number(line, "relay_frames_coded")?;
+        let all = coded + number(line, "relay_frames_plain")?;
+        (all > 0.0).then(|| 100.0 * coded / all)
+    }),
+    ("late ms", 2, |line| Some(1e3 * line.lateness_p99_s?)),
+];
+
+/// A line for each point and engine, means over the replications that are valid; where both
+/// engines ran, by how much the lab's goodput is off.
+fn write_table(out: &mut impl Write, lines: &[Line<'_>]) -> io::Result<()> {
+    let mut groups: BTreeMap<(usize, &str), Vec<&Line<'_>>> = BTreeMap::new();
+    for line in lines {
+        groups.entry((line.point, engine_name(line.engine))).or_default().push(line);
+    }
+    let mut head: Vec<String> = ["point", "engine", "runs"].map(str::to_owned).to_vec();
+    head.extend(CELLS.iter().map(|(head, ..)| (*head).to_owned()));
+    head.push("to simulator".to_owned());
+    let mut table = vec![head];
+    for ((point, engine), group) in &groups {
+        let valid: Vec<&Line<'_>> = group.iter().filter(|line| line.valid).copied().collect();
+        let used = if valid.is_empty() { group } else { &valid };
+        let runs = format!("{}/{}", valid.len(), group.len());
+        let title = group[0].title.to_owned();
+        let mut cells = vec![title, (*engine).to_owned(), runs];
+        for (_, decimals, of) in &CELLS {
+            let text = |mean: f64| format!("{mean:.decimals$}");
+            cells.push(mean(used, *of).map_or("-".to_owned(), text));
+        }
+        let simulated = groups.get(&(*point, "simulator")).filter(|_| *engine == "lab");
+        let of = GOODPUT.2;
+        let off =
+            simulated.and_then(|simulated| Some(mean(used, of)? / mean(simulated, of)? - 1.0));
+        cells.push(off.map_or(String::new(), |off| format!("{:+.1} %", 100.0 * off)));
+        table.push(cells);
+    }
+    let width = |column: usize| table.iter().map(|line| line[column].chars().count()).max();
+    let widths: Vec<usize> = (0..table[0].len()).map(|column| width(column).unwrap_or(0)).collect();
+    for line in &table {
+        let cells = line.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
+            if column < 2 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+        });
+        writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+    }
+    Ok(())
+}
+
+fn mean(lines: &[&Line<'_>], of: fn(&Line<'_>) -> Option<f64>) -> Option<f64> {
+    let values: Vec<f64> = lines.iter().filter_map(|line| of(line)).collect();
+    Estimate::of(&values).map(|estimate| estimate.mean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(engine: Engine, goodput_bps: f64) -> Line<'static> {
+        let mut measures = Measures::default();
+        measures.set("goodput_bps", goodput_bps);
+        measures.set("frames_sent", 100u64);
+        measures.set("frame_attempts", 130u64);
+        measures.set_flow(0, "delay_p50_s", 0.010);
+        measures.set_flow(1, "delay_p50_s", 0.030);
+        Line {
+            plan: "p",
+            point: 0,
+            title: "a point",
+            replication: 0,
+            engine,
+            valid: true,
+            lateness_p99_s: None,
+            notes: Vec::new(),
+            measured_s: 10.0,
+            measures,
+        }
+    }
+
+    #[test]
+    fn the_table_has_both_engines_and_what_is_between_them() {
+        let lines = [line(Engine::Sim, 2e6), line(Engine::Lab, 1.9e6), line(Engine::Lab, 1.8e6)];
+        let mut text = Vec::new();
+        write_table(&mut text, &lines).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let rows: Vec<&str> = text.lines().collect();
+        assert!(rows[1].contains(" lab ") && rows[1].ends_with("-7.5 %"), "{text}");
+        assert!(rows[1].contains("2/2") && rows[1].contains("1.850"), "{text}");
+        // Of two flows the mean; 30 retries in 10 s.
+        assert!(rows[2].contains(" 20.0 ") && rows[2].contains(" 3.0 "), "{text}");
+    }
+}

@@ -1,0 +1,92 @@
+//! Counters of radios as measures, and what is read off the flows of a network: the same of either
+//! engine.
+
+use core::time::Duration;
+
+use corridor_air::StationStats;
+use corridor_air::radio::MacStats;
+
+use crate::metrics::Measures;
+
+/// Counters of all places of a network's radio.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct OnAir {
+    /// Frames that the MACs are through with.
+    pub frames: u64,
+    /// Transmissions of these, and RTS that brought no CTS.
+    pub attempts: u64,
+    /// Frames given up after the last attempt.
+    pub given_up: u64,
+    /// Frames given up because the channel was never free.
+    pub blocked: u64,
+    /// Receptions that were begun and not decoded.
+    pub undecoded: u64,
+    /// Time on the air.
+    pub airtime: Duration,
+    /// Time that receivers were locked on to frames; ideal radios have none.
+    pub receiving: Option<Duration>,
+}
+
+impl OnAir {
+    /// Of places on a radio without a standard's MAC.
+    pub fn of_stations(places: impl Iterator<Item = StationStats>) -> Self {
+        let mut sum = OnAir::default();
+        for stats in places {
+            sum.frames += stats.sent_frames - stats.retransmissions;
+            sum.attempts += stats.sent_frames;
+            sum.given_up += stats.undelivered;
+            sum.airtime += stats.airtime;
+        }
+        sum
+    }
+
+    /// Of places with a MAC.
+    pub fn of_macs(places: impl Iterator<Item = MacStats>) -> Self {
+        let mut sum = OnAir::default();
+        for stats in places {
+            sum.frames += stats.acknowledged + stats.unacknowledged;
+            sum.frames += stats.retry_limit + stats.channel_access;
+            sum.attempts += stats.attempts;
+            sum.given_up += stats.retry_limit;
+            sum.blocked += stats.channel_access;
+            sum.undecoded += stats.undecoded;
+            sum.airtime += stats.airtime;
+            *sum.receiving.get_or_insert_default() += stats.receiving;
+        }
+        sum
+    }
+
+    /// What has been added since `before`.
+    pub fn since(self, before: OnAir) -> OnAir {
+        OnAir {
+            frames: self.frames - before.frames,
+            attempts: self.attempts - before.attempts,
+            given_up: self.given_up - before.given_up,
+            blocked: self.blocked - before.blocked,
+            undecoded: self.undecoded - before.undecoded,
+            airtime: self.airtime.saturating_sub(before.airtime),
+            receiving: self
+                .receiving
+                .map(|now| now.saturating_sub(before.receiving.unwrap_or_default())),
+        }
+    }
+
+    /// Sets the measures of an interval of this length, seconds.
+    pub fn set(self, measures: &mut Measures, measured_s: f64) {
+        measures.set("frames_sent", self.frames);
+        measures.set("frame_attempts", self.attempts);
+        measures.set("frames_given_up", self.given_up);
+        measures.set("frames_blocked", self.blocked);
+        measures.set("frames_undecoded", self.undecoded);
+        measures.set("air_utilisation", self.airtime.as_secs_f64() / measured_s);
+        measures.set("sending_s", self.airtime.as_secs_f64());
+        measures.set("receiving_s", self.receiving.map(|span| span.as_secs_f64()));
+    }
+}
+
+/// Jain's index: the square of the sum over the count times the sum of squares; nothing of nothing.
+pub fn fairness(goodputs: &[f64]) -> Option<f64> {
+    let sum: f64 = goodputs.iter().sum();
+    let squares: f64 = goodputs.iter().map(|goodput| goodput * goodput).sum();
+    (squares > 0.0).then(|| sum * sum / (goodputs.len() as f64 * squares))
+}
