@@ -10,14 +10,14 @@ SCENARIOS := crates/cli/scenarios
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test soak torture bench bench-codec bench-lab bench-sim bench-radio bench-tcp \
-	bench-paths bench-paths-lab bench-quic bench-relay bench-tunnel bench-models bench-build \
-	bench-advise bench-advise-regret python study claims report instructions lint dist build \
+	bench-constrained bench-paths bench-paths-lab bench-quic bench-relay bench-tunnel bench-models \
+	bench-build bench-advise bench-advise-regret python study claims report instructions lint dist build \
 	build-parquet
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: build ## Show in 2 minutes what coding does on a lossy radio: a table, and out/demo.svg
+demo: build ## Show in 5 minutes what coding does on a lossy radio: a table, and out/demo.svg
 	$(CORRIDOR) demo --out $(OUT)
 
 test: ## Run all tests; the last line counts them
@@ -52,6 +52,11 @@ bench-sim: ## What an event costs in the simulator, 2 minutes: out/bench/sim.jso
 bench-radio: ## The radios and their MACs beside theory and ns-3, 10 minutes: out/bench/radio.json
 	$(CARGO) build --release --package corridor-bench --bin bench-radio
 	$(TARGET)/release/bench-radio --out $(OUT)/bench/radio.json
+
+# With ns-3 as above; what is recorded of it is in crates/bench/data. Records anew: --record.
+bench-constrained: ## Constrained networks beside ns-3, and what a transfer costs, 3 minutes: out/bench/constrained.json
+	$(CARGO) build --release --package corridor-bench --bin bench-constrained
+	$(TARGET)/release/bench-constrained --out $(OUT)/bench/constrained.json
 
 # Records anew, in an hour: bench-tcp --record, after the recording is removed.
 bench-tcp: ## The simulator's TCP beside recorded and fresh runs of the kernel's, 5 minutes: out/bench/tcp.json

@@ -46,6 +46,11 @@ pub struct AodvConfig {
     /// Requests are passed on after a time of their own, uniform from zero to this: neighbours
     /// heard them at the same instant (RFC 5148).
     pub jitter_max: Duration,
+    /// Jitters are whole multiples of this, 0 and `jitter_max` among them; zero: they are any time.
+    pub jitter_step: Duration,
+    /// Whether a copy of a request that came by a better path is passed on as well, and answered.
+    /// RFC 3561, 6.5, knows the first copy alone.
+    pub takes_better_copies: bool,
     /// How long an origin waits for the reply to its first request; twice as long for each further
     /// one (RFC 3561, 6.3), more than zero.
     pub discovery_wait: Duration,
@@ -64,10 +69,23 @@ impl AodvConfig {
             metric,
             curve: LqiCurve::DEFAULT,
             jitter_max: Duration::from_millis(20),
+            jitter_step: Duration::ZERO,
+            takes_better_copies: true,
             discovery_wait: Duration::from_millis(500),
             discovery_limit: Duration::from_secs(10),
             hops_max: 35,
         }
+    }
+
+    /// The jitter that 32 random bits stand for.
+    pub(super) fn jitter(&self, drawn: u32) -> Duration {
+        let of = |count: u128| (u128::from(drawn) * count) >> 32;
+        let most_ns = self.jitter_max.as_nanos();
+        let ns = match self.jitter_step.as_nanos() {
+            0 => of(most_ns),
+            step_ns => step_ns * of(most_ns / step_ns + 1),
+        };
+        Duration::from_nanos(ns as u64)
     }
 
     /// Checks what types cannot.
@@ -86,6 +104,9 @@ impl AodvConfig {
         let hour = Duration::from_secs(3_600);
         if self.jitter_max > hour {
             return error("jitter_max", format!("{:?}", self.jitter_max), "at most an hour");
+        }
+        if self.jitter_step > self.jitter_max {
+            return error("jitter_step", format!("{:?}", self.jitter_step), "at most jitter_max");
         }
         if self.discovery_wait.is_zero() || self.discovery_wait > hour {
             let given = format!("{:?}", self.discovery_wait);
@@ -138,6 +159,11 @@ mod tests {
         assert_eq!(
             told(AodvConfig { discovery_limit, ..good }),
             "discovery_limit is 100ms: expected from discovery_wait to an hour"
+        );
+        let jitter_step = Duration::from_secs(1);
+        assert_eq!(
+            told(AodvConfig { jitter_step, ..good }),
+            "jitter_step is 1s: expected at most jitter_max"
         );
         let hops = AodvConfig { hops_max: 0, ..good };
         assert_eq!(told(hops), "hops_max is 0: expected 1 to 255");

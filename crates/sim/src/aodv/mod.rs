@@ -342,7 +342,7 @@ impl<P> Aodv<P> {
             return;
         }
         let news = self.routes.news(metric, origin, id, cost);
-        if news == News::Stale {
+        if news == News::Stale || news == News::Better && !self.config.takes_better_copies {
             return;
         }
         if self.routes.take(metric, Heard { destination: origin, next: from, cost, sequence }) {
@@ -371,9 +371,7 @@ impl<P> Aodv<P> {
         if let Some(waiting) = self.waiting.iter_mut().find(is_same) {
             waiting.request = request;
         } else if self.waiting.len() < WAITING_MAX {
-            let jitter_ns = self.config.jitter_max.as_nanos();
-            let drawn = (u128::from(self.jitter.next_u32()) * jitter_ns) >> 32;
-            let at = now + core::time::Duration::from_nanos(drawn as u64);
+            let at = now + self.config.jitter(self.jitter.next_u32());
             self.waiting.push(Waiting { at, request });
         }
     }

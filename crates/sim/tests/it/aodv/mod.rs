@@ -329,6 +329,42 @@ fn two_requests_of_one_origin_cross_a_node_at_once() {
     assert_eq!(passed_on(&mut router, Time::from_millis(200)), []);
 }
 
+/// RFC 3561, 6.5, to the letter, to be compared with who has it so: the first copy is passed on, at
+/// a time of whole steps, and no better one after it.
+#[test]
+fn the_first_copy_alone_may_be_passed_on_in_whole_steps() {
+    let step = Duration::from_millis(1);
+    let config = AodvConfig {
+        jitter_max: 3 * step,
+        jitter_step: step,
+        takes_better_copies: false,
+        ..AodvConfig::new(Metric::HopCount)
+    };
+    let mut seen = std::collections::BTreeSet::new();
+    for entity in 0..100 {
+        let key = StreamKey { seed: 1, replication: 0, entity, purpose: "routing" };
+        let mut router: Aodv<()> = Aodv::new(1, config, key).unwrap();
+        for hops in [3, 1] {
+            let cost = Cost { hops, ..Cost::NONE };
+            let (id, destination, origin, origin_sequence) = (1, 8, 0, 1);
+            let destination_sequence = None;
+            let request =
+                Request { id, destination, destination_sequence, origin, origin_sequence, cost };
+            router.handle_message(Time::ZERO, 0, 255, &Message::Request(request));
+        }
+        let at = router.poll_timeout().unwrap();
+        seen.insert(at);
+        router.handle_timeout(at);
+        let passed = std::iter::from_fn(|| router.poll_output()).collect::<Vec<_>>();
+        assert!(
+            matches!(passed[..], [Output::Broadcast(Message::Request(request))]
+                if request.cost.hops == 4),
+            "{passed:?}"
+        );
+    }
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [0, 1, 2, 3].map(Time::from_millis));
+}
+
 /// A link that carries requests and loses packets: they do not go round and round.
 #[test]
 fn packets_that_always_come_back_are_dropped_in_the_end() {
