@@ -174,6 +174,8 @@ def run(
     stations did in each interval: ``flow_series.NAME``, ``link_series.NAME``,
     ``station_series.NAME``. With ``delays`` there is ``delays.packets`` with the dimension
     ``delay``: how many packets of a flow had a delay in the bin that ends there.
+    With ``tables`` there are ``links.NAME`` with the dimension ``link``, and on radios
+    ``nodes.NAME`` with ``node``: what became of packets and frames there.
 
     Raises
     ------

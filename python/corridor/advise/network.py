@@ -146,7 +146,7 @@ def _plan(path: Path, text: str, together: bool, packets: int) -> Given:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise NetworkError(f"{path}: {error}") from None
-    lines = _Lines(path, text)
+    lines = Lines(path, text)
     network, flows = table.get("network"), table.get("flow")
     if not isinstance(network, dict):
         raise NetworkError(f"{path}: network = nothing: expected a table [network]")
@@ -224,7 +224,7 @@ def _at(table: Any, path: str) -> Any:
     return table
 
 
-def _check(lines: _Lines, text: str, directory: Path) -> None:
+def _check(lines: Lines, text: str, directory: Path) -> None:
     """Let the simulator read a plan, and say what it refuses by the line of the user's file."""
     try:
         _native.PlanRuns(text, str(directory), 1)
@@ -238,7 +238,7 @@ def _check(lines: _Lines, text: str, directory: Path) -> None:
 
 
 def _check_joined(
-    lines: _Lines, plan: dict[str, Any], directory: Path, pairs: Sequence[tuple[int, int]]
+    lines: Lines, plan: dict[str, Any], directory: Path, pairs: Sequence[tuple[int, int]]
 ) -> None:
     """Refuse a network in parts: nodes that no frame of the first sender's part comes to."""
     first = pairs[0][0]
@@ -258,7 +258,7 @@ def _check_joined(
         ) from None
 
 
-class _Lines:
+class Lines:
     """Where a file of TOML has its keys."""
 
     def __init__(self, path: Path, text: str) -> None:

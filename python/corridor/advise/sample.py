@@ -215,6 +215,20 @@ class Sampler:
         self._columns = {name: place for place, name in enumerate(names)}
         self._done: dict[tuple[Setting, int], list[float]] = {}
 
+    @property
+    def defaults(self) -> Setting:
+        """What is set now."""
+        return self.given.defaults
+
+    @property
+    def halves_allowed_first(self) -> bool:
+        """Whether what fails more is last from the start: no, few histories do not tell."""
+        return False
+
+    def lets_more_fail(self, ours: Transfers, others: Transfers) -> bool:
+        """Tell whether fewer of our transfers are completed, by more than chance has it."""
+        return lets_more_fail(ours, others)
+
     def run(self, settings: Iterable[Setting], count: int, first: int = 0) -> None:
         """Run histories `first` to `first` + `count` - 1 of each setting, as far as it was not."""
         ahead = [

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from corridor.advise import sample
 from corridor.advise.network import Given
@@ -36,23 +37,81 @@ PRECISE = 0.01
 JUDGE_STEP = 20
 #: Least gain for which anything is to be changed.
 WORTH = 0.01
+#: Why a setting is what it is.
+NOTHING_BETTER = "nothing that was tried is better"
+BETTER = "more is delivered per time, and no more transfers fail"
+FAILS = "what delivers more per time lets more transfers fail"
+
+
+class Choice(Protocol):
+    """What may be set: equal choices are alike and have one hash."""
+
+    def __hash__(self) -> int: ...
+
+    def changes(self, other: Self, /) -> dict[str, Any]:
+        """Return what the other has otherwise, by the names of fields."""
+
+    def with_values(self, values: Mapping[str, Any], /) -> Self:
+        """Return it with other values of some fields."""
+
+
+S = TypeVar("S", bound=Choice)
+
+
+class Histories(Protocol[S]):
+    """Runs choices over the same histories, and remembers what came of them."""
+
+    @property
+    def settings(self) -> tuple[S, ...]:
+        """All that were asked for, those that are set now among them."""
+
+    @property
+    def defaults(self) -> S:
+        """What is set now."""
+
+    @property
+    def run_count(self) -> int:
+        """Runs so far."""
+
+    def run(self, settings: Iterable[S], count: int, first: int = 0) -> None:
+        """Run histories `first` to `first` + `count` - 1 of each setting, as far as it was not."""
+
+    def transfers(self, setting: S, count: int, first: int = 0) -> Transfers:
+        """Return what histories came to, which are run if they were not."""
+
+    @property
+    def halves_allowed_first(self) -> bool:
+        """Whether what is not allowed is last from the first round on, and not in the race alone.
+
+        For where few histories tell, and where many are better because they are not allowed.
+        """
+
+    def lets_more_fail(self, ours: Transfers, others: Transfers) -> bool:
+        """Tell whether something is not allowed, however much it delivers."""
+
+    def count(self, setting: S) -> int:
+        """Return how many histories the search has seen of a setting."""
+
+    def seen(self, setting: S) -> Transfers:
+        """Return what the search has seen of a setting."""
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Candidate(Generic[S]):
     """A setting that was tried, and what the search saw of it."""
 
-    setting: Setting
+    setting: S
     transfers: Transfers
 
 
 @dataclass(frozen=True)
-class Advice:
+class Found(Generic[S]):
     """What came of a search."""
 
-    given: Given
-    #: What to set: the defaults where nothing that was tried is better.
-    setting: Setting
+    #: What is set now.
+    own: S
+    #: What to set: the same where nothing that was tried is better.
+    setting: S
     #: Judged by histories that the search did not see.
     ours: Transfers
     defaults: Transfers
@@ -61,15 +120,22 @@ class Advice:
     #: Why the setting is what it is, in words.
     reason: str
     #: All settings that were tried, with what the search saw.
-    tried: tuple[Candidate, ...]
+    tried: tuple[Candidate[S], ...]
     #: Transfers that were run.
     runs: int
     seed: int
 
     @property
-    def changes(self) -> dict[str, object]:
+    def changes(self) -> dict[str, Any]:
         """What to change, by fields."""
-        return self.given.defaults.changes(self.setting)
+        return self.own.changes(self.setting)
+
+
+@dataclass(frozen=True)
+class Advice(Found[Setting]):
+    """What came of a search for a network."""
+
+    given: Given
 
 
 def advise(
@@ -108,43 +174,62 @@ def advise(
     affordable = round(1e6 * budget * PILOT / max(sampler.events, 1))
     transfers = min(max(affordable, TRANSFERS_MIN), TRANSFERS_MAX)
     sampler.told = lambda done: told(min(done, transfers), transfers)
-    finalists = _halve(sampler, settings, transfers)
-    finalists = _race(sampler, finalists, round(SEARCH_SHARE * transfers))
-    advice = _judge(sampler, finalists, transfers, seed)
+    found = search(sampler, transfers, seed)
     told(transfers, transfers)
-    return advice
+    return Advice(**vars(found), given=given)
 
 
-def _halve(sampler: Sampler, settings: Sequence[Setting], transfers: int) -> list[Setting]:
+def search(sampler: Histories[S], transfers: int, seed: int) -> Found[S]:
+    """Search what a sampler has, and judge the best of it beside what is set now.
+
+    Parameters
+    ----------
+    sampler
+        Runs the settings.
+    transfers
+        How many runs there may be, about.
+    seed
+        That of the sampler's histories.
+    """
+    finalists = _halve(sampler, sampler.settings, transfers)
+    finalists = _race(sampler, finalists, round(SEARCH_SHARE * transfers))
+    return _judge(sampler, finalists, transfers, seed)
+
+
+def _halve(sampler: Histories[S], settings: Sequence[S], transfers: int) -> list[S]:
     """Return the settings of the last round: the best, and those that say what its changes do."""
     first = round(FIRST_SHARE * transfers / len(settings))
     left, count = list(settings), min(max(2, first), JUDGE_STEP)
     while len(left) > FINALISTS:
         sampler.run(left, count)
-        left = sorted(left, key=lambda each: -sampler.transfers(each, count).goodput_bps)
+        seen, bad = {each: sampler.transfers(each, count) for each in left}, set[S]()
+        if sampler.halves_allowed_first:
+            others = sampler.transfers(sampler.defaults, count)
+            bad = {each for each in left if sampler.lets_more_fail(seen[each], others)}
+        left.sort(key=partial(_place, seen, bad))
         left = left[: max(FINALISTS, len(left) // KEPT)]
         count = round(GROWTH * count)
-    defaults, best = sampler.given.defaults, left[0]
+    defaults, best = sampler.defaults, left[0]
     own = {name: getattr(defaults, name) for name in defaults.changes(best)}
     reverted = [best.with_values({name: value}) for name, value in own.items()]
     return list(dict.fromkeys([*left, *reverted, defaults]))
 
 
-def _race(sampler: Sampler, settings: Sequence[Setting], budget: int) -> list[Setting]:
+def _race(sampler: Histories[S], settings: Sequence[S], budget: int) -> list[S]:
     """Return settings from the best on, after as many histories as the budget has.
 
     Those that are worse than the best beyond doubt are left out on the way. Of those that are next
     to as good as the best the one with the fewest changes comes first; those with less success than
     the defaults come last.
     """
-    defaults, left, count = sampler.given.defaults, list(settings), 0
+    defaults, left, count = sampler.defaults, list(settings), 0
     while True:
         # The defaults are always among them: their success is the measure.
         running = list(dict.fromkeys([*left, defaults]))
         count += RACE_STEP
         sampler.run(running, count)
         seen = {each: sampler.transfers(each, count) for each in running}
-        bad = {each for each in running if sample.lets_more_fail(seen[each], seen[defaults])}
+        bad = {each for each in running if sampler.lets_more_fail(seen[each], seen[defaults])}
         left.sort(key=partial(_place, seen, bad))
         best = seen[left[0]]
         if count >= JUDGE_STEP:
@@ -162,16 +247,14 @@ def _race(sampler: Sampler, settings: Sequence[Setting], budget: int) -> list[Se
     return [first, *(each for each in left if each != first)]
 
 
-def _place(
-    seen: Mapping[Setting, Transfers], bad: Collection[Setting], each: Setting
-) -> tuple[bool, float]:
+def _place(seen: Mapping[S, Transfers], bad: Collection[S], each: S) -> tuple[bool, float]:
     return each in bad, -seen[each].goodput_bps
 
 
-def _judge(sampler: Sampler, finalists: Sequence[Setting], budget: int, seed: int) -> Advice:
+def _judge(sampler: Histories[S], finalists: Sequence[S], budget: int, seed: int) -> Found[S]:
     """Hold the finalists one after the other against the defaults, over fresh histories."""
-    defaults = sampler.given.defaults
-    reason = "nothing that was tried is better"
+    defaults = sampler.defaults
+    reason = NOTHING_BETTER
     chosen = defaults
     count = JUDGE_STEP
     for each in finalists:
@@ -185,11 +268,11 @@ def _judge(sampler: Sampler, finalists: Sequence[Setting], budget: int, seed: in
             # The best of those that are left is no better.
             break
         ours, others = (sampler.transfers(s, count, JUDGE_FROM) for s in (each, defaults))
-        if not sample.lets_more_fail(ours, others):
-            chosen, reason = each, "more is delivered per time, and no more transfers fail"
+        if not sampler.lets_more_fail(ours, others):
+            chosen, reason = each, BETTER
             count, _ = _compared(sampler, each, budget)
             break
-        reason = "what delivers more per time lets more transfers fail"
+        reason = FAILS
         if budget - sampler.run_count < 2 * JUDGE_STEP:
             break
     ours, others = (sampler.transfers(s, count, JUDGE_FROM) for s in (chosen, defaults))
@@ -197,14 +280,12 @@ def _judge(sampler: Sampler, finalists: Sequence[Setting], budget: int, seed: in
     tried = tuple(
         Candidate(each, sampler.seen(each)) for each in sampler.settings if sampler.count(each)
     )
-    return Advice(
-        sampler.given, chosen, ours, others, found, reason, tried, sampler.run_count, seed
-    )
+    return Found(defaults, chosen, ours, others, found, reason, tried, sampler.run_count, seed)
 
 
-def _compared(sampler: Sampler, setting: Setting, budget: int) -> tuple[int, Estimate]:
+def _compared(sampler: Histories[S], setting: S, budget: int) -> tuple[int, Estimate]:
     """Compare with the defaults until the gain is known well, or the budget is spent."""
-    pair = (setting, sampler.given.defaults)
+    pair = (setting, sampler.defaults)
     count = 0
     while True:
         count += JUDGE_STEP

@@ -189,7 +189,7 @@ class Run:
     transport
         What loads it.
     e3
-        Erasure ratio S to D, and D to S.
+        Erasure ratio S to D, and D to S where ``e3_back`` does not say another.
     congestion
         TCP only: the sender's congestion control; none = left out.
     offered_bps
@@ -199,6 +199,8 @@ class Run:
         UDP payload bytes per datagram; none = what fills the tunnel's MTU.
     direction
         The direction of the load; none = left out.
+    e3_back
+        Erasure ratio D to S; none = e3.
     e1
         Erasure ratio S to H (and D to H for the other direction is ``e2``); none = e3 / 2.
     e2
@@ -238,6 +240,7 @@ class Run:
     offered_bps: int | Sequence[int] | None = None
     datagram_bytes: int | None = None
     direction: Literal["forward", "both"] | None = None
+    e3_back: float | None = None
     e1: float | None = None
     e2: float | None = None
     duration_s: float | None = None

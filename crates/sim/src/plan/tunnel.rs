@@ -447,6 +447,7 @@ fn link_errors(scenario: &Scenario, run: &Run, index: usize) -> LinkErrors {
     match (scenario.link_errors, index) {
         (LinkErrorsKind::Measured, _) => LinkErrors::Measured,
         (LinkErrorsKind::Fixed, DESTINATION) => {
+            let e3 = run.e3_back.unwrap_or(e3);
             LinkErrors::Fixed(ErasureRatios { e1: e2, e2: e1, e3 })
         }
         (LinkErrorsKind::Fixed, _) => LinkErrors::Fixed(run.erasures),
