@@ -14,6 +14,10 @@ from numpy.typing import NDArray
 _LABELS = ("from", "to")
 
 
+#: Tables with a row for each subject, and how the names of what they hold begin.
+_TOTALS = {"flows": "flow", "links": "links", "nodes": "nodes"}
+
+
 @dataclass(frozen=True)
 class LongTable:
     """A long table from the simulator.
@@ -26,7 +30,7 @@ class LongTable:
         Of which point and replication each row is.
     values
         Its other columns, by name; NaN for what does not apply. The first is the subject, as
-        ``flow``, the second ``time_s`` or ``delay_s``.
+        ``flow``, the second ``time_s`` or ``delay_s``, if there are several rows of a subject.
     attrs
         ``units`` and ``long_name`` of each column.
     """
@@ -43,14 +47,17 @@ def with_tables(results: xr.Dataset, tables: Iterable[LongTable]) -> xr.Dataset:
 
     A column of ``flow_series`` becomes a variable ``flow_series.NAME`` with the dimensions
     ``point``, ``replication``, ``time`` and ``flow``, NaN where there is no row. The histograms of
-    ``delays`` become ``delays.packets`` with ``flow`` and ``delay``, 0 where there is no row.
+    ``delays`` become ``delays.packets`` with ``flow`` and ``delay``, 0 where there is no row. What
+    links and nodes did in all becomes ``links.NAME`` with ``link`` and ``nodes.NAME`` with
+    ``node``; what flows did, ``flow.NAME`` with ``flow``, as results without tables have it.
     Between which nodes a link is are the coordinates ``link_from`` and ``link_to`` of ``link``, and
     of ``point``, too, where links differ between points.
     """
     tables = [table for table in tables if len(table.point)]
     series = [table for table in tables if "time_s" in table.values]
     delays = [table for table in tables if table.name == "delays"]
-    results = _with_room(results, series + delays)
+    totals = [table for table in tables if table.name in _TOTALS]
+    results = _with_room(results, series + delays + totals)
     if series:
         times = np.unique(np.concatenate([table.values["time_s"] for table in series]))
         results = results.assign_coords(time=("time", times, series[0].attrs["time_s"]))
@@ -58,6 +65,8 @@ def with_tables(results: xr.Dataset, tables: Iterable[LongTable]) -> xr.Dataset:
             results = _with_series(results, table, times)
     for table in delays:
         results = _with_delays(results, table)
+    for table in totals:
+        results = _with_totals(results, table)
     return results
 
 
@@ -114,6 +123,25 @@ def _with_delays(results: xr.Dataset, table: LongTable) -> xr.Dataset:
     results = results.assign_coords(delay=("delay", delays, table.attrs["delay_s"]))
     dims = ("point", "replication", "flow", "delay")
     return results.assign({"delays.packets": (dims, cells, table.attrs["packets"])})
+
+
+def _with_totals(results: xr.Dataset, table: LongTable) -> xr.Dataset:
+    subject, *names = table.values
+    places = table.values[subject].astype(int)
+    count = max(int(places.max()) + 1, results.sizes.get(subject, 0))
+    shape = (results.sizes["point"], results.sizes["replication"], count)
+    new: dict[str, Any] = {}
+    for name in names:
+        values = table.values[name]
+        if name in _LABELS:
+            coord = _label(subject, (shape[0], count), table, name)
+            results = results.assign_coords({f"{subject}_{name}": coord})
+            continue
+        cells = np.full(shape, np.nan)
+        cells[table.point, table.replication, places] = values
+        dims = ("point", "replication", subject)
+        new[f"{_TOTALS[table.name]}.{name}"] = (dims, cells, table.attrs[name])
+    return results.assign(new)
 
 
 def _with_series(results: xr.Dataset, table: LongTable, times: NDArray[np.float64]) -> xr.Dataset:

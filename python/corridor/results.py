@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 #: What `corridor sim run --out` leaves in its directory.
 FILE = "results.parquet"
 #: Long tables that it leaves besides, where the plan keeps any.
-TABLES = ("flow_series", "link_series", "station_series", "delays")
+TABLES = ("flow_series", "link_series", "station_series", "delays", "flows", "links", "nodes")
 
 
 def open_results(path: Path | str, *, grid: bool = True) -> xr.Dataset:
@@ -51,9 +51,9 @@ def open_results(path: Path | str, *, grid: bool = True) -> xr.Dataset:
     Returns
     -------
     A Dataset as `corridor.sim.run` returns it: dimensions ``point`` (or those of the grid),
-    ``replication`` and ``flow``, and ``time`` where the plan keeps a course; units and meanings are
-    attributes of its variables, the plan, seed and commit are those of the Dataset. NaN is what
-    does not apply, or was not run.
+    ``replication`` and ``flow``, ``time`` where the plan keeps a course, ``link`` and ``node``
+    where it keeps tables; units and meanings are attributes of its variables, the plan,
+    seed and commit are those of the Dataset. NaN is what does not apply, or was not run.
 
     Raises
     ------

@@ -7,6 +7,8 @@ import corridor
 import numpy as np
 import pytest
 import xarray as xr
+from corridor import sim
+from corridor._tables import LongTable, with_tables
 from corridor.results import gridded
 
 #: Written by the crate `results`, whose tests hold it against what is written today: 4 points,
@@ -76,3 +78,41 @@ def test_points_in_another_order_are_the_same_grid() -> None:
 def test_points_that_make_no_grid_stay(parameters: dict[str, list[object]]) -> None:
     given = dataset(**parameters)
     assert gridded(given).identical(given)
+
+
+def tables_plan(output: sim.Output | None = None) -> sim.Plan:
+    link = sim.Link(rate_bps=2_000_000, delay_ms=10, queue_packets=10)
+    flows = [sim.Flow(0, 2, tcp=sim.Tcp(preset="ns2")), sim.Flow(0, 1, tcp=sim.Tcp(preset="ns2"))]
+    sweep = sim.Sweep({"network.links.erasure_ratio": [0.0, 0.02]})
+    chain = sim.Chain(2, link)
+    output = output or sim.Output()
+    return sim.Plan(chain, flows, duration_s=2, replications=2, sweeps=[sweep], output=output)
+
+
+def test_tables_of_flows_and_links_are_labelled() -> None:
+    kept = sim.run(tables_plan(sim.Output(tables=True, series_s=0.5)))
+    plain = sim.run(tables_plan())
+    for name in plain.data_vars:
+        assert kept[name].identical(plain[name]), name
+    assert kept["links.packets_lost"].dims == ("point", "replication", "link")
+    assert kept["links.packets_lost"].attrs["units"] == "packets"
+    ways = zip(kept["link_from"].values, kept["link_to"].values, strict=True)
+    assert list(ways) == [(0, 1), (1, 0), (1, 2), (2, 1)]
+    erased = kept["links.packets_lost"].sum("link")
+    assert erased.values.tolist() == kept["packets_erased"].values.tolist()
+    dropped = kept["links.packets_dropped"].sum("link")
+    assert dropped.values.tolist() == kept["packets_dropped"].values.tolist()
+
+
+def test_tables_of_nodes_are_labelled() -> None:
+    node = {"node": ("1", "number of the node"), "frames_given_up": ("frames", "given up")}
+    attrs = {name: {"units": unit, "long_name": what} for name, (unit, what) in node.items()}
+    values = {"node": np.array([0.0, 2.0, 2.0]), "frames_given_up": np.array([5.0, 7.0, 9.0])}
+    table = LongTable("nodes", np.array([0, 0, 1]), np.array([0, 0, 1]), values, attrs)
+    results = with_tables(dataset(a=[1, 2]), [table])
+    found = results["nodes.frames_given_up"]
+    assert found.dims == ("point", "replication", "node")
+    assert found.sizes["node"] == 3
+    assert found.sel(point=0, replication=0).fillna(-1).values.tolist() == [5, -1, 7]
+    assert found.sel(point=1, replication=1, node=2).item() == 9
+    assert found.notnull().sum() == 3
