@@ -2,9 +2,10 @@
 
     python tools/look_at_site.py out/report/site [--shots docs/images/site]
 
-Needs `pip install playwright pillow` and its Chromium (`playwright install chromium`), or a Chromium on the
-path. Ends with 1 if a page is wider than the window, says something on the console, fetches from
-elsewhere, or cannot be used by keyboard; 77 where there is no browser.
+Needs `pip install playwright pillow`, and a Chromium on the path (Debian's package `chromium`) or
+Playwright's own (`playwright install chromium`). Ends with 1 if a page is wider than the window, says
+something on the console, fetches from elsewhere, has text with less contrast than WCAG 2.1 asks for
+(1.4.3), or cannot be used by keyboard; 77 where there is no browser.
 """
 
 import argparse
@@ -26,16 +27,77 @@ WIDTHS = {"desktop": (1280, 800), "phone": (390, 844)}
 SCHEMES = ("light", "dark")
 #: Pages that are shown in the documentation, and what of them.
 SHOTS = {"index.html": "front", "papers/index.html": "papers", "papers/kim-table1.html": "table",
-         "papers/claims.html": "claims", "explanation/index.html": "coding"}  # fmt: skip
+         "papers/claims.html": "claims", "explanation/index.html": "coding",
+         "measurements.html": "measurements"}  # fmt: skip
 #: Which of them: both widths in one scheme each, and the front page in both.
 KEPT = {("front", "desktop", "light"), ("front", "desktop", "dark"), ("front", "phone", "light"),
         ("papers", "desktop", "dark"), ("table", "desktop", "light"), ("table", "phone", "dark"),
         ("claims", "phone", "light"), ("coding", "desktop", "light"),
-        ("coding", "phone", "dark")}  # fmt: skip
+        ("coding", "phone", "dark"), ("measurements", "desktop", "light")}  # fmt: skip
 #: Colours of a picture that is kept: a palette makes it a third as large.
 COLOURS = 64
 #: Each reader of the front page has a section that fits a screen.
 READER = ".reader"
+#: How schemes are called where they are applied.
+APPLIED = {"light": "default", "dark": "slate"}
+#: Words with too little contrast. What has a picture behind is left out.
+CONTRAST = """() => {
+  const context = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  const parsed = (colour) => {
+    context.clearRect(0, 0, 1, 1);
+    context.fillStyle = colour;
+    context.fillRect(0, 0, 1, 1);
+    const [r, g, b, a] = context.getImageData(0, 0, 1, 1).data;
+    return [r, g, b, a / 255];
+  };
+  const over = (top, below) => [0, 1, 2].map((i) => top[i] * top[3] + below[i] * (1 - top[3]));
+  const linear = (v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const luminance = (rgb) => {
+    const [r, g, b] = rgb.map((value) => linear(value / 255));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (element) => {
+    const layers = [];
+    for (let at = element; at; at = at.parentElement) {
+      const style = getComputedStyle(at);
+      if (style.backgroundImage !== "none") return null;
+      const colour = parsed(style.backgroundColor);
+      if (colour[3] > 0) layers.push(colour);
+      if (colour[3] === 1) break;
+    }
+    return layers.reverse().reduce((below, layer) => over(layer, below), [255, 255, 255]);
+  };
+  const opacity = (element) => {
+    let product = 1;
+    for (let at = element; at; at = at.parentElement) product *= getComputedStyle(at).opacity;
+    return product;
+  };
+  const found = new Map();
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const seen = new Set();
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || seen.has(element)) continue;
+    seen.add(element);
+    if (!element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue;
+    if (element.closest("svg, script, style, [disabled], .md-clipboard, .headerlink")) continue;
+    const style = getComputedStyle(element);
+    const ground = behind(element);
+    if (!ground) continue;
+    const colour = parsed(style.color);
+    colour[3] *= opacity(element);
+    const [a, b] = [luminance(over(colour, ground)), luminance(ground)];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    const size = parseFloat(style.fontSize);
+    const large = size >= 24 || (size >= 18.66 && style.fontWeight >= 700);
+    if (ratio < (large ? 3 : 4.5)) {
+      const name = `${element.tagName.toLowerCase()}.${element.className}`;
+      const words = walker.currentNode.data.trim().replace(/\\s+/g, " ").slice(0, 30);
+      if (!found.has(name)) found.set(name, `contrast ${ratio.toFixed(2)}: ${name}: ${words}`);
+    }
+  }
+  return [...found.values()];
+}"""
 
 
 def main() -> int:
@@ -64,35 +126,36 @@ def look(browser: "Browser", base: str, site: Path, shots: Path | None) -> list[
     names = sorted(
         str(path.relative_to(site)) for path in site.rglob("*.html") if "files" not in path.parts
     )
+    context = browser.new_context(reduced_motion="reduce")
+    page = context.new_page()
+    said: list[str] = []
+    page.on("console", lambda m: m.type == "error" and said.append(m.text))
+    page.on("pageerror", lambda e: said.append(str(e)))
+    page.on(
+        "request",
+        lambda r: r.url.startswith((base, "data:", "blob:")) or said.append(f"fetched {r.url}"),
+    )
     faults = []
-    for scheme in SCHEMES:
-        for width, (wide, high) in WIDTHS.items():
-            context = browser.new_context(
-                viewport={"width": wide, "height": high}, color_scheme=scheme,
-                reduced_motion="reduce",
-            )  # fmt: skip
-            page = context.new_page()
-            said: list[str] = []
-            page.on("console", lambda m, said=said: m.type == "error" and said.append(m.text))
-            page.on("pageerror", lambda e, said=said: said.append(str(e)))
-            page.on(
-                "request",
-                lambda r, said=said: r.url.startswith((base, "data:", "blob:"))
-                or said.append(f"fetched {r.url}"),
-            )
-            for name in names:
-                said.clear()
-                page.goto(f"{base}/{name}")
-                found = [*said, *_wide(page)]
+    for place, name in enumerate(names):
+        if sys.stderr.isatty():
+            print(f"\r{place + 1} of {len(names)}", end="", file=sys.stderr, flush=True)
+        said.clear()
+        page.goto(f"{base}/{name}")
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme)
+            page.wait_for_selector(f"body[data-md-color-scheme={APPLIED[scheme]}]")
+            found = {}
+            for width, (wide, high) in WIDTHS.items():
+                page.set_viewport_size({"width": wide, "height": high})
+                found[width] = [*_wide(page), *page.evaluate(CONTRAST)]
                 if name == "index.html":
-                    found += _readers(page, high)
-                faults += [f"{name}, {width}, {scheme}: {fault}" for fault in found]
+                    found[width] += _readers(page, high)
                 if shots and (SHOTS.get(name), width, scheme) in KEPT:
                     _keep(page, shots / f"{SHOTS[name]}-{width}-{scheme}.png")
-            if width == "desktop" and scheme == "light":
-                faults += [f"keyboard: {fault}" for fault in _keyboard(page, base)]
-            context.close()
-    return faults
+            faults += [f"{name}, {w}, {scheme}: {f}" for w, each in found.items() for f in each]
+        faults += [f"{name}: {fault}" for fault in said]
+    page.set_viewport_size(dict(zip(("width", "height"), WIDTHS["desktop"], strict=True)))
+    return faults + [f"keyboard: {fault}" for fault in _keyboard(page, base)]
 
 
 def _keep(page: "Page", file: Path) -> None:
@@ -103,6 +166,8 @@ def _keep(page: "Page", file: Path) -> None:
             "all => all.forEach(e => { e.value = Math.round(e.max * 0.8); e.dispatchEvent(new Event('input')) })",
         )
         page.eval_on_selector(".moving", "e => e.scrollIntoView({ block: 'center' })")
+    else:
+        page.evaluate("window.scrollTo(0, 0)")
     file.parent.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=file)
     with Image.open(file) as image:

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 import typer
-from corridor.report import links, measured, moving, pages, published, site
+from corridor.advise.link.file import read_link
+from corridor.report import links, measured, moving, pages, published, records, site
 from corridor.report.pictures import described
 from corridor.report.since import rests_on, since
 from corridor.study.experiment import ExperimentError, find
@@ -263,18 +264,110 @@ def test_simulations_rest_on_the_crates_and_formulas_do_not() -> None:
     assert not [path for path in rests_on(computed, TOP) if path.startswith("crates")]
 
 
+RECORDS = sorted((TOP / records.RECORDED).glob("*.json"))
+
+
 def test_recorded_measurements_say_where_they_are_from() -> None:
-    for path in (TOP / measured.RECORDED).glob("*.json"):
+    for path in RECORDS:
         found = json.loads(path.read_text())
-        assert path.stem in measured.SUBJECTS
+        assert path.stem in records.SUBJECTS
         assert all(found[key] for key in ("machine", "commit", "date")), path
+        assert re.fullmatch(r"[0-9a-f]{7,40}", found["commit"]), path
         assert found.get("checks") or found.get("rows"), path
+
+
+def _is_whole(top: Path) -> bool:
+    """A checkout with its history."""
+    if not (top / ".git").exists():
+        return False
+    return _git(top, "rev-parse", "--is-shallow-repository").strip() == "false"
+
+
+@pytest.mark.skipif("not _is_whole(TOP)", reason="this is no checkout with its history")
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
+def test_recorded_measurements_are_of_commits_of_this_history(path: Path) -> None:
+    commit = json.loads(path.read_text())["commit"]
+    _git(TOP, "merge-base", "--is-ancestor", commit, "HEAD")
+
+
+def test_what_is_measured_is_there() -> None:
+    targets = re.findall(r"^([a-z-]+):", (TOP / "Makefile").read_text(), re.MULTILINE)
+    for subject in records.SUBJECTS.values():
+        assert subject.command.removeprefix("make ") in targets
+        assert all((TOP / path).exists() for path in subject.code), subject.title
+
+
+def test_what_is_not_recorded_is_said_with_its_command(tmp_path: Path) -> None:
+    text = measured.page(tmp_path)
+    assert text.count("**Not recorded.**") == len(records.SUBJECTS)
+    assert "`make bench-codec` measures it" in text
+
+
+def test_a_record_is_kept_with_the_commit_of_what_it_measures(tmp_path: Path) -> None:
+    for path in records.SUBJECTS["codec"].code:
+        (tmp_path / path).mkdir(parents=True)
+        (tmp_path / path / "lib.rs").write_text("")
+    _git(tmp_path, "init", "--quiet")
+    _commit(tmp_path)
+    measured_at = _git(tmp_path, "rev-parse", "HEAD")[:12]
+    (tmp_path / "other").write_text("")
+    _commit(tmp_path)
+    row = {"library": "corridor", "backend": "avx2", "field": "GF(2^8)", "operation": "encode",
+           "block_size": 16, "symbol_size": 1450, "payload_bytes_per_s": 1.5e9}  # fmt: skip
+    check = {"name": "faster", "value": 1.5, "unit": "1", "sense": "at least", "limit": 2.0,
+             "holds": False}  # fmt: skip
+    left = tmp_path / "codec.json"
+    header = {"cpu": "A processor", "quick": True, "default_backend": "avx2"}
+    others = [row | {"library": "rlnc", "backend": "?"}, row | {"backend": "portable"}]
+    left.write_text(json.dumps({"header": header, "checks": [check], "rows": [row, *others]}))
+    records.keep(left, tmp_path, "beside other work")
+    text = measured.page(tmp_path)
+    assert f"A processor, commit `{measured_at}`. The code that it measures has not changed" in text
+    assert "A quick run: fewer and shorter measurements. beside other work" in text
+    assert "| faster | 1.5 | at least 2 | **no** |" in text
+    assert "| corridor GF(2\\^8) | 1.5 |" in text
+
+    code = tmp_path / records.SUBJECTS["codec"].code[0] / "lib.rs"
+    code.write_text("changed")
+    assert "One file of the code that it measures has changed since." in measured.page(tmp_path)
+    with pytest.raises(ExperimentError, match="expected all to be committed"):
+        records.keep(left, tmp_path)
+
+
+def test_what_is_older_than_the_code_that_it_measures_is_not_kept(tmp_path: Path) -> None:
+    (path,) = records.SUBJECTS["codec"].code
+    (tmp_path / path).mkdir(parents=True)
+    (tmp_path / path / "lib.rs").write_text("")
+    _git(tmp_path, "init", "--quiet")
+    _commit(tmp_path)
+    written = int(_git(tmp_path, "show", "--no-patch", "--format=%at", "HEAD"))
+    left = tmp_path / "codec.json"
+    left.write_text("[]")
+    os.utime(left, (written - 1, written - 1))
+    with pytest.raises(ExperimentError, match=r"codec\.json: written .* before the code .* anew"):
+        records.keep(left, tmp_path)
+    assert not (tmp_path / records.RECORDED).exists()
+    # What else is newer is not measured.
+    os.utime(left, (written, written))
+    (tmp_path / "other").write_text("")
+    _commit(tmp_path)
+    assert records.keep(left, tmp_path).is_file()
+
+
+def test_of_many_checks_those_that_miss_their_limits_are_shown_first() -> None:
+    check = {"name": "c", "value": 1.0, "sense": "at most", "limit": 2.0, "holds": True}
+    missed = check | {"name": "missed", "value": 3.0, "holds": False}
+    lines = measured._checks([check] * 20 + [missed])
+    assert lines[0] == "20 of 21 within their limits."
+    assert lines.index("| missed | 3 | at most 2 | **no** |") < lines.index(
+        '??? note "All of them"'
+    )
 
 
 def test_a_file_that_is_no_benchmark_is_refused(tmp_path: Path) -> None:
     (tmp_path / "radio.json").write_text("{}")
     with pytest.raises(ExperimentError, match="expected `checks`"):
-        measured.digest(tmp_path / "radio.json", "m", "c", "d")
+        records.digest(tmp_path / "radio.json", "m", "c", "d")
 
 
 @dataclass(frozen=True)
@@ -309,9 +402,30 @@ def test_every_block_is_run_or_says_why_not() -> None:
     for block in ALL:
         assert block.language in ("python", "console", "toml"), block
         if block.mark and block.mark != "five commands":
-            assert re.fullmatch(r"(not run|checked): .{10,}", block.mark), block
+            marks = r"(not run|checked|run with less): .{10,}|on machine \w+"
+            assert re.fullmatch(marks, block.mark), block
         if block.language == "console":
             assert block.commands, block
+
+
+#: Commands on pages that no test runs as they stand: what is run in place of each, and where.
+ELSEWHERE = {
+    "cargo build --release --package corridor": (".ci/run", "make build"),
+    "sudo install target/release/corridor /usr/local/bin/": (
+        "python/tests/test_site_network.py", "sudo install target/release/corridor /usr/local/bin/",
+    ),
+    "make demo": (".ci/run", "demo --quick"),
+    "corridor-study reproduce --quick": ("Makefile", "reproduce catwoman betzler --quick"),
+    "corridor-study reproduce": ("Makefile", "reproduce franc kim --claims"),
+}  # fmt: skip
+
+
+def test_what_is_not_run_is_run_elsewhere() -> None:
+    run = {c for block in TYPED if not block.mark.startswith("not run") for c in block.commands}
+    left = {c for block in TYPED for c in block.commands} - run
+    assert left == set(ELSEWHERE)
+    for path, words in ELSEWHERE.values():
+        assert words in (TOP / path).read_text(), path
 
 
 @pytest.mark.parametrize("page", WITH_PYTHON)
@@ -354,16 +468,19 @@ def test_tables_on_pages_are_toml() -> None:
             assert tomllib.loads(block.text), block
 
 
-@pytest.mark.skipif("_program() is None", reason="the program is not built")
+@pytest.mark.skipif("program() is None", reason="the program is not built")
 def test_tables_on_pages_are_configuration(tmp_path: Path) -> None:
-    program = _program()
-    assert program is not None
+    corridor = program()
+    assert corridor is not None
     whole = (TOP / "examples/udp/a.toml").read_text()
-    _run("corridor genpsk --out corridor.key", tmp_path, [program.parent])
+    _run("corridor genpsk --out corridor.key", tmp_path, [corridor.parent])
     for block in ALL:
-        if block.language == "toml":
+        if block.language == "toml" and "link" in tomllib.loads(block.text):
+            (tmp_path / "link.toml").write_text(block.text)
+            read_link(tmp_path / "link.toml")
+        elif block.language == "toml":
             (tmp_path / "a.toml").write_text(f"{whole}\n{block.text}")
-            _run("corridor check-config a.toml", tmp_path, [program.parent])
+            _run("corridor check-config a.toml", tmp_path, [corridor.parent])
 
 
 def _around(folder: Path) -> None:
@@ -423,9 +540,16 @@ def _long() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("command", [pytest.param(c, id=f"{p}-{c[:50]}") for p, c in _long()])
 def test_long_commands_run_with_less(command: str, tmp_path: Path) -> None:
-    """The same calls with a small budget, and small transfers."""
+    """The same calls with a small budget and, where a path has transfers, small ones."""
     _around(tmp_path)
-    _run(f"{command} --budget 0.1 --packets 5", tmp_path, [Path(sys.executable).parent])
+    less = "--budget 0.1" if _is_of_link(command) else "--budget 0.1 --packets 5"
+    _run(f"{command} {less}", tmp_path, [Path(sys.executable).parent])
+
+
+def _is_of_link(command: str) -> bool:
+    """Whether the file that the adviser is called with says a link: a link has a load."""
+    path = TOP / command.split()[2]
+    return path.suffix == ".toml" and "link" in tomllib.loads(path.read_text())
 
 
 CONFIGURATIONS = sorted(
@@ -439,18 +563,18 @@ CONFIGURATIONS = sorted(
 )
 
 
-@pytest.mark.skipif("_program() is None", reason="the program is not built")
+@pytest.mark.skipif("program() is None", reason="the program is not built")
 @pytest.mark.parametrize("path", CONFIGURATIONS)
 def test_configurations_that_pages_name_are_sound(path: str, tmp_path: Path) -> None:
     """As the pages have it: the file, and beside it the key that it names."""
-    program = _program()
-    assert program is not None
+    corridor = program()
+    assert corridor is not None
     shutil.copytree((TOP / path).parent, (tmp_path / path).parent)
     table = tomllib.loads((TOP / path).read_text())
     key = (tmp_path / path).parent / table["security"]["psk_file"]
     if not key.is_file():
-        _run(f"corridor genpsk --out {key}", tmp_path, [program.parent])
-    _run(f"corridor check-config {path}", tmp_path, [program.parent])
+        _run(f"corridor genpsk --out {key}", tmp_path, [corridor.parent])
+    _run(f"corridor check-config {path}", tmp_path, [corridor.parent])
 
 
 def test_pages_name_configurations_of_each_kind() -> None:
@@ -473,7 +597,7 @@ def test_five_commands_lead_to_a_changed_figure(tmp_path: Path) -> None:
     assert mine["rows"] != theirs["rows"]
 
 
-def _program() -> Path | None:
+def program() -> Path | None:
     """The program ``corridor``, where tests of the workspace or somebody have built it."""
     target = Path(os.environ.get("CARGO_TARGET_DIR", TOP / "target"))
     named = [Path(os.environ["CORRIDOR_BIN"])] if "CORRIDOR_BIN" in os.environ else []
@@ -484,14 +608,14 @@ def _program() -> Path | None:
 CHECKED = [b for b in TYPED if b.mark.startswith("checked: ")]
 
 
-@pytest.mark.skipif(_program() is None, reason="the program is not built")
+@pytest.mark.skipif(program() is None, reason="the program is not built")
 @pytest.mark.parametrize("block", CHECKED, ids=lambda b: f"{b.page}-{b.commands[0][:40]}")
 def test_commands_of_the_program_run(block: Block, tmp_path: Path) -> None:
-    program = _program()
-    assert program is not None
+    corridor = program()
+    assert corridor is not None
     _around(tmp_path)
     for command in block.commands:
-        _run(command, tmp_path, [program.parent])
+        _run(command, tmp_path, [corridor.parent])
 
 
 @pytest.mark.parametrize("page", _pages_with_commands(), ids=lambda p: str(p.relative_to(TOP)))

@@ -1,118 +1,56 @@
-"""Measurements of the programs: what benchmark files say, with machine, commit and date.
+"""The page of measurements: what the programs cost and carry, with machine, commit and date."""
 
-A recorded set is committed in ``docs/site/data``; a file of the same name that a benchmark left in
-``out/bench`` of the checkout is shown instead.
-"""
-
-import datetime
-import json
-import platform
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from corridor.study.experiment import ExperimentError
-from corridor.study.run import commit, dumps
+from corridor.report import records
 
-#: Where the recorded set stands, and where benchmarks leave their files, below the top.
-RECORDED = "docs/site/data"
-BENCH = "out/bench"
-#: What is measured, by the name of its file, and the command that measures it.
-SUBJECTS = {
-    "codec": ("Codec", "make bench-codec"),
-    "tunnel": ("Tunnel", "make bench-tunnel"),
-    "paths": ("Window mode beside plain TCP on drawn paths", "make bench-paths"),
-    "demo": ("Demo: kernel TCP over an emulated radio", "make demo"),
-    "radio": ("Radios and their MACs", "make bench-radio"),
-    "tcp": ("TCP beside the kernel's", "make bench-tcp"),
-    "sim": ("Simulator", "make bench-sim"),
-    "advise": ("Advice on constrained networks", "make bench-advise"),
-    "build": ("Builds", "make bench-build"),
-}
-#: Columns of a demo's rows that are kept: those that tell rows apart, and what was measured.
-_COLUMNS = ("path", "policy", "transport", "congestion", "loss_ratio", "goodput_bps", "delay_p50_s")
-_NEEDED = ("machine", "commit", "date", "note")
-
-
-def digest(path: Path, machine: str, commit: str, date: str, note: str = "") -> dict[str, Any]:
-    """Return what of a benchmark's file is kept: its checks, or the rows of a demo.
-
-    Raises
-    ------
-    ExperimentError
-        For a file that has neither.
-    """
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ExperimentError(f"{path}: {error!r}") from error
-    about = {"machine": machine, "commit": commit, "date": date, "note": note}
-    if isinstance(found, list):
-        rows = [{name: row.get(name) for name in _COLUMNS} for row in found]
-        return {**about, "rows": rows}
-    if "checks" not in found:
-        raise ExperimentError(f"{path}: expected `checks`, or rows of a demo")
-    if "cpu" in found:
-        about["machine"] = found["cpu"]
-    # The tunnel's gates say more of each check than their list of checks.
-    checks = [{**gate, "name": gate["gate"], "holds": gate["pass"]} for gate in
-              found.get("gates", [])] or found["checks"]  # fmt: skip
-    kept = ("name", "conditions", "value", "unit", "sense", "limit", "interval", "holds")
-    return {**about, "checks": [{k: c[k] for k in kept if k in c} for c in checks]}
-
-
-def keep(path: Path, top: Path, note: str = "") -> Path:
-    """Commit a benchmark's file to the recorded set: its digest, with the commit of the checkout.
-
-    Raises
-    ------
-    ExperimentError
-        For a file of another name, or one that is no benchmark's; where what was measured is not
-        as committed.
-    """
-    if path.stem not in SUBJECTS:
-        raise ExperimentError(f"{path}: expected a file named {', '.join(SUBJECTS)}")
-    today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
-    found = digest(path, _machine(), commit(top), today, note)
-    target = top / RECORDED / path.name
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(dumps(found) + "\n", encoding="utf-8")
-    return target
-
-
-def _machine() -> str:
-    text = Path("/proc/cpuinfo")
-    found = re.search(r"model name\s*:\s*(.+)", text.read_text()) if text.is_file() else None
-    return found[1] if found else platform.processor() or platform.machine()
+#: Tables of more checks than this begin folded.
+_OPEN_MAX = 12
+#: What benchmarks call the unit of what has none.
+_RATIO = "1"
 
 
 def page(top: Path) -> str:
     """Return the page with all measurements."""
     lines = [
         "# Measurements", "",
-        "What the programs themselves cost and carry, from the files that benchmarks leave: "
-        "`out/bench/NAME.json` of this checkout where there is one, else the set that is "
-        f"committed in `{RECORDED}`. Timings are those of one machine, which is named; limits "
-        "were set before. `corridor-study keep out/bench/NAME.json` commits another.", "",
+        "What the programs cost and carry. Each section shows the file of one benchmark: "
+        f"`{records.BENCH}/NAME.json` if the benchmark was run in this checkout, else the record "
+        f"in `{records.RECORDED}`. Times are those of the machine named there. Limits were set "
+        "before measuring; what misses its limit is shown as such. The commit is the last one that "
+        "changed the code that is measured. `corridor-study keep out/bench/NAME.json` makes a "
+        "record.", "",
     ]  # fmt: skip
-    for name, (title, command) in SUBJECTS.items():
-        lines += [f"## {title}", ""]
-        found = _found(top, name)
+    for name, subject in records.SUBJECTS.items():
+        lines += [f"## {subject.title}", "", subject.words, ""]
+        found = records.find(top, name)
         if found is None:
-            lines += [f"Nothing is recorded: `{command}` measures it.", ""]
+            lines += [f"**Not recorded.** `{subject.command}` measures it, {subject.takes}.", ""]
             continue
-        lines += [
-            f"`{command}`, {found['date']}, {found['machine']}, commit {found['commit']}.", "",
-            *([found["note"], ""] if found["note"] else []),
-            *(_checks(found["checks"]) if "checks" in found else _rows(found["rows"])), "",
-        ]  # fmt: skip
+        lines += [*_origin(top, name, found), ""]
+        if "checks" in found:
+            lines += [*_checks(found["checks"]), ""]
+        else:
+            lines += [*_rows(found["rows"]), ""]
+        for table in found.get("tables", []):
+            lines += [*_table(table), ""]
     return "\n".join(lines)
+
+
+def _origin(top: Path, name: str, found: Mapping[str, Any]) -> list[str]:
+    """Return where a record is from: command, date, machine, commit, and what changed since."""
+    subject, commit = records.SUBJECTS[name], found["commit"]
+    of = f"commit `{commit}`" if commit else "this checkout"
+    since = records.changed_since(name, commit, top) if commit else ""
+    lines = [f"`{subject.command}`, {found['date']}, {found['machine']}, {of}. {since}".strip()]
+    return [*lines, "", found["note"]] if found["note"] else lines
 
 
 def demo(top: Path) -> str:
     """Return what a reader sees first of the demo: TCP cubic, plain and in window mode, by loss."""
-    found = _found(top, "demo")
+    found = records.find(top, "demo")
     if found is None:
         return "Nothing is recorded: `make demo` shows it."
     goodput = {
@@ -127,28 +65,12 @@ def demo(top: Path) -> str:
     return "\n".join(lines)
 
 
-def _found(top: Path, name: str) -> dict[str, Any] | None:
-    fresh = top / BENCH / f"{name}.json"
-    if fresh.is_file():
-        stamp = datetime.datetime.fromtimestamp(fresh.stat().st_mtime, tz=datetime.UTC)
-        return digest(fresh, _machine(), "of this checkout", stamp.date().isoformat())
-    path = top / RECORDED / f"{name}.json"
-    if not path.is_file():
-        return None
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if missing := [key for key in _NEEDED if key not in found]:
-            raise ValueError(f"{missing[0]} = nothing: expected it")
-    except (OSError, ValueError) as error:
-        raise ExperimentError(f"{path}: {error}") from error
-    return found
-
-
-def _checks(checks: list[Mapping[str, Any]]) -> list[str]:
+def _checks(checks: Sequence[Mapping[str, Any]]) -> list[str]:
     held = sum(bool(check["holds"]) for check in checks)
     table = ["| what | measured | limit | within it |", "|---|---|---|---|"]
     for check in checks:
         unit = check.get("unit", "")
+        unit = "" if unit == _RATIO else unit
         where = f"<br><small>{_plain(check['conditions'])}</small>" if "conditions" in check else ""
         value = f"{_short(check['value'])} {unit}".strip()
         sense = check["sense"]
@@ -157,12 +79,14 @@ def _checks(checks: list[Mapping[str, Any]]) -> list[str]:
             f"| {'yes' if check['holds'] else '**no**'} |"
         )
     said = f"{held} of {len(checks)} within their limits."
-    if len(checks) <= 12:
+    if len(checks) <= _OPEN_MAX:
         return [said, "", *table]
-    return [said, "", '??? note "All of them"', "", *(f"    {line}" for line in table)]
+    missed = [line for line, check in zip(table[2:], checks, strict=True) if not check["holds"]]
+    shown = ["", *table[:2], *missed] if missed else []
+    return [said, *shown, "", '??? note "All of them"', "", *(f"    {line}" for line in table)]
 
 
-def _rows(rows: list[Mapping[str, Any]]) -> list[str]:
+def _rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     table = ["| path | load | lost | goodput, Mbit/s | median delay, ms |", "|---|---|---|---|---|"]
     for row in rows:
         path = row["path"] + ("" if row["policy"] in (None, "-") else f", {row['policy']}")
@@ -175,8 +99,18 @@ def _rows(rows: list[Mapping[str, Any]]) -> list[str]:
     return table
 
 
+def _table(table: Mapping[str, Any]) -> list[str]:
+    """Return a table, of which the first column is words, and the rest figures."""
+    columns = table["columns"]
+    lines = [f"{_plain(table['title'])}:", "", f"| {' | '.join(map(_plain, columns))} |"]
+    lines.append("|---" + "|---:" * (len(columns) - 1) + "|")
+    for first, *cells in table["rows"]:
+        lines.append(f"| {' | '.join([_plain(first), *map(_short, cells)])} |")
+    return lines
+
+
 def _plain(text: str) -> str:
-    return text.replace("|", "&#124;").replace("_", "\\_").replace("*", "\\*")
+    return text.replace("|", "&#124;").replace("_", "\\_").replace("*", "\\*").replace("^", "\\^")
 
 
 def _short(value: Any) -> str:

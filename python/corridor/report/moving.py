@@ -70,7 +70,7 @@ def figure(top: Path, name: str) -> str:
         f'viewBox="0 0 420 250"></svg>'
         '<div class="controls" hidden><button type="button" data-act="play">Play</button>'
         '<button type="button" data-act="back">Back</button>'
-        '<button type="button" data-act="on">On</button>'
+        '<button type="button" data-act="on">Next</button>'
         f'<input type="range" min="0" max="{len(scenes) - 1}" value="0" aria-label="Step">'
         '<output aria-live="polite"></output></div>'
         f"<details><summary>All {len(scenes)} steps in words</summary><ol>{steps}</ol></details>"

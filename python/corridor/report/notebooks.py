@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 #: Longest that a cell may take, seconds.
@@ -29,7 +30,11 @@ def executed(path: Path, folder: Path) -> Any:
     client = NotebookClient(
         notebook, timeout=_PATIENCE_S, kernel_name="python3", resources=resources
     )
-    client.execute(env=os.environ | _DRAWS)
+    with TemporaryDirectory(prefix="corridor-") as sockets:
+        # In files that nobody else can open: of TCP the kernel warns.
+        manager = client.create_kernel_manager()
+        manager.transport, manager.ip = "ipc", f"{sockets}/kernel"
+        client.execute(env=os.environ | _DRAWS)
     return notebook
 
 

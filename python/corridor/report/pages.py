@@ -170,6 +170,8 @@ def _drawn(experiment: Experiment, recorded: Mapping[str, Any]) -> str:
     if not experiment.plans:
         return "Computed from the paper's formulas."
     runs = recorded["replications"]
+    if not runs:
+        return "Computed from the plan: nothing is drawn at random."
     return f"Means of {runs} runs of each point, from the recorded rows; crosses are published."
 
 
@@ -301,7 +303,9 @@ def _claim_row(entry: Entry, anchors: Mapping[str, str]) -> str:
     shown = sorted(entry.results, key=lambda found: found[1]["id"] != entry.id)
     place, row = shown[0] if shown else ("", None)
     link = f'<a href="{place}.html#{row["id"].lower()}">{entry.id}</a>' if row else entry.id
-    said = escape(f"{entry.claim}{f' ({entry.conditions})' if entry.conditions else ''}")
+    said = escape(entry.claim)
+    if entry.conditions:
+        said += f"<br><small>{escape(entry.conditions)}</small>"
     value = escape(f"{entry.value} {entry.unit}".strip(" -")) or "-"
     ours = escape(readmes._ours(row)) if row else "-"
     about = ""
@@ -314,8 +318,9 @@ def _claim_row(entry: Entry, anchors: Mapping[str, str]) -> str:
     small = f"<br><small>{about}</small>" if about else ""
     return (
         f'<tr id="{entry.id.lower()}" data-paper="{entry.paper}" data-status="{entry.status}">'
-        f"<td><strong>{link}</strong> {said}</td><td>{escape(entry.figure)}</td><td>{value}</td>"
-        f"<td>{ours}</td><td>{status(entry.status)}{small}</td></tr>"
+        f'<td><strong>{link}</strong> {said}</td><td data-label="where">{escape(entry.figure)}</td>'
+        f'<td data-label="published">{value}</td><td data-label="ours">{ours}</td>'
+        f"<td>{status(entry.status)}{small}</td></tr>"
     )
 
 

@@ -246,7 +246,7 @@ def keep_measurement(
     experiments: Folder = None,
 ) -> None:
     """Put measurements into the set that is committed for the site, with commit and machine."""
-    from corridor.report.measured import keep
+    from corridor.report.records import keep
 
     folder = _guarded(lambda: experiments_folder(experiments))
     for file in files:

@@ -1,4 +1,19 @@
 "use strict";
+// What scrolls sideways can be scrolled by keyboard in every browser.
+(() => {
+  const reach = () => {
+    for (const wrap of document.querySelectorAll(".md-typeset__scrollwrap, .md-typeset p:has(> img)")) {
+      if (wrap.scrollWidth > wrap.clientWidth) {
+        wrap.tabIndex = 0;
+        wrap.setAttribute("role", "region");
+        if (!wrap.hasAttribute("aria-label")) wrap.setAttribute("aria-label", "Scrolls sideways");
+      }
+    }
+  };
+  window.addEventListener("load", () => setTimeout(reach));
+  window.addEventListener("resize", reach);
+})();
+
 // Narrows the table of all claims down; without it the table is whole.
 (() => {
   const form = document.querySelector("form.filter");

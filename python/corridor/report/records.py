@@ -1,0 +1,334 @@
+"""Records of measurements: what of a benchmark's file is kept, of which code, and since when.
+
+A recorded set is committed in ``docs/site/data``; a file of the same name that a benchmark left in
+``out/bench`` of the checkout is shown instead.
+"""
+
+import datetime
+import json
+import platform
+import re
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from corridor.study.experiment import ExperimentError
+from corridor.study.run import dumps
+
+#: Where the recorded set stands, and where benchmarks leave their files, below the top.
+RECORDED = "docs/site/data"
+BENCH = "out/bench"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Something that a benchmark measures."""
+
+    title: str
+    #: What is measured, for who reads it for the first time.
+    words: str
+    #: The command that measures it, and how long that takes.
+    command: str
+    takes: str
+    #: The code that is measured, below the top.
+    code: tuple[str, ...]
+
+
+def _crates(*names: str) -> tuple[str, ...]:
+    return tuple(f"crates/{name}/src" for name in names)
+
+
+_DAEMON = _crates("base", "codec", "packet", "proto", "node", "lab")
+_SIMULATOR = _crates("base", "air", "sim")
+#: By the names of the files, in the order in which they are shown.
+SUBJECTS = {
+    "demo": Subject(
+        "Demo: kernel TCP over an emulated radio",
+        "Goodput and delay of TCP and UDP between two network namespaces, plain and coded.",
+        "make demo", "five minutes", _DAEMON,
+    ),
+    "tunnel": Subject(
+        "Tunnel",
+        "What window mode and TCP/NC promise, in real time, with the kernel's TCP.",
+        "make bench-tunnel", "45 minutes on two idle processors", _DAEMON,
+    ),
+    "paths": Subject(
+        "Window mode beside plain TCP on drawn paths",
+        "500 random paths in virtual time, each once with the tunnel and once without.",
+        "make bench-paths", "half an hour", _crates("base", "codec", "proto", "air", "sim"),
+    ),
+    "paths-lab": Subject(
+        "The same varying paths in lab and simulator",
+        "Paths whose rates change and fail, in real time and in virtual time.",
+        "make bench-paths-lab", "15 minutes", (*_DAEMON, *_crates("air", "sim")),
+    ),
+    "quic": Subject(
+        "QUIC and voice",
+        "QUIC's bulk transfers and a voice call through the tunnel, beside TCP, in real time.",
+        "make bench-quic", "10 minutes", _DAEMON,
+    ),
+    "relay": Subject(
+        "A hub's radio",
+        "Eight neighbours of a hub, more offered than the radio carries: what each of them gets.",
+        "make bench-relay", "a minute", _crates("base", "codec", "proto", "air", "sim"),
+    ),
+    "codec": Subject(
+        "Codec",
+        "Encoding and decoding on one core, beside other libraries in the same run. Rates depend "
+        "on the machine; the limits are ratios.",
+        "make bench-codec", "three minutes", _crates("codec"),
+    ),
+    "sim": Subject(
+        "Simulator",
+        "Processor time for an event, and memory for a node, as networks grow.",
+        "make bench-sim", "two minutes", _crates("base", "codec", "proto", "air", "sim"),
+    ),
+    "radio": Subject(
+        "Radios and their MACs",
+        "Simulated 802.11 and 802.15.4 beside published models, and what a reception costs.",
+        "make bench-radio", "10 minutes", _crates("base", "air"),
+    ),
+    "constrained": Subject(
+        "Constrained networks beside ns-3",
+        "Simulated lines of 802.15.4 and 802.11 and their routes beside ns-3's, and what a "
+        "transfer costs.",
+        "make bench-constrained", "three minutes", _crates("base", "air", "sim", "scenario"),
+    ),
+    "tcp": Subject(
+        "TCP beside the kernel's",
+        "The simulator's Linux TCP, path by path, beside a recording of the kernel's own.",
+        "make bench-tcp", "five minutes", _SIMULATOR,
+    ),
+    "advise": Subject(
+        "Advice on constrained networks",
+        "Advice for 200 random networks, replayed over fresh histories, and beside an exhaustive "
+        "search.",
+        "make bench-advise", "an hour or two",
+        (*_crates("base", "codec", "proto", "air", "sim"), "python/corridor/advise"),
+    ),
+    "build": Subject(
+        "Builds",
+        "What builds take from nothing, and how large the binaries are.",
+        "make bench-build", "half an hour", ("crates", "Cargo.lock"),
+    ),
+}  # fmt: skip
+#: Columns of a demo's rows that are kept: those that tell rows apart, and what was measured.
+_COLUMNS = ("path", "policy", "transport", "congestion", "loss_ratio", "goodput_bps", "delay_p50_s")
+_CHECK = ("name", "conditions", "value", "unit", "sense", "limit", "interval", "holds")
+_NEEDED = ("machine", "commit", "date", "note")
+_QUICK = "A quick run: fewer and shorter measurements."
+
+
+def digest(path: Path, machine: str, commit: str, date: str, note: str = "") -> dict[str, Any]:
+    """Return what of a benchmark's file is kept: checks and tables, or the rows of a demo.
+
+    Raises
+    ------
+    ExperimentError
+        For a file that has neither.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ExperimentError(f"{path}: {error!r}") from error
+    about = {"machine": machine, "commit": commit, "date": date, "note": note}
+    if isinstance(found, list):
+        rows = [{name: row.get(name) for name in _COLUMNS} for row in found]
+        return {**about, "rows": rows}
+    if not found.get("checks"):
+        raise ExperimentError(f"{path}: expected `checks`, or rows of a demo")
+    header = found.get("header", found)
+    if "cpu" in header:
+        about["machine"] = header["cpu"]
+    if header.get("quick"):
+        about["note"] = f"{_QUICK} {note}".strip()
+    # The tunnel's gates say more of each check than their list of checks.
+    checks = [{**gate, "name": gate["gate"], "holds": gate["pass"]} for gate in
+              found.get("gates", [])] or found["checks"]  # fmt: skip
+    kept = {**about, "checks": [{k: c[k] for k in _CHECK if k in c} for c in checks]}
+    if path.stem in _TABLES:
+        kept["tables"] = _TABLES[path.stem](found)
+    return kept
+
+
+def keep(path: Path, top: Path, note: str = "") -> Path:
+    """Put a benchmark's file into the recorded set: its digest, with the commit that it is of.
+
+    That is the last one that changed the code that is measured, so that it stays the same where
+    others are put before it.
+
+    Raises
+    ------
+    ExperimentError
+        For a file of another name, or one that is no benchmark's; where what was measured is not
+        as committed, or was committed after the file was written.
+    """
+    if path.stem not in SUBJECTS:
+        raise ExperimentError(f"{path}: expected a file named {', '.join(SUBJECTS)}")
+    taken = datetime.datetime.fromtimestamp(path.stat().st_mtime, tz=datetime.UTC)
+    commit = code_commit(path.stem, top)
+    # In whole seconds, as git has them.
+    written = _git(top, "show", "--no-patch", "--format=%at", commit)
+    if written and taken.timestamp() < int(written):
+        since = datetime.datetime.fromtimestamp(int(written), tz=datetime.UTC)
+        raise ExperimentError(
+            f"{path}: written {taken:%Y-%m-%d %H:%M:%S} UTC, before the code that it measures "
+            f"(commit {commit}, {since:%Y-%m-%d %H:%M:%S} UTC): expected a file written after it; "
+            f"{SUBJECTS[path.stem].command} measures anew"
+        )
+    found = digest(path, _machine(), commit, _day(taken), note)
+    target = top / RECORDED / path.name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(dumps(found) + "\n", encoding="utf-8")
+    return target
+
+
+def code_commit(name: str, top: Path) -> str:
+    """Return the last commit that changed the code that a benchmark measures.
+
+    Raises
+    ------
+    ExperimentError
+        Where this is no checkout, or the code has been changed since.
+    """
+    code = SUBJECTS[name].code
+    changed = _git(top, "status", "--porcelain", "--", *code)
+    found = _git(top, "log", "-1", "--format=%h", "--abbrev=12", "--", *code)
+    if changed is None or not found:
+        raise ExperimentError(f"{top}: expected a checkout with git")
+    if changed:
+        raise ExperimentError(f"keep: {changed.splitlines()[0]}: expected all to be committed")
+    return found
+
+
+def changed_since(name: str, commit: str, top: Path) -> str:
+    """Say how the code that was measured has changed since a commit; empty if that is not known."""
+    code = SUBJECTS[name].code
+    if _git(top, "cat-file", "-e", f"{commit}^{{commit}}") is None:
+        return ""
+    files = _git(top, "diff", "--name-only", commit, "--", *code)
+    if files is None:
+        return ""
+    count = len(files.splitlines())
+    if not count:
+        return "The code that it measures has not changed since."
+    many = f"{count} files" if count > 1 else "One file"
+    have = "have" if count > 1 else "has"
+    return f"{many} of the code that it measures {have} changed since."
+
+
+def find(top: Path, name: str) -> dict[str, Any] | None:
+    """Return what was measured: what this checkout has left, or what is recorded, or nothing.
+
+    Raises
+    ------
+    ExperimentError
+        For a file that is no record.
+    """
+    fresh = top / BENCH / f"{name}.json"
+    if fresh.is_file():
+        taken = datetime.datetime.fromtimestamp(fresh.stat().st_mtime, tz=datetime.UTC)
+        return digest(fresh, _machine(), "", _day(taken))
+    path = top / RECORDED / f"{name}.json"
+    if not path.is_file():
+        return None
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if missing := [key for key in _NEEDED if key not in found]:
+            raise ValueError(f"{missing[0]} = nothing: expected it")
+    except (OSError, ValueError) as error:
+        raise ExperimentError(f"{path}: {error}") from error
+    return found
+
+
+def _day(when: datetime.datetime) -> str:
+    return when.date().isoformat()
+
+
+def _machine() -> str:
+    text = Path("/proc/cpuinfo")
+    found = re.search(r"model name\s*:\s*(.+)", text.read_text()) if text.is_file() else None
+    return found[1] if found else platform.processor() or platform.machine()
+
+
+def _git(top: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(top), *arguments], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
+#: Of the codec's operations those that are shown, and bytes of a symbol in them.
+_OPERATIONS = {
+    "encode": ("Encode, one dense symbol at a time", 1450),
+    "decode": ("Decode a dense block", 1450),
+    "systematic_decode": ("Decode a block of which a tenth was lost", 1280),
+}
+#: What is measured beside as a limit, and is no library.
+_LIMIT = "limit"
+
+
+def _codec(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Payload per second by symbols of a block: ours by the default backend, others' best."""
+    default = found["header"]["default_backend"]
+    tables = []
+    for operation, (title, symbol) in _OPERATIONS.items():
+        rows = [
+            row for row in found["rows"]
+            if (row["operation"], row["symbol_size"]) == (operation, symbol)
+            and row["library"] != _LIMIT
+            and (row["library"] != "corridor" or row["backend"] == default)
+        ]  # fmt: skip
+        sizes = sorted({row["block_size"] for row in rows})
+        best: dict[str, dict[int, float]] = {}
+        for row in rows:
+            cells = best.setdefault(f"{row['library']} {row['field']}".strip(), {})
+            rate = row["payload_bytes_per_s"] / 1e9
+            cells[row["block_size"]] = max(rate, cells.get(row["block_size"], 0.0))
+        tables.append(
+            {
+                "title": f"{title}, symbols of {symbol} bytes: GB/s of payload",
+                "columns": ["symbols of a block", *map(str, sizes)],
+                "rows": [
+                    [name, *(_rounded(cells.get(size)) for size in sizes)]
+                    for name, cells in best.items()
+                ],
+            }
+        )
+    return tables
+
+
+def _sim(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Costs of each simulation that was run."""
+    kinds = [("two flows of TCP over four links", found["chain"])]
+    kinds += [("TCP on a ring", figure) for figure in found["network"]["figures"]]
+    kinds += [("coded pairs", figure) for figure in found["world"]["figures"]]
+    return [
+        {
+            "title": "What an event costs, and a node",
+            "columns": ["network", "nodes", "ns an event", "million events/s", "KiB a node"],
+            "rows": [
+                [
+                    kind, figure["nodes"], _rounded(figure["cpu_ns_per_event"]),
+                    _rounded(figure["events_per_s"] / 1e6),
+                    _rounded(figure["memory_bytes_per_node"] / 1024),
+                ]
+                for kind, figure in kinds
+            ],
+        }
+    ]  # fmt: skip
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.3g}")
+
+
+_TABLES: dict[str, Callable[[Mapping[str, Any]], list[dict[str, Any]]]] = {
+    "codec": _codec,
+    "sim": _sim,
+}
