@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterable
 
 import test_python
 
@@ -27,10 +28,12 @@ def main() -> int:
     cargo = os.environ.get("CARGO", "cargo")
     seeds = f"seeds: property tests {property_seed()}, Hypothesis {test_python.seed()}"
     print(seeds, flush=True)
-    # It waits for a network, and the compiler does not.
-    tools = threading.Thread(target=test_python.prepare, daemon=True)
+    # Its tools come over the network while cargo compiles; its package is built while tests wait
+    # for time to pass, as most of those in real time do.
+    python, compiled = test_python.Suite(), threading.Event()
+    aside = threading.Thread(target=python.prepare, args=[compiled.wait], daemon=True)
     if len(sys.argv) == 1:
-        tools.start()
+        aside.start()
     # Whoever asks cargo for some tests wants these and no others. Examples are linted, not run: to
     # link them takes longer than some tests.
     asked = [sys.argv[1:]] if len(sys.argv) > 1 else [["--lib", "--bins", "--tests"], ["--doc"]]
@@ -42,16 +45,17 @@ def main() -> int:
             command, stdout=subprocess.PIPE, text=True, errors="replace", bufsize=1
         ) as running:
             assert running.stdout is not None
-            counts = count(running.stdout)
+            counts = count(running.stdout, compiled.set)
         if running.returncode != 0 and counts[1] == 0:
             print("cargo test failed without a failed test: see above", file=sys.stderr)
         broken |= running.returncode != 0
         passed, failed = passed + counts[0], failed + counts[1]
         skipped, absent = skipped + counts[2], absent + counts[3]
     if len(sys.argv) == 1:
-        tools.join()
-        python = test_python.run()
-        passed, failed, absent = passed + python[0], failed + python[1], absent + python[2]
+        compiled.set()
+        aside.join()
+        more = python.run()
+        passed, failed, absent = passed + more[0], failed + more[1], absent + more[2]
     print(f"{seeds}; {time.monotonic() - begun:.0f} s")
     print(f"{passed} passed, {failed} failed, {skipped + absent} skipped", flush=True)
     if skipped > 0 and os.environ.get("CORRIDOR_REQUIRE_NET") == "1":
@@ -68,12 +72,15 @@ def property_seed() -> str:
     return os.environ.get("PROPTEST_RNG_SEED") or fixed[1]
 
 
-def count(lines) -> tuple[int, int, int, int]:
-    """Passes on what people read, and counts what passed, failed, was skipped, is absent."""
+def count(lines: Iterable[str], begun: Callable[[], object]) -> tuple[int, int, int, int]:
+    """Passes on what people read, and counts what passed, failed, was skipped, is absent; `begun`
+    is called when the first tests have begun."""
     passed = failed = skipped = absent = ignored = 0
     # What passing tests print is of interest to nobody, but for the skips.
     quiet = False
     for line in lines:
+        if line.startswith("running "):
+            begun()
         if line == "successes:\n":
             quiet = True
         elif line == "failures:\n" or line.startswith("test result:"):

@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 import venv
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
@@ -30,34 +30,47 @@ def main() -> int:
     if len(sys.argv) > 1:
         python = environment()
         return 1 if python is None or not install(python) else pytest(python, sys.argv[1:])[1]
-    passed, failed, absent = run()
+    suite = Suite()
+    suite.prepare()
+    passed, failed, absent = suite.run()
     print(f"{passed} passed, {failed} failed, {absent} skipped", flush=True)
     return 1 if failed else 0
 
 
-def prepare() -> None:
-    """Makes the environment, where there is none yet."""
-    if sys.version_info >= PYTHON_MIN:
-        environment()
+class Suite:
+    """What is tested, in two parts: `prepare` waits much, for a network and for others' leave to
+    use the processor, and may run beside other tests; `run` needs the processor."""
 
+    def __init__(self) -> None:
+        self.python: Path | None = None
+        self.passed = self.failed = self.absent = 0
 
-def run() -> tuple[int, int, int]:
-    """Returns how many tests passed, failed, are absent."""
-    if sys.version_info < PYTHON_MIN:
-        print(f"absent: Python {PYTHON_MIN[0]}.{PYTHON_MIN[1]} for the Python package", flush=True)
-        return 0, 0, 1
-    python = environment()
-    if python is None:
-        return 0, 0, 1
-    if not install(python):
-        return 0, 1, 0
-    passed, failed = pytest(python)
-    for what, command in checks(python):
-        if quietly(what, command):
-            passed += 1
+    def prepare(self, compiled: Callable[[], object] = lambda: None) -> None:
+        """Makes the environment, builds and installs the package, and checks its types and form;
+        builds nothing before `compiled` returns."""
+        if sys.version_info < PYTHON_MIN:
+            wanted = ".".join(str(part) for part in PYTHON_MIN)
+            print(f"absent: Python {wanted} for the Python package", flush=True)
+            self.absent = 1
+            return
+        python = environment()
+        compiled()
+        if python is None:
+            self.absent = 1
+        elif not install(python):
+            self.failed = 1
         else:
-            failed += 1
-    return passed, failed, 0
+            self.python = python
+            for what, command in checks(python):
+                ok = quietly(what, command)
+                self.passed, self.failed = self.passed + ok, self.failed + (not ok)
+
+    def run(self) -> tuple[int, int, int]:
+        """Runs pytest, once prepared. Returns how many tests passed, failed, are absent."""
+        if self.python is not None:
+            passed, failed = pytest(self.python)
+            self.passed, self.failed = self.passed + passed, self.failed + failed
+        return self.passed, self.failed, self.absent
 
 
 def target() -> Path:
@@ -154,8 +167,10 @@ def checks(python: Path) -> list[tuple[str, list[object]]]:
 
 
 def quietly(what: str, command: list[object]) -> bool:
-    """Runs a command in the repository, and shows what it says if it fails."""
+    """Runs a command in the repository, and shows what it says if it fails. Where tests run beside
+    it, they come first."""
     cwd = target() if what == "mypy.stubtest" else TOP
+    command = ["nice", "-n", "10", *command]
     try:
         result = subprocess.run(
             [str(part) for part in command], cwd=cwd, env=clean(), stdout=subprocess.PIPE,
