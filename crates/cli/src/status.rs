@@ -45,8 +45,16 @@ pub struct Arguments {
 /// Why a node does not say how it is.
 #[derive(Debug, thiserror::Error)]
 enum Trouble {
-    #[error("{name} is not running: nothing listens on {}", control_socket(name).display())]
-    NotRunning { name: String },
+    #[error(
+        "{name} is not running: nothing listens on {}{}",
+        control_socket(name).display(),
+        others.as_ref().map_or_else(String::new, |others| format!("; what runs is {others}"))
+    )]
+    NotRunning {
+        name: String,
+        /// Names of nodes that run, if any does.
+        others: Option<String>,
+    },
     #[error("no node is running: there is no control socket in {}", control_directory().display())]
     NoneRunning,
     #[error(
@@ -161,7 +169,11 @@ fn print(text: &str) -> Result<(), Trouble> {
 /// Asks the node of this name, or all that run. Their names, and their statuses as they gave them.
 fn ask_all(name: Option<&str>) -> Result<Vec<(String, Value)>, Trouble> {
     if let Some(name) = name {
-        return Ok(vec![(name.to_owned(), ask(name)?)]);
+        let status = ask(name).map_err(|trouble| match trouble {
+            Trouble::NotRunning { name, .. } => Trouble::NotRunning { name, others: running() },
+            other => other,
+        })?;
+        return Ok(vec![(name.to_owned(), status)]);
     }
     let mut answers = Vec::new();
     for name in names()? {
@@ -173,6 +185,13 @@ fn ask_all(name: Option<&str>) -> Result<Vec<(String, Value)>, Trouble> {
         }
     }
     if answers.is_empty() { Err(Trouble::NoneRunning) } else { Ok(answers) }
+}
+
+/// Names of the nodes that run.
+fn running() -> Option<String> {
+    let mut names = names().ok()?;
+    names.retain(|name| UnixStream::connect(control_socket(name)).is_ok());
+    Some(names.join(", ")).filter(|names| !names.is_empty())
 }
 
 /// Names of all control sockets, sorted.
@@ -195,7 +214,7 @@ fn names() -> Result<Vec<String>, Trouble> {
 fn ask(name: &str) -> Result<Value, Trouble> {
     let failed = |error: io::Error| match error.kind() {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
-            Trouble::NotRunning { name: name.to_owned() }
+            Trouble::NotRunning { name: name.to_owned(), others: None }
         }
         ErrorKind::PermissionDenied => Trouble::Permission { what: control_socket(name) },
         _ => Trouble::NoAnswer { name: name.to_owned(), why: error.to_string() },

@@ -115,10 +115,12 @@ pub struct UnderlayConfig {
 }
 
 impl UnderlayConfig {
-    /// The file that tells how often the interface sends again, if there is one.
-    pub(crate) fn retries(&self) -> Option<&Path> {
+    /// Who tells how often which interface sends again, if anybody does.
+    pub(crate) fn retries(&self) -> Option<(&RetriesSource, &str)> {
         match &self.kind {
-            UnderlayKind::Ethernet { retries, .. } => retries.as_deref(),
+            UnderlayKind::Ethernet { retries, interface, .. } => {
+                Some((retries.as_ref()?, interface))
+            }
             UnderlayKind::Udp { .. } => None,
         }
     }
@@ -137,8 +139,8 @@ pub enum UnderlayKind {
         qdisc_bypass: bool,
         /// Whether a relay's frames are addressed to all stations in reach.
         broadcast: bool,
-        /// Of a relay: the file that tells how often the interface sends again.
-        retries: Option<PathBuf>,
+        /// Of a relay: who tells how often the interface sends again.
+        retries: Option<RetriesSource>,
     },
     /// Datagrams.
     Udp {
@@ -365,6 +367,15 @@ impl FromStr for Mac {
         let group = mac[0] & 1 == 1;
         if parts.next().is_some() || group || mac == [0; 6] { Err(EXPECTED) } else { Ok(Mac(mac)) }
     }
+}
+
+/// Who tells how often an interface had to send again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RetriesSource {
+    /// The kernel, of a radio's driver.
+    Nl80211,
+    /// A file that is rewritten all the time.
+    File(PathBuf),
 }
 
 /// What a configuration file may hold, as the types that read it say.

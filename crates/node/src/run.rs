@@ -164,7 +164,10 @@ impl Driver {
             control: open_control(&name, &config),
             diagnosis: Diagnosis::new(&config, &station, clock.now()),
             loss: SyntheticLoss::new(&config.synthetic_loss, config.id),
-            retries: config.underlay.retries().map(|path| Retries::new(path, clock.now())),
+            retries: config
+                .underlay
+                .retries()
+                .map(|(source, interface)| Retries::new(source, interface, clock.now())),
             config,
             name,
             mtu,

@@ -298,7 +298,7 @@ fn ethernet(file: &File) -> Result<UnderlayKind, Problem> {
         ethertype,
         qdisc_bypass: table.qdisc_bypass.unwrap_or(false),
         broadcast: table.broadcast.unwrap_or(false),
-        retries: table.retries.as_ref().map(|retries| retries.0.clone()),
+        retries: table.retries.clone(),
     })
 }
 

@@ -3,7 +3,6 @@
 //! Doc comments and ranges are what `docs/configuration.md`, the JSON schema and the errors say.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::str::FromStr;
 
 use corridor_document::rate::{self, Rate};
@@ -13,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use zeroize::Zeroizing;
 
-use super::Mac;
+use super::{Mac, RetriesSource};
 use crate::names::Endpoint;
 
 /// Configuration of a Corridor node.
@@ -139,11 +138,12 @@ pub(super) struct UnderlayTable {
     /// frame for others. Nobody acknowledges such frames, and the interface does not repeat them.
     pub(super) broadcast: Option<bool>,
     /// Ethernet, relays: who tells how often the interface has to send again, by which a relay
-    /// knows congestion: `file:` and the path of a file that is rewritten all the time, as the
-    /// lab's is; not with `broadcast`. Left out: nobody, and no channel counts as congested.
+    /// knows congestion: `nl80211` for the driver of a real radio, or `file:` and the path of a file
+    /// that is rewritten all the time, as the lab's is; not with `broadcast`. Left out: nobody, and
+    /// no channel counts as congested.
     #[schemars(with = "Option<String>")]
-    #[schemars(extend("x-expected" = "\"file:\" and a path"))]
-    pub(super) retries: Option<RetriesText>,
+    #[schemars(extend("x-expected" = "\"nl80211\", or \"file:\" and a path"))]
+    pub(super) retries: Option<RetriesSource>,
     /// UDP: where to listen; left out: any port, where every peer's address is given.
     #[schemars(with = "Option<String>")]
     #[schemars(extend(
@@ -344,16 +344,15 @@ impl FromStr for InterfaceName {
     }
 }
 
-/// Who tells of retries: a file.
-#[derive(Clone, Debug)]
-pub(super) struct RetriesText(pub(super) PathBuf);
-
-impl FromStr for RetriesText {
+impl FromStr for RetriesSource {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let path = text.strip_prefix("file:").filter(|path| !path.is_empty());
-        path.map(|path| RetriesText(path.into())).ok_or("expected \"file:\" and a path")
+        match (text, text.strip_prefix("file:")) {
+            ("nl80211", _) => Ok(RetriesSource::Nl80211),
+            (_, Some(path)) if !path.is_empty() => Ok(RetriesSource::File(path.into())),
+            _ => Err("expected \"nl80211\", or \"file:\" and a path"),
+        }
     }
 }
 
@@ -369,4 +368,4 @@ macro_rules! deserialize_from_str {
     )*};
 }
 
-deserialize_from_str!(PskText, PublicKeyText, InterfaceName, Mac, Endpoint, RetriesText);
+deserialize_from_str!(PskText, PublicKeyText, InterfaceName, Mac, Endpoint, RetriesSource);

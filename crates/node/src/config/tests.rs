@@ -721,8 +721,10 @@ fn relays_that_wait_for_retries_are_warned_of() {
         assert_eq!(said(fine), Vec::<String>::new());
     }
     let told = RELAY.replace("\"paper\"", "\"paper-adaptive\"\nretries_per_second = 9");
-    let told = told.replace("\"wlan0\"", "\"wlan0\"\nretries = \"file:/run/retries\"");
-    assert_eq!(warnings(&told), Vec::<String>::new());
+    for source in ["file:/run/retries", "nl80211"] {
+        let told = told.replace("\"wlan0\"", &format!("\"wlan0\"\nretries = \"{source}\""));
+        assert_eq!(warnings(&told), Vec::<String>::new());
+    }
     let off = "preset = \"paper-adaptive\"\nadaptive = \"off\"";
     assert_eq!(said(off), Vec::<String>::new());
 }
@@ -770,6 +772,10 @@ fn what_cannot_be_of_relays_is_said_at_its_place() {
         (
             changed("\"wlan0\"", "\"wlan0\"\nbroadcast = true\nretries = \"file:/run/retries\""),
             "13:11: underlay.retries beside underlay.broadcast = true: expected one of them",
+        ),
+        (
+            changed("\"wlan0\"", "\"wlan0\"\nretries = \"wlan0\""),
+            "12:11: underlay.retries = \"wlan0\": expected \"nl80211\", or \"file:\" and a path",
         ),
         (complaint(&format!("{RELAY}{many}")), "30:1: 9 peers: expected 4 of a relay at most"),
         (
