@@ -77,7 +77,11 @@ impl Books {
                 _ if pair.plain => Flow::Plain(PlainFlow::default()),
                 (true, true) => {
                     let delivery = scenario.config(*place).coding.delivery;
-                    Flow::Window(Box::new(WindowLedger::new(delivery)))
+                    let is_peer =
+                        |other: &&Place| other.pair == place.pair && other.end == Some(1 - end);
+                    let peer = places.iter().find(is_peer).unwrap_or(place);
+                    let receiver = scenario.config(*peer).coding.delivery;
+                    Flow::Window(Box::new(WindowLedger::new(delivery, receiver)))
                 }
                 (true, false) => Flow::Mute,
                 // Blocks that nobody wants are given up like others.

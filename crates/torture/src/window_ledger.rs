@@ -17,13 +17,15 @@ use corridor_proto::{Delivery, Mode, Stats};
 use super::invariants::{Broken, Invariant, ensure};
 use super::ledger::Fate;
 use super::window_headers::HeaderTwin;
-use super::window_packet::{flow_of, is_marked_copy, needs_order, unmarked};
+use super::window_packet::{flow_of, is_datagram, is_marked_copy, needs_order, unmarked};
 use super::window_talk::{is_clamped_copy, unwindowed};
 
 struct Packet {
     bytes: Vec<u8>,
-    /// `None`: in order for a while at most.
+    /// Whether it is sent as what goes in order; `None`: its sender finds that out.
     in_order: Option<bool>,
+    /// Its receiver lets nothing pass it, however long that takes.
+    waits: bool,
     run: usize,
     /// Symbol since the sender started, and place in it.
     place: Option<(usize, usize)>,
@@ -81,7 +83,8 @@ struct Reader {
 
 /// The books of a flow in window mode.
 pub(super) struct WindowLedger {
-    delivery: Delivery,
+    /// As the sender is told, and the receiver.
+    delivery: [Delivery; 2],
     packets: Vec<Packet>,
     runs: Vec<Run>,
     reader: Option<Reader>,
@@ -98,9 +101,9 @@ pub(super) struct WindowLedger {
 }
 
 impl WindowLedger {
-    pub(super) fn new(delivery: Delivery) -> Self {
+    pub(super) fn new(sender: Delivery, receiver: Delivery) -> Self {
         WindowLedger {
-            delivery,
+            delivery: [sender, receiver],
             packets: Vec::new(),
             runs: Vec::new(),
             reader: None,
@@ -155,9 +158,11 @@ impl WindowLedger {
         let Some(run) = self.runs.last_mut() else { return };
         run.accepted += 1;
         run.known.insert(unwindowed(unmarked(&bytes)), number);
-        let (in_order, run) = (needs_order(&bytes, self.delivery), self.runs.len() - 1);
-        let (place, differs_from, fate) = (None, None, Fate::Waits);
-        self.packets.push(Packet { bytes, in_order, run, place, differs_from, fate });
+        let [in_order, waits] = self.delivery.map(|delivery| needs_order(&bytes, delivery));
+        // What is no datagram waits at whatever receiver, where it was sent so.
+        let waits = in_order == Some(true) && (waits == Some(true) || !is_datagram(&bytes));
+        let (run, place, differs_from, fate) = (self.runs.len() - 1, None, None, Fate::Waits);
+        self.packets.push(Packet { bytes, in_order, waits, run, place, differs_from, fate });
     }
 
     pub(super) fn refused(&mut self) {
@@ -397,7 +402,7 @@ impl WindowLedger {
         ensure(place.0 >= reader.at, Invariant::Delivery, || {
             format!("packet {number} of symbol {place:?} came out behind symbol {}", reader.at)
         })?;
-        if packet.in_order == Some(true) {
+        if packet.waits {
             ensure(place.0 < to && reader.last < Some(place), Invariant::Delivery, || {
                 format!("{place:?} came out behind {:?}, on the way to {to}", reader.last)
             })?;

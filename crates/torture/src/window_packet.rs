@@ -221,6 +221,11 @@ fn protocol(packet: &[u8]) -> u8 {
     }
 }
 
+/// Whether UDP carries it.
+pub(super) fn is_datagram(packet: &[u8]) -> bool {
+    protocol(packet) == UDP
+}
+
 /// Whether a packet has to stay behind those that were sent before it; `None`: its sender finds
 /// that out, and its receiver lets go of it after a while.
 pub(super) fn needs_order(packet: &[u8], delivery: Delivery) -> Option<bool> {
