@@ -1,4 +1,4 @@
--- Wireshark dissector for Corridor, wire format version 2 (crates/proto/src/wire.rs).
+-- Wireshark dissector for Corridor, wire format version 3 (crates/proto/src/wire.rs).
 --
 -- It reads two things:
 --   * frames of living stations (EtherType 0x88b5, or UDP): the header in clear; the rest is sealed;
@@ -11,13 +11,15 @@
 -- No length from a frame is trusted: everything is read through a cursor that refuses to pass the
 -- end. Runs with the Lua of Wireshark 3.6 to 4.x (5.2 to 5.4), hence no operators on bits.
 
-local VERSION = 2
+local VERSION = 3
 local ETHERTYPE_SEALED = 0x88b5
 local ETHERTYPE_CAPTURE = 0x88b6
 local HEADER_LEN = 7
 local TAG_LEN = 16
 local CAPTURE_MAGIC = 0x436f7243 -- "CorC"
-local CAPTURE_FIXED_LEN = 24
+local CAPTURE_VERSION = 2
+local CAPTURE_FIXED_LEN = 27
+local HEARER_LEN = 5
 local ACK_BLOCKS_MAX = 32
 local PEERS_MAX = 8
 local ECHOES_MAX = 8
@@ -34,7 +36,7 @@ local KINDS = { [0] = "ENC", [1] = "ACK", [2] = "REPORT", [3] = "HELLO", [4] = "
 -- lowest bit set. By their step, what they are called and how long they are.
 local KEY_EXCHANGE = -1
 local STEPS = { [1] = "initiation", [2] = "response" }
-local STEP_LENS = { [1] = 127, [2] = 71 }
+local STEP_LENS = { [1] = 128, [2] = 72 }
 local MAC_LEN = 16
 local ENC, ACK, REPORT, HELLO, PLAIN, WIN, WINACK, PROBE = 0, 1, 2, 3, 4, 5, 6, 7
 local PROBE_BODIES = { [0] = "probe of the path's MTU", [1] = "echoes of such probes" }
@@ -80,17 +82,17 @@ field("air_length", uint16, "air.length", "Length of the capture header", base.U
   { " bytes" })
 field("air_unsealed", bool, "air.unsealed", "Unsealed", 8, nil, 0x01)
 field("air_to_all", bool, "air.to_all", "To all in reach", 8, nil, 0x02)
-field("air_from", uint8, "air.from", "From station")
-field("air_to", uint8, "air.to", "To station")
+field("air_from", uint16, "air.from", "From station")
+field("air_to", uint16, "air.to", "To station")
 field("air_retransmissions", uint16, "air.retransmissions", "Retransmissions before this one")
 field("air_field", uint8, "air.field", "Field of the flow", base.DEC, FIELDS)
 field("air_block_size", uint16, "air.block_size", "Block size of the flow", base.UNIT_STRING,
   { " symbols" })
 field("air_airtime", uint64, "air.airtime", "Airtime", base.UNIT_STRING, { " ns" })
-field("air_reach", uint8, "air.reach", "Stations in reach")
-field("air_heard", uint8, "air.heard", "Stations that heard it")
+field("air_reach", uint16, "air.reach", "Stations in reach")
+field("air_heard", uint16, "air.heard", "Stations that heard it")
 field("hearer", ProtoField.none, "air.hearer", "Station in reach")
-field("hearer_station", uint8, "air.hearer.station", "Station")
+field("hearer_station", uint16, "air.hearer.station", "Station")
 field("hearer_fate", uint8, "air.hearer.fate", "Fate", base.DEC, FATES)
 field("hearer_rank", uint16, "air.hearer.rank", "Rank afterwards")
 
@@ -111,7 +113,7 @@ field("noise", bytes, "key_exchange.noise", "Noise message (IKpsk2)")
 field("mac", bytes, "key_exchange.mac", "MAC")
 
 -- Relays.
-field("relayed_to", uint8, "relayed.to", "Next hop (0: all in reach)")
+field("relayed_to", uint16, "relayed.to", "Next hop (0: all in reach)")
 field("relayed_length", uint16, "relayed.length", "Length of the relay's frame", base.UNIT_STRING,
   { " bytes" })
 field("relayed_kind", uint8, "relayed.kind", "Kind of the relay's frame", base.DEC, RELAYED_KINDS)
@@ -119,7 +121,7 @@ field("relayed_counter", uint32, "relayed.counter", "Counter of the relay's fram
 field("relayed_rest", bytes, "relayed.rest", "Rest of the relay's frame")
 
 -- ENC.
-field("flow", uint8, "flow", "Flow (station whose packets these are)")
+field("flow", uint16, "flow", "Flow (station whose packets these are)")
 field("block", uint16, "block", "Block")
 field("form", uint16, "form", "Form", base.DEC, FORMS, 0xc000)
 field("index", uint16, "index", "Index of the source symbol", base.DEC, nil, 0x3fff)
@@ -167,7 +169,7 @@ field("difference_payload", bytes, "difference.payload", "Data")
 
 -- ACK.
 field("ack", ProtoField.none, "ack", "Acknowledgement")
-field("ack_flow", uint8, "ack.flow", "For the encoder of flow")
+field("ack_flow", uint16, "ack.flow", "For the encoder of flow")
 field("ack_base", uint16, "ack.base", "First block not finished")
 field("ack_encoder_counter", uint32, "ack.encoder_counter", "Newest counter heard of the encoder")
 field("ack_helper_counter", uint32, "ack.helper_counter", "Newest counter heard of the helper")
@@ -221,7 +223,7 @@ field("window_ack_needed", uint16, "window.ack.needed", "Symbols said to be need
 
 -- REPORT.
 field("report_count", uint8, "report.count", "Encoders heard")
-field("report_flow", uint8, "report.flow", "Encoder")
+field("report_flow", uint16, "report.flow", "Encoder")
 field("report_e1", double, "report.e1", "Erasure ratio encoder to helper (e1)")
 
 -- PROBE.
@@ -233,7 +235,7 @@ field("probe_length", uint16, "probe.length", "Length of the frame that arrived"
   base.UNIT_STRING, { " bytes" })
 
 -- HELLO.
-field("sender", uint8, "hello.sender", "Sender")
+field("sender", uint16, "hello.sender", "Sender")
 field("session_id", bytes, "hello.session", "Session id")
 field("instance", uint64, "hello.instance", "Instance (random per start)", base.HEX)
 field("hello_field", uint8, "hello.field", "Field of the sender's flow", base.DEC, FIELDS)
@@ -245,7 +247,7 @@ field("hello_mode", uint8, "hello.mode", "Coding of the sender's flow", base.DEC
 field("hello_base", uint32, "hello.base", "Oldest block or symbol held")
 field("hello_count", uint8, "hello.count", "Sessions spoken to")
 field("to", ProtoField.none, "hello.to", "To a session")
-field("to_station", uint8, "hello.to.station", "Station")
+field("to_station", uint16, "hello.to.station", "Station")
 field("to_session", bytes, "hello.to.session", "Session id")
 field("to_challenge", bytes, "hello.to.challenge", "Challenge")
 field("to_answer", bytes, "hello.to.answer", "Answer")
@@ -764,7 +766,7 @@ local function dissect_ack(state, c)
     ran_out(state, "acknowledgement")
     return false
   end
-  local flow = add(c, tree, "ack_flow", 1)
+  local flow = add(c, tree, "ack_flow", 2)
   local first = add(c, tree, "ack_base", 2)
   add(c, tree, "ack_encoder_counter", 4)
   local range = take(c, 4)
@@ -848,7 +850,7 @@ end
 
 local function dissect_enc(state, c)
   local tree = state.tree
-  local flow = add(c, tree, "flow", 1)
+  local flow = add(c, tree, "flow", 2)
   local block = add(c, tree, "block", 2)
   local range = take(c, 2)
   if flow == nil or block == nil or range == nil then
@@ -1026,7 +1028,7 @@ local function dissect_report(state, c)
     return malformed(state, count .. " encoders in a report")
   end
   for _ = 1, count do
-    local flow = add(c, state.tree, "report_flow", 1)
+    local flow = add(c, state.tree, "report_flow", 2)
     local e1 = add_ratio(c, state.tree, "report_e1")
     if flow == nil or e1 == nil then
       return ran_out(state, "report")
@@ -1068,7 +1070,7 @@ local function dissect_hello_to(state, c)
   if tree == nil then
     return nil
   end
-  local number = add(c, tree, "to_station", 1)
+  local number = add(c, tree, "to_station", 2)
   add(c, tree, "to_session", 16)
   add(c, tree, "to_challenge", 16)
   local answer = add(c, tree, "to_answer", 16)
@@ -1126,7 +1128,7 @@ local function dissect_acks(state, c)
 end
 
 local function dissect_relayed(state, c)
-  local to = add(c, state.tree, "relayed_to", 1)
+  local to = add(c, state.tree, "relayed_to", 2)
   local length = add(c, state.tree, "relayed_length", 2)
   if to == nil or length == nil or length > left(c) then
     return ran_out(state, "relay's frame")
@@ -1186,10 +1188,10 @@ local function is_frame(tvb, at, reported)
 end
 
 local function is_key_exchange(tvb, at, reported)
-  if tvb:len() < at + 3 or uint(tvb:range(at, 1)) ~= VERSION * 16 + HELLO * 2 + 1 then
+  if tvb:len() < at + 4 or uint(tvb:range(at, 1)) ~= VERSION * 16 + HELLO * 2 + 1 then
     return false
   end
-  return STEP_LENS[uint(tvb:range(at + 2, 1))] == reported - at
+  return STEP_LENS[uint(tvb:range(at + 3, 1))] == reported - at
 end
 
 local function dissect_key_exchange(state, tvb, at)
@@ -1197,7 +1199,7 @@ local function dissect_key_exchange(state, tvb, at)
   local tree = state.tree
   state.kind = KEY_EXCHANGE
   tree:add(F.version, take(c, 1))
-  local sender = add(c, tree, "sender", 1)
+  local sender = add(c, tree, "sender", 2)
   local step = add(c, tree, "step", 1)
   local exchange = add(c, tree, "exchange", 4)
   if exchange == nil then
@@ -1217,7 +1219,7 @@ local function dissect_key_exchange(state, tvb, at)
 end
 
 local function dissect_clear_hello(state, c)
-  local sender = add(c, state.tree, "sender", 1)
+  local sender = add(c, state.tree, "sender", 2)
   local id = add(c, state.tree, "session_id", 16)
   if sender == nil or id == nil then
     return ran_out(state, "greeting")
@@ -1284,8 +1286,8 @@ local function hearer_expert(item, number, fate, is_addressed)
 end
 
 local function dissect_hearer(state, c, tree, to)
-  local item = tree:add(F.hearer, c.tvb:range(c.at, 4))
-  local number = add(c, item, "hearer_station", 1)
+  local item = tree:add(F.hearer, c.tvb:range(c.at, HEARER_LEN))
+  local number = add(c, item, "hearer_station", 2)
   local fate = add(c, item, "hearer_fate", 1)
   local range = take(c, 2)
   local words = "station " .. number .. ": " .. (FATES[fate] or "?")
@@ -1304,7 +1306,7 @@ local function dissect_hearer(state, c, tree, to)
 end
 
 local function dissect_reach(state, c, tree, to)
-  local reach, heard = add(c, tree, "air_reach", 1), 0
+  local reach, heard = add(c, tree, "air_reach", 2), 0
   for _ = 1, reach do
     if dissect_hearer(state, c, tree, to) then
       heard = heard + 1
@@ -1322,9 +1324,9 @@ local function dissect_capture(state, tvb)
   if tvb:len() < CAPTURE_FIXED_LEN then
     return nil
   end
-  local length, reach = uint(tvb:range(5, 2)), uint(tvb:range(23, 1))
-  if uint(tvb:range(4, 1)) ~= 1 or length ~= CAPTURE_FIXED_LEN + 4 * reach
-    or length > tvb:len() then
+  local length, reach = uint(tvb:range(5, 2)), uint(tvb:range(25, 2))
+  if uint(tvb:range(4, 1)) ~= CAPTURE_VERSION
+    or length ~= CAPTURE_FIXED_LEN + HEARER_LEN * reach or length > tvb:len() then
     return nil
   end
   local tree = state.tree:add(F.air, tvb:range(0, length))
@@ -1335,8 +1337,8 @@ local function dissect_capture(state, tvb)
   tree:add(F.air_unsealed, flags)
   tree:add(F.air_to_all, flags)
   state.unsealed = uint(flags) % 2 == 1
-  local from = add(c, tree, "air_from", 1)
-  local to = add(c, tree, "air_to", 1)
+  local from = add(c, tree, "air_from", 2)
+  local to = add(c, tree, "air_to", 2)
   if math.floor(uint(flags) / 2) % 2 == 1 then
     to = nil
   end

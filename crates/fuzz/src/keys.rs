@@ -18,7 +18,7 @@ const STEPS_MAX: usize = 48;
 const ENDS: [StationId; 2] = [StationId(1), StationId(2)];
 
 fn station(index: usize, run: u8, clock: u64, now: Time) -> Station {
-    let private = |id: StationId| PrivateKey::from_random([id.0; 32]);
+    let private = |id: StationId| PrivateKey::from_random([id.0 as u8; 32]);
     let (id, peer) = (ENDS[index], ENDS[1 - index]);
     let peers = vec![PeerKey { station: peer, public: private(peer).public(), psk: None }];
     let keys = Keys { private: private(id), peers, started_ns: clock };

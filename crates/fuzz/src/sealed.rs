@@ -31,7 +31,7 @@ fn address(at: usize) -> [u8; 4] {
 
 fn station(at: usize, run: u8, relay: RelayConfig, now: Time) -> RelayStation {
     let network = |at: usize| format!("10.9.0.{}/32", at + 1).parse().expect("a network");
-    let id = |at: usize| StationId(at as u8 + 1);
+    let id = |at: usize| StationId(at as u16 + 1);
     let before = (at > 0).then(|| (id(at - 1), (0..at).map(network).collect()));
     let behind = (at + 1 < COUNT).then(|| (id(at + 1), (at + 1..COUNT).map(network).collect()));
     let config = RelayStationConfig {
@@ -122,7 +122,7 @@ impl Row {
                 body[place] ^= 1 + input.byte() % 255;
             }
             _ => {
-                let to = Some(StationId(input.byte())).filter(|to| to.0 > 0);
+                let to = Some(StationId(u16::from(input.byte()))).filter(|to| to.0 > 0);
                 let len = usize::from(input.byte());
                 let mut frame = vec![1 + input.byte() % 3, 0, 0, 0, 9, 0];
                 frame.extend(input.vec(len));

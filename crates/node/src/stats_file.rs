@@ -14,7 +14,7 @@ use crate::error::NodeError;
 #[derive(Debug, Serialize)]
 pub(crate) struct Report<'a> {
     /// Number of the station.
-    pub(crate) station: u8,
+    pub(crate) station: u16,
     /// Its role, as the configuration spells it.
     pub(crate) role: &'a str,
     /// Processor time of the process since its start, seconds.
@@ -41,7 +41,7 @@ pub(crate) struct Report<'a> {
 #[derive(Debug, Serialize)]
 pub(crate) struct PeerReport {
     /// Number of the station.
-    pub(crate) station: u8,
+    pub(crate) station: u16,
     /// Frames can be exchanged with it.
     pub(crate) up: bool,
     /// How packets cross there; none before it has said so.

@@ -29,7 +29,7 @@ pub struct Status {
     /// Time since it started, seconds.
     pub uptime_s: f64,
     /// Number of its station.
-    pub station: u8,
+    pub station: u16,
     /// Role of its station: "endpoint", "helper", "plain" or "relay".
     pub role: String,
     /// How packets cross: "block", "window", "tcp-nc", "plain" or "relay".
@@ -104,7 +104,7 @@ pub struct OverheadStatus {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct PeerStatus {
     /// Number of the station.
-    pub station: u8,
+    pub station: u16,
     /// Frames can be exchanged with it.
     pub up: bool,
     /// Where it is taken to be: a UDP address, or an Ethernet one.
@@ -165,7 +165,7 @@ pub struct OverhearingStatus {
     /// Share of its frames that this node overhears; none before it has sent enough of them.
     pub here_ratio: Option<f64>,
     /// Whom it overhears, and the share of their frames, as it announces.
-    pub there: Vec<(u8, f64)>,
+    pub there: Vec<(u16, f64)>,
     /// It hears and decodes enough to be sent coded frames.
     pub takes_coded: bool,
 }

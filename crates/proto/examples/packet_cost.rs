@@ -20,8 +20,8 @@ use etherparse::{PacketBuilder, TcpOptionElement};
 
 fn station(id: u8) -> Station {
     let config = StationConfig {
-        id: StationId(id),
-        role: Role::Endpoint { peer: StationId(3 - id), helper: None },
+        id: StationId(u16::from(id)),
+        role: Role::Endpoint { peer: StationId(u16::from(3 - id)), helper: None },
         security: [7; 32].into(),
         coding: CodingParams::window(),
         link_errors: LinkErrors::Measured,

@@ -8,7 +8,7 @@ use crate::bounds::{
     BLOCKS_IN_FLIGHT_MAX, FRAME_LEN_MAX, INGRESS_PACKETS_MAX, MAX_OVERHEAD_MAX, SYMBOL_SIZE_MIN,
     WINDOW_SYMBOLS_MAX,
 };
-use crate::config::{LinkErrors, Mode, Role, StationConfig};
+use crate::config::{LinkErrors, Mode, Role, STATION_NUMBER, StationConfig};
 use crate::error::ConfigError;
 use crate::wire;
 
@@ -72,8 +72,8 @@ fn check_stations(config: &StationConfig) -> Result<(), ConfigError> {
         Role::Relay => {}
     }
     for (index, &(field, id)) in ids.iter().enumerate() {
-        if !(1..=254).contains(&id) {
-            return Err(ConfigError::new(field, id, "a station number from 1 to 254"));
+        if id == 0 {
+            return Err(ConfigError::new(field, id, STATION_NUMBER));
         }
         if ids[..index].iter().any(|&(_, other)| other == id) {
             return Err(ConfigError::new(field, id, "a number no other station of the group has"));

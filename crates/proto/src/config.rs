@@ -19,9 +19,12 @@ const INGRESS_PACKETS_WINDOW: usize = 16 * INGRESS_PACKETS_LANE;
 /// Mbit/s.
 const LANE_SIZE: u16 = MAX_WINDOW_SIZE as u16;
 
-/// Number of a station within its group, 1 to 254; unique per pre-shared key.
+/// What a station's number may be, as errors say it.
+pub(crate) const STATION_NUMBER: &str = "a station number from 1 to 65535";
+
+/// Number of a station within its group, 1 to 65535; unique per pre-shared key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StationId(pub u8);
+pub struct StationId(pub u16);
 
 /// What a station does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

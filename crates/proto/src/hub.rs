@@ -40,7 +40,7 @@ use crate::link::pacer::Pacer;
 use crate::station::{
     Destination, Event, FrameOutcome, PacketOutcome, Rejection, Station, Transmit,
 };
-use crate::wire::{HEADER_LEN, Header, KeyExchange, Kind};
+use crate::wire::{Header, KeyExchange, Kind, hello_clear};
 use backpressure::Backpressure;
 use icmp::IcmpErrors;
 use turns::Turns;
@@ -227,8 +227,7 @@ impl Hub {
             return place(message.sender);
         };
         if header.kind == Kind::Hello {
-            let sender = frame.get(HEADER_LEN).copied().ok_or(Rejection::Malformed)?;
-            return place(StationId(sender));
+            return place(hello_clear(frame).ok_or(Rejection::Malformed)?.0);
         }
         let may_open = |&place: &usize| self.neighbours[place].station.may_open(&header);
         let mut candidates = (0..self.neighbours.len()).filter(may_open);
@@ -451,7 +450,7 @@ impl Hub {
     /// As [`Station::examine`].
     pub fn examine(&self, frame: &[u8]) -> Unopened {
         let named = Header::parse(frame).filter(|header| header.kind == Kind::Hello);
-        let sender = named.and(frame.get(HEADER_LEN)).copied().map(StationId);
+        let sender = named.and_then(|_| hello_clear(frame)).map(|(sender, _)| sender);
         let sender = sender.or_else(|| KeyExchange::parse(frame).map(|message| message.sender));
         let place = sender.and_then(|sender| self.place_of(sender)).unwrap_or(0);
         let seen = self.neighbours[place].station.examine(frame);

@@ -34,7 +34,7 @@ pub use counters::RelayCounters;
 pub use view::{RelayNeighbourView, RelayView};
 
 use crate::bounds::{EVENTS_MAX, FRAME_LEN_MIN, RELAY_NEIGHBOURS_MAX};
-use crate::config::{Role, StationConfig, StationId};
+use crate::config::{Role, STATION_NUMBER, StationConfig, StationId};
 use crate::error::ConfigError;
 use crate::host::egress::EgressQueue;
 use crate::host::icmp_error::Stopped;
@@ -106,7 +106,7 @@ impl RelayStation {
         station.check()?;
         check_neighbours(&station, &neighbours)?;
         let networks = table(&neighbours, &own)?;
-        let relay = Relay::new(NodeId(station.id.0.into()), relay, now).map_err(setting)?;
+        let relay = Relay::new(NodeId(station.id.0), relay, now).map_err(setting)?;
         // HELLOs name one, though a relay has no symbols.
         let most = wire::symbol_size_max(station.frame_len_max, &station.coding, true);
         station.coding.symbol_size = most.min(usize::from(u16::MAX)) as u16;
@@ -249,7 +249,7 @@ impl RelayStation {
     /// Lets all packets go on that the relay has received.
     fn route_received(&mut self) {
         while let Some(received) = self.relay.poll_received() {
-            let from = StationId(received.from.0 as u8);
+            let from = StationId(received.from.0);
             let bytes = received.packet.clone();
             let packet = PacketRef::read(&bytes);
             let is_own = |source| self.networks.place(source) == Some(Place::Neighbour(from));
@@ -348,7 +348,7 @@ impl RelayStation {
             }
             let corridor_relay::Transmit { to, frame } = self.relay.poll_transmit(now)?;
             let to = match to {
-                LinkDestination::Unicast(NodeId(to)) => Some(StationId(to as u8)),
+                LinkDestination::Unicast(NodeId(to)) => Some(StationId(to)),
                 LinkDestination::Broadcast => None,
             };
             self.group.begin(Kind::Relayed, false, &mut self.frame);
@@ -451,7 +451,7 @@ impl RelayStation {
 }
 
 fn node(id: StationId) -> NodeId {
-    NodeId(id.0.into())
+    NodeId(id.0)
 }
 
 /// Neighbours that there can be.
@@ -468,8 +468,8 @@ fn check_neighbours(
         return Err(ConfigError::new("peer", count, expected));
     }
     for (index, &(id, _)) in neighbours.iter().enumerate() {
-        if !(1..=254).contains(&id.0) {
-            return Err(ConfigError::new("peer.id", id.0, "a station number from 1 to 254"));
+        if id.0 == 0 {
+            return Err(ConfigError::new("peer.id", id.0, STATION_NUMBER));
         }
         let before = neighbours[..index].iter().any(|&(other, _)| other == id);
         if before || id == station.id {

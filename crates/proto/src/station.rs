@@ -292,13 +292,8 @@ impl Station {
                 TcpNcEndpoint::packet_len_max(frame_len)
             }
             Role::Endpoint { .. } => {
-                // Nobody recodes a window: the frame's own tag is all that is needed.
-                let tag = match coding.mode {
-                    Mode::Block => wire::END_TO_END_TAG_LEN,
-                    Mode::Window => 0,
-                };
                 let symbol_len = self.shared.symbol_len_max(frame_len);
-                symbol_len.saturating_sub(wire::PACKET_PREFIX_LEN + tag)
+                symbol_len.saturating_sub(wire::PACKET_PREFIX_LEN)
             }
             Role::Plain { .. } => Plain::packet_len_max(frame_len),
             Role::Helper { .. } | Role::Relay => 0,

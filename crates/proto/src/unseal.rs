@@ -8,7 +8,9 @@ use crate::bounds::UNSEALER_SESSIONS_MAX;
 use crate::config::StationId;
 use crate::link::seal::SessionKey;
 use crate::psk::Psk;
-use crate::wire::{HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, Kind, Random128, Reader, TAG_LEN};
+use crate::wire::{
+    HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, Kind, Random128, TAG_LEN, hello_clear,
+};
 
 /// Opens frames of a group in the order in which they were on the air.
 ///
@@ -80,8 +82,7 @@ impl Unsealer {
     }
 
     fn open_hello(&mut self, header: Header, frame: &[u8]) -> Option<StationId> {
-        let mut clear = Reader(&frame[HEADER_LEN..]);
-        let (sender, id): (_, Random128) = (StationId(clear.u8()?), clear.array()?);
+        let (sender, id) = hello_clear(frame)?;
         let known = self.sessions.iter().position(|known| (known.sender, known.id) == (sender, id));
         let key = match known.and_then(|at| self.sessions.remove(at)) {
             Some(session) => {
@@ -125,7 +126,7 @@ mod tests {
                 frame_len_min: 46,
                 rate_bps: None,
             };
-            Station::new(config, [id; 32], Time::ZERO).unwrap()
+            Station::new(config, [id as u8; 32], Time::ZERO).unwrap()
         })
     }
 
@@ -157,7 +158,7 @@ mod tests {
         let (mut witness, mut out) = (Unsealer::new([7; 32]), Vec::new());
         let mut packet_seen = false;
         for (sender, frame) in conversation() {
-            assert_eq!(witness.unseal(&frame, &mut out), Some(StationId(sender)));
+            assert_eq!(witness.unseal(&frame, &mut out), Some(StationId(u16::from(sender))));
             assert_eq!(out.len(), frame.len());
             assert_eq!(out[..HEADER_LEN], frame[..HEADER_LEN]);
             assert_eq!(out[out.len() - TAG_LEN..], frame[frame.len() - TAG_LEN..]);

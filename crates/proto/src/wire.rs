@@ -1,4 +1,4 @@
-//! The wire format, version 2: what a frame looks like, in bytes.
+//! The wire format, version 3: what a frame looks like, in bytes.
 //!
 //! ```text
 //!  0        1        3            7                                             len-16    len
@@ -15,10 +15,10 @@
 //! A HELLO with its lowest bit set is none: `wire/key_exchange.rs` has what it is. A PLAIN with its
 //! lowest bit set is a frame of relays: `wire/relayed.rs`.
 //!
-//! An ENC body is `flow (1), block (2), form and index (2)`, then the coding vector's seed (4), or
-//! the encoder's run (2) and the vector itself, where the form has one, then the symbol. A source
-//! symbol holds packets, each behind its length (2), and, when sealed end to end,
-//! [`END_TO_END_TAG_LEN`] bytes of tag: 38 bytes in all beyond the Ethernet header.
+//! Stations have numbers of two bytes. An ENC body is `flow (2), block (2), form and index (2)`,
+//! then the coding vector's seed (4), or the encoder's run (2) and the vector itself, where the form
+//! has one, then the symbol. A source symbol holds packets, each behind its length (2): 31 bytes in
+//! all beyond the Ethernet header.
 
 mod key_exchange;
 mod lanes;
@@ -45,17 +45,15 @@ use crate::bounds::{ACK_BLOCKS_MAX, FRAME_LEN_MAX, PEERS_MAX, SYMBOL_SIZE_MIN};
 use crate::config::{CodingParams, Crossing, Mode, StationId};
 
 /// Version of everything on this page.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// Bytes of the header in clear.
 pub const HEADER_LEN: usize = 7;
 /// Bytes of the AEAD tag at the end of every frame.
 pub const TAG_LEN: usize = 16;
 /// Bytes of an ENC body before the coding vector or symbol.
-pub const ENC_LEN: usize = 5;
+pub const ENC_LEN: usize = 6;
 /// Bytes in front of each packet in a symbol.
 pub const PACKET_PREFIX_LEN: usize = 2;
-/// Room kept in every source symbol for a tag that only the two endpoints can make.
-pub const END_TO_END_TAG_LEN: usize = 8;
 /// Bytes that tell, in front of an explicit coding vector, the encoder's run.
 pub const RUN_LEN: usize = 2;
 /// Bytes of the seed of a coding vector.
@@ -226,7 +224,7 @@ pub struct Enc<'a> {
 impl<'a> Enc<'a> {
     /// Writes everything but the symbol, which the caller appends (it is often computed in place).
     pub fn write_head(flow: StationId, block: u16, form: Form<'_>, out: &mut Vec<u8>) {
-        out.push(flow.0);
+        write_station(flow, out);
         out.extend_from_slice(&block.to_be_bytes());
         let (code, index) = match form {
             Form::Source { index } => (0, index),
@@ -247,7 +245,7 @@ impl<'a> Enc<'a> {
     /// Reads a body. `field` tells how long an explicit vector is.
     pub fn parse(body: &'a [u8], field: impl FnOnce(StationId) -> Option<Field>) -> Option<Self> {
         let mut read = Reader(body);
-        let flow = StationId(read.u8()?);
+        let flow = read.station()?;
         let block = read.u16()?;
         let word = read.u16()?;
         let index = word & INDEX_MASK;
@@ -303,12 +301,12 @@ pub struct Ack {
 impl Ack {
     /// Bytes of an acknowledgement of these blocks, given as (count, symbols in each), at most.
     pub fn len_bytes_max((blocks, block_size): (usize, u16)) -> usize {
-        16 + blocks * (6 + usize::from(block_size).div_ceil(8))
+        17 + blocks * (6 + usize::from(block_size).div_ceil(8))
     }
 
     /// Appends the body to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
-        out.push(self.flow.0);
+        write_station(self.flow, out);
         out.extend_from_slice(&self.base.to_be_bytes());
         out.extend_from_slice(&self.encoder_counter.to_be_bytes());
         out.extend_from_slice(&self.helper_counter.to_be_bytes());
@@ -331,7 +329,7 @@ impl Ack {
     pub fn parse(body: &[u8]) -> Option<(Self, &[u8])> {
         let mut read = Reader(body);
         let mut ack = Ack {
-            flow: StationId(read.u8()?),
+            flow: read.station()?,
             base: read.u16()?,
             encoder_counter: read.u32()?,
             helper_counter: read.u32()?,
@@ -380,7 +378,7 @@ impl Report {
         debug_assert!(self.e1.len() <= PEERS_MAX);
         out.push(self.e1.len() as u8);
         for &(flow, ratio) in &self.e1 {
-            out.push(flow.0);
+            write_station(flow, out);
             write_ratio(ratio, out);
         }
     }
@@ -393,7 +391,7 @@ impl Report {
             return None;
         }
         let e1 = (0..count)
-            .map(|_| Some((StationId(read.u8()?), read.ratio()?)))
+            .map(|_| Some((read.station()?, read.ratio()?)))
             .collect::<Option<Vec<_>>>()?;
         Some(Report { e1 })
     }
@@ -403,7 +401,14 @@ impl Report {
 pub type Random128 = [u8; 16];
 
 /// The clear part of a HELLO, behind the header: who claims to speak under which session.
-pub const HELLO_CLEAR_LEN: usize = 17;
+pub const HELLO_CLEAR_LEN: usize = 18;
+
+/// Reads it: the sender's number, and its session id. Nothing vouches for either before the rest of
+/// the frame has opened.
+pub(crate) fn hello_clear(frame: &[u8]) -> Option<(StationId, Random128)> {
+    let mut clear = Reader(frame.get(HEADER_LEN..)?);
+    Some((clear.station()?, clear.array()?))
+}
 
 /// Body of a HELLO; see [`crate::link::handshake`] for what it does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -525,7 +530,7 @@ impl Hello {
         debug_assert!(self.to.len() <= PEERS_MAX);
         out.push(self.to.len() as u8);
         for to in &self.to {
-            out.push(to.station.0);
+            write_station(to.station, out);
             out.extend_from_slice(&to.session);
             out.extend_from_slice(&to.challenge);
             out.extend_from_slice(&to.answer);
@@ -566,7 +571,7 @@ impl Hello {
         }
         let to = (0..count)
             .map(|_| {
-                let station = StationId(read.u8()?);
+                let station = read.station()?;
                 let (session, challenge, answer) = (read.array()?, read.array()?, read.array()?);
                 let flags = read.u8()?;
                 let (accepted, asks) = (flags & ACCEPTED_BIT != 0, flags & ASKS_BIT != 0);
@@ -588,6 +593,11 @@ impl Hello {
             .collect::<Option<Vec<_>>>()?;
         Some(Hello { instance, field, block_size, symbol_size, mode, base, to })
     }
+}
+
+/// Appends a station's number to `out`.
+pub(crate) fn write_station(station: StationId, out: &mut Vec<u8>) {
+    out.extend_from_slice(&station.0.to_be_bytes());
 }
 
 fn write_ratio(ratio: f64, out: &mut Vec<u8>) {
@@ -617,6 +627,10 @@ impl<'a> Reader<'a> {
         self.array().map(u16::from_be_bytes)
     }
 
+    pub(crate) fn station(&mut self) -> Option<StationId> {
+        self.u16().map(StationId)
+    }
+
     pub(crate) fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_be_bytes)
     }
@@ -637,13 +651,15 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_full_size_systematic_frame_costs_38_bytes_all_tags_included() {
+    fn a_full_size_systematic_frame_costs_31_bytes_in_blocks_and_in_window_mode() {
         let mut frame = Vec::new();
         let header = Header { kind: Kind::Enc, has_ack: false, session_tag: 1, counter: 2 };
         header.write(&mut frame);
-        Enc::write_head(StationId(1), 3, Form::Source { index: 4 }, &mut frame);
-        let overhead = frame.len() + PACKET_PREFIX_LEN + END_TO_END_TAG_LEN + TAG_LEN;
-        assert_eq!(overhead, 38);
+        Enc::write_head(StationId(u16::MAX), 3, Form::Source { index: 4 }, &mut frame);
+        // The greatest numbers that there are take no more than others.
+        assert_eq!(frame.len(), HEADER_LEN + ENC_LEN);
+        assert_eq!(frame.len() + PACKET_PREFIX_LEN + TAG_LEN, 31);
+        assert_eq!(HEADER_LEN + WINDOW_SYMBOL_LEN + PACKET_PREFIX_LEN + TAG_LEN, 31);
     }
 
     #[test]
@@ -678,7 +694,7 @@ mod tests {
 
     fn sample_ack() -> Ack {
         Ack {
-            flow: StationId(9),
+            flow: StationId(60_009),
             base: 65_534,
             encoder_counter: 77,
             helper_counter: u32::MAX,

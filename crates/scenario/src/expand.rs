@@ -646,14 +646,14 @@ fn check_coding(scenario: &Scenario, index: usize, run: &Run) -> Result<(), Scen
     if !run.path.is_coded() {
         return Ok(());
     }
-    let helper = (run.path == Path::CodedHelper).then_some(StationId(HELPER as u8 + 1));
+    let helper = (run.path == Path::CodedHelper).then_some(StationId(HELPER as u16 + 1));
     let (frame_len_max, frame_len_min) = match run.underlay {
         UnderlayKind::Ethernet => (ETHERNET_MTU, 46),
         UnderlayKind::Udp => (ETHERNET_MTU - 28, 0),
     };
     let config = StationConfig {
-        id: StationId(SOURCE as u8 + 1),
-        role: Role::Endpoint { peer: StationId(DESTINATION as u8 + 1), helper },
+        id: StationId(SOURCE as u16 + 1),
+        role: Role::Endpoint { peer: StationId(DESTINATION as u16 + 1), helper },
         security: [0; 32].into(),
         coding: run.coding_params(),
         link_errors: LinkErrors::Measured,

@@ -202,7 +202,7 @@ struct Waiting {
     clear: Vec<u8>,
     sealed_by: Option<StationId>,
     /// Flow and block of its symbol.
-    block: Option<(u8, u16)>,
+    block: Option<(StationId, u16)>,
     coding: Option<(u8, u16)>,
 }
 
@@ -252,7 +252,7 @@ impl Capture {
         let mut clear = core::mem::take(&mut self.frame);
         let sealed_by = self.unsealer.unseal(frame, &mut clear);
         let block = sealed_by.and_then(|_| symbol_of(&clear));
-        let flow = block.map(|(flow, _)| StationId(flow)).or(sealed_by);
+        let flow = block.map(|(flow, _)| flow).or(sealed_by);
         let coding = flow.and_then(|flow| self.unsealer.coding(flow));
         let fates = sent.hearers.iter().map(|&(station, heard)| Hearer {
             station: number(station),
@@ -347,9 +347,9 @@ impl Capture {
     }
 }
 
-/// Station numbers count from 1, places on the medium from 0; there are fewer than 256.
-fn number(place: usize) -> u8 {
-    u8::try_from(place + 1).unwrap_or(u8::MAX)
+/// Station numbers count from 1, places on the medium from 0; there are fewer than 65536.
+fn number(place: usize) -> u16 {
+    u16::try_from(place + 1).unwrap_or(u16::MAX)
 }
 
 fn coefficient_bits(field: Field) -> u8 {
@@ -361,14 +361,17 @@ fn coefficient_bits(field: Field) -> u8 {
 }
 
 /// Flow and block of the symbol in an unsealed ENC frame.
-fn symbol_of(clear: &[u8]) -> Option<(u8, u16)> {
+fn symbol_of(clear: &[u8]) -> Option<(StationId, u16)> {
     let header = Header::parse(clear).filter(|header| header.kind == Kind::Enc)?;
     let mut body = clear.get(HEADER_LEN..clear.len() - TAG_LEN)?;
     if header.has_ack {
         body = Ack::parse(body)?.1;
     }
     match *body {
-        [flow, high, low, ..] => Some((flow, u16::from_be_bytes([high, low]))),
+        [flow_high, flow_low, high, low, ..] => {
+            let flow = u16::from_be_bytes([flow_high, flow_low]);
+            Some((StationId(flow), u16::from_be_bytes([high, low])))
+        }
         _ => None,
     }
 }
@@ -385,18 +388,21 @@ fn fate(outcome: FrameOutcome, symbols: &SymbolCounts) -> Fate {
     }
 }
 
+/// A station, and flow and block that it has a rank of.
+type RankKey = (u16, StationId, u16);
+
 /// Ranks of the stations, by the symbols that raised them.
 #[derive(Default)]
 struct Ranks {
     /// By station, flow and block.
-    ranks: BTreeMap<(u8, u8, u16), u16>,
+    ranks: BTreeMap<RankKey, u16>,
     /// Their keys, the oldest first.
-    ages: VecDeque<(u8, u8, u16)>,
+    ages: VecDeque<RankKey>,
 }
 
 impl Ranks {
     /// The rank of (station, flow, block) after a symbol; `None` for one that has no say in it.
-    fn after(&mut self, key: (u8, u8, u16), fate: Fate) -> Option<u16> {
+    fn after(&mut self, key: RankKey, fate: Fate) -> Option<u16> {
         if !matches!(fate, Fate::Innovative | Fate::Dependent) {
             return None;
         }
@@ -490,15 +496,15 @@ mod tests {
     #[test]
     fn ranks_count_innovative_symbols_and_the_oldest_are_forgotten() {
         let mut ranks = Ranks::default();
-        assert_eq!(ranks.after((1, 2, 3), Fate::Innovative), Some(1));
-        assert_eq!(ranks.after((1, 2, 3), Fate::Dependent), Some(1));
-        assert_eq!(ranks.after((1, 2, 3), Fate::Late), None);
-        assert_eq!(ranks.after((2, 2, 3), Fate::Innovative), Some(1));
-        assert_eq!(ranks.after((1, 2, 3), Fate::Innovative), Some(2));
+        assert_eq!(ranks.after((1, StationId(2), 3), Fate::Innovative), Some(1));
+        assert_eq!(ranks.after((1, StationId(2), 3), Fate::Dependent), Some(1));
+        assert_eq!(ranks.after((1, StationId(2), 3), Fate::Late), None);
+        assert_eq!(ranks.after((2, StationId(2), 3), Fate::Innovative), Some(1));
+        assert_eq!(ranks.after((1, StationId(2), 3), Fate::Innovative), Some(2));
         for block in 0..RANKS_MAX as u16 {
-            ranks.after((9, 9, block), Fate::Innovative);
+            ranks.after((9, StationId(9), block), Fate::Innovative);
             assert!(ranks.ranks.len() <= RANKS_MAX && ranks.ages.len() == ranks.ranks.len());
         }
-        assert_eq!(ranks.after((1, 2, 3), Fate::Dependent), Some(0));
+        assert_eq!(ranks.after((1, StationId(2), 3), Fate::Dependent), Some(0));
     }
 }

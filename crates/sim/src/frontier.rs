@@ -164,8 +164,8 @@ impl Hop {
             .stream()
             .fill_bytes(&mut entropy);
         let config = StationConfig {
-            id: StationId(index + 1),
-            role: Role::Endpoint { peer: StationId(2 - index), helper: None },
+            id: StationId(u16::from(index + 1)),
+            role: Role::Endpoint { peer: StationId(u16::from(2 - index)), helper: None },
             security: PSK.into(),
             coding: CodingParams { goal: self.goal, ..CodingParams::window() },
             link_errors: LinkErrors::Measured,

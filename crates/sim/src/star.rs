@@ -183,8 +183,8 @@ impl Star {
     fn config(&self, place: u8, peer: u8) -> StationConfig {
         let coding = CodingParams::window();
         StationConfig {
-            id: StationId(place + 1),
-            role: Role::Endpoint { peer: StationId(peer + 1), helper: None },
+            id: StationId(u16::from(place + 1)),
+            role: Role::Endpoint { peer: StationId(u16::from(peer + 1)), helper: None },
             security: PSK.into(),
             coding,
             link_errors: LinkErrors::Measured,
@@ -205,8 +205,9 @@ impl Star {
 
     fn hub(&self) -> Result<Hub, SimError> {
         let address = |place: u8| std::net::Ipv4Addr::new(10, 0, 0, place + 1);
-        let neighbour =
-            |place: u8| (StationId(place + 1), vec![Ipv4Net::from(address(place)).into()]);
+        let neighbour = |place: u8| {
+            (StationId(u16::from(place + 1)), vec![Ipv4Net::from(address(place)).into()])
+        };
         let config = HubConfig {
             station: self.config(0, 1),
             neighbours: (1..=self.neighbours).map(neighbour).collect(),

@@ -18,7 +18,7 @@ use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
 
 use super::draw::Dice;
-use super::scenario::Forgery;
+use super::scenario::{Forgery, PAIR_NUMBERS};
 
 /// Frames kept to be played back.
 const RECORDED_MAX: usize = 200;
@@ -105,7 +105,7 @@ impl Stranger {
 
 /// What an insider knows of a session.
 struct Known {
-    sender: u8,
+    sender: u16,
     id: Random128,
     counter: u32,
     /// Oldest block or symbol it holds, as it greeted last.
@@ -147,8 +147,8 @@ impl Insider {
     pub(super) fn hear(&mut self, frame: &[u8]) {
         let Some(header) = Header::parse(frame) else { return };
         if header.kind == Kind::Hello && !self.sessions.contains_key(&header.session_tag) {
-            let sender = frame[HEADER_LEN];
-            let id = frame[HEADER_LEN + 1..HEADER_LEN + HELLO_CLEAR_LEN].try_into();
+            let sender = u16::from_be_bytes([frame[HEADER_LEN], frame[HEADER_LEN + 1]]);
+            let id = frame[HEADER_LEN + 2..HEADER_LEN + HELLO_CLEAR_LEN].try_into();
             let known = id.ok().and_then(|id| {
                 let key = session_key(&self.psk, sender, &id)?;
                 Some(Known { sender, id, counter: 0, base: 0, key })
@@ -191,7 +191,7 @@ impl Insider {
         let mut frame = Vec::new();
         header.write(&mut frame);
         if kind == Kind::Hello {
-            frame.push(known.sender);
+            frame.extend_from_slice(&known.sender.to_be_bytes());
             frame.extend_from_slice(&known.id);
         }
         let (clear, sender, id) = (frame.len(), known.sender, known.id);
@@ -209,7 +209,7 @@ impl Insider {
     }
 
     /// A body of this kind that parses, or noise.
-    fn write_body(&mut self, kind: Kind, sender: u8, id: Random128, out: &mut Vec<u8>) {
+    fn write_body(&mut self, kind: Kind, sender: u16, id: Random128, out: &mut Vec<u8>) {
         let told = |known: &Known, own: bool| (known.sender == sender) == own;
         let find = |own: bool| self.sessions.values().rfind(|known| told(known, own));
         let base = |own: bool| find(own).map_or(0, |known| known.base);
@@ -218,7 +218,10 @@ impl Insider {
         let other_counter = find(false).map_or(0, |known| known.counter);
         let dice = &mut self.dice;
         let number = |dice: &mut Dice| dice.0.next_u32() as u16;
-        let station = |dice: &mut Dice| StationId(1 + dice.below(6) as u8);
+        let station = |dice: &mut Dice| {
+            let pair = dice.below(2) as u16;
+            StationId(1 + dice.below(3) as u16 + PAIR_NUMBERS * pair)
+        };
         if dice.below(3) == 0 {
             let mut noise = vec![0; dice.below(80) as usize];
             dice.0.fill_bytes(&mut noise);
@@ -374,10 +377,10 @@ impl KeyType for KeyLen {
     }
 }
 
-fn session_key(psk: &[u8; 32], sender: u8, id: &Random128) -> Option<LessSafeKey> {
-    let info: [&[u8]; 3] = [b"session", &[sender], id];
+fn session_key(psk: &[u8; 32], sender: u16, id: &Random128) -> Option<LessSafeKey> {
+    let info: [&[u8]; 3] = [b"session", &sender.to_be_bytes(), id];
     let mut key = [0; 16];
-    let derived = Salt::new(HKDF_SHA256, b"corridor wire 1").extract(psk);
+    let derived = Salt::new(HKDF_SHA256, b"corridor wire 3").extract(psk);
     derived.expand(&info, KeyLen).and_then(|okm| okm.fill(&mut key)).ok()?;
     UnboundKey::new(&AES_128_GCM, &key).ok().map(LessSafeKey::new)
 }

@@ -186,7 +186,7 @@ impl Ledger {
     pub(super) fn look_at_receiver(
         &mut self,
         view: &Inspection,
-        sender: u8,
+        sender: u16,
         delivered: &[Vec<u8>],
         given_up: u64,
     ) -> Result<(), Broken> {

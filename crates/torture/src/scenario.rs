@@ -316,6 +316,10 @@ impl Coding {
     }
 }
 
+/// What the numbers of a pair are ahead of those of the pair before: the lower byte is the same, so
+/// that who looks at no more of them takes one pair for the other.
+pub(crate) const PAIR_NUMBERS: u16 = 256;
+
 impl Scenario {
     /// Whether one end of a pair speaks of blocks, and the other of a window.
     pub fn speak_differently(&self, pair: usize) -> bool {
@@ -327,9 +331,9 @@ impl Scenario {
     pub fn places(&self) -> Vec<Place> {
         let mut places: Vec<Place> = Vec::new();
         for (pair, told) in self.pairs.iter().enumerate() {
-            let before = if self.same_numbers { 0 } else { 3 * pair as u8 };
+            let before = if self.same_numbers { 0 } else { PAIR_NUMBERS * pair as u16 };
             let place = |end: Option<usize>| {
-                let id = StationId(before + 1 + end.unwrap_or(2) as u8);
+                let id = StationId(before + 1 + end.unwrap_or(2) as u16);
                 Place { pair, end, id }
             };
             places.extend([place(Some(0)), place(Some(1))]);
@@ -341,7 +345,7 @@ impl Scenario {
     /// What the station at a place is told.
     pub fn config(&self, place: Place) -> StationConfig {
         let pair = &self.pairs[place.pair];
-        let before = place.id.0 - 1 - place.end.unwrap_or(2) as u8;
+        let before = place.id.0 - 1 - place.end.unwrap_or(2) as u16;
         let [a, b, helper] = [1, 2, 3].map(|number| StationId(before + number));
         // A helper is told what the first end is.
         let end = &pair.ends[place.end.unwrap_or(0)];

@@ -317,7 +317,7 @@ impl WindowLedger {
     pub(super) fn look_at_receiver(
         &mut self,
         view: &Inspection,
-        sender: u8,
+        sender: u16,
         delivered: &[Vec<u8>],
         lost: Lost,
     ) -> Result<(), Broken> {

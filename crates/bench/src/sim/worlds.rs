@@ -19,7 +19,7 @@ const PACKET_BYTES: usize = 1000;
 /// From one packet of a station to its next.
 const INTERVAL: Duration = Duration::from_millis(10);
 /// Numbers that stations take turns with: even, so that a pair has two.
-const STATION_IDS: usize = 254;
+const STATION_IDS: usize = 65_534;
 const WARM_UP: Duration = Duration::from_secs(2);
 
 /// Pairs of stations that code for each other, with a tenth of the frames lost, each station with a
@@ -113,7 +113,7 @@ impl Agent for Host {
 
 fn station(index: usize) -> Station {
     // Numbers need only differ among those that hear each other.
-    let id = |index: usize| StationId((index % STATION_IDS) as u8 + 1);
+    let id = |index: usize| StationId((index % STATION_IDS) as u16 + 1);
     let config = StationConfig {
         id: id(index),
         role: Role::Endpoint { peer: id(index ^ 1), helper: None },

@@ -115,7 +115,7 @@ fn another_version_is_said() {
         let daemon = up(&near, &place, "1", &endpoint(1, LISTENS, FAR));
         let future = far.run(|| UdpSocket::bind("192.168.7.2:4242").unwrap());
         let mut frame = [0; 60];
-        frame[0] = 1 << 4 | 3 << 1;
+        frame[0] = 2 << 4 | 3 << 1;
         let start = Instant::now();
         while !daemon.log().contains("no session") && start.elapsed() < LATE {
             // Before the daemon listens, the kernel there refuses.
@@ -124,7 +124,7 @@ fn another_version_is_said() {
         }
         assert_eq!(
             reason(&daemon),
-            "192.168.7.2:4242 speaks wire version 1, and this one 2 (N frames): expected the same \
+            "192.168.7.2:4242 speaks wire version 2, and this one 3 (N frames): expected the same \
              release on both"
         );
     });

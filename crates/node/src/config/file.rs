@@ -55,9 +55,9 @@ pub(super) struct File {
 #[serde(deny_unknown_fields)]
 pub(super) struct StationTable {
     /// Number of this station, different from those of the others of its group.
-    #[schemars(range(min = 1, max = 254))]
-    #[schemars(extend("x-expected" = "a station number from 1 to 254"))]
-    pub(super) id: u8,
+    #[schemars(range(min = 1, max = 65535))]
+    #[schemars(extend("x-expected" = "a station number from 1 to 65535"))]
+    pub(super) id: u16,
     /// What it does.
     pub(super) role: RoleName,
 }
@@ -174,9 +174,9 @@ pub(super) enum KindName {
 #[serde(deny_unknown_fields)]
 pub(super) struct PeerTable {
     /// Its number.
-    #[schemars(range(min = 1, max = 254))]
-    #[schemars(extend("x-expected" = "a station number from 1 to 254"))]
-    pub(super) id: u8,
+    #[schemars(range(min = 1, max = 65535))]
+    #[schemars(extend("x-expected" = "a station number from 1 to 65535"))]
+    pub(super) id: u16,
     /// What it does.
     pub(super) role: RoleName,
     /// Ethernet: its address; left out: learned from what it sends.
@@ -255,7 +255,7 @@ pub(super) struct SyntheticLossTable {
 pub(super) struct LossLinkTable {
     /// Number of the peer that sends them.
     #[schemars(extend("x-expected" = "the number of a peer"))]
-    pub(super) from: u8,
+    pub(super) from: u16,
     /// Share of its frames that is lost.
     #[schemars(range(min = 0, max = 1), extend("x-expected" = "a loss ratio from 0 to 1"))]
     pub(super) ratio: f64,

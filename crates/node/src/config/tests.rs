@@ -96,11 +96,11 @@ fn names_that_do_not_exist_are_told_with_the_nearest() {
 fn values_of_another_type_are_told_with_what_was_expected() {
     assert_eq!(
         changed("id = 1", "id = \"one\""),
-        "2:6: station.id = \"one\": expected a station number from 1 to 254"
+        "2:6: station.id = \"one\": expected a station number from 1 to 65535"
     );
     assert_eq!(
-        changed("id = 1", "id = 300"),
-        "2:6: station.id = 300: expected a station number from 1 to 254"
+        changed("id = 1", "id = 65536"),
+        "2:6: station.id = 65536: expected a station number from 1 to 65535"
     );
     assert_eq!(
         changed("role = \"endpoint\"", "role = \"endpiont\""),
@@ -133,7 +133,7 @@ fn values_of_another_type_are_told_with_what_was_expected() {
 fn what_is_missing_is_told_at_its_table() {
     assert_eq!(
         changed("id = 3\n", ""),
-        "16:1: peer.id is missing: expected a station number from 1 to 254"
+        "16:1: peer.id is missing: expected a station number from 1 to 65535"
     );
     assert_eq!(
         changed("interface = \"wlan0\"\n", ""),
@@ -341,7 +341,7 @@ fn the_stations_own_checks_point_into_the_file() {
     );
     assert_eq!(
         changed("id = 1", "id = 0"),
-        "2:6: station.id = 0: expected a station number from 1 to 254"
+        "2:6: station.id = 0: expected a station number from 1 to 65535"
     );
     assert_eq!(
         complaint(&format!("{SOUND}[limits]\ningress_packets = 0\n")),
@@ -691,7 +691,7 @@ fn a_relay_has_neighbours_with_networks_and_a_preset() {
     assert_eq!(config.relay, Some(RelayConfig::paper()));
     assert_eq!(config.warnings.len(), 0);
     // A frame of 1500 bytes less headers, both parts of a coded frame, and the tag.
-    assert_eq!(config.check(1500).unwrap(), 1441);
+    assert_eq!(config.check(1500).unwrap(), 1440);
     let without = RELAY.replace("[relay]\npreset = \"paper\"\n", "");
     assert_eq!(parse(&without).unwrap().relay, Some(RelayConfig::default()));
     let own = RELAY.replace("\"paper\"", "\"default\"\ncoding = false\nqueue_packets = 20");

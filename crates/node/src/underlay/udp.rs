@@ -457,7 +457,8 @@ mod tests {
     fn udp(peers: &[(u8, SocketAddr)], cuts_segments: bool) -> Udp {
         let socket = open_socket("127.0.0.1:0".parse().unwrap(), 1_500).unwrap();
         let joins = set_number(&socket, libc::SOL_UDP, libc::UDP_GRO, 1);
-        let addresses = peers.iter().map(|&(id, address)| (StationId(id), Some(address)));
+        let addresses =
+            peers.iter().map(|&(id, address)| (StationId(u16::from(id)), Some(address)));
         Udp {
             local: local_address(&socket).unwrap(),
             socket,

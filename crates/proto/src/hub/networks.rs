@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     fn neighbour(id: u8) -> Place {
-        Place::Neighbour(StationId(id))
+        Place::Neighbour(StationId(u16::from(id)))
     }
 
     #[test]

@@ -35,7 +35,7 @@ use crate::link::seal::{ChallengeKey, SessionKey};
 use crate::link::secrets::{Generation, Secrets, SessionKeys};
 use crate::wire::{
     HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Instead, Kind, Lanes, ProbeBody,
-    Random128, Reader, TAG_LEN,
+    Random128, TAG_LEN, hello_clear, write_station,
 };
 
 /// The station's own session, and those of its peers.
@@ -313,7 +313,7 @@ impl Group {
             peer.pending.retain(|pending| now - pending.heard_at < PENDING_SESSION_AGE_MAX);
         }
         self.begin(Kind::Hello, false, frame);
-        frame.push(self.me.0);
+        write_station(self.me, frame);
         frame.extend_from_slice(&self.own.id);
         // Accepted sessions before knocking ones, of all peers, and of each peer the one that was
         // heard last before others: nobody can crowd them out.
@@ -414,18 +414,15 @@ impl Group {
         frame: &[u8],
         body: &mut Vec<u8>,
     ) -> Opening {
-        let mut clear = Reader(&frame[HEADER_LEN..]);
-        let (Some(sender), Some(id)) = (clear.u8(), clear.array()) else {
-            return Opening::Malformed;
-        };
-        let Some(at) = self.peers.iter().position(|peer| peer.id.0 == sender) else {
+        let Some((sender, id)) = hello_clear(frame) else { return Opening::Malformed };
+        let Some(at) = self.peers.iter().position(|peer| peer.id == sender) else {
             return Opening::NotAuthentic;
         };
         let fresh_keys;
         let keys = match self.peers[at].keys_of(&id) {
             Some(keys) => keys,
             None => {
-                fresh_keys = SessionKeys::derive(&self.secrets, StationId(sender), &id);
+                fresh_keys = SessionKeys::derive(&self.secrets, sender, &id);
                 &fresh_keys
             }
         };

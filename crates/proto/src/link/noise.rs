@@ -19,7 +19,7 @@ use crate::wire::{INITIATION_NOISE_LEN, RESPONSE_NOISE_LEN, TIMESTAMP_LEN};
 
 const PATTERN: &str = "Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s";
 /// Both sides mean this protocol, or their messages do not open.
-const PROLOGUE: &[u8] = b"corridor wire 2 key exchange";
+const PROLOGUE: &[u8] = b"corridor wire 3 key exchange";
 /// Which message of the pattern the pre-shared secret goes into.
 const PSK_PLACE: u8 = 2;
 

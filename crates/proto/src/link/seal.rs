@@ -15,7 +15,7 @@ use crate::config::StationId;
 use crate::psk::Psk;
 use crate::wire::{Random128, TAG_LEN};
 
-const SALT: &[u8] = b"corridor wire 1";
+const SALT: &[u8] = b"corridor wire 3";
 
 /// The key of one session of one sender.
 pub(crate) struct SessionKey(LessSafeKey);
@@ -34,7 +34,7 @@ impl KeyType for KeyLen {
 impl SessionKey {
     /// Derives the key of `sender`'s session from the secret of the group or pair.
     pub(crate) fn derive(psk: &Psk, sender: StationId, session: &Random128) -> Self {
-        let info: [&[u8]; 3] = [b"session", &[sender.0], session];
+        let info: [&[u8]; 3] = [b"session", &sender.0.to_be_bytes(), session];
         let mut key = Zeroizing::new([0; KEY_LEN]);
         let filled = Salt::new(HKDF_SHA256, SALT)
             .extract(psk.as_bytes())
@@ -108,7 +108,7 @@ impl ChallengeKey {
         promotions: u32,
     ) -> Random128 {
         let mut context = hmac::Context::with_key(&self.0);
-        context.update(&[peer.0]);
+        context.update(&peer.0.to_be_bytes());
         context.update(session);
         context.update(&promotions.to_be_bytes());
         let mut challenge = [0; 16];

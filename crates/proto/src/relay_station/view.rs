@@ -40,8 +40,8 @@ impl RelayStation {
     /// The relay as it is now.
     pub fn view(&self, now: Time) -> RelayView {
         let config = self.relay.config();
-        // Announcements may name nodes that are no stations.
-        let id = |node: NodeId| u8::try_from(node.0).ok().map(StationId);
+        // Announcements may name a node that is no station.
+        let id = |node: NodeId| (node.0 > 0).then_some(StationId(node.0));
         let neighbours = self.relay.neighbours(now).into_iter();
         let hears = |&(node, share): &(NodeId, f64)| Some((id(node)?, share));
         RelayView {

@@ -29,8 +29,8 @@ impl Net {
     fn new(role: fn(StationId) -> Role, coding: CodingParams, mtus: [usize; 2]) -> Self {
         let end = |id: u8| {
             let config = StationConfig {
-                id: StationId(id),
-                role: role(StationId(3 - id)),
+                id: StationId(u16::from(id)),
+                role: role(StationId(u16::from(3 - id))),
                 security: [7; 32].into(),
                 coding,
                 link_errors: LinkErrors::Measured,

@@ -8,8 +8,8 @@ use crate::config::{CodingParams, LinkErrors};
 
 fn station(id: u8, peer: u8) -> Station {
     let config = StationConfig {
-        id: StationId(id),
-        role: Role::Endpoint { peer: StationId(peer), helper: None },
+        id: StationId(u16::from(id)),
+        role: Role::Endpoint { peer: StationId(u16::from(peer)), helper: None },
         security: [7; 32].into(),
         coding: CodingParams::window(),
         link_errors: LinkErrors::Measured,

@@ -1,7 +1,7 @@
 //! Frames in which two stations with keys of their own agree on a secret.
 //!
 //! ```text
-//!  0        1        2        3            7                           len-16    len
+//!  0        1        3        4            8                           len-16    len
 //!  +--------+--------+--------+------------+---------------------------+---------+
 //!  | v |3|1 | sender |  step  |  exchange  |  Noise message            |   MAC   |
 //!  +--------+--------+--------+------------+---------------------------+---------+
@@ -13,11 +13,11 @@
 //! MAC is the first 16 bytes of an HMAC-SHA256 of all before, under a key that is made of the
 //! receiver's public key: who does not know that gets no Diffie-Hellman out of the receiver.
 
-use super::{Kind, Reader, VERSION};
+use super::{Kind, Reader, VERSION, write_station};
 use crate::config::StationId;
 
 /// Bytes in front of the Noise message.
-pub const KEY_EXCHANGE_HEAD_LEN: usize = 7;
+pub const KEY_EXCHANGE_HEAD_LEN: usize = 8;
 /// Bytes of the MAC at the end.
 pub const KEY_EXCHANGE_MAC_LEN: usize = 16;
 /// Bytes of an initiator's timestamp.
@@ -81,7 +81,7 @@ impl<'a> KeyExchange<'a> {
     /// Writes what goes before the Noise message at the end of `out`.
     pub fn write_head(sender: StationId, step: Step, exchange: [u8; 4], out: &mut Vec<u8>) {
         out.push(first_byte());
-        out.push(sender.0);
+        write_station(sender, out);
         out.push(step.code());
         out.extend_from_slice(&exchange);
     }
@@ -92,7 +92,7 @@ impl<'a> KeyExchange<'a> {
         if read.u8()? != first_byte() {
             return None;
         }
-        let sender = StationId(read.u8()?);
+        let sender = read.station()?;
         let step = match read.u8()? {
             1 => Step::Initiation,
             2 => Step::Response,
@@ -128,12 +128,12 @@ mod tests {
     fn what_was_written_is_read_and_is_no_frame_of_any_other_kind() {
         for (step, len) in [(Step::Initiation, INITIATION_LEN), (Step::Response, RESPONSE_LEN)] {
             let mut frame = Vec::new();
-            KeyExchange::write_head(StationId(9), step, [1, 2, 3, 4], &mut frame);
+            KeyExchange::write_head(StationId(60_009), step, [1, 2, 3, 4], &mut frame);
             frame.resize(len, 7);
             let read = KeyExchange::parse(&frame).unwrap();
-            assert_eq!((read.sender, read.step), (StationId(9), step));
+            assert_eq!((read.sender, read.step), (StationId(60_009), step));
             assert_eq!((read.exchange, read.mac), ([1, 2, 3, 4], [7; 16]));
-            assert_eq!(read.noise.len() + 7, read.authenticated.len());
+            assert_eq!(read.noise.len() + KEY_EXCHANGE_HEAD_LEN, read.authenticated.len());
             assert_eq!(Header::parse(&frame), None);
             for other in (0..len).chain([len + 1, 1500]) {
                 frame.resize(other, 7);

@@ -1,18 +1,18 @@
 //! Frames of relays: whom one is for, and what [`corridor_relay::wire`] has for them.
 //!
 //! ```text
-//! to 1 (0: all in reach), length 2, the relay's frame, zeros up to the underlay's shortest frame
+//! to 2 (0: all in reach), length 2, the relay's frame, zeros up to the underlay's shortest frame
 //! ```
 //! Whom it is for is sealed with the rest. The address on the link is nobody's word: where frames
 //! go to all, or somebody sends one again to another, it says something else.
 
-use super::Reader;
+use super::{Reader, write_station};
 use crate::config::StationId;
 
 /// Bytes before the relay's frame.
-pub const RELAYED_LEN: usize = 3;
+pub const RELAYED_LEN: usize = 4;
 /// What stands for all in reach.
-const ALL: u8 = 0;
+const ALL: StationId = StationId(0);
 
 /// Body of a frame of a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct Relayed<'a> {
 impl<'a> Relayed<'a> {
     /// Appends the body to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
-        out.push(self.to.map_or(ALL, |to| to.0));
+        write_station(self.to.unwrap_or(ALL), out);
         out.extend_from_slice(&(self.frame.len() as u16).to_be_bytes());
         out.extend_from_slice(self.frame);
     }
@@ -34,13 +34,12 @@ impl<'a> Relayed<'a> {
     /// Reads a body; nothing for what is none.
     pub fn parse(body: &'a [u8]) -> Option<Self> {
         let mut read = Reader(body);
-        let to = read.u8()?;
+        let to = read.station()?;
         let len = read.u16()?;
         let frame = read.take(len.into())?;
         let is_padding = read.0.iter().all(|&byte| byte == 0);
-        let to = (to != ALL).then_some(StationId(to));
-        let is_known = to.is_none_or(|to| to.0 < u8::MAX);
-        (is_padding && is_known && !frame.is_empty()).then_some(Relayed { to, frame })
+        let to = (to != ALL).then_some(to);
+        (is_padding && !frame.is_empty()).then_some(Relayed { to, frame })
     }
 }
 
@@ -50,7 +49,7 @@ mod tests {
 
     #[test]
     fn bodies_survive_the_wire_and_padding_is_none_of_them() {
-        for to in [None, Some(StationId(1)), Some(StationId(254))] {
+        for to in [None, Some(StationId(1)), Some(StationId(256)), Some(StationId(u16::MAX))] {
             let relayed = Relayed { to, frame: b"frame" };
             let mut body = Vec::new();
             relayed.write(&mut body);
@@ -64,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_lie_and_nobody_are_refused() {
+    fn lengths_that_lie_are_refused() {
         let mut body = Vec::new();
         Relayed { to: Some(StationId(7)), frame: b"frame" }.write(&mut body);
         for len in 0..body.len() {
@@ -75,7 +74,7 @@ mod tests {
             body[at] = byte;
             Relayed::parse(&body).is_some()
         };
-        assert!(!changed(2, 6) && !changed(1, 1) && !changed(2, 0) && !changed(0, u8::MAX));
-        assert!(!changed(2, 4), "what follows is no padding");
+        assert!(!changed(3, 6) && !changed(2, 1) && !changed(3, 0));
+        assert!(!changed(3, 4), "what follows is no padding");
     }
 }

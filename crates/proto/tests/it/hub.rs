@@ -59,14 +59,15 @@ fn hub(neighbours: usize, how: How) -> Hub {
     let own = vec![v4(1).into(), v6(1).into()];
     let allowed = |id| vec![format!("10.9.0.{id}/32"), format!("fd00:9::{id:x}/128")];
     let networks = |id| allowed(id).iter().map(|network| network.parse().unwrap()).collect();
-    let neighbours = (2..2 + neighbours as u8).map(|id| (StationId(id), networks(id))).collect();
+    let neighbours =
+        (2..2 + neighbours as u8).map(|id| (StationId(u16::from(id)), networks(id))).collect();
     let station = config(HUB, StationId(2), how);
     let config = HubConfig { station, neighbours, own, one_channel: false };
     Hub::new(config, [1; 32], Time::ZERO).unwrap()
 }
 
 fn leaf(id: u8, how: How, entropy: [u8; 32]) -> Station {
-    Station::new(config(StationId(id), HUB, how), entropy, Time::ZERO).unwrap()
+    Station::new(config(StationId(u16::from(id)), HUB, how), entropy, Time::ZERO).unwrap()
 }
 
 /// What a link does with frames.
@@ -186,7 +187,7 @@ impl Star {
     fn run_until_met(&mut self, peers: &[usize]) {
         let met = |star: &Star| {
             peers.iter().all(|&at| {
-                let id = StationId(at as u8 + 1);
+                let id = StationId(at as u16 + 1);
                 star.stations[0].is_up(id) && star.stations[at].is_up(HUB)
             })
         };
@@ -526,7 +527,8 @@ fn a_neighbour_that_starts_anew_is_found_again_and_nobody_else_notices() {
 fn what_a_hub_cannot_be_is_an_error_that_names_the_field() {
     let make = |station: StationConfig, neighbours: &[(u8, &[&str])]| {
         let networks = |list: &[&str]| list.iter().map(|net| net.parse().unwrap()).collect();
-        let neighbours = neighbours.iter().map(|(id, list)| (StationId(*id), networks(list)));
+        let neighbours =
+            neighbours.iter().map(|(id, list)| (StationId(u16::from(*id)), networks(list)));
         let config = HubConfig {
             station,
             neighbours: neighbours.collect(),

@@ -18,7 +18,7 @@ const C: StationId = StationId(3);
 const DELAY: Duration = Duration::from_millis(5);
 
 fn private(id: StationId) -> PrivateKey {
-    PrivateKey::from_random([id.0; 32])
+    PrivateKey::from_random([id.0 as u8; 32])
 }
 
 fn keys(me: StationId, peers: &[StationId], started_ns: u64) -> Security {

@@ -7,13 +7,13 @@ use corridor_proto::{
 
 /// A station that codes as given; `None` = the unreliable forwarder.
 fn station(id: u8, coding: Option<CodingParams>, entropy: u8) -> Station {
-    let peer = StationId(3 - id);
+    let peer = StationId(u16::from(3 - id));
     let role = match coding {
         Some(_) => Role::Endpoint { peer, helper: None },
         None => Role::Plain { peer },
     };
     let config = StationConfig {
-        id: StationId(id),
+        id: StationId(u16::from(id)),
         role,
         security: [7; 32].into(),
         coding: coding.unwrap_or_default(),

@@ -10,8 +10,8 @@ use corridor_proto::{
 
 fn station(id: u8, coding: CodingParams) -> Station {
     let config = StationConfig {
-        id: StationId(id),
-        role: Role::Endpoint { peer: StationId(3 - id), helper: None },
+        id: StationId(u16::from(id)),
+        role: Role::Endpoint { peer: StationId(u16::from(3 - id)), helper: None },
         security: [7; 32].into(),
         coding,
         link_errors: LinkErrors::Measured,

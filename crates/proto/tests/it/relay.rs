@@ -29,7 +29,7 @@ fn v6(at: usize) -> [u8; 16] {
 
 fn station(at: usize) -> StationConfig {
     StationConfig {
-        id: StationId(at as u8 + 1),
+        id: StationId(at as u16 + 1),
         role: Role::Relay,
         security: [7; 32].into(),
         coding: CodingParams::default(),
@@ -50,11 +50,11 @@ fn config(at: usize, count: usize, relay: RelayConfig) -> RelayStationConfig {
     let mut neighbours = Vec::new();
     if at > 0 {
         let networks = (0..at).flat_map(network).collect();
-        neighbours.push((StationId(at as u8), networks));
+        neighbours.push((StationId(at as u16), networks));
     }
     if at + 1 < count {
         let networks = (at + 1..count).flat_map(network).collect();
-        neighbours.push((StationId(at as u8 + 2), networks));
+        neighbours.push((StationId(at as u16 + 2), networks));
     }
     let own = vec![v4(at).into(), v6(at).into()];
     RelayStationConfig { station: station(at), relay, neighbours, own, broadcast: false }
@@ -83,7 +83,7 @@ impl Row {
         let mut row = Row::new(count, relay);
         row.run(2_000);
         for at in 1..count {
-            assert!(row.stations[at].is_up(StationId(at as u8)), "{at} does not know {}", at - 1);
+            assert!(row.stations[at].is_up(StationId(at as u16)), "{at} does not know {}", at - 1);
         }
         row
     }
@@ -133,7 +133,7 @@ impl Row {
 
     /// The last frame of a station to another one.
     fn last_frame(&self, from: usize, to: usize) -> Vec<u8> {
-        let destination = Destination::Station(StationId(to as u8 + 1));
+        let destination = Destination::Station(StationId(to as u16 + 1));
         let mut sent = self.log.iter().rev();
         let found = sent.find(|(at, to, _)| (*at, *to) == (from, destination));
         found.expect("there was one").2.clone()

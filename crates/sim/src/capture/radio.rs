@@ -2,11 +2,11 @@
 //! frame, and the frame, unsealed.
 //!
 //! ```text
-//! Ethernet header (14): addresses 02:00:00:00:00:<station>, EtherType 0x88b6
+//! Ethernet header (14): addresses 02:00:00:00:<station, 2 bytes>, EtherType 0x88b6
 //! capture header:
-//!   "CorC" (4)  version 1 (1)  length of this header (2)  flags (1)  from (1)  to (1)
+//!   "CorC" (4)  version 2 (1)  length of this header (2)  flags (1)  from (2)  to (2)
 //!   retransmissions (2)  field, bits of a coefficient (1)  block size (2)  airtime, ns (8)
-//!   stations in reach (1), for each: station (1)  fate (1)  rank afterwards (2)
+//!   stations in reach (2), for each: station (2)  fate (1)  rank afterwards (2)
 //! frame, as it was on the air, its body in the clear, its AEAD tag as it was
 //! ```
 //! All numbers are big-endian. docs/captures.md tells it to people, share/wireshark/corridor.lua to
@@ -16,10 +16,12 @@
 /// back on a network is not taken for a station.
 pub(crate) const ETHERTYPE: u16 = 0x88b6;
 const MAGIC: &[u8; 4] = b"CorC";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// Bytes of the capture header before the stations in reach.
-const FIXED_LEN: usize = 24;
-const HEARER_LEN: usize = 4;
+const FIXED_LEN: usize = 27;
+const HEARER_LEN: usize = 5;
+/// Stations in reach that a header has room for; of others nothing is said.
+const HEARERS_MAX: usize = (u16::MAX as usize - FIXED_LEN) / HEARER_LEN;
 
 const FLAG_UNSEALED: u8 = 1;
 const FLAG_TO_ALL: u8 = 2;
@@ -70,7 +72,7 @@ impl Fate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hearer {
     /// Its number.
-    pub(crate) station: u8,
+    pub(crate) station: u16,
     pub(crate) fate: Fate,
     /// Its rank of the frame's block after this frame.
     pub(crate) rank: Option<u16>,
@@ -81,9 +83,9 @@ pub(crate) struct Hearer {
 pub(crate) struct CaptureHeader {
     /// The frame behind it is in the clear.
     pub(crate) unsealed: bool,
-    pub(crate) from: u8,
+    pub(crate) from: u16,
     /// `None`: all in reach.
-    pub(crate) to: Option<u8>,
+    pub(crate) to: Option<u16>,
     pub(crate) retransmissions: u32,
     /// Bits of a coefficient of the frame's flow, and the flow's block size, where they are known.
     pub(crate) coding: Option<(u8, u16)>,
@@ -100,28 +102,32 @@ impl CaptureHeader {
         out.extend_from_slice(&ETHERTYPE.to_be_bytes());
         out.extend_from_slice(MAGIC);
         out.push(VERSION);
-        let len = FIXED_LEN + HEARER_LEN * self.hearers.len();
+        let hearers = &self.hearers[..self.hearers.len().min(HEARERS_MAX)];
+        let len = FIXED_LEN + HEARER_LEN * hearers.len();
         out.extend_from_slice(&(len as u16).to_be_bytes());
         let to_all = if self.to.is_none() { FLAG_TO_ALL } else { 0 };
         out.push(to_all | if self.unsealed { FLAG_UNSEALED } else { 0 });
-        out.extend_from_slice(&[self.from, self.to.unwrap_or(0)]);
+        out.extend_from_slice(&self.from.to_be_bytes());
+        out.extend_from_slice(&self.to.unwrap_or(0).to_be_bytes());
         let retransmissions = u16::try_from(self.retransmissions).unwrap_or(u16::MAX);
         out.extend_from_slice(&retransmissions.to_be_bytes());
         let (field_bits, block_size) = self.coding.unwrap_or((0, 0));
         out.push(field_bits);
         out.extend_from_slice(&block_size.to_be_bytes());
         out.extend_from_slice(&self.airtime_ns.to_be_bytes());
-        out.push(self.hearers.len() as u8);
-        for hearer in &self.hearers {
-            out.extend_from_slice(&[hearer.station, hearer.fate.code()]);
+        out.extend_from_slice(&(hearers.len() as u16).to_be_bytes());
+        for hearer in hearers {
+            out.extend_from_slice(&hearer.station.to_be_bytes());
+            out.push(hearer.fate.code());
             out.extend_from_slice(&hearer.rank.unwrap_or(NO_RANK).to_be_bytes());
         }
     }
 }
 
 /// A locally administered address that ends with the station's number.
-fn mac(station: u8) -> [u8; 6] {
-    [2, 0, 0, 0, 0, station]
+fn mac(station: u16) -> [u8; 6] {
+    let [high, low] = station.to_be_bytes();
+    [2, 0, 0, 0, high, low]
 }
 
 #[cfg(test)]
@@ -139,13 +145,13 @@ mod tests {
             airtime_ns: 5,
             hearers: Vec::new(),
         };
-        for count in 0..3u8 {
+        for count in 0..3 {
             let mut bytes = Vec::new();
             header.write(&mut bytes);
             let told = u16::from_be_bytes([bytes[19], bytes[20]]);
             assert_eq!(usize::from(told), bytes.len() - 14);
             assert_eq!(bytes[..6], [0xff; 6]);
-            assert_eq!(bytes[24..26], [0xff, 0xff], "retransmissions stop at the field's end");
+            assert_eq!(bytes[26..28], [0xff, 0xff], "retransmissions stop at the field's end");
             header.hearers.push(Hearer { station: count, fate: Fate::Lost, rank: None });
         }
     }

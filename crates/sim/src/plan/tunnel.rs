@@ -405,7 +405,7 @@ fn unsupported<T>(field: &'static str, given: &str, expected: &'static str) -> R
 
 /// Station `index` of a run.
 fn station(scenario: &Scenario, run: &Run, index: usize) -> Result<Station, SimError> {
-    let id = |index: usize| StationId(index as u8 + 1);
+    let id = |index: usize| StationId(index as u16 + 1);
     let role = match (run.path, index) {
         (_, 2) => Role::Helper { between: (id(0), id(1)) },
         (Path::Plain, _) => Role::Plain { peer: id(1 - index) },

@@ -14,8 +14,8 @@ use corridor_proto::{
 use corridor_sim::{Agent, AirConfig, Body, Network, Packet, RadioSite, Topology};
 
 const SEED: u64 = 7;
-/// Bytes of a frame beside its packet: header, index, tags, Ethernet.
-const FRAME_OVERHEAD: f64 = 38.0;
+/// Bytes of a frame beside its packet: header, index, tag.
+const FRAME_OVERHEAD: f64 = 31.0;
 
 /// Fills a packet so that every byte depends on its number: SplitMix64.
 fn fill(number: u64, packet: &mut [u8]) {
@@ -88,8 +88,8 @@ struct Run {
 
 fn station(run: &Run, id: u8, peer: u8) -> Station {
     let config = StationConfig {
-        id: StationId(id),
-        role: Role::Endpoint { peer: StationId(peer), helper: None },
+        id: StationId(u16::from(id)),
+        role: Role::Endpoint { peer: StationId(u16::from(peer)), helper: None },
         security: [1; 32].into(),
         coding: run.coding,
         link_errors: LinkErrors::Measured,

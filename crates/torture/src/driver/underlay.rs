@@ -9,6 +9,7 @@ use super::{Driver, Happening, Origin};
 use crate::coverage::Feature;
 use crate::invariants::{Broken, Invariant, ensure};
 use crate::network::Passage;
+use crate::scenario::PAIR_NUMBERS;
 
 impl Driver<'_> {
     pub(super) fn has_room(&mut self, station: usize) -> bool {
@@ -47,8 +48,9 @@ impl Driver<'_> {
             format!("station {from} sent {} bytes, expected {least} to {most}", frame.len())
         })?;
         if let Destination::Station(StationId(id)) = to {
-            let pair = seat.place.id.0.div_ceil(3);
-            ensure(id != seat.place.id.0 && id.div_ceil(3) == pair, Invariant::Bounds, || {
+            let own = seat.place.id.0;
+            let is_of_pair = id / PAIR_NUMBERS == own / PAIR_NUMBERS;
+            ensure(id != own && is_of_pair, Invariant::Bounds, || {
                 format!("station {from} sends to station number {id}")
             })?;
         }

@@ -112,7 +112,7 @@ fn mistakes_are_told_alike_in_all_files() {
             node,
             "id = 1",
             "id = \"one\"",
-            "file.toml:2:6: station.id = \"one\": expected a station number from 1 to 254\n",
+            "file.toml:2:6: station.id = \"one\": expected a station number from 1 to 65535\n",
         ),
         (
             scenario,

@@ -10,7 +10,7 @@ const A: StationId = StationId(1);
 const B: StationId = StationId(2);
 
 fn private(id: StationId) -> PrivateKey {
-    PrivateKey::from_random([id.0; 32])
+    PrivateKey::from_random([id.0 as u8; 32])
 }
 
 fn keys(me: StationId, peer: StationId, psk: Option<u8>) -> Keys {

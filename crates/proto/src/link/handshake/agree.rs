@@ -133,14 +133,14 @@ mod tests {
     const IDS: [StationId; 2] = [StationId(1), StationId(2)];
 
     fn groups() -> [Group; 2] {
-        let private = |id: StationId| PrivateKey::from_random([id.0; 32]);
+        let private = |id: StationId| PrivateKey::from_random([id.0 as u8; 32]);
         [0, 1].map(|at| {
             let (me, station) = (IDS[at], IDS[1 - at]);
             let peers = vec![PeerKey { station, public: private(station).public(), psk: None }];
             let keys = Keys { private: private(me), peers, started_ns: 1_000 };
             let coding = CodingParams { symbol_size: 1_400, ..CodingParams::default() };
             let setting = (coding, Crossing::Block);
-            let rng = Stream::from_seed([me.0; 32]);
+            let rng = Stream::from_seed([me.0 as u8; 32]);
             let security = Security::Keys(Box::new(keys));
             Group::new(me, &security, &[station], setting, rng, Time::ZERO)
         })

@@ -5,7 +5,7 @@
 use super::*;
 use crate::diagnosis::Unopened;
 use crate::link::exchange::Sight;
-use crate::wire::{KeyExchange, VERSION, version};
+use crate::wire::{KeyExchange, VERSION, hello_clear, version};
 
 impl Group {
     /// Whether a peer has an accepted session of this tag.
@@ -42,10 +42,7 @@ impl Group {
                 && self.own.key.as_ref().is_some_and(opens);
             return if is_own { Unopened::Own } else { Unopened::Sealed };
         }
-        let mut clear = Reader(&frame[HEADER_LEN..]);
-        let (Some(sender), Some(id)) = (clear.u8().map(StationId), clear.array()) else {
-            return Unopened::Foreign;
-        };
+        let Some((sender, id)) = hello_clear(frame) else { return Unopened::Foreign };
         let keys = SessionKeys::derive(&self.secrets, sender, &id);
         let clear_len = HEADER_LEN + HELLO_CLEAR_LEN;
         if keys.open(header.counter, frame, clear_len, &mut body).is_none() {
@@ -84,7 +81,14 @@ mod tests {
     fn group(me: u8, peer: u8, psk: u8) -> Group {
         let setting = (CodingParams::default(), Crossing::Block);
         let rng = Stream::from_seed([me ^ psk; 32]);
-        Group::new(StationId(me), &[psk; 32].into(), &[StationId(peer)], setting, rng, Time::ZERO)
+        Group::new(
+            StationId(u16::from(me)),
+            &[psk; 32].into(),
+            &[StationId(u16::from(peer))],
+            setting,
+            rng,
+            Time::ZERO,
+        )
     }
 
     fn hello(group: &mut Group) -> Vec<u8> {

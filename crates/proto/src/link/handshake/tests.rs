@@ -7,10 +7,10 @@ fn coding() -> CodingParams {
 }
 
 fn group(me: u8, peers: &[u8], seed: u8) -> Group {
-    let peers: Vec<_> = peers.iter().map(|&id| StationId(id)).collect();
+    let peers: Vec<_> = peers.iter().map(|&id| StationId(u16::from(id))).collect();
     let rng = Stream::from_seed([seed; 32]);
     let setting = (coding(), Crossing::Block);
-    Group::new(StationId(me), &[1; 32].into(), &peers, setting, rng, Time::ZERO)
+    Group::new(StationId(u16::from(me)), &[1; 32].into(), &peers, setting, rng, Time::ZERO)
 }
 
 fn hello(group: &mut Group, now: Time) -> Vec<u8> {
@@ -71,7 +71,7 @@ fn recordings_of_one_neighbour_do_not_keep_another_out() {
     let mut groups = vec![group(1, &ids, 1)];
     groups.extend(ids.iter().map(|&id| group(id, &[1], id)));
     let now = converse(&mut groups, Time::ZERO);
-    assert!(ids.iter().all(|&id| groups[0].is_up(StationId(id))));
+    assert!(ids.iter().all(|&id| groups[0].is_up(StationId(u16::from(id)))));
     let recorded: Vec<_> = (0..PENDING_SESSIONS_MAX as u8)
         .flat_map(|run| [2, 3].map(|id| hello(&mut group(id, &[1], 100 + run), now)))
         .collect();

@@ -16,12 +16,23 @@ const FRAMES_AT_ONCE_MAX: usize = 1_000;
 
 /// An endpoint with the defaults.
 pub fn endpoint(id: u8, peer: u8, helper: Option<u8>) -> StationConfig {
-    station(id, Role::Endpoint { peer: StationId(peer), helper: helper.map(StationId) })
+    station(
+        id,
+        Role::Endpoint {
+            peer: StationId(u16::from(peer)),
+            helper: helper.map(|id| StationId(u16::from(id))),
+        },
+    )
 }
 
 /// A helper with the defaults.
 pub fn helper(id: u8, between: (u8, u8)) -> StationConfig {
-    station(id, Role::Helper { between: (StationId(between.0), StationId(between.1)) })
+    station(
+        id,
+        Role::Helper {
+            between: (StationId(u16::from(between.0)), StationId(u16::from(between.1))),
+        },
+    )
 }
 
 /// Two endpoints; `change` is made to both.
@@ -44,7 +55,7 @@ fn changed(
 
 fn station(id: u8, role: Role) -> StationConfig {
     StationConfig {
-        id: StationId(id),
+        id: StationId(u16::from(id)),
         role,
         security: [7; 32].into(),
         coding: CodingParams::default(),

@@ -211,7 +211,7 @@ impl Script {
                 _ => panic!("unknown option: {option}"),
             }
         }
-        let id = |index: usize| StationId(index as u8 + 1);
+        let id = |index: usize| StationId(index as u16 + 1);
         for index in 0..if helper { 3 } else { 2 } {
             let role = match index {
                 2 => Role::Helper { between: (id(0), id(1)) },

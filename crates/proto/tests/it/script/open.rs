@@ -15,9 +15,9 @@ use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
 pub struct Eavesdropper {
     psk: [u8; 32],
     /// Sender and session by tag.
-    sessions: BTreeMap<u16, (u8, [u8; 16])>,
+    sessions: BTreeMap<u16, (u16, [u8; 16])>,
     /// What the newest HELLO of each sender said: instance, field, first block.
-    flows: BTreeMap<u8, (u64, Field, u32)>,
+    flows: BTreeMap<u16, (u64, Field, u32)>,
 }
 
 struct KeyLen;
@@ -39,8 +39,9 @@ impl Eavesdropper {
         let mut clear = HEADER_LEN;
         if header.kind == Kind::Hello && frame.len() > HEADER_LEN + HELLO_CLEAR_LEN {
             clear += HELLO_CLEAR_LEN;
-            let id = frame[HEADER_LEN + 1..clear].try_into().expect("16 bytes");
-            self.sessions.insert(header.session_tag, (frame[HEADER_LEN], id));
+            let sender = u16::from_be_bytes([frame[HEADER_LEN], frame[HEADER_LEN + 1]]);
+            let id = frame[HEADER_LEN + 2..clear].try_into().expect("16 bytes");
+            self.sessions.insert(header.session_tag, (sender, id));
         }
         let Some((sender, body)) = self.open(&header, frame, clear) else {
             return format!("{:?} that does not open", header.kind);
@@ -48,11 +49,11 @@ impl Eavesdropper {
         self.body(&header, sender, &body).unwrap_or_else(|| "nonsense".into())
     }
 
-    fn open(&self, header: &Header, frame: &[u8], clear: usize) -> Option<(u8, Vec<u8>)> {
+    fn open(&self, header: &Header, frame: &[u8], clear: usize) -> Option<(u16, Vec<u8>)> {
         let &(sender, session) = self.sessions.get(&header.session_tag)?;
-        let info: [&[u8]; 3] = [b"session", &[sender], &session];
+        let info: [&[u8]; 3] = [b"session", &sender.to_be_bytes(), &session];
         let mut key = [0; 16];
-        let secret = Salt::new(HKDF_SHA256, b"corridor wire 1").extract(&self.psk);
+        let secret = Salt::new(HKDF_SHA256, b"corridor wire 3").extract(&self.psk);
         secret.expand(&info, KeyLen).and_then(|okm| okm.fill(&mut key)).ok()?;
         let key = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &key).ok()?);
         let mut nonce = [0; 12];
@@ -64,7 +65,7 @@ impl Eavesdropper {
         Some((sender, body))
     }
 
-    fn body(&mut self, header: &Header, sender: u8, body: &[u8]) -> Option<String> {
+    fn body(&mut self, header: &Header, sender: u16, body: &[u8]) -> Option<String> {
         let mut words = Vec::new();
         let mut rest = body;
         let of_window = matches!(header.kind, Kind::Window | Kind::WindowAck);
@@ -141,13 +142,13 @@ impl Eavesdropper {
         text
     }
 
-    fn number(&self, flow: u8, block: u16) -> i16 {
+    fn number(&self, flow: u16, block: u16) -> i16 {
         let first = self.flows.get(&flow).map_or(0, |flow| flow.2 as u16);
         block.wrapping_sub(first) as i16
     }
 
     /// Feedback of one end of two about the symbols of the other.
-    fn window_ack(&self, sender: u8, ack: &WindowAck) -> String {
+    fn window_ack(&self, sender: u16, ack: &WindowAck) -> String {
         let next = self.symbol_number(3 - sender, ack.next);
         let mut text = format!("WINACK next {next}");
         if ack.span > 0 {
@@ -159,7 +160,7 @@ impl Eavesdropper {
         text
     }
 
-    fn symbol_number(&self, flow: u8, id: u32) -> i32 {
+    fn symbol_number(&self, flow: u16, id: u32) -> i32 {
         let first = self.flows.get(&flow).map_or(0, |flow| flow.2);
         id.wrapping_sub(first) as i32
     }

@@ -245,27 +245,27 @@ pub fn expected(packet: &[u8], reader: &mut Reader) -> Expected {
 
 /// Reads the capture header; returns the frame behind it, and the field of its flow.
 fn read_capture<'a>(capture: &'a [u8], values: &mut Values) -> (&'a [u8], Field) {
-    assert_eq!(&capture[..5], b"CorC\x01");
+    assert_eq!(&capture[..5], b"CorC\x02");
     let u16_at = |at: usize| u16::from_be_bytes([capture[at], capture[at + 1]]);
     let len = usize::from(u16_at(5));
     values.add("corridor.air.unsealed", capture[7] & 1);
     values.add("corridor.air.to_all", capture[7] >> 1 & 1);
-    values.add("corridor.air.from", capture[8]);
-    values.add("corridor.air.to", capture[9]);
-    values.add("corridor.air.retransmissions", u16_at(10));
-    values.add("corridor.air.field", capture[12]);
-    values.add("corridor.air.block_size", u16_at(13));
-    let airtime = u64::from_be_bytes(capture[15..23].try_into().expect("eight"));
+    values.add("corridor.air.from", u16_at(8));
+    values.add("corridor.air.to", u16_at(10));
+    values.add("corridor.air.retransmissions", u16_at(12));
+    values.add("corridor.air.field", capture[14]);
+    values.add("corridor.air.block_size", u16_at(15));
+    let airtime = u64::from_be_bytes(capture[17..25].try_into().expect("eight"));
     values.add("corridor.air.airtime", airtime);
-    values.add("corridor.air.reach", capture[23]);
-    for at in (24..len).step_by(4) {
-        values.add("corridor.air.hearer.station", capture[at]);
-        values.add("corridor.air.hearer.fate", capture[at + 1]);
-        if u16_at(at + 2) != u16::MAX {
-            values.add("corridor.air.hearer.rank", u16_at(at + 2));
+    values.add("corridor.air.reach", u16_at(25));
+    for at in (27..len).step_by(5) {
+        values.add("corridor.air.hearer.station", u16_at(at));
+        values.add("corridor.air.hearer.fate", capture[at + 2]);
+        if u16_at(at + 3) != u16::MAX {
+            values.add("corridor.air.hearer.rank", u16_at(at + 3));
         }
     }
-    let field = match capture[12] {
+    let field = match capture[14] {
         1 => Field::Gf2,
         4 => Field::Gf16,
         _ => Field::Gf256,
@@ -367,8 +367,8 @@ fn read_window(body: &[u8], tag: u16, reader: &mut Reader, values: &mut Values) 
 }
 
 fn read_hello(body: &[u8], values: &mut Values) {
-    values.add("corridor.hello.sender", body[0]);
-    values.add("corridor.hello.session", hex(&body[1..HELLO_CLEAR_LEN]));
+    values.add("corridor.hello.sender", u16::from_be_bytes([body[0], body[1]]));
+    values.add("corridor.hello.session", hex(&body[2..HELLO_CLEAR_LEN]));
     let hello = Hello::parse(&body[HELLO_CLEAR_LEN..]).expect("a greeting");
     values.add("corridor.hello.instance", format!("{:#018x}", hello.instance));
     values.add("corridor.hello.field", bits(hello.field));

@@ -264,7 +264,7 @@ fn of_living_stations_the_header_is_shown_and_the_rest_said_to_be_sealed() {
 fn key_exchanges_are_shown_and_what_is_none_is_not() {
     let exchange = |step, len| {
         let mut bytes = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5];
-        KeyExchange::write_head(StationId(9), step, [0xde, 0xad, 0xbe, 0xef], &mut bytes);
+        KeyExchange::write_head(StationId(60_009), step, [0xde, 0xad, 0xbe, 0xef], &mut bytes);
         bytes.resize(14 + len, 0x55);
         Recorded { at_ns: 0, len_bytes: bytes.len(), bytes }
     };
@@ -282,11 +282,11 @@ fn key_exchanges_are_shown_and_what_is_none_is_not() {
     names.iter().for_each(|name| fields.extend(["-e", name]));
     let Some(text) = tshark(&file, &fields) else { return };
     let mac = "55".repeat(16);
-    let shown = |step| format!("9\t{step}\t0xdeadbeef\t{mac}");
+    let shown = |step| format!("60009\t{step}\t0xdeadbeef\t{mac}");
     let lines: Vec<_> = text.lines().map(|line| line.replace(':', "")).collect();
     assert_eq!(lines, [shown(1), shown(2), "\t\t\t".to_owned()]);
     let info = tshark(&file, &["-T", "fields", "-e", "_ws.col.Info"]).unwrap_or_default();
-    assert!(info.contains("station 9 key exchange, initiation"), "{info}");
+    assert!(info.contains("station 60009 key exchange, initiation"), "{info}");
 }
 
 #[test]

@@ -86,9 +86,9 @@ pub fn unsealed(field: Field, block_size: u16) -> Vec<u8> {
         Field::Gf256 => 8,
     };
     let mut bytes = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb6];
-    bytes.extend_from_slice(b"CorC\x01\x00\x18\x01\x01\x02\x00\x00");
+    bytes.extend_from_slice(b"CorC\x02\x00\x1b\x01\x00\x01\x00\x02\x00\x00");
     bytes.push(bits);
     bytes.extend_from_slice(&block_size.to_be_bytes());
-    bytes.extend_from_slice(&[0; 9]);
+    bytes.extend_from_slice(&[0; 10]);
     bytes
 }
