@@ -255,6 +255,8 @@ field("to_accepted", bool, "hello.to.accepted", "Accepted", 8, nil, 0x01)
 field("to_asks", bool, "hello.to.asks", "Asks for an answer", 8, nil, 0x02)
 field("to_instead", uint8, "hello.to.instead", "The sender's packets", base.DEC, INSTEAD, 0x0c)
 field("to_lanes", uint8, "hello.to.lanes_log", "Lanes that it takes, logarithm", base.DEC, nil, 0x70)
+field("to_lane_size", uint16, "hello.to.lane_size", "Symbols of a lane that it takes",
+  base.UNIT_STRING, { " symbols" })
 
 corridor.fields = fields
 
@@ -1075,14 +1077,16 @@ local function dissect_hello_to(state, c)
   add(c, tree, "to_challenge", 16)
   local answer = add(c, tree, "to_answer", 16)
   local flags = take(c, 1)
+  local lane_size = take(c, 2)
   close()
-  if number == nil or answer == nil or flags == nil then
+  if number == nil or answer == nil or flags == nil or lane_size == nil then
     return nil
   end
   tree:add(F.to_accepted, flags)
   tree:add(F.to_asks, flags)
   tree:add(F.to_instead, flags)
   tree:add(F.to_lanes, flags)
+  tree:add(F.to_lane_size, lane_size)
   local accepted = uint(flags) % 2 == 1
   local words = (accepted and "accepts" or "challenges") .. " station " .. number
   tree:append_text(": " .. words)

@@ -1,5 +1,7 @@
 //! Rates in bits per second, as files spell them: `10_000_000`, `1e7`, `"10M"`, `"1.5G"`, `"500k"`.
 //!
+//! Sizes in bytes are spelled the same way: [`Bytes`].
+//!
 //! For serde's `deserialize_with`: [`whole`] and [`whole_option`] where a rate is an integer,
 //! [`real_option`] where it need not be; [`Rate`] within lists.
 
@@ -124,6 +126,38 @@ pub fn real_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
     Rate::deserialize(deserializer).map(|rate| Some(rate.0))
 }
 
+/// What a size may be, in words that follow "expected".
+pub const EXPECTED_BYTES: &str = "bytes, as 256000000, \"256M\" or \"1.5G\"";
+
+/// A size in bytes, spelled as rates are: decimal multiples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bytes(pub usize);
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let wrong = |_| D::Error::custom(format!("expected {EXPECTED_BYTES}"));
+        let bytes = Rate::deserialize(deserializer).and_then(Rate::whole::<D::Error>);
+        let bytes = bytes.map_err(wrong)?;
+        usize::try_from(bytes).map(Bytes).map_err(|_| D::Error::custom("too many bytes"))
+    }
+}
+
+impl JsonSchema for Bytes {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Bytes".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "anyOf": [
+                { "type": "integer", "minimum": 0 },
+                { "type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?[kMG]?$" },
+            ],
+            "x-expected": EXPECTED_BYTES,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,6 +190,22 @@ mod tests {
         }
         let file: File = toml::from_str("rate_bps = 1\noffered_bps = \"2.5k\"").unwrap();
         assert_eq!(file.offered_bps, Some(2_500.0));
+    }
+
+    #[test]
+    fn sizes_are_read_as_rates_are() {
+        #[derive(Debug, Derive)]
+        struct File {
+            memory: Bytes,
+        }
+        let read = |text: &str| toml::from_str::<File>(&format!("memory = {text}"));
+        for (text, bytes) in [("256_000_000", 256_000_000), ("\"1.5G\"", 1_500_000_000)] {
+            assert_eq!(read(text).unwrap().memory, Bytes(bytes), "{text}");
+        }
+        for text in ["\"256MB\"", "1.5", "-1", "true"] {
+            let said = read(text).expect_err(text).to_string();
+            assert!(said.contains("expected bytes, as 256000000, \"256M\""), "{text}: {said}");
+        }
     }
 
     #[test]

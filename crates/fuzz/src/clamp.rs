@@ -81,6 +81,7 @@ impl Tunnel {
                 ingress_packets: INGRESS_PACKETS,
                 frame_len_max: 1500,
                 frame_len_min: 46,
+                memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
                 rate_bps: None,
             };
             let station = Station::new(config, [id; 32], Time::ZERO).expect("it is sound");

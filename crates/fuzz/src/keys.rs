@@ -31,6 +31,7 @@ fn station(index: usize, run: u8, clock: u64, now: Time) -> Station {
         ingress_packets: 10,
         frame_len_max: 1_400,
         frame_len_min: 0,
+        memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
         rate_bps: None,
     };
     let entropy = core::array::from_fn(|at| [index as u8, run][at % 2]);

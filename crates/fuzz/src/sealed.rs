@@ -44,6 +44,7 @@ fn station(at: usize, run: u8, relay: RelayConfig, now: Time) -> RelayStation {
             ingress_packets: 100,
             frame_len_max: 1_400,
             frame_len_min: 46,
+            memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
             rate_bps: None,
         },
         relay,

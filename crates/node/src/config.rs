@@ -20,7 +20,7 @@ use corridor_base::Time;
 use corridor_document::{Diagnostic, Document, Problem, Schema};
 use corridor_proto::relay::RelayConfig;
 use corridor_proto::{
-    AnyStation, CodingParams, ConfigError, Hub, HubConfig, Keys, LinkErrors, RelayStation,
+    AnyStation, CodingParams, ConfigError, Hub, HubConfig, Keys, LinkErrors, PeerKey, RelayStation,
     RelayStationConfig, Role, Security, Station, StationConfig, StationId,
 };
 use ipnet::IpNet;
@@ -57,6 +57,8 @@ pub struct NodeConfig {
     pub relay: Option<RelayConfig>,
     /// Packets the ingress queue holds.
     pub ingress_packets: usize,
+    /// Bytes that ingress queues and windows may hold together.
+    pub memory_bytes: usize,
     /// The TUN device; a helper has none.
     pub tun: Option<TunConfig>,
     /// What carries the frames.
@@ -195,6 +197,7 @@ impl NodeConfig {
             ingress_packets: self.ingress_packets,
             frame_len_max,
             frame_len_min,
+            memory_bytes: self.memory_bytes,
             rate_bps: self.underlay.rate_bps,
         }
     }
@@ -236,19 +239,36 @@ impl NodeConfig {
                 RelayStation::new(config, entropy, now).map(AnyStation::from)
             }
             (None, Some(neighbours)) => {
-                let config = HubConfig {
-                    station,
-                    neighbours,
-                    own: self.own_addresses(),
-                    one_channel: matches!(self.underlay.kind, UnderlayKind::Ethernet { .. }),
-                };
-                Hub::new(config, entropy, now).map(AnyStation::from)
+                Hub::new(self.hub(station, neighbours), entropy, now).map(AnyStation::from)
             }
             (None, None) => Station::new(station, entropy, now).map(AnyStation::from),
         };
         let station = made.map_err(|error| locate(&self.document, &error))?;
         let mtu = self.tunnel_mtu(station.tunnel_mtu())?;
         Ok((station, mtu))
+    }
+
+    /// What a hub is told.
+    fn hub(&self, station: StationConfig, neighbours: Vec<(StationId, Vec<IpNet>)>) -> HubConfig {
+        let one_channel = matches!(self.underlay.kind, UnderlayKind::Ethernet { .. });
+        HubConfig { station, neighbours, own: self.own_addresses(), one_channel }
+    }
+
+    /// Tells a hub that runs who its peers are. Whether the station is one.
+    ///
+    /// # Errors
+    /// A value that cannot be, at its place in the file; nothing has changed then.
+    pub(crate) fn set_neighbours(
+        &self,
+        hub: &mut AnyStation,
+        (frame_len_max, frame_len_min): (usize, usize),
+        entropy: [u8; 32],
+        now: Time,
+    ) -> Result<bool, Box<Diagnostic>> {
+        let Some(neighbours) = self.networks() else { return Ok(false) };
+        let station = self.station_config(frame_len_max, frame_len_min);
+        hub.set_neighbours(&self.hub(station, neighbours), entropy, now)
+            .map_err(|error| locate(&self.document, &error))
     }
 
     /// Whether the configuration holds on an underlay with frames of this length, bytes. The MTU
@@ -266,6 +286,11 @@ impl NodeConfig {
         self.peers.iter().map(|peer| Some((peer.id, peer.allowed.clone()?))).collect()
     }
 
+    /// Whether a station is among the peers.
+    pub(crate) fn has_peer(&self, id: StationId) -> bool {
+        self.peers.iter().any(|peer| peer.id == id)
+    }
+
     /// Addresses of this host inside the tunnel.
     pub(crate) fn own_addresses(&self) -> Vec<IpAddr> {
         let addresses = self.tun.iter().flat_map(|tun| &tun.addresses);
@@ -275,14 +300,27 @@ impl NodeConfig {
         addresses
     }
 
-    /// Whether another configuration has the same key.
-    pub(crate) fn has_key_of(&self, other: &NodeConfig) -> bool {
-        let without_clock = |config: &NodeConfig| {
-            let mut config = config.clone();
-            config.set_clock(0);
-            config.security
+    /// Whether another configuration has the same keys: the secret of the group, or the station's
+    /// own key and those of the peers that both have.
+    pub(crate) fn has_keys_of(&self, other: &NodeConfig) -> bool {
+        let (Security::Keys(own), Security::Keys(others)) = (&self.security, &other.security)
+        else {
+            return self.security == other.security;
         };
-        without_clock(self) == without_clock(other)
+        let is_same = |key: &PeerKey| {
+            let of_peer = others.peers.iter().find(|other| other.station == key.station);
+            of_peer.is_none_or(|other| other == key)
+        };
+        own.private == others.private && own.peers.iter().all(is_same)
+    }
+
+    /// The same with the peers, and their keys, of another configuration. What stations say at the
+    /// beginning of key exchanges is told from recordings by this clock.
+    pub(crate) fn with_peers_of(&self, other: &NodeConfig, clock_ns: u64) -> NodeConfig {
+        let NodeConfig { peers, security, role, document, .. } = other.clone();
+        let mut changed = NodeConfig { peers, security, role, document, ..self.clone() };
+        changed.set_clock(clock_ns);
+        changed
     }
 
     /// The MTU to give the TUN device when the station carries packets of so many bytes. IPv6 is

@@ -8,7 +8,8 @@ use corridor_base::Time;
 use corridor_proto::inspect::{PeerView, QueueView};
 use corridor_proto::relay::Hold;
 use corridor_proto::{
-    AnyStation, HubStats, RelayCounters, RelayStation, RelayView, Role, Station, StationId, Stats,
+    AnyStation, HubStats, MemoryView, RelayCounters, RelayStation, RelayView, Role, Station,
+    StationId, Stats,
 };
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +50,9 @@ pub struct Status {
     pub half_duplex: bool,
     /// Packets of the host that wait.
     pub queue: QueueStatus,
+    /// What queues and windows may hold, of all peers together.
+    #[serde(default)]
+    pub memory: MemoryStatus,
     /// Losses repaired, and losses that were not.
     pub repair: RepairStatus,
     /// What is sent beyond the packets themselves.
@@ -73,6 +77,19 @@ pub struct QueueStatus {
     pub bytes: usize,
     /// How long the one has waited that waits longest, seconds.
     pub delay_s: f64,
+}
+
+/// Memory of queues and windows, in bytes: what they may hold at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub struct MemoryStatus {
+    /// All that there is for it.
+    pub share_bytes: usize,
+    /// Of that, for ingress queues.
+    pub queue_bytes_max: usize,
+    /// For windows that are sent.
+    pub sent_bytes_max: usize,
+    /// For windows that are received.
+    pub received_bytes_max: usize,
 }
 
 /// Repair, in symbols.
@@ -177,6 +194,9 @@ pub struct OwnStatus {
     pub allowed: Vec<String>,
     /// Packets for it that wait.
     pub queue: QueueStatus,
+    /// What its queue and windows may hold.
+    #[serde(default)]
+    pub memory: MemoryStatus,
     /// Pace of the frames to it, as [`Status::rate_bps`].
     pub rate_bps: Option<u64>,
     /// Longest packet that crosses to it, bytes.
@@ -237,6 +257,7 @@ impl Sources<'_> {
             rate_bps: station.config().rate_bps.or(stats.rate_bps),
             half_duplex: stats.half_duplex,
             queue,
+            memory: self.memory(),
             repair: RepairStatus::of(stats),
             overhead: OverheadStatus::of(stats),
             relay: station.relay().map(|relay| RelayStatus::of(relay, self.now)),
@@ -267,6 +288,17 @@ impl Sources<'_> {
         QueueStatus::of(station.path(self.now).queue)
     }
 
+    /// What the ceiling of the file comes to, for all flows together; nothing where there is none.
+    fn memory(&self) -> MemoryStatus {
+        let flows = self.station.stations().map(|station| MemoryStatus::of(station.memory()));
+        flows.fold(MemoryStatus::default(), |all, one| MemoryStatus {
+            share_bytes: all.share_bytes + one.share_bytes,
+            queue_bytes_max: all.queue_bytes_max + one.queue_bytes_max,
+            sent_bytes_max: all.sent_bytes_max + one.sent_bytes_max,
+            received_bytes_max: all.received_bytes_max + one.received_bytes_max,
+        })
+    }
+
     /// What a peer of a hub has for itself.
     fn own(&self, id: StationId) -> Option<OwnStatus> {
         let hub = self.station.hub()?;
@@ -276,6 +308,7 @@ impl Sources<'_> {
         Some(OwnStatus {
             allowed: allowed.flatten().map(ToString::to_string).collect(),
             queue: self.queue_of(station),
+            memory: MemoryStatus::of(station.memory()),
             rate_bps: station.config().rate_bps.or(stats.rate_bps),
             mtu_bytes: station.tunnel_mtu(),
             received_bytes: stats.bytes_delivered,
@@ -334,6 +367,17 @@ impl QueueStatus {
             packets_max: queue.packets_max,
             bytes: queue.bytes,
             delay_s: queue.delay.as_secs_f64(),
+        }
+    }
+}
+
+impl MemoryStatus {
+    fn of(memory: MemoryView) -> Self {
+        MemoryStatus {
+            share_bytes: memory.share,
+            queue_bytes_max: memory.queue,
+            sent_bytes_max: memory.sent,
+            received_bytes_max: memory.received,
         }
     }
 }

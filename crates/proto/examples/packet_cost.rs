@@ -28,6 +28,7 @@ fn station(id: u8) -> Station {
         ingress_packets: 1_000,
         frame_len_max: 1_500,
         frame_len_min: 46,
+        memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
         rate_bps: Some(1_000_000_000),
     };
     Station::new(config, [id; 32], Time::ZERO).expect("it is sound")

@@ -16,7 +16,7 @@ use ipnet::IpNet;
 use crate::config::{StationConfig, StationId};
 use crate::diagnosis::Unopened;
 use crate::error::ConfigError;
-use crate::hub::{Hub, HubStats};
+use crate::hub::{Hub, HubConfig, HubStats};
 use crate::inspect::PeerView;
 use crate::link::mtu::FrameLens;
 use crate::relay_station::RelayStation;
@@ -234,6 +234,21 @@ impl AnyStation {
         Ok(true)
     }
 
+    /// Of a hub: as [`Hub::set_neighbours`]. Whether the station is one.
+    ///
+    /// # Errors
+    /// As [`Hub::set_neighbours`].
+    pub fn set_neighbours(
+        &mut self,
+        config: &HubConfig,
+        entropy: [u8; 32],
+        now: Time,
+    ) -> Result<bool, ConfigError> {
+        let AnyStation::Hub(hub) = self else { return Ok(false) };
+        hub.set_neighbours(config, entropy, now)?;
+        Ok(true)
+    }
+
     /// Longest frame, bytes.
     pub fn frame_len(&self) -> usize {
         match self {
@@ -271,6 +286,7 @@ impl AnyStation {
             AnyStation::Hub(hub) => {
                 let mut stats = hub.first().stats().clone();
                 hub.stations().skip(1).for_each(|station| stats.join(station.stats()));
+                stats.join(hub.gone());
                 Cow::Owned(stats)
             }
         }

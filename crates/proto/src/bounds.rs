@@ -67,14 +67,18 @@ pub const PEERS_MAX: usize = 8;
 /// another one that knocks, as when the neighbour has restarted.
 pub const RELAY_NEIGHBOURS_MAX: usize = PEERS_MAX / 2;
 /// Neighbours of a hub. Each has queues, windows and a session of its own, within the bounds that
-/// hold for one pair of stations.
-pub const HUB_NEIGHBOURS_MAX: usize = 64;
-/// Packets that the ingress queues of a hub may hold together: each neighbour's has at most an
-/// equal part of them.
-pub const HUB_INGRESS_PACKETS_MAX: usize = 65_536;
-/// Symbols that the windows of a hub may hold together, each way: each neighbour's at most an equal
-/// part, in whole lanes. A lane for each of as many neighbours as there may be.
-pub const HUB_WINDOW_SYMBOLS_MAX: usize = HUB_NEIGHBOURS_MAX * corridor_codec::MAX_WINDOW_SIZE;
+/// hold for one pair of stations, and within its share of [`MEMORY_DEFAULT`].
+pub const HUB_NEIGHBOURS_MAX: usize = 256;
+/// Bytes that the ingress queues and windows of a node may hold together, where nobody says how many.
+/// A pair with frames of 1500 bytes takes 200 million at most.
+pub const MEMORY_DEFAULT: usize = 256_000_000;
+/// Of those, what is kept free for each peer, for what a station holds beside: logs of frames, and
+/// what it knows of flows and of the path.
+pub const MEMORY_BESIDE: usize = 192_000;
+/// Packets that the queue to a peer has room for at least, if that many are configured.
+pub const MEMORY_QUEUE_PACKETS_MIN: usize = 32;
+/// Symbols that a window has room for at least, each way, if that many are configured.
+pub const MEMORY_WINDOW_SYMBOLS_MIN: usize = 64;
 /// Networks in a hub's table.
 pub const HUB_NETWORKS_MAX: usize = 16_384;
 /// Messages for a hub's or relay's own host that wait for the driver; further ones are not made.

@@ -9,7 +9,7 @@ use crate::bounds::{
     WINDOW_SYMBOLS_MAX,
 };
 use crate::keys::Security;
-use crate::wire::Lanes;
+use crate::wire::{Lanes, symbol_size_max};
 
 /// Bound of the ingress queue where nothing but the bound keeps it short.
 const INGRESS_PACKETS_BLOCK: usize = 100;
@@ -368,6 +368,9 @@ pub struct StationConfig {
     pub frame_len_max: usize,
     /// Shortest frame the underlay carries without padding of its own (Ethernet: 46, UDP: 0).
     pub frame_len_min: usize,
+    /// Bytes that the ingress queue and the windows may hold together: both become as short as that
+    /// takes. Blocks have bounds of their own.
+    pub memory_bytes: usize,
     /// Pace of the frames, bits per second of frame bytes; `None`: as fast as the underlay takes.
     pub rate_bps: Option<u64>,
 }
@@ -406,6 +409,16 @@ impl Redundancy {
 }
 
 impl StationConfig {
+    /// Bytes of the longest source symbol: what is told, or what a frame has room for.
+    pub(crate) fn symbol_size(&self) -> u16 {
+        if self.coding.symbol_size > 0 {
+            return self.coding.symbol_size;
+        }
+        let recoded = self.role.is_recoded();
+        let most = symbol_size_max(self.frame_len_max, &self.coding, recoded);
+        u16::try_from(most).unwrap_or(u16::MAX)
+    }
+
     /// How packets cross here.
     pub fn crossing(&self) -> Crossing {
         match self.role {

@@ -14,6 +14,7 @@
 //! neighbour by itself, since each has a session of its own.
 
 mod backpressure;
+mod change;
 pub(crate) mod icmp;
 mod networks;
 mod turns;
@@ -28,18 +29,18 @@ use ipnet::IpNet;
 
 pub use networks::{NetworkError, Networks, Place};
 
-use crate::bounds::{
-    EVENTS_MAX, HUB_INGRESS_PACKETS_MAX, HUB_NEIGHBOURS_MAX, HUB_WINDOW_SYMBOLS_MAX,
-};
-use crate::config::{CodingParams, Role, StationConfig, StationId};
+use crate::bounds::{EVENTS_MAX, HUB_NEIGHBOURS_MAX};
+use crate::config::{Role, StationConfig, StationId};
 use crate::diagnosis::Unopened;
 use crate::error::ConfigError;
 use crate::host::icmp_error::Stopped;
 use crate::link::mtu::FrameLens;
 use crate::link::pacer::Pacer;
+use crate::memory;
 use crate::station::{
     Destination, Event, FrameOutcome, PacketOutcome, Rejection, Station, Transmit,
 };
+use crate::stats::Stats;
 use crate::wire::{Header, KeyExchange, Kind, hello_clear};
 use backpressure::Backpressure;
 use icmp::IcmpErrors;
@@ -49,7 +50,8 @@ use turns::Turns;
 #[derive(Clone, Debug, PartialEq)]
 pub struct HubConfig {
     /// What it is to each of its neighbours. Of the role only its kind counts: an endpoint without
-    /// a helper, or plain. The rate bounds all that is sent together.
+    /// a helper, or plain. The rate bounds all that is sent together, and of the memory each
+    /// neighbour has an equal part.
     pub station: StationConfig,
     /// The neighbours, and the networks that each has.
     pub neighbours: Vec<(StationId, Vec<IpNet>)>,
@@ -101,6 +103,11 @@ pub struct Hub {
     one_channel: bool,
     backpressure: Backpressure,
     stats: HubStats,
+    /// Counters of neighbours that are gone.
+    gone: Stats,
+    /// What the driver told of the path.
+    path_lens: Option<FrameLens>,
+    frames_limit: Option<usize>,
 }
 
 /// The station for one neighbour.
@@ -111,6 +118,20 @@ struct Neighbour {
     timeout: Option<Time>,
     speaks: bool,
     wrong_sources: u64,
+}
+
+impl Neighbour {
+    /// One that has so much of the memory.
+    fn new(
+        config: &StationConfig,
+        (id, memory_bytes): (StationId, usize),
+        entropy: [u8; 32],
+        now: Time,
+    ) -> Result<Self, ConfigError> {
+        let station = Station::new(pairwise(config, id, memory_bytes)?, entropy, now)?;
+        let timeout = station.poll_timeout();
+        Ok(Neighbour { id, station, timeout, speaks: false, wrong_sources: 0 })
+    }
 }
 
 /// What becomes of a packet that came from a neighbour.
@@ -127,31 +148,15 @@ impl Hub {
     /// As [`StationConfig::check`], of the station for each neighbour; a role that a hub cannot
     /// have; too many neighbours; or one network for two of them.
     pub fn new(config: HubConfig, entropy: [u8; 32], now: Time) -> Result<Self, ConfigError> {
+        check_ids(&config)?;
         let count = config.neighbours.len();
-        if !(1..=HUB_NEIGHBOURS_MAX).contains(&count) {
-            let expected = format!("1 to {HUB_NEIGHBOURS_MAX} neighbours");
-            return Err(ConfigError::new("peer", count, expected));
-        }
+        let share = memory::share(&config.station, count)?;
         let mut entropy = Stream::from_seed(entropy);
         let mut neighbours: Vec<Neighbour> = Vec::with_capacity(count);
         for (id, _) in &config.neighbours {
-            if neighbours.iter().any(|other| other.id == *id) {
-                let expected = "a number no other station of the group has";
-                return Err(ConfigError::new("peer.id", id.0, expected));
-            }
             let mut seed = [0; 32];
             entropy.fill_bytes(&mut seed);
-            let mut station = Station::new(pairwise(&config.station, *id, count)?, seed, now)?;
-            if config.station.ingress_packets == config.station.coding.ingress_packets_default() {
-                station.let_queue_follow_lanes();
-            }
-            neighbours.push(Neighbour {
-                id: *id,
-                timeout: station.poll_timeout(),
-                station,
-                speaks: false,
-                wrong_sources: 0,
-            });
+            neighbours.push(Neighbour::new(&config.station, (*id, share), seed, now)?);
         }
         let mut turns = Turns::new(count);
         (0..count).for_each(|place| turns.enter(place));
@@ -168,6 +173,9 @@ impl Hub {
             one_channel: config.one_channel,
             backpressure: Backpressure::default(),
             stats: HubStats::default(),
+            gone: Stats::default(),
+            path_lens: None,
+            frames_limit: None,
         })
     }
 
@@ -427,6 +435,11 @@ impl Hub {
         self.neighbours.iter().map(|neighbour| &neighbour.station)
     }
 
+    /// Counters of the stations for neighbours that are gone.
+    pub(crate) fn gone(&self) -> &Stats {
+        &self.gone
+    }
+
     /// That of the first neighbour: what all of them were told alike.
     pub(crate) fn first(&self) -> &Station {
         &self.neighbours[0].station
@@ -462,11 +475,13 @@ impl Hub {
 
     /// As [`Station::find_path_mtu`], for each neighbour.
     pub fn find_path_mtu(&mut self, now: Time, lens: FrameLens) {
+        self.path_lens = Some(lens);
         self.each(now, |station| station.find_path_mtu(now, lens));
     }
 
     /// As [`Station::limit_frames`], for each neighbour.
     pub fn limit_frames(&mut self, now: Time, len: usize) {
+        self.frames_limit = Some(len);
         self.each(now, |station| station.limit_frames(now, len));
     }
 
@@ -509,11 +524,27 @@ impl Hub {
     }
 }
 
-/// What the station for one of so many neighbours is told.
+/// How many neighbours there are, and that no two have one number.
+fn check_ids(config: &HubConfig) -> Result<(), ConfigError> {
+    let count = config.neighbours.len();
+    if !(1..=HUB_NEIGHBOURS_MAX).contains(&count) {
+        let expected = format!("1 to {HUB_NEIGHBOURS_MAX} neighbours");
+        return Err(ConfigError::new("peer", count, expected));
+    }
+    for (index, (id, _)) in config.neighbours.iter().enumerate() {
+        if config.neighbours[..index].iter().any(|(other, _)| other == id) {
+            let expected = "a number no other station of the group has";
+            return Err(ConfigError::new("peer.id", id.0, expected));
+        }
+    }
+    Ok(())
+}
+
+/// What the station for a neighbour is told, which has so much of the memory.
 fn pairwise(
     config: &StationConfig,
     peer: StationId,
-    count: usize,
+    memory_bytes: usize,
 ) -> Result<StationConfig, ConfigError> {
     let role = match config.role {
         Role::Endpoint { helper: None, .. } => Role::Endpoint { peer, helper: None },
@@ -523,15 +554,8 @@ fn pairwise(
             return Err(ConfigError::new("station.role", "a hub with a helper", expected));
         }
     };
-    let part = HUB_INGRESS_PACKETS_MAX / count;
-    let ingress_packets = config.ingress_packets.min(part);
-    // Lanes are a power of two: as many for all as there may be, or fewer.
-    let window_part = 1_usize << (HUB_WINDOW_SYMBOLS_MAX / count).max(1).ilog2();
-    let window_part = u16::try_from(window_part).unwrap_or(u16::MAX);
-    let window_size = config.coding.window_size.min(window_part);
-    let coding = CodingParams { window_size, ..config.coding };
     let security = config.security.for_peer(peer)?;
-    Ok(StationConfig { role, security, coding, ingress_packets, ..config.clone() })
+    Ok(StationConfig { role, security, memory_bytes, ..config.clone() })
 }
 
 fn networks(config: &HubConfig) -> Result<Networks, ConfigError> {

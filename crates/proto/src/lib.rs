@@ -28,6 +28,7 @@
 //!     ingress_packets: 100,
 //!     frame_len_max: 1500,
 //!     frame_len_min: 46,
+//!     memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
 //!     rate_bps: None,
 //! };
 //! let mut a = Station::new(config(1, 2), [1; 32], Time::ZERO)?;
@@ -67,6 +68,7 @@ pub mod hub;
 pub mod inspect;
 mod keys;
 mod link;
+mod memory;
 mod psk;
 mod relay_station;
 mod relay_table;
@@ -96,6 +98,7 @@ pub use host::compression::Contexts as HeaderContexts;
 pub use hub::{Hub, HubConfig, HubStats};
 pub use keys::{KEY_LEN, Keys, PeerKey, PrivateKey, PublicKey, Security};
 pub use link::mtu::FrameLens;
+pub use memory::MemoryView;
 pub use psk::{PSK_LEN, Psk};
 pub use relay_station::{
     RelayCounters, RelayNeighbourView, RelayStation, RelayStationConfig, RelayView,

@@ -40,7 +40,7 @@ use crate::host::egress::EgressQueue;
 use crate::host::icmp_error::Stopped;
 use crate::hub::icmp::IcmpErrors;
 use crate::hub::{Networks, Place, table};
-use crate::link::handshake::{Group, Opening};
+use crate::link::handshake::{Group, Opening, Setting};
 use crate::link::pacer::Pacer;
 use crate::station::{
     Destination, Event, FrameOutcome, PacketOutcome, Rejection, Transmit, count_refused,
@@ -112,7 +112,9 @@ impl RelayStation {
         station.coding.symbol_size = most.min(usize::from(u16::MAX)) as u16;
         let peers: Vec<StationId> = neighbours.iter().map(|&(id, _)| id).collect();
         let rng = Stream::from_rng(&mut Stream::from_seed(entropy));
-        let setting = (station.coding, station.crossing());
+        // No relay has a window.
+        let (coding, crossing) = (station.coding, station.crossing());
+        let setting = Setting { coding, crossing, received_bytes: 0 };
         Ok(RelayStation {
             now,
             broadcast,

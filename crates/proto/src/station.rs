@@ -29,9 +29,10 @@ use crate::error::ConfigError;
 use crate::host::egress::EgressQueue;
 use crate::host::queue::IngressQueue;
 use crate::inspect::{Inspection, PathView, PeerView};
-use crate::link::handshake::{Group, Joined, Opening};
+use crate::link::handshake::{Group, Joined, Opening, Setting};
 use crate::link::mtu::FrameLens;
 use crate::link::pacer::Pacer;
+use crate::memory::{self, MemoryView};
 use crate::stats::Stats;
 use crate::wire::{self, Header, Kind};
 use endpoint::Endpoint;
@@ -195,18 +196,16 @@ impl Station {
     /// them all nonces, come from it. In a simulation it comes from the seed.
     ///
     /// # Errors
-    /// As [`StationConfig::check`].
+    /// As [`StationConfig::check`]; or memory that is too little.
     pub fn new(
         mut config: StationConfig,
         entropy: [u8; 32],
         now: Time,
     ) -> Result<Self, ConfigError> {
         config.check()?;
-        if config.coding.symbol_size == 0 {
-            let recoded = config.role.is_recoded();
-            let most = wire::symbol_size_max(config.frame_len_max, &config.coding, recoded);
-            config.coding.symbol_size = most.min(usize::from(u16::MAX)) as u16;
-        }
+        config.coding.symbol_size = config.symbol_size();
+        let follows_lanes = config.ingress_packets == config.coding.ingress_packets_default();
+        memory::fit(&mut config)?;
         let mut entropy = Stream::from_seed(entropy);
         let mut fork = || Stream::from_rng(&mut entropy);
         let peers: Vec<StationId> = match config.role {
@@ -219,14 +218,18 @@ impl Station {
             (Mode::Window, Role::Endpoint { .. }) => {
                 let seed = fork().next_u64();
                 let mut queue = IngressQueue::fair(config.ingress_packets, &config.coding, seed);
-                if config.ingress_packets == config.coding.ingress_packets_default() {
+                if follows_lanes {
                     queue.follow_lanes();
                 }
                 queue
             }
             _ => IngressQueue::fifo(config.ingress_packets),
         };
-        let setting = (config.coding, config.crossing());
+        let setting = Setting {
+            coding: config.coding,
+            crossing: config.crossing(),
+            received_bytes: memory::divided(&config).received,
+        };
         let security = match peers[..] {
             [peer] => config.security.for_peer(peer)?,
             _ => config.security.clone(),
@@ -267,9 +270,9 @@ impl Station {
         Ok(Station { shared, role })
     }
 
-    /// Nobody said how many packets may wait: as many as the window needs, where it is one.
-    pub(crate) fn let_queue_follow_lanes(&mut self) {
-        self.shared.ingress.follow_lanes();
+    /// How the station's share of the node's memory is divided.
+    pub fn memory(&self) -> MemoryView {
+        memory::divided(&self.shared.config)
     }
 
     /// The MTU to set on the TUN device, in bytes; 0 for a helper, which has none. It changes with

@@ -124,6 +124,7 @@ mod tests {
                 ingress_packets: 100,
                 frame_len_max: 1500,
                 frame_len_min: 46,
+                memory_bytes: crate::bounds::MEMORY_DEFAULT,
                 rate_bps: None,
             };
             Station::new(config, [id as u8; 32], Time::ZERO).unwrap()

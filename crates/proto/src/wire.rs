@@ -30,7 +30,7 @@ mod window;
 
 use core::num::NonZeroU16;
 
-use corridor_codec::Field;
+use corridor_codec::{Field, MAX_WINDOW_SIZE};
 
 pub use key_exchange::{
     INITIATION_LEN, INITIATION_NOISE_LEN, KEY_EXCHANGE_HEAD_LEN, KEY_EXCHANGE_MAC_LEN, KeyExchange,
@@ -446,12 +446,12 @@ pub struct HelloTo {
     pub accepted: bool,
     /// The sender does not know yet whether that session accepts it: please tell.
     pub asks: bool,
-    /// What the sender does with packets instead of coding them as [`Hello::mode`] has it. Stations
-    /// of earlier builds neither say it nor look at it.
+    /// What the sender does with packets instead of coding them as [`Hello::mode`] has it.
     pub instead: Option<Instead>,
-    /// Most lanes of the other's window that the sender of this takes. Stations of earlier builds
-    /// say nothing, which is one, and do not look at it.
+    /// Most lanes of the other's window that the sender of this takes.
     pub lanes: Lanes,
+    /// Most symbols of each of them, 1 to [`MAX_WINDOW_SIZE`](corridor_codec::MAX_WINDOW_SIZE).
+    pub lane_size: u16,
 }
 
 /// Ways for packets to cross that are no coded flow of their own.
@@ -540,6 +540,7 @@ impl Hello {
             let asks = if to.asks { ASKS_BIT } else { 0 };
             let instead = to.instead.map_or(0, Instead::code) << INSTEAD_SHIFT;
             out.push(accepted | asks | instead | to.lanes.code() << LANES_SHIFT);
+            out.extend_from_slice(&to.lane_size.to_be_bytes());
         }
     }
 
@@ -581,6 +582,10 @@ impl Hello {
                 // More than this build knows of is the most that it knows of.
                 let lanes = Lanes::from_code(flags >> LANES_SHIFT & LANES_MASK);
                 let lanes = lanes.unwrap_or(Lanes::MOST);
+                let lane_size = read.u16()?;
+                if !(1..=MAX_WINDOW_SIZE).contains(&usize::from(lane_size)) {
+                    return None;
+                }
                 Some(HelloTo {
                     station,
                     session,
@@ -590,6 +595,7 @@ impl Hello {
                     asks,
                     instead,
                     lanes,
+                    lane_size,
                 })
             })
             .collect::<Option<Vec<_>>>()?;
@@ -737,6 +743,7 @@ mod tests {
                 asks: false,
                 instead: Some(Instead::TcpNc),
                 lanes: Lanes::MOST,
+                lane_size: 1_024,
             }],
         };
         let mut hello_bytes = Vec::new();

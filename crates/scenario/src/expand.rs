@@ -660,6 +660,7 @@ fn check_coding(scenario: &Scenario, index: usize, run: &Run) -> Result<(), Scen
         ingress_packets: scenario.ingress_packets_for(&run.coding_params()),
         frame_len_max,
         frame_len_min,
+        memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
         rate_bps: None,
     };
     config.check().map_err(|source| ScenarioError::Coding { run: index, source })

@@ -172,6 +172,7 @@ impl Hop {
             ingress_packets: 4,
             frame_len_max: FRAME_LEN,
             frame_len_min: 46,
+            memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
             rate_bps: None,
         };
         Ok(Station::new(config, entropy, Time::ZERO)?)

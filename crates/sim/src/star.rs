@@ -191,6 +191,7 @@ impl Star {
             ingress_packets: coding.ingress_packets_default(),
             frame_len_max: FRAME_LEN,
             frame_len_min: 46,
+            memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
             rate_bps: None,
         }
     }

@@ -281,6 +281,7 @@ impl Insider {
                     asks: dice.below(2) == 0,
                     instead: None,
                     lanes: lanes(dice),
+                    lane_size: dice.pick(&[1, 100, 1_024]),
                 };
                 let hello = Hello {
                     instance: dice.0.next_u64(),

@@ -370,6 +370,7 @@ impl Scenario {
             ingress_packets: end.ingress_packets as usize,
             frame_len_max: end.frame_len_max.into(),
             frame_len_min: end.frame_len_min.into(),
+            memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
             rate_bps: end.pace_bps,
         }
     }

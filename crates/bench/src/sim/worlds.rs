@@ -123,6 +123,7 @@ fn station(index: usize) -> Station {
         ingress_packets: 100,
         frame_len_max: 1500,
         frame_len_min: 46,
+        memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
         rate_bps: None,
     };
     let key = StreamKey { seed: 1, replication: 0, entity: index as u64, purpose: "entropy" };

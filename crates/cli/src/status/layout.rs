@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
 
-use corridor_node::{OverhearingStatus, OwnStatus, PeerStatus, RelayStatus, Status};
+use corridor_node::{MemoryStatus, OverhearingStatus, OwnStatus, PeerStatus, RelayStatus, Status};
 
 /// Columns of the labels.
 const LABEL: usize = 11;
@@ -167,6 +167,9 @@ fn node_lines(status: &Status, traffic: Traffic) -> Vec<(&'static str, String)> 
         _ => format!(", {}, {} old", bytes(queue.bytes as f64), span(queue.delay_s)),
     };
     lines.push(("queue", format!("{} of {} packets{waiting}", queue.packets, queue.packets_max)));
+    if status.memory != MemoryStatus::default() {
+        lines.push(("memory", memory(&status.memory)));
+    }
     if let Some(relay) = &status.relay {
         relay_lines(relay, &mut lines);
         return lines;
@@ -293,6 +296,7 @@ fn own_lines(own: &OwnStatus, lines: &mut Vec<(&'static str, String)>) {
     lines.push(("rate", format!("{rate}, packets up to {} bytes", own.mtu_bytes)));
     let queue = &own.queue;
     lines.push(("queue", format!("{} of {} packets", queue.packets, queue.packets_max)));
+    lines.push(("memory", memory(&own.memory)));
     if own.wrong_source_packets > 0 {
         let dropped = plural(own.wrong_source_packets, "packet");
         lines.push(("dropped", format!("{dropped} with a source that is not its own")));
@@ -316,6 +320,18 @@ fn plural(count: u64, what: &str) -> String {
 
 fn percent(ratio: f64) -> String {
     format!("{:.1} %", 100.0 * ratio)
+}
+
+/// What queues and windows may hold.
+fn memory(memory: &MemoryStatus) -> String {
+    let size = |size: usize| bytes(size as f64);
+    format!(
+        "{} at most: queue {}, windows {} sent, {} received",
+        size(memory.share_bytes),
+        size(memory.queue_bytes_max),
+        size(memory.sent_bytes_max),
+        size(memory.received_bytes_max)
+    )
 }
 
 fn bytes(bytes: f64) -> String {
@@ -405,6 +421,12 @@ mod tests {
             rate_bps: Some(11_910_000),
             half_duplex: true,
             queue: QueueStatus { packets: 12, packets_max: 1000, bytes: 16_800, delay_s: 0.0041 },
+            memory: MemoryStatus {
+                share_bytes: 256_000_000,
+                queue_bytes_max: 24_600_000,
+                sent_bytes_max: 52_000_000,
+                received_bytes_max: 179_400_000,
+            },
             repair: RepairStatus {
                 repaired_symbols: 1234,
                 given_up_symbols: 3,
@@ -450,6 +472,7 @@ node: home
   transfer     12.3 MB received, 4.50 MB sent
   rate         11.9 Mbit/s, half-duplex
   queue        12 of 1000 packets, 16.8 kB, 4.10 ms old
+  memory       256 MB at most: queue 24.6 MB, windows 52.0 MB sent, 179 MB received
   repaired     1234 lost symbols, 3 not repaired
   repair       1301 symbols sent, 52 spurious; 1 packet given up
   overhead     6.1 % of the frames, - of the packets' bytes

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use corridor_document::{Diagnostic, Document, Problem};
+use corridor_proto::bounds::MEMORY_DEFAULT;
 use corridor_proto::relay::RelayConfig;
 use corridor_proto::{ErasureRatios, LinkErrors, Preset, Role, Security, StationId};
 
@@ -38,6 +39,7 @@ pub(super) fn check(
             link_errors: link_errors(&file.link_errors, role)?,
             relay,
             ingress_packets: limit.unwrap_or_else(|| coding.ingress_packets_default()),
+            memory_bytes: file.limits.memory.map_or(MEMORY_DEFAULT, |memory| memory.0),
             tun: tun(&file)?,
             peers: {
                 hub::check(&file)?;
@@ -83,8 +85,12 @@ fn without_effect(
         let why = "a relay combines packets as [relay] says";
         let limits = "relay.queue_packets bounds what waits at a relay";
         let not_told = idle("relay.retries_per_second", relay::NO_RETRIES);
-        let idle =
-            [idle("coding", why), idle("link_errors", why), idle("limits.ingress_packets", limits)];
+        let idle = [
+            idle("coding", why),
+            idle("link_errors", why),
+            idle("limits.ingress_packets", limits),
+            idle("limits.memory", limits),
+        ];
         if file.underlay.retries.is_some() {
             return idle.into_iter().flatten().collect();
         }
@@ -116,6 +122,7 @@ fn without_effect(
     if let Role::Helper { .. } = role {
         let why = "a helper carries no packets of its own host";
         problems.extend(idle("limits.ingress_packets", why));
+        problems.extend(idle("limits.memory", why));
     }
     problems
 }

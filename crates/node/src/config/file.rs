@@ -5,7 +5,7 @@
 use std::net::SocketAddr;
 use std::str::FromStr;
 
-use corridor_document::rate::{self, Rate};
+use corridor_document::rate::{self, Bytes, Rate};
 use corridor_proto::{CodingTable, PSK_LEN, Psk, PublicKey, RelayTable};
 use ipnet::IpNet;
 use schemars::JsonSchema;
@@ -269,6 +269,10 @@ pub(super) struct LimitsTable {
     #[schemars(range(min = 1, max = 65536))]
     #[schemars(extend("x-expected" = "1 to 65536 packets"))]
     pub(super) ingress_packets: Option<usize>,
+    /// Bytes that ingress queues and windows may hold together, in equal parts for all peers: a
+    /// quarter of a part is for the queue, the rest for the windows, both ways. Queues and windows
+    /// become as short as that takes; left out: "256M".
+    pub(super) memory: Option<Bytes>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

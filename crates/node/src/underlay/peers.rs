@@ -61,6 +61,16 @@ impl<A: Copy> Place<A> {
 }
 
 impl<A: Copy> Peer<A> {
+    fn configured(id: StationId, address: Option<A>, may_move: bool) -> Self {
+        Peer {
+            id,
+            place: address.map(Place::known),
+            candidate: None,
+            fixed: address.is_some() && !may_move,
+            certain: address.is_some(),
+        }
+    }
+
     /// Where it is and where it may be, as far as a frame of so many bytes may go there.
     fn places(&mut self, len_bytes: usize) -> impl Iterator<Item = A> {
         let places = [&mut self.place, &mut self.candidate].into_iter().flatten();
@@ -75,14 +85,18 @@ impl<A: Copy + PartialEq + Display> PeerBook<A> {
         configured: impl IntoIterator<Item = (StationId, Option<A>)>,
         may_move: bool,
     ) -> Self {
-        let peer = |(id, address): (StationId, Option<A>)| Peer {
-            id,
-            place: address.map(Place::known),
-            candidate: None,
-            fixed: address.is_some() && !may_move,
-            certain: address.is_some(),
-        };
+        let peer = |(id, address)| Peer::configured(id, address, may_move);
         PeerBook { peers: configured.into_iter().map(peer).collect(), may_move }
+    }
+
+    /// There is such a peer from now on.
+    pub(crate) fn add(&mut self, station: StationId, address: Option<A>) {
+        self.peers.push(Peer::configured(station, address, self.may_move));
+    }
+
+    /// There is no such peer any more.
+    pub(crate) fn remove(&mut self, station: StationId) {
+        self.peers.retain(|peer| peer.id != station);
     }
 
     /// The configuration says from now on that a station is there, or nothing of where it is: then
@@ -319,6 +333,7 @@ mod tests {
             ingress_packets: 100,
             frame_len_max: 1_400,
             frame_len_min: 0,
+            memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
             rate_bps: None,
         };
         Station::new(config, [entropy; 32], Time::ZERO).unwrap()

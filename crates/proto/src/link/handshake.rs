@@ -33,9 +33,10 @@ use crate::link::loss_ratio::LossEstimator;
 use crate::link::replay::ReplayWindow;
 use crate::link::seal::{ChallengeKey, SessionKey};
 use crate::link::secrets::{Generation, Secrets, SessionKeys};
+use crate::memory::{self, WindowShape};
 use crate::wire::{
-    HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Instead, Kind, Lanes, ProbeBody,
-    Random128, TAG_LEN, hello_clear, write_station,
+    HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Instead, Kind, ProbeBody, Random128,
+    TAG_LEN, hello_clear, write_station,
 };
 
 /// The station's own session, and those of its peers.
@@ -49,6 +50,8 @@ pub(crate) struct Group {
     coding: CodingParams,
     /// How packets cross here.
     crossing: Crossing,
+    /// Bytes that windows of peers may take.
+    received_bytes: usize,
     own: OwnSession,
     challenges: ChallengeKey,
     peers: Vec<Peer>,
@@ -64,6 +67,15 @@ struct OwnSession {
     /// Of which secret the key is, and frames sealed under it.
     generation: Option<Generation>,
     sealed: u32,
+}
+
+/// How a station's packets cross, and with what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setting {
+    pub(crate) coding: CodingParams,
+    pub(crate) crossing: Crossing,
+    /// Bytes that the window of a peer may take.
+    pub(crate) received_bytes: usize,
 }
 
 /// A configured neighbour.
@@ -96,6 +108,8 @@ struct PeerSession {
     replay: ReplayWindow,
     /// What we owe it: the answer to the challenge it set our current session.
     challenge_to_answer: Random128,
+    /// What this station takes of its window.
+    taken: WindowShape,
 }
 
 struct PendingSession {
@@ -105,6 +119,8 @@ struct PendingSession {
     challenge_to_answer: Random128,
     newest_counter: Option<u32>,
     heard_at: Time,
+    /// What this station would take of its window.
+    taken: WindowShape,
 }
 
 /// A frame that opened; its body is in the buffer that was passed in.
@@ -155,8 +171,10 @@ pub(crate) struct Joined {
     pub(crate) symbol_size: u16,
     pub(crate) mode: Mode,
     pub(crate) base: u32,
-    /// Most lanes of a window that it takes.
-    pub(crate) lanes: Lanes,
+    /// The longest window that it takes.
+    pub(crate) takes: WindowShape,
+    /// What this station takes of its window.
+    pub(crate) taken: WindowShape,
     /// Which run of the peer this is: the low bits of its instance.
     pub(crate) run: u16,
 }
@@ -166,7 +184,7 @@ impl Group {
         me: StationId,
         security: &Security,
         peers: &[StationId],
-        (coding, crossing): (CodingParams, Crossing),
+        Setting { coding, crossing, received_bytes }: Setting,
         mut rng: Stream,
         now: Time,
     ) -> Self {
@@ -195,6 +213,7 @@ impl Group {
             instance,
             coding,
             crossing,
+            received_bytes,
             own,
             challenges,
             peers,
@@ -323,13 +342,11 @@ impl Group {
         ranked.truncate(PEERS_MAX);
         let mut to: Vec<HelloTo> = ranked.into_iter().map(|(_, to)| to).collect();
         let CodingParams { mode, field, symbol_size, .. } = self.coding;
-        let (block_size, lanes) = match mode {
-            Mode::Block => (self.coding.block_size, Lanes::ONE),
-            Mode::Window => (self.coding.lane_size(), self.coding.lanes_max()),
+        let block_size = match mode {
+            Mode::Block => self.coding.block_size,
+            Mode::Window => self.coding.lane_size(),
         };
-        to.iter_mut().for_each(|to| {
-            (to.instead, to.lanes) = (Instead::of(self.crossing), lanes);
-        });
+        to.iter_mut().for_each(|to| to.instead = Instead::of(self.crossing));
         let instance = self.instance;
         Hello { instance, field, block_size, symbol_size, mode, base, to }.write(frame);
         self.seal_behind(HEADER_LEN + HELLO_CLEAR_LEN, frame, len_min);
@@ -463,11 +480,12 @@ impl Group {
                 session.challenge_to_answer = said.challenge;
             }
         } else {
+            let taken = self.taken(hello);
             let pending = self.pending_session(now, at, id);
             if pending.newest_counter.is_some_and(|newest| counter <= newest) {
                 return Opening::Replayed;
             }
-            pending.newest_counter = Some(counter);
+            (pending.newest_counter, pending.taken) = (Some(counter), taken);
             // What is played back does not keep a session waiting.
             pending.heard_at = now;
             joined = self.take_hello_of_pending(now, at, id, counter, hello, said);
@@ -481,6 +499,18 @@ impl Group {
         let accepted = session.is_some_and(|session| session.id == id);
         let differs = said.filter(|_| accepted).and_then(|said| self.compare(at, hello, said));
         Opening::Hello { from, accepted, joined, differs }
+    }
+
+    /// What this station takes of the window of who says this.
+    fn taken(&self, hello: &Hello) -> WindowShape {
+        match self.coding.mode {
+            Mode::Block => WindowShape::LEAST,
+            Mode::Window => memory::taken(
+                self.coding.lanes_max(),
+                self.received_bytes,
+                (hello.field, hello.symbol_size),
+            ),
+        }
     }
 
     /// How packets cross at the peer at `at`, if that is news and not as here.
@@ -529,6 +559,7 @@ impl Group {
                     challenge_to_answer,
                     newest_counter: None,
                     heard_at,
+                    taken: WindowShape::LEAST,
                 });
                 peer.pending.len() - 1
             }
@@ -561,6 +592,7 @@ impl Group {
             instance: hello.instance,
             replay: ReplayWindow::starting_at(counter),
             challenge_to_answer: pending.challenge_to_answer,
+            taken: pending.taken,
         });
         peer.accepts_us = said.accepted;
         peer.link.restart_counting();
@@ -574,7 +606,8 @@ impl Group {
             symbol_size: hello.symbol_size,
             mode: hello.mode,
             base: hello.base,
-            lanes: said.lanes,
+            takes: WindowShape { lanes: said.lanes, lane_size: said.lane_size },
+            taken: pending.taken,
             run: hello.instance as u16,
         }
     }
@@ -658,7 +691,8 @@ impl Peer {
             accepted: true,
             asks: !self.accepts_us,
             instead: None,
-            lanes: Lanes::ONE,
+            lanes: session.taken.lanes,
+            lane_size: session.taken.lane_size,
         });
         let mut pending: Vec<&PendingSession> = self.pending.iter().collect();
         pending.sort_by_key(|pending| Reverse(pending.heard_at));
@@ -670,7 +704,8 @@ impl Peer {
             accepted: false,
             asks: true,
             instead: None,
-            lanes: Lanes::ONE,
+            lanes: pending.taken.lanes,
+            lane_size: pending.taken.lane_size,
         });
         accepted.map(|to| (0, to)).chain((1..).zip(pending))
     }

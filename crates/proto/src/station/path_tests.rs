@@ -37,6 +37,7 @@ impl Net {
                 ingress_packets: 100,
                 frame_len_max: LENS.max,
                 frame_len_min: 0,
+                memory_bytes: crate::bounds::MEMORY_DEFAULT,
                 rate_bps: None,
             };
             let mut station = Station::new(config, [id; 32], Time::ZERO).unwrap();

@@ -73,7 +73,7 @@ impl WindowEndpoint {
         self.receiver = if joined.mode == Mode::Window {
             WindowReceiver::new(
                 (joined.field, usize::from(joined.symbol_size)),
-                (joined.block_size, coding.lanes_max()),
+                (joined.block_size.min(joined.taken.lane_size), joined.taken.lanes),
                 joined.base,
                 coding.delivery_deadline,
                 coding.ack_interval,
@@ -89,7 +89,7 @@ impl WindowEndpoint {
             None
         };
         self.holds_ack = false;
-        self.sender.restart_peer(now, joined.lanes, &mut shared.stats);
+        self.sender.restart_peer(now, joined.takes, &mut shared.stats);
     }
 
     /// Lets the pace follow the rate, unless it was told.

@@ -16,6 +16,7 @@ fn station(id: u8, peer: u8) -> Station {
         ingress_packets: 1_000,
         frame_len_max: 1_500,
         frame_len_min: 0,
+        memory_bytes: crate::bounds::MEMORY_DEFAULT,
         rate_bps: None,
     };
     Station::new(config, [id; 32], Time::ZERO).unwrap()

@@ -180,6 +180,7 @@ fn hello(page: &Document) {
         asks: false,
         instead: Some(Instead::Plain),
         lanes: Lanes::MOST,
+        lane_size: 0x0304,
     };
     let hello = Hello {
         instance: 0x0102_0304_0506_0708,
@@ -207,14 +208,17 @@ fn hello(page: &Document) {
     let symbols = format!("{SYMBOL_SIZE_MIN} to {FRAME_LEN_MAX}");
     assert_eq!(page.values("HELLO, sealed", "symbol size"), symbols);
     assert_eq!(page.values("HELLO, sealed", "stations"), format!("0 to {PEERS_MAX}"));
-    let fields: [(&str, &[u8]); 5] = [
+    let fields: [(&str, &[u8]); 6] = [
         ("station", &[0xbe, 0xef]),
         ("session", &[1; 16]),
         ("challenge", &[2; 16]),
         ("answer", &[3; 16]),
         ("flags", &[0x49]),
+        ("lane size", &[3, 4]),
     ];
     page.layout("HELLO, to a station", station, &fields);
+    let sizes = format!("1 to {}", corridor_codec::MAX_WINDOW_SIZE);
+    assert_eq!(page.values("HELLO, to a station", "lane size"), sizes);
     let bits = [("accepted", 1), ("asks", 0), ("instead", 2), ("lanes", 4), ("reserved", 0)];
     page.bits("Bits of flags", (0x49, 8), &bits);
 }

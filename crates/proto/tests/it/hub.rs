@@ -8,6 +8,7 @@ use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
 use corridor_packet::checksum;
 use corridor_proto::bounds::INGRESS_PACKETS_LANE;
+use corridor_proto::wire::VERSION;
 use corridor_proto::{
     AnyStation, CodingParams, Destination, Event, FrameOutcome, Hub, HubConfig, LinkErrors,
     PacketOutcome, Rejection, Role, Station, StationConfig, StationId,
@@ -41,6 +42,7 @@ fn config(id: StationId, peer: StationId, how: How) -> StationConfig {
         link_errors: LinkErrors::Measured,
         frame_len_max: 1_500,
         frame_len_min: 0,
+        memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
         rate_bps: None,
     }
 }
@@ -55,15 +57,17 @@ fn v6(id: u8) -> [u8; 16] {
     [0xfd, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, id]
 }
 
-fn hub(neighbours: usize, how: How) -> Hub {
+/// What a hub with these neighbours is told.
+fn told(neighbours: impl Iterator<Item = u8>, how: How) -> HubConfig {
     let own = vec![v4(1).into(), v6(1).into()];
     let allowed = |id| vec![format!("10.9.0.{id}/32"), format!("fd00:9::{id:x}/128")];
     let networks = |id| allowed(id).iter().map(|network| network.parse().unwrap()).collect();
-    let neighbours =
-        (2..2 + neighbours as u8).map(|id| (StationId(u16::from(id)), networks(id))).collect();
-    let station = config(HUB, StationId(2), how);
-    let config = HubConfig { station, neighbours, own, one_channel: false };
-    Hub::new(config, [1; 32], Time::ZERO).unwrap()
+    let neighbours = neighbours.map(|id| (StationId(u16::from(id)), networks(id))).collect();
+    HubConfig { station: config(HUB, StationId(2), how), neighbours, own, one_channel: false }
+}
+
+fn hub(neighbours: usize, how: How) -> Hub {
+    Hub::new(told(2..2 + neighbours as u8, how), [1; 32], Time::ZERO).unwrap()
 }
 
 fn leaf(id: u8, how: How, entropy: [u8; 32]) -> Station {
@@ -420,13 +424,23 @@ fn what_waits_for_a_dead_neighbour_is_bounded() {
     assert_eq!(station.stats().packets_dropped_ingress, 2 * bound as u64);
 }
 
-/// What the windows of all neighbours take together does not grow with their number.
+/// What the queues and windows of all neighbours take together does not grow with their number.
 #[test]
-fn windows_have_an_equal_part_of_what_a_hub_holds() {
-    for (neighbours, expected) in [(1, 16_384), (4, 16_384), (5, 8_192), (40, 1_024)] {
-        let hub = hub(neighbours, How::Window);
-        let station = hub.station(StationId(2)).unwrap();
-        assert_eq!(station.config().coding.window_size, expected, "{neighbours} neighbours");
+fn neighbours_have_equal_parts_of_what_a_hub_holds() {
+    for (neighbours, window_size) in [(1, 16_384), (4, 2_048), (40, 808), (256, 120)] {
+        let own = vec![v4(1).into()];
+        let of = |id| (StationId(id), Vec::new());
+        let station = config(HUB, StationId(2), How::Window);
+        let memory_bytes = station.memory_bytes;
+        let neighbours = (2..2 + neighbours).map(of).collect::<Vec<_>>();
+        let told = HubConfig { station, neighbours, own, one_channel: false };
+        let hub = Hub::new(told, [1; 32], Time::ZERO).unwrap();
+        let views: Vec<_> = hub.stations().map(Station::memory).collect();
+        assert!(views.iter().all(|view| *view == views[0]), "{views:?}");
+        let held = views.iter().map(|view| view.queue + view.sent + view.received).sum::<usize>();
+        assert!(held <= memory_bytes, "{held} bytes for {} neighbours", views.len());
+        let of_first = hub.stations().next().unwrap().config();
+        assert_eq!(of_first.coding.window_size, window_size, "{} neighbours", views.len());
     }
 }
 
@@ -442,8 +456,9 @@ fn a_forged_frame_costs_nothing_but_a_count() {
         draws.fill_bytes(&mut frame);
         // Half of them are of our version, and some name a station in a HELLO.
         if frame[0] & 1 == 0 {
-            frame[0] = 2 << 4 | frame[0] & 0xe;
-            frame[7] %= 6;
+            frame[0] = VERSION << 4 | frame[0] & 0xe;
+            frame[7] = 0;
+            frame[8] %= 6;
         }
         let outcome = star.stations[0].handle_frame(star.now, &frame);
         let refused = matches!(
@@ -523,12 +538,93 @@ fn a_neighbour_that_starts_anew_is_found_again_and_nobody_else_notices() {
     assert_eq!(star.delivered[1].len(), 1);
 }
 
+/// The hub has neighbours 2 and 3; then 2 goes, 4 comes, and 3 sees nothing of it.
+#[test]
+fn neighbours_come_and_go_and_the_sessions_of_others_go_on() {
+    for how in [How::Window, How::Block, How::Plain] {
+        let leaves = (2..5).map(|id| leaf(id, how, [id; 32]).into()).collect();
+        let mut star = Star::of(hub(2, how).into(), leaves, GOOD);
+        star.run_until_met(&[1, 2]);
+        let send = |star: &mut Star, numbers: std::ops::Range<u32>| {
+            for number in numbers {
+                star.send(2, &datagram(3, 1, false, number, 200));
+                star.send(0, &datagram(1, 3, true, number, 200));
+                star.run(2);
+            }
+        };
+        send(&mut star, 0..50);
+        star.send(1, &datagram(2, 1, false, 0, 200));
+        star.run(50);
+        let counted = |star: &Star| star.stations[0].stats().packets_delivered;
+        let (before, sessions) = (counted(&star), star.stations[2].stats().sessions_accepted);
+        star.events.clear();
+        let now = star.now;
+        let next = told([4, 3].into_iter(), how);
+        assert_eq!(star.stations[0].set_neighbours(&next, [8; 32], now), Ok(true));
+        assert!(counted(&star) >= before, "what a neighbour has sent is not forgotten");
+        send(&mut star, 50..100);
+        star.run_until_met(&[3]);
+        star.send(3, &datagram(4, 3, false, 7, 200));
+        star.send(1, &datagram(2, 1, false, 1, 200));
+        star.run(200);
+        // All that went between the hub and 3 has arrived, under the session that there was.
+        let from = |at: usize, id: u8, six: bool| {
+            let is_from = |packet: &&Vec<u8>| {
+                if six { packet[0] >> 4 == 6 && packet[23] == id } else { packet[15] == id }
+            };
+            star.delivered[at].iter().filter(is_from).count()
+        };
+        assert_eq!((from(0, 3, false), from(2, 1, true)), (100, 100), "{how:?}");
+        assert_eq!(star.stations[2].stats().sessions_accepted, sessions);
+        let of_hub = |event: &&Event| !matches!(event, Event::SessionUp { peer: HUB, .. });
+        let ups: Vec<_> = star.events.iter().filter(of_hub).collect();
+        assert_eq!(ups, [&Event::SessionUp { peer: StationId(4), restarted: false }], "{how:?}");
+        // The newcomer reaches others, and who is gone reaches nobody.
+        assert_eq!((from(2, 4, false), from(0, 2, false)), (1, 1), "{how:?}");
+        assert!(!star.stations[0].is_up(StationId(2)));
+        let ids: Vec<_> = star.stations[0].peers().iter().map(|peer| peer.id.0).collect();
+        assert_eq!(ids, [4, 3]);
+        // What cannot be changes nothing.
+        for refused in [told(0..0, how), told([3, 3].into_iter(), how)] {
+            assert!(star.stations[0].set_neighbours(&refused, [8; 32], now).is_err());
+        }
+        assert!(star.stations[0].is_up(StationId(3)));
+    }
+}
+
+/// Those that come have parts of what is free, as long as there is any; who goes gives its back.
+#[test]
+fn neighbours_that_come_have_a_part_of_the_memory_that_is_free() {
+    let mut config = told(2..4, How::Window);
+    config.station.memory_bytes = 12_000_000;
+    let mut hub = Hub::new(config.clone(), [1; 32], Time::ZERO).unwrap();
+    let shares = |hub: &Hub| hub.stations().map(|station| station.memory().share).sum::<usize>();
+    let mut refused = None;
+    for last in 5..40 {
+        config.neighbours = told(2..last, How::Window).neighbours;
+        let before = hub.stations().count();
+        match hub.set_neighbours(&config, [last; 32], Time::ZERO) {
+            Ok(()) => assert!(shares(&hub) <= 12_000_000),
+            Err(error) => {
+                assert_eq!((error.field, hub.stations().count()), ("limits.memory", before));
+                refused = Some(last);
+                break;
+            }
+        }
+    }
+    let refused = refused.expect("the memory has an end");
+    assert!(refused > 6, "neighbour {refused} found no room");
+    // In place of one that goes there is room.
+    config.neighbours = told(3..refused, How::Window).neighbours;
+    hub.set_neighbours(&config, [3; 32], Time::ZERO).unwrap();
+    assert!(shares(&hub) <= 12_000_000);
+}
+
 #[test]
 fn what_a_hub_cannot_be_is_an_error_that_names_the_field() {
-    let make = |station: StationConfig, neighbours: &[(u8, &[&str])]| {
+    let make = |station: StationConfig, neighbours: &[(u16, &[&str])]| {
         let networks = |list: &[&str]| list.iter().map(|net| net.parse().unwrap()).collect();
-        let neighbours =
-            neighbours.iter().map(|(id, list)| (StationId(u16::from(*id)), networks(list)));
+        let neighbours = neighbours.iter().map(|(id, list)| (StationId(*id), networks(list)));
         let config = HubConfig {
             station,
             neighbours: neighbours.collect(),
@@ -539,7 +635,7 @@ fn what_a_hub_cannot_be_is_an_error_that_names_the_field() {
     };
     let sound = || config(HUB, StationId(2), How::Window);
     assert_eq!(make(sound(), &[]).field, "peer");
-    let many: Vec<_> = (2..=66).map(|id| (id, &[][..])).collect();
+    let many: Vec<_> = (2..=258).map(|id| (id, &[][..])).collect();
     assert_eq!(make(sound(), &many).field, "peer");
     assert_eq!(make(sound(), &[(2, &[]), (2, &[])]).field, "peer.id");
     assert_eq!(make(sound(), &[(1, &[])]).field, "peer.id");
@@ -549,4 +645,8 @@ fn what_a_hub_cannot_be_is_an_error_that_names_the_field() {
     let helped = Role::Endpoint { peer: StationId(2), helper: Some(StationId(9)) };
     let with_helper = StationConfig { role: helped, ..config(HUB, StationId(2), How::Block) };
     assert_eq!(make(with_helper, &[(2, &[])]).field, "station.role");
+    let poor = StationConfig { memory_bytes: 1_000_000, ..sound() };
+    let poor = make(poor, &[(2, &[]), (3, &[]), (4, &[])]);
+    assert_eq!((poor.field, &*poor.given), ("limits.memory", "1000000"));
+    assert!(poor.expected.ends_with("bytes or more, for 3 peers"), "{}", poor.expected);
 }

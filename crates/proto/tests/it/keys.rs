@@ -37,6 +37,7 @@ fn config(me: StationId, peer: StationId, coding: CodingParams) -> StationConfig
         link_errors: LinkErrors::Measured,
         frame_len_max: 1_400,
         frame_len_min: 0,
+        memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
         rate_bps: None,
     }
 }

@@ -21,6 +21,7 @@ fn station(id: u8, coding: Option<CodingParams>, entropy: u8) -> Station {
         ingress_packets: 100,
         frame_len_max: 1500,
         frame_len_min: 46,
+        memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
         rate_bps: None,
     };
     Station::new(config, [entropy; 32], Time::ZERO).expect("a sound configuration")

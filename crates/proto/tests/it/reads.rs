@@ -18,6 +18,7 @@ fn station(id: u8, coding: CodingParams) -> Station {
         ingress_packets: 100,
         frame_len_max: 1500,
         frame_len_min: FRAME_LEN_MIN,
+        memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
         rate_bps: None,
     };
     Station::new(config, [id; 32], Time::ZERO).expect("it is sound")

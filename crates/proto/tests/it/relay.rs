@@ -37,6 +37,7 @@ fn station(at: usize) -> StationConfig {
         ingress_packets: 100,
         frame_len_max: 1_500,
         frame_len_min: 46,
+        memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
         rate_bps: None,
     }
 }

@@ -25,6 +25,7 @@ fn station(index: usize) -> Station {
         ingress_packets: 100,
         frame_len_max: 1500,
         frame_len_min: 46,
+        memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
         rate_bps: None,
     };
     Station::new(config, [index as u8 + 1; 32], Time::ZERO).expect("a sound configuration")

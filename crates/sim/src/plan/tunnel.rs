@@ -427,6 +427,7 @@ fn station(scenario: &Scenario, run: &Run, index: usize) -> Result<Station, SimE
         ingress_packets: scenario.ingress_packets_for(&run.coding_params()),
         frame_len_max,
         frame_len_min,
+        memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
         rate_bps: None,
     };
     let key = StreamKey {

@@ -96,6 +96,7 @@ fn station(run: &Run, id: u8, peer: u8) -> Station {
         ingress_packets: run.ingress_packets,
         frame_len_max: 1500,
         frame_len_min: 0,
+        memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
         rate_bps: None,
     };
     let mut entropy = [0; 32];

@@ -14,6 +14,7 @@ use crate::flow::window::receive::WindowReceiver;
 use crate::flow::window::send::WindowSender;
 use crate::host::egress::EgressQueue;
 use crate::host::queue::IngressQueue;
+use crate::memory::WindowShape;
 use crate::stats::Stats;
 use crate::wire::{Lanes, WindowAck, WindowForm, WindowSymbol};
 
@@ -83,7 +84,7 @@ impl Tunnel {
             path.deadline,
             params.ack_interval,
         );
-        sender.restart_peer(now, path.taken, &mut stats);
+        sender.restart_peer(now, whole(path.taken), &mut stats);
         Tunnel {
             path,
             sender,
@@ -256,7 +257,7 @@ fn a_receiver_that_restarts_gets_what_is_held() {
         let held = tunnel.sender.inspect().0;
         assert!(held > 32, "{held} symbols in more than one lane");
         let delivered = tunnel.delivered.len();
-        tunnel.sender.restart_peer(tunnel.now, taken, &mut tunnel.stats);
+        tunnel.sender.restart_peer(tunnel.now, whole(taken), &mut tunnel.stats);
         tunnel.fill(Duration::from_secs(5));
         tunnel.settle();
         let after = &tunnel.delivered[delivered..];
@@ -391,4 +392,9 @@ fn each_lane_is_told_of_after_the_end_of_a_burst() {
     assert_eq!(told.len(), 16, "lanes told of in {acks} times");
     assert!(2 * of_next >= acks, "{of_next} of {acks} of the lane of the first missing symbol");
     assert_eq!(tunnel.receiver.ack_due(), None, "it ends");
+}
+
+/// So many lanes, each as long as a coder takes.
+fn whole(lanes: Lanes) -> WindowShape {
+    WindowShape { lanes, lane_size: corridor_codec::MAX_WINDOW_SIZE as u16 }
 }

@@ -33,8 +33,9 @@ use crate::link::rtt::RttEstimator;
 use crate::link::sent::What;
 use crate::link::shared_channel::Crossed;
 use crate::link::usage::{FRAME_OVERHEAD, LOSS_RATIO_MAX, LinkUsage};
+use crate::memory::WindowShape;
 use crate::stats::Stats;
-use crate::wire::{Lanes, WindowAck};
+use crate::wire::WindowAck;
 
 /// How long acknowledgements of TCP inside wait for more where both directions share the channel:
 /// one frame for several leaves more of it to the data.
@@ -477,10 +478,14 @@ impl WindowSender {
         self.silence.note_heard(self.link.loss_ratio());
     }
 
-    /// The receiver restarted: it has nothing, and takes a window of so many lanes.
-    pub(crate) fn restart_peer(&mut self, now: Time, lanes_max: Lanes, stats: &mut Stats) {
+    /// The receiver restarted: it has nothing, and takes no longer window than this.
+    pub(crate) fn restart_peer(&mut self, now: Time, takes: WindowShape, stats: &mut Stats) {
         self.restart_session();
-        self.window.restart_peer(now, lanes_max.min(self.params.lanes_max()), stats);
+        let takes = WindowShape {
+            lanes: takes.lanes.min(self.params.lanes_max()),
+            lane_size: takes.lane_size.min(self.params.lane_size()),
+        };
+        self.window.restart_peer(now, takes, stats);
         self.told.restart_peer();
         self.silence.restart(now);
     }

@@ -25,6 +25,7 @@ use crate::host::compression::Contexts;
 use crate::host::queue::IngressQueue;
 use crate::link::sent::{Sent, SentLog, What};
 use crate::link::usage::LinkUsage;
+use crate::memory::WindowShape;
 use crate::stats::Stats;
 use crate::wire::{Lanes, WindowAck, WindowForm, WindowSymbol};
 
@@ -181,12 +182,15 @@ impl SendWindow {
         self.lanes.iter().position(is_it)
     }
 
-    /// Most lanes that the receiver takes, if it is a new one. Where it takes fewer than there are,
-    /// all is given up, for want of a way to tell it.
-    fn limit_lanes(&mut self, now: Time, lanes_max: Lanes, stats: &mut Stats) {
-        self.lanes_max = lanes_max;
-        if self.lanes.iter().any(|lane| lane.deal.lanes > lanes_max) {
+    /// The longest window that the receiver takes, if it is a new one. Where it takes fewer lanes
+    /// than there are, or lanes of another size, all is given up, for want of a way to tell it.
+    fn limit_shape(&mut self, now: Time, takes: WindowShape, stats: &mut Stats) {
+        self.lanes_max = takes.lanes;
+        let lane_size = usize::from(takes.lane_size);
+        let has_more = self.lanes.iter().any(|lane| lane.deal.lanes > takes.lanes);
+        if has_more || self.shape.lane_size != lane_size {
             (0..self.sources.len()).for_each(|_| self.give_up_oldest(stats));
+            self.shape.lane_size = lane_size;
             self.deal(now, Lanes::ONE, None);
             self.lanes.drain(..self.draining);
             self.draining = 0;
@@ -522,7 +526,7 @@ impl SendWindow {
     }
 
     /// The receiver restarted: it has nothing, and takes so many lanes.
-    pub(super) fn restart_peer(&mut self, now: Time, lanes_max: Lanes, stats: &mut Stats) {
+    pub(super) fn restart_peer(&mut self, now: Time, takes: WindowShape, stats: &mut Stats) {
         self.contexts.clear();
         for source in &mut self.sources {
             source.fate = Fate::Needed;
@@ -532,7 +536,7 @@ impl SendWindow {
             (lane.told_end, lane.told_deficit) = (lane.base(), 0);
             lane.note_change();
         }
-        self.limit_lanes(now, lanes_max, stats);
+        self.limit_shape(now, takes, stats);
     }
 
     /// Frames are counted anew: of those on their way nothing will be told.

@@ -139,7 +139,7 @@ mod tests {
             let peers = vec![PeerKey { station, public: private(station).public(), psk: None }];
             let keys = Keys { private: private(me), peers, started_ns: 1_000 };
             let coding = CodingParams { symbol_size: 1_400, ..CodingParams::default() };
-            let setting = (coding, Crossing::Block);
+            let setting = Setting { coding, crossing: Crossing::Block, received_bytes: 0 };
             let rng = Stream::from_seed([me.0 as u8; 32]);
             let security = Security::Keys(Box::new(keys));
             Group::new(me, &security, &[station], setting, rng, Time::ZERO)

@@ -79,7 +79,11 @@ mod tests {
     use corridor_base::rand::SeedableRng;
 
     fn group(me: u8, peer: u8, psk: u8) -> Group {
-        let setting = (CodingParams::default(), Crossing::Block);
+        let setting = Setting {
+            coding: CodingParams::default(),
+            crossing: Crossing::Block,
+            received_bytes: 0,
+        };
         let rng = Stream::from_seed([me ^ psk; 32]);
         Group::new(
             StationId(u16::from(me)),

@@ -9,7 +9,7 @@ fn coding() -> CodingParams {
 fn group(me: u8, peers: &[u8], seed: u8) -> Group {
     let peers: Vec<_> = peers.iter().map(|&id| StationId(u16::from(id))).collect();
     let rng = Stream::from_seed([seed; 32]);
-    let setting = (coding(), Crossing::Block);
+    let setting = Setting { coding: coding(), crossing: Crossing::Block, received_bytes: 0 };
     Group::new(StationId(u16::from(me)), &[1; 32].into(), &peers, setting, rng, Time::ZERO)
 }
 
@@ -204,7 +204,7 @@ fn a_crowd_of_replayed_sessions_does_not_keep_a_peer_out() {
 fn another_secret_is_a_stranger() {
     let mut ours = group(1, &[2], 1);
     let rng = Stream::from_seed([5; 32]);
-    let setting = (coding(), Crossing::Block);
+    let setting = Setting { coding: coding(), crossing: Crossing::Block, received_bytes: 0 };
     let mut theirs =
         Group::new(StationId(2), &[2; 32].into(), &[StationId(1)], setting, rng, Time::ZERO);
     let frame = hello(&mut theirs, Time::ZERO);

@@ -63,6 +63,7 @@ fn station(id: u8, role: Role) -> StationConfig {
         ingress_packets: 2_000,
         frame_len_max: 1_500,
         frame_len_min: 0,
+        memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
         rate_bps: None,
     }
 }

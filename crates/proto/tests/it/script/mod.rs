@@ -229,6 +229,7 @@ impl Script {
                 ingress_packets: 100,
                 frame_len_max: 576,
                 frame_len_min: 0,
+                memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
                 rate_bps,
             });
             let station = self.start(index, PSK);

@@ -213,6 +213,7 @@ fn station_config(setup: &Setup, id: StationId, role: Role) -> StationConfig {
         ingress_packets: 2 * BLOCK_SIZE,
         frame_len_max: 576,
         frame_len_min: 0,
+        memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
         rate_bps: None,
     }
 }

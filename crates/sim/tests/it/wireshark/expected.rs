@@ -7,7 +7,7 @@ use corridor_proto::{Field, Mode};
 use corridor_torture::HeaderTwin;
 
 /// The fields that are compared, as Wireshark names them.
-pub const FIELDS: [&str; 90] = [
+pub const FIELDS: [&str; 91] = [
     "corridor.air.unsealed",
     "corridor.air.to_all",
     "corridor.air.from",
@@ -98,6 +98,7 @@ pub const FIELDS: [&str; 90] = [
     "corridor.hello.to.asks",
     "corridor.hello.to.instead",
     "corridor.hello.to.lanes_log",
+    "corridor.hello.to.lane_size",
 ];
 
 impl Expected {
@@ -383,6 +384,7 @@ fn read_hello(body: &[u8], values: &mut Values) {
         values.add("corridor.hello.to.asks", u8::from(to.asks));
         values.add("corridor.hello.to.instead", to.instead.map_or(0, Instead::code));
         values.add("corridor.hello.to.lanes_log", to.lanes.code());
+        values.add("corridor.hello.to.lane_size", to.lane_size);
     }
 }
 

@@ -1,0 +1,85 @@
+//! Neighbours that come and go while a hub runs.
+
+use corridor_base::rand::{Rng, SeedableRng};
+use corridor_base::{Stream, Time};
+
+use super::turns::Turns;
+use super::{Hub, HubConfig, Neighbour, check_ids, networks};
+use crate::config::StationId;
+use crate::error::ConfigError;
+use crate::memory;
+
+impl Hub {
+    /// Takes over who the neighbours are, and who has which addresses. The stations of those that
+    /// stay go on as they are, with their sessions, queues and windows; of what is told of the
+    /// station only the keys of those that come count, and its memory: they have parts of what is
+    /// free of it. `entropy` is 32 bytes of fresh randomness.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); or not enough of the memory is free. Nothing has changed then.
+    pub fn set_neighbours(
+        &mut self,
+        config: &HubConfig,
+        entropy: [u8; 32],
+        now: Time,
+    ) -> Result<(), ConfigError> {
+        check_ids(config)?;
+        let networks = networks(config)?;
+        let ids: Vec<StationId> = config.neighbours.iter().map(|&(id, _)| id).collect();
+        let mut coming = self.make_coming(config, &ids, entropy, now)?;
+
+        self.now = now;
+        let mut staying = core::mem::take(&mut self.neighbours);
+        for id in &ids {
+            let of_id = |neighbour: &Neighbour| neighbour.id == *id;
+            let from = if staying.iter().any(of_id) { &mut staying } else { &mut coming };
+            if let Some(at) = from.iter().position(of_id) {
+                self.neighbours.push(from.swap_remove(at));
+            }
+        }
+        // What is left is of those that go.
+        staying.iter().for_each(|gone| self.gone.join(gone.station.stats()));
+        self.networks = networks;
+        self.icmp_errors.set_own(&config.own);
+        self.turns = Turns::new(self.neighbours.len());
+        self.speaking.clear();
+        for place in 0..self.neighbours.len() {
+            self.neighbours[place].speaks = false;
+            self.touch(place);
+        }
+        Ok(())
+    }
+
+    /// The neighbours that are not there yet.
+    fn make_coming(
+        &self,
+        config: &HubConfig,
+        ids: &[StationId],
+        entropy: [u8; 32],
+        now: Time,
+    ) -> Result<Vec<Neighbour>, ConfigError> {
+        let stays = |neighbour: &&Neighbour| ids.contains(&neighbour.id);
+        let shares = self.neighbours.iter().filter(stays);
+        let shares = shares.map(|neighbour| neighbour.station.memory().share).sum();
+        let mut free = config.station.memory_bytes.saturating_sub(shares);
+        let mut entropy = Stream::from_seed(entropy);
+        let mut coming = Vec::new();
+        for &id in ids.iter().filter(|&&id| self.place_of(id).is_none()) {
+            let share = memory::share_of_free(&config.station, free)?;
+            free -= share;
+            let mut seed = [0; 32];
+            entropy.fill_bytes(&mut seed);
+            let mut neighbour = Neighbour::new(&config.station, (id, share), seed, now)?;
+            // What the driver told the others of the path holds for it as well.
+            if let Some(lens) = self.path_lens {
+                neighbour.station.find_path_mtu(now, lens);
+            }
+            if let Some(len) = self.frames_limit {
+                neighbour.station.limit_frames(now, len);
+            }
+            neighbour.timeout = neighbour.station.poll_timeout();
+            coming.push(neighbour);
+        }
+        Ok(coming)
+    }
+}

@@ -1,0 +1,316 @@
+//! What the queues and windows of a node may hold, in bytes.
+//!
+//! A node has one ceiling for all of them. The peer of a pair has all of it; the peers of a hub have
+//! equal parts of seven eighths, and those that come while it runs each an eighth of what is free.
+//! Such a *share* is divided by one rule:
+//!
+//! 1. First comes what a station takes beside: logs of frames, and what it knows of flows and of the
+//!    path, [`MEMORY_BESIDE`] bytes.
+//! 2. A quarter of the rest is for the ingress queue: as many packets of the longest frame as fit, and no
+//!    more than are configured.
+//! 3. What is left is for the windows, both ways: the longest window that fits twice, once to be sent and
+//!    once to be received, with symbols of the longest frame, and no longer than is configured.
+//! 4. What the window that is sent does not take is for the one that is received. A peer may have
+//!    longer symbols; it is told in the HELLO how many lanes and symbols of a lane are taken.
+//!
+//! A window of several lanes counts twice: those before drain while symbols are dealt to others.
+
+use corridor_codec::{Backend, Field, MAX_WINDOW_SIZE, WindowDecoder, WindowEncoder};
+
+use crate::bounds::{
+    MEMORY_BESIDE, MEMORY_QUEUE_PACKETS_MIN, MEMORY_WINDOW_SYMBOLS_MIN, WINDOW_STRETCHES_MAX,
+};
+use crate::config::{Mode, Role, StationConfig};
+use crate::error::ConfigError;
+use crate::wire::Lanes;
+
+/// Bytes that a packet takes in a queue beside its own.
+const QUEUED_BYTES: usize = 128;
+/// The same of a source symbol in a window, at either end: its place, its fate, its length.
+const SYMBOL_BYTES: usize = 128;
+/// Part of what is left that is for the queue, one in so many.
+const QUEUE_PARTS: usize = 4;
+/// A hub keeps one of so many parts of its memory free for peers that come while it runs.
+const HUB_FREE_PARTS: usize = 8;
+/// Such a peer gets one of so many parts of what is free, or what it needs at least.
+const NEWCOMER_PARTS: usize = 8;
+/// Steps in which a window of one lane is tried: a coding vector goes around its slots in bytes.
+const WINDOW_STEP: usize = 8;
+
+/// How a share is divided. Bytes are of what may be held at most, not of what is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryView {
+    /// Bytes of the share.
+    pub share: usize,
+    /// Of those, what the ingress queue may hold.
+    pub queue: usize,
+    /// What the window that is sent may hold.
+    pub sent: usize,
+    /// What the window that is received may hold.
+    pub received: usize,
+}
+
+/// A window: lanes, and symbols of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WindowShape {
+    pub(crate) lanes: Lanes,
+    pub(crate) lane_size: u16,
+}
+
+impl WindowShape {
+    /// The shortest one.
+    pub(crate) const LEAST: Self = WindowShape { lanes: Lanes::ONE, lane_size: 1 };
+
+    /// Lanes that may be held at once.
+    fn held_lanes(self) -> usize {
+        match self.lanes {
+            Lanes::ONE => 1,
+            lanes => WINDOW_STRETCHES_MAX * lanes.count(),
+        }
+    }
+
+    /// Bytes of the window that is sent, with symbols of so many bytes.
+    fn sent_bytes(self, field: Field, symbol_size: usize) -> usize {
+        let lane_size = usize::from(self.lane_size);
+        let payloads =
+            WindowEncoder::storage_len_bytes(field, lane_size, symbol_size, Backend::detected());
+        let payloads = payloads.unwrap_or(usize::MAX);
+        payloads.saturating_add(lane_size * SYMBOL_BYTES).saturating_mul(self.held_lanes())
+    }
+
+    /// Bytes of the window that is received: payloads, and coefficients twice.
+    fn received_bytes(self, field: Field, symbol_size: usize) -> usize {
+        let lane_size = usize::from(self.lane_size);
+        let payloads =
+            WindowDecoder::storage_len_bytes(field, lane_size, symbol_size, Backend::detected());
+        let slots = lane_size.next_multiple_of(WINDOW_STEP);
+        let row = field.vector_len_bytes(slots).next_multiple_of(VECTOR_ALIGN);
+        let beside = 2 * slots * row + slots * SYMBOL_BYTES;
+        payloads.unwrap_or(usize::MAX).saturating_add(beside).saturating_mul(self.held_lanes())
+    }
+}
+
+/// Rows of coefficients begin at multiples of this.
+const VECTOR_ALIGN: usize = 64;
+
+/// The longest window of at most so many symbols, in lanes of at most so many, for which `bytes_of`
+/// says no more than there are; `None` if there is none.
+fn longest(
+    (symbols, lane_size): (usize, u16),
+    bytes: usize,
+    bytes_of: impl Fn(WindowShape) -> usize,
+) -> Option<WindowShape> {
+    let fits = |shape: &WindowShape| bytes_of(*shape) <= bytes;
+    let several = (1..=Lanes::holding(symbols, lane_size.into()).code()).rev();
+    let several =
+        several.filter_map(Lanes::from_code).map(|lanes| WindowShape { lanes, lane_size });
+    let most = usize::from(lane_size).min(symbols);
+    let steps = (1..most).rev().filter(|size| size.is_multiple_of(WINDOW_STEP));
+    let one = core::iter::once(most).chain(steps);
+    let one = one.map(|size| WindowShape { lanes: Lanes::ONE, lane_size: size as u16 });
+    several.chain(one).find(fits)
+}
+
+/// Lanes and symbols of each that a station takes of a peer with such symbols, where the window that
+/// is received may hold so many bytes, and lanes are no more than these.
+pub(crate) fn taken(
+    lanes_max: Lanes,
+    bytes: usize,
+    (field, symbol_size): (Field, u16),
+) -> WindowShape {
+    let lane_size = MAX_WINDOW_SIZE as u16;
+    let symbols = lanes_max.count() * MAX_WINDOW_SIZE;
+    let bytes_of = |shape: WindowShape| shape.received_bytes(field, symbol_size.into());
+    // A share has room for some symbols of the longest frame there is: `fit` sees to that.
+    longest((symbols, lane_size), bytes, bytes_of).unwrap_or(WindowShape::LEAST)
+}
+
+/// Whether a station has windows.
+fn has_window(config: &StationConfig) -> bool {
+    let is_endpoint = matches!(config.role, Role::Endpoint { .. });
+    is_endpoint && config.coding.mode == Mode::Window && config.coding.tcp_nc.is_none()
+}
+
+fn packet_bytes(config: &StationConfig) -> usize {
+    config.frame_len_max + QUEUED_BYTES
+}
+
+/// What a sound configuration's share comes to.
+pub(crate) fn divided(config: &StationConfig) -> MemoryView {
+    let share = config.memory_bytes;
+    let queue = config.ingress_packets * packet_bytes(config);
+    if !has_window(config) {
+        return MemoryView { share, queue, sent: 0, received: 0 };
+    }
+    let (lanes, lane_size) = (config.coding.lanes_max(), config.coding.lane_size());
+    let sent = WindowShape { lanes, lane_size }
+        .sent_bytes(config.coding.field, config.symbol_size().into());
+    let received = share.saturating_sub(MEMORY_BESIDE + queue + sent);
+    MemoryView { share, queue, sent, received }
+}
+
+/// Makes queue and window of a station as short as its share takes.
+///
+/// # Errors
+/// The share is too small for [`MEMORY_QUEUE_PACKETS_MIN`] packets and
+/// [`MEMORY_WINDOW_SYMBOLS_MIN`] symbols; or as [`StationConfig::check`].
+pub(crate) fn fit(config: &mut StationConfig) -> Result<(), ConfigError> {
+    config.check()?;
+    let least = least(config);
+    if config.memory_bytes < least {
+        let expected = format!("{least} bytes or more");
+        return Err(ConfigError::new("limits.memory", config.memory_bytes, expected));
+    }
+    let left = config.memory_bytes - MEMORY_BESIDE;
+    let packets = left / QUEUE_PARTS / packet_bytes(config);
+    config.ingress_packets = config.ingress_packets.min(packets);
+    if !has_window(config) {
+        return Ok(());
+    }
+    let (field, symbol_size) = (config.coding.field, usize::from(config.symbol_size()));
+    let rest = left - config.ingress_packets * packet_bytes(config);
+    let bytes_of = |shape: WindowShape| {
+        let sent = shape.sent_bytes(field, symbol_size);
+        sent.saturating_add(shape.received_bytes(field, symbol_size))
+    };
+    let told = (usize::from(config.coding.window_size), config.coding.lane_size());
+    let shape = longest(told, rest, bytes_of).unwrap_or(WindowShape::LEAST);
+    let symbols = shape.lanes.count() * usize::from(shape.lane_size);
+    config.coding.window_size = config.coding.window_size.min(symbols as u16);
+    Ok(())
+}
+
+/// The share of each of so many peers that a hub begins with: what it keeps free is for those that
+/// come while it runs.
+///
+/// # Errors
+/// As [`fit`], about the memory of all of them.
+pub(crate) fn share(config: &StationConfig, peers: usize) -> Result<usize, ConfigError> {
+    config.check()?;
+    let share = config.memory_bytes / HUB_FREE_PARTS * (HUB_FREE_PARTS - 1) / peers;
+    let least = least(config);
+    if share < least {
+        let all = (least * peers).div_ceil(HUB_FREE_PARTS - 1) * HUB_FREE_PARTS;
+        let expected = format!("{all} bytes or more, for {peers} peers");
+        return Err(ConfigError::new("limits.memory", config.memory_bytes, expected));
+    }
+    Ok(share)
+}
+
+/// The share of one more peer, of what is free.
+///
+/// # Errors
+/// What is free is less than a peer needs.
+pub(crate) fn share_of_free(config: &StationConfig, free: usize) -> Result<usize, ConfigError> {
+    let least = least(config);
+    if free < least {
+        let given = format!("{} ({free} bytes of it are free)", config.memory_bytes);
+        let expected =
+            format!("{least} bytes free for another peer, or a restart to divide it anew");
+        return Err(ConfigError::new("limits.memory", given, expected));
+    }
+    Ok((free / NEWCOMER_PARTS).max(least))
+}
+
+/// Bytes of the least share.
+fn least(config: &StationConfig) -> usize {
+    let packets = config.ingress_packets.min(MEMORY_QUEUE_PACKETS_MIN);
+    let queue = QUEUE_PARTS * packets * packet_bytes(config);
+    if !has_window(config) {
+        return MEMORY_BESIDE + queue;
+    }
+    let (field, symbol_size) = (config.coding.field, usize::from(config.symbol_size()));
+    let symbols = usize::from(config.coding.window_size).min(MEMORY_WINDOW_SYMBOLS_MIN);
+    let lane_size = config.coding.lane_size().min(symbols as u16);
+    let shape = WindowShape { lanes: Lanes::ONE, lane_size };
+    let windows = shape.sent_bytes(field, symbol_size) + shape.received_bytes(field, symbol_size);
+    // A quarter of what is left is the queue's, or less.
+    MEMORY_BESIDE + queue.max((windows * QUEUE_PARTS).div_ceil(QUEUE_PARTS - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bounds::{FRAME_LEN_MAX, MEMORY_DEFAULT};
+    use crate::config::{CodingParams, LinkErrors, StationId};
+
+    fn config(memory_bytes: usize) -> StationConfig {
+        let coding = CodingParams::window();
+        StationConfig {
+            id: StationId(1),
+            role: Role::Endpoint { peer: StationId(2), helper: None },
+            security: [7; 32].into(),
+            coding,
+            link_errors: LinkErrors::Measured,
+            ingress_packets: coding.ingress_packets_default(),
+            frame_len_max: 1_500,
+            frame_len_min: 0,
+            memory_bytes,
+            rate_bps: None,
+        }
+    }
+
+    #[test]
+    fn a_pair_has_by_default_what_it_is_told() {
+        let told = config(MEMORY_DEFAULT);
+        let mut fitted = told.clone();
+        fit(&mut fitted).unwrap();
+        assert_eq!(fitted, told);
+        let view = divided(&fitted);
+        assert!(MEMORY_BESIDE + view.queue + view.sent + view.received <= view.share, "{view:?}");
+        let shape = taken(told.coding.lanes_max(), view.received, (Field::Gf256, 1_477));
+        assert_eq!((shape.lanes, shape.lane_size), (Lanes::MOST, 1_024));
+    }
+
+    #[test]
+    fn less_memory_is_never_a_longer_queue_or_window_and_never_overdrawn() {
+        let mut before = (0, 0);
+        for step in 0..500 {
+            let mut fitted = config(least(&config(0)) + 500_000 * step);
+            fit(&mut fitted).unwrap();
+            let now = (fitted.ingress_packets, fitted.coding.window_size);
+            assert!(before.0 <= now.0 && before.1 <= now.1, "{before:?} {now:?}");
+            before = now;
+            let view = divided(&fitted);
+            assert!(
+                MEMORY_BESIDE + view.queue + view.sent + view.received <= view.share,
+                "{view:?}"
+            );
+            // What is received fits, whatever the peer says of its symbols.
+            for symbol_size in [64, 1_477, FRAME_LEN_MAX as u16] {
+                let lanes = fitted.coding.lanes_max();
+                let shape = taken(lanes, view.received, (Field::Gf256, symbol_size));
+                let bytes = shape.received_bytes(Field::Gf256, symbol_size.into());
+                assert!(bytes <= view.received, "{shape:?} of {symbol_size}: {bytes} {view:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_too_small_is_refused_with_what_would_do() {
+        let least = least(&config(0));
+        assert!(fit(&mut config(least)).is_ok(), "{least}");
+        let error = fit(&mut config(least - 1)).unwrap_err();
+        assert_eq!((error.field, error.given), ("limits.memory", (least - 1).to_string()));
+        assert_eq!(error.expected, format!("{least} bytes or more"));
+        // A hub keeps an eighth free.
+        assert_eq!(share(&config(8 * least), 7), Ok(least));
+        let error = share(&config(8 * least - 8), 7).unwrap_err();
+        assert_eq!(error.expected, format!("{} bytes or more, for 7 peers", 8 * least));
+        assert_eq!(share_of_free(&config(0), 800 * least), Ok(100 * least));
+        assert_eq!(share_of_free(&config(0), 2 * least), Ok(least));
+        assert!(share_of_free(&config(0), least - 1).is_err());
+    }
+
+    #[test]
+    fn windows_of_less_than_a_lane_are_tried_in_steps() {
+        let bytes_of = |shape: WindowShape| {
+            if shape.lanes == Lanes::ONE { usize::from(shape.lane_size) } else { usize::MAX }
+        };
+        let longest = |bytes| longest((4_096, 1_024), bytes, bytes_of);
+        assert_eq!(longest(5_000).map(|it| it.lane_size), Some(1_024));
+        assert_eq!(longest(1_000).map(|it| it.lane_size), Some(1_000));
+        assert_eq!(longest(999).map(|it| it.lane_size), Some(992));
+        assert_eq!(longest(7), None);
+    }
+}

@@ -1,0 +1,196 @@
+//! What a hub with many peers holds when all of its queues and windows are full, counted by the
+//! allocator: no more than the ceiling that it was told.
+
+// Counting bytes takes an allocator, and that is unsafe to write.
+#![allow(unsafe_code)]
+
+use core::time::Duration;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use corridor_base::Time;
+use corridor_proto::wire::{Header, Kind};
+use corridor_proto::{
+    CodingParams, Hub, HubConfig, LinkErrors, PacketOutcome, Role, Station, StationConfig,
+    StationId,
+};
+use etherparse::PacketBuilder;
+
+thread_local! {
+    /// Bytes that were allocated while the hub ran, less those that it freed.
+    static HELD: Cell<isize> = const { Cell::new(0) };
+    static RUNS: Cell<bool> = const { Cell::new(false) };
+}
+
+struct Counting;
+
+fn count(bytes: isize) {
+    if RUNS.with(Cell::get) {
+        HELD.with(|held| held.set(held.get() + bytes));
+    }
+}
+
+// SAFETY: all is left to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Runs what belongs to the hub, and counts what it takes and gives back.
+fn of_hub<T>(run: impl FnOnce() -> T) -> T {
+    RUNS.with(|runs| runs.set(true));
+    let result = run();
+    RUNS.with(|runs| runs.set(false));
+    result
+}
+
+const HUB: StationId = StationId(1);
+const PACKET_LEN: usize = 1_400;
+
+fn config(id: StationId, peer: StationId, memory_bytes: usize) -> StationConfig {
+    let coding = CodingParams::window();
+    StationConfig {
+        id,
+        role: Role::Endpoint { peer, helper: None },
+        security: [7; 32].into(),
+        coding,
+        link_errors: LinkErrors::Measured,
+        ingress_packets: coding.ingress_packets_default(),
+        frame_len_max: 1_500,
+        frame_len_min: 0,
+        memory_bytes,
+        rate_bps: Some(1_000_000_000),
+    }
+}
+
+fn leaf_id(at: usize) -> StationId {
+    StationId(at as u16 + 2)
+}
+
+fn address(at: usize) -> [u8; 4] {
+    [10, 9, (at / 250) as u8, (at % 250) as u8 + 2]
+}
+
+/// A segment of TCP, which has to be delivered in order, of a flow of its own.
+fn segment(from: [u8; 4], to: [u8; 4], number: usize) -> Vec<u8> {
+    let mut packet = Vec::new();
+    PacketBuilder::ipv4(from, to, 64)
+        .tcp(1_024 + (number % 200) as u16, 80, number as u32, 500)
+        .ack(1)
+        .write(&mut packet, &[number as u8; PACKET_LEN - 40])
+        .unwrap();
+    packet
+}
+
+struct Star {
+    hub: Hub,
+    leaves: Vec<Station>,
+    now: Time,
+    /// Symbols that came to the hub of each leaf, and how many of its first are lost.
+    symbols: Vec<usize>,
+}
+
+impl Star {
+    fn new(peers: usize, memory_bytes: usize) -> Self {
+        let allowed = |at| vec![std::net::IpAddr::from(address(at)).into()];
+        let neighbours = (0..peers).map(|at| (leaf_id(at), allowed(at))).collect();
+        let station = config(HUB, leaf_id(0), memory_bytes);
+        let own = vec![[10, 9, 255, 1].into()];
+        let told = HubConfig { station, neighbours, own, one_channel: false };
+        let hub = of_hub(|| Hub::new(told, [1; 32], Time::ZERO)).unwrap();
+        let default = corridor_proto::bounds::MEMORY_DEFAULT;
+        let leaf = |at: usize| {
+            Station::new(config(leaf_id(at), HUB, default), [at as u8; 32], Time::ZERO).unwrap()
+        };
+        let leaves = (0..peers).map(leaf).collect();
+        Star { hub, leaves, now: Time::ZERO, symbols: vec![0; peers] }
+    }
+
+    /// Some time passes: `hears` says whether the hub's frames of symbols and feedback arrive.
+    fn step(&mut self, hears: bool) {
+        self.now += Duration::from_millis(1);
+        let (now, hub) = (self.now, &mut self.hub);
+        of_hub(|| hub.handle_timeout(now));
+        let mut frame = Vec::with_capacity(2_000);
+        let make = |hub: &mut Hub, frame: &mut Vec<u8>| {
+            let made = hub.poll_transmit(now)?;
+            frame.clear();
+            frame.extend_from_slice(made.frame);
+            Some(())
+        };
+        while of_hub(|| make(hub, &mut frame)).is_some() {
+            let is_hello = Header::parse(&frame).is_some_and(|head| head.kind == Kind::Hello);
+            if hears || is_hello {
+                for leaf in &mut self.leaves {
+                    leaf.handle_frame(now, &frame);
+                }
+            }
+        }
+        for (leaf, symbols) in self.leaves.iter_mut().zip(&mut self.symbols) {
+            leaf.handle_timeout(now);
+            while let Some(made) = leaf.poll_transmit(now) {
+                let kind = Header::parse(made.frame).map(|header| header.kind);
+                if kind == Some(Kind::Window) {
+                    *symbols += 1;
+                    // Without the first few nothing can be delivered, and all that follows is kept.
+                    if *symbols <= 3 {
+                        continue;
+                    }
+                }
+                of_hub(|| hub.handle_frame(now, made.frame));
+            }
+            while leaf.poll_event().is_some() {}
+        }
+        of_hub(|| {
+            while hub.poll_packet().is_some() {}
+            while hub.poll_event().is_some() {}
+        });
+    }
+}
+
+#[test]
+fn a_hub_whose_queues_and_windows_are_full_holds_no_more_than_its_ceiling() {
+    let (peers, memory_bytes) = (32, 48_000_000);
+    let mut star = Star::new(peers, memory_bytes);
+    (0..1_000).for_each(|_| star.step(true));
+    assert!(star.leaves.iter().all(|leaf| leaf.peers().iter().all(|peer| peer.is_up)), "up");
+    let mut refused = 0;
+    for number in 0..400 {
+        for at in 0..peers {
+            let packet = segment([10, 9, 255, 1], address(at), number);
+            let (now, hub) = (star.now, &mut star.hub);
+            let outcome = of_hub(|| hub.handle_packet(now, &packet));
+            refused += usize::from(outcome != PacketOutcome::Accepted);
+            let packet = segment(address(at), [10, 9, 255, 1], number);
+            star.leaves[at].handle_packet(now, &packet);
+        }
+        star.step(false);
+    }
+    // What was sent is sent again, and logs fill.
+    (0..3_000).for_each(|_| star.step(false));
+    let held = HELD.with(Cell::get);
+    let views: Vec<_> = star.hub.stations().map(|station| station.memory()).collect();
+    assert!(refused > 0, "queues are full");
+    let told: usize = views.iter().map(|view| view.queue + view.sent + view.received).sum();
+    assert!(told <= memory_bytes, "{told} bytes are promised");
+    assert!(held <= memory_bytes as isize, "{held} bytes of {memory_bytes}");
+    assert!(held > memory_bytes as isize / 2, "{held} bytes: nothing was filled");
+}
