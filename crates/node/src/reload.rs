@@ -15,6 +15,8 @@ pub(crate) struct Changes {
 pub(crate) const ENDPOINTS: &str = "peer.endpoint";
 /// Where peers are over Ethernet.
 pub(crate) const MACS: &str = "peer.mac";
+/// Who the peers of a hub are.
+pub(crate) const PEERS: &str = "peer";
 /// Networks of the peers of a hub.
 pub(crate) const NETWORKS: &str = "peer.allowed";
 /// Networks reached through the tunnel.
@@ -54,8 +56,12 @@ impl Changes {
         let (was, is) = (&old.underlay, &new.underlay);
         let same_peers = peers(old) == peers(new);
         let same_kind = is_hub(old) == is_hub(new);
+        // Each peer of a hub has a station of its own, and so may come and go.
+        let are_hubs = |config: &NodeConfig| is_hub(config) && config.relay.is_none();
+        let comes_or_goes = !same_peers && are_hubs(old) && are_hubs(new);
         let same_tun = old.tun.is_some() == new.tun.is_some();
         let live = [
+            (PEERS, comes_or_goes),
             (ENDPOINTS, same_peers && endpoints(old) != endpoints(new)),
             (MACS, same_peers && macs(old) != macs(new)),
             (NETWORKS, same_peers && same_kind && is_hub(new) && old.networks() != new.networks()),
@@ -64,16 +70,21 @@ impl Changes {
             (CONTROL, old.control_group != new.control_group),
             (LOSS, old.synthetic_loss != new.synthetic_loss),
         ];
+        // The role of a hub names its first peer.
+        let station = |config: &NodeConfig| {
+            (config.id, config.role_name(), (!comes_or_goes).then_some(config.role))
+        };
+        let limits = |config: &NodeConfig| (config.ingress_packets, config.memory_bytes);
         let restart = [
-            ("station", (old.id, old.role) != (new.id, new.role)),
-            ("security", !old.has_key_of(new)),
+            ("station", station(old) != station(new)),
+            ("security", !old.has_keys_of(new)),
             ("tun", without_routes(old) != without_routes(new)),
             ("underlay", (&was.kind, was.mtu) != (&is.kind, is.mtu)),
-            ("peer", !same_peers || !same_kind),
+            (PEERS, (!same_peers || !same_kind) && !comes_or_goes),
             ("coding", old.coding != new.coding),
             ("relay", old.relay != new.relay),
             ("link_errors", old.link_errors != new.link_errors),
-            ("limits", old.ingress_packets != new.ingress_packets),
+            ("limits", limits(old) != limits(new)),
         ];
         let changed = |list: &[(&'static str, bool)]| {
             list.iter().filter(|(_, changed)| *changed).map(|(name, _)| *name).collect()

@@ -518,6 +518,7 @@ impl Driver {
                 self.station.greet(now);
                 true
             }
+            reload::PEERS => self.take_over_peers(new),
             reload::NETWORKS => {
                 let Some(networks) = new.networks() else { return false };
                 let taken = self.station.set_networks(&networks, &self.config.own_addresses());
@@ -556,6 +557,36 @@ impl Driver {
             }
             _ => false,
         }
+    }
+
+    /// Takes over who the peers of a hub are. Sessions of those that stay go on.
+    fn take_over_peers(&mut self, new: &NodeConfig) -> bool {
+        let now = self.clock.now();
+        let mut entropy = [0; 32];
+        if let Err(error) = getrandom::fill(&mut entropy) {
+            tracing::error!("SIGHUP: get random bytes: {error}; the peers stay as they were");
+            return false;
+        }
+        let config = self.config.with_peers_of(new, wall_clock_ns());
+        let lens = (self.underlay.frame_len_max(), self.underlay.frame_len_min());
+        match config.set_neighbours(&mut self.station, lens, entropy, now) {
+            Ok(true) => {}
+            Ok(false) => return false,
+            Err(error) => {
+                tracing::error!("SIGHUP: {error}; the peers stay as they were");
+                return false;
+            }
+        }
+        for peer in self.config.peers.iter().filter(|peer| !config.has_peer(peer.id)) {
+            tracing::info!("station {} is no peer any more", peer.id.0);
+        }
+        for peer in config.peers.iter().filter(|peer| !self.config.has_peer(peer.id)) {
+            tracing::info!("station {} is a peer from now on", peer.id.0);
+        }
+        self.underlay.configure(now, &self.config.peers, &config.peers);
+        self.diagnosis = Diagnosis::new(&config, &self.station, now);
+        self.config = config;
+        true
     }
 
     /// Writes the statistics while running: what goes wrong is told, and the node goes on.

@@ -355,12 +355,22 @@ impl Underlay {
         }
     }
 
-    /// Takes over where the configuration says that the peers are, of those of which it says
-    /// something else than before.
+    /// Takes over who the peers are, and where the configuration says that they are, of those of
+    /// which it says something else than before.
     pub(crate) fn configure(&mut self, now: Time, before: &[PeerConfig], peers: &[PeerConfig]) {
-        for (was, is) in before.iter().zip(peers).filter(|(was, is)| was != is) {
-            debug_assert_eq!(was.id, is.id, "only a restart changes who the peers are");
+        for was in before.iter().filter(|was| peers.iter().all(|is| is.id != was.id)) {
             match self {
+                Underlay::Ethernet(ethernet) => ethernet.peers.remove(was.id),
+                Underlay::Udp(udp) => udp.remove(now, was.id),
+            }
+        }
+        let is_where = |peer: &PeerConfig| (peer.endpoint.clone(), peer.mac);
+        for is in peers {
+            let was = before.iter().find(|was| was.id == is.id);
+            match self {
+                Underlay::Ethernet(ethernet) if was.is_none() => ethernet.peers.add(is.id, is.mac),
+                Underlay::Udp(udp) if was.is_none() => udp.add(now, is.id, is.endpoint.clone()),
+                _ if was.is_some_and(|was| is_where(was) == is_where(is)) => {}
                 Underlay::Ethernet(ethernet) => ethernet.peers.configure(is.id, is.mac),
                 Underlay::Udp(udp) => udp.configure(now, is.id, is.endpoint.clone()),
             }

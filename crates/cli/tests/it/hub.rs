@@ -120,6 +120,29 @@ fn check_status(status: &Value, wrong_sources: u64) {
     assert!(counter("packets_wrong_source") >= wrong_sources);
 }
 
+/// The hub's file loses a peer and gets it back: the others cross all the time, and no session of
+/// theirs begins anew.
+fn peers_come_and_go(net: &Net, daemons: &mut [Daemon; 4], text: &str) {
+    let (without, four) = text.rsplit_once("[[peer]]\nid = 4\n").unwrap();
+    let (two, three) = (&net.hosts[1], &net.hosts[2]);
+    net.place.write("1.toml", without);
+    daemons[0].signal(Signal::SIGHUP);
+    daemons[0].wait_for("station 4 is no peer any more");
+    daemons[0].wait_for("was read again, taken over: peer");
+    assert_eq!(net.status()["peers"].as_array().unwrap().len(), 2);
+    stream(two, three, "10.9.0.3".parse().unwrap(), 300_000);
+    net.place.write("1.toml", &format!("{without}[[peer]]\nid = 4\n{four}"));
+    daemons[0].signal(Signal::SIGHUP);
+    daemons[0].wait_for("station 4 is a peer from now on");
+    let up = until(|| (net.status()["peers"][2]["up"] == true).then_some(()));
+    assert!(up.is_some(), "{:#}", net.status());
+    net.exchange();
+    let log = daemons[0].log();
+    for id in [2, 3] {
+        assert_eq!(log.matches(&format!("session with station {id} is up")).count(), 1, "{log}");
+    }
+}
+
 #[test]
 fn a_hub_and_three_peers_over_udp() {
     with_net("a_hub_and_three_peers_over_udp", || {
@@ -156,6 +179,7 @@ fn a_hub_and_three_peers_over_udp() {
             there.recv(&mut buffer).ok()
         });
         assert_eq!(came.map(|len| &buffer[..len]), Some(&b"strange"[..]));
+        peers_come_and_go(&net, &mut daemons, &wider);
         stop(daemons);
     });
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::file::PskText;
 use super::*;
+use crate::reload::Changes;
 
 const PSK: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
@@ -206,11 +207,49 @@ fn a_hub_has_peers_with_networks_of_their_own() {
     let helped =
         changed("role = \"endpoint\"\n[[peer]]", "role = \"endpoint\"\nallowed = []\n[[peer]]");
     assert!(helped.contains("a helper works beside two ends only"), "{helped}");
-    let many: String = (4..=70)
+    let many: String = (4..=260)
         .map(|id| format!("[[peer]]\nid = {id}\nrole = \"endpoint\"\nallowed = []\n"))
         .collect();
     let said = complaint(&(hub("[]", "[]") + &many));
-    assert!(said.contains("69 peers: expected 64 at most"), "{said}");
+    assert!(said.contains("259 peers: expected 256 at most"), "{said}");
+}
+
+#[test]
+fn memory_is_told_in_bytes_and_has_to_do_for_all_peers() {
+    let of = |memory: &str| hub("[]", "[]") + &format!("[limits]\nmemory = {memory}\n");
+    for (memory, bytes) in [("64_000_000", 64_000_000), ("\"1.5G\"", 1_500_000_000)] {
+        assert_eq!(parse(&of(memory)).unwrap().memory_bytes, bytes);
+        assert_eq!(complaint(&of(memory)), "sound");
+    }
+    let said = complaint(&of("\"300k\""));
+    assert!(said.starts_with("23:10: limits.memory = 300000: expected "), "{said}");
+    assert!(said.ends_with(" bytes or more, for 2 peers"), "{said}");
+    let said = complaint(&of("\"64MB\""));
+    assert_eq!(
+        said,
+        "23:10: limits.memory = \"64MB\": expected bytes, as 256000000, \"256M\" or \"1.5G\""
+    );
+}
+
+#[test]
+fn peers_of_a_hub_come_and_go_while_it_runs() {
+    let two = hub("[\"10.9.0.2/32\"]", "[\"10.9.0.3/32\"]");
+    let third = "[[peer]]\nid = 9\nrole = \"endpoint\"\nallowed = [\"10.9.0.9/32\"]\n";
+    let three = format!("{two}{third}");
+    let changes = |old: &str, new: &str| {
+        let changes = Changes::between(&parse(old).unwrap(), &parse(new).unwrap());
+        (changes.live, changes.restart)
+    };
+    assert_eq!(changes(&two, &three), (vec!["peer"], vec![]));
+    assert_eq!(changes(&three, &two), (vec!["peer"], vec![]));
+    // One that takes the place of the first is no other role.
+    let other = two.replace("id = 2\n", "id = 5\n");
+    assert_eq!(changes(&two, &other), (vec!["peer"], vec![]));
+    // A pair is no hub, and its peer is the one that it has.
+    let pair = SOUND.split("[[peer]]\nid = 3").next().unwrap();
+    assert_eq!(changes(pair, &pair.replace("id = 2\n", "id = 5\n")).1, ["station", "peer"]);
+    let more = format!("{three}[limits]\nmemory = \"64M\"\n");
+    assert_eq!(changes(&two, &more), (vec!["peer"], vec!["limits"]));
 }
 
 #[test]
@@ -514,7 +553,7 @@ fn keys_of_ones_own_are_read_and_what_contradicts_them_is_told() -> io::Result<(
         // The clock is not what a key is.
         let mut later = config.clone();
         later.set_clock(7);
-        assert!(config.has_key_of(&later));
+        assert!(config.has_keys_of(&later));
     }
     let said = |from: &str, to: &str| -> io::Result<String> {
         assert!(KEYED.contains(from), "{from}");

@@ -149,6 +149,18 @@ impl Udp {
         self.news.put(News::Path(Some(station)));
     }
 
+    /// There is such a peer from now on.
+    pub(super) fn add(&mut self, now: Time, station: StationId, at: Option<Endpoint>) {
+        self.peers.add(station, at.as_ref().and_then(Endpoint::address));
+        self.names.set(now, station, at);
+    }
+
+    /// There is no such peer any more.
+    pub(super) fn remove(&mut self, now: Time, station: StationId) {
+        self.peers.remove(station);
+        self.names.set(now, station, None);
+    }
+
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         self.names.poll_timeout()
     }
