@@ -326,7 +326,7 @@ fn percent(ratio: f64) -> String {
 fn memory(memory: &MemoryStatus) -> String {
     let size = |size: usize| bytes(size as f64);
     format!(
-        "{} at most: queue {}, windows {} sent, {} received",
+        "{}: queue {}, windows {} out, {} in",
         size(memory.share_bytes),
         size(memory.queue_bytes_max),
         size(memory.sent_bytes_max),
@@ -472,7 +472,7 @@ node: home
   transfer     12.3 MB received, 4.50 MB sent
   rate         11.9 Mbit/s, half-duplex
   queue        12 of 1000 packets, 16.8 kB, 4.10 ms old
-  memory       256 MB at most: queue 24.6 MB, windows 52.0 MB sent, 179 MB received
+  memory       256 MB: queue 24.6 MB, windows 52.0 MB out, 179 MB in
   repaired     1234 lost symbols, 3 not repaired
   repair       1301 symbols sent, 52 spurious; 1 packet given up
   overhead     6.1 % of the frames, - of the packets' bytes
