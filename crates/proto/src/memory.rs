@@ -1,15 +1,16 @@
 //! What the queues and windows of a node may hold, in bytes.
 //!
-//! A node has one ceiling for all of them. The peer of a pair has all of it; the peers of a hub have
-//! equal parts of seven eighths, and those that come while it runs each an eighth of what is free.
-//! Such a *share* is divided by one rule:
+//! A node has one ceiling for all of them. The peer of a pair has all of it; the peers of a hub
+//! have equal parts of seven eighths, and those that come while it runs each an eighth of what is
+//! free. Such a *share* is divided by one rule:
 //!
-//! 1. First comes what a station takes beside: logs of frames, and what it knows of flows and of the
-//!    path, [`MEMORY_BESIDE`] bytes.
-//! 2. A quarter of the rest is for the ingress queue: as many packets of the longest frame as fit, and no
-//!    more than are configured.
-//! 3. What is left is for the windows, both ways: the longest window that fits twice, once to be sent and
-//!    once to be received, with symbols of the longest frame, and no longer than is configured.
+//! 1. First comes what a station takes beside: logs of frames, and what it knows of flows and of
+//!    the path, [`MEMORY_BESIDE`] bytes.
+//! 2. A quarter of the rest is for the ingress queue: as many packets of the longest frame as fit,
+//!    and no more than are configured.
+//! 3. What is left is for the windows, both ways: the longest window that fits twice, once to be
+//!    sent and once to be received, with symbols of the longest frame, and no longer than is
+//!    configured.
 //! 4. What the window that is sent does not take is for the one that is received. A peer may have
 //!    longer symbols; it is told in the HELLO how many lanes and symbols of a lane are taken.
 //!
@@ -111,8 +112,8 @@ fn longest(
     several.chain(one).find(fits)
 }
 
-/// Lanes and symbols of each that a station takes of a peer with such symbols, where the window that
-/// is received may hold so many bytes, and lanes are no more than these.
+/// Lanes and symbols of each that a station takes of a peer with such symbols, where the window
+/// that is received may hold so many bytes, and lanes are no more than these.
 pub(crate) fn taken(
     lanes_max: Lanes,
     bytes: usize,

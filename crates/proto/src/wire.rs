@@ -16,9 +16,9 @@
 //! lowest bit set is a frame of relays: `wire/relayed.rs`.
 //!
 //! Stations have numbers of two bytes. An ENC body is `flow (2), block (2), form and index (2)`,
-//! then the coding vector's seed (4), or the encoder's run (2) and the vector itself, where the form
-//! has one, then the symbol. A source symbol holds packets, each behind its length (2): 31 bytes in
-//! all beyond the Ethernet header. docs/wire.md has all of it in tables.
+//! then the coding vector's seed (4), or the encoder's run (2) and the vector itself, where the
+//! form has one, then the symbol. A source symbol holds packets, each behind its length (2): 31
+//! bytes in all beyond the Ethernet header. docs/wire.md has all of it in tables.
 
 #[cfg(test)]
 mod document;

@@ -1,5 +1,5 @@
-//! docs/wire.md held against the code: each of its tables, field by field, against the bytes that are
-//! written, and each of its numbers against the constant that it stands for.
+//! docs/wire.md held against the code: each of its tables, field by field, against the bytes that
+//! are written, and each of its numbers against the constant that it stands for.
 //!
 //! A table is known by the heading right above it. A layout's rows are the fields in their order;
 //! *at* and *bytes* are numbers where they do not hang on what is in the frame.
