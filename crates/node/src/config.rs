@@ -8,6 +8,8 @@ mod check;
 mod file;
 mod hub;
 mod relay;
+#[cfg(test)]
+mod relay_tests;
 mod secret;
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
 //! What the MAC of an interface did for each neighbour: how often it had to send again.
 //!
 //! The driver of a real radio tells the kernel, which tells of it over nl80211; the lab, whose
-//! radios are none of the kernel's, writes a file. Either way they are counters since the beginning,
-//! and a relay wants to know what was added.
+//! radios are none of the kernel's, writes a file. Either way they are counters since the
+//! beginning, and a relay wants to know what was added.
 
 mod file;
 mod nl80211;

@@ -138,9 +138,9 @@ pub(super) struct UnderlayTable {
     /// frame for others. Nobody acknowledges such frames, and the interface does not repeat them.
     pub(super) broadcast: Option<bool>,
     /// Ethernet, relays: who tells how often the interface has to send again, by which a relay
-    /// knows congestion: `nl80211` for the driver of a real radio, or `file:` and the path of a file
-    /// that is rewritten all the time, as the lab's is; not with `broadcast`. Left out: nobody, and
-    /// no channel counts as congested.
+    /// knows congestion: `nl80211` for the driver of a real radio, or `file:` and the path of a
+    /// file that is rewritten all the time, as the lab's is; not with `broadcast`. Left out:
+    /// nobody, and no channel counts as congested.
     #[schemars(with = "Option<String>")]
     #[schemars(extend("x-expected" = "\"nl80211\", or \"file:\" and a path"))]
     pub(super) retries: Option<RetriesSource>,

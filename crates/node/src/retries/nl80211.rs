@@ -235,8 +235,8 @@ fn request(family: u16, flags: u16, command: u8, attribute: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// What Linux 6.1 (mac80211, with radios that wmediumd gives losses) answered to a dump, between
-    /// two of its messages: 40 % of the frames to either station were lost, and nothing had been
+    /// What Linux 6.1 answered to a dump, but for its last message: mac80211, with radios that
+    /// wmediumd gives losses. 40 % of the frames to either station were lost, and nothing had been
     /// sent to the first.
     const STATIONS: &str = include_str!("stations.hex");
 

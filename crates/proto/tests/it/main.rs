@@ -1,7 +1,9 @@
 //! Stations from outside: packets and frames in, packets and frames out.
 
+mod allocator;
 mod franc_paper;
 mod hub;
+mod hub_memory;
 mod keys;
 mod modes;
 mod reads;

@@ -1,40 +1,14 @@
 //! A station in window mode allocates nothing for the packets and frames of a steady flow, whether
 //! frames get lost or not.
 
-// Counting allocations takes an allocator, and that is unsafe to write.
-#![allow(unsafe_code)]
-
 use core::time::Duration;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 
 use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
 use corridor_proto::{CodingParams, LinkErrors, Role, Station, StationConfig, StationId};
 use etherparse::PacketBuilder;
 
-thread_local! {
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: all is left to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use crate::allocator::allocations;
 
 /// Packets a millisecond from the first to the second station; half as many go back.
 const PACKETS_PER_MS: usize = 20;
@@ -111,7 +85,7 @@ fn run(loss_percent: u32) -> (usize, u64, u64) {
     for ms in 0..WARM_UP_MS + MEASURED_MS {
         let now = Time::from_millis(ms);
         if ms == WARM_UP_MS {
-            before = (ALLOCATIONS.with(Cell::get), counted(&stations));
+            before = (allocations(), counted(&stations));
         }
         for count in 0..PACKETS_PER_MS {
             if count % 2 == 0 {
@@ -136,7 +110,7 @@ fn run(loss_percent: u32) -> (usize, u64, u64) {
             while station.poll_event().is_some() {}
         }
     }
-    let allocations = ALLOCATIONS.with(Cell::get) - before.0;
+    let allocations = allocations() - before.0;
     let (delivered, compressed) = counted(&stations);
     (allocations, delivered - before.1.0, compressed - before.1.1)
 }

@@ -1,12 +1,7 @@
 //! What a hub with many peers holds when all of its queues and windows are full, counted by the
 //! allocator: no more than the ceiling that it was told.
 
-// Counting bytes takes an allocator, and that is unsafe to write.
-#![allow(unsafe_code)]
-
 use core::time::Duration;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 
 use corridor_base::Time;
 use corridor_proto::wire::{Header, Kind};
@@ -16,51 +11,7 @@ use corridor_proto::{
 };
 use etherparse::PacketBuilder;
 
-thread_local! {
-    /// Bytes that were allocated while the hub ran, less those that it freed.
-    static HELD: Cell<isize> = const { Cell::new(0) };
-    static RUNS: Cell<bool> = const { Cell::new(false) };
-}
-
-struct Counting;
-
-fn count(bytes: isize) {
-    if RUNS.with(Cell::get) {
-        HELD.with(|held| held.set(held.get() + bytes));
-    }
-}
-
-// SAFETY: all is left to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// Runs what belongs to the hub, and counts what it takes and gives back.
-fn of_hub<T>(run: impl FnOnce() -> T) -> T {
-    RUNS.with(|runs| runs.set(true));
-    let result = run();
-    RUNS.with(|runs| runs.set(false));
-    result
-}
+use crate::allocator::{counted, held};
 
 const HUB: StationId = StationId(1);
 const PACKET_LEN: usize = 1_400;
@@ -115,7 +66,7 @@ impl Star {
         let station = config(HUB, leaf_id(0), memory_bytes);
         let own = vec![[10, 9, 255, 1].into()];
         let told = HubConfig { station, neighbours, own, one_channel: false };
-        let hub = of_hub(|| Hub::new(told, [1; 32], Time::ZERO)).unwrap();
+        let hub = counted(|| Hub::new(told, [1; 32], Time::ZERO)).unwrap();
         let default = corridor_proto::bounds::MEMORY_DEFAULT;
         let leaf = |at: usize| {
             Station::new(config(leaf_id(at), HUB, default), [at as u8; 32], Time::ZERO).unwrap()
@@ -128,7 +79,7 @@ impl Star {
     fn step(&mut self, hears: bool) {
         self.now += Duration::from_millis(1);
         let (now, hub) = (self.now, &mut self.hub);
-        of_hub(|| hub.handle_timeout(now));
+        counted(|| hub.handle_timeout(now));
         let mut frame = Vec::with_capacity(2_000);
         let make = |hub: &mut Hub, frame: &mut Vec<u8>| {
             let made = hub.poll_transmit(now)?;
@@ -136,7 +87,7 @@ impl Star {
             frame.extend_from_slice(made.frame);
             Some(())
         };
-        while of_hub(|| make(hub, &mut frame)).is_some() {
+        while counted(|| make(hub, &mut frame)).is_some() {
             let is_hello = Header::parse(&frame).is_some_and(|head| head.kind == Kind::Hello);
             if hears || is_hello {
                 for leaf in &mut self.leaves {
@@ -155,11 +106,11 @@ impl Star {
                         continue;
                     }
                 }
-                of_hub(|| hub.handle_frame(now, made.frame));
+                counted(|| hub.handle_frame(now, made.frame));
             }
             while leaf.poll_event().is_some() {}
         }
-        of_hub(|| {
+        counted(|| {
             while hub.poll_packet().is_some() {}
             while hub.poll_event().is_some() {}
         });
@@ -177,7 +128,7 @@ fn a_hub_whose_queues_and_windows_are_full_holds_no_more_than_its_ceiling() {
         for at in 0..peers {
             let packet = segment([10, 9, 255, 1], address(at), number);
             let (now, hub) = (star.now, &mut star.hub);
-            let outcome = of_hub(|| hub.handle_packet(now, &packet));
+            let outcome = counted(|| hub.handle_packet(now, &packet));
             refused += usize::from(outcome != PacketOutcome::Accepted);
             let packet = segment(address(at), [10, 9, 255, 1], number);
             star.leaves[at].handle_packet(now, &packet);
@@ -186,7 +137,7 @@ fn a_hub_whose_queues_and_windows_are_full_holds_no_more_than_its_ceiling() {
     }
     // What was sent is sent again, and logs fill.
     (0..3_000).for_each(|_| star.step(false));
-    let held = HELD.with(Cell::get);
+    let held = held();
     let views: Vec<_> = star.hub.stations().map(|station| station.memory()).collect();
     assert!(refused > 0, "queues are full");
     let told: usize = views.iter().map(|view| view.queue + view.sent + view.received).sum();
