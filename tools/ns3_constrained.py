@@ -19,7 +19,7 @@ HOPS = range(1, 9)
 WINDOWS = (1, 5)
 # Discoveries on each network, and simulated seconds of each line.
 DISCOVERIES, QUICK_DISCOVERIES = 60, 20
-LINE_S, QUICK_LINE_S = 80.0, 20.0
+LINE_S, QUICK_LINE_S = 200.0, 40.0
 WARM_UP_S = 5.0
 # Length of the grid's sides.
 SIDE = 5
@@ -160,7 +160,7 @@ void Start(uint32_t hops, uint32_t window, double begin, double end, int64_t run
     g_macs.clear(), g_under_way.clear(), g_received.clear(), g_seen.clear();
     g_work = CreateObject<UniformRandomVariable>();
     g_work->SetStream(99);
-    Ptr<MultiModelSpectrumChannel> channel = CreateObject<MultiModelSpectrumChannel>();
+    Ptr<SingleModelSpectrumChannel> channel = CreateObject<SingleModelSpectrumChannel>();
     Ptr<MatrixPropagationLossModel> losses = CreateObject<MatrixPropagationLossModel>();
     losses->SetDefaultLoss(300.0);
     channel->AddPropagationLossModel(losses);
