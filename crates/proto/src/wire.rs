@@ -450,7 +450,7 @@ pub struct HelloTo {
     pub instead: Option<Instead>,
     /// Most lanes of the other's window that the sender of this takes.
     pub lanes: Lanes,
-    /// Most symbols of each of them, 1 to [`MAX_WINDOW_SIZE`](corridor_codec::MAX_WINDOW_SIZE).
+    /// Most symbols of each of them, 1 to [`MAX_WINDOW_SIZE`].
     pub lane_size: u16,
 }
 
