@@ -1,10 +1,14 @@
-//! What property tests share: cases are drawn from one fixed seed, and a test that fails prints it
-//! with the command that runs it again.
+//! What tests of all crates share.
+//!
+//! Property tests: cases are drawn from one fixed seed, and a test that fails prints it with the
+//! command that runs it again. Measurements in real time: [`realtime`].
 //!
 //! A test says `#![proptest_config(corridor_testing::cases!(256))]`.
 //!
 //! `make soak` draws from fresh seeds. A case that fails there becomes a test with these values.
 #![forbid(unsafe_code)]
+
+pub mod realtime;
 
 use proptest::test_runner::{Config, RngSeed};
 

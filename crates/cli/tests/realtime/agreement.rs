@@ -7,12 +7,11 @@ use std::sync::atomic::AtomicBool;
 
 use corridor_lab::Options;
 use corridor_scenario::{Row, Run, Scenario, expand};
+use corridor_testing::realtime::{Measured, until_it_holds};
 
+use crate::judge;
 use crate::support::alone;
 
-/// Times a measurement is repeated before it counts as wrong: what a busy machine spoils comes
-/// right when it is measured again.
-const ATTEMPTS: u32 = 4;
 /// Repeats of the simulation, whose mean the lab's run is held against.
 const SIMULATED: u64 = 8;
 const GOODPUT_TOLERANCE: f64 = 0.05;
@@ -51,8 +50,8 @@ fn simulated(scenario: &Scenario, run: &Run, column: impl Fn(&Row) -> f64) -> f6
     rows.map(|row| column(&row)).sum::<f64>() / SIMULATED as f64
 }
 
-/// What of the lab's row is too far from the simulator's, if anything.
-fn disagreement(scenario: &Scenario) -> Option<String> {
+/// Whether the lab's row is as near to the simulator's as it should be.
+fn compare(scenario: &Scenario) -> Measured {
     let run = expand(scenario).expect("a test's scenario is sound").remove(0);
     let options = Options { binary: PathBuf::from(env!("CARGO_BIN_EXE_corridor")) };
     let lab = corridor_lab::run(scenario, &run, &options, &AtomicBool::new(false));
@@ -63,13 +62,14 @@ fn disagreement(scenario: &Scenario) -> Option<String> {
             row.transmissions_per_block.expect("blocks were sent")
         }));
     }
-    columns.into_iter().find_map(|(name, tolerance, column)| {
+    let agree = columns.into_iter().all(|(name, tolerance, column)| {
         let (real, virtual_) = (column(&lab), simulated(scenario, &run, column));
         let difference = real / virtual_ - 1.0;
         let (path, percent) = (run.path, 100.0 * difference);
         println!("{path}: {name} lab {real:.1} simulator {virtual_:.1} ({percent:+.1} %)");
-        (difference.abs() > tolerance).then(|| format!("{name} differs by {percent:.1} %: {lab:?}"))
-    })
+        difference.abs() <= tolerance
+    });
+    judge(&[lab], agree)
 }
 
 fn agrees(run: &str) {
@@ -78,15 +78,7 @@ fn agrees(run: &str) {
     }
     let _alone = alone();
     let scenario = scenario(run);
-    for attempt in 1..ATTEMPTS {
-        match disagreement(&scenario) {
-            None => return,
-            Some(what) => println!("attempt {attempt}, perhaps on a busy machine: {what}"),
-        }
-    }
-    if let Some(what) = disagreement(&scenario) {
-        panic!("{what}");
-    }
+    until_it_holds("the same scenario in lab and simulator", |_| compare(&scenario));
 }
 
 #[test]

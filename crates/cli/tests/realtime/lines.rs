@@ -5,16 +5,16 @@ use std::sync::atomic::AtomicBool;
 
 use corridor_lab::Options;
 use corridor_scenario::{Row, Scenario, expand};
+use corridor_testing::realtime::{Measured, until_it_holds};
 
+use crate::judge;
 use crate::support::alone;
 
-/// Times a measurement is repeated before it counts as wrong, on a busy machine.
-const ATTEMPTS: u32 = 4;
 /// Most that goodput and quantiles of the delay may differ.
 const TOLERANCE: f64 = 0.05;
 
-/// What differs too much between lab and simulator, if anything.
-fn disagreement(scenario: &Scenario) -> Option<String> {
+/// Whether lab and simulator agree.
+fn compare(scenario: &Scenario) -> Measured {
     let run = expand(scenario).expect("a test's scenario is sound").remove(0);
     let options = Options { binary: PathBuf::from(env!("CARGO_BIN_EXE_corridor")) };
     let lab = corridor_lab::run(scenario, &run, &options, &AtomicBool::new(false));
@@ -26,11 +26,11 @@ fn disagreement(scenario: &Scenario) -> Option<String> {
         [row.goodput_bps, ms(delays.delay_p50_s), ms(delays.delay_p95_s)]
     };
     let pairs = values(&lab).into_iter().zip(values(&simulated));
-    pairs.zip(["goodput", "p50", "p95"]).find_map(|((lab, simulated), name)| {
+    let agree = pairs.zip(["goodput", "p50", "p95"]).all(|((lab, simulated), name)| {
         println!("{name}: lab {lab:.2}, simulator {simulated:.2}");
-        let differs = (lab / simulated - 1.0).abs() > TOLERANCE;
-        differs.then(|| format!("{name}: lab {lab}, simulator {simulated}"))
-    })
+        (lab / simulated - 1.0).abs() <= TOLERANCE
+    });
+    judge(&[lab], agree)
 }
 
 fn agree(line: &str, run: &str) {
@@ -46,13 +46,7 @@ fn agree(line: &str, run: &str) {
          transport = 'udp'\ndatagram_bytes = 1200\ne3 = 0\nduration_s = 4\n{run}\n"
     ));
     let scenario = scenario.expect("a test's scenario is sound");
-    let mut found = None;
-    for attempt in 1..=ATTEMPTS {
-        found = disagreement(&scenario);
-        let Some(what) = &found else { return };
-        println!("attempt {attempt}, perhaps on a busy machine: {what}");
-    }
-    panic!("{}", found.unwrap_or_default());
+    until_it_holds("a line in lab and simulator", |_| compare(&scenario));
 }
 
 /// Opportunities at 12 Mbit/s for half a second, then at 3 Mbit/s.

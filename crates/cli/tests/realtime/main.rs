@@ -13,6 +13,7 @@ use std::path::Path;
 use std::process::Command;
 
 use corridor_scenario::Row;
+use corridor_testing::realtime::Measured;
 
 /// Runs a scenario in the lab: its rows, and what was said besides.
 fn lab_run(scenario: &Path) -> (Vec<Row>, String) {
@@ -25,4 +26,17 @@ fn lab_run(scenario: &Path) -> (Vec<Row>, String) {
     assert!(ended.status.success(), "{said}");
     let rows = String::from_utf8_lossy(&ended.stdout);
     (rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), said)
+}
+
+/// What came of rows: bytes that are wrong are nobody's fault but ours, whatever the machine does.
+fn judge(rows: &[Row], holds: bool) -> Measured {
+    let has_wrong_bytes =
+        rows.iter().any(|row| row.notes.iter().any(|note| note.contains("not what was sent")));
+    assert!(!has_wrong_bytes, "{rows:?}");
+    let spoilt = rows.iter().find(|row| corridor_lab::is_spoilt(row));
+    match spoilt {
+        _ if holds => Measured::Holds,
+        Some(row) => Measured::Spoilt(row.notes.join("; ")),
+        None => Measured::Fails(format!("{rows:?}")),
+    }
 }

@@ -2,12 +2,10 @@
 //! combining carries more than forwarding alone. `scenarios/relay.toml` is the same for longer.
 
 use corridor_scenario::Row;
+use corridor_testing::realtime::until_it_holds;
 
-use crate::lab_run;
 use crate::support::{Place, alone, with_net};
-
-/// Times that a measurement is repeated which a busy machine may have spoilt.
-const ATTEMPTS: u32 = 4;
+use crate::{judge, lab_run};
 
 fn scenario(run: &str, presets: &str) -> String {
     format!(
@@ -17,35 +15,22 @@ fn scenario(run: &str, presets: &str) -> String {
     )
 }
 
-/// Rows of a scenario that the machine did not spoil, and in which no byte is wrong.
+/// Whether something holds of a scenario's rows, in which no byte may be wrong.
 fn rows(test: &str, text: &str, holds: impl Fn(&[Row]) -> bool) {
     with_net(test, || {
         let _alone = alone();
         let place = Place::new("relay");
         let scenario = place.write("scenario.toml", text);
-        for attempt in 1..=ATTEMPTS {
+        until_it_holds(test, |_| {
             let (rows, _) = lab_run(&scenario);
-            let corrupted = rows
-                .iter()
-                .any(|row| row.notes.iter().any(|note| note.contains("not what was sent")));
-            assert!(!corrupted, "{rows:?}");
             for row in &rows {
                 println!(
                     "{} {}: {:.0} bit/s, {:?}",
                     row.path, row.policy, row.goodput_bps, row.relay
                 );
             }
-            let is_sound = rows.iter().all(|row| row.valid);
-            // What holds on a machine that was too busy holds; only what does not is its fault.
-            if holds(&rows) && (is_sound || attempt == ATTEMPTS) {
-                return;
-            }
-            if attempt == ATTEMPTS && !is_sound {
-                println!("absent: this machine is too busy for {test}: {:?}", rows[0].notes);
-                return;
-            }
-            assert!(attempt < ATTEMPTS, "{rows:?}");
-        }
+            judge(&rows, holds(&rows))
+        });
     });
 }
 

@@ -160,7 +160,7 @@ fn a_killed_lab_leaves_nothing_of_a_tunnel_behind() {
 
 #[test]
 fn an_echo_waits_for_the_queue_that_the_load_fills() {
-    measure(|| {
+    measure("an_echo_waits_for_the_queue_that_the_load_fills", || {
         let row = row(
             "",
             "path = 'kernel'\ntransport = 'tcp'\ne3 = 0\nduration_s = 3\nping_interval_ms = 20",
@@ -176,7 +176,7 @@ fn an_echo_waits_for_the_queue_that_the_load_fills() {
 
 #[test]
 fn two_flows_share_the_interface() {
-    measure(|| {
+    measure("two_flows_share_the_interface", || {
         let row =
             row("", "path = 'kernel'\ntransport = 'tcp'\ne3 = 0\nduration_s = 4\nbeside = 'cubic'");
         let beside_bps = row.beside.as_ref().expect("there is a second flow").goodput_bps;
@@ -189,7 +189,7 @@ fn two_flows_share_the_interface() {
 
 #[test]
 fn bursts_lose_their_share_and_a_deadline_tells_what_came_too_late() {
-    measure(|| {
+    measure("bursts_lose_their_share_and_a_deadline_tells_what_came_too_late", || {
         let run = "path = 'kernel'\ntransport = 'udp'\noffered_bps = 8e6\ndatagram_bytes = 400\n\
                    e3 = 0.1\nduration_s = 4\nburst_frames = 5\ndeadline_ms = 50";
         let row = row("", run);

@@ -11,7 +11,7 @@ use corridor_base::Time;
 use corridor_lab::{LabError, NetworkRun, Options, check_network, run_network};
 use corridor_scenario::{Air, Load, Network, Plan};
 
-use crate::support::measure;
+use crate::support::{measure, note};
 
 const FLOW: &str = "[[flow]]\nfrom = 0\nto = 1\npayload_bytes = 1472\n\
                     source = { kind = 'cbr', rate_bps = '20M' }\n";
@@ -35,24 +35,9 @@ fn dcf(nodes: usize, flows: &str) -> Network {
 
 fn run(network: &Network) -> Result<NetworkRun, LabError> {
     let options = Options { binary: "unused".into() };
-    run_network(network, (7, 0), &options, &AtomicBool::new(false))
-}
-
-/// Times that a run is repeated which a busy machine has spoilt.
-const ATTEMPTS: u32 = 4;
-
-/// A run that the machine did not spoil; `None`, and said, where it spoils each.
-fn sound_run(network: &Network) -> Option<NetworkRun> {
-    let mut notes = Vec::new();
-    for _ in 0..ATTEMPTS {
-        let run = run(network).expect("the lab runs");
-        if run.valid {
-            return Some(run);
-        }
-        notes = run.notes;
-    }
-    println!("absent: this machine is too busy for radios in real time: {notes:?}");
-    None
+    let run = run_network(network, (7, 0), &options, &AtomicBool::new(false))?;
+    note(run.valid, &run.notes);
+    Ok(run)
 }
 
 fn number(run: &NetworkRun, name: &str) -> f64 {
@@ -76,11 +61,11 @@ fn saturated(config: &RadioMediumConfig, packet_bytes: u32, payload_bytes: f64) 
 
 #[test]
 fn one_hop_carries_what_the_same_radios_carry_in_virtual_time() {
-    measure(|| {
+    measure("one_hop_carries_what_the_same_radios_carry_in_virtual_time", || {
         let network = dcf(2, FLOW);
         let Some(Air::Mac(config)) = network.air() else { panic!("{network:?}") };
         let most = saturated(config, 1500, 1472.0);
-        let Some(run) = sound_run(&network) else { return };
+        let run = run(&network).expect("the lab runs");
         let goodput = number(&run, "goodput_bps");
         assert!((0.97..=1.01).contains(&(goodput / most)), "{goodput} of {most}: {run:?}");
         // What the channel does not carry finds the MAC's queue full.
@@ -91,11 +76,11 @@ fn one_hop_carries_what_the_same_radios_carry_in_virtual_time() {
 
 #[test]
 fn kernels_forward_from_radio_to_radio() {
-    measure(|| {
+    measure("kernels_forward_from_radio_to_radio", || {
         let flows = "[[flow]]\nfrom = 0\nto = 3\nsource = { kind = 'ftp' }\n\
                      [[flow]]\nfrom = 3\nto = 0\npayload_bytes = 400\n\
                      source = { kind = 'cbr', rate_bps = '200k' }\n";
-        let Some(run) = sound_run(&dcf(4, flows)) else { return };
+        let run = run(&dcf(4, flows)).expect("the lab runs");
         assert!(number(&run, "flow.0.goodput_bps") > 1e6, "{run:?}");
         assert!(number(&run, "flow.1.packets_received") > 100.0, "{run:?}");
         // Three transmissions for each of its packets.
@@ -106,10 +91,10 @@ fn kernels_forward_from_radio_to_radio() {
 
 #[test]
 fn short_packets_cross_radios_of_802_15_4() {
-    measure(|| {
+    measure("short_packets_cross_radios_of_802_15_4", || {
         let flow = "mac = '802.15.4'\n[[flow]]\nfrom = 0\nto = 2\npayload_bytes = 60\n\
                     source = { kind = 'cbr', rate_bps = '5k' }\n";
-        let Some(run) = sound_run(&network(3, flow)) else { return };
+        let run = run(&network(3, flow)).expect("the lab runs");
         let received = number(&run, "flow.0.packets_received");
         assert!(received > 0.9 * number(&run, "flow.0.packets_sent"), "{run:?}");
     });

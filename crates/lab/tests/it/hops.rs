@@ -13,7 +13,7 @@ fn row(medium: &str, run: &str) -> Row {
 
 #[test]
 fn every_hop_delays_and_all_together_lose_what_they_are_told_to() {
-    measure(|| {
+    measure("every_hop_delays_and_all_together_lose_what_they_are_told_to", || {
         let run = "transport = 'udp'\noffered_bps = 4e6\ndatagram_bytes = 400\ne3 = 0.1\n\
             duration_s = 4\ndirection = 'both'";
         let row = row("hops = 4", run);
@@ -31,7 +31,7 @@ fn every_hop_delays_and_all_together_lose_what_they_are_told_to() {
 
 #[test]
 fn tcp_fills_links_in_a_row_as_it_fills_one() {
-    measure(|| {
+    measure("tcp_fills_links_in_a_row_as_it_fills_one", || {
         let row = row("hops = 3", "transport = 'tcp'\ne3 = 0\nduration_s = 3");
         let most = 12e6 * 1448.0 / 1514.0;
         assert!((0.95 * most..=1.005 * most).contains(&row.goodput_bps), "{row:?}");

@@ -23,7 +23,7 @@ fn kernel_row(medium: &str, run: &str) -> Row {
 
 #[test]
 fn tcp_fills_a_lossless_radio() {
-    measure(|| {
+    measure("tcp_fills_a_lossless_radio", || {
         let row = kernel_row("", "transport = 'tcp'\ne3 = 0\nduration_s = 3");
         // 1448 bytes of payload in a frame of 1514 bytes.
         let most = 12e6 * 1448.0 / 1514.0;
@@ -40,7 +40,7 @@ fn tcp_fills_a_lossless_radio() {
 
 #[test]
 fn the_radio_loses_what_it_is_told_to() {
-    measure(|| {
+    measure("the_radio_loses_what_it_is_told_to", || {
         let row = kernel_row(
             "",
             "transport = 'udp'\noffered_bps = 8e6\ndatagram_bytes = 400\ne3 = 0.1\nduration_s = 4\n\
@@ -68,7 +68,7 @@ fn the_radio_loses_what_it_is_told_to() {
 
 #[test]
 fn a_full_interface_pushes_back_at_its_length() {
-    measure(|| {
+    measure("a_full_interface_pushes_back_at_its_length", || {
         for queue_frames in [10, 40, 80] {
             let medium = format!("rate_bps = 12_000_000\nqueue_frames = {queue_frames}");
             let text = format!(
@@ -88,7 +88,7 @@ fn a_full_interface_pushes_back_at_its_length() {
 
 #[test]
 fn mac_retransmission_hides_losses() {
-    measure(|| {
+    measure("mac_retransmission_hides_losses", || {
         let row = kernel_row(
             "retry_limit = 20",
             "transport = 'udp'\noffered_bps = 2e6\ne3 = 0.3\nduration_s = 2",

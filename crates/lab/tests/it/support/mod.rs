@@ -1,12 +1,14 @@
 //! What the tests in real time have in common.
 #![allow(dead_code, reason = "not every test file uses all of it")]
 
+use std::any::Any;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use corridor_lab::{LabError, Options};
 use corridor_scenario::{Row, Scenario, expand};
+use corridor_testing::realtime::{Measured, until_it_holds};
 
 /// Whether the tests can run; says so when they cannot.
 pub fn can_run() -> bool {
@@ -22,29 +24,48 @@ pub fn can_run() -> bool {
     refused.is_none()
 }
 
-/// Times a measurement is repeated before it counts as wrong.
-const ATTEMPTS: u32 = 4;
+/// What spoilt a run of the measurement that is being made.
+static SPOILT: Mutex<Option<String>> = Mutex::new(None);
 
-/// Measures in real time, alone among these tests. What the machine spoils when it is busy with
-/// something else comes right when it is measured again; what is wrong stays wrong.
-pub fn measure(check: impl Fn()) {
+fn spoilt() -> MutexGuard<'static, Option<String>> {
+    SPOILT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Remembers of a run whether the machine was quiet enough for it, and what is said of that.
+pub fn note(is_sound: bool, notes: &[String]) {
+    if !is_sound {
+        *spoilt() = Some(notes.join("; "));
+    }
+}
+
+/// Measures in real time, alone among these tests, again where a busy machine spoilt it.
+pub fn measure(test: &str, check: impl Fn()) {
     if !can_run() {
         return;
     }
     let _alone = alone();
-    for attempt in 1..ATTEMPTS {
-        if std::panic::catch_unwind(std::panic::AssertUnwindSafe(&check)).is_ok() {
-            return;
+    until_it_holds(test, |_| {
+        *spoilt() = None;
+        match std::panic::catch_unwind(std::panic::AssertUnwindSafe(&check)) {
+            Ok(()) => Measured::Holds,
+            Err(panic) => match spoilt().take() {
+                Some(why) => Measured::Spoilt(why),
+                None => Measured::Fails(said(panic.as_ref())),
+            },
         }
-        println!("attempt {attempt} failed, perhaps on a busy machine: once more");
-    }
-    check();
+    });
+}
+
+/// What a check that panicked said.
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref().copied()).unwrap_or("no message").to_owned()
 }
 
 /// Runs in real time disturb each other on few processors.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub fn scenario(medium: &str, run: &str) -> Scenario {
@@ -58,5 +79,7 @@ pub fn scenario(medium: &str, run: &str) -> Scenario {
 pub fn try_run(scenario: &Scenario, binary: &Path) -> Result<Row, LabError> {
     let run = expand(scenario).expect("a test's scenario is sound").remove(0);
     let options = Options { binary: binary.to_owned() };
-    corridor_lab::run(scenario, &run, &options, &AtomicBool::new(false))
+    let row = corridor_lab::run(scenario, &run, &options, &AtomicBool::new(false))?;
+    note(!corridor_lab::is_spoilt(&row), &row.notes);
+    Ok(row)
 }
