@@ -56,9 +56,12 @@ impl Changes {
         let (was, is) = (&old.underlay, &new.underlay);
         let same_peers = peers(old) == peers(new);
         let same_kind = is_hub(old) == is_hub(new);
-        // Each peer of a hub has a station of its own, and so may come and go.
+        // Each peer of a hub has a station of its own, and so may come and go; with keys and a role
+        // that the others do not have it would be of another group.
         let are_hubs = |config: &NodeConfig| is_hub(config) && config.relay.is_none();
-        let comes_or_goes = !same_peers && are_hubs(old) && are_hubs(new);
+        let kind = |config: &NodeConfig| (config.id, config.role_name());
+        let is_same_hub = old.has_keys_of(new) && kind(old) == kind(new);
+        let comes_or_goes = !same_peers && are_hubs(old) && are_hubs(new) && is_same_hub;
         let same_tun = old.tun.is_some() == new.tun.is_some();
         let live = [
             (PEERS, comes_or_goes),
@@ -71,9 +74,7 @@ impl Changes {
             (LOSS, old.synthetic_loss != new.synthetic_loss),
         ];
         // The role of a hub names its first peer.
-        let station = |config: &NodeConfig| {
-            (config.id, config.role_name(), (!comes_or_goes).then_some(config.role))
-        };
+        let station = |config: &NodeConfig| (kind(config), (!comes_or_goes).then_some(config.role));
         let limits = |config: &NodeConfig| (config.ingress_packets, config.memory_bytes);
         let restart = [
             ("station", station(old) != station(new)),
