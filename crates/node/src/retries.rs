@@ -104,16 +104,18 @@ impl Retries {
     }
 }
 
-/// What was added; counters that went back began anew.
+/// What was added. Where all counters went back, or stayed nothing, they began anew; where one did,
+/// it has 32 bits, as those of nl80211, and has begun again.
 fn since(now: Sent, before: Sent) -> Sent {
-    let is_anew =
-        now.frames < before.frames || now.retries < before.retries || now.failed < before.failed;
-    let before = if is_anew { Sent::default() } else { before };
-    Sent {
-        frames: now.frames - before.frames,
-        retries: now.retries - before.retries,
-        failed: now.failed - before.failed,
-    }
+    let pairs =
+        [(now.frames, before.frames), (now.retries, before.retries), (now.failed, before.failed)];
+    let is_anew = pairs.iter().all(|(now, before)| now < before || *before == 0);
+    let [frames, retries, failed] = pairs.map(|(now, before)| match now.checked_sub(before) {
+        Some(added) => added,
+        None if is_anew => now,
+        None => u64::from((now as u32).wrapping_sub(before as u32)),
+    });
+    Sent { frames, retries, failed }
 }
 
 #[cfg(test)]

@@ -150,11 +150,11 @@ fn read_messages(
     while !datagram.is_empty() {
         let message = NetlinkBuffer::new_checked(datagram).map_err(unreadable)?;
         match message.message_type() {
-            NLMSG_DONE => return Ok(true),
-            NLMSG_ERROR => {
+            // What goes wrong in a dump is told at its end, and not as an error.
+            NLMSG_DONE | NLMSG_ERROR => {
                 let code =
                     message.payload().first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
-                return if code == 0 {
+                return if code >= 0 {
                     Ok(true)
                 } else {
                     Err(Errno::from_raw(code.wrapping_neg()).desc().into())
@@ -288,6 +288,15 @@ mod tests {
         assert!(read_all(&refusal).0.is_err());
         refusal[16..20].fill(0);
         assert_eq!(read_all(&refusal).0, Ok(true), "an acknowledgement");
+    }
+
+    #[test]
+    fn a_dump_that_fails_is_no_dump_without_stations() {
+        let mut done = request(NLMSG_DONE, 0, 0, &[]);
+        done[16..20].copy_from_slice(&(-libc::EOPNOTSUPP).to_ne_bytes());
+        assert_eq!(read_all(&done).0, Err("Operation not supported on transport endpoint".into()));
+        done[16..20].fill(0);
+        assert_eq!(read_all(&done).0, Ok(true));
     }
 
     #[test]
