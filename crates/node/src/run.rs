@@ -257,6 +257,17 @@ impl Driver {
         }
     }
 
+    /// Gives the device the MTU of the paths that there are.
+    fn fit_device(&mut self) -> Result<(), NodeError> {
+        let Some(device) = &self.tun else { return Ok(()) };
+        let mtu = self.config.device_mtu(self.station.tunnel_mtu());
+        if mtu != self.mtu {
+            device.set_mtu(mtu)?;
+            self.mtu = mtu;
+        }
+        Ok(())
+    }
+
     /// Lets the TUN device follow what the path carries.
     fn follow_path(
         &mut self,
@@ -586,7 +597,9 @@ impl Driver {
         self.underlay.configure(now, &self.config.peers, &config.peers);
         self.diagnosis = Diagnosis::new(&config, &self.station, now);
         self.config = config;
-        true
+        // Some may be somewhere else, and the shortest path may be gone.
+        self.station.greet(now);
+        self.fit_device().inspect_err(|error| tracing::error!("SIGHUP: {error}")).is_ok()
     }
 
     /// Writes the statistics while running: what goes wrong is told, and the node goes on.

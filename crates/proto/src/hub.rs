@@ -277,7 +277,8 @@ impl Hub {
                 }
                 event => event,
             };
-            if self.events.len() == EVENTS_MAX * self.neighbours.len() {
+            // Neighbours may have become fewer since.
+            while self.events.len() >= EVENTS_MAX * self.neighbours.len() {
                 self.events.pop_front();
             }
             self.events.push_back(event);

@@ -206,6 +206,18 @@ counters! {
 }
 
 impl Stats {
+    /// The same without what describes the present: what is added up once its station has gone.
+    pub(crate) fn without_gauges(&self) -> Stats {
+        Stats {
+            rate_bps: None,
+            half_duplex: false,
+            erasure_ratio_e1: 0.0,
+            erasure_ratio_e2: 0.0,
+            erasure_ratio_e3: 0.0,
+            ..self.clone()
+        }
+    }
+
     /// A packet of so many bytes was taken from the host.
     pub(crate) fn note_accepted(&mut self, len: usize) {
         self.packets_accepted += 1;

@@ -16,8 +16,10 @@ pub(crate) struct EgressQueue {
     spare: Vec<Vec<u8>>,
 }
 
-/// Buffers kept for reuse.
-const SPARE_MAX: usize = 1_024;
+/// Buffers kept for reuse: more than the packets that a driver's batch of frames releases.
+const SPARE_MAX: usize = 256;
+/// Places for packets that an empty queue keeps.
+const PLACES_KEPT: usize = 1_024;
 
 impl EgressQueue {
     pub(crate) fn push(&mut self, packet: PacketRef<'_>) {
@@ -43,7 +45,9 @@ impl EgressQueue {
 
     /// A buffer that was taken from here was not needed.
     pub(crate) fn put_back(&mut self, buffer: Vec<u8>) {
-        self.spare.push(buffer);
+        if self.spare.len() < SPARE_MAX {
+            self.spare.push(buffer);
+        }
     }
 
     /// The packet handed out last.
@@ -53,7 +57,11 @@ impl EgressQueue {
 
     /// The next packet, valid until the next call.
     pub(crate) fn pop(&mut self) -> Option<&mut PacketBuf> {
-        let next = self.packets.pop_front()?;
+        let Some(next) = self.packets.pop_front() else {
+            // What a window of packets took, when a gap closed, is given back.
+            self.packets.shrink_to(PLACES_KEPT);
+            return None;
+        };
         let gone = core::mem::replace(&mut self.current, next);
         if self.spare.len() < SPARE_MAX {
             self.spare.push(gone.into_bytes());

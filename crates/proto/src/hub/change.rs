@@ -38,7 +38,7 @@ impl Hub {
             }
         }
         // What is left is of those that go.
-        staying.iter().for_each(|gone| self.gone.join(gone.station.stats()));
+        staying.iter().for_each(|gone| self.gone.join(&gone.station.stats().without_gauges()));
         self.networks = networks;
         self.icmp_errors.set_own(&config.own);
         self.turns = Turns::new(self.neighbours.len());
