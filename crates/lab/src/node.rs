@@ -342,8 +342,10 @@ impl Nodes {
         stations: &[Station],
     ) -> Result<Self, LabError> {
         let psk = random_key()?;
-        // Handshakes get lost like all else; every one that comes through took 1 / (1 - e3).
-        let heard_ratio = (1.0 - run.erasures.e3).max(1e-3);
+        // Handshakes get lost like all else; every one that comes through took 1 / (1 - e3), by the
+        // worse direction.
+        let lost_ratio = run.e3_back.map_or(run.erasures.e3, |back| back.max(run.erasures.e3));
+        let heard_ratio = (1.0 - lost_ratio).max(1e-3);
         let patience = TUNNEL_UP_MAX.div_f64(heard_ratio).min(TUNNEL_UP_MAX_LOSSY);
         let relays = run.path == Crossing::Relay;
         let mut nodes = Nodes { children: Vec::new(), patience, relays, scratch: Scratch::new()? };

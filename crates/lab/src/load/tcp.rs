@@ -90,6 +90,7 @@ fn send(plan: &Plan, shared: &Shared, ready: &AtomicBool) -> Result<SenderResult
         }
     };
     let Some((_, until)) = shared.wait_for_interval() else { return Ok(result) };
+    clock::sleep_until((clock::now() + plan.start).min(until));
     let at_once = if plan.is_bulk() { BULK_RECORDS } else { 1 };
     let mut cwnd = MeanCwnd::new();
     let written = write_records(&stream, plan.offered_bps, at_once, until, shared, &mut cwnd);
