@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import traceback
 import venv
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -47,7 +48,15 @@ class Suite:
 
     def prepare(self, compiled: Callable[[], object] = lambda: None) -> None:
         """Makes the environment, builds and installs the package, and checks its types and form;
-        builds nothing before `compiled` returns."""
+        builds nothing before `compiled` returns. Whatever goes wrong counts as a failure: on a
+        thread of its own, an exception would be printed and forgotten."""
+        try:
+            self._prepare(compiled)
+        except Exception:
+            traceback.print_exc()
+            self.python, self.failed = None, self.failed + 1
+
+    def _prepare(self, compiled: Callable[[], object]) -> None:
         if sys.version_info < PYTHON_MIN:
             wanted = ".".join(str(part) for part in PYTHON_MIN)
             print(f"absent: Python {wanted} for the Python package", flush=True)
