@@ -155,7 +155,9 @@ def look(browser: "Browser", base: str, site: Path, shots: Path | None) -> list[
             faults += [f"{name}, {w}, {scheme}: {f}" for w, each in found.items() for f in each]
         faults += [f"{name}: {fault}" for fault in said]
     page.set_viewport_size(dict(zip(("width", "height"), WIDTHS["desktop"], strict=True)))
-    return faults + [f"keyboard: {fault}" for fault in _keyboard(page, base)]
+    said.clear()
+    pressed = [*_keyboard(page, base), *said]
+    return faults + [f"keyboard: {fault}" for fault in pressed]
 
 
 def _keep(page: "Page", file: Path) -> None:

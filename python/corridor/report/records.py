@@ -40,8 +40,10 @@ def _crates(*names: str) -> tuple[str, ...]:
     return tuple(f"crates/{name}/src" for name in names)
 
 
-_DAEMON = _crates("base", "codec", "packet", "proto", "node", "lab")
-_SIMULATOR = _crates("base", "air", "sim")
+_CORE = ("base", "codec", "packet", "relay", "proto")
+_NETWORK = (*_CORE, "air", "scenario", "sim")
+_DAEMON = _crates(*_CORE, "node", "air", "scenario", "lab")
+_SIMULATOR = _crates("base", "air", "scenario", "sim")
 #: By the names of the files, in the order in which they are shown.
 SUBJECTS = {
     "demo": Subject(
@@ -57,12 +59,12 @@ SUBJECTS = {
     "paths": Subject(
         "Window mode beside plain TCP on drawn paths",
         "500 random paths in virtual time, each once with the tunnel and once without.",
-        "make bench-paths", "half an hour", _crates("base", "codec", "proto", "air", "sim"),
+        "make bench-paths", "half an hour", _crates(*_NETWORK),
     ),
     "paths-lab": Subject(
         "The same varying paths in lab and simulator",
         "Paths whose rates change and fail, in real time and in virtual time.",
-        "make bench-paths-lab", "15 minutes", (*_DAEMON, *_crates("air", "sim")),
+        "make bench-paths-lab", "15 minutes", (*_DAEMON, *_crates("sim")),
     ),
     "quic": Subject(
         "QUIC and voice",
@@ -72,7 +74,7 @@ SUBJECTS = {
     "relay": Subject(
         "A hub's radio",
         "Eight neighbours of a hub, more offered than the radio carries: what each of them gets.",
-        "make bench-relay", "a minute", _crates("base", "codec", "proto", "air", "sim"),
+        "make bench-relay", "a minute", _crates(*_NETWORK),
     ),
     "codec": Subject(
         "Codec",
@@ -83,7 +85,7 @@ SUBJECTS = {
     "sim": Subject(
         "Simulator",
         "Processor time for an event, and memory for a node, as networks grow.",
-        "make bench-sim", "two minutes", _crates("base", "codec", "proto", "air", "sim"),
+        "make bench-sim", "two minutes", _crates(*_NETWORK),
     ),
     "radio": Subject(
         "Radios and their MACs",
@@ -106,7 +108,7 @@ SUBJECTS = {
         "Advice for 200 random networks, replayed over fresh histories, and beside an exhaustive "
         "search.",
         "make bench-advise", "an hour or two",
-        (*_crates("base", "codec", "proto", "air", "sim"), "python/corridor/advise"),
+        (*_crates(*_NETWORK), "python/corridor/advise"),
     ),
     "build": Subject(
         "Builds",
