@@ -98,6 +98,8 @@ def is_link(path: Path) -> bool:
     if path.suffix != ".toml":
         return False
     try:
+        if path.stat().st_size > FILE_BYTES_MAX:
+            return False
         return "link" in tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         # Who reads it as a network says what is wrong.
@@ -289,7 +291,8 @@ class _Reader:
         """Return a number within its range."""
         found = table.get(key.rpartition(".")[2], left_out)
         is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
-        if not is_number or not least <= float(found) <= most or math.isnan(float(found)):
+        # NaN is in no range; whole numbers of TOML may be too long for a float.
+        if not is_number or not least <= found <= most:
             given = "nothing" if found is None else found
             raise self.wrong(key, given, f"a number {least:g} to {most:g}")
         return float(found)
@@ -331,7 +334,7 @@ class _Reader:
         words = _RATE.fullmatch(found.strip()) if isinstance(found, str) else None
         try:
             bps = float(words[1]) * _UNITS[words[2]] if words else float(found)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             bps = math.nan
         if not 1 <= bps <= RATE_BPS_MAX or isinstance(found, bool):
             raise self.wrong(key, "nothing" if found is None else found, expected)
