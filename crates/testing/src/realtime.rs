@@ -70,7 +70,8 @@ fn judge(mut measure: impl FnMut(u32) -> Measured) -> Verdict {
 mod tests {
     use super::*;
 
-    /// How a test ends that comes to these in turn, the last one for ever, and how often it measures.
+    /// How a test ends that comes to these in turn, the last one for ever, and how often it has
+    /// measured.
     fn ending(course: &[Measured]) -> (Verdict, u32) {
         let mut measured = 0;
         let verdict = judge(|attempt| {
@@ -104,6 +105,9 @@ mod tests {
     #[test]
     fn a_busy_machine_is_no_failure() {
         assert_eq!(ending(&[spoilt()]), (Verdict::Absent("late".to_owned()), ATTEMPTS));
-        assert_eq!(ending(&[fails(), fails(), fails(), spoilt()]).0, Verdict::Absent("late".into()));
+        assert_eq!(
+            ending(&[fails(), fails(), fails(), spoilt()]).0,
+            Verdict::Absent("late".into())
+        );
     }
 }

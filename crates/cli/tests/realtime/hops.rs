@@ -13,8 +13,8 @@ const SCENARIO: &str = "name = 'hops'\n[medium]\nduplex = 'full'\nhops = 4\n\
     coding = { preset = 'tcp-nc' }\n";
 /// Times the kernel's goodput, in one of several runs with other losses: at a third of the frames
 /// lost from end to end a connection may stand still from its beginning (seed 2012 on an idle
-/// machine: 49 kbit/s; 2013: 817). Its few packets are lost alike in every run, and it had 101 kbit/s;
-/// TCP/NC had 349 to 586 in four runs.
+/// machine: 49 kbit/s; 2013: 817). Its few packets are lost alike in every run, and it had 101
+/// kbit/s; TCP/NC had 349 to 586 in four runs.
 const TIMES: f64 = 3.0;
 
 #[test]

@@ -264,8 +264,8 @@ pub(super) struct LossLinkTable {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LimitsTable {
-    /// Packets the ingress queue holds, whatever the path; left out: in window mode 1000 for each
-    /// lane that the path needs, 100 otherwise.
+    /// Packets the ingress queue holds, at most, as far as `memory` allows; left out: in window
+    /// mode 1000 for each lane that the path needs, 100 otherwise.
     #[schemars(range(min = 1, max = 65536))]
     #[schemars(extend("x-expected" = "1 to 65536 packets"))]
     pub(super) ingress_packets: Option<usize>,
