@@ -7,16 +7,17 @@
 
 mod memory;
 mod networks;
+mod outcome;
 mod worlds;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Parser;
 use corridor_bench::frame;
 use corridor_bench::machine::{self, cpu_time};
 use corridor_results::checks::Check;
+use outcome::Outcome;
 use serde::Serialize;
 
 /// Most processor time of the two flows of `chain`, in seconds.
@@ -99,24 +100,6 @@ struct Series {
     figures: Vec<Figure>,
     /// Cost of an event in the largest, over that in the smallest.
     cost_ratio: f64,
-}
-
-/// What a simulation did, as it tells itself.
-pub struct Outcome {
-    /// Processor time of what is measured.
-    pub cpu: Duration,
-    /// Of what is measured.
-    pub simulated: Duration,
-    /// Likewise.
-    pub events: u64,
-    /// Likewise.
-    pub packet_hops: u64,
-    /// Of all flows.
-    pub payload_bytes: u64,
-    /// Number of flows.
-    pub flows: usize,
-    /// Live when it was over.
-    pub memory_bytes: usize,
 }
 
 fn main() -> ExitCode {

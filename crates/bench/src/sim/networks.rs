@@ -8,7 +8,8 @@ use corridor_sim::source::{Active, FlowEnd, Supply, TcpSink, TcpSource};
 use corridor_sim::tcp::{ReceiverConfig, SenderConfig, Variant};
 use corridor_sim::{AgentIndex, Network, NodeIndex, Topology};
 
-use crate::{Outcome, cpu_time, memory};
+use crate::outcome::Outcome;
+use crate::{cpu_time, memory};
 
 /// The links of network-coded-tcp-2012, Section VI: 2 Mbit/s, 100 ms, 200 packets.
 fn link() -> PipeConfig {
