@@ -9,11 +9,7 @@ mod memory;
 mod models;
 mod networks;
 mod ns3;
-#[path = "../sim/outcome.rs"]
-mod outcome;
 mod speed;
-#[path = "../sim/networks.rs"]
-mod wires;
 mod wpan;
 mod wpan_model;
 
@@ -27,6 +23,7 @@ use corridor_air::radio::{OFDM, Preamble, Rate};
 use corridor_air::wpan::{ACK_BYTES, LooksFor, WpanConfig};
 use corridor_bench::frame::{self, Outcome};
 use corridor_bench::machine::{self, cpu_time};
+use corridor_bench::wires;
 use corridor_results::Estimate;
 use corridor_results::checks::Check;
 use serde::Serialize;
@@ -401,7 +398,7 @@ fn node_kib_of(checks: &mut Vec<Check>) -> f64 {
 }
 
 fn chain_of(checks: &mut Vec<Check>) -> Chain {
-    let mut runs: Vec<_> = (0..21).map(|_| wires::chain(1000.0)).collect();
+    let mut runs: Vec<_> = (0..21).map(|_| wires::chain(1000.0, memory::live_bytes)).collect();
     runs.sort_by_key(|run| run.cpu);
     let (least, median) = (&runs[0], &runs[runs.len() / 2]);
     let cpu_s = least.cpu.as_secs_f64();

@@ -12,7 +12,8 @@ use corridor_proto::{CodingParams, LinkErrors, Role, Station, StationConfig, Sta
 use corridor_sim::source::FlowEnd;
 use corridor_sim::{Agent, AirConfig, Body, Network, NodeIndex, Packet, RadioSite, Topology};
 
-use crate::outcome::Outcome;
+use corridor_bench::outcome::Outcome;
+
 use crate::{cpu_time, memory};
 
 /// Bytes of a packet.
