@@ -451,7 +451,8 @@ fn check_source(index: usize, flow: &FlowTable) -> Result<(), ScenarioError> {
             return Err(ScenarioError::value(field(name), mean_s, "0.000001 to 1000000 s"));
         }
     }
-    let by_tcp = "nothing: this source sends datagrams; kind = \"rate\" sends over TCP";
+    let name = format!("{kind:?}").to_lowercase().replace("onoff", "on-off");
+    let by_tcp = format!("nothing: {name} sends datagrams; kind = \"rate\" sends over TCP");
     match (kind.sends_datagrams(), &flow.tcp) {
         (true, Some(_)) => Err(ScenarioError::value(field("tcp"), "a table", by_tcp)),
         (true, None) if flow.tcp_nc.is_some() => {

@@ -364,7 +364,7 @@ impl Flow {
             Transport::Datagrams(datagrams) => {
                 let source = match self.datagram_source(place, datagrams) {
                     Source::Constant(source) => network.add_agent(here, flow, source)?,
-                    Source::Pattern(source) => network.add_agent(here, flow, source)?,
+                    Source::Pattern(source) => network.add_agent(here, flow, *source)?,
                 };
                 let sink = network.add_agent(there, flow, self.datagram_sink(place))?;
                 Meter::Datagrams { source, sink }
@@ -402,7 +402,7 @@ impl Flow {
             Transport::Datagrams(datagrams) => {
                 match self.datagram_source(place, datagrams) {
                     Source::Constant(it) => ends[here].add(flow, IpDatagrams::new(it, source_end)),
-                    Source::Pattern(it) => ends[here].add(flow, IpDatagrams::new(it, source_end)),
+                    Source::Pattern(it) => ends[here].add(flow, IpDatagrams::new(*it, source_end)),
                 }
                 let sink = self.datagram_sink(place);
                 ends[there].add(flow, IpDatagrams::new(sink, sink_end));
@@ -463,7 +463,7 @@ impl Flow {
             Datagrams::Listed(list) => Pattern::Listed(Arc::clone(list)),
         };
         let lens_bytes = (self.payload_bytes, self.header_bytes);
-        Source::Pattern(PatternSource::new(end, pattern, active, lens_bytes))
+        Source::Pattern(Box::new(PatternSource::new(end, pattern, active, lens_bytes)))
     }
 
     fn datagram_sink(&self, place: &Place) -> MeteredDatagrams {
@@ -475,7 +475,7 @@ impl Flow {
 /// A source of datagrams.
 enum Source {
     Constant(CbrSource),
-    Pattern(PatternSource),
+    Pattern(Box<PatternSource>),
 }
 
 /// What a table says of when datagrams are sent.

@@ -48,6 +48,8 @@ impl Tunnel {
         let coding = coding.resolve(table.plain);
         let end = |index: u16| {
             let (id, peer) = (StationId(index + 1), StationId(2 - index));
+            let ingress_packets =
+                table.ingress_packets.unwrap_or_else(|| coding.ingress_packets_default());
             StationConfig {
                 id,
                 role: match table.plain {
@@ -56,10 +58,8 @@ impl Tunnel {
                 },
                 security: PSK.into(),
                 link_errors: LinkErrors::Measured,
-                ingress_packets: table
-                    .ingress_packets
-                    .unwrap_or_else(|| coding.ingress_packets_default()),
-                coding: coding.clone(),
+                ingress_packets,
+                coding,
                 frame_len_max: room,
                 frame_len_min: 0,
                 memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
