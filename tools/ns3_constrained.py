@@ -8,6 +8,7 @@ so.
 import argparse
 import json
 import sys
+from importlib import metadata
 
 try:
     import cppyy
@@ -385,7 +386,8 @@ def main():
     arguments = parser.parse_args()
     simulated_s = QUICK_LINE_S if arguments.quick else LINE_S
     count = QUICK_DISCOVERIES if arguments.quick else DISCOVERIES
-    answer = {"version": "3.44", "script": "tools/ns3_constrained.py", "lines": {}, "aodv": {}}
+    version = metadata.version("ns3")
+    answer = {"version": version, "script": "tools/ns3_constrained.py", "lines": {}, "aodv": {}}
     if arguments.only in (None, "line"):
         cppyy.cppdef(LINE)
         for window in WINDOWS:

@@ -8,6 +8,7 @@ import argparse
 import json
 import sys
 import time
+from importlib import metadata
 
 try:
     import cppyy
@@ -254,7 +255,9 @@ def main():
     simulated_s = 20.0 if arguments.quick else 100.0
     only = arguments.only
     ns.Config.SetDefault("ns3::WifiMacQueue::MaxSize", ns.QueueSizeValue(ns.QueueSize(f"{QUEUE_FRAMES}p")))
-    answer = {"version": "3.44", "script": "tools/ns3_radio.py", "networks": {}, "wpan": {}}
+    # What is installed says which it is.
+    version = metadata.version("ns3")
+    answer = {"version": version, "script": "tools/ns3_radio.py", "networks": {}, "wpan": {}}
     for name, *network in networks():
         if only in (None, name):
             answer["networks"][name] = goodput(*network, simulated_s)

@@ -80,6 +80,7 @@ from corridor.plans import (
     TcpPreset,
     TcpVariant,
     TraceRate,
+    Tunnel,
     UdpDelivery,
     WalkRate,
 )
@@ -128,6 +129,7 @@ __all__ = [
     "TcpPreset",
     "TcpVariant",
     "TraceRate",
+    "Tunnel",
     "UdpDelivery",
     "WalkRate",
     "run",

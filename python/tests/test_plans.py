@@ -41,6 +41,7 @@ from corridor.plans import (
     Tcp,
     TcpNc,
     TraceRate,
+    Tunnel,
     UdpDelivery,
     WalkRate,
 )  # fmt: skip
@@ -55,7 +56,9 @@ TABLES: dict[str, tuple[type, ...]] = {
     "run.coding.delivery_udp": (UdpDelivery,),
     "network": (Chain, Dumbbell, Explicit, RadioNetwork),
     "network.radio": (Radio,), "network.radio.path_loss": (PathLoss,),
-    "network.radio.fading": (Fading,), "network.relay": (Relay,), "network.route": (Route,),
+    "network.radio.fading": (Fading,), "network.tunnel": (Tunnel,),
+    "network.tunnel.coding": (Coding,), "network.tunnel.coding.delivery_udp": (UdpDelivery,),
+    "network.relay": (Relay,), "network.route": (Route,),
     "network.routing": (Routing,), "flow": (Flow,), "flow.source": (Source,), "flow.tcp": (Tcp,),
     "flow.tcp_nc": (TcpNc,),
 }  # fmt: skip
@@ -68,6 +71,7 @@ OF_LINKS: dict[str, tuple[type, ...]] = {
 #: Keys that fields have another name for.
 NAMES = {
     "sweep": "sweeps", "run": "runs", "flow": "flows", "network.route": "routes",
+    "network.tunnel": "tunnels",
     "network.links": "link", "network.link": "links", "flow.from": "sender", "flow.to": "receiver",
 }  # fmt: skip
 #: Keys that no field has: the class says the kind, `Chain` how many links, and `replications` is
@@ -145,6 +149,11 @@ PLANS: list[Plan | Scenario] = [
     Plan(RadioNetwork("line", Radio("802.15.4"), nodes=3, spacing_m=8, routing=Routing("nst-aodv")),
          [Flow(0, 2, Source("fixed", packets=3), tcp=Tcp("constrained", rto="coap"),
                payload_bytes=48)], 30, until_done=True),
+    Plan(RadioNetwork("line", [Radio("dcf", nodes=[1, 2]), Radio("dcf", nodes=[1, 2, 3])],
+                      nodes=4, spacing_m=20, links=[Link(1_000_000, 5, 20, between=(0, 1))],
+                      routes=[Route([0, 1, 2])], tunnels=[Tunnel((0, 3), Coding("block"))]),
+         [Flow(0, 3, tcp=Tcp(), tunnel=0),
+          Flow(1, 2, Source("on-off", rate_bps=1e5, on_s=0.1, off_s=0.2), broadcast=True)], 2),
     Plan(Chain(1, LINK, routes=[Route([0, 1])]), [FLOW], 5, start_jitter_s=0.5,
          stop=Stop("goodput_bps", ci95_half_width=1e4, against={"network.links.delay_ms": 10}),
          sweeps=[Sweep({"network.links.delay_ms": [5, 10]})]),
@@ -170,7 +179,7 @@ def test_what_they_say_is_a_plan_that_can_be_run(plan: Plan | Scenario) -> None:
 
 
 def test_a_line_gives_what_its_text_gives() -> None:
-    scenario = PLANS[5]
+    scenario = PLANS[6]
     given = tomllib.loads(scenario.text())
     assert given["line"] == {
         "rate_bps": 5_000_000, "delay_ms": 10.0, "queue_ms": 50.0,

@@ -66,6 +66,10 @@ pub fn check_network(network: &Network) -> Result<(), LabError> {
         let expected = format!("2 to {NETWORK_NODES_MAX}");
         return Err(refused("network.nodes", network.nodes, expected));
     }
+    if !network.links.is_empty() || !network.tunnels.is_empty() {
+        let field = if network.links.is_empty() { "network.tunnel" } else { "network.link" };
+        return Err(refused(field, "a table", "nothing: the lab's nodes have a radio alone"));
+    }
     if network.routing.is_some() {
         let expected = "nothing: routes are those with the fewest links, or said";
         return Err(refused("network.routing", "a table", expected));
@@ -88,7 +92,10 @@ fn radio_of(network: &Network) -> Result<&RadioMediumConfig, LabError> {
     match network.air() {
         Some(Air::Mac(config)) => Ok(config),
         Some(Air::Ideal(_)) => Err(refused("network.radio.mac", "ideal", "dcf or 802.15.4")),
-        None => Err(refused("network.kind", "links", "a network of radios")),
+        None if network.radios.is_empty() => {
+            Err(refused("network.kind", "links", "a network of radios"))
+        }
+        None => Err(refused("network.radio", "a list", "one radio, that all nodes have")),
     }
 }
 

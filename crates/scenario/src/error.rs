@@ -77,6 +77,24 @@ impl ScenarioError {
         }
     }
 
+    /// The same error of a field that is in a list: `network.radio.mac` becomes
+    /// `network.radio[1].mac`.
+    pub(crate) fn of_item(self, list: &str, index: usize) -> Self {
+        let in_list = |field: String| match field.strip_prefix(list) {
+            Some(rest) => format!("{list}[{index}]{rest}"),
+            None => field,
+        };
+        match self {
+            ScenarioError::Value { field, given, expected } => {
+                ScenarioError::Value { field: in_list(field), given, expected }
+            }
+            ScenarioError::Missing { field, expected } => {
+                ScenarioError::Missing { field: in_list(field), expected }
+            }
+            other => other,
+        }
+    }
+
     pub(crate) fn missing(field: impl Into<String>, expected: impl Into<String>) -> Self {
         ScenarioError::Missing { field: field.into(), expected: expected.into() }
     }

@@ -26,6 +26,7 @@ mod row;
 mod sweep;
 mod tables;
 mod topology;
+mod traffic;
 pub mod values;
 mod varying;
 
@@ -45,10 +46,10 @@ pub use metrics::{Described, Measures, catalogue, matches};
 pub use network::{
     AckKind, Beyond, DirectionTable, ErasureKind, ErasureTable, FlowTable, LinkTable, NetworkTable,
     ReductionKind, RtoKind, SamplingKind, Shape, SourceKind, SourceTable, TcpNcTable, TcpPreset,
-    TcpTable, TcpVariant,
+    TcpTable, TcpVariant, TunnelTable,
 };
 pub use on_air::{OnAir, fairness};
-pub use placement::{Air, Cell, PLACES_BYTES_MAX};
+pub use placement::{Air, Cell, PLACES_BYTES_MAX, RADIOS_MAX};
 pub use plan::{
     Load, PLAN_BYTES_MAX, Plan, Point, REPLICATIONS_MAX, Radio, Replications, StopRule, read_file,
     schema,
@@ -69,7 +70,7 @@ pub use topology::{
     FLOWS_MAX, LINK_RATE_BPS_MAX, LINKS_MAX, NETWORK_DURATION_S_MAX, NODES_MAX, Network,
     NetworkLink, TRACE_BYTES_MAX, start_after,
 };
-
+pub use traffic::TUNNELS_MAX;
 pub use varying::{
     JitterKind, JitterTable, OutageKind, OutageTable, PolicerTable, RateKind, RateTable, StepTable,
 };

@@ -246,6 +246,14 @@ const ON_AIR: [Metric; 8] = [
     real("receiving_s", "s", "time that radios were locked on to frames, all nodes together"),
 ];
 
+/// What networks with tunnels have besides.
+const TUNNELS: [Metric; 4] = [
+    count("tunnel_frames_sent", "frames", "frames of all tunnels' ends"),
+    count("tunnel_bytes_sent", "B", "bytes of these, without headers of UDP and below"),
+    count("tunnel_packets_delivered", "packets", "packets that tunnels gave to their hosts"),
+    count("tunnel_symbols_repaired", "symbols", "symbols of tunnels that were lost, and repaired"),
+];
+
 /// What networks of relays have besides.
 const RELAYS: [Metric; 9] = [
     count("relay_frames_plain", "frames", "frames of relays with one packet"),
@@ -362,6 +370,7 @@ pub fn catalogue() -> Vec<Described> {
         part("a run on a radio: what was measured", of(&row)),
         part("a network", of(&NETWORK)),
         part("a network on radios, besides", of(&ON_AIR)),
+        part("a network with tunnels, besides", of(&TUNNELS)),
         part("a network with relays, besides", of(&RELAYS)),
         part("a network whose nodes discover routes, besides", of(&ROUTED)),
     ];
@@ -425,7 +434,7 @@ pub(crate) fn columns(loads: &[&Load]) -> Vec<Column> {
     let (mut columns, totals, each): (_, Vec<Metric>, Vec<Metric>) = match is_radio {
         true => (radio_parameters(), ROW.map(|(m, _)| m).into(), SIDE.map(|(m, _)| m).into()),
         false => {
-            let on_air = |load: &&Load| matches!(load, Load::Network(n) if n.radio.is_some());
+            let on_air = |load: &&Load| matches!(load, Load::Network(n) if !n.radios.is_empty());
             let relays = |load: &&Load| matches!(load, Load::Network(n) if n.relay.is_some());
             let besides: &[Metric] = if loads.iter().any(on_air) { &ON_AIR } else { &[] };
             let routed =
@@ -437,7 +446,10 @@ pub(crate) fn columns(loads: &[&Load]) -> Vec<Column> {
             let of_routed = if routed { &ROUTED_FLOW[..] } else { none };
             let each = [&FLOW[..], of_transfers, of_routed].concat();
             let of_relays = if loads.iter().any(relays) { &RELAYS[..] } else { none };
-            (Vec::new(), [&NETWORK[..], besides, of_relays, of_routes].concat(), each)
+            let tunnels = |load: &&Load| matches!(load, Load::Network(n) if !n.tunnels.is_empty());
+            let of_tunnels = if loads.iter().any(tunnels) { &TUNNELS[..] } else { none };
+            let totals = [&NETWORK[..], besides, of_tunnels, of_relays, of_routes].concat();
+            (Vec::new(), totals, each)
         }
     };
     columns.extend(totals.iter().map(Metric::column));

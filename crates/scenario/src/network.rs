@@ -1,11 +1,12 @@
 //! Networks of point-to-point links and the flows across them, as a plan's file spells them.
 
 use corridor_document::rate::{self, Rate};
-use corridor_proto::FieldName;
 use corridor_proto::tcpnc::{BUFFER_SEGMENTS_MAX, NcParams, Redundancy};
+use corridor_proto::{CodingTable, FieldName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::file::OneOrMany;
 use crate::radio::{RadioTable, RouteTable, RoutingTable};
 use crate::relay::RelayTable;
 use crate::varying::{JitterTable, OutageTable, PolicerTable, RateTable};
@@ -31,7 +32,7 @@ pub struct NetworkTable {
     /// Explicit, line, star, random, matrix: how many nodes.
     #[serde(default)]
     pub nodes: Option<usize>,
-    /// Explicit: each link, and which nodes it is `between`.
+    /// Explicit, and wires beside radios: each link, and which nodes it is `between`.
     #[serde(default)]
     pub link: Vec<LinkTable>,
     /// Grid: nodes in a row.
@@ -58,12 +59,16 @@ pub struct NetworkTable {
     /// looked for beside the plan.
     #[serde(default)]
     pub path: Option<String>,
-    /// Nodes with places: their radios, and the MAC over them.
+    /// Nodes with places: their radios, and the MAC over them. A list: several radios, each on a
+    /// channel of its own, where no other is heard.
     #[serde(default)]
-    pub radio: Option<RadioTable>,
+    pub radio: Option<OneOrMany<RadioTable>>,
     /// Nodes on radios: relays that combine packets of different flows.
     #[serde(default)]
     pub relay: Option<RelayTable>,
+    /// Tunnels between nodes, through which flows may go.
+    #[serde(default)]
+    pub tunnel: Vec<TunnelTable>,
     /// Routes that packets take; others take the one with the fewest links.
     #[serde(default)]
     pub route: Vec<RouteTable>,
@@ -231,6 +236,26 @@ pub enum ErasureKind {
     Trace,
 }
 
+/// A `[[network.tunnel]]` table: Corridor's endpoints at two nodes. Their frames go over UDP, hop
+/// by hop as other packets do, however many links, wires or radios lie between. On a radio that
+/// their node sends by first they keep at most two frames in the MAC; a wire's queue drops what it
+/// cannot hold.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TunnelTable {
+    /// The nodes at its ends.
+    pub between: [usize; 2],
+    /// Coding parameters; none = window mode as it is by default.
+    #[serde(default)]
+    pub coding: Option<CodingTable>,
+    /// Carry packets as they are, in place of coding: the unreliable forwarder.
+    #[serde(default)]
+    pub plain: bool,
+    /// Packets the ingress queue of an end holds; none = what suits its coding.
+    #[serde(default)]
+    pub ingress_packets: Option<usize>,
+}
+
 /// A `[[flow]]` table.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -247,6 +272,16 @@ pub struct FlowTable {
     pub stop_s: Option<f64>,
     /// What its application sends.
     pub source: SourceTable,
+    /// The tunnel that it goes through, counted from 0, between the same nodes; none = none.
+    #[serde(default)]
+    pub tunnel: Option<usize>,
+    /// Datagrams: to all that hear the sender, none of whom passes them on; `to` is the node that
+    /// counts them.
+    #[serde(default)]
+    pub broadcast: bool,
+    /// Most links that its packets may cross; none = as many as there are.
+    #[serde(default)]
+    pub links_max: Option<u16>,
     /// TCP's settings; `cbr` has none.
     #[serde(default)]
     pub tcp: Option<TcpTable>,
@@ -274,10 +309,20 @@ pub struct SourceTable {
     /// Fixed: how many packets.
     #[serde(default)]
     pub packets: Option<u64>,
-    /// Rate, cbr: bits of data per second.
+    /// Rate, cbr, poisson, on-off: bits of data per second; on-off: while it sends.
     #[serde(default, deserialize_with = "rate::real_option")]
     #[schemars(with = "Option<Rate>")]
     pub rate_bps: Option<f64>,
+    /// On-off: mean time that it sends, and that it is silent, seconds, each drawn exponentially.
+    #[serde(default)]
+    pub on_s: Option<f64>,
+    /// See `on_s`.
+    #[serde(default)]
+    pub off_s: Option<f64>,
+    /// Trace: a file with a datagram in each line: seconds after the flow's start, and bytes of
+    /// data. It is looked for beside the plan.
+    #[serde(default)]
+    pub path: Option<String>,
 }
 
 /// Kinds of applications.
@@ -292,6 +337,21 @@ pub enum SourceKind {
     Rate,
     /// Datagrams at a constant rate.
     Cbr,
+    /// Datagrams at intervals that are drawn exponentially.
+    Poisson,
+    /// Datagrams at a constant rate, with silences.
+    #[serde(rename = "on-off")]
+    OnOff,
+    /// Datagrams when a file says.
+    Trace,
+}
+
+impl SourceKind {
+    /// Whether it sends datagrams, and not by TCP.
+    pub fn sends_datagrams(self) -> bool {
+        use SourceKind::{Cbr, OnOff, Poisson, Trace};
+        matches!(self, Cbr | Poisson | OnOff | Trace)
+    }
 }
 
 /// A flow's `tcp` table: a preset, and what is different from it.

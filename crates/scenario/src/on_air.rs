@@ -8,7 +8,7 @@ use corridor_air::radio::MacStats;
 
 use crate::metrics::Measures;
 
-/// Counters of all places of a network's radio.
+/// Counters of all places of a network's radios.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OnAir {
     /// Frames that the MACs are through with.
@@ -54,6 +54,23 @@ impl OnAir {
             *sum.receiving.get_or_insert_default() += stats.receiving;
         }
         sum
+    }
+
+    /// Those of two radios together.
+    pub fn and(self, other: OnAir) -> OnAir {
+        let receiving = match (self.receiving, other.receiving) {
+            (Some(a), Some(b)) => Some(a + b),
+            (a, b) => a.or(b),
+        };
+        OnAir {
+            frames: self.frames + other.frames,
+            attempts: self.attempts + other.attempts,
+            given_up: self.given_up + other.given_up,
+            blocked: self.blocked + other.blocked,
+            undecoded: self.undecoded + other.undecoded,
+            airtime: self.airtime + other.airtime,
+            receiving,
+        }
     }
 
     /// What has been added since `before`.

@@ -1,5 +1,6 @@
 //! From tables to radios: where nodes are, and what is between them, every value checked.
 
+use core::ops::RangeInclusive;
 use core::time::Duration;
 use std::fs;
 use std::path::Path;
@@ -15,12 +16,15 @@ use corridor_base::StreamKey;
 use corridor_base::rand::Rng;
 
 use crate::error::ScenarioError;
+use crate::file::OneOrMany;
 use crate::network::{NetworkTable, Shape};
 use crate::radio::*;
 use crate::topology::NODES_MAX;
 
 /// Longest file of positions or of a matrix.
 pub const PLACES_BYTES_MAX: u64 = 1 << 26;
+/// Most radios of a network.
+pub const RADIOS_MAX: usize = 64;
 /// Slowest fading, seconds.
 const PERIOD_S_MAX: f64 = 1e6;
 /// Furthest that a node may be from the origin in each direction, metres.
@@ -32,14 +36,17 @@ const DCF_POWER_DBM: f64 = 16.0;
 /// Loss of free space at a metre, at 5.15 and at 2.4 GHz, dB.
 const REFERENCE_DB: [f64; 2] = [46.68, 40.05];
 
-/// The radio of a network.
+/// A radio of a network, on a channel of its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// Where the nodes are, metres; `None` where only their links are known.
-    pub metres: Option<Vec<[f64; 3]>>,
-    /// What is between them, a place for each node.
+    /// The node at each of its places.
+    pub nodes: Vec<usize>,
+    /// What is between the places.
     pub air: Air,
 }
+
+/// Where the nodes of a network are, metres; `None` where only their links are known.
+pub(crate) type Places = Option<Vec<[f64; 3]>>;
 
 /// Radios with a MAC, or none but a lottery.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,24 +57,90 @@ pub enum Air {
     Mac(Box<RadioMediumConfig>),
 }
 
-/// Makes a network's radio, and says how many nodes are on it; files are looked for in `directory`.
-pub(crate) fn cell(
+/// Makes a network's radios, and says how many nodes there are, and where; files are looked for in
+/// `directory`.
+pub(crate) fn cells(
     table: &NetworkTable,
     seed: u64,
     directory: &Path,
-) -> Result<(usize, Cell), ScenarioError> {
-    let Some(radio) = &table.radio else {
+) -> Result<(usize, Places, Vec<Cell>), ScenarioError> {
+    let radios: Vec<_> = table.radio.iter().flat_map(OneOrMany::iter).collect();
+    if radios.is_empty() {
         let expected = "a table with the mac of the radios";
         return Err(ScenarioError::missing("network.radio", expected));
-    };
-    check_keys(radio)?;
-    if table.kind == Shape::Matrix {
-        let (nodes, rows) = matrix(table, directory)?;
-        return Ok((nodes, Cell { metres: None, air: by_matrix(radio, nodes, &rows, seed)? }));
     }
-    let metres = places(table, seed, directory)?;
-    let air = by_distance(radio, &metres, seed)?;
-    Ok((metres.len(), Cell { metres: Some(metres), air }))
+    if radios.len() > RADIOS_MAX {
+        let given = format!("{} tables", radios.len());
+        let expected = format!("at most {RADIOS_MAX}");
+        return Err(ScenarioError::value("network.radio", given, expected));
+    }
+    // Of a matrix the files say who hears whom, of each radio.
+    let (nodes, metres) = match table.kind {
+        Shape::Matrix => (count("nodes", table.nodes, 2, NODES_MAX)?, None),
+        _ => {
+            let metres = places(table, seed, directory)?;
+            (metres.len(), Some(metres))
+        }
+    };
+    let mut cells = Vec::new();
+    for (index, radio) in radios.into_iter().enumerate() {
+        let made = cell(table, radio, (nodes, metres.as_deref()), (seed, directory));
+        let in_list = matches!(table.radio, Some(OneOrMany::Many(_)));
+        let placed = |error: ScenarioError| match in_list {
+            true => error.of_item("network.radio", index),
+            false => error,
+        };
+        cells.push(made.map_err(placed)?);
+    }
+    Ok((nodes, metres, cells))
+}
+
+/// One radio of a network of so many nodes, which may have places.
+fn cell(
+    table: &NetworkTable,
+    radio: &RadioTable,
+    (nodes, metres): (usize, Option<&[[f64; 3]]>),
+    (seed, directory): (u64, &Path),
+) -> Result<Cell, ScenarioError> {
+    check_keys(radio)?;
+    let members = members(radio, nodes)?;
+    let air = match metres {
+        None => {
+            let mut rows = matrix(table, radio, directory)?;
+            rows.retain_mut(|row| {
+                let place = |node: f64| members.iter().position(|&member| member as f64 == node);
+                let ends = place(row[0]).zip(place(row[1]));
+                if let Some((from, to)) = ends {
+                    (row[0], row[1]) = (from as f64, to as f64);
+                }
+                ends.is_some()
+            });
+            by_matrix(radio, members.len(), &rows, seed)?
+        }
+        Some(metres) => {
+            if radio.path.is_some() {
+                let expected = "nothing: the links are those between places";
+                return Err(ScenarioError::value("network.radio.path", "a file", expected));
+            }
+            let metres: Vec<_> = members.iter().map(|&node| metres[node]).collect();
+            by_distance(radio, &metres, seed)?
+        }
+    };
+    Ok(Cell { nodes: members, air })
+}
+
+/// The nodes that have a radio.
+fn members(radio: &RadioTable, nodes: usize) -> Result<Vec<usize>, ScenarioError> {
+    let Some(given) = &radio.nodes else { return Ok((0..nodes).collect()) };
+    let mut seen = given.clone();
+    seen.sort_unstable();
+    seen.dedup();
+    let is_sound = seen.len() == given.len() && seen.len() >= 2;
+    if !is_sound || seen.last().is_some_and(|&node| node >= nodes) {
+        let expected = format!("two or more nodes from 0 to {}, each once", nodes - 1);
+        return Err(ScenarioError::value("network.radio.nodes", format!("{given:?}"), expected));
+    }
+    Ok(given.clone())
 }
 
 /// Where the nodes are.
@@ -121,7 +194,8 @@ fn places(
             Ok((0..nodes).map(place).collect())
         }
         _ => {
-            let rows = numbers(table, directory, "x, y, and z where it is not 0, in metres", 2, 3)?;
+            let what = "x, y, and z where it is not 0, in metres";
+            let rows = numbers(("network.path", table.path.as_ref()), directory, what, 2..=3)?;
             let place = |row: &Vec<f64>| [row[0], row[1], row.get(2).copied().unwrap_or(0.0)];
             let places: Vec<_> = rows.iter().map(place).collect();
             if !(2..=NODES_MAX).contains(&places.len()) {
@@ -134,35 +208,42 @@ fn places(
     }
 }
 
-/// How many nodes there are, and the lines of the matrix: from, to, loss, and share of losses.
-fn matrix(table: &NetworkTable, directory: &Path) -> Result<(usize, Vec<Vec<f64>>), ScenarioError> {
+/// The lines of a radio's matrix: from, to, loss, and share of losses.
+fn matrix(
+    table: &NetworkTable,
+    radio: &RadioTable,
+    directory: &Path,
+) -> Result<Vec<Vec<f64>>, ScenarioError> {
     let nodes = count("nodes", table.nodes, 2, NODES_MAX)?;
     let what = "from, to, loss in dB (ideal: share of frames lost), and share of frames lost";
-    let rows = numbers(table, directory, what, 3, 4)?;
+    let (field, path) = match &radio.path {
+        Some(path) => ("network.radio.path", Some(path)),
+        None => ("network.path", table.path.as_ref()),
+    };
+    let rows = numbers((field, path), directory, what, 3..=4)?;
     let is_node = |number: f64| number >= 0.0 && number < nodes as f64 && number.fract() == 0.0;
     match rows.iter().find(|row| !is_node(row[0]) || !is_node(row[1])) {
         Some(row) => {
             let expected = format!("lines that begin with two nodes from 0 to {}", nodes - 1);
             let given = format!("{} {}", row[0], row[1]);
-            Err(ScenarioError::value("network.path", given, expected))
+            Err(ScenarioError::value(field, given, expected))
         }
-        None => Ok((nodes, rows)),
+        None => Ok(rows),
     }
 }
 
 /// The numbers in each line of the file; what is behind a # is passed over.
-fn numbers(
-    table: &NetworkTable,
+pub(crate) fn numbers(
+    (field, path): (&str, Option<&String>),
     directory: &Path,
     what: &str,
-    least: usize,
-    most: usize,
+    columns: RangeInclusive<usize>,
 ) -> Result<Vec<Vec<f64>>, ScenarioError> {
     let expected = format!("a file with lines of numbers: {what}");
-    let Some(path) = &table.path else {
-        return Err(ScenarioError::missing("network.path", expected));
+    let Some(path) = path else {
+        return Err(ScenarioError::missing(field, expected));
     };
-    let refused = |given: String| ScenarioError::value("network.path", given, expected.as_str());
+    let refused = |given: String| ScenarioError::value(field, given, expected.as_str());
     let file = directory.join(path);
     let len = fs::metadata(&file).map_err(|error| refused(format!("{path}: {error}")))?.len();
     if len > PLACES_BYTES_MAX {
@@ -175,8 +256,7 @@ fn numbers(
         let words = line.split([',', ' ', '\t']).filter(|word| !word.is_empty());
         let row: Result<Vec<f64>, _> = words.map(str::parse).collect();
         let is_sound = |row: &Vec<f64>| {
-            (least..=most).contains(&row.len())
-                && row.iter().all(|number| number.abs() <= METRES_MAX)
+            columns.contains(&row.len()) && row.iter().all(|number| number.abs() <= METRES_MAX)
         };
         match row {
             Ok(row) if row.is_empty() => {}
@@ -201,11 +281,13 @@ fn check_keys(radio: &RadioTable) -> Result<(), ScenarioError> {
         ("ack_wait_ms", radio.ack_wait_ms.is_some(), &[Wpan]),
         ("acknowledged", radio.acknowledged.is_some(), &[Wpan]),
         ("power_dbm", radio.power_dbm.is_some(), &[Dcf, Wpan]),
+        ("powers_dbm", radio.powers_dbm.is_some(), &[Dcf, Wpan]),
         ("noise_dbm", radio.noise_dbm.is_some(), &[Dcf, Wpan]),
         ("sensitivity_dbm", radio.sensitivity_dbm.is_some(), &[Dcf, Wpan]),
         ("sense_dbm", radio.sense_dbm.is_some(), &[Dcf, Wpan]),
         ("sinr_db", radio.sinr_db.is_some(), &[Dcf, Wpan]),
         ("capture_db", radio.capture_db.is_some(), &[Dcf, Wpan]),
+        ("capture_us", radio.capture_us.is_some(), &[Dcf, Wpan]),
         ("path_loss", radio.path_loss.is_some(), &[Dcf, Wpan]),
         ("fading", radio.fading.is_some(), &[Dcf, Wpan]),
         ("reach_m", radio.reach_m.is_some(), &[Ideal]),
@@ -347,15 +429,16 @@ fn with_mac(
         MacKind::Wpan => (MacConfig::Wpan(wpan(radio)?), Receiver::DOT15_4, 0.0),
         _ => (MacConfig::Dcf(dcf(radio)?), Receiver::DOT11, DCF_POWER_DBM),
     };
-    let power_dbm = radio.power_dbm.unwrap_or(power_dbm);
-    let stations = vec![RadioStation { power_dbm, ..RadioStation::default() }; nodes];
+    let powers_dbm = powers(radio, nodes, power_dbm)?;
+    let station = |power_dbm| RadioStation { power_dbm, ..RadioStation::default() };
+    let stations = powers_dbm.into_iter().map(station).collect();
     let fading = radio.fading.as_ref().map_or(Ok(Fading::None), fading)?;
     let config = RadioMediumConfig {
         radio: RadioConfig {
             stations,
             links,
             fading,
-            receiver: heard(radio, receiver),
+            receiver: heard(radio, receiver)?,
             propagation: span_us("propagation_us", radio.propagation_us)?,
             seed,
             replication: 0,
@@ -371,12 +454,33 @@ fn with_mac(
     Ok(Air::Mac(Box::new(config)))
 }
 
+/// Power of each node, dBm; `by_default` where the table does not say.
+fn powers(radio: &RadioTable, nodes: usize, by_default: f64) -> Result<Vec<f64>, ScenarioError> {
+    let Some(powers_dbm) = &radio.powers_dbm else {
+        return Ok(vec![radio.power_dbm.unwrap_or(by_default); nodes]);
+    };
+    if radio.power_dbm.is_some() || powers_dbm.len() != nodes {
+        let expected = format!("{nodes} values, one for each node, and no power_dbm beside");
+        let given = format!("{} values", powers_dbm.len());
+        return Err(ScenarioError::value("network.radio.powers_dbm", given, expected));
+    }
+    Ok(powers_dbm.clone())
+}
+
 /// A receiver with what the table says otherwise.
-fn heard(radio: &RadioTable, of: Receiver) -> Receiver {
+fn heard(radio: &RadioTable, of: Receiver) -> Result<Receiver, ScenarioError> {
     let sensitivity_dbm = radio.sensitivity_dbm.unwrap_or(of.sensitivity_dbm);
     let sense_dbm = radio.sense_dbm.unwrap_or(of.sense_dbm);
-    let capture = |margin_db| Capture { margin_db, window: MAX_SPAN };
-    Receiver {
+    let window = match radio.capture_us {
+        Some(us) if radio.capture_db.is_none() => {
+            let expected = "nothing without capture_db";
+            return Err(ScenarioError::value("network.radio.capture_us", us, expected));
+        }
+        Some(us) => span_us("capture_us", us)?,
+        None => MAX_SPAN,
+    };
+    let capture = |margin_db| Capture { margin_db, window };
+    Ok(Receiver {
         noise_dbm: radio.noise_dbm.unwrap_or(of.noise_dbm),
         sensitivity_dbm,
         sense_dbm,
@@ -384,7 +488,7 @@ fn heard(radio: &RadioTable, of: Receiver) -> Receiver {
         decoding: radio.sinr_db.map_or(of.decoding, |sinr_db| Decoding::Threshold { sinr_db }),
         capture: radio.capture_db.map(capture),
         ..of
-    }
+    })
 }
 
 fn dcf(radio: &RadioTable) -> Result<DcfConfig, ScenarioError> {
@@ -467,8 +571,12 @@ fn wpan(radio: &RadioTable) -> Result<WpanConfig, ScenarioError> {
     })
 }
 
-/// Checks routes: paths of several nodes, none of them twice.
-pub(crate) fn check_routes(routes: &[RouteTable], nodes: usize) -> Result<(), ScenarioError> {
+/// Checks routes: paths of several nodes, none of them twice, over radios that there are.
+pub(crate) fn check_routes(
+    routes: &[RouteTable],
+    nodes: usize,
+    radios: usize,
+) -> Result<(), ScenarioError> {
     for (index, route) in routes.iter().enumerate() {
         let mut seen = route.path.clone();
         seen.sort_unstable();
@@ -478,6 +586,14 @@ pub(crate) fn check_routes(routes: &[RouteTable], nodes: usize) -> Result<(), Sc
             let expected = format!("two or more nodes from 0 to {}, each once", nodes - 1);
             let field = format!("network.route[{index}].path");
             return Err(ScenarioError::value(field, format!("{:?}", route.path), expected));
+        }
+        if let Some(given) = &route.radios
+            && (given.len() + 1 != route.path.len() || given.iter().any(|&radio| radio >= radios))
+        {
+            let hops = route.path.len() - 1;
+            let expected = format!("the numbers of {hops} radios, one a hop, below {radios}");
+            let field = format!("network.route[{index}].radios");
+            return Err(ScenarioError::value(field, format!("{given:?}"), expected));
         }
     }
     Ok(())

@@ -202,7 +202,14 @@ impl Load {
     fn is_on_air(&self) -> bool {
         match self {
             Load::Radio(_) => true,
-            Load::Network(network) => network.radio.is_some(),
+            Load::Network(network) => !network.radios.is_empty(),
+        }
+    }
+
+    fn has_stations(&self) -> bool {
+        match self {
+            Load::Radio(_) => true,
+            Load::Network(network) => !network.tunnels.is_empty(),
         }
     }
 
@@ -216,8 +223,7 @@ impl Load {
                 (radio.warm_up_s + run.duration_s, flows, run.stations() + places)
             }
             Load::Network(network) => {
-                let radios = if network.radio.is_some() { network.nodes } else { 0 };
-                let queues = network.links.len() + radios;
+                let queues = network.links.len() + network.places() + 2 * network.tunnels.len();
                 (network.duration.as_secs_f64(), network.flows.len(), queues)
             }
         }
@@ -470,7 +476,7 @@ impl Plan {
             self.points.iter().any(|point| match kind {
                 TableKind::FlowSeries | TableKind::LinkSeries => point.keep.series.is_some(),
                 TableKind::StationSeries => {
-                    point.keep.series.is_some() && matches!(point.load, Load::Radio(_))
+                    point.keep.series.is_some() && point.load.has_stations()
                 }
                 TableKind::Delays => point.keep.delays,
                 TableKind::Flows | TableKind::Links => point.keep.totals,

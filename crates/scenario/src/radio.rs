@@ -4,12 +4,20 @@ use corridor_document::rate::{self, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The `[network.radio]` table: one radio for every node, all alike.
+/// The `[network.radio]` table: one radio for every node, all alike. A list of tables is several
+/// radios, each on a channel of its own.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RadioTable {
     /// Who may send when.
     pub mac: MacKind,
+    /// The nodes that have this radio; none = all.
+    #[serde(default)]
+    pub nodes: Option<Vec<usize>>,
+    /// Matrix: a file for this radio alone, in place of the network's. Of either file, links to
+    /// nodes without the radio are passed over.
+    #[serde(default)]
+    pub path: Option<String>,
     /// DCF: which of IEEE 802.11's physical layers; none = a.
     #[serde(default)]
     pub standard: Option<Dot11>,
@@ -50,6 +58,10 @@ pub struct RadioTable {
     /// Power that nodes send with, dBm; none = 16 (DCF), 0 (802.15.4).
     #[serde(default)]
     pub power_dbm: Option<f64>,
+    /// The same of each node that has the radio, dBm, in the order of `nodes`, in place of one for
+    /// all.
+    #[serde(default)]
+    pub powers_dbm: Option<Vec<f64>>,
     /// Noise of a receiver, dBm; none = -94 (DCF), -98 (802.15.4).
     #[serde(default)]
     pub noise_dbm: Option<f64>,
@@ -67,6 +79,10 @@ pub struct RadioTable {
     /// received, dB; none = it is not.
     #[serde(default)]
     pub capture_db: Option<f64>,
+    /// With `capture_db`: only so long after the reception began, microseconds; none = as long as
+    /// it lasts.
+    #[serde(default)]
+    pub capture_us: Option<f64>,
     /// How power falls with distance, where nodes have places.
     #[serde(default)]
     pub path_loss: Option<PathLossTable>,
@@ -253,6 +269,10 @@ pub enum RoutingMetric {
 pub struct RouteTable {
     /// The nodes that packets pass, from the first to the last, which they are for.
     pub path: Vec<usize>,
+    /// By which radio each hop is made, counted from 0, where nodes have several; none = a wire
+    /// where there is one, else the first radio.
+    #[serde(default)]
+    pub radios: Option<Vec<usize>>,
     /// Whether packets for the first take the same route back.
     #[serde(default = "yes")]
     pub both_ways: bool,

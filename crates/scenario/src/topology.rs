@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 use std::path::Path;
+use std::sync::Arc;
 
 use corridor_relay::RelayConfig;
 
@@ -10,11 +11,13 @@ use corridor_base::StreamKey;
 use corridor_base::rand::Rng;
 
 use crate::error::ScenarioError;
+use crate::file::OneOrMany;
 use crate::link::both_ways;
 use crate::network::*;
-use crate::placement::{Air, Cell, cell, check_routes};
+use crate::placement::{Air, Cell, cells, check_routes};
 use crate::radio::{MacKind, RouteTable, RoutingTable};
 use crate::relay;
+use crate::traffic::{check_tunnels, check_way, schedule};
 use crate::values::span;
 
 /// Most nodes of a network.
@@ -48,8 +51,12 @@ pub struct Network {
     pub nodes: usize,
     /// One-way links; the link back of `links[2 k]` is `links[2 k + 1]`.
     pub links: Vec<NetworkLink>,
-    /// The radio that all nodes are on, if they are on one.
-    pub radio: Option<Box<Cell>>,
+    /// The radios, each on a channel of its own.
+    pub radios: Vec<Cell>,
+    /// Where nodes with radios are, metres; `None` where only their links are known.
+    pub metres: Option<Vec<[f64; 3]>>,
+    /// Tunnels between nodes.
+    pub tunnels: Vec<TunnelTable>,
     /// What all nodes on the radio are as relays, if they are.
     pub relay: Option<RelayConfig>,
     /// Routes that packets take where they do not take the shortest.
@@ -60,6 +67,8 @@ pub struct Network {
     pub start_jitter: Duration,
     /// Flows, checked as far as it can be done without TCP's own check.
     pub flows: Vec<FlowTable>,
+    /// Of each flow of a trace, when after its start a datagram is sent, and its bytes of data.
+    pub schedules: Vec<Arc<[(Duration, u32)]>>,
     /// When it ends.
     pub duration: Duration,
     /// When measuring begins.
@@ -69,9 +78,17 @@ pub struct Network {
 }
 
 impl Network {
-    /// What is between its nodes, if they are on a radio.
+    /// What is between its nodes, if all are on the only radio that there is.
     pub fn air(&self) -> Option<&Air> {
-        self.radio.as_ref().map(|cell| &cell.air)
+        match &self.radios[..] {
+            [cell] if cell.nodes.len() == self.nodes => Some(&cell.air),
+            _ => None,
+        }
+    }
+
+    /// Places on all radios together.
+    pub fn places(&self) -> usize {
+        self.radios.iter().map(|cell| cell.nodes.len()).sum()
     }
 }
 
@@ -104,23 +121,31 @@ pub(crate) fn network(
     seed: u64,
     directory: &Path,
 ) -> Result<Network, ScenarioError> {
-    let mut radio = None;
+    let (mut metres, mut radios) = (None, Vec::new());
     let (nodes, links) = match table.kind {
         Shape::Chain => chain(table, directory)?,
         Shape::Dumbbell => dumbbell(table, directory)?,
         Shape::Explicit => explicit(table, directory)?,
         _ => {
-            let (nodes, cell) = cell(table, seed, directory)?;
-            radio = Some(Box::new(cell));
-            (nodes, Vec::new())
+            let (nodes, places, cells) = cells(table, seed, directory)?;
+            (metres, radios) = (places, cells);
+            (nodes, wires(table, nodes, directory)?)
         }
     };
     check_unused(table)?;
-    check_routes(&table.route, nodes)?;
+    check_routes(&table.route, nodes, radios.len())?;
+    check_tunnels(table, nodes)?;
     let relay = table.relay.as_ref().map(relay::relay).transpose()?;
-    if relay.is_some() && !radio.as_ref().is_some_and(|cell| matches!(cell.air, Air::Mac(_))) {
+    if relay.is_some() && !radios.iter().all(|cell| matches!(cell.air, Air::Mac(_))) {
         let expected = "nothing without a MAC that tells of retries: dcf, 802.15.4";
         return Err(ScenarioError::value("network.relay", "a table", expected));
+    }
+    let is_one = radios.len() == 1 && radios[0].nodes.len() == nodes && links.is_empty();
+    for (name, given) in [("relay", relay.is_some()), ("routing", table.routing.is_some())] {
+        if given && !is_one {
+            let expected = "nothing unless all nodes are on one radio, and on no wire";
+            return Err(ScenarioError::value(format!("network.{name}"), "a table", expected));
+        }
     }
     check_routing(table)?;
     check_times(duration_s, warm_up_s)?;
@@ -137,21 +162,27 @@ pub(crate) fn network(
         let expected = format!("1 to {FLOWS_MAX} [[flow]] tables");
         return Err(ScenarioError::value("flow", format!("{} tables", flows.len()), expected));
     }
+    let mut schedules = Vec::new();
     for (index, flow) in flows.iter().enumerate() {
         check_flow(index, flow, nodes, duration_s)?;
+        check_way(index, flow, table)?;
         check_start(index, flow, start_jitter_s, duration_s)?;
+        schedules.push(schedule(index, flow, directory)?);
     }
     let [duration, warm_up, start_jitter] = [duration_s, warm_up_s, start_jitter_s].map(span);
     let (flows, routes, routing) = (flows.to_vec(), table.route.clone(), table.routing.clone());
     Ok(Network {
         nodes,
         links,
-        radio,
+        radios,
+        metres,
+        tunnels: table.tunnel.clone(),
         relay,
         routes,
         routing,
         start_jitter,
         flows,
+        schedules,
         duration,
         warm_up,
         until_done,
@@ -178,7 +209,8 @@ fn check_routing(table: &NetworkTable) -> Result<(), ScenarioError> {
         let expected = "nothing beside [network.relay], or static = true there";
         return Err(ScenarioError::value("network.routing", "a table", expected));
     }
-    if table.radio.as_ref().is_some_and(|radio| radio.mac == MacKind::Ideal) {
+    let mut radios = table.radio.iter().flat_map(OneOrMany::iter);
+    if radios.any(|radio| radio.mac == MacKind::Ideal) {
         let expected = "nothing with mac = \"ideal\", which does not tell what became of frames";
         return Err(ScenarioError::value("network.routing", "a table", expected));
     }
@@ -251,6 +283,15 @@ fn explicit(table: &NetworkTable, directory: &Path) -> Result<Links, ScenarioErr
         let given = format!("{} tables", table.link.len());
         return Err(ScenarioError::value("network.link", given, expected));
     }
+    Ok((nodes, wires(table, nodes, directory)?))
+}
+
+/// The links that a network lists, in both directions.
+fn wires(
+    table: &NetworkTable,
+    nodes: usize,
+    directory: &Path,
+) -> Result<Vec<NetworkLink>, ScenarioError> {
     let mut links = Vec::new();
     for (index, link) in table.link.iter().enumerate() {
         let field = format!("network.link[{index}]");
@@ -265,7 +306,7 @@ fn explicit(table: &NetworkTable, directory: &Path) -> Result<Links, ScenarioErr
         let both = both_ways(&field, &LinkTable { between: None, ..link.clone() }, directory)?;
         links.extend(placed(&both, a, b));
     }
-    Ok((nodes, links))
+    Ok(links)
 }
 
 /// Refuses what is said of another shape.
@@ -279,7 +320,7 @@ fn check_unused(table: &NetworkTable) -> Result<(), ScenarioError> {
         ("access", &[Dumbbell], table.access.is_some()),
         ("bottleneck", &[Dumbbell], table.bottleneck.is_some()),
         ("nodes", &[Explicit, Line, Star, Random, Matrix], table.nodes.is_some()),
-        ("link", &[Explicit], !table.link.is_empty()),
+        ("link", &[Explicit, Line, Grid, Star, Random, Positions, Matrix], !table.link.is_empty()),
         ("columns", &[Grid], table.columns.is_some()),
         ("rows", &[Grid], table.rows.is_some()),
         ("spacing_m", &[Line, Grid, Star], table.spacing_m.is_some()),
@@ -379,10 +420,15 @@ fn check_flow(
 fn check_source(index: usize, flow: &FlowTable) -> Result<(), ScenarioError> {
     let field = |name: &str| format!("flow[{index}].{name}");
     let (source, kind) = (&flow.source, flow.source.kind);
-    let wants_rate = matches!(kind, SourceKind::Rate | SourceKind::Cbr);
+    let wants_rate =
+        kind == SourceKind::Rate || kind.sends_datagrams() && kind != SourceKind::Trace;
+    let pauses = kind == SourceKind::OnOff;
     let given = [
         ("source.packets", kind == SourceKind::Fixed, source.packets.is_some()),
         ("source.rate_bps", wants_rate, source.rate_bps.is_some()),
+        ("source.on_s", pauses, source.on_s.is_some()),
+        ("source.off_s", pauses, source.off_s.is_some()),
+        ("source.path", kind == SourceKind::Trace, source.path.is_some()),
     ];
     for (name, needed, given) in given {
         if needed && !given {
@@ -400,14 +446,17 @@ fn check_source(index: usize, flow: &FlowTable) -> Result<(), ScenarioError> {
         let expected = "1 to 1000000000000 bit/s";
         return Err(ScenarioError::value(field("source.rate_bps"), rate, expected));
     }
-    match (kind, &flow.tcp) {
-        (SourceKind::Cbr, Some(_)) => {
-            let expected = "nothing: cbr sends datagrams; kind = \"rate\" sends over TCP";
-            Err(ScenarioError::value(field("tcp"), "a table", expected))
+    for (name, mean_s) in [("source.on_s", source.on_s), ("source.off_s", source.off_s)] {
+        if let Some(mean_s) = mean_s.filter(|mean_s| !(1e-6..=1e6).contains(mean_s)) {
+            return Err(ScenarioError::value(field(name), mean_s, "0.000001 to 1000000 s"));
         }
-        (SourceKind::Cbr, None) if flow.tcp_nc.is_some() => {
-            let expected = "nothing: cbr sends datagrams; kind = \"rate\" sends over TCP";
-            Err(ScenarioError::value(field("tcp_nc"), "a table", expected))
+    }
+    let name = format!("{kind:?}").to_lowercase().replace("onoff", "on-off");
+    let by_tcp = format!("nothing: {name} sends datagrams; kind = \"rate\" sends over TCP");
+    match (kind.sends_datagrams(), &flow.tcp) {
+        (true, Some(_)) => Err(ScenarioError::value(field("tcp"), "a table", by_tcp)),
+        (true, None) if flow.tcp_nc.is_some() => {
+            Err(ScenarioError::value(field("tcp_nc"), "a table", by_tcp))
         }
         (_, tcp) => {
             tcp.as_ref().map_or(Ok(()), |tcp| check_tcp_times(index, tcp))?;

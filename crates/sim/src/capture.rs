@@ -139,10 +139,15 @@ pub fn capture_point(
                 return Err(no_such_node(node, "captures at nodes that the network has").into());
             }
             let prepared = Prepared::new(network, point.seed)?;
-            if let (true, Some(Air::Mac(config))) = (at.is_empty(), network.air()) {
+            let macs = network.radios.iter().map(|cell| match &cell.air {
+                Air::Mac(config) => Some((&config.mac, cell.nodes.as_slice())),
+                Air::Ideal(_) => None,
+            });
+            let macs: Option<Vec<_>> = macs.collect();
+            if let Some(macs) = macs.filter(|macs| at.is_empty() && !macs.is_empty()) {
                 let payloads = prepared.payloads().collect();
                 let out = Box::new(out);
-                let capture = FrameCapture::new(out, comment, &config.mac, payloads, limits)?;
+                let capture = FrameCapture::new(out, comment, &macs, payloads, limits)?;
                 let watcher = capture.watcher();
                 watch_network(&prepared, (point.seed, replication), network.duration, watcher)?;
                 return Ok(capture.finish()?);

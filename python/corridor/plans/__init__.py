@@ -32,7 +32,8 @@ from corridor.plans._plan import (
     Stop,
     Sweep,
 )
-from corridor.plans._radios import Fading, PathLoss, Radio, RadioNetwork, Relay, Route, Routing
+from corridor.plans._radio_network import RadioNetwork, Tunnel
+from corridor.plans._radios import Fading, PathLoss, Radio, Relay, Route, Routing
 from corridor.plans._runs import (
     Coding,
     Congestion,
@@ -86,6 +87,7 @@ __all__ = [
     "TcpPreset",
     "TcpVariant",
     "TraceRate",
+    "Tunnel",
     "UdpDelivery",
     "WalkRate",
 ]

@@ -138,16 +138,26 @@ class Source:
     ----------
     kind
         ``ftp``: all that TCP can carry; ``fixed``: so many packets; ``rate``: no faster than a
-        rate; ``cbr``: datagrams at a rate, without TCP.
+        rate; without TCP, datagrams: ``cbr`` at a constant rate, ``poisson`` at drawn intervals,
+        ``on-off`` with silences, ``trace`` when a file says.
     packets
         For ``fixed``: packets.
     rate_bps
-        For ``rate`` and ``cbr``: bits of data per second.
+        For ``rate``, ``cbr``, ``poisson`` and ``on-off``: bits of data per second.
+    on_s
+        For ``on-off``: mean time that it sends, s.
+    off_s
+        For ``on-off``: mean time that it is silent, s.
+    path
+        For ``trace``: a file with a datagram in each line: seconds after the start, bytes of data.
     """
 
-    kind: Literal["ftp", "fixed", "rate", "cbr"] = "ftp"
+    kind: Literal["ftp", "fixed", "rate", "cbr", "poisson", "on-off", "trace"] = "ftp"
     packets: int | None = None
     rate_bps: float | None = None
+    on_s: float | None = None
+    off_s: float | None = None
+    path: str | None = None
 
 
 @dataclass(frozen=True)
@@ -177,6 +187,13 @@ class Flow:
     processing_ms
         TCP without TCP/NC: how long each end works on a packet that has come, one after the other,
         ms; none = 0.
+    tunnel
+        The tunnel that it goes through, counted from 0, between the same nodes; none = none.
+    broadcast
+        Datagrams: to all that hear the sender; ``receiver`` is the node that counts them; none =
+        left out.
+    links_max
+        Most links that its packets may cross; none = as many as there are.
     """
 
     sender: int
@@ -189,6 +206,9 @@ class Flow:
     payload_bytes: int | None = None
     header_bytes: int | None = None
     processing_ms: float | None = None
+    tunnel: int | None = None
+    broadcast: bool | None = None
+    links_max: int | None = None
 
     def table(self) -> dict[str, Any]:
         """Return the ``[[flow]]`` table of a plan file."""

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from corridor._integer import WORD_MAX, integer
 from corridor.plans._flows import Flow
 from corridor.plans._links import Link
-from corridor.plans._radios import RadioNetwork, Route
+from corridor.plans._radio_network import RadioNetwork, Tunnel
+from corridor.plans._radios import Route
 from corridor.plans._runs import Medium, Run
 from corridor.plans._toml import all_of, number, plain, table, with_routes
 
@@ -33,11 +34,14 @@ class Chain:
         Each of them.
     routes
         Routes of packets; others take the one with the fewest links.
+    tunnels
+        Tunnels between nodes.
     """
 
     count: int
     link: Link
     routes: Sequence[Route] = ()
+    tunnels: Sequence[Tunnel] = ()
 
     def table(self) -> dict[str, Any]:
         """Return the ``[network]`` table of a plan file."""
@@ -60,12 +64,15 @@ class Dumbbell:
         The link between the routers.
     routes
         Routes of packets; others take the one with the fewest links.
+    tunnels
+        Tunnels between nodes.
     """
 
     pairs: int
     access: Link
     bottleneck: Link
     routes: Sequence[Route] = ()
+    tunnels: Sequence[Tunnel] = ()
 
     def table(self) -> dict[str, Any]:
         """Return the ``[network]`` table of a plan file."""
@@ -84,11 +91,14 @@ class Explicit:
         Each link, with the nodes that it is ``between``.
     routes
         Routes of packets; others take the one with the fewest links.
+    tunnels
+        Tunnels between nodes.
     """
 
     nodes: int
     links: Sequence[Link]
     routes: Sequence[Route] = ()
+    tunnels: Sequence[Tunnel] = ()
 
     def table(self) -> dict[str, Any]:
         """Return the ``[network]`` table of a plan file."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from corridor.plans._toml import table, with_routes
 
 
 @dataclass(frozen=True)
@@ -69,6 +68,10 @@ class Radio:
     ----------
     mac
         Who may send when.
+    nodes
+        The nodes that have this radio; none = all.
+    path
+        Matrix: a file for this radio alone, in place of the network's; none = left out.
     standard
         DCF: which of IEEE 802.11's physical layers; none = a.
     rate_bps
@@ -100,6 +103,9 @@ class Radio:
         802.15.4: whether frames to single nodes are acknowledged; none = true.
     power_dbm
         Power that nodes send with, dBm; none = 16 (DCF), 0 (802.15.4).
+    powers_dbm
+        The same of each node that has the radio, dBm, in the order of ``nodes``; none = one
+        for all.
     noise_dbm
         Noise of a receiver, dBm; none = -94 (DCF), -98 (802.15.4).
     sensitivity_dbm
@@ -112,6 +118,9 @@ class Radio:
     capture_db
         A frame stronger than all else by so much is taken instead of the one that is being
         received, dB; none = it is not.
+    capture_us
+        With ``capture_db``: only so long after the reception began, us; none = as long as it
+        lasts.
     path_loss
         How power falls with distance, where nodes have places; none = left out.
     fading
@@ -127,6 +136,8 @@ class Radio:
     """
 
     mac: Literal["ideal", "dcf", "802.15.4"]
+    nodes: Sequence[int] | None = None
+    path: str | None = None
     standard: Literal["a", "b", "g"] | None = None
     rate_bps: int | None = None
     rate_control: bool | None = None
@@ -139,11 +150,13 @@ class Radio:
     ack_wait_ms: float | None = None
     acknowledged: bool | None = None
     power_dbm: float | None = None
+    powers_dbm: Sequence[float] | None = None
     noise_dbm: float | None = None
     sensitivity_dbm: float | None = None
     sense_dbm: float | None = None
     sinr_db: float | None = None
     capture_db: float | None = None
+    capture_us: float | None = None
     path_loss: PathLoss | None = None
     fading: Fading | None = None
     reach_m: float | None = None
@@ -215,11 +228,15 @@ class Route:
     ----------
     path
         The nodes that packets pass, from the first to the last, which they are for.
+    radios
+        By which radio each hop is made, counted from 0; none = a wire where there is one, else
+        the first radio.
     both_ways
         Whether packets for the first take the same route back; none = left out.
     """
 
     path: Sequence[int]
+    radios: Sequence[int] | None = None
     both_ways: bool | None = None
 
 
@@ -257,61 +274,3 @@ class Routing:
     discovery_limit_s: float | None = None
     half_lqi: float | None = None
     scale_lqi: float | None = None
-
-
-@dataclass(frozen=True)
-class RadioNetwork:
-    """Nodes with places, joined by radios.
-
-    Parameters
-    ----------
-    kind
-        Which shape.
-    radio
-        The nodes' radios, and the MAC over them.
-    nodes
-        Line, star, random, matrix: how many nodes; none = left out.
-    columns
-        Grid: nodes in a row; none = left out.
-    rows
-        Grid: rows of nodes; none = left out.
-    spacing_m
-        Line, grid: from each node to the next, metres. Star: from the centre to the others;
-        none = left out.
-    row_spacing_m
-        Grid: from each row to the next, metres; none = as ``spacing_m``.
-    width_m
-        Random: of the area, metres; none = left out.
-    height_m
-        Random: of the area, metres; none = left out.
-    path
-        Positions: a file with x, y, and z where it is not 0, in metres, a node in each
-        line. Matrix: a file with a link in each line: from, to, and its loss in dB (with an
-        ideal MAC the share of frames lost); behind it may be the share of frames lost
-        whatever their power. It is looked for beside the plan; none = left out.
-    relay
-        Nodes on radios: relays that combine packets of different flows; none = left out.
-    routes
-        Routes of packets; others take the one with the fewest links.
-    routing
-        Radios: how nodes discover routes; none = they know those with the fewest
-        links.
-    """
-
-    kind: Literal["line", "grid", "star", "random", "positions", "matrix"]
-    radio: Radio
-    nodes: int | None = None
-    columns: int | None = None
-    rows: int | None = None
-    spacing_m: float | None = None
-    row_spacing_m: float | None = None
-    width_m: float | None = None
-    height_m: float | None = None
-    path: str | None = None
-    relay: Relay | None = None
-    routes: Sequence[Route] = ()
-    routing: Routing | None = None
-
-    def table(self) -> dict[str, Any]:
-        """Return the ``[network]`` table of a plan file."""
-        return with_routes(table(self))

@@ -76,6 +76,6 @@ def plain(value: Any) -> Any:
 
 
 def with_routes(network: dict[str, Any]) -> dict[str, Any]:
-    """Return the table of a network with its routes as the file calls them."""
-    routes = network.pop("routes", [])
-    return {**network, **({"route": routes} if routes else {})}
+    """Return the table of a network with its routes and tunnels as the file calls them."""
+    names = {"route": network.pop("routes", []), "tunnel": network.pop("tunnels", [])}
+    return {**network, **{name: given for name, given in names.items() if given}}

@@ -9,6 +9,9 @@ use corridor_air::radio::{
     RadioMediumConfig, RadioStation, Rate, Receiver,
 };
 use corridor_base::Time;
+use corridor_sim::source::{Active, FlowEnd, Supply, TcpSink, TcpSource};
+use corridor_sim::tcp::{ReceiverConfig, SenderConfig, Variant};
+use corridor_sim::{AirConfig, Network, NodeIndex, RadioSite, Topology};
 
 use crate::{cpu_time, memory};
 
@@ -41,13 +44,10 @@ fn torus(stations: usize, neighbours: usize, queue_frames: usize) -> RadioMedium
 pub struct Run {
     pub cpu: Duration,
     pub receptions: u64,
-    /// Allocated when it was over, queues full.
-    pub memory_bytes: usize,
 }
 
 /// Every station sends to the next one, always, its queue full.
 pub fn run(stations: usize, neighbours: usize, queue_frames: usize, node_s: f64) -> Run {
-    let before = memory::live_bytes();
     let config = torus(stations, neighbours, queue_frames);
     let mut medium = RadioMedium::<u64>::new(&config).expect("sound settings");
     drop(config);
@@ -61,11 +61,40 @@ pub fn run(stations: usize, neighbours: usize, queue_frames: usize, node_s: f64)
     drive(&mut medium, warm_up);
     let (sent, begin) = (transmissions(&medium), cpu_time());
     drive(&mut medium, warm_up + Duration::from_secs_f64(node_s / stations as f64));
-    Run {
-        cpu: cpu_time() - begin,
-        receptions: (transmissions(&medium) - sent) * neighbours as u64,
-        memory_bytes: memory::live_bytes() - before,
+    Run { cpu: cpu_time() - begin, receptions: (transmissions(&medium) - sent) * neighbours as u64 }
+}
+
+/// Most bytes in use at a time of a network on such a torus: every node sends to the next one by
+/// TCP with a window of `window_packets`, which its queue of `queue_frames` does not hold. Payloads
+/// are lengths.
+pub fn peak_bytes(
+    nodes: usize,
+    neighbours: usize,
+    (queue_frames, window_packets): (usize, u32),
+    simulated: Duration,
+) -> usize {
+    let before = memory::live_bytes();
+    memory::restart_peak();
+    let air = AirConfig::Mac(Box::new(torus(nodes, neighbours, queue_frames)));
+    let radio = RadioSite { nodes: (0..nodes as NodeIndex).collect(), air };
+    let topology = Topology { nodes, radios: vec![radio], ..Topology::default() };
+    let mut network = Network::new(&topology, 1, 0).expect("the topology is sound");
+    let sender =
+        SenderConfig { window_packets_max: window_packets, ..SenderConfig::ns2(Variant::NewReno) };
+    let receiver =
+        ReceiverConfig { window_packets_max: window_packets, ..ReceiverConfig::ns2(false) };
+    for from in 0..nodes as NodeIndex {
+        let to = (from + 1) % nodes as NodeIndex;
+        let (here, there) = FlowEnd::pair(from, from, to);
+        let source = TcpSource::new(here, Active::ALWAYS, Supply::Endless, sender);
+        let source = source.expect("the settings are within their ranges");
+        network.add_agent(from, from, source).expect("there is such a node");
+        let sink = TcpSink::new(there, sender.header_bytes, receiver);
+        let sink = sink.expect("the settings are within their ranges");
+        network.add_agent(to, from, sink).expect("there is such a node");
     }
+    network.run_until(Time::ZERO + simulated);
+    memory::peak_bytes() - before
 }
 
 fn drive(medium: &mut RadioMedium<u64>, until: Time) {

@@ -6,16 +6,15 @@
 //! does not.
 
 mod memory;
-mod networks;
 mod worlds;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Parser;
-use corridor_bench::frame;
 use corridor_bench::machine::{self, cpu_time};
+use corridor_bench::outcome::Outcome;
+use corridor_bench::{frame, wires};
 use corridor_results::checks::Check;
 use serde::Serialize;
 
@@ -61,6 +60,8 @@ struct Report {
     profile: &'static str,
     quick: bool,
     checks: Vec<Check>,
+    /// Most memory in use at a time, of all that was run.
+    peak_bytes: usize,
     /// Two flows of TCP over four links.
     chain: Figure,
     /// Rings of wires with a flow of TCP from every node.
@@ -101,24 +102,6 @@ struct Series {
     cost_ratio: f64,
 }
 
-/// What a simulation did, as it tells itself.
-pub struct Outcome {
-    /// Processor time of what is measured.
-    pub cpu: Duration,
-    /// Of what is measured.
-    pub simulated: Duration,
-    /// Likewise.
-    pub events: u64,
-    /// Likewise.
-    pub packet_hops: u64,
-    /// Of all flows.
-    pub payload_bytes: u64,
-    /// Number of flows.
-    pub flows: usize,
-    /// Live when it was over.
-    pub memory_bytes: usize,
-}
-
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     frame::exit("bench-sim", run(&arguments).map(|passed| passed || !arguments.check))
@@ -126,15 +109,18 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> frame::Outcome<bool> {
     let core = machine::pin(arguments.core)?;
+    memory::restart_peak();
     let (repeats, scale) = if arguments.quick { (3, 0.1) } else { (11, 1.0) };
-    let chain: Vec<_> = (0..repeats).map(|_| networks::chain(1000.0 * scale)).collect();
+    let chain: Vec<_> =
+        (0..repeats).map(|_| wires::chain(1000.0 * scale, memory::live_bytes)).collect();
     let chain = figure(5, &chain);
     print(&["chain", "ms", "ns/event", "ns/hop", "M events/s", "KiB/node"], &[]);
     print(&[], &[&chain]);
 
     let repeats = repeats.min(5);
     let network = [10, 30, 100, 300, 1000];
-    let network = series(&network, repeats, |nodes| networks::ring(nodes, 10_000.0 * scale));
+    let network =
+        series(&network, repeats, |nodes| wires::ring(nodes, 10_000.0 * scale, memory::live_bytes));
     print(&["network"], &network.figures.iter().collect::<Vec<_>>());
     let world = [10, 30, 100, 300, 1000];
     let world = series(&world, repeats, |nodes| worlds::pairs(nodes, 2_000.0 * scale));
@@ -151,6 +137,7 @@ fn run(arguments: &Arguments) -> frame::Outcome<bool> {
         profile: env!("BENCH_PROFILE"),
         quick: arguments.quick,
         checks,
+        peak_bytes: memory::peak_bytes(),
         chain,
         network,
         world,

@@ -12,7 +12,9 @@ use corridor_proto::{CodingParams, LinkErrors, Role, Station, StationConfig, Sta
 use corridor_sim::source::FlowEnd;
 use corridor_sim::{Agent, AirConfig, Body, Network, NodeIndex, Packet, RadioSite, Topology};
 
-use crate::{Outcome, cpu_time, memory};
+use corridor_bench::outcome::Outcome;
+
+use crate::{cpu_time, memory};
 
 /// Bytes of a packet.
 const PACKET_BYTES: usize = 1000;

@@ -106,8 +106,16 @@ fn check(index: usize, table: &FlowTable, network: &Network) -> Result<(), LabEr
     if table.stop_s.is_some_and(|stop_s| stop_s < network.duration.as_secs_f64()) {
         return no("stop_s", &table.stop_s.unwrap_or_default(), "nothing");
     }
-    if table.source.kind == SourceKind::Fixed {
-        return no("source.kind", &"fixed", "ftp, rate or cbr");
+    let kinds = [SourceKind::Ftp, SourceKind::Rate, SourceKind::Cbr];
+    if !kinds.contains(&table.source.kind) {
+        let given = format!("{:?}", table.source.kind).to_lowercase();
+        return no("source.kind", &given, "ftp, rate or cbr");
+    }
+    if table.broadcast {
+        return no("broadcast", &true, "false");
+    }
+    if let Some(links_max) = table.links_max {
+        return no("links_max", &links_max, "nothing");
     }
     if table.tcp_nc.is_some() {
         return no("tcp_nc", &"a table", "nothing");

@@ -6,6 +6,7 @@
 //! 40 bytes, which is what a flow is charged for headers by default; an acknowledgement with
 //! ranges (SACK) is longer here by its option.
 
+use corridor_base::Time;
 use etherparse::{IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, UdpHeader};
 
 use crate::core::agent::{BROADCAST, Body, NodeIndex, Packet};
@@ -28,6 +29,8 @@ const SOURCE_PORT_MIN: u16 = 10_000;
 const DISCARD_PORT: u16 = 9;
 /// Receivers in the simulator do not limit their window: the most that fits without scaling.
 const WINDOW: u16 = u16::MAX;
+/// The port of Corridor's stations, whose frames go over UDP.
+const CORRIDOR_PORT: u16 = 4242;
 /// Number and time of sending, at the front of a datagram.
 const STAMP_LEN: usize = 16;
 
@@ -43,6 +46,19 @@ fn address(node: NodeIndex) -> [u8; 4] {
 
 fn source_port(flow: u32) -> u16 {
     SOURCE_PORT_MIN + (flow % u32::from(u16::MAX - SOURCE_PORT_MIN)) as u16
+}
+
+/// The flow of a datagram that [`write_packet`] wrote, and its number and time of sending: of flows
+/// whose numbers ports tell apart.
+pub(crate) fn read_datagram(packet: &[u8]) -> Option<(u32, u64, Time)> {
+    let is_udp = *packet.get(9)? == IpNumber::UDP.0;
+    let word = |at: usize| Some(u16::from_be_bytes(packet.get(at..at + 2)?.try_into().ok()?));
+    let (from, to) = (word(20)?, word(22)?);
+    let stamp = packet.get(UDP_HEADERS_LEN as usize..)?;
+    let number = |at: usize| Some(u64::from_be_bytes(stamp.get(at..at + 8)?.try_into().ok()?));
+    let flow = from.checked_sub(SOURCE_PORT_MIN)?;
+    let is_it = is_udp && to == DISCARD_PORT;
+    is_it.then_some((flow.into(), number(0)?, Time::from_nanos(number(8)?)))
 }
 
 /// The sequence number of a segment's first byte. The one before is the SYN's, which is not sent.
@@ -74,6 +90,13 @@ pub(crate) fn write_packet(
             write_datagram(packet.from, packet.to, ports, len as u16, out);
             out.extend_from_slice(&stamp[..kept]);
             (len + UDP_HEADERS_LEN) as usize
+        }
+        Body::Sealed(bytes) => {
+            let len = bytes.len().min(PAYLOAD_LEN_MAX as usize);
+            let ports = (CORRIDOR_PORT, CORRIDOR_PORT);
+            write_datagram(packet.from, packet.to, ports, len as u16, out);
+            out.extend_from_slice(&bytes[..len]);
+            out.len()
         }
         Body::Bytes(bytes) => {
             let len = bytes.len().min(PAYLOAD_LEN_MAX as usize);

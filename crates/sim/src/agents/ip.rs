@@ -22,6 +22,9 @@ pub(crate) use packet::DATA_HEADERS_LEN;
 pub(crate) trait Numbered: Agent {
     /// The number that those of the next segment to come are near to.
     fn near(&self) -> u64;
+
+    /// There is a connection: data may be sent from now on.
+    fn begin(&mut self, _now: Time) {}
 }
 
 impl Numbered for TcpSource {
@@ -81,13 +84,22 @@ impl<A: Numbered> Wire<A> {
 pub(crate) struct IpSource<A> {
     wire: Wire<A>,
     opening: Option<Opening>,
+    /// When it begins to connect by itself, if it has not.
+    connects_at: Option<Time>,
+    /// Whether the agent above is told when there is a connection.
+    tells: bool,
 }
 
 impl<A: Numbered> IpSource<A> {
     /// Puts the layer below `inner`, whose segments have `payload_bytes` of data.
     pub(crate) fn new(inner: A, end: FlowEnd, payload_bytes: u32) -> Self {
         let wire = Wire { inner, end, payload_bytes, packet: Vec::new() };
-        IpSource { wire, opening: None }
+        IpSource { wire, opening: None, connects_at: None, tells: false }
+    }
+
+    /// The same, that connects by itself at a time; then the agent above may begin.
+    pub(crate) fn connecting_at(self, at: Time) -> Self {
+        IpSource { connects_at: Some(at), tells: true, ..self }
     }
 
     /// The agent above the layer.
@@ -128,8 +140,11 @@ impl<A: Numbered> Agent for IpSource<A> {
                 self.wire.give(now, &packet, segment);
             }
             Kind::SynAck => {
-                if let Some(opening) = &mut self.opening {
-                    opening.note_answer();
+                let Some(opening) = &mut self.opening else { return };
+                let is_first = !opening.is_over();
+                opening.note_answer();
+                if is_first && self.tells {
+                    self.wire.inner.begin(now);
                 }
             }
             Kind::Syn | Kind::Bare | Kind::Data => {}
@@ -141,6 +156,9 @@ impl<A: Numbered> Agent for IpSource<A> {
     }
 
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        if self.connects_at.take_if(|at| *at <= now).is_some() {
+            self.open(now);
+        }
         match self.opening.as_mut().and_then(|opening| opening.poll(now)) {
             Some(content) => Some(self.wire.packet(now, &content)),
             None => self.wire.poll_inner(now),
@@ -149,7 +167,7 @@ impl<A: Numbered> Agent for IpSource<A> {
 
     fn poll_timeout(&self) -> Option<Time> {
         let asks_at = self.opening.and_then(|opening| opening.poll_timeout());
-        [self.wire.inner.poll_timeout(), asks_at].into_iter().flatten().min()
+        [self.wire.inner.poll_timeout(), asks_at, self.connects_at].into_iter().flatten().min()
     }
 }
 

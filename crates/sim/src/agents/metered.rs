@@ -442,7 +442,8 @@ impl Agent for MeteredSink {
 /// A sink of datagrams that takes the delay of each.
 pub(crate) struct MeteredDatagrams {
     inner: DatagramSink,
-    payload_bytes: u32,
+    /// Of headers in a datagram.
+    header_bytes: u32,
     begin: Time,
     /// Datagrams received that were sent since.
     packets: u64,
@@ -451,9 +452,9 @@ pub(crate) struct MeteredDatagrams {
 }
 
 impl MeteredDatagrams {
-    pub(crate) fn new(payload_bytes: u32, begin: Time) -> Self {
+    pub(crate) fn new(header_bytes: u32, begin: Time) -> Self {
         let (inner, delays) = (DatagramSink::default(), delay_histogram());
-        MeteredDatagrams { inner, payload_bytes, begin, packets: 0, delays, recent: None }
+        MeteredDatagrams { inner, header_bytes, begin, packets: 0, delays, recent: None }
     }
 
     /// The same, keeping what came since somebody last looked.
@@ -476,9 +477,10 @@ impl MeteredDatagrams {
         self.packets
     }
 
-    /// Bytes of payload in a datagram.
-    pub(crate) fn payload_bytes(&self) -> u32 {
-        self.payload_bytes
+    /// Bytes of data that came.
+    pub(crate) fn payload_bytes(&self) -> u64 {
+        let DatagramStats { received, received_bytes, .. } = *self.inner.stats();
+        received_bytes - received * u64::from(self.header_bytes)
     }
 
     /// One-way delays, nanoseconds.
@@ -517,6 +519,10 @@ impl Agent for MeteredDatagrams {
 impl Numbered for MeteredSource {
     fn near(&self) -> u64 {
         self.inner.near()
+    }
+
+    fn begin(&mut self, now: Time) {
+        MeteredSource::begin(self, now);
     }
 }
 

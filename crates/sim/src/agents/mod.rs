@@ -6,3 +6,4 @@ pub(crate) mod metered;
 pub mod source;
 pub(crate) mod stamped;
 pub mod tcpnc;
+pub(crate) mod tunnel_end;

@@ -4,10 +4,12 @@
 //! |---|---|---|
 //! | [`TcpSource`] | without end, as FTP in ns-2; a file; or at a rate: [`Supply`] | [`TcpSink`] |
 //! | [`CbrSource`] | datagrams at a constant rate | [`DatagramSink`] |
+//! | [`PatternSource`] | datagrams at drawn times, or at those of a list | [`DatagramSink`] |
 //!
 //! Two agents with the same flow number, on two nodes, are the two ends of a flow.
 
 mod datagram;
+mod pattern;
 mod tcp;
 
 use corridor_base::Time;
@@ -15,6 +17,7 @@ use corridor_base::Time;
 use crate::core::agent::{Body, NodeIndex, Packet, TTL_MAX};
 
 pub use datagram::{CbrConfig, CbrSource, DatagramSink, DatagramStats};
+pub use pattern::{Pattern, PatternSource};
 pub use tcp::{FlowBytes, Supply, TcpSink, TcpSource};
 
 /// The end of a flow: its number, and the nodes of the agent and of its peer.

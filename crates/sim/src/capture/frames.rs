@@ -32,8 +32,7 @@ pub(super) struct FrameCapture(Rc<RefCell<Inner>>);
 
 struct Inner {
     writer: PcapngWriter<Box<dyn Write>>,
-    interface: u32,
-    is_wpan: bool,
+    radios: Vec<Heard>,
     /// Payload of each flow's TCP segments.
     payloads: Vec<(u32, u32)>,
     limits: CaptureLimits,
@@ -45,23 +44,36 @@ struct Inner {
     failed: Option<io::Error>,
 }
 
+/// A radio that is listened to.
+struct Heard {
+    interface: u32,
+    is_wpan: bool,
+    /// The node at each of its places.
+    nodes: Vec<usize>,
+}
+
 impl FrameCapture {
-    /// Begins a capture; `comment` says what of.
+    /// Begins a capture; `comment` says what of. Each radio, with the nodes at its places, is an
+    /// interface of its own.
     pub(super) fn new(
         out: Box<dyn Write>,
         comment: &str,
-        mac: &MacConfig,
+        macs: &[(&MacConfig, &[usize])],
         payloads: Vec<(u32, u32)>,
         limits: CaptureLimits,
     ) -> io::Result<Self> {
         let mut writer = PcapngWriter::new(out, comment)?;
-        let is_wpan = matches!(mac, MacConfig::Wpan(_));
-        let link_type = if is_wpan { LINKTYPE_802_15_4_WITHOUT_FCS } else { LINKTYPE_802_11 };
-        let interface = writer.interface(link_type, "radio", "everything on the air")?;
+        let mut radios = Vec::new();
+        for (index, (mac, nodes)) in macs.iter().enumerate() {
+            let is_wpan = matches!(mac, MacConfig::Wpan(_));
+            let link_type = if is_wpan { LINKTYPE_802_15_4_WITHOUT_FCS } else { LINKTYPE_802_11 };
+            let name = if macs.len() == 1 { "radio".to_owned() } else { format!("radio {index}") };
+            let interface = writer.interface(link_type, &name, "everything on the air")?;
+            radios.push(Heard { interface, is_wpan, nodes: nodes.to_vec() });
+        }
         Ok(FrameCapture(Rc::new(RefCell::new(Inner {
             writer,
-            interface,
-            is_wpan,
+            radios,
             payloads,
             limits,
             counts: CaptureCounts::default(),
@@ -92,8 +104,8 @@ impl FrameCapture {
 struct Watching(Rc<RefCell<Inner>>);
 
 impl Watcher for Watching {
-    fn take_begun(&mut self, _radio: usize, begun: &Begun<Frame>) {
-        self.0.borrow_mut().take(begun);
+    fn take_begun(&mut self, radio: usize, begun: &Begun<Frame>) {
+        self.0.borrow_mut().take(radio, begun);
     }
 
     fn has_enough(&self) -> bool {
@@ -108,21 +120,23 @@ impl Inner {
             || self.newest >= self.limits.until
     }
 
-    fn take(&mut self, begun: &Begun<Frame>) {
+    fn take(&mut self, radio: usize, begun: &Begun<Frame>) {
         self.newest = begun.at;
         if begun.at < self.limits.from || self.has_enough() {
             return;
         }
         self.head.clear();
-        match self.is_wpan {
-            true => write_wpan(&begun.frame, &mut self.head),
-            false => write_dcf(&begun.frame, &mut self.head),
+        let Some(heard) = self.radios.get(radio) else { return };
+        let (interface, is_wpan) = (heard.interface, heard.is_wpan);
+        match is_wpan {
+            true => write_wpan(&begun.frame, &heard.nodes, &mut self.head),
+            false => write_dcf(&begun.frame, &heard.nodes, &mut self.head),
         }
         self.write_payload(&begun.frame);
-        let fcs_len = FCS_LEN[usize::from(self.is_wpan)];
+        let fcs_len = FCS_LEN[usize::from(is_wpan)];
         let len = (begun.frame.mac_bytes as usize).saturating_sub(fcs_len);
         self.head.truncate(len);
-        let place = (self.interface, begun.at.as_nanos());
+        let place = (interface, begun.at.as_nanos());
         self.failed = self.writer.packet(place, &[&self.head], len, "").err();
         self.counts.frames += 1;
     }
@@ -146,9 +160,9 @@ impl Inner {
 }
 
 /// The header of 802.11 between stations without an access point (IEEE 802.11-2012, 8.3).
-fn write_dcf(frame: &MacFrame<Frame>, out: &mut Vec<u8>) {
+fn write_dcf(frame: &MacFrame<Frame>, nodes: &[usize], out: &mut Vec<u8>) {
     let to = match frame.to {
-        Address::Station(place) => address(place),
+        Address::Station(place) => address(nodes[place]),
         Address::All => [0xff; 6],
     };
     let kind: u8 = match frame.kind {
@@ -162,7 +176,7 @@ fn write_dcf(frame: &MacFrame<Frame>, out: &mut Vec<u8>) {
     out.extend_from_slice(&duration_us.to_le_bytes());
     out.extend_from_slice(&to);
     if matches!(frame.kind, FrameKind::Data | FrameKind::Rts) {
-        out.extend_from_slice(&address(frame.from));
+        out.extend_from_slice(&address(nodes[frame.from]));
     }
     if frame.kind == FrameKind::Data {
         out.extend_from_slice(&BSSID);
@@ -173,22 +187,22 @@ fn write_dcf(frame: &MacFrame<Frame>, out: &mut Vec<u8>) {
 }
 
 /// The header of 802.15.4 with short addresses in one PAN (IEEE 802.15.4-2006, 7.2).
-fn write_wpan(frame: &MacFrame<Frame>, out: &mut Vec<u8>) {
+fn write_wpan(frame: &MacFrame<Frame>, nodes: &[usize], out: &mut Vec<u8>) {
     if frame.kind != FrameKind::Data {
         return out.extend_from_slice(&[0x02, 0, frame.sequence as u8]);
     }
     let (to, asks) = match frame.to {
-        Address::Station(place) => (place as u16, 0x20),
+        Address::Station(place) => (nodes[place] as u16, 0x20),
         Address::All => (BROADCAST, 0),
     };
     out.extend_from_slice(&[0x41 | asks, 0x88, frame.sequence as u8]);
-    for field in [PAN, to, frame.from as u16] {
+    for field in [PAN, to, nodes[frame.from] as u16] {
         out.extend_from_slice(&field.to_le_bytes());
     }
 }
 
-/// A locally administered address that ends with the place's number from 1, as IP addresses do.
-fn address(place: usize) -> [u8; 6] {
-    let [a, b, c, d] = (place as u32 + 1).to_be_bytes();
+/// A locally administered address that ends with the node's number from 1, as IP addresses do.
+fn address(node: usize) -> [u8; 6] {
+    let [a, b, c, d] = (node as u32 + 1).to_be_bytes();
     [2, 0, a, b, c, d]
 }

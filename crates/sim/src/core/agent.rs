@@ -53,6 +53,8 @@ pub enum Body {
     },
     /// Bytes that only the agents at both ends understand.
     Bytes(Arc<[u8]>),
+    /// A frame of a Corridor station's, over UDP.
+    Sealed(Arc<[u8]>),
 }
 
 /// What became of a packet on one link of a radio with a MAC.

@@ -33,7 +33,7 @@ use corridor_base::{StreamKey, Time};
 use slab::Slab;
 
 use crate::core::agenda::{Agenda, Rank};
-use crate::core::agent::{Agent, BROADCAST, NodeIndex, Packet};
+use crate::core::agent::{Agent, BROADCAST, NodeIndex, Packet, TTL_MAX};
 use crate::core::watch::{Crossing, Watcher};
 use air::Radio;
 pub use air::{Frame, RadioIndex, Reach};
@@ -90,6 +90,18 @@ struct Ticket {
     ttl: u16,
 }
 
+/// Packets of a paced agent's that a MAC has at most: one on the air, and one behind it.
+const PACED_PACKETS: u32 = 2;
+
+/// An agent that sends what there is room for.
+#[derive(Clone, Copy)]
+struct Paced {
+    /// Where it sends to.
+    to: NodeIndex,
+    /// Its packets that the MAC is not through with.
+    under_way: u32,
+}
+
 /// A node.
 #[derive(Default)]
 struct Node {
@@ -101,6 +113,8 @@ struct Node {
     station: Option<u32>,
     /// The agent that is told what became of all that the node has sent by radio.
     listener: Option<u32>,
+    /// The agents here that send what there is room for.
+    paced: Vec<u32>,
 }
 
 /// An agent and where it is.
@@ -108,6 +122,10 @@ struct Seat {
     agent: Box<dyn Agent>,
     node: NodeIndex,
     entity: usize,
+    /// Most links that its packets may cross.
+    links_max: u16,
+    /// Whether it sends only what there is room for.
+    paced: Option<Paced>,
 }
 
 /// Whom the agenda wakes, beyond the pipes, which come first.
@@ -228,8 +246,25 @@ impl Network {
         host.agents.insert(place, (flow, index as u32));
         let entity = self.add_entity(Entity::Agent(index as u32));
         self.agenda.wake(entity, agent.poll_timeout());
-        self.agents.push(Seat { agent: Box::new(agent), node, entity });
+        let agent = Box::new(agent);
+        self.agents.push(Seat { agent, node, entity, links_max: TTL_MAX, paced: None });
         Ok(AgentIndex(index))
+    }
+
+    /// Lets an agent's packets cross no more links than that.
+    pub fn limit_links(&mut self, agent: AgentIndex, links_max: u16) {
+        if let Some(seat) = self.agents.get_mut(agent.0) {
+            seat.links_max = links_max;
+        }
+    }
+
+    /// Lets an agent that sends to `to` alone be asked for packets only while the radio by which
+    /// they leave its node has room: as a socket pushes back. Wires take everything, and drop.
+    pub fn pace(&mut self, agent: AgentIndex, to: NodeIndex) {
+        if let Some(seat) = self.agents.get_mut(agent.0) {
+            seat.paced = Some(Paced { to, under_way: 0 });
+            self.nodes[seat.node as usize].paced.push(agent.0 as u32);
+        }
     }
 
     /// Lets packets for `to` go from `node` to `next`, a neighbour, whatever route is shortest.
@@ -242,9 +277,24 @@ impl Network {
         to: NodeIndex,
         next: NodeIndex,
     ) -> Result<(), NetworkError> {
-        let Some(link) = self.router.link(node, next) else {
-            return Err(NetworkError::NoLink { node, next });
+        self.set_route_by(node, to, (next, None))
+    }
+
+    /// The same, by a radio that both are on.
+    ///
+    /// # Errors
+    /// [`NetworkError::NoLink`].
+    pub fn set_route_by(
+        &mut self,
+        node: NodeIndex,
+        to: NodeIndex,
+        (next, radio): (NodeIndex, Option<RadioIndex>),
+    ) -> Result<(), NetworkError> {
+        let link = match radio {
+            None => self.router.link(node, next),
+            Some(radio) => self.router.link_by(node, next, radio),
         };
+        let link = link.ok_or(NetworkError::NoLink { node, next })?;
         self.router.set(node, to, Some(link));
         Ok(())
     }
@@ -461,17 +511,34 @@ impl Network {
 
     /// Takes all that an agent sends, and its next timeout.
     fn drain_agent(&mut self, index: usize) {
-        while let Some(packet) = self.agents[index].agent.poll_transmit(self.now) {
+        while self.may_send(index)
+            && let Some(mut packet) = self.agents[index].agent.poll_transmit(self.now)
+        {
             self.stats.sent += 1;
-            let Seat { agent, node, .. } = &self.agents[index];
+            let Seat { agent, node, links_max, .. } = &self.agents[index];
             let node = *node;
+            packet.ttl = packet.ttl.min(*links_max);
             if agent.updates_waiting() && self.update_waiting(node, &packet) {
                 continue;
             }
             self.send(node, packet);
+            if let Some(paced) = &mut self.agents[index].paced {
+                paced.under_way = paced.under_way.saturating_add(1);
+            }
         }
         let Seat { agent, entity, .. } = &self.agents[index];
         self.agenda.wake(*entity, agent.poll_timeout());
+    }
+
+    /// Whether an agent may be asked for a packet.
+    fn may_send(&mut self, index: usize) -> bool {
+        let Seat { node, paced: Some(Paced { to, under_way }), .. } = self.agents[index] else {
+            return true;
+        };
+        let link = self.router.next(node, to);
+        let Some(on_air) = link.and_then(|link| self.router.on_air(link)) else { return true };
+        let (radio, place) = (on_air.radio as usize, on_air.from as usize);
+        self.radios[radio].has_room_for_paced(place, under_way)
     }
 
     /// Sends a packet from the node where it comes from: by its station, or by its router.

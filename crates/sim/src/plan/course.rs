@@ -24,8 +24,8 @@ pub(crate) trait Observed {
     /// Each queue, in order.
     fn queues(&self, network: &Network) -> Vec<QueueSeen>;
 
-    /// Nodes on a radio, in order of their places.
-    fn nodes(&self) -> Vec<NodeIndex>;
+    /// Each node on a radio, and what became of its frames.
+    fn frames(&self, network: &Network) -> Vec<(NodeIndex, FrameCounts)>;
 
     /// Each station, in order.
     fn stations<'n>(&self, _network: &'n Network) -> Vec<&'n Station> {
@@ -165,14 +165,12 @@ impl Course {
 /// Queues and frames when the measured interval begins, to be held against its end.
 pub(crate) struct Totals {
     queues: Vec<QueueSeen>,
-    frames: Vec<FrameCounts>,
+    frames: Vec<(NodeIndex, FrameCounts)>,
 }
 
 impl Totals {
     pub(crate) fn of(network: &Network, observed: &impl Observed) -> Self {
-        let places = 0..observed.nodes().len();
-        let frames = places.map(|place| network.frame_counts(0, place)).collect();
-        Totals { queues: observed.queues(network), frames }
+        Totals { queues: observed.queues(network), frames: observed.frames(network) }
     }
 
     /// Adds what has become of links and nodes since.
@@ -189,8 +187,8 @@ impl Totals {
                 packets_lost: seen.lost - then.lost,
             });
         }
-        for (place, (node, before)) in observed.nodes().into_iter().zip(&self.frames).enumerate() {
-            tables.add(&node_total(node, network.frame_counts(0, place), *before));
+        for ((node, now), (_, before)) in observed.frames(network).into_iter().zip(&self.frames) {
+            tables.add(&node_total(node, now, *before));
         }
     }
 }

@@ -54,6 +54,22 @@ pub enum SimError {
         /// The MAC, as plans spell it.
         mac: &'static str,
     },
+    /// A flow has packets that do not fit into its tunnel.
+    #[error(
+        "flow[{flow}].payload_bytes = {given}: expected at most {} beside {beside} bytes of headers: \
+         packets of the tunnel have at most {most} bytes",
+        most.saturating_sub(*beside)
+    )]
+    TunnelLen {
+        /// The flow, counted from 0.
+        flow: usize,
+        /// Bytes given.
+        given: usize,
+        /// Bytes of headers.
+        beside: usize,
+        /// Most bytes of a packet.
+        most: usize,
+    },
     /// There is no route for a flow.
     #[error(
         "flow[{flow}].to = {to}: expected a node that links lead to from node {from}: frames have to \

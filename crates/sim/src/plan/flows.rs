@@ -1,29 +1,36 @@
 //! A plan's network with its flows: from tables to agents, and from agents to measures.
 
 use core::time::Duration;
+use std::sync::Arc;
 
 use corridor_air::radio::MacConfig;
 use corridor_base::{StreamKey, Time};
 use corridor_proto::tcpnc::NcParams;
 use corridor_proto::tcpnc::wire::{FEEDBACK_LEN, HEAD_LEN, RUN_LEN};
-use corridor_relay::{RelayConfig, RelayStats};
+use corridor_relay::RelayConfig;
 use corridor_scenario::values::{replace, span};
 use corridor_scenario::{
-    AckKind, Air, Beyond, FlowTable, Keep, Measures, Network as NetworkPlan, OnAir, ReductionKind,
+    AckKind, Air, Beyond, FlowTable, Keep, Measures, Network as NetworkPlan, ReductionKind,
     Replication, RouteTable, RtoKind, SamplingKind, SourceKind, TcpNcTable, TcpPreset, TcpTable,
     TcpVariant, fairness, start_after,
 };
 
+use crate::agents::ip::{DATA_HEADERS_LEN, IpSink, IpSource};
 use crate::agents::metered::{MeteredDatagrams, MeteredSink, MeteredSource, NANOS_PER_S};
-use crate::agents::source::{Active, CbrConfig, CbrSource, FlowEnd, Supply, TcpSink, TcpSource};
+use crate::agents::source::{
+    Active, CbrConfig, CbrSource, FlowEnd, Pattern, PatternSource, Supply, TcpSink, TcpSource,
+};
 use crate::agents::tcpnc::{NcSink, NcSource, nc_randomness};
-use crate::aodv::{AodvConfig, AodvStats};
-use crate::core::agent::NodeIndex;
-use crate::core::network::{AirConfig, Network, NetworkStats, RadioSite, Topology};
+use crate::agents::tunnel_end::{IpDatagrams, TunnelEnd};
+use crate::aodv::AodvConfig;
+use crate::core::agent::{BROADCAST, NodeIndex};
+use crate::core::network::{AgentIndex, AirConfig, Network, RadioSite, Topology};
 use crate::plan::SimError;
-use crate::plan::course::{self, Course, FlowSeen, Observed, QueueSeen};
+use crate::plan::course::{self, Course};
 use crate::plan::meter::{Counts, Meter, bps};
+use crate::plan::observed::{Subjects, Totals};
 use crate::plan::routing;
+use crate::plan::tunnels::Tunnel;
 use crate::tcp::linux::{Congestion, LinuxReceiverConfig, LinuxSenderConfig};
 use crate::tcp::{
     Acks, ConfigError, ReceiverConfig, ReceiverSettings, Reduction, RtoEstimator, RttSampling,
@@ -41,6 +48,7 @@ pub struct Prepared {
     routes: Vec<RouteTable>,
     /// Where nodes look for routes themselves while it runs.
     routing: Option<AodvConfig>,
+    tunnels: Vec<Tunnel>,
     start_jitter: Duration,
     flows: Vec<Flow>,
     keep: Keep,
@@ -53,6 +61,10 @@ struct Flow {
     active: Active,
     payload_bytes: u32,
     header_bytes: u32,
+    /// Most links that its packets may cross.
+    links_max: Option<u16>,
+    /// The tunnel that it goes through.
+    tunnel: Option<usize>,
     transport: Transport,
 }
 
@@ -66,9 +78,18 @@ enum Transport {
         nc: Option<NcParams>,
         rules: Rules,
     },
-    Datagrams {
-        interval: Duration,
-    },
+    Datagrams(Datagrams),
+}
+
+/// When datagrams are sent.
+#[derive(Clone, Debug)]
+enum Datagrams {
+    Constant(Duration),
+    /// With this mean interval.
+    Poisson(Duration),
+    /// At this interval, in spans of this mean length, and silences of that.
+    OnOff(Duration, [Duration; 2]),
+    Listed(Arc<[(Duration, u32)]>),
 }
 
 /// What of TCP is not the state machines' affair.
@@ -91,8 +112,8 @@ impl Prepared {
         let pipes = plan.links.iter();
         let pipes = pipes.map(|link| (link.from as u32, link.to as u32, link.pipe.clone()));
         let pipes = pipes.collect();
-        let radio = plan.radio.iter().map(|cell| RadioSite {
-            nodes: (0..plan.nodes as NodeIndex).collect(),
+        let radios = plan.radios.iter().map(|cell| RadioSite {
+            nodes: cell.nodes.iter().map(|&node| node as NodeIndex).collect(),
             air: match &cell.air {
                 Air::Ideal(config) => AirConfig::Ideal(config.clone()),
                 Air::Mac(config) => {
@@ -104,9 +125,9 @@ impl Prepared {
                 }
             },
         });
-        let topology = Topology { nodes: plan.nodes, pipes, radios: radio.collect() };
-        let flows = plan.flows.iter().enumerate();
-        let flows = flows.map(|(index, table)| Flow::new(index, table, plan.duration));
+        let topology = Topology { nodes: plan.nodes, pipes, radios: radios.collect() };
+        let tunnels = Tunnel::of(plan, seed)?;
+        let flows = (0..plan.flows.len()).map(|index| Flow::new(index, plan, &tunnels));
         let flows = flows.collect::<Result<Vec<_>, _>>()?;
         if let Some(Air::Mac(config)) = plan.air() {
             let fit = |(index, flow): (usize, &Flow)| flow.check_fits(index, &config.mac);
@@ -126,7 +147,8 @@ impl Prepared {
         }
         let relay = plan.relay;
         let keep = Keep::default();
-        let prepared = Prepared { topology, relay, routes, routing, start_jitter, flows, keep };
+        let prepared =
+            Prepared { topology, relay, routes, routing, tunnels, start_jitter, flows, keep };
         // The network and the agents check what they are told when they are made.
         prepared.network(seed, 0, Time::ZERO)?;
         Ok(prepared)
@@ -139,7 +161,7 @@ impl Prepared {
 
     /// The network with its agents, for somebody who wants to see it and not its measures.
     pub(crate) fn to_be_watched(&self, seed: u64, replication: u64) -> Result<Network, SimError> {
-        Ok(self.network(seed, replication, Time::ZERO)?.0)
+        Ok(self.network(seed, replication, Time::ZERO)?.network)
     }
 
     /// Where flows begin.
@@ -153,12 +175,7 @@ impl Prepared {
     }
 
     /// The network with its agents; what they see is measured from `begin` on.
-    fn network(
-        &self,
-        seed: u64,
-        replication: u64,
-        begin: Time,
-    ) -> Result<(Network, Vec<Meter>), SimError> {
+    fn network(&self, seed: u64, replication: u64, begin: Time) -> Result<Running, SimError> {
         let mut network = Network::new(&self.topology, seed, replication)?;
         for (radio, site) in self.topology.radios.iter().enumerate() {
             for (place, config) in (0..site.nodes.len()).zip(core::iter::repeat(self.relay)) {
@@ -171,13 +188,29 @@ impl Prepared {
         if let Some(config) = self.routing {
             network.set_routing(config, seed, replication)?;
         }
+        let ends = self.tunnels.iter().map(|tunnel| tunnel.pair(seed, replication));
+        let mut ends = ends.collect::<Result<Vec<_>, _>>()?;
         let mut meters = Vec::new();
         for (index, flow) in self.flows.iter().enumerate() {
-            let randomness = nc_randomness(seed, replication, index as u32);
             let flow = Flow { active: self.active(index, seed, replication), ..flow.clone() };
-            meters.push(flow.attach(index, &mut network, (begin, self.keep), randomness)?);
+            let place = Place { index, begin, keep: self.keep, seed, replication };
+            meters.push(match flow.tunnel {
+                None => Some(flow.attach(&place, &mut network)?),
+                Some(tunnel) => {
+                    flow.attach_behind(&place, &self.tunnels[tunnel], &mut ends[tunnel])?;
+                    None
+                }
+            });
         }
-        Ok((network, meters))
+        let mut placed = Vec::new();
+        for (tunnel, ends) in self.tunnels.iter().zip(ends) {
+            placed.push(tunnel.place(ends, &mut network)?);
+        }
+        let meters = self.flows.iter().zip(meters).map(|(flow, meter)| {
+            meter.unwrap_or_else(|| flow.meter_behind(&self.tunnels, &placed))
+        });
+        let meters = meters.collect();
+        Ok(Running { network, meters, tunnel_ends: placed.concat() })
     }
 
     /// When a flow is active in a replication.
@@ -187,30 +220,74 @@ impl Prepared {
     }
 }
 
+/// A network with its agents, and where they are.
+struct Running {
+    network: Network,
+    meters: Vec<Meter>,
+    tunnel_ends: Vec<AgentIndex>,
+}
+
+/// Which flow of a replication agents are of, and from when on they count.
+struct Place {
+    index: usize,
+    begin: Time,
+    keep: Keep,
+    seed: u64,
+    replication: u64,
+}
+
 /// Lets packets for the end of a path go along it, and where the plan says so the way back.
 fn set_route(network: &mut Network, route: &RouteTable) -> Result<(), SimError> {
     let path: Vec<NodeIndex> = route.path.iter().map(|&node| node as NodeIndex).collect();
     let (Some(&first), Some(&last)) = (path.first(), path.last()) else { return Ok(()) };
-    for hop in path.windows(2) {
-        network.set_route(hop[0], last, hop[1])?;
+    for (at, hop) in path.windows(2).enumerate() {
+        let radio = route.radios.as_ref().and_then(|radios| radios.get(at).copied());
+        network.set_route_by(hop[0], last, (hop[1], radio))?;
         if route.both_ways {
-            network.set_route(hop[1], first, hop[0])?;
+            network.set_route_by(hop[1], first, (hop[0], radio))?;
         }
     }
     Ok(())
 }
 
 impl Flow {
-    fn new(index: usize, table: &FlowTable, duration: Duration) -> Result<Self, SimError> {
-        let stop = table.stop_s.map_or(duration, span);
+    fn new(index: usize, plan: &NetworkPlan, tunnels: &[Tunnel]) -> Result<Self, SimError> {
+        let table = &plan.flows[index];
+        let stop = table.stop_s.map_or(plan.duration, span);
         let active = Active { from: Time::ZERO + span(table.start_s), until: Time::ZERO + stop };
         let ends = FlowEnd::pair(index as u32, table.from as NodeIndex, table.to as NodeIndex);
-        if table.source.kind == SourceKind::Cbr {
+        let (links_max, tunnel) = (table.links_max, table.tunnel);
+        if table.source.kind.sends_datagrams() {
             let payload_bytes = table.payload_bytes.unwrap_or(FlowTable::DATAGRAM_PAYLOAD_BYTES);
             let header_bytes = table.header_bytes.unwrap_or(FlowTable::DATAGRAM_HEADER_BYTES);
-            let transport = Transport::Datagrams { interval: interval(table, payload_bytes) };
-            return Ok(Flow { ends, active, payload_bytes, header_bytes, transport });
+            let datagrams = datagrams(table, payload_bytes, &plan.schedules[index]);
+            let longest = match &datagrams {
+                Datagrams::Listed(list) => list.iter().map(|&(_, bytes)| bytes).max().unwrap_or(0),
+                _ => payload_bytes,
+            };
+            if let Some(tunnel) = tunnel {
+                check_behind(index, (longest, header_bytes), &tunnels[tunnel])?;
+            }
+            let (mut source, sink) = ends;
+            if table.broadcast {
+                source.peer = BROADCAST;
+            }
+            let (ends, transport) = ((source, sink), Transport::Datagrams(datagrams));
+            let payload_bytes = longest;
+            return Ok(Flow {
+                ends,
+                active,
+                payload_bytes,
+                header_bytes,
+                links_max,
+                tunnel,
+                transport,
+            });
         }
+        let table = &match tunnel {
+            None => table.clone(),
+            Some(tunnel) => behind(table, &tunnels[tunnel]),
+        };
         let tcp = table.tcp.clone().unwrap_or_default();
         let (sender, receiver) =
             tcp_ends(&tcp, table).map_err(|source| SimError::Tcp { flow: index, source })?;
@@ -222,9 +299,12 @@ impl Flow {
                 let interval = interval(table, sender.payload_bytes());
                 Supply::Paced { interval, packets: u64::MAX }
             }
-            SourceKind::Ftp | SourceKind::Cbr => Supply::Endless,
+            _ => Supply::Endless,
         };
         let (payload_bytes, header_bytes) = (sender.payload_bytes(), sender.header_bytes());
+        if let Some(tunnel) = tunnel {
+            check_behind(index, (payload_bytes, header_bytes), &tunnels[tunnel])?;
+        }
         let nc = table.tcp_nc.as_ref().map(TcpNcTable::params);
         let rules = Rules {
             timeouts_max: tcp.timeouts_max,
@@ -233,7 +313,7 @@ impl Flow {
             work: table.processing_ms.map_or(Duration::ZERO, |ms| span(ms / 1e3)),
         };
         let transport = Transport::Tcp { supply, sender: Box::new(sender), receiver, nc, rules };
-        Ok(Flow { ends, active, payload_bytes, header_bytes, transport })
+        Ok(Flow { ends, active, payload_bytes, header_bytes, links_max, tunnel, transport })
     }
 
     /// Refuses packets that no frame of the MAC has room for: all of them would be dropped.
@@ -258,55 +338,180 @@ impl Flow {
     }
 
     /// Puts the two ends of the flow on their nodes.
-    fn attach(
-        &self,
-        index: usize,
-        network: &mut Network,
-        (begin, keep): (Time, Keep),
-        randomness: u64,
-    ) -> Result<Meter, SimError> {
-        let (source_end, sink_end) = self.ends;
-        let (flow, active, is_recorded) = (source_end.flow, self.active, keep.series.is_some());
-        let refused = |source| SimError::Tcp { flow: index, source };
-        match &self.transport {
-            Transport::Tcp { supply, sender, receiver, nc, rules } => {
-                let settings = seeded(**sender, randomness, flow);
-                let source = TcpSource::new(source_end, active, *supply, settings);
-                let source = source.map_err(refused)?.giving_up_after(rules.timeouts_max);
-                let source = MeteredSource::new(source, active, begin).working(rules.work);
-                let sink = TcpSink::new(sink_end, self.header_bytes, *receiver);
-                let sink = sink.map_err(refused)?.updating(rules.updates);
-                let sink = MeteredSink::new(sink, &source, begin).working(rules.work);
-                let sink = sink.with_recent(is_recorded);
-                let Some(params) = *nc else {
-                    return Ok(Meter::Tcp {
-                        source: network.add_agent(source_end.node, flow, source)?,
-                        sink: network.add_agent(sink_end.node, flow, sink)?,
-                    });
-                };
-                let refused = |source| SimError::TcpNc { flow: index, source };
+    fn attach(&self, place: &Place, network: &mut Network) -> Result<Meter, SimError> {
+        let (here, there, flow) = (self.ends.0.node, self.ends.1.node, self.ends.0.flow);
+        let meter = match &self.transport {
+            Transport::Tcp { sender, receiver, nc: Some(params), .. } => {
+                let (source, sink) = self.tcp_agents(place, self.active)?;
+                let refused = |source| SimError::TcpNc { flow: place.index, source };
                 let segment_bytes = sender.data_len_bytes();
-                let source = NcSource::new(source, source_end, segment_bytes, params, randomness);
+                let randomness = nc_randomness(place.seed, place.replication, flow);
+                let source = NcSource::new(source, self.ends.0, segment_bytes, *params, randomness);
                 let sizes = (segment_bytes, receiver.ack_bytes());
-                let sink = NcSink::new(sink, sink_end, sizes, params);
-                Ok(Meter::TcpNc {
-                    source: network.add_agent(source_end.node, flow, source.map_err(refused)?)?,
-                    sink: network.add_agent(sink_end.node, flow, sink.map_err(refused)?)?,
-                })
+                let sink = NcSink::new(sink, self.ends.1, sizes, *params);
+                Meter::TcpNc {
+                    source: network.add_agent(here, flow, source.map_err(refused)?)?,
+                    sink: network.add_agent(there, flow, sink.map_err(refused)?)?,
+                }
             }
-            Transport::Datagrams { interval } => {
-                let len_bytes = self.payload_bytes + self.header_bytes;
-                let config = CbrConfig { len_bytes, interval: *interval, active };
-                let source = CbrSource::new(source_end, config);
-                let sink = MeteredDatagrams::new(self.payload_bytes, begin);
-                let sink = sink.with_recent(is_recorded);
-                Ok(Meter::Datagrams {
-                    source: network.add_agent(source_end.node, flow, source)?,
-                    sink: network.add_agent(sink_end.node, flow, sink)?,
-                })
+            Transport::Tcp { .. } => {
+                let (source, sink) = self.tcp_agents(place, self.active)?;
+                Meter::Tcp {
+                    source: network.add_agent(here, flow, source)?,
+                    sink: network.add_agent(there, flow, sink)?,
+                }
+            }
+            Transport::Datagrams(datagrams) => {
+                let source = match self.datagram_source(place, datagrams) {
+                    Source::Constant(source) => network.add_agent(here, flow, source)?,
+                    Source::Pattern(source) => network.add_agent(here, flow, *source)?,
+                };
+                let sink = network.add_agent(there, flow, self.datagram_sink(place))?;
+                Meter::Datagrams { source, sink }
+            }
+        };
+        if let Some(links_max) = self.links_max {
+            let (Meter::Tcp { source, sink }
+            | Meter::TcpNc { source, sink }
+            | Meter::Datagrams { source, sink }
+            | Meter::Tunnelled { source, sink, .. }) = meter;
+            network.limit_links(source, links_max);
+            network.limit_links(sink, links_max);
+        }
+        Ok(meter)
+    }
+
+    /// Puts the two ends of the flow behind those of a tunnel. TCP connects when the flow begins.
+    fn attach_behind(
+        &self,
+        place: &Place,
+        tunnel: &Tunnel,
+        ends: &mut [TunnelEnd; 2],
+    ) -> Result<(), SimError> {
+        let (source_end, sink_end) = self.ends;
+        let flow = source_end.flow;
+        let (here, there) = (tunnel.side(source_end.node), tunnel.side(sink_end.node));
+        match &self.transport {
+            Transport::Tcp { .. } => {
+                let waiting = Active { from: Time::MAX, until: self.active.until };
+                let (source, sink) = self.tcp_agents(place, waiting)?;
+                let source = IpSource::new(source, source_end, self.payload_bytes);
+                ends[here].add(flow, source.connecting_at(self.active.from));
+                ends[there].add(flow, IpSink::new(sink, sink_end, self.payload_bytes));
+            }
+            Transport::Datagrams(datagrams) => {
+                match self.datagram_source(place, datagrams) {
+                    Source::Constant(it) => ends[here].add(flow, IpDatagrams::new(it, source_end)),
+                    Source::Pattern(it) => ends[here].add(flow, IpDatagrams::new(*it, source_end)),
+                }
+                let sink = self.datagram_sink(place);
+                ends[there].add(flow, IpDatagrams::new(sink, sink_end));
             }
         }
+        Ok(())
     }
+
+    /// Where the agents behind a tunnel are to be found.
+    fn meter_behind(&self, tunnels: &[Tunnel], placed: &[[AgentIndex; 2]]) -> Meter {
+        let tunnel = self.tunnel.unwrap_or_default();
+        let at = |end: FlowEnd| placed[tunnel][tunnels[tunnel].side(end.node)];
+        Meter::Tunnelled {
+            source: at(self.ends.0),
+            sink: at(self.ends.1),
+            flow: self.ends.0.flow,
+            is_tcp: matches!(self.transport, Transport::Tcp { .. }),
+        }
+    }
+
+    /// Both ends of TCP, of which the source sends while `sends` says.
+    fn tcp_agents(
+        &self,
+        place: &Place,
+        sends: Active,
+    ) -> Result<(MeteredSource, MeteredSink), SimError> {
+        let (source_end, sink_end) = self.ends;
+        let refused = |source| SimError::Tcp { flow: place.index, source };
+        let Transport::Tcp { supply, sender, receiver, rules, .. } = &self.transport else {
+            unreachable!("asked for flows of TCP alone");
+        };
+        let randomness = nc_randomness(place.seed, place.replication, source_end.flow);
+        let settings = seeded(**sender, randomness, source_end.flow);
+        let source = TcpSource::new(source_end, sends, *supply, settings);
+        let source = source.map_err(refused)?.giving_up_after(rules.timeouts_max);
+        let source = MeteredSource::new(source, self.active, place.begin).working(rules.work);
+        let sink = TcpSink::new(sink_end, self.header_bytes, *receiver);
+        let sink = sink.map_err(refused)?.updating(rules.updates);
+        let sink = MeteredSink::new(sink, &source, place.begin).working(rules.work);
+        Ok((source, sink.with_recent(place.keep.series.is_some())))
+    }
+
+    fn datagram_source(&self, place: &Place, datagrams: &Datagrams) -> Source {
+        let (end, active) = (self.ends.0, self.active);
+        let Place { seed, replication, .. } = *place;
+        let draws =
+            || StreamKey { seed, replication, entity: end.flow.into(), purpose: "source" }.stream();
+        let pattern = match datagrams {
+            &Datagrams::Constant(interval) => {
+                let len_bytes = self.payload_bytes + self.header_bytes;
+                let config = CbrConfig { len_bytes, interval, active };
+                return Source::Constant(CbrSource::new(end, config));
+            }
+            &Datagrams::Poisson(mean) => Pattern::Poisson { mean, draws: draws() },
+            &Datagrams::OnOff(interval, [on, off]) => {
+                Pattern::OnOff { interval, on, off, draws: draws() }
+            }
+            Datagrams::Listed(list) => Pattern::Listed(Arc::clone(list)),
+        };
+        let lens_bytes = (self.payload_bytes, self.header_bytes);
+        Source::Pattern(Box::new(PatternSource::new(end, pattern, active, lens_bytes)))
+    }
+
+    fn datagram_sink(&self, place: &Place) -> MeteredDatagrams {
+        let sink = MeteredDatagrams::new(self.header_bytes, place.begin);
+        sink.with_recent(place.keep.series.is_some())
+    }
+}
+
+/// A source of datagrams.
+enum Source {
+    Constant(CbrSource),
+    Pattern(Box<PatternSource>),
+}
+
+/// What a table says of when datagrams are sent.
+fn datagrams(
+    table: &FlowTable,
+    payload_bytes: u32,
+    schedule: &Arc<[(Duration, u32)]>,
+) -> Datagrams {
+    let interval = interval(table, payload_bytes);
+    match table.source.kind {
+        SourceKind::Poisson => Datagrams::Poisson(interval),
+        SourceKind::OnOff => {
+            let mean = |seconds: Option<f64>| span(seconds.unwrap_or(1.0));
+            Datagrams::OnOff(interval, [mean(table.source.on_s), mean(table.source.off_s)])
+        }
+        SourceKind::Trace => Datagrams::Listed(Arc::clone(schedule)),
+        _ => Datagrams::Constant(interval),
+    }
+}
+
+/// A flow of TCP as it is behind a tunnel: with the headers that packets have there, and where the
+/// table does not say, as long as they fit.
+fn behind(table: &FlowTable, tunnel: &Tunnel) -> FlowTable {
+    let fits = tunnel.mtu.saturating_sub(DATA_HEADERS_LEN) as u32;
+    let payload_bytes = Some(table.payload_bytes.unwrap_or(fits));
+    FlowTable { payload_bytes, header_bytes: Some(DATA_HEADERS_LEN as u32), ..table.clone() }
+}
+
+/// Refuses packets that do not fit into their tunnel, and those without room for a stamp.
+fn check_behind(flow: usize, lens_bytes: (u32, u32), tunnel: &Tunnel) -> Result<(), SimError> {
+    let (given, beside) = (lens_bytes.0 as usize, lens_bytes.1 as usize);
+    let most = tunnel.mtu;
+    if given + beside <= most {
+        return Ok(());
+    }
+    Err(SimError::TunnelLen { flow, given, beside, most })
 }
 
 /// Runs a network, and measures from the end of the warm-up on.
@@ -320,8 +525,9 @@ pub fn run(
     replication: u64,
 ) -> Result<Replication, SimError> {
     let [begin, end] = [plan.warm_up, plan.duration].map(|span| Time::ZERO + span);
-    let (mut network, meters) = prepared.network(seed, replication, begin)?;
-    let observed = Subjects { meters: &meters, plan };
+    let Running { mut network, meters, tunnel_ends } =
+        prepared.network(seed, replication, begin)?;
+    let observed = Subjects { meters: &meters, plan, tunnel_ends: &tunnel_ends };
     let series = prepared.keep.series;
     let mut course = series.map(|interval| Course::new(interval, &network, &observed));
     let counts = |network: &Network| -> Vec<Counts> {
@@ -331,7 +537,7 @@ pub fn run(
     if begin > Time::ZERO {
         course::advance(&mut network, begin, &mut course, &observed, |_| false);
     }
-    let totals_before = Totals::of(&network, plan.nodes);
+    let totals_before = Totals::of(&network, plan, &tunnel_ends);
     let kept_before = prepared.keep.totals.then(|| course::Totals::of(&network, &observed));
     let counts_before = counts(&network);
     let end = if plan.until_done {
@@ -355,7 +561,8 @@ pub fn run(
     }
     let mut measures = Measures::default();
     let measured_s = (end - begin).as_secs_f64();
-    Totals::of(&network, plan.nodes).since(&totals_before).set(&mut measures, measured_s);
+    let totals = Totals::of(&network, plan, &tunnel_ends);
+    totals.since(&totals_before).set(&mut measures, measured_s);
     let (mut payload_bytes, mut received_bytes) = (0, 0);
     let mut goodputs = Vec::new();
     for (index, (after, before)) in counts(&network).iter().zip(&counts_before).enumerate() {
@@ -378,119 +585,6 @@ pub fn run(
         (0..meters.len()).for_each(|flow| tables.add_flow(flow, &measures));
     }
     Ok(Replication { measures, tables })
-}
-
-/// What is looked at in a plan's network: its flows, and the queues of its links and radios.
-struct Subjects<'a> {
-    meters: &'a [Meter],
-    plan: &'a NetworkPlan,
-}
-
-impl Observed for Subjects<'_> {
-    fn flows(&self, network: &Network) -> Vec<FlowSeen> {
-        self.meters.iter().map(|meter| meter.seen(network)).collect()
-    }
-
-    fn queues(&self, network: &Network) -> Vec<QueueSeen> {
-        let pipes = self.plan.links.iter().filter_map(|link| {
-            let (from, to) = (link.from as NodeIndex, link.to as NodeIndex);
-            let interface = network.pipe_interface(from, to)?;
-            Some(QueueSeen { from, to: Some(to), interface })
-        });
-        let places = self.nodes().into_iter().enumerate().map(|(place, node)| QueueSeen {
-            from: node,
-            to: None,
-            interface: network.interface(0, place),
-        });
-        pipes.chain(places).collect()
-    }
-
-    fn nodes(&self) -> Vec<NodeIndex> {
-        let places = if self.plan.radio.is_some() { self.plan.nodes } else { 0 };
-        (0..places as NodeIndex).collect()
-    }
-}
-
-/// Counters of the whole network.
-struct Totals {
-    refused: u64,
-    erased: u64,
-    packet_hops: u64,
-    events: u64,
-    corrupted: u64,
-    on_air: Option<OnAir>,
-    relays: Option<RelayStats>,
-    routers: Option<AodvStats>,
-}
-
-/// Counters of all relays of a network.
-fn of_relays(network: &Network) -> Option<RelayStats> {
-    network.relays_stats().reduce(|sum, stats| sum.with(stats, u64::saturating_add))
-}
-
-fn set_relays(stats: &RelayStats, corrupted: u64, measures: &mut Measures) {
-    measures.set("relay_frames_plain", stats.plain_sent);
-    measures.set("relay_frames_coded", stats.coded_sent);
-    measures.set("relay_packets_forwarded", stats.forwarded);
-    measures.set("relay_packets_recoded", stats.recoded);
-    measures.set("relay_packets_decoded", stats.decoded);
-    measures.set("relay_decode_failures", stats.undecodable + stats.decode_mismatches + corrupted);
-    measures.set("relay_queue_drops", stats.queue_drops);
-    measures.set("relay_switched_off", stats.switched_off);
-    measures.set("relay_congested_s", stats.congested_s);
-}
-
-/// Counters of all places of a network's radio.
-fn on_air(network: &Network) -> Option<OnAir> {
-    if let Some(medium) = network.medium(0) {
-        return Some(OnAir::of_stations((0..medium.stations()).map(|place| medium.stats(place))));
-    }
-    let mac = network.mac(0)?;
-    Some(OnAir::of_macs((0..mac.stations()).map(|place| mac.stats(place))))
-}
-
-impl Totals {
-    fn of(network: &Network, nodes: usize) -> Self {
-        let NetworkStats { refused, erased, packet_hops, events, corrupted, .. } = *network.stats();
-        let (on_air, relays) = (on_air(network), of_relays(network));
-        let routers = routing::of_routers(network, nodes);
-        Totals { refused, erased, packet_hops, events, corrupted, on_air, relays, routers }
-    }
-
-    fn since(&self, before: &Totals) -> Totals {
-        Totals {
-            refused: self.refused - before.refused,
-            erased: self.erased - before.erased,
-            packet_hops: self.packet_hops - before.packet_hops,
-            events: self.events - before.events,
-            corrupted: self.corrupted - before.corrupted,
-            on_air: self.on_air.zip(before.on_air).map(|(now, before)| now.since(before)),
-            relays: self
-                .relays
-                .zip(before.relays)
-                .map(|(now, before)| now.with(before, u64::saturating_sub)),
-            routers: self
-                .routers
-                .zip(before.routers)
-                .map(|(now, before)| now.with(before, u64::saturating_sub)),
-        }
-    }
-
-    fn set(&self, measures: &mut Measures, measured_s: f64) {
-        if let Some(on_air) = self.on_air {
-            on_air.set(measures, measured_s);
-        }
-        if let Some(relays) = &self.relays {
-            set_relays(relays, self.corrupted, measures);
-        }
-        if let Some(routers) = &self.routers {
-            routing::set(measures, routers);
-        }
-        measures.set("packets_dropped", self.refused);
-        measures.set("packets_erased", self.erased);
-        measures.set("packet_hops", self.packet_hops);
-        measures.set("events", self.events);
-    }
 }
 
 /// Bytes that TCP/NC adds to a segment at most, and to an acknowledgement.

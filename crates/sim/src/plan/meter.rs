@@ -4,9 +4,11 @@ use corridor_base::Time;
 use corridor_scenario::{Delays, Measures};
 use hdrhistogram::Histogram;
 
+use crate::agents::ip::{IpSink, IpSource};
 use crate::agents::metered::{MeteredDatagrams, MeteredSink, MeteredSource, NANOS_PER_S};
-use crate::agents::source::CbrSource;
+use crate::agents::source::{CbrSource, PatternSource};
 use crate::agents::tcpnc::{NcSink, NcSource};
+use crate::agents::tunnel_end::{IpDatagrams, TunnelEnd};
 use crate::core::network::{AgentIndex, Network};
 use crate::plan::course::FlowSeen;
 
@@ -22,31 +24,26 @@ pub(crate) enum Meter {
     Tcp { source: AgentIndex, sink: AgentIndex },
     /// The same, each with a layer of TCP/NC below it.
     TcpNc { source: AgentIndex, sink: AgentIndex },
-    /// [`CbrSource`] and [`MeteredDatagrams`].
+    /// [`CbrSource`] or [`PatternSource`], and [`MeteredDatagrams`].
     Datagrams { source: AgentIndex, sink: AgentIndex },
+    /// The agents of TCP or of datagrams, each with a layer below it, behind [`TunnelEnd`]s.
+    Tunnelled { source: AgentIndex, sink: AgentIndex, flow: u32, is_tcp: bool },
 }
 
 impl Meter {
     /// Counters since the start.
     pub(crate) fn counts(self, network: &Network) -> Counts {
-        let counts = match self {
-            Meter::Tcp { .. } | Meter::TcpNc { .. } => {
-                self.tcp(network).map(|(source, sink)| tcp_counts(source, sink))
-            }
-            Meter::Datagrams { source, sink } => network
-                .agent(source)
-                .zip(network.agent(sink))
-                .map(|(source, sink)| datagram_counts(source, sink)),
-        };
-        counts.unwrap_or_default()
+        let of_tcp = || self.tcp(network).map(|(source, sink)| tcp_counts(source, sink));
+        let of_datagrams =
+            || self.datagrams(network).map(|(sent, sink)| datagram_counts(sent, sink));
+        of_tcp().or_else(of_datagrams).unwrap_or_default()
     }
 
     /// What the flow has done since the start, for its course.
     pub(crate) fn seen(self, network: &Network) -> FlowSeen {
         let payload_bytes = self.counts(network).payload_bytes;
         let Some((source, sink)) = self.tcp(network) else {
-            let Meter::Datagrams { sink, .. } = self else { return FlowSeen::default() };
-            let sink = network.agent::<MeteredDatagrams>(sink);
+            let sink = self.datagrams(network).map(|(_, sink)| sink);
             let recent = sink.and_then(MeteredDatagrams::recent);
             return FlowSeen { payload_bytes, ..FlowSeen::default() }.with_delays(recent);
         };
@@ -61,7 +58,34 @@ impl Meter {
                 let source = network.agent::<NcSource<MeteredSource>>(source)?.inner();
                 Some((source, network.agent::<NcSink<MeteredSink>>(sink)?.inner()))
             }
-            Meter::Datagrams { .. } => None,
+            Meter::Tunnelled { source, sink, flow, is_tcp: true } => {
+                let source = network.agent::<TunnelEnd>(source)?;
+                let source = source.agent::<IpSource<MeteredSource>>(flow)?.inner();
+                let sink = network.agent::<TunnelEnd>(sink)?;
+                Some((source, sink.agent::<IpSink<MeteredSink>>(flow)?.inner()))
+            }
+            Meter::Datagrams { .. } | Meter::Tunnelled { .. } => None,
+        }
+    }
+
+    /// How many datagrams were sent, and who counts them.
+    fn datagrams(self, network: &Network) -> Option<(u64, &MeteredDatagrams)> {
+        match self {
+            Meter::Datagrams { source, sink } => {
+                let constant = network.agent(source).map(CbrSource::sent);
+                let drawn = || network.agent(source).map(PatternSource::sent);
+                Some((constant.or_else(drawn)?, network.agent(sink)?))
+            }
+            Meter::Tunnelled { source, sink, flow, is_tcp: false } => {
+                let (source, sink) = (network.agent::<TunnelEnd>(source)?, network.agent(sink)?);
+                let constant = source.agent::<IpDatagrams<CbrSource>>(flow);
+                let drawn = || source.agent::<IpDatagrams<PatternSource>>(flow);
+                let sent = constant.map(|source| source.inner().sent());
+                let sent = sent.or_else(|| drawn().map(|source| source.inner().sent()))?;
+                let sink: &TunnelEnd = sink;
+                Some((sent, sink.agent::<IpDatagrams<MeteredDatagrams>>(flow)?.inner()))
+            }
+            Meter::Tcp { .. } | Meter::TcpNc { .. } | Meter::Tunnelled { .. } => None,
         }
     }
 
@@ -72,14 +96,8 @@ impl Meter {
 
     /// Delays of what came in the measured interval, nanoseconds.
     pub(crate) fn delays(self, network: &Network) -> Option<&Histogram<u64>> {
-        match self {
-            Meter::Tcp { .. } | Meter::TcpNc { .. } => {
-                self.tcp(network).map(|(_, sink)| sink.delays())
-            }
-            Meter::Datagrams { sink, .. } => {
-                network.agent::<MeteredDatagrams>(sink).map(MeteredDatagrams::delays)
-            }
-        }
+        let of_tcp = self.tcp(network).map(|(_, sink)| sink.delays());
+        of_tcp.or_else(|| self.datagrams(network).map(|(_, sink)| sink.delays()))
     }
 
     /// Sets what is no counter: window, round-trip time, delays, completion.
@@ -155,12 +173,12 @@ fn tcp_counts(source: &MeteredSource, sink: &MeteredSink) -> Counts {
     }
 }
 
-fn datagram_counts(source: &CbrSource, sink: &MeteredDatagrams) -> Counts {
+fn datagram_counts(sent: u64, sink: &MeteredDatagrams) -> Counts {
     let stats = sink.stats();
     Counts {
-        payload_bytes: stats.received * u64::from(sink.payload_bytes()),
+        payload_bytes: sink.payload_bytes(),
         received_bytes: stats.received_bytes,
-        packets_sent: source.sent(),
+        packets_sent: sent,
         packets_received: sink.packets(),
         tcp: None,
         numbers: Some(stats.numbers),

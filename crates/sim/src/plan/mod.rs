@@ -4,10 +4,12 @@ mod course;
 mod error;
 pub(crate) mod flows;
 mod meter;
+mod observed;
 mod routing;
 pub(crate) mod run;
 pub(crate) mod settings;
 pub(crate) mod sketch;
 pub(crate) mod tunnel;
+mod tunnels;
 
 pub use error::SimError;

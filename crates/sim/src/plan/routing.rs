@@ -84,7 +84,7 @@ pub(super) fn found_beforehand(
         let route = network.route(end.node, end.peer);
         let route = route.ok_or(SimError::NoRoute { flow, from, to })?;
         let path = route.into_iter().map(|node| node as usize).collect();
-        routes.push(RouteTable { path, both_ways: true });
+        routes.push(RouteTable { path, radios: None, both_ways: true });
     }
     Ok(routes)
 }

@@ -4,7 +4,7 @@ use corridor_air::dcf::RateControl;
 use corridor_air::radio::{Links, MacConfig, Rate};
 use corridor_air::wpan::{Backoff, UNIT_SYMBOLS, WpanConfig};
 use corridor_relay::{Hold, RelayConfig};
-use corridor_scenario::{Air, FlowTable, Load, Network, Point, SourceKind, Value};
+use corridor_scenario::{Air, FlowTable, Load, Network, Point, Value};
 
 use crate::plan::SimError;
 use crate::plan::flows::tcp_ends;
@@ -95,7 +95,7 @@ fn set_relay(all: &mut Settings, relay: &RelayConfig) {
 }
 
 fn set_flow(all: &mut Settings, index: usize, flow: &FlowTable) -> Result<(), SimError> {
-    if flow.source.kind == SourceKind::Cbr {
+    if flow.source.kind.sends_datagrams() {
         return Ok(());
     }
     let tcp = flow.tcp.clone().unwrap_or_default();

@@ -33,14 +33,21 @@ pub fn sketch(point: &Point) -> Result<Sketch, SimError> {
     };
     let network = Prepared::new(plan, point.seed)?.to_be_watched(point.seed, 0)?;
     debug_assert_eq!(network.now(), Time::ZERO);
-    let metres = plan.radio.as_ref().and_then(|cell| cell.metres.as_ref());
+    let metres = plan.metres.as_ref();
+    let reaches = plan.radios.iter().enumerate().flat_map(|(radio, cell)| {
+        let at_nodes = |reach: &Reach| {
+            let (from, to) = (cell.nodes[reach.from], cell.nodes[reach.to]);
+            Reach { from, to, ..*reach }
+        };
+        network.reaches(radio).iter().map(at_nodes)
+    });
     Ok(Sketch {
         is_to_scale: metres.is_some(),
         places: match metres {
             Some(metres) => metres.iter().map(|&[x, y, _]| [x, y]).collect(),
             None => on_a_circle(plan),
         },
-        reaches: network.reaches(0).to_vec(),
+        reaches: reaches.collect(),
         pipes: plan.links.iter().step_by(2).map(|link| (link.from, link.to)).collect(),
         flows: plan.flows.iter().map(|flow| (flow.from, flow.to)).collect(),
     })

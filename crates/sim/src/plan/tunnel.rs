@@ -23,7 +23,9 @@ use hdrhistogram::Histogram;
 use self::line::LineSeen;
 use crate::agents::metered::{NANOS_PER_S, delay_histogram};
 use crate::core::agent::NodeIndex;
-use crate::core::network::{AirConfig, FlowOf, Network, RadioSite, StationIndex, Topology};
+use crate::core::network::{
+    AirConfig, FlowOf, FrameCounts, Network, RadioSite, StationIndex, Topology,
+};
 use crate::core::watch::Watcher;
 use crate::plan::course::{self, Course, FlowSeen, Observed, QueueSeen};
 use crate::plan::error::SimError;
@@ -330,16 +332,17 @@ impl Observed for Subjects<'_> {
     }
 
     fn queues(&self, network: &Network) -> Vec<QueueSeen> {
-        let places = self.nodes().into_iter().enumerate().map(|(place, node)| QueueSeen {
-            from: node,
+        let places = (0..self.places).map(|place| QueueSeen {
+            from: place as NodeIndex,
             to: None,
             interface: network.interface(0, place),
         });
         places.collect()
     }
 
-    fn nodes(&self) -> Vec<NodeIndex> {
-        (0..self.places as NodeIndex).collect()
+    fn frames(&self, network: &Network) -> Vec<(NodeIndex, FrameCounts)> {
+        let places = 0..self.places;
+        places.map(|place| (place as NodeIndex, network.frame_counts(0, place))).collect()
     }
 
     fn stations<'n>(&self, network: &'n Network) -> Vec<&'n Station> {

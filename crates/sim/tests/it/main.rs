@@ -18,5 +18,6 @@ mod relays;
 mod star;
 mod tcp;
 mod transmissions;
+mod tunnels;
 mod turns;
 mod wireshark;

@@ -59,7 +59,7 @@ fn tcp_crosses_three_hops_of_every_mac() {
 fn stations_that_only_sense_each_other_are_drawn_so() {
     let plan = plan(&format!("{LINE}[network.radio]\nmac = 'dcf'\nsense_dbm = -100\n{FTP}"));
     let Load::Network(network) = &plan.points[0].load else { panic!("a network") };
-    assert!(network.radio.is_some());
+    assert!(!network.radios.is_empty());
     let far = "[network]\nkind = 'line'\nnodes = 4\nspacing_m = 40\n";
     let far = self::plan(&format!("{far}[network.radio]\nmac = 'dcf'\nsense_dbm = -100\n{FTP}"));
     let sketch = sketch(&far.points[0]).expect("it can be drawn");

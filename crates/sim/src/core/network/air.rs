@@ -10,7 +10,7 @@ use corridor_base::{StreamKey, Time};
 
 use super::router::{Link, OnAir};
 use super::topology::{AirConfig, NetworkError, RadioSite};
-use super::{Entity, Network, Node};
+use super::{Entity, Network, Node, PACED_PACKETS, Paced};
 use crate::core::agenda::Rank;
 use crate::core::agent::{BROADCAST, LinkOutcome, NodeIndex, Packet};
 use crate::core::watch::Crossing;
@@ -215,6 +215,18 @@ impl Radio {
     pub(super) fn hears(&self, from: usize, to: usize) -> bool {
         let place = self.reaches.binary_search_by_key(&(from, to), |reach| (reach.from, reach.to));
         place.is_ok_and(|place| self.reaches[place].hears)
+    }
+
+    /// Whether a place has room for another packet of an agent that sends what there is room for,
+    /// of which the MAC has so many. A radio without one tells nobody what it is through with:
+    /// there all that wait at the place count.
+    pub(super) fn has_room_for_paced(&self, place: usize, under_way: u32) -> bool {
+        let has_few = match &self.air {
+            Air::Mac(_) => under_way < PACED_PACKETS,
+            Air::Ideal(medium) => medium.backlog(place) < PACED_PACKETS as usize,
+            Air::Line(_) => true,
+        };
+        has_few && self.air.has_room(place)
     }
 
     /// When it is to be woken next. What has passed waits for now.
@@ -458,8 +470,12 @@ impl Network {
 
     fn touch(&mut self, radio: RadioIndex, place: usize) {
         self.drain_bridge(radio, place);
-        if let Some(station) = self.radios[radio].places[place].1 {
+        let (node, station) = self.radios[radio].places[place];
+        if let Some(station) = station {
             self.unsettled.stations.insert(station as usize);
+        }
+        for at in 0..self.nodes[node as usize].paced.len() {
+            self.drain_agent(self.nodes[node as usize].paced[at] as usize);
         }
     }
 
@@ -486,6 +502,12 @@ impl Network {
         let own = agents.binary_search_by_key(&packet.flow, |&(flow, _)| flow);
         let own = own.ok().map(|place| agents[place].1);
         let told = [own, listener.filter(|&listener| Some(listener) != own)];
+        if let Some(Paced { under_way, .. }) = own
+            .filter(|_| packet.from == node)
+            .and_then(|own| self.agents[own as usize].paced.as_mut())
+        {
+            *under_way = under_way.saturating_sub(1);
+        }
         for agent in told.into_iter().flatten() {
             let outcome = LinkOutcome { next, delivered, attempts, packet };
             self.agents[agent as usize].agent.handle_outcome(self.now, &outcome);

@@ -49,6 +49,31 @@ pub struct FrameCounts {
     pub receiving: Option<Duration>,
 }
 
+impl FrameCounts {
+    /// Those of two places together.
+    pub fn and(self, other: FrameCounts) -> FrameCounts {
+        fn sum<T: core::ops::Add<Output = T>>(a: Option<T>, b: Option<T>) -> Option<T> {
+            match (a, b) {
+                (Some(a), Some(b)) => Some(a + b),
+                (a, b) => a.or(b),
+            }
+        }
+        FrameCounts {
+            offered: self.offered + other.offered,
+            refused: self.refused + other.refused,
+            attempts: self.attempts + other.attempts,
+            delivered: self.delivered + other.delivered,
+            given_up: self.given_up + other.given_up,
+            blocked: sum(self.blocked, other.blocked),
+            received: self.received + other.received,
+            overheard: self.overheard + other.overheard,
+            undecoded: sum(self.undecoded, other.undecoded),
+            sending: self.sending + other.sending,
+            receiving: sum(self.receiving, other.receiving),
+        }
+    }
+}
+
 impl From<StationStats> for FrameCounts {
     fn from(stats: StationStats) -> Self {
         FrameCounts {

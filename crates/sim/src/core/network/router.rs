@@ -107,6 +107,15 @@ impl Router {
         self.into.of(to).iter().copied().find(|&link| self.ends(link).0 == from)
     }
 
+    /// The link between two nodes on a radio.
+    pub(super) fn link_by(&self, from: NodeIndex, to: NodeIndex, radio: usize) -> Option<Link> {
+        let is_it = |&link: &Link| {
+            self.ends(link).0 == from
+                && self.on_air(link).is_some_and(|air| air.radio as usize == radio)
+        };
+        self.into.of(to).iter().copied().find(is_it)
+    }
+
     /// The links from a node.
     pub(super) fn links_from(&self, node: NodeIndex) -> &[Link] {
         self.out_of.of(node)

@@ -8,7 +8,8 @@ use corridor_sim::source::{Active, FlowEnd, Supply, TcpSink, TcpSource};
 use corridor_sim::tcp::{ReceiverConfig, SenderConfig, Variant};
 use corridor_sim::{AgentIndex, Network, NodeIndex, Topology};
 
-use crate::{Outcome, cpu_time, memory};
+use crate::machine::cpu_time;
+use crate::outcome::Outcome;
 
 /// The links of network-coded-tcp-2012, Section VI: 2 Mbit/s, 100 ms, 200 packets.
 fn link() -> PipeConfig {
@@ -32,29 +33,30 @@ fn add_flow(network: &mut Network, flow: u32, from: NodeIndex, to: NodeIndex) ->
 
 /// The topology of network-coded-tcp-2012, Fig. 8, without losses: five nodes in a row, two flows
 /// from the first to the last.
-pub fn chain(simulated_s: f64) -> Outcome {
-    measure(&Topology::chain(5, &link()), &[(0, 4), (0, 4)], 0.0, simulated_s)
+/// `live_bytes` says how much memory is in use.
+pub fn chain(simulated_s: f64, live_bytes: fn() -> usize) -> Outcome {
+    measure(&Topology::chain(5, &link()), &[(0, 4), (0, 4)], (0.0, simulated_s), live_bytes)
 }
 
 /// A ring of `nodes`, each with a flow to the fourth one on, over faster links, so that a larger
 /// ring has the same traffic at every node. `node_s` is the simulated time, times nodes; flows have
 /// reached their rates before.
-pub fn ring(nodes: usize, node_s: f64) -> Outcome {
+pub fn ring(nodes: usize, node_s: f64, live_bytes: fn() -> usize) -> Outcome {
     let mut topology = Topology { nodes, ..Topology::default() };
     let node = |index: usize| (index % nodes) as NodeIndex;
     let fast = PipeConfig { rate: 10_000_000.into(), ..link() };
     (0..nodes).for_each(|at| topology.connect(node(at), node(at + 1), &fast));
     let flows: Vec<_> = (0..nodes).map(|at| (node(at), node(at + 4))).collect();
-    measure(&topology, &flows, 20.0, node_s / nodes as f64)
+    measure(&topology, &flows, (20.0, node_s / nodes as f64), live_bytes)
 }
 
 fn measure(
     topology: &Topology,
     flows: &[(NodeIndex, NodeIndex)],
-    warm_up_s: f64,
-    simulated_s: f64,
+    (warm_up_s, simulated_s): (f64, f64),
+    live_bytes: fn() -> usize,
 ) -> Outcome {
-    let memory_before = memory::live_bytes();
+    let memory_before = live_bytes();
     let begin = cpu_time();
     let mut network = Network::new(topology, 1, 0).expect("the topology is sound");
     let mut sinks = Vec::with_capacity(flows.len());
@@ -81,6 +83,6 @@ fn measure(
         packet_hops: after.packet_hops - before.packet_hops,
         payload_bytes: delivered(&network) - payload_before,
         flows: flows.len(),
-        memory_bytes: memory::live_bytes() - memory_before,
+        memory_bytes: live_bytes() - memory_before,
     }
 }

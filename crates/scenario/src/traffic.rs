@@ -1,0 +1,123 @@
+//! Ways that flows take beyond links and radios, and when datagrams of traces are sent: every value
+//! checked.
+
+use core::time::Duration;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::ScenarioError;
+use crate::network::{FlowTable, NetworkTable, SourceKind, TunnelTable};
+use crate::placement::numbers;
+
+/// Most tunnels of a network.
+pub const TUNNELS_MAX: usize = 1_000;
+/// Latest datagram of a trace, seconds after the flow's start.
+const TRACE_S_MAX: f64 = 1_000_000.0;
+
+/// Checks between which nodes tunnels are.
+pub(crate) fn check_tunnels(table: &NetworkTable, nodes: usize) -> Result<(), ScenarioError> {
+    let tunnels = &table.tunnel;
+    if tunnels.len() > TUNNELS_MAX {
+        let given = format!("{} tables", tunnels.len());
+        let expected = format!("at most {TUNNELS_MAX}");
+        return Err(ScenarioError::value("network.tunnel", given, expected));
+    }
+    if !tunnels.is_empty() && (table.relay.is_some() || table.routing.is_some()) {
+        let expected = "nothing beside [network.relay] or [network.routing]";
+        return Err(ScenarioError::value("network.tunnel", "a table", expected));
+    }
+    for (index, tunnel) in tunnels.iter().enumerate() {
+        let field = |name: &str| format!("network.tunnel[{index}].{name}");
+        let TunnelTable { between: [a, b], plain, ref coding, ingress_packets, .. } = *tunnel;
+        if a == b || a.max(b) >= nodes {
+            let expected = format!("two nodes from 0 to {}", nodes - 1);
+            return Err(ScenarioError::value(field("between"), format!("[{a}, {b}]"), expected));
+        }
+        if plain && coding.is_some() {
+            let expected = "nothing with plain = true";
+            return Err(ScenarioError::value(field("coding"), "a table", expected));
+        }
+        let most = corridor_proto::bounds::INGRESS_PACKETS_MAX;
+        if let Some(given) = ingress_packets.filter(|given| !(1..=most).contains(given)) {
+            let expected = format!("1 to {most} packets");
+            return Err(ScenarioError::value(field("ingress_packets"), given, expected));
+        }
+    }
+    Ok(())
+}
+
+/// Checks the way that a flow takes: its tunnel, or to all that hear it, and how far.
+pub(crate) fn check_way(
+    index: usize,
+    flow: &FlowTable,
+    network: &NetworkTable,
+) -> Result<(), ScenarioError> {
+    let field = |name: &str| format!("flow[{index}].{name}");
+    if flow.links_max == Some(0) {
+        return Err(ScenarioError::value(field("links_max"), 0, "1 link or more"));
+    }
+    if flow.broadcast {
+        let foreign = [
+            ("a source of datagrams", !flow.source.kind.sends_datagrams()),
+            ("no tunnel", flow.tunnel.is_some()),
+            ("no [network.routing]", network.routing.is_some()),
+        ];
+        if let Some((expected, _)) = foreign.iter().find(|(_, is_foreign)| *is_foreign) {
+            let expected = format!("{expected} with it");
+            return Err(ScenarioError::value(field("broadcast"), true, expected));
+        }
+    }
+    let Some(number) = flow.tunnel else { return Ok(()) };
+    let Some(tunnel) = network.tunnel.get(number) else {
+        let expected = format!("a number below {}, of [[network.tunnel]]", network.tunnel.len());
+        return Err(ScenarioError::value(field("tunnel"), number, expected));
+    };
+    let [a, b] = tunnel.between;
+    if ![(a, b), (b, a)].contains(&(flow.from, flow.to)) {
+        let expected = format!("one between nodes {} and {}", flow.from, flow.to);
+        return Err(ScenarioError::value(field("tunnel"), number, expected));
+    }
+    let foreign = [
+        ("tcp_nc", flow.tcp_nc.is_some()),
+        ("header_bytes", flow.header_bytes.is_some()),
+        ("links_max", flow.links_max.is_some()),
+    ];
+    if let Some((name, _)) = foreign.iter().find(|(_, is_given)| *is_given) {
+        let expected = "nothing in a tunnel";
+        return Err(ScenarioError::value(field(name), "a value", expected));
+    }
+    Ok(())
+}
+
+/// When after its start a flow of a trace sends, and how many bytes of data each time; nothing for
+/// other flows. Files are looked for in `directory`.
+pub(crate) fn schedule(
+    index: usize,
+    flow: &FlowTable,
+    directory: &Path,
+) -> Result<Arc<[(Duration, u32)]>, ScenarioError> {
+    if flow.source.kind != SourceKind::Trace {
+        return Ok(Arc::default());
+    }
+    let field = format!("flow[{index}].source.path");
+    let what = "seconds after the start, ascending, and bytes of data";
+    let rows = numbers((&field, flow.source.path.as_ref()), directory, what, 2..=2)?;
+    let refused = |given: String| ScenarioError::value(&field, given, what);
+    let mut sent = Vec::with_capacity(rows.len());
+    let mut last_s = 0.0;
+    for row in &rows {
+        let (at_s, bytes) = (row[0], row[1]);
+        let is_sound = (last_s..=TRACE_S_MAX).contains(&at_s)
+            && (1.0..=f64::from(u16::MAX)).contains(&bytes)
+            && bytes.fract() == 0.0;
+        if !is_sound {
+            return Err(refused(format!("{at_s} {bytes}")));
+        }
+        last_s = at_s;
+        sent.push((Duration::from_nanos((at_s * 1e9).round() as u64), bytes as u32));
+    }
+    if sent.is_empty() {
+        return Err(refused("no line".to_owned()));
+    }
+    Ok(sent.into())
+}

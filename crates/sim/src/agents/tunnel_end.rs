@@ -1,0 +1,175 @@
+//! A Corridor station at a node, whose frames go over UDP to wherever its peer is: and the agents
+//! that sit behind it, as applications sit behind a daemon's interface.
+//!
+//! It is driven as the daemon's station is: one thing in, then everything out. What comes out of
+//! the station goes to the agents, and what they answer goes in again, until all rest; frames are
+//! made when the network asks for packets, which it does while there is room.
+
+use core::any::Any;
+use core::time::Duration;
+use std::sync::Arc;
+
+use corridor_base::Time;
+use corridor_proto::Station;
+
+use super::headers::{read_datagram, write_packet};
+use super::ip;
+use super::source::FlowEnd;
+use super::stamped::UDP_HEADERS_LEN;
+use crate::core::agent::{Agent, Body, Packet};
+
+/// How long what a station has to do waits, at most, while there is no room for its frames: they
+/// are made as soon as there is, and a timer that has passed is not to be asked for again and
+/// again.
+const OVERDUE: Duration = Duration::from_millis(1);
+
+/// One end of a tunnel.
+pub(crate) struct TunnelEnd {
+    station: Station,
+    end: FlowEnd,
+    /// By the numbers of their flows.
+    agents: Vec<(u32, Box<dyn Agent>)>,
+    /// The latest time that it was told.
+    now: Time,
+}
+
+impl TunnelEnd {
+    /// A station whose frames are packets of the flow of `end`.
+    pub(crate) fn new(station: Station, end: FlowEnd) -> Self {
+        TunnelEnd { station, end, agents: Vec::new(), now: Time::ZERO }
+    }
+
+    /// Puts an agent behind it, which has the packets of `flow`: bytes of IP packets.
+    pub(crate) fn add(&mut self, flow: u32, agent: impl Agent) {
+        self.agents.push((flow, Box::new(agent)));
+    }
+
+    /// The station.
+    pub(crate) fn station(&self) -> &Station {
+        &self.station
+    }
+
+    /// The agent of a flow, if it is of type `A`.
+    pub(crate) fn agent<A: Agent>(&self, flow: u32) -> Option<&A> {
+        let (_, agent) = self.agents.iter().find(|&&(number, _)| number == flow)?;
+        let agent: &dyn Any = &**agent;
+        agent.downcast_ref()
+    }
+
+    /// Passes on what agents and station have for each other, until all rest.
+    fn pass(&mut self, now: Time) {
+        loop {
+            let mut rests = true;
+            for (_, agent) in &mut self.agents {
+                while let Some(packet) = agent.poll_transmit(now) {
+                    if let Body::Bytes(bytes) = &packet.body {
+                        self.station.handle_packet(now, bytes);
+                        rests = false;
+                    }
+                }
+            }
+            while let Some(packet) = self.station.poll_packet() {
+                let bytes = Arc::<[u8]>::from(packet.bytes());
+                let flow =
+                    ip::flow_of(&bytes).or_else(|| read_datagram(&bytes).map(|(flow, ..)| flow));
+                let Some((number, agent)) =
+                    self.agents.iter_mut().find(|(number, _)| Some(*number) == flow)
+                else {
+                    continue;
+                };
+                let end = FlowEnd { flow: *number, ..self.end };
+                let packet =
+                    Packet { to: end.node, ..end.packet(bytes.len() as u32, Body::Bytes(bytes)) };
+                agent.handle_packet(now, packet);
+                rests = false;
+            }
+            while self.station.poll_event().is_some() {}
+            if rests {
+                return;
+            }
+        }
+    }
+}
+
+impl Agent for TunnelEnd {
+    fn handle_packet(&mut self, now: Time, packet: Packet) {
+        self.now = now;
+        if let Body::Sealed(frame) = &packet.body {
+            self.station.handle_frame(now, frame);
+            self.pass(now);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.now = now;
+        let is_due = |at: Option<Time>| at.is_some_and(|at| at <= now);
+        for (_, agent) in self.agents.iter_mut().filter(|(_, agent)| is_due(agent.poll_timeout())) {
+            agent.handle_timeout(now);
+        }
+        if is_due(self.station.poll_timeout()) {
+            self.station.handle_timeout(now);
+        }
+        self.pass(now);
+    }
+
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        self.now = now;
+        let transmit = self.station.poll_transmit(now)?;
+        let frame = Arc::<[u8]>::from(transmit.frame);
+        // As packets leave the ingress queue, agents may learn of more room.
+        self.pass(now);
+        let len_bytes = (frame.len() + UDP_HEADERS_LEN) as u32;
+        Some(self.end.packet(len_bytes, Body::Sealed(frame)))
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        let station = self.station.poll_timeout();
+        let station = station.map(|at| if at > self.now { at } else { self.now + OVERDUE });
+        let agents = self.agents.iter().filter_map(|(_, agent)| agent.poll_timeout());
+        agents.chain(station).min()
+    }
+}
+
+/// An agent of datagrams' with the layer below it: what it sends and gets are IPv4 packets.
+pub(crate) struct IpDatagrams<A> {
+    inner: A,
+    end: FlowEnd,
+    packet: Vec<u8>,
+}
+
+impl<A: Agent> IpDatagrams<A> {
+    /// Puts the layer below `inner`.
+    pub(crate) fn new(inner: A, end: FlowEnd) -> Self {
+        IpDatagrams { inner, end, packet: Vec::new() }
+    }
+
+    /// The agent above the layer.
+    pub(crate) fn inner(&self) -> &A {
+        &self.inner
+    }
+}
+
+impl<A: Agent> Agent for IpDatagrams<A> {
+    fn handle_packet(&mut self, now: Time, packet: Packet) {
+        let Body::Bytes(bytes) = &packet.body else { return };
+        let Some((_, sequence, sent_at)) = read_datagram(bytes) else { return };
+        let body = Body::Datagram { sequence, sent_at };
+        self.inner.handle_packet(now, Packet { body, ..packet });
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.inner.handle_timeout(now);
+    }
+
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        let packet = self.inner.poll_transmit(now)?;
+        let len = write_packet(&packet, None, &mut Vec::new(), &mut self.packet);
+        self.packet.resize(len, 0);
+        let bytes = Arc::<[u8]>::from(self.packet.as_slice());
+        Some(self.end.packet(bytes.len() as u32, Body::Bytes(bytes)))
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        self.inner.poll_timeout()
+    }
+}
