@@ -112,6 +112,32 @@ def test_a_bad_table_is_refused_by_its_line(text: str, message: str, tmp_path: P
         read(write(tmp_path, text))
 
 
+TWO_FLOWS = PLAN + "[[flow]]\nfrom = 2\nto = 0\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        # By lines of the file, and not of the plan that is made of it.
+        ("to = 2", "to = -1", r":16: flow.to = -1: expected a whole number"),
+        ("to = 0", "to = -1", r":22: flow.to = -1: expected a whole number"),
+        ("to = 0", "to = 7", r":22: flow\[1\].to = 7: expected a node from 0 to 2"),
+        ("retries = 1", "retries = 9", r":11: .*retries is 9, expected 0 to 7"),
+        ("retries = 1", "retrys = 1", r":11: `retrys` is not known in \[network.radio\]"),
+        ("retries = 1", "power_dbm = 900", r":11: .*power_dbm at 0 is 900"),
+        ("exponent = 3", "exponent = -3", r":12: .*path_loss.exponent is -3"),
+        ("packets_max = 4", "packets_max = 0", r":19: .*window_packets_max is 0"),
+        ("from = 2\n", "from = 2\nfrm = 1\n", r":22: `frm` is not known in \[flow\]"),
+    ],
+)
+def test_what_a_plan_refuses_is_found_in_the_file(
+    old: str, new: str, message: str, tmp_path: Path
+) -> None:
+    assert TWO_FLOWS.count(old) == 1
+    with pytest.raises(NetworkError, match=r"links\.toml" + message):
+        read(write(tmp_path, TWO_FLOWS.replace(old, new), "links.toml"))
+
+
 @pytest.mark.parametrize(
     ("kind", "words", "mean_lqi", "sigma_db"),
     [

@@ -41,6 +41,8 @@ PAIRS_MAX = 20
 _STANDARD = Setting()
 _PLACE = re.compile(r"^plan:(\d+):\d+: ")
 _FLOW = re.compile(r"flow\[(\d+)\]\.?(\w*)")
+_UNKNOWN = re.compile(r"^`(\w+)` is not known in \[+([\w.]+)\]")
+_INNER = re.compile(r": (?:stations\[\]\.)?([\w.]+)(?: at \d+)? is [^ ]+[:,] expected ")
 _HEADS = {"lqi", "rssi_dbm", "delivery_ratio"}
 #: When it was measured, in a trace.
 TIME = "time_s"
@@ -229,12 +231,26 @@ def _check(lines: Lines, text: str, directory: Path) -> None:
     try:
         _native.PlanRuns(text, str(directory), 1)
     except ValueError as error:
-        words = _PLACE.sub("", str(error)).removeprefix("point 0 = the plan's: expected ")
-        flow = _FLOW.search(words)
-        key = words.split(" = ")[0].strip().strip("`")
-        if flow is not None:
-            key = ".".join(filter(None, ("flow", flow[1], flow[2])))
-        raise NetworkError(f"{lines.of(key)}: {words}") from None
+        said = str(error)
+        words = _PLACE.sub("", said).removeprefix("point 0 = the plan's: expected ")
+        raise NetworkError(f"{lines.of(_key(said, words, text))}: {words}") from None
+
+
+def _key(said: str, words: str, text: str) -> str:
+    """Return the key that a refusal is about, of the plan's `text`."""
+    key = words.split(" = ")[0].strip().strip("`")
+    if flow := _FLOW.search(words):
+        key = ".".join(filter(None, ("flow", flow[1], flow[2])))
+    elif unknown := _UNKNOWN.search(words):
+        key = f"{unknown[2]}.{unknown[1]}"
+    if key.startswith("flow.") and not key[5:6].isdigit():
+        # Of the flow whose table is the last above the line.
+        place = _PLACE.match(said)
+        above = text.splitlines()[: int(place[1]) if place else None]
+        key = f"flow.{max(above.count('[[flow]]') - 1, 0)}{key[4:]}"
+    # "[network.radio]: retries is 9".
+    inner = _INNER.search(words)
+    return f"{key}.{inner[1]}" if inner else key
 
 
 def _check_joined(
