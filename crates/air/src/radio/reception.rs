@@ -15,7 +15,7 @@ use corridor_base::{Stream, StreamKey, Time};
 
 use super::config::{Decoding, Fading, RadioConfig, Receiver};
 use super::error::RadioError;
-use super::error_ratio::Known;
+use super::error_ratio::{Known, loss_ratio_max};
 use super::fading::{Variation, uniform};
 use super::mac::{MacFrame, Quality, Transmit};
 use super::propagation::{self, milliwatts};
@@ -133,6 +133,13 @@ struct Locked {
     sinr: f64,
     span_since: Time,
     success: f64,
+}
+
+impl Locked {
+    /// Bits since what arrives besides has changed.
+    fn span_bits(&self, now: Time) -> f64 {
+        now.since(self.span_since).as_nanos() as f64 * self.bits_per_ns
+    }
 }
 
 #[derive(Debug)]
@@ -499,7 +506,7 @@ impl Levels {
 
     fn end_span(&mut self, locked: &mut Locked, now: Time) {
         if self.decoding == Decoding::ErrorRatio {
-            let bits = now.since(locked.span_since).as_nanos() as f64 * locked.bits_per_ns;
+            let bits = locked.span_bits(now);
             locked.success *= self.known.success_ratio(locked.rate, locked.sinr, bits);
         }
         locked.span_since = now;
@@ -511,9 +518,16 @@ impl Levels {
             Decoding::Threshold { .. } => locked.sinr_min >= self.sinr,
             Decoding::ThresholdByRate => locked.sinr_min >= milliwatts(locked.rate.sinr_db_min()),
             Decoding::ErrorRatio => {
-                self.end_span(&mut locked, now);
                 let luck = station.luck.as_mut().map_or(0.5, |stream| uniform(stream));
-                luck < locked.success
+                // Nearly always a bound tells as much as the equations do.
+                let bits = locked.span_bits(now);
+                match loss_ratio_max(locked.rate, locked.sinr, bits) {
+                    Some(bound) if locked.success == 1.0 && luck < 1.0 - bound => true,
+                    _ => {
+                        self.end_span(&mut locked, now);
+                        luck < locked.success
+                    }
+                }
             }
         }
     }

@@ -49,6 +49,18 @@ pub enum LooksFor {
     WhoeverIsLeft,
 }
 
+/// What becomes of a station's own frame while it owes an ACK to another's: the standard does not
+/// say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhileAnswering {
+    /// Its backoff goes on, blindly as ever.
+    GoesOn,
+    /// Its backoff or look is broken off, and a new one begins, as behind an attempt, when the ACK
+    /// is sent and the radio has turned round again: ns-3's lr-wpan. Who waits for an ACK takes it
+    /// for lost.
+    BeginsAnew,
+}
+
 /// How long a station waits before it looks whether the channel is free.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backoff {
@@ -118,6 +130,8 @@ pub struct WpanConfig {
     pub cca: Duration,
     /// What it looks for.
     pub looks_for: LooksFor,
+    /// What it does with a frame of its own while it owes an ACK.
+    pub while_answering: WhileAnswering,
     /// From a free channel to the frame: aTurnaroundTime, twelve symbols.
     pub turnaround: Duration,
     /// From a frame's end to its ACK: the same.
@@ -145,6 +159,7 @@ impl Default for WpanConfig {
             backoff: Backoff::STANDARD,
             cca: 8 * SYMBOL,
             looks_for: LooksFor::AnyoneMeanwhile,
+            while_answering: WhileAnswering::GoesOn,
             turnaround: 12 * SYMBOL,
             ack_turnaround: 12 * SYMBOL,
             acknowledged: true,

@@ -22,7 +22,7 @@ use corridor_base::{Stream, StreamKey, Time};
 
 pub use config::{
     Backoff, LooksFor, MAX_BACKOFF_SYMBOLS, MAX_FRAME_BYTES, MAX_RETRIES, RetryWindow, SYMBOL,
-    WhenBusy, WpanConfig,
+    WhenBusy, WhileAnswering, WpanConfig,
 };
 
 use crate::config::Station;
@@ -62,6 +62,8 @@ pub struct Wpan<P> {
     response: Option<(Time, Station, u16)>,
     /// An ACK of this station is on the air.
     responding: bool,
+    /// No attempt begins before: for [`WhileAnswering::BeginsAnew`].
+    answered: Time,
     sequence: u16,
     attempts: u32,
     /// Retries of the head frame, by whatever cause.
@@ -114,6 +116,7 @@ impl<P: Clone> Wpan<P> {
             busy: false,
             response: None,
             responding: false,
+            answered: Time::ZERO,
             sequence: 0,
             attempts: 0,
             retries: 0,
@@ -220,6 +223,9 @@ impl<P: Clone> Wpan<P> {
         if to_this && self.config.acknowledged {
             let at = now + self.config.ack_turnaround;
             self.response = Some((at, frame.from, frame.sequence));
+            if self.config.while_answering == WhileAnswering::BeginsAnew {
+                self.put_off(now, at, events);
+            }
         }
         if to_this && !self.seen.is_new(frame.from, frame.sequence) {
             self.stats.duplicates += 1;
@@ -306,7 +312,23 @@ impl<P: Clone> Wpan<P> {
         }
     }
 
+    /// Breaks off what leads to a frame of its own, until an ACK that goes `at` a time is away.
+    fn put_off(&mut self, now: Time, at: Time, events: &mut Events<P>) {
+        let ack = Rate::Oqpsk250.airtime(Preamble::Oqpsk, ACK_BYTES);
+        self.answered = at + ack + self.config.turnaround;
+        match self.state {
+            State::BackingOff(_) | State::Looking(..) => self.begin_attempt(now),
+            State::AwaitingAck(_) => self.retry(now, events),
+            _ => {}
+        }
+    }
+
     fn begin_attempt(&mut self, now: Time) {
+        if now < self.answered {
+            // From its end on, as behind any space.
+            self.state = State::Spacing(self.answered);
+            return;
+        }
         self.busy_count = 0;
         let wait = self.draw();
         self.state = State::BackingOff(now + wait);

@@ -3,7 +3,7 @@
 
 use corridor_air::Address::Station;
 use corridor_air::radio::{MacConfig, MacEvent, SendOutcome};
-use corridor_air::wpan::{Backoff, RetryWindow, WhenBusy, Wpan, WpanConfig};
+use corridor_air::wpan::{Backoff, RetryWindow, WhenBusy, WhileAnswering, Wpan, WpanConfig};
 use corridor_base::{StreamKey, Time};
 
 use crate::radio::{assert_script, network, run, us};
@@ -67,6 +67,35 @@ fn carrier_sense_has_a_blind_spot_of_a_turnaround() {
         "320 data 0>1 1184
          840 2 ChannelAccess 0
          1504 0 Sent 1",
+    );
+}
+
+/// ns-3 puts a frame of one's own off while an ACK is owed, which the standard leaves open: the
+/// same station, asked at 1600 us, goes on looking, or begins when its ACK is away and its radio
+/// has turned round, at 2240 us.
+#[test]
+fn an_ack_that_is_owed_may_put_off_a_frame() {
+    let outcome = |while_answering| {
+        let mac = MacConfig::Wpan(WpanConfig { while_answering, ..at_once() });
+        run(&network(2, &[(0, 1)], mac), &[(0, 1, Station(0), 20), (1600, 0, Station(1), 20)])
+    };
+    assert_script(
+        &outcome(WhileAnswering::GoesOn),
+        "320 data 1>0 1184
+         1696 ack 0>1 352
+         2048 1 Acknowledged 1
+         2368 data 0>1 1184
+         3744 ack 1>0 352
+         4096 0 Acknowledged 1",
+    );
+    assert_script(
+        &outcome(WhileAnswering::BeginsAnew),
+        "320 data 1>0 1184
+         1696 ack 0>1 352
+         2048 1 Acknowledged 1
+         2560 data 0>1 1184
+         3936 ack 1>0 352
+         4288 0 Acknowledged 1",
     );
 }
 

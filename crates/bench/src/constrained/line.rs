@@ -11,7 +11,7 @@ use std::time::Duration;
 use corridor_air::radio::{
     Fading, Links, MacConfig, RadioConfig, RadioLink, RadioMediumConfig, RadioStation, Receiver,
 };
-use corridor_air::wpan::{LooksFor, WpanConfig};
+use corridor_air::wpan::{LooksFor, WhileAnswering, WpanConfig};
 use corridor_base::rand::Rng;
 use corridor_base::{Stream, StreamKey, Time};
 use corridor_bench::frame::Outcome;
@@ -123,7 +123,11 @@ fn topology(hops: usize) -> Topology {
         replication: 0,
     };
     // As ns-3 has it.
-    let mac = WpanConfig { looks_for: LooksFor::WhoeverIsLeft, ..WpanConfig::default() };
+    let mac = WpanConfig {
+        looks_for: LooksFor::WhoeverIsLeft,
+        while_answering: WhileAnswering::BeginsAnew,
+        ..WpanConfig::default()
+    };
     let mac = MacConfig::Wpan(mac);
     let config = RadioMediumConfig { radio, mac, queue_frames: QUEUE_FRAMES };
     let nodes = (0..=hops as NodeIndex).collect();
