@@ -1,7 +1,7 @@
 //! Results of plans: how often points are run, what is kept while they are, and the file that is
 //! left at the end.
 //!
-//! - [`Campaign`] makes what is missing, with threads here or with whoever takes its tasks, in virtual
+//! - [`Campaign`] has what is missing made, on threads here or by workers elsewhere, in virtual
 //!   time or in the lab, and [`Store`] is the directory that it is kept in.
 //! - [`Schedule`] says which replication of which point is next, and when a point has enough.
 //! - [`Journal`] keeps every finished replication, so that an interruption loses none.

@@ -132,7 +132,7 @@ impl TableKind {
 }
 
 impl TableKind {
-    /// The words that a column of texts may have, in whose place [`Rows`] have their numbers from 0.
+    /// The words of a column of texts, in whose place [`Rows`] have their numbers from 0.
     pub fn words(self) -> &'static [&'static str] {
         match self {
             TableKind::Outcomes => &FRAME_ENDS,
@@ -560,7 +560,7 @@ pub struct OutcomeTotal {
 
 const OUTCOMES: [FromRow<OutcomeTotal>; 5] = [
     (count("from", "1", "node that had the frames to send"), |row| row.from as f64),
-    (count("to", "1", "node that they were for; none: all, or whoever the medium had"), |row| {
+    (count("to", "1", "node that they were for; none: all, or the medium does not tell"), |row| {
         count_or_absent(row.to.map(|node| node as u64))
     }),
     (
