@@ -1,29 +1,28 @@
-"""Runs of a plan in batches, by whatever executes functions elsewhere."""
+"""Plans that are run in batches, by whatever executes functions elsewhere."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import queue
 import socket
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from corridor import _native
-
-#: What runs measured, by column and run; and the long tables: of each row its run, and its values
-#: by column and row.
-Ran = tuple[NDArray[np.float64], dict[str, tuple[NDArray[np.int64], NDArray[np.float64]]]]
 
 #: Text of a plan, the folder of its traces, and replications of each point.
 Asked = tuple[str, str, int | None]
+#: Point and replication of a run.
+Run = tuple[int, int]
 
 #: Most batches of a plan: enough that a worker that is lost costs little, and that the last ones
 #: end together.
 BATCHES_MAX = 512
+#: Where a stop rule decides what is asked for: runs under way for each worker, so that there is
+#: always one to go on with, and little is made that is not asked for.
+AHEAD = 2
 #: How often a batch is tried on a cluster whose workers are lost.
 RETRIES = 10
 
@@ -47,7 +46,7 @@ def _runs(asked: Asked) -> _native.PlanRuns:
     return _native.PlanRuns(*asked)
 
 
-def run_batch(asked: Asked, first: int, end: int, version: str) -> Ran:
+def run_batch(asked: Asked, batch: list[Run], version: str) -> bytes:
     """Make some runs of a plan; what workers call.
 
     Raises
@@ -60,56 +59,50 @@ def run_batch(asked: Asked, first: int, end: int, version: str) -> Ran:
             f"worker {socket.gethostname()}: code_version = {_native.CODE_VERSION}, expected "
             f"{version}: install the same corridor there"
         )
-    return _runs(asked).run(first, end, 1, None)
+    return _runs(asked).make(batch)
 
 
 def run_batches(
-    executor: Anywhere, asked: Asked, runs: int, told: Callable[[int, int], object]
-) -> Ran:
-    """Make all runs of a plan elsewhere, and return what they measured."""
-    _native.PlanRuns.check_rows(_runs(asked).rows_max)
-    size = -(-runs // BATCHES_MAX)
-    done: queue.SimpleQueue[_Future] = queue.SimpleQueue()
-    spans: dict[_Future, tuple[int, int]] = {}
-    found: dict[int, Ran] = {}
+    executor: Anywhere,
+    asked: Asked,
+    runs: _native.PlanRuns,
+    told: Callable[[int, int], object],
+) -> None:
+    """Make all runs elsewhere that are missing."""
+    done, expected = runs.progress
+    size, most = 1, AHEAD * _workers(executor)
+    if runs.is_fixed:
+        size, most = max(1, -(-(expected - done) // BATCHES_MAX)), BATCHES_MAX
+    finished: queue.SimpleQueue[_Future] = queue.SimpleQueue()
+    under_way: dict[_Future, list[Run]] = {}
     try:
-        for first in range(0, runs, size):
-            span = (first, min(first + size, runs))
-            future = _submit(executor, asked, span)
-            spans[future] = span
-        for future in spans:
-            future.add_done_callback(done.put)
-        finished = rows = 0
-        while len(found) < len(spans):
-            future = done.get()
-            first, end = spans[future]
-            found[first] = future.result()
-            finished += end - first
-            rows += sum(len(numbers) for numbers, _ in found[first][1].values())
-            _native.PlanRuns.check_rows(rows)
-            told(finished, runs)
-    except BaseException:
-        for future in spans:
+        while not runs.is_complete:
+            while len(under_way) < most and (batch := runs.next_runs(size)):
+                future = _submit(executor, asked, batch, runs.key(batch))
+                under_way[future] = batch
+                future.add_done_callback(finished.put)
+            future = finished.get()
+            runs.take(under_way.pop(future), future.result())
+            told(*runs.progress)
+    finally:
+        # Those that a stop rule did not ask for in the end, or all after an error.
+        for future in under_way:
             future.cancel()
-        raise
-    ran = [found[first] for first in sorted(found)]
-    tables = {
-        name: (
-            np.concatenate([tables[name][0] for _, tables in ran]),
-            np.concatenate([tables[name][1] for _, tables in ran], axis=1),
-        )
-        for name in ran[0][1]
-    }
-    return np.concatenate([values for values, _ in ran], axis=1), tables
 
 
-def _submit(executor: Anywhere, asked: Asked, span: tuple[int, int]) -> _Future:
+def _workers(executor: Anywhere) -> int:
+    """Return how many batches an executor makes at once, as far as it tells."""
+    if hasattr(executor, "ncores"):
+        return max(1, sum(executor.ncores().values()))
+    return int(getattr(executor, "_max_workers", None) or os.cpu_count() or 1)
+
+
+def _submit(executor: Anywhere, asked: Asked, batch: list[Run], key: str) -> _Future:
     """Hand in a batch; a cluster knows it by its content, and does not make it twice."""
-    given = (asked, *span, _native.CODE_VERSION)
     submit: Any = executor.submit
     named = {}
     if hasattr(executor, "scheduler_info"):
-        content = hashlib.sha256(repr(given).encode()).hexdigest()
+        content = hashlib.sha256(key.encode()).hexdigest()
         named = {"key": f"corridor-{content[:32]}", "retries": RETRIES}
-    future: _Future = submit(run_batch, *given, **named)
+    future: _Future = submit(run_batch, asked, batch, _native.CODE_VERSION, **named)
     return future

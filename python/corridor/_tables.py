@@ -29,7 +29,7 @@ class LongTable:
     point, replication
         Of which point and replication each row is.
     values
-        Its other columns, by name; NaN for what does not apply. The first is the subject, as
+        Its other columns, by name; NaN for what does not apply, words for ``outcome``. The first is the subject, as
         ``flow``, the second ``time_s`` or ``delay_s``, if there are several rows of a subject.
     attrs
         ``units`` and ``long_name`` of each column.
@@ -38,7 +38,7 @@ class LongTable:
     name: str
     point: NDArray[np.int64]
     replication: NDArray[np.int64]
-    values: Mapping[str, NDArray[np.float64]]
+    values: Mapping[str, NDArray[Any]]
     attrs: Mapping[str, dict[str, str]]
 
 
@@ -50,12 +50,15 @@ def with_tables(results: xr.Dataset, tables: Iterable[LongTable]) -> xr.Dataset:
     ``delays`` become ``delays.packets`` with ``flow`` and ``delay``, 0 where there is no row. What
     links and nodes did in all becomes ``links.NAME`` with ``link`` and ``nodes.NAME`` with
     ``node``; what flows did, ``flow.NAME`` with ``flow``, as results without tables have it.
+    Frames that ended alike become ``outcomes.frames`` with ``pair``, whose coordinates ``pair_from``
+    and ``pair_to`` are nodes, ``outcome`` and ``attempts``, 0 where there is no row.
     Between which nodes a link is are the coordinates ``link_from`` and ``link_to`` of ``link``, and
     of ``point``, too, where links differ between points.
     """
     tables = [table for table in tables if len(table.point)]
     series = [table for table in tables if "time_s" in table.values]
     delays = [table for table in tables if table.name == "delays"]
+    outcomes = [table for table in tables if table.name == "outcomes"]
     totals = [table for table in tables if table.name in _TOTALS]
     results = _with_room(results, series + delays + totals)
     if series:
@@ -67,6 +70,8 @@ def with_tables(results: xr.Dataset, tables: Iterable[LongTable]) -> xr.Dataset:
         results = _with_delays(results, table)
     for table in totals:
         results = _with_totals(results, table)
+    for table in outcomes:
+        results = _with_outcomes(results, table)
     return results
 
 
@@ -123,6 +128,28 @@ def _with_delays(results: xr.Dataset, table: LongTable) -> xr.Dataset:
     results = results.assign_coords(delay=("delay", delays, table.attrs["delay_s"]))
     dims = ("point", "replication", "flow", "delay")
     return results.assign({"delays.packets": (dims, cells, table.attrs["packets"])})
+
+
+def _with_outcomes(results: xr.Dataset, table: LongTable) -> xr.Dataset:
+    ends = np.column_stack([table.values["from"], table.values["to"]])
+    # Frames for all have no receiver: NaN is not equal to itself.
+    pairs, pair = np.unique(np.nan_to_num(ends, nan=-1), axis=0, return_inverse=True)
+    outcomes, outcome = np.unique(table.values["outcome"], return_inverse=True)
+    attempts, tried = np.unique(table.values["attempts"].astype(int), return_inverse=True)
+    lengths = (len(pairs), len(outcomes), len(attempts))
+    shape = (results.sizes["point"], results.sizes["replication"], *lengths)
+    cells = np.zeros(shape, dtype=np.uint64)
+    places = (table.point, table.replication, pair.reshape(-1), outcome, tried)
+    cells[places] = table.values["frames"]
+    to = np.where(pairs[:, 1] < 0, np.nan, pairs[:, 1])
+    results = results.assign_coords(
+        pair_from=("pair", pairs[:, 0], table.attrs["from"]),
+        pair_to=("pair", to, table.attrs["to"]),
+        outcome=("outcome", outcomes.astype(str), table.attrs["outcome"]),
+        attempts=("attempts", attempts, table.attrs["attempts"]),
+    )
+    dims = ("point", "replication", "pair", "outcome", "attempts")
+    return results.assign({"outcomes.frames": (dims, cells, table.attrs["frames"])})
 
 
 def _with_totals(results: xr.Dataset, table: LongTable) -> xr.Dataset:

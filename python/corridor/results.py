@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 #: What `corridor sim run --out` leaves in its directory.
 FILE = "results.parquet"
 #: Long tables that it leaves besides, where the plan keeps any.
-TABLES = ("flow_series", "link_series", "station_series", "delays", "flows", "links", "nodes")
+TABLES = (
+    "flow_series", "link_series", "station_series", "delays", "flows", "links", "nodes", "outcomes",
+)  # fmt: skip
 
 
 def open_results(path: Path | str, *, grid: bool = True) -> xr.Dataset:
@@ -99,7 +101,10 @@ def _long(file: Path, results: xr.Dataset) -> LongTable:
         }
         for field in table.schema
     }
-    values = {name: columns[name].astype(float) for name in names}
+    values = {
+        name: columns[name] if columns[name].dtype == object else columns[name].astype(float)
+        for name in names
+    }
     return LongTable(told["corridor.table"], columns[point], columns[replication], values, attrs)
 
 

@@ -26,11 +26,13 @@ True
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from corridor import _native
@@ -148,8 +150,13 @@ def run(
     jobs: int | None = None,
     executor: Anywhere | None = None,
     progress: Progress | None = None,
+    out: Path | str | None = None,
+    afresh: bool = False,
 ) -> xr.Dataset:
     """Run all replications of a plan's points, and return what they measured.
+
+    A plan with a ``stop`` runs each point until its rule is content; NaN is what it did not ask
+    for, and a warning names the points at which it gave up.
 
     Parameters
     ----------
@@ -167,6 +174,12 @@ def run(
     progress
         Called with the number of replications done, and that of all; none = a bar on stderr, if it
         is a terminal and the runs take longer than two seconds.
+    out
+        A directory in which each run is kept as it is done: after an interruption the same call
+        goes on from there. It is that of ``corridor sim run --out``, which finds all of it there
+        and writes its Parquet files; none = nothing is kept.
+    afresh
+        Make everything again, whatever is there, also in another plan's directory.
 
     Returns
     -------
@@ -177,7 +190,8 @@ def run(
     ``station_series.NAME``. With ``delays`` there is ``delays.packets`` with the dimension
     ``delay``: how many packets of a flow had a delay in the bin that ends there.
     With ``tables`` there are ``links.NAME`` with the dimension ``link``, and on radios
-    ``nodes.NAME`` with ``node``: what became of packets and frames there.
+    ``nodes.NAME`` with ``node``: what became of packets and frames there; and ``outcomes.frames``
+    with ``pair``, ``outcome`` and ``attempts``: how many frames from a node to another ended so.
 
     Raises
     ------
@@ -193,16 +207,19 @@ def run(
     if replications is not None:
         replications = integer("replications", replications, 1, REPLICATIONS_MAX)
     asked = (plan.text(), str(directory), replications)
-    runs = _native.PlanRuns(*asked)
-    points, count = runs.points, runs.replications
+    runs = _native.PlanRuns(*asked, None if out is None else Path(out), afresh)
+    _native.PlanRuns.check_rows(runs.rows_max if runs.is_fixed else 0)
     with Bar("replications") as bar:
         told = progress if progress is not None else partial(bar.told, "replications")
         if executor is None:
-            flat, rows = runs.run(0, points * count, jobs, told)
+            runs.run(jobs, told)
         else:
-            flat, rows = run_batches(executor, asked, points * count, told)
+            run_batches(executor, asked, runs, told)
+    if given_up := runs.given_up:
+        where = ", ".join(map(str, given_up))
+        warnings.warn(f"the stop rule gave up at points {where}", stacklevel=2)
     columns, parameters = runs.columns(), runs.parameters()
-    values = flat.reshape(len(columns), points, count)
+    values = runs.values()
     data: dict[str, tuple[tuple[str, ...], Any, dict[str, str]]] = {}
     of_flows: dict[str, list[int]] = {}
     for place, (name, unit, meaning, _) in enumerate(columns):
@@ -223,10 +240,12 @@ def run(
         "commit": _native.COMMIT,
         "code_version": _native.CODE_VERSION,
     }
-    tables = []
+    tables, rows = [], runs.rows()
     for table, texts in runs.tables():
-        numbers, cells = rows[table]
+        point, replication, cells = rows[table]
         told_of = {name: {"units": unit, "long_name": what} for name, unit, what, _ in texts}
         named = dict(zip(told_of, cells, strict=True))
-        tables.append(LongTable(table, numbers // count, numbers % count, named, told_of))
+        words = np.array(_native.PlanRuns.words(table))
+        named |= {name: words[named[name].astype(int)] for name, unit, *_ in texts if not unit}
+        tables.append(LongTable(table, point, replication, named, told_of))
     return with_tables(xr.Dataset(data, coords, attrs), tables)

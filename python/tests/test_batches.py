@@ -3,8 +3,11 @@
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,16 +45,71 @@ def test_an_executor_gives_the_same(kind: str) -> None:
 def test_another_version_is_refused() -> None:
     asked = (plan(1).text(), "", None)
     with pytest.raises(ValueError, match=r"worker .*: code_version = .*, expected other: install"):
-        _batches.run_batch(asked, 0, 1, "other")
+        _batches.run_batch(asked, [(0, 0)], "other")
 
 
 def test_runs_that_there_are_not_are_refused() -> None:
     runs = _native.PlanRuns(plan(3).text(), "", 2)
     assert (runs.points, runs.replications) == (3, 2)
-    with pytest.raises(ValueError, match="end = 7: expected 0 to 6"):
-        runs.run(0, 7, 1, None)
-    with pytest.raises(ValueError, match="end = 2: expected 3 to 6"):
-        runs.run(3, 2, 1, None)
+    with pytest.raises(ValueError, match="point = 3: expected less than 3"):
+        runs.make([(3, 0)])
+    with pytest.raises(ValueError, match="replication = 2: expected less than 2"):
+        runs.measure(0, 2)
+    with pytest.raises(ValueError, match="made = 1: expected 2 runs"):
+        runs.take([(0, 0), (0, 1)], runs.make([(0, 0)]))
+
+
+STOP = sim.Stop(
+    "goodput_bps", ci95_ratio=0.3, replications_min=3, replications_max=60,
+)  # fmt: skip
+
+
+def test_a_stop_rule_asks_for_the_same_wherever_runs_are_made() -> None:
+    given = replace(plan(4), stop=STOP)
+    here = sim.run(given, jobs=1)
+    counts = here["goodput_bps"].notnull().sum("replication").to_numpy()
+    # Without losses all runs are alike, but for when flows begin; with them they are not.
+    assert counts[0] == 3
+    assert 3 < counts.max() < 60
+    assert here.sizes["replication"] == counts.max()
+    assert sim.run(given, jobs=3).identical(here)
+    with ThreadPoolExecutor(3) as executor:
+        assert sim.run(given, executor=executor).identical(here)
+
+
+def test_a_stop_rule_that_gives_up_is_told() -> None:
+    given = replace(plan(2), stop=replace(STOP, ci95_ratio=1e-6, replications_max=4))
+    with pytest.warns(UserWarning, match=r"the stop rule gave up at points .*1"):
+        results = sim.run(given)
+    assert results.sizes["replication"] == 4
+
+
+def test_what_was_done_before_an_interruption_is_not_made_again(tmp_path: Path) -> None:
+    def until(most: int) -> Iterator[None]:
+        for _ in range(most):
+            yield
+        raise KeyboardInterrupt
+
+    whole = sim.run(plan(10), replications=2)
+    some = until(6)
+    with pytest.raises(KeyboardInterrupt):
+        sim.run(plan(10), replications=2, jobs=1, out=tmp_path, progress=lambda *_: next(some))
+    before = (tmp_path / "journal.jsonl").read_text().splitlines()
+    assert 7 <= len(before) < 20
+    told: list[tuple[int, int]] = []
+    again = sim.run(
+        plan(10), replications=2, out=tmp_path, progress=lambda *at: told.append(at)
+    )
+    assert again.identical(whole)
+    assert (told[0], told[-1]) == ((len(before) + 1, 20), (20, 20))
+    assert (tmp_path / "journal.jsonl").read_text().splitlines()[: len(before)] == before
+    assert (tmp_path / "plan.toml").read_text() == plan(10).text()
+    # Nothing is left to be made, here or elsewhere.
+    with ThreadPoolExecutor(1) as executor:
+        assert sim.run(plan(10), replications=2, out=tmp_path, executor=executor).identical(whole)
+    assert len((tmp_path / "journal.jsonl").read_text().splitlines()) == 20
+    with pytest.raises(ValueError, match=r'expected results of plan "other", found those of'):
+        sim.run(replace(plan(10), name="other"), out=tmp_path)
 
 
 def test_an_error_elsewhere_ends_the_run() -> None:
@@ -67,9 +125,14 @@ def _fail() -> None:
     raise RuntimeError("no disk")
 
 
-def test_a_cluster_gives_the_same_though_a_worker_is_killed() -> None:
+def lines(directory: Path) -> list[str]:
+    """Return all that was measured, in an order of its own: equal lines, equal results."""
+    return sorted((directory / "journal.jsonl").read_text().splitlines())
+
+
+def test_a_cluster_gives_the_same_though_a_worker_is_killed(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
-    here = sim.run(plan(1000))
+    here = sim.run(plan(1000), out=tmp_path / "here")
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
@@ -84,6 +147,7 @@ def test_a_cluster_gives_the_same_though_a_worker_is_killed() -> None:
                 killed.set()
                 os.kill(first, signal.SIGKILL)
 
-        there = sim.run(plan(1000), executor=client, progress=told)
+        there = sim.run(plan(1000), executor=client, progress=told, out=tmp_path / "there")
     assert killed.is_set()
     assert there.identical(here)
+    assert lines(tmp_path / "there") == lines(tmp_path / "here")

@@ -61,6 +61,25 @@ def test_batches_give_the_same_arrays(results: xr.Dataset) -> None:
         assert sim.run(PLAN, executor=executor).identical(results)
 
 
+def test_outcomes_of_frames_are_by_link_end_and_attempts() -> None:
+    plan = replace(PLAN, output=sim.Output(tables=True))
+    found = sim.run(plan)
+    frames = found["outcomes.frames"]
+    assert frames.dims == ("point", "replication", "pair", "outcome", "attempts")
+    pairs = list(zip(found["pair_from"].values, found["pair_to"].values, strict=True))
+    assert pairs == [(0, 1), (1, 0), (1, 2), (2, 1)]
+    lost = frames.sel(outcome="lost", attempts=1).sum("pair")
+    np.testing.assert_array_equal(lost, found["packets_erased"])
+    assert (lost.isel(point=0) == 0).all()
+    assert (lost.isel(point=1) > 0).all()
+    ended = frames.sum(["outcome", "attempts"])
+    np.testing.assert_array_equal(ended, found["links.packets_offered"])
+    with ThreadPoolExecutor(2) as executor:
+        assert sim.run(plan, executor=executor).identical(found)
+    swept = gridded(found)["outcomes.frames"]
+    assert swept.dims[0] == "network.links.erasure_ratio"
+
+
 def test_without_them_there_is_no_time() -> None:
     plain = sim.run(sim.Plan(PLAN.network, PLAN.flows, duration_s=3))
     assert "time" not in plain.dims

@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use corridor_results::{Journal, ResultsError, merge, merge_tables, read_parquet, write_parquet};
-use corridor_scenario::TableKind;
+use corridor_results::{
+    JOURNAL_FILE, Journal, PARQUET, PLAN_FILE, RESULTS_FILE, ResultsError, Store, merge,
+    merge_tables, read_parquet, table_file, write_parquet,
+};
+use corridor_scenario::{Plan, TableKind};
 
 use crate::exit::{Exit, print};
-use crate::sim::run::{JOURNAL_FILE, PLAN_FILE, RESULTS_FILE, table_file};
 
 /// Arguments of `corridor results`.
 #[derive(Debug, Args)]
@@ -87,6 +89,25 @@ enum Failure {
     OutHasResults { path: PathBuf },
     #[error("cannot write {}: {source}", path.display())]
     Write { path: PathBuf, source: std::io::Error },
+}
+
+/// Opens a directory of results for a plan, and says what of it cannot be read.
+///
+/// # Errors
+/// As [`Store::open`]; [`ResultsError::NoParquet`].
+pub fn open(directory: &Path, plan: &Plan, force: bool) -> Result<Store, ResultsError> {
+    if !PARQUET {
+        let path = directory.join(RESULTS_FILE);
+        return Err(ResultsError::NoParquet { verb: "write", path });
+    }
+    let store = Store::open(directory, plan, force)?;
+    match store.spoilt() {
+        0 => {}
+        count => {
+            eprintln!("{}: {count} lines cannot be read, and are run again", directory.display());
+        }
+    }
+    Ok(store)
 }
 
 /// Runs `corridor results`.

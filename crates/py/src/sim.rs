@@ -1,15 +1,18 @@
-//! Plans run by the simulator, on several threads, while Python is free to do something else.
+//! Plans run by the simulator, on several threads, while Python is free to do something else, or
+//! batch by batch wherever Python has them made.
 
-use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError, mpsc};
-use std::thread;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
-use corridor_scenario::{Column, Measures, Plan, Replication, Replications, Value};
-use corridor_sim::SimError;
-use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use corridor_results::{Campaign, CampaignError, Ending, Engine, Store, Task};
+use corridor_scenario::{
+    Column, Measures, Plan, Replication, Replications, Rows, TableKind, Value,
+};
+use corridor_sim::{CODE_VERSION, SimError};
+use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::error::{refused, value};
 
@@ -24,37 +27,54 @@ const RUN_COLUMNS: usize = 2;
 /// Name, unit, meaning and role of a column.
 type ColumnText = (String, String, String, String);
 
-/// What runs measured, by column and run; and the long tables: of each row its run, and its values
-/// by column and row.
-type Ran<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyDict>);
+/// Point and replication.
+type Run = (usize, u64);
 
 /// Where nodes are, and who notices whom: a row for each.
 type Sketched<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>);
 
-/// A plan that has been read: what runs of it are told by their number, which is that of the point
-/// times the number of replications, plus that of the replication.
+/// A plan that has been read, and what of its runs has been made.
 #[pyclass(frozen)]
 pub struct PlanRuns {
-    plan: Plan,
-    /// Replications of each point.
-    count: usize,
+    plan: Arc<Plan>,
+    campaign: Mutex<Campaign>,
+}
+
+/// Makes replications in virtual time.
+struct Simulator;
+
+impl Engine for Simulator {
+    type Error = SimError;
+
+    fn make(&self, plan: &Plan, task: Task) -> Result<Replication, SimError> {
+        corridor_sim::run(&plan.points[task.point], task.replication)
+    }
 }
 
 #[pymethods]
 impl PlanRuns {
+    /// Reads a plan. What is in the directory `out` is not made again, unless `afresh`; without
+    /// one nothing is kept.
     #[new]
-    fn new(text: &str, directory: &str, replications: Option<u64>) -> PyResult<Self> {
+    #[pyo3(signature = (text, directory, replications, out=None, afresh=false))]
+    fn new(
+        text: &str,
+        directory: &str,
+        replications: Option<u64>,
+        out: Option<PathBuf>,
+        afresh: bool,
+    ) -> PyResult<Self> {
         let mut plan = Plan::parse(text, Path::new(directory)).map_err(refused)?;
         if let Some(count) = replications {
             plan = plan.with_replications(count).map_err(refused)?;
         }
-        if let Replications::Until(_) = plan.replications {
-            return Err(value("replications", "a stop rule", "a number of replications"));
-        }
         corridor_sim::check_plan(&plan)
             .map_err(|(point, error)| value(&format!("point {point}"), "the plan's", error))?;
-        let count = plan.replications.max() as usize;
-        Ok(PlanRuns { plan, count })
+        let store = out.map(|out| Store::open(&out, &plan, afresh)).transpose().map_err(refused)?;
+        let points: Vec<usize> = (0..plan.points.len()).collect();
+        let plan = Arc::new(plan);
+        let campaign = Campaign::new(Arc::clone(&plan), &points, CODE_VERSION, (store, afresh));
+        Ok(PlanRuns { plan, campaign: Mutex::new(campaign) })
     }
 
     /// Number of points.
@@ -63,10 +83,16 @@ impl PlanRuns {
         self.plan.points.len()
     }
 
-    /// Number of replications of each point.
+    /// Most replications of a point.
     #[getter]
-    fn replications(&self) -> usize {
-        self.count
+    fn replications(&self) -> u64 {
+        self.plan.replications.max()
+    }
+
+    /// Whether it is known from the start how many replications there are.
+    #[getter]
+    fn is_fixed(&self) -> bool {
+        matches!(self.plan.replications, Replications::Fixed(_))
     }
 
     /// What a run measures.
@@ -105,6 +131,13 @@ impl PlanRuns {
         Err(value("output", given, expected))
     }
 
+    /// The words of a long table's column of texts, which has their numbers here; none without.
+    #[staticmethod]
+    fn words(table: &str) -> Vec<&'static str> {
+        let kind = TableKind::ALL.into_iter().find(|kind| kind.name() == table);
+        kind.map_or(Vec::new(), |kind| kind.words().to_vec())
+    }
+
     /// Parameters of each point, by the names of their columns.
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         (0..self.points()).map(|point| parameters_of(py, &self.plan, point)).collect()
@@ -139,127 +172,221 @@ impl PlanRuns {
         Ok((PyArray2::from_vec2(py, &places)?, PyArray2::from_vec2(py, &reaches)?))
     }
 
-    /// Makes runs `first` to `end` - 1, and returns what they measured, and the long tables.
-    /// `progress` is called with the number of runs done and that of all, after each.
-    fn run<'py>(
-        &self,
-        py: Python<'py>,
-        first: usize,
-        end: usize,
-        jobs: usize,
-        progress: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Ran<'py>> {
+    /// Makes all runs that are missing, on so many threads. `progress` is called with the number
+    /// of runs done and that of all, after each.
+    fn run(&self, py: Python<'_>, jobs: usize, progress: Option<Py<PyAny>>) -> PyResult<()> {
         if !(1..=JOBS_MAX).contains(&jobs) {
             return Err(value("jobs", jobs, format!("1 to {JOBS_MAX}")));
         }
-        let runs = self.points() * self.count;
-        if first > end || end > runs {
-            return Err(value("end", end, format!("{first} to {runs}")));
-        }
-        PlanRuns::check_rows(self.plan.rows_max())?;
-        let (all, mut rows) = (end - first, 0);
-        let mut done: Vec<Option<Replication>> = vec![None; all];
-        let next = AtomicUsize::new(first);
-        thread::scope(|scope| {
-            // Whatever ends this function early drops the receiver: threads stop at their next
-            // result.
-            let (sender, receiver) = mpsc::channel::<(usize, Result<Replication, SimError>)>();
-            for _ in 0..jobs.min(all) {
-                let (sender, next) = (sender.clone(), &next);
-                scope.spawn(move || work(&self.plan, self.count, (next, end), &sender));
-            }
-            drop(sender);
-            let receiver = Mutex::new(receiver);
-            let next_result = || receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            for finished in 1..=all {
-                let (run, replication) = py.detach(next_result).map_err(refused)?;
-                let replication = replication.map_err(refused)?;
-                rows += replication.tables.row_count();
-                PlanRuns::check_rows(rows)?;
-                done[run - first] = Some(replication);
+        let mut campaign = self.campaign()?;
+        let (mut told, mut failure) = (campaign.schedule().done(), None);
+        let look = |campaign: &Campaign| {
+            let (schedule, before) = (campaign.schedule(), told);
+            told = schedule.done();
+            let seen = Python::attach(|py| {
                 py.check_signals()?;
-                if let Some(progress) = &progress {
-                    progress.call1((finished, all))?;
+                PlanRuns::check_rows(campaign.held_rows())?;
+                let progress = progress.as_ref().filter(|_| told > before);
+                progress.map_or(Ok(()), |progress| {
+                    progress.call1(py, (told, schedule.expected().max(told))).map(|_| ())
+                })
+            });
+            match seen {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => {
+                    failure = Some(error);
+                    ControlFlow::Break(())
                 }
             }
-            PyResult::Ok(())
-        })?;
-        Ok((self.values(py, &done), self.rows(py, first, &done)?))
+        };
+        let campaign: &mut Campaign = &mut campaign;
+        let made = py.detach(|| campaign.run(&Arc::new(Simulator), jobs, look));
+        match (made, failure) {
+            (_, Some(failure)) => Err(failure),
+            (Ok(Ending::Complete | Ending::Interrupted), None) => Ok(()),
+            (Err(error), None) => Err(match error {
+                CampaignError::Engine { source, .. } => refused(source),
+                CampaignError::Panic { task: Task { point, replication }, said } => refused(
+                    format!("point {point}, replication {replication}: it broke down: {said}"),
+                ),
+                CampaignError::Results(error) => refused(error),
+            }),
+        }
+    }
+
+    /// So many runs that are to be made next, at most: point and replication. None where what is
+    /// left depends on those under way.
+    fn next_runs(&self, most: usize) -> PyResult<Vec<Run>> {
+        let mut campaign = self.campaign()?;
+        let next = std::iter::from_fn(|| campaign.next_task());
+        Ok(next.take(most).map(|task| (task.point, task.replication)).collect())
+    }
+
+    /// What a batch of runs is known by, wherever it is made.
+    fn key(&self, runs: Vec<Run>) -> PyResult<String> {
+        let campaign = self.campaign()?;
+        let keys = self.tasks(&runs)?.into_iter().map(|task| campaign.key(task));
+        Ok(keys.flatten().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// Makes some runs, one after the other, for `take`; what workers call.
+    fn make<'py>(&self, py: Python<'py>, runs: Vec<Run>) -> PyResult<Bound<'py, PyBytes>> {
+        let tasks = self.tasks(&runs)?;
+        let made = py.detach(|| {
+            let made = tasks.into_iter().map(|task| Simulator.make(&self.plan, task));
+            made.collect::<Result<Vec<Replication>, SimError>>()
+        });
+        let json = serde_json::to_vec(&made.map_err(refused)?).map_err(refused)?;
+        Ok(PyBytes::new(py, &json))
+    }
+
+    /// Takes in what `make` has made of these runs.
+    fn take(&self, runs: Vec<Run>, made: &[u8]) -> PyResult<()> {
+        let tasks = self.tasks(&runs)?;
+        let made: Vec<Replication> = serde_json::from_slice(made).map_err(refused)?;
+        if made.len() != tasks.len() {
+            return Err(value("made", made.len(), format!("{} runs", tasks.len())));
+        }
+        let mut campaign = self.campaign()?;
+        for (task, made) in tasks.into_iter().zip(made) {
+            campaign.take(task, made).map_err(refused)?;
+        }
+        PlanRuns::check_rows(campaign.held_rows())
+    }
+
+    /// Metrics of one run, which is not kept.
+    fn measure<'py>(
+        &self,
+        py: Python<'py>,
+        point: usize,
+        replication: u64,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let task = self.tasks(&[(point, replication)])?[0];
+        let made = py.detach(|| Simulator.make(&self.plan, task)).map_err(refused)?;
+        let measures = made.measures;
+        let values = self.metrics().map(|column| number(&measures, column));
+        Ok(PyArray1::from_iter(py, values))
+    }
+
+    /// Whether all is there that was asked for.
+    #[getter]
+    fn is_complete(&self) -> PyResult<bool> {
+        Ok(self.campaign()?.schedule().is_complete())
+    }
+
+    /// Runs that are done, and those that will probably be asked for in all.
+    #[getter]
+    fn progress(&self) -> PyResult<(u64, u64)> {
+        let campaign = self.campaign()?;
+        let schedule = campaign.schedule();
+        Ok((schedule.done(), schedule.expected().max(schedule.done())))
+    }
+
+    /// Points whose stop rule gave up.
+    #[getter]
+    fn given_up(&self) -> PyResult<Vec<usize>> {
+        Ok(self.campaign()?.schedule().given_up())
+    }
+
+    /// What runs measured, by column, point and replication; NaN for what does not apply, and for
+    /// what was not asked for.
+    fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray3<f64>>> {
+        let campaign = self.campaign()?;
+        let rows = || campaign.schedule().rows();
+        let count = rows().map(|(task, _)| task.replication as usize + 1).max().unwrap_or(0);
+        let shape = [self.metrics().count(), self.points(), count];
+        let values = PyArray3::zeros(py, shape, false);
+        let mut written = values.readwrite();
+        let mut cells = written.as_array_mut();
+        cells.fill(f64::NAN);
+        for (task, measures) in rows() {
+            for (place, column) in self.metrics().enumerate() {
+                let cell = [place, task.point, task.replication as usize];
+                cells[cell] = number(measures, column);
+            }
+        }
+        drop(written);
+        Ok(values)
+    }
+
+    /// The long tables by their names: of each row its point and replication, and its values by
+    /// column and row.
+    fn rows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let campaign = self.campaign()?;
+        let kinds = self.plan.tables();
+        let mut tables: Vec<(Vec<i64>, Vec<i64>, Vec<Vec<f64>>)> = kinds
+            .iter()
+            .map(|kind| (vec![], vec![], vec![vec![]; kind.columns().len() - RUN_COLUMNS]))
+            .collect();
+        let (mut count, runs) = (0, campaign.schedule().rows());
+        for (task, _) in runs.filter(|_| !kinds.is_empty()) {
+            let found = campaign.tables(task).map_err(refused)?;
+            for (kind, (points, replications, columns)) in kinds.iter().zip(&mut tables) {
+                let Some(rows) = found.rows(*kind) else { continue };
+                points.resize(points.len() + rows.len(), task.point as i64);
+                replications.resize(points.len(), task.replication as i64);
+                extend(columns, rows);
+                count += rows.len();
+            }
+            PlanRuns::check_rows(count)?;
+        }
+        let told = PyDict::new(py);
+        for (kind, (points, replications, columns)) in kinds.iter().zip(tables) {
+            let values = PyArray2::from_vec2(py, &columns).map_err(refused)?;
+            let of = [points, replications].map(|each| PyArray1::from_vec(py, each));
+            let [points, replications] = of;
+            told.set_item(kind.name(), (points, replications, values))?;
+        }
+        Ok(told)
     }
 }
 
 impl PlanRuns {
+    /// What has been made. Nobody waits for it: who runs it in another thread waits for Python.
+    fn campaign(&self) -> PyResult<MutexGuard<'_, Campaign>> {
+        match self.campaign.try_lock() {
+            Ok(campaign) => Ok(campaign),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                Err(value("runs", "under way", "that another thread is through with them"))
+            }
+        }
+    }
+
     fn metrics(&self) -> impl Iterator<Item = &Column> {
         self.plan.columns().iter().filter(|column| column.is_metric())
     }
 
-    /// What runs measured, by column and run; NaN for what does not apply.
-    fn values<'py>(
-        &self,
-        py: Python<'py>,
-        done: &[Option<Replication>],
-    ) -> Bound<'py, PyArray2<f64>> {
-        let values = PyArray2::zeros(py, [self.metrics().count(), done.len()], false);
-        let mut written = values.readwrite();
-        let mut rows = written.as_array_mut();
-        for (mut row, column) in rows.rows_mut().into_iter().zip(self.metrics()) {
-            for (cell, found) in row.iter_mut().zip(done) {
-                let value = found.as_ref().and_then(|f| f.measures.value(&column.name).number());
-                *cell = value.unwrap_or(f64::NAN);
+    /// Runs of this plan.
+    fn tasks(&self, runs: &[Run]) -> PyResult<Vec<Task>> {
+        let (points, count) = (self.points(), self.replications());
+        let task = |&(point, replication): &Run| {
+            if point >= points {
+                return Err(value("point", point, format!("less than {points}")));
             }
-        }
-        drop(written);
-        values
+            if replication >= count {
+                return Err(value("replication", replication, format!("less than {count}")));
+            }
+            Ok(Task { point, replication })
+        };
+        runs.iter().map(task).collect()
     }
+}
 
-    /// The long tables by their names: of each row its run, from `first` on, and its values.
-    fn rows<'py>(
-        &self,
-        py: Python<'py>,
-        first: usize,
-        done: &[Option<Replication>],
-    ) -> PyResult<Bound<'py, PyDict>> {
-        let tables = PyDict::new(py);
-        for kind in self.plan.tables() {
-            let mut runs: Vec<i64> = Vec::new();
-            let mut columns = vec![Vec::new(); kind.columns().len() - RUN_COLUMNS];
-            for (run, found) in (first..).zip(done) {
-                let Some(rows) = found.as_ref().and_then(|f| f.tables.rows(kind)) else { continue };
-                runs.resize(runs.len() + rows.len(), run as i64);
-                for (all, column) in columns.iter_mut().zip(rows.columns()) {
-                    all.extend_from_slice(column);
-                }
-            }
-            let values = PyArray2::from_vec2(py, &columns).map_err(refused)?;
-            tables.set_item(kind.name(), (PyArray1::from_vec(py, runs), values))?;
-        }
-        Ok(tables)
+fn extend(columns: &mut [Vec<f64>], rows: &Rows) {
+    for (all, column) in columns.iter_mut().zip(rows.columns()) {
+        all.extend_from_slice(column);
     }
+}
+
+fn number(measures: &Measures, column: &Column) -> f64 {
+    measures.value(&column.name).number().unwrap_or(f64::NAN)
 }
 
 /// Name, unit, meaning and role.
 fn text_of(column: &Column) -> ColumnText {
     let role = format!("{:?}", column.role).to_lowercase();
     (column.name.clone(), column.unit.clone(), column.meaning.clone(), role)
-}
-
-/// What a thread does: one run after the other, until none is left or nobody listens.
-fn work(
-    plan: &Plan,
-    count: usize,
-    (next, end): (&AtomicUsize, usize),
-    sender: &mpsc::Sender<(usize, Result<Replication, SimError>)>,
-) {
-    loop {
-        let run = next.fetch_add(1, Ordering::Relaxed);
-        if run >= end {
-            return;
-        }
-        let (point, replication) = (&plan.points[run / count], (run % count) as u64);
-        if sender.send((run, corridor_sim::run(point, replication))).is_err() {
-            return;
-        }
-    }
 }
 
 /// Parameters of a point, by the names of their columns.

@@ -9,15 +9,34 @@ pub enum ResultsError {
     /// The system refuses.
     #[error("cannot {verb} {}: {source}", path.display())]
     Io {
-        /// Read, write, or open.
+        /// Read, write, open, or remove.
         verb: &'static str,
         /// The file.
         path: PathBuf,
         /// What the system says.
         source: io::Error,
     },
+    /// A file where results are to be kept.
+    #[error("{}: expected a directory for results", path.display())]
+    NoDirectory {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Results of another plan are there.
+    #[error(
+        "{}: expected results of plan \"{given}\", found those of \"{found}\": \
+         choose another directory, or say --force", path.display()
+    )]
+    OtherPlan {
+        /// The directory.
+        path: PathBuf,
+        /// Name of the plan that is run.
+        given: String,
+        /// Name of the plan whose results are there.
+        found: String,
+    },
     /// Another run is writing there.
-    #[error("{}: another `corridor sim run` is writing there: wait for its end", path.display())]
+    #[error("{}: another run is writing there: wait for its end", path.display())]
     Busy {
         /// The journal.
         path: PathBuf,

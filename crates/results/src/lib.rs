@@ -1,6 +1,8 @@
 //! Results of plans: how often points are run, what is kept while they are, and the file that is
 //! left at the end.
 //!
+//! - [`Campaign`] has what is missing made, on threads here or by workers elsewhere, in virtual
+//!   time or in the lab, and [`Store`] is the directory that it is kept in.
 //! - [`Schedule`] says which replication of which point is next, and when a point has enough.
 //! - [`Journal`] keeps every finished replication, so that an interruption loses none.
 //! - [`write_parquet`] and [`read_parquet`]: one row for each replication, units with the columns.
@@ -9,9 +11,10 @@
 //! - [`merge`]: results of parts of a plan, put together.
 //! - [`summarise`]: means with confidence intervals.
 //!
-//! Nothing here runs anything, and nothing depends on the order in which replications finish.
+//! Replications are made by an [`Engine`]; nothing depends on the order in which they finish.
 #![forbid(unsafe_code)]
 
+mod campaign;
 pub mod checks;
 mod error;
 mod estimate;
@@ -26,8 +29,10 @@ mod parquet;
 mod parquet;
 mod results;
 mod schedule;
+mod store;
 mod summary;
 
+pub use campaign::{Campaign, CampaignError, Ending, Engine};
 pub use error::ResultsError;
 pub use estimate::Estimate;
 pub use journal::{JOURNAL_LINE_BYTES_MAX, Journal, Key, PointKey};
@@ -41,6 +46,7 @@ pub use parquet::{TableWriter, merge_tables};
 pub use parquet::{read_parquet, write_parquet};
 pub use results::{Provenance, Results};
 pub use schedule::{Finished, Schedule, Task};
+pub use store::{JOURNAL_FILE, PLAN_FILE, RESULTS_FILE, Store, table_file};
 pub use summary::{Group, Summary, summarise};
 
 /// Whether files of results can be written and read here: the feature `parquet`.

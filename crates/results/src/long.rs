@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch};
+use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{Field, Schema};
 use corridor_scenario::{Column, Kind, Rows, TableKind};
 use parquet::arrow::ArrowWriter;
@@ -24,6 +24,7 @@ const GROUP_ROWS: usize = 1 << 18;
 pub struct TableWriter {
     path: PathBuf,
     columns: Vec<Column>,
+    words: &'static [&'static str],
     schema: Arc<Schema>,
     writer: ArrowWriter<NamedTempFile>,
 }
@@ -46,7 +47,7 @@ impl TableWriter {
         let file = temporary(path)?;
         let writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties.build()));
         let writer = writer.map_err(|error| ResultsError::format(path, error))?;
-        Ok(TableWriter { path: path.into(), columns, schema, writer })
+        Ok(TableWriter { path: path.into(), columns, words: kind.words(), schema, writer })
     }
 
     /// Adds the rows of a replication. They come by point and replication.
@@ -61,7 +62,7 @@ impl TableWriter {
         let keys = [point as i64, replication as i64];
         let keys = keys.map(|key| Arc::new(Int64Array::from_value(key, rows.len())) as ArrayRef);
         let own = self.columns.iter().skip(keys.len()).zip(rows.columns());
-        let arrays = own.map(|(column, values)| array(column, values));
+        let arrays = own.map(|(column, values)| array(column, self.words, values));
         let arrays: Vec<ArrayRef> = keys.into_iter().chain(arrays).collect();
         let written = RecordBatch::try_new(Arc::clone(&self.schema), arrays)
             .map_err(parquet::errors::ParquetError::from)
@@ -79,14 +80,18 @@ impl TableWriter {
     }
 }
 
-fn array(column: &Column, values: &[f64]) -> ArrayRef {
+fn array(column: &Column, words: &[&str], values: &[f64]) -> ArrayRef {
     let told = values.iter().map(|&value| Some(value).filter(|value| value.is_finite()));
     match column.kind {
         Kind::Integer => {
             let whole = told.map(|value| value.map(|value| value as i64));
             Arc::new(Int64Array::from_iter(whole))
         }
-        Kind::Flag | Kind::Real | Kind::Text => Arc::new(Float64Array::from_iter(told)),
+        Kind::Text => {
+            let word = |value: f64| words.get(value as usize).copied();
+            Arc::new(StringArray::from_iter(told.map(|value| value.and_then(word))))
+        }
+        Kind::Flag | Kind::Real => Arc::new(Float64Array::from_iter(told)),
     }
 }
 
@@ -95,6 +100,7 @@ pub struct TableReader {
     path: PathBuf,
     reader: ParquetRecordBatchReader,
     columns: Vec<Column>,
+    words: &'static [&'static str],
     batch: Option<RecordBatch>,
     /// Rows of the batch that have been told.
     told: usize,
@@ -120,7 +126,8 @@ impl TableReader {
             return Err(ResultsError::format(path, what));
         }
         let reader = builder.with_batch_size(BATCH_ROWS).build().map_err(fault)?;
-        Ok(TableReader { path: path.into(), reader, columns, batch: None, told: 0 })
+        let words = kind.words();
+        Ok(TableReader { path: path.into(), reader, columns, words, batch: None, told: 0 })
     }
 
     /// The rows of the next replication that has any.
@@ -140,7 +147,9 @@ impl TableReader {
             let alike = (self.told..batch.num_rows()).take_while(|&row| keys(row) == first).count();
             for (place, column) in columns.iter_mut().enumerate() {
                 let array = batch.column(place + 2);
-                column.extend((self.told..self.told + alike).map(|row| number(array, row)));
+                column.extend(
+                    (self.told..self.told + alike).map(|row| number(array, self.words, row)),
+                );
             }
             self.told += alike;
             if self.told < batch.num_rows() {
@@ -161,9 +170,13 @@ impl TableReader {
     }
 }
 
-fn number(array: &ArrayRef, row: usize) -> f64 {
+fn number(array: &ArrayRef, words: &[&str], row: usize) -> f64 {
     if array.is_null(row) {
         return f64::NAN;
+    }
+    if let Some(texts) = array.as_string_opt::<i32>() {
+        let place = words.iter().position(|&word| word == texts.value(row));
+        return place.map_or(f64::NAN, |place| place as f64);
     }
     match array.as_primitive_opt::<Int64Type>() {
         Some(whole) => whole.value(row) as f64,

@@ -90,16 +90,31 @@ impl Schedule {
         points: &[usize],
         mut known: impl FnMut(Task) -> Option<Measures>,
     ) -> Self {
+        let all = 0..plan.replications.max();
+        Schedule::with(plan, points, |point| {
+            let found = all
+                .clone()
+                .filter_map(|replication| Some((replication, known(Task { point, replication })?)));
+            found.collect()
+        })
+    }
+
+    /// For these points of a plan, of which nothing is there.
+    pub fn fresh(plan: &Plan, points: &[usize]) -> Self {
+        Schedule::with(plan, points, |_| BTreeMap::new())
+    }
+
+    fn with(
+        plan: &Plan,
+        points: &[usize],
+        mut done: impl FnMut(usize) -> BTreeMap<u64, Measures>,
+    ) -> Self {
         let (rule, needed) = match &plan.replications {
             Replications::Fixed(count) => (None, Some(*count)),
             Replications::Until(rule) => (Some(rule.clone()), None),
         };
-        let progress = |&point: &usize| {
-            let all = 0..plan.replications.max();
-            let found = all
-                .filter_map(|replication| Some((replication, known(Task { point, replication })?)));
-            Progress { point, done: found.collect(), needed, ..Progress::default() }
-        };
+        let progress =
+            |&point: &usize| Progress { point, done: done(point), needed, ..Progress::default() };
         let places: BTreeMap<usize, usize> =
             points.iter().enumerate().map(|(place, &point)| (point, place)).collect();
         let (groups, group_of) = groups(plan, points, &places);

@@ -17,7 +17,7 @@ use crate::row::policy;
 use crate::values::span;
 
 /// Most runs of a scenario, repeats included.
-pub const RUNS_MAX: usize = 100_000;
+pub const RUNS_MAX: usize = 1_000_000;
 /// Longest load of one run, seconds.
 pub const DURATION_S_MAX: f64 = 3_600.0;
 /// Longest load before the measured interval, seconds.

@@ -63,8 +63,9 @@ pub use relay::{AdaptiveKind, RelayPreset, RelayTable};
 pub use row::{CodingCounts, Delays, Engine, Pings, RelayCounts, Row, Side, policy};
 pub use sweep::POINTS_MAX;
 pub use tables::{
-    DELAY_FLOWS_MAX, DelayBin, FlowInterval, Keep, LinkInterval, LinkTotal, NodeTotal, Replication,
-    Rows, SERIES_ROWS_MAX, SERIES_S_MIN, StationInterval, TableKind, TableRow, Tables,
+    DELAY_FLOWS_MAX, DelayBin, FlowInterval, FrameEnd, Keep, LinkInterval, LinkTotal, NodeTotal,
+    OutcomeTotal, Replication, Rows, SERIES_ROWS_MAX, SERIES_S_MIN, StationInterval, TableKind,
+    TableRow, Tables,
 };
 pub use topology::{
     FLOWS_MAX, LINK_RATE_BPS_MAX, LINKS_MAX, NETWORK_DURATION_S_MAX, NODES_MAX, Network,

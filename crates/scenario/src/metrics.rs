@@ -69,6 +69,10 @@ pub(crate) const fn count(name: &'static str, unit: &'static str, meaning: &'sta
     Metric { name, kind: Kind::Integer, unit, role: Role::Metric, meaning }
 }
 
+pub(crate) const fn word(name: &'static str, meaning: &'static str) -> Metric {
+    Metric { name, kind: Kind::Text, unit: "", role: Role::Metric, meaning }
+}
+
 impl Metric {
     const fn headline(self) -> Metric {
         Metric { role: Role::Headline, ..self }

@@ -479,7 +479,7 @@ impl Plan {
                     point.keep.series.is_some() && point.load.has_stations()
                 }
                 TableKind::Delays => point.keep.delays,
-                TableKind::Flows | TableKind::Links => point.keep.totals,
+                TableKind::Flows | TableKind::Links | TableKind::Outcomes => point.keep.totals,
                 TableKind::Nodes => point.keep.totals && point.load.is_on_air(),
             })
         };

@@ -374,8 +374,8 @@ fn outputs_are_chosen_by_name() {
 #[test]
 fn a_slip_in_a_number_does_not_run_for_a_year() {
     let values = (0..200).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
-    let text = format!("replications = 1000\n{NETWORK}[[sweep]]\nseed = [{values}]");
-    assert_eq!(refusal(&text), "200000 runs, repeats included: expected at most 100000");
+    let text = format!("replications = 10000\n{NETWORK}[[sweep]]\nseed = [{values}]");
+    assert_eq!(refusal(&text), "2000000 runs, repeats included: expected at most 1000000");
 }
 
 /// A mesh of constrained nodes: radios that discover routes.

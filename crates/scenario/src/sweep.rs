@@ -7,7 +7,7 @@ use crate::error::ScenarioError;
 use crate::record::Value;
 
 /// Most points of a plan.
-pub const POINTS_MAX: usize = 10_000;
+pub const POINTS_MAX: usize = 100_000;
 /// Parts of a file that say how it is run, not what: they are the same for all points.
 const NOT_SWEPT: [&str; 7] =
     ["name", "description", "repeats", "replications", "stop", "sweep", "output"];

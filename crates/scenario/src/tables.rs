@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::metrics::{self, Measures, Metric, count, real};
+use crate::metrics::{self, Measures, Metric, count, real, word};
 use crate::record::{Column, Kind, Role};
 
 /// Most rows of all series of a replication: what a journal's line has room for, at 24 characters
@@ -49,11 +49,13 @@ pub enum TableKind {
     Links,
     /// [`NodeTotal`].
     Nodes,
+    /// [`OutcomeTotal`].
+    Outcomes,
 }
 
 impl TableKind {
     /// All of them.
-    pub const ALL: [TableKind; 7] = [
+    pub const ALL: [TableKind; 8] = [
         TableKind::FlowSeries,
         TableKind::LinkSeries,
         TableKind::StationSeries,
@@ -61,6 +63,7 @@ impl TableKind {
         TableKind::Flows,
         TableKind::Links,
         TableKind::Nodes,
+        TableKind::Outcomes,
     ];
 
     /// Its name, which is that of its file too.
@@ -73,6 +76,7 @@ impl TableKind {
             TableKind::Flows => "flows",
             TableKind::Links => "links",
             TableKind::Nodes => "nodes",
+            TableKind::Outcomes => "outcomes",
         }
     }
 
@@ -87,6 +91,10 @@ impl TableKind {
             TableKind::Links => "the queue of a link, or of an interface, in the measured interval",
             TableKind::Nodes => {
                 "what became of a node's frames on a radio in the measured interval"
+            }
+            TableKind::Outcomes => {
+                "frames from a node to another that ended alike, after as many attempts, in the \
+                 measured interval"
             }
         }
     }
@@ -104,6 +112,7 @@ impl TableKind {
             TableKind::Delays => of(&DELAYS, 2),
             TableKind::Links => of(&LINKS, 1),
             TableKind::Nodes => of(&NODES, 1),
+            TableKind::Outcomes => of(&OUTCOMES, 1),
             TableKind::Flows => {
                 let metrics = metrics::of_flows().into_iter().map(|metric| (metric, Role::Metric));
                 [(FLOW_NUMBER, Role::Key)].into_iter().chain(metrics).collect()
@@ -119,6 +128,16 @@ impl TableKind {
             .into_iter()
             .chain(own.map(|(metric, role)| Column { role, ..metric.column() }))
             .collect()
+    }
+}
+
+impl TableKind {
+    /// The words of a column of texts, in whose place [`Rows`] have their numbers from 0.
+    pub fn words(self) -> &'static [&'static str] {
+        match self {
+            TableKind::Outcomes => &FRAME_ENDS,
+            _ => &[],
+        }
     }
 }
 
@@ -209,12 +228,13 @@ impl Tables {
     }
 }
 
-/// What a replication gives.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// What a replication gives. As JSON it is the same to the last bit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Replication {
     /// What its record is made of.
     pub measures: Measures,
     /// What is kept besides.
+    #[serde(default, skip_serializing_if = "Tables::is_empty")]
     pub tables: Tables,
 }
 
@@ -506,6 +526,57 @@ const NODES: [FromRow<NodeTotal>; 12] = [
 
 table_row!(NodeTotal, TableKind::Nodes, NODES);
 
+/// How a frame ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FrameEnd {
+    /// It came; on a radio with acknowledgements, one says so.
+    #[default]
+    Delivered,
+    /// It was on the air, for all; who heard it is not told.
+    Sent,
+    /// It found the queue full, or exceeded a policer.
+    Refused,
+    /// It was sent and lost, and nobody sent it again.
+    Lost,
+    /// Its last attempt was not acknowledged.
+    GivenUp,
+    /// The channel was never free.
+    Blocked,
+}
+
+/// What tables call them.
+const FRAME_ENDS: [&str; 6] = ["delivered", "sent", "refused", "lost", "given_up", "blocked"];
+
+/// Frames from a node to another that ended alike, in the measured interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct OutcomeTotal {
+    pub from: usize,
+    pub to: Option<usize>,
+    pub outcome: FrameEnd,
+    pub attempts: u32,
+    pub frames: u64,
+}
+
+const OUTCOMES: [FromRow<OutcomeTotal>; 5] = [
+    (count("from", "1", "node that had the frames to send"), |row| row.from as f64),
+    (count("to", "1", "node that they were for; none: all, or the medium does not tell"), |row| {
+        count_or_absent(row.to.map(|node| node as u64))
+    }),
+    (
+        word(
+            "outcome",
+            "delivered; sent to all; refused by a full queue or a policer; lost; given_up after \
+             the last attempt; blocked, the channel was never free",
+        ),
+        |row| row.outcome as usize as f64,
+    ),
+    (count("attempts", "1", "transmissions of each of them"), |row| f64::from(row.attempts)),
+    (count("frames", "frames", "that ended so"), |row| row.frames as f64),
+];
+
+table_row!(OutcomeTotal, TableKind::Outcomes, OUTCOMES);
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -547,10 +618,21 @@ mod tests {
         assert_eq!(columns[1][place], histogram.value_at_quantile(0.95) as f64 / 1e9);
     }
 
+    #[test]
+    fn every_outcome_has_its_word() {
+        assert_eq!(FRAME_ENDS[FrameEnd::Delivered as usize], "delivered");
+        assert_eq!(FRAME_ENDS[FrameEnd::Lost as usize], "lost");
+        assert_eq!(FrameEnd::Blocked as usize + 1, FRAME_ENDS.len());
+        for kind in TableKind::ALL {
+            let texts = kind.columns().iter().filter(|column| column.kind == Kind::Text).count();
+            assert_eq!(texts, usize::from(!kind.words().is_empty()), "{kind:?}");
+        }
+    }
+
     /// The last one is the last of all.
     #[test]
     fn all_tables_are_listed() {
-        assert_eq!(TableKind::Nodes as usize + 1, TableKind::ALL.len());
+        assert_eq!(TableKind::Outcomes as usize + 1, TableKind::ALL.len());
         let places = TableKind::ALL.iter().map(|&kind| kind as usize);
         assert!(places.eq(0..TableKind::ALL.len()));
     }
@@ -562,7 +644,8 @@ mod tests {
             let columns = kind.columns();
             for (place, column) in columns.iter().enumerate() {
                 assert!(columns[..place].iter().all(|other| other.name != column.name));
-                assert!(!column.meaning.is_empty() && !column.unit.is_empty());
+                let has_unit = column.kind == Kind::Text || !column.unit.is_empty();
+                assert!(!column.meaning.is_empty() && has_unit);
             }
             let keys = columns.iter().take_while(|column| column.role == Role::Key).count();
             let all = columns.iter().filter(|column| column.role == Role::Key).count();

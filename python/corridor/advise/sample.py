@@ -247,9 +247,7 @@ class Sampler:
     def _one(self, what: tuple[Setting, int]) -> list[float]:
         setting, number = what
         point = self._order[number % self._pairs]
-        run = point * HISTORIES + self._first + number
-        values, _ = self._plans[setting].run(run, run + 1, 1, None)
-        return self._read(values[:, 0])
+        return self._read(self._plans[setting].measure(point, self._first + number))
 
     def _read(self, values: Values) -> list[float]:
         def of(name: str) -> Values:

@@ -135,7 +135,7 @@ class Output:
         Whether the histogram of every flow's delays is kept, for quantiles of all replications
         together: `corridor.stats.quantile_ci`.
     tables
-        Whether ``corridor sim run`` leaves long tables of flows, links and nodes, too.
+        Whether long tables of flows, links, nodes and outcomes of frames are left, too.
     """
 
     metrics: Sequence[str] | None = None
@@ -146,7 +146,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Stop:
-    """When a point has enough replications; for ``corridor sim run``.
+    """When a point has enough replications.
 
     Parameters
     ----------

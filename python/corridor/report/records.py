@@ -330,7 +330,28 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.3g}")
 
 
+def _tcp(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Goodput on each recorded path, by congestion control: the kernel's and the simulator's."""
+    names = list(dict.fromkeys(each["congestion"] for each in found["paths"]))
+    by_path: dict[int, dict[str, Any]] = {}
+    for each in found["paths"]:
+        by_path.setdefault(each["index"], {})[each["congestion"]] = each
+    rows = []
+    for compared in by_path.values():
+        path = next(iter(compared.values()))["path"]
+        told = (
+            f"{path['rate_bps'] / 1e6:.2f} Mbit/s, {path['rtt_ms']:.1f} ms, "
+            f"{path['loss_ratio']:.2%} lost, {path['queue_packets']} packets"
+        )
+        both = ("kernel_bps", "simulated_bps")
+        rows.append([told, *(compared[name][of] / 1e6 for name in names for of in both)])
+    columns = [f"{name}, {who}" for name in names for who in ("kernel", "simulated")]
+    title = f"Goodput, Mbit/s, means of six runs, Linux {found['kernel']}"
+    return [{"title": title, "columns": ["path", *columns], "rows": rows}]
+
+
 _TABLES: dict[str, Callable[[Mapping[str, Any]], list[dict[str, Any]]]] = {
     "codec": _codec,
     "sim": _sim,
+    "tcp": _tcp,
 }

@@ -16,6 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clap::{Args, Subcommand};
 use corridor_lab::LabError;
+use corridor_results::ResultsError;
 use corridor_scenario::{
     Document, Engine, Plan, Row, Run, Scenario, ScenarioError, Transport, Wire, expand, read_file,
 };
@@ -64,6 +65,10 @@ struct RunArgs {
     /// Write the rows to this file too, as JSON lines; it is complete after every run
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Of a plan: leave results in this directory, as `corridor sim run --out` does; what is there
+    /// already is not made again (takes a build with the feature `parquet`)
+    #[arg(long, value_name = "DIR", conflicts_with = "out")]
+    results: Option<PathBuf>,
     /// Make only the run at this place in the scenario, from 0, with its repeats
     #[arg(long, value_name = "INDEX")]
     only: Option<usize>,
@@ -106,6 +111,10 @@ enum Failure {
     Write { path: PathBuf, source: io::Error },
     #[error("cannot write to standard output: {0}")]
     Output(io::Error),
+    #[error("{title} [{replication}]: {notes}; what is done is kept, the same command goes on")]
+    Spoilt { title: String, replication: u64, notes: String },
+    #[error(transparent)]
+    Results(#[from] ResultsError),
     #[error("{failed} of {count} runs failed")]
     Runs { failed: usize, count: usize },
     #[error("{broken} of {count} checks do not hold")]
@@ -120,7 +129,12 @@ impl Failure {
             | Failure::Argument { .. }
             | Failure::Nobody { .. }
             | Failure::Settings { .. }
-            | Failure::Report { .. } => Exit::Usage,
+            | Failure::Report { .. }
+            | Failure::Results(
+                ResultsError::NoParquet { .. }
+                | ResultsError::NoDirectory { .. }
+                | ResultsError::OtherPlan { .. },
+            ) => Exit::Usage,
             Failure::Engine(error) => error.exit(),
             _ => Exit::Failure,
         }
@@ -156,6 +170,11 @@ fn run_scenario(args: &RunArgs) -> Result<(), Failure> {
     let document = read_file(&args.scenario)?;
     if Plan::has_network(document.text()) {
         return network::run(args, &document);
+    }
+    if let Some(path) = &args.results {
+        let (given, expected) =
+            (format!("--results {}", path.display()), "a plan: scenarios have --out");
+        return Err(Failure::Argument { given, expected });
     }
     if args.beside_sim {
         let expected = "a plan with a network: of a scenario, `corridor sim run` is the other half";

@@ -2,15 +2,17 @@
 //! in virtual time too, so that both can be seen side by side.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::{self, Write};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use corridor_lab::{NetworkRun, Options};
-use corridor_results::Estimate;
+use corridor_results::{Campaign, CampaignError, Engine, Estimate, Task};
 use corridor_scenario::{
-    Document, Engine, Load, Measures, Network, Plan, Point, Replications, ScenarioError,
+    Document, Engine as Is, Load, Measures, Network, Plan, Point, Replication,
 };
-use corridor_sim::SimError;
+use corridor_sim::{CODE_VERSION, COMMIT, SimError};
 use serde::Serialize;
 
 use super::{Failure, OutFile, RunArgs, json, tell_missing_rights};
@@ -22,12 +24,12 @@ const ATTEMPTS_MAX: u32 = 3;
 
 /// What one engine measured in a replication of a point.
 #[derive(Serialize)]
-struct Line<'a> {
-    plan: &'a str,
+struct Line {
+    plan: String,
     point: usize,
-    title: &'a str,
+    title: String,
     replication: u64,
-    engine: Engine,
+    engine: Is,
     /// Nothing speaks against it; the simulator's always are.
     valid: bool,
     lateness_p99_s: Option<f64>,
@@ -45,19 +47,13 @@ pub(super) fn run(args: &RunArgs, document: &Document) -> Result<(), Failure> {
     if let Some(repeats) = args.repeats {
         plan = plan.with_replications(repeats.into())?;
     }
-    if let Replications::Until(_) = plan.replications {
-        let (field, given) = ("stop".to_owned(), "a table".to_owned());
-        let expected = "nothing in the lab: give `replications`, or --repeats".to_owned();
-        return Err(ScenarioError::Value { field, given, expected }.at(document).into());
-    }
     let max = plan.points.len() - 1;
     if let Some(given) = args.only.filter(|&given| given > max) {
         return Err(Failure::Only { given, max });
     }
-    let is_only = |point: &&Point| args.only.is_none_or(|only| only == point.index);
-    let points: Vec<(&Point, &Network)> =
-        plan.points.iter().filter(is_only).filter_map(with_network).collect();
-    for (_, network) in &points {
+    let is_only = |point: &usize| args.only.is_none_or(|only| only == *point);
+    let points: Vec<usize> = (0..plan.points.len()).filter(is_only).collect();
+    for network in points.iter().filter_map(|&point| network_of(&plan.points[point])) {
         corridor_lab::check_network(network).map_err(EngineError::from)?;
     }
     // Before the first thread: see `corridor_lab::prepare`.
@@ -65,19 +61,37 @@ pub(super) fn run(args: &RunArgs, document: &Document) -> Result<(), Failure> {
     tell_missing_rights();
     let out = args.out.as_deref().map(OutFile::create).transpose()?;
     let options = Options::from_environment().map_err(EngineError::from)?;
-    let stop = stop_on_signals();
-    let mut lines = Vec::new();
-    let made = Making { args, plan: &plan, points: &points, options: &options, out: out.as_ref() }
-        .make_all(&mut lines, &stop);
+    let store = args.results.as_deref().map(|path| crate::results::open(path, &plan, false));
+    let (version, plan) = (version(), Arc::new(plan));
+    let from = (store.transpose()?, false);
+    let mut campaign = Campaign::new(plan, &points, &version, from);
+    let (stop, lines) = (stop_on_signals(), Mutex::default());
+    let lab = Lab { args, options: &options, out: out.as_ref(), stop: &stop, lines: &lines };
+    let made = campaign.run_here(&lab);
+    campaign.write(COMMIT, &version)?;
+    let lines = lines.into_inner().unwrap_or_else(PoisonError::into_inner);
     // What is finished is shown even when the rest failed.
     if !args.json && !lines.is_empty() {
         write_table(&mut io::stdout().lock(), &lines).map_err(Failure::Output)?;
     }
-    made?;
+    match made {
+        Ok(()) => {}
+        Err(CampaignError::Engine { source, .. }) => return Err(source),
+        Err(CampaignError::Results(error)) => return Err(error.into()),
+        // On this thread what breaks down is not caught.
+        Err(CampaignError::Panic { .. }) => {}
+    }
     match lines.iter().filter(|line| !line.valid).count() {
         0 => Ok(()),
         failed => Err(Failure::Runs { failed, count: lines.len() }),
     }
+}
+
+/// What results of the lab depend on beside their plan: this kernel, and the radios and stations
+/// that simulations have, too.
+fn version() -> String {
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("lab, Linux {}, {CODE_VERSION}", kernel.trim())
 }
 
 /// What is only of scenarios.
@@ -92,44 +106,56 @@ fn check_arguments(args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
-/// A plan's replications, being made one after the other.
-struct Making<'a> {
+/// Makes a plan's replications in real time, and tells of each that is made.
+struct Lab<'a> {
     args: &'a RunArgs,
-    plan: &'a Plan,
-    points: &'a [(&'a Point, &'a Network)],
     options: &'a Options,
     out: Option<&'a OutFile>,
+    stop: &'a AtomicBool,
+    lines: &'a Mutex<Vec<Line>>,
 }
 
-impl<'a> Making<'a> {
-    /// Makes them all, and leaves a line of each that is finished, whatever becomes of the rest.
-    fn make_all(&self, lines: &mut Vec<Line<'a>>, stop: &AtomicBool) -> Result<(), Failure> {
-        let Making { args, plan, out, .. } = *self;
-        for replication in 0..plan.replications.max() {
-            for &(point, network) in self.points {
-                if args.beside_sim {
-                    let found = simulate(point, replication).map_err(EngineError::from)?;
-                    tell(args, out, lines, line(plan, point, network, found))?;
-                }
-                let run = made(network, (point.seed, replication), self.options, stop)?;
-                let found = Found { engine: Engine::Lab, replication, run };
-                tell(args, out, lines, line(plan, point, network, found))?;
-            }
+impl Engine for Lab<'_> {
+    type Error = Failure;
+
+    fn make(&self, plan: &Plan, task: Task) -> Result<Replication, Failure> {
+        let (point, replication) = (&plan.points[task.point], task.replication);
+        // `Plan::has_network` has been asked.
+        let Some(network) = network_of(point) else { return Ok(Replication::default()) };
+        if self.args.beside_sim {
+            let found = simulate(point, replication).map_err(EngineError::from)?;
+            self.tell(line(plan, point, network, found))?;
         }
-        Ok(())
+        let run = made(network, (point.seed, replication), self.options, self.stop)?;
+        let made = Replication { measures: run.measures.clone(), ..Replication::default() };
+        let found = Found { engine: Is::Lab, replication, run };
+        let line = line(plan, point, network, found);
+        if !line.valid && self.args.results.is_some() {
+            let (title, notes) = (line.title, line.notes.join("; "));
+            return Err(Failure::Spoilt { title, replication, notes });
+        }
+        self.tell(line)?;
+        Ok(made)
     }
 }
 
-fn with_network(point: &Point) -> Option<(&Point, &Network)> {
+impl Lab<'_> {
+    fn tell(&self, line: Line) -> Result<(), Failure> {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        tell(self.args, self.out, &mut lines, line)
+    }
+}
+
+fn network_of(point: &Point) -> Option<&Network> {
     match &point.load {
-        Load::Network(network) => Some((point, network)),
+        Load::Network(network) => Some(network),
         Load::Radio(_) => None,
     }
 }
 
 /// A replication that an engine has made.
 struct Found {
-    engine: Engine,
+    engine: Is,
     replication: u64,
     run: NetworkRun,
 }
@@ -137,7 +163,7 @@ struct Found {
 fn simulate(point: &Point, replication: u64) -> Result<Found, SimError> {
     let measures = corridor_sim::run(point, replication)?.measures;
     let run = NetworkRun { measures, lateness_p99_s: None, valid: true, notes: Vec::new() };
-    Ok(Found { engine: Engine::Sim, replication, run })
+    Ok(Found { engine: Is::Sim, replication, run })
 }
 
 /// A replication in real time; what the machine spoils is made again.
@@ -159,12 +185,12 @@ fn made(
     }
 }
 
-fn line<'a>(plan: &'a Plan, point: &'a Point, network: &Network, found: Found) -> Line<'a> {
+fn line(plan: &Plan, point: &Point, network: &Network, found: Found) -> Line {
     let NetworkRun { measures, lateness_p99_s, valid, notes } = found.run;
     Line {
-        plan: &plan.name,
+        plan: plan.name.clone(),
         point: point.index,
-        title: point.title(),
+        title: point.title().to_owned(),
         replication: found.replication,
         engine: found.engine,
         valid,
@@ -175,11 +201,11 @@ fn line<'a>(plan: &'a Plan, point: &'a Point, network: &Network, found: Found) -
     }
 }
 
-fn tell<'a>(
+fn tell(
     args: &RunArgs,
     out: Option<&OutFile>,
-    lines: &mut Vec<Line<'a>>,
-    line: Line<'a>,
+    lines: &mut Vec<Line>,
+    line: Line,
 ) -> Result<(), Failure> {
     let newest = json(&line);
     if args.json {
@@ -187,26 +213,26 @@ fn tell<'a>(
         writeln!(stdout, "{newest}").and_then(|()| stdout.flush()).map_err(Failure::Output)?;
     } else {
         let goodput = number(&line, "goodput_bps").unwrap_or(0.0) / 1e6;
-        let (title, engine) = (line.title, engine_name(line.engine));
+        let (title, engine) = (&line.title, engine_name(line.engine));
         eprintln!("{title} [{}] {engine}: {goodput:.3} Mbit/s", line.replication);
     }
     lines.push(line);
     out.map_or(Ok(()), |out| out.write(lines.iter(), &newest))
 }
 
-fn engine_name(engine: Engine) -> &'static str {
+fn engine_name(engine: Is) -> &'static str {
     match engine {
-        Engine::Lab => "lab",
-        Engine::Sim => "simulator",
+        Is::Lab => "lab",
+        Is::Sim => "simulator",
     }
 }
 
-fn number(line: &Line<'_>, name: &str) -> Option<f64> {
+fn number(line: &Line, name: &str) -> Option<f64> {
     line.measures.value(name).number()
 }
 
 /// Mean over a line's flows of a measure that they have.
-fn of_flows(line: &Line<'_>, name: &str) -> Option<f64> {
+fn of_flows(line: &Line, name: &str) -> Option<f64> {
     let is_it = |column: &&str| corridor_scenario::matches(&format!("flow.*.{name}"), column);
     let flows = line.measures.names().filter(is_it);
     let values: Vec<f64> = flows.filter_map(|column| number(line, column)).collect();
@@ -214,7 +240,7 @@ fn of_flows(line: &Line<'_>, name: &str) -> Option<f64> {
 }
 
 /// A column of the table: its head, decimals, and a line's value.
-type Cell = (&'static str, usize, fn(&Line<'_>) -> Option<f64>);
+type Cell = (&'static str, usize, fn(&Line) -> Option<f64>);
 
 const GOODPUT: Cell = ("Mbit/s", 3, |line| Some(number(line, "goodput_bps")? / 1e6));
 
@@ -238,8 +264,8 @@ const CELLS: [Cell; 8] = [
 
 /// A line for each point and engine, means over the replications that are valid; where both
 /// engines ran, by how much the lab's goodput is off.
-fn write_table(out: &mut impl Write, lines: &[Line<'_>]) -> io::Result<()> {
-    let mut groups: BTreeMap<(usize, &str), Vec<&Line<'_>>> = BTreeMap::new();
+fn write_table(out: &mut impl Write, lines: &[Line]) -> io::Result<()> {
+    let mut groups: BTreeMap<(usize, &str), Vec<&Line>> = BTreeMap::new();
     for line in lines {
         groups.entry((line.point, engine_name(line.engine))).or_default().push(line);
     }
@@ -248,10 +274,10 @@ fn write_table(out: &mut impl Write, lines: &[Line<'_>]) -> io::Result<()> {
     head.push("to simulator".to_owned());
     let mut table = vec![head];
     for ((point, engine), group) in &groups {
-        let valid: Vec<&Line<'_>> = group.iter().filter(|line| line.valid).copied().collect();
+        let valid: Vec<&Line> = group.iter().filter(|line| line.valid).copied().collect();
         let used = if valid.is_empty() { group } else { &valid };
         let runs = format!("{}/{}", valid.len(), group.len());
-        let title = group[0].title.to_owned();
+        let title = group[0].title.clone();
         let mut cells = vec![title, (*engine).to_owned(), runs];
         for (_, decimals, of) in &CELLS {
             let text = |mean: f64| format!("{mean:.decimals$}");
@@ -275,7 +301,7 @@ fn write_table(out: &mut impl Write, lines: &[Line<'_>]) -> io::Result<()> {
     Ok(())
 }
 
-fn mean(lines: &[&Line<'_>], of: fn(&Line<'_>) -> Option<f64>) -> Option<f64> {
+fn mean(lines: &[&Line], of: fn(&Line) -> Option<f64>) -> Option<f64> {
     let values: Vec<f64> = lines.iter().filter_map(|line| of(line)).collect();
     Estimate::of(&values).map(|estimate| estimate.mean)
 }
@@ -284,7 +310,7 @@ fn mean(lines: &[&Line<'_>], of: fn(&Line<'_>) -> Option<f64>) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn line(engine: Engine, goodput_bps: f64) -> Line<'static> {
+    fn line(engine: Is, goodput_bps: f64) -> Line {
         let mut measures = Measures::default();
         measures.set("goodput_bps", goodput_bps);
         measures.set("frames_sent", 100u64);
@@ -292,9 +318,9 @@ mod tests {
         measures.set_flow(0, "delay_p50_s", 0.010);
         measures.set_flow(1, "delay_p50_s", 0.030);
         Line {
-            plan: "p",
+            plan: "p".to_owned(),
             point: 0,
-            title: "a point",
+            title: "a point".to_owned(),
             replication: 0,
             engine,
             valid: true,
@@ -307,7 +333,7 @@ mod tests {
 
     #[test]
     fn the_table_has_both_engines_and_what_is_between_them() {
-        let lines = [line(Engine::Sim, 2e6), line(Engine::Lab, 1.9e6), line(Engine::Lab, 1.8e6)];
+        let lines = [line(Is::Sim, 2e6), line(Is::Lab, 1.9e6), line(Is::Lab, 1.8e6)];
         let mut text = Vec::new();
         write_table(&mut text, &lines).unwrap();
         let text = String::from_utf8(text).unwrap();

@@ -70,13 +70,6 @@ pub enum Failure {
     Only { given: usize, max: usize },
     #[error("--jobs {given}: expected 1 to {max}")]
     Jobs { given: usize, max: usize },
-    #[error("{}: expected a directory for results", path.display())]
-    OutIsFile { path: PathBuf },
-    #[error(
-        "{}: expected results of plan \"{given}\", found those of \"{found}\": \
-         choose another directory, or say --force", path.display()
-    )]
-    OtherPlan { path: PathBuf, given: String, found: String },
     #[error("point {point} ({title}): {source}")]
     Point { point: usize, title: String, source: SimError },
     #[error("point {point} ({title}), replication {replication}: the simulator broke down: {said}")]
@@ -107,9 +100,12 @@ impl Failure {
             Failure::Plan(error) => error.into(),
             Failure::Only { .. }
             | Failure::Jobs { .. }
-            | Failure::OutIsFile { .. }
-            | Failure::OtherPlan { .. }
-            | Failure::Results(ResultsError::Column { .. } | ResultsError::NoParquet { .. })
+            | Failure::Results(
+                ResultsError::Column { .. }
+                | ResultsError::NoParquet { .. }
+                | ResultsError::NoDirectory { .. }
+                | ResultsError::OtherPlan { .. },
+            )
             | Failure::Point { .. } => Exit::Usage,
             Failure::Interrupted { .. } => Exit::Interrupted,
             _ => Exit::Failure,

@@ -1,25 +1,21 @@
 //! `corridor sim run`: all replications of a plan's points, on all processors.
 //!
-//! Threads take replications from one schedule and send back what they measured; this thread
-//! writes it down. What is left at the end does not depend on who finished first.
+//! `corridor_results::Campaign` has the loop; here are the arguments, and what people see of it.
 
-use std::fs;
 use std::io;
-use std::panic::{self, AssertUnwindSafe};
-use std::path::{Path, PathBuf};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread;
-use std::time::{Duration, Instant};
 
 use clap::Args;
 use corridor_results::{
-    Finished, Journal, PARQUET, PointKey, Provenance, Results, ResultsError, Schedule, TableWriter,
-    Task, read_parquet, summarise, write_parquet,
+    Campaign, CampaignError, Ending, Engine, RESULTS_FILE, Results, Task, summarise,
 };
-use corridor_scenario::{Measures, Plan, Replication, TableKind};
+use corridor_scenario::{Plan, Replication};
+use corridor_sim::{CODE_VERSION, COMMIT, SimError};
 
 use super::Failure;
 use super::progress::RunProgress;
@@ -29,21 +25,6 @@ use crate::exit;
 
 /// Most threads.
 const JOBS_MAX: usize = 1_024;
-/// How often the disk is asked to have what is written: as much is lost when the power fails.
-const SYNC_INTERVAL: Duration = Duration::from_secs(1);
-/// How often somebody is looked for who wants an end.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-/// How long replications under way are waited for at an interruption.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Files in the directory of results.
-pub const RESULTS_FILE: &str = "results.parquet";
-pub const JOURNAL_FILE: &str = "journal.jsonl";
-pub const PLAN_FILE: &str = "plan.toml";
-
-/// The file of a long table in a directory of results.
-pub fn table_file(kind: TableKind) -> String {
-    format!("{}.parquet", kind.name())
-}
 
 /// Runs a plan in virtual time.
 ///
@@ -153,27 +134,15 @@ A plan:
 
 /// Runs `corridor sim run`.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let plan = read_plan(arguments)?;
+    let plan = Arc::new(read_plan(arguments)?);
     let points = points(arguments, &plan)?;
     let jobs = jobs(arguments)?;
-    let keys: Vec<PointKey> =
-        plan.points.iter().map(|p| PointKey::new(p, corridor_sim::CODE_VERSION)).collect();
-    let mut out = match &arguments.out {
-        Some(directory) => Some(Out::open(directory, &plan, arguments.force)?),
-        None => None,
-    };
-    let known = |task: Task| {
-        let journal = &out.as_ref().filter(|_| !arguments.force)?.journal;
-        journal.row(&keys[task.point].replication(task.replication)).cloned()
-    };
-    let schedule = Schedule::new(&plan, &points, known);
-    let plan = Arc::new(plan);
-    let mut work = Work { plan: &plan, keys: &keys, out: out.as_mut() };
-    let (schedule, ending) = work.run(schedule, jobs)?;
-    let results = results(&plan, &schedule);
-    if let Some(out) = &out {
-        out.finish(&plan, &keys, &schedule, points.len() < plan.points.len())?;
-    }
+    let open = |directory: &PathBuf| crate::results::open(directory, &plan, arguments.force);
+    let from = (arguments.out.as_ref().map(open).transpose()?, arguments.force);
+    let mut campaign = Campaign::new(Arc::clone(&plan), &points, CODE_VERSION, from);
+    let ending = make(&mut campaign, jobs)?;
+    campaign.write(COMMIT, CODE_VERSION)?;
+    let schedule = campaign.schedule();
     if ending == Ending::Interrupted {
         let how = match &arguments.out {
             Some(directory) => {
@@ -191,7 +160,43 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         let title = plan.points[point].title();
         eprintln!("point {point} ({title}): the stop rule gave up: it is not known so well");
     }
-    print(arguments, &results)
+    print(arguments, &campaign.results(COMMIT, CODE_VERSION))
+}
+
+/// Makes what is missing, until there is nothing, or somebody wants an end.
+fn make(campaign: &mut Campaign, jobs: usize) -> Result<Ending, Failure> {
+    let stop = stop_on_signals();
+    let plan = Arc::clone(campaign.plan());
+    let threads = if campaign.schedule().is_complete() { 0 } else { jobs };
+    let mut progress = RunProgress::new(campaign.schedule(), threads);
+    let ending = campaign.run(&Arc::new(Simulator), jobs, |campaign| {
+        progress.advance(campaign.schedule());
+        match stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    let title = |point: usize| plan.points[point].title().to_owned();
+    ending.map_err(|error| match error {
+        CampaignError::Engine { task: Task { point, .. }, source } => {
+            Failure::Point { point, title: title(point), source }
+        }
+        CampaignError::Panic { task: Task { point, replication }, said } => {
+            Failure::Panic { point, title: title(point), replication, said }
+        }
+        CampaignError::Results(error) => error.into(),
+    })
+}
+
+/// Makes replications in virtual time.
+struct Simulator;
+
+impl Engine for Simulator {
+    type Error = SimError;
+
+    fn make(&self, plan: &Plan, task: Task) -> Result<Replication, SimError> {
+        corridor_sim::run(&plan.points[task.point], task.replication)
+    }
 }
 
 fn read_plan(arguments: &Arguments) -> Result<Plan, Failure> {
@@ -240,21 +245,6 @@ fn jobs(arguments: &Arguments) -> Result<usize, Failure> {
     }
 }
 
-/// Rows of these points, by point and replication.
-fn results(plan: &Plan, schedule: &Schedule) -> Results {
-    let rows = schedule.rows();
-    let records = rows.map(|(task, measures)| plan.record(task.point, task.replication, measures));
-    Results::new(plan, records.collect(), &provenance(schedule.complete_points()))
-}
-
-fn provenance(complete_points: usize) -> Provenance {
-    Provenance {
-        commit: corridor_sim::COMMIT.to_owned(),
-        code_version: corridor_sim::CODE_VERSION.to_owned(),
-        complete_points,
-    }
-}
-
 fn print(arguments: &Arguments, results: &Results) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     if arguments.json {
@@ -268,271 +258,4 @@ fn print(arguments: &Arguments, results: &Results) -> Result<(), Failure> {
     }
     let summary = summarise(results, &[], &[])?;
     table::write(&mut stdout, &summary, results).map_err(Failure::Output)
-}
-
-/// How the work ended, where nothing failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
-    Complete,
-    Interrupted,
-}
-
-/// What a thread sends back.
-type Message = Result<(Task, Replication), Failure>;
-
-/// A plan being run.
-struct Work<'a> {
-    plan: &'a Arc<Plan>,
-    keys: &'a [PointKey],
-    out: Option<&'a mut Out>,
-}
-
-impl Work<'_> {
-    /// Runs what the schedule asks for.
-    fn run(&mut self, schedule: Schedule, jobs: usize) -> Result<(Schedule, Ending), Failure> {
-        let stop = stop_on_signals();
-        let shared = Arc::new(Mutex::new(schedule));
-        let halt = Arc::new(AtomicBool::new(false));
-        // Each thread waits for its results to be taken in before it asks for more, so that the
-        // schedule knows all that it can know.
-        let (sender, receiver) = mpsc::sync_channel::<(Message, Sender<()>)>(jobs);
-        let threads = self.threads_needed(&shared, jobs);
-        for _ in 0..threads {
-            let (plan, shared) = (Arc::clone(self.plan), Arc::clone(&shared));
-            let (halt, sender) = (Arc::clone(&halt), sender.clone());
-            thread::spawn(move || work(&plan, &shared, &halt, &sender));
-        }
-        drop(sender);
-        let ending = self.collect(&receiver, &shared, &stop, threads);
-        halt.store(true, Ordering::Relaxed);
-        if matches!(ending, Ok(Ending::Interrupted)) {
-            self.collect_late(&receiver, &shared)?;
-        }
-        if let Some(out) = &self.out {
-            out.journal.sync()?;
-        }
-        let ending = ending?;
-        // Threads that are in the middle of a long replication keep their share of it.
-        let schedule = core::mem::replace(
-            &mut *shared.lock().unwrap_or_else(PoisonError::into_inner),
-            Schedule::new(self.plan, &[], |_| None),
-        );
-        Ok((schedule, ending))
-    }
-
-    fn threads_needed(&self, shared: &Mutex<Schedule>, jobs: usize) -> usize {
-        let schedule = shared.lock().unwrap_or_else(PoisonError::into_inner);
-        if schedule.is_complete() { 0 } else { jobs }
-    }
-
-    fn collect(
-        &mut self,
-        receiver: &Receiver<(Message, Sender<()>)>,
-        shared: &Mutex<Schedule>,
-        stop: &AtomicBool,
-        threads: usize,
-    ) -> Result<Ending, Failure> {
-        let lock = || shared.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut progress = RunProgress::new(&lock(), threads);
-        let mut synced = Instant::now();
-        loop {
-            if lock().is_complete() {
-                return Ok(Ending::Complete);
-            }
-            if stop.load(Ordering::Relaxed) {
-                return Ok(Ending::Interrupted);
-            }
-            match receiver.recv_timeout(LOOK_INTERVAL) {
-                Ok((message, taken)) => {
-                    let (task, replication) = message?;
-                    self.keep(task, &replication)?;
-                    let mut schedule = lock();
-                    schedule.finish(Finished { task, measures: replication.measures });
-                    progress.advance(&schedule);
-                    drop(schedule);
-                    // Nobody waits any more after an end.
-                    taken.send(()).unwrap_or_default();
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                // All threads have ended: there was nothing left to give out.
-                Err(RecvTimeoutError::Disconnected) => return Ok(Ending::Complete),
-            }
-            if synced.elapsed() >= SYNC_INTERVAL
-                && let Some(out) = &self.out
-            {
-                out.journal.sync()?;
-                synced = Instant::now();
-            }
-        }
-    }
-
-    /// Takes in what is nearly done.
-    fn collect_late(
-        &mut self,
-        receiver: &Receiver<(Message, Sender<()>)>,
-        shared: &Mutex<Schedule>,
-    ) -> Result<(), Failure> {
-        let until = Instant::now() + PATIENCE;
-        while let Some(left) = until.checked_duration_since(Instant::now())
-            && let Ok((message, taken)) = receiver.recv_timeout(left)
-        {
-            if let Ok((task, replication)) = message {
-                self.keep(task, &replication)?;
-                let finished = Finished { task, measures: replication.measures };
-                shared.lock().unwrap_or_else(PoisonError::into_inner).finish(finished);
-            }
-            taken.send(()).unwrap_or_default();
-        }
-        Ok(())
-    }
-
-    fn keep(&mut self, task: Task, found: &Replication) -> Result<(), Failure> {
-        if let Some(out) = &mut self.out {
-            let Task { point, replication } = task;
-            let key = self.keys[point].replication(replication);
-            out.journal.append(key, (point, replication), found)?;
-        }
-        Ok(())
-    }
-}
-
-/// What a thread does: one replication after the other.
-fn work(
-    plan: &Plan,
-    schedule: &Mutex<Schedule>,
-    halt: &AtomicBool,
-    sender: &mpsc::SyncSender<(Message, Sender<()>)>,
-) {
-    let lock = || schedule.lock().unwrap_or_else(PoisonError::into_inner);
-    while !halt.load(Ordering::Relaxed) {
-        let task = lock().next_task();
-        let Some(task) = task else {
-            if lock().is_complete() {
-                return;
-            }
-            // What comes next depends on what others are at.
-            thread::sleep(LOOK_INTERVAL / 10);
-            continue;
-        };
-        let message = replicate(plan, task);
-        let failed = message.is_err();
-        let (taken, wait) = mpsc::channel();
-        if sender.send((message, taken)).is_err() || failed || wait.recv().is_err() {
-            return;
-        }
-    }
-}
-
-/// One replication; a breakdown of the simulator is an error of this replication.
-fn replicate(plan: &Plan, task: Task) -> Message {
-    let point = &plan.points[task.point];
-    let title = || point.title().to_owned();
-    let run = || corridor_sim::run(point, task.replication);
-    match panic::catch_unwind(AssertUnwindSafe(run)) {
-        Ok(Ok(replication)) => Ok((task, replication)),
-        Ok(Err(source)) => Err(Failure::Point { point: task.point, title: title(), source }),
-        Err(payload) => {
-            let said = payload.downcast_ref::<String>().cloned();
-            let said = said.or_else(|| payload.downcast_ref::<&str>().map(|s| (*s).to_owned()));
-            Err(Failure::Panic {
-                point: task.point,
-                title: title(),
-                replication: task.replication,
-                said: said.unwrap_or_default(),
-            })
-        }
-    }
-}
-
-/// A directory of results.
-struct Out {
-    directory: PathBuf,
-    journal: Journal,
-}
-
-impl Out {
-    /// Opens the directory, and finds out now what cannot be written.
-    fn open(directory: &Path, plan: &Plan, force: bool) -> Result<Self, Failure> {
-        if !PARQUET {
-            let path = directory.join(RESULTS_FILE);
-            return Err(ResultsError::NoParquet { verb: "write", path }.into());
-        }
-        if fs::metadata(directory).is_ok_and(|metadata| !metadata.is_dir()) {
-            return Err(Failure::OutIsFile { path: directory.into() });
-        }
-        let failed = |path: &Path| {
-            let path = path.to_owned();
-            move |source| Failure::Write { path, source }
-        };
-        fs::create_dir_all(directory).map_err(failed(directory))?;
-        let results = directory.join(RESULTS_FILE);
-        if results.exists() && !force {
-            let found = read_parquet(&results)?;
-            let found = found.metadata("plan_name").unwrap_or_default().to_owned();
-            if found != plan.name {
-                let (path, given) = (results, plan.name.clone());
-                return Err(Failure::OtherPlan { path, given, found });
-            }
-        }
-        let path = directory.join(JOURNAL_FILE);
-        // Opened first: a run that is writing it is not disturbed.
-        let journal = Journal::open(&path)?;
-        if journal.spoilt() > 0 {
-            eprintln!(
-                "{}: {} lines cannot be read, and are run again",
-                path.display(),
-                journal.spoilt()
-            );
-        }
-        let copy = directory.join(PLAN_FILE);
-        fs::write(&copy, &plan.text).map_err(failed(&copy))?;
-        Ok(Out { directory: directory.into(), journal })
-    }
-
-    /// Writes the results: of all points, also when only some of them were to be run.
-    fn finish(
-        &self,
-        plan: &Plan,
-        keys: &[PointKey],
-        schedule: &Schedule,
-        partial: bool,
-    ) -> Result<(), Failure> {
-        if !partial {
-            return self.write(plan, keys, schedule);
-        }
-        let known = |task: Task| -> Option<Measures> {
-            self.journal.row(&keys[task.point].replication(task.replication)).cloned()
-        };
-        let all: Vec<usize> = (0..plan.points.len()).collect();
-        self.write(plan, keys, &Schedule::new(plan, &all, known))
-    }
-
-    /// Writes what a schedule has: the records, and the long tables that the plan keeps.
-    fn write(&self, plan: &Plan, keys: &[PointKey], schedule: &Schedule) -> Result<(), Failure> {
-        let results = results(plan, schedule);
-        write_parquet(&self.directory.join(RESULTS_FILE), &results)?;
-        let kept = plan.tables();
-        let mut writers = Vec::new();
-        for kind in TableKind::ALL {
-            let path = self.directory.join(table_file(kind));
-            if kept.contains(&kind) {
-                writers.push((kind, TableWriter::create(&path, kind, &results.metadata)?));
-            } else if path.exists() {
-                // Of an earlier plan: it does not belong to these results.
-                fs::remove_file(&path).map_err(|source| Failure::Write { path, source })?;
-            }
-        }
-        if writers.is_empty() {
-            return Ok(());
-        }
-        for (Task { point, replication }, _) in schedule.rows() {
-            let tables = self.journal.tables(&keys[point].replication(replication))?;
-            for (kind, writer) in &mut writers {
-                if let Some(rows) = tables.rows(*kind) {
-                    writer.write((point, replication), rows)?;
-                }
-            }
-        }
-        Ok(writers.into_iter().try_for_each(|(_, writer)| writer.finish())?)
-    }
 }

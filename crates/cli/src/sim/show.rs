@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use corridor_results::{read_parquet, summarise};
 
-use super::run::RESULTS_FILE;
 use super::{Failure, table};
+use corridor_results::RESULTS_FILE;
 
 /// Shows means with 95 % confidence intervals (Student's t over replications).
 ///

@@ -75,3 +75,19 @@ fn random_rates_are_the_same() {
                 queue_packets = 60";
     agree(line, "path = 'kernel'\noffered_bps = '6M'");
 }
+
+/// What passes the policer waits through the outages, and finds room in bytes.
+#[test]
+fn a_policer_and_outages_are_the_same() {
+    let line = "rate_bps = '10M'\nqueue_bytes = 60000\n\
+                policer = { rate_bps = '6M', burst_bytes = 30000 }\n\
+                outage = { up_s = 0.7, down_s = 0.1 }";
+    agree(line, "path = 'kernel'\noffered_bps = '8M'");
+}
+
+/// The way forth is the narrow one, and what would wait too long is refused.
+#[test]
+fn ways_that_differ_and_queues_in_time_are_the_same() {
+    let line = "rate_bps = '10M'\nqueue_ms = 40\nforward = { rate_bps = '3M' }";
+    agree(line, "path = 'kernel'\noffered_bps = '5M'");
+}

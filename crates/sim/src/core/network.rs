@@ -19,6 +19,7 @@
 mod air;
 mod bridges;
 mod interfaces;
+mod outcomes;
 mod relays;
 mod router;
 mod routing;
@@ -40,6 +41,7 @@ pub use air::{Frame, RadioIndex, Reach};
 use bridges::Bridge;
 pub use bridges::BridgeEnds;
 pub use interfaces::{FrameCounts, Interface};
+pub use outcomes::{FrameEnd, FrameFate};
 use router::{Link, Router};
 use routing::Routing;
 pub use routing::{ROUTING_FLOW, RouteLinks};
@@ -173,6 +175,8 @@ pub struct Network {
     stepping: Vec<RadioIndex>,
     stats: NetworkStats,
     watcher: Option<Box<dyn Watcher>>,
+    /// What became of frames, where it is counted.
+    fates: Option<Box<outcomes::Fates>>,
 }
 
 impl Network {
@@ -215,6 +219,7 @@ impl Network {
             stepping: Vec::new(),
             stats: NetworkStats::default(),
             watcher: None,
+            fates: None,
         };
         for (index, site) in topology.radios.iter().enumerate() {
             network.radios[index].entity = network.add_entity(Entity::Radio(index as u32));
@@ -498,6 +503,16 @@ impl Network {
             let packet = &self.packets[ticket.packet as usize];
             watcher.take_packet(self.now, node, packet, crossing);
         }
+        if self.fates.is_some() {
+            let next = self.router.ends(index as Link).1;
+            let (end, attempts) = match offered {
+                Ok(None) => (FrameEnd::Delivered, 1),
+                Ok(Some(_)) => (FrameEnd::Lost, 1),
+                Err(_) => (FrameEnd::Refused, 0),
+            };
+            self.note_fate((node, next), end, attempts);
+        }
+        let pipe = &self.pipes[index];
         match offered {
             // Behind others it waits for its turn: only the head's delivery is an event. One that
             // overtakes may be the head.

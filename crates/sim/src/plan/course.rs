@@ -8,12 +8,13 @@ use core::time::Duration;
 use corridor_base::Time;
 use corridor_proto::{Station, Stats};
 use corridor_scenario::{
-    FlowInterval, LinkInterval, LinkTotal, NodeTotal, StationInterval, Tables,
+    FlowInterval, FrameEnd, LinkInterval, LinkTotal, NodeTotal, OutcomeTotal, StationInterval,
+    Tables,
 };
 
 use crate::agents::metered::{Area, Mean, MeteredSource, Recent, RecentDelays};
 use crate::core::agent::NodeIndex;
-use crate::core::network::{FrameCounts, Interface, Network};
+use crate::core::network::{self, FrameCounts, Interface, Network};
 use crate::plan::meter::bps;
 
 /// What is looked at.
@@ -169,7 +170,8 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    pub(crate) fn of(network: &Network, observed: &impl Observed) -> Self {
+    pub(crate) fn of(network: &mut Network, observed: &impl Observed) -> Self {
+        network.keep_outcomes();
         Totals { queues: observed.queues(network), frames: observed.frames(network) }
     }
 
@@ -187,10 +189,49 @@ impl Totals {
                 packets_lost: seen.lost - then.lost,
             });
         }
+        // Lotteries and lines tell nothing of single frames; by the first radio all are of a kind.
+        let is_ideal = network.mac(0).is_none();
         for ((node, now), (_, before)) in observed.frames(network).into_iter().zip(&self.frames) {
-            tables.add(&node_total(node, now, *before));
+            let total = node_total(node, now, *before);
+            tables.add(&total);
+            if is_ideal {
+                outcomes_of(&total).for_each(|outcome| tables.add(&outcome));
+            }
+        }
+        for (fate, frames) in network.outcomes() {
+            tables.add(&OutcomeTotal {
+                from: fate.from as usize,
+                to: fate.to.map(|node| node as usize),
+                outcome: told(fate.end),
+                attempts: fate.attempts,
+                frames,
+            });
         }
     }
+}
+
+fn told(end: network::FrameEnd) -> FrameEnd {
+    match end {
+        network::FrameEnd::Delivered => FrameEnd::Delivered,
+        network::FrameEnd::Sent => FrameEnd::Sent,
+        network::FrameEnd::Refused => FrameEnd::Refused,
+        network::FrameEnd::Lost => FrameEnd::Lost,
+        network::FrameEnd::GivenUp => FrameEnd::GivenUp,
+        network::FrameEnd::Blocked => FrameEnd::Blocked,
+    }
+}
+
+/// What became of frames on a medium that tells nothing of single ones: each is sent once.
+fn outcomes_of(total: &NodeTotal) -> impl Iterator<Item = OutcomeTotal> + use<> {
+    let counts = [
+        (FrameEnd::Delivered, 1, total.frames_delivered),
+        (FrameEnd::Refused, 0, total.frames_refused),
+        (FrameEnd::Lost, 1, total.frames_given_up),
+    ];
+    let (from, to) = (total.node, None);
+    let row =
+        move |(outcome, attempts, frames)| OutcomeTotal { from, to, outcome, attempts, frames };
+    counts.into_iter().filter(|&(_, _, frames)| frames > 0).map(row)
 }
 
 fn node_total(node: NodeIndex, now: FrameCounts, then: FrameCounts) -> NodeTotal {

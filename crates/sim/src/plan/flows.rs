@@ -538,7 +538,7 @@ pub fn run(
         course::advance(&mut network, begin, &mut course, &observed, |_| false);
     }
     let totals_before = Totals::of(&network, plan, &tunnel_ends);
-    let kept_before = prepared.keep.totals.then(|| course::Totals::of(&network, &observed));
+    let kept_before = prepared.keep.totals.then(|| course::Totals::of(&mut network, &observed));
     let counts_before = counts(&network);
     let end = if plan.until_done {
         let is_over = |network: &Network| meters.iter().all(|meter| meter.is_over(network));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use corridor_scenario::{Measures, Plan, Replication, TableKind, Value};
+use corridor_scenario::{FrameEnd, Measures, Plan, Replication, TableKind, Value};
 
 const NETWORK: &str = "
 name = 'course'
@@ -228,5 +228,64 @@ fn without_a_warm_up_the_first_instant_is_in_all_tables() {
         column(&run, TableKind::Nodes, 0, "frames_offered")[0],
     ] {
         assert_eq!(offered, sent);
+    }
+}
+
+/// Frames that ended so, and transmissions of these, of a node or of all.
+fn ended(run: &Replication, from: Option<usize>, end: FrameEnd) -> (f64, f64) {
+    let rows = run.tables.rows(TableKind::Outcomes).expect("outcomes are kept");
+    let [nodes, _, ends, attempts, frames] = rows.columns() else { panic!("five columns") };
+    let is_meant = |&row: &usize| {
+        ends[row] == end as usize as f64 && from.is_none_or(|from| nodes[row] == from as f64)
+    };
+    let meant = (0..rows.len()).filter(is_meant);
+    meant.fold((0.0, 0.0), |(all, tried), row| {
+        (all + frames[row], tried + frames[row] * attempts[row])
+    })
+}
+
+#[test]
+fn outcomes_add_up_to_what_links_and_nodes_count() {
+    let run = point(NETWORK, "warm_up_s = 3\noutput = { tables = true }", 0);
+    let all = |end| ended(&run, None, end).0;
+    assert_eq!(all(FrameEnd::Refused), number(&run.measures, "packets_dropped"));
+    assert_eq!(all(FrameEnd::Lost), number(&run.measures, "packets_erased"));
+    assert!(all(FrameEnd::Lost) > 0.0);
+    let offered: f64 =
+        (0..4).map(|link| column(&run, TableKind::Links, link, "packets_offered")[0]).sum();
+    assert_eq!(all(FrameEnd::Refused) + all(FrameEnd::Lost) + all(FrameEnd::Delivered), offered);
+
+    let ideal = "mac = 'ideal'\nrate_bps = '6M'\nreach_m = 11";
+    let dcf = "mac = 'dcf'\nstandard = 'g'\nrate_bps = '12M'\npower_dbm = 0";
+    let run = point(&AIR.replace(ideal, dcf), "output = { tables = true }", 0);
+    let node = |name| column(&run, TableKind::Nodes, 0, name)[0];
+    let (delivered, tried) = ended(&run, Some(0), FrameEnd::Delivered);
+    let (given_up, in_vain) = ended(&run, Some(0), FrameEnd::GivenUp);
+    assert_eq!(delivered, node("frames_delivered"));
+    assert_eq!(given_up, node("frames_given_up"));
+    // The frame that is under way at the end has not ended.
+    let under_way = node("frame_attempts") - tried - in_vain;
+    assert!(delivered > 40.0 && (0.0..8.0).contains(&under_way), "{delivered} {under_way}");
+
+    // A medium tells nothing of single frames, but how many were lost.
+    let run = point(RADIO, "output = { tables = true }", 0);
+    let lost = column(&run, TableKind::Nodes, 0, "frames_given_up")[0];
+    assert_eq!(ended(&run, Some(0), FrameEnd::Lost), (lost, lost));
+}
+
+/// What is under way when the measured interval begins was sent before it.
+#[test]
+fn no_flow_receives_more_than_it_sends() {
+    let ideal = "mac = 'ideal'\nrate_bps = '6M'\nreach_m = 11";
+    let dcf = "mac = 'dcf'\nstandard = 'g'\nrate_bps = '12M'\npower_dbm = 0";
+    for text in [NETWORK, AIR, &AIR.replace(ideal, dcf)] {
+        for warm_up_s in [0.0, 0.3, 1.0, 1.7] {
+            let run = point(text, &format!("warm_up_s = {warm_up_s}"), 0);
+            for flow in run.measures.names().filter(|name| name.ends_with(".packets_received")) {
+                let received = number(&run.measures, flow);
+                let sent = number(&run.measures, &flow.replace("received", "sent"));
+                assert!(received <= sent && received > 0.0, "{flow}: {received} of {sent}");
+            }
+        }
     }
 }

@@ -196,9 +196,8 @@ class LinkSampler:
         coding, number = what
         plan = self._plans[coding]
         places = {name: place for place, (name, *_) in enumerate(plan.columns())}
-        run = self._first + number
-        values, _ = plan.run(run, run + 1, 1, None)
-        return [float(values[places[name], 0]) for name in _COLUMNS]
+        values = plan.measure(0, self._first + number)
+        return [float(values[places[name]]) for name in _COLUMNS]
 
     def runs(self, setting: Coding, count: int, first: int = 0) -> Runs:
         """Return what histories came to, which are run if they were not."""

@@ -8,6 +8,7 @@ use corridor_air::{Address, Carried, Line, LineConfig, Medium};
 use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
 
+use super::outcomes::FrameEnd;
 use super::router::{Link, OnAir};
 use super::topology::{AirConfig, NetworkError, RadioSite};
 use super::{Entity, Network, Node, PACED_PACKETS, Paced};
@@ -63,7 +64,7 @@ enum Told {
     /// A place that had no room has some.
     Room(usize),
     /// A place is through with a frame.
-    Sent { from: usize, to: Address, delivered: bool, attempts: u32, frame: Frame },
+    Sent { from: usize, to: Address, outcome: SendOutcome, attempts: u32, frame: Frame },
 }
 
 impl Air {
@@ -123,9 +124,7 @@ impl Air {
                     Told::Heard { at, from, to, addressed, frame, quality }
                 }
                 MacEvent::Sent { station, to, outcome, attempts, payload, .. } => {
-                    let delivered =
-                        matches!(outcome, SendOutcome::Acknowledged | SendOutcome::Sent);
-                    Told::Sent { from: station, to, delivered, attempts, frame: payload }
+                    Told::Sent { from: station, to, outcome, attempts, frame: payload }
                 }
             }),
         }
@@ -363,7 +362,13 @@ impl Network {
         let frame = Frame::Packet(packet, ttl);
         let refused = !self.radios[radio].air.offer(self.now, from, address, frame);
         self.unsettled.radios.insert(radio);
-        self.stats.refused += u64::from(refused);
+        if refused {
+            self.stats.refused += 1;
+            // Media without a standard's MAC are counted as a whole.
+            if matches!(self.radios[radio].air, Air::Mac(_)) {
+                self.note_fate((node, next), FrameEnd::Refused, 0);
+            }
+        }
         if let (Some(watcher), Some(packet)) = (&mut self.watcher, seen) {
             let crossing = if refused { Crossing::Dropped(next) } else { Crossing::Sent(next) };
             watcher.take_packet(self.now, node, &packet, crossing);
@@ -459,9 +464,9 @@ impl Network {
                     self.take_frame((radio, from, to), at, addressed, frame, quality);
                 }
                 Told::Room(place) => self.touch(radio, place),
-                Told::Sent { from, to, delivered, attempts, frame } => {
+                Told::Sent { from, to, outcome, attempts, frame } => {
                     self.touch(radio, from);
-                    self.take_outcome(radio, (from, to), (delivered, attempts), &frame);
+                    self.take_outcome(radio, (from, to), (outcome, attempts), &frame);
                 }
             }
             self.show_transmissions(radio);
@@ -484,20 +489,22 @@ impl Network {
         &mut self,
         radio: RadioIndex,
         (from, to): (usize, Address),
-        (delivered, attempts): (bool, u32),
+        (outcome, attempts): (SendOutcome, u32),
         frame: &Frame,
     ) {
+        let delivered = matches!(outcome, SendOutcome::Acknowledged | SendOutcome::Sent);
         self.stats.given_up += u64::from(!delivered);
-        if let Frame::Relayed(_) = frame {
-            return self.take_relay_outcome((radio, from), to, (delivered, attempts));
-        }
-        let Frame::Packet(packet, _) = frame else { return };
         let places = &self.radios[radio].places;
         let node = places[from].0;
         let next = match to {
             Address::All => BROADCAST,
             Address::Station(place) => places[place].0,
         };
+        self.note_fate((node, next), FrameEnd::from(outcome), attempts);
+        if let Frame::Relayed(_) = frame {
+            return self.take_relay_outcome((radio, from), to, (delivered, attempts));
+        }
+        let Frame::Packet(packet, _) = frame else { return };
         let Node { agents, listener, .. } = &self.nodes[node as usize];
         let own = agents.binary_search_by_key(&packet.flow, |&(flow, _)| flow);
         let own = own.ok().map(|place| agents[place].1);
