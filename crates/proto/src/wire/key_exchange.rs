@@ -115,7 +115,7 @@ impl<'a> KeyExchange<'a> {
     }
 }
 
-fn first_byte() -> u8 {
+pub(super) fn first_byte() -> u8 {
     VERSION << 4 | Kind::Hello.code() << 1 | 1
 }
 

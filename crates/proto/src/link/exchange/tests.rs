@@ -200,9 +200,9 @@ fn only_so_many_are_looked_into_and_the_peer_gets_its_turn() {
     for at in 0..10_000 {
         let stranger = &mut exchange(A, &keys(StationId(7), B, None), (at % 251) as u8);
         stranger.newest_own = at;
-        let before = format!("{:?}", b.initiations);
+        let before = format!("{:?}", b.looks.initiations);
         assert_eq!(hear(&mut b, ms(at), &say(stranger, ms(at)).unwrap()), Taken::Refused);
-        looked += u32::from(format!("{:?}", b.initiations) != before);
+        looked += u32::from(format!("{:?}", b.looks.initiations) != before);
         if at == 300 {
             break;
         }
