@@ -1216,6 +1216,9 @@ local function is_key_exchange(tvb, at, reported)
   if step == WITH_COOKIE then
     return reported - at > WITH_COOKIE_LEN
   end
+  if step == 1 then
+    return reported - at >= STEP_LENS[step]
+  end
   return STEP_LENS[step] == reported - at
 end
 
@@ -1248,7 +1251,7 @@ local function dissect_key_exchange(state, tvb, at)
   local words = "station " .. sender .. " key exchange, " .. STEPS[step]
   tree:append_text(" " .. words)
   say(state, words)
-  local mac_at = state.reported - MAC_LEN
+  local mac_at = at + STEP_LENS[step] - MAC_LEN
   c.stop = math.min(tvb:len(), mac_at)
   if left(c) > 0 then
     tree:add(F.noise, take(c, left(c)))

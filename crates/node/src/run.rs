@@ -142,7 +142,9 @@ impl Driver {
         if let Some(lens) = underlay.frame_lens() {
             let base = lens.base.max(config.frame_len_needed(&station));
             station.find_path_mtu(clock.now(), FrameLens { base, ..lens });
-            station.reach_out(clock.now());
+            let called = config.peers.iter().filter(|peer| peer.endpoint.is_some());
+            let called: Vec<StationId> = called.map(|peer| peer.id).collect();
+            station.reach_out(clock.now(), &called);
         }
         let mtu = config.device_mtu(station.tunnel_mtu());
         let tun = config.tun.as_ref().map(|tun| Tun::open(tun, mtu, mtu_max)).transpose()?;

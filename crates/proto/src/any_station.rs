@@ -152,11 +152,11 @@ impl AnyStation {
         either!(self, station => station.greet(now));
     }
 
-    /// See [`Station::reach_out`].
-    pub fn reach_out(&mut self, now: Time) {
+    /// See [`Station::reach_out`]: these peers are called.
+    pub fn reach_out(&mut self, now: Time, called: &[StationId]) {
         match self {
-            AnyStation::One(station) => station.reach_out(now),
-            AnyStation::Hub(hub) => hub.reach_out(now),
+            AnyStation::One(station) => station.reach_out(now, !called.is_empty()),
+            AnyStation::Hub(hub) => hub.reach_out(now, called),
             AnyStation::Relay(_) => {}
         }
     }

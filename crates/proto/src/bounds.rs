@@ -139,13 +139,12 @@ pub const UNPROVEN_INITIATIONS_PER_SECOND: u32 = KEY_EXCHANGES_PER_SECOND / 2;
 /// How long a station makes the same cookies; those of the time before are taken as well
 /// (WireGuard's COOKIE_SECRET_MAX_AGE).
 pub const COOKIE_KEY_AGE_MAX: Duration = Duration::from_secs(120);
-/// Shortest HELLO to a peer of which nothing was heard yet, where whoever hears it may answer with
-/// no more bytes than came: four answers of one entry, since at 90 % loss one answer in ten
-/// arrives.
+/// Shortest HELLO or initiation to a peer that is called, where whoever hears it may answer with no
+/// more bytes than came: four answers of one entry, since at 90 % loss one answer in ten arrives.
 pub const HELLO_OUTREACH_LEN: usize = 452;
-/// Largest interval of such HELLOs, for [`HELLO_OUTREACH`]: 20 a second.
-pub const HELLO_INTERVAL_OUTREACH: Duration = Duration::from_millis(50);
-/// How long they go so often and are so long.
+/// Largest interval between what looks for a peer then: 25 a second.
+pub const HELLO_INTERVAL_OUTREACH: Duration = Duration::from_millis(40);
+/// How long that goes so often and is so long.
 pub const HELLO_OUTREACH: Duration = Duration::from_secs(10);
 /// Frames a session seals before a new one takes over; below 2^32, so that no nonce repeats.
 pub const SESSION_FRAMES_MAX: u32 = u32::MAX - (1 << 20);

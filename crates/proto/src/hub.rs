@@ -519,10 +519,13 @@ impl Hub {
         self.each(now, |station| station.greet(now));
     }
 
-    /// As [`Station::reach_out`], for each neighbour.
-    pub fn reach_out(&mut self, now: Time) {
+    /// As [`Station::reach_out`], for each neighbour: these are called.
+    pub fn reach_out(&mut self, now: Time, called: &[StationId]) {
         self.told.reaches_out = true;
-        self.each(now, |station| station.reach_out(now));
+        self.each(now, |station| {
+            let calls = station.peers().iter().any(|peer| called.contains(&peer.id));
+            station.reach_out(now, calls);
+        });
     }
 
     /// As [`Station::knows_session`], of the neighbour that it names.

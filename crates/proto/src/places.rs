@@ -130,7 +130,10 @@ impl<A: Copy + PartialEq> Peer<A> {
 
     /// Where it is and where it may be, as far as a frame of so many bytes may go there.
     fn places(&mut self, len_bytes: usize) -> impl Iterator<Item = A> {
-        let places = [&mut self.place, &mut self.candidate].into_iter().flatten();
+        let known = [&self.place, &self.candidate].map(|it| it.as_ref().map(|it| it.address));
+        let others = self.challenged.iter_mut().map(|it| &mut it.place);
+        let others = others.filter(move |it| !known.contains(&Some(it.address)));
+        let places = [&mut self.place, &mut self.candidate].into_iter().flatten().chain(others);
         places.filter_map(move |place| place.charge(len_bytes).then_some(place.address))
     }
 

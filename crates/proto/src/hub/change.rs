@@ -78,7 +78,7 @@ impl Hub {
                 neighbour.station.limit_frames(now, len);
             }
             if self.told.reaches_out {
-                neighbour.station.reach_out(now);
+                neighbour.station.reach_out(now, true);
             }
             neighbour.timeout = neighbour.station.poll_timeout();
             coming.push(neighbour);

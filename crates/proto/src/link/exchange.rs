@@ -14,8 +14,8 @@ use corridor_base::{Stream, Time};
 use zeroize::Zeroizing;
 
 use crate::bounds::{
-    HELLO_INTERVAL_FAST, HELLO_INTERVAL_SEARCH_MAX, HELLO_INTERVAL_TALKING_MAX, INITIATION_AGE_MAX,
-    KEY_EXCHANGES_PER_SECOND, REKEY_AFTER_TIME, RESPONSE_AGE_MAX,
+    HELLO_INTERVAL_FAST, HELLO_INTERVAL_TALKING_MAX, INITIATION_AGE_MAX, KEY_EXCHANGES_PER_SECOND,
+    REKEY_AFTER_TIME, RESPONSE_AGE_MAX,
 };
 use crate::config::StationId;
 use crate::gate::Bucket;
@@ -220,8 +220,8 @@ impl Exchange {
     }
 
     /// Writes the next message into `frame` (replaced), if one is due. A response goes first: the
-    /// peer waits for it.
-    pub(crate) fn poll(&mut self, now: Time, frame: &mut Vec<u8>) -> bool {
+    /// peer waits for it. An initiation is repeated after `interval_max` at the latest.
+    pub(crate) fn poll(&mut self, now: Time, interval_max: Duration, frame: &mut Vec<u8>) -> bool {
         if let Some(answered) = &mut self.answered
             && answered.due.is_some_and(|due| due <= now)
         {
@@ -233,7 +233,7 @@ impl Exchange {
         let Some(initiation) = self.initiation.as_ref().filter(|it| self.due_of(it) <= now) else {
             return false;
         };
-        let longer = (initiation.interval * 3 / 2).min(HELLO_INTERVAL_SEARCH_MAX);
+        let longer = (initiation.interval * 3 / 2).min(interval_max);
         if now - initiation.made_at >= INITIATION_AGE_MAX {
             self.initiation = Some(self.initiate(now, longer));
         }
@@ -247,17 +247,18 @@ impl Exchange {
     // ---- receiving ----------------------------------------------------------------------------
 
     /// Takes a message.
-    pub(crate) fn take(&mut self, now: Time, frame: &[u8], message: &KeyExchange<'_>) -> Taken {
+    pub(crate) fn take(&mut self, now: Time, message: &KeyExchange<'_>) -> Taken {
         if !self.mac_to_us.is_of(message) || message.sender != self.peer.station {
             return Taken::Refused;
         }
         match message.step {
-            Step::Initiation => self.take_initiation(now, frame, message),
+            Step::Initiation => self.take_initiation(now, message),
             Step::Response => self.take_response(now, message),
         }
     }
 
-    fn take_initiation(&mut self, now: Time, frame: &[u8], message: &KeyExchange<'_>) -> Taken {
+    fn take_initiation(&mut self, now: Time, message: &KeyExchange<'_>) -> Taken {
+        let frame = message.frame;
         if let Some(answered) = self.answered.as_mut().filter(|it| it.initiation == frame) {
             if answered.is_done {
                 return Taken::Replayed;
@@ -325,7 +326,8 @@ impl Exchange {
     }
 
     /// Looks at a message that came to nothing. Costs as much as to answer it.
-    pub(crate) fn examine(&self, frame: &[u8], message: &KeyExchange<'_>) -> Sight {
+    pub(crate) fn examine(&self, message: &KeyExchange<'_>) -> Sight {
+        let frame = message.frame;
         let initiation = self.initiation.as_ref();
         let is_initiation = initiation.is_some_and(|initiation| initiation.frame == frame);
         if is_initiation || self.answered.as_ref().is_some_and(|it| it.response == frame) {

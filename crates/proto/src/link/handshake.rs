@@ -60,9 +60,16 @@ pub(crate) struct Group {
     hello_interval: Duration,
     /// What a peer wants to be shown before it looks into anything, and when it said so.
     cookie: Option<(Random128, Time)>,
-    /// Whoever hears a HELLO may answer with no more bytes than came: since when a peer is looked
-    /// for in that way.
-    outreach: Option<Time>,
+    outreach: Option<Outreach>,
+}
+
+/// Whoever hears a station may answer with no more bytes than came.
+#[derive(Clone, Copy, Debug)]
+struct Outreach {
+    /// Since when its peers are looked for in that way.
+    since: Time,
+    /// It knows where one is, and that one perhaps not where it is.
+    calls: bool,
 }
 
 struct OwnSession {
@@ -105,6 +112,8 @@ pub(crate) struct Peer {
     /// When one last said something to this station, which it had to hear first.
     answered_at: Option<Time>,
     silent: bool,
+    /// When it asked last whether it is accepted, unless it has shown since that it knows.
+    asked_at: Option<Time>,
     /// It has said goodbye: its session is kept only to hear that again.
     gone: bool,
 }
@@ -361,18 +370,17 @@ impl Group {
         to.iter_mut().for_each(|to| to.instead = Instead::of(self.crossing));
         let instance = self.instance;
         Hello { instance, field, block_size, symbol_size, mode, base, to }.write(frame);
-        let reaches_out = self.reaches_out(now);
-        let len_min = if reaches_out { len_min.max(HELLO_OUTREACH_LEN) } else { len_min };
+        let len_min = if self.calls(now) { len_min.max(HELLO_OUTREACH_LEN) } else { len_min };
         self.seal_behind(HEADER_LEN + HELLO_CLEAR_LEN, frame, len_min);
         self.show_cookie(now, frame);
 
         let unsettled = || self.peers.iter().filter(|peer| !peer.settled());
         let talking = |peer: &Peer| peer.hello_at.is_some_and(|at| now - at < HELLO_TALKING);
         let longer = self.hello_interval * 3 / 2;
-        self.hello_interval = if unsettled().any(talking) {
+        self.hello_interval = if unsettled().any(talking) || self.is_asked(now) {
             longer.min(HELLO_INTERVAL_TALKING_MAX)
-        } else if reaches_out {
-            longer.min(HELLO_INTERVAL_OUTREACH)
+        } else if let Some(most) = self.outreach_interval(now) {
+            longer.min(most)
         } else if unsettled().next().is_some() {
             longer.min(HELLO_INTERVAL_SEARCH_MAX)
         } else {
@@ -439,6 +447,7 @@ impl Group {
                 _ => 0,
             };
             peer.note(now, header.counter, probes);
+            peer.asked_at = None;
             let from = peer.id;
             self.note_opened(now, generation);
             return Opening::Frame(Opened { from, header });
@@ -525,6 +534,7 @@ impl Group {
             joined = self.take_hello_of_pending(now, at, id, counter, hello, said);
         }
         self.peers[at].note_hello(now, said.is_some());
+        self.peers[at].asked_at = said.filter(|said| said.asks).map(|_| now);
         // Answer soon while the two of us are not done with each other.
         if !self.peers[at].settled() || said.is_none_or(|said| said.asks) {
             self.hurry_hello(now);
@@ -671,6 +681,7 @@ impl Peer {
             hellos: 0,
             answered_at: None,
             silent: false,
+            asked_at: None,
             gone: false,
         }
     }

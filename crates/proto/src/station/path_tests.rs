@@ -194,7 +194,7 @@ fn packets_that_wait_as_the_path_becomes_shorter_are_dropped_and_others_cross() 
 /// The path becomes shorter while a stream of full-size packets crosses it, and short ones beside
 /// it or not: what long frames come to tells of it, long before their length is confirmed next.
 #[test]
-fn a_path_that_becomes_shorter_under_load_is_noticed_within_a_second() {
+fn a_path_that_becomes_shorter_under_load_is_noticed_within_a_second_or_five_behind_losses() {
     for (loss_ratio, has_short) in [(0.0, false), (0.0, true), (0.2, false), (0.2, true)] {
         let role = |peer| Role::Endpoint { peer, helper: None };
         let mut net = Net::new(role, CodingParams::window(), [LENS.max; 2]);
@@ -218,7 +218,8 @@ fn a_path_that_becomes_shorter_under_load_is_noticed_within_a_second() {
         while net.ends[0].frame_len() > 1_350 {
             load(&mut net, 1);
             let took = net.now - before;
-            let most = Duration::from_millis(if loss_ratio > 0.0 { 2_000 } else { 1_000 });
+            // Where frames get lost anyway, it takes more of them to tell.
+            let most = Duration::from_secs(if loss_ratio > 0.0 { 5 } else { 1 });
             assert!(took < most, "losses {loss_ratio}, short {has_short}: {took:?}");
         }
         println!("losses {loss_ratio}, short {has_short}: {:?}", net.now - before);

@@ -54,10 +54,11 @@ fn push<T, const N: usize>(list: &mut ArrayVec<T, N>, item: T) {
 }
 
 impl Station {
-    /// Whoever hears this station's HELLOs may answer with no more bytes than came, as over the
-    /// Internet: those that look for a peer are long, and go often for a while.
-    pub fn reach_out(&mut self, now: Time) {
-        self.shared.group.reach_out(now);
+    /// Whoever hears this station may answer with no more bytes than came, as over the Internet:
+    /// what looks for a peer goes often for a while, and is long where the driver knows a peer's
+    /// address, and so `calls` it.
+    pub fn reach_out(&mut self, now: Time, calls: bool) {
+        self.shared.group.reach_out(now, calls);
     }
 
     /// Whether a frame is a HELLO of a session that is known here: it costs no key derivation.

@@ -29,7 +29,7 @@ impl Group {
             return Opening::Malformed;
         };
         let from = message.sender;
-        match exchange.take(now, frame, &message) {
+        match exchange.take(now, &message) {
             Taken::Offered(secret) => {
                 self.secrets.offer(now, secret);
                 self.follow_secrets(now);
@@ -93,10 +93,14 @@ impl Group {
 
     /// Writes the next message of a key exchange into `frame` (replaced), if one is due.
     pub(crate) fn poll_exchange(&mut self, now: Time, frame: &mut Vec<u8>) -> bool {
-        if !self.exchange.as_mut().is_some_and(|exchange| exchange.poll(now, frame)) {
+        let longest = self.outreach_interval(now).unwrap_or(HELLO_INTERVAL_SEARCH_MAX);
+        if !self.exchange.as_mut().is_some_and(|exchange| exchange.poll(now, longest, frame)) {
             return false;
         }
         if cookie::asked_by(frame).is_some() {
+            if self.calls(now) {
+                frame.resize(frame.len().max(HELLO_OUTREACH_LEN), 0);
+            }
             self.show_cookie(now, frame);
         }
         true

@@ -43,7 +43,7 @@ impl Group {
     pub(crate) fn examine(&self, frame: &[u8]) -> Unopened {
         let Some(header) = Header::parse(frame) else {
             if let Some(message) = KeyExchange::parse(frame) {
-                return self.examine_exchange(frame, &message);
+                return self.examine_exchange(&message);
             }
             return match version(frame) {
                 Some(version) if version != VERSION && version != 0 => Unopened::Version(version),
@@ -75,10 +75,10 @@ impl Group {
         }
     }
 
-    fn examine_exchange(&self, frame: &[u8], message: &KeyExchange<'_>) -> Unopened {
+    fn examine_exchange(&self, message: &KeyExchange<'_>) -> Unopened {
         let names = message.sender;
         let Some(exchange) = &self.exchange else { return Unopened::HasKeys { names } };
-        match exchange.examine(frame, message) {
+        match exchange.examine(message) {
             Sight::Own => Unopened::Own,
             Sight::NotForUs => Unopened::NotOurPublicKey { names },
             Sight::OtherPublicKey(public) => Unopened::OtherPublicKey { names, public },

@@ -6,17 +6,31 @@ use crate::link::mac::cookie_mac;
 use crate::wire::cookie::CookieReply;
 
 impl Group {
-    /// Whoever hears a HELLO may answer with no more bytes than came: those that look for a peer
-    /// are longer from here on, and go more often for a while.
-    pub(crate) fn reach_out(&mut self, now: Time) {
-        self.outreach = Some(now);
+    /// Whoever hears this station may answer with no more bytes than came: what looks for a peer
+    /// goes more often for a while, and is longer where this station `calls`, for who is called may
+    /// send no more than it hears.
+    pub(crate) fn reach_out(&mut self, now: Time, calls: bool) {
+        self.outreach = Some(Outreach { since: now, calls });
     }
 
-    /// Whether a peer is looked for in that way.
-    pub(super) fn reaches_out(&self, now: Time) -> bool {
-        let unheard = |peer: &Peer| peer.session.is_none() && peer.pending.is_empty();
-        self.outreach.is_some_and(|since| now - since < HELLO_OUTREACH)
-            && self.peers.iter().any(unheard)
+    /// Largest interval of what looks for a peer in that way; none if none is looked for.
+    pub(super) fn outreach_interval(&self, now: Time) -> Option<Duration> {
+        let is_under_way = |it: &Outreach| now - it.since < HELLO_OUTREACH;
+        let is_missing = !self.can_seal() || self.peers.iter().any(|peer| !peer.is_joined());
+        self.outreach.as_ref().filter(|it| is_missing && is_under_way(it))?;
+        Some(HELLO_INTERVAL_OUTREACH)
+    }
+
+    /// Whether what looks for a peer is longer than what it says.
+    pub(super) fn calls(&self, now: Time) -> bool {
+        self.outreach_interval(now).is_some() && self.outreach.is_some_and(|it| it.calls)
+    }
+
+    /// Whether a peer does not know yet that it is accepted, where words are few: it is told again
+    /// and again, for its asking may be heard as seldom as the answer.
+    pub(super) fn is_asked(&self, now: Time) -> bool {
+        let asks = |peer: &Peer| peer.asked_at.is_some_and(|at| now - at < HELLO_TALKING);
+        self.outreach.is_some() && self.peers.iter().any(asks)
     }
 
     /// Whether a frame is a HELLO of a session that is known: no key has to be derived for it.
