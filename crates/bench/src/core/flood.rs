@@ -13,8 +13,8 @@ use serde::Serialize;
 use crate::net::{Address, Losses, Net, config, is_data, keyed_with, private};
 use crate::scene::{self, AT_HUB, AT_LIVING, AT_NEW, HUB, LIVING, NEW};
 
-/// Greetings a second.
-const FLOOD_PER_SECOND: u64 = 100_000;
+/// Greetings a second: a flood, and fewer than are answered by cookies.
+const RATES: [u64; 2] = [100_000, 90];
 /// Least part of its goodput that a living session keeps.
 const GOODPUT_MIN: f64 = 0.98;
 /// Longest time until a new peer has a session, seconds.
@@ -30,6 +30,7 @@ const NOWHERE: Address = 1_000;
 #[derive(Debug, Serialize)]
 pub struct Flood {
     keys_of_their_own: bool,
+    per_second: u64,
     seconds: u64,
     greetings: u64,
     /// What the hub's host did with them.
@@ -40,22 +41,23 @@ pub struct Flood {
     join_s: Option<f64>,
 }
 
-/// Both kinds of stations.
+/// Both kinds of stations, at each rate.
 pub fn measure(seconds: u64, checks: &mut Vec<Check>) -> Vec<Flood> {
-    [false, true].map(|keys| one(keys, seconds, checks)).into()
+    let all = RATES.iter().flat_map(|&rate| [(rate, false), (rate, true)]);
+    all.map(|(rate, keys)| one(rate, keys, seconds, checks)).collect()
 }
 
-fn one(keys_of_their_own: bool, seconds: u64, checks: &mut Vec<Check>) -> Flood {
-    let quiet = run(keys_of_their_own, seconds, None);
+fn one(per_second: u64, keys_of_their_own: bool, seconds: u64, checks: &mut Vec<Check>) -> Flood {
+    let quiet = run(0, keys_of_their_own, seconds, &mut HashMap::new());
     let mut came = HashMap::new();
-    let noisy = run(keys_of_their_own, seconds, Some(&mut came));
+    let noisy = run(per_second, keys_of_their_own, seconds, &mut came);
     let strays = noisy.net.strays.iter();
     let ratio =
         |(to, &sent): (&Address, &usize)| sent as f64 / came.get(to).copied().unwrap_or(0) as f64;
     let most_sent_per_byte = strays.map(ratio).fold(0.0, f64::max);
     let goodput_ratio = noisy.delivered as f64 / quiet.delivered as f64;
     let keys = if keys_of_their_own { "keys of their own" } else { "a shared secret" };
-    let of = |what| format!("10^5 greetings a second, {keys}: {what}");
+    let of = |what| format!("{per_second} greetings a second, {keys}: {what}");
     checks.extend([
         Check::at_most(of("bytes to an address per byte of it"), Some(most_sent_per_byte), 1.0, ""),
         Check::at_least(of("goodput kept"), Some(goodput_ratio), GOODPUT_MIN, ""),
@@ -63,6 +65,7 @@ fn one(keys_of_their_own: bool, seconds: u64, checks: &mut Vec<Check>) -> Flood 
     ]);
     Flood {
         keys_of_their_own,
+        per_second,
         seconds,
         greetings: noisy.greetings,
         outcomes: noisy.net.hosts[AT_HUB].outcomes.clone(),
@@ -79,7 +82,7 @@ struct Run {
     join_s: Option<f64>,
 }
 
-fn run(keys: bool, seconds: u64, mut came: Option<&mut HashMap<Address, usize>>) -> Run {
+fn run(per_second: u64, keys: bool, seconds: u64, came: &mut HashMap<Address, usize>) -> Run {
     let mut net = scene::net(keys, 1, ONE_WAY);
     let mut losses = Losses::new(LOSS, 1);
     let survives: crate::net::Fate<'_> = &mut |host, frame| losses.survives(host, frame);
@@ -102,8 +105,7 @@ fn run(keys: bool, seconds: u64, mut came: Option<&mut HashMap<Address, usize>>)
             let is_up = newcomer.station.is_up(HUB) && net.hosts[AT_HUB].station.is_up(NEW);
             join_s = is_up.then(|| (now - join_at).as_secs_f64());
         }
-        let Some(came) = &mut came else { continue };
-        for _ in 0..FLOOD_PER_SECOND / 10_000 {
+        while greetings.made < per_second * step / 10_000 {
             let (from, frame) = greetings.next();
             *came.entry(from).or_default() += frame.len();
             net.hosts[AT_HUB].hear(now, from, frame);

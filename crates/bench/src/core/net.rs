@@ -71,7 +71,9 @@ impl Host {
         now: Time,
     ) -> Self {
         let mut station = station;
-        station.reach_out(now);
+        let known: Vec<_> = known.into_iter().collect();
+        let called = known.iter().filter(|(_, at)| at.is_some()).map(|&(id, _)| id);
+        station.reach_out(now, &called.collect::<Vec<_>>());
         let config = station.config();
         Host {
             gate: Gate::new(config.id, &config.security, [at as u8; 32], now),

@@ -139,6 +139,7 @@ pub fn insider(checks: &mut Vec<Check>) -> Insider {
         net.offer(AT_NEW, &scene::packet(LIVING, HUB, number), all);
         net.run_until(net.now + Duration::from_millis(5), all);
     }
+    net.run_until(net.now + Duration::from_millis(500), all);
     let hub = net.hosts[AT_HUB].station.hub().expect("a hub");
     let named_by_the_hub = hub.wrong_sources(NEW);
     let innocent = hub.wrong_sources(LIVING);
