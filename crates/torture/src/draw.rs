@@ -7,8 +7,8 @@ use corridor_proto::bounds::SYMBOL_SIZE_MIN;
 use corridor_proto::{DeliveryName, FieldName, GoalName, OrderName, PolicyName, wire};
 
 use super::scenario::{
-    Coding, End, Forgery, Help, Jump, Network, Outage, PPM, Pair, Restart, Scenario, Stall,
-    WindowCoding,
+    Coding, End, Forgery, Help, Jump, Network, Outage, OwnKeys, PPM, Pair, Restart, Scenario,
+    Stall, WindowCoding,
 };
 
 /// Draws whole numbers.
@@ -74,6 +74,9 @@ impl Scenario {
             scenario.make_perfect();
         } else {
             scenario.draw_happenings(&mut dice);
+        }
+        if scenario.insider_ppm > 0 {
+            scenario.pairs.iter_mut().for_each(|pair| pair.keys = None);
         }
         scenario
     }

@@ -394,7 +394,9 @@ impl Scenario {
             Role::Endpoint { peer, helper: None } | Role::Plain { peer } => Some(peer),
             _ => None,
         };
-        let Some(station) = peer.filter(|_| self.pairs[place.pair].keys.is_some()) else {
+        // An insider is one who has the secret of all.
+        let has_keys = self.pairs[place.pair].keys.is_some() && self.insider_ppm == 0;
+        let Some(station) = peer.filter(|_| has_keys) else {
             return [byte; 32].into();
         };
         let private = |id: StationId| {

@@ -1,7 +1,7 @@
 //! A flood of greetings from addresses that nobody sends from: recordings, and forged ones. What
 //! goes there, what it takes from a session that lives, and when a new peer gets one all the same.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use corridor_base::rand::{Rng, SeedableRng};
@@ -34,7 +34,7 @@ pub struct Flood {
     seconds: u64,
     greetings: u64,
     /// What the hub's host did with them.
-    outcomes: HashMap<&'static str, u64>,
+    outcomes: BTreeMap<&'static str, u64>,
     /// Most bytes to an address over those that came from it.
     most_sent_per_byte: f64,
     goodput_ratio: f64,

@@ -58,7 +58,7 @@ pub struct Host {
     asides: Vec<(Address, Vec<u8>)>,
     /// What came out, and when.
     pub delivered: Vec<(Time, Vec<u8>)>,
-    pub outcomes: HashMap<&'static str, u64>,
+    pub outcomes: BTreeMap<&'static str, u64>,
     /// Frames that came in the name of one station from the address of another.
     pub named: Vec<(StationId, StationId)>,
 }
@@ -82,7 +82,7 @@ impl Host {
             at,
             asides: Vec::new(),
             delivered: Vec::new(),
-            outcomes: HashMap::new(),
+            outcomes: BTreeMap::new(),
             named: Vec::new(),
         }
     }
