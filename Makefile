@@ -10,7 +10,8 @@ SCENARIOS := crates/cli/scenarios
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test soak torture bench bench-codec bench-lab bench-sim bench-radio bench-tcp \
-	bench-constrained bench-paths bench-paths-lab bench-quic bench-relay bench-tunnel bench-models \
+	bench-constrained bench-core bench-paths bench-paths-lab bench-quic bench-relay bench-tunnel \
+	bench-models \
 	bench-build bench-advise bench-advise-regret python study claims report instructions lint dist build \
 	build-parquet
 
@@ -92,6 +93,10 @@ bench-quic: ## QUIC and voice through the tunnel in the lab, 10 minutes: out/ben
 bench-relay: ## How a hub's radio is divided among its neighbours, a minute: out/bench/relay.json
 	$(CARGO) build --release --package corridor-bench --bin bench-relay
 	$(TARGET)/release/bench-relay --out $(OUT)/bench/relay.json
+
+bench-core: ## What the core promises: rekeying, floods, sessions, memory, minutes: out/bench/core.json
+	$(CARGO) build --release --package corridor-bench --bin bench-core
+	$(TARGET)/release/bench-core --out $(OUT)/bench/core.json
 
 # As `make bench-build BASE=v1`: also builds that commit, and compares.
 bench-build: ## What builds take and how large they are, half an hour: out/bench/build.json

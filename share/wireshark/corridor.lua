@@ -35,11 +35,14 @@ local KINDS = { [0] = "ENC", [1] = "ACK", [2] = "REPORT", [3] = "HELLO", [4] = "
 -- Frames in which stations with keys of their own agree on a secret: a greeting's first byte with its
 -- lowest bit set. By their step, what they are called and how long they are.
 local KEY_EXCHANGE = -1
-local STEPS = { [1] = "initiation", [2] = "response" }
-local STEP_LENS = { [1] = 128, [2] = 72 }
+local STEPS = { [1] = "initiation", [2] = "response", [3] = "cookie", [4] = "with a cookie" }
+local STEP_LENS = { [1] = 128, [2] = 72, [3] = 36 }
+local COOKIE, WITH_COOKIE, WITH_COOKIE_LEN = 3, 4, 20
 local MAC_LEN = 16
 local ENC, ACK, REPORT, HELLO, PLAIN, WIN, WINACK, PROBE = 0, 1, 2, 3, 4, 5, 6, 7
-local PROBE_BODIES = { [0] = "probe of the path's MTU", [1] = "echoes of such probes" }
+local PROBE_BODIES = { [0] = "probe of the path's MTU", [1] = "echoes of such probes",
+  [2] = "challenge of an address", [3] = "answer to a challenge", [4] = "goodbye",
+  [5] = "goodbye heard" }
 local INSTEAD = { [0] = "coded as the greeting says", [1] = "coded between TCP and IP",
   [2] = "not coded", [3] = "by relays that combine them" }
 local MODES = { [0] = "blocks", [1] = "sliding window" }
@@ -111,6 +114,10 @@ field("step", uint8, "key_exchange.step", "Step", base.DEC, STEPS)
 field("exchange", uint32, "key_exchange.exchange", "Exchange", base.HEX)
 field("noise", bytes, "key_exchange.noise", "Noise message (IKpsk2)")
 field("mac", bytes, "key_exchange.mac", "MAC")
+field("cookie_answers", bytes, "cookie.answers", "Answers")
+field("cookie", bytes, "cookie.cookie", "Cookie")
+field("cookie_mac", bytes, "cookie.mac", "MAC under a cookie")
+field("cookie_message", bytes, "cookie.message", "Message")
 
 -- Relays.
 field("relayed_to", uint16, "relayed.to", "Next hop (0: all in reach)")
@@ -229,6 +236,8 @@ field("report_e1", double, "report.e1", "Erasure ratio encoder to helper (e1)")
 -- PROBE.
 field("probe_body", uint8, "probe.body", "Body", base.DEC, PROBE_BODIES)
 field("probe_round", uint16, "probe.round", "Round")
+field("probe_to", uint16, "probe.to", "To station")
+field("probe_token", bytes, "probe.token", "Token")
 field("probe_before", uint8, "probe.before", "Probes of the round just before")
 field("probe_count", uint8, "probe.count", "Probes echoed")
 field("probe_length", uint16, "probe.length", "Length of the frame that arrived",
@@ -1049,8 +1058,16 @@ local function dissect_probe(state, c)
       return ran_out(state, "probe")
     end
     return say(state, "round " .. round .. " after " .. before)
+  elseif body == 4 then
+    return say(state, "goodbye")
+  elseif body == 2 or body == 3 or body == 5 then
+    local to = add(c, state.tree, "probe_to", 2)
+    if to == nil or (body ~= 5 and add(c, state.tree, "probe_token", 8) == nil) then
+      return ran_out(state, "probe")
+    end
+    return say(state, PROBE_BODIES[body] .. ", to station " .. to)
   elseif body ~= 1 then
-    return malformed(state, "neither probe nor echoes")
+    return malformed(state, "a probe of no known kind")
   end
   local count = add(c, state.tree, "probe_count", 1)
   if count == nil then
@@ -1195,7 +1212,14 @@ local function is_key_exchange(tvb, at, reported)
   if tvb:len() < at + 4 or uint(tvb:range(at, 1)) ~= VERSION * 16 + HELLO * 2 + 1 then
     return false
   end
-  return STEP_LENS[uint(tvb:range(at + 3, 1))] == reported - at
+  local step = uint(tvb:range(at + 3, 1))
+  if step == WITH_COOKIE then
+    return reported - at > WITH_COOKIE_LEN
+  end
+  if step == 1 then
+    return reported - at >= STEP_LENS[step]
+  end
+  return STEP_LENS[step] == reported - at
 end
 
 local function dissect_key_exchange(state, tvb, at)
@@ -1205,6 +1229,21 @@ local function dissect_key_exchange(state, tvb, at)
   tree:add(F.version, take(c, 1))
   local sender = add(c, tree, "sender", 2)
   local step = add(c, tree, "step", 1)
+  if step == COOKIE or step == WITH_COOKIE then
+    local fields = step == COOKIE and { "cookie_answers", "cookie" } or { "cookie_mac" }
+    local words = "station " .. sender .. (step == COOKIE and " cookie" or " message with a cookie")
+    tree:append_text(" " .. words)
+    say(state, words)
+    for _, name in ipairs(fields) do
+      if add(c, tree, name, 16) == nil then
+        return ran_out(state, "cookie")
+      end
+    end
+    if step == WITH_COOKIE and left(c) > 0 then
+      tree:add(F.cookie_message, take(c, left(c)))
+    end
+    return
+  end
   local exchange = add(c, tree, "exchange", 4)
   if exchange == nil then
     return ran_out(state, "key exchange")
@@ -1212,7 +1251,7 @@ local function dissect_key_exchange(state, tvb, at)
   local words = "station " .. sender .. " key exchange, " .. STEPS[step]
   tree:append_text(" " .. words)
   say(state, words)
-  local mac_at = state.reported - MAC_LEN
+  local mac_at = at + STEP_LENS[step] - MAC_LEN
   c.stop = math.min(tvb:len(), mac_at)
   if left(c) > 0 then
     tree:add(F.noise, take(c, left(c)))

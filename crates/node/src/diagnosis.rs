@@ -15,6 +15,8 @@ use crate::underlay::{Address, Underlay};
 /// Rejected frames that are looked at in each [`CHECK_INTERVAL`]: a look at a HELLO costs as much
 /// as to derive a key, and anybody can send them.
 const LOOKS_MAX: u32 = 32;
+/// Pairs of who forges and in whose name that are kept in mind.
+const FORGERS_MAX: usize = 256;
 /// How often what is known is gone through.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -25,6 +27,8 @@ pub(crate) struct Diagnosis {
     problems: Vec<(StationId, String)>,
     looks: u32,
     check_at: Time,
+    /// Who has sent frames in whose name.
+    forgers: Vec<(StationId, StationId)>,
 }
 
 impl Diagnosis {
@@ -36,6 +40,7 @@ impl Diagnosis {
             problems: Vec::new(),
             looks: 0,
             check_at: now,
+            forgers: Vec::new(),
         }
     }
 
@@ -47,6 +52,9 @@ impl Diagnosis {
         (sender, frame): (Sender, &[u8]),
         rejection: Rejection,
     ) {
+        if rejection == Rejection::NotAuthentic {
+            self.name_forger(station, underlay, sender, frame);
+        }
         let says_something = matches!(
             rejection,
             Rejection::Malformed | Rejection::NotAuthentic | Rejection::UnknownSession
@@ -59,6 +67,29 @@ impl Diagnosis {
         let expected =
             |at| station.peers().iter().any(|peer| underlay.address(peer.id) == Some(at));
         self.watch.note_rejected(at, station.examine(frame), expected);
+    }
+
+    /// A peer that sends frames in another's name is named, once for each name, as often as the
+    /// daemon starts.
+    fn name_forger(
+        &mut self,
+        station: &AnyStation,
+        underlay: &Underlay,
+        sender: Sender,
+        frame: &[u8],
+    ) {
+        let (Some(from), Some(claimed)) = (underlay.station(sender), station.claimed(frame)) else {
+            return;
+        };
+        let is_known = self.forgers.contains(&(from, claimed));
+        if from != claimed && !is_known && self.forgers.len() < FORGERS_MAX {
+            self.forgers.push((from, claimed));
+            let (from, claimed, at) = (from.0, claimed.0, Address::from(sender));
+            tracing::warn!(
+                "station {from} at {at} sends frames in the name of station {claimed}: they are \
+                 dropped"
+            );
+        }
     }
 
     /// Something has changed that is to be said soon.

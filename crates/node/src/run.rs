@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime};
 
 use corridor_base::Time;
 use corridor_proto::{
-    AnyStation, Event, FrameLens, FrameOutcome, RelayStation, SourceLimit, StationId,
+    Admission, AnyStation, Certainty, Event, FrameLens, FrameOutcome, Gate, RelayStation, StationId,
 };
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -38,7 +38,7 @@ use crate::retries::Retries;
 use crate::stats_file::{self, IoStats, PeerReport, Report};
 use crate::status::{Sources, Status};
 use crate::tun::Tun;
-use crate::underlay::{Busy, Certainty, News, Source, Underlay};
+use crate::underlay::{Address, Busy, News, Source, Underlay, random};
 
 /// Frames made in a row before what came in is looked at.
 const TRANSMIT_BATCH: usize = 64;
@@ -47,6 +47,9 @@ const TRANSMIT_BATCH: usize = 64;
 const PACKETS_IN_A_ROW: usize = 128;
 /// Reads from the host in a row; each brings a packet or a super-packet.
 const TUN_READS: usize = 8;
+
+/// How long an underlay that takes no frames may hold up the end.
+const GOODBYE_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Descriptors that are always waited on, signals first.
 const FDS_FIXED: usize = 3;
@@ -108,7 +111,7 @@ struct Driver {
     diagnosis: Diagnosis,
     /// Of a relay: how often its interface sends again, where somebody tells.
     retries: Option<Retries>,
-    sources: SourceLimit<Source>,
+    gate: Gate<Source>,
     /// The underlay had no room for a frame.
     waiting: Option<Waiting>,
     io: IoStats,
@@ -132,17 +135,16 @@ impl Driver {
     fn start(mut config: NodeConfig, options: &RunOptions) -> Result<Self, NodeError> {
         let clock = Clock::start()?;
         let underlay = Underlay::open(&config, clock.now())?;
-        let mut entropy = [0; 32];
-        getrandom::fill(&mut entropy).map_err(|error| NodeError::System {
-            action: "get random bytes".into(),
-            source: error.into(),
-        })?;
+        let entropy = random()?;
         config.set_clock(wall_clock_ns());
         let (longest, shortest) = (underlay.frame_len_max(), underlay.frame_len_min());
         let (mut station, mtu_max) = config.station(longest, shortest, entropy, clock.now())?;
         if let Some(lens) = underlay.frame_lens() {
             let base = lens.base.max(config.frame_len_needed(&station));
             station.find_path_mtu(clock.now(), FrameLens { base, ..lens });
+            let called = config.peers.iter().filter(|peer| peer.endpoint.is_some());
+            let called: Vec<StationId> = called.map(|peer| peer.id).collect();
+            station.reach_out(clock.now(), &called);
         }
         let mtu = config.device_mtu(station.tunnel_mtu());
         let tun = config.tun.as_ref().map(|tun| Tun::open(tun, mtu, mtu_max)).transpose()?;
@@ -159,7 +161,7 @@ impl Driver {
         );
         let name = options.config_file.as_deref().and_then(Path::file_stem);
         let name = name.unwrap_or_default().to_string_lossy().into_owned();
-        let sources = SourceLimit::new(&config.security);
+        let gate = Gate::new(config.id, &config.security, random()?, clock.now());
         Ok(Driver {
             control: open_control(&name, &config),
             diagnosis: Diagnosis::new(&config, &station, clock.now()),
@@ -175,7 +177,7 @@ impl Driver {
             underlay,
             tun,
             clock,
-            sources,
+            gate,
             waiting: None,
             io: IoStats::default(),
         })
@@ -203,7 +205,7 @@ impl Driver {
                     Some(Signal::SIGHUP) => self.reload(options),
                     Some(signal) => {
                         tracing::info!("{signal}: stopping");
-                        return Ok(());
+                        return self.say_goodbye(signals);
                     }
                     None => {}
                 }
@@ -218,6 +220,31 @@ impl Driver {
                 self.serve();
             }
         }
+    }
+
+    /// Tells the peers that the station ends, until they have heard it, it was said often enough,
+    /// or another signal comes.
+    fn say_goodbye(&mut self, signals: &Signals) -> Result<(), NodeError> {
+        self.station.close(self.clock.now());
+        // Nothing of the host is taken any more, and nothing waited for.
+        if let Some(tun) = self.tun.take() {
+            tun.close();
+        }
+        let end = self.clock.now() + GOODBYE_TIME_MAX;
+        while !self.station.is_closed() && self.clock.now() < end {
+            let now = self.clock.now();
+            self.underlay.handle_timeout(now)?;
+            self.diagnosis.check(now, &self.station, &mut self.underlay);
+            let more = self.transmit()?;
+            let ready = self.wait(signals, more)?;
+            if ready.signal {
+                break;
+            }
+            if ready.underlay {
+                self.receive()?;
+            }
+        }
+        Ok(())
     }
 
     /// Tells a relay how often its interface had to send again.
@@ -308,6 +335,7 @@ impl Driver {
                 Event::PeerSilent { peer } => {
                     tracing::warn!("station {} has fallen silent", peer.0);
                 }
+                Event::PeerGone { peer } => tracing::info!("station {} has ended", peer.0),
             }
         }
         Ok(())
@@ -318,6 +346,11 @@ impl Driver {
         let now = self.clock.now();
         if self.waiting.is_some() && !self.flush(now)? {
             return Ok(false);
+        }
+        while let Some(asked) = self.underlay.poll_challenge(now) {
+            if let Some(frame) = self.station.challenge(asked.station, asked.token) {
+                self.underlay.push_to(asked.address, frame);
+            }
         }
         for _ in 0..TRANSMIT_BATCH {
             let Some(transmit) = self.station.poll_transmit(now) else {
@@ -412,21 +445,42 @@ impl Driver {
             self.io.frames_lost_synthetic += 1;
             return;
         }
-        if !self.sources.admit(now, Source::of(sender), frame) {
-            self.io.key_exchanges_refused += 1;
-            return;
-        }
+        let knows = |frame: &[u8]| self.station.knows_session(frame);
         let len_bytes = frame.len();
+        let address = Address::from(sender);
+        let from = (Source::of(sender), &address.bytes()[..]);
+        let frame = match self.gate.admit(now, from, frame, knows) {
+            Admission::Pass(frame) => frame,
+            Admission::Refuse => {
+                self.io.key_exchanges_refused += 1;
+                return;
+            }
+            Admission::Answer(cookie) => {
+                if self.underlay.may_answer() {
+                    self.underlay.push_to(address, &cookie);
+                    self.io.cookies_sent += 1;
+                }
+                return;
+            }
+        };
         match self.station.handle_frame(now, frame) {
             FrameOutcome::Accepted { from } => {
-                self.underlay.learn(from, sender, Certainty::Session, len_bytes);
+                self.underlay.learn(now, (from, sender), Certainty::Session, len_bytes);
+                // It asks nobody where they are.
+                if self.station.relay().is_some() {
+                    self.underlay.believe(from, address);
+                }
             }
             FrameOutcome::Handshake { from } => {
-                self.underlay.learn(from, sender, Certainty::Handshake, len_bytes);
+                self.underlay.learn(now, (from, sender), Certainty::Handshake, len_bytes);
             }
             FrameOutcome::Initiation { from } => {
-                self.underlay.learn(from, sender, Certainty::Initiation, len_bytes);
+                self.underlay.learn(now, (from, sender), Certainty::Initiation, len_bytes);
             }
+            FrameOutcome::Answered { from, token } => {
+                self.underlay.learn(now, (from, sender), Certainty::Answer(token), len_bytes);
+            }
+            FrameOutcome::Noted => {}
             FrameOutcome::Rejected(rejection) => {
                 let (station, underlay) = (&self.station, &self.underlay);
                 self.diagnosis.note_rejected(station, underlay, (sender, frame), rejection);

@@ -76,8 +76,11 @@ corridor_proto::counters! {
         pub(crate) underlay_busy: u64,
         /// Frames that the underlay refused for good.
         pub(crate) frames_refused: u64,
-        /// Messages of key exchanges that were one too many from their address.
+        /// Messages of key exchanges, and HELLOs of unknown sessions, that were one too many from
+        /// their address.
         pub(crate) key_exchanges_refused: u64,
+        /// The same that were answered by a cookie, since there were many.
+        pub(crate) cookies_sent: u64,
         /// Frames lost on purpose (`[synthetic_loss]`).
         pub(crate) frames_lost_synthetic: u64,
         /// Batches of packets of which the host did not take all.

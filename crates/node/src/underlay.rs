@@ -2,7 +2,6 @@
 
 mod ethernet;
 mod outbox;
-mod peers;
 mod udp;
 
 use std::cell::{Cell, RefCell};
@@ -13,7 +12,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use corridor_base::Time;
-use corridor_proto::{FrameLens, StationId, Transmit};
+use corridor_proto::{Certainty, Challenge, FrameLens, Learned, PeerBook, StationId, Transmit};
 use nix::errno::Errno;
 
 use crate::config::{Mac, NodeConfig, PeerConfig, UnderlayKind};
@@ -30,6 +29,9 @@ const SEND_BUFFER_FRAMES: usize = 6;
 const SEND_BUFFER_OVERHEAD: usize = 1024;
 /// Bytes the kernel keeps of frames that came while this process slept.
 const RECEIVE_BUFFER_BYTES: usize = 2 << 20;
+
+/// Frames that wait before strangers are not answered any more.
+const ANSWERS_MAX: usize = 64;
 
 /// Refusals of different frames that are kept in mind.
 const REFUSALS_MAX: usize = 16;
@@ -122,6 +124,25 @@ pub(crate) enum Address {
     Internet(SocketAddr),
 }
 
+impl Address {
+    /// What tells it from all others.
+    pub(crate) fn bytes(&self) -> [u8; 18] {
+        let mut bytes = [0; 18];
+        match self {
+            Address::Mac(mac) => bytes[..6].copy_from_slice(&mac.0),
+            Address::Internet(address) => {
+                let ip = match address.ip() {
+                    IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+                    IpAddr::V6(ip) => ip,
+                };
+                bytes[..16].copy_from_slice(&ip.octets());
+                bytes[16..].copy_from_slice(&address.port().to_be_bytes());
+            }
+        }
+        bytes
+    }
+}
+
 impl Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -172,17 +193,6 @@ pub(crate) struct Refused {
     pub(crate) why: Errno,
     /// How many.
     pub(crate) frames: u64,
-}
-
-/// How sure it is that a frame's sender is at the address it came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Certainty {
-    /// It opened under an accepted session.
-    Session,
-    /// It may be a recording that somebody plays from elsewhere.
-    Handshake,
-    /// The same of the first message of a key exchange, which is answered by fewer bytes.
-    Initiation,
 }
 
 /// An underlay of either kind.
@@ -236,8 +246,14 @@ impl Underlay {
     /// When `handle_timeout` has something to do.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         match self {
-            Underlay::Ethernet(ethernet) => ethernet.poll_timeout(),
-            Underlay::Udp(udp) => udp.poll_timeout(),
+            Underlay::Ethernet(ethernet) => {
+                let dues = [ethernet.poll_timeout(), ethernet.peers.poll_timeout()];
+                dues.into_iter().flatten().min()
+            }
+            Underlay::Udp(udp) => {
+                let dues = [udp.poll_timeout(), udp.peers.poll_timeout()];
+                dues.into_iter().flatten().min()
+            }
         }
     }
 
@@ -282,6 +298,14 @@ impl Underlay {
         match self {
             Underlay::Ethernet(ethernet) => ethernet.is_full(),
             Underlay::Udp(udp) => udp.is_full(),
+        }
+    }
+
+    /// Whether the batch has room for an answer to a stranger, which is nothing to wait for.
+    pub(crate) fn may_answer(&self) -> bool {
+        match self {
+            Underlay::Ethernet(ethernet) => ethernet.waiting() < ANSWERS_MAX,
+            Underlay::Udp(udp) => udp.waiting() < ANSWERS_MAX,
         }
     }
 
@@ -331,18 +355,51 @@ impl Underlay {
     /// Notes that a frame of this station, of so many bytes, came from this address.
     pub(crate) fn learn(
         &mut self,
-        station: StationId,
-        at: Sender,
+        now: Time,
+        (station, at): (StationId, Sender),
         certainty: Certainty,
         len_bytes: usize,
     ) {
         match (self, at) {
             (Underlay::Ethernet(ethernet), Sender::Packet { mac, .. }) => {
-                ethernet.peers.learn(station, mac, certainty, len_bytes);
+                ethernet.learn(now, (station, mac), certainty, len_bytes);
             }
             (Underlay::Udp(udp), Sender::Internet(address)) => {
-                udp.learn(station, address, certainty, len_bytes);
+                udp.learn(now, (station, address), certainty, len_bytes);
             }
+            _ => {}
+        }
+    }
+
+    /// A station is where it has spoken from, although it cannot be asked there.
+    pub(crate) fn believe(&mut self, station: StationId, at: Address) {
+        match (self, at) {
+            (Underlay::Ethernet(ethernet), Address::Mac(mac)) => ethernet.believe(station, mac),
+            (Underlay::Udp(udp), Address::Internet(at)) => udp.believe(station, at),
+            _ => {}
+        }
+    }
+
+    /// The next challenge to be sent, while the batch has room for it.
+    pub(crate) fn poll_challenge(&mut self, now: Time) -> Option<Challenge<Address>> {
+        if self.is_full() {
+            return None;
+        }
+        match self {
+            Underlay::Ethernet(ethernet) => {
+                ethernet.peers.poll_challenge(now).map(|it| challenge(it, Address::Mac))
+            }
+            Underlay::Udp(udp) => {
+                udp.peers.poll_challenge(now).map(|it| challenge(it, Address::Internet))
+            }
+        }
+    }
+
+    /// Puts a frame for one address into the batch, which has room for it.
+    pub(crate) fn push_to(&mut self, to: Address, frame: &[u8]) {
+        match (self, to) {
+            (Underlay::Ethernet(ethernet), Address::Mac(mac)) => ethernet.push_to(mac, frame),
+            (Underlay::Udp(udp), Address::Internet(address)) => udp.push_to(address, frame),
             _ => {}
         }
     }
@@ -400,6 +457,38 @@ impl Underlay {
             Underlay::Udp(udp) => udp.describe(),
         }
     }
+}
+
+/// A challenge, with its address among those of all underlays.
+fn challenge<A>(it: Challenge<A>, address: impl FnOnce(A) -> Address) -> Challenge<Address> {
+    Challenge { station: it.station, address: address(it.address), token: it.token }
+}
+
+/// Says where a station is from now on.
+fn tell_place(learned: Learned, station: StationId, at: &impl Display) {
+    match learned {
+        Learned::Moved => tracing::info!("station {} has moved to {at}", station.0),
+        Learned::Found => tracing::debug!("station {} is at {at}", station.0),
+        Learned::Nothing => {}
+    }
+}
+
+/// The addresses that the configuration has, or none of them.
+fn peer_book<A: Copy + PartialEq>(
+    configured: impl IntoIterator<Item = (StationId, Option<A>)>,
+    may_move: bool,
+) -> Result<PeerBook<A>, NodeError> {
+    Ok(PeerBook::new(configured, may_move, random()?))
+}
+
+/// Fresh random bytes.
+pub(crate) fn random() -> Result<[u8; 32], NodeError> {
+    let mut entropy = [0; 32];
+    getrandom::fill(&mut entropy).map_err(|error| NodeError::System {
+        action: "get random bytes".into(),
+        source: error.into(),
+    })?;
+    Ok(entropy)
 }
 
 /// Bytes for `SO_SNDBUF` so that about [`SEND_BUFFER_FRAMES`] frames fit.

@@ -22,6 +22,7 @@ use crate::link::mtu::FrameLens;
 use crate::relay_station::RelayStation;
 use crate::station::{Event, FrameOutcome, PacketOutcome, Station, Transmit};
 use crate::stats::Stats;
+use crate::wire::ChallengeToken;
 
 /// A station with one neighbour and perhaps a helper, a hub with many neighbours, or a relay.
 #[expect(clippy::large_enum_variant, reason = "a driver holds one of them, for as long as it runs")]
@@ -149,6 +150,56 @@ impl AnyStation {
     /// See [`Station::greet`].
     pub fn greet(&mut self, now: Time) {
         either!(self, station => station.greet(now));
+    }
+
+    /// See [`Station::reach_out`]: these peers are called.
+    pub fn reach_out(&mut self, now: Time, called: &[StationId]) {
+        match self {
+            AnyStation::One(station) => station.reach_out(now, !called.is_empty()),
+            AnyStation::Hub(hub) => hub.reach_out(now, called),
+            AnyStation::Relay(_) => {}
+        }
+    }
+
+    /// See [`Station::knows_session`]. A relay knows all: its hops are links.
+    pub fn knows_session(&self, frame: &[u8]) -> bool {
+        match self {
+            AnyStation::One(station) => station.knows_session(frame),
+            AnyStation::Hub(hub) => hub.knows_session(frame),
+            AnyStation::Relay(_) => true,
+        }
+    }
+
+    /// See [`Station::claimed`].
+    pub fn claimed(&self, frame: &[u8]) -> Option<StationId> {
+        self.stations().find_map(|station| station.claimed(frame))
+    }
+
+    /// See [`Station::challenge`]; a relay, whose hops are links, asks nobody.
+    pub fn challenge(&mut self, peer: StationId, token: ChallengeToken) -> Option<&[u8]> {
+        match self {
+            AnyStation::One(station) => station.challenge(peer, token),
+            AnyStation::Hub(hub) => hub.challenge(peer, token),
+            AnyStation::Relay(_) => None,
+        }
+    }
+
+    /// See [`Station::close`]. A relay just ends.
+    pub fn close(&mut self, now: Time) {
+        match self {
+            AnyStation::One(station) => station.close(now),
+            AnyStation::Hub(hub) => hub.close(now),
+            AnyStation::Relay(_) => {}
+        }
+    }
+
+    /// See [`Station::is_closed`].
+    pub fn is_closed(&self) -> bool {
+        match self {
+            AnyStation::One(station) => station.is_closed(),
+            AnyStation::Hub(hub) => hub.is_closed(),
+            AnyStation::Relay(_) => true,
+        }
     }
 
     // ---- what others know ---------------------------------------------------------------------

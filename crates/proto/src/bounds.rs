@@ -128,13 +128,39 @@ pub const KEY_EXCHANGES_PER_SECOND: u32 = 20;
 pub const SOURCE_MESSAGES_PER_SECOND: u32 = KEY_EXCHANGES_PER_SECOND / 2;
 /// The same at once: the initiations of a station that begins are 10 in its first second.
 pub const SOURCE_MESSAGES_BURST: u32 = 2 * SOURCE_MESSAGES_PER_SECOND;
-/// Sources of key exchanges that are told apart.
+/// Sources of key exchanges and HELLOs of unknown sessions that are told apart.
 pub const SOURCES_MAX: usize = 64;
+/// HELLOs of unknown sessions that are looked into, at once and on average per second, whose
+/// addresses have not shown that they are heard from: 50 greet as often while a handshake is under
+/// way ([`HELLO_INTERVAL_FAST`]).
+pub const UNPROVEN_HELLOS_PER_SECOND: u32 = 100;
+/// The same of initiations: half of a peer's, so that those who have shown it have the rest.
+pub const UNPROVEN_INITIATIONS_PER_SECOND: u32 = KEY_EXCHANGES_PER_SECOND / 2;
+/// How long a station makes the same cookies; those of the time before are taken as well
+/// (WireGuard's COOKIE_SECRET_MAX_AGE).
+pub const COOKIE_KEY_AGE_MAX: Duration = Duration::from_secs(120);
+/// Shortest HELLO or initiation to a peer that is called, where whoever hears it may answer with no
+/// more bytes than came: four answers of one entry, since at 90 % loss one answer in ten arrives.
+pub const HELLO_OUTREACH_LEN: usize = 452;
+/// Largest interval between what looks for a peer then: 25 a second.
+pub const HELLO_INTERVAL_OUTREACH: Duration = Duration::from_millis(40);
+/// How long that goes so often and is so long.
+pub const HELLO_OUTREACH: Duration = Duration::from_secs(10);
 /// Frames a session seals before a new one takes over; below 2^32, so that no nonce repeats.
 pub const SESSION_FRAMES_MAX: u32 = u32::MAX - (1 << 20);
-/// Bytes that go to an address for each byte that came from it, as long as nobody has proved to be
-/// there (RFC 9000, Section 8.1): recorded handshakes must not flood whoever they name as sender.
-pub const UNPROVEN_ADDRESS_FACTOR: usize = 3;
+/// Addresses from which a peer has spoken and that are asked whether it is there; what was heard
+/// first goes first.
+pub const CHALLENGED_ADDRESSES_MAX: usize = 2;
+/// How often such an address is asked.
+pub const CHALLENGE_INTERVAL: Duration = HELLO_INTERVAL_TALKING_MAX;
+/// How long after a fresh frame from there.
+pub const CHALLENGE_AGE_MAX: Duration = HELLO_TALKING;
+/// Challenges that wait to be answered; the oldest is forgotten first.
+pub const PATH_ANSWERS_MAX: usize = 4;
+/// Times that a station says goodbye, unless its peers have heard it before.
+pub const GOODBYES_MAX: u8 = 3;
+/// Time between two of them.
+pub const GOODBYE_INTERVAL: Duration = Duration::from_millis(100);
 /// Shortest bound a source symbol may have; no frame is padded beyond it.
 pub const SYMBOL_SIZE_MIN: usize = 64;
 /// Longest frame any underlay is allowed to carry.

@@ -41,7 +41,8 @@ use crate::station::{
     Destination, Event, FrameOutcome, PacketOutcome, Rejection, Station, Transmit,
 };
 use crate::stats::Stats;
-use crate::wire::{Header, KeyExchange, Kind, hello_clear};
+use crate::wire::cookie::{self, CookieReply};
+use crate::wire::{ChallengeToken, Header, KeyExchange, Kind, hello_clear};
 use backpressure::Backpressure;
 use icmp::IcmpErrors;
 use turns::Turns;
@@ -105,9 +106,15 @@ pub struct Hub {
     stats: HubStats,
     /// Counters of neighbours that are gone.
     gone: Stats,
-    /// What the driver told of the path.
+    told: Told,
+}
+
+/// What the driver told of the path, for neighbours that come later.
+#[derive(Default)]
+struct Told {
     path_lens: Option<FrameLens>,
     frames_limit: Option<usize>,
+    reaches_out: bool,
 }
 
 /// The station for one neighbour.
@@ -174,8 +181,7 @@ impl Hub {
             backpressure: Backpressure::default(),
             stats: HubStats::default(),
             gone: Stats::default(),
-            path_lens: None,
-            frames_limit: None,
+            told: Told::default(),
         })
     }
 
@@ -214,6 +220,7 @@ impl Hub {
     /// Takes a frame from the underlay.
     pub fn handle_frame(&mut self, now: Time, frame: &[u8]) -> FrameOutcome {
         self.now = now;
+        let (_, frame) = cookie::unwrap(frame);
         let place = match self.addressee(frame) {
             Ok(place) => place,
             Err(rejection) => {
@@ -231,8 +238,9 @@ impl Hub {
     fn addressee(&self, frame: &[u8]) -> Result<usize, Rejection> {
         let place = |id| self.place_of(id).ok_or(Rejection::NotAuthentic);
         let Some(header) = Header::parse(frame) else {
-            let message = KeyExchange::parse(frame).ok_or(Rejection::Malformed)?;
-            return place(message.sender);
+            let sender = KeyExchange::parse(frame).map(|message| message.sender);
+            let sender = sender.or_else(|| Some(CookieReply::parse(frame)?.sender));
+            return place(sender.ok_or(Rejection::Malformed)?);
         };
         if header.kind == Kind::Hello {
             return place(hello_clear(frame).ok_or(Rejection::Malformed)?.0);
@@ -476,13 +484,13 @@ impl Hub {
 
     /// As [`Station::find_path_mtu`], for each neighbour.
     pub fn find_path_mtu(&mut self, now: Time, lens: FrameLens) {
-        self.path_lens = Some(lens);
+        self.told.path_lens = Some(lens);
         self.each(now, |station| station.find_path_mtu(now, lens));
     }
 
     /// As [`Station::limit_frames`], for each neighbour.
     pub fn limit_frames(&mut self, now: Time, len: usize) {
-        self.frames_limit = Some(len);
+        self.told.frames_limit = Some(len);
         self.each(now, |station| station.limit_frames(now, len));
     }
 
@@ -510,6 +518,37 @@ impl Hub {
     /// As [`Station::greet`], of each neighbour.
     pub fn greet(&mut self, now: Time) {
         self.each(now, |station| station.greet(now));
+    }
+
+    /// As [`Station::reach_out`], for each neighbour: these are called.
+    pub fn reach_out(&mut self, now: Time, called: &[StationId]) {
+        self.told.reaches_out = true;
+        self.each(now, |station| {
+            let calls = station.peers().iter().any(|peer| called.contains(&peer.id));
+            station.reach_out(now, calls);
+        });
+    }
+
+    /// As [`Station::knows_session`], of the neighbour that it names.
+    pub fn knows_session(&self, frame: &[u8]) -> bool {
+        let named = hello_clear(frame).and_then(|(sender, _)| self.station(sender));
+        named.is_some_and(|station| station.knows_session(frame))
+    }
+
+    /// As [`Station::challenge`].
+    pub fn challenge(&mut self, peer: StationId, token: ChallengeToken) -> Option<&[u8]> {
+        let place = self.place_of(peer)?;
+        self.neighbours[place].station.challenge(peer, token)
+    }
+
+    /// As [`Station::close`], of each neighbour.
+    pub fn close(&mut self, now: Time) {
+        self.each(now, |station| station.close(now));
+    }
+
+    /// As [`Station::is_closed`].
+    pub fn is_closed(&self) -> bool {
+        self.stations().all(Station::is_closed)
     }
 
     fn each(&mut self, now: Time, mut change: impl FnMut(&mut Station)) {

@@ -11,12 +11,15 @@ mod path;
 #[cfg(test)]
 mod path_tests;
 mod plain;
+mod presence;
 mod tcpnc_endpoint;
 mod window_endpoint;
 #[cfg(test)]
 mod window_tests;
 
 use std::collections::VecDeque;
+
+use core::time::Duration;
 
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
@@ -34,11 +37,12 @@ use crate::link::mtu::FrameLens;
 use crate::link::pacer::Pacer;
 use crate::memory::{self, MemoryView};
 use crate::stats::Stats;
-use crate::wire::{self, Header, Kind};
+use crate::wire::{self, ChallengeToken, Header, Kind};
 use endpoint::Endpoint;
 use helper_station::HelperStation;
 use path::Path;
 use plain::Plain;
+use presence::Presence;
 use tcpnc_endpoint::TcpNcEndpoint;
 use window_endpoint::WindowEndpoint;
 
@@ -85,6 +89,16 @@ pub enum FrameOutcome {
         /// The station that made it.
         from: StationId,
     },
+    /// Its sender repeats what it was asked, by [`Station::challenge`], at some address: who hears
+    /// there has told it.
+    Answered {
+        /// The station that sealed it.
+        from: StationId,
+        /// What it repeats.
+        token: ChallengeToken,
+    },
+    /// It was noted, and says nothing of where anybody is: a cookie.
+    Noted,
     /// It left no trace but a counter.
     Rejected(Rejection),
 }
@@ -160,6 +174,11 @@ pub enum Event {
         /// The peer.
         peer: StationId,
     },
+    /// A peer has said goodbye: its session has ended.
+    PeerGone {
+        /// The peer.
+        peer: StationId,
+    },
 }
 
 /// A station in any role.
@@ -177,6 +196,7 @@ pub(crate) struct Shared {
     pub(crate) stats: Stats,
     pub(crate) pacer: Pacer,
     pub(crate) path: Path,
+    presence: Presence,
     events: VecDeque<Event>,
     /// The frame being made, and the body of the frame being read.
     pub(crate) frame: Vec<u8>,
@@ -262,6 +282,7 @@ impl Station {
             stats: Stats::default(),
             pacer: Pacer::new(config.rate_bps),
             path: Path::new(&config),
+            presence: Presence::default(),
             events: VecDeque::new(),
             frame: Vec::new(),
             body: Vec::new(),
@@ -400,12 +421,13 @@ impl Station {
         shared.ingress.set_now(now);
         let mut body = core::mem::take(&mut shared.body);
         let outcome = match shared.group.open(now, frame, &mut body) {
+            Opening::Frame(opened) if opened.header.kind == Kind::Probe => {
+                shared.stats.frames_accepted += 1;
+                shared.handle_word(now, opened, &body, frame.len())
+            }
             Opening::Frame(opened) => {
                 shared.stats.frames_accepted += 1;
                 let understood = match &mut self.role {
-                    _ if opened.header.kind == Kind::Probe => {
-                        shared.path.handle_body(now, opened, &body, frame.len())
-                    }
                     RoleState::Endpoint(role) => role.handle_body(shared, now, opened, &body),
                     RoleState::Helper(role) => role.handle_body(shared, now, opened, &body),
                     RoleState::Plain(role) => role.handle_body(shared, opened, &body),
@@ -432,6 +454,10 @@ impl Station {
                 }
             }
             Opening::Initiation { from } => FrameOutcome::Initiation { from },
+            Opening::Cookie => {
+                shared.stats.cookies_taken += 1;
+                FrameOutcome::Noted
+            }
             Opening::Response { from } => {
                 shared.stats.secrets_agreed += 1;
                 FrameOutcome::Accepted { from }
@@ -481,10 +507,17 @@ impl Station {
         let shared = &mut self.shared;
         shared.pacer.begin_poll();
         let mut probes = false;
-        let to = if shared.group.poll_exchange(now, &mut shared.frame) {
+        let to = if !shared.presence.is_closing()
+            && shared.group.poll_exchange(now, &mut shared.frame)
+        {
             shared.stats.control_frames_sent += 1;
             Destination::Search(shared.path.peer)
         } else if !shared.group.can_seal() {
+            return None;
+        } else if let Some(to) = shared.poll_presence(now) {
+            self.restart_session_if_new();
+            to
+        } else if shared.presence.is_closing() {
             return None;
         } else if shared.group.hello_due() <= now {
             self.write_hello(now);
@@ -573,6 +606,10 @@ impl Station {
     /// [`poll_transmit`](Self::poll_transmit) next, if nothing comes in before.
     pub fn poll_timeout(&self) -> Option<Time> {
         let shared = &self.shared;
+        let presence = shared.presence.poll_timeout().filter(|_| shared.group.can_seal());
+        if shared.presence.is_closing() {
+            return presence;
+        }
         let role = match &self.role {
             RoleState::Endpoint(role) => role.poll_timeout(shared),
             RoleState::Helper(role) => role.poll_timeout(shared),
@@ -584,6 +621,7 @@ impl Station {
         let path = shared.path.poll_timeout().filter(|_| shared.group.is_up(shared.path.peer));
         let dues = [
             Some(hello),
+            presence,
             shared.group.exchange_due(),
             role,
             pace,
@@ -659,6 +697,12 @@ impl Station {
         }
     }
 
+    /// Agrees on another secret after so long, where stations have keys of their own; two minutes
+    /// where nobody says otherwise.
+    pub fn set_rekey_interval(&mut self, interval: Duration) {
+        self.shared.group.set_rekey_interval(interval);
+    }
+
     /// Whether a frame may be of an accepted session of a peer, as far as its header says.
     pub(crate) fn may_open(&self, header: &Header) -> bool {
         self.shared.group.has_session_tag(header.session_tag)
@@ -730,6 +774,7 @@ pub(crate) fn count_refused(stats: &mut Stats, refused: &Opening) -> Rejection {
         | Opening::Frame(_)
         | Opening::Hello { .. }
         | Opening::Initiation { .. }
+        | Opening::Cookie
         | Opening::Response { .. } => (&mut stats.frames_rejected, Rejection::NotAuthentic),
     };
     *counter += 1;

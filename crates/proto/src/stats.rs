@@ -189,6 +189,8 @@ counters! {
         /// Keys of one's own: secrets agreed on with a peer in key exchanges that this station
         /// began.
         pub secrets_agreed: u64,
+        /// Cookies taken from peers that many strangers ask to be looked into.
+        pub cookies_taken: u64,
         /// Window mode: rate at which frames may go as of the last feedback, low while a queue is
         /// looked at, bits per second of frame bytes; none before feedback, or with a rate of its
         /// own in the configuration.

@@ -20,6 +20,7 @@
 //! form has one, then the symbol. A source symbol holds packets, each behind its length (2): 31
 //! bytes in all beyond the Ethernet header. docs/wire.md has all of it in tables.
 
+pub mod cookie;
 #[cfg(test)]
 mod document;
 mod key_exchange;
@@ -37,7 +38,7 @@ pub use key_exchange::{
     RESPONSE_LEN, RESPONSE_NOISE_LEN, Step, TIMESTAMP_LEN,
 };
 pub use lanes::Lanes;
-pub use probe::{Echo, ProbeBody};
+pub use probe::{ChallengeToken, Echo, PATH_CHALLENGE_LEN, ProbeBody};
 pub use relayed::{RELAYED_LEN, Relayed};
 pub use window::{
     WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WINDOW_SYMBOL_LEN, WindowAck, WindowForm, WindowSymbol,

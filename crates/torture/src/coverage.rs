@@ -100,6 +100,8 @@ features! {
     EncoderTimeouts = "encoder_timeouts",
     AcksPiggybacked = "acks_piggybacked",
     AckFrames = "ack_frames",
+    OwnKeys = "keys_of_their_own",
+    SecretsAgreed = "secrets_agreed",
     SessionsAccepted = "sessions_accepted",
     PeersRestarted = "peers_restarted",
     PeersSilent = "peers_silent",
@@ -168,6 +170,7 @@ pub(super) fn count_scenario(scenario: &Scenario, into: &mut Coverage) {
     let mut has = |feature, holds: bool| into.add(feature, u64::from(holds));
     has(Feature::Perfect, scenario.is_perfect());
     has(Feature::TwoPairs, scenario.pairs.len() > 1);
+    has(Feature::OwnKeys, scenario.pairs.iter().any(|pair| pair.keys.is_some()));
     has(Feature::SameNumbers, scenario.same_numbers);
     has(Feature::BurstLosses, scenario.network.loss_ppm > 0 && scenario.network.burst_frames > 1);
     has(Feature::Outages, !scenario.outages.is_empty());
@@ -224,6 +227,7 @@ pub(super) fn count_stats(stats: &Stats, into: &mut Coverage) {
         (Feature::EncoderTimeouts, stats.encoder_timeouts),
         (Feature::AcksPiggybacked, stats.acks_piggybacked),
         (Feature::AckFrames, stats.ack_frames_sent),
+        (Feature::SecretsAgreed, stats.secrets_agreed),
         (Feature::SessionsAccepted, stats.sessions_accepted),
         (Feature::WindowOverdue, stats.datagrams_overdue),
         (Feature::WindowCopies, stats.copies_sent),

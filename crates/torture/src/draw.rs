@@ -7,8 +7,8 @@ use corridor_proto::bounds::SYMBOL_SIZE_MIN;
 use corridor_proto::{DeliveryName, FieldName, GoalName, OrderName, PolicyName, wire};
 
 use super::scenario::{
-    Coding, End, Forgery, Help, Jump, Network, Outage, PPM, Pair, Restart, Scenario, Stall,
-    WindowCoding,
+    Coding, End, Forgery, Help, Jump, Network, Outage, OwnKeys, PPM, Pair, Restart, Scenario,
+    Stall, WindowCoding,
 };
 
 /// Draws whole numbers.
@@ -69,10 +69,14 @@ impl Scenario {
             plant: None,
         };
         scenario.draw_talks();
+        scenario.draw_keys();
         if dice.percent(8) {
             scenario.make_perfect();
         } else {
             scenario.draw_happenings(&mut dice);
+        }
+        if scenario.insider_ppm > 0 {
+            scenario.pairs.iter_mut().for_each(|pair| pair.keys = None);
         }
         scenario
     }
@@ -89,6 +93,19 @@ impl Scenario {
                 end.packet_len_max = 300;
                 end.ingress_packets = end.ingress_packets.max(50);
                 end.packets = end.packets.max(dice.between(100, 400) as u32);
+            }
+        }
+    }
+
+    /// Keys of their own for some pairs without helper and window, and secrets that follow each
+    /// other fast.
+    fn draw_keys(&mut self) {
+        let mut dice = Dice::new(self.seed, 0, "torture keys");
+        for pair in &mut self.pairs {
+            let has_windows = pair.ends.iter().any(|end| end.coding.window.is_some());
+            let rekey_ms = dice.pick(&[0, 100, 400, 1_000]);
+            if pair.helper == Help::None && !has_windows && dice.percent(25) {
+                pair.keys = Some(OwnKeys { rekey_ms });
             }
         }
     }
@@ -181,7 +198,7 @@ fn draw_pair(dice: &mut Dice, big: bool) -> Pair {
     if dice.percent(50) {
         second.packets = 0;
     }
-    Pair { plain, helper, talks: false, ends: [first, second] }
+    Pair { plain, helper, talks: false, keys: None, ends: [first, second] }
 }
 
 fn draw_end(dice: &mut Dice, big: bool, recoded: bool) -> End {

@@ -10,7 +10,7 @@ use corridor_base::Time;
 use corridor_base::rand::Rng;
 use corridor_proto::bounds::{
     HELLO_INTERVAL_SEARCH_MAX, HELLO_INTERVAL_SLOW, HELLO_TALKING, PENDING_SESSION_AGE_MAX,
-    REPORT_INTERVAL,
+    REKEY_AFTER_TIME, REPORT_INTERVAL,
 };
 use corridor_proto::{Event, FrameOutcome, PacketOutcome, Station, StationConfig};
 
@@ -359,6 +359,10 @@ impl<'a> Driver<'a> {
             Happening::Calm => {
                 self.say(format_args!("the network calms down"));
                 self.network.calm_down();
+                // Or there would be no silence.
+                for subject in self.seats.iter_mut().filter_map(|seat| seat.subject.as_mut()) {
+                    subject.set_rekey_interval(REKEY_AFTER_TIME);
+                }
                 Ok(())
             }
         }
@@ -389,7 +393,12 @@ impl<'a> Driver<'a> {
         let made = Station::new(seat.config.clone(), entropy, self.now + seat.ahead);
         let made = made.map_err(|error| (Invariant::Panic, error.to_string()))?;
         let plant = self.scenario.plant.filter(|plant| usize::from(plant.station) == station);
-        seat.subject = Some(Subject::new(made, plant));
+        let mut subject = Subject::new(made, plant);
+        let keys = self.scenario.pairs[place.pair].keys;
+        if let Some(keys) = keys.filter(|keys| keys.rekey_ms > 0 && !self.network.is_calm()) {
+            subject.set_rekey_interval(Duration::from_millis(keys.rekey_ms.into()));
+        }
+        seat.subject = Some(subject);
         let subject = seat.subject.as_mut();
         let view = subject.map(Subject::inspect).unwrap_or_default();
         let coding = seat.subject.as_ref().map(|subject| subject.station().config().coding);
@@ -556,6 +565,9 @@ fn note_event(coverage: &mut Coverage, event: &Event) {
     match event {
         Event::SessionUp { restarted: true, .. } => coverage.add(Feature::PeersRestarted, 1),
         Event::PeerSilent { .. } => coverage.add(Feature::PeersSilent, 1),
-        Event::SessionUp { .. } | Event::ModeDiffers { .. } | Event::PathMtu { .. } => {}
+        Event::SessionUp { .. }
+        | Event::ModeDiffers { .. }
+        | Event::PathMtu { .. }
+        | Event::PeerGone { .. } => {}
     }
 }

@@ -43,8 +43,8 @@ pub use coverage::{Coverage, Feature};
 pub use driver::Trace;
 pub use invariants::{Invariant, Violation};
 pub use scenario::{
-    Coding, End, Forgery, Help, Jump, Network, Outage, PPM, Pair, Restart, Scenario, ScenarioError,
-    Stall, WindowCoding,
+    Coding, End, Forgery, Help, Jump, Network, Outage, OwnKeys, PPM, Pair, Restart, Scenario,
+    ScenarioError, Stall, WindowCoding,
 };
 pub use shrink::{Shrunk, shrink};
 pub use subject::{Fault, Plant};

@@ -5,8 +5,8 @@ use core::time::Duration;
 
 use corridor_proto::{
     CodingParams, CodingTable, ConfigError, DeliveryName, ErasureRatios, Field, FieldName,
-    GoalName, LinkErrors, Mode, Order, OrderName, Policy, PolicyName, Preset, Role, Station,
-    StationConfig, StationId,
+    GoalName, Keys, LinkErrors, Mode, Order, OrderName, PeerKey, Policy, PolicyName, Preset,
+    PrivateKey, Role, Security, Station, StationConfig, StationId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -68,8 +68,20 @@ pub struct Pair {
     /// Hosts have hardly anything to send but TCP of long connections, in window mode.
     #[serde(default)]
     pub talks: bool,
+    /// The ends have keys of their own, where there is no helper and no window, whose frames a
+    /// witness has to read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<OwnKeys>,
     /// The ends.
     pub ends: [End; 2],
+}
+
+/// Ends with keys of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnKeys {
+    /// How old a secret gets until the network calms down, milliseconds; 0: as it is by default.
+    pub rekey_ms: u32,
 }
 
 /// Whether there is a helper.
@@ -361,7 +373,7 @@ impl Scenario {
         StationConfig {
             id: place.id,
             role,
-            security: [if self.same_numbers { 0x42 + place.pair as u8 } else { 0x42 }; 32].into(),
+            security: self.security(place, role),
             coding: end.coding.params(),
             link_errors: match end.link_errors_ppm.map(|ppm| ppm.map(ratio)) {
                 Some([e1, e2, e3]) => LinkErrors::Fixed(ErasureRatios { e1, e2, e3 }),
@@ -373,6 +385,29 @@ impl Scenario {
             memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
             rate_bps: end.pace_bps,
         }
+    }
+
+    /// What frames of a station are sealed under.
+    fn security(&self, place: Place, role: Role) -> Security {
+        let byte = 0x42 + if self.same_numbers { place.pair as u8 } else { 0 };
+        let peer = match role {
+            Role::Endpoint { peer, helper: None } | Role::Plain { peer } => Some(peer),
+            _ => None,
+        };
+        // An insider is one who has the secret of all.
+        let has_keys = self.pairs[place.pair].keys.is_some() && self.insider_ppm == 0;
+        let Some(station) = peer.filter(|_| has_keys) else {
+            return [byte; 32].into();
+        };
+        let private = |id: StationId| {
+            let mut bytes = [byte; 32];
+            bytes[1..3].copy_from_slice(&id.0.to_be_bytes());
+            PrivateKey::from_random(bytes)
+        };
+        let peer = PeerKey { station, public: private(station).public(), psk: None };
+        // Clocks of stations go on while they are down.
+        let keys = Keys { private: private(place.id), peers: vec![peer], started_ns: 1 };
+        Security::Keys(Box::new(keys))
     }
 
     /// Whether nothing goes wrong: then everything has to come out.

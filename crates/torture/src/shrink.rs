@@ -64,6 +64,7 @@ fn candidates(from: &Scenario) -> Vec<Scenario> {
     for pair in 0..from.pairs.len() {
         list.with(|s| s.pairs[pair].helper = Help::None);
         list.with(|s| s.pairs[pair].talks = false);
+        list.with(|s| s.pairs[pair].keys = None);
         list.with(|s| s.pairs[pair].ends[1] = s.pairs[pair].ends[0].clone());
         for end in 0..2 {
             list.end(|s| &mut s.pairs[pair].ends[end]);

@@ -114,6 +114,10 @@ impl Subject {
         &self.station
     }
 
+    pub(super) fn set_rekey_interval(&mut self, interval: core::time::Duration) {
+        self.station.set_rekey_interval(interval);
+    }
+
     pub(super) fn handle_packet(&mut self, now: Time, packet: &[u8]) -> PacketOutcome {
         self.station.handle_packet(now, packet)
     }

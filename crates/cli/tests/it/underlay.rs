@@ -233,8 +233,6 @@ fn two_endpoints_over_ethernet() {
 }
 
 #[test]
-#[ignore = "a station that ends says nothing, and its peer waits 20 s: waits for a frame that says \
-            goodbye"]
 fn a_station_that_ends_tells_its_peer() {
     with_net("a_station_that_ends_tells_its_peer", || {
         let pair = Pair::new("goodbye");

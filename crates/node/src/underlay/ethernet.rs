@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use corridor_base::Time;
 use corridor_proto::bounds::FRAME_LEN_MAX;
-use corridor_proto::{Destination, Role};
+use corridor_proto::{Certainty, Destination, PeerBook, Role, StationId};
 use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 use super::outbox::Outbox;
-use super::peers::PeerBook;
 use super::{
-    Busy, Flushed, News, Newsbox, RECEIVE_BUFFER_BYTES, Refusals, Sent, send_buffer_bytes,
+    Busy, Flushed, News, Newsbox, RECEIVE_BUFFER_BYTES, Refusals, Sent, peer_book,
+    send_buffer_bytes, tell_place,
 };
 use crate::config::{Mac, NodeConfig, UNDERLAY_MTU_DEFAULT, UnderlayKind};
 use crate::error::{CAP_NET_RAW, NodeError};
@@ -98,7 +98,7 @@ impl Ethernet {
             mtu: config.underlay.mtu,
             state: State::Waits(Wait { look_at: now, pause: LOOK_FIRST }),
             frame_len_max: Self::frame_len_max_of(config, None),
-            peers: PeerBook::new(addresses, false),
+            peers: peer_book(addresses, false)?,
             outbox: Outbox::new(),
             refusals: Refusals::default(),
             news: Newsbox::default(),
@@ -209,6 +209,34 @@ impl Ethernet {
     pub(super) fn push(&mut self, to: Destination, frame: &[u8]) {
         let header = self.header(self.address(to));
         self.outbox.push([()], (&header, frame), false);
+    }
+
+    /// Puts a frame for one address into the batch.
+    pub(super) fn push_to(&mut self, to: Mac, frame: &[u8]) {
+        self.outbox.push([()], (&self.header(to), frame), false);
+    }
+
+    /// Notes where a frame of a station came from.
+    pub(super) fn learn(
+        &mut self,
+        now: Time,
+        (station, at): (StationId, Mac),
+        certainty: Certainty,
+        len_bytes: usize,
+    ) {
+        let learned = self.peers.learn(now, (station, at), certainty, len_bytes);
+        tell_place(learned, station, &at);
+    }
+
+    /// A station is where it has spoken from, although it cannot be asked there.
+    pub(super) fn believe(&mut self, station: StationId, at: Mac) {
+        let learned = self.peers.believe(station, at);
+        tell_place(learned, station, &at);
+    }
+
+    /// Frames that wait for the kernel.
+    pub(super) fn waiting(&self) -> usize {
+        self.outbox.waiting()
     }
 
     pub(super) fn is_full(&self) -> bool {

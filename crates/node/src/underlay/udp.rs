@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use corridor_base::Time;
 use corridor_proto::bounds::FRAME_LEN_MAX;
-use corridor_proto::{Destination, FrameLens, StationId};
+use corridor_proto::{Certainty, Destination, FrameLens, Learned, PeerBook, StationId};
 use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, SockaddrIn6,
@@ -14,10 +14,9 @@ use nix::sys::socket::{
 };
 
 use super::outbox::{Outbox, Run};
-use super::peers::PeerBook;
 use super::{
-    Address, Busy, Certainty, Flushed, News, Newsbox, RECEIVE_BUFFER_BYTES, Refusals, Sent,
-    send_buffer_bytes,
+    Address, Busy, Flushed, News, Newsbox, RECEIVE_BUFFER_BYTES, Refusals, Sent, peer_book,
+    send_buffer_bytes, tell_place,
 };
 use crate::config::{NodeConfig, UNDERLAY_MTU_DEFAULT};
 use crate::default_route;
@@ -107,7 +106,7 @@ impl Udp {
             socket,
             local,
             frame_len_max,
-            peers: PeerBook::new(addresses, true),
+            peers: peer_book(addresses, true)?,
             received: ReceiveBatch::new(joins.is_ok().then_some(DATAGRAM_LEN_MAX), FRAME_LEN_MAX),
             outbox: Outbox::new(),
             cuts_segments: true,
@@ -129,17 +128,34 @@ impl Udp {
     /// Notes where a frame of a station came from.
     pub(super) fn learn(
         &mut self,
-        station: StationId,
-        at: SocketAddr,
+        now: Time,
+        (station, at): (StationId, SocketAddr),
         certainty: Certainty,
         len_bytes: usize,
     ) {
-        if self.peers.learn(station, at, certainty, len_bytes) {
-            self.news.put(News::Path(Some(station)));
-        }
-        if certainty == Certainty::Session {
+        let learned = self.peers.learn(now, (station, at), certainty, len_bytes);
+        self.note_place(learned, station, at);
+        if matches!(certainty, Certainty::Session | Certainty::Answer(_)) {
             self.names.note_heard(station);
         }
+    }
+
+    /// A station is where it has spoken from, although it cannot be asked there.
+    pub(super) fn believe(&mut self, station: StationId, at: SocketAddr) {
+        let learned = self.peers.believe(station, at);
+        self.note_place(learned, station, at);
+    }
+
+    fn note_place(&self, learned: Learned, station: StationId, at: SocketAddr) {
+        tell_place(learned, station, &at);
+        if learned != Learned::Nothing {
+            self.news.put(News::Path(Some(station)));
+        }
+    }
+
+    /// Puts a frame for one address into the batch.
+    pub(super) fn push_to(&mut self, to: SocketAddr, frame: &[u8]) {
+        self.outbox.push([to], (&[], frame), true);
     }
 
     /// Takes over where the configuration says that a peer is.
@@ -202,9 +218,14 @@ impl Udp {
                 self.outbox.push(places, (&[], frame), alone);
             }
             Destination::Station(station) => {
-                self.outbox.push(self.peers.address(station), (&[], frame), alone);
+                self.outbox.push(self.peers.place(station, frame.len()), (&[], frame), alone);
             }
         }
+    }
+
+    /// Frames that wait for the kernel.
+    pub(super) fn waiting(&self) -> usize {
+        self.outbox.waiting()
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -475,7 +496,7 @@ mod tests {
             local: local_address(&socket).unwrap(),
             socket,
             frame_len_max: 1_500,
-            peers: PeerBook::new(addresses, true),
+            peers: peer_book(addresses, true).unwrap(),
             received: ReceiveBatch::new(joins.is_ok().then_some(DATAGRAM_LEN_MAX), FRAME_LEN_MAX),
             outbox: Outbox::new(),
             cuts_segments,

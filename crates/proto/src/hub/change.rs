@@ -71,11 +71,14 @@ impl Hub {
             entropy.fill_bytes(&mut seed);
             let mut neighbour = Neighbour::new(&config.station, (id, share), seed, now)?;
             // What the driver told the others of the path holds for it as well.
-            if let Some(lens) = self.path_lens {
+            if let Some(lens) = self.told.path_lens {
                 neighbour.station.find_path_mtu(now, lens);
             }
-            if let Some(len) = self.frames_limit {
+            if let Some(len) = self.told.frames_limit {
                 neighbour.station.limit_frames(now, len);
+            }
+            if self.told.reaches_out {
+                neighbour.station.reach_out(now, true);
             }
             neighbour.timeout = neighbour.station.poll_timeout();
             coming.push(neighbour);

@@ -14,16 +14,16 @@ use corridor_base::{Stream, Time};
 use zeroize::Zeroizing;
 
 use crate::bounds::{
-    HELLO_INTERVAL_FAST, HELLO_INTERVAL_SEARCH_MAX, HELLO_INTERVAL_TALKING_MAX, INITIATION_AGE_MAX,
-    KEY_EXCHANGES_PER_SECOND, RESPONSE_AGE_MAX,
+    HELLO_INTERVAL_FAST, HELLO_INTERVAL_TALKING_MAX, INITIATION_AGE_MAX, KEY_EXCHANGES_PER_SECOND,
+    REKEY_AFTER_TIME, RESPONSE_AGE_MAX,
 };
 use crate::config::StationId;
+use crate::gate::Bucket;
 use crate::keys::{Keys, PeerKey, PrivateKey, PublicKey};
 use crate::link::mac::MacKey;
 use crate::link::noise::{Ephemeral, Initiator, Responder};
 use crate::psk::Psk;
-use crate::source_limit::Bucket;
-use crate::wire::{KeyExchange, Step};
+use crate::wire::{KeyExchange, Random128, Step, cookie};
 
 /// Key exchanges with one peer.
 pub(crate) struct Exchange {
@@ -45,7 +45,13 @@ pub(crate) struct Exchange {
     answered: Option<Answered>,
     /// The last initiation that came to its end.
     settled: Option<[u8; 4]>,
-    /// How many of either step are looked into.
+    looks: Looks,
+    /// How old the secret in use may be.
+    rekey_after: Duration,
+}
+
+/// How many of either step are looked into.
+struct Looks {
     initiations: Bucket,
     responses: Bucket,
 }
@@ -124,11 +130,19 @@ impl Exchange {
             initiation: None,
             answered: None,
             settled: None,
-            initiations: Bucket::full(now),
-            responses: Bucket::full(now),
+            looks: Looks { initiations: Bucket::full(now), responses: Bucket::full(now) },
+            rekey_after: REKEY_AFTER_TIME,
         };
         exchange.begin(now);
         exchange
+    }
+
+    pub(crate) fn rekey_after(&self) -> Duration {
+        self.rekey_after
+    }
+
+    pub(crate) fn set_rekey_after(&mut self, interval: Duration) {
+        self.rekey_after = interval;
     }
 
     pub(crate) fn precedes(&self) -> bool {
@@ -146,6 +160,16 @@ impl Exchange {
         if self.initiation.is_none() {
             self.initiation = Some(self.initiate(now, HELLO_INTERVAL_FAST));
         }
+    }
+
+    /// What a cookie for the initiation that waits for its response has to repeat.
+    pub(crate) fn asks(&self) -> Option<Random128> {
+        self.initiation.as_ref().and_then(|it| cookie::asked_by(&it.frame))
+    }
+
+    /// Lets the initiation that waits for its response go again soon.
+    pub(crate) fn hurry(&mut self, now: Time) {
+        self.initiation.iter_mut().for_each(|it| it.due = it.due.min(now));
     }
 
     pub(crate) fn has_begun(&self) -> bool {
@@ -196,8 +220,8 @@ impl Exchange {
     }
 
     /// Writes the next message into `frame` (replaced), if one is due. A response goes first: the
-    /// peer waits for it.
-    pub(crate) fn poll(&mut self, now: Time, frame: &mut Vec<u8>) -> bool {
+    /// peer waits for it. An initiation is repeated after `interval_max` at the latest.
+    pub(crate) fn poll(&mut self, now: Time, interval_max: Duration, frame: &mut Vec<u8>) -> bool {
         if let Some(answered) = &mut self.answered
             && answered.due.is_some_and(|due| due <= now)
         {
@@ -209,7 +233,7 @@ impl Exchange {
         let Some(initiation) = self.initiation.as_ref().filter(|it| self.due_of(it) <= now) else {
             return false;
         };
-        let longer = (initiation.interval * 3 / 2).min(HELLO_INTERVAL_SEARCH_MAX);
+        let longer = (initiation.interval * 3 / 2).min(interval_max);
         if now - initiation.made_at >= INITIATION_AGE_MAX {
             self.initiation = Some(self.initiate(now, longer));
         }
@@ -223,17 +247,18 @@ impl Exchange {
     // ---- receiving ----------------------------------------------------------------------------
 
     /// Takes a message.
-    pub(crate) fn take(&mut self, now: Time, frame: &[u8], message: &KeyExchange<'_>) -> Taken {
+    pub(crate) fn take(&mut self, now: Time, message: &KeyExchange<'_>) -> Taken {
         if !self.mac_to_us.is_of(message) || message.sender != self.peer.station {
             return Taken::Refused;
         }
         match message.step {
-            Step::Initiation => self.take_initiation(now, frame, message),
+            Step::Initiation => self.take_initiation(now, message),
             Step::Response => self.take_response(now, message),
         }
     }
 
-    fn take_initiation(&mut self, now: Time, frame: &[u8], message: &KeyExchange<'_>) -> Taken {
+    fn take_initiation(&mut self, now: Time, message: &KeyExchange<'_>) -> Taken {
+        let frame = message.frame;
         if let Some(answered) = self.answered.as_mut().filter(|it| it.initiation == frame) {
             if answered.is_done {
                 return Taken::Replayed;
@@ -243,7 +268,7 @@ impl Exchange {
             answered.due = Some(answered.due.map_or(now, |due| due.min(soon)));
             return Taken::Repeated;
         }
-        if !self.initiations.take(now, KEY_EXCHANGES_PER_SECOND, KEY_EXCHANGES_PER_SECOND) {
+        if !self.looks.initiations.take(now, KEY_EXCHANGES_PER_SECOND, KEY_EXCHANGES_PER_SECOND) {
             return Taken::Refused;
         }
         let ephemeral = self.ephemeral();
@@ -278,7 +303,7 @@ impl Exchange {
         let Some(initiation) = self.initiation.as_mut().filter(answers) else {
             return Taken::Refused;
         };
-        if !self.responses.take(now, KEY_EXCHANGES_PER_SECOND, KEY_EXCHANGES_PER_SECOND) {
+        if !self.looks.responses.take(now, KEY_EXCHANGES_PER_SECOND, KEY_EXCHANGES_PER_SECOND) {
             return Taken::Refused;
         }
         match initiation.state.finish(message.noise) {
@@ -301,7 +326,8 @@ impl Exchange {
     }
 
     /// Looks at a message that came to nothing. Costs as much as to answer it.
-    pub(crate) fn examine(&self, frame: &[u8], message: &KeyExchange<'_>) -> Sight {
+    pub(crate) fn examine(&self, message: &KeyExchange<'_>) -> Sight {
+        let frame = message.frame;
         let initiation = self.initiation.as_ref();
         let is_initiation = initiation.is_some_and(|initiation| initiation.frame == frame);
         if is_initiation || self.answered.as_ref().is_some_and(|it| it.response == frame) {

@@ -16,6 +16,7 @@
 
 mod agree;
 mod examine;
+mod outreach;
 
 use core::cmp::Reverse;
 use core::time::Duration;
@@ -36,7 +37,7 @@ use crate::link::secrets::{Generation, Secrets, SessionKeys};
 use crate::memory::{self, WindowShape};
 use crate::wire::{
     HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Instead, Kind, ProbeBody, Random128,
-    TAG_LEN, hello_clear, write_station,
+    TAG_LEN, cookie, hello_clear, write_station,
 };
 
 /// The station's own session, and those of its peers.
@@ -57,6 +58,18 @@ pub(crate) struct Group {
     peers: Vec<Peer>,
     hello_due: Time,
     hello_interval: Duration,
+    /// What a peer wants to be shown before it looks into anything, and when it said so.
+    cookie: Option<(Random128, Time)>,
+    outreach: Option<Outreach>,
+}
+
+/// Whoever hears a station may answer with no more bytes than came.
+#[derive(Clone, Copy, Debug)]
+struct Outreach {
+    /// Since when its peers are looked for in that way.
+    since: Time,
+    /// It knows where one is, and that one perhaps not where it is.
+    calls: bool,
 }
 
 struct OwnSession {
@@ -99,6 +112,10 @@ pub(crate) struct Peer {
     /// When one last said something to this station, which it had to hear first.
     answered_at: Option<Time>,
     silent: bool,
+    /// When it asked last whether it is accepted, unless it has shown since that it knows.
+    asked_at: Option<Time>,
+    /// It has said goodbye: its session is kept only to hear that again.
+    gone: bool,
 }
 
 struct PeerSession {
@@ -152,6 +169,8 @@ pub(crate) enum Opening {
     Response {
         from: StationId,
     },
+    /// The peer wants to be shown that this station is heard from where it says.
+    Cookie,
     Malformed,
     NotAuthentic,
     Replayed,
@@ -219,6 +238,8 @@ impl Group {
             peers,
             hello_due: now,
             hello_interval,
+            cookie: None,
+            outreach: None,
         }
     }
 
@@ -349,13 +370,17 @@ impl Group {
         to.iter_mut().for_each(|to| to.instead = Instead::of(self.crossing));
         let instance = self.instance;
         Hello { instance, field, block_size, symbol_size, mode, base, to }.write(frame);
+        let len_min = if self.calls(now) { len_min.max(HELLO_OUTREACH_LEN) } else { len_min };
         self.seal_behind(HEADER_LEN + HELLO_CLEAR_LEN, frame, len_min);
+        self.show_cookie(now, frame);
 
         let unsettled = || self.peers.iter().filter(|peer| !peer.settled());
         let talking = |peer: &Peer| peer.hello_at.is_some_and(|at| now - at < HELLO_TALKING);
         let longer = self.hello_interval * 3 / 2;
-        self.hello_interval = if unsettled().any(talking) {
+        self.hello_interval = if unsettled().any(talking) || self.is_asked(now) {
             longer.min(HELLO_INTERVAL_TALKING_MAX)
+        } else if let Some(most) = self.outreach_interval(now) {
+            longer.min(most)
         } else if unsettled().next().is_some() {
             longer.min(HELLO_INTERVAL_SEARCH_MAX)
         } else {
@@ -368,6 +393,19 @@ impl Group {
     pub(crate) fn hurry_hello(&mut self, now: Time) {
         self.hello_interval = HELLO_INTERVAL_FAST;
         self.hello_due = self.hello_due.min(now + HELLO_INTERVAL_FAST / 4);
+    }
+
+    /// The peers that may accept this station's session, and have not said goodbye.
+    pub(crate) fn peers_met(&self) -> impl Iterator<Item = StationId> {
+        let is_met = |peer: &&Peer| peer.session.is_some() && !peer.gone;
+        self.peers.iter().filter(is_met).map(|peer| peer.id)
+    }
+
+    /// A peer has said goodbye. Whether that is news.
+    pub(crate) fn note_goodbye(&mut self, id: StationId) -> bool {
+        let Some(peer) = self.peers.iter_mut().find(|peer| peer.id == id) else { return false };
+        peer.silent = true;
+        !core::mem::replace(&mut peer.gone, true)
     }
 
     /// Peers that fell silent since the last call.
@@ -385,6 +423,7 @@ impl Group {
 
     /// Opens a frame; its body goes into `body`.
     pub(crate) fn open(&mut self, now: Time, frame: &[u8], body: &mut Vec<u8>) -> Opening {
+        let (_, frame) = cookie::unwrap(frame);
         let Some(header) = Header::parse(frame) else { return self.open_exchange(now, frame) };
         if header.kind == Kind::Hello {
             return self.open_hello(now, header, frame, body);
@@ -401,11 +440,15 @@ impl Group {
             if !session.replay.accept(header.counter) {
                 return Opening::Replayed;
             }
+            if peer.gone && !is_goodbye(header, body) {
+                return Opening::UnknownSession;
+            }
             let probes = match header.kind {
                 Kind::Probe => ProbeBody::probes_before(body),
                 _ => 0,
             };
             peer.note(now, header.counter, probes);
+            peer.asked_at = None;
             let from = peer.id;
             self.note_opened(now, generation);
             return Opening::Frame(Opened { from, header });
@@ -470,7 +513,8 @@ impl Group {
         let mut joined = None;
         if self.peers[at].session.as_ref().is_some_and(|session| session.id == id) {
             let peer = &mut self.peers[at];
-            if !peer.session.as_mut().is_some_and(|session| session.replay.accept(counter)) {
+            let is_new = |session: &mut PeerSession| session.replay.accept(counter);
+            if peer.gone || !peer.session.as_mut().is_some_and(is_new) {
                 return Opening::Replayed;
             }
             peer.note(now, counter, 0);
@@ -491,6 +535,7 @@ impl Group {
             joined = self.take_hello_of_pending(now, at, id, counter, hello, said);
         }
         self.peers[at].note_hello(now, said.is_some());
+        self.peers[at].asked_at = said.filter(|said| said.asks).map(|_| now);
         // Answer soon while the two of us are not done with each other.
         if !self.peers[at].settled() || said.is_none_or(|said| said.asks) {
             self.hurry_hello(now);
@@ -595,6 +640,7 @@ impl Group {
             taken: pending.taken,
         });
         peer.accepts_us = said.accepted;
+        peer.gone = false;
         peer.link.restart_counting();
         peer.note(now, counter, 0);
         Joined {
@@ -636,6 +682,8 @@ impl Peer {
             hellos: 0,
             answered_at: None,
             silent: false,
+            asked_at: None,
+            gone: false,
         }
     }
 
@@ -657,7 +705,7 @@ impl Peer {
 
     /// The erasure ratio of the link from it; 1 when it has not been heard for `stale`.
     pub(crate) fn erasure_ratio(&self, now: Time, stale: Duration) -> f64 {
-        if self.session.is_none() || now - self.last_heard > stale {
+        if self.session.is_none() || self.gone || now - self.last_heard > stale {
             return 1.0;
         }
         self.link.ratio()
@@ -665,7 +713,7 @@ impl Peer {
 
     /// Both sides have accepted each other.
     fn is_joined(&self) -> bool {
-        self.accepts_us && self.session.is_some()
+        self.accepts_us && self.session.is_some() && !self.gone
     }
 
     /// Both sides have accepted each other, and no newer session is knocking.
@@ -683,7 +731,7 @@ impl Peer {
     /// pending ones, the one that was heard last before others.
     fn hello_entries(&self) -> impl Iterator<Item = (usize, HelloTo)> {
         let station = self.id;
-        let accepted = self.session.iter().map(move |session| HelloTo {
+        let accepted = self.session.iter().filter(|_| !self.gone).map(move |session| HelloTo {
             station,
             session: session.id,
             challenge: [0; 16],
@@ -709,6 +757,11 @@ impl Peer {
         });
         accepted.map(|to| (0, to)).chain((1..).zip(pending))
     }
+}
+
+/// Whether what was opened is a goodbye.
+fn is_goodbye(header: Header, body: &[u8]) -> bool {
+    header.kind == Kind::Probe && ProbeBody::parse(body) == Some(ProbeBody::Goodbye)
 }
 
 fn random128(rng: &mut Stream) -> Random128 {

@@ -1,11 +1,14 @@
 //! The MAC of messages of a key exchange: only those can make it who know the receiver's public
-//! key, and it costs little beside what it keeps from being computed.
+//! key, and it costs little beside what it keeps from being computed. And the cookies by which
+//! addresses show that they are heard from: a MAC of the address, under a key of the station's own.
+
+use core::hint::black_box;
 
 use ring::digest::{Context, SHA256};
 use ring::hmac;
 
 use crate::keys::PublicKey;
-use crate::wire::{KEY_EXCHANGE_MAC_LEN, KeyExchange};
+use crate::wire::{KEY_EXCHANGE_MAC_LEN, KeyExchange, Random128};
 
 /// The key of the MACs of messages to one station.
 #[derive(Clone, Debug)]
@@ -32,4 +35,37 @@ impl MacKey {
         // What it is made of is public: time that shows how much agrees gives nothing away.
         mac.as_ref()[..KEY_EXCHANGE_MAC_LEN] == message.mac
     }
+}
+
+/// Makes cookies, the same for an address as long as it is in use. None has to be remembered.
+pub(crate) struct CookieKey(hmac::Key);
+
+impl CookieKey {
+    pub(crate) fn new(secret: &[u8; 32]) -> Self {
+        CookieKey(hmac::Key::new(hmac::HMAC_SHA256, secret))
+    }
+
+    /// That of an address.
+    pub(crate) fn cookie(&self, address: &[u8]) -> Random128 {
+        first_half(&hmac::sign(&self.0, address))
+    }
+}
+
+impl Drop for CookieKey {
+    /// Overwrites the key.
+    fn drop(&mut self) {
+        self.0 = hmac::Key::new(hmac::HMAC_SHA256, &[0; 16]);
+        black_box(&self.0);
+    }
+}
+
+/// What shows that who has made a message knows a cookie.
+pub(crate) fn cookie_mac(cookie: &Random128, message: &[u8]) -> Random128 {
+    first_half(&hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, cookie), message))
+}
+
+fn first_half(tag: &hmac::Tag) -> Random128 {
+    let mut half = [0; 16];
+    half.copy_from_slice(&tag.as_ref()[..16]);
+    half
 }

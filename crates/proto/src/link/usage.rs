@@ -11,7 +11,9 @@ use super::path_control::{PathControl, Sample, follow_delay};
 use super::rtt::RttEstimator;
 use super::sent::{Sent, SentLog, What};
 use super::shared_channel::{Crossed, Sharing, ack_interval};
-use crate::bounds::{SENT_LOG_MAX, WINDOW_ACK_INTERVAL_MIN, WINDOW_SENT_LOG_MAX};
+use crate::bounds::{
+    SENT_LOG_MAX, WINDOW_ACK_INTERVAL_MIN, WINDOW_SENT_LOG_MAX, WINDOW_TIMEOUT_MIN,
+};
 use crate::config::CodingParams;
 use crate::stats::Stats;
 use crate::wire::{HEADER_LEN, TAG_LEN, WindowAck};
@@ -26,6 +28,14 @@ pub(crate) const LOSS_RATIO_MAX: f64 = 0.95;
 pub(crate) const FRAME_OVERHEAD: f64 = (HEADER_LEN + TAG_LEN) as f64;
 /// Bodies that are longer than this part of the longest take longer on their way.
 const LONG_DIVISOR: usize = 2;
+/// Long frames that feedback has to have told of, and so often, without one of them having come: by
+/// chance that is rare, and all that follows is a look.
+const LONG_UNSEEN_MIN: u32 = 32;
+/// See [`LONG_UNSEEN_MIN`].
+const FEEDBACK_UNSEEN_MIN: u32 = 16;
+/// How often nothing may be told of the oldest frame, in waits for feedback, before its length is
+/// looked into.
+const UNTOLD_WAITS: u32 = 2;
 /// Weight of the newest one in their mean length, one part in so many.
 const LONG_LEN_PARTS: f64 = 64.0;
 
@@ -50,6 +60,15 @@ pub(crate) struct LinkUsage {
     held: bool,
     /// What is sent next comes after a gap.
     after_gap: bool,
+    unseen: Unseen,
+}
+
+/// What was told since a long frame was the newest that had come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unseen {
+    /// Long frames, as lost or as come.
+    long: u32,
+    feedback: u32,
 }
 
 /// Frames that one feedback newly reported.
@@ -92,6 +111,7 @@ impl LinkUsage {
             long_len: len_max as f64,
             held: false,
             after_gap: false,
+            unseen: Unseen::default(),
         }
     }
 
@@ -159,6 +179,18 @@ impl LinkUsage {
         ack_interval(self.ack_interval, self.shares_air)
     }
 
+    /// Whether the path may have become too short for long frames: nothing was told of what is on
+    /// its way for long, or much of long frames, and only short ones came. Losses and outages look
+    /// alike: it is a reason to look, and no more.
+    pub(crate) fn suspects_length(&self, now: Time) -> bool {
+        let untold = self.log.oldest().is_some_and(|oldest| {
+            let wait = self.wait.timeout().max(WINDOW_TIMEOUT_MIN) + self.ack_interval();
+            self.is_long(usize::from(oldest.len)) && now - oldest.at > UNTOLD_WAITS * wait
+        });
+        let Unseen { long, feedback } = self.unseen;
+        untold || long >= LONG_UNSEEN_MIN && feedback >= FEEDBACK_UNSEEN_MIN
+    }
+
     fn is_long(&self, len: usize) -> bool {
         len > self.long_from
     }
@@ -223,13 +255,22 @@ impl LinkUsage {
     /// Takes the frames out of the log that feedback up to `counter` tells of, one by one.
     pub(crate) fn settle(&mut self, counter: u32, mut each: impl FnMut(&Sent)) -> Told {
         let mut told = Told::default();
+        let mut long = 0;
         while let Some(sent) = self.log.pop_until(counter) {
             told.frames += 1;
             told.len += FRAME_OVERHEAD + f64::from(sent.len);
             told.held += u32::from(sent.held);
             told.has_gap |= sent.after_gap;
             told.newest = Some(sent);
+            long += u32::from(self.is_long(usize::from(sent.len)));
             each(&sent);
+        }
+        let came = told.newest.filter(|sent| sent.counter == counter);
+        if came.is_some_and(|sent| self.is_long(usize::from(sent.len))) {
+            self.unseen = Unseen::default();
+        } else if told.frames > 0 {
+            self.unseen.long = self.unseen.long.saturating_add(long);
+            self.unseen.feedback = self.unseen.feedback.saturating_add(1);
         }
         told
     }

@@ -95,13 +95,13 @@ impl Path {
         &mut self,
         now: Time,
         opened: Opened,
-        body: &[u8],
+        body: ProbeBody,
         len: usize,
     ) -> Option<()> {
         if opened.from != self.peer {
             return None;
         }
-        match ProbeBody::parse(body)? {
+        match body {
             ProbeBody::Probe { round, .. } => {
                 if self.echoes.is_full() {
                     self.echoes.remove(0);
@@ -114,6 +114,7 @@ impl Path {
                     search.handle_echo(now, echo.round, usize::from(echo.len));
                 }
             }
+            _ => return None,
         }
         Some(())
     }

@@ -190,3 +190,38 @@ fn packets_that_wait_as_the_path_becomes_shorter_are_dropped_and_others_cross() 
         assert!(net.ends[0].stats().packets_refused >= 20);
     }
 }
+
+/// The path becomes shorter while a stream of full-size packets crosses it, and short ones beside
+/// it or not: what long frames come to tells of it, long before their length is confirmed next.
+#[test]
+fn a_path_that_becomes_shorter_under_load_is_noticed_within_a_second_or_five_behind_losses() {
+    for (loss_ratio, has_short) in [(0.0, false), (0.0, true), (0.2, false), (0.2, true)] {
+        let role = |peer| Role::Endpoint { peer, helper: None };
+        let mut net = Net::new(role, CodingParams::window(), [LENS.max; 2]);
+        net.loss_ratio = loss_ratio;
+        net.pass(Duration::from_secs(5));
+        assert_eq!(net.ends[0].frame_len(), LENS.max);
+        let load = |net: &mut Net, ms: u32| {
+            for _ in 0..ms {
+                let len = net.ends[0].tunnel_mtu();
+                net.ends[0].handle_packet(net.now, &Net::packet(len));
+                if has_short {
+                    net.ends[0].handle_packet(net.now, &Net::packet(100));
+                }
+                net.pass(Duration::from_millis(1));
+            }
+        };
+        load(&mut net, 3_000);
+        assert_eq!(net.ends[0].frame_len(), LENS.max, "losses {loss_ratio}, short {has_short}");
+        net.mtus[0] = 1_350;
+        let before = net.now;
+        while net.ends[0].frame_len() > 1_350 {
+            load(&mut net, 1);
+            let took = net.now - before;
+            // Where frames get lost anyway, it takes more of them to tell.
+            let most = Duration::from_secs(if loss_ratio > 0.0 { 5 } else { 1 });
+            assert!(took < most, "losses {loss_ratio}, short {has_short}: {took:?}");
+        }
+        println!("losses {loss_ratio}, short {has_short}: {:?}", net.now - before);
+    }
+}

@@ -174,6 +174,7 @@ impl WindowEndpoint {
             receiver.set_round_trip(round_trip);
             receiver.set_hold(hold);
         });
+        self.look_at_length(shared, now);
         let air = self.sender.take_air(now);
         shared.ingress.note_air(self.sender.rtt(), air);
         shared.ingress.set_lanes(self.sender.lanes());
@@ -181,6 +182,13 @@ impl WindowEndpoint {
             && let Some(pause) = self.sender.take_pause()
         {
             shared.pacer.pause(now, pause);
+        }
+    }
+
+    /// Lets the path's MTU be looked into where long frames do not seem to come.
+    fn look_at_length(&self, shared: &mut Shared, now: Time) {
+        if self.is_up(shared) && self.sender.suspects_length(now) {
+            shared.path.hint(now);
         }
     }
 
@@ -309,6 +317,7 @@ impl WindowEndpoint {
     // ---- time ---------------------------------------------------------------------------------
 
     pub(crate) fn handle_timeout(&mut self, shared: &mut Shared, now: Time) {
+        self.look_at_length(shared, now);
         self.sender.handle_timeout(now, &mut shared.stats);
         if let Some(receiver) = &mut self.receiver {
             receiver.handle_timeout(now, &mut shared.egress, &mut shared.stats);

@@ -117,6 +117,7 @@ fn every_table_of_the_page_says_what_the_code_writes() {
     header_and_kinds(&page);
     hello(&page);
     key_exchange(&page);
+    cookies(&page);
     symbols_of_blocks(&page);
     feedback_about_blocks(&page);
     window(&page);
@@ -243,6 +244,27 @@ fn key_exchange(page: &Document) {
         ];
         page.layout("Key exchange", &bytes, &fields);
     }
+}
+
+fn cookies(page: &Document) {
+    let reply = cookie::CookieReply { sender: FLOW, answers: [0x55; 16], cookie: [0x66; 16] };
+    let mut fields: Vec<(&str, &[u8])> = vec![
+        ("version and kind", &[0x37]),
+        ("sender", &[0xbe, 0xef]),
+        ("step", &[3]),
+        ("answers", &[0x55; 16]),
+        ("cookie", &[0x66; 16]),
+    ];
+    page.layout("Cookie", &reply.frame(), &fields);
+    let mut message = b"message".to_vec();
+    cookie::wrap(FLOW, &[0x66; 16], &mut message);
+    fields.truncate(2);
+    fields.extend::<[(&str, &[u8]); 3]>([
+        ("step", &[4]),
+        ("mac", &[0x66; 16]),
+        ("message", b"message"),
+    ]);
+    page.layout("Message with a cookie", &message, &fields);
 }
 
 fn symbols_of_blocks(page: &Document) {
@@ -452,6 +474,19 @@ fn probes(page: &Document) {
     assert_eq!(page.values("PROBE, echoes", "echoes"), format!("0 to {MTU_ECHOES_MAX}"));
     let fields: [(&str, &[u8]); 2] = [("round", &[1, 2]), ("length", &[3, 4])];
     page.layout("PROBE, an echo", &echoes[2..], &fields);
+    let token = [1, 2, 3, 4, 5, 6, 7, 8];
+    let asked = written(|out| ProbeBody::Challenge { to: FLOW, token }.write(out));
+    let fields: [(&str, &[u8]); 3] = [("body", &[2]), ("to", &[0xbe, 0xef]), ("token", &token)];
+    page.layout("PROBE, a challenge", &asked, &fields);
+    assert_eq!(HEADER_LEN + asked.len() + TAG_LEN, PATH_CHALLENGE_LEN);
+    let answer = written(|out| ProbeBody::Answer { to: FLOW, token }.write(out));
+    let fields: [(&str, &[u8]); 3] = [("body", &[3]), ("to", &[0xbe, 0xef]), ("token", &token)];
+    page.layout("PROBE, an answer", &answer, &fields);
+    let goodbye = written(|out| ProbeBody::Goodbye.write(out));
+    page.layout("PROBE, a goodbye", &goodbye, &[("body", &[4])]);
+    let heard = written(|out| ProbeBody::GoodbyeHeard { to: FLOW }.write(out));
+    let fields: [(&str, &[u8]); 2] = [("body", &[5]), ("to", &[0xbe, 0xef])];
+    page.layout("PROBE, a goodbye heard", &heard, &fields);
 }
 
 fn relays(page: &Document) {

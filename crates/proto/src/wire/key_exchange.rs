@@ -63,6 +63,8 @@ impl Step {
 /// A frame of a key exchange, of the length that its step has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyExchange<'a> {
+    /// The message, without the zeros behind an initiation.
+    pub frame: &'a [u8],
     /// Who sends it, as it says.
     pub sender: StationId,
     /// Which message it is.
@@ -86,7 +88,8 @@ impl<'a> KeyExchange<'a> {
         out.extend_from_slice(&exchange);
     }
 
-    /// Reads a frame; `None` for anything else, and for any other length.
+    /// Reads a frame; `None` for anything else, and for any other length. An initiation may be
+    /// followed by zeros, so that its address may be answered more.
     pub fn parse(frame: &'a [u8]) -> Option<Self> {
         let mut read = Reader(frame);
         if read.u8()? != first_byte() {
@@ -98,13 +101,16 @@ impl<'a> KeyExchange<'a> {
             2 => Step::Response,
             _ => return None,
         };
-        if frame.len() != step.frame_len() {
+        let (frame, rest) = frame.split_at_checked(step.frame_len())?;
+        let fills = step == Step::Initiation && rest.iter().all(|&byte| byte == 0);
+        if !(rest.is_empty() || fills) {
             return None;
         }
         let exchange = read.array()?;
         let (authenticated, mac) = frame.split_at(frame.len() - KEY_EXCHANGE_MAC_LEN);
         let noise = &authenticated[KEY_EXCHANGE_HEAD_LEN..];
         Some(KeyExchange {
+            frame,
             sender,
             step,
             exchange,
@@ -115,7 +121,7 @@ impl<'a> KeyExchange<'a> {
     }
 }
 
-fn first_byte() -> u8 {
+pub(super) fn first_byte() -> u8 {
     VERSION << 4 | Kind::Hello.code() << 1 | 1
 }
 

@@ -369,6 +369,11 @@ impl WindowSender {
         self.link.rtt()
     }
 
+    /// Whether the path may have become too short for what is sent.
+    pub(crate) fn suspects_length(&self, now: Time) -> bool {
+        self.link.suspects_length(now)
+    }
+
     /// How the air was used since this was asked last.
     pub(crate) fn take_air(&mut self, now: Time) -> Air {
         let (loss_ratio, shares_air) = (self.link.loss_ratio(), self.link.shares_air());

@@ -1,6 +1,7 @@
 //! Two ends of key exchanges that hear each other, or do not.
 
 use super::*;
+use crate::bounds::HELLO_INTERVAL_SEARCH_MAX;
 use corridor_base::rand::{RngExt, SeedableRng};
 use proptest::prelude::*;
 
@@ -34,12 +35,12 @@ fn ms(ms: u64) -> Time {
 /// The next message, if one is due.
 fn say(end: &mut Exchange, now: Time) -> Option<Vec<u8>> {
     let mut frame = Vec::new();
-    end.poll(now, &mut frame).then_some(frame)
+    end.poll(now, HELLO_INTERVAL_SEARCH_MAX, &mut frame).then_some(frame)
 }
 
 fn hear(end: &mut Exchange, now: Time, frame: &[u8]) -> Taken {
     match KeyExchange::parse(frame) {
-        Some(message) => end.take(now, frame, &message),
+        Some(message) => end.take(now, &message),
         None => Taken::Refused,
     }
 }
@@ -169,14 +170,14 @@ fn a_key_that_is_not_configured_gets_no_answer() {
     assert_eq!(say(&mut b, ms(5_000)), None);
     let message = KeyExchange::parse(&initiation).unwrap();
     let public = private(StationId(7)).public();
-    assert_eq!(b.examine(&initiation, &message), Sight::OtherPublicKey(public));
+    assert_eq!(b.examine(&message), Sight::OtherPublicKey(public));
 
     // And who does not know this station's key is not even looked into.
     let other = say(&mut exchange(B, &keys(B, StationId(7), None), 4), ms(0)).unwrap();
     assert_eq!(hear(&mut a, ms(0), &other), Taken::Refused);
-    assert_eq!(a.examine(&other, &KeyExchange::parse(&other).unwrap()), Sight::NotForUs);
+    assert_eq!(a.examine(&KeyExchange::parse(&other).unwrap()), Sight::NotForUs);
     let own = say(&mut a, ms(0)).unwrap();
-    assert_eq!(a.examine(&own, &KeyExchange::parse(&own).unwrap()), Sight::Own);
+    assert_eq!(a.examine(&KeyExchange::parse(&own).unwrap()), Sight::Own);
 }
 
 #[test]
@@ -188,7 +189,7 @@ fn another_secret_beside_the_keys_is_found_by_the_initiator() {
         let response = say(&mut b, ms(0)).unwrap();
         assert_eq!(hear(&mut a, ms(0), &response), Taken::Refused);
         let message = KeyExchange::parse(&response).unwrap();
-        assert_eq!(a.examine(&response, &message), Sight::OtherPsk);
+        assert_eq!(a.examine(&message), Sight::OtherPsk);
     }
 }
 
@@ -200,9 +201,9 @@ fn only_so_many_are_looked_into_and_the_peer_gets_its_turn() {
     for at in 0..10_000 {
         let stranger = &mut exchange(A, &keys(StationId(7), B, None), (at % 251) as u8);
         stranger.newest_own = at;
-        let before = format!("{:?}", b.initiations);
+        let before = format!("{:?}", b.looks.initiations);
         assert_eq!(hear(&mut b, ms(at), &say(stranger, ms(at)).unwrap()), Taken::Refused);
-        looked += u32::from(format!("{:?}", b.initiations) != before);
+        looked += u32::from(format!("{:?}", b.looks.initiations) != before);
         if at == 300 {
             break;
         }

@@ -2,9 +2,10 @@
 //! changes with it. What they say for that is in `link/exchange.rs`.
 
 use super::*;
-use crate::bounds::{REKEY_AFTER_FRAMES, REKEY_AFTER_TIME, REKEY_SILENCE, REKEY_WAIT};
+use crate::bounds::{REKEY_AFTER_FRAMES, REKEY_SILENCE, REKEY_WAIT};
 use crate::link::exchange::Taken;
 use crate::wire::KeyExchange;
+use crate::wire::cookie::CookieReply;
 
 impl Group {
     /// Whether stations have keys of their own here, and agree on secrets.
@@ -12,14 +13,23 @@ impl Group {
         self.exchange.is_some()
     }
 
+    /// Another secret is wanted after so long.
+    pub(crate) fn set_rekey_interval(&mut self, interval: Duration) {
+        self.exchange.iter_mut().for_each(|exchange| exchange.set_rekey_after(interval));
+    }
+
     /// Takes what is no frame of a session: perhaps one of a key exchange.
     pub(super) fn open_exchange(&mut self, now: Time, frame: &[u8]) -> Opening {
+        if let Some(reply) = CookieReply::parse(frame) {
+            let is_ours = self.take_cookie(now, &reply);
+            return if is_ours { Opening::Cookie } else { Opening::NotAuthentic };
+        }
         let (Some(exchange), Some(message)) = (&mut self.exchange, KeyExchange::parse(frame))
         else {
             return Opening::Malformed;
         };
         let from = message.sender;
-        match exchange.take(now, frame, &message) {
+        match exchange.take(now, &message) {
             Taken::Offered(secret) => {
                 self.secrets.offer(now, secret);
                 self.follow_secrets(now);
@@ -83,7 +93,17 @@ impl Group {
 
     /// Writes the next message of a key exchange into `frame` (replaced), if one is due.
     pub(crate) fn poll_exchange(&mut self, now: Time, frame: &mut Vec<u8>) -> bool {
-        self.exchange.as_mut().is_some_and(|exchange| exchange.poll(now, frame))
+        let longest = self.outreach_interval(now).unwrap_or(HELLO_INTERVAL_SEARCH_MAX);
+        if !self.exchange.as_mut().is_some_and(|exchange| exchange.poll(now, longest, frame)) {
+            return false;
+        }
+        if cookie::asked_by(frame).is_some() {
+            if self.calls(now) {
+                frame.resize(frame.len().max(HELLO_OUTREACH_LEN), 0);
+            }
+            self.show_cookie(now, frame);
+        }
+        true
     }
 
     /// Begins a key exchange if it is time, and forgets secrets that are too old.
@@ -102,7 +122,7 @@ impl Group {
 
     /// When the next secret is to be agreed on, if no key exchange has begun.
     fn begin_at(&self) -> Option<Time> {
-        self.exchange.as_ref().filter(|exchange| !exchange.has_begun())?;
+        let exchange = self.exchange.as_ref().filter(|exchange| !exchange.has_begun())?;
         let Some((agreed_at, is_ours)) = self.secrets.agreed() else {
             return Some(Time::ZERO);
         };
@@ -113,7 +133,7 @@ impl Group {
         let heard = |peer: &Peer| peer.hello_at.max(Some(peer.last_heard));
         let heard = self.peers.iter().filter_map(heard).max().unwrap_or(agreed_at);
         let silent_at = heard.max(agreed_at) + REKEY_SILENCE;
-        Some(silent_at.min(agreed_at + REKEY_AFTER_TIME + wait))
+        Some(silent_at.min(agreed_at + exchange.rekey_after() + wait))
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) or [`poll_exchange`](Self::poll_exchange) has

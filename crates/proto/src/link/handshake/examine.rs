@@ -14,6 +14,21 @@ impl Group {
         sessions.any(|session| session_tag(&session.id) == tag)
     }
 
+    /// In whose name a frame comes, as far as it says so in clear. Nothing vouches for it.
+    pub(crate) fn claimed(&self, frame: &[u8]) -> Option<StationId> {
+        let Some(header) = Header::parse(frame) else {
+            return KeyExchange::parse(frame).map(|message| message.sender);
+        };
+        if header.kind == Kind::Hello {
+            return hello_clear(frame).map(|(sender, _)| sender);
+        }
+        let has_tag = |peer: &&Peer| {
+            let session = peer.session.as_ref();
+            session.is_some_and(|session| session_tag(&session.id) == header.session_tag)
+        };
+        self.peers.iter().find(has_tag).map(|peer| peer.id)
+    }
+
     /// Whether a frame is of an accepted session of a peer. Nothing is noted of it.
     pub(crate) fn is_authentic(&self, header: &Header, frame: &[u8]) -> bool {
         let mut body = Vec::new();
@@ -28,7 +43,7 @@ impl Group {
     pub(crate) fn examine(&self, frame: &[u8]) -> Unopened {
         let Some(header) = Header::parse(frame) else {
             if let Some(message) = KeyExchange::parse(frame) {
-                return self.examine_exchange(frame, &message);
+                return self.examine_exchange(&message);
             }
             return match version(frame) {
                 Some(version) if version != VERSION && version != 0 => Unopened::Version(version),
@@ -60,10 +75,10 @@ impl Group {
         }
     }
 
-    fn examine_exchange(&self, frame: &[u8], message: &KeyExchange<'_>) -> Unopened {
+    fn examine_exchange(&self, message: &KeyExchange<'_>) -> Unopened {
         let names = message.sender;
         let Some(exchange) = &self.exchange else { return Unopened::HasKeys { names } };
-        match exchange.examine(frame, message) {
+        match exchange.examine(message) {
             Sight::Own => Unopened::Own,
             Sight::NotForUs => Unopened::NotOurPublicKey { names },
             Sight::OtherPublicKey(public) => Unopened::OtherPublicKey { names, public },

@@ -364,7 +364,10 @@ impl Script {
         let what = self.ear.describe(frame);
         let outcome = match self.stations[to].handle_frame(self.now, frame) {
             FrameOutcome::Accepted { .. } => "accepted".to_owned(),
-            FrameOutcome::Handshake { .. } | FrameOutcome::Initiation { .. } => "taken".to_owned(),
+            FrameOutcome::Handshake { .. }
+            | FrameOutcome::Initiation { .. }
+            | FrameOutcome::Answered { .. }
+            | FrameOutcome::Noted => "taken".to_owned(),
             FrameOutcome::Rejected(why) => format!("{why:?}"),
         };
         self.say(&format!("{} hears {what}: {outcome}", NAMES[to]));

@@ -1,0 +1,93 @@
+//! `bench-core`: what the core promises to who relies on it, in virtual time: secrets that follow
+//! each other, floods of greetings, sessions over a path that loses nine of ten frames, frames from
+//! where their sender is not, and how memory and sources are divided.
+//!
+//! Writes what was measured, and `checks`: name, value, limit, and whether it holds. Ends with 1 if
+//! one does not.
+
+mod cost;
+mod flood;
+mod memory;
+mod net;
+mod places;
+mod rekey;
+mod scene;
+mod sessions;
+mod structure;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+use corridor_bench::frame::{self, Outcome};
+use corridor_results::checks::Check;
+use serde::Serialize;
+
+/// Measures what the core promises.
+#[derive(Debug, Parser)]
+#[command(name = "bench-core")]
+struct Arguments {
+    /// Seconds of packets with and without secrets that follow each other.
+    #[arg(long, default_value_t = 60)]
+    rekey_seconds: u64,
+    /// Seeds of it.
+    #[arg(long, value_delimiter = ',', default_value = "1,2,3")]
+    seeds: Vec<u64>,
+    /// Seconds of each flood.
+    #[arg(long, default_value_t = 8)]
+    flood_seconds: u64,
+    /// Pairs of each kind that meet behind losses.
+    #[arg(long, default_value_t = 500)]
+    sessions: usize,
+    /// The sources that are counted.
+    #[arg(long, default_value = ".")]
+    root: PathBuf,
+    /// The file to write.
+    #[arg(long, default_value = "out/bench/core.json")]
+    out: PathBuf,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    schema: u32,
+    checks: Vec<Check>,
+    rekey: Vec<rekey::Run>,
+    floods: Vec<flood::Flood>,
+    costs: cost::Costs,
+    copied: places::Copied,
+    insider: places::Insider,
+    sessions: Vec<sessions::Kind>,
+    memory: Vec<memory::Share>,
+    structure: structure::Structure,
+}
+
+fn main() -> ExitCode {
+    frame::exit("bench-core", run(&Arguments::parse()))
+}
+
+fn run(arguments: &Arguments) -> Outcome<bool> {
+    let mut checks = Vec::new();
+    let rekey = rekey::measure(arguments.rekey_seconds, &arguments.seeds, &mut checks);
+    let floods = flood::measure(arguments.flood_seconds, &mut checks);
+    let copied = places::copied(&mut checks);
+    let insider = places::insider(&mut checks);
+    let sessions = sessions::measure(arguments.sessions, &mut checks);
+    let memory = memory::measure(&mut checks);
+    let structure = structure::measure(Path::new(&arguments.root), &mut checks)?;
+    let costs = cost::measure();
+    let holds = frame::say(&checks);
+    let report = Report {
+        schema: 1,
+        checks,
+        rekey,
+        floods,
+        costs,
+        copied,
+        insider,
+        sessions,
+        memory,
+        structure,
+    };
+    frame::write_report(&arguments.out, &report)?;
+    Ok(holds)
+}

@@ -1,0 +1,189 @@
+//! What stations say of themselves: that they are where they were asked, and that they go.
+//!
+//! A goodbye is a frame of the session that it ends, so only its owner can have made it, and a
+//! recording of it says nothing to anybody: its counter was heard. It is said until all peers have
+//! heard it, [`GOODBYES_MAX`] times at most.
+
+use arrayvec::ArrayVec;
+use corridor_base::Time;
+
+use super::{Destination, Event, FrameOutcome, Rejection, Shared, Station};
+use crate::bounds::{GOODBYE_INTERVAL, GOODBYES_MAX, PATH_ANSWERS_MAX, PEERS_MAX};
+use crate::config::StationId;
+use crate::link::handshake::Opened;
+use crate::wire::{ChallengeToken, Kind, ProbeBody};
+
+/// What is to be said.
+#[derive(Default)]
+pub(crate) struct Presence {
+    /// Challenges that were heard, and of whom.
+    answers: ArrayVec<(StationId, ChallengeToken), PATH_ANSWERS_MAX>,
+    /// Whose goodbye was heard.
+    heard: ArrayVec<StationId, PEERS_MAX>,
+    closing: Option<Closing>,
+}
+
+/// The station ends.
+struct Closing {
+    said: u8,
+    due: Time,
+    heard_by: ArrayVec<StationId, PEERS_MAX>,
+}
+
+impl Presence {
+    /// When there is something to say.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        if !self.answers.is_empty() || !self.heard.is_empty() {
+            return Some(Time::ZERO);
+        }
+        self.closing.as_ref().map(|closing| closing.due)
+    }
+
+    /// Nothing else is said any more.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.is_some()
+    }
+}
+
+/// Keeps the newest.
+fn push<T, const N: usize>(list: &mut ArrayVec<T, N>, item: T) {
+    if list.is_full() {
+        list.remove(0);
+    }
+    list.push(item);
+}
+
+impl Station {
+    /// Whoever hears this station may answer with no more bytes than came, as over the Internet:
+    /// what looks for a peer goes often for a while, and is long where the driver knows a peer's
+    /// address, and so `calls` it.
+    pub fn reach_out(&mut self, now: Time, calls: bool) {
+        self.shared.group.reach_out(now, calls);
+    }
+
+    /// Whether a frame is a HELLO of a session that is known here: it costs no key derivation.
+    pub fn knows_session(&self, frame: &[u8]) -> bool {
+        self.shared.group.knows_session(frame)
+    }
+
+    /// The station in whose name a frame comes, as far as it says so in clear: nothing vouches for
+    /// it. Where one was rejected and came from another peer, that peer made it, or passed it on.
+    pub fn claimed(&self, frame: &[u8]) -> Option<StationId> {
+        self.shared.group.claimed(frame)
+    }
+
+    /// A challenge for a peer that has spoken from another address than the one that its frames go
+    /// to: a frame for the driver to send there, and nowhere else. Its answer is a
+    /// [`FrameOutcome::Answered`]. None while frames cannot be exchanged with the peer.
+    pub fn challenge(&mut self, peer: StationId, token: ChallengeToken) -> Option<&[u8]> {
+        self.shared.challenge(peer, token)?;
+        self.restart_session_if_new();
+        Some(&self.shared.frame)
+    }
+
+    /// Says goodbye to all peers from here on, and nothing else; [`is_closed`](Self::is_closed)
+    /// tells when that has been heard, or said often enough.
+    pub fn close(&mut self, now: Time) {
+        self.shared.close(now);
+    }
+
+    /// Whether a station that was closed has nothing more to say.
+    pub fn is_closed(&self) -> bool {
+        self.shared.is_closed()
+    }
+}
+
+impl Shared {
+    /// Takes what a peer says of its path or of itself; `len` is that of the whole frame.
+    pub(crate) fn handle_word(
+        &mut self,
+        now: Time,
+        opened: Opened,
+        body: &[u8],
+        len: usize,
+    ) -> FrameOutcome {
+        let (from, me) = (opened.from, self.config.id);
+        let understood = match ProbeBody::parse(body) {
+            Some(ProbeBody::Challenge { to, token }) if to == me => {
+                push(&mut self.presence.answers, (from, token));
+                Some(())
+            }
+            Some(ProbeBody::Answer { to, token }) if to == me => {
+                return FrameOutcome::Answered { from, token };
+            }
+            Some(ProbeBody::Goodbye) => {
+                push(&mut self.presence.heard, from);
+                if self.group.note_goodbye(from) {
+                    self.push_event(Event::PeerGone { peer: from });
+                }
+                Some(())
+            }
+            Some(ProbeBody::GoodbyeHeard { to }) if to == me => {
+                let closing = self.presence.closing.iter_mut();
+                closing.for_each(|closing| push(&mut closing.heard_by, from));
+                Some(())
+            }
+            Some(body) => self.path.handle_body(now, opened, body, len),
+            None => None,
+        };
+        match understood {
+            Some(()) => FrameOutcome::Accepted { from },
+            None => FrameOutcome::Rejected(Rejection::NotForUs),
+        }
+    }
+
+    /// Makes a frame about this station's presence, if there is one to send. To whom.
+    pub(crate) fn poll_presence(&mut self, now: Time) -> Option<Destination> {
+        if let Some((to, token)) = self.presence.answers.pop_at(0) {
+            return Some(self.say(ProbeBody::Answer { to, token }, Destination::Station(to)));
+        }
+        if let Some(to) = self.presence.heard.pop_at(0) {
+            return Some(self.say(ProbeBody::GoodbyeHeard { to }, Destination::Station(to)));
+        }
+        let closing = self.presence.closing.as_mut().filter(|it| it.due <= now)?;
+        if closing.said == GOODBYES_MAX {
+            closing.due = Time::MAX;
+            return None;
+        }
+        closing.said += 1;
+        closing.due = now + GOODBYE_INTERVAL;
+        Some(self.say(ProbeBody::Goodbye, Destination::All))
+    }
+
+    fn say(&mut self, body: ProbeBody, to: Destination) -> Destination {
+        self.group.begin(Kind::Probe, false, &mut self.frame);
+        body.write(&mut self.frame);
+        self.seal();
+        self.stats.control_frames_sent += 1;
+        to
+    }
+
+    /// Makes a challenge for a peer that has spoken from an address of which it is not known
+    /// whether it is there. It is for the driver to send it there, and nowhere else.
+    pub(crate) fn challenge(&mut self, to: StationId, token: ChallengeToken) -> Option<&[u8]> {
+        if !self.group.is_up(to) {
+            return None;
+        }
+        self.say(ProbeBody::Challenge { to, token }, Destination::Station(to));
+        self.stats.frames_sent += 1;
+        self.stats.bytes_sent += self.frame.len() as u64;
+        Some(&self.frame)
+    }
+
+    /// Says goodbye from here on, and nothing else.
+    pub(crate) fn close(&mut self, now: Time) {
+        self.presence.closing.get_or_insert(Closing {
+            said: 0,
+            due: now,
+            heard_by: ArrayVec::new(),
+        });
+    }
+
+    /// Whether all has been said that a station that closes has to say.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.presence.closing.as_ref().is_some_and(|closing| {
+            let mut waits = self.group.peers_met().filter(|id| !closing.heard_by.contains(id));
+            closing.due == Time::MAX || waits.next().is_none()
+        })
+    }
+}

@@ -1,0 +1,125 @@
+//! What stations say before they know each other, when many want to be known at once: a cookie for
+//! the address that a message came from, and messages that show that they know it.
+//!
+//! ```text
+//!  0        1        3        4                       20                    36
+//!  +--------+--------+--------+-----------------------+---------------------+
+//!  | v |3|1 | sender |   3    |  what it answers      |  cookie             |
+//!  +--------+--------+--------+-----------------------+---------------------+
+//!  | v |3|1 | sender |   4    |  MAC under a cookie   |  HELLO or initiation ...
+//!  +--------+--------+--------+-----------------------+---------------------
+//! ```
+//! The first byte is that of a key exchange, and the step tells what it is. What a cookie answers
+//! are 16 bytes of the message that only those know who have seen it: a HELLO's session id, an
+//! initiation's MAC. Nothing else vouches for it, and nothing else than an address comes of it.
+
+use super::key_exchange::first_byte;
+use super::{HEADER_LEN, Header, KeyExchange, Kind, Random128, Reader, Step, write_station};
+use crate::config::StationId;
+
+const COOKIE: u8 = 3;
+const WITH_COOKIE: u8 = 4;
+
+/// Bytes of a frame that brings a cookie: fewer than of any message that it answers.
+pub const COOKIE_LEN: usize = 1 + 2 + 1 + 16 + 16;
+/// Bytes in front of a message that shows that it knows a cookie.
+pub const COOKIE_MAC_HEAD_LEN: usize = 1 + 2 + 1 + 16;
+
+/// A frame that brings a cookie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CookieReply {
+    /// Who sends it, as it says.
+    pub sender: StationId,
+    /// What it answers: see [`asked_by`].
+    pub answers: Random128,
+    /// What messages from the address that it was sent to are to know.
+    pub cookie: Random128,
+}
+
+impl CookieReply {
+    /// The frame.
+    pub fn frame(&self) -> [u8; COOKIE_LEN] {
+        let mut frame = Vec::with_capacity(COOKIE_LEN);
+        write_head(self.sender, COOKIE, &mut frame);
+        frame.extend_from_slice(&self.answers);
+        frame.extend_from_slice(&self.cookie);
+        frame.try_into().expect("as long as its parts")
+    }
+
+    /// Reads a frame; `None` for anything else.
+    pub fn parse(frame: &[u8]) -> Option<Self> {
+        let sender = head(frame, COOKIE)?;
+        let mut read = Reader(frame.get(4..)?);
+        let reply = CookieReply { sender, answers: read.array()?, cookie: read.array()? };
+        read.0.is_empty().then_some(reply)
+    }
+}
+
+/// Puts a MAC in front of a message.
+pub fn wrap(sender: StationId, mac: &Random128, message: &mut Vec<u8>) {
+    let mut head = Vec::with_capacity(COOKIE_MAC_HEAD_LEN);
+    write_head(sender, WITH_COOKIE, &mut head);
+    head.extend_from_slice(mac);
+    message.splice(..0, head);
+}
+
+/// Takes a message apart: the MAC, if there is one in front of it, and the message.
+pub fn unwrap(frame: &[u8]) -> (Option<Random128>, &[u8]) {
+    let wrapped = || {
+        head(frame, WITH_COOKIE)?;
+        let (head, message) = frame.split_at_checked(COOKIE_MAC_HEAD_LEN)?;
+        Some((head[4..].try_into().ok()?, message))
+    };
+    wrapped().map_or((None, frame), |(mac, message)| (Some(mac), message))
+}
+
+/// What a cookie for this message has to repeat; none for what is no HELLO and no initiation.
+pub fn asked_by(message: &[u8]) -> Option<Random128> {
+    if Header::parse(message).is_some_and(|header| header.kind == Kind::Hello) {
+        return Reader(message.get(HEADER_LEN + 2..)?).array();
+    }
+    let exchange = KeyExchange::parse(message)?;
+    (exchange.step == Step::Initiation).then_some(exchange.mac)
+}
+
+fn write_head(sender: StationId, step: u8, out: &mut Vec<u8>) {
+    out.push(first_byte());
+    write_station(sender, out);
+    out.push(step);
+}
+
+/// The sender of a frame of that step.
+fn head(frame: &[u8], step: u8) -> Option<StationId> {
+    let mut read = Reader(frame);
+    let is_first = read.u8()? == first_byte();
+    let sender = read.station()?;
+    (is_first && read.u8()? == step).then_some(sender)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cookie_survives_the_wire_and_no_other_length_is_one() {
+        let reply = CookieReply { sender: StationId(700), answers: [1; 16], cookie: [2; 16] };
+        let frame = reply.frame();
+        assert_eq!(CookieReply::parse(&frame), Some(reply));
+        assert_eq!((Header::parse(&frame), KeyExchange::parse(&frame)), (None, None));
+        let longer = [&frame[..], &[0]].concat();
+        for len in 0..COOKIE_LEN {
+            assert_eq!(CookieReply::parse(&frame[..len]), None);
+        }
+        assert_eq!(CookieReply::parse(&longer), None);
+    }
+
+    #[test]
+    fn a_message_comes_out_of_what_was_put_in_front_of_it() {
+        let mut message = vec![7; 50];
+        wrap(StationId(3), &[9; 16], &mut message);
+        assert_eq!(unwrap(&message), (Some([9; 16]), &[7; 50][..]));
+        for len in 0..COOKIE_MAC_HEAD_LEN {
+            assert_eq!(unwrap(&message[..len]), (None, &message[..len]));
+        }
+    }
+}
