@@ -16,13 +16,17 @@ mod window_endpoint;
 #[cfg(test)]
 mod window_tests;
 
+use core::time::Duration;
 use std::collections::VecDeque;
 
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
 use corridor_packet::PacketRef;
 
-use crate::bounds::{EVENTS_MAX, FRAME_LEN_MIN};
+use crate::bounds::{
+    CREDIT_PACKETS_MIN, CREDIT_QUEUE, CREDIT_ROUND_TRIPS, CREDIT_SYMBOL_PACKETS, EVENTS_MAX,
+    FRAME_LEN_MIN,
+};
 use crate::config::{Crossing, Mode, Role, StationConfig, StationId};
 use crate::diagnosis::Unopened;
 use crate::error::ConfigError;
@@ -367,6 +371,16 @@ impl Station {
 
     /// Takes an IP packet that was read already.
     pub(crate) fn take_packet(&mut self, now: Time, packet: PacketRef<'_>) -> PacketOutcome {
+        self.admit_packet(now, packet, false)
+    }
+
+    /// Takes a packet that another neighbour has sent, who is told how much there is
+    /// [room](Self::room) for.
+    pub(crate) fn take_kept(&mut self, now: Time, packet: PacketRef<'_>) -> PacketOutcome {
+        self.admit_packet(now, packet, true)
+    }
+
+    fn admit_packet(&mut self, now: Time, packet: PacketRef<'_>, kept: bool) -> PacketOutcome {
         if matches!(self.role, RoleState::Helper(_)) {
             return PacketOutcome::NotCarried;
         }
@@ -386,7 +400,11 @@ impl Station {
             shared.stats.note_accepted(len);
             return PacketOutcome::Accepted;
         }
-        if !shared.ingress.push(now, packet, &mut shared.stats) {
+        let is_taken = match kept {
+            true => shared.ingress.push_kept(now, packet, &mut shared.stats),
+            false => shared.ingress.push(now, packet, &mut shared.stats),
+        };
+        if !is_taken {
             shared.stats.packets_dropped_ingress += 1;
             return PacketOutcome::QueueFull;
         }
@@ -633,12 +651,7 @@ impl Station {
 
     /// The queue and the round trip of this station's own flow, for those who ask now and then.
     pub fn path(&self, now: Time) -> PathView {
-        let round_trip = match &self.role {
-            RoleState::Endpoint(role) => role.round_trip(),
-            RoleState::Window(role) => role.round_trip(),
-            RoleState::Helper(_) | RoleState::Plain(_) | RoleState::TcpNc(_) => None,
-        };
-        PathView { queue: self.shared.ingress.view(now), round_trip }
+        PathView { queue: self.shared.ingress.view(now), round_trip: self.round_trip() }
     }
 
     /// What a frame that was rejected shows all the same. It derives a key for a HELLO, so ask for
@@ -656,6 +669,41 @@ impl Station {
         shared.pacer.set_configured(rate_bps);
         if let RoleState::Window(role) = &self.role {
             role.set_rate(shared);
+        }
+    }
+
+    /// How many packets of full length there is room for, of those that are
+    /// [kept](Self::take_kept), if their sender's round trip is so long. `None` in modes without
+    /// credit, and as long as it is not known how fast packets leave.
+    pub(crate) fn room(&self, round_trip: Duration) -> Option<usize> {
+        let kept = self.shared.ingress.kept()?;
+        let span = CREDIT_QUEUE + CREDIT_ROUND_TRIPS * round_trip;
+        let most = (kept.packets_per_s? * span.as_secs_f64()).ceil() as usize;
+        let full = self.shared.symbol_len_max(self.frame_len()).max(1);
+        let room = most.max(CREDIT_PACKETS_MIN).saturating_sub(kept.bytes.div_ceil(full));
+        Some(room.min(kept.packets_free / CREDIT_SYMBOL_PACKETS))
+    }
+
+    /// Bytes that wait of packets that are [kept](Self::take_kept).
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.shared.ingress.kept().map_or(0, |kept| kept.bytes)
+    }
+
+    /// How many new symbols of the peer's there is room for behind this station; `None`: for all.
+    /// Whether the peer should hear of it soon.
+    pub(crate) fn set_credit(&mut self, now: Time, symbols: Option<u16>) -> bool {
+        match &mut self.role {
+            RoleState::Window(role) => role.set_credit(now, symbols),
+            _ => false,
+        }
+    }
+
+    /// The round trip to the peer as far as it is known.
+    pub(crate) fn round_trip(&self) -> Option<Duration> {
+        match &self.role {
+            RoleState::Endpoint(role) => role.round_trip(),
+            RoleState::Window(role) => role.round_trip(),
+            RoleState::Helper(_) | RoleState::Plain(_) | RoleState::TcpNc(_) => None,
         }
     }
 

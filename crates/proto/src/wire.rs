@@ -40,7 +40,8 @@ pub use lanes::Lanes;
 pub use probe::{Echo, ProbeBody};
 pub use relayed::{RELAYED_LEN, Relayed};
 pub use window::{
-    WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WINDOW_SYMBOL_LEN, WindowAck, WindowForm, WindowSymbol,
+    WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WINDOW_CREDIT_LEN, WINDOW_SYMBOL_LEN, WindowAck,
+    WindowForm, WindowSymbol,
 };
 
 use crate::bounds::{ACK_BLOCKS_MAX, FRAME_LEN_MAX, PEERS_MAX, SYMBOL_SIZE_MIN};
