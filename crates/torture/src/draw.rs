@@ -6,6 +6,7 @@ use corridor_base::{Stream, StreamKey};
 use corridor_proto::bounds::SYMBOL_SIZE_MIN;
 use corridor_proto::{DeliveryName, FieldName, GoalName, OrderName, PolicyName, wire};
 
+use super::mesh::Mesh;
 use super::scenario::{
     Coding, End, Forgery, Help, Jump, Network, Outage, PPM, Pair, Restart, Scenario, Stall,
     WindowCoding,
@@ -66,15 +67,25 @@ impl Scenario {
             forged_ppm: 0,
             forgeries: Vec::new(),
             insider_ppm: 0,
+            mesh: None,
             plant: None,
         };
         scenario.draw_talks();
+        scenario.draw_mesh();
         if dice.percent(8) {
             scenario.make_perfect();
         } else {
             scenario.draw_happenings(&mut dice);
         }
         scenario
+    }
+
+    /// Hubs and relays, in some seeds.
+    fn draw_mesh(&mut self) {
+        let mut dice = Dice::new(self.seed, 0, "torture mesh");
+        if dice.percent(15) {
+            self.mesh = Some(Mesh::draw(&mut dice));
+        }
     }
 
     /// Connections of TCP that last and have queues, so that their windows are clamped, in some
