@@ -90,7 +90,7 @@ bench-quic: ## QUIC and voice through the tunnel in the lab, 10 minutes: out/ben
 	$(CARGO) build --release --package corridor
 	$(TARGET)/release/bench-quic $(QUIC) --out $(OUT)/bench/quic.json
 
-bench-relay: ## How a hub's radio is divided among its neighbours, a minute: out/bench/relay.json
+bench-relay: ## What a hub gives its neighbours, TCP over hubs in a row, minutes: out/bench/relay.json
 	$(CARGO) build --release --package corridor-bench --bin bench-relay
 	$(TARGET)/release/bench-relay --out $(OUT)/bench/relay.json
 

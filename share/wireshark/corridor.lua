@@ -27,7 +27,6 @@ local BLOCK_SIZE_MAX = 1024
 local NO_RANK = 0xffff
 local NO_COUNTER = 0xffffffff
 
-local WINDOW_BITMAP_LEN_MAX = 64
 local WINDOW_DELAY_UNIT_NS = 16384
 
 local KINDS = { [0] = "ENC", [1] = "ACK", [2] = "REPORT", [3] = "HELLO", [4] = "PLAIN",
@@ -224,9 +223,11 @@ field("window_ack_deficit", uint16, "window.ack.deficit", "Symbols lacking to de
 field("window_ack_useless", uint16, "window.ack.useless", "Symbols so far that brought nothing")
 field("window_ack_half_duplex", uint8, "window.ack.half_duplex", "Both directions share the channel", base.DEC,
   nil, 0x80)
-field("window_ack_length", uint8, "window.ack.length", "Length of the bitmap", base.DEC, nil, 0x7f)
+field("window_ack_has_credit", uint8, "window.ack.has_credit", "A credit is behind the bitmap", base.DEC, nil, 0x40)
+field("window_ack_length", uint8, "window.ack.length", "Length of the bitmap", base.DEC, nil, 0x3f)
 field("window_ack_bitmap", bytes, "window.ack.bitmap", "Bitmap of needed symbols, lowest bit first")
 field("window_ack_needed", uint16, "window.ack.needed", "Symbols said to be needed")
+field("window_ack_credit", uint16, "window.ack.credit", "New symbols from the first on that there is room for")
 
 -- REPORT.
 field("report_count", uint8, "report.count", "Encoders heard")
@@ -925,13 +926,13 @@ local function dissect_window_ack_fields(c, tree)
   end
   tree:add(F.window_ack_half_duplex, word)
   tree:add(F.window_ack_length, word)
-  local length = uint(word) % 128
+  tree:add(F.window_ack_has_credit, word)
+  local has_credit = math.floor(uint(word) / 64) % 2 == 1
+  local length = uint(word) % 64
   local lanes_log, span = math.floor(uint(span_word) / 0x2000), uint(span_word) % 0x2000
   local lane, deficit = math.floor(uint(deficit_word) / 0x1000), uint(deficit_word) % 0x1000
   if lanes_log > LANES_LOG_MAX or lane >= 2 ^ lanes_log then
     return nil, "is about lane " .. lane .. " of 2^" .. lanes_log
-  elseif length > WINDOW_BITMAP_LEN_MAX then
-    return nil, "has a bitmap of " .. length .. " bytes"
   elseif deficit > span then
     return nil, "says that " .. deficit .. " of " .. span .. " symbols are lacking"
   end
@@ -945,6 +946,9 @@ local function dissect_window_ack_fields(c, tree)
     needed = bits_set_before(bitmap, span)
   end
   generated(tree, "window_ack_needed", needed)
+  if has_credit and add(c, tree, "window_ack_credit", 2) == nil then
+    return nil, "ends early"
+  end
   local of_lane = lanes_log > 0 and string.format(" lane %d/%d", lane, math.floor(2 ^ lanes_log)) or ""
   return string.format("next %.0f%s deficit %d loss %.0f %%", first, of_lane, deficit, 100 * loss)
 end

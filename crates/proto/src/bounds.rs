@@ -87,6 +87,22 @@ pub const HUB_MESSAGES_MAX: usize = 16;
 pub const HUB_QUANTUM: i64 = 1_514;
 /// How long the underlay counts as full after it had no room for a hub's next frame.
 pub const HUB_CROWDED: Duration = Duration::from_millis(50);
+/// What a neighbour may send of packets that a hub forwards, before these leave: what leaves in so
+/// long, and in so many round trips to the neighbour, for what is lost is told of after one, comes
+/// once more after two, and may be lost again.
+pub const CREDIT_QUEUE: Duration = Duration::from_millis(10);
+/// See [`CREDIT_QUEUE`].
+pub const CREDIT_ROUND_TRIPS: u32 = 3;
+/// The same in packets at least: of a rate that is not known yet, a queue shows what it can be.
+pub const CREDIT_PACKETS_MIN: usize = 16;
+/// Packets that a symbol is taken to bring, where they are so short that it brings several: the
+/// queue that they go to has room for so many.
+pub const CREDIT_SYMBOL_PACKETS: usize = 4;
+/// How long a neighbour of a hub counts as one that sends to another.
+pub const CREDIT_MEMORY: Duration = Duration::from_secs(1);
+/// A queue of a hub that nothing has left for so long holds nobody back any more: who it is for is
+/// slow or gone, and others are not to wait for them.
+pub const CREDIT_STUCK: Duration = Duration::from_millis(250);
 /// Sessions of one station that wait to answer a challenge.
 pub const PENDING_SESSIONS_MAX: usize = 4;
 /// Sessions an [`Unsealer`](crate::Unsealer) remembers; what greeted longest ago goes first.

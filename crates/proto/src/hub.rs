@@ -15,6 +15,7 @@
 
 mod backpressure;
 mod change;
+mod credit;
 pub(crate) mod icmp;
 mod networks;
 mod turns;
@@ -44,6 +45,7 @@ use crate::stats::Stats;
 use crate::wire::cookie::{self, CookieReply};
 use crate::wire::{ChallengeToken, Header, KeyExchange, Kind, hello_clear};
 use backpressure::Backpressure;
+use credit::{Credits, Onward};
 use icmp::IcmpErrors;
 use turns::Turns;
 
@@ -100,9 +102,8 @@ pub struct Hub {
     events: VecDeque<Event>,
     /// The packet that is forwarded.
     buffer: Vec<u8>,
-    /// See [`HubConfig::one_channel`].
-    one_channel: bool,
     backpressure: Backpressure,
+    credits: Credits,
     stats: HubStats,
     /// Counters of neighbours that are gone.
     gone: Stats,
@@ -177,8 +178,8 @@ impl Hub {
             speaking: VecDeque::new(),
             events: VecDeque::new(),
             buffer: Vec::new(),
-            one_channel: config.one_channel,
             backpressure: Backpressure::default(),
+            credits: Credits::new(count, config.one_channel, now),
             stats: HubStats::default(),
             gone: Stats::default(),
             told: Told::default(),
@@ -301,7 +302,7 @@ impl Hub {
         self.now = now;
         self.pacer.begin_poll();
         self.backpressure.begin_poll(now);
-        let is_divided = self.one_channel
+        let is_divided = self.credits.one_channel()
             && self.backpressure.is_felt(now)
             && self.stations().any(Station::is_half_duplex);
         while let Some(place) = self.turns.current() {
@@ -311,11 +312,13 @@ impl Hub {
             let neighbour = &mut self.neighbours[place];
             // A rate that was found out from what came through would keep to whatever each has got
             // of a full channel so far: turns divide it equally.
+            let waiting = neighbour.station.kept_bytes();
             if is_divided {
                 neighbour.station.grant(now);
             }
             let made = neighbour.station.poll_transmit(now);
             let made = made.map(|made| (made.to, made.frame.len(), made.probes));
+            self.note_left(place, waiting);
             self.touch(place);
             let neighbour = &mut self.neighbours[place];
             let Some((to, len_bytes, probes)) = made else {
@@ -349,7 +352,11 @@ impl Hub {
                 continue;
             }
             match self.judge(place) {
-                Verdict::Deliver => return Some(self.neighbours[place].station.packet()),
+                Verdict::Deliver => {
+                    self.credits.note(self.now, place, Onward::Host);
+                    self.give_credit(place);
+                    return Some(self.neighbours[place].station.packet());
+                }
                 Verdict::Forward(to) => self.forward(place, to),
                 Verdict::Drop => {}
             }
@@ -383,7 +390,15 @@ impl Hub {
         let buffer = core::mem::take(&mut self.buffer);
         let mut packet = PacketBuf::copy(self.neighbours[from].station.packet(), buffer);
         if packet.take_hop() {
-            let outcome = self.neighbours[to].station.take_packet(self.now, packet.packet());
+            self.credits.note(self.now, from, Onward::Neighbour(to));
+            let station = &mut self.neighbours[to].station;
+            if station.kept_bytes() == 0 {
+                self.credits.note_moved(self.now, to);
+            }
+            let outcome = match self.credits.holds_back(self.now, from, to) {
+                true => station.take_kept(self.now, packet.packet()),
+                false => station.take_packet(self.now, packet.packet()),
+            };
             if outcome == PacketOutcome::Accepted {
                 self.stats.packets_forwarded += 1;
                 self.stats.bytes_forwarded += packet.len() as u64;
@@ -391,6 +406,7 @@ impl Hub {
                 self.stats.packets_not_forwarded += 1;
             }
             self.touch(to);
+            self.give_credit(from);
         } else {
             self.stats.packets_expired += 1;
             if let Some(message) =
@@ -401,6 +417,33 @@ impl Hub {
             }
         }
         self.buffer = packet.into_bytes();
+    }
+
+    // ---- credit between hops ------------------------------------------------------------------
+
+    /// A neighbour's station was asked for a frame, before which so many bytes of others waited.
+    fn note_left(&mut self, to: usize, waiting: usize) {
+        if self.neighbours[to].station.kept_bytes() >= waiting {
+            return;
+        }
+        self.credits.note_moved(self.now, to);
+        let feeders: Vec<usize> = self.credits.feeders(self.now, to).collect();
+        feeders.into_iter().for_each(|from| self.give_credit(from));
+    }
+
+    /// Tells a neighbour how much there is room for in the queues to those whom it sends to; each
+    /// of those who send to one has an equal part.
+    fn give_credit(&mut self, from: usize) {
+        let (now, credits) = (self.now, &self.credits);
+        let round_trip = self.neighbours[from].station.round_trip().unwrap_or_default();
+        let room = credits.queues_before(now, from).filter_map(|to| {
+            let room = self.neighbours[to].station.room(round_trip)?;
+            Some(room / credits.feeders(now, to).count().max(1))
+        });
+        let symbols = room.min().map(|room| u16::try_from(room).unwrap_or(u16::MAX));
+        if self.neighbours[from].station.set_credit(now, symbols) {
+            self.touch(from);
+        }
     }
 
     /// The next event.

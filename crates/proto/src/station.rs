@@ -5,6 +5,7 @@
 //! `poll_timeout`. `poll_transmit` is called only while the underlay can take a frame: frames are
 //! made at the last moment, so that they carry the newest feedback and the most packets.
 
+mod credit;
 mod endpoint;
 mod helper_station;
 mod path;
@@ -17,9 +18,8 @@ mod window_endpoint;
 #[cfg(test)]
 mod window_tests;
 
-use std::collections::VecDeque;
-
 use core::time::Duration;
+use std::collections::VecDeque;
 
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
@@ -388,6 +388,16 @@ impl Station {
 
     /// Takes an IP packet that was read already.
     pub(crate) fn take_packet(&mut self, now: Time, packet: PacketRef<'_>) -> PacketOutcome {
+        self.admit_packet(now, packet, false)
+    }
+
+    /// Takes a packet that another neighbour has sent, who is told how much there is
+    /// [room](Self::room) for.
+    pub(crate) fn take_kept(&mut self, now: Time, packet: PacketRef<'_>) -> PacketOutcome {
+        self.admit_packet(now, packet, true)
+    }
+
+    fn admit_packet(&mut self, now: Time, packet: PacketRef<'_>, kept: bool) -> PacketOutcome {
         if matches!(self.role, RoleState::Helper(_)) {
             return PacketOutcome::NotCarried;
         }
@@ -407,7 +417,11 @@ impl Station {
             shared.stats.note_accepted(len);
             return PacketOutcome::Accepted;
         }
-        if !shared.ingress.push(now, packet, &mut shared.stats) {
+        let is_taken = match kept {
+            true => shared.ingress.push_kept(now, packet, &mut shared.stats),
+            false => shared.ingress.push(now, packet, &mut shared.stats),
+        };
+        if !is_taken {
             shared.stats.packets_dropped_ingress += 1;
             return PacketOutcome::QueueFull;
         }
@@ -671,12 +685,7 @@ impl Station {
 
     /// The queue and the round trip of this station's own flow, for those who ask now and then.
     pub fn path(&self, now: Time) -> PathView {
-        let round_trip = match &self.role {
-            RoleState::Endpoint(role) => role.round_trip(),
-            RoleState::Window(role) => role.round_trip(),
-            RoleState::Helper(_) | RoleState::Plain(_) | RoleState::TcpNc(_) => None,
-        };
-        PathView { queue: self.shared.ingress.view(now), round_trip }
+        PathView { queue: self.shared.ingress.view(now), round_trip: self.round_trip() }
     }
 
     /// What a frame that was rejected shows all the same. It derives a key for a HELLO, so ask for

@@ -136,6 +136,8 @@ counters! {
         pub symbols_added: u64,
         /// Source symbols sent uncoded, for the first time.
         pub source_frames_sent: u64,
+        /// Window mode: times that new symbols had to wait since the peer had no room for more.
+        pub credit_waits: u64,
         /// Window mode: source symbols sent again.
         pub copies_sent: u64,
         /// Window mode: of these, copies of short symbols of real-time and sparse flows, ahead of

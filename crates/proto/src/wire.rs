@@ -41,7 +41,8 @@ pub use lanes::Lanes;
 pub use probe::{ChallengeToken, Echo, PATH_CHALLENGE_LEN, ProbeBody};
 pub use relayed::{RELAYED_LEN, Relayed};
 pub use window::{
-    WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WINDOW_SYMBOL_LEN, WindowAck, WindowForm, WindowSymbol,
+    WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WINDOW_CREDIT_LEN, WINDOW_SYMBOL_LEN, WindowAck,
+    WindowForm, WindowSymbol,
 };
 
 use crate::bounds::{ACK_BLOCKS_MAX, FRAME_LEN_MAX, PEERS_MAX, SYMBOL_SIZE_MIN};

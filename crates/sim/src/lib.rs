@@ -16,6 +16,8 @@
 mod agents;
 pub mod aodv;
 mod capture;
+pub mod chain;
+mod connection;
 mod core;
 pub mod frontier;
 mod plan;

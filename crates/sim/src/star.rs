@@ -20,6 +20,8 @@ use ipnet::Ipv4Net;
 
 use crate::SimError;
 use crate::agents::headers::write_datagram;
+use crate::agents::ip::{self, DATA_HEADERS_LEN};
+use crate::connection::Connection;
 use crate::core::agent::{Agent, Body, NodeIndex, Packet};
 use crate::core::network::{
     AirConfig, FlowOf, Network, NetworkError, RadioSite, StationIndex, Topology,
@@ -35,6 +37,8 @@ const PORT_AT: usize = 22;
 /// Flows that cross the hub are numbered from here on.
 const CROSSING: u32 = 1_000;
 const FRAME_LEN: usize = 1_500;
+/// Longest packet of a connection, bytes: a frame has room for it.
+const TCP_MTU: usize = 1_400;
 /// Longest time until all have met.
 const MEETING_MAX: Duration = Duration::from_secs(60);
 /// What is still on its way may arrive so long after the end.
@@ -49,16 +53,28 @@ pub struct Star {
     pub loss_ratio: f64,
     /// Rate of the radio, bits per second.
     pub rate_bps: u64,
-    /// Offered payload of each flow, bits per second.
-    pub offered_bps: f64,
-    /// Bytes of each packet.
-    pub packet_len: usize,
+    /// What each flow has to send.
+    pub load: Load,
     /// Load before anything is measured.
     pub warm_up: Duration,
     /// The measured interval.
     pub duration: Duration,
     /// Seed of the losses and of the stations.
     pub seed: u64,
+}
+
+/// What a flow has to send.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Load {
+    /// Datagrams at a rate.
+    Udp {
+        /// Offered payload, bits per second.
+        offered_bps: f64,
+        /// Bytes of each packet.
+        packet_len: usize,
+    },
+    /// A connection of Cubic without end. Of its bytes none is looked at.
+    Tcp,
 }
 
 /// A flow, and what came of it.
@@ -115,9 +131,12 @@ pub fn jain(flows: &[StarFlow]) -> f64 {
 /// [`SimError`] if the star cannot be: its losses, its rate, the number of its neighbours.
 pub fn measure(star: &Star) -> Result<Measured, SimError> {
     let mut network = Network::new(&star.topology(), star.seed, 0)?;
-    let flow_of: FlowOf = |packet| {
-        let port = packet.get(PORT_AT..PORT_AT + 2)?.try_into().ok().map(u16::from_be_bytes)?;
-        port.checked_sub(PORT).map(u32::from)
+    let flow_of: FlowOf = match star.load {
+        Load::Tcp => ip::flow_of,
+        Load::Udp { .. } => |packet| {
+            let port = packet.get(PORT_AT..PORT_AT + 2)?.try_into().ok().map(u16::from_be_bytes)?;
+            port.checked_sub(PORT).map(u32::from)
+        },
     };
     let hub = network.add_station(0, 0, star.hub()?, flow_of)?;
     network.set_deaf(hub);
@@ -127,22 +146,17 @@ pub fn measure(star: &Star) -> Result<Measured, SimError> {
         network.set_deaf(index);
     }
     network.run_until_met(Time::ZERO + MEETING_MAX);
-    let begin = network.now();
-    let start = begin + star.warm_up;
-    let span = Span { begin, start, end: start + star.duration };
-    let mut up = Vec::new();
-    let mut crossing = Vec::new();
-    for from in 1..=star.neighbours {
-        up.push(star.add_flow(&mut network, (from, 0), span)?);
-        let next = from % star.neighbours + 1;
-        crossing.push(star.add_flow(&mut network, (from, next), span)?);
-    }
-    network.run_until(span.end + DRAIN);
-    let seen = |flows: Vec<Seen>| flows.iter().map(|seen| seen.borrow().flow(star)).collect();
+    let flows = match star.load {
+        Load::Udp { offered_bps, packet_len } => {
+            star.run_udp(&mut network, offered_bps, packet_len)?
+        }
+        Load::Tcp => star.run_tcp(&mut network)?,
+    };
+    let (up, crossing) = flows.into_iter().partition(|flow| flow.to == 0);
     let hub = network.any_station(hub);
     Ok(Measured {
-        up: seen(up),
-        crossing: seen(crossing),
+        up,
+        crossing,
         hub: hub.hub_stats().copied().unwrap_or_default(),
         stations: hub.stations().map(|station| station.stats().clone()).collect(),
     })
@@ -205,14 +219,17 @@ impl Star {
     }
 
     fn hub(&self) -> Result<Hub, SimError> {
+        // Datagrams have addresses of the one kind, connections of the other.
         let address = |place: u8| std::net::Ipv4Addr::new(10, 0, 0, place + 1);
         let neighbour = |place: u8| {
-            (StationId(u16::from(place + 1)), vec![Ipv4Net::from(address(place)).into()])
+            let both = [address(place), ip::address(place.into())];
+            let networks = both.map(|address| Ipv4Net::from(address).into()).to_vec();
+            (StationId(u16::from(place + 1)), networks)
         };
         let config = HubConfig {
             station: self.config(0, 1),
             neighbours: (1..=self.neighbours).map(neighbour).collect(),
-            own: vec![address(0).into()],
+            own: vec![address(0).into(), ip::address(0).into()],
             one_channel: true,
         };
         Ok(Hub::new(config, self.entropy(0), Time::ZERO)?)
@@ -222,34 +239,87 @@ impl Star {
         Ok(Station::new(self.config(place, 0), self.entropy(place), Time::ZERO)?)
     }
 
-    /// Puts a source and a sink on two hosts.
-    fn add_flow(
+    /// From and to whom each flow goes.
+    fn ways(&self) -> impl Iterator<Item = (u8, u8)> {
+        let neighbours = self.neighbours;
+        (1..=neighbours).flat_map(move |from| [(from, 0), (from, from % neighbours + 1)])
+    }
+
+    fn run_udp(
         &self,
         network: &mut Network,
-        (from, to): (u8, u8),
-        span: Span,
-    ) -> Result<Seen, NetworkError> {
-        let flow = u32::from(from) + if to == 0 { 0 } else { CROSSING };
-        let interval_ns = 8e9 * (self.packet_len - HEADERS_LEN) as f64 / self.offered_bps;
-        // They do not all begin in the same instant.
-        let lag = Duration::from_nanos((interval_ns * f64::from(from) / 64.0) as u64);
-        let (from_node, to_node) = (NodeIndex::from(from), NodeIndex::from(to));
-        let source = Source {
-            begin: span.begin + lag,
-            end: span.end,
-            interval_ns,
-            flow,
-            ends: (from_node, to_node),
-            len: self.packet_len,
-            number: 0,
-        };
-        let source = network.add_agent(from_node, flow, source)?;
-        network.ask(source);
-        let seen = Rc::new(RefCell::new(Counts::new(from, to, span)));
-        let expected = (flow, (from_node, to_node), self.packet_len);
-        network.add_agent(to_node, flow, Sink { seen: Rc::clone(&seen), expected })?;
-        Ok(seen)
+        offered_bps: f64,
+        packet_len: usize,
+    ) -> Result<Vec<StarFlow>, NetworkError> {
+        let begin = network.now();
+        let start = begin + self.warm_up;
+        let span = Span { begin, start, end: start + self.duration };
+        let load = (packet_len, offered_bps);
+        let seen = self.ways().map(|way| add_datagrams(network, way, load, span));
+        let seen = seen.collect::<Result<Vec<Seen>, _>>()?;
+        network.run_until(span.end + DRAIN);
+        Ok(seen.iter().map(|seen| seen.borrow().flow(self)).collect())
     }
+
+    fn run_tcp(&self, network: &mut Network) -> Result<Vec<StarFlow>, SimError> {
+        let connections = self.ways().map(|(from, to)| {
+            let way = (flow(from, to), from.into(), to.into());
+            Connection::add(network, way, TCP_MTU, self.seed)
+        });
+        let connections = connections.collect::<Result<Vec<_>, _>>()?;
+        Connection::begin(&connections, network);
+        let start = network.now() + self.warm_up;
+        network.run_until(start);
+        let delivered = |network: &Network| -> Vec<u64> {
+            connections.iter().map(|connection| connection.delivered_bytes(network)).collect()
+        };
+        let before = delivered(network);
+        network.run_until(start + self.duration);
+        let after = delivered(network);
+        let seen = self.ways().zip(before.into_iter().zip(after));
+        let flow = |((from, to), (before, after)): ((u8, u8), (u64, u64))| StarFlow {
+            from,
+            to,
+            goodput_bps: 8.0 * (after - before) as f64 / self.duration.as_secs_f64(),
+            received: after / (TCP_MTU - DATA_HEADERS_LEN) as u64,
+            wrong: 0,
+        };
+        Ok(seen.map(flow).collect())
+    }
+}
+
+/// The number of a flow.
+fn flow(from: u8, to: u8) -> u32 {
+    u32::from(from) + if to == 0 { 0 } else { CROSSING }
+}
+
+/// Puts a source and a sink on two hosts, for packets of a length, at a rate.
+fn add_datagrams(
+    network: &mut Network,
+    (from, to): (u8, u8),
+    (packet_len, offered_bps): (usize, f64),
+    span: Span,
+) -> Result<Seen, NetworkError> {
+    let flow = flow(from, to);
+    let interval_ns = 8e9 * (packet_len - HEADERS_LEN) as f64 / offered_bps;
+    // They do not all begin in the same instant.
+    let lag = Duration::from_nanos((interval_ns * f64::from(from) / 64.0) as u64);
+    let (from_node, to_node) = (NodeIndex::from(from), NodeIndex::from(to));
+    let source = Source {
+        begin: span.begin + lag,
+        end: span.end,
+        interval_ns,
+        flow,
+        ends: (from_node, to_node),
+        len: packet_len,
+        number: 0,
+    };
+    let source = network.add_agent(from_node, flow, source)?;
+    network.ask(source);
+    let seen = Rc::new(RefCell::new(Counts::new(from, to, span)));
+    let expected = (flow, (from_node, to_node), packet_len);
+    network.add_agent(to_node, flow, Sink { seen: Rc::clone(&seen), expected })?;
+    Ok(seen)
 }
 
 /// Writes packet `number` of a flow.

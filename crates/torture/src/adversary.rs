@@ -366,6 +366,7 @@ fn write_window_ack(dice: &mut Dice, base: u32, counter: u32, out: &mut Vec<u8>)
         deficit: dice.pick(&[0, 1, span / 2, span]).min(span),
         useless: dice.pick(&[0, 1, u16::MAX, anywhere as u16]),
         needed: std::iter::repeat_n(dice.pick(&[0, 0x11, 0xff]), len).collect(),
+        credit: dice.pick(&[None, None, None, Some(0), Some(1), Some(40), Some(u16::MAX)]),
     };
     ack.write(out);
 }

@@ -27,6 +27,14 @@ macro_rules! features {
 
 features! {
     Perfect = "perfect_networks",
+    MeshHubStar = "meshes_hub_star",
+    MeshHubRow = "meshes_hub_row",
+    MeshRelayRow = "meshes_relay_row",
+    MeshForwarded = "mesh_packets_forwarded",
+    MeshMessages = "mesh_router_messages",
+    MeshCoded = "mesh_frames_coded",
+    MeshDecoded = "mesh_packets_decoded",
+    MeshCreditWaits = "mesh_credit_waits",
     Plain = "plain_pairs",
     Helper = "helpers",
     AbsentHelper = "absent_helpers",

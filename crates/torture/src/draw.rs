@@ -6,6 +6,7 @@ use corridor_base::{Stream, StreamKey};
 use corridor_proto::bounds::SYMBOL_SIZE_MIN;
 use corridor_proto::{DeliveryName, FieldName, GoalName, OrderName, PolicyName, wire};
 
+use super::mesh::Mesh;
 use super::scenario::{
     Coding, End, Forgery, Help, Jump, Network, Outage, OwnKeys, PPM, Pair, Restart, Scenario,
     Stall, WindowCoding,
@@ -66,10 +67,12 @@ impl Scenario {
             forged_ppm: 0,
             forgeries: Vec::new(),
             insider_ppm: 0,
+            mesh: None,
             plant: None,
         };
         scenario.draw_talks();
         scenario.draw_keys();
+        scenario.draw_mesh();
         if dice.percent(8) {
             scenario.make_perfect();
         } else {
@@ -79,6 +82,14 @@ impl Scenario {
             scenario.pairs.iter_mut().for_each(|pair| pair.keys = None);
         }
         scenario
+    }
+
+    /// Hubs and relays, in some seeds.
+    fn draw_mesh(&mut self) {
+        let mut dice = Dice::new(self.seed, 0, "torture mesh");
+        if dice.percent(15) {
+            self.mesh = Some(Mesh::draw(&mut dice));
+        }
     }
 
     /// Connections of TCP that last and have queues, so that their windows are clamped, in some

@@ -16,11 +16,14 @@
 //! | `invariants`, `ledger`, `books` | what must hold, and where every packet is |
 //! | `window_ledger`, `window_packet` | the same in window mode, and packets for it |
 //! | `window_talk` | connections whose windows may be clamped |
+//! | `mesh` | hubs and relays, which forward |
 //! | `window_headers` | headers of TCP that were sent as differences, made whole |
 //! | `subject` | a station, and faults planted to see the checks bite |
 //! | `shrink`, `tally`, `coverage` | smaller scenarios; what runs came to, and touched |
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use corridor_base::Time;
 
 mod adversary;
 mod books;
@@ -29,6 +32,7 @@ mod draw;
 mod driver;
 mod invariants;
 mod ledger;
+mod mesh;
 mod network;
 mod scenario;
 mod shrink;
@@ -42,6 +46,7 @@ mod window_talk;
 pub use coverage::{Coverage, Feature};
 pub use driver::Trace;
 pub use invariants::{Invariant, Violation};
+pub use mesh::{Mesh, MeshKind, MeshMode, MeshRelays};
 pub use scenario::{
     Coding, End, Forgery, Help, Jump, Network, Outage, OwnKeys, PPM, Pair, Restart, Scenario,
     ScenarioError, Stall, WindowCoding,
@@ -72,17 +77,21 @@ pub fn run(scenario: &Scenario) -> Outcome {
 
 /// Runs a scenario, telling what happens.
 pub fn run_traced<'a>(scenario: &'a Scenario, trace: Option<Trace<'a>>) -> Outcome {
+    if let Some(mesh) = &scenario.mesh {
+        let mut driver = mesh::MeshDriver::new(scenario, mesh, trace);
+        let outcome = catch_unwind(AssertUnwindSafe(|| driver.run()));
+        let violation = violation(outcome, driver.now());
+        if violation.is_none() {
+            driver.count();
+        }
+        let (events, coverage) = (driver.events, driver.coverage.clone());
+        let simulated_ns = driver.now().as_nanos();
+        return Outcome { violation, events, simulated_ns, coverage };
+    }
     let mut driver = driver::Driver::new(scenario, trace);
     // Whatever is left of a driver that was torn apart is only read for its counters.
     let outcome = catch_unwind(AssertUnwindSafe(|| driver.run()));
-    let violation = match outcome {
-        Ok(result) => result.err(),
-        Err(payload) => Some(Violation {
-            invariant: Invariant::Panic,
-            at_ns: driver.now().as_nanos(),
-            text: panic_text(payload.as_ref()),
-        }),
-    };
+    let violation = violation(outcome, driver.now());
     if violation.is_none() {
         driver.count();
     }
@@ -91,6 +100,21 @@ pub fn run_traced<'a>(scenario: &'a Scenario, trace: Option<Trace<'a>>) -> Outco
         events: driver.events,
         simulated_ns: driver.now().as_nanos(),
         coverage: driver.coverage,
+    }
+}
+
+/// What a run ended with, a panic being a violation too.
+fn violation(
+    outcome: Result<Result<(), Violation>, Box<dyn std::any::Any + Send>>,
+    now: Time,
+) -> Option<Violation> {
+    match outcome {
+        Ok(result) => result.err(),
+        Err(payload) => Some(Violation {
+            invariant: Invariant::Panic,
+            at_ns: now.as_nanos(),
+            text: panic_text(payload.as_ref()),
+        }),
     }
 }
 

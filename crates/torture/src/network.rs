@@ -32,7 +32,7 @@ pub(super) enum Passage {
 
 impl Network {
     pub(super) fn new(scenario: &Scenario) -> Self {
-        let stations = scenario.places().len();
+        let stations = scenario.stations();
         let link = |at: usize| {
             let mut dice = Dice::new(scenario.seed, at as u64, "torture link");
             let loss_ppm = dice.below(u64::from(scenario.network.loss_ppm) + 1) as u32;

@@ -10,6 +10,7 @@ use corridor_proto::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::mesh::{Mesh, NODES_MAX};
 use super::subject::Plant;
 
 /// One in a million; shares and probabilities are counts of it.
@@ -52,6 +53,9 @@ pub struct Scenario {
     /// Of frames, how many a holder of the key who means ill answers with one of its own. Nothing
     /// is promised then but that stations live, and keep to their bounds.
     pub insider_ppm: u32,
+    /// Hubs or relays in place of the pairs, of which there is one then that does nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<Mesh>,
     /// A fault of a station, planted to see it caught.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plant: Option<Plant>,
@@ -354,6 +358,11 @@ impl Scenario {
         places
     }
 
+    /// How many stations there are.
+    pub(crate) fn stations(&self) -> usize {
+        self.mesh.as_ref().map_or_else(|| self.places().len(), |mesh| mesh.nodes.into())
+    }
+
     /// What the station at a place is told.
     pub fn config(&self, place: Place) -> StationConfig {
         let pair = &self.pairs[place.pair];
@@ -429,7 +438,9 @@ impl Scenario {
     /// # Errors
     /// The first value out of its range.
     pub fn check(&self) -> Result<(), ScenarioError> {
+        // In a mesh the stations of the pairs stand for some of its nodes.
         let stations = self.places().len() as u64;
+        let mesh = || self.mesh.as_ref();
         let ends = || self.pairs.iter().flat_map(|pair| &pair.ends);
         let most = |what: &mut dyn Iterator<Item = u32>| u64::from(what.max().unwrap_or(0));
         let lists = [self.outages.len(), self.stalls.len(), self.jumps.len(), self.restarts.len()];
@@ -458,6 +469,9 @@ impl Scenario {
             ("network.delay_us", net.delay_us.into(), 0, 10_000_000),
             ("network.jitter_us", net.jitter_us.into(), 0, 10_000_000),
             ("packets", most(&mut ends().map(|end| end.packets)), 0, PACKETS_MAX.into()),
+            ("mesh.packets", mesh().map_or(0, |mesh| mesh.packets).into(), 0, PACKETS_MAX.into()),
+            ("mesh.nodes", mesh().map_or(3, |mesh| mesh.nodes.into()), 3, NODES_MAX.into()),
+            ("mesh.queue_packets", mesh().map_or(2, |mesh| mesh.queue_packets.into()), 2, 4_096),
             (
                 "packet_len_max",
                 most(&mut ends().map(|end| u32::from(end.packet_len_max))),
@@ -477,6 +491,10 @@ impl Scenario {
                 let expected = format!("{least} to {most}");
                 return Err(ScenarioError::Range { field, given, expected });
             }
+        }
+        if let Some(mesh) = &self.mesh {
+            let nodes = 0..usize::from(mesh.nodes);
+            return nodes.into_iter().try_for_each(|node| Ok(mesh.config(node).check()?));
         }
         self.places().into_iter().try_for_each(|place| Ok(self.config(place).check()?))
     }

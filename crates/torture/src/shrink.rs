@@ -1,6 +1,7 @@
 //! Makes a failing scenario smaller, greedily: takes one thing away or halves one number at a time,
 //! and keeps what still fails in the same way.
 
+use super::mesh::{Mesh, MeshMode, MeshRelays};
 use super::scenario::{End, Help, Scenario};
 use super::{Invariant, run};
 
@@ -61,6 +62,7 @@ fn candidates(from: &Scenario) -> Vec<Scenario> {
     list.with(|s| s.insider_ppm = 0);
     list.with(|s| s.same_numbers = false);
     list.network();
+    list.mesh();
     for pair in 0..from.pairs.len() {
         list.with(|s| s.pairs[pair].helper = Help::None);
         list.with(|s| s.pairs[pair].talks = false);
@@ -111,6 +113,18 @@ struct Candidates<'a> {
 }
 
 impl Candidates<'_> {
+    /// Fewer nodes and packets.
+    fn mesh(&mut self) {
+        let mut with = |change: fn(&mut Mesh)| self.with(|s| s.mesh.iter_mut().for_each(change));
+        with(|mesh| mesh.packets /= 2);
+        with(|mesh| mesh.packets = mesh.packets.saturating_sub(1));
+        with(|mesh| mesh.nodes = (mesh.nodes - 1).max(3));
+        with(|mesh| mesh.packet_len_max = 60);
+        with(|mesh| mesh.one_channel = false);
+        with(|mesh| mesh.mode = MeshMode::Plain);
+        with(|mesh| mesh.relays = MeshRelays::Plain);
+    }
+
     /// The scenario with this change, if it is one.
     fn with(&mut self, change: impl FnOnce(&mut Scenario)) {
         let mut changed = self.from.clone();

@@ -72,9 +72,10 @@ SUBJECTS = {
         "make bench-quic", "10 minutes", _DAEMON,
     ),
     "relay": Subject(
-        "A hub's radio",
-        "Eight neighbours of a hub, more offered than the radio carries: what each of them gets.",
-        "make bench-relay", "a minute", _crates(*_NETWORK),
+        "Hubs",
+        "Eight neighbours of a hub, more offered than the radio carries: what each of them gets. "
+        "TCP over four hops with losses, forwarded by hubs: what crosses, how long it waits.",
+        "make bench-relay", "minutes", _crates(*_NETWORK),
     ),
     "codec": Subject(
         "Codec",

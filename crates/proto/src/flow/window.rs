@@ -7,6 +7,7 @@
 mod ack_timer;
 mod ahead;
 mod air_use;
+mod credit;
 mod feedback;
 mod hold;
 #[cfg(test)]

@@ -109,14 +109,14 @@ fn a_flow_of_single_packets_takes_no_more_than_its_share() {
     let (mut queue, mut stats) = (FairQueue::new(1_000, PARAMS, 1), Stats::default());
     let mut sent = [0; 3];
     for _ in 0..200 {
-        queue.push(Time::ZERO, PacketRef::read(&packet(1, 1_400, 0)), &mut stats);
+        queue.push(Time::ZERO, PacketRef::read(&packet(1, 1_400, 0)), false, &mut stats);
     }
-    queue.push(Time::ZERO, PacketRef::read(&packet(2, 1_400, 0)), &mut stats);
+    queue.push(Time::ZERO, PacketRef::read(&packet(2, 1_400, 0)), false, &mut stats);
     for _ in 0..150 {
         let Some((flow, len)) = send(&mut queue, Time::ZERO, &mut stats) else { break };
         sent[usize::from(flow)] += len;
         if flow == 2 {
-            queue.push(Time::ZERO, PacketRef::read(&packet(2, 1_400, 0)), &mut stats);
+            queue.push(Time::ZERO, PacketRef::read(&packet(2, 1_400, 0)), false, &mut stats);
         }
     }
     assert!(sent[1] + 3_000 > sent[2], "{sent:?}");
@@ -129,10 +129,10 @@ fn a_small_flow_pays_nothing_for_a_large_one() {
     let (mut small, mut largest_wait) = (0, 0);
     for ms in 0..10_000 {
         let now = Time::from_millis(ms);
-        queue.push(now, PacketRef::read(&packet(1, 1_400, 0)), &mut stats);
-        queue.push(now, PacketRef::read(&packet(1, 1_400, 2)), &mut stats);
+        queue.push(now, PacketRef::read(&packet(1, 1_400, 0)), false, &mut stats);
+        queue.push(now, PacketRef::read(&packet(1, 1_400, 2)), false, &mut stats);
         if ms % 20 == 0 {
-            queue.push(now, PacketRef::read(&packet(2, 200, 0)), &mut stats);
+            queue.push(now, PacketRef::read(&packet(2, 200, 0)), false, &mut stats);
         }
         // One frame a millisecond.
         if let Some((2, _)) = send(&mut queue, now, &mut stats) {
@@ -158,7 +158,7 @@ fn what_heeds_nothing_stays_for_a_bounded_time() {
             for _ in 0..2 {
                 let mut packet = packet(1, 1_400, 0);
                 packet[24..32].copy_from_slice(&(interval_ms * tick).to_be_bytes());
-                queue.push(now, PacketRef::read(&packet), &mut stats);
+                queue.push(now, PacketRef::read(&packet), false, &mut stats);
             }
             let (front, _) = queue.front(now, &mut stats).expect("some have come");
             let came_ms = u64::from_be_bytes(front[24..32].try_into().expect("eight bytes"));
@@ -198,7 +198,7 @@ proptest! {
                 number += 1;
                 let mut packet = packet(flow, len, 0);
                 packet[24..28].copy_from_slice(&number.to_be_bytes());
-                accepted += u64::from(queue.push(now, PacketRef::read(&packet), &mut stats));
+                accepted += u64::from(queue.push(now, PacketRef::read(&packet), false, &mut stats));
             }
             let dropped = stats.packets_dropped_codel + stats.packets_dropped_ingress;
             prop_assert!(queue.len() <= packets_max);
@@ -212,7 +212,7 @@ proptest! {
         let (mut queue, mut stats) = (FairQueue::new(10_000, PARAMS, 7), Stats::default());
         for (flow, &len) in (0..).zip(&lens) {
             for _ in 0..40_000 / len {
-                queue.push(Time::ZERO, PacketRef::read(&packet(flow, len, 0)), &mut stats);
+                queue.push(Time::ZERO, PacketRef::read(&packet(flow, len, 0)), false, &mut stats);
             }
         }
         let mut bytes = [0i64; 3];
@@ -251,7 +251,7 @@ fn what_goes_in_order_stands_for_a_shorter_time_and_bursts_pass() {
             for _ in 0..count {
                 let mut quic = quic();
                 quic[40..48].copy_from_slice(&ms.to_be_bytes());
-                queue.push(now, PacketRef::read(&quic), &mut stats);
+                queue.push(now, PacketRef::read(&quic), false, &mut stats);
             }
             if let Some((front, _)) = queue.front(now, &mut stats) {
                 let since = u64::from_be_bytes(front[40..48].try_into().unwrap());
@@ -266,4 +266,24 @@ fn what_goes_in_order_stands_for_a_shorter_time_and_bursts_pass() {
             "{at_once} at once: {dropped} dropped, stayed for {longest_ms} ms"
         );
     }
+}
+
+#[test]
+fn what_comes_on_credit_is_neither_dropped_nor_marked_whatever_its_stay() {
+    let (mut queue, mut stats) = (FairQueue::new(2_000, PARAMS, 1), Stats::default());
+    for number in 0..900u64 {
+        let now = Time::from_millis(10 * number);
+        queue.push(now, PacketRef::read(&packet(1, 1_400, 1)), true, &mut stats);
+        queue.push(now, PacketRef::read(&packet(2, 1_400, 0)), false, &mut stats);
+    }
+    let bytes = 1_400 * 900;
+    assert_eq!(queue.kept_bytes(), bytes);
+    let now = Time::from_millis(20_000);
+    let mut kept = 0;
+    while let Some((front, _)) = queue.front(now, &mut stats) {
+        kept += usize::from(front[21] == 1 && front[1] & 3 == 1);
+        queue.pop();
+    }
+    assert_eq!((kept, queue.kept_bytes()), (900, 0));
+    assert!(stats.packets_dropped_codel > 0, "the others' flow is told");
 }

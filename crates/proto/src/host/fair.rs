@@ -25,6 +25,8 @@ pub(crate) struct FairQueue {
     new: VecDeque<usize>,
     old: VecDeque<usize>,
     len: usize,
+    /// Bytes of those that are kept.
+    kept_bytes: usize,
     room: Room,
     params: CodelParams,
     seed: u64,
@@ -94,6 +96,9 @@ struct Queued {
     /// The connection whose window it counts in.
     clamp: Option<Place>,
     need: Need,
+    /// It came by a neighbour who is told how much there is room for: it is neither dropped nor
+    /// marked, for its sender's queue does that.
+    kept: bool,
 }
 
 impl Queued {
@@ -113,6 +118,7 @@ impl FairQueue {
             new: VecDeque::new(),
             old: VecDeque::new(),
             len: 0,
+            kept_bytes: 0,
             room: Room { packets_max, bound: packets_max, follows_lanes: false },
             params,
             seed,
@@ -204,6 +210,16 @@ impl FairQueue {
         self.len
     }
 
+    /// Bytes that wait of packets that are kept.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.kept_bytes
+    }
+
+    /// Packets that leave in a second, once it was measured.
+    pub(crate) fn pace(&self) -> Option<f64> {
+        self.packets_per_s
+    }
+
     pub(crate) fn packets_max(&self) -> usize {
         self.room.packets_max
     }
@@ -220,7 +236,13 @@ impl FairQueue {
 
     /// Takes a packet. When all queues together are full, the longest loses its oldest; false if
     /// that is the packet's own.
-    pub(crate) fn push(&mut self, now: Time, packet: PacketRef<'_>, stats: &mut Stats) -> bool {
+    pub(crate) fn push(
+        &mut self,
+        now: Time,
+        packet: PacketRef<'_>,
+        kept: bool,
+        stats: &mut Stats,
+    ) -> bool {
         let hash = packet.flow_hash(self.seed);
         let at = (hash % INGRESS_FLOWS as u64) as usize;
         let full = self.len >= self.room.packets_max;
@@ -232,13 +254,16 @@ impl FairQueue {
             self.acknowledgements.since = now;
         }
         self.acknowledgements.waiting += usize::from(acknowledges);
-        let clamp = self.clamps.as_mut().and_then(|clamps| clamps.note_sent(now, hash, packet));
+        // The window of a connection that is kept is its sender's station's to clamp.
+        let clamps = self.clamps.as_mut().filter(|_| !kept);
+        let clamp = clamps.and_then(|clamps| clamps.note_sent(now, hash, packet));
         let flow = (hash, !self.queues[at].packets.is_empty());
         let order = self.order.as_mut();
         let need = order.map_or(Need::Unknown, |order| order.note(now, flow, packet, stats));
         let packet = PacketBuf::copy(packet, self.spare.pop().unwrap_or_default());
         let queue = &mut self.queues[at];
-        queue.packets.push_back(Queued { since: now, packet, clamp, need });
+        self.kept_bytes += if kept { packet.len() } else { 0 };
+        queue.packets.push_back(Queued { since: now, packet, clamp, need, kept });
         self.len += 1;
         if !queue.listed {
             queue.listed = true;
@@ -266,6 +291,7 @@ impl FairQueue {
     fn drop_head(&mut self, at: usize) {
         if let Some(queued) = self.queues[at].packets.pop_front() {
             self.acknowledgements.waiting -= usize::from(queued.acknowledges());
+            self.kept_bytes -= if queued.kept { queued.packet.len() } else { 0 };
             self.spare.push(queued.packet.into_bytes());
             self.len -= 1;
             if let (Some(clamps), Some(place)) = (&mut self.clamps, queued.clamp) {
@@ -338,7 +364,7 @@ impl FairQueue {
             let params = self.params;
             let queue = &mut self.queues[at];
             let more = queue.packets.len() > 1;
-            let Some(head) = queue.packets.front_mut() else { return };
+            let Some(head) = queue.packets.front_mut().filter(|head| !head.kept) else { return };
             // What waits by intent, or was let in, says nothing of congestion.
             let held = match (&self.clamps, head.clamp) {
                 (Some(clamps), Some(place)) => clamps.grace(place),

@@ -59,7 +59,33 @@ impl IngressQueue {
     pub(crate) fn push(&mut self, now: Time, packet: PacketRef<'_>, stats: &mut Stats) -> bool {
         match self {
             IngressQueue::Fifo(queue) => queue.push(now, packet),
-            IngressQueue::Fair(fair) => fair.0.push(now, packet, stats),
+            IngressQueue::Fair(fair) => fair.0.push(now, packet, false, stats),
+        }
+    }
+
+    /// Takes a packet whose sender is told how much there is room for: a fair queue does not drop
+    /// it to tell of congestion.
+    pub(crate) fn push_kept(
+        &mut self,
+        now: Time,
+        packet: PacketRef<'_>,
+        stats: &mut Stats,
+    ) -> bool {
+        match self {
+            IngressQueue::Fifo(queue) => queue.push(now, packet),
+            IngressQueue::Fair(fair) => fair.0.push(now, packet, true, stats),
+        }
+    }
+
+    /// What is known of packets that are kept. `None`: this queue keeps none.
+    pub(crate) fn kept(&self) -> Option<Kept> {
+        match self {
+            IngressQueue::Fifo(_) => None,
+            IngressQueue::Fair(fair) => Some(Kept {
+                bytes: fair.0.kept_bytes(),
+                packets_free: fair.0.packets_max().saturating_sub(fair.0.len()),
+                packets_per_s: fair.0.pace(),
+            }),
         }
     }
 
@@ -178,6 +204,17 @@ impl IngressQueue {
             IngressQueue::Fair(fair) => fair.0.is_empty(),
         }
     }
+}
+
+/// Packets that are kept, and the queue that they are in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept {
+    /// Bytes of them that wait.
+    pub(crate) bytes: usize,
+    /// Packets that the queue has room for.
+    pub(crate) packets_free: usize,
+    /// Packets that leave in a second, once it was measured.
+    pub(crate) packets_per_s: Option<f64>,
 }
 
 /// A queue of packets that came at these times and have these lengths in bytes.

@@ -3,6 +3,7 @@
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
 
+use super::credit::Credits;
 use super::turns::Turns;
 use super::{Hub, HubConfig, Neighbour, check_ids, networks};
 use crate::config::StationId;
@@ -42,9 +43,11 @@ impl Hub {
         self.networks = networks;
         self.icmp_errors.set_own(&config.own);
         self.turns = Turns::new(self.neighbours.len());
+        self.credits = Credits::new(self.neighbours.len(), self.credits.one_channel(), now);
         self.speaking.clear();
         for place in 0..self.neighbours.len() {
             self.neighbours[place].speaks = false;
+            self.neighbours[place].station.set_credit(now, None);
             self.touch(place);
         }
         Ok(())

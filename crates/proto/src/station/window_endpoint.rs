@@ -301,6 +301,12 @@ impl WindowEndpoint {
         self.sender.restart_session();
     }
 
+    /// How many new symbols of the peer's there is room for behind this station.
+    /// Whether the peer should hear of it soon.
+    pub(crate) fn set_credit(&mut self, now: Time, symbols: Option<u16>) -> bool {
+        self.receiver.as_mut().is_some_and(|receiver| receiver.set_credit(now, symbols))
+    }
+
     /// The round trip through the tunnel, once measured.
     pub(crate) fn round_trip(&self) -> Option<Duration> {
         self.sender.rtt().measured()

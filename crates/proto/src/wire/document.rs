@@ -389,9 +389,10 @@ fn window(page: &Document) {
         useless: 0x3132,
         half_duplex: true,
         needed: [0xaa; 3].into_iter().collect(),
+        credit: Some(0x5152),
     };
     let bytes = written(|out| ack.write(out));
-    let fields: [(&str, &[u8]); 11] = [
+    let fields: [(&str, &[u8]); 12] = [
         ("next", &[1, 2, 3, 4]),
         ("span and lanes", &[0x81, 0x23]),
         ("counter", &[5, 6, 7, 8]),
@@ -401,14 +402,16 @@ fn window(page: &Document) {
         ("loss", &[0xff; 2]),
         ("deficit and lane", &[0x90, 0x45]),
         ("useless", &[0x31, 0x32]),
-        ("bitmap length", &[0x83]),
+        ("bitmap length", &[0xc3]),
         ("needed", &[0xaa; 3]),
+        ("credit", &[0x51, 0x52]),
     ];
     page.layout("WINACK", &bytes, &fields);
-    assert_eq!(bytes.len() - 3, WINDOW_ACK_LEN);
+    assert_eq!(bytes.len() - 3 - WINDOW_CREDIT_LEN, WINDOW_ACK_LEN);
     page.bits("Bits of span and lanes", (0x8123, 16), &[("lanes", 4), ("span", 0x0123)]);
     page.bits("Bits of deficit and lane", (0x9045, 16), &[("lane", 9), ("deficit", 0x45)]);
-    page.bits("Bits of bitmap length", (0x83, 8), &[("half duplex", 1), ("bytes", 3)]);
+    let word = [("half duplex", 1), ("credit", 1), ("bytes", 3)];
+    page.bits("Bits of bitmap length", (0xc3, 8), &word);
     let most = format!("0 to {WINDOW_BITMAP_LEN_MAX}");
     assert_eq!(page.values("Bits of bitmap length", "bytes"), most);
 }

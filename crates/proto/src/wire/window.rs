@@ -21,14 +21,18 @@ use super::{Lanes, Reader, write_ratio};
 /// Bytes of a body before the symbol.
 pub const WINDOW_SYMBOL_LEN: usize = 6;
 /// Most bytes of the bitmap in a [`WindowAck`]: symbols of which it tells apart what is needed.
-pub const WINDOW_BITMAP_LEN_MAX: usize = 64;
+pub const WINDOW_BITMAP_LEN_MAX: usize = 63;
 /// Bytes of a [`WindowAck`] before the bitmap.
 pub const WINDOW_ACK_LEN: usize = 27;
+/// Bytes of the credit behind the bitmap, where there is one.
+pub const WINDOW_CREDIT_LEN: usize = 2;
 /// Unit of the delay in a [`WindowAck`].
 const DELAY_UNIT_NS: u64 = 16_384;
 
 /// Set in the length of the bitmap: both directions share the channel.
 const HALF_DUPLEX: u8 = 1 << 7;
+/// The same: a credit is behind the bitmap.
+const HAS_CREDIT: u8 = 1 << 6;
 
 const FORM_SHIFT: u32 = 14;
 const NUMBER_MASK: u16 = (1 << FORM_SHIFT) - 1;
@@ -144,6 +148,9 @@ pub struct WindowAck {
     /// symbol that it is about, so with the first needed one everything before the second can be
     /// decoded. What is beyond is not told; at most [`WINDOW_BITMAP_LEN_MAX`] bytes.
     pub needed: ArrayVec<u8, WINDOW_BITMAP_LEN_MAX>,
+    /// How many symbols from `next` on there is room for, of those that are sent for the first
+    /// time: what goes on from here cannot leave as fast as it comes. `None`: for all.
+    pub credit: Option<u16>,
 }
 
 impl WindowAck {
@@ -165,8 +172,10 @@ impl WindowAck {
         out.extend_from_slice(&(lane | self.deficit & DEFICIT_MASK).to_be_bytes());
         out.extend_from_slice(&self.useless.to_be_bytes());
         let half_duplex = if self.half_duplex { HALF_DUPLEX } else { 0 };
-        out.push(self.needed.len() as u8 | half_duplex);
+        let has_credit = if self.credit.is_some() { HAS_CREDIT } else { 0 };
+        out.push(self.needed.len() as u8 | half_duplex | has_credit);
         out.extend_from_slice(&self.needed);
+        out.extend(self.credit.iter().flat_map(|credit| credit.to_be_bytes()));
     }
 
     /// Reads a body; returns it and what follows it.
@@ -186,10 +195,12 @@ impl WindowAck {
             useless: read.u16()?,
             half_duplex: false,
             needed: ArrayVec::new(),
+            credit: None,
         };
         let len = read.u8()?;
         ack.half_duplex = len & HALF_DUPLEX != 0;
-        let len = usize::from(len & !HALF_DUPLEX);
+        let has_credit = len & HAS_CREDIT != 0;
+        let len = usize::from(len & !(HALF_DUPLEX | HAS_CREDIT));
         ack.lanes = Lanes::from_code((ack.span >> SPAN_SHIFT) as u8)?;
         ack.lane = (ack.deficit >> LANE_SHIFT) as u8;
         (ack.span, ack.deficit) = (ack.span & SPAN_MASK, ack.deficit & DEFICIT_MASK);
@@ -197,6 +208,7 @@ impl WindowAck {
             return None;
         }
         ack.needed.try_extend_from_slice(read.take(len)?).ok()?;
+        ack.credit = if has_credit { Some(read.u16()?) } else { None };
         Some((ack, read.0))
     }
 
@@ -244,7 +256,7 @@ mod tests {
         fn feedback_survives_the_wire(
             next: u32, counter: u32, units: u16, received_at_us: u32, span in 0..=SPAN_MASK,
             deficit in 0..=DEFICIT_MASK, useless: u16, frames: u32, half_duplex: bool,
-            code in 0u8..=4, lane: u8,
+            code in 0u8..=4, lane: u8, credit: Option<u16>,
             needed in proptest::collection::vec(any::<u8>(), 0..WINDOW_BITMAP_LEN_MAX),
         ) {
             let delay = Duration::from_nanos(u64::from(units) * DELAY_UNIT_NS);
@@ -254,11 +266,12 @@ mod tests {
             let lane = lane % lanes.count() as u8;
             let ack = WindowAck {
                 next, lanes, lane, span, counter, delay, received_at_us, frames, loss_ratio, deficit, useless,
-                half_duplex, needed,
+                half_duplex, needed, credit,
             };
             let mut bytes = Vec::new();
             ack.write(&mut bytes);
-            prop_assert_eq!(bytes.len(), WINDOW_ACK_LEN + ack.needed.len());
+            let credit_len = if credit.is_some() { WINDOW_CREDIT_LEN } else { 0 };
+            prop_assert_eq!(bytes.len(), WINDOW_ACK_LEN + ack.needed.len() + credit_len);
             for len in 0..bytes.len() {
                 prop_assert_eq!(WindowAck::parse(&bytes[..len]), None);
             }

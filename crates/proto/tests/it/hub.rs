@@ -411,6 +411,34 @@ fn a_dead_or_slow_neighbour_takes_nothing_from_the_others() {
 }
 
 #[test]
+fn what_cannot_go_on_waits_at_its_sender_and_is_dropped_there() {
+    let mut star = Star::new(2, How::Window, GOOD);
+    star.run_until_met(&[1, 2]);
+    // Five times as much as the second neighbour's link carries.
+    star.links[2].frames_per_ms = 1;
+    let (mut longest, mut number) = (Duration::ZERO, 0);
+    for ms in 0..3_000 {
+        for _ in 0..5 {
+            star.send(1, &datagram(2, 3, false, number, 1_000));
+            number += 1;
+        }
+        star.step();
+        if ms > 500 {
+            let queue = star.hub().station(StationId(3)).unwrap().path(star.now).queue;
+            longest = longest.max(queue.delay);
+        }
+    }
+    let onward = star.hub().station(StationId(3)).unwrap().stats();
+    assert_eq!(onward.packets_dropped_codel + onward.packets_dropped_ingress, 0);
+    assert_eq!(star.hub().stats().packets_not_forwarded, 0);
+    let sender = star.stations[1].stats();
+    assert!(sender.credit_waits > 10 && sender.packets_dropped_codel > 1_000, "{sender:?}");
+    assert!(longest < Duration::from_millis(100), "packets have waited for {longest:?}");
+    let crossed = star.delivered[2].len();
+    assert!(crossed > 2_400, "of 3000 packets that the link carries {crossed} have crossed");
+}
+
+#[test]
 fn what_waits_for_a_dead_neighbour_is_bounded() {
     let mut star = Star::new(2, How::Window, GOOD);
     star.links[2].loss_ratio = 1.0;

@@ -16,7 +16,7 @@ use crate::agents::source::{FlowEnd, TcpSink, TcpSource};
 use crate::core::agent::{Agent, Body, Packet};
 use crate::tcp::Segment;
 
-pub(crate) use packet::DATA_HEADERS_LEN;
+pub(crate) use packet::{DATA_HEADERS_LEN, address};
 
 /// An end of TCP's that knows which numbers to expect: those on the wire are short.
 pub(crate) trait Numbered: Agent {
@@ -56,8 +56,7 @@ struct Wire<A> {
 impl<A: Numbered> Wire<A> {
     fn packet(&mut self, now: Time, content: &Content) -> Packet {
         self.packet.clear();
-        let flow = self.end.flow as usize;
-        packet::write(content, flow, self.payload_bytes, now, &mut self.packet);
+        packet::write(content, &self.end, self.payload_bytes, now, &mut self.packet);
         let bytes = Arc::<[u8]>::from(self.packet.as_slice());
         self.end.packet(bytes.len() as u32, Body::Bytes(bytes))
     }

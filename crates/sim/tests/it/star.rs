@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use corridor_sim::star::{Star, jain, measure};
+use corridor_sim::star::{Load, Star, jain, measure};
 
 #[test]
 fn neighbours_of_a_hub_have_equal_parts_of_a_half_duplex_radio() {
@@ -10,8 +10,7 @@ fn neighbours_of_a_hub_have_equal_parts_of_a_half_duplex_radio() {
         neighbours: 4,
         loss_ratio: 0.1,
         rate_bps: 12_000_000,
-        offered_bps: 4e6,
-        packet_len: 1_000,
+        load: Load::Udp { offered_bps: 4e6, packet_len: 1_000 },
         warm_up: Duration::from_secs(5),
         duration: Duration::from_secs(10),
         seed: 1,

@@ -34,6 +34,7 @@ fn torture(count: u64, change: impl Fn(&mut Scenario)) -> Coverage {
 
 /// One pair, with a helper that is there or not.
 fn one_pair(scenario: &mut Scenario, helper: bool) {
+    scenario.mesh = None;
     scenario.pairs.truncate(1);
     scenario.same_numbers = false;
     scenario.pairs[0].plain = false;

@@ -1,4 +1,5 @@
 //! Torture from outside: that it runs clean, and that it bites.
 
 mod delivery;
+mod mesh;
 mod planted;

@@ -46,7 +46,7 @@ fn hush() {
 fn planted(fault: Fault) -> impl Iterator<Item = Scenario> {
     hush();
     (0..SEEDS).map(move |seed| {
-        let mut scenario = Scenario::draw(seed);
+        let mut scenario = Scenario { mesh: None, ..Scenario::draw(seed) };
         let station = if fault == Fault::BelievesAll || fault == Fault::Squanders { 0 } else { 1 };
         scenario.plant = Some(Plant { fault, station, after: (seed % 7) as u32 });
         scenario

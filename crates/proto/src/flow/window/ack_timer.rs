@@ -93,6 +93,13 @@ impl AckTimer {
         self.due = Some(now);
     }
 
+    /// There is something to tell that the sender waits for.
+    pub(crate) fn hurry(&mut self, now: Time) {
+        let sent = self.sent_at.unwrap_or(Time::ZERO);
+        let due = (sent + WINDOW_ACK_INTERVAL_MIN).max(now);
+        self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
+    }
+
     /// Nothing is to be told any more.
     pub(crate) fn stop(&mut self) {
         self.due = None;

@@ -23,8 +23,8 @@ use crate::host::compression::Contexts;
 use crate::host::egress::EgressQueue;
 use crate::stats::Stats;
 use crate::wire::{
-    Lanes, PACKET_PREFIX_LEN, WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WindowAck, WindowForm,
-    WindowSymbol,
+    Lanes, PACKET_PREFIX_LEN, WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WINDOW_CREDIT_LEN, WindowAck,
+    WindowForm, WindowSymbol,
 };
 
 /// Receives one flow: the peer's packets to this station.
@@ -50,6 +50,31 @@ pub(crate) struct WindowReceiver {
     heard: Option<(u32, Time)>,
     /// Symbols that brought nothing.
     useless: u16,
+    credit: Credit,
+}
+
+/// How many new symbols there is room for behind this station.
+#[derive(Debug, Default)]
+struct Credit {
+    /// From the first symbol on that is not delivered; `None`: for all.
+    symbols: Option<u16>,
+    /// The symbol that the sender was told to stop before.
+    told: Option<u64>,
+}
+
+impl Credit {
+    /// The first symbol that there is no room for.
+    fn limit(&self, next: u64) -> Option<u64> {
+        self.symbols.map(|symbols| next + u64::from(symbols))
+    }
+
+    /// Whether the sender, which has sent all symbols before `end`, should hear soon of how much
+    /// more there is room for: it has used up, or soon will have, what it was told of.
+    fn is_news(&self, next: u64, end: u64) -> bool {
+        let Some(told) = self.told else { return false };
+        let room = self.limit(next).map_or(u64::MAX, |limit| limit.saturating_sub(end));
+        room / 2 > told.saturating_sub(end)
+    }
 }
 
 /// Which lanes feedback tells of: one after the other, and in between the one that is waited for.
@@ -101,6 +126,7 @@ impl WindowReceiver {
             needed: Vec::new(),
             heard: None,
             useless: 0,
+            credit: Credit::default(),
         })
     }
 
@@ -315,6 +341,17 @@ impl WindowReceiver {
         self.round_trip = round_trip;
     }
 
+    /// How many new symbols there is room for behind this station, from the first on that is not
+    /// delivered; `None`: for all. Whether that is news that the sender waits for.
+    pub(crate) fn set_credit(&mut self, now: Time, symbols: Option<u16>) -> bool {
+        self.credit.symbols = symbols;
+        let is_news = self.credit.is_news(self.next, self.end);
+        if is_news {
+            self.ack_timer.hurry(now);
+        }
+        is_news
+    }
+
     /// Both directions share the channel, or not.
     pub(crate) fn set_shares_air(&mut self, shares_air: bool) {
         self.ack_timer.set_half_duplex(shares_air);
@@ -346,7 +383,8 @@ impl WindowReceiver {
     ) -> Option<WindowAck> {
         let (counter, heard_at) = self.heard?;
         self.ack_timer.note_sent(now, loss_ratio);
-        let len = self.ack_len() - WINDOW_ACK_LEN;
+        let len = self.bitmap_len();
+        self.credit.told = self.credit.limit(self.next);
         let (lanes, lane, known) = self.lanes.told(self.turn());
         let first = lanes.first_place(lane, self.next);
         let span = Self::span_of(known, first);
@@ -373,6 +411,7 @@ impl WindowReceiver {
             useless: self.useless,
             half_duplex: shares_air,
             needed,
+            credit: self.credit.symbols,
         };
         self.turns.advance(self.lanes.count());
         if self.turns.untold > 0 && self.is_missing() {
@@ -395,9 +434,14 @@ impl WindowReceiver {
 
     /// Bytes that feedback takes now.
     pub(crate) fn ack_len(&self) -> usize {
+        let credit_len = if self.credit.symbols.is_some() { WINDOW_CREDIT_LEN } else { 0 };
+        WINDOW_ACK_LEN + self.bitmap_len() + credit_len
+    }
+
+    fn bitmap_len(&self) -> usize {
         let (lanes, lane, known) = self.lanes.told(self.turn());
         let span = usize::from(Self::span_of(known, lanes.first_place(lane, self.next)));
-        WINDOW_ACK_LEN + span.div_ceil(8).min(WINDOW_BITMAP_LEN_MAX)
+        span.div_ceil(8).min(WINDOW_BITMAP_LEN_MAX)
     }
 
     /// First symbol not passed, how many are known from there on, and arrivals remembered.

@@ -21,6 +21,7 @@ use corridor_codec::widen_id;
 
 use super::ahead::Ahead;
 use super::air_use::AirUse;
+use super::credit::Credit;
 use super::feedback::{LastTold, Silence};
 use super::repair::belief::Stakes;
 use super::schedule::{Facts, Next, RepairScheduler, decide};
@@ -55,6 +56,7 @@ pub(crate) struct WindowSender {
     window: SendWindow,
     link: LinkUsage,
     told: LastTold,
+    credit: Credit,
     silence: Silence,
     repair: RepairScheduler,
     /// The lane that is weighed next, where there are several.
@@ -81,6 +83,7 @@ impl WindowSender {
             repair: RepairScheduler::new(&params, window.symbol_size_max(), now),
             window,
             told: LastTold::default(),
+            credit: Credit::default(),
             silence: Silence::new(now),
             turn: 0,
             least: (Duration::MAX, now),
@@ -114,7 +117,8 @@ impl WindowSender {
             self.link.note_gap();
         }
         let sent = self.poll_symbol(now, counter, ingress, body, stats);
-        if sent {
+        if sent || (!ingress.is_empty() && self.credit.is_used_up()) {
+            // What waits for the peer is not air that is left for want of a queue.
             self.end_idle(now);
         } else {
             self.air.begin_idle(now, || self.link.frame_time());
@@ -173,7 +177,7 @@ impl WindowSender {
         if waits {
             self.fit_window(now, stats);
         }
-        let has_new = waits && !self.window.is_full();
+        let has_new = waits && !self.window.is_full() && self.has_credit(now, stats);
         let (next, lane, stakes) = self.weigh(now, has_new, ingress.len());
         match next {
             Next::Wait => return false,
@@ -189,6 +193,17 @@ impl WindowSender {
         let copy = if copies { self.window.lying_still(lane) } else { None };
         self.emit_repair(now, counter, (lane, copy), body, stats);
         true
+    }
+
+    /// Whether the receiver has room for another new symbol.
+    fn has_credit(&mut self, now: Time, stats: &mut Stats) -> bool {
+        let (id, before) = (self.window.end(), self.credit.is_used_up());
+        let waits = self.credit.holds_back(now, id, self.link.rtt().timeout());
+        if waits {
+            stats.credit_waits += u64::from(!before);
+            self.link.note_gap();
+        }
+        !waits
     }
 
     /// Lets the window have as many lanes as the path needs.
@@ -278,6 +293,7 @@ impl WindowSender {
         else {
             return false;
         };
+        self.credit.note_source();
         stats.source_frames_sent += 1;
         self.window.write_source(id, body);
         self.repair.ceiling.earn(body.len());
@@ -418,6 +434,7 @@ impl WindowSender {
         self.told.counter = Some(ack.counter);
         self.link.follow_losses(ack.loss_ratio, all);
         self.window.advance(next);
+        self.credit.tell(next, ack.credit);
         // Either silence was the work of losses, and what was lost is weighed with what is told
         // now; or what asked is answered.
         if self.link.loss_ratio() > 0.0 || self.window.is_empty() {
@@ -492,6 +509,7 @@ impl WindowSender {
         };
         self.window.restart_peer(now, takes, stats);
         self.told.restart_peer();
+        self.credit = Credit::default();
         self.silence.restart(now);
     }
 
@@ -516,6 +534,7 @@ impl WindowSender {
         }
         self.held_until = self.held_until.filter(|&until| until > now);
         self.ahead.handle_timeout(now);
+        self.credit.handle_timeout(now);
         if self.silence_due().is_some_and(|due| due <= now) {
             stats.encoder_timeouts += 1;
             self.silence.time_out(now, self.window.len() as u32, self.link.loss_ratio());
@@ -538,6 +557,7 @@ impl WindowSender {
     /// When `handle_timeout` has something to do.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         let (silence, give_up) = (self.silence_due(), self.give_up_due());
-        [silence, give_up, self.held_until, self.ahead.wake()].into_iter().flatten().min()
+        let timers = [silence, give_up, self.held_until, self.ahead.wake()];
+        timers.into_iter().chain([self.credit.poll_timeout()]).flatten().min()
     }
 }

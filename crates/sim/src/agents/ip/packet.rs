@@ -5,10 +5,14 @@
 //! The checksum of TCP is left to the network card, as kernels do. Before data, the hosts exchange
 //! what Linux says in its first segments.
 
+use std::net::Ipv4Addr;
+
 use corridor_base::Time;
 use corridor_proto::packet::tcp_header::flags::{ACK, PSH, SYN};
 use corridor_proto::packet::{IPV4_LEN, protocol, set_ip_len};
 
+use crate::agents::source::FlowEnd;
+use crate::core::agent::NodeIndex;
 use crate::tcp::{SACK_RANGES_MAX, SackRange, Segment};
 
 /// IPv4 and TCP, without options.
@@ -45,25 +49,16 @@ pub(super) enum Content {
     Segment(Segment),
 }
 
-impl Content {
-    fn is_from_sender(&self) -> bool {
-        use Content::{Confirmation, Segment as Whole, Syn, SynAck};
-        match self {
-            Syn | Confirmation | Whole(Segment::Data { .. }) => true,
-            SynAck | Whole(Segment::Ack { .. }) => false,
-        }
-    }
-}
-
-/// Writes a packet of `flow` into an empty buffer; `payload_bytes` is the length of a full segment.
+/// Writes a packet of an end of a flow into an empty buffer; `payload_bytes` is the length of a
+/// full segment.
 pub(super) fn write(
     content: &Content,
-    flow: usize,
+    end: &FlowEnd,
     payload_bytes: u32,
     now: Time,
     out: &mut Vec<u8>,
 ) {
-    let (sender, receiver) = (SENDER_PORT + flow as u16, PORT + flow as u16);
+    let (sender, receiver) = (SENDER_PORT + end.flow as u16, PORT + end.flow as u16);
     let (forth, back) = ((sender, receiver), (receiver, sender));
     let number = |packets: u64| (FIRST_BYTE + packets * u64::from(payload_bytes)) as u32;
     let first = FIRST_BYTE as u32;
@@ -110,7 +105,7 @@ pub(super) fn write(
     }
     out[IPV4_LEN + 12] = (((out.len() - IPV4_LEN) / 4) as u8) << 4;
     out.resize(out.len() + payload_len, 0);
-    write_ipv4(out, flow, content.is_from_sender());
+    write_ipv4(out, end);
 }
 
 /// Writes a header with its sequence number and the number that it acknowledges.
@@ -146,10 +141,15 @@ fn micros(time: Time) -> u32 {
     (time.as_nanos() / 1_000) as u32
 }
 
-/// Flow 0 goes from 10.77.0.1 to 10.77.0.2, flow 1 the other way, their acknowledgements back.
-fn write_ipv4(out: &mut [u8], flow: usize, is_from_sender: bool) {
-    let (s, d) = ([10, 77, 0, 1], [10, 77, 0, 2]);
-    let (from, to) = if (flow == 0) == is_from_sender { (s, d) } else { (d, s) };
+/// The address of a node's host: that of node 0 is 10.77.0.1.
+pub(crate) fn address(node: NodeIndex) -> Ipv4Addr {
+    let [.., high, low] = (node + 1).to_be_bytes();
+    Ipv4Addr::new(10, 77, high, low)
+}
+
+/// From this end of a flow to the other.
+fn write_ipv4(out: &mut [u8], end: &FlowEnd) {
+    let (from, to) = (address(end.node).octets(), address(end.peer).octets());
     out[..2].copy_from_slice(&[0x45, 0]);
     out[6..10].copy_from_slice(&[0x40, 0, 64, protocol::TCP]);
     out[12..16].copy_from_slice(&from);
@@ -253,13 +253,17 @@ mod tests {
 
     const PAYLOAD: u32 = 1_400;
 
-    fn through(segment: Segment, flow: usize, near: u64) -> (Segment, usize) {
+    fn end(flow: u32) -> FlowEnd {
+        FlowEnd { flow, node: flow, peer: 1 - flow }
+    }
+
+    fn through(segment: Segment, flow: u32, near: u64) -> (Segment, usize) {
         let now = Time::from_millis(5_000_000);
         let mut packet = Vec::new();
-        write(&Content::Segment(segment), flow, PAYLOAD, now, &mut packet);
+        write(&Content::Segment(segment), &end(flow), PAYLOAD, now, &mut packet);
         let parsed = parse(&packet).expect("it is ours");
         let is_data = matches!(segment, Segment::Data { .. });
-        assert_eq!((parsed.flow, parsed.kind == Kind::Data), (flow, is_data));
+        assert_eq!((parsed.flow, parsed.kind == Kind::Data), (flow as usize, is_data));
         (parsed.segment(now, near, PAYLOAD), packet.len())
     }
 
@@ -321,7 +325,7 @@ mod tests {
         let mut packet = Vec::new();
         for (content, kind) in [(Content::Syn, Kind::Syn), (Content::SynAck, Kind::SynAck)] {
             packet.clear();
-            write(&content, 1, PAYLOAD, Time::from_millis(3), &mut packet);
+            write(&content, &end(1), PAYLOAD, Time::from_millis(3), &mut packet);
             let parsed = parse(&packet).expect("it is ours");
             assert_eq!((parsed.flow, parsed.kind, packet.len()), (1, kind, 60));
             let Ok(sliced) = etherparse::SlicedPacket::from_ip(&packet) else { panic!("no IP") };
@@ -344,7 +348,7 @@ mod tests {
             assert_eq!(options.expect("options can be read"), told);
         }
         packet.clear();
-        write(&Content::Confirmation, 0, PAYLOAD, Time::ZERO, &mut packet);
+        write(&Content::Confirmation, &end(0), PAYLOAD, Time::ZERO, &mut packet);
         assert_eq!(parse(&packet).map(|parsed| parsed.kind), Some(Kind::Bare));
     }
 

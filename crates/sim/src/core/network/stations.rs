@@ -31,6 +31,8 @@ pub(super) struct Seat {
     station: AnyStation,
     pub(super) radio: RadioIndex,
     place: usize,
+    /// Where it is besides: radios, and its places on them.
+    ports: Vec<(RadioIndex, usize)>,
     entity: usize,
     /// The agenda's number of its host.
     host: usize,
@@ -38,14 +40,17 @@ pub(super) struct Seat {
     /// Packets for the host's agents.
     inbox: VecDeque<Arc<[u8]>>,
     /// A frame that the radio had no room for.
-    held: Option<(Address, Arc<[u8]>)>,
-    /// Places of the stations that it has sent to.
-    known: Vec<(StationId, usize)>,
+    held: Option<(Way, Arc<[u8]>)>,
+    /// The ways to the stations that it has sent to.
+    known: Vec<(StationId, Way)>,
     /// The place of the host that hands its frames on to those whom it does not reach.
     gateway: Option<usize>,
     /// Its interface passes on only what is addressed to it.
     is_deaf: bool,
 }
+
+/// Where a frame goes: a radio, the sender's place on it, and the addressee.
+type Way = (RadioIndex, usize, Address);
 
 impl Network {
     /// Puts a station at a place on a radio. It carries what the agents of the node there send as
@@ -73,6 +78,7 @@ impl Network {
             station: station.into(),
             radio,
             place,
+            ports: Vec::new(),
             entity,
             host,
             flow_of,
@@ -84,6 +90,26 @@ impl Network {
         });
         self.unsettled.stations.insert(index);
         Ok(StationIndex(index))
+    }
+
+    /// Puts a station that is somewhere already at a place on another radio too, as a hub is that
+    /// has several interfaces. Frames for all go to the first.
+    ///
+    /// # Errors
+    /// [`NetworkError::StationPlace`]: there is no such place, or it has a station.
+    pub fn add_port(
+        &mut self,
+        index: StationIndex,
+        radio: RadioIndex,
+        place: usize,
+    ) -> Result<(), NetworkError> {
+        let places = self.radios.get_mut(radio).and_then(|radio| radio.places.get_mut(place));
+        let Some((_, seat @ None)) = places else {
+            return Err(NetworkError::StationPlace { radio, place });
+        };
+        *seat = Some(index.0 as u32);
+        self.stations[index.0].ports.push((radio, place));
+        Ok(())
     }
 
     /// Lets a station's frames for those whom it does not reach go to a place on its radio, from
@@ -205,57 +231,73 @@ impl Network {
         station.hub_stats().map_or(0, |stats| stats.packets_forwarded)
     }
 
-    /// Makes frames as long as a station's radio has room for them.
+    /// Makes frames as long as a station's radios have room for them.
     fn offer_frames(&mut self, index: usize) {
         let now = self.now;
-        let (radio, place) = (self.stations[index].radio, self.stations[index].place);
-        while self.radios[radio].air.has_room(place) {
-            let (to, frame) = match self.stations[index].held.take() {
+        while self.ports(index).all(|(radio, place)| self.radios[radio].air.has_room(place)) {
+            let (way, frame) = match self.stations[index].held.take() {
                 Some(held) => held,
                 None => match self.stations[index].station.poll_transmit(now) {
                     Some(transmit) => {
                         let (to, frame) = (transmit.to, Arc::from(transmit.frame));
-                        (self.address(index, to), frame)
+                        (self.way(index, to), frame)
                     }
                     None => break,
                 },
             };
             let sealed = Frame::Sealed(Arc::clone(&frame));
+            let (radio, place, to) = way;
             if !self.radios[radio].air.offer(now, place, to, sealed) {
-                self.stations[index].held = Some((to, frame));
+                self.stations[index].held = Some((way, frame));
                 self.unsettled.stations.insert(index);
                 break;
             }
         }
-        self.unsettled.radios.insert(radio);
+        let Seat { radio, ports, .. } = &self.stations[index];
+        self.unsettled.radios.insert(*radio);
+        ports.iter().for_each(|&(radio, _)| self.unsettled.radios.insert(radio));
     }
 
-    /// Where a station's frame goes on its radio. Numbers of stations need only differ among those
-    /// that hear each other.
-    fn address(&mut self, index: usize, to: Destination) -> Address {
-        let (Destination::Station(id) | Destination::Search(id)) = to else {
-            return Address::All;
-        };
+    /// The radios that a station is on, and its places there.
+    fn ports(&self, index: usize) -> impl Iterator<Item = (RadioIndex, usize)> + '_ {
+        let Seat { radio, place, ports, .. } = &self.stations[index];
+        [(*radio, *place)].into_iter().chain(ports.iter().copied())
+    }
+
+    /// Where a station's frame goes. Numbers of stations need only differ among those that hear
+    /// each other.
+    fn way(&mut self, index: usize, to: Destination) -> Way {
         let Seat { radio, place, known, gateway, .. } = &self.stations[index];
-        if let Some(&(_, place)) = known.iter().find(|(known, _)| *known == id) {
-            return Address::Station(place);
+        let (radio, place, gateway) = (*radio, *place, *gateway);
+        let (Destination::Station(id) | Destination::Search(id)) = to else {
+            return (radio, place, Address::All);
+        };
+        if let Some(&(_, way)) = known.iter().find(|(known, _)| *known == id) {
+            return way;
         }
-        let radio = &self.radios[*radio];
-        let is_it = |at: usize| {
-            let station = radio.places[at].1.map(|index| &self.stations[index as usize].station);
+        let is_it = |radio: RadioIndex, at: usize| {
+            let station = self.radios[radio].places[at].1;
+            let station = station.map(|index| &self.stations[index as usize].station);
             station.is_some_and(|station| station.config().id == id)
         };
-        let mut places = (0..radio.places.len()).filter(|&at| at != *place && is_it(at));
-        let hears = |&at: &usize| radio.hears(*place, at);
-        let found = places.clone().find(hears).or(*gateway).or_else(|| places.next());
-        match found {
-            Some(place) => {
-                self.stations[index].known.push((id, place));
-                Address::Station(place)
-            }
+        let others = |(radio, place): (RadioIndex, usize)| {
+            let count = self.radios[radio].places.len();
+            (0..count).filter(move |&at| at != place).map(move |at| (radio, place, at))
+        };
+        let ports: Vec<_> = self.ports(index).collect();
+        let places = ports.into_iter().flat_map(others);
+        let places: Vec<_> = places.filter(|&(radio, _, at)| is_it(radio, at)).collect();
+        let hears =
+            |&(radio, place, at): &(RadioIndex, usize, usize)| self.radios[radio].hears(place, at);
+        let gateway = gateway.map(|at| (radio, place, at));
+        let found = places.iter().copied().find(hears).or(gateway).or(places.first().copied());
+        let Some((radio, place, at)) = found else {
             // Nobody has this number here: nobody hears it.
-            None => Address::Station(radio.places.len()),
-        }
+            return (radio, place, Address::Station(self.radios[radio].places.len()));
+        };
+        let way = (radio, place, Address::Station(at));
+        self.stations[index].known.push((id, way));
+        way
     }
 
     /// Keeps for the host what there is for it.

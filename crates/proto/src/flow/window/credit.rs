@@ -1,0 +1,132 @@
+//! How many new symbols the receiver has room for, as it says.
+//!
+//! A hub that forwards what comes takes no more of it than what leaves: so it drops nothing that
+//! was decoded, and what cannot go on waits at its sender's, in a queue that shows to flows. What
+//! is sent again is not held back: its room was given before.
+
+use core::time::Duration;
+
+use corridor_base::Time;
+
+use crate::bounds::{WINDOW_TIMEOUT_MAX, WINDOW_TIMEOUT_MIN};
+
+/// Doublings of the time after which one symbol asks for more.
+const DOUBLINGS_MAX: u32 = 7;
+
+/// Room at the receiver, and what is done where none is left: its word of more may have been lost,
+/// and nothing else may be on its way that it would answer. So a symbol goes all the same after a
+/// while, and then less and less often, as with windows of TCP that are closed (RFC 9293, Section
+/// 3.8.6.1).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Credit {
+    /// The first symbol that there is no room for; `None`: there is for all.
+    limit: Option<u64>,
+    asking: Asking,
+    /// How often it was asked for more since there was room.
+    asked: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum Asking {
+    /// There was room when it was looked last.
+    #[default]
+    No,
+    /// One symbol goes then.
+    At(Time),
+    /// It goes now.
+    Now,
+}
+
+impl Credit {
+    /// Feedback has told of so many symbols from `next` on.
+    pub(super) fn tell(&mut self, next: u64, symbols: Option<u16>) {
+        let limit = symbols.map(|symbols| next + u64::from(symbols));
+        if limit.is_none_or(|limit| self.limit.is_some_and(|before| limit > before)) {
+            (self.asking, self.asked) = (Asking::No, 0);
+        }
+        self.limit = limit;
+    }
+
+    /// Whether the next new symbol, which has this number, has to wait. `timeout`: when feedback
+    /// about what is sent now is late.
+    pub(super) fn holds_back(&mut self, now: Time, id: u64, timeout: Duration) -> bool {
+        if self.limit.is_none_or(|limit| id < limit) {
+            self.asking = Asking::No;
+            return false;
+        }
+        if let Asking::No = self.asking {
+            let first = timeout.max(WINDOW_TIMEOUT_MIN);
+            let wait = first * (1 << self.asked.min(DOUBLINGS_MAX));
+            self.asking = Asking::At(now + wait.min(WINDOW_TIMEOUT_MAX));
+        }
+        !matches!(self.asking, Asking::Now)
+    }
+
+    /// Whether the next new symbol had to wait when it was looked last.
+    pub(super) fn is_used_up(&self) -> bool {
+        !matches!(self.asking, Asking::No)
+    }
+
+    /// A new symbol goes.
+    pub(super) fn note_source(&mut self) {
+        if let Asking::Now = self.asking {
+            self.asking = Asking::No;
+            self.asked += 1;
+        }
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Time) {
+        if self.poll_timeout().is_some_and(|at| at <= now) {
+            self.asking = Asking::Now;
+        }
+    }
+
+    /// When it is asked for more.
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        match self.asking {
+            Asking::At(at) => Some(at),
+            Asking::No | Asking::Now => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMEOUT: Duration = Duration::from_millis(20);
+
+    #[test]
+    fn new_symbols_wait_from_the_first_on_that_there_is_no_room_for() {
+        let (mut credit, now) = (Credit::default(), Time::from_millis(1));
+        assert!(!credit.holds_back(now, 1 << 40, TIMEOUT), "nobody has said anything");
+        credit.tell(100, Some(3));
+        assert!(!credit.holds_back(now, 102, TIMEOUT) && credit.holds_back(now, 103, TIMEOUT));
+        credit.tell(103, Some(0));
+        assert!(credit.holds_back(now, 103, TIMEOUT));
+        credit.tell(103, None);
+        assert!(!credit.holds_back(now, 1 << 40, TIMEOUT));
+        assert_eq!(credit.poll_timeout(), None);
+    }
+
+    #[test]
+    fn without_room_one_symbol_asks_and_less_and_less_often() {
+        let mut credit = Credit::default();
+        credit.tell(0, Some(0));
+        let (mut at, mut waits) = (Time::from_millis(5), Vec::new());
+        for id in 0..10 {
+            assert!(credit.holds_back(at, id, TIMEOUT));
+            let due = credit.poll_timeout().expect("it will ask");
+            waits.push((due - at).as_millis());
+            at = due;
+            credit.handle_timeout(at);
+            assert_eq!(credit.poll_timeout(), None, "what is due is no timer any more");
+            assert!(!credit.holds_back(at, id, TIMEOUT));
+            credit.note_source();
+        }
+        assert_eq!(waits, [20, 40, 80, 160, 320, 640, 1280, 2000, 2000, 2000]);
+        credit.tell(10, Some(5));
+        assert!(!credit.holds_back(at, 14, TIMEOUT) && credit.holds_back(at, 15, TIMEOUT));
+        assert_eq!(credit.poll_timeout(), Some(at + TIMEOUT), "there was room since");
+    }
+}

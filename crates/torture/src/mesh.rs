@@ -1,0 +1,235 @@
+//! Hubs and relays under torture: several nodes, of which some forward what others send.
+//!
+//! What is said of pairs holds of what goes from node to node; here it is looked at what forwarding
+//! adds. A packet comes out where it was sent to, at most once as long as nobody starts anew, byte
+//! for byte but for its hops, of which each that forwards takes one; its class of service is kept;
+//! a source that the sender does not have comes out nowhere; queues keep to their bounds, and all
+//! comes to rest. Frames that a neighbour has sealed and that lie do no more than be counted.
+
+mod driver;
+mod packet;
+
+use core::time::Duration;
+use std::net::IpAddr;
+
+use corridor_base::Time;
+use corridor_proto::relay::RelayConfig;
+use corridor_proto::{
+    AnyStation, CodingParams, CodingTable, ConfigError, Hub, HubConfig, LinkErrors, Preset,
+    RelayStation, RelayStationConfig, Role, Station, StationConfig, StationId,
+};
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+pub(super) use driver::MeshDriver;
+
+use super::draw::Dice;
+
+/// Most nodes.
+pub(super) const NODES_MAX: u8 = 8;
+/// Hops that packets may make which are to arrive.
+pub(super) const HOPS: u8 = 64;
+
+/// Nodes, and what they are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mesh {
+    /// Who is where, and what those are that forward.
+    pub kind: MeshKind,
+    /// How many, 3 to 8.
+    pub nodes: u8,
+    /// How hubs code; relays do not.
+    pub mode: MeshMode,
+    /// What relays combine.
+    pub relays: MeshRelays,
+    /// Packets of each host.
+    pub packets: u32,
+    /// Longest of them, bytes.
+    pub packet_len_max: u16,
+    /// Bound of each queue.
+    pub queue_packets: u16,
+    /// Longest frame, bytes.
+    pub frame_len_max: u16,
+    /// Hubs take it that all of their neighbours are on one channel.
+    pub one_channel: bool,
+}
+
+/// Who is where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MeshKind {
+    /// A hub and its neighbours, which hear each other too.
+    HubStar,
+    /// Hubs in a row, with a station at either end.
+    HubRow,
+    /// Relays in a row that XOR, each of which hears the next ones.
+    RelayRow,
+}
+
+/// How what goes to a neighbour of a hub is repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "the names of the modes")]
+pub enum MeshMode {
+    Window,
+    Block,
+    Plain,
+}
+
+/// What relays combine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "the names of the presets")]
+pub enum MeshRelays {
+    Default,
+    Paper,
+    PaperAdaptive,
+    Plain,
+}
+
+impl Mesh {
+    /// Draws one.
+    pub(super) fn draw(dice: &mut Dice) -> Self {
+        let kind = dice.pick(&[MeshKind::HubStar, MeshKind::HubRow, MeshKind::RelayRow]);
+        let few = dice.pick(&[10, 60, 200]);
+        Mesh {
+            kind,
+            nodes: 3 + dice.below(u64::from(NODES_MAX) - 2) as u8,
+            mode: dice.pick(&[
+                MeshMode::Window,
+                MeshMode::Window,
+                MeshMode::Window,
+                MeshMode::Block,
+                MeshMode::Plain,
+            ]),
+            relays: dice.pick(&[
+                MeshRelays::Default,
+                MeshRelays::Paper,
+                MeshRelays::PaperAdaptive,
+                MeshRelays::Plain,
+            ]),
+            packets: dice.below(few) as u32,
+            packet_len_max: dice.pick(&[60, 300, 1_500]),
+            queue_packets: dice.pick(&[2, 5, 50, 1_000]),
+            frame_len_max: dice.pick(&[576, 700, 1_500]),
+            one_channel: dice.below(2) == 0,
+        }
+    }
+
+    /// Number of a node's station.
+    pub(super) fn id(node: usize) -> StationId {
+        StationId(node as u16 + 1)
+    }
+
+    /// The nodes that a node exchanges frames with.
+    pub(super) fn neighbours(&self, node: usize) -> Vec<usize> {
+        let last = usize::from(self.nodes) - 1;
+        match self.kind {
+            MeshKind::HubStar if node == 0 => (1..=last).collect(),
+            MeshKind::HubStar => vec![0],
+            MeshKind::HubRow | MeshKind::RelayRow => {
+                node.checked_sub(1).into_iter().chain((node < last).then_some(node + 1)).collect()
+            }
+        }
+    }
+
+    /// Whether a node hears another's frames.
+    pub(super) fn hears(&self, node: usize, from: usize) -> bool {
+        node != from && (self.kind == MeshKind::HubStar || self.neighbours(node).contains(&from))
+    }
+
+    /// The neighbour by which a packet goes from a node to another.
+    fn next(&self, node: usize, to: usize) -> usize {
+        match self.kind {
+            MeshKind::HubStar if node == 0 => to,
+            MeshKind::HubStar => 0,
+            MeshKind::HubRow | MeshKind::RelayRow if to > node => node + 1,
+            MeshKind::HubRow | MeshKind::RelayRow => node - 1,
+        }
+    }
+
+    /// How many nodes forward a packet on its way.
+    pub(super) fn forwarders(&self, from: usize, to: usize) -> u8 {
+        match self.kind {
+            MeshKind::HubStar => u8::from(from != 0 && to != 0),
+            MeshKind::HubRow | MeshKind::RelayRow => from.abs_diff(to) as u8 - 1,
+        }
+    }
+
+    /// The networks that each neighbour of a node leads to.
+    fn networks(&self, node: usize) -> Vec<(StationId, Vec<IpNet>)> {
+        let others = || (0..usize::from(self.nodes)).filter(|&other| other != node);
+        let of = |neighbour: usize| {
+            let behind = others().filter(|&to| self.next(node, to) == neighbour);
+            behind.map(|to| IpAddr::from(packet::address(to)).into()).collect()
+        };
+        let neighbours = self.neighbours(node).into_iter();
+        neighbours.map(|neighbour| (Self::id(neighbour), of(neighbour))).collect()
+    }
+
+    pub(super) fn config(&self, node: usize) -> StationConfig {
+        let coding = match (self.kind, self.mode) {
+            (MeshKind::RelayRow, _) | (_, MeshMode::Plain) => CodingParams::default(),
+            (_, MeshMode::Window) => CodingParams::window(),
+            (_, MeshMode::Block) => {
+                CodingTable { preset: Some(Preset::Block), ..CodingTable::default() }.resolve(false)
+            }
+        };
+        let peer = Self::id(self.neighbours(node)[0]);
+        let role = match (self.kind, self.mode) {
+            (MeshKind::RelayRow, _) => Role::Relay,
+            (_, MeshMode::Plain) => Role::Plain { peer },
+            _ => Role::Endpoint { peer, helper: None },
+        };
+        StationConfig {
+            id: Self::id(node),
+            role,
+            security: [0x42; 32].into(),
+            coding,
+            link_errors: LinkErrors::Measured,
+            ingress_packets: self.queue_packets.into(),
+            frame_len_max: self.frame_len_max.into(),
+            frame_len_min: 0,
+            memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
+            rate_bps: None,
+        }
+    }
+
+    fn relay_config(&self) -> RelayConfig {
+        let config = match self.relays {
+            MeshRelays::Default => RelayConfig::default(),
+            MeshRelays::Paper => RelayConfig::paper(),
+            MeshRelays::PaperAdaptive => RelayConfig::paper_adaptive(),
+            MeshRelays::Plain => RelayConfig::plain(),
+        };
+        let announce_every = Duration::from_millis(100);
+        RelayConfig { queue_packets: self.queue_packets.into(), announce_every, ..config }
+    }
+
+    /// The station of a node, which starts now.
+    pub(super) fn start(
+        &self,
+        node: usize,
+        entropy: [u8; 32],
+        now: Time,
+    ) -> Result<AnyStation, ConfigError> {
+        let (station, own) = (self.config(node), vec![packet::address(node).into()]);
+        let neighbours = self.networks(node);
+        let count = usize::from(self.nodes);
+        let is_hub = match self.kind {
+            MeshKind::HubStar => node == 0,
+            MeshKind::HubRow => node > 0 && node + 1 < count,
+            MeshKind::RelayRow => {
+                let relay = self.relay_config();
+                let config =
+                    RelayStationConfig { station, relay, neighbours, own, broadcast: false };
+                return Ok(RelayStation::new(config, entropy, now)?.into());
+            }
+        };
+        if !is_hub {
+            return Ok(Station::new(station, entropy, now)?.into());
+        }
+        let one_channel = self.one_channel;
+        Ok(Hub::new(HubConfig { station, neighbours, own, one_channel }, entropy, now)?.into())
+    }
+}

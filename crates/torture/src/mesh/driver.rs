@@ -1,0 +1,660 @@
+//! Drives the nodes of a mesh as daemons drive them, and looks at what comes out.
+
+use core::fmt;
+use core::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
+
+use corridor_base::Time;
+use corridor_base::rand::Rng;
+use corridor_proto::inspect::Inspection;
+use corridor_proto::relay::Sent;
+use corridor_proto::wire::{HEADER_LEN, TAG_LEN};
+use corridor_proto::{AnyStation, Destination, Event, FrameOutcome, PacketOutcome, Unsealer};
+
+use super::packet;
+use super::{HOPS, Mesh, MeshKind};
+use crate::coverage::{Coverage, Feature};
+use crate::draw::Dice;
+use crate::driver::Trace;
+use crate::invariants::{Broken, Invariant, Violation, check_bounds, ensure};
+use crate::network::{Network, Passage};
+use crate::scenario::{Forgery, Scenario};
+
+/// How long it may take to come to rest once the network is calm: decoders and encoders give up
+/// after their deadlines, and sessions are looked for.
+const REST_MAX: Duration = Duration::from_secs(60);
+/// How long what is on its way may take, beyond all hops.
+const ON_THE_WAY_MAX: Duration = Duration::from_secs(2);
+/// How often it is asked whether all is at rest.
+const REST_ASKED: Duration = Duration::from_millis(200);
+/// Frames that are kept to be bent.
+const RECORDED_MAX: usize = 64;
+const EVENTS_MAX: u64 = 5_000_000;
+const IDLE_ROUNDS_MAX: u32 = 4;
+/// How often MACs say what they have done, and attempts of a frame that is sent again.
+const MAC_TELLS: Duration = Duration::from_millis(100);
+
+enum Happening {
+    Frame {
+        to: usize,
+        bytes: Vec<u8>,
+        origin: Origin,
+    },
+    Room(usize),
+    Packet(usize),
+    Die(usize),
+    Start(usize),
+    Jump(usize, Duration),
+    /// The MACs of relays tell of retries.
+    Retries,
+    Calm,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    Station,
+    /// As it was sent, once more or later.
+    Echo,
+    /// Nobody has sealed it.
+    Forged,
+    /// A neighbour who means ill has.
+    Insider,
+}
+
+struct Seat {
+    station: Option<AnyStation>,
+    ahead: Duration,
+    departures: VecDeque<Time>,
+    due: Option<Time>,
+}
+
+/// A packet that a host has sent.
+struct Sending {
+    from: usize,
+    to: usize,
+    bytes: Vec<u8>,
+    /// Its source is the host's own.
+    is_honest: bool,
+    came: u32,
+}
+
+/// A run under way.
+pub(crate) struct MeshDriver<'a> {
+    scenario: &'a Scenario,
+    mesh: &'a Mesh,
+    now: Time,
+    seats: Vec<Seat>,
+    network: Network,
+    happenings: BTreeMap<(Time, u64), Happening>,
+    sequence: u64,
+    /// Happenings that were planned and have not come yet, other than frames and room.
+    planned: usize,
+    sent: Vec<Sending>,
+    dice: Dice,
+    recorded: Vec<Vec<u8>>,
+    insider: Option<Unsealer>,
+    starts: u64,
+    trace: Option<Trace<'a>>,
+    pub(crate) events: u64,
+    pub(crate) coverage: Coverage,
+}
+
+impl<'a> MeshDriver<'a> {
+    pub(crate) fn new(scenario: &'a Scenario, mesh: &'a Mesh, trace: Option<Trace<'a>>) -> Self {
+        let seed = scenario.seed;
+        let seat = |node: u64| Seat {
+            station: None,
+            ahead: Duration::from_millis(Dice::new(seed, node, "torture clock").below(1_000_000)),
+            departures: VecDeque::new(),
+            due: None,
+        };
+        let mut driver = MeshDriver {
+            scenario,
+            mesh,
+            now: Time::ZERO,
+            seats: (0..u64::from(mesh.nodes)).map(seat).collect(),
+            network: Network::new(scenario),
+            happenings: BTreeMap::new(),
+            sequence: 0,
+            planned: 0,
+            sent: Vec::new(),
+            dice: Dice::new(seed, 0, "torture mesh run"),
+            recorded: Vec::new(),
+            insider: (scenario.insider_ppm > 0).then(|| Unsealer::new([0x42; 32])),
+            starts: 0,
+            trace,
+            events: 0,
+            coverage: Coverage::default(),
+        };
+        driver.plan();
+        driver
+    }
+
+    /// The network's time.
+    pub(crate) fn now(&self) -> Time {
+        self.now
+    }
+
+    fn plan(&mut self) {
+        let ms = |ms: u32| Time::from_millis(ms.into());
+        let span_ns = 1_000_000 * u64::from(self.scenario.span_ms);
+        for node in 0..self.seats.len() {
+            for _ in 0..self.mesh.packets {
+                let at = Time::from_nanos(self.dice.below(span_ns));
+                self.happen(at, Happening::Packet(node));
+            }
+        }
+        for restart in &self.scenario.restarts {
+            let node = self.node(restart.station);
+            self.happen(ms(restart.at_ms), Happening::Die(node));
+            let at = ms(restart.at_ms.saturating_add(restart.down_ms));
+            self.happen(at, Happening::Start(node));
+        }
+        for jump in &self.scenario.jumps {
+            let by = Duration::from_millis(jump.by_ms.into());
+            let node = self.node(jump.station);
+            self.happen(ms(jump.at_ms), Happening::Jump(node, by));
+        }
+        if self.mesh.kind == MeshKind::RelayRow {
+            let mut at = Time::ZERO + MAC_TELLS;
+            while at < ms(self.scenario.span_ms) {
+                self.happen(at, Happening::Retries);
+                at += MAC_TELLS;
+            }
+        }
+        self.happen(ms(self.scenario.span_ms), Happening::Calm);
+        if self.scenario.is_perfect() {
+            self.network.calm_down();
+        }
+    }
+
+    /// The node that a station of the scenario's pairs stands for.
+    fn node(&self, station: u8) -> usize {
+        let of_seed = self.scenario.seed % u64::from(self.mesh.nodes);
+        (usize::from(station) + of_seed as usize) % self.seats.len()
+    }
+
+    fn happen(&mut self, at: Time, what: Happening) {
+        let of_network = matches!(what, Happening::Frame { .. } | Happening::Room(_));
+        self.planned += usize::from(!of_network);
+        self.happenings.insert((at, self.sequence), what);
+        self.sequence += 1;
+    }
+
+    fn say(&mut self, what: fmt::Arguments<'_>) {
+        if let Some(trace) = &mut self.trace {
+            trace(self.now, what);
+        }
+    }
+
+    // ---- the run ------------------------------------------------------------------------------
+
+    /// Runs the scenario to its end.
+    pub(crate) fn run(&mut self) -> Result<(), Violation> {
+        self.run_checked().map_err(|(invariant, text)| Violation {
+            invariant,
+            at_ns: self.now.as_nanos(),
+            text,
+        })
+    }
+
+    fn run_checked(&mut self) -> Result<(), Broken> {
+        (0..self.seats.len()).try_for_each(|node| self.start(node))?;
+        while self.planned > 0 {
+            self.step()?;
+        }
+        let calm_at = self.now;
+        while !self.is_at_rest() {
+            ensure(self.now - calm_at < REST_MAX, Invariant::Stuck, || self.what_waits())?;
+            self.run_until(self.now + REST_ASKED)?;
+        }
+        if self.scenario.is_perfect() {
+            // Plain forwarders hold nothing of what is on its way.
+            self.run_until(self.now + ON_THE_WAY_MAX)?;
+            self.check_perfection()?;
+        }
+        Ok(())
+    }
+
+    fn run_until(&mut self, until: Time) -> Result<(), Broken> {
+        while self.next().is_some_and(|(at, _)| at <= until) {
+            self.step()?;
+        }
+        self.now = self.now.max(until);
+        Ok(())
+    }
+
+    /// When something happens next; with it the node, if it is a timer.
+    fn next(&self) -> Option<(Time, Option<usize>)> {
+        let timers = self.seats.iter().enumerate();
+        let timer = timers.filter_map(|(at, seat)| Some((seat.due?, at))).min();
+        let next = self.happenings.first_key_value().map(|(&(at, _), _)| at);
+        match (next, timer) {
+            (Some(at), timer) if timer.is_none_or(|(timer, _)| at <= timer) => Some((at, None)),
+            (_, Some((at, node))) => Some((at, Some(node))),
+            (_, None) => None,
+        }
+    }
+
+    fn step(&mut self) -> Result<(), Broken> {
+        let Some((at, timer)) = self.next() else {
+            return Err((Invariant::Stuck, "nothing will ever happen again".to_owned()));
+        };
+        self.now = self.now.max(at);
+        self.events += 1;
+        ensure(self.events < EVENTS_MAX, Invariant::Spin, || format!("{EVENTS_MAX} events"))?;
+        if let Some(node) = timer {
+            let seat = &mut self.seats[node];
+            if let Some(station) = &mut seat.station {
+                station.handle_timeout(self.now + seat.ahead);
+            }
+            return self.settle(node);
+        }
+        let Some((_, what)) = self.happenings.pop_first() else { return Ok(()) };
+        let of_network = matches!(what, Happening::Frame { .. } | Happening::Room(_));
+        self.planned -= usize::from(!of_network);
+        match what {
+            Happening::Frame { to, bytes, origin } => self.frame(to, &bytes, origin),
+            Happening::Room(node) => self.settle(node),
+            Happening::Packet(from) => self.packet(from),
+            Happening::Die(node) => {
+                self.coverage.add(Feature::EndpointRestarts, 1);
+                self.seats[node].station = None;
+                self.seats[node].due = None;
+                Ok(())
+            }
+            Happening::Start(node) if self.seats[node].station.is_none() => self.start(node),
+            Happening::Start(_) => Ok(()),
+            Happening::Jump(node, by) => {
+                self.coverage.add(Feature::ClockJumps, 1);
+                self.seats[node].ahead += by;
+                self.settle(node)
+            }
+            Happening::Retries => self.tell_retries(),
+            Happening::Calm => {
+                self.network.calm_down();
+                Ok(())
+            }
+        }
+    }
+
+    fn start(&mut self, node: usize) -> Result<(), Broken> {
+        let mut entropy = [0; 32];
+        let dice = &mut Dice::new(self.scenario.seed, self.starts, "torture mesh entropy");
+        dice.0.fill_bytes(&mut entropy);
+        self.starts += 1;
+        let seat = &mut self.seats[node];
+        let made = self.mesh.start(node, entropy, self.now + seat.ahead);
+        seat.station = Some(made.map_err(|error| (Invariant::Panic, error.to_string()))?);
+        self.say(format_args!("node {node} starts"));
+        self.settle(node)
+    }
+
+    // ---- packets ------------------------------------------------------------------------------
+
+    fn packet(&mut self, from: usize) -> Result<(), Broken> {
+        let (count, dice) = (self.seats.len(), &mut self.dice);
+        let to = (from + 1 + dice.below(count as u64 - 1) as usize) % count;
+        let hops = if dice.below(8) == 0 { 1 + dice.below(6) as u8 } else { HOPS };
+        let class = dice.below(256) as u8;
+        // Of a node that is no hub: what comes of it passes one, or a relay.
+        let may_lie = !self.mesh.neighbours(from).contains(&to) && dice.below(16) == 0;
+        let source = if may_lie { packet::nobody() } else { packet::address(from) };
+        let seat = &mut self.seats[from];
+        let Some(station) = &mut seat.station else { return Ok(()) };
+        let most = usize::from(self.mesh.packet_len_max).min(station.tunnel_mtu()) as u64;
+        let least = packet::PACKET_LEN_MIN as u64;
+        let len = least + dice.below(most.saturating_sub(least) + 1);
+        let number = self.sent.len() as u32;
+        let ends = (source, packet::address(to));
+        let bytes = packet::write(ends, (number, len as usize), (class, hops));
+        let outcome = station.handle_packet(self.now + seat.ahead, &bytes);
+        self.say(format_args!("host of {from}: packet {number} for {to}: {outcome:?}"));
+        let right = match outcome {
+            PacketOutcome::Accepted => true,
+            PacketOutcome::QueueFull => false,
+            // Relays know who can be reached.
+            PacketOutcome::NoRoute if self.mesh.kind == MeshKind::RelayRow => false,
+            other => return Err((Invariant::Delivery, format!("a packet for {to}: {other:?}"))),
+        };
+        if right {
+            let is_honest = !may_lie;
+            self.sent.push(Sending { from, to, bytes, is_honest, came: 0 });
+        }
+        self.settle(from)
+    }
+
+    fn deliver(&mut self, node: usize, bytes: &[u8]) -> Result<(), Broken> {
+        let Some(number) = packet::number(bytes) else {
+            // A router's message.
+            self.coverage.add(Feature::MeshMessages, 1);
+            return Ok(());
+        };
+        if self.insider.is_some() {
+            return Ok(());
+        }
+        let restarts = !self.scenario.restarts.is_empty();
+        let (mesh, sent) = (self.mesh, self.sent.get_mut(number as usize));
+        let Some(sent) = sent.filter(|sent| sent.to == node && sent.is_honest) else {
+            return Err((Invariant::Delivery, format!("node {node} got packet {number}")));
+        };
+        sent.came += 1;
+        let forwarders = mesh.forwarders(sent.from, sent.to);
+        let fault = packet::fault(&sent.bytes, bytes, forwarders);
+        ensure(fault.is_none(), Invariant::Delivery, || {
+            format!("packet {number} at node {node}: {}", fault.unwrap_or_default())
+        })?;
+        ensure(restarts || sent.came == 1, Invariant::Delivery, || {
+            format!("packet {number} came out {} times", sent.came)
+        })?;
+        self.coverage.add(Feature::MeshForwarded, forwarders.into());
+        Ok(())
+    }
+
+    /// Where nothing gets lost, what does not come out was dropped by a queue, or had no hops.
+    fn check_perfection(&self) -> Result<(), Broken> {
+        let missing = self.sent.iter().filter(|sent| sent.came == 0).count() as u64;
+        let mut counted = 0;
+        for station in self.seats.iter().filter_map(|seat| seat.station.as_ref()) {
+            let stats = station.stats();
+            counted += stats.packets_dropped_ingress + stats.packets_dropped_codel;
+            counted += stats.packets_given_up + stats.symbols_given_up;
+            if let Some(hub) = station.hub_stats() {
+                counted += hub.packets_expired + hub.packets_wrong_source;
+            }
+            if let AnyStation::Relay(relay) = station {
+                let relay = relay.relay_counters();
+                counted += relay.relay_queue_drops + relay.relay_packets_expired;
+                counted += relay.relay_packets_unreachable + relay.relay_packets_wrong_source;
+                counted += relay.relay_decode_failures + relay.relay_packets_too_long;
+            }
+        }
+        ensure(missing <= counted, Invariant::Perfection, || {
+            format!("{missing} packets are missing, {counted} were counted")
+        })
+    }
+
+    // ---- frames -------------------------------------------------------------------------------
+
+    fn frame(&mut self, to: usize, bytes: &[u8], origin: Origin) -> Result<(), Broken> {
+        let seat = &mut self.seats[to];
+        let Some(station) = &mut seat.station else { return Ok(()) };
+        let outcome = station.handle_frame(self.now + seat.ahead, bytes);
+        self.say(format_args!("{to} hears {} bytes ({origin:?}): {outcome:?}", bytes.len()));
+        let accepted = !matches!(outcome, FrameOutcome::Rejected(_));
+        if origin == Origin::Insider && accepted {
+            self.coverage.add(Feature::InsiderAccepted, 1);
+        }
+        ensure(!(origin == Origin::Forged && accepted), Invariant::Forgery, || {
+            format!("node {to} took a forged frame of {} bytes: {outcome:?}", bytes.len())
+        })?;
+        self.settle(to)
+    }
+
+    fn has_room(&mut self, node: usize) -> bool {
+        let ms = self.now.as_nanos() / 1_000_000;
+        let stalls = self.scenario.stalls.iter().filter(|stall| {
+            self.node(stall.station) == node
+                && (u64::from(stall.begin_ms)..stall.end_ms.into()).contains(&ms)
+        });
+        if let Some(end_ms) = stalls.map(|stall| stall.end_ms).max() {
+            self.happen(Time::from_millis(end_ms.into()), Happening::Room(node));
+            return false;
+        }
+        let departures = &mut self.seats[node].departures;
+        while departures.front().is_some_and(|&at| at <= self.now) {
+            departures.pop_front();
+        }
+        departures.len() < usize::from(self.scenario.network.queue_frames)
+    }
+
+    fn send(&mut self, from: usize, to: Destination, frame: Vec<u8>) -> Result<(), Broken> {
+        let most = usize::from(self.mesh.frame_len_max);
+        ensure(frame.len() <= most, Invariant::Bounds, || {
+            format!("node {from} sent {} bytes, expected {most} at most", frame.len())
+        })?;
+        let net = &self.scenario.network;
+        let airtime = Duration::from_nanos(8_000_000_000 * frame.len() as u64 / net.rate_bps);
+        let seat = &mut self.seats[from];
+        let begin = seat.departures.back().map_or(self.now, |&at| at.max(self.now));
+        let end = begin + airtime;
+        seat.departures.push_back(end);
+        self.happen(end, Happening::Room(from));
+        if self.recorded.len() < RECORDED_MAX && self.dice.below(4) == 0 {
+            self.recorded.push(frame.clone());
+        }
+        if let Some(insider) = &mut self.insider {
+            insider.unseal(&frame, &mut Vec::new());
+        }
+        for hearer in 0..self.seats.len() {
+            if !self.mesh.hears(hearer, from) {
+                continue;
+            }
+            let meant = match to {
+                Destination::All => true,
+                Destination::Station(id) | Destination::Search(id) => id == Mesh::id(hearer),
+            };
+            // Relays overhear all; others now and then what is not for them.
+            let overhears = self.mesh.kind == MeshKind::RelayRow || self.dice.below(8) == 0;
+            if meant || overhears {
+                self.carry((from, hearer), end, &frame);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a frame to a hearer, and whatever ill-wishers make of it.
+    fn carry(&mut self, (from, to): (usize, usize), at: Time, frame: &[u8]) {
+        match self.network.carry(self.now, self.scenario, from, to) {
+            Passage::Lost => self.coverage.add(Feature::FramesLost, 1),
+            Passage::Arrives(first, second) => {
+                let bytes = frame.to_vec();
+                self.happen(at + first, Happening::Frame { to, bytes, origin: Origin::Station });
+                if let Some(second) = second {
+                    self.coverage.add(Feature::FramesDuplicated, 1);
+                    let bytes = frame.to_vec();
+                    self.happen(at + second, Happening::Frame { to, bytes, origin: Origin::Echo });
+                }
+            }
+        }
+        if self.network.is_calm() {
+            return;
+        }
+        if self.dice.chance(self.scenario.forged_ppm)
+            && let Some((bytes, origin)) = self.forge(frame)
+        {
+            self.coverage.add(Feature::FramesForged, 1);
+            self.happen(at, Happening::Frame { to, bytes, origin });
+        }
+        if self.dice.chance(self.scenario.insider_ppm)
+            && let Some(bytes) = self.lie(frame)
+        {
+            self.coverage.add(Feature::FramesInsider, 1);
+            self.happen(at, Happening::Frame { to, bytes, origin: Origin::Insider });
+        }
+    }
+
+    fn forge(&mut self, frame: &[u8]) -> Option<(Vec<u8>, Origin)> {
+        if self.scenario.forgeries.is_empty() {
+            return None;
+        }
+        let means = self.dice.pick(&self.scenario.forgeries);
+        let at = self.dice.0.next_u64() as usize;
+        let mut bent = frame.to_vec();
+        match means {
+            Forgery::FlippedBit => bent[at % frame.len()] ^= 1 << (at % 8),
+            Forgery::Truncated => bent.truncate(at % frame.len()),
+            Forgery::Extended => bent.extend_from_slice(&frame[..1 + at % frame.len()]),
+            Forgery::Noise => {
+                bent = vec![0; at % 100];
+                self.dice.0.fill_bytes(&mut bent);
+            }
+            Forgery::NoiseBehindHeader => self.dice.0.fill_bytes(&mut bent[HEADER_LEN..]),
+            Forgery::Spliced => {
+                let other = self.recorded.get(at % RECORDED_MAX)?;
+                bent.truncate(HEADER_LEN);
+                bent.extend_from_slice(other.get(HEADER_LEN..).unwrap_or_default());
+                let is_new = bent != frame && bent != *other;
+                return Some((bent, if is_new { Origin::Forged } else { Origin::Echo }));
+            }
+            Forgery::Replayed | Forgery::OtherKey => {
+                return Some((self.recorded.get(at % RECORDED_MAX)?.clone(), Origin::Echo));
+            }
+        }
+        Some((bent, Origin::Forged))
+    }
+
+    /// A frame that is sealed well, and whose body says what it likes.
+    fn lie(&mut self, frame: &[u8]) -> Option<Vec<u8>> {
+        let insider = self.insider.as_mut()?;
+        let mut clear = Vec::new();
+        insider.unseal(frame, &mut clear)?;
+        let mut body = clear.get(HEADER_LEN..clear.len().checked_sub(TAG_LEN)?)?.to_vec();
+        let at = self.dice.0.next_u64() as usize;
+        match self.dice.below(5) {
+            0 => body.truncate(at % (body.len() + 1)),
+            1 => body.extend_from_slice(&frame[..at % frame.len()]),
+            // Lengths and kinds are at the front.
+            2 => {
+                let len = body.len().clamp(1, 24);
+                *body.get_mut(at % len)? ^= 1 << (at / 32 % 8);
+            }
+            3 => {
+                let len = body.len().max(1);
+                *body.get_mut(at % len)? = (at >> 16) as u8;
+            }
+            _ => self.dice.0.fill_bytes(&mut body),
+        }
+        insider.reseal(frame, &body)
+    }
+
+    /// What the MACs of relays did of late, as far as neighbours can tell: anything.
+    fn tell_retries(&mut self) -> Result<(), Broken> {
+        for node in 0..self.seats.len() {
+            let frames = self.dice.below(40);
+            let sent = Sent {
+                frames,
+                retries: self.dice.below(frames + 1),
+                failed: self.dice.below(frames + 1) / 8,
+            };
+            let neighbours = self.mesh.neighbours(node);
+            let to = Mesh::id(self.dice.pick(&neighbours));
+            let seat = &mut self.seats[node];
+            let Some(station) = &mut seat.station else { continue };
+            station.handle_retries(self.now + seat.ahead, to, sent);
+            self.settle(node)?;
+        }
+        Ok(())
+    }
+
+    /// Drains a node after an input, as a driver does, and looks at it.
+    fn settle(&mut self, node: usize) -> Result<(), Broken> {
+        let mut idle = 0;
+        loop {
+            let has_room = self.has_room(node);
+            let seat = &mut self.seats[node];
+            let local = self.now + seat.ahead;
+            let Some(station) = &mut seat.station else { return Ok(()) };
+            let mut delivered = Vec::new();
+            while let Some(packet) = station.poll_packet() {
+                delivered.push(packet.bytes().to_vec());
+            }
+            while let Some(event) = station.poll_event() {
+                if let Event::SessionUp { restarted: true, .. } = event {
+                    self.coverage.add(Feature::PeersRestarted, 1);
+                }
+            }
+            let transmit = if has_room { station.poll_transmit(local) } else { None };
+            let made = transmit.map(|transmit| (transmit.to, transmit.frame.to_vec()));
+            let due = station.poll_timeout();
+            delivered.iter().try_for_each(|packet| self.deliver(node, packet))?;
+            if let Some((to, frame)) = made {
+                idle = 0;
+                self.send(node, to, frame)?;
+                continue;
+            }
+            if !delivered.is_empty() {
+                continue;
+            }
+            if !has_room || due.is_none_or(|due| due > local) {
+                break;
+            }
+            if let Some(station) = &mut self.seats[node].station {
+                station.handle_timeout(local);
+            }
+            idle += 1;
+            ensure(idle < IDLE_ROUNDS_MAX, Invariant::Spin, || {
+                format!("node {node} at {local} asks for {due:?} and does nothing")
+            })?;
+        }
+        let seat = &mut self.seats[node];
+        let Some(station) = &seat.station else { return Ok(()) };
+        let local = self.now + seat.ahead;
+        let due = station.poll_timeout().filter(|&due| due > local);
+        seat.due = due.map(|due| self.now + (due - local));
+        for station in station.stations() {
+            check_bounds(&station.inspect(), station.config())?;
+        }
+        if let AnyStation::Relay(relay) = station {
+            let (waiting, most) =
+                (relay.view(local).queue.packets, usize::from(self.mesh.queue_packets));
+            ensure(waiting <= most, Invariant::Bounds, || {
+                format!("{waiting} packets in the queue of relay {node}, expected {most} at most")
+            })?;
+        }
+        Ok(())
+    }
+
+    // ---- the end ------------------------------------------------------------------------------
+
+    /// What waits at each node.
+    fn waiting(&self) -> Vec<usize> {
+        let of = |seat: &Seat| match &seat.station {
+            Some(AnyStation::Relay(relay)) => relay.view(self.now + seat.ahead).queue.packets,
+            Some(station) => station.stations().map(|station| held(&station.inspect())).sum(),
+            None => 0,
+        };
+        self.seats.iter().map(of).collect()
+    }
+
+    fn is_at_rest(&self) -> bool {
+        self.waiting().iter().sum::<usize>() == 0
+    }
+
+    fn what_waits(&self) -> String {
+        format!("at each node there wait still {:?}", self.waiting())
+    }
+
+    /// Counts what the run has touched. To be called once, when it is over.
+    pub(crate) fn count(&mut self) {
+        let (mut coded, mut decoded, mut waits) = (0, 0, 0);
+        for station in self.seats.iter().filter_map(|seat| seat.station.as_ref()) {
+            waits += station.stats().credit_waits;
+            if let AnyStation::Relay(relay) = station {
+                let counters = relay.relay_counters();
+                coded += counters.relay_frames_coded;
+                decoded += counters.relay_packets_decoded;
+            }
+        }
+        let feature = match self.mesh.kind {
+            MeshKind::HubStar => Feature::MeshHubStar,
+            MeshKind::HubRow => Feature::MeshHubRow,
+            MeshKind::RelayRow => Feature::MeshRelayRow,
+        };
+        self.coverage.add(feature, 1);
+        self.coverage.add(Feature::MeshCoded, coded);
+        self.coverage.add(Feature::MeshDecoded, decoded);
+        self.coverage.add(Feature::MeshCreditWaits, waits);
+        if self.scenario.is_perfect() {
+            self.coverage.add(Feature::Perfect, 1);
+        }
+    }
+}
+
+/// What a station has that its peer lacks: a block that is not full stays open.
+fn held(view: &Inspection) -> usize {
+    let window = view.window.map_or(0, |window| window.held);
+    let blocks = view.encoder.iter().flat_map(|encoder| &encoder.blocks);
+    let lacking = blocks.map(|block| block.symbols.saturating_sub(block.rank));
+    view.ingress_packets + window + lacking.sum::<usize>()
+}

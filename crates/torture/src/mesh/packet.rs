@@ -1,0 +1,107 @@
+//! Packets of hosts in a mesh, written and looked at apart from the code that is looked at.
+
+use std::net::Ipv4Addr;
+
+/// Headers of IPv4 and UDP.
+const HEADERS_LEN: usize = 28;
+/// Shortest packet: its number is behind the headers.
+pub(super) const PACKET_LEN_MIN: usize = HEADERS_LEN + 4;
+const UDP: u8 = 17;
+/// Bits of the class of service that routers may set: congestion was experienced.
+const CE: u8 = 0b11;
+
+/// The address of a node's host.
+pub(super) fn address(node: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 9, 0, node as u8 + 1)
+}
+
+/// An address that nobody has.
+pub(super) fn nobody() -> Ipv4Addr {
+    Ipv4Addr::new(10, 99, 0, 1)
+}
+
+/// Writes a datagram, unlike all others by its number.
+pub(super) fn write(
+    (from, to): (Ipv4Addr, Ipv4Addr),
+    (number, len): (u32, usize),
+    (class, hops): (u8, u8),
+) -> Vec<u8> {
+    let mut packet = vec![0; len.max(PACKET_LEN_MIN)];
+    let whole = packet.len() as u16;
+    packet[..2].copy_from_slice(&[0x45, class]);
+    packet[2..4].copy_from_slice(&whole.to_be_bytes());
+    packet[6] = 0x40;
+    packet[8..10].copy_from_slice(&[hops, UDP]);
+    packet[12..16].copy_from_slice(&from.octets());
+    packet[16..20].copy_from_slice(&to.octets());
+    packet[20..24].copy_from_slice(&[0x1f, 0x40 + (number % 4) as u8, 0x1f, 0x90]);
+    packet[24..26].copy_from_slice(&(whole - 20).to_be_bytes());
+    packet[HEADERS_LEN..PACKET_LEN_MIN].copy_from_slice(&number.to_be_bytes());
+    let fill = |(at, byte): (usize, &mut u8)| {
+        *byte = (number.wrapping_mul(0x9e37_79b1) >> (at % 24)) as u8 ^ at as u8;
+    };
+    packet[PACKET_LEN_MIN..].iter_mut().enumerate().for_each(fill);
+    let sum = checksum(&packet[..20]);
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
+    packet
+}
+
+/// The checksum of a header: 0 for one that has it (RFC 1071).
+fn checksum(header: &[u8]) -> u16 {
+    let words = header.chunks_exact(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]));
+    let sum: u32 = words.sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    !((folded & 0xffff) + (folded >> 16)) as u16
+}
+
+/// The number of a datagram of ours; none: it is something else, as a router's message.
+pub(super) fn number(packet: &[u8]) -> Option<u32> {
+    let is_ours = packet.len() >= PACKET_LEN_MIN && packet[0] == 0x45 && packet[9] == UDP;
+    let number = packet.get(HEADERS_LEN..PACKET_LEN_MIN)?.try_into().ok()?;
+    is_ours.then(|| u32::from_be_bytes(number))
+}
+
+/// What is wrong with a packet that was sent so and has come out after so many forwarders.
+pub(super) fn fault(sent: &[u8], came: &[u8], forwarders: u8) -> Option<String> {
+    if sent.len() != came.len() {
+        return Some(format!("{} bytes, sent with {}", came.len(), sent.len()));
+    }
+    if came[8] != sent[8].wrapping_sub(forwarders) {
+        return Some(format!("{} hops are left of {} after {forwarders}", came[8], sent[8]));
+    }
+    let marked = sent[1] & CE != 0 && came[1] == sent[1] | CE;
+    if came[1] != sent[1] && !marked {
+        return Some(format!("class of service {:#x}, sent as {:#x}", came[1], sent[1]));
+    }
+    if checksum(&came[..20]) != 0 {
+        return Some("a header with a wrong checksum".to_owned());
+    }
+    let differs = |at: &usize| sent[*at] != came[*at] && !matches!(at, 1 | 8 | 10 | 11);
+    let at = (0..sent.len()).find(differs)?;
+    Some(format!("byte {at} is {:#x}, sent as {:#x}", came[at], sent[at]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_routers_change_is_no_fault_and_all_else_is() {
+        let sent = write((address(0), address(2)), (7, 60), (0xb9, 9));
+        assert_eq!((number(&sent), checksum(&sent[..20])), (Some(7), 0));
+        let with = |change: &dyn Fn(&mut Vec<u8>)| {
+            let mut came = sent.clone();
+            came[8] = 8;
+            change(&mut came);
+            (came[10], came[11]) = (0, 0);
+            let sum = checksum(&came[..20]);
+            came[10..12].copy_from_slice(&sum.to_be_bytes());
+            fault(&sent, &came, 1)
+        };
+        assert_eq!(with(&|_| {}), None);
+        assert_eq!(with(&|came| came[1] |= CE), None, "it was marked");
+        assert!(with(&|came| came[1] = 0).is_some() && with(&|came| came[8] = 9).is_some());
+        assert!(with(&|came| came[40] ^= 1).is_some() && with(&|came| came[16] ^= 1).is_some());
+        assert!(with(&|came| drop(came.pop())).is_some());
+    }
+}

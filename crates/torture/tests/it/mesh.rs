@@ -1,0 +1,40 @@
+//! Hubs and relays: each kind by itself, with every seed.
+
+use corridor_torture::{Coverage, Feature, MeshKind, Scenario, run};
+
+/// Runs the first `count` seeds that have a mesh, as one of this kind.
+fn torture(kind: MeshKind, count: usize) -> Coverage {
+    let meshes = (0..).map(Scenario::draw).filter(|scenario| scenario.mesh.is_some());
+    let mut coverage = Coverage::default();
+    for mut scenario in meshes.take(count) {
+        scenario.mesh.iter_mut().for_each(|mesh| mesh.kind = kind);
+        scenario.check().expect("what is drawn can be");
+        let outcome = run(&scenario);
+        if let Some(violation) = outcome.violation {
+            panic!("seed {}: {violation}\n{scenario:?}", scenario.seed);
+        }
+        coverage.merge(&outcome.coverage);
+    }
+    coverage
+}
+
+#[test]
+fn hubs_and_their_neighbours() {
+    let coverage = torture(MeshKind::HubStar, 60);
+    assert!(coverage.seeds(Feature::MeshForwarded) > 10);
+}
+
+#[test]
+fn hubs_in_a_row_push_back() {
+    let coverage = torture(MeshKind::HubRow, 60);
+    assert!(coverage.seeds(Feature::MeshForwarded) > 10);
+    assert!(coverage.seeds(Feature::MeshCreditWaits) > 0);
+}
+
+#[test]
+fn relays_in_a_row_combine() {
+    let coverage = torture(MeshKind::RelayRow, 100);
+    for feature in [Feature::MeshForwarded, Feature::MeshCoded, Feature::MeshDecoded] {
+        assert!(coverage.seeds(feature) > 5, "{} of seeds", feature.key());
+    }
+}
