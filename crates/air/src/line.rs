@@ -2,8 +2,9 @@
 //! [`Medium`](crate::Medium) is.
 //!
 //! Nothing pushes a station back: a full queue, or a policer, drops what comes, as behind a modem
-//! or a switch. Lengths are those of IP: a driver whose frames lack headers of what is below them
-//! says how many bytes these are.
+//! or a switch. Only station 0 may be pushed back, for comparison: it then sends as somebody would
+//! who knew the line's rates and its policer. Lengths are those of IP: a driver whose frames lack
+//! headers of what is below them says how many bytes these are.
 
 use std::collections::VecDeque;
 
@@ -22,6 +23,8 @@ pub struct LineConfig {
     pub pipes: [PipeConfig; 2],
     /// Bytes of each frame on the line beyond its own, at most 1,024.
     pub header_bytes: u32,
+    /// Station 0 has room only when its frame would neither wait nor be policed.
+    pub pushes_back: bool,
     /// Seed of the whole experiment.
     pub seed: u64,
     /// Which replication of the experiment.
@@ -67,6 +70,9 @@ pub struct Line<F = Frame> {
     now: Time,
     received: [StationStats; 2],
     kept: Option<VecDeque<Transmission<F>>>,
+    /// Whether station 0 is pushed back at times, and since its last frame is.
+    pushes_back: bool,
+    is_pushed_back: bool,
 }
 
 impl<F: Carried> Line<F> {
@@ -82,6 +88,8 @@ impl<F: Carried> Line<F> {
             now: Time::ZERO,
             received: Default::default(),
             kept: None,
+            pushes_back: config.pushes_back,
+            is_pushed_back: false,
         })
     }
 
@@ -99,6 +107,7 @@ impl<F: Carried> Line<F> {
         self.now = self.now.max(now);
         let Some(pipe) = self.pipes.get_mut(from) else { return Err(QueueFull { frame }) };
         let frame: F = frame.into();
+        self.is_pushed_back |= self.pushes_back && from == 0;
         let len_bytes = frame.len_bytes() as u32 + self.header_bytes;
         let kept = self.kept.is_some().then(|| frame.clone());
         let Ok(lost) = pipe.offer(self.now, len_bytes, frame) else { return Ok(()) };
@@ -118,14 +127,28 @@ impl<F: Carried> Line<F> {
         Ok(())
     }
 
-    /// Whether a station can offer a frame: always, if there is such a station.
+    /// Whether a station can offer a frame: always, if there is such a station, and it is not
+    /// pushed back.
     pub fn has_room(&self, station: Station) -> bool {
-        station < self.pipes.len()
+        station < self.pipes.len() && !(station == 0 && self.is_pushed_back)
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) next: when a frame arrives.
+    /// When to call [`handle_timeout`](Self::handle_timeout) next: when a frame arrives, or station
+    /// 0 has room again.
     pub fn poll_timeout(&self) -> Option<Time> {
+        let room = self.is_pushed_back.then(|| self.pipes[0].room_at());
+        self.arrives_at().into_iter().chain(room).min()
+    }
+
+    fn arrives_at(&self) -> Option<Time> {
         self.pipes.iter().filter_map(Pipe::poll_timeout).min()
+    }
+
+    /// The station that was pushed back and has room again; each time once.
+    pub fn poll_room(&mut self) -> Option<Station> {
+        let has_room = self.is_pushed_back && self.pipes[0].room_at() <= self.now;
+        self.is_pushed_back &= !has_room;
+        has_room.then_some(0)
     }
 
     /// Time has passed.
@@ -135,7 +158,7 @@ impl<F: Carried> Line<F> {
 
     /// The next frame that has arrived by the latest time named to the line.
     pub fn poll_delivery(&mut self) -> Option<Delivery<F>> {
-        let at = self.poll_timeout().filter(|&at| at <= self.now)?;
+        let at = self.arrives_at().filter(|&at| at <= self.now)?;
         let from = usize::from(self.pipes[0].poll_timeout() != Some(at));
         let frame = self.pipes[from].poll_delivery(at)?;
         let to = 1 - from;

@@ -34,6 +34,9 @@ pub const MAX_QUEUE_PACKETS: usize = 65_536;
 /// taken: a line that is too long for its rate does not fill the memory.
 pub const MAX_UNDER_WAY_PACKETS: usize = 1 << 20;
 
+/// Time in which a policer's bucket and a varying rate are held against each other.
+const POLICED_SLICE: Duration = Duration::from_millis(10);
+
 /// Longest wait that is told apart from longer ones: an hour, nanoseconds.
 const MAX_WAIT_NS: u64 = 3_600_000_000_000;
 
@@ -127,13 +130,22 @@ impl PipeConfig {
     pub fn capacity_bits(&self, key: StreamKey, from: Time, until: Time) -> Result<f64, PipeError> {
         self.check()?;
         let mut service = Service::new(&self.rate, self.outages.as_ref(), key)?;
-        let bits = service.capacity_bits(from, until);
-        // What the bucket holds at the beginning passes besides.
-        let policed = self.policer.map_or(f64::INFINITY, |policer| {
-            let burst = 8.0 * policer.burst_bytes as f64;
-            burst + policer.rate_bps as f64 * until.since(from).as_secs_f64()
-        });
-        Ok(bits.min(policed))
+        let Some(PolicerConfig { rate_bps, burst_bytes }) = self.policer else {
+            return Ok(service.capacity_bits(from, until));
+        };
+        // Slice by slice: what a slow transmitter leaves of the policer's rate fills the bucket,
+        // and no more. The bucket is full at first.
+        let burst = 8.0 * burst_bytes as f64;
+        let (mut level, mut bits, mut at) = (burst, 0.0, from);
+        while at < until {
+            let end = (at + POLICED_SLICE).min(until);
+            level += rate_bps as f64 * end.since(at).as_secs_f64();
+            let sent = service.capacity_bits(at, end).min(level);
+            level = (level - sent).min(burst);
+            bits += sent;
+            at = end;
+        }
+        Ok(bits)
     }
 
     /// Checks every range named in the fields' documentation.
@@ -219,6 +231,8 @@ pub struct Pipe<P> {
     waiting: Option<Box<(VecDeque<u32>, u64)>>,
     /// Packets that will be delivered, and when, in order.
     under_way: VecDeque<(Time, P)>,
+    /// Bytes of the longest packet so far.
+    longest: u32,
     stats: PipeStats,
     /// How long packets waited for the transmitter, nanoseconds, where somebody wants to know.
     waits: Option<Box<Histogram<u64>>>,
@@ -288,6 +302,7 @@ impl<P> Pipe<P> {
             begins: VecDeque::new(),
             waiting: matches!(config.queue, QueueLimit::Bytes(_)).then(Box::default),
             under_way: VecDeque::new(),
+            longest: 0,
             stats: PipeStats::default(),
             waits: None,
         })
@@ -307,6 +322,7 @@ impl<P> Pipe<P> {
         packet: P,
     ) -> Result<Option<P>, QueueFull<P>> {
         self.stats.offered += 1;
+        self.longest = self.longest.max(len_bytes);
         if self.policer.as_mut().is_some_and(|policer| !policer.passes(now, len_bytes)) {
             self.stats.policed += 1;
             return Err(QueueFull { frame: packet });
@@ -410,6 +426,13 @@ impl<P> Pipe<P> {
             }
             QueueLimit::Time(most) => wait > most,
         }
+    }
+
+    /// When a packet as long as the longest so far would neither wait for others nor be dropped by
+    /// the policer, if none comes before.
+    pub(crate) fn room_at(&self) -> Time {
+        let policer = self.policer.as_ref();
+        policer.map_or(self.idle_at, |policer| policer.passes_at(self.longest).max(self.idle_at))
     }
 
     /// When the next packet is delivered.

@@ -61,6 +61,15 @@ impl Policer {
         }
         passes
     }
+
+    /// When a packet of this length passes, if none comes before.
+    pub(crate) fn passes_at(&self, len_bytes: u32) -> Time {
+        let needed = scaled(u64::from(len_bytes)).saturating_sub(self.level);
+        let ns = needed.div_ceil(u128::from(self.config.rate_bps));
+        Time::from_nanos(
+            self.since.as_nanos().saturating_add(u64::try_from(ns).unwrap_or(u64::MAX)),
+        )
+    }
 }
 
 fn scaled(bytes: u64) -> u128 {

@@ -46,6 +46,7 @@ pub use plan::run::{CODE_VERSION, COMMIT, check_plan, run};
 pub use plan::settings::settings;
 pub use plan::sketch::{Sketch, sketch};
 pub use plan::tunnel::line::LineSeen;
+use plan::tunnel::line::LineSender;
 
 /// Runs a scenario's run over its path in virtual time, with the load that it names.
 ///
@@ -64,5 +65,19 @@ pub fn run_line(
     run: &Run,
     warm_up: Duration,
 ) -> Result<(Row, LineSeen), SimError> {
-    plan::tunnel::run_line(scenario, run, warm_up)
+    plan::tunnel::run_line(scenario, run, warm_up, LineSender::Finds)
+}
+
+/// The same with a tunnel whose S knows the line: the line holds its frames back, so that each goes
+/// when it neither waits nor is dropped, and its rate control does not matter. What is lacking then
+/// is not the rate's doing.
+///
+/// # Errors
+/// As [`run_line`].
+pub fn run_known_line(
+    scenario: &Scenario,
+    run: &Run,
+    warm_up: Duration,
+) -> Result<(Row, LineSeen), SimError> {
+    plan::tunnel::run_line(scenario, run, warm_up, LineSender::Knows)
 }

@@ -328,7 +328,8 @@ fn a_line_carries_both_ways_by_streams_of_their_own() {
     pipe.erasure = 0.5.into();
     pipe.delay = Duration::from_millis(1);
     let pipes = [pipe.clone(), PipeConfig { rate: 2_000_000.into(), ..pipe }];
-    let config = LineConfig { pipes, header_bytes: 25, seed: SEED, replication: 0 };
+    let config =
+        LineConfig { pipes, header_bytes: 25, pushes_back: false, seed: SEED, replication: 0 };
     let mut line: Line = Line::new(&config).expect("valid");
     line.keep_transmissions();
     for number in 0..100_u8 {
@@ -365,4 +366,48 @@ fn a_line_carries_both_ways_by_streams_of_their_own() {
     let kept: Vec<_> = std::iter::from_fn(|| line.poll_transmission()).collect();
     let carried = kept.iter().filter(|sent| sent.hearers[0].1).count();
     assert_eq!((kept.len(), carried), (200, heard[0].len() + heard[1].len()));
+}
+
+/// A second of 2 Mbit/s and one of 0.5 behind a policer of 1 Mbit/s: what the slow second leaves is
+/// no use to the fast one.
+#[test]
+fn a_policer_in_front_of_a_rate_that_varies_passes_the_lesser_of_both_at_each_time() {
+    let mut config = config(steps(&[(0, 2_000_000), (1, 500_000)], Some(2)));
+    config.policer = Some(PolicerConfig { rate_bps: 1_000_000, burst_bytes: 3_000 });
+    let bits = config.capacity_bits(KEY, Time::ZERO, ms(20_000)).expect("valid");
+    // A full bucket at the beginning of each fast second.
+    let most = 10.0 * (1_000_000.0 + 500_000.0 + 24_000.0);
+    assert!((15_000_000.0..=most).contains(&bits), "{bits}");
+}
+
+/// Who sends whenever there is room fills the line, and no frame waits or is policed.
+#[test]
+fn a_line_that_pushes_back_is_filled_without_a_wait() {
+    for policer in [None, Some(PolicerConfig { rate_bps: 600_000, burst_bytes: 3_000 })] {
+        let mut pipe = config(1_000_000);
+        pipe.policer = policer;
+        let pipes = [pipe.clone(), pipe];
+        let config =
+            LineConfig { pipes, header_bytes: 0, pushes_back: true, seed: SEED, replication: 0 };
+        let mut line: Line = Line::new(&config).expect("valid");
+        line.keep_waits();
+        let mut now = Time::ZERO;
+        while now < ms(10_000) {
+            line.handle_timeout(now);
+            while line.poll_delivery().is_some() {}
+            let _ = line.poll_room();
+            if line.has_room(0) {
+                line.offer(now, 0, Address::Station(1), vec![0; 1_250]).expect("it is there");
+                assert!(!line.has_room(0));
+            }
+            now = line.poll_timeout().expect("it sends");
+        }
+        let sent = line.stats(0);
+        let bps = policer.map_or(1_000_000, |policer| policer.rate_bps);
+        let expected = 10 * bps / 10_000;
+        assert_eq!(sent.dropped, 0);
+        assert!((expected..expected + 4).contains(&sent.sent_frames), "{}", sent.sent_frames);
+        let waited = line.pipe(0).and_then(Pipe::waits).map(|waits| waits.max());
+        assert!(waited.is_some_and(|ns| ns < 10_000), "{waited:?} ns");
+    }
 }

@@ -3,6 +3,7 @@
 
 use core::fmt::Write as _;
 
+use clap::ValueEnum;
 use corridor_base::rand::Rng;
 use corridor_base::{Stream, StreamKey};
 use serde::Serialize;
@@ -204,7 +205,7 @@ impl Drawn {
             let _ = writeln!(text, "{name}.{}", loss.table());
         }
         let (path, congestion) = match way {
-            Way::Window => ("path = 'coded'\ncoding = { preset = 'window' }", "cubic"),
+            Way::Window | Way::Known => ("path = 'coded'\ncoding = { preset = 'window' }", "cubic"),
             Way::Cubic => ("path = 'kernel'", "cubic"),
             Way::Bbr => ("path = 'kernel'", "bbr"),
         };
@@ -246,11 +247,13 @@ impl Drawn {
 }
 
 /// What goes across.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Way {
     /// TCP cubic through a tunnel in window mode.
     Window,
+    /// The same, with a sender that knows the line: what the rate control can reach at best.
+    Known,
     /// TCP cubic by itself.
     Cubic,
     /// TCP BBR by itself.

@@ -52,6 +52,9 @@ struct Arguments {
     /// Runs at once, instead of as many as there are processors.
     #[arg(long)]
     jobs: Option<NonZeroUsize>,
+    /// What crosses each path besides window mode.
+    #[arg(long, value_enum, value_delimiter = ',', default_values = ["known", "cubic", "bbr"])]
+    ways: Vec<Way>,
     /// Packets of a run that a fast path is shortened to; from 20000.
     #[arg(long, default_value_t = 1_000_000)]
     packets_max: u64,
@@ -98,7 +101,7 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
         let path = Drawn::new(seed, index);
         let Spans { duration_s, .. } = Spans::of(&path, packets_max);
         println!("{}", path.scenario(seed, Way::Window, duration_s));
-        let measured = measure(&path, seed, packets_max)?;
+        let measured = measure(&path, seed, packets_max, &arguments.ways)?;
         println!("{}", measured.line());
         println!("{}", serde_json::to_string_pretty(&measured)?);
         return Ok(true);
@@ -108,12 +111,12 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
     }
     println!("seed {seed}: bench-paths --seed {seed} --count {}", arguments.count);
     let drawn = (0..arguments.count).map(|index| Drawn::new(seed, index)).collect();
-    let paths = measure_all(drawn, seed, packets_max, arguments.jobs)?;
+    let paths = measure_all(drawn, seed, packets_max, arguments)?;
     let mut checks = judge::checks(&paths);
     let traces = match &arguments.traces {
         Some(directory) => {
             let traced = recorded(directory, arguments.count)?;
-            measure_all(traced, seed, packets_max, arguments.jobs)?
+            measure_all(traced, seed, packets_max, arguments)?
         }
         None => Vec::new(),
     };
@@ -179,15 +182,15 @@ fn measure_all(
     paths: Vec<Drawn>,
     seed: u64,
     packets_max: f64,
-    jobs: Option<NonZeroUsize>,
+    arguments: &Arguments,
 ) -> Outcome<Vec<Measured>> {
-    let jobs = jobs.or(thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    let jobs = arguments.jobs.or(thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
     let waiting = Mutex::new(paths.into_iter().enumerate().collect::<VecDeque<_>>());
     let next = || waiting.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop_front();
     let work = || -> Outcome<Vec<(usize, Measured)>> {
         let mut done = Vec::new();
         while let Some((place, path)) = next() {
-            let measured = measure(&path, seed, packets_max)?;
+            let measured = measure(&path, seed, packets_max, &arguments.ways)?;
             println!("{}", measured.line());
             done.push((place, measured));
         }

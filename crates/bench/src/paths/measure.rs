@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use corridor_scenario::{Scenario, expand};
-use corridor_sim::{LineSeen, run_line};
+use corridor_sim::{LineSeen, run_known_line, run_line};
 use serde::Serialize;
 
 use crate::Outcome;
@@ -39,14 +39,15 @@ pub struct Measured {
     /// What somebody gets who knows the rates before, over a tunnel's headers, without losses,
     /// payload in bits per second.
     pub clairvoyant_bps: f64,
-    /// Each way across.
+    /// Each way across; nothing of those that were not asked for.
     pub window: Got,
+    pub known: Got,
     pub cubic: Got,
     pub bbr: Got,
 }
 
 /// What a way across got.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Got {
     /// Payload, bits per second.
     pub goodput_bps: f64,
@@ -56,6 +57,8 @@ pub struct Got {
     pub lost_ratio: f64,
     /// Share of the frames that the buffer or the policer dropped.
     pub dropped_ratio: f64,
+    /// Frames sent in the interval, dropped ones included.
+    pub sent: u64,
     /// Frames dropped before the interval.
     pub dropped_before: u64,
     /// Waits in the buffer, milliseconds.
@@ -99,8 +102,8 @@ impl Spans {
     }
 }
 
-/// Runs all three ways across a path.
-pub fn measure(path: &Drawn, seed: u64, packets_max: f64) -> Outcome<Measured> {
+/// Runs these ways across a path, and window mode in any case.
+pub fn measure(path: &Drawn, seed: u64, packets_max: f64, ways: &[Way]) -> Outcome<Measured> {
     let spans = Spans::of(path, packets_max);
     let (window, seen) = run(path, seed, Way::Window, spans)?;
     let header_bytes = PACKET_BYTES - seen.mtu as f64 + TCP_HEADERS_LEN;
@@ -114,6 +117,7 @@ pub fn measure(path: &Drawn, seed: u64, packets_max: f64) -> Outcome<Measured> {
             share: goodput_bps / (payload(seen) * (1.0 - lost_ratio)).max(1.0),
             lost_ratio,
             dropped_ratio: seen.dropped as f64 / seen.offered.max(1) as f64,
+            sent: seen.offered,
             dropped_before: seen.dropped_before,
             wait_p50_ms: ms(seen.waits.delay_p50_s),
             wait_p95_ms: ms(seen.waits.delay_p95_s),
@@ -123,10 +127,14 @@ pub fn measure(path: &Drawn, seed: u64, packets_max: f64) -> Outcome<Measured> {
     };
     let clairvoyant_bps = payload(&seen);
     let window = got((window.0, window.1, &seen));
-    let (cubic, seen) = run(path, seed, Way::Cubic, spans)?;
-    let cubic = got((cubic.0, cubic.1, &seen));
-    let (bbr, seen) = run(path, seed, Way::Bbr, spans)?;
-    let bbr = got((bbr.0, bbr.1, &seen));
+    let other = |way: Way| -> Outcome<Got> {
+        if !ways.contains(&way) {
+            return Ok(Got::default());
+        }
+        let (got_of, seen) = run(path, seed, way, spans)?;
+        Ok(got((got_of.0, got_of.1, &seen)))
+    };
+    let (known, cubic, bbr) = (other(Way::Known)?, other(Way::Cubic)?, other(Way::Bbr)?);
     let Spans { warm_up_s, duration_s, shortened } = spans;
     Ok(Measured {
         title: path.title(),
@@ -136,6 +144,7 @@ pub fn measure(path: &Drawn, seed: u64, packets_max: f64) -> Outcome<Measured> {
         shortened,
         clairvoyant_bps,
         window,
+        known,
         cubic,
         bbr,
     })
@@ -150,7 +159,11 @@ fn run(path: &Drawn, seed: u64, way: Way, spans: Spans) -> Outcome<((f64, Delays
     let mut run = expand(&scenario)?.remove(0);
     // The losses of paths are not to be those of another path.
     run.replication = path.index;
-    let (row, seen) = run_line(&scenario, &run, Duration::from_secs_f64(spans.warm_up_s))?;
+    let warm_up = Duration::from_secs_f64(spans.warm_up_s);
+    let (row, seen) = match way {
+        Way::Known => run_known_line(&scenario, &run, warm_up)?,
+        _ => run_line(&scenario, &run, warm_up)?,
+    };
     let delays = [row.delays.delay_p50_s, row.delays.delay_p95_s];
     Ok(((row.goodput_bps, delays), seen))
 }
@@ -162,9 +175,15 @@ impl Measured {
             let Got { share, dropped_ratio, wait_p95_ms, .. } = got;
             format!("{name} {share:.3} dropped {dropped_ratio:.3} p95 {wait_p95_ms:.1} ms")
         };
-        let (window, cubic, bbr) =
-            (of("window", &self.window), of("cubic", &self.cubic), of("bbr", &self.bbr));
         let shortened = if self.shortened { " (short)" } else { "" };
-        format!("{:4} {}{shortened}: {window}; {cubic}; {bbr}", self.path.index, self.title)
+        let all = [
+            ("window", &self.window),
+            ("known", &self.known),
+            ("cubic", &self.cubic),
+            ("bbr", &self.bbr),
+        ];
+        let ran = all.iter().filter(|(_, got)| got.sent > 0);
+        let ways: Vec<String> = ran.map(|(name, got)| of(name, got)).collect();
+        format!("{:4} {}{shortened}: {}", self.path.index, self.title, ways.join("; "))
     }
 }

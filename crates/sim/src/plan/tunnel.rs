@@ -20,7 +20,7 @@ use corridor_scenario::{
 };
 use hdrhistogram::Histogram;
 
-use self::line::LineSeen;
+use self::line::{LineSeen, LineSender};
 use crate::agents::metered::{NANOS_PER_S, delay_histogram};
 use crate::core::agent::NodeIndex;
 use crate::core::network::{
@@ -74,8 +74,9 @@ pub(crate) fn run_line(
     scenario: &Scenario,
     run: &Run,
     warm_up: Duration,
+    sender: LineSender,
 ) -> Result<(Row, LineSeen), SimError> {
-    let ran = Tunnel::new(scenario, run, Keep::default())?.run(scenario, run, warm_up);
+    let ran = Tunnel::with(scenario, run, Keep::default(), sender)?.run(scenario, run, warm_up);
     match ran.line {
         Some(seen) => Ok((ran.row, seen)),
         None => unsupported("medium", "a radio", "a line"),
@@ -133,9 +134,21 @@ struct Measured {
 
 impl Tunnel {
     fn new(scenario: &Scenario, run: &Run, keep: Keep) -> Result<Self, SimError> {
+        Tunnel::with(scenario, run, keep, LineSender::Finds)
+    }
+
+    fn with(
+        scenario: &Scenario,
+        run: &Run,
+        keep: Keep,
+        sender: LineSender,
+    ) -> Result<Self, SimError> {
         check_run(scenario, run)?;
         let (air, places) = match line_config(scenario, run, scenario.seed, line_header_len(run)) {
-            Some(line) => (AirConfig::Line(Box::new(line)), 2),
+            Some(mut line) => {
+                line.pushes_back = sender == LineSender::Knows;
+                (AirConfig::Line(Box::new(line)), 2)
+            }
             None => {
                 let medium = radio_medium(scenario, run);
                 let places = medium.stations;
@@ -162,7 +175,7 @@ impl Tunnel {
         let mut stations = Vec::new();
         let has_stations = run.path != Path::Kernel;
         for index in (0..run.stations()).filter(|_| has_stations) {
-            let station = station(scenario, run, index)?;
+            let station = station(scenario, run, index, sender)?;
             let place = if hops > 1 && index == DESTINATION { places - 1 } else { index };
             let index = network.add_station(0, place, station, flow_of)?;
             if hops > 1 {
@@ -316,6 +329,9 @@ impl Tunnel {
     }
 }
 
+/// What a station is told of the rate where its line pushes it back, bit/s: more than any has.
+const RATE_BPS_HELD_BACK: u64 = 100_000_000_000;
+
 /// What is looked at: flows, the interfaces of stations and hosts, and the stations.
 struct Subjects<'a> {
     load: &'a Load,
@@ -407,7 +423,12 @@ fn unsupported<T>(field: &'static str, given: &str, expected: &'static str) -> R
 }
 
 /// Station `index` of a run.
-fn station(scenario: &Scenario, run: &Run, index: usize) -> Result<Station, SimError> {
+fn station(
+    scenario: &Scenario,
+    run: &Run,
+    index: usize,
+    sender: LineSender,
+) -> Result<Station, SimError> {
     let id = |index: usize| StationId(index as u16 + 1);
     let role = match (run.path, index) {
         (_, 2) => Role::Helper { between: (id(0), id(1)) },
@@ -431,7 +452,8 @@ fn station(scenario: &Scenario, run: &Run, index: usize) -> Result<Station, SimE
         frame_len_max,
         frame_len_min,
         memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
-        rate_bps: None,
+        // The line holds S's frames back then.
+        rate_bps: (sender == LineSender::Knows && index == SOURCE).then_some(RATE_BPS_HELD_BACK),
     };
     let key = StreamKey {
         seed: scenario.seed,

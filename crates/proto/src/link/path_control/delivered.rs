@@ -480,7 +480,7 @@ impl Delivered {
     }
 
     /// What was delivered at most of late, frames a second.
-    fn most_per_s(&self) -> Option<f64> {
+    pub(crate) fn most_per_s(&self) -> Option<f64> {
         self.most.per_s.least().map(|most| -most as f64 / UNITS)
     }
 

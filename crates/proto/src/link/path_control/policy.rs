@@ -146,6 +146,8 @@ struct QueueWatch {
     /// The shortest and the longest since it has been long for a while.
     stood_least: Duration,
     stood_most: Duration,
+    /// What is sent while it is drained follows from what was counted.
+    is_drain_known: bool,
 }
 
 /// Looks whether a short queue that stands is one.
@@ -212,7 +214,14 @@ pub(crate) struct RateControl {
 impl QueueWatch {
     fn new(now: Time) -> Self {
         let (stood_least, stood_most) = (Duration::ZERO, Duration::ZERO);
-        QueueWatch { drained_at: now, filled_at: now, emptied_at: now, stood_least, stood_most }
+        QueueWatch {
+            drained_at: now,
+            filled_at: now,
+            emptied_at: now,
+            stood_least,
+            stood_most,
+            is_drain_known: false,
+        }
     }
 
     /// It is so long now.
@@ -413,6 +422,7 @@ impl PathControl for RateControl {
             self.queue.emptied_at = now;
             self.pause = Some(queueing + self.delay.noise());
         }
+        self.note_drain(before);
         self.count_phase(before, stats);
         if before == Phase::Start && self.phase != Phase::Start {
             // What differed while the rate grew is not all jitter.
@@ -424,7 +434,7 @@ impl PathControl for RateControl {
     fn frames_per_s(&self) -> f64 {
         // What came through is no more than the path takes, however wrong the capacity is.
         if self.is_lowered() {
-            let came_per_s = self.delivered.held_per_s().unwrap_or(f64::INFINITY);
+            let came_per_s = self.counted_per_s().unwrap_or(f64::INFINITY);
             (DRAIN_RATIO * self.frames_per_s.min(came_per_s)).max(DRAIN_RATIO * FRAMES_PER_S_MIN)
         } else {
             self.frames_per_s
@@ -544,6 +554,8 @@ impl RateControl {
                     // It came at once, and has stayed as it was whatever was sent.
                     self.lengthen_path(now, queueing);
                     Phase::Follow
+                } else if !self.queue.is_drain_known {
+                    drain
                 } else {
                     (self.compete.at, self.compete.is_certain) = (Some(now), true);
                     Phase::Compete { until: now + COMPETE_ROUND_TRIPS * round_trip }
@@ -562,6 +574,24 @@ impl RateControl {
             }
             same => same,
         };
+    }
+
+    /// What was delivered where the rate held it back; as long as the capacity is a guess, whatever
+    /// did.
+    fn counted_per_s(&self) -> Option<f64> {
+        let is_known = self.capacity.known_per_s() > 0.0;
+        if is_known { self.delivered.held_per_s() } else { self.delivered.most_per_s() }
+    }
+
+    /// Whether a drain that begins sends less than the path is known to take: a queue that stays
+    /// while a quarter of a guess is sent is not for certain another's.
+    fn note_drain(&mut self, before: Phase) {
+        let Phase::Drain { until, .. } = self.phase else { return };
+        let goes_on = matches!(before, Phase::Drain { until: other, .. } if other == until);
+        if !goes_on {
+            let is_known = self.capacity.known_per_s() > 0.0;
+            self.queue.is_drain_known = is_known || self.counted_per_s().is_some();
+        }
     }
 
     fn count_phase(&self, before: Phase, stats: &mut Stats) {

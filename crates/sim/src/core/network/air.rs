@@ -113,11 +113,13 @@ impl Air {
                 }
                 None => medium.poll_room().map(Told::Room),
             },
-            Air::Line(line) => {
-                let corridor_air::Delivery { at, from, to, addressed, frame } =
-                    line.poll_delivery()?;
-                Some(Told::Heard { at, from, to, addressed, frame, quality: None })
-            }
+            Air::Line(line) => match line.poll_delivery() {
+                Some(heard) => {
+                    let corridor_air::Delivery { at, from, to, addressed, frame } = heard;
+                    Some(Told::Heard { at, from, to, addressed, frame, quality: None })
+                }
+                None => line.poll_room().map(Told::Room),
+            },
             Air::Mac(medium) => Some(match medium.poll_event()? {
                 MacEvent::Received { at, station, from, addressed, quality, payload, .. } => {
                     let (to, frame, quality) = (station, payload, Some(quality));

@@ -10,6 +10,15 @@ use corridor_scenario::{DESTINATION, Delays, Run, SOURCE, Scenario, line_config}
 use super::{Measured, delays, line_header_len};
 use crate::core::network::Network;
 
+/// How S sends on a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LineSender {
+    /// At the rate that it finds.
+    Finds,
+    /// Whenever the line has nothing to send.
+    Knows,
+}
+
 /// The direction from S to D of a line, in the measured interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineSeen {

@@ -23,12 +23,14 @@ pub(crate) fn timeouts_tolerated(loss_ratio: f64) -> u32 {
 /// Symbols that the timeout of this number in a row, from 1, asks with, while so many are held. A
 /// burst of losses that is counted in frames ends the sooner the more are sent, and where it took
 /// all that was on its way, as many are needed anyway.
-pub(crate) fn wanted(timeouts_in_row: u32, held: u32, loss_ratio: f64) -> u32 {
+pub(crate) fn wanted(timeouts_in_row: u32, held: u32, loss_ratio: f64, is_long: bool) -> u32 {
     match timeouts_in_row {
         1 => tries(loss_ratio, PROBES_LOST)
             .clamp(1, PROBES_MAX)
             .max((held / 2).min(PROBES_FIRST_MAX)),
-        row if row <= timeouts_tolerated(loss_ratio) => held.clamp(PROBES_MAX, PROBES_BURST_MAX),
+        row if !is_long || row <= timeouts_tolerated(loss_ratio) => {
+            held.clamp(PROBES_MAX, PROBES_BURST_MAX)
+        }
         _ => PROBES_MAX,
     }
 }
@@ -44,11 +46,11 @@ mod tests {
 
     #[test]
     fn as_many_ask_as_losses_need() {
-        assert_eq!([0.0, 0.1, 0.3, 0.9].map(|ratio| wanted(1, 1, ratio)), [1, 1, 2, 4]);
+        assert_eq!([0.0, 0.1, 0.3, 0.9].map(|ratio| wanted(1, 1, ratio, true)), [1, 1, 2, 4]);
         // Half of what is held, then all of it, until losses explain nothing any more.
-        assert_eq!([6, 16, 100].map(|held| wanted(1, held, 0.1)), [3, 8, 8]);
-        assert_eq!([1, 6, 100].map(|held| wanted(2, held, 0.1)), [4, 6, 16]);
+        assert_eq!([6, 16, 100].map(|held| wanted(1, held, 0.1, true)), [3, 8, 8]);
+        assert_eq!([1, 6, 100].map(|held| wanted(2, held, 0.1, true)), [4, 6, 16]);
         assert_eq!([0.0, 0.1, 0.3, 0.9].map(timeouts_tolerated), [2, 3, 6, 8]);
-        assert_eq!(wanted(9, 100, 0.9), 4);
+        assert_eq!([true, false].map(|is_long| wanted(9, 100, 0.9, is_long)), [4, 16]);
     }
 }
