@@ -161,6 +161,7 @@ impl Chain {
         let line = LineConfig {
             pipes: [self.pipe(), self.pipe()],
             header_bytes: UNDERLAY_LEN as u32,
+            pushes_back: false,
             seed: self.seed,
             replication: 0,
         };

@@ -1,5 +1,5 @@
-//! What a hub asks of its neighbours' stations to give credit: what waits in them, how much more may
-//! come, and how long their round trips are.
+//! What a hub asks of its neighbours' stations to give credit: what waits in them, how much more
+//! may come, and how long their round trips are.
 
 use core::time::Duration;
 
