@@ -314,10 +314,9 @@ impl PlanRuns {
     fn rows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let campaign = self.campaign()?;
         let kinds = self.plan.tables();
-        let mut tables: Vec<(Vec<i64>, Vec<i64>, Vec<Vec<f64>>)> = kinds
-            .iter()
-            .map(|kind| (vec![], vec![], vec![vec![]; kind.columns().len() - RUN_COLUMNS]))
-            .collect();
+        let empty =
+            |kind: &TableKind| (vec![], vec![], vec![vec![]; kind.columns().len() - RUN_COLUMNS]);
+        let mut tables: Vec<PointsRunsColumns> = kinds.iter().map(empty).collect();
         let (mut count, runs) = (0, campaign.schedule().rows());
         for (task, _) in runs.filter(|_| !kinds.is_empty()) {
             let found = campaign.tables(task).map_err(refused)?;
@@ -340,6 +339,9 @@ impl PlanRuns {
         Ok(told)
     }
 }
+
+/// Points and replications of rows, and their values by column.
+type PointsRunsColumns = (Vec<i64>, Vec<i64>, Vec<Vec<f64>>);
 
 impl PlanRuns {
     /// What has been made. Nobody waits for it: who runs it in another thread waits for Python.
