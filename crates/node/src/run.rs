@@ -161,7 +161,8 @@ impl Driver {
         );
         let name = options.config_file.as_deref().and_then(Path::file_stem);
         let name = name.unwrap_or_default().to_string_lossy().into_owned();
-        let gate = Gate::new(config.id, &config.security, random()?, clock.now());
+        let gate = Gate::new(config.id, &config.security, random()?, clock.now())
+            .with_networks(Source::network);
         Ok(Driver {
             control: open_control(&name, &config),
             diagnosis: Diagnosis::new(&config, &station, clock.now()),
@@ -429,11 +430,11 @@ impl Driver {
             self.io.frames_lost_synthetic += 1;
             return;
         }
-        let knows = |frame: &[u8]| self.station.knows_session(frame);
+        let expects = |frame: &[u8]| self.station.expects(frame);
         let len_bytes = frame.len();
         let address = Address::from(sender);
         let from = (Source::of(sender), &address.bytes()[..]);
-        let frame = match self.gate.admit(now, from, frame, knows) {
+        let frame = match self.gate.admit(now, from, frame, expects) {
             Admission::Pass(frame) => frame,
             Admission::Refuse => {
                 self.io.key_exchanges_refused += 1;

@@ -170,6 +170,8 @@ pub(crate) enum Source {
     V4(Ipv4Addr),
     /// A network of IPv6, as a host has: the first 64 bits.
     V6(u64),
+    /// A network of IPv6, as a site has: the first 48 bits, in the place of 64.
+    V6Site(u64),
 }
 
 impl Source {
@@ -180,6 +182,14 @@ impl Source {
                 IpAddr::V4(host) => Source::V4(host),
                 IpAddr::V6(host) => Source::V6((u128::from(host) >> 64) as u64),
             },
+        }
+    }
+
+    /// The network of a source, where who has a network has many sources.
+    pub(crate) fn network(&self) -> Option<Source> {
+        match self {
+            Source::V6(net) => Some(Source::V6Site(net >> 16 << 16)),
+            Source::Mac(_) | Source::V4(_) | Source::V6Site(_) => None,
         }
     }
 }

@@ -90,9 +90,9 @@ impl Host {
     /// Takes a frame that came from an address.
     pub fn hear(&mut self, now: Time, from: Address, frame: &[u8]) {
         let station = &self.station;
-        let knows = |frame: &[u8]| station.knows_session(frame);
+        let expects = |frame: &[u8]| station.expects(frame);
         let bytes = from.to_be_bytes();
-        let outcome = match self.gate.admit(now, (from, &bytes), frame, knows) {
+        let outcome = match self.gate.admit(now, (from, &bytes), frame, expects) {
             Admission::Pass(message) => self.station.handle_frame(now, message),
             Admission::Refuse => return self.count("refused"),
             Admission::Answer(cookie) => {
