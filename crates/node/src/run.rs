@@ -244,6 +244,10 @@ impl Driver {
             if ready.underlay {
                 self.receive()?;
             }
+            // A client that is not served would have the wait end at once.
+            if ready.control {
+                self.serve();
+            }
         }
         Ok(())
     }
@@ -337,10 +341,10 @@ impl Driver {
         if self.waiting.is_some() && !self.flush(now)? {
             return Ok(false);
         }
-        while let Some(asked) = self.underlay.poll_challenge(now) {
-            if let Some(frame) = self.station.challenge(asked.station, asked.token) {
-                self.underlay.push_to(asked.address, frame);
-            }
+        while let Some(asked) = self.underlay.poll_challenge(now, |peer| self.station.is_up(peer))
+            && let Some(frame) = self.station.challenge(asked.station, asked.token)
+        {
+            self.underlay.push_to(asked.address, frame);
         }
         for _ in 0..TRANSMIT_BATCH {
             let Some(transmit) = self.station.poll_transmit(now) else {

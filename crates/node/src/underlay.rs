@@ -362,6 +362,17 @@ impl Underlay {
         }
     }
 
+    /// The station that has shown that it is at an address, or is there by the configuration.
+    pub(crate) fn proven_station(&self, at: Sender) -> Option<StationId> {
+        match (self, at) {
+            (Underlay::Ethernet(ethernet), Sender::Packet { mac, .. }) => {
+                ethernet.peers.proven_station(mac)
+            }
+            (Underlay::Udp(udp), Sender::Internet(address)) => udp.peers.proven_station(address),
+            _ => None,
+        }
+    }
+
     /// Notes that a frame of this station, of so many bytes, came from this address.
     pub(crate) fn learn(
         &mut self,
@@ -391,16 +402,20 @@ impl Underlay {
     }
 
     /// The next challenge to be sent, while the batch has room for it.
-    pub(crate) fn poll_challenge(&mut self, now: Time) -> Option<Challenge<Address>> {
+    pub(crate) fn poll_challenge(
+        &mut self,
+        now: Time,
+        is_up: impl Fn(StationId) -> bool,
+    ) -> Option<Challenge<Address>> {
         if self.is_full() {
             return None;
         }
         match self {
             Underlay::Ethernet(ethernet) => {
-                ethernet.peers.poll_challenge(now).map(|it| challenge(it, Address::Mac))
+                ethernet.peers.poll_challenge(now, is_up).map(|it| challenge(it, Address::Mac))
             }
             Underlay::Udp(udp) => {
-                udp.peers.poll_challenge(now).map(|it| challenge(it, Address::Internet))
+                udp.peers.poll_challenge(now, is_up).map(|it| challenge(it, Address::Internet))
             }
         }
     }

@@ -301,7 +301,7 @@ fn cookie_key(rng: &mut Stream) -> CookieKey {
 }
 
 #[cfg(test)]
-mod flood_tests;
+mod pair_tests;
 
 #[cfg(test)]
 mod tests {

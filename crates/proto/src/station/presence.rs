@@ -184,7 +184,8 @@ impl Shared {
     pub(crate) fn is_closed(&self) -> bool {
         self.presence.closing.as_ref().is_some_and(|closing| {
             let mut waits = self.group.peers_met().filter(|id| !closing.heard_by.contains(id));
-            closing.due == Time::MAX || waits.next().is_none()
+            // Without a secret there is nothing to say it under.
+            !self.group.can_seal() || closing.due == Time::MAX || waits.next().is_none()
         })
     }
 }

@@ -1,9 +1,11 @@
-//! Two stations behind gates that strangers flood: whatever budget there is for those who have
-//! shown nothing is used up before any message of theirs.
+//! Two stations behind gates, as drivers have them, mostly while strangers flood them: then whatever
+//! budget there is for those who have shown nothing is used up before any message of theirs.
 
 use core::time::Duration;
 
 use corridor_base::Time;
+use proptest::collection::vec;
+use proptest::prelude::*;
 
 use super::*;
 use crate::wire::{INITIATION_LEN, KEY_EXCHANGE_MAC_LEN};
@@ -154,5 +156,118 @@ fn strangers_meet_while_both_ends_are_flooded() {
         let mut ends = [0, 1].map(|at| End::new(at, is_keyed, 1 + at as u8, now));
         converse(&mut ends, &mut now, Duration::from_secs(5), true);
         assert!(ends.iter().all(|end| end.view().is_up), "keyed: {is_keyed}");
+    }
+}
+
+/// Its peer is joined still, but there is no secret to say anything under.
+#[test]
+fn a_station_whose_secret_is_too_old_is_closed_at_once() {
+    let (mut ends, now) = in_peace(true);
+    let station = &mut ends[0].station;
+    let later = now + crate::bounds::REJECT_AFTER_TIME;
+    station.handle_timeout(later);
+    station.close(later);
+    assert!(station.is_closed() && station.poll_transmit(later).is_none());
+    ends[1].station.close(now);
+    assert!(!ends[1].station.is_closed());
+}
+
+/// What somebody makes of a message.
+#[derive(Clone, Copy, Debug)]
+enum Bend {
+    /// Another MAC in front of it, right for the address or not.
+    Wrap(bool),
+    Cut(usize),
+    Flip(usize),
+    Fill(usize),
+}
+
+impl Bend {
+    fn any() -> impl Strategy<Value = Self> {
+        prop_oneof![
+            any::<bool>().prop_map(Bend::Wrap),
+            (0..200usize).prop_map(Bend::Cut),
+            (0..1_600usize).prop_map(Bend::Flip),
+            (0..40usize).prop_map(Bend::Fill),
+        ]
+    }
+
+    fn apply(self, gate: &Gate<usize>, address: &[u8], frame: &mut Vec<u8>) {
+        match self {
+            Bend::Wrap(is_right) => {
+                let cookie = gate.cookies[0].cookie(address);
+                let mac = if is_right { cookie_mac(&cookie, frame) } else { [0; 16] };
+                cookie::wrap(IDS[0], &mac, frame);
+            }
+            Bend::Cut(len) => frame.truncate(len),
+            Bend::Flip(bit) => {
+                if let Some(byte) = frame.get_mut(bit / 8) {
+                    *byte ^= 1 << (bit % 8);
+                }
+            }
+            Bend::Fill(len) => frame.resize(frame.len() + len, 0),
+        }
+    }
+}
+
+/// What two stations say to each other when they meet, and what is answered to it in a flood.
+fn recorded(is_keyed: bool) -> Vec<Vec<u8>> {
+    let mut ends = [0, 1].map(|at| End::new(at, is_keyed, 1 + at as u8, Time::ZERO));
+    let mut frames = Vec::new();
+    for ms in 0..150 {
+        let now = Time::from_millis(ms);
+        for at in [0, 1] {
+            ends[at].station.handle_timeout(now);
+            while let Some(made) = ends[at].station.poll_transmit(now) {
+                let frame = made.frame.to_vec();
+                if ms < 30 {
+                    ends[1 - at].be_flooded(now);
+                }
+                let cookie = ends[1 - at].hear(now, at, &frame);
+                frames.extend([frame].into_iter().chain(cookie));
+            }
+        }
+    }
+    frames
+}
+
+proptest! {
+    #![proptest_config(corridor_testing::cases!(60))]
+
+    /// A station takes no more into its hands than its gate has taken account of, whatever comes.
+    #[test]
+    fn what_a_station_looks_into_its_gate_has_counted(
+        is_keyed in any::<bool>(),
+        drawn in vec((0..100usize, vec(Bend::any(), 0..4)), 1..300),
+    ) {
+        let (now, address) = (Time::ZERO, [0; 1]);
+        let frames = recorded(is_keyed);
+        let mut end = End::new(1, is_keyed, 9, now);
+        let End { station, gate, .. } = &mut end;
+        let (mut hellos, mut initiations) = (0, 0);
+        for (which, bends) in drawn {
+            let mut frame = frames[which % frames.len()].clone();
+            bends.iter().for_each(|bend| bend.apply(gate, &address, &mut frame));
+            match gate.admit(now, (0, &address), &frame, |frame| station.expects(frame)) {
+                Admission::Pass(message) => {
+                    prop_assert_eq!(cookie::unwrap(message), (None, message));
+                    let is_hello = Header::parse(message).is_some_and(|it| it.kind == Kind::Hello);
+                    hellos += u32::from(is_hello && !station.expects(message));
+                    let is_initiation = |it: KeyExchange<'_>| {
+                        it.step == Step::Initiation && MacKey::of(&private(IDS[1]).public()).is_of(&it)
+                    };
+                    initiations += u32::from(KeyExchange::parse(message).is_some_and(is_initiation));
+                    station.handle_frame(now, message);
+                }
+                Admission::Answer(answer) => prop_assert!(answer.len() <= frame.len()),
+                Admission::Refuse => {}
+            }
+        }
+        // Of one source at one time: so many with a cookie, and so many without.
+        prop_assert!(hellos <= 2 * SOURCE_MESSAGES_BURST, "{} HELLOs", hellos);
+        if is_keyed {
+            let most = SOURCE_MESSAGES_BURST + UNPROVEN_INITIATIONS_PER_SECOND;
+            prop_assert!(initiations <= most, "{} initiations", initiations);
+        }
     }
 }
