@@ -69,9 +69,9 @@ impl Diagnosis {
         self.watch.note_rejected(at, station.examine(frame), expected);
     }
 
-    /// Frames in one peer's name from the address of another are told of, once for each two, as
-    /// often as the daemon starts. Whoever is at an address because a recording came from there is
-    /// not told of, and the address may be forged all the same.
+    /// Says that frames in one peer's name come from the address of another, once for each two, as
+    /// often as the daemon starts. A peer that is looked for at an address because a recording came
+    /// from there is not named, and the address may be forged all the same.
     fn name_forger(
         &mut self,
         station: &AnyStation,

@@ -159,15 +159,15 @@ pub const HELLO_INTERVAL_OUTREACH: Duration = Duration::from_millis(40);
 pub const HELLO_OUTREACH: Duration = Duration::from_secs(10);
 /// Frames a session seals before a new one takes over; below 2^32, so that no nonce repeats.
 pub const SESSION_FRAMES_MAX: u32 = u32::MAX - (1 << 20);
-/// Addresses from which a peer has spoken and that are asked whether it is there; what was quiet for
-/// longest goes first.
+/// Addresses from which a peer has spoken and that are asked whether it is there; what was quiet
+/// for longest goes first.
 pub const CHALLENGED_ADDRESSES_MAX: usize = 2;
 /// How often such an address is asked.
 pub const CHALLENGE_INTERVAL: Duration = HELLO_INTERVAL_TALKING_MAX;
 /// How long after a fresh frame from there.
 pub const CHALLENGE_AGE_MAX: Duration = HELLO_TALKING;
-/// How long a peer that answers from another address must not have answered from the one before, at
-/// least: eight challenges. Where a third of them come to nothing, all of them do once in 6,561 times.
+/// How long a peer that answers from another address must not have answered from the one before,
+/// at least: eight challenges. Where a third of them come to nothing, all do once in 6,561 times.
 pub const MOVE_WAIT_MIN: Duration = Duration::from_millis(240);
 /// Challenges that wait to be answered; the oldest is forgotten first.
 pub const PATH_ANSWERS_MAX: usize = 4;

@@ -1,5 +1,6 @@
-//! Two stations behind gates, as drivers have them, mostly while strangers flood them: then whatever
-//! budget there is for those who have shown nothing is used up before any message of theirs.
+//! Two stations behind gates, as drivers have them, mostly while strangers flood them: then
+//! whatever budget there is for those who have shown nothing is used up before any message of
+//! theirs.
 
 use core::time::Duration;
 

@@ -418,8 +418,8 @@ impl Group {
 
     // ---- receiving ----------------------------------------------------------------------------
 
-    /// Opens a frame; its body goes into `body`. A MAC under a cookie in front of it is for the gate
-    /// before: a station without one takes the message as it is.
+    /// Opens a frame; its body goes into `body`. A MAC under a cookie in front of it is for a gate:
+    /// a station without one takes the message as it is.
     pub(crate) fn open(&mut self, now: Time, frame: &[u8], body: &mut Vec<u8>) -> Opening {
         let (_, frame) = cookie::unwrap(frame);
         let Some(header) = Header::parse(frame) else { return self.open_exchange(now, frame) };
