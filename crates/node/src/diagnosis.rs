@@ -69,8 +69,9 @@ impl Diagnosis {
         self.watch.note_rejected(at, station.examine(frame), expected);
     }
 
-    /// A peer that sends frames in another's name is named, once for each name, as often as the
-    /// daemon starts.
+    /// Says that frames in one peer's name come from the address of another, once for each two, as
+    /// often as the daemon starts. A peer that is looked for at an address because a recording came
+    /// from there is not named, and the address may be forged all the same.
     fn name_forger(
         &mut self,
         station: &AnyStation,
@@ -78,16 +79,15 @@ impl Diagnosis {
         sender: Sender,
         frame: &[u8],
     ) {
-        let (Some(from), Some(claimed)) = (underlay.station(sender), station.claimed(frame)) else {
-            return;
-        };
+        let from = underlay.proven_station(sender);
+        let (Some(from), Some(claimed)) = (from, station.claimed(frame)) else { return };
         let is_known = self.forgers.contains(&(from, claimed));
         if from != claimed && !is_known && self.forgers.len() < FORGERS_MAX {
             self.forgers.push((from, claimed));
             let (from, claimed, at) = (from.0, claimed.0, Address::from(sender));
             tracing::warn!(
-                "station {from} at {at} sends frames in the name of station {claimed}: they are \
-                 dropped"
+                "frames in the name of station {claimed} come from the address of station {from}, \
+                 {at}, which may be forged: they are dropped"
             );
         }
     }

@@ -161,7 +161,8 @@ impl Driver {
         );
         let name = options.config_file.as_deref().and_then(Path::file_stem);
         let name = name.unwrap_or_default().to_string_lossy().into_owned();
-        let gate = Gate::new(config.id, &config.security, random()?, clock.now());
+        let gate = Gate::new(config.id, &config.security, random()?, clock.now())
+            .with_networks(Source::network);
         Ok(Driver {
             control: open_control(&name, &config),
             diagnosis: Diagnosis::new(&config, &station, clock.now()),
@@ -242,6 +243,10 @@ impl Driver {
             }
             if ready.underlay {
                 self.receive()?;
+            }
+            // A client that is not served would have the wait end at once.
+            if ready.control {
+                self.serve();
             }
         }
         Ok(())
@@ -347,10 +352,10 @@ impl Driver {
         if self.waiting.is_some() && !self.flush(now)? {
             return Ok(false);
         }
-        while let Some(asked) = self.underlay.poll_challenge(now) {
-            if let Some(frame) = self.station.challenge(asked.station, asked.token) {
-                self.underlay.push_to(asked.address, frame);
-            }
+        while let Some(asked) = self.underlay.poll_challenge(now, |peer| self.station.is_up(peer))
+            && let Some(frame) = self.station.challenge(asked.station, asked.token)
+        {
+            self.underlay.push_to(asked.address, frame);
         }
         for _ in 0..TRANSMIT_BATCH {
             let Some(transmit) = self.station.poll_transmit(now) else {
@@ -445,11 +450,11 @@ impl Driver {
             self.io.frames_lost_synthetic += 1;
             return;
         }
-        let knows = |frame: &[u8]| self.station.knows_session(frame);
+        let expects = |frame: &[u8]| self.station.expects(frame);
         let len_bytes = frame.len();
         let address = Address::from(sender);
         let from = (Source::of(sender), &address.bytes()[..]);
-        let frame = match self.gate.admit(now, from, frame, knows) {
+        let frame = match self.gate.admit(now, from, frame, expects) {
             Admission::Pass(frame) => frame,
             Admission::Refuse => {
                 self.io.key_exchanges_refused += 1;

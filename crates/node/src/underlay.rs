@@ -170,6 +170,8 @@ pub(crate) enum Source {
     V4(Ipv4Addr),
     /// A network of IPv6, as a host has: the first 64 bits.
     V6(u64),
+    /// A network of IPv6, as a site has: the first 48 bits, in the place of 64.
+    V6Site(u64),
 }
 
 impl Source {
@@ -180,6 +182,14 @@ impl Source {
                 IpAddr::V4(host) => Source::V4(host),
                 IpAddr::V6(host) => Source::V6((u128::from(host) >> 64) as u64),
             },
+        }
+    }
+
+    /// The network of a source, where who has a network has many sources.
+    pub(crate) fn network(&self) -> Option<Source> {
+        match self {
+            Source::V6(net) => Some(Source::V6Site(net >> 16 << 16)),
+            Source::Mac(_) | Source::V4(_) | Source::V6Site(_) => None,
         }
     }
 }
@@ -352,6 +362,17 @@ impl Underlay {
         }
     }
 
+    /// The station that has shown that it is at an address, or is there by the configuration.
+    pub(crate) fn proven_station(&self, at: Sender) -> Option<StationId> {
+        match (self, at) {
+            (Underlay::Ethernet(ethernet), Sender::Packet { mac, .. }) => {
+                ethernet.peers.proven_station(mac)
+            }
+            (Underlay::Udp(udp), Sender::Internet(address)) => udp.peers.proven_station(address),
+            _ => None,
+        }
+    }
+
     /// Notes that a frame of this station, of so many bytes, came from this address.
     pub(crate) fn learn(
         &mut self,
@@ -381,16 +402,20 @@ impl Underlay {
     }
 
     /// The next challenge to be sent, while the batch has room for it.
-    pub(crate) fn poll_challenge(&mut self, now: Time) -> Option<Challenge<Address>> {
+    pub(crate) fn poll_challenge(
+        &mut self,
+        now: Time,
+        is_up: impl Fn(StationId) -> bool,
+    ) -> Option<Challenge<Address>> {
         if self.is_full() {
             return None;
         }
         match self {
             Underlay::Ethernet(ethernet) => {
-                ethernet.peers.poll_challenge(now).map(|it| challenge(it, Address::Mac))
+                ethernet.peers.poll_challenge(now, is_up).map(|it| challenge(it, Address::Mac))
             }
             Underlay::Udp(udp) => {
-                udp.peers.poll_challenge(now).map(|it| challenge(it, Address::Internet))
+                udp.peers.poll_challenge(now, is_up).map(|it| challenge(it, Address::Internet))
             }
         }
     }

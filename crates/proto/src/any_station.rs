@@ -161,11 +161,11 @@ impl AnyStation {
         }
     }
 
-    /// See [`Station::knows_session`]. A relay knows all: its hops are links.
-    pub fn knows_session(&self, frame: &[u8]) -> bool {
+    /// See [`Station::expects`]. A relay expects all: its hops are links.
+    pub fn expects(&self, frame: &[u8]) -> bool {
         match self {
-            AnyStation::One(station) => station.knows_session(frame),
-            AnyStation::Hub(hub) => hub.knows_session(frame),
+            AnyStation::One(station) => station.expects(frame),
+            AnyStation::Hub(hub) => hub.expects(frame),
             AnyStation::Relay(_) => true,
         }
     }

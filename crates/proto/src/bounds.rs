@@ -144,8 +144,17 @@ pub const KEY_EXCHANGES_PER_SECOND: u32 = 20;
 pub const SOURCE_MESSAGES_PER_SECOND: u32 = KEY_EXCHANGES_PER_SECOND / 2;
 /// The same at once: the initiations of a station that begins are 10 in its first second.
 pub const SOURCE_MESSAGES_BURST: u32 = 2 * SOURCE_MESSAGES_PER_SECOND;
-/// Sources of key exchanges and HELLOs of unknown sessions that are told apart.
+/// Sources of key exchanges and HELLOs of unknown sessions that are told apart, of either. Where as
+/// many have used of their budgets just now, no other is looked into: that is the bound of all.
 pub const SOURCES_MAX: usize = 64;
+/// What a network may send whose sources are heard from, in budgets of a source: a site has a
+/// network of 48 bits of IPv6, and so 65,536 sources.
+pub const NETWORK_SOURCES: u32 = 4;
+/// Messages that a cookie may answer which a station keeps in mind: of a second, where it says
+/// HELLO as often as behind losses ([`HELLO_INTERVAL_TALKING_MAX`]).
+pub const COOKIES_ASKED_MAX: usize = 32;
+/// Time between two cookies that let a station say at once what it has to say again.
+pub const COOKIE_HURRY_INTERVAL: Duration = Duration::from_secs(1);
 /// HELLOs of unknown sessions that are looked into, at once and on average per second, whose
 /// addresses have not shown that they are heard from: 50 greet as often while a handshake is under
 /// way ([`HELLO_INTERVAL_FAST`]).
@@ -158,19 +167,24 @@ pub const COOKIE_KEY_AGE_MAX: Duration = Duration::from_secs(120);
 /// Shortest HELLO or initiation to a peer that is called, where whoever hears it may answer with no
 /// more bytes than came: four answers of one entry, since at 90 % loss one answer in ten arrives.
 pub const HELLO_OUTREACH_LEN: usize = 452;
+/// The same at any other time, of who looks for a peer: one answer of one entry.
+pub const HELLO_SEEKING_LEN: usize = HELLO_OUTREACH_LEN / 4;
 /// Largest interval between what looks for a peer then: 25 a second.
 pub const HELLO_INTERVAL_OUTREACH: Duration = Duration::from_millis(40);
 /// How long that goes so often and is so long.
 pub const HELLO_OUTREACH: Duration = Duration::from_secs(10);
 /// Frames a session seals before a new one takes over; below 2^32, so that no nonce repeats.
 pub const SESSION_FRAMES_MAX: u32 = u32::MAX - (1 << 20);
-/// Addresses from which a peer has spoken and that are asked whether it is there; what was heard
-/// first goes first.
+/// Addresses from which a peer has spoken and that are asked whether it is there; what was quiet
+/// for longest goes first.
 pub const CHALLENGED_ADDRESSES_MAX: usize = 2;
 /// How often such an address is asked.
 pub const CHALLENGE_INTERVAL: Duration = HELLO_INTERVAL_TALKING_MAX;
 /// How long after a fresh frame from there.
 pub const CHALLENGE_AGE_MAX: Duration = HELLO_TALKING;
+/// How long a peer that answers from another address must not have answered from the one before,
+/// at least: eight challenges. Where a third of them come to nothing, all do once in 6,561 times.
+pub const MOVE_WAIT_MIN: Duration = Duration::from_millis(240);
 /// Challenges that wait to be answered; the oldest is forgotten first.
 pub const PATH_ANSWERS_MAX: usize = 4;
 /// Times that a station says goodbye, unless its peers have heard it before.

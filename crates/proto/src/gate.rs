@@ -3,7 +3,7 @@
 //! any address. So the driver asks here first:
 //!
 //! 1. What belongs to a session that is known, or is a frame of data, passes: nothing that
-//!    strangers send takes a share from it.
+//!    strangers send takes a share from it. A response passes if the station waits for it.
 //! 2. Of the rest a few pass, from each source and in all. That is all there is in peace.
 //! 3. Where there are more, a message is answered by a cookie, a MAC of the address it came from:
 //!    36 bytes, fewer than the message has, and nothing is remembered of it. Who repeats the
@@ -17,8 +17,8 @@ use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
 
 use crate::bounds::{
-    COOKIE_KEY_AGE_MAX, SOURCE_MESSAGES_BURST, SOURCE_MESSAGES_PER_SECOND, SOURCES_MAX,
-    UNPROVEN_HELLOS_PER_SECOND, UNPROVEN_INITIATIONS_PER_SECOND,
+    COOKIE_KEY_AGE_MAX, NETWORK_SOURCES, SOURCE_MESSAGES_BURST, SOURCE_MESSAGES_PER_SECOND,
+    SOURCES_MAX, UNPROVEN_HELLOS_PER_SECOND, UNPROVEN_INITIATIONS_PER_SECOND,
 };
 use crate::config::StationId;
 use crate::keys::Security;
@@ -38,6 +38,11 @@ impl Bucket {
         Bucket { even_at: now }
     }
 
+    /// Whether all that were let through would have been by now at an even pace.
+    fn is_full(&self, now: Time) -> bool {
+        self.even_at <= now
+    }
+
     /// Whether one more may pass, which does not count as one.
     fn has_room(&self, now: Time, per_second: u32, burst: u32) -> bool {
         self.even_at.max(now) - now < Duration::from_secs(1) / per_second * burst
@@ -55,18 +60,14 @@ impl Bucket {
     }
 }
 
-/// What one source may send.
-#[derive(Clone, Copy, Debug)]
-struct Source<A> {
-    from: A,
-    greetings: Bucket,
-    initiations: Bucket,
-    responses: Bucket,
+/// What each of some sources may send of one kind, which is so many times what a single source may.
+/// One that may send all of it again makes room for another: where none may, no other is taken, or
+/// many sources would have no bound together.
+#[derive(Clone, Debug)]
+struct Sources<A> {
+    seen: ArrayVec<(A, Bucket), SOURCES_MAX>,
+    times: u32,
 }
-
-/// Sources, those that were quiet for longest making room.
-#[derive(Clone, Debug, Default)]
-struct Sources<A>(ArrayVec<Source<A>, SOURCES_MAX>);
 
 /// Whether a frame goes on to the station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,12 +80,23 @@ pub enum Admission<'a> {
     Answer([u8; COOKIE_LEN]),
 }
 
-/// What costs something, and in which budget it counts.
+/// What costs something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Costly {
-    Greeting,
+    Hello,
     Initiation,
     Response,
+}
+
+/// Budgets of what costs something, HELLOs or initiations.
+struct Budgets<A> {
+    /// Of all that have shown nothing, so many per second and at once.
+    unproven_all: (Bucket, u32),
+    /// Of each of them.
+    unproven: Sources<A>,
+    /// Of each that has shown that it is heard from, and of its network.
+    proven: Sources<A>,
+    proven_networks: Sources<A>,
 }
 
 /// Decides who is looked into. Sources are the driver's: whatever somebody who sends under many
@@ -95,11 +107,11 @@ pub struct Gate<A> {
     mac: Option<MacKey>,
     cookies: [CookieKey; 2],
     renew_at: Time,
-    greetings: Bucket,
-    initiations: Bucket,
-    /// Of those that have shown nothing, and of those that have shown that they are heard from.
-    unproven: Sources<A>,
-    proven: Sources<A>,
+    /// In which network a source is, where somebody has many sources who has one network.
+    network_of: fn(&A) -> Option<A>,
+    hellos: Budgets<A>,
+    initiations: Budgets<A>,
+    responses: Sources<A>,
     rng: Stream,
 }
 
@@ -116,43 +128,52 @@ impl<A: Copy + PartialEq> Gate<A> {
             mac,
             cookies: [cookie_key(&mut rng), cookie_key(&mut rng)],
             renew_at: now + COOKIE_KEY_AGE_MAX,
-            greetings: Bucket::full(now),
-            initiations: Bucket::full(now),
-            unproven: Sources(ArrayVec::new()),
-            proven: Sources(ArrayVec::new()),
+            network_of: |_| None,
+            hellos: Budgets::new(now, UNPROVEN_HELLOS_PER_SECOND),
+            initiations: Budgets::new(now, UNPROVEN_INITIATIONS_PER_SECOND),
+            responses: Sources::new(1),
             rng,
         }
     }
 
-    /// What becomes of a frame from a source, and from an address of it. `knows` tells whether it
-    /// is a HELLO of a session that the station knows ([`crate::AnyStation::knows_session`]).
+    /// Holds back networks as well, of which this tells that of a source: who has one of IPv6 has
+    /// as many sources as they like.
+    #[must_use]
+    pub fn with_networks(self, network_of: fn(&A) -> Option<A>) -> Self {
+        Gate { network_of, ..self }
+    }
+
+    /// What becomes of a frame from a source, and from an address of it. `expects` tells whether a
+    /// message is a HELLO of a session that the station knows, or a response to what it has asked
+    /// ([`crate::AnyStation::expects`]).
     ///
     /// What has no MAC for this station is not counted, or anybody could use up what is left to a
-    /// source by messages that name it: the station refuses it at no greater cost.
+    /// source by messages that name it: the station refuses it at no greater cost. Nor is a
+    /// response that nobody has asked for: it goes no further.
     pub fn admit<'a>(
         &mut self,
         now: Time,
         (source, address): (A, &[u8]),
         frame: &'a [u8],
-        knows: impl FnOnce(&[u8]) -> bool,
+        expects: impl Fn(&[u8]) -> bool,
     ) -> Admission<'a> {
+        self.renew_cookies(now);
         let (mac, message) = cookie::unwrap(frame);
-        let Some(costly) = self.costly(message, knows) else { return Admission::Pass(message) };
-        let is_proven = mac.is_some_and(|mac| self.is_of_cookie(now, address, message, &mac));
-        let sources = if is_proven { &mut self.proven } else { &mut self.unproven };
-        let all = match costly {
-            Costly::Greeting => Some((&mut self.greetings, UNPROVEN_HELLOS_PER_SECOND)),
-            Costly::Initiation => Some((&mut self.initiations, UNPROVEN_INITIATIONS_PER_SECOND)),
-            Costly::Response => None,
-        };
-        let passes = match all.filter(|_| !is_proven) {
-            // Where there are too many of all, no source is charged, or remembered.
-            Some((all, rate)) => {
-                all.has_room(now, rate, rate)
-                    && sources.take(now, source, costly)
-                    && all.take(now, rate, rate)
+        let budgets = match self.costly(message) {
+            None => return Admission::Pass(message),
+            Some(Costly::Hello) if expects(message) => return Admission::Pass(message),
+            Some(Costly::Response) if expects(message) && self.responses.take(now, source) => {
+                return Admission::Pass(message);
             }
-            None => sources.take(now, source, costly),
+            Some(Costly::Response) => return Admission::Refuse,
+            Some(Costly::Hello) => &mut self.hellos,
+            Some(Costly::Initiation) => &mut self.initiations,
+        };
+        let is_proven = mac.is_some_and(|mac| is_of_cookie(&self.cookies, address, message, &mac));
+        let passes = if is_proven {
+            budgets.take_proven(now, source, (self.network_of)(&source))
+        } else {
+            budgets.take_unproven(now, source)
         };
         if passes {
             return Admission::Pass(message);
@@ -166,10 +187,9 @@ impl<A: Copy + PartialEq> Gate<A> {
         }
     }
 
-    fn costly(&self, message: &[u8], knows: impl FnOnce(&[u8]) -> bool) -> Option<Costly> {
+    fn costly(&self, message: &[u8]) -> Option<Costly> {
         if let Some(header) = Header::parse(message) {
-            let is_costly = header.kind == Kind::Hello && !knows(message);
-            return is_costly.then_some(Costly::Greeting);
+            return (header.kind == Kind::Hello).then_some(Costly::Hello);
         }
         let exchange = KeyExchange::parse(message)?;
         self.mac.as_ref().filter(|mac| mac.is_of(&exchange))?;
@@ -179,51 +199,98 @@ impl<A: Copy + PartialEq> Gate<A> {
         })
     }
 
-    /// Whether a message was made by who knows the cookie of the address it came from.
-    fn is_of_cookie(&mut self, now: Time, address: &[u8], message: &[u8], mac: &Random128) -> bool {
-        if now >= self.renew_at {
-            self.renew_at = now + COOKIE_KEY_AGE_MAX;
-            self.cookies.swap(0, 1);
-            self.cookies[0] = cookie_key(&mut self.rng);
+    /// Makes other cookies from time to time, whoever sends what.
+    fn renew_cookies(&mut self, now: Time) {
+        if now < self.renew_at {
+            return;
         }
-        // What is compared is known to who sends it: time that shows how much agrees tells them
-        // nothing that they could use in less than 2^64 messages.
-        self.cookies.iter().any(|key| cookie_mac(&key.cookie(address), message) == *mac)
+        self.cookies.swap(0, 1);
+        self.cookies[0] = cookie_key(&mut self.rng);
+        if now >= self.renew_at + COOKIE_KEY_AGE_MAX {
+            // Nothing came for so long that those before are too old as well.
+            self.cookies[1] = cookie_key(&mut self.rng);
+        }
+        self.renew_at = now + COOKIE_KEY_AGE_MAX;
+    }
+}
+
+/// Whether a message was made by who knows the cookie of the address it came from.
+fn is_of_cookie(keys: &[CookieKey], address: &[u8], message: &[u8], mac: &Random128) -> bool {
+    // What is compared is known to who sends it: time that shows how much agrees tells them
+    // nothing that they could use in less than 2^64 messages.
+    keys.iter().any(|key| cookie_mac(&key.cookie(address), message) == *mac)
+}
+
+impl<A: Copy + PartialEq> Budgets<A> {
+    fn new(now: Time, unproven_per_second: u32) -> Self {
+        Budgets {
+            unproven_all: (Bucket::full(now), unproven_per_second),
+            unproven: Sources::new(1),
+            proven: Sources::new(1),
+            proven_networks: Sources::new(NETWORK_SOURCES),
+        }
+    }
+
+    /// Whether one more may pass of a source that anybody may have named.
+    fn take_unproven(&mut self, now: Time, source: A) -> bool {
+        let (all, rate) = (&mut self.unproven_all.0, self.unproven_all.1);
+        // Where there are too many of all, no source is charged, or remembered.
+        all.has_room(now, rate, rate)
+            && self.unproven.take(now, source)
+            && all.take(now, rate, rate)
+    }
+
+    /// Whether one more may pass of a source that is heard from there.
+    fn take_proven(&mut self, now: Time, source: A, network: Option<A>) -> bool {
+        let Some(network) = network else { return self.proven.take(now, source) };
+        // A network that has sent too many gets no place for further sources of its, and one of its
+        // sources that has sent too many takes nothing from the others.
+        self.proven_networks.has_room(now, network)
+            && self.proven.take(now, source)
+            && self.proven_networks.take(now, network)
     }
 }
 
 impl<A: Copy + PartialEq> Sources<A> {
-    /// Whether one more of a source may pass: [`SOURCE_MESSAGES_BURST`] of each kind at once,
-    /// [`SOURCE_MESSAGES_PER_SECOND`] in the long run.
-    fn take(&mut self, now: Time, from: A, costly: Costly) -> bool {
-        let source = self.source(now, from);
-        let bucket = match costly {
-            Costly::Greeting => &mut source.greetings,
-            Costly::Initiation => &mut source.initiations,
-            Costly::Response => &mut source.responses,
-        };
-        bucket.take(now, SOURCE_MESSAGES_PER_SECOND, SOURCE_MESSAGES_BURST)
+    fn new(times: u32) -> Self {
+        Sources { seen: ArrayVec::new(), times }
     }
 
-    fn source(&mut self, now: Time, from: A) -> &mut Source<A> {
-        let seen = &mut self.0;
-        let at = match seen.iter().position(|source| source.from == from) {
+    /// Messages per second, and at once.
+    fn budget(&self) -> (u32, u32) {
+        (SOURCE_MESSAGES_PER_SECOND * self.times, SOURCE_MESSAGES_BURST * self.times)
+    }
+
+    /// Whether one more of a source may pass: [`SOURCE_MESSAGES_BURST`] at once,
+    /// [`SOURCE_MESSAGES_PER_SECOND`] in the long run.
+    fn take(&mut self, now: Time, from: A) -> bool {
+        let (per_second, burst) = self.budget();
+        match self.bucket(now, from) {
+            Some(bucket) => bucket.take(now, per_second, burst),
+            None => false,
+        }
+    }
+
+    /// Whether one more of a source may pass, which does not count as one.
+    fn has_room(&mut self, now: Time, from: A) -> bool {
+        let (per_second, burst) = self.budget();
+        self.bucket(now, from).is_some_and(|bucket| bucket.has_room(now, per_second, burst))
+    }
+
+    /// What a source may send still; none if there is no place for another.
+    fn bucket(&mut self, now: Time, from: A) -> Option<&mut Bucket> {
+        let seen = &mut self.seen;
+        let at = match seen.iter().position(|(other, _)| *other == from) {
             Some(at) => at,
             None => {
                 if seen.is_full() {
-                    let even_at = |at: &usize| {
-                        let Source { greetings, initiations, responses, .. } = &seen[*at];
-                        greetings.even_at.max(initiations.even_at).max(responses.even_at)
-                    };
-                    let quiet = (0..seen.len()).min_by_key(even_at);
-                    seen.swap_remove(quiet.unwrap_or_default());
+                    seen.swap_remove(seen.iter().position(|(_, it)| it.is_full(now))?);
                 }
-                let [greetings, initiations, responses] = [Bucket::full(now); 3];
-                seen.push(Source { from, greetings, initiations, responses });
+                seen.push((from, Bucket::full(now)));
                 seen.len() - 1
             }
         };
-        &mut seen[at]
+        Some(&mut seen[at].1)
     }
 }
 
@@ -232,6 +299,9 @@ fn cookie_key(rng: &mut Stream) -> CookieKey {
     rng.fill_bytes(&mut secret);
     CookieKey::new(&secret)
 }
+
+#[cfg(test)]
+mod pair_tests;
 
 #[cfg(test)]
 mod tests {
@@ -272,7 +342,9 @@ mod tests {
     }
 
     fn admit<'a>(gate: &mut Gate<usize>, now: Time, from: usize, frame: &'a [u8]) -> Admission<'a> {
-        gate.admit(now, (from, &from.to_be_bytes()), frame, |_| false)
+        // It waits for a response.
+        let expects = |message: &[u8]| KeyExchange::parse(message).is_some();
+        gate.admit(now, (from, &from.to_be_bytes()), frame, expects)
     }
 
     fn passes(gate: &mut Gate<usize>, now: Time, from: usize, frame: &[u8]) -> bool {
@@ -318,7 +390,7 @@ mod tests {
             assert!(passes(&mut gate, Time::ZERO, 7, &initiation(2)));
             assert!(passes(&mut gate, Time::ZERO, 7, &bent));
         }
-        assert!(gate.unproven.0.is_empty() && gate.proven.0.is_empty());
+        assert!(gate.initiations.unproven.seen.is_empty());
     }
 
     #[test]
@@ -387,14 +459,114 @@ mod tests {
         }
     }
 
+    /// Entries that made room for others had their budgets again when they came back.
     #[test]
-    fn sources_are_bounded_and_the_busy_one_is_remembered() {
-        let (mut gate, response) = (gate(), message(1, Step::Response, RESPONSE_LEN));
-        while passes(&mut gate, Time::ZERO, 0, &response) {}
-        for other in 1..10 * SOURCES_MAX {
-            assert!(passes(&mut gate, Time::ZERO, other, &response));
+    fn many_sources_that_are_heard_from_have_a_bound_together() {
+        let (mut gate, message) = (gate(), hello(5));
+        crowd(&mut gate, Time::ZERO, &message);
+        let wrapped: Vec<_> = (100_000..100_000 + 20 * SOURCES_MAX)
+            .map(|from| (from, with_cookie(&mut gate, Time::ZERO, from, &message)))
+            .collect();
+        let mut passed = 0;
+        for ms in 0..500 {
+            for (from, wrapped) in wrapped.iter().skip(ms % 7).step_by(7) {
+                let now = Time::from_millis(ms as u64);
+                passed += usize::from(passes(&mut gate, now, *from, wrapped));
+            }
         }
-        assert_eq!(gate.unproven.0.len(), SOURCES_MAX);
-        assert!(!passes(&mut gate, Time::ZERO, 0, &response));
+        let each = SOURCE_MESSAGES_BURST + SOURCE_MESSAGES_PER_SECOND / 2;
+        assert!(passed > SOURCES_MAX, "{passed}");
+        assert!(passed <= SOURCES_MAX * each as usize, "{passed}");
+        assert_eq!(gate.hellos.proven.seen.len(), SOURCES_MAX);
+    }
+
+    /// Sources are `network * 1_000 + source` here.
+    #[test]
+    fn a_network_of_many_sources_does_not_keep_another_out() {
+        let mut gate = gate().with_networks(|source| Some(source / 1_000));
+        let message = hello(5);
+        crowd(&mut gate, Time::ZERO, &message);
+        let of_one: Vec<_> = (7_000..7_000 + 4 * SOURCES_MAX)
+            .map(|from| (from, with_cookie(&mut gate, Time::ZERO, from, &message)))
+            .collect();
+        let other = with_cookie(&mut gate, Time::ZERO, 8_000, &message);
+        let (mut passed, mut of_other) = (0, 0);
+        for ms in 0..1_000 {
+            let now = Time::from_millis(ms);
+            for (from, wrapped) in of_one.iter().skip(ms as usize % 4).step_by(4) {
+                passed += u32::from(passes(&mut gate, now, *from, wrapped));
+            }
+            // As often as one may in the long run.
+            let may = ms % (1_000 / u64::from(SOURCE_MESSAGES_PER_SECOND)) == 0;
+            of_other += u32::from(may && passes(&mut gate, now, 8_000, &other));
+        }
+        let each = SOURCE_MESSAGES_BURST + SOURCE_MESSAGES_PER_SECOND;
+        assert!(passed <= NETWORK_SOURCES * each, "{passed}");
+        assert!(of_other >= SOURCE_MESSAGES_PER_SECOND - 1, "{of_other}");
+    }
+
+    /// A MAC for this station takes no more than its public key, and a source can be forged.
+    #[test]
+    fn responses_that_nobody_has_asked_for_take_nothing_from_the_one_that_was() {
+        let (mut gate, mut passed) = (gate(), 0);
+        let forged = message(1, Step::Response, RESPONSE_LEN);
+        let mut asked = Vec::new();
+        KeyExchange::write_head(StationId(1), Step::Response, [9; 4], &mut asked);
+        asked.resize(RESPONSE_LEN - KEY_EXCHANGE_MAC_LEN, 0);
+        MacKey::of(&private(1).public()).write(&mut asked);
+        let expects = |message: &[u8]| {
+            KeyExchange::parse(message).is_some_and(|message| message.exchange == [9; 4])
+        };
+        for ms in 0..1_000 {
+            let now = Time::from_millis(ms);
+            for _ in 0..10 {
+                let forged = gate.admit(now, (7, &[7]), &forged, expects);
+                assert_eq!(forged, Admission::Refuse);
+            }
+            if ms % 100 == 0 {
+                let asked = gate.admit(now, (7, &[7]), &asked, expects);
+                passed += u32::from(matches!(asked, Admission::Pass(_)));
+            }
+        }
+        assert_eq!(passed, 10);
+    }
+
+    #[test]
+    fn a_cookie_does_not_outlive_silence() {
+        for (seconds, holds) in
+            [(100, true), (125, true), (239, true), (241, false), (9_000, false)]
+        {
+            let (mut gate, message) = (gate(), hello(5));
+            crowd(&mut gate, Time::ZERO, &message);
+            let wrapped = with_cookie(&mut gate, Time::ZERO, 7, &message);
+            // The first message for so long is the one that shows the cookie.
+            let now = Time::from_millis(1_000 * seconds);
+            assert!(passes(&mut gate, now, 7, &wrapped));
+            assert_eq!(gate.hellos.proven.seen.is_empty(), !holds, "{seconds}");
+        }
+    }
+
+    /// What was taken apart once by the gate was taken apart again by the station, which looked
+    /// into all of it.
+    #[test]
+    fn what_is_wrapped_twice_is_nothing_that_a_station_looks_into() {
+        let mut gate = gate();
+        for message in [hello(5), initiation(1)] {
+            let mut nested = message.clone();
+            for _ in 0..4 {
+                cookie::wrap(StationId(2), &[0; 16], &mut nested);
+                let Admission::Pass(passed) = admit(&mut gate, Time::ZERO, 7, &nested) else {
+                    panic!("neither costly nor refused")
+                };
+                let (_, taken) = cookie::unwrap(passed);
+                let is_looked_into = Header::parse(taken).is_some_and(|it| it.kind == Kind::Hello)
+                    || KeyExchange::parse(taken).is_some();
+                // Of the first time the gate has taken account.
+                let is_counted = passed.len() == message.len();
+                assert!(is_counted || !is_looked_into);
+            }
+        }
+        assert_eq!(gate.hellos.unproven.seen.len(), 1);
+        assert_eq!(gate.initiations.unproven.seen.len(), 1);
     }
 }

@@ -572,10 +572,10 @@ impl Hub {
         });
     }
 
-    /// As [`Station::knows_session`], of the neighbour that it names.
-    pub fn knows_session(&self, frame: &[u8]) -> bool {
-        let named = hello_clear(frame).and_then(|(sender, _)| self.station(sender));
-        named.is_some_and(|station| station.knows_session(frame))
+    /// As [`Station::expects`], of the neighbour that it names.
+    pub fn expects(&self, frame: &[u8]) -> bool {
+        let named = self.addressee(frame).ok();
+        named.is_some_and(|place| self.neighbours[place].station.expects(frame))
     }
 
     /// As [`Station::challenge`].

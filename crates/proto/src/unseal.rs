@@ -9,7 +9,7 @@ use crate::config::StationId;
 use crate::link::seal::SessionKey;
 use crate::psk::Psk;
 use crate::wire::{
-    HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, Kind, Random128, TAG_LEN, hello_clear,
+    HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, Kind, Random128, TAG_LEN, cookie, hello_clear,
 };
 
 /// Opens frames of a group in the order in which they were on the air.
@@ -43,13 +43,16 @@ impl Unsealer {
     pub fn unseal(&mut self, frame: &[u8], out: &mut Vec<u8>) -> Option<StationId> {
         out.clear();
         out.extend_from_slice(frame);
-        let header = Header::parse(frame)?;
+        // Under load a MAC stands in front of a HELLO.
+        let (_, message) = cookie::unwrap(frame);
+        let header = Header::parse(message)?;
         let (sender, clear_len) = if header.kind == Kind::Hello {
-            (self.open_hello(header, frame)?, HEADER_LEN + HELLO_CLEAR_LEN)
+            (self.open_hello(header, message)?, HEADER_LEN + HELLO_CLEAR_LEN)
         } else {
-            (self.open(header, frame)?, HEADER_LEN)
+            (self.open(header, message)?, HEADER_LEN)
         };
-        out[clear_len..frame.len() - TAG_LEN].copy_from_slice(&self.body);
+        let body_at = frame.len() - message.len() + clear_len;
+        out[body_at..frame.len() - TAG_LEN].copy_from_slice(&self.body);
         Some(sender)
     }
 
@@ -185,6 +188,19 @@ mod tests {
         }
         for len in 0..40 {
             assert_eq!(latecomer.unseal(&frames[0].1[..len], &mut out), None);
+        }
+    }
+
+    /// Captures of a flood stayed closed, data and all: no HELLO opened.
+    #[test]
+    fn greetings_behind_the_mac_of_a_cookie_open_as_well() {
+        let (mut witness, mut out) = (Unsealer::new([7; 32]), Vec::new());
+        for (sender, mut frame) in conversation() {
+            if is_hello(&frame) {
+                cookie::wrap(StationId(u16::from(sender)), &[5; 16], &mut frame);
+            }
+            assert_eq!(witness.unseal(&frame, &mut out), Some(StationId(u16::from(sender))));
+            assert_eq!((out.len(), &out[..HEADER_LEN]), (frame.len(), &frame[..HEADER_LEN]));
         }
     }
 

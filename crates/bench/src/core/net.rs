@@ -90,9 +90,9 @@ impl Host {
     /// Takes a frame that came from an address.
     pub fn hear(&mut self, now: Time, from: Address, frame: &[u8]) {
         let station = &self.station;
-        let knows = |frame: &[u8]| station.knows_session(frame);
+        let expects = |frame: &[u8]| station.expects(frame);
         let bytes = from.to_be_bytes();
-        let outcome = match self.gate.admit(now, (from, &bytes), frame, knows) {
+        let outcome = match self.gate.admit(now, (from, &bytes), frame, expects) {
             Admission::Pass(message) => self.station.handle_frame(now, message),
             Admission::Refuse => return self.count("refused"),
             Admission::Answer(cookie) => {
@@ -108,7 +108,7 @@ impl Host {
             FrameOutcome::Noted => return,
             FrameOutcome::Rejected(_) => {
                 let claimed = self.station.claimed(frame);
-                let sender = self.book.station(from).filter(|&it| Some(it) != claimed);
+                let sender = self.book.proven_station(from).filter(|&it| Some(it) != claimed);
                 self.named.extend(sender.zip(claimed));
                 return self.count("rejected");
             }
@@ -126,7 +126,7 @@ impl Host {
         if self.station.poll_timeout().is_some_and(|due| due <= now) {
             self.station.handle_timeout(now);
         }
-        while let Some(asked) = self.book.poll_challenge(now) {
+        while let Some(asked) = self.book.poll_challenge(now, |peer| self.station.is_up(peer)) {
             let frame = self.station.challenge(asked.station, asked.token);
             sent.extend(frame.map(|frame| (asked.address, frame.to_vec())));
         }

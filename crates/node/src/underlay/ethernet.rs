@@ -18,7 +18,7 @@ use super::{
     Busy, Flushed, News, Newsbox, RECEIVE_BUFFER_BYTES, Refusals, Sent, peer_book,
     send_buffer_bytes, tell_place,
 };
-use crate::config::{Mac, NodeConfig, UNDERLAY_MTU_DEFAULT, UnderlayKind};
+use crate::config::{ETHERNET_PAYLOAD_MIN, Mac, NodeConfig, UNDERLAY_MTU_DEFAULT, UnderlayKind};
 use crate::error::{CAP_NET_RAW, NodeError};
 use crate::netlink;
 use crate::syscalls::{
@@ -98,7 +98,7 @@ impl Ethernet {
             mtu: config.underlay.mtu,
             state: State::Waits(Wait { look_at: now, pause: LOOK_FIRST }),
             frame_len_max: Self::frame_len_max_of(config, None),
-            peers: peer_book(addresses, false)?,
+            peers: peer_book(addresses, false)?.with_frame_len_min(ETHERNET_PAYLOAD_MIN),
             outbox: Outbox::new(),
             refusals: Refusals::default(),
             news: Newsbox::default(),

@@ -23,7 +23,7 @@ use crate::keys::{Keys, PeerKey, PrivateKey, PublicKey};
 use crate::link::mac::MacKey;
 use crate::link::noise::{Ephemeral, Initiator, Responder};
 use crate::psk::Psk;
-use crate::wire::{KeyExchange, Random128, Step, cookie};
+use crate::wire::{KeyExchange, Step};
 
 /// Key exchanges with one peer.
 pub(crate) struct Exchange {
@@ -162,14 +162,19 @@ impl Exchange {
         }
     }
 
-    /// What a cookie for the initiation that waits for its response has to repeat.
-    pub(crate) fn asks(&self) -> Option<Random128> {
-        self.initiation.as_ref().and_then(|it| cookie::asked_by(&it.frame))
-    }
-
     /// Lets the initiation that waits for its response go again soon.
     pub(crate) fn hurry(&mut self, now: Time) {
-        self.initiation.iter_mut().for_each(|it| it.due = it.due.min(now));
+        let soon = now + HELLO_INTERVAL_FAST / 4;
+        self.initiation.iter_mut().for_each(|it| it.due = it.due.min(soon));
+    }
+
+    /// Whether a message is a response of the peer's to this station's initiation, or to the one
+    /// before, as far as can be seen.
+    pub(crate) fn expects(&self, message: &KeyExchange<'_>) -> bool {
+        let waits = self.initiation.iter().map(|it| it.exchange).chain(self.settled);
+        message.step == Step::Response
+            && message.sender == self.peer.station
+            && waits.into_iter().any(|exchange| exchange == message.exchange)
     }
 
     pub(crate) fn has_begun(&self) -> bool {

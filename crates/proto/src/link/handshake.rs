@@ -39,6 +39,7 @@ use crate::wire::{
     HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Instead, Kind, ProbeBody, Random128,
     TAG_LEN, cookie, hello_clear, write_station,
 };
+use outreach::{Cookies, Outreach};
 
 /// The station's own session, and those of its peers.
 pub(crate) struct Group {
@@ -58,18 +59,8 @@ pub(crate) struct Group {
     peers: Vec<Peer>,
     hello_due: Time,
     hello_interval: Duration,
-    /// What a peer wants to be shown before it looks into anything, and when it said so.
-    cookie: Option<(Random128, Time)>,
+    cookies: Cookies,
     outreach: Option<Outreach>,
-}
-
-/// Whoever hears a station may answer with no more bytes than came.
-#[derive(Clone, Copy, Debug)]
-struct Outreach {
-    /// Since when its peers are looked for in that way.
-    since: Time,
-    /// It knows where one is, and that one perhaps not where it is.
-    calls: bool,
 }
 
 struct OwnSession {
@@ -238,7 +229,7 @@ impl Group {
             peers,
             hello_due: now,
             hello_interval,
-            cookie: None,
+            cookies: Cookies::default(),
             outreach: None,
         }
     }
@@ -370,7 +361,7 @@ impl Group {
         to.iter_mut().for_each(|to| to.instead = Instead::of(self.crossing));
         let instance = self.instance;
         Hello { instance, field, block_size, symbol_size, mode, base, to }.write(frame);
-        let len_min = if self.calls(now) { len_min.max(HELLO_OUTREACH_LEN) } else { len_min };
+        let len_min = len_min.max(self.seeking_len(now));
         self.seal_behind(HEADER_LEN + HELLO_CLEAR_LEN, frame, len_min);
         self.show_cookie(now, frame);
 
@@ -381,7 +372,7 @@ impl Group {
             longer.min(HELLO_INTERVAL_TALKING_MAX)
         } else if let Some(most) = self.outreach_interval(now) {
             longer.min(most)
-        } else if unsettled().next().is_some() {
+        } else if unsettled().next().is_some() || self.seeks() {
             longer.min(HELLO_INTERVAL_SEARCH_MAX)
         } else {
             HELLO_INTERVAL_SLOW
@@ -402,10 +393,14 @@ impl Group {
     }
 
     /// A peer has said goodbye. Whether that is news.
-    pub(crate) fn note_goodbye(&mut self, id: StationId) -> bool {
+    pub(crate) fn note_goodbye(&mut self, now: Time, id: StationId) -> bool {
         let Some(peer) = self.peers.iter_mut().find(|peer| peer.id == id) else { return false };
         peer.silent = true;
-        !core::mem::replace(&mut peer.gone, true)
+        let is_news = !core::mem::replace(&mut peer.gone, true);
+        if is_news {
+            self.reach_out_again(now);
+        }
+        is_news
     }
 
     /// Peers that fell silent since the last call.
@@ -413,15 +408,18 @@ impl Group {
         let fell = |peer: &&mut Peer| {
             peer.session.is_some() && !peer.silent && now - peer.last_heard > PEER_SILENT
         };
-        self.peers.iter_mut().find(fell).map(|peer| {
+        let id = self.peers.iter_mut().find(fell).map(|peer| {
             peer.silent = true;
             peer.id
-        })
+        })?;
+        self.reach_out_again(now);
+        Some(id)
     }
 
     // ---- receiving ----------------------------------------------------------------------------
 
-    /// Opens a frame; its body goes into `body`.
+    /// Opens a frame; its body goes into `body`. A MAC under a cookie in front of it is for a gate:
+    /// a station without one takes the message as it is.
     pub(crate) fn open(&mut self, now: Time, frame: &[u8], body: &mut Vec<u8>) -> Opening {
         let (_, frame) = cookie::unwrap(frame);
         let Some(header) = Header::parse(frame) else { return self.open_exchange(now, frame) };
@@ -510,6 +508,7 @@ impl Group {
         said: Option<&HelloTo>,
     ) -> Opening {
         let from = self.peers[at].id;
+        let was_known = self.is_known();
         let mut joined = None;
         if self.peers[at].session.as_ref().is_some_and(|session| session.id == id) {
             let peer = &mut self.peers[at];
@@ -539,6 +538,9 @@ impl Group {
         // Answer soon while the two of us are not done with each other.
         if !self.peers[at].settled() || said.is_none_or(|said| said.asks) {
             self.hurry_hello(now);
+        }
+        if joined.is_some() || !was_known {
+            self.drop_cookie_if_known();
         }
         let session = self.peers[at].session.as_ref();
         let accepted = session.is_some_and(|session| session.id == id);

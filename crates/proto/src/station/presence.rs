@@ -61,9 +61,10 @@ impl Station {
         self.shared.group.reach_out(now, calls);
     }
 
-    /// Whether a frame is a HELLO of a session that is known here: it costs no key derivation.
-    pub fn knows_session(&self, frame: &[u8]) -> bool {
-        self.shared.group.knows_session(frame)
+    /// Whether a frame is a HELLO of a session that is known here, which costs no key derivation,
+    /// or a response to an initiation of this station.
+    pub fn expects(&self, frame: &[u8]) -> bool {
+        self.shared.group.expects(frame)
     }
 
     /// The station in whose name a frame comes, as far as it says so in clear: nothing vouches for
@@ -113,7 +114,7 @@ impl Shared {
             }
             Some(ProbeBody::Goodbye) => {
                 push(&mut self.presence.heard, from);
-                if self.group.note_goodbye(from) {
+                if self.group.note_goodbye(now, from) {
                     self.push_event(Event::PeerGone { peer: from });
                 }
                 Some(())
@@ -183,7 +184,8 @@ impl Shared {
     pub(crate) fn is_closed(&self) -> bool {
         self.presence.closing.as_ref().is_some_and(|closing| {
             let mut waits = self.group.peers_met().filter(|id| !closing.heard_by.contains(id));
-            closing.due == Time::MAX || waits.next().is_none()
+            // Without a secret there is nothing to say it under.
+            !self.group.can_seal() || closing.due == Time::MAX || waits.next().is_none()
         })
     }
 }

@@ -10,11 +10,12 @@
 //!  +--------+--------+--------+-----------------------+---------------------
 //! ```
 //! The first byte is that of a key exchange, and the step tells what it is. What a cookie answers
-//! are 16 bytes of the message that only those know who have seen it: a HELLO's session id, an
-//! initiation's MAC. Nothing else vouches for it, and nothing else than an address comes of it.
+//! are the last 16 bytes of the message, which only those know who have seen that very message: a
+//! HELLO's tag, an initiation's MAC. Nothing else vouches for it, and nothing else than an address
+//! comes of it. A message with a MAC in front has no other one behind it.
 
 use super::key_exchange::first_byte;
-use super::{HEADER_LEN, Header, KeyExchange, Kind, Random128, Reader, Step, write_station};
+use super::{Header, KeyExchange, Kind, Random128, Reader, Step, TAG_LEN, write_station};
 use crate::config::StationId;
 
 const COOKIE: u8 = 3;
@@ -64,11 +65,16 @@ pub fn wrap(sender: StationId, mac: &Random128, message: &mut Vec<u8>) {
 }
 
 /// Takes a message apart: the MAC, if there is one in front of it, and the message.
+///
+/// What has another MAC behind the first stays as it is, and is nothing that anybody understands.
+/// So whoever takes a frame apart again has the same: what a [`Gate`](crate::Gate) has looked at is
+/// what a station takes.
 pub fn unwrap(frame: &[u8]) -> (Option<Random128>, &[u8]) {
     let wrapped = || {
         head(frame, WITH_COOKIE)?;
-        let (head, message) = frame.split_at_checked(COOKIE_MAC_HEAD_LEN)?;
-        Some((head[4..].try_into().ok()?, message))
+        let (front, message) = frame.split_at_checked(COOKIE_MAC_HEAD_LEN)?;
+        let is_nested = head(message, WITH_COOKIE).is_some();
+        Some((front[4..].try_into().ok()?, message)).filter(|_| !is_nested)
     };
     wrapped().map_or((None, frame), |(mac, message)| (Some(mac), message))
 }
@@ -76,7 +82,7 @@ pub fn unwrap(frame: &[u8]) -> (Option<Random128>, &[u8]) {
 /// What a cookie for this message has to repeat; none for what is no HELLO and no initiation.
 pub fn asked_by(message: &[u8]) -> Option<Random128> {
     if Header::parse(message).is_some_and(|header| header.kind == Kind::Hello) {
-        return Reader(message.get(HEADER_LEN + 2..)?).array();
+        return message.last_chunk::<TAG_LEN>().copied();
     }
     let exchange = KeyExchange::parse(message)?;
     (exchange.step == Step::Initiation).then_some(exchange.mac)
@@ -120,6 +126,19 @@ mod tests {
         assert_eq!(unwrap(&message), (Some([9; 16]), &[7; 50][..]));
         for len in 0..COOKIE_MAC_HEAD_LEN {
             assert_eq!(unwrap(&message[..len]), (None, &message[..len]));
+        }
+    }
+
+    #[test]
+    fn messages_with_a_cookie_do_not_nest_and_taking_one_apart_again_changes_nothing() {
+        let mut message = vec![7; 50];
+        for depth in 1..5 {
+            wrap(StationId(3), &[9; 16], &mut message);
+            let (mac, inner) = unwrap(&message);
+            assert_eq!((mac.is_some(), inner.len() < message.len()), (depth == 1, depth == 1));
+            assert_eq!(unwrap(inner), (None, inner));
+            let understood = (Header::parse(inner), KeyExchange::parse(inner));
+            assert_eq!(understood, (None, None), "{depth}");
         }
     }
 }

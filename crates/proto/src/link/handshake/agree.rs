@@ -38,6 +38,7 @@ impl Group {
             Taken::Agreed(secret) => {
                 self.secrets.agree(now, secret);
                 self.follow_secrets(now);
+                self.drop_cookie_if_known();
                 Opening::Response { from }
             }
             Taken::Repeated => Opening::Initiation { from },
@@ -98,9 +99,7 @@ impl Group {
             return false;
         }
         if cookie::asked_by(frame).is_some() {
-            if self.calls(now) {
-                frame.resize(frame.len().max(HELLO_OUTREACH_LEN), 0);
-            }
+            frame.resize(frame.len().max(self.seeking_len(now)), 0);
             self.show_cookie(now, frame);
         }
         true

@@ -1,6 +1,7 @@
 //! Sessions between groups that hear each other's HELLOs.
 
 use super::*;
+use crate::wire::cookie::CookieReply;
 
 fn coding() -> CodingParams {
     CodingParams { symbol_size: 1400, ..CodingParams::default() }
@@ -209,4 +210,78 @@ fn another_secret_is_a_stranger() {
         Group::new(StationId(2), &[2; 32].into(), &[StationId(1)], setting, rng, Time::ZERO);
     let frame = hello(&mut theirs, Time::ZERO);
     assert_eq!(ours.open(Time::ZERO, &frame, &mut Vec::new()), Opening::NotAuthentic);
+}
+
+/// Who had seen one HELLO could have another said at once by each forged cookie, and put it in the
+/// place of a good one.
+#[test]
+fn forged_cookies_do_not_hurry_a_station_and_answer_what_was_said_once() {
+    let said = |are_forged: bool| {
+        let (mut here, mut said, mut first) = (group(1, &[2], 1), 0, None);
+        for ms in 0..10_000_u64 {
+            let now = Time::from_millis(ms);
+            let forge = |here: &mut Group, answers, tell: u8| {
+                let mut made = [tell; 16];
+                made[..8].copy_from_slice(&ms.to_be_bytes());
+                let reply = CookieReply { sender: StationId(2), answers, cookie: made };
+                here.open(now, &reply.frame(), &mut Vec::new())
+            };
+            if here.hello_due() <= now {
+                let frame = hello(&mut here, now);
+                said += 1;
+                let asks = cookie::asked_by(cookie::unwrap(&frame).1).unwrap();
+                if are_forged {
+                    assert_eq!(forge(&mut here, asks, 1), Opening::Cookie);
+                    assert_eq!(forge(&mut here, asks, 2), Opening::NotAuthentic);
+                    first.get_or_insert(asks);
+                }
+            }
+            if let Some(first) = first {
+                assert_eq!(forge(&mut here, first, 3), Opening::NotAuthentic);
+            }
+        }
+        said
+    };
+    let (in_peace, under_attack) = (said(false), said(true));
+    assert!(under_attack <= 3 * in_peace, "{under_attack} HELLOs, {in_peace} in peace");
+}
+
+/// A HELLO of 60 bytes let nobody answer by 113.
+#[test]
+fn a_hello_that_seeks_may_be_answered_however_long_it_has_sought() {
+    let mut here = group(1, &[2], 1);
+    here.reach_out(Time::ZERO, true);
+    for (ms, least) in [(0, HELLO_OUTREACH_LEN), (60_000, HELLO_SEEKING_LEN)] {
+        let (mut there, now) = (group(2, &[1], 2), Time::from_millis(ms));
+        let greeting = hello(&mut here, now);
+        assert!(matches!(there.open(now, &greeting, &mut Vec::new()), Opening::Hello { .. }));
+        let answer = hello(&mut there, now);
+        assert!(greeting.len() >= least && answer.len() <= greeting.len(), "{}", answer.len());
+    }
+}
+
+#[test]
+fn a_peer_that_goes_or_falls_silent_is_looked_for_as_at_first() {
+    for says_goodbye in [true, false] {
+        let mut groups = [group(1, &[2], 1), group(2, &[1], 2)];
+        groups[0].reach_out(Time::ZERO, true);
+        let now = converse(&mut groups, Time::ZERO) + 2 * HELLO_OUTREACH;
+        assert!(groups[0].is_up(StationId(2)) && !groups[0].seeks());
+        assert!(hello(&mut groups[0], now).len() < HELLO_OUTREACH_LEN);
+        let now = match says_goodbye {
+            true => now,
+            false => now + PEER_SILENT,
+        };
+        match says_goodbye {
+            true => assert!(groups[0].note_goodbye(now, StationId(2))),
+            false => assert_eq!(groups[0].newly_silent(now), Some(StationId(2))),
+        }
+        assert!(groups[0].hello_due() <= now + HELLO_INTERVAL_FAST);
+        assert_eq!(hello(&mut groups[0], now).len(), HELLO_OUTREACH_LEN);
+        assert_eq!(groups[0].outreach_interval(now), Some(HELLO_INTERVAL_OUTREACH));
+        // And from then on as if it was looked for from the first.
+        let later = now + 2 * HELLO_OUTREACH;
+        assert_eq!(hello(&mut groups[0], later).len(), HELLO_SEEKING_LEN);
+        assert!(groups[0].hello_due() <= later + HELLO_INTERVAL_SEARCH_MAX);
+    }
 }

@@ -1,0 +1,417 @@
+//! Where peers are taken to be, and what goes to whom before it is known.
+
+use core::time::Duration;
+
+use super::*;
+use crate::{
+    CodingParams, Destination, FrameOutcome, Keys, LinkErrors, PeerKey, PrivateKey, Role, Security,
+    Station, StationConfig,
+};
+
+const A: StationId = StationId(1);
+const B: StationId = StationId(2);
+
+fn places(configured: [(StationId, Option<u8>); 2], may_move: bool) -> PeerBook<u8> {
+    PeerBook::new(configured, may_move, [9; 32])
+}
+
+fn book(may_move: bool) -> PeerBook<u8> {
+    places([(A, Some(10)), (B, None)], may_move)
+}
+
+/// Frames come from there; whether the peer is taken to be there, once it was asked and has
+/// answered.
+fn moves(book: &mut PeerBook<u8>, station: StationId, address: u8) -> bool {
+    for ms in (0..500).step_by(10) {
+        let now = Time::from_millis(ms);
+        book.learn(now, (station, address), Certainty::Session, 60);
+        while let Some(asked) = book.poll_challenge(now, |_| true) {
+            let answer = Certainty::Answer(asked.token);
+            // Where it was it is not any more.
+            if asked.address == address {
+                book.learn(now, (asked.station, asked.address), answer, 60);
+            }
+        }
+    }
+    book.address(station) == Some(address)
+}
+
+#[test]
+fn a_configured_address_holds_where_stations_stay() {
+    let mut book = book(false);
+    assert!(!moves(&mut book, A, 11));
+    assert_eq!((book.address(A), book.poll_challenge(Time::ZERO, |_| true)), (Some(10), None));
+}
+
+#[test]
+fn a_configured_address_is_left_where_stations_move_but_not_for_a_handshake() {
+    let mut book = book(true);
+    book.learn(Time::ZERO, (A, 11), Certainty::Handshake, 60);
+    assert_eq!(book.address(A), Some(10));
+    assert!(moves(&mut book, A, 11));
+    assert_eq!((book.station(11), book.station(10)), (Some(A), None));
+}
+
+#[test]
+fn a_handshake_serves_until_a_session_tells_better() {
+    let mut book = book(false);
+    for address in [20, 21] {
+        book.learn(Time::ZERO, (B, address), Certainty::Handshake, 60);
+    }
+    assert_eq!(book.address(B), Some(20));
+    assert!(moves(&mut book, B, 21) && moves(&mut book, B, 22));
+}
+
+#[test]
+fn a_handshake_from_elsewhere_is_answered_there_too() {
+    let mut book = book(true);
+    for address in [11, 12] {
+        book.learn(Time::ZERO, (A, address), Certainty::Handshake, 60);
+    }
+    assert_eq!(book.addresses(60).collect::<Vec<_>>(), [10, 12]);
+    assert!(moves(&mut book, A, 12));
+    assert_eq!(book.addresses(60).collect::<Vec<_>>(), [12]);
+}
+
+#[test]
+fn an_address_that_is_configured_anew_takes_the_place_of_what_was_learned() {
+    for may_move in [false, true] {
+        let mut book = book(may_move);
+        assert!(moves(&mut book, B, 20));
+        book.configure(B, Some(30));
+        assert_eq!(book.address(B), Some(30));
+        assert_eq!(moves(&mut book, B, 20), may_move);
+        book.configure(B, None);
+        assert!(moves(&mut book, B, 21));
+    }
+}
+
+#[test]
+fn the_last_good_address_stays_beside_one_that_is_only_suggested() {
+    let mut book = book(true);
+    assert!(book.suggest(B, 20) && !book.suggest(B, 20));
+    assert_eq!(book.address(B), Some(20));
+    assert!(moves(&mut book, B, 21));
+    assert!(!book.suggest(B, 21) && book.suggest(B, 22) && !book.suggest(B, 22));
+    assert_eq!((book.address(B), book.addresses(60).count()), (Some(21), 3));
+    assert!(moves(&mut book, B, 22));
+    assert_eq!(book.addresses(60).collect::<Vec<_>>(), [10, 22]);
+    assert!(!book.suggest(StationId(9), 1));
+}
+
+#[test]
+fn strangers_are_not_taken_in() {
+    let mut book = book(true);
+    assert!(!moves(&mut book, StationId(9), 30));
+    assert_eq!((book.station(30), book.addresses(60).count()), (None, 1));
+}
+
+/// Somebody on the way copies frames and delivers them first, and repeats what is asked; or
+/// has no more of an answer than a copy that was sent to another address.
+#[test]
+fn only_the_answer_from_where_it_was_asked_moves_anything() {
+    let mut book = book(true);
+    let session = Certainty::Session;
+    assert_eq!(book.learn(Time::ZERO, (A, 66), session, 1_000), Learned::Nothing);
+    let [home, asked] = [(); 2].map(|()| book.poll_challenge(Time::ZERO, |_| true).unwrap());
+    assert_eq!([home.address, asked.address], [10, 66]);
+    assert_ne!(home.token, asked.token);
+    let later = Time::from_millis(400);
+    for now in [Time::ZERO, later] {
+        for (address, token) in
+            [(10, asked.token), (67, asked.token), (66, [0; 8]), (66, home.token)]
+        {
+            let answer = Certainty::Answer(token);
+            assert_eq!(book.learn(now, (A, address), answer, 60), Learned::Nothing);
+        }
+        let answer = Certainty::Answer(asked.token);
+        assert_eq!(book.learn(now, (B, 66), answer, 60), Learned::Nothing);
+        assert_eq!((book.address(A), book.place(A, 1_000)), (Some(10), Some(10)));
+    }
+    let answer = Certainty::Answer(asked.token);
+    assert_eq!(book.learn(Time::ZERO, (A, 66), answer, 60), Learned::Nothing);
+    assert_eq!(book.learn(later, (A, 66), answer, 60), Learned::Moved);
+    assert_eq!(book.address(A), Some(66));
+}
+
+/// The peer's answer to what the new address was told, delivered from there before the original
+/// is there, was enough.
+#[test]
+fn who_copies_answers_as_well_moves_nothing_while_the_peer_answers_from_where_it_is() {
+    let (mut book, mut draws) = (book(true), Stream::from_seed([7; 32]));
+    // Answers under way, by when they arrive: of one in three nothing comes back.
+    let mut under_way: Vec<(u64, u8, ChallengeToken)> = Vec::new();
+    let mut gone_at = None;
+    for ms in 0..30_000 {
+        let now = Time::from_millis(ms);
+        book.learn(now, (A, 66), Certainty::Session, 1_000);
+        while let Some(asked) = book.poll_challenge(now, |_| true) {
+            let is_home = asked.address == 10;
+            if draws.next_u32() % 3 > 0 && !(is_home && ms >= 20_000) {
+                let arrives = ms + 50 + u64::from(is_home);
+                under_way.push((arrives, asked.address, asked.token));
+            }
+        }
+        for &(_, from, token) in under_way.iter().filter(|it| it.0 == ms) {
+            book.learn(now, (A, from), Certainty::Answer(token), 40);
+        }
+        under_way.retain(|it| it.0 > ms);
+        if book.address(A) != Some(10) {
+            gone_at.get_or_insert(ms);
+        }
+    }
+    // Once it does not answer any more from where it was, it is followed.
+    let gone_at = gone_at.expect("it has moved");
+    assert!((20_000..20_600).contains(&gone_at), "{gone_at} ms");
+}
+
+#[test]
+fn a_neighbour_that_nobody_asks_is_believed_where_it_was_first_heard() {
+    let mut book = book(false);
+    book.learn(Time::ZERO, (B, 20), Certainty::Handshake, 60);
+    book.learn(Time::ZERO, (B, 20), Certainty::Session, 60);
+    assert_eq!(book.place(B, 10_000), None);
+    book.believe(B, 20);
+    assert_eq!((book.place(B, 10_000), book.poll_timeout()), (Some(20), None));
+    assert_eq!(book.believe(B, 20), Learned::Nothing);
+}
+
+/// Who answers a HELLO that others hear as well need not be where it went.
+#[test]
+fn a_session_proves_an_address_only_where_nobody_else_hears_what_goes_there() {
+    let session = Certainty::Session;
+    for may_move in [true, false] {
+        let mut book = book(may_move);
+        book.learn(Time::ZERO, (B, 20), Certainty::Handshake, 60);
+        book.learn(Time::ZERO, (B, 20), session, 60);
+        // Stations that stay share a channel.
+        assert_eq!(book.place(B, 10_000).is_some(), may_move);
+        assert_eq!(book.proven_station(20).is_some(), may_move);
+        assert!(book.station(20).is_some() && moves(&mut book, B, 20));
+        assert_eq!((book.place(B, 10_000), book.proven_station(20)), (Some(20), Some(B)));
+    }
+    // Nor where another address was told of it, as who is asked there.
+    let mut book = book(true);
+    book.learn(Time::ZERO, (B, 20), Certainty::Handshake, 60);
+    book.peers[1].challenge(Time::ZERO, 21, 60, &mut Stream::from_seed([1; 32]));
+    book.learn(Time::ZERO, (B, 20), session, 60);
+    assert_eq!(book.place(B, 10_000), None);
+}
+
+#[test]
+fn what_cannot_be_sent_costs_nothing_and_what_is_padded_costs_what_is_sent() {
+    for (len_min, down_ms) in [(0, 0), (0, 500), (46, 0), (46, 500)] {
+        let mut book = book(false).with_frame_len_min(len_min);
+        let len = len_min.max(PATH_CHALLENGE_LEN);
+        book.learn(Time::ZERO, (B, 20), Certainty::Handshake, 3 * len + len / 2);
+        book.learn(Time::ZERO, (B, 20), Certainty::Session, len / 4);
+        let (mut asked, mut polls) = (0, 0);
+        while let Some(due) = book.poll_timeout() {
+            let is_up = |_| due >= Time::from_millis(down_ms);
+            while book.poll_challenge(due, is_up).is_some() {
+                asked += 1;
+            }
+            polls += 1;
+            assert!(polls < 200, "it is never done");
+        }
+        assert_eq!(asked, 3, "{len_min}, {down_ms}");
+    }
+}
+
+#[test]
+fn of_many_addresses_that_speak_the_quietest_is_forgotten() {
+    let mut book = book(true);
+    for (ms, at) in [(0, 11), (10, 12), (20, 11), (30, 13)] {
+        book.learn(Time::from_millis(ms), (A, at), Certainty::Session, 100);
+    }
+    let kept: Vec<u8> = book.peers[0].challenged.iter().map(|it| it.place.address).collect();
+    assert_eq!(kept, [11, 13]);
+}
+
+#[test]
+fn an_address_is_asked_now_and_then_for_a_while_and_for_no_more_bytes_than_came_from_it() {
+    let mut book = book(true);
+    let (mut asked, len) = (0, 3 * PATH_CHALLENGE_LEN + 1);
+    book.learn(Time::ZERO, (A, 11), Certainty::Session, len);
+    for ms in 0..10_000 {
+        while let Some(it) = book.poll_challenge(Time::from_millis(ms), |_| true) {
+            asked += u32::from(it.address == 11);
+        }
+    }
+    assert_eq!((asked, book.poll_timeout()), (3, None));
+    let now = Time::from_millis(10_000);
+    book.learn(now, (A, 11), Certainty::Session, 1_000_000);
+    while let Some(due) = book.poll_timeout() {
+        let it = book.poll_challenge(due.max(now), |_| true);
+        asked += u32::from(it.is_some_and(|it| it.address == 11));
+    }
+    let most = CHALLENGE_AGE_MAX.as_millis() / CHALLENGE_INTERVAL.as_millis();
+    assert!((60..=4 + most as u32).contains(&asked), "{asked}");
+}
+
+#[test]
+fn whatever_comes_from_an_address_no_more_goes_there() {
+    let mut draws = Stream::from_seed([5; 32]);
+    for _ in 0..200 {
+        let mut book = book(true);
+        let (mut came, mut went, mut proven) = ([0; 8], [0; 8], [false; 8]);
+        for step in 0..200 {
+            let now = Time::from_millis(10 * step);
+            let (at, len) = (draws.next_u32() as usize % 8, draws.next_u32() as usize % 300);
+            came[at] += len;
+            let certainty = [Certainty::Handshake, Certainty::Initiation, Certainty::Session];
+            // While more than one address was told of it, a session proves none.
+            let certainty = certainty[draws.next_u32() as usize % if step < 20 { 2 } else { 3 }];
+            book.learn(now, (B, at as u8), certainty, len);
+            let len = draws.next_u32() as usize % 300;
+            book.places(B, len).for_each(|at| went[usize::from(at)] += len);
+            book.place(B, len).iter().for_each(|&at| went[usize::from(at)] += len);
+            while let Some(asked) = book.poll_challenge(now, |_| true) {
+                went[usize::from(asked.address)] += PATH_CHALLENGE_LEN;
+            }
+            if let Some(place) = book.peers[1].place.filter(|it| it.allowance.is_none()) {
+                proven[usize::from(place.address)] = true;
+            }
+            for at in (0..8).filter(|&at| !proven[at]) {
+                assert!(went[at] <= came[at], "{} bytes for {}", went[at], came[at]);
+            }
+        }
+    }
+}
+
+fn end(id: StationId, peer: StationId, entropy: u8) -> Station {
+    end_with([7; 32].into(), (id, peer), entropy)
+}
+
+/// An end with a key of its own.
+fn keyed(id: StationId, station: StationId, entropy: u8) -> Station {
+    let private = |id: StationId| PrivateKey::from_random([id.0 as u8; 32]);
+    let peers = vec![PeerKey { station, public: private(station).public(), psk: None }];
+    let keys = Keys { private: private(id), peers, started_ns: 1_000 };
+    end_with(Security::Keys(Box::new(keys)), (id, station), entropy)
+}
+
+fn end_with(security: Security, (id, peer): (StationId, StationId), entropy: u8) -> Station {
+    let config = StationConfig {
+        id,
+        role: Role::Endpoint { peer, helper: None },
+        security,
+        coding: CodingParams::window(),
+        link_errors: LinkErrors::Measured,
+        ingress_packets: 100,
+        frame_len_max: 1_400,
+        frame_len_min: 0,
+        memory_bytes: crate::bounds::MEMORY_DEFAULT,
+        rate_bps: None,
+    };
+    Station::new(config, [entropy; 32], Time::ZERO).unwrap()
+}
+
+fn hear(station: &mut Station, book: &mut PeerBook<u8>, at: u8, now: Time, frame: &[u8]) {
+    let (from, certainty) = match station.handle_frame(now, frame) {
+        FrameOutcome::Accepted { from } => (from, Certainty::Session),
+        FrameOutcome::Handshake { from } => (from, Certainty::Handshake),
+        FrameOutcome::Initiation { from } => (from, Certainty::Initiation),
+        FrameOutcome::Answered { from, token } => (from, Certainty::Answer(token)),
+        FrameOutcome::Noted | FrameOutcome::Rejected(_) => return,
+    };
+    book.learn(now, (from, at), certainty, frame.len());
+}
+
+/// What the station sends now, each with its address.
+fn sent(station: &mut Station, book: &mut PeerBook<u8>, now: Time) -> Vec<(u8, Vec<u8>)> {
+    let mut sent = Vec::new();
+    station.handle_timeout(now);
+    while let Some(transmit) = station.poll_transmit(now) {
+        let (to, frame) = (transmit.to, transmit.frame.to_vec());
+        match to {
+            Destination::All => {
+                let everywhere = book.addresses(frame.len());
+                sent.extend(everywhere.map(|at| (at, frame.clone())));
+            }
+            Destination::Search(peer) => {
+                let places = book.places(peer, frame.len());
+                sent.extend(places.map(|at| (at, frame.clone())));
+            }
+            Destination::Station(peer) => {
+                sent.extend(book.place(peer, frame.len()).map(|at| (at, frame)));
+            }
+        }
+    }
+    while let Some(asked) = book.poll_challenge(now, |peer| station.is_up(peer)) {
+        let frame = station.challenge(asked.station, asked.token);
+        sent.extend(frame.map(|frame| (asked.address, frame.to_vec())));
+    }
+    sent
+}
+
+/// One recorded HELLO of 59 bytes drew 222 frames in 40 s, 17 kB, and so on for ever.
+#[test]
+fn a_recorded_handshake_draws_no_more_than_its_bytes() {
+    for (known, every_ms) in [(None, u64::MAX), (Some(10), u64::MAX), (None, 1_000)] {
+        let mut now = Time::ZERO;
+        let recorded = end(A, B, 1).poll_transmit(now).unwrap().frame.to_vec();
+        let (mut station, mut book) =
+            (end(B, A, 2), places([(A, known), (StationId(9), None)], true));
+        let (mut heard, mut frames, mut bytes) = (0, 0, 0);
+        for ms in 0..40_000 {
+            now = Time::from_millis(ms);
+            if ms % every_ms == 0 {
+                heard += recorded.len();
+                hear(&mut station, &mut book, 77, now, &recorded);
+            }
+            for (_, frame) in sent(&mut station, &mut book, now).iter().filter(|(at, _)| *at == 77)
+            {
+                frames += 1;
+                bytes += frame.len();
+                assert!(bytes <= heard, "{frames} frames, {bytes} for {heard} bytes");
+            }
+        }
+        assert!(frames > 0);
+        assert!(every_ms < u64::MAX || frames <= 10, "{frames} frames");
+    }
+}
+
+#[test]
+fn a_recorded_initiation_draws_no_more_than_its_bytes() {
+    let recorded = keyed(A, B, 1).poll_transmit(Time::ZERO).unwrap().frame.to_vec();
+    for (known, every_ms) in [(None, u64::MAX), (Some(10), 1_000), (None, 10)] {
+        let (mut station, mut book) =
+            (keyed(B, A, 2), places([(A, known), (StationId(9), None)], true));
+        let (mut heard, mut bytes) = (0, 0);
+        for ms in 0..40_000 {
+            let now = Time::from_millis(ms);
+            if ms % every_ms == 0 {
+                heard += recorded.len();
+                hear(&mut station, &mut book, 77, now, &recorded);
+            }
+            let sent = sent(&mut station, &mut book, now);
+            let there = sent.iter().filter(|(at, _)| *at == 77);
+            bytes += there.map(|(_, frame)| frame.len()).sum::<usize>();
+            assert!(bytes <= heard, "{bytes} bytes for {heard}");
+        }
+        assert!(bytes > 0 && !station.is_up(A));
+    }
+}
+
+#[test]
+fn a_peer_behind_losses_gets_a_session_all_the_same() {
+    for (seed, end) in (0..100).flat_map(|seed| [(seed, end as fn(_, _, _) -> _), (seed, keyed)]) {
+        let mut draws = Stream::from_seed([seed; 32]);
+        let mut ends: [Station; 2] = [end(A, B, 1), end(B, A, 2)];
+        let mut books = [Some(20), None].map(|known| places([(B, known), (A, None)], true));
+        let mut now = Time::ZERO;
+        while !(ends[0].is_up(B) && ends[1].is_up(A)) {
+            now += Duration::from_millis(1);
+            assert!(now < Time::from_millis(10_000), "no session after 10 s, seed {seed}");
+            for from in 0..2 {
+                for (_, frame) in sent(&mut ends[from], &mut books[from], now) {
+                    let (to, at) = (1 - from, [10, 20][from]);
+                    if draws.next_u32() % 100 >= 40 {
+                        hear(&mut ends[to], &mut books[to], at, now, &frame);
+                    }
+                }
+            }
+        }
+    }
+}
