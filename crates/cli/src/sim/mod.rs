@@ -9,7 +9,6 @@ mod table;
 mod torture;
 mod trace;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -76,8 +75,6 @@ pub enum Failure {
     Panic { point: usize, title: String, replication: u64, said: String },
     #[error(transparent)]
     Results(#[from] ResultsError),
-    #[error("cannot write {}: {source}", path.display())]
-    Write { path: PathBuf, source: std::io::Error },
     #[error("cannot write to standard output: {0}")]
     Output(std::io::Error),
     #[error("interrupted: {done} of {expected} replications are done; {how}")]

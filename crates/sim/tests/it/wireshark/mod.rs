@@ -335,6 +335,7 @@ fn symbols_of_a_window_and_feedback_are_told_in_the_info_column() {
         loss_ratio: 0.1,
         deficit: 2,
         useless: 5,
+        credit: None,
         // Beyond the span nothing is said.
         needed: [0b0000_0101, 0xf0].into_iter().collect(),
     };
