@@ -304,13 +304,13 @@ fn a_name_is_looked_up_until_it_is_found_and_again_when_the_peer_is_elsewhere() 
         hosts("192.168.7.2");
         near.wait_for("session with station 2 is up");
         echo(&net.near, &net.far, FAR[0].parse().unwrap(), 1_000);
-        // The peer starts anew elsewhere, and knows nobody.
+        // The peer says goodbye, starts anew elsewhere, and knows nobody.
         stop([far]);
         net.far.ip("addr del 192.168.7.2/24 dev v0");
         net.far.ip("addr add 192.168.7.3/24 dev v0");
         hosts("192.168.7.3");
         let far = net.start(&net.far, 2, LISTENS, "");
-        near.wait_for("station 2 has moved to 192.168.7.3:4242");
+        near.wait_for("station 2 is at 192.168.7.3:4242");
         echo(&net.near, &net.far, FAR[0].parse().unwrap(), 1_000);
         stop([near, far]);
     });

@@ -277,7 +277,6 @@ fn what_the_lab_would_ignore_is_refused() {
     for (text, more, expected) in [
         (RADIOS, &["--checks", "c.json"][..], "--checks c.json: expected a scenario: a plan's"),
         (RADIOS, &["--jobs", "2"], "--jobs 2: expected a scenario: a plan's runs are made alone"),
-        (RADIOS, &[], "stop = a table: expected nothing in the lab: give `replications`, or"),
         (SCENARIO, &["--beside-sim"], "--beside-sim: expected a plan with a network"),
     ] {
         let said = said(text, more);
