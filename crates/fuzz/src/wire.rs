@@ -1,8 +1,8 @@
 //! The parsers of the wire format: whatever they take is written as it was read.
 
 use corridor_proto::wire::{
-    Ack, Enc, Header, Hello, ProbeBody, Relayed, Report, TAG_LEN, WINDOW_ACK_LEN, WindowAck,
-    WindowForm, WindowSymbol,
+    Ack, Enc, Header, Hello, ProbeBody, Relayed, Report, TAG_LEN, WINDOW_ACK_LEN,
+    WINDOW_CREDIT_LEN, WindowAck, WindowForm, WindowSymbol,
 };
 use corridor_proto::{Field, StationId};
 
@@ -95,7 +95,8 @@ fn window_ack(bytes: &[u8]) {
     let Some((ack, rest)) = WindowAck::parse(bytes) else { return };
     let mut written = Vec::new();
     ack.write(&mut written);
-    assert_eq!(written.len(), WINDOW_ACK_LEN + ack.needed.len());
+    let credit_len = ack.credit.map_or(0, |_| WINDOW_CREDIT_LEN);
+    assert_eq!(written.len(), WINDOW_ACK_LEN + ack.needed.len() + credit_len);
     written.extend_from_slice(rest);
     assert_eq!(written, bytes);
     let told = usize::from(ack.span).min(8 * ack.needed.len());
