@@ -563,3 +563,19 @@ impl Refusals {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_of_one_site_share_a_network_and_no_others() {
+        let source = |at: &str| Source::of(Sender::Internet(at.parse().expect("an address")));
+        let [a, b] = ["[2001:db8:7:1::1]:1", "[2001:db8:7:2::1]:1"].map(source);
+        let other = source("[2001:db8:8:1::1]:1");
+        assert_ne!(a, b);
+        assert!(a.network().is_some() && a.network() == b.network());
+        assert_ne!(a.network(), other.network());
+        assert_eq!(source("192.0.2.1:1").network(), None);
+    }
+}
