@@ -23,6 +23,13 @@ fn torture(count: u64, change: impl Fn(&mut Scenario)) -> Coverage {
     for seed in first..last {
         let mut scenario = Scenario::draw(seed);
         change(&mut scenario);
+        for pair in &mut scenario.pairs {
+            // As they are drawn: the books of windows know runs by HELLOs, and with keys of one's
+            // own a run begins without.
+            if pair.ends.iter().any(|end| end.coding.window.is_some()) {
+                pair.keys = None;
+            }
+        }
         let outcome = run(&scenario);
         if let Some(violation) = outcome.violation {
             panic!("seed {seed}: {violation}\n{scenario:?}");
