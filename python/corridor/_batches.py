@@ -93,7 +93,7 @@ def run_batches(
 def _workers(executor: Anywhere) -> int:
     """Return how many batches an executor makes at once, as far as it tells."""
     if hasattr(executor, "ncores"):
-        return max(1, sum(executor.ncores().values()))
+        return max(1, sum(int(cores) for cores in executor.ncores().values()))
     return int(getattr(executor, "_max_workers", None) or os.cpu_count() or 1)
 
 

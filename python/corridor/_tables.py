@@ -29,8 +29,9 @@ class LongTable:
     point, replication
         Of which point and replication each row is.
     values
-        Its other columns, by name; NaN for what does not apply, words for ``outcome``. The first is the subject, as
-        ``flow``, the second ``time_s`` or ``delay_s``, if there are several rows of a subject.
+        Its other columns, by name; NaN for what does not apply, words for ``outcome``. The first is
+        the subject, as ``flow``, the second ``time_s`` or ``delay_s``, if there are several rows of
+        a subject.
     attrs
         ``units`` and ``long_name`` of each column.
     """
@@ -50,8 +51,8 @@ def with_tables(results: xr.Dataset, tables: Iterable[LongTable]) -> xr.Dataset:
     ``delays`` become ``delays.packets`` with ``flow`` and ``delay``, 0 where there is no row. What
     links and nodes did in all becomes ``links.NAME`` with ``link`` and ``nodes.NAME`` with
     ``node``; what flows did, ``flow.NAME`` with ``flow``, as results without tables have it.
-    Frames that ended alike become ``outcomes.frames`` with ``pair``, whose coordinates ``pair_from``
-    and ``pair_to`` are nodes, ``outcome`` and ``attempts``, 0 where there is no row.
+    Frames that ended alike become ``outcomes.frames`` with ``pair``, whose coordinates
+    ``pair_from`` and ``pair_to`` are nodes, ``outcome`` and ``attempts``, 0 where there is no row.
     Between which nodes a link is are the coordinates ``link_from`` and ``link_to`` of ``link``, and
     of ``point``, too, where links differ between points.
     """

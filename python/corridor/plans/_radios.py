@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 
-
 @dataclass(frozen=True)
 class PathLoss:
     """How a radio's power falls with the distance.

@@ -292,11 +292,11 @@ def a_second_flow(context: Context) -> Findings:
     """Fig. 15: a second flow comes and goes."""
     spans, p = context.parameter("spans_s"), context.parameter("p")
     means = context.simulate("nc").isel(point=0).mean("replication")
-    goodput, window, srtt = (
+    carried, window, srtt = (
         xr.concat([part(means, span) for span in spans], "span")
         for part in (_goodput_mbps, _window, _srtt_at_end)
     )
-    goodput = goodput.to_numpy()
+    goodput = carried.to_numpy()
     counted = goodput * _with_headers(context)
     achievable = tcp_nc.achievable_bandwidth(
         context.parameter("capacity_mbps"), p, context.parameter("redundancy")
@@ -318,5 +318,7 @@ def a_second_flow(context: Context) -> Findings:
     ]  # fmt: skip
     names = [f"NC0\n{span}" for span in told] + [f"NC1\n{told[1]}"]
     theirs = _published(context, "KIM-064", "KIM-062", "", "KIM-063")
-    figure = _bars_and_course(context, names, [*counted[:, 0], counted[1, 1]], theirs)
+    figure = _bars_and_course(
+        context, names, [*map(float, counted[:, 0]), float(counted[1, 1])], theirs
+    )
     return Findings(measured, rows, figure)
