@@ -86,10 +86,10 @@ pub fn run(config: &NodeConfig, options: &RunOptions) -> Result<(), NodeError> {
     let signals = Signals::block()?;
     let mut driver = Driver::start(config.clone(), options)?;
     let ended = driver.run(&signals, options);
+    let stats = options.stats_file.as_ref().map(|path| driver.write_stats(path, true));
     if ended.is_ok() {
         signals.unblock();
     }
-    let stats = options.stats_file.as_ref().map(|path| driver.write_stats(path, true));
     driver.close();
     ended.and(stats.unwrap_or(Ok(())))
 }
@@ -238,7 +238,8 @@ impl Driver {
             self.diagnosis.check(now, &self.station, &mut self.underlay);
             let more = self.transmit()?;
             let ready = self.wait(signals, more)?;
-            if ready.signal {
+            // Taken, so that it does not end the program before the statistics are written.
+            if ready.signal && !matches!(signals.next()?, None | Some(Signal::SIGUSR1)) {
                 break;
             }
             if ready.underlay {
