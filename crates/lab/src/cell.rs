@@ -271,7 +271,7 @@ impl NetworkRun {
     /// Counters of all relays, since they were started.
     fn describe_relays(&mut self, reports: &[NodeReport]) {
         for report in reports.iter().filter(|report| report.relay.is_none()) {
-            self.distrust(format!("node {} left no counters", report.name));
+            self.distrust(format!("node {} left no counters ({})", report.name, report.ending));
         }
         let relays: Vec<RelayCounters> = reports.iter().filter_map(|report| report.relay).collect();
         let mut set = |name: &str, of: fn(&RelayCounters) -> u64| {

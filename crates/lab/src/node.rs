@@ -301,6 +301,8 @@ pub(crate) struct NodeReport {
     /// What it counted as a relay; `None` if it is none.
     pub(crate) relay: Option<RelayCounters>,
     pub(crate) cpu: Duration,
+    /// How it ended, and the last that it said.
+    pub(crate) ending: String,
 }
 
 /// The file that a node writes; `stats` has the fields of [`corridor_proto::Stats`].
@@ -559,6 +561,18 @@ impl Child {
             stats: read_stats(&self.stats),
             relay: read_relay(&self.stats),
             cpu: self.ended.as_ref().map_or(Duration::ZERO, |exit| exit.cpu),
+            ending: self.ending(),
+        }
+    }
+
+    fn ending(&self) -> String {
+        let said = tail(&self.stderr);
+        let said = said.trim().lines().next_back().unwrap_or("(nothing)");
+        match &self.ended {
+            Some(exit) => format!("{}, last said: {said}", exit.status),
+            None => {
+                format!("still running {} s after SIGTERM, last said: {said}", STOP_MAX.as_secs())
+            }
         }
     }
 }

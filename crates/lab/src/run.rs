@@ -331,7 +331,7 @@ fn describe_nodes(row: &mut Row, run: &Run, reports: &[NodeReport]) {
     for report in reports {
         row.cpu_s.insert(report.name.to_owned(), report.cpu.as_secs_f64());
         if report.counts.is_none() {
-            row.distrust(format!("node {} left no counters", report.name));
+            row.distrust(format!("node {} left no counters ({})", report.name, report.ending));
         }
     }
     let ends: &[usize] = match run.direction {

@@ -199,7 +199,7 @@ impl Driver {
             let more = self.transmit()?;
             // What has left may be news for the host's TCP.
             self.deliver()?;
-            let ready = self.wait(signals, more)?;
+            let ready = self.wait(signals, more, None)?;
             if ready.signal {
                 match signals.next()? {
                     Some(Signal::SIGUSR1) => self.report_stats(options),
@@ -232,15 +232,19 @@ impl Driver {
             tun.close();
         }
         let end = self.clock.now() + GOODBYE_TIME_MAX;
-        while !self.station.is_closed() && self.clock.now() < end {
+        loop {
             let now = self.clock.now();
             self.underlay.handle_timeout(now)?;
             self.diagnosis.check(now, &self.station, &mut self.underlay);
             let more = self.transmit()?;
-            let ready = self.wait(signals, more)?;
+            // Asked after frames were made: with the last of them nothing is left to wait for.
+            if self.station.is_closed() || now >= end {
+                return Ok(());
+            }
+            let ready = self.wait(signals, more, Some(end))?;
             // Taken, so that it does not end the program before the statistics are written.
             if ready.signal && !matches!(signals.next()?, None | Some(Signal::SIGUSR1)) {
-                break;
+                return Ok(());
             }
             if ready.underlay {
                 self.receive()?;
@@ -250,7 +254,6 @@ impl Driver {
                 self.serve();
             }
         }
-        Ok(())
     }
 
     /// Tells a relay how often its interface had to send again.
@@ -381,11 +384,16 @@ impl Driver {
         Ok(flushed.busy.is_none())
     }
 
-    /// Waits until something can be done. While a frame waits for the underlay, what is due in
-    /// the station waits with it.
-    fn wait(&mut self, signals: &Signals, more: bool) -> Result<Ready, NodeError> {
+    /// Waits until something can be done, and no longer than to `end`. While a frame waits for the
+    /// underlay, what is due in the station waits with it.
+    fn wait(
+        &mut self,
+        signals: &Signals,
+        more: bool,
+        end: Option<Time>,
+    ) -> Result<Ready, NodeError> {
         self.io.wakeups += 1;
-        let until = match &self.waiting {
+        let due = match &self.waiting {
             Some(waiting) => Some(waiting.again_at),
             None => [
                 self.station.poll_timeout(),
@@ -397,6 +405,7 @@ impl Driver {
             .flatten()
             .min(),
         };
+        let until = [due, end].into_iter().flatten().min();
         let now = self.clock.now();
         let timeout = if more { Some(Duration::ZERO) } else { until.map(|until| until.since(now)) };
         let wakes = self.waiting.as_ref().is_some_and(|waiting| waiting.wakes);

@@ -247,6 +247,19 @@ fn a_station_that_ends_tells_its_peer() {
     });
 }
 
+/// A peer that cannot answer a goodbye keeps nobody: what asks for an end gets one.
+#[test]
+fn a_station_whose_peer_is_dead_ends() {
+    with_net("a_station_whose_peer_is_dead_ends", || {
+        let pair = Pair::new("unheard");
+        let ethernet = ("kind = \"ethernet\"\ninterface = \"v0\"", "");
+        let [near, far] = pair.up(ethernet, ethernet);
+        drop(near);
+        let (code, log) = far.stop();
+        assert_eq!(code, Some(0), "{log}");
+    });
+}
+
 #[test]
 fn two_endpoints_over_udp_on_ipv4_and_ipv6() {
     with_net("two_endpoints_over_udp_on_ipv4_and_ipv6", || {
