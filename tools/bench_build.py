@@ -53,7 +53,7 @@ class Variant:
 
 
 VARIANTS = (
-    Variant("default", "daemon, lab, demo, simulator", (), size_mb_max=16),
+    Variant("default", "daemon, lab, demo, simulator", (), size_mb_max=15),
     Variant("daemon", "the daemon alone", ("--no-default-features",), size_mb_max=8),
     Variant("parquet", "and files of results", ("--features=parquet",)),
     Variant("dist", "for packages: LTO", (), profile="dist", size_mb_max=12),

@@ -709,7 +709,10 @@ fn resolve(tree: &Table, setting: &[(String, Toml)]) -> Result<PlanFile, Scenari
         sweep::set(&mut tree, path, value)?;
     }
     tree.remove("sweep");
-    tree.try_into().map_err(|error: toml::de::Error| {
+    // By way of its text, as the file itself is read: a second deserializer of every table would
+    // be half a megabyte of the program.
+    let text = tree.to_string();
+    toml::from_str(&text).map_err(|error: toml::de::Error| {
         let given: Vec<String> = setting.iter().map(|(_, value)| value.to_string()).collect();
         let paths: Vec<String> = setting.iter().map(|(path, _)| format!("\"{path}\"")).collect();
         let field = format!("sweep {}", paths.join(", "));
