@@ -7,7 +7,8 @@
 //! as they went in; [`clamp`] as segments of two hosts, whose windows are clamped on the way and of
 //! which nothing else changes; [`relay`] as what happens to a relay, of which no packet comes that
 //! nobody has sent; [`sealed`] as what happens to the sealed frames of relays in a row; [`keys`] as
-//! what happens to the frames of two stations that agree on secrets. Three callers share them:
+//! what happens to the frames of two stations that agree on secrets; [`gate`] as what comes to a
+//! station from a friend and from strangers. Three callers share them:
 //! `cargo fuzz` (in `crates/codec/fuzz`), the replay of the checked-in corpus, and property tests
 //! on random bytes.
 //!
@@ -20,11 +21,13 @@
 //! corridor_fuzz::relay(b"\x01 frames for a relay");
 //! corridor_fuzz::sealed(b"\x01 what becomes of relays' frames");
 //! corridor_fuzz::keys(b"\x00 what becomes of their frames");
+//! corridor_fuzz::gate(b"\x03 who comes to a station");
 //! ```
 #![forbid(unsafe_code)]
 
 mod block;
 mod clamp;
+mod gate;
 mod headers;
 mod input;
 mod keys;
@@ -36,6 +39,7 @@ mod wire;
 
 pub use block::block;
 pub use clamp::clamp;
+pub use gate::gate;
 pub use headers::headers;
 pub use keys::keys;
 pub use relay::relay;

@@ -1,5 +1,5 @@
 //! The checked-in corpus, replayed: inputs that `cargo fuzz` found to reach different code (those
-//! of `headers`, `clamp`, `relay`, `sealed` and `keys` are drawn at random), and any that once made
+//! of `headers`, `clamp`, `relay`, `sealed`, `keys` and `gate` are drawn at random), and any that once made
 //! a target fail.
 
 use std::fs;
@@ -27,6 +27,11 @@ fn clamp() {
     replay("clamp", |data| {
         corridor_fuzz::clamp(data);
     });
+}
+
+#[test]
+fn gate() {
+    replay("gate", corridor_fuzz::gate);
 }
 
 #[test]

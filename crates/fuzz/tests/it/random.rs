@@ -41,6 +41,14 @@ proptest! {
     }
 
     #[test]
+    fn strangers_keep_no_friend_out(data in vec_of(any::<u8>(), 0..300)) {
+        corridor_fuzz::gate(&data);
+        // Floods, and little else.
+        let floods: Vec<u8> = data.iter().map(|&byte| if byte < 128 { byte % 4 } else { byte }).collect();
+        corridor_fuzz::gate(&floods);
+    }
+
+    #[test]
     fn headers_come_out_as_they_went_in(data in vec_of(any::<u8>(), 0..1500), steady: bool) {
         corridor_fuzz::headers(&data);
         // Of a flow at work, few fields change.
