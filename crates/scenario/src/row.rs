@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::expand::Run;
 use crate::file::{Congestion, Direction, Path, Scenario, Transport, UnderlayKind};
+use crate::record::Value;
 
 /// What produced a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,6 +123,9 @@ pub struct Row {
     pub replication: u64,
     /// Seed of the scenario's random streams.
     pub seed: u64,
+    /// What of the file is swept, by its path; empty without sweeps.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub swept: BTreeMap<String, Value>,
     /// What produced the row.
     pub engine: Engine,
     /// How packets crossed.
@@ -288,6 +292,7 @@ impl Row {
             point: run.point,
             replication: run.replication,
             seed: scenario.seed,
+            swept: BTreeMap::new(),
             engine,
             path: run.path,
             policy: run.policy(),
