@@ -233,9 +233,9 @@ fn set_flow(measures: &mut Measures, flow: usize, side: &Side) {
     let lost = side.packets_sent.zip(side.packets_received).filter(|&(sent, _)| sent > 0);
     let lost = lost.map(|(sent, received)| 1.0 - received as f64 / sent as f64);
     measures.set_flow(flow, "packet_loss_ratio", lost);
-    measures.set_flow(flow, "packets_retransmitted", side.tcp_retransmits);
-    measures.set_flow(flow, "srtt_s", side.tcp_rtt_s);
-    measures.set_flow(flow, "cwnd_mean_packets", side.tcp_cwnd_packets);
+    measures.set_flow(flow, "packets_retransmitted", side.packets_retransmitted);
+    measures.set_flow(flow, "srtt_s", side.srtt_s);
+    measures.set_flow(flow, "cwnd_mean_packets", side.cwnd_mean_packets);
 }
 
 impl NetworkRun {

@@ -284,7 +284,8 @@ pub(crate) struct PlanFile {
     /// Seconds that are measured; networks need it, runs may say it themselves.
     #[serde(default)]
     duration_s: Option<f64>,
-    /// Plans: seconds of load before the measured interval; left out: 1 on a radio, 0 in networks.
+    /// Seconds of load before the measured interval, unless a run says it itself; left out: 1 on a
+    /// radio or a line, 0 in networks.
     #[serde(default)]
     warm_up_s: Option<f64>,
     /// Networks: each flow starts later by a time of its own, uniform from zero to this, seconds;
@@ -310,8 +311,9 @@ pub(crate) struct PlanFile {
     /// Runs on the radio. A key with a list stands for a run with each of its values.
     #[serde(default)]
     run: Vec<RunTable>,
-    /// Point-to-point links, or radios, across which `[[flow]]` tables flow. The lab runs two to
-    /// eight radios with a MAC of a standard; all else is the simulator's alone.
+    /// Point-to-point links, or radios, across which `[[flow]]` tables flow. The lab runs flows at up
+    /// to eight nodes across links, and two to eight radios with a MAC of a standard; all else is the
+    /// simulator's alone.
     #[serde(default)]
     network: Option<NetworkTable>,
     /// Flows across the network.

@@ -109,7 +109,7 @@ fn routes_are_the_shortest_unless_another_is_said() {
     assert!(short.offer(Time::ZERO, 0, 3, frame(1)).is_err());
     assert!(short.offer(Time::ZERO, 0, 9, frame(1)).is_err());
     // Two that point at each other lead nowhere.
-    let routes = vec![vec![0, 1, 2], vec![1, 0, 2]];
+    let routes = vec![vec![0, 1, 2], vec![1, 0, 3, 2]];
     assert!(!links(&LinksConfig { routes, ..config }).leads(0, 2));
 }
 

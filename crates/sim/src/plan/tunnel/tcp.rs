@@ -132,10 +132,10 @@ impl Flow {
             from: self.from as usize,
             goodput_bps: 8.0 * bytes as f64 / measured.duration_s,
             delays: delays(&histogram),
-            tcp_retransmits: stats.map(|stats| stats.retransmissions),
-            tcp_rtt_s: stats.and_then(|stats| stats.srtt).map(|srtt| srtt.as_secs_f64()),
-            tcp_timeouts: stats.map(|stats| stats.timeouts),
-            tcp_cwnd_packets: source.and_then(|source| source.mean_window(network.now())),
+            packets_retransmitted: stats.map(|stats| stats.retransmissions),
+            srtt_s: stats.and_then(|stats| stats.srtt).map(|srtt| srtt.as_secs_f64()),
+            timeouts: stats.map(|stats| stats.timeouts),
+            cwnd_mean_packets: source.and_then(|source| source.mean_window(network.now())),
             ..Side::default()
         };
         let delivered_bytes = sink.map_or(0, |sink| sink.inner().delivered_bytes());
