@@ -1,10 +1,10 @@
 //! Nodes joined by [`Pipe`]s in any shape, driven as a [`Line`](crate::Line) is: what a node offers
 //! for another crosses the pipes of its route one after the other, each at its own virtual time.
 //!
-//! Between nodes packets take the route with the fewest pipes, at each node over the pipe that comes
-//! first in the list, unless the configuration says another: as in the simulator. Pipes are named
-//! by their ends, so that they draw what the simulator's draw. Several routes may share a pipe, and
-//! its queue: nothing pushes a node back.
+//! Between nodes packets take the route with the fewest pipes, at each node over the pipe that
+//! comes first in the list, unless the configuration says another: as in the simulator. Pipes are
+//! named by their ends, so that they draw what the simulator's draw. Several routes may share a
+//! pipe, and its queue: nothing pushes a node back.
 
 use std::collections::VecDeque;
 

@@ -1,6 +1,6 @@
-//! A plan's network in real time, with the plan's flows as the kernels' own TCP and UDP. Of links it
-//! is what `cell/wires.rs` says. Of radios, it has a namespace for each node, whose interface is a
-//! radio with a MAC of a standard:
+//! A plan's network in real time, with the plan's flows as the kernels' own TCP and UDP. Of links
+//! it is what `cell/wires.rs` says. Of radios, it has a namespace for each node, whose interface is
+//! a radio with a MAC of a standard:
 //!
 //! 1. The plan is understood: which flows kernels have, who leads to whom.
 //! 2. A namespace for each node; the kernels forward, or relays do (`[network.relay]`).

@@ -164,8 +164,8 @@ impl Campaign {
         Ok(())
     }
 
-    /// Takes in a replication that is not to be trusted, and which no store is to have: whoever goes
-    /// on makes it again.
+    /// Takes in a replication that is not to be trusted, and which no store is to have: whoever
+    /// goes on makes it again.
     pub fn take_doubtful(&mut self, task: Task, made: Replication) {
         self.schedule.finish(Finished { task, measures: made.measures });
     }

@@ -311,9 +311,9 @@ pub(crate) struct PlanFile {
     /// Runs on the radio. A key with a list stands for a run with each of its values.
     #[serde(default)]
     run: Vec<RunTable>,
-    /// Point-to-point links, or radios, across which `[[flow]]` tables flow. The lab runs flows at up
-    /// to eight nodes across links, and two to eight radios with a MAC of a standard; all else is the
-    /// simulator's alone.
+    /// Point-to-point links, or radios, across which `[[flow]]` tables flow. The lab runs flows at
+    /// up to eight nodes across links, and two to eight radios with a MAC of a standard; all else
+    /// is the simulator's alone.
     #[serde(default)]
     network: Option<NetworkTable>,
     /// Flows across the network.

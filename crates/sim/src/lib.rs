@@ -64,7 +64,8 @@ pub fn run_as_lab(scenario: &Scenario, run: &Run) -> Result<Row, SimError> {
     plan::tunnel::run_after(scenario, run, run.lab.warm_up)
 }
 
-/// [`run_radio`] over a line, with so much load before the measured interval, and what the line saw.
+/// [`run_radio`] over a line, with so much load before the measured interval, and what the line
+/// saw.
 ///
 /// # Errors
 /// As [`run_radio`]; [`SimError::Unsupported`] for a scenario without a line.

@@ -49,8 +49,8 @@ enum LabVerb {
 /// Arguments of `corridor lab run`.
 #[derive(Debug, Args)]
 struct RunArgs {
-    /// The plan, as `corridor sim run` takes it: runs on a radio or a line, or a network of radios or
-    /// of links, whose nodes are namespaces then, and its flows the kernels' own
+    /// The plan, as `corridor sim run` takes it: runs on a radio or a line, or a network of radios
+    /// or of links, whose nodes are namespaces then, and its flows the kernels' own
     #[arg(value_name = "SCENARIO.toml")]
     scenario: PathBuf,
     /// Simulate each replication too, and show both
@@ -62,8 +62,8 @@ struct RunArgs {
     /// Write the rows to this file too, as JSON lines; it is complete after every run
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Leave results in this directory, as `corridor sim run --out` does; what is there already is not
-    /// made again (takes a build with the feature `parquet`)
+    /// Leave results in this directory, as `corridor sim run --out` does; what is there already is
+    /// not made again (takes a build with the feature `parquet`)
     #[arg(long, value_name = "DIR", conflicts_with = "out")]
     results: Option<PathBuf>,
     /// Make only the run at this place in the scenario, from 0, with its repeats

@@ -1,5 +1,5 @@
-//! `corridor lab run` of a plan's runs on a radio or a line: each replication in real time, several at
-//! once as far as the processors bear it, and with `--beside-sim` in virtual time too.
+//! `corridor lab run` of a plan's runs on a radio or a line: each replication in real time, several
+//! at once as far as the processors bear it, and with `--beside-sim` in virtual time too.
 
 mod table;
 
@@ -61,7 +61,7 @@ pub(super) fn run(
     let left_out = (points.len() - possible.len()) as u64 * plan.replications.max();
     let held = args.checks.as_ref().map_or(Ok(()), |path| hold(path, (asked, left_out), &of_lab));
     let doubtful = of_lab.iter().filter(|row| !row.valid).count();
-    // Without a directory of results all are told of, and it is up to people what they are worth.
+    // Without a directory of results all are shown, and it is up to people what they are worth.
     let kept = match args.results {
         Some(_) if doubtful > 0 => Err(Failure::Doubtful { doubtful, count: of_lab.len() }),
         _ => Ok(()),

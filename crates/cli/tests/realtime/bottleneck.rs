@@ -1,5 +1,5 @@
-//! Several hosts behind one bottleneck in the lab and in the simulator: the same plan, and each flow
-//! has what it has there. `plans/bottleneck.toml` is the same for longer.
+//! Several hosts behind one bottleneck in the lab and in the simulator: the same plan, and each
+//! flow has what it has there. `plans/bottleneck.toml` is the same for longer.
 
 use std::path::Path;
 use std::process::Command;

@@ -33,16 +33,14 @@ const CWND_INTERVAL: Duration = Duration::from_millis(50);
 /// Largest payload of a segment.
 const SEGMENT_BYTES: u32 = 1_448;
 
-/// Segments that wait unsent at a source that always has more to send: as many as leave in 20 ms at
-/// 50 Mbit/s, longer than a thread waits for a processor where a run is valid.
+/// Segments that wait unsent at a source that always has more to send: as many as leave in 20 ms
+/// at 50 Mbit/s, longer than a thread waits for a processor where a run is valid.
 ///
 /// TCP must never come to the end of them, as it does not with a file. With two it did once a round
 /// trip where windows are short, and made a short segment of what was left. BBR takes a sender that
-/// has less than a segment left for one with nothing more to say: it forgets that it was to find out
-/// whether the path is policed, and takes no rates for what the path carries. With four, that came up
-/// in the middle of recoveries, where acknowledgements come in lots and the pace is high: behind
-/// jitter, at rates that change, medians of the delay were a sixth below those of a bulk transfer
-/// (docs/decisions/0024-paths-that-vary.md).
+/// has less than a segment left for one with nothing more to say: it forgets that it was to find
+/// out whether the path is policed, and takes no rates for what the path carries. With four, that
+/// came up in recoveries (docs/decisions/0024-paths-that-vary.md).
 const SATURATED_SEGMENTS: u32 = 96;
 
 /// Unsent bytes up to which a socket is ready for more.

@@ -42,8 +42,8 @@ fn flows_of_several_hosts_share_one_bottleneck() {
         let run = run_network(&network(&text), (7, 0), &options, &AtomicBool::new(false));
         let run = run.expect("the lab runs");
         note(run.valid, &run.notes);
-        // Headers take 2.3 % of the datagrams, 3.5 % of the segments: what the two that go forth have
-        // together is what the bottleneck carries.
+        // Headers take 2.3 % of the datagrams, 3.5 % of the segments: what the two that go forth
+        // have together is what the bottleneck carries.
         let used = number(&run, "flow.0.goodput_bps") * 1_200.0 / 1_172.0
             + number(&run, "flow.1.goodput_bps") * 1_500.0 / 1_448.0;
         assert!((0.9..=1.01).contains(&(used / 6e6)), "{used}: {run:?}");
