@@ -158,9 +158,8 @@ def gridded(results: xr.Dataset) -> xr.Dataset:
     new = {name: spread(array.variable) for name, array in sorted_results.data_vars.items()}
     coords: dict[Any, Any] = {}
     for axis, others in axes.items():
-        first_of = [
-            int(np.flatnonzero(codes[axis] == code)[0]) for code in range(_size(codes[axis]))
-        ]
+        # Numbered as they come, so that the first of each is found in one pass.
+        _, first_of = np.unique(codes[axis], return_index=True)
         for name in [axis, *others]:
             coords[name] = (axis, results[name].values[first_of], results[name].attrs)
     for name in parameters:

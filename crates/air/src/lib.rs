@@ -3,8 +3,8 @@
 //! [`Medium`] is what stations share; this page is about it. [`Pipe`] is a one-way link between two
 //! nodes, with a rate, a delay and a drop-tail queue, for networks of wires or of radios that do
 //! not disturb each other; its rate and its delay may vary ([`RateConfig`], [`OutageConfig`],
-//! [`PolicerConfig`], [`Jitter`]). [`Line`] is two of them between two stations. All lose what an
-//! [`ErasureConfig`] says: independently, in bursts
+//! [`PolicerConfig`], [`Jitter`]). [`Line`] is two of them between two stations, [`Links`] any
+//! number between any nodes. All lose what an [`ErasureConfig`] says: independently, in bursts
 //! ([`GilbertElliott`]), or as recorded ([`LossTrace`]).
 //!
 //! The medium knows stations (numbered from 0) and opaque frames; what the frames mean is none of
@@ -104,6 +104,7 @@ mod error;
 mod jitter;
 mod line;
 mod link;
+mod links;
 mod medium;
 mod opportunities;
 mod pipe;
@@ -119,6 +120,7 @@ pub use erasure::{ErasureConfig, GilbertElliott};
 pub use error::{AirError, ErasureError, PipeError, QueueFull, RateError, RateTraceError};
 pub use jitter::Jitter;
 pub use line::{Line, LineConfig};
+pub use links::{Links, LinksConfig};
 pub use medium::{Address, Carried, Delivery, Frame, MAX_DELIVERIES, Medium, Transmission};
 pub use opportunities::{MAX_OPPORTUNITIES, MAX_TRACE_MS, OPPORTUNITY_BYTES, RateTrace};
 pub use pipe::{

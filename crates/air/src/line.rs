@@ -181,17 +181,8 @@ impl<F: Carried> Line<F> {
     /// offered, and what becomes of it then.
     pub fn stats(&self, station: Station) -> StationStats {
         let Some(pipe) = self.pipes.get(station) else { return StationStats::default() };
-        let stats = pipe.stats();
-        StationStats {
-            offered: stats.offered,
-            dropped: stats.refused + stats.policed,
-            sent_frames: stats.sent_packets(),
-            sent_bytes: stats.sent_bytes,
-            airtime: core::time::Duration::from_nanos(stats.busy_ns),
-            delivered: stats.sent_packets() - stats.erased,
-            undelivered: stats.erased,
-            ..self.received[station]
-        }
+        let StationStats { received_frames, received_bytes, .. } = self.received[station];
+        StationStats { received_frames, received_bytes, ..StationStats::of_pipe(pipe.stats()) }
     }
 
     /// Counters of the pipe from a station; `None` for no such station.

@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use crate::pipe::PipeStats;
+
 /// Counters of one station. A transmission is counted when it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StationStats {
@@ -37,6 +39,21 @@ impl StationStats {
     /// before the first.
     pub fn drop_ratio(&self) -> Option<f64> {
         (self.offered > 0).then(|| self.dropped as f64 / self.offered as f64)
+    }
+
+    /// Of what sends into a pipe: a packet is counted when it is offered, and what becomes of it
+    /// then.
+    pub fn of_pipe(stats: &PipeStats) -> Self {
+        StationStats {
+            offered: stats.offered,
+            dropped: stats.refused + stats.policed,
+            sent_frames: stats.sent_packets(),
+            sent_bytes: stats.sent_bytes,
+            airtime: Duration::from_nanos(stats.busy_ns),
+            delivered: stats.sent_packets() - stats.erased,
+            undelivered: stats.erased,
+            ..StationStats::default()
+        }
     }
 
     pub(crate) fn send(&mut self, len_bytes: usize, airtime: Duration, repeated: bool) {

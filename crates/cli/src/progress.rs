@@ -73,6 +73,18 @@ impl Progress {
         Progress { bar, state: Mutex::new(state) }
     }
 
+    /// More runs are to be made, which take about so long each. Returns the place of the first.
+    pub fn add(&self, needed: impl Iterator<Item = Duration>) -> usize {
+        let mut state = self.state();
+        let first = state.needed.len();
+        state.needed.extend(needed);
+        state.count += state.needed.len() - first;
+        if let Some(bar) = &self.bar {
+            bar.set_length(state.count as u64);
+        }
+        first
+    }
+
     /// The run at this place begins.
     pub fn begin(&self, index: usize, run: &Run) {
         self.begin_as(index, &run.title());
@@ -187,6 +199,8 @@ mod tests {
         assert_eq!(progress.end(2, "run 2"), "[1/6] run 2");
         progress.fail(0, "run 0", &"it broke");
         assert_eq!(progress.state().message(), "run 1, run 3; about 40 s left");
+        assert_eq!(progress.add([Duration::from_secs(10)].into_iter()), 6);
+        progress.pass_over(6);
         progress.pass_over(5);
         assert_eq!(progress.end(1, "run 1"), "[3/5] run 1");
         assert_eq!(progress.state().message(), "run 3; about 20 s left");

@@ -1,5 +1,6 @@
-//! A plan's network of radios in real time: a namespace for each node, whose interface is a radio
-//! with a MAC of a standard, and the plan's flows as the kernels' own TCP and UDP.
+//! A plan's network in real time, with the plan's flows as the kernels' own TCP and UDP. Of links
+//! it is what `cell/wires.rs` says. Of radios, it has a namespace for each node, whose interface is
+//! a radio with a MAC of a standard:
 //!
 //! 1. The plan is understood: which flows kernels have, who leads to whom.
 //! 2. A namespace for each node; the kernels forward, or relays do (`[network.relay]`).
@@ -10,6 +11,7 @@
 mod host;
 mod order;
 mod routes;
+mod wires;
 
 use core::sync::atomic::AtomicBool;
 use core::time::Duration;
@@ -61,6 +63,16 @@ pub struct NetworkRun {
 /// # Errors
 /// [`LabError::Plan`] with what it does not do.
 pub fn check_network(network: &Network) -> Result<(), LabError> {
+    let duration_s = network.duration.as_secs_f64();
+    if duration_s > DURATION_S_MAX {
+        return Err(refused("duration_s", duration_s, format!("at most {DURATION_S_MAX} s")));
+    }
+    if network.until_done {
+        return Err(refused("until_done", true, "false"));
+    }
+    if network.radios.is_empty() {
+        return wires::check(network);
+    }
     let radio = radio_of(network)?;
     if !(2..=NETWORK_NODES_MAX).contains(&network.nodes) {
         let expected = format!("2 to {NETWORK_NODES_MAX}");
@@ -74,14 +86,7 @@ pub fn check_network(network: &Network) -> Result<(), LabError> {
         let expected = "nothing: routes are those with the fewest links, or said";
         return Err(refused("network.routing", "a table", expected));
     }
-    let duration_s = network.duration.as_secs_f64();
-    if duration_s > DURATION_S_MAX {
-        return Err(refused("duration_s", duration_s, format!("at most {DURATION_S_MAX} s")));
-    }
-    if network.until_done {
-        return Err(refused("until_done", true, "false"));
-    }
-    Orders::of(network, radio, 0, 0).map(|_| ())
+    Orders::of(network, radio.mac.payload_bytes_max() as usize, (0, 0)).map(|_| ())
 }
 
 fn refused(field: &str, given: impl ToString, expected: impl Into<String>) -> LabError {
@@ -92,9 +97,6 @@ fn radio_of(network: &Network) -> Result<&RadioMediumConfig, LabError> {
     match network.air() {
         Some(Air::Mac(config)) => Ok(config),
         Some(Air::Ideal(_)) => Err(refused("network.radio.mac", "ideal", "dcf or 802.15.4")),
-        None if network.radios.is_empty() => {
-            Err(refused("network.kind", "links", "a network of radios"))
-        }
         None => Err(refused("network.radio", "a list", "one radio, that all nodes have")),
     }
 }
@@ -117,8 +119,12 @@ pub fn run_network(
     stop: &AtomicBool,
 ) -> Result<NetworkRun, LabError> {
     check_network(network)?;
+    if network.radios.is_empty() {
+        return wires::run(network, (seed, replication), stop);
+    }
     let radio = radio_of(network)?;
-    let orders = Orders::of(network, radio, seed, replication)?;
+    let packet_bytes_max = radio.mac.payload_bytes_max() as usize;
+    let orders = Orders::of(network, packet_bytes_max, (seed, replication))?;
     let mut config = radio.clone();
     (config.radio.seed, config.radio.replication) = (seed, replication);
     if network.relay.is_some() {
@@ -162,8 +168,7 @@ pub fn run_network(
         address: station::address(INNER_SUBNET, station.index),
     };
     let ends: Vec<End> = stations.iter().map(end).collect();
-    let measured = network.duration.saturating_sub(network.warm_up);
-    let times = Times { warm_up: network.warm_up, measured };
+    let times = Times { warm_up: network.warm_up, measured: measured(network) };
     let mut watched = nodes.as_ref().map(Nodes::watched).unwrap_or_default();
     watched.add_thread(AIR, emulator.thread_id());
     let carriers: (Watched, Option<&Emulator>) = (watched, Some(&emulator));
@@ -171,7 +176,9 @@ pub fn run_network(
     let drops = stations.iter().map(Station::radio_drops).sum::<Result<u64, _>>()?;
     let reports = nodes.map(Nodes::stop).transpose()?;
     let report = emulator.finish()?;
-    let mut run = describe(&outcome, &report, measured);
+    let mut run = describe(&outcome, &report, times.measured);
+    report.on_air().set(&mut run.measures, report.span().as_secs_f64());
+    run.measures.set("packets_dropped", report.refused_by_macs());
     if relays.is_none() && drops > 0 {
         run.notes.push(format!("{drops} frames did not find room on their way to a radio"));
     }
@@ -192,10 +199,13 @@ fn outcome_files(
     Ok((paths, files.what("make files for what became of frames")?))
 }
 
+/// The interval that counts.
+fn measured(network: &Network) -> Duration {
+    network.duration.saturating_sub(network.warm_up)
+}
+
 fn describe(outcome: &Outcome, report: &Report, measured: Duration) -> NetworkRun {
     let mut measures = Measures::default();
-    report.on_air().set(&mut measures, report.span().as_secs_f64());
-    measures.set("packets_dropped", report.refused_by_macs());
     let goodputs: Vec<f64> = outcome.sides.iter().map(|side| side.goodput_bps).collect();
     measures.set("goodput_bps", goodputs.iter().sum::<f64>());
     measures.set("fairness_ratio", fairness(&goodputs));
@@ -223,9 +233,9 @@ fn set_flow(measures: &mut Measures, flow: usize, side: &Side) {
     let lost = side.packets_sent.zip(side.packets_received).filter(|&(sent, _)| sent > 0);
     let lost = lost.map(|(sent, received)| 1.0 - received as f64 / sent as f64);
     measures.set_flow(flow, "packet_loss_ratio", lost);
-    measures.set_flow(flow, "packets_retransmitted", side.tcp_retransmits);
-    measures.set_flow(flow, "srtt_s", side.tcp_rtt_s);
-    measures.set_flow(flow, "cwnd_mean_packets", side.tcp_cwnd_packets);
+    measures.set_flow(flow, "packets_retransmitted", side.packets_retransmitted);
+    measures.set_flow(flow, "srtt_s", side.srtt_s);
+    measures.set_flow(flow, "cwnd_mean_packets", side.cwnd_mean_packets);
 }
 
 impl NetworkRun {

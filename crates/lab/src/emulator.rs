@@ -15,7 +15,9 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use corridor_air::radio::{MacEvent, MacStats, RadioMedium};
-use corridor_air::{Address, Carried, Line, LineConfig, Medium, MediumConfig, StationStats};
+use corridor_air::{
+    Address, Carried, Line, LineConfig, Links, LinksConfig, Medium, MediumConfig, StationStats,
+};
 use corridor_base::Time;
 use corridor_scenario::OnAir;
 use hdrhistogram::Histogram;
@@ -83,6 +85,16 @@ impl Report {
         self.sum(|station| station.sent_frames)
     }
 
+    /// Frames that full queues dropped, or policers.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.sum(|station| station.dropped)
+    }
+
+    /// Frames that were lost on their way.
+    pub(crate) fn undelivered(&self) -> u64 {
+        self.sum(|station| station.undelivered)
+    }
+
     /// Bytes in them.
     pub(crate) fn bytes(&self) -> u64 {
         self.sum(|station| station.sent_bytes)
@@ -137,6 +149,17 @@ impl Emulator {
         // The clock has been running for days.
         line.restart_rates(clock::now());
         Emulator::carry(Air::Line(Box::new(line)), radios, false)
+    }
+
+    /// The same over a network of pipes; each radio is the host at a node of it.
+    pub(crate) fn start_links(
+        config: &LinksConfig,
+        hosts: Vec<usize>,
+        radios: Vec<File>,
+    ) -> Result<Self, LabError> {
+        let mut links = Links::new(config).map_err(|source| LabError::Pipe { source })?;
+        links.restart_rates(clock::now());
+        Emulator::carry(Air::Links { links: Box::new(links), hosts }, radios, false)
     }
 
     /// The same between radios with a MAC of a standard.
@@ -271,6 +294,11 @@ impl Cell {
 enum Air {
     Medium(Box<Medium>),
     Line(Box<Line<Packet>>),
+    /// Pipes, and at which nodes the hosts are.
+    Links {
+        links: Box<Links<Packet>>,
+        hosts: Vec<usize>,
+    },
     Cell(Box<Cell>),
 }
 
@@ -279,6 +307,7 @@ impl Air {
         match self {
             Air::Medium(medium) => medium.poll_timeout(),
             Air::Line(line) => line.poll_timeout(),
+            Air::Links { links, .. } => links.poll_timeout(),
             Air::Cell(cell) => cell.medium.poll_timeout(),
         }
     }
@@ -287,6 +316,7 @@ impl Air {
         match self {
             Air::Medium(medium) => medium.handle_timeout(now),
             Air::Line(line) => line.handle_timeout(now),
+            Air::Links { links, .. } => links.handle_timeout(now),
             Air::Cell(cell) => cell.medium.handle_timeout(now),
         }
     }
@@ -296,6 +326,11 @@ impl Air {
         match self {
             Air::Medium(medium) => medium.poll_delivery().map(|it| (it.at, it.to, it.frame)),
             Air::Line(line) => line.poll_delivery().map(|it| (it.at, it.to, it.frame.0)),
+            Air::Links { links, hosts } => {
+                let it = links.poll_delivery()?;
+                let host = hosts.iter().position(|&node| node == it.to)?;
+                Some((it.at, host, it.frame.0))
+            }
             Air::Cell(cell) => cell.poll_delivery(),
         }
     }
@@ -304,6 +339,8 @@ impl Air {
         match self {
             Air::Medium(medium) => medium.has_room(station),
             Air::Line(line) => line.has_room(station),
+            // Nothing pushes a host back.
+            Air::Links { .. } => true,
             Air::Cell(cell) => cell.has_room(station),
         }
     }
@@ -313,14 +350,20 @@ impl Air {
         match self {
             Air::Medium(medium) => medium.offer(now, from, to, frame).is_ok(),
             Air::Line(line) => line.offer(now, from, to, Packet(frame.into())).is_ok(),
+            Air::Links { links, hosts } => {
+                let Address::Station(to) = to else { return false };
+                links.offer(now, hosts[from], hosts[to], Packet(frame.into())).is_ok()
+            }
             Air::Cell(cell) => cell.offer(now, from, to, frame),
         }
     }
 
     /// The load begins.
     fn begin(&mut self, at: Time) {
-        if let Air::Line(line) = self {
-            line.restart_rates(at);
+        match self {
+            Air::Line(line) => line.restart_rates(at),
+            Air::Links { links, .. } => links.restart_rates(at),
+            Air::Medium(_) | Air::Cell(_) => {}
         }
     }
 
@@ -332,11 +375,12 @@ impl Air {
         }
     }
 
-    /// Counters of all stations.
+    /// Counters of all stations; of links, of every pipe.
     fn stats(&self) -> Vec<StationStats> {
         match self {
             Air::Medium(medium) => (0..medium.stations()).map(|at| medium.stats(at)).collect(),
             Air::Line(line) => (0..line.stations()).map(|at| line.stats(at)).collect(),
+            Air::Links { links, .. } => links.stats().map(StationStats::of_pipe).collect(),
             Air::Cell(cell) => {
                 (0..cell.medium.stations()).map(|at| cell.station_stats(at)).collect()
             }
@@ -346,7 +390,7 @@ impl Air {
     /// Counters of all MACs, on radios that have one.
     fn mac_stats(&self) -> Vec<MacStats> {
         match self {
-            Air::Medium(_) | Air::Line(_) => Vec::new(),
+            Air::Medium(_) | Air::Line(_) | Air::Links { .. } => Vec::new(),
             Air::Cell(cell) => {
                 (0..cell.medium.stations()).map(|at| cell.medium.stats(at)).collect()
             }

@@ -55,13 +55,18 @@ pub struct Options {
 }
 
 impl Options {
+    /// The program that the environment variable `CORRIDOR_BIN` names instead of this one.
+    pub fn other_binary() -> Option<PathBuf> {
+        std::env::var_os(BINARY_VARIABLE).map(PathBuf::from)
+    }
+
     /// This very program, or the one named by the environment variable `CORRIDOR_BIN`.
     ///
     /// # Errors
     /// [`LabError::System`] if the system does not tell which program this is.
     pub fn from_environment() -> Result<Self, LabError> {
-        let binary = match std::env::var_os(BINARY_VARIABLE) {
-            Some(path) => path.into(),
+        let binary = match Options::other_binary() {
+            Some(path) => path,
             None => std::env::current_exe().what("find this program")?,
         };
         Ok(Options { binary })

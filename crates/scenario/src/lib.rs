@@ -19,6 +19,7 @@ mod network;
 mod on_air;
 mod placement;
 mod plan;
+mod points;
 mod radio;
 mod record;
 mod relay;

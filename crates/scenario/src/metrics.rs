@@ -103,11 +103,11 @@ const DELAY_P95: Metric = real("delay_p95_s", "s", "one-way delay in order, 95th
 const DELAY_P99: Metric = real("delay_p99_s", "s", "one-way delay in order, 99th percentile");
 const DELAY_MAX: Metric = real("delay_max_s", "s", "one-way delay in order, largest");
 const LOSS: Metric = real("packet_loss_ratio", "1", "share of packets sent that never came");
-const TCP_CWND: Metric = real("tcp_cwnd_packets", "packets", "congestion window, mean over time");
-const TCP_RTT: Metric = real("tcp_rtt_s", "s", "TCP's smoothed round-trip time at the end");
-const TCP_RETRANSMITS: Metric = count("tcp_retransmits", "packets", "segments that TCP sent again");
+const CWND: Metric = real("cwnd_mean_packets", "packets", "congestion window, mean over time");
+const SRTT: Metric = real("srtt_s", "s", "smoothed round-trip time at the end");
+const RETRANSMITTED: Metric = count("packets_retransmitted", "packets", "sent again");
 const SILENCE: Metric = real("silence_max_s", "s", "longest time without a delivery");
-const TCP_TIMEOUTS: Metric = count("tcp_timeouts", "1", "expiries of TCP's retransmission timer");
+const TIMEOUTS: Metric = count("timeouts", "1", "retransmission timeouts");
 
 const ROW: [FromRow<Row>; 31] = [
     (GOODPUT.headline(), |row| row.goodput_bps.into()),
@@ -180,10 +180,10 @@ const ROW: [FromRow<Row>; 31] = [
         row.rate_bps.into()
     }),
     (SILENCE, |row| row.silence_max_s.into()),
-    (TCP_CWND, |row| row.tcp_cwnd_packets.into()),
-    (TCP_RTT, |row| row.tcp_rtt_s.into()),
-    (TCP_RETRANSMITS, |row| row.tcp_retransmits.into()),
-    (TCP_TIMEOUTS, |row| row.tcp_timeouts.into()),
+    (CWND, |row| row.cwnd_mean_packets.into()),
+    (SRTT, |row| row.srtt_s.into()),
+    (RETRANSMITTED, |row| row.packets_retransmitted.into()),
+    (TIMEOUTS, |row| row.timeouts.into()),
 ];
 
 const SIDE: [FromRow<Side>; 17] = [
@@ -203,10 +203,10 @@ const SIDE: [FromRow<Side>; 17] = [
         side.packets_out_of_order.into()
     }),
     (count("packets_duplicated", "packets", "came again"), |side| side.packets_duplicated.into()),
-    (TCP_CWND, |side| side.tcp_cwnd_packets.into()),
-    (TCP_RTT, |side| side.tcp_rtt_s.into()),
-    (TCP_RETRANSMITS, |side| side.tcp_retransmits.into()),
-    (TCP_TIMEOUTS, |side| side.tcp_timeouts.into()),
+    (CWND, |side| side.cwnd_mean_packets.into()),
+    (SRTT, |side| side.srtt_s.into()),
+    (RETRANSMITTED, |side| side.packets_retransmitted.into()),
+    (TIMEOUTS, |side| side.timeouts.into()),
     (
         real("tcp_window_limited_ratio", "1", "share of time that the receiver's window was full"),
         |side| side.tcp_window_limited_ratio.into(),
@@ -274,17 +274,17 @@ const RELAYS: [Metric; 9] = [
 const FLOW: [Metric; 15] = [
     GOODPUT,
     real("throughput_bps", "bit/s", "packets received per second, headers and repeats included"),
-    real("cwnd_mean_packets", "packets", "congestion window, mean over time"),
-    real("srtt_s", "s", "smoothed round-trip time at the end"),
+    CWND,
+    SRTT,
     real("delay_mean_s", "s", "one-way delay in order, mean"),
     DELAY_P50,
     DELAY_P95,
     DELAY_MAX,
     LOSS,
     count("packets_sent", "packets", "sent for the first time"),
-    count("packets_retransmitted", "packets", "sent again"),
+    RETRANSMITTED,
     count("packets_received", "packets", "those of them that came, repeats not counted"),
-    count("timeouts", "1", "retransmission timeouts"),
+    TIMEOUTS,
     count("fast_retransmits", "1", "losses told by duplicate acknowledgements"),
     real("completion_s", "s", "when all was acknowledged, for sources of fixed size"),
 ];

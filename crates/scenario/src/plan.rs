@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::Path as FilePath;
 use std::sync::Arc;
 
-use corridor_document::{Diagnostic, Document, Schema, without_indices};
+use corridor_document::{Diagnostic, Document, Schema};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -22,8 +22,10 @@ use crate::expand::{RUNS_MAX, Run, expand};
 use crate::file::{Direction, LinkErrorsKind, MediumTable, RunTable, Scenario, Wire};
 use crate::metrics::{self, Measures};
 use crate::network::{FlowTable, LinkTable, NetworkTable};
-use crate::record::{Column, Kind, Record, Role, Value};
-use crate::sweep::{self, POINTS_MAX, Setting};
+use crate::points::{points, resolve};
+use crate::record::{Column, Record, Role, Value};
+use crate::row::Engine;
+use crate::sweep;
 use crate::tables::{DELAY_FLOWS_MAX, Keep, SERIES_ROWS_MAX, SERIES_S_MIN, TableKind};
 use crate::topology::{Network, Times, network};
 
@@ -162,9 +164,9 @@ pub struct Point {
     /// What is kept of its replications besides their records.
     pub keep: Keep,
     /// Values of the plan's parameters, in the order of its parameter columns.
-    parameters: Vec<Value>,
+    pub(crate) parameters: Vec<Value>,
     /// What is different from other points, in a few words.
-    title: String,
+    pub(crate) title: String,
 }
 
 impl Point {
@@ -241,6 +243,9 @@ pub struct Radio {
     pub warm_up_s: f64,
 }
 
+/// Who makes a plan's runs, and where its traces are.
+pub(crate) type Place<'a> = (Engine, &'a FilePath);
+
 /// What a plan or a scenario may hold, as the types that read it say.
 pub fn schema() -> Schema {
     Schema::of::<PlanFile>()
@@ -250,14 +255,14 @@ pub fn schema() -> Schema {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[schemars(title = "Corridor plan")]
 #[serde(deny_unknown_fields)]
-struct PlanFile {
+pub(crate) struct PlanFile {
     /// Name, for tables and file names.
     name: String,
     /// One sentence for people.
     #[serde(default)]
     description: String,
     /// Seed of all random streams.
-    seed: u64,
+    pub(crate) seed: u64,
     /// Scenarios: times every run is repeated; left out: once.
     #[serde(default)]
     repeats: Option<u64>,
@@ -275,11 +280,12 @@ struct PlanFile {
     _sweep: IgnoredAny,
     /// Plans: what is kept of the results.
     #[serde(default)]
-    output: Output,
+    pub(crate) output: Output,
     /// Seconds that are measured; networks need it, runs may say it themselves.
     #[serde(default)]
     duration_s: Option<f64>,
-    /// Plans: seconds of load before the measured interval; left out: 1 on a radio, 0 in networks.
+    /// Seconds of load before the measured interval, unless a run says it itself; left out: 1 on a
+    /// radio or a line, 0 in networks.
     #[serde(default)]
     warm_up_s: Option<f64>,
     /// Networks: each flow starts later by a time of its own, uniform from zero to this, seconds;
@@ -305,8 +311,9 @@ struct PlanFile {
     /// Runs on the radio. A key with a list stands for a run with each of its values.
     #[serde(default)]
     run: Vec<RunTable>,
-    /// Point-to-point links, or radios, across which `[[flow]]` tables flow. The lab runs two to
-    /// eight radios with a MAC of a standard; all else is the simulator's alone.
+    /// Point-to-point links, or radios, across which `[[flow]]` tables flow. The lab runs flows at
+    /// up to eight nodes across links, and two to eight radios with a MAC of a standard; all else
+    /// is the simulator's alone.
     #[serde(default)]
     network: Option<NetworkTable>,
     /// Flows across the network.
@@ -317,7 +324,7 @@ struct PlanFile {
 /// The `[output]` table.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Output {
+pub(crate) struct Output {
     /// Metrics that are kept; none = all. `flow.*.name` is that of every flow.
     #[serde(default)]
     metrics: Option<Vec<String>>,
@@ -336,7 +343,7 @@ struct Output {
 
 impl Output {
     /// What is kept, if a replication with this load has room for it.
-    fn keep(&self, load: &Load) -> Result<Keep, ScenarioError> {
+    pub(crate) fn keep(&self, load: &Load) -> Result<Keep, ScenarioError> {
         let (span_s, flows, others) = load.course();
         if self.delays && flows > DELAY_FLOWS_MAX {
             let expected =
@@ -395,7 +402,19 @@ impl Plan {
     /// # Errors
     /// Those of [`parse`](Self::parse).
     pub fn read_beside(document: &Document, path: &FilePath) -> Result<Self, ScenarioError> {
-        Plan::from_document(document, path.parent().unwrap_or(FilePath::new(".")))
+        Plan::read_for(Engine::Sim, document, path)
+    }
+
+    /// The same for either engine: runs may say what the lab alone does where it makes them.
+    ///
+    /// # Errors
+    /// Those of [`parse`](Self::parse).
+    pub fn read_for(
+        engine: Engine,
+        document: &Document,
+        path: &FilePath,
+    ) -> Result<Self, ScenarioError> {
+        Plan::from_document(document, (engine, path.parent().unwrap_or(FilePath::new("."))))
     }
 
     /// Whether a text is that of a plan with a network; no text that is not TOML is.
@@ -409,22 +428,26 @@ impl Plan {
     /// # Errors
     /// The first place that cannot be understood, or value that cannot be.
     pub fn parse(text: &str, directory: &FilePath) -> Result<Self, ScenarioError> {
-        Plan::from_document(&Document::new("plan", text), directory)
+        Plan::from_document(&Document::new("plan", text), (Engine::Sim, directory))
     }
 
-    fn from_document(document: &Document, directory: &FilePath) -> Result<Self, ScenarioError> {
-        Plan::read_document(document, directory).map_err(|error| error.at(document))
+    fn from_document(document: &Document, place: Place<'_>) -> Result<Self, ScenarioError> {
+        Plan::read_document(document, place).map_err(|error| error.at(document))
     }
 
-    fn read_document(document: &Document, directory: &FilePath) -> Result<Self, ScenarioError> {
+    fn read_document(document: &Document, place: Place<'_>) -> Result<Self, ScenarioError> {
         // What is no TOML is told of when the whole is read.
-        let tree: Table = toml::from_str(document.text()).unwrap_or_default();
-        let sweeps = match tree.get("sweep").cloned().map(Toml::try_into::<Vec<Table>>) {
+        let mut tree: Table = toml::from_str(document.text()).unwrap_or_default();
+        // Taken out: the tree is copied for each point, and the lists are as long as the points are
+        // many.
+        let sweep = tree.remove("sweep");
+        let sweeps = match sweep.clone().map(Toml::try_into::<Vec<Table>>) {
             None => Vec::new(),
             Some(Ok(sweeps)) => sweeps,
             Some(Err(_)) => {
                 let expected = "[[sweep]] tables, each with lists of values for paths";
-                return Err(ScenarioError::value("sweep", &tree["sweep"], expected));
+                let given = sweep.map(|given| given.to_string()).unwrap_or_default();
+                return Err(ScenarioError::value("sweep", given, expected));
             }
         };
         let settings = sweep::settings(&sweeps)?;
@@ -437,7 +460,7 @@ impl Plan {
         };
         let warnings = crate::file::warnings(&file.run, document);
         let replications = file.replications()?;
-        let (points, columns) = points(&tree, &settings, directory)?;
+        let (points, columns) = points(&tree, &settings, place)?;
         let mut plan = Plan {
             name: file.name,
             description: file.description,
@@ -491,6 +514,16 @@ impl Plan {
     pub fn rows_max(&self) -> usize {
         let rows = self.points.iter().map(|point| point.load.rows_max(point.keep));
         rows.fold(0, usize::saturating_add).saturating_mul(self.replications.max() as usize)
+    }
+
+    /// What is swept, and what a point has of it.
+    pub fn swept(&self, point: usize) -> impl Iterator<Item = (&str, &Value)> {
+        let own = metrics::parameter_names(&self.points[point].load);
+        let parameters = self.columns.iter().filter(|column| column.role == Role::Parameter);
+        let columns = parameters.filter(|column| column.name != "seed");
+        let pairs = columns.zip(&self.points[point].parameters);
+        let swept = pairs.filter(move |(column, _)| !own.contains(&column.name));
+        swept.map(|(column, value)| (column.name.as_str(), value))
     }
 
     /// The point that a stop rule compares this one with, if it does.
@@ -592,7 +625,7 @@ impl PlanFile {
     }
 
     /// What is simulated, one or more for a radio, whose runs have lists of their own.
-    fn loads(self, directory: &FilePath) -> Result<Vec<Load>, ScenarioError> {
+    pub(crate) fn loads(self, (engine, directory): Place<'_>) -> Result<Vec<Load>, ScenarioError> {
         match (&self.network, &self.medium, &self.line) {
             (Some(table), None, None) => self.network_load(table, directory),
             (None, None, None) => {
@@ -605,7 +638,7 @@ impl PlanFile {
             (Some(_), _, Some(_)) => {
                 Err(ScenarioError::value("line", "a table", "nothing beside [network]"))
             }
-            (None, _, _) => self.radio_loads(directory),
+            (None, _, _) => self.radio_loads((engine, directory)),
         }
     }
 
@@ -635,7 +668,7 @@ impl PlanFile {
         Ok(vec![Load::Network(Arc::new(network))])
     }
 
-    fn radio_loads(&self, directory: &FilePath) -> Result<Vec<Load>, ScenarioError> {
+    fn radio_loads(&self, (engine, directory): Place<'_>) -> Result<Vec<Load>, ScenarioError> {
         if !self.flow.is_empty() {
             return Err(ScenarioError::value("flow", "a table", "[[run]]: radios have runs"));
         }
@@ -655,7 +688,11 @@ impl PlanFile {
         let duration_s = self.duration_s;
         let runs = self.run.iter().map(|run| {
             let duration_s = run.duration_s.or(duration_s);
-            RunTable { duration_s, ..run.clone() }
+            let mut run = RunTable { duration_s, ..run.clone() };
+            if engine == Engine::Lab {
+                run.warm_up_s = run.warm_up_s.or(self.warm_up_s);
+            }
+            run
         });
         let mut scenario = Scenario {
             name: self.name.clone(),
@@ -671,11 +708,17 @@ impl PlanFile {
         };
         scenario.settle(directory)?;
         let runs = expand(&scenario)?;
-        check_is_simulated(&scenario)?;
+        if engine == Engine::Sim {
+            check_is_simulated(&scenario)?;
+        }
         // What the results do not depend on is not to be part of what they are known by.
         scenario.run.clear();
         scenario.name.clear();
-        let radio = |run| {
+        let radio = |run: Run| {
+            let warm_up_s = match engine {
+                Engine::Sim => warm_up_s,
+                Engine::Lab => run.lab.warm_up.as_secs_f64(),
+            };
             let run = Run { point: 0, ..run };
             Load::Radio(Box::new(Radio { scenario: scenario.clone(), run, warm_up_s }))
         };
@@ -700,101 +743,6 @@ fn check_is_simulated(scenario: &Scenario) -> Result<(), ScenarioError> {
         }
     }
     Ok(())
-}
-
-/// The file with a setting in it.
-fn resolve(tree: &Table, setting: &[(String, Toml)]) -> Result<PlanFile, ScenarioError> {
-    let mut tree = tree.clone();
-    for (path, value) in setting {
-        sweep::set(&mut tree, path, value)?;
-    }
-    tree.remove("sweep");
-    // By way of its text, as the file itself is read: a second deserializer of every table would
-    // be half a megabyte of the program.
-    let text = tree.to_string();
-    toml::from_str(&text).map_err(|error: toml::de::Error| {
-        let given: Vec<String> = setting.iter().map(|(_, value)| value.to_string()).collect();
-        let paths: Vec<String> = setting.iter().map(|(path, _)| format!("\"{path}\"")).collect();
-        let field = format!("sweep {}", paths.join(", "));
-        let said = error.to_string().trim().replace('\n', " ");
-        let schema = Schema::of::<PlanFile>();
-        let known = match setting {
-            [(path, _)] => schema.key(&without_indices(path)).map(|key| key.expected.clone()),
-            _ => None,
-        };
-        let expected = known.unwrap_or_else(|| format!("what fits there: {said}"));
-        ScenarioError::value(field, given.join(", "), expected)
-    })
-}
-
-/// The same, with the error of the one path that is at fault where it is one.
-fn resolve_or_blame(tree: &Table, setting: &Setting) -> Result<PlanFile, ScenarioError> {
-    resolve(tree, setting).map_err(|error| {
-        let without = |skipped: usize| -> Setting {
-            let kept = setting.iter().enumerate().filter(|(index, _)| *index != skipped);
-            kept.map(|(_, pair)| pair.clone()).collect()
-        };
-        let culprit = (0..setting.len()).find(|&index| resolve(tree, &without(index)).is_ok());
-        culprit.and_then(|index| resolve(tree, &setting[index..=index]).err()).unwrap_or(error)
-    })
-}
-
-/// The points of all settings, and the columns of their records.
-fn points(
-    tree: &Table,
-    settings: &[Setting],
-    directory: &FilePath,
-) -> Result<(Vec<Point>, Vec<Column>), ScenarioError> {
-    let mut points: Vec<Point> = Vec::new();
-    for setting in settings {
-        let file = resolve_or_blame(tree, setting)?;
-        let (seed, output) = (file.seed, file.output.clone());
-        for load in file.loads(directory)? {
-            let own = metrics::parameter_names(&load);
-            let swept = setting.iter().filter(|(path, _)| !is_own(&own, path));
-            let swept = swept.map(|(_, value)| sweep::value_of(value));
-            let parameters = swept.chain(metrics::parameters(&load)).collect();
-            let (title, keep) = (title(setting, &load), output.keep(&load)?);
-            points.push(Point { index: points.len(), seed, load, keep, parameters, title });
-        }
-        if points.len() > POINTS_MAX {
-            return Err(ScenarioError::TooManyPoints { given: points.len(), max: POINTS_MAX });
-        }
-    }
-    let mut columns = vec![
-        Column::new("point", Role::Key, Kind::Integer, "1", "place in the plan, from 0"),
-        Column::new("replication", Role::Key, Kind::Integer, "1", "which replication, from 0"),
-        Column::new("seed", Role::Parameter, Kind::Integer, "1", "seed of the random streams"),
-    ];
-    let own = points.first().map(|point| metrics::parameter_names(&point.load));
-    let own = own.unwrap_or_default();
-    let paths = settings[0].iter().map(|(path, _)| path).filter(|path| !is_own(&own, path));
-    let paths: Vec<String> = paths.cloned().collect();
-    for (place, path) in paths.iter().enumerate() {
-        let mut values: Vec<Value> =
-            points.iter_mut().map(|point| core::mem::take(&mut point.parameters[place])).collect();
-        columns.push(Column::of_values(path, &mut values));
-        for (point, value) in points.iter_mut().zip(values) {
-            point.parameters[place] = value;
-        }
-    }
-    let loads = points.iter().map(|point| &point.load);
-    columns.extend(metrics::columns(&loads.collect::<Vec<_>>()));
-    Ok((points, columns))
-}
-
-/// Whether a path is the name of a column that is there without being swept.
-fn is_own(names: &[String], path: &str) -> bool {
-    path == "seed" || names.iter().any(|name| name == path)
-}
-
-fn title(setting: &Setting, load: &Load) -> String {
-    let told = setting.iter().map(|(path, value)| format!("{path} = {value}"));
-    let run = match load {
-        Load::Radio(radio) => Some(radio.run.title()),
-        Load::Network(_) => None,
-    };
-    told.chain(run).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 use super::*;
 use corridor_air::{ErasureConfig, GilbertElliott};
 
+use crate::record::Kind;
+
 const RADIO: &str = r#"
 name = "r"
 seed = 7
@@ -498,4 +500,28 @@ fn a_stop_rule_says_which_parameter_has_no_pair() {
     let said = refusal(&format!("{NETWORK}{side_by_side}"));
     assert!(said.contains("otherwise: the nearest, "), "{said}");
     assert!(said.contains("differs by network.links.delay_ms"), "{said}");
+}
+
+#[test]
+fn what_the_lab_alone_does_is_said_in_the_same_grammar() {
+    let text = RADIO.replace("repeats = 2", "repeats = 2\nwarm_up_s = 3");
+    let text = text.replacen("[[run]]", "[[run]]\nping_interval_ms = 20", 1);
+    let text = format!("{text}[[sweep]]\nmedium.rtt_ms = [4, 8]\n");
+    let document = Document::new("plan", text);
+    let read = |engine| Plan::read_for(engine, &document, FilePath::new(""));
+    let refused = read(Engine::Sim).unwrap_err().to_string();
+    assert!(refused.contains("run[0].ping_interval_ms"), "{refused}");
+    let plan = read(Engine::Lab).unwrap();
+    let of = |point: usize| match &plan.points[point].load {
+        Load::Radio(radio) => radio,
+        Load::Network(_) => panic!("a radio"),
+    };
+    assert!(of(0).run.lab.ping_interval.is_some());
+    // All runs begin with so much load, unless they say it themselves.
+    assert_eq!((of(0).run.lab.warm_up, of(0).warm_up_s), (Duration::from_secs(3), 3.0));
+    let swept: Vec<_> = plan.swept(plan.points.len() - 1).collect();
+    assert_eq!(swept, [("medium.rtt_ms", &Value::Integer(8))]);
+    // The sweep is not what rows without one would have.
+    let plain = Plan::parse(RADIO, FilePath::new("")).unwrap();
+    assert_eq!(plain.swept(0).count(), 0);
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::expand::Run;
 use crate::file::{Congestion, Direction, Path, Scenario, Transport, UnderlayKind};
+use crate::record::Value;
 
 /// What produced a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,15 +89,15 @@ pub struct Side {
     #[serde(default)]
     pub packets_in_time: Option<u64>,
     /// TCP: segments that the sender's kernel sent again, since the connection began.
-    pub tcp_retransmits: Option<u64>,
+    pub packets_retransmitted: Option<u64>,
     /// TCP: smoothed round-trip time of the sender's kernel at the end, seconds.
-    pub tcp_rtt_s: Option<f64>,
+    pub srtt_s: Option<f64>,
     /// TCP in the simulator: times the sender's retransmission timer ran out, since the start.
     #[serde(default)]
-    pub tcp_timeouts: Option<u64>,
+    pub timeouts: Option<u64>,
     /// Mean congestion window in the measured interval, packets.
     #[serde(default)]
-    pub tcp_cwnd_packets: Option<f64>,
+    pub cwnd_mean_packets: Option<f64>,
     /// TCP in the lab: share of the time with data under way, since the connection began, in which
     /// the receiver's window, as the sender's kernel knew it, kept more from going, 0 to 1.
     #[serde(default)]
@@ -122,6 +123,9 @@ pub struct Row {
     pub replication: u64,
     /// Seed of the scenario's random streams.
     pub seed: u64,
+    /// What of the file is swept, by its path; empty without sweeps.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub swept: BTreeMap<String, Value>,
     /// What produced the row.
     pub engine: Engine,
     /// How packets crossed.
@@ -231,16 +235,16 @@ pub struct Row {
     /// Whether a node takes the air for shared by both ways at the end, in window mode.
     #[serde(default)]
     pub half_duplex: Option<bool>,
-    /// See [`Side::tcp_retransmits`].
-    pub tcp_retransmits: Option<u64>,
-    /// See [`Side::tcp_rtt_s`]; the larger one of two directions.
-    pub tcp_rtt_s: Option<f64>,
-    /// See [`Side::tcp_timeouts`].
+    /// See [`Side::packets_retransmitted`].
+    pub packets_retransmitted: Option<u64>,
+    /// See [`Side::srtt_s`]; the larger one of two directions.
+    pub srtt_s: Option<f64>,
+    /// See [`Side::timeouts`].
     #[serde(default)]
-    pub tcp_timeouts: Option<u64>,
-    /// See [`Side::tcp_cwnd_packets`]; the sum of two directions.
+    pub timeouts: Option<u64>,
+    /// See [`Side::cwnd_mean_packets`]; the sum of two directions.
     #[serde(default)]
-    pub tcp_cwnd_packets: Option<f64>,
+    pub cwnd_mean_packets: Option<f64>,
     /// See [`Side::silence_max_s`]; the longer one of two directions.
     #[serde(default)]
     pub silence_max_s: Option<f64>,
@@ -288,6 +292,7 @@ impl Row {
             point: run.point,
             replication: run.replication,
             seed: scenario.seed,
+            swept: BTreeMap::new(),
             engine,
             path: run.path,
             policy: run.policy(),
@@ -332,10 +337,10 @@ impl Row {
             rate_drains: None,
             rate_bps: None,
             half_duplex: None,
-            tcp_retransmits: None,
-            tcp_rtt_s: None,
-            tcp_timeouts: None,
-            tcp_cwnd_packets: None,
+            packets_retransmitted: None,
+            srtt_s: None,
+            timeouts: None,
+            cwnd_mean_packets: None,
             silence_max_s: None,
             relay: None,
             cpu_s: BTreeMap::new(),
@@ -363,11 +368,11 @@ impl Row {
         self.packets_out_of_order = sum(|side| side.packets_out_of_order);
         self.packets_duplicated = sum(|side| side.packets_duplicated);
         self.packets_in_time = sum(|side| side.packets_in_time);
-        self.tcp_retransmits = sum(|side| side.tcp_retransmits);
-        self.tcp_rtt_s = sides.iter().filter_map(|side| side.tcp_rtt_s).reduce(f64::max);
-        self.tcp_timeouts = sum(|side| side.tcp_timeouts);
-        self.tcp_cwnd_packets =
-            sides.iter().filter_map(|side| side.tcp_cwnd_packets).reduce(|a, b| a + b);
+        self.packets_retransmitted = sum(|side| side.packets_retransmitted);
+        self.srtt_s = sides.iter().filter_map(|side| side.srtt_s).reduce(f64::max);
+        self.timeouts = sum(|side| side.timeouts);
+        self.cwnd_mean_packets =
+            sides.iter().filter_map(|side| side.cwnd_mean_packets).reduce(|a, b| a + b);
         self.silence_max_s = sides.iter().filter_map(|side| side.silence_max_s).reduce(f64::max);
         self.delays = delays;
         self.sides = sides;
@@ -541,7 +546,7 @@ mod tests {
         assert_eq!(json["delay_p50_s"], 0.25);
         assert_eq!(json["e1"], 0.1);
         assert_eq!(json["loss_ratio"], 0.2);
-        assert!(json["tcp_rtt_s"].is_null());
+        assert!(json["srtt_s"].is_null());
         assert_eq!(serde_json::from_value::<Row>(json).unwrap(), row);
     }
 
@@ -558,7 +563,7 @@ mod tests {
         row.set_sides(vec![side(0), side(1)], Delays::default());
         assert_eq!(row.goodput_bps, 4e6);
         assert_eq!((row.packets_sent, row.packets_received), (Some(20), Some(18)));
-        assert_eq!(row.tcp_retransmits, None);
+        assert_eq!(row.packets_retransmitted, None);
     }
 
     #[test]

@@ -56,7 +56,16 @@ pub fn run_radio(scenario: &Scenario, run: &Run) -> Result<Row, SimError> {
     plan::tunnel::run_after(scenario, run, plan::tunnel::WARM_UP)
 }
 
-/// The same over a line, with so much load before the measured interval, and what the line saw.
+/// The same with so much load before the measured interval as the lab has.
+///
+/// # Errors
+/// As [`run_radio`].
+pub fn run_as_lab(scenario: &Scenario, run: &Run) -> Result<Row, SimError> {
+    plan::tunnel::run_after(scenario, run, run.lab.warm_up)
+}
+
+/// [`run_radio`] over a line, with so much load before the measured interval, and what the line
+/// saw.
 ///
 /// # Errors
 /// As [`run_radio`]; [`SimError::Unsupported`] for a scenario without a line.
@@ -65,7 +74,21 @@ pub fn run_line(
     run: &Run,
     warm_up: Duration,
 ) -> Result<(Row, LineSeen), SimError> {
-    plan::tunnel::run_line(scenario, run, warm_up, LineSender::Finds)
+    plan::tunnel::run_line(scenario, run, warm_up, LineSender::Finds(0))
+}
+
+/// The same with another draw of what S draws itself, as BBR where its cycles begin: the line, and
+/// what it loses of the n-th packet, is the same.
+///
+/// # Errors
+/// As [`run_line`].
+pub fn run_line_drawn(
+    scenario: &Scenario,
+    run: &Run,
+    warm_up: Duration,
+    draw: u64,
+) -> Result<(Row, LineSeen), SimError> {
+    plan::tunnel::run_line(scenario, run, warm_up, LineSender::Finds(draw))
 }
 
 /// The same with a tunnel whose S knows the line: the line holds its frames back, so that each goes

@@ -7,6 +7,7 @@ mod config;
 mod dcf;
 mod driver;
 mod erasure;
+mod links;
 mod pipe;
 mod process;
 mod queue;

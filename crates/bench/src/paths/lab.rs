@@ -10,9 +10,10 @@ use std::path::{Path as FilePath, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use corridor_lab::Options;
+use corridor_results::Estimate;
 use corridor_results::checks::Check;
 use corridor_scenario::{Path, Row, Run, Scenario, expand};
-use corridor_sim::run_line;
+use corridor_sim::run_line_drawn;
 use serde::Serialize;
 
 use crate::Outcome;
@@ -20,8 +21,9 @@ use crate::judge::within;
 
 /// Most that a value may differ, of the simulator's.
 const DIFFERENCE_MAX: f64 = 0.05;
-/// Replications of each.
-const REPLICATIONS: u64 = 3;
+/// Draws of each in the simulator: where BBR's cycles begin is drawn, and no run of the kernel's
+/// tells. That is cheap here, and leaves the interval to the lab's own spread.
+const DRAWS: u64 = 8;
 const WARM_UP_S: u64 = 3;
 const INTERVAL_S: u64 = 12;
 /// Times that a run is made whose emulator was late.
@@ -73,6 +75,17 @@ pub struct Pair {
     pub simulated: f64,
     /// Of them.
     pub ratio: f64,
+    /// 95 % interval of the ratio, from the replications' differences; `None` for a single one.
+    pub interval: Option<[f64; 2]>,
+}
+
+/// What is compared, and how often.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub seed: u64,
+    pub replications: u64,
+    /// Only names that have this in them.
+    pub only: String,
 }
 
 /// The trace: 1.5 s at 12 Mbit/s, then as long at 3 Mbit/s.
@@ -84,17 +97,17 @@ fn trace() -> String {
 
 /// Compares all, and says what was compared; an error that begins with "absent:" where this
 /// machine has no namespaces.
-pub fn compare(seed: u64) -> Outcome<(Vec<Pair>, Vec<Check>)> {
+pub fn compare(asked: &Asked) -> Outcome<(Vec<Pair>, Vec<Check>)> {
     corridor_lab::prepare().map_err(|error| format!("absent: the lab: {error}"))?;
     let directory = std::env::temp_dir().join(format!("bench-paths-{}", std::process::id()));
     fs::create_dir_all(&directory)?;
     fs::write(directory.join("paths-lab.trace"), trace())?;
-    let compared = compare_in(&directory, seed);
+    let compared = compare_in(&directory, asked);
     fs::remove_dir_all(&directory)?;
     compared
 }
 
-fn compare_in(directory: &FilePath, seed: u64) -> Outcome<(Vec<Pair>, Vec<Check>)> {
+fn compare_in(directory: &FilePath, asked: &Asked) -> Outcome<(Vec<Pair>, Vec<Check>)> {
     let binary = node();
     if binary.is_none() {
         println!("absent: no corridor beside this program, or in CORRIDOR_BIN: no tunnels");
@@ -102,6 +115,11 @@ fn compare_in(directory: &FilePath, seed: u64) -> Outcome<(Vec<Pair>, Vec<Check>
     let (mut pairs, mut checks) = (Vec::new(), Vec::new());
     for (path_name, path) in PATHS {
         for (load_name, load) in LOADS {
+            let name = format!("{path_name}: {load_name}");
+            if !name.contains(&asked.only) {
+                continue;
+            }
+            let seed = asked.seed;
             let text = format!(
                 "name = 'lab'\nseed = {seed}\n[line]\ndelay_ms = 10\n{path}\n[[run]]\nunderlay = \
                  'udp'\ne3 = 0\nduration_s = {INTERVAL_S}\nwarm_up_s = {WARM_UP_S}\n{load}\n"
@@ -113,15 +131,15 @@ fn compare_in(directory: &FilePath, seed: u64) -> Outcome<(Vec<Pair>, Vec<Check>
             if binary.is_none() && run.path != Path::Kernel {
                 continue;
             }
-            let name = format!("{path_name}: {load_name}");
-            let Some(found) = pairs_of(&name, &scenario, &run, binary.as_ref())? else {
+            let runs =
+                (0..asked.replications).map(|replication| Run { replication, ..run.clone() });
+            let Some(found) = pairs_of(&name, &scenario, runs, binary.as_ref())? else {
                 println!("absent: {name}: the machine was too busy {ATTEMPTS} times");
                 continue;
             };
             for pair in found {
-                let Pair { name, lab, simulated, ratio } = &pair;
-                println!("{name}: lab {lab:.4}, simulated {simulated:.4}, ratio {ratio:.3}");
-                checks.push(within(&format!("lab: {name}"), *ratio, DIFFERENCE_MAX));
+                println!("{}", pair.line());
+                checks.push(within(&format!("lab: {}", pair.name), pair.ratio, DIFFERENCE_MAX));
                 pairs.push(pair);
             }
         }
@@ -149,27 +167,49 @@ const VALUES: [Value; 3] = [
 fn pairs_of(
     name: &str,
     scenario: &Scenario,
-    run: &Run,
+    runs: impl Iterator<Item = Run>,
     binary: Option<&PathBuf>,
 ) -> Outcome<Option<Vec<Pair>>> {
-    let mut sums = [[0.0; 2]; VALUES.len()];
-    for replication in 0..REPLICATIONS {
-        let run = Run { replication, ..run.clone() };
-        let (simulated, _) = run_line(scenario, &run, Duration::from_secs(WARM_UP_S))?;
+    let mut both = Vec::new();
+    for run in runs {
+        let simulate = |draw| run_line_drawn(scenario, &run, Duration::from_secs(WARM_UP_S), draw);
+        let simulated = (0..DRAWS).map(|draw| Ok(simulate(draw)?.0)).collect::<Outcome<_>>()?;
         let Some(lab) = in_lab(scenario, &run, binary)? else { return Ok(None) };
-        for (sum, (_, value)) in sums.iter_mut().zip(VALUES) {
-            for (sum, row) in sum.iter_mut().zip([&lab, &simulated]) {
-                *sum += value(row).unwrap_or(f64::NAN) / REPLICATIONS as f64;
-            }
-        }
+        both.push(Both { lab, simulated });
     }
-    let pair = |([lab, simulated], (what, _)): ([f64; 2], Value)| Pair {
-        name: format!("{name}, {what}"),
-        lab,
-        simulated,
-        ratio: lab / simulated,
-    };
-    Ok(Some(sums.into_iter().zip(VALUES).map(pair).collect()))
+    let pair = |(what, value): Value| Pair::of(format!("{name}, {what}"), &both, value);
+    Ok(Some(VALUES.into_iter().map(pair).collect()))
+}
+
+/// A replication in the lab, and its draws in the simulator.
+struct Both {
+    lab: Row,
+    simulated: Vec<Row>,
+}
+
+impl Pair {
+    fn of(name: String, both: &[Both], value: fn(&Row) -> Option<f64>) -> Self {
+        let mean = |values: &[f64]| Estimate::of(values).map_or(f64::NAN, |all| all.mean);
+        let known = |row: &Row| value(row).unwrap_or(f64::NAN);
+        let labs: Vec<f64> = both.iter().map(|both| known(&both.lab)).collect();
+        let simulated = |both: &Both| mean(&both.simulated.iter().map(known).collect::<Vec<_>>());
+        let simulations: Vec<f64> = both.iter().map(simulated).collect();
+        let [lab, simulated] = [mean(&labs), mean(&simulations)];
+        let ratio = lab / simulated;
+        // Of a ratio of means, by the deviations from it (Cochran, "Sampling Techniques", 6.3).
+        let deviations = labs.iter().zip(&simulations).map(|(lab, other)| lab - ratio * other);
+        let deviations = Estimate::of(&deviations.collect::<Vec<_>>());
+        let half_width = deviations.and_then(|all| all.half_width).map(|half| half / simulated);
+        let interval = half_width.map(|half| [ratio - half, ratio + half]);
+        Pair { name, lab, simulated, ratio, interval }
+    }
+
+    fn line(&self) -> String {
+        let Pair { name, lab, simulated, ratio, interval } = self;
+        let known = interval.map(|[low, high]| format!(" ({low:.3} to {high:.3})"));
+        let known = known.unwrap_or_default();
+        format!("{name}: lab {lab:.4}, simulated {simulated:.4}, ratio {ratio:.3}{known}")
+    }
 }
 
 /// A run of the lab's that can be trusted; `None` where the machine is too busy for one.

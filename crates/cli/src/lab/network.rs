@@ -2,22 +2,19 @@
 //! in virtual time too, so that both can be seen side by side.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::{self, Write};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use corridor_lab::{NetworkRun, Options};
-use corridor_results::{Campaign, CampaignError, Engine, Estimate, Task};
-use corridor_scenario::{
-    Document, Engine as Is, Load, Measures, Network, Plan, Point, Replication,
-};
-use corridor_sim::{CODE_VERSION, COMMIT, SimError};
+use corridor_results::{CampaignError, Engine, Estimate, Task};
+use corridor_scenario::{Engine as Is, Load, Measures, Network, Plan, Point, Replication};
+use corridor_sim::{COMMIT, SimError};
 use serde::Serialize;
 
-use super::{Failure, OutFile, RunArgs, json, tell_missing_rights};
+use super::out::OutFile;
+use super::{Failure, RunArgs, campaign, json, prepare, tell_results, version};
 use crate::engine::{EngineError, stop_on_signals};
-use crate::exit;
 
 /// Times that a replication is made until the machine does not spoil it.
 const ATTEMPTS_MAX: u32 = 3;
@@ -39,32 +36,17 @@ struct Line {
     measures: Measures,
 }
 
-/// Runs a plan's network.
-pub(super) fn run(args: &RunArgs, document: &Document) -> Result<(), Failure> {
+/// Runs a plan's network at these points.
+pub(super) fn run(args: &RunArgs, plan: Plan, points: &[usize]) -> Result<(), Failure> {
     check_arguments(args)?;
-    let mut plan = Plan::read_beside(document, &args.scenario)?;
-    exit::warn(&plan.warnings);
-    if let Some(repeats) = args.repeats {
-        plan = plan.with_replications(repeats.into())?;
-    }
-    let max = plan.points.len() - 1;
-    if let Some(given) = args.only.filter(|&given| given > max) {
-        return Err(Failure::Only { given, max });
-    }
-    let is_only = |point: &usize| args.only.is_none_or(|only| only == *point);
-    let points: Vec<usize> = (0..plan.points.len()).filter(is_only).collect();
     for network in points.iter().filter_map(|&point| network_of(&plan.points[point])) {
         corridor_lab::check_network(network).map_err(EngineError::from)?;
     }
-    // Before the first thread: see `corridor_lab::prepare`.
-    corridor_lab::prepare().map_err(EngineError::from)?;
-    tell_missing_rights();
+    prepare()?;
     let out = args.out.as_deref().map(OutFile::create).transpose()?;
     let options = Options::from_environment().map_err(EngineError::from)?;
-    let store = args.results.as_deref().map(|path| crate::results::open(path, &plan, false));
     let (version, plan) = (version(), Arc::new(plan));
-    let from = (store.transpose()?, false);
-    let mut campaign = Campaign::new(plan, &points, &version, from);
+    let mut campaign = campaign(args, &plan, points, &version)?;
     let (stop, lines) = (stop_on_signals(), Mutex::default());
     let lab = Lab { args, options: &options, out: out.as_ref(), stop: &stop, lines: &lines };
     let made = campaign.run_here(&lab);
@@ -74,6 +56,7 @@ pub(super) fn run(args: &RunArgs, document: &Document) -> Result<(), Failure> {
     if !args.json && !lines.is_empty() {
         write_table(&mut io::stdout().lock(), &lines).map_err(Failure::Output)?;
     }
+    tell_results(args);
     match made {
         Ok(()) => {}
         Err(CampaignError::Engine { source, .. }) => return Err(source),
@@ -87,19 +70,12 @@ pub(super) fn run(args: &RunArgs, document: &Document) -> Result<(), Failure> {
     }
 }
 
-/// What results of the lab depend on beside their plan: this kernel, and the radios and stations
-/// that simulations have, too.
-fn version() -> String {
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    format!("lab, Linux {}, {CODE_VERSION}", kernel.trim())
-}
-
-/// What is only of scenarios.
+/// What is only of runs on a radio or a line.
 fn check_arguments(args: &RunArgs) -> Result<(), Failure> {
     let checks = args.checks.as_ref().map(|path| format!("--checks {}", path.display()));
     let jobs = args.jobs.map(|jobs| format!("--jobs {jobs}"));
-    let checks = checks.map(|given| (given, "a scenario: a plan's runs have no checks"));
-    let jobs = jobs.map(|given| (given, "a scenario: a plan's runs are made alone"));
+    let checks = checks.map(|given| (given, "runs on a radio or a line: networks have no checks"));
+    let jobs = jobs.map(|given| (given, "runs on a radio or a line: networks are made alone"));
     match checks.or(jobs) {
         Some((given, expected)) => Err(Failure::Argument { given, expected }),
         None => Ok(()),

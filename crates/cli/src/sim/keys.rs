@@ -6,9 +6,9 @@ use crate::exit::{Exit, print};
 const PREFACE: &str = "\
 # Scenarios and plans
 
-A scenario is a radio and the runs on it: `corridor lab run` makes them in real time, `corridor sim
-run` in virtual time. A plan is the larger grammar, the simulator's: a scenario, or a network of
-links with flows, and what is swept, how often, and what is kept.
+A plan is a radio or a line and the runs on it, which is also called a scenario, or a network of links
+or radios with flows; and what is swept, how often, and what is kept. `corridor lab run` makes it in
+real time, `corridor sim run` in virtual time.
 [crates/cli/scenarios](../crates/cli/scenarios), [plans](../plans) and
 [experiments](../experiments) have whole files.
 

@@ -59,3 +59,78 @@ fn what_the_lab_has_measured_is_kept() {
         assert_eq!(journal.lines().count(), 4, "{journal}");
     });
 }
+
+/// A line, two runs on it, and a sweep over what it loses.
+const RUNS: &str = "name = 'line'
+seed = 5
+repeats = 1
+[line]
+rate_bps = '10M'
+delay_ms = 5
+queue_packets = 50
+[[run]]
+path = 'kernel'
+transport = 'udp'
+datagram_bytes = 1000
+offered_bps = ['1M', '2M']
+e3 = 0
+duration_s = 1
+[[sweep]]
+line.erasure_ratio = [0.0, 0.1]
+";
+
+#[test]
+fn runs_on_a_line_have_sweeps_and_are_kept_as_well() {
+    with_net("runs_on_a_line_have_sweeps_and_are_kept_as_well", || {
+        let _alone = alone();
+        let place = Place::new("campaigns-runs");
+        let (plan, out) = (place.write("plan.toml", RUNS), place.path().join("out"));
+        let run = |more: &[&str]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_corridor"));
+            command.args(["lab", "run", "--json"]).arg(&plan).arg("--results").arg(&out).args(more);
+            let ended = command.output().expect("corridor starts");
+            println!("{}", String::from_utf8_lossy(&ended.stderr));
+            let rows = String::from_utf8_lossy(&ended.stdout).into_owned();
+            let rows = rows.lines().map(|row| serde_json::from_str(row).expect("a row"));
+            (ended.status.success(), rows.collect::<Vec<serde_json::Value>>())
+        };
+        // One point, which the whole goes on from.
+        let (is_kept, first) = run(&["--only", "2"]);
+        if !is_kept {
+            println!("absent: this machine is too busy for a line in real time");
+            return;
+        }
+        assert_eq!(first.len(), 1);
+        assert_eq!(first[0]["point"], 2);
+        assert_eq!(first[0]["swept"]["line.erasure_ratio"], 0.1);
+        let (mut is_kept, rest) = run(&["--beside-sim"]);
+        assert_eq!(rest.iter().filter(|row| row["engine"] == "lab").count(), 3, "{rest:?}");
+        assert_eq!(rest.iter().filter(|row| row["engine"] == "sim").count(), 3);
+        for _ in 0..ATTEMPTS {
+            if !is_kept {
+                is_kept = run(&[]).0;
+            }
+        }
+        if !is_kept {
+            println!("absent: this machine is too busy for a line in real time");
+            return;
+        }
+        assert!(run(&[]).1.is_empty(), "nothing is made again");
+        let mut show = Command::new(env!("CARGO_BIN_EXE_corridor"));
+        let shown = show
+            .args(["sim", "show", "--json", "--by", "point"])
+            .arg(&out)
+            .output()
+            .expect("it starts");
+        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+        println!("{shown}");
+        let goodputs: Vec<f64> = shown
+            .lines()
+            .map(|row| serde_json::from_str::<serde_json::Value>(row).expect("a row"))
+            .map(|row| row["metrics"]["goodput_bps"]["mean"].as_f64().expect("a goodput"))
+            .collect();
+        assert_eq!(goodputs.len(), 4);
+        // What is swept is what is lost.
+        assert!(goodputs[2] < 0.97 * goodputs[0] && goodputs[0] > 0.9e6, "{goodputs:?}");
+    });
+}

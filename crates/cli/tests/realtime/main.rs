@@ -1,6 +1,7 @@
 //! Measurements in real time: a program of its own, so that cargo runs no other tests beside them.
 
 mod agreement;
+mod bottleneck;
 mod campaigns;
 mod hops;
 mod lines;

@@ -1,6 +1,5 @@
 //! From a plan's flows to what kernels are told to send.
 
-use corridor_air::radio::RadioMediumConfig;
 use corridor_scenario::{
     FlowTable, Network, SourceKind, TcpPreset, TcpTable, TcpVariant, start_after,
 };
@@ -31,17 +30,17 @@ pub(super) struct Orders {
 }
 
 impl Orders {
+    /// For a network that carries packets of up to `packet_bytes_max`.
     pub(super) fn of(
         network: &Network,
-        radio: &RadioMediumConfig,
-        seed: u64,
-        replication: u64,
+        packet_bytes_max: usize,
+        (seed, replication): (u64, u64),
     ) -> Result<Self, LabError> {
         if network.flows.len() > FLOWS_MAX {
             let given = format!("{} tables", network.flows.len());
             return Err(refused("flow", given, format!("at most {FLOWS_MAX}")));
         }
-        let packet_bytes = packet_bytes(&network.flows, radio.mac.payload_bytes_max() as usize)?;
+        let packet_bytes = packet_bytes(&network.flows, packet_bytes_max)?;
         let flow = |(index, table): (usize, &FlowTable)| {
             check(index, table, network)?;
             let is_tcp = table.source.kind != SourceKind::Cbr;

@@ -427,9 +427,9 @@ impl Flow {
             result.count_from(&watch.finish()?);
         }
         result.side.packets_sent = sent.packets_sent;
-        result.side.tcp_retransmits = sent.tcp.map(|info| info.retransmits);
-        result.side.tcp_rtt_s = sent.tcp.map(|info| info.rtt.as_secs_f64());
-        result.side.tcp_cwnd_packets = sent.cwnd_packets;
+        result.side.packets_retransmitted = sent.tcp.map(|info| info.retransmits);
+        result.side.srtt_s = sent.tcp.map(|info| info.rtt.as_secs_f64());
+        result.side.cwnd_mean_packets = sent.cwnd_packets;
         let limited = |time: fn(&crate::sys::TcpInfo) -> Duration| {
             let tcp = sent.tcp.filter(|tcp| !tcp.busy.is_zero())?;
             Some(time(&tcp).div_duration_f64(tcp.busy))

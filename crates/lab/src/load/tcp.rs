@@ -33,21 +33,25 @@ const CWND_INTERVAL: Duration = Duration::from_millis(50);
 /// Largest payload of a segment.
 const SEGMENT_BYTES: u32 = 1_448;
 
+/// Segments that wait unsent at a source that always has more to send: as many as leave in 20 ms
+/// at 50 Mbit/s, longer than a thread waits for a processor where a run is valid.
+///
+/// TCP must never come to the end of them, as it does not with a file. With two it did once a round
+/// trip where windows are short, and made a short segment of what was left. BBR takes a sender that
+/// has less than a segment left for one with nothing more to say: it forgets that it was to find
+/// out whether the path is policed, and takes no rates for what the path carries. With four, that
+/// came up in recoveries (docs/decisions/0024-paths-that-vary.md).
+const SATURATED_SEGMENTS: u32 = 96;
+
 /// Unsent bytes up to which a socket is ready for more.
 ///
 /// A source with a rate of its own is to learn early that TCP does not keep up, and still not
 /// starve it. Measured at 12 Mbit/s and 4 ms: one segment costs cubic 12 % of its goodput at 5 %
-/// loss, two cost nothing that can be seen. One that always has more to send keeps so many that
-/// TCP never comes to the end of them, as with a file: with two it did once a round trip where
-/// windows are short, and made a short segment of what was left.
-///
-/// BBR sends two at a time, and takes a sender that has less than one left for one with nothing
-/// more to say. It then no longer takes heavy loss for a policer, as it does with bulk transfers:
-/// at 20 % loss it came out several times too fast.
+/// loss, two cost nothing that can be seen; BBR sends two at a time.
 fn unsent_bytes(plan: &Plan) -> u32 {
     let segments = match plan.congestion.as_deref() {
+        _ if plan.is_saturated() => SATURATED_SEGMENTS,
         Some("bbr") => 4,
-        _ if plan.is_saturated() => 16,
         _ => 2,
     };
     segments * SEGMENT_BYTES

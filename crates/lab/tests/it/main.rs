@@ -5,3 +5,4 @@ mod cell;
 mod hops;
 mod radio;
 mod support;
+mod wires;

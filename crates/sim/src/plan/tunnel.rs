@@ -134,7 +134,7 @@ struct Measured {
 
 impl Tunnel {
     fn new(scenario: &Scenario, run: &Run, keep: Keep) -> Result<Self, SimError> {
-        Tunnel::with(scenario, run, keep, LineSender::Finds)
+        Tunnel::with(scenario, run, keep, LineSender::Finds(0))
     }
 
     fn with(
@@ -197,7 +197,8 @@ impl Tunnel {
         let load = match run.transport {
             Transport::Udp => Load::Udp(udp::flows(run, ways, (mtu, keep), &mut network)?),
             Transport::Tcp => {
-                Load::Tcp(tcp::flows((scenario, run), ways, (mtu, keep), &mut network)?)
+                let of = (scenario, run, sender.draw());
+                Load::Tcp(tcp::flows(of, ways, (mtu, keep), &mut network)?)
             }
         };
         Ok(Tunnel { network, stations, places, header_len: header_len(run), mtu, load, keep })

@@ -28,7 +28,7 @@ fn every_variant_fills_a_lossless_radio() {
     for congestion in ["cubic", "reno", "newreno", "sack", "vegas", "tahoe"] {
         let row = row(&format!("path = 'plain'\ncongestion = '{congestion}'\ne3 = 0"));
         assert!((6.2e6..7.2e6).contains(&row.goodput_bps), "{congestion}: {}", row.goodput_bps);
-        let window = row.tcp_cwnd_packets.expect("TCP has a window");
+        let window = row.cwnd_mean_packets.expect("TCP has a window");
         // What is on the way is 4 ms or 3 segments, and the ingress queue holds 100.
         assert!((3.0..200.0).contains(&window), "{congestion}: {window}");
     }
@@ -52,14 +52,14 @@ fn an_application_with_a_rate_gets_it_at_once() {
         assert!((row.goodput_bps / 1e6 - 1.0).abs() < 0.01, "{path}: {}", row.goodput_bps);
         // Half of the round trip, a frame's airtime, and an acknowledgement in the way.
         assert!(row.delays.delay_p95_s.expect("records came") < 0.006, "{path}: {:?}", row.delays);
-        assert_eq!((row.tcp_retransmits, row.tcp_timeouts), (Some(0), Some(0)), "{path}");
+        assert_eq!((row.packets_retransmitted, row.timeouts), (Some(0), Some(0)), "{path}");
     }
 }
 
 #[test]
 fn losses_show_in_the_sender_s_counters() {
     let row = row("path = 'plain'\ne3 = 0.1");
-    assert!(row.tcp_retransmits > Some(10) && row.tcp_timeouts > Some(0), "{row:?}");
+    assert!(row.packets_retransmitted > Some(10) && row.timeouts > Some(0), "{row:?}");
     let coded = self::row("path = 'coded'\ncoding = { preset = 'block' }\ne3 = 0.1");
     assert!(coded.goodput_bps > 4.0 * row.goodput_bps);
 }
@@ -68,7 +68,7 @@ fn losses_show_in_the_sender_s_counters() {
 #[test]
 fn data_waits_for_the_handshake() {
     let row = row("path = 'plain'\ne3 = 0.999");
-    assert_eq!((row.goodput_bps, row.tcp_retransmits, row.tcp_timeouts), (0.0, Some(0), Some(0)));
+    assert_eq!((row.goodput_bps, row.packets_retransmitted, row.timeouts), (0.0, Some(0), Some(0)));
 }
 
 fn window(clamp: bool, run: &str) -> Row {

@@ -274,10 +274,12 @@ fn what_the_lab_would_ignore_is_refused() {
         assert_eq!(output.status.code(), Some(2), "{more:?}: {}", stderr(&output));
         stderr(&output)
     };
+    // Nobody echoes in the simulator.
+    let echo = format!("{SCENARIO}ping_interval_ms = 20\n");
     for (text, more, expected) in [
-        (RADIOS, &["--checks", "c.json"][..], "--checks c.json: expected a scenario: a plan's"),
-        (RADIOS, &["--jobs", "2"], "--jobs 2: expected a scenario: a plan's runs are made alone"),
-        (SCENARIO, &["--beside-sim"], "--beside-sim: expected a plan with a network"),
+        (RADIOS, &["--checks", "c.json"][..], "--checks c.json: expected runs on a radio"),
+        (RADIOS, &["--jobs", "2"], "--jobs 2: expected runs on a radio or a line"),
+        (&echo, &["--beside-sim"], "ping_interval_ms"),
     ] {
         let said = said(text, more);
         assert!(said.contains(expected), "{said}");

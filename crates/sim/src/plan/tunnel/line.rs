@@ -13,10 +13,19 @@ use crate::core::network::Network;
 /// How S sends on a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineSender {
-    /// At the rate that it finds.
-    Finds,
+    /// At the rate that it finds. Of what it draws itself this is such a draw, from 0.
+    Finds(u64),
     /// Whenever the line has nothing to send.
     Knows,
+}
+
+impl LineSender {
+    pub(super) fn draw(self) -> u64 {
+        match self {
+            LineSender::Finds(draw) => draw,
+            LineSender::Knows => 0,
+        }
+    }
 }
 
 /// The direction from S to D of a line, in the measured interval.

@@ -49,12 +49,12 @@ pub(super) struct Flow {
 
 /// Puts a sender and a receiver on the hosts for each way.
 pub(super) fn flows(
-    (scenario, run): (&Scenario, &Run),
+    (scenario, run, draw): (&Scenario, &Run, u64),
     ways: &[(NodeIndex, NodeIndex)],
     (mtu, keep): (usize, Keep),
     network: &mut Network,
 ) -> Result<Vec<Flow>, SimError> {
-    let (config, receiver) = settings(scenario, run, mtu)?;
+    let (config, receiver) = settings(scenario, run, (mtu, draw))?;
     let (payload_bytes, header_bytes) = (config.payload_bytes(), config.header_bytes());
     let supply = match run.offered_bps {
         None => Supply::Endless,
@@ -132,10 +132,10 @@ impl Flow {
             from: self.from as usize,
             goodput_bps: 8.0 * bytes as f64 / measured.duration_s,
             delays: delays(&histogram),
-            tcp_retransmits: stats.map(|stats| stats.retransmissions),
-            tcp_rtt_s: stats.and_then(|stats| stats.srtt).map(|srtt| srtt.as_secs_f64()),
-            tcp_timeouts: stats.map(|stats| stats.timeouts),
-            tcp_cwnd_packets: source.and_then(|source| source.mean_window(network.now())),
+            packets_retransmitted: stats.map(|stats| stats.retransmissions),
+            srtt_s: stats.and_then(|stats| stats.srtt).map(|srtt| srtt.as_secs_f64()),
+            timeouts: stats.map(|stats| stats.timeouts),
+            cwnd_mean_packets: source.and_then(|source| source.mean_window(network.now())),
             ..Side::default()
         };
         let delivered_bytes = sink.map_or(0, |sink| sink.inner().delivered_bytes());
@@ -145,14 +145,14 @@ impl Flow {
 
 /// Whether there is such a TCP.
 pub(super) fn check(scenario: &Scenario, run: &Run) -> Result<(), SimError> {
-    settings(scenario, run, ETHERNET_MTU).map(|_| ())
+    settings(scenario, run, (ETHERNET_MTU, 0)).map(|_| ())
 }
 
-/// Both ends, for packets of up to `mtu` bytes.
+/// Both ends, for packets of up to `mtu` bytes. A sender that draws makes draw `draw`.
 fn settings(
     scenario: &Scenario,
     run: &Run,
-    mtu: usize,
+    (mtu, draw): (usize, u64),
 ) -> Result<(SenderSettings, ReceiverSettings), SimError> {
     if scenario.pipes().is_none() {
         return Ok((sender_config(variant(run)?, mtu).into(), receiver_config().into()));
@@ -168,7 +168,7 @@ fn settings(
         }
     };
     let (seed, replication) = (scenario.seed, run.replication);
-    let draws = StreamKey { seed, replication, entity: 0, purpose: "sender" };
+    let draws = StreamKey { seed, replication, entity: draw, purpose: "sender" };
     let payload_bytes = mtu.saturating_sub(DATA_HEADERS_LEN) as u32;
     let header_bytes = DATA_HEADERS_LEN as u32;
     let seed = draws.stream().next_u64();

@@ -89,7 +89,8 @@ impl Flow {
             packets_duplicated: sink.map(StampedSink::duplicated),
             ..Side::default()
         };
-        Seen { side, delays: histogram, delivered_bytes: bytes }
+        let delivered_bytes = sink.map_or(0, StampedSink::all_bytes);
+        Seen { side, delays: histogram, delivered_bytes }
     }
 }
 

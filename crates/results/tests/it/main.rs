@@ -1,0 +1,3 @@
+//! Campaigns from outside.
+
+mod scaling;
