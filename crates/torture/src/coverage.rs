@@ -35,6 +35,7 @@ features! {
     MeshCoded = "mesh_frames_coded",
     MeshDecoded = "mesh_packets_decoded",
     MeshCreditWaits = "mesh_credit_waits",
+    MembersChanged = "members_changed",
     Plain = "plain_pairs",
     Helper = "helpers",
     AbsentHelper = "absent_helpers",

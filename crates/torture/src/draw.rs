@@ -36,7 +36,7 @@ impl Dice {
         ppm > 0 && self.below(PPM.into()) < u64::from(ppm)
     }
 
-    fn percent(&mut self, percent: u32) -> bool {
+    pub(super) fn percent(&mut self, percent: u32) -> bool {
         self.chance(10_000 * percent)
     }
 
@@ -77,6 +77,7 @@ impl Scenario {
             scenario.make_perfect();
         } else {
             scenario.draw_happenings(&mut dice);
+            scenario.draw_removals();
         }
         if scenario.insider_ppm > 0 {
             scenario.pairs.iter_mut().for_each(|pair| pair.keys = None);
@@ -90,6 +91,13 @@ impl Scenario {
         if dice.percent(15) {
             self.mesh = Some(Mesh::draw(&mut dice));
         }
+    }
+
+    /// Members of hubs that go, and perhaps come back.
+    fn draw_removals(&mut self) {
+        let mut dice = Dice::new(self.seed, 0, "torture removals");
+        let span_ms = self.span_ms;
+        self.mesh.iter_mut().for_each(|mesh| mesh.draw_removals(&mut dice, span_ms));
     }
 
     /// Connections of TCP that last and have queues, so that their windows are clamped, in some

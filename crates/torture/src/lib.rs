@@ -46,7 +46,7 @@ mod window_talk;
 pub use coverage::{Coverage, Feature};
 pub use driver::Trace;
 pub use invariants::{Invariant, Violation};
-pub use mesh::{Mesh, MeshKind, MeshMode, MeshRelays};
+pub use mesh::{Mesh, MeshKind, MeshMode, MeshRelays, Removal};
 pub use scenario::{
     Coding, End, Forgery, Help, Jump, Network, Outage, OwnKeys, PPM, Pair, Restart, Scenario,
     ScenarioError, Stall, WindowCoding,

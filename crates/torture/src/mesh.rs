@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 pub(super) use driver::MeshDriver;
 
 use super::draw::Dice;
+use super::scenario::{SPAN_MS_MAX, ScenarioError};
 
 /// Most nodes.
 pub(super) const NODES_MAX: u8 = 8;
@@ -52,6 +53,21 @@ pub struct Mesh {
     pub frame_len_max: u16,
     /// Hubs take it that all of their neighbours are on one channel.
     pub one_channel: bool,
+    /// Members that the hub of a star leaves out while it runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removals: Vec<Removal>,
+}
+
+/// A member that the hub of a star leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Removal {
+    /// Its node, not 0, which is the hub.
+    pub node: u8,
+    /// When, milliseconds.
+    pub at_ms: u32,
+    /// After how long it is one again, milliseconds; 0: never.
+    pub again_ms: u32,
 }
 
 /// Who is where.
@@ -113,7 +129,44 @@ impl Mesh {
             queue_packets: dice.pick(&[2, 5, 50, 1_000]),
             frame_len_max: dice.pick(&[576, 700, 1_500]),
             one_channel: dice.below(2) == 0,
+            removals: Vec::new(),
         }
+    }
+
+    /// Draws who is left out, and when, in some stars; one member at least stays.
+    pub(super) fn draw_removals(&mut self, dice: &mut Dice, span_ms: u32) {
+        if self.kind != MeshKind::HubStar || !dice.percent(50) {
+            return;
+        }
+        let members: Vec<u8> = (1..self.nodes).collect();
+        for &node in &members[1..] {
+            if !dice.percent(40) {
+                continue;
+            }
+            let at_ms = dice.below(u64::from(span_ms)) as u32;
+            let again_ms = dice.pick(&[0, 0, 1, 100, span_ms / 4]);
+            self.removals.push(Removal { node, at_ms, again_ms });
+        }
+    }
+
+    /// Finds what cannot be among them.
+    pub(super) fn check_removals(&self) -> Result<(), ScenarioError> {
+        let range = |field, given: u64, least: u64, most: u64| {
+            let expected = format!("{least} to {most}");
+            let is_right = (least..=most).contains(&given);
+            if is_right { Ok(()) } else { Err(ScenarioError::Range { field, given, expected }) }
+        };
+        // One member stays, and no other goes twice.
+        let most = if self.kind == MeshKind::HubStar { u64::from(self.nodes) - 2 } else { 0 };
+        range("mesh.removals", self.removals.len() as u64, 0, most)?;
+        for (at, removal) in self.removals.iter().enumerate() {
+            range("mesh.removals.node", removal.node.into(), 1, u64::from(self.nodes) - 1)?;
+            range("mesh.removals.at_ms", removal.at_ms.into(), 0, SPAN_MS_MAX.into())?;
+            range("mesh.removals.again_ms", removal.again_ms.into(), 0, SPAN_MS_MAX.into())?;
+            let same = self.removals[..at].iter().filter(|other| other.node == removal.node);
+            range("mesh.removals of one node", 1 + same.count() as u64, 1, 1)?;
+        }
+        Ok(())
     }
 
     /// Number of a node's station.
@@ -156,14 +209,15 @@ impl Mesh {
         }
     }
 
-    /// The networks that each neighbour of a node leads to.
-    fn networks(&self, node: usize) -> Vec<(StationId, Vec<IpNet>)> {
+    /// The networks that each neighbour of a node leads to, of those that are not left out.
+    fn networks(&self, node: usize, left_out: &[bool]) -> Vec<(StationId, Vec<IpNet>)> {
         let others = || (0..usize::from(self.nodes)).filter(|&other| other != node);
         let of = |neighbour: usize| {
             let behind = others().filter(|&to| self.next(node, to) == neighbour);
             behind.map(|to| IpAddr::from(packet::address(to)).into()).collect()
         };
         let neighbours = self.neighbours(node).into_iter();
+        let neighbours = neighbours.filter(|&neighbour| node != 0 || !left_out[neighbour]);
         neighbours.map(|neighbour| (Self::id(neighbour), of(neighbour))).collect()
     }
 
@@ -206,20 +260,30 @@ impl Mesh {
         RelayConfig { queue_packets: self.queue_packets.into(), announce_every, ..config }
     }
 
-    /// The station of a node, which starts now.
+    /// What a hub is told, of a node that is one: who its members are, and what they lead to.
+    pub(super) fn hub_config(&self, node: usize, left_out: &[bool]) -> HubConfig {
+        HubConfig {
+            station: self.config(node),
+            neighbours: self.networks(node, left_out),
+            own: vec![packet::address(node).into()],
+            one_channel: self.one_channel,
+        }
+    }
+
+    /// The station of a node, which starts now; a hub leaves some out.
     pub(super) fn start(
         &self,
         node: usize,
+        left_out: &[bool],
         entropy: [u8; 32],
         now: Time,
     ) -> Result<AnyStation, ConfigError> {
-        let (station, own) = (self.config(node), vec![packet::address(node).into()]);
-        let neighbours = self.networks(node);
         let count = usize::from(self.nodes);
         let is_hub = match self.kind {
             MeshKind::HubStar => node == 0,
             MeshKind::HubRow => node > 0 && node + 1 < count,
             MeshKind::RelayRow => {
+                let HubConfig { station, neighbours, own, .. } = self.hub_config(node, left_out);
                 let relay = self.relay_config();
                 let config =
                     RelayStationConfig { station, relay, neighbours, own, broadcast: false };
@@ -227,9 +291,8 @@ impl Mesh {
             }
         };
         if !is_hub {
-            return Ok(Station::new(station, entropy, now)?.into());
+            return Ok(Station::new(self.config(node), entropy, now)?.into());
         }
-        let one_channel = self.one_channel;
-        Ok(Hub::new(HubConfig { station, neighbours, own, one_channel }, entropy, now)?.into())
+        Ok(Hub::new(self.hub_config(node, left_out), entropy, now)?.into())
     }
 }

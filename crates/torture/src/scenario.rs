@@ -22,7 +22,7 @@ const LIST_MAX: usize = 64;
 /// Packets of one host.
 const PACKETS_MAX: u32 = 100_000;
 /// How long the network is bad.
-const SPAN_MS_MAX: u32 = 600_000;
+pub(super) const SPAN_MS_MAX: u32 = 600_000;
 
 /// A run: a function of this, and of nothing else.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -430,6 +430,7 @@ impl Scenario {
             && self.stalls.is_empty()
             && self.jumps.is_empty()
             && self.restarts.is_empty()
+            && self.mesh.iter().all(|mesh| mesh.removals.is_empty())
             && self.pairs.iter().flat_map(|pair| &pair.ends).all(patient)
     }
 
@@ -493,6 +494,7 @@ impl Scenario {
             }
         }
         if let Some(mesh) = &self.mesh {
+            mesh.check_removals()?;
             let nodes = 0..usize::from(mesh.nodes);
             return nodes.into_iter().try_for_each(|node| Ok(mesh.config(node).check()?));
         }

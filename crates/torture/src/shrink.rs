@@ -118,7 +118,13 @@ impl Candidates<'_> {
         let mut with = |change: fn(&mut Mesh)| self.with(|s| s.mesh.iter_mut().for_each(change));
         with(|mesh| mesh.packets /= 2);
         with(|mesh| mesh.packets = mesh.packets.saturating_sub(1));
-        with(|mesh| mesh.nodes = (mesh.nodes - 1).max(3));
+        with(|mesh| {
+            mesh.nodes = (mesh.nodes - 1).max(3);
+            mesh.removals.retain(|removal| removal.node < mesh.nodes);
+        });
+        with(|mesh| mesh.removals.clear());
+        with(|mesh| mesh.removals.truncate(mesh.removals.len() / 2));
+        with(|mesh| mesh.removals.iter_mut().for_each(|removal| removal.again_ms = 0));
         with(|mesh| mesh.packet_len_max = 60);
         with(|mesh| mesh.one_channel = false);
         with(|mesh| mesh.mode = MeshMode::Plain);

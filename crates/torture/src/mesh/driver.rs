@@ -47,6 +47,10 @@ enum Happening {
     Jump(usize, Duration),
     /// The MACs of relays tell of retries.
     Retries,
+    /// The hub leaves a member out.
+    Remove(usize),
+    /// It is one again.
+    Admit(usize),
     Calm,
 }
 
@@ -66,6 +70,15 @@ struct Seat {
     ahead: Duration,
     departures: VecDeque<Time>,
     due: Option<Time>,
+    /// How often the hub has left it out, or taken it in again.
+    changes: u32,
+}
+
+impl Seat {
+    /// Whether the hub leaves it out.
+    fn is_out(&self) -> bool {
+        self.changes % 2 == 1
+    }
 }
 
 /// A packet that a host has sent.
@@ -75,6 +88,8 @@ struct Sending {
     bytes: Vec<u8>,
     /// Its source is the host's own.
     is_honest: bool,
+    /// How often the hub had left its sender out, or taken it in again.
+    changes: u32,
     came: u32,
 }
 
@@ -107,6 +122,7 @@ impl<'a> MeshDriver<'a> {
             ahead: Duration::from_millis(Dice::new(seed, node, "torture clock").below(1_000_000)),
             departures: VecDeque::new(),
             due: None,
+            changes: 0,
         };
         let mut driver = MeshDriver {
             scenario,
@@ -154,6 +170,14 @@ impl<'a> MeshDriver<'a> {
             let by = Duration::from_millis(jump.by_ms.into());
             let node = self.node(jump.station);
             self.happen(ms(jump.at_ms), Happening::Jump(node, by));
+        }
+        for removal in &self.mesh.removals {
+            let node = usize::from(removal.node);
+            self.happen(ms(removal.at_ms), Happening::Remove(node));
+            if removal.again_ms > 0 {
+                let at = ms(removal.at_ms.saturating_add(removal.again_ms));
+                self.happen(at, Happening::Admit(node));
+            }
         }
         if self.mesh.kind == MeshKind::RelayRow {
             let mut at = Time::ZERO + MAC_TELLS;
@@ -271,6 +295,7 @@ impl<'a> MeshDriver<'a> {
                 self.settle(node)
             }
             Happening::Retries => self.tell_retries(),
+            Happening::Remove(node) | Happening::Admit(node) => self.change_member(node),
             Happening::Calm => {
                 self.network.calm_down();
                 Ok(())
@@ -284,10 +309,30 @@ impl<'a> MeshDriver<'a> {
         dice.0.fill_bytes(&mut entropy);
         self.starts += 1;
         let seat = &mut self.seats[node];
-        let made = self.mesh.start(node, entropy, self.now + seat.ahead);
+        let local = self.now + seat.ahead;
+        let left_out: Vec<bool> = self.seats.iter().map(Seat::is_out).collect();
+        let made = self.mesh.start(node, &left_out, entropy, local);
+        let seat = &mut self.seats[node];
         seat.station = Some(made.map_err(|error| (Invariant::Panic, error.to_string()))?);
         self.say(format_args!("node {node} starts"));
         self.settle(node)
+    }
+
+    /// The hub leaves a member out, or takes it in again, while the others go on.
+    fn change_member(&mut self, node: usize) -> Result<(), Broken> {
+        self.seats[node].changes += 1;
+        self.coverage.add(Feature::MembersChanged, 1);
+        let left_out: Vec<bool> = self.seats.iter().map(Seat::is_out).collect();
+        let config = self.mesh.hub_config(0, &left_out);
+        let mut entropy = [0; 32];
+        self.dice.0.fill_bytes(&mut entropy);
+        let seat = &mut self.seats[0];
+        let Some(hub) = &mut seat.station else { return Ok(()) };
+        let changed = hub.set_neighbours(&config, entropy, self.now + seat.ahead);
+        let expected = format!("the hub takes a change of node {node}");
+        ensure(changed == Ok(true), Invariant::Panic, || format!("{expected}: {changed:?}"))?;
+        self.say(format_args!("node {node} is left out: {}", left_out[node]));
+        self.settle(0)
     }
 
     // ---- packets ------------------------------------------------------------------------------
@@ -313,13 +358,14 @@ impl<'a> MeshDriver<'a> {
         let right = match outcome {
             PacketOutcome::Accepted => true,
             PacketOutcome::QueueFull => false,
-            // Relays know who can be reached.
+            // Relays know who can be reached, and hubs whom they leave out.
             PacketOutcome::NoRoute if self.mesh.kind == MeshKind::RelayRow => false,
+            PacketOutcome::NoRoute if from == 0 && self.seats[to].is_out() => false,
             other => return Err((Invariant::Delivery, format!("a packet for {to}: {other:?}"))),
         };
         if right {
-            let is_honest = !may_lie;
-            self.sent.push(Sending { from, to, bytes, is_honest, came: 0 });
+            let (is_honest, changes) = (!may_lie, self.seats[from].changes);
+            self.sent.push(Sending { from, to, bytes, is_honest, changes, came: 0 });
         }
         self.settle(from)
     }
@@ -333,12 +379,22 @@ impl<'a> MeshDriver<'a> {
         if self.insider.is_some() {
             return Ok(());
         }
-        let restarts = !self.scenario.restarts.is_empty();
+        // Who is taken in again begins a session anew, as who starts anew does.
+        let restarts = !self.scenario.restarts.is_empty() || !self.mesh.removals.is_empty();
         let (mesh, sent) = (self.mesh, self.sent.get_mut(number as usize));
+        // What is for whom the hub leaves out goes to its host, as what is for any stranger.
+        let is_for_outsider = |to: usize| node == 0 && to > 0 && self.seats[to].changes > 0;
+        if sent.as_ref().is_some_and(|sent| sent.is_honest && is_for_outsider(sent.to)) {
+            return Ok(());
+        }
         let Some(sent) = sent.filter(|sent| sent.to == node && sent.is_honest) else {
             return Err((Invariant::Delivery, format!("node {node} got packet {number}")));
         };
         sent.came += 1;
+        let sender = &self.seats[sent.from];
+        ensure(!sender.is_out() || sent.changes < sender.changes, Invariant::Delivery, || {
+            format!("packet {number} at node {node}: its sender had been left out")
+        })?;
         let forwarders = mesh.forwarders(sent.from, sent.to);
         let fault = packet::fault(&sent.bytes, bytes, forwarders);
         ensure(fault.is_none(), Invariant::Delivery, || {
@@ -385,6 +441,20 @@ impl<'a> MeshDriver<'a> {
         if origin == Origin::Insider && accepted {
             self.coverage.add(Feature::InsiderAccepted, 1);
         }
+        let from = match outcome {
+            FrameOutcome::Accepted { from }
+            | FrameOutcome::Handshake { from }
+            | FrameOutcome::Initiation { from }
+            | FrameOutcome::Answered { from, .. } => Some(from),
+            FrameOutcome::Noted | FrameOutcome::Rejected(_) => None,
+        };
+        let is_out = |node: usize| self.seats[node].is_out();
+        let of_outsider = from.is_some_and(|id| {
+            (1..self.seats.len()).any(|node| id == Mesh::id(node) && is_out(node))
+        });
+        ensure(!(to == 0 && of_outsider), Invariant::Forgery, || {
+            format!("the hub took a frame of whom it leaves out: {outcome:?}")
+        })?;
         ensure(!(origin == Origin::Forged && accepted), Invariant::Forgery, || {
             format!("node {to} took a forged frame of {} bytes: {outcome:?}", bytes.len())
         })?;
@@ -614,7 +684,8 @@ impl<'a> MeshDriver<'a> {
             Some(station) => station.stations().map(|station| held(&station.inspect())).sum(),
             None => 0,
         };
-        self.seats.iter().map(of).collect()
+        // Whoever is left out keeps what nobody takes.
+        self.seats.iter().map(|seat| if seat.is_out() { 0 } else { of(seat) }).collect()
     }
 
     fn is_at_rest(&self) -> bool {

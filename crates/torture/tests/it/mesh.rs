@@ -7,7 +7,12 @@ fn torture(kind: MeshKind, count: usize) -> Coverage {
     let meshes = (0..).map(Scenario::draw).filter(|scenario| scenario.mesh.is_some());
     let mut coverage = Coverage::default();
     for mut scenario in meshes.take(count) {
-        scenario.mesh.iter_mut().for_each(|mesh| mesh.kind = kind);
+        scenario.mesh.iter_mut().for_each(|mesh| {
+            mesh.kind = kind;
+            if kind != MeshKind::HubStar {
+                mesh.removals.clear();
+            }
+        });
         scenario.check().expect("what is drawn can be");
         let outcome = run(&scenario);
         if let Some(violation) = outcome.violation {
@@ -22,6 +27,7 @@ fn torture(kind: MeshKind, count: usize) -> Coverage {
 fn hubs_and_their_neighbours() {
     let coverage = torture(MeshKind::HubStar, 60);
     assert!(coverage.seeds(Feature::MeshForwarded) > 10);
+    assert!(coverage.seeds(Feature::MembersChanged) > 3);
 }
 
 #[test]
