@@ -441,6 +441,7 @@ impl Group {
             if peer.gone && !is_goodbye(header, body) {
                 return Opening::UnknownSession;
             }
+            let id = session.id;
             let probes = match header.kind {
                 Kind::Probe => ProbeBody::probes_before(body),
                 _ => 0,
@@ -448,7 +449,7 @@ impl Group {
             peer.note(now, header.counter, probes);
             peer.asked_at = None;
             let from = peer.id;
-            self.note_opened(now, generation);
+            self.note_opened(now, generation, &id);
             return Opening::Frame(Opened { from, header });
         }
         if known_tag {
@@ -488,7 +489,7 @@ impl Group {
         let Some(generation) = opened else { return Opening::NotAuthentic };
         let Some(hello) = Hello::parse(body) else { return Opening::Malformed };
         let hangs_on_new = self.has_keys() && !self.secrets.is_former(generation);
-        self.note_opened(now, generation);
+        self.note_opened(now, generation, &id);
         let said = hello.to.iter().find(|to| to.station == self.me && to.session == self.own.id);
         let mut opening = self.take_hello(now, at, id, header.counter, &hello, said);
         if let Opening::Hello { accepted, .. } = &mut opening {

@@ -42,15 +42,22 @@ struct Secret {
     agreed_at: Time,
     /// This station began the key exchange.
     is_ours: bool,
-    /// A frame under it was opened.
-    is_proven: bool,
+    /// The session of the peer of which a frame under it was opened first.
+    proven_by: Option<Random128>,
+}
+
+impl Secret {
+    /// A frame of the peer's under it was opened.
+    fn is_proven(&self) -> bool {
+        self.proven_by.is_some()
+    }
 }
 
 impl Secrets {
     /// The secret of a group.
     pub(crate) fn shared(psk: Psk) -> Self {
         let secret =
-            Secret { psk, generation: 0, agreed_at: Time::ZERO, is_ours: true, is_proven: true };
+            Secret { psk, generation: 0, agreed_at: Time::ZERO, is_ours: true, proven_by: None };
         Secrets { current: Some(secret), ..Secrets::default() }
     }
 
@@ -61,7 +68,7 @@ impl Secrets {
 
     /// The peer has sent a frame under the one that is sealed under.
     pub(crate) fn is_proven(&self) -> bool {
-        self.current.as_ref().is_some_and(|secret| secret.is_proven)
+        self.current.as_ref().is_some_and(Secret::is_proven)
     }
 
     /// A secret that the peer has, and knows that this station has.
@@ -80,25 +87,28 @@ impl Secrets {
     fn next(&mut self, now: Time, psk: Psk, is_ours: bool) -> Secret {
         self.generations = self.generations.wrapping_add(1);
         let generation = self.generations;
-        Secret { psk, generation, agreed_at: now, is_ours, is_proven: false }
+        Secret { psk, generation, agreed_at: now, is_ours, proven_by: None }
     }
 
-    /// A frame was opened under this one. Whether that shows for the first time that the peer uses
-    /// it: then it is what is sealed under from here on.
+    /// A frame of a session of the peer's was opened under this one. Whether that shows for the
+    /// first time that the peer uses it: then it is what is sealed under from here on.
     ///
     /// Where two key exchanges have crossed, both ends have both secrets; `precedes`: this
     /// station's counts. It gives in when the peer has not taken it for a while, and comes back to
     /// it if the peer had, and what shows that was only longer under way. The other end never goes
-    /// back, so that both are on one secret at the end, however long frames take.
+    /// back, so that both are on one secret at the end, however long frames take. All that holds of
+    /// one session of the peer: what showed another session, of before a restart perhaps, says
+    /// nothing of which secrets this one has.
     pub(crate) fn note_opened(
         &mut self,
         now: Time,
-        generation: Generation,
+        (generation, session): (Generation, &Random128),
         precedes: bool,
     ) -> bool {
         if let Some(current) = self.current.as_mut().filter(|it| it.generation == generation) {
-            let is_news = !core::mem::replace(&mut current.is_proven, true);
+            let is_news = !current.is_proven();
             if is_news {
+                current.proven_by = Some(*session);
                 self.forget_former_at = Some(now + FORMER_SECRET_AGE_MAX);
                 let crossed_until = current.agreed_at + KEY_EXCHANGE_CROSSING_MAX;
                 let crossed = |offered: &Secret| offered.agreed_at < crossed_until;
@@ -106,36 +116,41 @@ impl Secrets {
             }
             return is_news;
         }
-        if precedes && self.takes_back(generation) {
+        if precedes && self.takes_back(generation, session) {
             core::mem::swap(&mut self.current, &mut self.former);
-            self.current.iter_mut().for_each(|ours| ours.is_proven = true);
+            self.current.iter_mut().for_each(|ours| ours.proven_by = Some(*session));
             self.forget_former_at = Some(now + FORMER_SECRET_AGE_MAX);
             return true;
         }
         let just_ours = self.current.as_ref().is_some_and(|current| {
             current.is_ours && now - current.agreed_at < KEY_EXCHANGE_CROSSING_MAX
         });
-        if self.offer_is_void || precedes && just_ours {
+        let is_another = self
+            .current
+            .as_ref()
+            .and_then(|current| current.proven_by.as_ref())
+            .is_some_and(|by| by != session);
+        if !is_another && (self.offer_is_void || precedes && just_ours) {
             return false;
         }
         let Some(mut proven) = self.offered.take_if(|it| it.generation == generation) else {
             return false;
         };
-        proven.is_proven = true;
+        proven.proven_by = Some(*session);
         // Of one that the peer may have taken all the same, a frame may be long under way.
         let gives_in =
-            precedes && self.current.as_ref().is_some_and(|it| it.is_ours && !it.is_proven);
+            precedes && self.current.as_ref().is_some_and(|it| it.is_ours && !it.is_proven());
         self.former = self.current.replace(proven).or(self.former.take());
         self.forget_former_at = (!gives_in).then(|| now + FORMER_SECRET_AGE_MAX);
         true
     }
 
     /// Whether the one before is of this station's own key exchange, and was given up for the
-    /// peer's before the peer was heard under it.
-    fn takes_back(&self, generation: Generation) -> bool {
-        let is_theirs = self.current.as_ref().is_some_and(|current| !current.is_ours);
-        let is_it = |it: &Secret| it.generation == generation && it.is_ours && !it.is_proven;
-        is_theirs && self.former.as_ref().is_some_and(is_it)
+    /// peer's before the peer was heard under it, in the same session.
+    fn takes_back(&self, generation: Generation, session: &Random128) -> bool {
+        let is_theirs = |it: &Secret| !it.is_ours && it.proven_by.as_ref() == Some(session);
+        let is_it = |it: &Secret| it.generation == generation && it.is_ours && !it.is_proven();
+        self.current.as_ref().is_some_and(is_theirs) && self.former.as_ref().is_some_and(is_it)
     }
 
     /// Whether it is the one before.
@@ -225,6 +240,8 @@ mod tests {
     use super::*;
     use core::time::Duration;
 
+    const SESSION: Random128 = [1; 16];
+
     fn psk(byte: u8) -> Psk {
         [byte; 32].into()
     }
@@ -245,12 +262,12 @@ mod tests {
         secrets.offer(now, psk(1));
         assert!(secrets.own_key(StationId(1), &[0; 16]).is_none() && secrets.agreed().is_none());
         let first = generation(&secrets, 1);
-        assert!(secrets.note_opened(now, first, false));
+        assert!(secrets.note_opened(now, (first, &SESSION), false));
         secrets.offer(now, psk(2));
-        assert!(!secrets.note_opened(now, first, false));
+        assert!(!secrets.note_opened(now, (first, &SESSION), false));
         assert_eq!(bytes(&secrets), [1, 2]);
         let second = generation(&secrets, 2);
-        assert!(secrets.note_opened(now, second, false) && secrets.is_proven());
+        assert!(secrets.note_opened(now, (second, &SESSION), false) && secrets.is_proven());
         assert_eq!(bytes(&secrets), [2, 1]);
         let late = now + FORMER_SECRET_AGE_MAX;
         assert_eq!(secrets.expire_at(), Some(late));
@@ -269,7 +286,10 @@ mod tests {
         assert!(!secrets.expire(now));
         assert_eq!(bytes(&secrets), [2, 1]);
         let new = generation(&secrets, 2);
-        assert!(secrets.note_opened(now, new, true) && !secrets.note_opened(now, new, true));
+        assert!(
+            secrets.note_opened(now, (new, &SESSION), true)
+                && !secrets.note_opened(now, (new, &SESSION), true)
+        );
         assert!(secrets.expire(now + FORMER_SECRET_AGE_MAX));
         assert_eq!(bytes(&secrets), [2]);
     }
@@ -282,7 +302,7 @@ mod tests {
             secrets.agree(now, psk(1));
             secrets.offer(now, psk(2));
             let offered = generation(&secrets, 2);
-            (secrets.note_opened(at, offered, precedes), bytes(&secrets))
+            (secrets.note_opened(at, (offered, &SESSION), precedes), bytes(&secrets))
         };
         assert_eq!(cross(true, now), (false, vec![1, 2]));
         assert_eq!(cross(false, now), (true, vec![2, 1]));
@@ -293,8 +313,8 @@ mod tests {
         secrets.agree(now, psk(1));
         secrets.offer(now, psk(2));
         let [own, offered] = [1, 2].map(|byte| generation(&secrets, byte));
-        assert!(secrets.note_opened(now, own, true));
-        assert!(!secrets.note_opened(now + KEY_EXCHANGE_CROSSING_MAX, offered, true));
+        assert!(secrets.note_opened(now, (own, &SESSION), true));
+        assert!(!secrets.note_opened(now + KEY_EXCHANGE_CROSSING_MAX, (offered, &SESSION), true));
         assert_eq!(bytes(&secrets), [1, 2]);
         assert!(secrets.expire(now + FORMER_SECRET_AGE_MAX));
         assert_eq!(bytes(&secrets), [1]);
@@ -313,16 +333,48 @@ mod tests {
         let [own, other] = [1, 2].map(|byte| generation(first, byte));
         let [theirs, mine] = [1, 2].map(|byte| generation(second, byte));
         // Each has what the other said at first only now.
-        assert!(first.note_opened(late, other, true) && second.note_opened(late, theirs, false));
+        assert!(
+            first.note_opened(late, (other, &SESSION), true)
+                && second.note_opened(late, (theirs, &SESSION), false)
+        );
         assert_eq!((bytes(first), bytes(second)), (vec![2, 1], vec![1, 2]));
         // However long it takes.
         let later = late + 2 * FORMER_SECRET_AGE_MAX;
         assert!(!first.expire(later));
-        assert!(!second.note_opened(later, mine, false) && first.note_opened(later, own, true));
+        assert!(
+            !second.note_opened(later, (mine, &SESSION), false)
+                && first.note_opened(later, (own, &SESSION), true)
+        );
         assert_eq!((bytes(first), bytes(second)), (vec![1, 2], vec![1, 2]));
-        assert!(!first.note_opened(later, other, true), "and stays there");
+        assert!(!first.note_opened(later, (other, &SESSION), true), "and stays there");
         assert!(first.expire(later + FORMER_SECRET_AGE_MAX));
         assert_eq!(bytes(first), [1]);
+    }
+
+    /// The peer has said something under what this station had begun, and died; what it says late
+    /// does not void what its next run has offered, nor bring back what it does not have.
+    #[test]
+    fn a_frame_of_the_run_before_says_nothing_of_the_secrets_of_this_one() {
+        let now = Time::ZERO;
+        let late = now + KEY_EXCHANGE_CROSSING_MAX / 2;
+        let (before, after) = ([1; 16], [2; 16]);
+        let mut secrets = Secrets::default();
+        secrets.agree(now, psk(1));
+        secrets.offer(late, psk(2));
+        let [own, offered] = [1, 2].map(|byte| generation(&secrets, byte));
+        assert!(secrets.note_opened(late, (own, &before), true));
+        assert!(!secrets.note_opened(late, (offered, &before), true), "it has the other one");
+        assert!(secrets.note_opened(late, (offered, &after), true));
+        assert_eq!(bytes(&secrets), [2, 1]);
+
+        let mut secrets = Secrets::default();
+        secrets.agree(now, psk(1));
+        secrets.offer(now, psk(2));
+        let late = now + KEY_EXCHANGE_CROSSING_MAX;
+        let [own, offered] = [1, 2].map(|byte| generation(&secrets, byte));
+        assert!(secrets.note_opened(late, (offered, &after), true));
+        assert!(!secrets.note_opened(late, (own, &before), true));
+        assert_eq!(bytes(&secrets), [2, 1]);
     }
 
     #[test]

@@ -61,10 +61,10 @@ impl Group {
         }
     }
 
-    /// A frame of the peer's was opened, under a key of this secret.
-    pub(super) fn note_opened(&mut self, now: Time, generation: Generation) {
+    /// A frame of a session of the peer's was opened, under a key of this secret.
+    pub(super) fn note_opened(&mut self, now: Time, generation: Generation, session: &Random128) {
         let Some(exchange) = &mut self.exchange else { return };
-        if self.secrets.note_opened(now, generation, exchange.precedes()) {
+        if self.secrets.note_opened(now, (generation, session), exchange.precedes()) {
             exchange.note_proven();
             self.follow_secrets(now);
         }
