@@ -16,7 +16,7 @@ use super::error::RadioError;
 use super::mac::{MacEvent, MacFrame, MacStats, Queued};
 use super::reception::{Notice, Radio};
 use crate::config::{MAX_QUEUE_FRAMES, Station};
-use crate::dcf::{Dcf, DcfConfig};
+use crate::dcf::{Dcf, DcfConfig, Rules};
 use crate::error::QueueFull;
 use crate::medium::Address;
 use crate::wpan::{MAX_FRAME_BYTES, Wpan, WpanConfig};
@@ -57,7 +57,8 @@ pub struct RadioMediumConfig {
 #[derive(Debug)]
 enum Mac<P> {
     Dcf(Dcf<P>),
-    Wpan(Wpan<P>),
+    /// On the heap: longer than the other one.
+    Wpan(Box<Wpan<P>>),
 }
 
 /// Stations that send and receive through virtual time. See the module's overview.
@@ -151,7 +152,7 @@ impl<P: Clone> RadioMedium<P> {
         let stations = radio.stations.len();
         let mut macs = Vec::with_capacity(stations);
         let (dcf, wpan) = match mac {
-            MacConfig::Dcf(config) => (Some(Arc::new(config.clone())), None),
+            MacConfig::Dcf(config) => (Some(Arc::new(Rules::new(config.clone())?)), None),
             MacConfig::Wpan(config) => (None, Some(Arc::new(config.clone()))),
         };
         for (index, station) in radio.stations.iter().enumerate() {
@@ -162,12 +163,12 @@ impl<P: Clone> RadioMedium<P> {
                 purpose: "backoff",
             };
             let promiscuous = station.promiscuous;
-            if let Some(config) = &dcf {
-                let config = Arc::clone(config);
-                macs.push(Mac::Dcf(Dcf::new(config, key, *queue_frames, promiscuous)?));
+            if let Some(rules) = &dcf {
+                let rules = Arc::clone(rules);
+                macs.push(Mac::Dcf(Dcf::new(rules, key, *queue_frames, promiscuous)));
             } else if let Some(config) = &wpan {
                 let config = Arc::clone(config);
-                macs.push(Mac::Wpan(Wpan::new(config, key, *queue_frames, promiscuous)?));
+                macs.push(Mac::Wpan(Box::new(Wpan::new(config, key, *queue_frames, promiscuous)?)));
             }
         }
         Ok(RadioMedium {
@@ -264,7 +265,7 @@ impl<P: Clone> RadioMedium<P> {
     /// Counters of a station's MAC; all zero for no such station.
     pub fn stats(&self, station: Station) -> MacStats {
         let stats = match self.macs.get(station) {
-            Some(Mac::Dcf(mac)) => *mac.stats(),
+            Some(Mac::Dcf(mac)) => mac.stats(),
             Some(Mac::Wpan(mac)) => *mac.stats(),
             None => MacStats::default(),
         };
@@ -407,3 +408,6 @@ impl<P: Clone> RadioMedium<P> {
         }
     }
 }
+
+// What a reception looks at of a station's MAC is two lines of a cache.
+const _: () = assert!(core::mem::size_of::<Mac<u64>>() == 128);
