@@ -112,11 +112,30 @@ pub struct RadioMedium<P> {
     /// For each station, the earliest time for which the agenda has it.
     listed: Vec<Time>,
     /// Which station is to be looked after when, at the latest.
-    agenda: BinaryHeap<Reverse<(Time, u32)>>,
+    agenda: BinaryHeap<Reverse<Entry>>,
     now: Time,
     events: VecDeque<MacEvent<P>>,
     /// Transmissions that have begun, if somebody wants to know.
     begun: Option<VecDeque<Begun<P>>>,
+}
+
+/// A time and a station: one number, so that a heap compares without branches that nobody can
+/// foretell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry(u128);
+
+impl Entry {
+    fn new(at: Time, station: Station) -> Self {
+        Entry(u128::from(at.as_nanos()) << 64 | station as u128)
+    }
+
+    fn at(self) -> Time {
+        Time::from_nanos((self.0 >> 64) as u64)
+    }
+
+    fn station(self) -> Station {
+        self.0 as u64 as Station
+    }
 }
 
 /// A transmission that has begun: what a sniffer that hears everything would write down.
@@ -228,7 +247,7 @@ impl<P: Clone> RadioMedium<P> {
 
     /// When to call [`RadioMedium::handle_timeout`] next; a time that has passed means now.
     pub fn poll_timeout(&self) -> Option<Time> {
-        let timer = self.agenda.peek().map(|Reverse((at, _))| *at);
+        let timer = self.agenda.peek().map(|Reverse(entry)| entry.at());
         match (self.radio.poll_timeout(), timer) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -299,7 +318,7 @@ impl<P: Clone> RadioMedium<P> {
         self.now = self.now.max(now);
         let mut ended = false;
         loop {
-            let timer = self.agenda.peek().map_or(Time::MAX, |Reverse((at, _))| *at);
+            let timer = self.agenda.peek().map_or(Time::MAX, |Reverse(entry)| entry.at());
             let radio = self.radio.poll_timeout().unwrap_or(Time::MAX);
             if radio <= timer && radio <= self.now {
                 self.radio.handle_timeout(radio);
@@ -315,11 +334,11 @@ impl<P: Clone> RadioMedium<P> {
 
     /// Looks after the next station that is due at `at` or before. Whether there was one.
     fn decide(&mut self, at: Time) -> bool {
-        let Some(&Reverse((due, index))) = self.agenda.peek().filter(|due| due.0.0 <= at) else {
+        let Some(&Reverse(entry)) = self.agenda.peek().filter(|entry| entry.0.at() <= at) else {
             return false;
         };
         self.agenda.pop();
-        let station = index as Station;
+        let (due, station) = (entry.at(), entry.station());
         if self.listed[station] != due {
             return true;
         }
@@ -404,7 +423,7 @@ impl<P: Clone> RadioMedium<P> {
             && due < self.listed[station]
         {
             self.listed[station] = due;
-            self.agenda.push(Reverse((due, station as u32)));
+            self.agenda.push(Reverse(Entry::new(due, station)));
         }
     }
 }

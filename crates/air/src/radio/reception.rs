@@ -14,7 +14,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use corridor_base::{Stream, StreamKey, Time};
 
 use super::arrivals::{Arrivals, Arriving};
-use super::config::{Decoding, Fading, RadioConfig, Receiver};
+use super::config::{Decoding, Fading, MAX_RADIOS, RadioConfig, Receiver};
 use super::error::RadioError;
 use super::error_ratio::{Known, loss_ratio_max};
 use super::fading::{Variation, uniform};
@@ -176,12 +176,41 @@ enum Step {
     ArrivalBegins,
 }
 
+/// What will happen to a transmission, and when: one number, so that a heap compares without
+/// branches that nobody can foretell. From the highest bit: the time, the step, how many were put
+/// down before, the transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Due {
-    at: Time,
-    step: Step,
-    sequence: u64,
-    transmission: TransmissionIndex,
+struct Due(u128);
+
+/// Bits of a place in `on_air`: there are no more transmissions at a time than stations.
+const TRANSMISSION_BITS: u32 = 24;
+const _: () = assert!(MAX_RADIOS <= 1 << TRANSMISSION_BITS);
+/// Bits of the order, which goes round: then things of that very instant may change theirs.
+const SEQUENCE_BITS: u32 = 38;
+
+impl Due {
+    fn new(at: Time, step: Step, sequence: u64, transmission: TransmissionIndex) -> Self {
+        let sequence = sequence & ((1 << SEQUENCE_BITS) - 1);
+        let order = (step as u64) << SEQUENCE_BITS | sequence;
+        let low = order << TRANSMISSION_BITS | u64::from(transmission);
+        Due(u128::from(at.as_nanos()) << 64 | u128::from(low))
+    }
+
+    fn at(self) -> Time {
+        Time::from_nanos((self.0 >> 64) as u64)
+    }
+
+    fn step(self) -> Step {
+        match self.0 as u64 >> (SEQUENCE_BITS + TRANSMISSION_BITS) {
+            0 => Step::SendingEnds,
+            1 => Step::ArrivalEnds,
+            _ => Step::ArrivalBegins,
+        }
+    }
+
+    fn transmission(self) -> TransmissionIndex {
+        (self.0 as u32) & ((1 << TRANSMISSION_BITS) - 1)
+    }
 }
 
 impl<P> Radio<P> {
@@ -308,22 +337,22 @@ impl<P> Radio<P> {
 
     /// When to call [`Radio::handle_timeout`] next.
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.agenda.peek().map(|Reverse(due)| due.at)
+        self.agenda.peek().map(|Reverse(due)| due.at())
     }
 
     /// Lets the next thing happen that is due at `now` or before, at its own time. Its notices are
     /// to be taken before the next call; `false` if nothing was due.
     pub fn handle_timeout(&mut self, now: Time) -> bool {
         self.forget();
-        let Some(&Reverse(due)) = self.agenda.peek().filter(|due| due.0.at <= now) else {
+        let Some(&Reverse(due)) = self.agenda.peek().filter(|due| due.0.at() <= now) else {
             return false;
         };
         self.agenda.pop();
-        self.now = self.now.max(due.at);
-        match due.step {
-            Step::SendingEnds => self.end_sending(due.transmission),
-            Step::ArrivalBegins => self.arrive(due.transmission),
-            Step::ArrivalEnds => self.leave(due.transmission),
+        self.now = self.now.max(due.at());
+        match due.step() {
+            Step::SendingEnds => self.end_sending(due.transmission()),
+            Step::ArrivalBegins => self.arrive(due.transmission()),
+            Step::ArrivalEnds => self.leave(due.transmission()),
         }
         true
     }
@@ -356,7 +385,7 @@ impl<P> Radio<P> {
     }
 
     fn schedule(&mut self, at: Time, step: Step, transmission: TransmissionIndex) {
-        self.agenda.push(Reverse(Due { at, step, sequence: self.sequence, transmission }));
+        self.agenda.push(Reverse(Due::new(at, step, self.sequence, transmission)));
         self.sequence += 1;
     }
 
@@ -568,4 +597,32 @@ impl Levels {
 
 fn range(links: &Range<u32>) -> Range<usize> {
     links.start as usize..links.end as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By time, then by step, then in the order in which they were put down.
+    #[test]
+    fn what_is_due_is_one_number_in_order() {
+        use Step::{ArrivalBegins, ArrivalEnds, SendingEnds};
+        let at = Time::from_nanos;
+        let in_order = [
+            (at(5), ArrivalBegins, 9, 3),
+            (at(6), SendingEnds, 8, 2),
+            (at(6), ArrivalEnds, 6, (1 << TRANSMISSION_BITS) - 1),
+            (at(6), ArrivalEnds, 7, 0),
+            (at(6), ArrivalBegins, 1, 5),
+            (at(u64::MAX), SendingEnds, (1 << SEQUENCE_BITS) - 1, 1),
+        ];
+        let due = in_order.map(|(at, step, sequence, place)| Due::new(at, step, sequence, place));
+        assert!(due.is_sorted());
+        for (due, (at, step, _, place)) in due.iter().zip(in_order) {
+            assert_eq!((due.at(), due.step(), due.transmission()), (at, step, place));
+        }
+        // The order goes round, and touches nothing else.
+        let round = Due::new(at(6), ArrivalEnds, 1 << SEQUENCE_BITS, 4);
+        assert_eq!((round.step(), round.transmission()), (ArrivalEnds, 4));
+    }
 }
