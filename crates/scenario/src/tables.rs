@@ -4,6 +4,7 @@
 use core::time::Duration;
 use std::collections::BTreeMap;
 
+use corridor_air::radio::SendOutcome;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
@@ -542,6 +543,17 @@ pub enum FrameEnd {
     GivenUp,
     /// The channel was never free.
     Blocked,
+}
+
+impl From<SendOutcome> for FrameEnd {
+    fn from(outcome: SendOutcome) -> Self {
+        match outcome {
+            SendOutcome::Acknowledged => FrameEnd::Delivered,
+            SendOutcome::Sent => FrameEnd::Sent,
+            SendOutcome::RetryLimit => FrameEnd::GivenUp,
+            SendOutcome::ChannelAccess => FrameEnd::Blocked,
+        }
+    }
 }
 
 /// What tables call them.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from corridor.plans._flows import TcpPreset
 from corridor.plans._radios import Relay
 
 #: How packets cross.
@@ -192,6 +193,9 @@ class Run:
         Erasure ratio S to D, and D to S where ``e3_back`` does not say another.
     congestion
         TCP only: the sender's congestion control; none = left out.
+    tcp
+        Simulator, TCP only: which TCP the hosts have; the lab's have their kernel's; none =
+        left out.
     offered_bps
         UDP: offered bits of payload per second. TCP: the application's rate; none = all it
         can.
@@ -237,6 +241,7 @@ class Run:
     transport: Literal["tcp", "udp"]
     e3: float | Sequence[float]
     congestion: Congestion | Sequence[Congestion] | None = None
+    tcp: TcpPreset | None = None
     offered_bps: int | Sequence[int] | None = None
     datagram_bytes: int | None = None
     direction: Literal["forward", "both"] | None = None

@@ -31,6 +31,7 @@ use std::sync::Arc;
 
 use corridor_air::{Address, Pipe, PipeStats};
 use corridor_base::{StreamKey, Time};
+use corridor_scenario::FrameEnd;
 use slab::Slab;
 
 use crate::core::agenda::{Agenda, Rank};
@@ -41,7 +42,7 @@ pub use air::{Frame, RadioIndex, Reach};
 use bridges::Bridge;
 pub use bridges::BridgeEnds;
 pub use interfaces::{FrameCounts, Interface};
-pub use outcomes::{FrameEnd, FrameFate};
+pub use outcomes::FrameFate;
 use router::{Link, Router};
 use routing::Routing;
 pub use routing::{ROUTING_FLOW, RouteLinks};

@@ -7,8 +7,8 @@ use corridor_air::radio::{MacEvent, Quality, RadioMedium, SendOutcome};
 use corridor_air::{Address, Carried, Line, LineConfig, Medium};
 use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
+use corridor_scenario::FrameEnd;
 
-use super::outcomes::FrameEnd;
 use super::router::{Link, OnAir};
 use super::topology::{AirConfig, NetworkError, RadioSite};
 use super::{Entity, Network, Node, PACED_PACKETS, Paced};
