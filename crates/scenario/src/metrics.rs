@@ -252,7 +252,7 @@ const ON_AIR: [Metric; 8] = [
 
 /// What networks with tunnels have besides.
 const TUNNELS: [Metric; 4] = [
-    count("tunnel_frames_sent", "frames", "frames of all tunnels' ends"),
+    count("tunnel_frames_sent", "frames", "frames of all tunnels' ends and helpers"),
     count("tunnel_bytes_sent", "B", "bytes of these, without headers of UDP and below"),
     count("tunnel_packets_delivered", "packets", "packets that tunnels gave to their hosts"),
     count("tunnel_symbols_repaired", "symbols", "symbols of tunnels that were lost, and repaired"),

@@ -247,7 +247,11 @@ pub enum ErasureKind {
 pub struct TunnelTable {
     /// The nodes at its ends.
     pub between: [usize; 2],
-    /// Coding parameters; none = window mode as it is by default.
+    /// A node that overhears both ends, and recodes what it hears. All three hear each other on one
+    /// radio, and frames go on it as they are, without UDP; none = none.
+    #[serde(default)]
+    pub helper: Option<usize>,
+    /// Coding parameters; none = window mode as it is by default, blocks with a helper.
     #[serde(default)]
     pub coding: Option<CodingTable>,
     /// Carry packets as they are, in place of coding: the unreliable forwarder.

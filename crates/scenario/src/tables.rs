@@ -381,7 +381,9 @@ pub struct StationInterval {
 }
 
 const STATION_SERIES: [FromRow<StationInterval>; 8] = [
-    (count("station", "1", "0 is S, 1 is D, 2 is the helper"), |row| row.station as f64),
+    (count("station", "1", "0 is S, 1 is D, 2 is the helper; the next tunnel's follow"), |row| {
+        row.station as f64
+    }),
     (TIME, |row| row.time_s),
     (count("queue_packets", "packets", "in the ingress queue at the end of the interval"), |row| {
         row.queue_packets as f64

@@ -102,6 +102,11 @@ impl Prepared {
     /// # Errors
     /// [`SimError::Network`], [`SimError::Tcp`], [`SimError::PacketLen`], [`SimError::NoRoute`].
     pub fn new(plan: &NetworkPlan, seed: u64) -> Result<Self, SimError> {
+        let tunnels = Tunnel::of(plan, seed)?;
+        let overhears = |node: NodeIndex| {
+            let mut helped = tunnels.iter().filter(|tunnel| tunnel.has_helper());
+            plan.relay.is_some() || helped.any(|tunnel| tunnel.nodes().contains(&node))
+        };
         let pipes = plan.links.iter();
         let pipes = pipes.map(|link| (link.from as u32, link.to as u32, link.pipe.clone()));
         let pipes = pipes.collect();
@@ -111,15 +116,15 @@ impl Prepared {
                 Air::Ideal(config) => AirConfig::Ideal(config.clone()),
                 Air::Mac(config) => {
                     let mut config = config.clone();
-                    // Relays overhear.
-                    let stations = config.radio.stations.iter_mut();
-                    stations.for_each(|station| station.promiscuous |= plan.relay.is_some());
+                    let stations = config.radio.stations.iter_mut().zip(&cell.nodes);
+                    stations.for_each(|(station, &node)| {
+                        station.promiscuous |= overhears(node as NodeIndex);
+                    });
                     AirConfig::Mac(config)
                 }
             },
         });
         let topology = Topology { nodes: plan.nodes, pipes, radios: radios.collect() };
-        let tunnels = Tunnel::of(plan, seed)?;
         let flows = (0..plan.flows.len()).map(|index| Flow::new(index, plan, &tunnels));
         let flows = flows.collect::<Result<Vec<_>, _>>()?;
         if let Some(Air::Mac(config)) = plan.air() {
@@ -181,7 +186,7 @@ impl Prepared {
         if let Some(config) = self.routing {
             network.set_routing(config, seed, replication)?;
         }
-        let ends = self.tunnels.iter().map(|tunnel| tunnel.pair(seed, replication));
+        let ends = self.tunnels.iter().map(|tunnel| tunnel.ends(seed, replication));
         let mut ends = ends.collect::<Result<Vec<_>, _>>()?;
         let mut meters = Vec::new();
         for (index, flow) in self.flows.iter().enumerate() {
@@ -379,7 +384,7 @@ impl Flow {
         &self,
         place: &Place,
         tunnel: &Tunnel,
-        ends: &mut [TunnelEnd; 2],
+        ends: &mut [TunnelEnd],
     ) -> Result<(), SimError> {
         let (source_end, sink_end) = self.ends;
         let flow = source_end.flow;
@@ -407,7 +412,7 @@ impl Flow {
     }
 
     /// Where the agents behind a tunnel are to be found.
-    fn meter_behind(&self, tunnels: &[Tunnel], placed: &[[AgentIndex; 2]]) -> Meter {
+    fn meter_behind(&self, tunnels: &[Tunnel], placed: &[Vec<AgentIndex>]) -> Meter {
         let tunnel = self.tunnel.unwrap_or_default();
         let at = |end: FlowEnd| placed[tunnel][tunnels[tunnel].side(end.node)];
         Meter::Tunnelled {

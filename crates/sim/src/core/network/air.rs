@@ -563,10 +563,20 @@ impl Network {
                     None => self.take_from_air(node, packet, ttl),
                 }
             }
+            (Frame::Packet(packet, _), _) => self.overhear_packet(node, &packet),
             (Frame::Sealed(bytes), None) if addressed => self.bridge((radio, to), bytes),
             // Overheard, or for nobody here.
             _ => {}
         }
+    }
+
+    /// A node has overheard a packet for another.
+    fn overhear_packet(&mut self, node: NodeIndex, packet: &Packet) {
+        let overhearing = &self.nodes[node as usize].overhearing;
+        let agent = overhearing.iter().find(|&&(flow, _)| flow == packet.flow);
+        let Some(agent) = agent.map(|&(_, agent)| agent as usize) else { return };
+        self.agents[agent].agent.handle_packet(self.now, packet.clone());
+        self.drain_agent(agent);
     }
 
     /// A packet has come to a node by a radio.
