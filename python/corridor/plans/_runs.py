@@ -193,9 +193,6 @@ class Run:
         Erasure ratio S to D, and D to S where ``e3_back`` does not say another.
     congestion
         TCP only: the sender's congestion control; none = left out.
-    tcp
-        Simulator, TCP only: which TCP the hosts have; the lab's have their kernel's; none =
-        left out.
     offered_bps
         UDP: offered bits of payload per second. TCP: the application's rate; none = all it
         can.
@@ -235,13 +232,15 @@ class Run:
         Lab only: seconds of load before the measured interval; none = left out.
     wire
         Lab only: what lies between S and D; none = left out.
+    tcp
+        Simulator, TCP only: which TCP the hosts have; the lab's have their kernel's; none =
+        left out.
     """
 
     path: Crossing | Sequence[Crossing]
     transport: Literal["tcp", "udp"]
     e3: float | Sequence[float]
     congestion: Congestion | Sequence[Congestion] | None = None
-    tcp: TcpPreset | None = None
     offered_bps: int | Sequence[int] | None = None
     datagram_bytes: int | None = None
     direction: Literal["forward", "both"] | None = None
@@ -259,3 +258,4 @@ class Run:
     beside: Congestion | None = None
     warm_up_s: float | None = None
     wire: Literal["radio", "veth"] | None = None
+    tcp: TcpPreset | None = None
